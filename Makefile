@@ -1,0 +1,60 @@
+# `make help` lists the targets. ARGS is appended to what a target runs, as in
+# `make train ARGS='--topology=distributed --num_actors=2'`.
+
+.DEFAULT_GOAL := help
+
+ARGS ?=
+BIN := .venv/bin
+
+# Whether .venv is up to date is told by what is in the files, not by their
+# times: .ci/set_up compares, and installs only what has changed.
+.PHONY: set-up
+set-up:
+	@.ci/set_up
+
+.PHONY: train
+train: set-up  ## Train a DQN agent on Catch.
+	$(BIN)/repertory train --agent=dqn --env=catch --steps=9000 $(ARGS)
+
+.PHONY: test
+test: set-up  ## Run the tests, except those that train agents.
+	$(BIN)/python -m pytest tests $(ARGS)
+
+.PHONY: test-learning
+test-learning: set-up  ## Run only the tests that train agents.
+	$(BIN)/python -m pytest tests -m learning $(ARGS)
+
+.PHONY: lint
+lint: set-up  ## Check style, format and types.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+.PHONY: format
+format: set-up  ## Format the code and repair what can be repaired safely.
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+.PHONY: docs
+docs: set-up  ## Build the documentation into build/docs.
+	$(BIN)/python -m sphinx -W docs build/docs $(ARGS)
+
+# Keeps the pins that still fit; ARGS=--upgrade renews them. Neither hosts nor
+# paths may get into the file.
+.PHONY: lock
+lock: set-up  ## Bring constraints.txt up to date with setup.cfg; needs uv.
+	uv pip compile setup.cfg --quiet --python $(BIN)/python \
+	  --extra cpu --extra gymnasium --extra dev --extra docs \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	  --output-file constraints.txt $(ARGS) >build/lock.log
+
+.PHONY: clean
+clean:  ## Remove what was built; keeps .venv and runs/.
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache
+	find . -path ./.venv -prune -o -path ./runs -prune -o \
+	  -type d -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: help
+help:  ## Show this list.
+	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' $(MAKEFILE_LIST) | \
+	  expand --tabs=24

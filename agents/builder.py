@@ -1,0 +1,124 @@
+"""The seam between agents and everything that runs them."""
+
+import abc
+from typing import Any, Callable, Sequence
+
+import sonnet as snt
+
+from repertory.components import core
+from repertory.components import datasets
+from repertory.components import learners
+from repertory.components import loggers
+from repertory.components import replay
+from repertory.components import specs
+from repertory.components.adders import reverb_adder
+
+
+class Builder(abc.ABC):
+  """Returns the parts of an agent; starts nothing.
+
+  An agent is two TensorFlow programs, the policy and the update, and four
+  choices: tables with their rate limits, adder, dataset, priorities. How the
+  parts are wired, and in which process each one runs, is not its business.
+  A part is replaced by overriding the method that makes it.
+
+  Attributes:
+    config: Frozen dataclass of the agent's settings. It has at least
+      `batch_size`, `prefetch`, `variable_update_period` and `jit_compile`.
+  """
+
+  def __init__(self, config: Any):
+    self.config = config
+
+  @abc.abstractmethod
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    """Makes a network with all its variables.
+
+    Raises:
+      ValueError: If the network cannot take the observations or actions.
+    """
+
+  @abc.abstractmethod
+  def make_policy(
+    self,
+    network: snt.Module,
+    spec: specs.EnvironmentSpec,
+    *,
+    num_environments: int,
+    seed: int,
+    evaluation: bool,
+  ) -> core.Policy:
+    """Makes the policy.
+
+    Args:
+      network: From `make_network`; its variables will change.
+      spec: Of the environment.
+      num_environments: Over all actors; environment ids are below it.
+      seed: Of the random numbers.
+      evaluation: Whether to act greedily.
+    """
+
+  @abc.abstractmethod
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> core.Update:
+    """Makes the update of `network`."""
+
+  @abc.abstractmethod
+  def make_tables(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> Sequence[replay.Table]:
+    """Describes the replay tables; the learner samples the first."""
+
+  @abc.abstractmethod
+  def make_adder(
+    self,
+    connection: replay.Connection,
+    *,
+    batch_size: int,
+    priority: Callable[[], float],
+    max_pending_items: int,
+  ) -> reverb_adder.ReverbAdder:
+    """Makes the adder of an actor.
+
+    Args:
+      connection: To the replay server.
+      batch_size: Slots of the actor's environment batch.
+      priority: Gives the priority of a new item.
+      max_pending_items: Items that may be on their way when `add` returns.
+    """
+
+  def make_dataset(
+    self, connection: replay.Connection, table: replay.Table
+  ) -> datasets.ReplayDataset:
+    """Makes the learner's batches."""
+    return datasets.ReplayDataset(
+      connection,
+      table,
+      self.config.batch_size,
+      prefetch=self.config.prefetch,
+    )
+
+  def make_priority_updater(
+    self, connection: replay.Connection, table: replay.Table
+  ) -> replay.PriorityUpdater | None:
+    """Makes what writes priorities back; None if items have none."""
+    del connection, table
+    return None
+
+  def make_learner(
+    self,
+    update: core.Update,
+    dataset: datasets.ReplayDataset,
+    priority_updater: replay.PriorityUpdater | None,
+    logger: loggers.Logger,
+  ) -> learners.GradientLearner:
+    """Makes the learner; one that needs its own explains why."""
+    return learners.GradientLearner(
+      update,
+      dataset,
+      dataset.element_spec,
+      priority_updater=priority_updater,
+      logger=logger,
+      jit_compile=self.config.jit_compile,
+    )

@@ -1,0 +1,6 @@
+"""DQN: double, dueling, n-step, prioritized."""
+
+from repertory.agents.dqn.builder import DQNBuilder
+from repertory.agents.dqn.config import DQNConfig
+
+__all__ = ['DQNBuilder', 'DQNConfig']

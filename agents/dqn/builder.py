@@ -1,0 +1,106 @@
+"""The parts of DQN."""
+
+from typing import Callable, Sequence
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import builder
+from repertory.agents.dqn import config as dqn_config
+from repertory.agents.dqn import learning
+from repertory.agents.dqn import networks
+from repertory.components import adders
+from repertory.components import core
+from repertory.components import policies
+from repertory.components import replay
+from repertory.components import specs
+from repertory.components.adders import transition
+
+
+class DQNBuilder(builder.Builder):
+  """Double, dueling, n-step DQN with prioritized replay; each is an option.
+
+  See https://arxiv.org/abs/1710.02298 for all of them together.
+  """
+
+  config: dqn_config.DQNConfig
+
+  def __init__(self, config: dqn_config.DQNConfig | None = None):
+    super().__init__(config or dqn_config.DQNConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_network(
+      spec, self.config.hidden_sizes, self.config.dueling
+    )
+
+  def make_policy(
+    self,
+    network: snt.Module,
+    spec: specs.EnvironmentSpec,
+    *,
+    num_environments: int,
+    seed: int,
+    evaluation: bool,
+  ) -> core.Policy:
+    if evaluation:
+      epsilons = [self.config.evaluation_epsilon] * num_environments
+    else:
+      epsilons = policies.epsilon_ladder(
+        num_environments, self.config.epsilon_base, self.config.epsilon_exponent
+      )
+    return policies.EpsilonGreedyPolicy(
+      network, epsilons, seed, tf.as_dtype(spec.actions.dtype)
+    )
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> core.Update:
+    return learning.DQNUpdate(network, self.make_network(spec), self.config)
+
+  def make_tables(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> Sequence[replay.Table]:
+    config = self.config
+    rate_limit = replay.RateLimit(
+      samples_per_insert=config.samples_per_insert,
+      min_size=config.min_replay_size,
+      error_buffer=config.error_buffer_for(num_environments),
+    )
+    signature = transition.signature(spec)
+    if config.prioritized:
+      return [
+        replay.prioritized(
+          signature,
+          config.max_replay_size,
+          rate_limit,
+          config.priority_exponent,
+        )
+      ]
+    return [replay.uniform(signature, config.max_replay_size, rate_limit)]
+
+  def make_adder(
+    self,
+    connection: replay.Connection,
+    *,
+    batch_size: int,
+    priority: Callable[[], float],
+    max_pending_items: int,
+  ) -> adders.TransitionAdder:
+    return adders.TransitionAdder(
+      connection,
+      replay.DEFAULT_TABLE,
+      batch_size=batch_size,
+      n_step=self.config.n_step,
+      discount=self.config.discount,
+      priority=priority,
+      max_pending_items=max_pending_items,
+    )
+
+  def make_priority_updater(
+    self, connection: replay.Connection, table: replay.Table
+  ) -> replay.PriorityUpdater | None:
+    if not self.config.prioritized:
+      return None
+    return replay.PriorityUpdater(
+      connection, table.name, self.config.min_priority
+    )

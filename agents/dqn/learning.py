@@ -1,0 +1,90 @@
+"""The update of DQN."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents.dqn import config as dqn_config
+from repertory.components import core
+from repertory.components import learners
+from repertory.components import losses
+from repertory.components import types
+
+
+class DQNUpdate(core.Update):
+  """Lowers the Huber loss of the n-step, double Q-learning errors."""
+
+  def __init__(
+    self,
+    network: snt.Module,
+    target_network: snt.Module,
+    config: dqn_config.DQNConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      network: What is learned: observations `[B, ...]` to values `[B, A]`.
+      target_network: One of the same kind, made to follow.
+      config: The settings.
+    """
+    super().__init__()
+    self._network = network
+    self._target_network = target_network
+    self._config = config
+    self._optimizer = snt.optimizers.Adam(
+      config.learning_rate, epsilon=config.adam_epsilon
+    )
+    self._update_target = learners.PeriodicCopy(
+      network.variables, target_network.variables, config.target_update_period
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._network.variables}
+
+  def __call__(self, sample: types.Sample) -> core.UpdateResult:
+    with tf.GradientTape() as tape:
+      errors, q_tm1 = self._errors(sample.data)  # [B], [B, A]
+      losses_per_item = losses.huber(errors, self._config.huber_threshold)
+      loss = tf.reduce_mean(self._weights(sample) * losses_per_item)
+    variables = self._network.trainable_variables
+    gradients, norm = tf.clip_by_global_norm(
+      tape.gradient(loss, variables), self._config.max_gradient_norm
+    )
+    self._optimizer.apply(gradients, variables)
+    self._update_target()
+    sizes = tf.abs(errors)
+    metrics = {
+      'loss': loss,
+      'td_error': tf.reduce_mean(sizes),
+      'q_value': tf.reduce_mean(q_tm1),
+      'gradient_norm': norm,
+    }
+    return core.UpdateResult(
+      metrics, priorities=sizes if self._config.prioritized else None
+    )
+
+  def _errors(self, data: types.Transition) -> tuple[tf.Tensor, tf.Tensor]:
+    q_tm1 = self._network(data.observation)  # [B, A]
+    q_t_value = self._target_network(data.next_observation)  # [B, A]
+    q_t_selector = (
+      self._network(data.next_observation) if self._config.double else q_t_value
+    )
+    errors = losses.double_q_errors(
+      q_tm1=q_tm1,
+      a_tm1=data.action,
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=self._config.discount * data.discount,
+      q_t_value=q_t_value,
+      q_t_selector=q_t_selector,
+    )
+    return errors, q_tm1
+
+  def _weights(self, sample: types.Sample) -> tf.Tensor:
+    if not self._config.prioritized:
+      return tf.ones_like(sample.probabilities, tf.float32)
+    return losses.importance_weights(
+      sample.probabilities,
+      sample.table_sizes,
+      self._config.importance_exponent,
+    )

@@ -1,0 +1,52 @@
+"""The network of DQN."""
+
+from typing import Sequence
+
+import numpy as np
+import sonnet as snt
+
+from repertory.components import networks
+from repertory.components import specs
+
+
+def make_network(
+  spec: specs.EnvironmentSpec, hidden_sizes: Sequence[int], dueling: bool
+) -> snt.Module:
+  """Makes a network that maps observations `[B, ...]` to values `[B, A]`.
+
+  Args:
+    spec: Of an environment with discrete actions.
+    hidden_sizes: Layers before the head.
+    dueling: Whether the head has two streams.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  num_actions = check_discrete(spec)
+  networks.check_flat_observation(spec.observations)
+  head = (
+    networks.DuelingHead(num_actions)
+    if dueling
+    else snt.Linear(num_actions, name='head')
+  )
+  network = snt.Sequential([networks.FlatTorso(hidden_sizes), head])
+  networks.create_variables(network, spec.observations)
+  return network
+
+
+def check_discrete(spec: specs.EnvironmentSpec) -> int:
+  """Returns the number of actions.
+
+  Raises:
+    ValueError: If the action is not a single discrete one.
+  """
+  if not isinstance(spec.actions, specs.DiscreteArray):
+    raise ValueError(
+      'DQN needs an action spec that is one DiscreteArray, got '
+      f'{spec.actions!r}.'
+    )
+  if not np.issubdtype(spec.actions.dtype, np.integer):
+    raise ValueError(
+      f'DQN needs integer actions, got dtype {spec.actions.dtype}.'
+    )
+  return spec.actions.num_values

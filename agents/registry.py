@@ -1,0 +1,123 @@
+"""The baseline agents by name."""
+
+import dataclasses
+import difflib
+from typing import Any, Mapping
+
+from repertory.agents import builder
+from repertory.agents import dqn
+
+
+@dataclasses.dataclass(frozen=True)
+class Agent:
+  """A baseline agent.
+
+  Attributes:
+    name: What `--agent` takes.
+    description: One line.
+    config_class: Its settings, a frozen dataclass.
+    builder_class: Made from an instance of them.
+  """
+
+  name: str
+  description: str
+  config_class: type
+  builder_class: type[builder.Builder]
+
+
+_AGENTS = (
+  Agent(
+    name='dqn',
+    description='Double, dueling, n-step DQN with prioritized replay; '
+    'discrete actions, vector observations.',
+    config_class=dqn.DQNConfig,
+    builder_class=dqn.DQNBuilder,
+  ),
+)
+
+
+def agents() -> tuple[Agent, ...]:
+  """Returns all baseline agents."""
+  return _AGENTS
+
+
+def get(name: str) -> Agent:
+  """Returns the agent of that name.
+
+  Raises:
+    ValueError: If there is none, with the nearest name.
+  """
+  by_name = {agent.name: agent for agent in _AGENTS}
+  if name not in by_name:
+    raise ValueError(
+      f"agent must be one of {sorted(by_name)}, got '{name}'."
+      + did_you_mean(name, by_name)
+    )
+  return by_name[name]
+
+
+def make_builder(name: str, settings: Mapping[str, Any]) -> builder.Builder:
+  """Makes an agent's builder.
+
+  Args:
+    name: Of the agent.
+    settings: Values of its config by field, as Python values or as text.
+
+  Raises:
+    ValueError: If the agent or a field is unknown, or a value does not fit.
+  """
+  agent = get(name)
+  fields = {field.name: field for field in dataclasses.fields(agent.config_class)}
+  values = {}
+  for field, value in settings.items():
+    if field not in fields:
+      raise ValueError(
+        f"config.{field} is no setting of agent '{name}'."
+        + did_you_mean(field, fields)
+        + f' `repertory agents {name}` lists them.'
+      )
+    values[field] = parse(f'config.{field}', value, fields[field].type)
+  return agent.builder_class(agent.config_class(**values))
+
+
+def parse(name: str, value: Any, annotation: Any) -> Any:
+  """Turns text, or what JSON made of a value, into a config field's type.
+
+  Args:
+    name: Of the setting, for the error.
+    value: Text from the command line, or a plain value.
+    annotation: The field's type: int, float, bool, str, a tuple of one of
+      these, or one of these or None.
+
+  Raises:
+    ValueError: If the value does not fit.
+  """
+  text = str(annotation)
+  if value is None or value == 'None':
+    if 'None' in text:
+      return None
+  elif 'tuple' in text:
+    items = value.strip('()[]').split(',') if isinstance(value, str) else value
+    item_type = annotation.__args__[0]
+    return tuple(parse(name, item, item_type) for item in items if item != '')
+  elif annotation is bool:
+    if str(value).lower() in ('true', 'false'):
+      return str(value).lower() == 'true'
+  else:
+    scalar = next(t for t in (int, float, str) if t.__name__ in text)
+    try:
+      is_wrong_number = isinstance(value, bool) or (
+        scalar is int and isinstance(value, float)
+      )
+      if not is_wrong_number:
+        return scalar(value)
+    except (TypeError, ValueError):
+      pass
+  kind = text if 'None' in text or 'tuple' in text else annotation.__name__
+  raise ValueError(f'{name} must be of type {kind}, got {value!r}.')
+
+
+def did_you_mean(name: str, known) -> str:
+  """Returns ' Did you mean ...?' with the nearest known name, or nothing."""
+  near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+  return f" Did you mean '{near[0]}'?" if near else ''

@@ -1,0 +1,7 @@
+"""Actors: they choose actions and hand on what happened."""
+
+from repertory.components.actors.adapters import Batched
+from repertory.components.actors.adapters import Unbatched
+from repertory.components.actors.policy_actor import PolicyActor
+
+__all__ = ['Batched', 'PolicyActor', 'Unbatched']

@@ -1,0 +1,117 @@
+"""Between actors for one environment and actors for a batch of them."""
+
+from typing import Sequence
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import core
+from repertory.components import types
+
+
+class Unbatched(core.Actor):
+  """Lets a batched actor act for one environment without a batch axis.
+
+  So wrapped it runs in `acme.EnvironmentLoop`.
+  """
+
+  def __init__(self, actor: core.Actor):
+    """Keeps an actor for batches of one."""
+    self._actor = actor
+
+  def select_action(self, observation: types.Nest) -> types.Nest:
+    action = self._actor.select_action(_add_axis(observation))
+    return tree.map_structure(lambda leaf: leaf[0], action)
+
+  def observe_first(self, timestep: dm_env.TimeStep) -> None:
+    self._actor.observe_first(_batch_of_one(timestep))
+
+  def observe(
+    self, action: types.Nest, next_timestep: dm_env.TimeStep
+  ) -> None:
+    self._actor.observe(_add_axis(action), _batch_of_one(next_timestep))
+
+  def update(self, wait: bool = False) -> None:
+    self._actor.update(wait)
+
+
+class Batched(core.Actor):
+  """Lets actors for one environment each act for a batch, one per slot.
+
+  So wrapped an actor written for Acme runs in our `EnvironmentLoop`.
+  """
+
+  def __init__(self, actors: Sequence[core.Actor]):
+    """Keeps one actor per slot, in order."""
+    if not actors:
+      raise ValueError('actors must hold one actor per slot, got none.')
+    self._actors = list(actors)
+    self._last = np.zeros([len(actors)], np.bool_)
+    self._action: types.Nest = None
+
+  def select_action(self, observation: types.Nest) -> types.Nest:
+    actions = [
+      self._select(slot, actor, observation)
+      for slot, actor in enumerate(self._actors)
+    ]
+    return tree.map_structure(lambda *leaves: np.stack(leaves), *actions)
+
+  def observe_first(self, timestep: dm_env.TimeStep) -> None:
+    for slot, actor in enumerate(self._actors):
+      actor.observe_first(_slot_of(timestep, slot))
+
+  def observe(
+    self, action: types.Nest, next_timestep: dm_env.TimeStep
+  ) -> None:
+    for slot, actor in enumerate(self._actors):
+      timestep = _slot_of(next_timestep, slot)
+      if timestep.first():
+        actor.observe_first(timestep)
+      else:
+        slot_action = tree.map_structure(lambda leaf: leaf[slot], action)
+        actor.observe(slot_action, timestep)
+    self._last = next_timestep.step_type == dm_env.StepType.LAST
+
+  def update(self, wait: bool = False) -> None:
+    for actor in self._actors:
+      actor.update(wait)
+
+  def _select(self, slot, actor, observation):
+    # After an episode's last step the action is ignored, and an actor must not
+    # be asked: it has not seen the next episode begin.
+    if self._last[slot] and self._action is not None:
+      return self._action
+    self._action = actor.select_action(
+      tree.map_structure(lambda leaf: leaf[slot], observation)
+    )
+    return self._action
+
+
+def _add_axis(nest: types.Nest) -> types.Nest:
+  return tree.map_structure(lambda leaf: np.asarray(leaf)[None], nest)
+
+
+def _batch_of_one(timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+  """Adds the batch axis; the first timestep's None become 0 and 1."""
+  is_first = timestep.first()
+  return dm_env.TimeStep(
+    step_type=np.asarray([timestep.step_type]),
+    reward=np.asarray([0 if is_first else timestep.reward], np.float32),
+    discount=np.asarray([1 if is_first else timestep.discount], np.float32),
+    observation=_add_axis(timestep.observation),
+  )
+
+
+def _slot_of(timestep: dm_env.TimeStep, slot: int) -> dm_env.TimeStep:
+  """Returns one slot's timestep, without the batch axis."""
+  step_type = dm_env.StepType(int(timestep.step_type[slot]))
+  is_first = step_type == dm_env.StepType.FIRST
+  return dm_env.TimeStep(
+    step_type=step_type,
+    reward=None if is_first else timestep.reward[slot],
+    discount=None if is_first else timestep.discount[slot],
+    observation=tree.map_structure(
+      lambda leaf: leaf[slot], timestep.observation
+    ),
+  )

@@ -1,0 +1,5 @@
+"""Batches for learners."""
+
+from repertory.components.datasets.replay_dataset import ReplayDataset
+
+__all__ = ['ReplayDataset']

@@ -1,0 +1,138 @@
+"""Batches from a replay table."""
+
+import threading
+import time
+
+import reverb
+import tensorflow as tf
+import tree
+from tensorflow.python.eager import cancellation
+
+from repertory.components import signals
+from repertory.components import types
+from repertory.components.replay import connection as connection_lib
+from repertory.components.replay import tables as tables_lib
+
+_WATCH_PERIOD_SECONDS = 0.5
+
+
+class ReplayDataset:
+  """Iterates over batches of a replay table.
+
+  What lies between table and learner is stated, because it makes data stale
+  and counts as sampled: at most `max_samples_in_flight` items in transport and
+  `prefetch` + 1 batches.
+
+  A Reverb dataset by itself waits for ever when its server is gone. Here a
+  wait ends when `close` is called, when the stop signal is set, or
+  after the time-out.
+  """
+
+  def __init__(
+    self,
+    connection: connection_lib.Connection,
+    table: tables_lib.Table,
+    batch_size: int,
+    *,
+    prefetch: int = 1,
+    max_samples_in_flight: int | None = None,
+  ):
+    """Connects to the server.
+
+    Args:
+      connection: To the replay server; one in the same process is read
+        directly. Its time-out and stop signal end a wait.
+      table: What to read.
+      batch_size: B, at least 1.
+      prefetch: Batches prepared ahead of the learner, 0 for none.
+      max_samples_in_flight: Items asked for ahead; one batch if None.
+    """
+    if batch_size < 1:
+      raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
+    if prefetch < 0:
+      raise ValueError(f'prefetch must be at least 0, got {prefetch}.')
+    self._table = table.name
+    self._connection = connection
+    dataset = reverb.TrajectoryDataset(
+      server_address=connection.address,
+      table=table.name,
+      dtypes=tree.map_structure(lambda spec: spec.dtype, table.signature),
+      shapes=tree.map_structure(lambda spec: spec.shape, table.signature),
+      max_in_flight_samples_per_worker=max_samples_in_flight or batch_size,
+      num_workers_per_iterator=1,
+    )
+    dataset = dataset.batch(batch_size, drop_remainder=True)
+    if prefetch:
+      dataset = dataset.prefetch(prefetch)
+    self._iterator = iter(dataset)
+    self._next = tf.function(self._get_next).get_concrete_function()
+    self._cancellation = cancellation.CancellationManager()
+    self._cancelable_next = self._cancellation.get_cancelable_function(
+      self._next
+    )
+    self._waiting_since: float | None = None
+    self._timed_out = False
+    self._closed = threading.Event()
+    self._watcher = threading.Thread(
+      target=self._watch, name='replay_dataset_watcher', daemon=True
+    )
+    self._watcher.start()
+
+  @property
+  def element_spec(self) -> types.Sample:
+    """The `tf.TensorSpec`s of a batch."""
+    return tree.map_structure(
+      lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype),
+      self._next.structured_outputs,
+    )
+
+  def __iter__(self):
+    return self
+
+  def __next__(self) -> types.Sample:
+    """Waits for the next batch.
+
+    Raises:
+      signals.Stopped: If the dataset was closed or the stop signal was set.
+      TimeoutError: If no batch came in time.
+    """
+    self._waiting_since = time.monotonic()
+    try:
+      return self._cancelable_next()
+    except tf.errors.CancelledError as error:
+      if self._timed_out:
+        raise TimeoutError(
+          f'Waited {self._connection.timeout_seconds:g} seconds for a batch '
+          f"from table '{self._table}' of {self._connection}."
+        ) from error
+      raise signals.Stopped from None
+    finally:
+      self._waiting_since = None
+
+  def close(self) -> None:
+    """Ends a wait, now and for all times, and the watching thread."""
+    self._closed.set()
+    self._cancellation.start_cancel()
+    self._watcher.join()
+
+  def _get_next(self) -> types.Sample:
+    sample = self._iterator.get_next()
+    return types.Sample(
+      data=sample.data,
+      keys=sample.info.key,
+      probabilities=sample.info.probability,
+      table_sizes=sample.info.table_size,
+    )
+
+  def _watch(self) -> None:
+    while not self._closed.wait(_WATCH_PERIOD_SECONDS):
+      since = self._waiting_since
+      if since is None:
+        continue
+      if self._connection.stop.is_set():
+        self._cancellation.start_cancel()
+        return
+      if time.monotonic() - since > self._connection.timeout_seconds:
+        self._timed_out = True
+        self._cancellation.start_cancel()
+        return

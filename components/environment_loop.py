@@ -1,0 +1,172 @@
+"""Drives an actor over an environment batch."""
+
+import dataclasses
+from typing import Callable, Sequence
+
+import dm_env
+import numpy as np
+
+from repertory.components import core
+from repertory.components import counting
+from repertory.components import loggers
+
+
+@dataclasses.dataclass(frozen=True)
+class Episode:
+  """A finished episode.
+
+  Attributes:
+    slot: Of the environment batch.
+    episode_return: Sum of its rewards, undiscounted.
+    length: Steps, its first timestep not counted.
+  """
+
+  slot: int
+  episode_return: float
+  length: int
+
+
+class EnvironmentLoop(core.Worker):
+  """Steps environments with the actions of an actor, who sees the outcome.
+
+  All slots step together and end their episodes independently. A slot's step
+  after LAST only starts its next episode, and is not counted.
+  """
+
+  def __init__(
+    self,
+    environment,
+    actor: core.Actor,
+    *,
+    counter: counting.Counter | None = None,
+    logger: loggers.Logger | None = None,
+    observers: Sequence[Callable[[Episode], None]] = (),
+    should_update: bool = True,
+  ):
+    """Keeps the parts; nothing is stepped yet.
+
+    Args:
+      environment: An environment batch, see `environments.batch`.
+      actor: Acts for it.
+      counter: Takes 'steps' and 'episodes'.
+      logger: Takes a row per episode, with all counts.
+      observers: Called with every finished episode.
+      should_update: Whether to let the actor look for fresh variables after
+        every step.
+    """
+    self._environment = environment
+    self._actor = actor
+    self._counter = counter
+    self._logger = logger
+    self._observers = list(observers)
+    if logger is not None:
+      self._observers.append(self._log)
+    self._should_update = should_update
+    self._timestep: dm_env.TimeStep | None = None
+    self._returns = np.zeros([environment.batch_size])
+    self._lengths = np.zeros([environment.batch_size], np.int64)
+
+  def reset(self) -> None:
+    """Starts all episodes anew; the open ones are not reported."""
+    self._timestep = self._environment.reset()
+    self._returns[:] = 0
+    self._lengths[:] = 0
+    self._actor.observe_first(self._timestep)
+
+  def step(self) -> tuple[int, list[Episode]]:
+    """Steps all slots once.
+
+    Returns:
+      The number of environment steps this was, at most B, and the episodes
+      that ended with it.
+    """
+    if self._timestep is None:
+      self.reset()
+    action = self._actor.select_action(self._timestep.observation)
+    timestep = self._timestep = self._environment.step(action)
+    self._actor.observe(action, timestep)
+    if self._should_update:
+      self._actor.update()
+    self._returns += timestep.reward
+    stepped = timestep.step_type != dm_env.StepType.FIRST
+    self._lengths += stepped
+    num_steps = int(np.count_nonzero(stepped))
+    episodes = [
+      self._end_episode(slot)
+      for slot in np.flatnonzero(timestep.step_type == dm_env.StepType.LAST)
+    ]
+    if self._counter is not None:
+      self._counter.increment(steps=num_steps, episodes=len(episodes))
+    for episode in episodes:
+      for observer in self._observers:
+        observer(episode)
+    return num_steps, episodes
+
+  def run(
+    self, num_episodes: int | None = None, num_steps: int | None = None
+  ) -> None:
+    """Steps until one of the limits is reached, or for ever without one.
+
+    Args:
+      num_episodes: Finished episodes, over all slots.
+      num_steps: Environment steps, over all slots; the last step of the batch
+        may go beyond by up to B − 1.
+    """
+    steps_done, episodes_done = 0, 0
+    while (num_episodes is None or episodes_done < num_episodes) and (
+      num_steps is None or steps_done < num_steps
+    ):
+      steps, episodes = self.step()
+      steps_done += steps
+      episodes_done += len(episodes)
+
+  def run_episodes(
+    self,
+    num_episodes: int,
+    should_stop: Callable[[], bool] = lambda: False,
+  ) -> list[Episode]:
+    """Runs fresh episodes for an unbiased estimate.
+
+    Each slot contributes the same number, give or take one: the first
+    `num_episodes` to end would favor short ones.
+
+    Args:
+      num_episodes: At least 1.
+      should_stop: Asked before every step; ends the run early.
+
+    Returns:
+      The episodes; fewer only if stopped.
+    """
+    batch_size = self._environment.batch_size
+    quota = [
+      num_episodes // batch_size + (slot < num_episodes % batch_size)
+      for slot in range(batch_size)
+    ]
+    episodes: list[Episode] = []
+    self.reset()
+    while len(episodes) < num_episodes and not should_stop():
+      for episode in self.step()[1]:
+        if quota[episode.slot] > 0:
+          quota[episode.slot] -= 1
+          episodes.append(episode)
+    return episodes
+
+  def _end_episode(self, slot: int) -> Episode:
+    episode = Episode(
+      slot=int(slot),
+      episode_return=float(self._returns[slot]),
+      length=int(self._lengths[slot]),
+    )
+    self._returns[slot] = 0
+    self._lengths[slot] = 0
+    return episode
+
+  def _log(self, episode: Episode) -> None:
+    counts = self._counter.get_counts() if self._counter is not None else {}
+    self._logger.write(
+      {
+        'episode_return': episode.episode_return,
+        'episode_length': episode.length,
+        **counts,
+      }
+    )

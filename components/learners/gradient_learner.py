@@ -1,0 +1,200 @@
+"""The learner of every agent that learns from batches by an `Update`."""
+
+import threading
+from typing import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import core
+from repertory.components import loggers
+from repertory.components import types
+from repertory.components.replay import priorities as priorities_lib
+
+# The priority of an item before any was computed.
+_FIRST_PRIORITY = 1.0
+
+
+class GradientLearner(core.Learner):
+  """Takes a batch, updates, writes priorities back, counts and logs.
+
+  Its variables, by name: those the update exports, and two numbers.
+  'learner_steps' is the version of all others; 'max_priority' is the largest
+  priority so far, which new items get, so that each is seen soon
+  (https://arxiv.org/abs/1511.05952, algorithm 1).
+  """
+
+  def __init__(
+    self,
+    update: core.Update,
+    dataset: Iterator[types.Sample],
+    element_spec: types.Sample,
+    *,
+    priority_updater: priorities_lib.PriorityUpdater | None = None,
+    logger: loggers.Logger | None = None,
+    jit_compile: bool = False,
+  ):
+    """Compiles the update.
+
+    Args:
+      update: Owns all that is learned.
+      dataset: Gives batches.
+      element_spec: Nest of `tf.TensorSpec` of a batch.
+      priority_updater: Takes the new priorities; None where there are none.
+      logger: Takes the metrics of every step.
+      jit_compile: Whether to compile with XLA: faster for small networks.
+    """
+    self._module = update
+    # One concrete function: calling it is twice as fast as a polymorphic one.
+    # Tracing it creates the optimizer's variables, which are part of the state.
+    compiled = tf.function(update, jit_compile=jit_compile)
+    self._update = compiled.get_concrete_function(element_spec)
+    self._dataset = dataset
+    self._priority_updater = priority_updater
+    self._logger = logger
+    self._steps = 0
+    self._max_priority = _FIRST_PRIORITY
+    # Who asks for variables gets those of one step, not of two.
+    self._lock = threading.Lock()
+
+  @property
+  def steps(self) -> int:
+    """Updates so far."""
+    return self._steps
+
+  @property
+  def max_priority(self) -> float:
+    """The largest priority so far."""
+    return self._max_priority
+
+  def step(self) -> None:
+    """Waits for a batch and learns from it.
+
+    Raises:
+      FloatingPointError: If a metric or priority is not finite.
+      signals.Stopped: If the wait was ended.
+    """
+    sample = next(self._dataset)
+    with self._lock:
+      result = self._update(sample)
+      self._steps += 1
+    metrics = {name: value.numpy() for name, value in result.metrics.items()}
+    self._check_finite(metrics)
+    if self._priority_updater is not None:
+      priorities = result.priorities.numpy()
+      self._priority_updater.update(sample.keys.numpy(), priorities)
+      self._max_priority = max(self._max_priority, float(priorities.max()))
+    if self._logger is not None:
+      self._logger.write(metrics)
+
+  def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
+    """Returns one nest of arrays per name, all of the same learner step.
+
+    Raises:
+      KeyError: If a name is unknown.
+    """
+    with self._lock:
+      return [self._get(name) for name in names]
+
+  def save(self) -> Mapping[str, np.ndarray]:
+    """Returns all that was learned, as arrays by name."""
+    with self._lock:
+      state = {
+        name: variable.numpy() for name, variable in self._named_variables()
+      }
+      state['learner_steps'] = np.asarray(self._steps, np.int64)
+      state['max_priority'] = np.asarray(self._max_priority, np.float64)
+      return state
+
+  def restore(self, state: Mapping[str, np.ndarray]) -> None:
+    """Goes on from what `save` returned.
+
+    Raises:
+      ValueError: Naming what is missing, unexpected or of another shape; then
+        nothing was changed.
+    """
+    variables = dict(self._named_variables())
+    shapes = {name: tuple(v.shape) for name, v in variables.items()}
+    _check_matches(state, {**shapes, 'learner_steps': (), 'max_priority': ()})
+    with self._lock:
+      for name, variable in variables.items():
+        variable.assign(state[name])
+      self._steps = int(state['learner_steps'])
+      self._max_priority = float(state['max_priority'])
+
+  def _get(self, name: str) -> types.Nest:
+    if name == 'learner_steps':
+      return np.asarray(self._steps, np.int64)
+    if name == 'max_priority':
+      return np.asarray(self._max_priority, np.float64)
+    exports = self._module.exports
+    if name not in exports:
+      known = sorted([*exports, 'learner_steps', 'max_priority'])
+      raise KeyError(f"Unknown variables '{name}'; there are {known}.")
+    return tree.map_structure(lambda v: v.numpy(), list(exports[name]))
+
+  def _named_variables(self) -> list[tuple[str, tf.Variable]]:
+    """Names the exported variables by export, all others by their order."""
+    named, known = [], set()
+    for export, variables in self._module.exports.items():
+      for i, variable in enumerate(variables):
+        named.append((_array_name(export, i, variable), variable))
+        known.add(variable.ref())
+    others = [v for v in self._module.variables if v.ref() not in known]
+    for i, variable in enumerate(others):
+      named.append((_array_name('other', i, variable), variable))
+    return named
+
+  def _check_finite(self, metrics: Mapping[str, np.ndarray]) -> None:
+    if not np.all(np.isfinite(list(metrics.values()))):
+      raise FloatingPointError(
+        f'Learning diverged in learner step {self._steps}: every metric must '
+        f'be finite, got {metrics}. Try a smaller learning rate, clip '
+        'gradients, or look for extreme rewards.'
+      )
+
+
+def restore_exported(
+  state: Mapping[str, np.ndarray],
+  export: str,
+  variables: Sequence[tf.Variable],
+) -> None:
+  """Gives variables the values that a learner saved, without the learner.
+
+  Args:
+    state: What `GradientLearner.save` returned.
+    export: Such as 'policy'.
+    variables: Of a module like the one that was exported.
+
+  Raises:
+    ValueError: Naming what does not fit; then nothing was changed.
+  """
+  named = {_array_name(export, i, v): v for i, v in enumerate(variables)}
+  saved = {k: v for k, v in state.items() if k.startswith(f'{export}/')}
+  _check_matches(saved, {name: tuple(v.shape) for name, v in named.items()})
+  for name, variable in named.items():
+    variable.assign(saved[name])
+
+
+def _array_name(export: str, index: int, variable: tf.Variable) -> str:
+  # A variable's name alone may be another's too.
+  return f'{export}/{index:04d}/{variable.name}'
+
+
+def _check_matches(
+  state: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
+) -> None:
+  found = {name: np.shape(value) for name, value in state.items()}
+  if expected == found:
+    return
+  differences = [
+    f'{name}: expected {expected.get(name, "nothing")}, found '
+    f'{found.get(name, "nothing")}'
+    for name in sorted(expected.keys() | found.keys())
+    if expected.get(name) != found.get(name)
+  ]
+  raise ValueError(
+    "The learner's state does not fit its network and optimizer: "
+    + '; '.join(differences)
+  )

@@ -1,0 +1,121 @@
+"""Rows of a run as comma-separated values."""
+
+import csv
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from acme.utils.loggers import base
+
+from repertory.components.loggers import scalars, torn_lines
+
+
+class CsvFile(base.Logger):
+  """Writes one line per row under one header that grows as columns appear.
+
+  What to expect of the file:
+
+  - A row with new columns makes the whole file be written anew under the wider
+    header, beside the old one, and then takes its place: a reader sees the old
+    file or the new one. That costs a copy for each set of new columns.
+  - Columns that a row lacks, and None, are empty. NaN and infinity are `nan`
+    and `inf`. Line breaks in text become spaces: one row is always one line.
+  - Each row is flushed to the operating system, so it survives the death of the
+    process, though not that of the machine.
+  - A last line without a line break, left by a crash, is dropped when the file
+    is opened again: nobody can tell 12 from a torn 123. At most the one row
+    is lost that was being written.
+
+  Threads may share one; two processes must not.
+  """
+
+  def __init__(self, path: str | os.PathLike[str], append: bool = True):
+    """Opens the file and makes its directory.
+
+    Args:
+      path: The file. A link is followed.
+      append: Whether to go on after the rows of an earlier run, under its
+        header; otherwise they are erased.
+
+    Raises:
+      ValueError: If an existing header names a column twice.
+    """
+    self._path = os.path.realpath(path)
+    self._lock = threading.Lock()
+    os.makedirs(os.path.dirname(self._path), exist_ok=True)
+    self._columns = []
+    if append:
+      torn_lines.repair(self._path, is_whole=lambda line: False)
+      self._columns = _read_header(self._path)
+    self._file = _open(self._path, 'a' if append else 'w')
+
+  def write(self, data: base.LoggingData) -> None:
+    """Appends a row; one without any columns is no row."""
+    row = {_to_cell(key): _to_cell(value) for key, value in data.items()}
+    if not row:
+      return
+    with self._lock:
+      new_columns = [name for name in row if name not in self._columns]
+      if new_columns:
+        self._widen(new_columns)
+      _writer(self._file).writerow([row.get(c, '') for c in self._columns])
+      self._file.flush()
+
+  def close(self) -> None:
+    """Closes the file."""
+    with self._lock:
+      self._file.close()
+
+  def _widen(self, new_columns: Sequence[str]) -> None:
+    """Replaces the file by one with more columns, or with its first header."""
+    if self._file.closed:
+      raise ValueError(f'write() after close() of {self._path}')
+    columns = [*self._columns, *new_columns]
+    temporary = f'{self._path}.tmp'
+    with _open(self._path, 'r') as old, _open(temporary, 'w') as new:
+      rows = csv.reader(old)
+      next(rows, None)
+      writer = _writer(new)
+      writer.writerow(columns)
+      for row in rows:
+        if row:
+          writer.writerow(row + [''] * (len(columns) - len(row)))
+      new.flush()
+      os.fsync(new.fileno())
+    shutil.copymode(self._path, temporary)
+    os.replace(temporary, self._path)
+    self._file.close()
+    self._file = _open(self._path, 'a')
+    self._columns = columns
+
+
+def _open(path: str, mode: str) -> TextIO:
+  return open(path, mode, newline='', encoding='utf-8')
+
+
+def _writer(file: TextIO):
+  return csv.writer(file, lineterminator='\n')
+
+
+def _read_header(path: str) -> list[str]:
+  if not os.path.exists(path):
+    return []
+  with _open(path, 'r') as file:
+    columns = next(csv.reader(file), [])
+  if len(set(columns)) != len(columns):
+    raise ValueError(
+      f'path: expected a header without repeated columns in {path}, '
+      f'found {columns}'
+    )
+  return columns
+
+
+def _to_cell(value: Any) -> Any:
+  value = scalars.to_plain(value)
+  if value is None:
+    return ''
+  if scalars.is_number(value):
+    return value
+  return scalars.to_line(str(value))

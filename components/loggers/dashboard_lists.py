@@ -1,0 +1,83 @@
+"""The lists on the dashboard: replay tables and nodes."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rich import console as rich_console
+from rich import table, text
+
+from repertory.components.loggers import dashboard_style as style
+from repertory.components.loggers import figures
+from repertory.components.loggers import status as status_lib
+
+# States that mean something to the eye, the most urgent first.
+_STATE_STYLES = {
+  **dict.fromkeys(('failed', 'dead', 'lost', 'stalled', 'error'), style.BAD),
+  **dict.fromkeys(
+    ('restarting', 'waiting', 'blocked', 'starting'), style.WATCH
+  ),
+  **dict.fromkeys(('running', 'ready', 'serving', 'alive'), style.GOOD),
+  **dict.fromkeys(('done', 'finished', 'stopped'), 'dim'),
+}
+
+
+def draw_tables(
+  tables: Sequence[status_lib.TableStatus], width: int
+) -> rich_console.RenderableType | None:
+  """Draws how full each replay table is and whom its limiter holds back."""
+  if not tables:
+    return None
+  has_room = width >= style.SIDE_BY_SIDE_WIDTH
+  grid = table.Table.grid(padding=(0, 2, 0, 0))
+  grid.add_column(style=style.LABEL, no_wrap=True, max_width=24)
+  if has_room:
+    grid.add_column()
+  grid.add_column(no_wrap=True)
+  grid.add_column(style=style.WATCH)
+  waits = {'': '', 'insert': 'inserts wait', 'sample': 'samples wait'}
+  for row in tables:
+    size = text.Text.assemble(
+      (figures.number(row.size), style.VALUE),
+      f' of {figures.number(row.max_size)}',
+    )
+    cells = [text.Text(row.name), size, waits[row.blocked]]
+    if has_room:
+      cells.insert(1, style.make_bar(row.size, row.max_size, width=16))
+    grid.add_row(*cells)
+  return rich_console.Group(style.make_heading('replay'), grid)
+
+
+def draw_nodes(
+  nodes: Sequence[tuple[str, str]], glyphs: style.Glyphs
+) -> table.Table | None:
+  """Draws one line per state, with equal nodes counted: `actor ×4`."""
+  if not nodes:
+    return None
+  by_state = {}
+  for name, state in nodes:
+    by_state.setdefault(state, []).append(name)
+  urgency = list(_STATE_STYLES)
+  grid = table.Table.grid(padding=(0, 2, 0, 0))
+  grid.add_column(no_wrap=True)
+  grid.add_column(ratio=1)
+  for state in sorted(
+    by_state,
+    key=lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
+  ):
+    names = _count_equal(by_state[state], glyphs.times)
+    grid.add_row(
+      text.Text(f'{glyphs.bullet} {state}', style=_STATE_STYLES.get(state, '')),
+      text.Text(names),
+    )
+  return grid
+
+
+def _count_equal(names: Iterable[str], times: str) -> str:
+  kinds = {}
+  for name in names:
+    kind = re.sub(r'[/_:. -]*\d+$', '', name) or name
+    kinds.setdefault(kind, []).append(name)
+  return ', '.join(
+    f'{kind} {times}{len(members)}' if len(members) > 1 else members[0]
+    for kind, members in kinds.items()
+  )

@@ -1,0 +1,214 @@
+"""Fewer rows that still account for every row."""
+
+import dataclasses
+import math
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from acme.utils.loggers import base
+
+from repertory.components.loggers import scalars
+
+_COUNT = 'count'
+_LATEST, _SUMMED, _AVERAGED, _OTHER = 'latest', 'summed', 'averaged', 'other'
+
+# The suffixes of the entries that a key of each kind may give.
+_SUFFIXES = {
+  _LATEST: ('',),
+  _SUMMED: ('', '_nonfinite'),
+  _AVERAGED: ('', '_min', '_max', '_count', '_nonfinite'),
+  _OTHER: ('',),
+}
+
+
+@dataclasses.dataclass
+class _Figures:
+  """What is kept of one key's numbers; all but `nonfinite` of finite ones."""
+
+  count: int = 0
+  total: float = 0
+  minimum: float = math.inf
+  maximum: float = -math.inf
+  nonfinite: int = 0
+
+  def add(self, value: float) -> None:
+    if not math.isfinite(value):
+      self.nonfinite += 1
+      return
+    self.count += 1
+    self.total += value
+    self.minimum = min(self.minimum, value)
+    self.maximum = max(self.maximum, value)
+
+
+class Aggregate(base.Logger):
+  """Merges the rows of a period into one, where a time filter drops them.
+
+  A merged row holds, of the rows since the one before it:
+
+  - `count`: how many they are. Over all merged rows this sums to the number of
+    writes.
+  - `<key>`, `<key>_min` and `<key>_max` for numbers: mean, least and greatest.
+  - `<key>` alone for the keys in `latest`, the last value; in `summed`, the
+    sum; and for text and lists, the last value. None counts as missing.
+  - `<key>_count`, where it differs from `count`: how many values the mean is
+    over, as some rows lacked the key or had no finite value. Hence
+    Σ mean × (`<key>_count`, else `count`) is the sum of all finite values.
+  - `<key>_nonfinite`, where there are any: how many values were NaN or
+    infinite. They are left out of the figures above, so one NaN neither hides
+    nor poisons the rest of a period; if no value was finite, `<key>` is NaN.
+
+  A merged row is handed on with the first write at or after the end of the
+  period, which it includes, and by `flush` and `close`; without writes nothing
+  is. It is handed on once: if `to` fails, the error is raised and the row
+  not tried again, since others behind a `Dispatch` have had it.
+
+  Threads may share one.
+  """
+
+  def __init__(
+    self,
+    to: base.Logger,
+    period_seconds: float,
+    *,
+    latest: Collection[str] = (),
+    summed: Collection[str] = (),
+    clock: Callable[[], float] = time.monotonic,
+  ):
+    """Starts the first period.
+
+    Args:
+      to: Gets the merged rows, and is closed with this.
+      period_seconds: Least time between merged rows; 0 hands on every row.
+      latest: Keys of counts and settings, whose last value says it all.
+      summed: Keys of increments.
+      clock: Gives seconds.
+
+    Raises:
+      ValueError: If the period is negative or a key is in both collections.
+    """
+    if not period_seconds >= 0:
+      raise ValueError(
+        f'period_seconds: expected at least 0, found {period_seconds}'
+      )
+    for name, keys in (('latest', latest), ('summed', summed)):
+      if isinstance(keys, str):
+        raise ValueError(f'{name}: expected several keys, found text {keys!r}')
+    if both := set(latest) & set(summed):
+      raise ValueError(
+        f'summed: expected no key that is in `latest`, found {sorted(both)}'
+      )
+    self._to = to
+    self._period_seconds = period_seconds
+    self._clock = clock
+    self._lock = threading.Lock()
+    self._closed = False
+    self._kinds = dict.fromkeys(latest, _LATEST)
+    self._kinds.update(dict.fromkeys(summed, _SUMMED))
+    # Which key gives each entry of the merged rows.
+    self._sources = {_COUNT: ''}
+    for key, kind in self._kinds.items():
+      self._claim_names(key, kind)
+    self._start()
+
+  def write(self, data: base.LoggingData) -> None:
+    """Adds a row, and hands the merged row on if the period is over.
+
+    Raises:
+      ValueError: If a key's values change between numbers and others, or two
+        keys would give the same entry (`loss_min` of `loss`, `count`). The row
+        is then not counted.
+    """
+    row = {key: scalars.to_plain(value) for key, value in data.items()}
+    row = {key: value for key, value in row.items() if value is not None}
+    with self._lock:
+      if self._closed:
+        raise ValueError('write() after close()')
+      for key, value in row.items():
+        self._check(key, value)
+      self._count += 1
+      for key, value in row.items():
+        self._add(key, value)
+      if self._clock() - self._started >= self._period_seconds:
+        self._hand_on()
+
+  def flush(self) -> None:
+    """Hands on what there is and starts a new period."""
+    with self._lock:
+      self._hand_on()
+
+  def close(self) -> None:
+    """Hands on what there is and closes the logger behind."""
+    with self._lock:
+      if self._closed:
+        return
+      self._closed = True
+      try:
+        self._hand_on()
+      finally:
+        self._to.close()
+
+  def _start(self) -> None:
+    self._started = self._clock()
+    self._count = 0
+    self._entries = {}  # Either figures or the last value, by key.
+
+  def _hand_on(self) -> None:
+    row = self._merge()
+    self._start()
+    if row:
+      self._to.write(row)
+
+  def _check(self, key: str, value: Any) -> None:
+    is_number = scalars.is_number(value)
+    kind = self._kinds.get(key)
+    if kind is None:
+      kind = _AVERAGED if is_number else _OTHER
+      self._claim_names(key, kind)
+      self._kinds[key] = kind
+    expected = {_SUMMED: True, _AVERAGED: True, _OTHER: False}.get(kind)
+    if expected not in (None, is_number):
+      raise ValueError(
+        f'data: expected {"a" if expected else "no"} number under {key!r}, '
+        f'as before, found {value!r}'
+      )
+
+  def _claim_names(self, key: str, kind: str) -> None:
+    names = [key + suffix for suffix in _SUFFIXES[kind]]
+    for name in names:
+      if name in self._sources:
+        raise ValueError(
+          f'data: expected keys that give entries of different names, found '
+          f'{key!r} and {self._sources[name] or "the row count"!r}, which '
+          f'both give {name!r}'
+        )
+    self._sources.update(dict.fromkeys(names, key))
+
+  def _add(self, key: str, value: Any) -> None:
+    if self._kinds[key] in (_SUMMED, _AVERAGED):
+      self._entries.setdefault(key, _Figures()).add(value)
+    else:
+      self._entries[key] = value
+
+  def _merge(self) -> dict[str, Any]:
+    if not self._count:
+      return {}
+    row = {}
+    for key, entry in self._entries.items():
+      if self._kinds[key] in (_LATEST, _OTHER):
+        row[key] = entry
+        continue
+      row[key] = entry.total if entry.count else math.nan
+      if self._kinds[key] == _AVERAGED:
+        if entry.count:
+          row[key] = entry.total / entry.count
+          row[f'{key}_min'] = entry.minimum
+          row[f'{key}_max'] = entry.maximum
+        if entry.count != self._count:
+          row[f'{key}_count'] = entry.count
+      if entry.nonfinite:
+        row[f'{key}_nonfinite'] = entry.nonfinite
+    row[_COUNT] = self._count
+    return row

@@ -1,0 +1,64 @@
+"""Rows of a run as JSON objects, one a line."""
+
+import json
+import math
+import os
+import threading
+from typing import Any
+
+from acme.utils.loggers import base
+
+from repertory.components.loggers import scalars, torn_lines
+
+
+class JsonlFile(base.Logger):
+  """Appends one JSON object per row, with whatever keys the row has.
+
+  NaN and infinity are written as `null`, for JSON has no word for them and
+  strict readers refuse Python's: where it matters which one it was, the CSV
+  file says so. NumPy and TensorFlow scalars become numbers, arrays lists.
+
+  Each row is flushed to the operating system. After a crash a last line without
+  a line break is kept if it is a whole JSON object (its closing brace proves
+  that nothing is missing) and dropped otherwise.
+
+  Threads may share one; two processes must not.
+  """
+
+  def __init__(self, path: str | os.PathLike[str]):
+    """Opens the file behind its last row and makes its directory."""
+    path = os.path.realpath(path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    torn_lines.repair(path, is_whole=_is_object)
+    self._lock = threading.Lock()
+    self._file = open(path, 'a', encoding='utf-8')  # noqa: SIM115
+
+  def write(self, data: base.LoggingData) -> None:
+    """Appends a row."""
+    row = _without_nonfinite(scalars.to_plain(data))
+    line = json.dumps(row, allow_nan=False)
+    with self._lock:
+      self._file.write(line + '\n')
+      self._file.flush()
+
+  def close(self) -> None:
+    """Closes the file."""
+    with self._lock:
+      self._file.close()
+
+
+def _is_object(line: bytes) -> bool:
+  try:
+    return isinstance(json.loads(line), dict)
+  except ValueError:
+    return False
+
+
+def _without_nonfinite(value: Any) -> Any:
+  if isinstance(value, float) and not math.isfinite(value):
+    return None
+  if isinstance(value, dict):
+    return {key: _without_nonfinite(item) for key, item in value.items()}
+  if isinstance(value, list):
+    return [_without_nonfinite(item) for item in value]
+  return value

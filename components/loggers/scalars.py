@@ -1,0 +1,49 @@
+"""Turns logged values into plain Python ones, the same way for every sink."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def to_plain(value: Any) -> Any:
+  """Converts a logged value to numbers, text, None, lists and dictionaries.
+
+  Args:
+    value: Python, NumPy or TensorFlow scalars give a bool, an int, a float or
+      text; arrays and sequences give lists, mappings dictionaries with text
+      keys. Anything else becomes its `str`, so that no sink fails over it.
+
+  Returns:
+    A value without NumPy or TensorFlow in it. Numbers keep their value: NaN and
+    infinity stay what they are.
+  """
+  if isinstance(value, np.floating):  # np.float64 is a float as well.
+    return float(value)
+  if value is None or isinstance(value, (bool, int, float, str)):
+    return value
+  if hasattr(value, 'numpy'):  # Tensors, not all of which NumPy takes itself.
+    value = value.numpy()
+  if isinstance(value, bytes):
+    return value.decode('utf-8', errors='replace')
+  if hasattr(value, '__array__'):
+    array = np.asarray(value)
+    if array.dtype.kind == 'V' and not array.dtype.names:
+      # bfloat16 and its like are void to NumPy.
+      array = array.astype(np.float32)
+    return to_plain(array.tolist())
+  if isinstance(value, Mapping):
+    return {str(key): to_plain(item) for key, item in value.items()}
+  if isinstance(value, (list, tuple, set, frozenset)):
+    return [to_plain(item) for item in value]
+  return str(value)
+
+
+def is_number(value: Any) -> bool:
+  """Tells whether a plain value is a number, which a bool is too."""
+  return isinstance(value, (bool, int, float))
+
+
+def to_line(text: str) -> str:
+  """Joins the lines of a text by spaces."""
+  return ' '.join(text.splitlines())

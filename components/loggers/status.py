@@ -1,0 +1,82 @@
+"""What the dashboard shows: the state of a training run at one moment."""
+
+import dataclasses
+
+_SIDES = ('', 'insert', 'sample')
+
+
+@dataclasses.dataclass(frozen=True)
+class TableStatus:
+  """A replay table.
+
+  Attributes:
+    name: The table's name.
+    size: Items it holds.
+    max_size: Items it can hold.
+    blocked: Which side its rate limiter makes wait now, 'insert' or 'sample';
+      '' if neither.
+
+  Raises:
+    ValueError: If `blocked` is none of these.
+  """
+
+  name: str
+  size: int
+  max_size: int
+  blocked: str = ''
+
+  def __post_init__(self):
+    if self.blocked not in _SIDES:
+      raise ValueError(
+        f'blocked: expected one of {_SIDES}, found {self.blocked!r}'
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+  """A training run. None stands for what is unknown or does not apply.
+
+  Attributes:
+    title: What runs, like 'dqn on catch, distributed (threads)'.
+    steps: Environment steps so far, of all actors.
+    max_steps: Environment steps at which the run ends.
+    episodes: Episodes that have ended, of all actors.
+    mean_return: Mean undiscounted return of the last (at most 100) episodes.
+    num_returns: Episodes that this mean is over.
+    steps_per_second: Environment steps per second, lately.
+    learner_steps: Updates so far.
+    learner_steps_per_second: Updates per second, lately.
+    samples_per_insert: Items drawn from replay per item inserted, so far.
+    target_samples_per_insert: What the rate limiter aims at.
+    tables: The replay tables.
+    variables_age_steps: How old the variables are that actors act with, in
+      updates the learner has made since.
+    variables_age_seconds: The same in seconds.
+    evaluation_return: Mean undiscounted return of the latest evaluation.
+    evaluation_steps: Environment steps when that was taken.
+    elapsed_seconds: Time since the run started, in seconds.
+    seconds_left: Time to go at the present rate, in seconds.
+    nodes: Name and state of each node, like ('actor/0', 'running').
+    message: What else the user should know now; '' if nothing.
+  """
+
+  title: str
+  steps: int = 0
+  max_steps: int | None = None
+  episodes: int = 0
+  mean_return: float | None = None
+  num_returns: int = 0
+  steps_per_second: float = 0.0
+  learner_steps: int = 0
+  learner_steps_per_second: float = 0.0
+  samples_per_insert: float | None = None
+  target_samples_per_insert: float | None = None
+  tables: tuple[TableStatus, ...] = ()
+  variables_age_steps: float | None = None
+  variables_age_seconds: float | None = None
+  evaluation_return: float | None = None
+  evaluation_steps: int | None = None
+  elapsed_seconds: float = 0.0
+  seconds_left: float | None = None
+  nodes: tuple[tuple[str, str], ...] = ()
+  message: str = ''

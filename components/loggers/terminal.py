@@ -1,0 +1,40 @@
+"""Rows of a run as lines on the terminal."""
+
+import sys
+from typing import Any, TextIO
+
+from acme.utils.loggers import base
+
+from repertory.components.loggers import figures, scalars
+
+
+class Terminal(base.Logger):
+  """Prints one line per row: `label: key value | key value`."""
+
+  def __init__(self, label: str, stream: TextIO | None = None):
+    """Prepares to print.
+
+    Args:
+      label: Says whose rows these are.
+      stream: Where lines go; by default the standard output of the moment of
+        writing. It is never closed.
+    """
+    self._label = label
+    self._stream = stream
+
+  def write(self, data: base.LoggingData) -> None:
+    """Prints a row, its entries in their own order, in one piece."""
+    stream = self._stream or sys.stdout
+    entries = (f'{key} {_to_text(value)}' for key, value in data.items())
+    stream.write(f'{self._label}: {" | ".join(entries)}\n')
+    stream.flush()
+
+  def close(self) -> None:
+    """Does nothing, as the stream belongs to others."""
+
+
+def _to_text(value: Any) -> str:
+  value = scalars.to_plain(value)
+  if scalars.is_number(value):
+    return figures.exact(value)
+  return scalars.to_line(str(value))

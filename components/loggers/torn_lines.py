@@ -1,0 +1,47 @@
+"""Repairs a line file whose writer was killed in the middle of a line."""
+
+import logging
+import os
+from collections.abc import Callable
+from typing import BinaryIO
+
+_BLOCK_BYTES = 1 << 16
+
+_log = logging.getLogger(__name__)
+
+
+def repair(path: str, is_whole: Callable[[bytes], bool]) -> None:
+  """Makes a file end with a line break, or be empty.
+
+  Without this the next row would be glued to the torn one and both be lost. A
+  dropped line is reported as a warning. A missing file is left missing.
+
+  Args:
+    path: The file.
+    is_whole: Told a last line that lacks its line break, says whether only that
+      is missing. If so the line is ended, otherwise it is dropped.
+  """
+  if not os.path.exists(path):
+    return
+  with open(path, 'r+b') as file:
+    line = _read_unended_line(file)
+    if not line:
+      return
+    if is_whole(line):
+      file.seek(0, os.SEEK_END)
+      file.write(b'\n')
+    else:
+      file.seek(-len(line), os.SEEK_END)
+      file.truncate()
+      _log.warning('Dropped a torn last line, %d bytes: %s', len(line), path)
+
+
+def _read_unended_line(file: BinaryIO) -> bytes:
+  """Returns what follows the last line break, from the end backwards."""
+  start = file.seek(0, os.SEEK_END)
+  tail = b''
+  while start > 0 and b'\n' not in tail:
+    size = min(_BLOCK_BYTES, start)
+    start = file.seek(start - size)
+    tail = file.read(size) + tail
+  return tail.rpartition(b'\n')[2]

@@ -1,0 +1,91 @@
+"""Q-learning: temporal-difference errors and what is made of them.
+
+Symbols are the papers', with time subscripts: `q_tm1` are the values of the
+state acted in, `q_t` those of the state it led to.
+"""
+
+import tensorflow as tf
+
+
+def double_q_errors(
+  q_tm1: tf.Tensor,
+  a_tm1: tf.Tensor,
+  r_t: tf.Tensor,
+  discount_t: tf.Tensor,
+  q_t_value: tf.Tensor,
+  q_t_selector: tf.Tensor,
+) -> tf.Tensor:
+  """Computes r + γ q_value(s', argmax_a q_selector(s', a)) − q(s, a).
+
+  Double Q-learning selects with the online network and evaluates with the
+  target network; with the target network for both it is plain Q-learning. No
+  gradient flows into the target.
+
+  See https://arxiv.org/abs/1509.06461, equation 4.
+
+  Args:
+    q_tm1: Values of the first state, `[B, A]`.
+    a_tm1: Actions taken in it, integer `[B]`.
+    r_t: Rewards, `[B]`.
+    discount_t: Discounts of the bootstrap value, γ included, `[B]`.
+    q_t_value: Values of the next state that are bootstrapped from, `[B, A]`.
+    q_t_selector: Values of the next state that choose its action, `[B, A]`.
+
+  Returns:
+    Errors, `[B]`: positive where the value was too low.
+
+  Raises:
+    ValueError: If a shape does not fit.
+  """
+  _check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1), r_t=(r_t, 1))
+  _check_ranks(discount_t=(discount_t, 1), q_t_value=(q_t_value, 2))
+  _check_ranks(q_t_selector=(q_t_selector, 2))
+  a_t = tf.argmax(q_t_selector, axis=-1, output_type=tf.int32)  # [B]
+  bootstrap = tf.gather(q_t_value, a_t, batch_dims=1)  # [B]
+  target = tf.stop_gradient(r_t + discount_t * bootstrap)  # [B]
+  return target - tf.gather(q_tm1, a_tm1, batch_dims=1)  # [B]
+
+
+def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
+  """Computes ½ x² up to the threshold and grows linearly beyond it.
+
+  Args:
+    errors: Of any shape.
+    threshold: Where the line begins; the slope is at most this.
+
+  Returns:
+    The losses, in the shape of `errors`.
+  """
+  size = tf.abs(errors)
+  quadratic = tf.minimum(size, threshold)
+  return 0.5 * quadratic**2 + threshold * (size - quadratic)
+
+
+def importance_weights(
+  probabilities: tf.Tensor, table_sizes: tf.Tensor, exponent: float
+) -> tf.Tensor:
+  """Computes (N P)^-β, divided by the largest of the batch.
+
+  They undo the bias of sampling by priority, fully at β = 1. See
+  https://arxiv.org/abs/1511.05952, section 3.4.
+
+  Args:
+    probabilities: P with which each item was sampled, `[B]`.
+    table_sizes: N, items in the table then, integer `[B]`.
+    exponent: β, in [0, 1].
+
+  Returns:
+    Weights in (0, 1], float32 `[B]`.
+  """
+  _check_ranks(probabilities=(probabilities, 1), table_sizes=(table_sizes, 1))
+  likelihood = tf.cast(table_sizes, probabilities.dtype) * probabilities
+  weights = likelihood**-exponent
+  return tf.cast(weights / tf.reduce_max(weights), tf.float32)
+
+
+def _check_ranks(**tensors) -> None:
+  for name, (tensor, rank) in tensors.items():
+    if len(tensor.shape) != rank:
+      raise ValueError(
+        f'{name} must have rank {rank}, got shape {tensor.shape}.'
+      )

@@ -1,0 +1,19 @@
+"""Variables before the first batch."""
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from repertory.components import specs
+from repertory.components import types
+
+
+def create_variables(network: snt.Module, observation_spec: types.Nest) -> None:
+  """Calls a network once, so that all its variables exist.
+
+  Args:
+    network: Maps a nest of observations `[B, ...]` to anything.
+    observation_spec: Nest of array specs, without a batch axis.
+  """
+  observation = specs.zeros(observation_spec, 1)
+  network(tree.map_structure(tf.convert_to_tensor, observation))

@@ -1,0 +1,6 @@
+"""How agents choose actions."""
+
+from repertory.components.policies.epsilon_greedy import EpsilonGreedyPolicy
+from repertory.components.policies.epsilon_greedy import epsilon_ladder
+
+__all__ = ['EpsilonGreedyPolicy', 'epsilon_ladder']

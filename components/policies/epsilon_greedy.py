@@ -1,0 +1,97 @@
+"""Acting on action values, with a share of random actions."""
+
+from typing import Any, Callable, Mapping, Sequence
+
+import tensorflow as tf
+
+from repertory.components import core
+from repertory.components import types
+from repertory.components.policies import random_streams
+
+
+def epsilon_ladder(
+  num_environments: int, base: float = 0.4, exponent: float = 7.0
+) -> list[float]:
+  """Spreads exploration over the environments.
+
+  ε_i = base^(1 + exponent · i / (N − 1)), see
+  https://arxiv.org/abs/1803.00933, section 4.1. A single environment gets the
+  middle of the ladder, i / (N − 1) = ½: with the defaults ε = 0.016.
+
+  Args:
+    num_environments: N, over all actors, at least 1.
+    base: The largest ε, in (0, 1].
+    exponent: How steep the ladder is, at least 0.
+
+  Returns:
+    ε by environment id.
+  """
+  if num_environments < 1:
+    raise ValueError(
+      f'num_environments must be at least 1, got {num_environments}.'
+    )
+  if num_environments == 1:
+    places = [0.5]
+  else:
+    places = [i / (num_environments - 1) for i in range(num_environments)]
+  return [base ** (1 + exponent * place) for place in places]
+
+
+class EpsilonGreedyPolicy(core.Policy):
+  """Takes a random action with probability ε, else the one of largest value.
+
+  ε and random numbers belong to the environment: they are the same in every
+  topology, whatever else an observation is batched with.
+  """
+
+  def __init__(
+    self,
+    network: Callable[[types.Nest], tf.Tensor],
+    epsilons: Sequence[float],
+    seed: int,
+    action_dtype: tf.DType = tf.int32,
+  ):
+    """Keeps the parts.
+
+    Args:
+      network: Maps observations `[B, ...]` to action values `[B, A]`.
+      epsilons: ε by environment id, each in [0, 1].
+      seed: Of the random streams.
+      action_dtype: Of the actions, as the environment's spec has it.
+    """
+    super().__init__()
+    if not all(0 <= epsilon <= 1 for epsilon in epsilons):
+      raise ValueError(f'epsilons must be in [0, 1], got {list(epsilons)}.')
+    self._network = network
+    self._epsilons = tuple(epsilons)
+    self._seed = seed
+    self._action_dtype = action_dtype
+
+  def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
+    return {
+      'epsilon': tf.constant(
+        [self._epsilons[i] for i in environment_ids], tf.float32
+      ),
+      'random': random_streams.initial_counters(self._seed, environment_ids),
+    }
+
+  def describe(self, environment_ids: Sequence[int]) -> Mapping[str, Any]:
+    return {'epsilons': [self._epsilons[i] for i in environment_ids]}
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> core.PolicyOutput:
+    values = self._network(observation)  # [B, A]
+    coin, draw, counters = random_streams.next_uniforms(state['random'])  # [B]
+    num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
+    # A float32 just below 1 times A may round up to A.
+    random_action = tf.minimum(tf.floor(draw * num_actions), num_actions - 1)
+    greedy_action = tf.argmax(values, axis=-1, output_type=tf.int32)  # [B]
+    action = tf.where(
+      coin < state['epsilon'], tf.cast(random_action, tf.int32), greedy_action
+    )
+    return core.PolicyOutput(
+      action=tf.cast(action, self._action_dtype),
+      extras=(),
+      state={'epsilon': state['epsilon'], 'random': counters},
+    )

@@ -1,0 +1,62 @@
+"""Random numbers that belong to a row of a batch, not to the batch.
+
+TensorFlow's stateless generators take one seed for a whole tensor, so what a
+row draws would depend on the rows it is batched with. Here each row carries a
+counter of its own: SplitMix64, https://doi.org/10.1145/2714064.2660195. A row
+draws the same numbers in any batch, on any node.
+"""
+
+from typing import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+_GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+_MULTIPLIER_1 = 0xBF58476D1CE4E5B9
+_MULTIPLIER_2 = 0x94D049BB133111EB
+
+
+def initial_counters(seed: int, stream_ids: Sequence[int]) -> tf.Tensor:
+  """Returns counters from which streams start, far apart from each other.
+
+  Args:
+    seed: Of the experiment.
+    stream_ids: Which streams: one row each.
+
+  Returns:
+    uint64 `[len(stream_ids)]`.
+  """
+  counters = [
+    np.random.SeedSequence([seed, stream_id]).generate_state(1, np.uint64)[0]
+    for stream_id in stream_ids
+  ]
+  return tf.constant(np.asarray(counters, np.uint64))
+
+
+def next_uniforms(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Draws two independent numbers for each row.
+
+  Args:
+    counters: uint64 `[B]`.
+
+  Returns:
+    Two float32 `[B]` in [0, 1), and the counters to go on with.
+  """
+  counters = counters + tf.constant(_GOLDEN_GAMMA, tf.uint64)
+  bits = counters
+  bits = _xor_shifted(bits, 30) * tf.constant(_MULTIPLIER_1, tf.uint64)
+  bits = _xor_shifted(bits, 27) * tf.constant(_MULTIPLIER_2, tf.uint64)
+  bits = _xor_shifted(bits, 31)
+  # A float32 has 24 bits of precision; the two numbers share none.
+  high = tf.bitwise.right_shift(bits, tf.constant(40, tf.uint64))
+  low = tf.bitwise.bitwise_and(bits, tf.constant(2**24 - 1, tf.uint64))
+  return _to_unit(high), _to_unit(low), counters
+
+
+def _xor_shifted(bits: tf.Tensor, places: int) -> tf.Tensor:
+  shifted = tf.bitwise.right_shift(bits, tf.constant(places, tf.uint64))
+  return tf.bitwise.bitwise_xor(bits, shifted)
+
+
+def _to_unit(bits: tf.Tensor) -> tf.Tensor:
+  return tf.cast(bits, tf.float32) * 2.0**-24

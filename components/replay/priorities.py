@@ -1,0 +1,103 @@
+"""New priorities on their way back to the table."""
+
+import queue
+import threading
+
+import numpy as np
+
+from repertory.components import signals
+from repertory.components.replay import connection as connection_lib
+
+# Updates that may wait for the replay server before the learner does.
+_QUEUE_LENGTH = 8
+
+
+class PriorityUpdater:
+  """Writes priorities back without making the learner wait.
+
+  Reverb's call has no time-out and a dead server never answers it, so it is
+  made in a thread of its own, in the order of `update`. A priority that is not
+  finite would freeze the table for good and is refused here; one below the
+  floor is raised to it, so that no item is lost for ever.
+  """
+
+  def __init__(
+    self,
+    connection: connection_lib.Connection,
+    table: str,
+    floor: float,
+  ):
+    """Starts the thread.
+
+    Args:
+      connection: To the replay server; its time-out and stop signal end a
+        wait of `update` for earlier updates.
+      table: Whose items the keys name.
+      floor: Smallest priority, positive.
+    """
+    if not floor > 0:
+      raise ValueError(f'floor must be positive, got {floor}.')
+    self._connection = connection
+    self._table = table
+    self._floor = floor
+    self._error: BaseException | None = None
+    self._queue: queue.Queue = queue.Queue(_QUEUE_LENGTH)
+    self._thread = threading.Thread(
+      target=self._run, name='priority_updater', daemon=True
+    )
+    self._thread.start()
+
+  def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+    """Hands over new priorities.
+
+    Args:
+      keys: Of the items, uint64 `[B]`.
+      priorities: Theirs, `[B]`.
+
+    Raises:
+      FloatingPointError: If a priority is not finite.
+      TimeoutError: If the replay server takes none.
+    """
+    if self._error is not None:
+      raise self._error
+    if not np.all(np.isfinite(priorities)):
+      raise FloatingPointError(
+        f'Priorities must be finite, got {priorities}: learning diverged.'
+      )
+    updates = dict(
+      zip(keys.tolist(), np.maximum(priorities, self._floor).tolist())
+    )
+    try:
+      self._queue.put_nowait(updates)
+    except queue.Full:
+      signals.wait_for(
+        lambda seconds: self._put(updates, seconds),
+        lambda: (
+          f"{self._connection} to take new priorities for table '{self._table}'"
+        ),
+        self._connection.timeout_seconds,
+        self._connection.stop,
+      )
+
+  def close(self, timeout_seconds: float = 5.0) -> None:
+    """Writes what is waiting and ends the thread, within the time-out."""
+    try:
+      self._queue.put(None, timeout=timeout_seconds)
+    except queue.Full:
+      return
+    self._thread.join(timeout_seconds)
+
+  def _put(self, updates, seconds: float) -> bool:
+    try:
+      self._queue.put(updates, timeout=seconds)
+    except queue.Full:
+      return False
+    return True
+
+  def _run(self) -> None:
+    while (updates := self._queue.get()) is not None:
+      try:
+        self._connection.client.mutate_priorities(self._table, updates=updates)
+      except Exception as error:  # Told to the learner by its next update.
+        self._error = error
+        return

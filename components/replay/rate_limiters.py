@@ -1,0 +1,102 @@
+"""The ratio of acting to learning, and whether it can work at all."""
+
+import dataclasses
+
+import reverb
+
+
+@dataclasses.dataclass(frozen=True)
+class RateLimit:
+  """Keeps sampling and inserting in step, whichever side is faster.
+
+  With e = inserts × `samples_per_insert` − samples, inserts wait above
+  `samples_per_insert` × `min_size` + `error_buffer` and samples wait below
+  `samples_per_insert` × `min_size` − `error_buffer`.
+
+  Attributes:
+    samples_per_insert: Mean draws per *item* (not batch or environment step).
+    min_size: Items held before the first sample, at least 1.
+    error_buffer: Lead either side may take, in samples; at least
+      `max(1, samples_per_insert)`, or both could wait for ever.
+  """
+
+  samples_per_insert: float
+  min_size: int
+  error_buffer: float
+
+  def __post_init__(self):
+    if self.samples_per_insert <= 0:
+      raise ValueError(
+        'samples_per_insert must be positive, got '
+        f'{self.samples_per_insert}.'
+      )
+    if self.min_size < 1:
+      raise ValueError(f'min_size must be at least 1, got {self.min_size}.')
+    smallest = max(1.0, self.samples_per_insert)
+    if not self.error_buffer >= smallest:
+      raise ValueError(
+        f'error_buffer must be at least max(1, samples_per_insert) = '
+        f'{smallest:g}, or inserting and sampling could both wait for ever; '
+        f'got {self.error_buffer}.'
+      )
+
+  def make(self) -> reverb.rate_limiters.RateLimiter:
+    """Builds the limiter that Reverb runs."""
+    if self.error_buffer == float('inf'):
+      return reverb.rate_limiters.MinSize(self.min_size)
+    return reverb.rate_limiters.SampleToInsertRatio(
+      samples_per_insert=self.samples_per_insert,
+      min_size_to_sample=self.min_size,
+      error_buffer=self.error_buffer,
+    )
+
+  def sample_target(self, inserts: int) -> float:
+    """Returns the draws that keep the ratio exactly after `inserts` items."""
+    return max(0, inserts - self.min_size) * self.samples_per_insert
+
+
+def check(
+  limit: RateLimit,
+  *,
+  table: str,
+  max_size: int,
+  batch_size: int,
+  items_per_insert: int,
+) -> None:
+  """Refuses limits under which a learner or an actor would wait for ever.
+
+  Args:
+    limit: What the table will enforce.
+    table: The table's name, for the error.
+    max_size: Items the table can hold.
+    batch_size: Items the learner draws at once.
+    items_per_insert: The most items one thread inserts before it lets the
+      learner go on: the size of the environment batch.
+
+  Raises:
+    ValueError: Naming the setting to change.
+  """
+  if max_size < 1:
+    raise ValueError(
+      f"max_size of table '{table}' must be at least 1, got {max_size}."
+    )
+  if limit.min_size > max_size:
+    raise ValueError(
+      f"Table '{table}' can never be sampled: it needs min_size = "
+      f'{limit.min_size} items and holds at most max_size = {max_size}. '
+      'Lower min_size or raise max_size.'
+    )
+  if batch_size > max_size:
+    raise ValueError(
+      f"Table '{table}' can never fill a batch: batch_size = {batch_size} is "
+      f'larger than max_size = {max_size}. Lower batch_size or raise max_size.'
+    )
+  needed = batch_size + limit.samples_per_insert * items_per_insert
+  if limit.error_buffer < needed:
+    raise ValueError(
+      f"error_buffer of table '{table}' must be at least batch_size + "
+      f'samples_per_insert × environments = {batch_size} + '
+      f'{limit.samples_per_insert:g} × {items_per_insert} = {needed:g}, or a '
+      'learner and an actor that take turns would both wait for ever; got '
+      f'{limit.error_buffer:g}. Raise error_buffer, or lower the others.'
+    )

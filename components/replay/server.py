@@ -1,0 +1,113 @@
+"""The replay server, and what can be asked of it."""
+
+import dataclasses
+import os
+import socket
+from typing import Mapping, Sequence
+
+import reverb
+
+from repertory.components.replay import tables as tables_lib
+
+# A server in the same host answers at once; longer means that it is gone.
+STATUS_TIMEOUT_SECONDS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class TableStatus:
+  """State of a replay table.
+
+  Attributes:
+    size: Items it holds.
+    max_size: Items it can hold.
+    inserts: Items ever inserted.
+    samples: Items ever sampled.
+    waiting: Which side the rate limiter holds back: 'insert', 'sample' or ''.
+  """
+
+  size: int
+  max_size: int
+  inserts: int
+  samples: int
+  waiting: str = ''
+
+
+def make_server(
+  tables: Sequence[tables_lib.Table],
+  port: int | None = None,
+  checkpoint_directory: str | None = None,
+) -> reverb.Server:
+  """Starts a replay server in this process.
+
+  Args:
+    tables: What it holds.
+    port: Where it listens; None picks a free port.
+    checkpoint_directory: Where `client.checkpoint()` writes to, and from where
+      the tables are filled if a complete checkpoint is there. None for neither.
+
+  Raises:
+    ValueError: If the port is in use. Reverb itself would start, and clients
+      would reach either server.
+  """
+  if port is not None:
+    _check_port_is_free(port)
+  checkpointer = None
+  if checkpoint_directory is not None:
+    os.makedirs(checkpoint_directory, exist_ok=True)
+    checkpointer = reverb.checkpointers.DefaultCheckpointer(
+      checkpoint_directory
+    )
+  return reverb.Server(
+    tables=[table.make() for table in tables],
+    port=port,
+    checkpointer=checkpointer,
+  )
+
+
+def table_status(client: reverb.Client) -> Mapping[str, TableStatus]:
+  """Asks the server for the state of its tables.
+
+  Raises:
+    TimeoutError: If it does not answer.
+  """
+  try:
+    infos = client.server_info(timeout=STATUS_TIMEOUT_SECONDS)
+  except reverb.errors.DeadlineExceededError as error:
+    raise TimeoutError(
+      f'The replay server at {client.server_address} did not answer within '
+      f'{STATUS_TIMEOUT_SECONDS} seconds.'
+    ) from error
+  return {name: _to_status(info) for name, info in infos.items()}
+
+
+def _to_status(info) -> TableStatus:
+  inserts = info.rate_limiter_info.insert_stats.completed
+  samples = info.rate_limiter_info.sample_stats.completed
+  return TableStatus(
+    size=info.current_size,
+    max_size=info.max_size,
+    inserts=inserts,
+    samples=samples,
+    waiting=_waiting_side(info.rate_limiter_info, inserts, samples),
+  )
+
+
+def _waiting_side(limiter, inserts: int, samples: int) -> str:
+  if inserts < limiter.min_size_to_sample:
+    return 'sample'
+  difference = inserts * limiter.samples_per_insert - samples
+  if difference + limiter.samples_per_insert > limiter.max_diff:
+    return 'insert'
+  if difference - 1 < limiter.min_diff:
+    return 'sample'
+  return ''
+
+
+def _check_port_is_free(port: int) -> None:
+  with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    probe.settimeout(1)
+    if probe.connect_ex(('localhost', port)) == 0:
+      raise ValueError(
+        f'port must be free for the replay server, but something listens on '
+        f'{port} already. Choose another.'
+      )

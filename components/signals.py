@@ -1,0 +1,61 @@
+"""Stopping: every wait listens to one signal and has a time-out."""
+
+import threading
+import time
+from typing import Callable
+
+# How often a wait looks whether it should stop, in seconds.
+_SLICE_SECONDS = 0.2
+
+
+class Stopped(Exception):
+  """Ends a wait because the program is being stopped; not an error."""
+
+
+class StopSignal:
+  """A request to stop, shared by all who wait."""
+
+  def __init__(self):
+    self._event = threading.Event()
+
+  def set(self) -> None:
+    self._event.set()
+
+  def is_set(self) -> bool:
+    return self._event.is_set()
+
+  def wait(self, seconds: float) -> bool:
+    """Waits at most `seconds`; returns whether a stop was requested."""
+    return self._event.wait(seconds)
+
+  def check(self) -> None:
+    """Raises `Stopped` if a stop was requested."""
+    if self._event.is_set():
+      raise Stopped
+
+
+def wait_for(
+  attempt: Callable[[float], bool],
+  waiting_for: Callable[[], str],
+  timeout_seconds: float,
+  stop: StopSignal,
+) -> None:
+  """Repeats short waits until one succeeds, the stop signal or the time-out.
+
+  Args:
+    attempt: Waits at most the given seconds; returns whether it succeeded.
+    waiting_for: Says what is waited for and on whom, for the error.
+    timeout_seconds: After how long to give up.
+    stop: Ends the wait when set.
+
+  Raises:
+    Stopped: If the stop signal was set.
+    TimeoutError: If no attempt succeeded in time.
+  """
+  start = time.monotonic()
+  while not attempt(_SLICE_SECONDS):
+    stop.check()
+    if time.monotonic() - start > timeout_seconds:
+      raise TimeoutError(
+        f'Waited {timeout_seconds:g} seconds for {waiting_for()}.'
+      )

@@ -1,0 +1,43 @@
+"""Environment specifications: Acme's, re-exported, and how to turn them to TF.
+
+Together with `core` this is the only way to Acme's names, so that the rest of
+the code does not depend on where they come from.
+"""
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+import tree
+from acme import specs as acme_specs
+
+from repertory.components import types
+
+Array = acme_specs.Array
+BoundedArray = acme_specs.BoundedArray
+DiscreteArray = acme_specs.DiscreteArray
+EnvironmentSpec = acme_specs.EnvironmentSpec
+
+
+def make_environment_spec(environment: dm_env.Environment) -> EnvironmentSpec:
+  """Collects the four specs of an environment; none has a batch axis."""
+  return acme_specs.make_environment_spec(environment)
+
+
+def tensor_spec(nested_spec: types.Nest, *leading: int | None) -> types.Nest:
+  """Returns the `tf.TensorSpec`s of a nest of array specs.
+
+  Args:
+    nested_spec: Nest of `dm_env.specs.Array`.
+    *leading: Axes to put in front of every shape, say the batch size.
+  """
+  return tree.map_structure(
+    lambda spec: tf.TensorSpec((*leading, *spec.shape), spec.dtype, spec.name),
+    nested_spec,
+  )
+
+
+def zeros(nested_spec: types.Nest, *leading: int) -> types.Nest:
+  """Returns arrays of zeros that have the shapes and dtypes of `nested_spec`."""
+  return tree.map_structure(
+    lambda spec: np.zeros((*leading, *spec.shape), spec.dtype), nested_spec
+  )

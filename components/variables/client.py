@@ -1,0 +1,141 @@
+"""Fresh variables for those who act."""
+
+import threading
+import time
+from typing import Sequence
+
+import tensorflow as tf
+
+from repertory.components import core
+from repertory.components import signals
+
+
+class VariableClient:
+  """Copies variables from a source without making the actor wait.
+
+  A fetch runs in a thread of its own; `update` starts one every
+  `update_period` calls and takes over what has arrived. All names are fetched
+  together, so they are of one version.
+  """
+
+  def __init__(
+    self,
+    source: core.VariableSource,
+    variables: Sequence[tf.Variable],
+    *,
+    name: str = 'policy',
+    update_period: int = 1,
+    timeout_seconds: float = 600.0,
+    stop: signals.StopSignal | None = None,
+  ):
+    """Starts the thread.
+
+    Args:
+      source: Knows `name`, 'learner_steps' and 'max_priority'.
+      variables: Take the fetched values, in the source's order.
+      name: What to fetch.
+      update_period: Calls of `update` between fetches.
+      timeout_seconds: How long a waiting `update` waits.
+      stop: Ends a wait when set.
+    """
+    if update_period < 1:
+      raise ValueError(f'update_period must be at least 1, got {update_period}.')
+    self._source = source
+    self._variables = list(variables)
+    self._names = [name, 'learner_steps', 'max_priority']
+    self._update_period = update_period
+    self._timeout_seconds = timeout_seconds
+    self._stop = stop or signals.StopSignal()
+    self._calls_since_fetch = 0
+    self._version = -1
+    self._max_priority = 1.0
+    self._fetched_at = time.monotonic()
+    self._fetched: list | None = None
+    self._error: Exception | None = None
+    self._is_fetching = False
+    self._closed = False
+    self._wanted = threading.Event()
+    self._arrived = threading.Event()
+    self._thread = threading.Thread(
+      target=self._run, name='variable_client', daemon=True
+    )
+    self._thread.start()
+
+  @property
+  def version(self) -> int:
+    """Learner steps of the variables in use; −1 before the first fetch."""
+    return self._version
+
+  @property
+  def age_seconds(self) -> float:
+    """Time since the variables in use were fetched."""
+    return time.monotonic() - self._fetched_at
+
+  @property
+  def max_priority(self) -> float:
+    """The learner's largest priority, as of the variables in use."""
+    return self._max_priority
+
+  def update(self, wait: bool = False) -> None:
+    """Takes over what has arrived, and asks for more when it is time.
+
+    Args:
+      wait: Fetch now, and come back with the new variables.
+
+    Raises:
+      ValueError: If the fetched variables do not fit.
+      signals.Stopped: If the wait was ended.
+      TimeoutError: If the wait was too long.
+      Exception: What the source raised.
+    """
+    self._calls_since_fetch += 1
+    self._take_over()
+    is_time = self._calls_since_fetch >= self._update_period
+    if (is_time or wait) and not self._is_fetching:
+      self._calls_since_fetch = 0
+      self._is_fetching = True
+      self._wanted.set()
+    if wait:
+      signals.wait_for(
+        self._arrived.wait,
+        lambda: f"variables '{self._names[0]}' from the learner",
+        self._timeout_seconds,
+        self._stop,
+      )
+      self._take_over()
+
+  def close(self, timeout_seconds: float = 5.0) -> None:
+    """Ends the thread, within the time-out."""
+    self._closed = True
+    self._wanted.set()
+    self._thread.join(timeout_seconds)
+
+  def _take_over(self) -> None:
+    if not self._arrived.is_set():
+      return
+    self._arrived.clear()
+    self._is_fetching = False
+    if self._error is not None:
+      raise self._error
+    values, version, max_priority = self._fetched
+    found = [tuple(value.shape) for value in values]
+    expected = [tuple(variable.shape) for variable in self._variables]
+    if found != expected:
+      raise ValueError(
+        f"Variables '{self._names[0]}' must have the shapes {expected}, got "
+        f'{found}: actor and learner built different networks.'
+      )
+    for variable, value in zip(self._variables, values):
+      variable.assign(value)
+    self._version = int(version)
+    self._max_priority = float(max_priority)
+    self._fetched_at = time.monotonic()
+
+  def _run(self) -> None:
+    while self._wanted.wait() and not self._closed:
+      self._wanted.clear()
+      try:
+        self._fetched = self._source.get_variables(self._names)
+      except Exception as error:  # Raised in the thread that acts.
+        self._error = error
+      self._arrived.set()

@@ -1,0 +1,66 @@
+"""Brings values to a promised shape and dtype, or says why they cannot be."""
+
+from collections import abc
+from typing import Any
+
+import numpy as np
+
+
+def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+  """Returns `value` as an array of exactly this shape and dtype.
+
+  Never broadcasts, and never changes what a number means: float64 may become
+  float32 (rounded) and int64 int32 (if it fits), but no float becomes an
+  integer and nothing overflows.
+
+  Args:
+    value: An array, or a scalar in place of an array of shape `()`. Lists,
+      tuples and mappings are nests, not arrays.
+    shape: The shape it must have.
+    dtype: The dtype to return.
+
+  Raises:
+    ValueError: If the shape differs or the numbers do not fit the dtype. The
+      message starts with 'expected', for the caller to say where.
+  """
+  if isinstance(value, (list, tuple, abc.Mapping)):
+    raise _mismatch(shape, dtype, f'the nest {shorten(value)}')
+  array = np.asarray(value)
+  if array.shape != shape:
+    found = f'shape {array.shape} and dtype {array.dtype}'
+    raise _mismatch(shape, dtype, found)
+  if array.dtype == dtype:
+    return array
+  integers = array.dtype.kind in 'iu' and dtype.kind in 'iu'
+  if not (integers or np.can_cast(array.dtype, dtype, 'same_kind')):
+    found = f'{shorten(value)} of dtype {array.dtype}'
+    raise _mismatch(shape, dtype, found)
+  if not _fits(array, dtype):
+    raise _mismatch(shape, dtype, f'{shorten(value)}, which does not fit')
+  return array.astype(dtype)
+
+
+def _mismatch(
+  shape: tuple[int, ...], dtype: np.dtype, found: str
+) -> ValueError:
+  return ValueError(
+    f'expected an array of shape {shape} and dtype {dtype}, found {found}'
+  )
+
+
+def shorten(value: Any) -> str:
+  """Returns `repr(value)`, cut so that a message stays readable."""
+  text = repr(value)
+  return text if len(text) <= 200 else text[:200] + '...'
+
+
+def _fits(array: np.ndarray, dtype: np.dtype) -> bool:
+  if not array.size or np.can_cast(array.dtype, dtype, 'safe'):
+    return True
+  if array.dtype.kind in 'iu' and dtype.kind in 'iu':
+    limits = np.iinfo(dtype)
+    return limits.min <= int(array.min()) and int(array.max()) <= limits.max
+  if array.dtype.kind == 'f' and dtype.kind == 'f':
+    finite = np.abs(array[np.isfinite(array)])
+    return not finite.size or float(finite.max()) <= float(np.finfo(dtype).max)
+  return True

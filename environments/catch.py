@@ -1,0 +1,125 @@
+"""Catch: the smallest game with delayed reward, in pure NumPy.
+
+After bsuite's `catch` (https://github.com/google-deepmind/bsuite).
+"""
+
+import operator
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+
+class Catch(dm_env.Environment):
+  """A ball falls; move the paddle below it.
+
+  The ball starts in a random column of the top row and falls one row a step;
+  the paddle starts in the middle of the bottom row. An episode has `rows - 1`
+  steps; only the last is rewarded, with +1 if the ball is caught and -1 if it
+  is missed. On a board of at least `columns // 2 + 1` rows every ball can be
+  caught.
+
+  Observation: float32 board `[rows, columns]`, 1 at the ball and at the paddle.
+  Actions: 0 left, 1 stay, 2 right; walls stop the paddle.
+  """
+
+  def __init__(self, rows: int = 10, columns: int = 5, seed: int = 0):
+    """Makes the board.
+
+    Args:
+      rows: Height, at least 2: one for the ball, one for the paddle.
+      columns: Width, at least 1.
+      seed: Of the balls' columns, at least 0.
+
+    Raises:
+      ValueError: If an argument is not an integer or too small.
+    """
+    self._rows = _check_integer('rows', rows, 2)
+    self._columns = _check_integer('columns', columns, 1)
+    self._random = np.random.default_rng(_check_integer('seed', seed, 0))
+    self._ball_row = 0
+    self._ball_column = 0
+    self._paddle_column = 0
+    self._ended = True
+
+  def reset(self) -> dm_env.TimeStep:
+    """Drops a new ball."""
+    self._ball_row = 0
+    self._ball_column = int(self._random.integers(self._columns))
+    self._paddle_column = self._columns // 2
+    self._ended = False
+    return dm_env.restart(self._board())
+
+  def step(self, action: Any) -> dm_env.TimeStep:
+    """Moves the paddle, then lets the ball fall by a row.
+
+    Args:
+      action: Integer scalar: 0 left, 1 stay, 2 right.
+
+    Raises:
+      ValueError: If the action is another one.
+    """
+    if self._ended:
+      return self.reset()
+    self._move(action)
+    self._ball_row += 1
+    self._ended = self._ball_row == self._rows - 1
+    if not self._ended:
+      return dm_env.TimeStep(
+        dm_env.StepType.MID, np.float32(0), np.float32(1), self._board()
+      )
+    caught = self._paddle_column == self._ball_column
+    return dm_env.TimeStep(
+      dm_env.StepType.LAST,
+      np.float32(1 if caught else -1),
+      np.float32(0),
+      self._board(),
+    )
+
+  def observation_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the board, `[rows, columns]`."""
+    shape = (self._rows, self._columns)
+    return specs.BoundedArray(shape, np.float32, 0, 1, name='board')
+
+  def action_spec(self) -> specs.DiscreteArray:
+    """Returns the spec of the three moves."""
+    return specs.DiscreteArray(3, np.int32, name='move')
+
+  def reward_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the reward, -1, 0 or 1."""
+    return specs.BoundedArray((), np.float32, -1, 1, name='reward')
+
+  def discount_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the discount, 0 at the end and 1 before it."""
+    return specs.BoundedArray((), np.float32, 0, 1, name='discount')
+
+  def _move(self, action: Any) -> None:
+    try:
+      move = operator.index(action)
+    except TypeError:
+      move = -1
+    if move not in (0, 1, 2):
+      raise ValueError(
+        f'`action`: expected 0 (left), 1 (stay) or 2 (right), got {action!r}.'
+      )
+    column = self._paddle_column + move - 1
+    self._paddle_column = min(max(column, 0), self._columns - 1)
+
+  def _board(self) -> np.ndarray:
+    board = np.zeros((self._rows, self._columns), np.float32)
+    board[self._ball_row, self._ball_column] = 1
+    board[self._rows - 1, self._paddle_column] = 1
+    return board
+
+
+def _check_integer(name: str, value: Any, minimum: int) -> int:
+  try:
+    number = operator.index(value)
+  except TypeError:
+    number = minimum - 1
+  if isinstance(value, bool) or number < minimum:
+    raise ValueError(
+      f'`{name}`: expected an integer of at least {minimum}, got {value!r}.'
+    )
+  return number

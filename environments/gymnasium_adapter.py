@@ -1,0 +1,148 @@
+"""Lets a Gymnasium environment speak dm_env."""
+
+import difflib
+import operator
+from typing import TYPE_CHECKING, Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import casting, gymnasium_spaces
+
+if TYPE_CHECKING:
+  import gymnasium
+
+Nest = Any
+
+
+def make(environment_id: str, seed: int) -> 'GymnasiumAdapter':
+  """Makes a registered Gymnasium environment.
+
+  Args:
+    environment_id: As for `gymnasium.make`, say 'CartPole-v1'.
+    seed: As for `GymnasiumAdapter`.
+
+  Raises:
+    ImportError: If gymnasium is not installed.
+    ValueError: If Gymnasium does not know the id, or as `GymnasiumAdapter`.
+  """
+  gymnasium = gymnasium_spaces.import_gymnasium()
+  try:
+    # Gymnasium's checker of the first step only warns; a batch raises.
+    gym_env = gymnasium.make(environment_id, disable_env_checker=True)
+  except gymnasium.error.DependencyNotInstalled:
+    raise  # Says itself what to install.
+  except gymnasium.error.Error as error:
+    close = difflib.get_close_matches(environment_id, gymnasium.registry)
+    hint = f' Did you mean {" or ".join(close)}?' if close else ''
+    raise ValueError(
+      '`environment_id`: expected the id of a registered Gymnasium'
+      f' environment, got {environment_id!r}: {error}{hint}'
+    ) from error
+  return GymnasiumAdapter(gym_env, seed)
+
+
+class GymnasiumAdapter(dm_env.Environment):
+  """A `gymnasium.Env` as a `dm_env.Environment`.
+
+  An episode that is `terminated` ends with discount 0. One that is only
+  `truncated`, say by a time limit, ends with discount 1: there was more to
+  come. The dtypes are those of the spaces, the reward is float64; see
+  `wrappers.SinglePrecision`.
+  """
+
+  def __init__(self, gym_env: 'gymnasium.Env', seed: int):
+    """Takes over the environment.
+
+    Args:
+      gym_env: An environment that nobody else steps.
+      seed: Of the first reset alone, so that later episodes differ; at least 0.
+
+    Raises:
+      ImportError: If gymnasium is not installed.
+      ValueError: If the seed is not an integer of at least 0, or if a space has
+        no spec (see `gymnasium_spaces.make_codec`).
+    """
+    try:
+      valid = operator.index(seed) >= 0
+    except TypeError:
+      valid = False
+    if not valid:
+      raise ValueError(
+        f'`seed`: expected an integer of at least 0, got {seed!r}.'
+      )
+    self._env = gym_env
+    self._seed: int | None = operator.index(seed)
+    self._observation = gymnasium_spaces.make_codec(
+      gym_env.observation_space, 'observation_space'
+    )
+    self._action = gymnasium_spaces.make_codec(
+      gym_env.action_space, 'action_space'
+    )
+    self._ended = True
+
+  @property
+  def gym_env(self) -> 'gymnasium.Env':
+    """The environment inside."""
+    return self._env
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts an episode; the first reset seeds the environment."""
+    seed, self._seed = self._seed, None
+    observation, _ = self._env.reset(seed=seed)
+    self._ended = False
+    return dm_env.restart(self._observation.decode(observation))
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    """Steps the environment, or resets it if the episode has ended.
+
+    Args:
+      action: Nest of the action spec.
+
+    Raises:
+      ValueError: If the action, the observation or the reward does not match
+        its spec.
+    """
+    if self._ended:
+      return self.reset()
+    observation, reward, terminated, truncated, _ = self._env.step(
+      self._action.encode(action)
+    )
+    if not isinstance(reward, float):
+      reward = _to_float(reward)
+    observation = self._observation.decode(observation)
+    self._ended = bool(terminated or truncated)
+    return dm_env.TimeStep(
+      dm_env.StepType.LAST if self._ended else dm_env.StepType.MID,
+      reward,
+      0.0 if terminated else 1.0,
+      observation,
+    )
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs that the observation space became."""
+    return self._observation.spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs that the action space became."""
+    return self._action.spec
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of the reward, a float64."""
+    return specs.Array((), np.float64, name='reward')
+
+  def discount_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the discount, a float64: 0 if terminated, else 1."""
+    return specs.BoundedArray((), np.float64, 0, 1, name='discount')
+
+  def close(self) -> None:
+    """Closes the Gymnasium environment."""
+    self._env.close()
+
+
+def _to_float(reward: Any) -> float:
+  try:
+    return float(casting.cast(reward, (), np.dtype(np.float64)))
+  except ValueError as error:
+    raise ValueError(f'reward of `gym_env`: {error}.') from error

@@ -1,0 +1,166 @@
+"""Translates Gymnasium's spaces to specs, and values between the two."""
+
+import operator
+from collections import abc
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import casting
+
+Nest = Any
+
+
+class Codec(NamedTuple):
+  """A space seen from dm_env.
+
+  Attributes:
+    spec: Nest of specs of the space's structure: dictionaries and tuples.
+    decode: Turns a value of the space (an observation) into one of the spec.
+    encode: Turns a value of the spec (an action) into one of the space.
+  """
+
+  spec: Nest
+  decode: Callable[[Any], Nest]
+  encode: Callable[[Nest], Any]
+
+
+def import_gymnasium() -> Any:
+  """Returns the module `gymnasium`, which is not needed before.
+
+  Raises:
+    ImportError: If it is not installed; says how to install it.
+  """
+  try:
+    import gymnasium
+  except ImportError as error:
+    raise ImportError(
+      'This environment needs the package gymnasium. Install it with:'
+      ' pip install repertory[gymnasium]'
+    ) from error
+  return gymnasium
+
+
+def make_codec(space: Any, place: str) -> Codec:
+  """Returns the codec of a `gymnasium.Space`.
+
+  `Discrete` becomes a `DiscreteArray`, which starts at 0 wherever the space
+  starts. A `Box` that is open on all sides becomes an `Array`; any other `Box`
+  and the multi-spaces become a `BoundedArray`. `Dict` and `Tuple` become nests.
+
+  Args:
+    space: The space.
+    place: Where it is, for messages, such as `observation_space['camera']`.
+
+  Raises:
+    ValueError: If the space is of another kind.
+  """
+  spaces = import_gymnasium().spaces
+  if isinstance(space, spaces.Dict):
+    return _make_mapping_codec(space.spaces, place)
+  if isinstance(space, spaces.Tuple):
+    return _make_tuple_codec(space.spaces, place)
+  if isinstance(space, spaces.Discrete):
+    return _make_discrete_codec(int(space.n), int(space.start), space, place)
+  if isinstance(space, spaces.MultiBinary):
+    spec = specs.BoundedArray(space.shape, space.dtype, 0, 1, place)
+  elif isinstance(space, spaces.MultiDiscrete):
+    minimum, maximum = space.start, space.start + space.nvec - 1
+    spec = specs.BoundedArray(space.shape, space.dtype, minimum, maximum, place)
+  elif isinstance(space, spaces.Box):
+    if space.bounded_below.any() or space.bounded_above.any():
+      low, high = space.low, space.high
+      spec = specs.BoundedArray(space.shape, space.dtype, low, high, place)
+    else:
+      spec = specs.Array(space.shape, space.dtype, place)
+  else:
+    raise ValueError(
+      f'`gym_env`: expected {place} to be a Box, Discrete, MultiBinary,'
+      f' MultiDiscrete, Dict or Tuple, got {space!r}. Wrap the environment so'
+      ' that it gives arrays of fixed shape.'
+    )
+  return _make_array_codec(spec, place)
+
+
+def _make_array_codec(spec: specs.Array, place: str) -> Codec:
+  shape, dtype = spec.shape, spec.dtype
+
+  def convert(value: Any) -> np.ndarray:
+    exact = type(value) is np.ndarray and value.dtype == dtype
+    if exact and value.shape == shape:
+      return value
+    try:
+      # Many environments give lists or Python numbers.
+      return casting.cast(np.asarray(value), shape, dtype)
+    except ValueError as error:
+      raise ValueError(f'{place}: {error}.') from error
+
+  return Codec(spec, convert, convert)
+
+
+def _make_discrete_codec(n: int, start: int, space: Any, place: str) -> Codec:
+  make = space.dtype.type
+
+  def shift(value: Any, lowest: int, offset: int) -> int:
+    try:
+      number = operator.index(value)
+    except TypeError:
+      number = lowest - 1
+    if not lowest <= number < lowest + n:
+      raise ValueError(
+        f'{place}: expected an integer from {lowest} to {lowest + n - 1}, found'
+        f' {casting.shorten(value)}.'
+      )
+    return number + offset
+
+  return Codec(
+    specs.DiscreteArray(n, space.dtype, place),
+    lambda value: make(shift(value, start, -start)),
+    lambda action: make(shift(action, 0, start)),
+  )
+
+
+def _make_mapping_codec(children: abc.Mapping, place: str) -> Codec:
+  codecs = {
+    key: make_codec(child, f'{place}[{key!r}]')
+    for key, child in children.items()
+  }
+
+  def check(nest: Any) -> Any:
+    if not isinstance(nest, abc.Mapping) or nest.keys() != codecs.keys():
+      raise ValueError(
+        f'{place}: expected a mapping with the keys {list(codecs)}, found'
+        f' {casting.shorten(nest)}.'
+      )
+    return nest
+
+  def decode(nest: Any) -> Nest:
+    check(nest)
+    return {key: codec.decode(nest[key]) for key, codec in codecs.items()}
+
+  def encode(nest: Nest) -> Any:
+    check(nest)
+    return {key: codec.encode(nest[key]) for key, codec in codecs.items()}
+
+  return Codec({k: codec.spec for k, codec in codecs.items()}, decode, encode)
+
+
+def _make_tuple_codec(children: tuple[Any, ...], place: str) -> Codec:
+  codecs = [make_codec(c, f'{place}[{i}]') for i, c in enumerate(children)]
+
+  def check(nest: Any) -> Any:
+    if not isinstance(nest, (list, tuple)) or len(nest) != len(codecs):
+      raise ValueError(
+        f'{place}: expected a tuple of {len(codecs)} parts, found'
+        f' {casting.shorten(nest)}.'
+      )
+    return nest
+
+  def decode(nest: Any) -> Nest:
+    return tuple(c.decode(part) for c, part in zip(codecs, check(nest)))
+
+  def encode(nest: Nest) -> Any:
+    return tuple(c.encode(part) for c, part in zip(codecs, check(nest)))
+
+  return Codec(tuple(codec.spec for codec in codecs), decode, encode)

@@ -1,0 +1,129 @@
+"""The structure of a nest, worked out once so that each step is cheap.
+
+The general functions of `tree` find out at every call what they were given;
+here that is known beforehand, and the keys of mappings are compared too.
+"""
+
+from collections import abc
+from typing import Any, Callable, Sequence
+
+from dm_env import specs
+
+Nest = Any
+
+
+class Layout:
+  """Takes nests of one structure apart and puts them together again.
+
+  Attributes:
+    specs: The leaves of the nest of specs, in the order used throughout.
+    paths: For each leaf its place, such as `observation['camera'][0]`.
+  """
+
+  def __init__(self, nested_spec: Nest, name: str):
+    """Learns the structure.
+
+    Args:
+      nested_spec: Nest of mappings, lists, tuples and named tuples with
+        `dm_env.specs.Array` as its leaves.
+      name: What the nest is called in messages.
+
+    Raises:
+      ValueError: If a leaf is no spec.
+    """
+    self.specs: list[specs.Array] = []
+    self.paths: list[str] = []
+    self._build = self._learn(nested_spec, name)
+    # A visitor appends the leaves of a nest to a list.
+    self._visit = _make_visitor(nested_spec, name)
+
+  def flatten(self, nest: Nest) -> list[Any]:
+    """Returns the leaves of a nest of this structure.
+
+    Raises:
+      ValueError: If the structure is another; the message says where.
+    """
+    leaves: list[Any] = []
+    self._visit(nest, leaves)
+    return leaves
+
+  def unflatten(self, leaves: Sequence[Any]) -> Nest:
+    """Returns the nest whose leaves these are."""
+    return self._build(leaves)
+
+  def map(self, functions: Sequence[Callable[[Any], Any]], nest: Nest) -> Nest:
+    """Applies the i-th function to the i-th leaf and keeps the structure."""
+    leaves = self.flatten(nest)
+    return self._build([f(leaf) for f, leaf in zip(functions, leaves)])
+
+  def _learn(self, spec: Nest, path: str) -> Callable[[Sequence[Any]], Nest]:
+    if isinstance(spec, abc.Mapping):
+      keys = list(spec)
+      parts = [self._learn(spec[key], f'{path}[{key!r}]') for key in keys]
+      make = type(spec) if isinstance(spec, dict) else dict
+      return lambda leaves: make(zip(keys, [part(leaves) for part in parts]))
+    if isinstance(spec, (list, tuple)):
+      parts = [self._learn(s, f'{path}[{i}]') for i, s in enumerate(spec)]
+      make = getattr(spec, '_make', type(spec))
+      return lambda leaves: make([part(leaves) for part in parts])
+    if not isinstance(spec, specs.Array):
+      raise ValueError(
+        f'{path}: expected a `dm_env.specs.Array`, got {spec!r}.'
+        ' Describe every array by its spec, in mappings, lists or tuples.'
+      )
+    index = len(self.specs)
+    self.specs.append(spec)
+    self.paths.append(path)
+    return lambda leaves: leaves[index]
+
+
+def _make_visitor(spec: Nest, path: str) -> Callable[[Nest, list[Any]], None]:
+  if isinstance(spec, abc.Mapping):
+    return _make_mapping_visitor(spec, path)
+  if isinstance(spec, (list, tuple)):
+    return _make_sequence_visitor(spec, path)
+  return lambda nest, leaves: leaves.append(nest)
+
+
+def _make_mapping_visitor(
+  spec: abc.Mapping, path: str
+) -> Callable[[Nest, list[Any]], None]:
+  keys = spec.keys()
+  visitors = [(k, _make_visitor(s, f'{path}[{k!r}]')) for k, s in spec.items()]
+
+  def visit(nest: Nest, leaves: list[Any]) -> None:
+    if not isinstance(nest, (dict, abc.Mapping)):
+      found = type(nest).__name__
+    elif nest.keys() != keys:
+      found = f'the keys {list(nest)}'
+    else:
+      for key, visitor in visitors:
+        visitor(nest[key], leaves)
+      return
+    raise ValueError(
+      f'{path}: expected a mapping with the keys {list(keys)}, found {found}'
+    )
+
+  return visit
+
+
+def _make_sequence_visitor(
+  spec: Sequence[Any], path: str
+) -> Callable[[Nest, list[Any]], None]:
+  kind, length = type(spec), len(spec)
+  visitors = [_make_visitor(s, f'{path}[{i}]') for i, s in enumerate(spec)]
+
+  def visit(nest: Nest, leaves: list[Any]) -> None:
+    if not isinstance(nest, kind):
+      found = type(nest).__name__
+    elif len(nest) != length:
+      found = f'{len(nest)} parts'
+    else:
+      for visitor, part in zip(visitors, nest):
+        visitor(part, leaves)
+      return
+    raise ValueError(
+      f'{path}: expected a {kind.__name__} of {length} parts, found {found}'
+    )
+
+  return visit

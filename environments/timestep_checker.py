@@ -1,0 +1,149 @@
+"""Compares what an environment says with what its specs promise."""
+
+from typing import Any, Sequence
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import casting, layout
+
+Nest = Any
+
+_SPECS = ('observation_spec', 'action_spec', 'reward_spec', 'discount_spec')
+# The scalars that need no conversion before they are compared.
+_FLOATS = frozenset({float, np.float32, np.float64})
+
+
+def check_environments(environments: Sequence[dm_env.Environment]) -> None:
+  """Checks that the environments can form a batch.
+
+  Raises:
+    ValueError: If there are none, if one comes twice, if their specs differ or
+      if the reward or the discount is not a scalar.
+  """
+  if not environments:
+    raise ValueError(
+      '`environments`: expected at least one environment, got none.'
+    )
+  slots: dict[int, int] = {}
+  for slot, environment in enumerate(environments):
+    if slots.setdefault(id(environment), slot) != slot:
+      raise ValueError(
+        '`environments`: expected distinct environments, but slots'
+        f' {slots[id(environment)]} and {slot} hold the same one. Make a new'
+        ' one for each slot.'
+      )
+  for name in _SPECS:
+    expected = getattr(environments[0], name)()
+    for slot, environment in enumerate(environments):
+      found = getattr(environment, name)()
+      if not _equal(expected, found):
+        raise ValueError(
+          f'`environments`: expected equal specs, but the `{name}()` of slot'
+          f' {slot} is {found} and that of slot 0 is {expected}. Batch only'
+          ' environments of one kind.'
+        )
+  for name in ('reward_spec', 'discount_spec'):
+    spec = getattr(environments[0], name)()
+    if not isinstance(spec, specs.Array) or spec.shape:
+      raise ValueError(
+        f'`environments`: expected the `{name}()` of a scalar, got {spec}.'
+        ' Wrap the environments so that they give one number per step.'
+      )
+
+
+class TimestepChecker:
+  """Checks the parts of a timestep; the messages start with which part.
+
+  The common case, a value that is just what the spec says, costs a few
+  comparisons; all else goes through `casting.cast`.
+  """
+
+  def __init__(
+    self, observation: layout.Layout, reward: specs.Array, discount: specs.Array
+  ):
+    self._layout = observation
+    self._leaves = [(spec.shape, spec.dtype) for spec in observation.specs]
+    self._reward_dtype = reward.dtype
+    self._reward_limit = float('inf')
+    if reward.dtype.kind == 'f':
+      self._reward_limit = float(np.finfo(reward.dtype).max)
+    self._reward_types = _FLOATS if reward.dtype.kind == 'f' else frozenset()
+    self._discount_dtype = discount.dtype
+
+  def check_reward(self, reward: Any) -> float:
+    """Returns the reward.
+
+    Raises:
+      ValueError: If it is no finite scalar that fits the spec's dtype.
+    """
+    value = reward
+    if type(value) not in self._reward_types:
+      value = _cast('reward', value, (), self._reward_dtype)
+    value = float(value)
+    # False for NaN too.
+    if -self._reward_limit <= value <= self._reward_limit:
+      return value
+    raise ValueError(
+      f'reward: expected a finite number of {self._reward_dtype}, found'
+      f' {casting.shorten(reward)}'
+    )
+
+  def check_discount(self, discount: Any) -> float:
+    """Returns the discount.
+
+    Raises:
+      ValueError: If it is no scalar in [0, 1].
+    """
+    value = discount
+    if type(value) not in _FLOATS:
+      value = _cast('discount', value, (), self._discount_dtype)
+    value = float(value)
+    if 0.0 <= value <= 1.0:
+      return value
+    raise ValueError(
+      'discount: expected a number in [0, 1], found'
+      f' {casting.shorten(discount)}'
+    )
+
+  def store(
+    self, observation: Nest, arrays: Sequence[np.ndarray], slot: int
+  ) -> None:
+    """Copies an observation into a batch.
+
+    Args:
+      observation: Nest of the observation spec's structure, without `[B]`.
+      arrays: One array `[B, ...]` for each leaf; row `slot` is written.
+      slot: Which row.
+
+    Raises:
+      ValueError: If structure, shape or kind of dtype is not the spec's.
+    """
+    leaves = self._layout.flatten(observation)
+    for index, (shape, dtype) in enumerate(self._leaves):
+      leaf = leaves[index]
+      if (
+        type(leaf) is not np.ndarray
+        or leaf.shape != shape
+        or leaf.dtype != dtype
+      ):
+        leaf = _cast(self._layout.paths[index], leaf, shape, dtype)
+      arrays[index][slot] = leaf
+
+
+def _cast(
+  name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
+  try:
+    return casting.cast(value, shape, dtype)
+  except ValueError as error:
+    raise ValueError(f'{name}: {error}') from error
+
+
+def _equal(expected: Nest, found: Nest) -> bool:
+  one = layout.Layout(expected, 'spec')
+  try:
+    return one.specs == one.flatten(found)
+  except ValueError:  # Another structure.
+    return False

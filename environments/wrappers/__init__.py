@@ -1,0 +1,10 @@
+"""Environments that change a part of another environment."""
+
+from repertory.environments.wrappers.environment_wrapper import (
+  EnvironmentWrapper,
+)
+from repertory.environments.wrappers.frame_stack import FrameStack
+from repertory.environments.wrappers.single_precision import SinglePrecision
+from repertory.environments.wrappers.step_limit import StepLimit
+
+__all__ = ('EnvironmentWrapper', 'FrameStack', 'SinglePrecision', 'StepLimit')

@@ -1,0 +1,47 @@
+"""What the wrappers have in common: all that they leave as it is."""
+
+from typing import Any
+
+import dm_env
+
+Nest = Any
+
+
+class EnvironmentWrapper(dm_env.Environment):
+  """Forwards everything to an environment; subclasses change a part."""
+
+  def __init__(self, environment: dm_env.Environment):
+    self._environment = environment
+
+  @property
+  def environment(self) -> dm_env.Environment:
+    """The wrapped environment."""
+    return self._environment
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts an episode."""
+    return self._environment.reset()
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    """Takes one step, or starts an episode after the last one."""
+    return self._environment.step(action)
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of the observation."""
+    return self._environment.observation_spec()
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of the action."""
+    return self._environment.action_spec()
+
+  def reward_spec(self) -> Nest:
+    """Returns the spec of the reward."""
+    return self._environment.reward_spec()
+
+  def discount_spec(self) -> Nest:
+    """Returns the spec of the discount."""
+    return self._environment.discount_spec()
+
+  def close(self) -> None:
+    """Closes the wrapped environment."""
+    self._environment.close()

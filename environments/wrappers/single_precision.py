@@ -1,0 +1,169 @@
+"""Halves the width of numbers: networks compute in 32 bits anyway."""
+
+from typing import Any, Callable
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import casting, layout
+from repertory.environments.wrappers import environment_wrapper
+
+Nest = Any
+
+_NARROW = {
+  np.dtype(np.float64): np.dtype(np.float32),
+  np.dtype(np.int64): np.dtype(np.int32),
+}
+
+
+class SinglePrecision(environment_wrapper.EnvironmentWrapper):
+  """Makes float64 float32 and int64 int32 in all that the environment says.
+
+  Actions go the other way, back to the dtypes that the environment expects.
+  Bounds are cast with the values; those of float actions are rounded inwards,
+  so that what the narrow spec allows is allowed by the wide one too. An integer
+  that does not fit into 32 bits is an error, not another number.
+  """
+
+  def __init__(self, environment: dm_env.Environment):
+    """Wraps the environment.
+
+    Args:
+      environment: Any environment, of which nothing changes if it is single
+        precision already.
+
+    Raises:
+      ValueError: If a discrete spec has more values than int32.
+    """
+    super().__init__(environment)
+    self._observation = _Narrowing(
+      'observation', environment.observation_spec()
+    )
+    self._reward = _Narrowing('reward', environment.reward_spec())
+    self._discount = _Narrowing('discount', environment.discount_spec())
+    self._action = _Narrowing('action', environment.action_spec(), True)
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts an episode."""
+    return self._narrow(self._environment.reset())
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    """Takes one step, or starts an episode after the last one.
+
+    Raises:
+      ValueError: If a value cannot be cast: names it.
+    """
+    return self._narrow(self._environment.step(self._action.widen(action)))
+
+  def observation_spec(self) -> Nest:
+    """Returns the specs of the observation, at most 32 bits wide."""
+    return self._observation.spec
+
+  def action_spec(self) -> Nest:
+    """Returns the specs of the action, at most 32 bits wide."""
+    return self._action.spec
+
+  def reward_spec(self) -> Nest:
+    """Returns the spec of the reward, at most 32 bits wide."""
+    return self._reward.spec
+
+  def discount_spec(self) -> Nest:
+    """Returns the spec of the discount, at most 32 bits wide."""
+    return self._discount.spec
+
+  def _narrow(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    reward, discount = timestep.reward, timestep.discount
+    return dm_env.TimeStep(
+      timestep.step_type,
+      None if reward is None else self._reward.narrow(reward),
+      None if discount is None else self._discount.narrow(discount),
+      self._observation.narrow(timestep.observation),
+    )
+
+
+class _Narrowing:
+  """A nest of specs, made narrow, and the casts between the two."""
+
+  def __init__(self, name: str, wide_spec: Nest, inwards: bool = False):
+    self._layout = layout.Layout(wide_spec, name)
+    wide = self._layout.specs
+    names = self._layout.paths
+    narrow = [_narrow_spec(*pair, inwards) for pair in zip(names, wide)]
+    self.spec = self._layout.unflatten(narrow)
+    self._unchanged = all(n.dtype == w.dtype for n, w in zip(narrow, wide))
+    self._narrow_casts = [
+      _make_cast(*parts) for parts in zip(names, wide, narrow)
+    ]
+    self._widen_casts = [
+      _make_cast(*parts) for parts in zip(names, narrow, wide)
+    ]
+
+  def narrow(self, nest: Nest) -> Nest:
+    if self._unchanged:
+      return nest
+    return self._layout.map(self._narrow_casts, nest)
+
+  def widen(self, nest: Nest) -> Nest:
+    if self._unchanged:
+      return nest
+    return self._layout.map(self._widen_casts, nest)
+
+
+def _make_cast(
+  name: str, source: specs.Array, target: specs.Array
+) -> Callable[[Any], Any]:
+  if source.dtype == target.dtype:
+    return lambda value: value
+  shape, dtype, source_dtype = target.shape, target.dtype, source.dtype
+  # Rounding and widening need no look at the numbers, unlike int64 to int32.
+  safe = dtype.kind == 'f' or dtype.itemsize > source_dtype.itemsize
+  scalars = {source_dtype.type, float if dtype.kind == 'f' else int}
+
+  def cast(value: Any) -> Any:
+    if safe and type(value) in scalars:
+      return dtype.type(value)
+    if safe and type(value) is np.ndarray and value.dtype == source_dtype:
+      return value.astype(dtype)
+    try:
+      return casting.cast(value, shape, dtype)
+    except ValueError as error:
+      raise ValueError(f'{name}: {error}.') from error
+
+  return cast
+
+
+def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
+  dtype = _NARROW.get(spec.dtype)
+  if dtype is None:
+    return spec
+  if isinstance(spec, specs.DiscreteArray):
+    if spec.num_values - 1 > np.iinfo(dtype).max:
+      raise ValueError(
+        f'`environment`: expected {name} to have at most 2**31 values, got'
+        f' {spec.num_values}; they do not fit into int32.'
+      )
+    return specs.DiscreteArray(spec.num_values, dtype, spec.name)
+  if not isinstance(spec, specs.BoundedArray):
+    return specs.Array(spec.shape, dtype, spec.name)
+  if dtype.kind == 'i':
+    limits = np.iinfo(dtype)
+    minimum = np.clip(spec.minimum, limits.min, limits.max)
+    maximum = np.clip(spec.maximum, limits.min, limits.max)
+  else:
+    minimum = _round_bound(spec.minimum, dtype, np.inf if inwards else None)
+    maximum = _round_bound(spec.maximum, dtype, -np.inf if inwards else None)
+  return specs.BoundedArray(spec.shape, dtype, minimum, maximum, spec.name)
+
+
+def _round_bound(
+  bound: np.ndarray, dtype: np.dtype, towards: float | None
+) -> np.ndarray:
+  """Rounds to the nearest number, or to the nearest on the side given."""
+  with np.errstate(over='ignore'):
+    rounded = bound.astype(dtype)
+  if towards is None:
+    return rounded
+  wide = rounded.astype(bound.dtype)
+  outside = wide < bound if towards > 0 else wide > bound
+  return np.where(outside, np.nextafter(rounded, dtype.type(towards)), rounded)

@@ -1,0 +1,59 @@
+"""Ends episodes that take too long."""
+
+import operator
+from typing import Any
+
+import dm_env
+
+from repertory.environments.wrappers import environment_wrapper
+
+Nest = Any
+
+
+class StepLimit(environment_wrapper.EnvironmentWrapper):
+  """Truncates: turns the MID of the last allowed step into LAST.
+
+  The discount stays as it is, 1 as a rule, because the episode would have gone
+  on: what was left of the return is still worth bootstrapping from.
+  """
+
+  def __init__(self, environment: dm_env.Environment, max_steps: int):
+    """Wraps the environment.
+
+    Args:
+      environment: The environment.
+      max_steps: Steps of an episode after its FIRST timestep, at least 1.
+
+    Raises:
+      ValueError: If `max_steps` is not an integer of at least 1.
+    """
+    try:
+      valid = operator.index(max_steps) >= 1
+    except TypeError:
+      valid = False
+    if not valid:
+      raise ValueError(
+        f'`max_steps`: expected an integer of at least 1, got {max_steps!r}.'
+      )
+    super().__init__(environment)
+    self._max_steps = operator.index(max_steps)
+    self._num_steps = 0
+    self._ended = True
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts an episode and the count of its steps."""
+    timestep = self._environment.reset()
+    self._num_steps = 0
+    self._ended = False
+    return timestep
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    """Takes one step, or starts an episode after a last one of either kind."""
+    if self._ended:
+      return self.reset()
+    timestep = self._environment.step(action)
+    self._num_steps += 1
+    if timestep.mid() and self._num_steps >= self._max_steps:
+      timestep = timestep._replace(step_type=dm_env.StepType.LAST)
+    self._ended = timestep.last()
+    return timestep

@@ -1,0 +1,185 @@
+"""What to run, whatever the topology."""
+
+import dataclasses
+import os
+from typing import Any, Callable, Mapping
+
+import dm_env
+
+from repertory.agents import builder as builder_lib
+from repertory.agents import registry as agents_registry
+from repertory.environments import registry as environments_registry
+
+EnvironmentFactory = Callable[[int], dm_env.Environment]
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+  """An agent, an environment, and how long and from which seed.
+
+  Equal experiments, topologies aside, mean the same algorithm: the same ratio
+  of acting to learning, the same exploration, the same targets.
+
+  Attributes:
+    builder: Makes the agent's parts.
+    environment_factory: Maps a seed to an environment. For runs in processes
+      it must be picklable.
+    max_steps: Environment steps at which the run ends, over all actors and
+      including those of a run it resumes. The last step of an environment
+      batch may go beyond it by less than that batch.
+    directory: Where logs and checkpoints go.
+    agent: Name of the agent, for the display and the checkpoint.
+    environment: Name of the environment, likewise.
+    seed: Of everything random that can be seeded.
+    num_actors: Nodes that act in a topology with several; in `single` one
+      actor drives the environments of all of them.
+    environments_per_actor: Environments that one actor steps together.
+    evaluation_period: Environment steps between evaluations; None for a tenth
+      of `max_steps`. One more comes at the end.
+    evaluation_episodes: Episodes of an evaluation; 0 for no evaluations.
+    checkpoint_period_seconds: Time between checkpoints. One more comes at the
+      end, also of a run that was interrupted.
+    checkpoint_replay: Whether checkpoints hold the replay tables. Without, a
+      resumed run starts with empty ones.
+    timeout_seconds: After how long a wait on another node is an error.
+  """
+
+  builder: builder_lib.Builder
+  environment_factory: EnvironmentFactory
+  max_steps: int
+  directory: str
+  agent: str = 'own agent'
+  environment: str = 'own environment'
+  seed: int = 0
+  num_actors: int = 1
+  environments_per_actor: int = 1
+  evaluation_period: int | None = None
+  evaluation_episodes: int = 10
+  checkpoint_period_seconds: float = 120.0
+  checkpoint_replay: bool = True
+  timeout_seconds: float = 600.0
+
+  def __post_init__(self):
+    for field, minimum in (
+      ('max_steps', 1),
+      ('seed', 0),
+      ('num_actors', 1),
+      ('environments_per_actor', 1),
+      ('evaluation_episodes', 0),
+    ):
+      value = getattr(self, field)
+      if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f'{field} must be an integer, got {value!r}.')
+      if value < minimum:
+        raise ValueError(f'{field} must be at least {minimum}, got {value}.')
+    for field in ('checkpoint_period_seconds', 'timeout_seconds'):
+      if not getattr(self, field) > 0:
+        raise ValueError(
+          f'{field} must be positive, got {getattr(self, field)}.'
+        )
+    if self.evaluation_period is not None and self.evaluation_period < 1:
+      raise ValueError(
+        f'evaluation_period must be at least 1, got {self.evaluation_period}.'
+      )
+
+  @property
+  def num_environments(self) -> int:
+    """Training environments, over all actors."""
+    return self.num_actors * self.environments_per_actor
+
+  def identity(self) -> dict[str, Any]:
+    """Returns what must be the same for a run to be resumed, as plain values.
+
+    Steps, topology, evaluation and checkpoint settings may change.
+    """
+    config = dataclasses.asdict(self.builder.config)
+    return {
+      'agent': self.agent,
+      'environment': self.environment,
+      'builder': type(self.builder).__name__,
+      'seed': self.seed,
+      'num_environments': self.num_environments,
+      **{f'config.{name}': _plain(value) for name, value in config.items()},
+    }
+
+
+def make_experiment(
+  agent: str,
+  environment: str,
+  *,
+  max_steps: int,
+  config: dict[str, Any] | None = None,
+  directory: str | None = None,
+  seed: int = 0,
+  **settings,
+) -> Experiment:
+  """Makes an experiment of a baseline agent and a registered environment.
+
+  Args:
+    agent: Such as 'dqn'.
+    environment: Such as 'catch' or 'gym:CartPole-v1'.
+    max_steps: Environment steps at which it ends.
+    config: Settings of the agent that differ from its defaults.
+    directory: Where logs and checkpoints go; None for a place under `runs/`,
+      by agent, environment and seed.
+    seed: Of everything random.
+    **settings: Other fields of `Experiment`.
+
+  Raises:
+    ValueError: Naming what is unknown or does not fit.
+  """
+  builder = agents_registry.make_builder(agent, config or {})
+  factory = environments_registry.make_factory(environment)
+  return Experiment(
+    builder=builder,
+    environment_factory=factory,
+    max_steps=max_steps,
+    directory=directory or default_directory(agent, environment, seed),
+    agent=agent,
+    environment=environment,
+    seed=seed,
+    **settings,
+  )
+
+
+def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
+  """Makes the experiment of a baseline agent that a checkpoint is of.
+
+  Args:
+    identity: What `Experiment.identity` returned.
+    directory: Of the experiment.
+
+  Raises:
+    ValueError: If agent or environment are not in the registries.
+  """
+  prefix = 'config.'
+  return make_experiment(
+    identity['agent'],
+    identity['environment'],
+    max_steps=1,
+    config={
+      name[len(prefix) :]: value
+      for name, value in identity.items()
+      if name.startswith(prefix)
+    },
+    directory=directory,
+    seed=identity['seed'],
+    environments_per_actor=identity['num_environments'],
+  )
+
+
+def default_directory(agent: str, environment: str, seed: int) -> str:
+  """Returns runs/<agent>/<environment>/seed_<seed>."""
+  folder = environment.replace(':', '-').replace('/', '-')
+  return os.path.join('runs', agent, folder, f'seed_{seed}')
+
+
+def _plain(value: Any) -> Any:
+  """Returns what JSON would make of a value."""
+  if isinstance(value, (tuple, list)):
+    return [_plain(item) for item in value]
+  if isinstance(value, dict):
+    return {str(key): _plain(item) for key, item in value.items()}
+  if value is None or isinstance(value, (bool, int, float, str)):
+    return value
+  return repr(value)

@@ -1,0 +1,426 @@
+"""What runs in each node, whether nodes share a thread or not."""
+
+import threading
+import time
+from typing import Sequence
+
+import reverb
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.components import actors
+from repertory.components import core
+from repertory.components import environment_loop
+from repertory.components import loggers
+from repertory.components import replay
+from repertory.components import signals
+from repertory.components import types
+from repertory.components import variables
+from repertory.launch import coordinator as coordinator_lib
+from repertory.launch import logs
+from repertory.launch import session as session_lib
+
+# Environments that evaluate together.
+_EVALUATION_BATCH = 10
+
+# Of new items on their way to a replay server in another process; waiting for
+# each would double the time of a step.
+_MAX_PENDING_BATCHES = 4
+
+
+def start_replay(
+  session: session_lib.Session, port: int | None = None
+) -> reverb.Server:
+  """Starts the replay server, filled from the checkpoint if there is one."""
+  return replay.make_server(
+    session.make_tables(), port, session.replay_directory
+  )
+
+
+class ActorNode:
+  """Acts for some of the environments."""
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    name: str,
+    environment_ids: Sequence[int],
+    connection: replay.Connection,
+    source: core.VariableSource,
+    coordinator: coordinator_lib.Coordinator,
+    network: snt.Module | None = None,
+  ):
+    """Makes the environments and all that acts for them.
+
+    Args:
+      session: What runs.
+      name: Of this node, 'actor/<index>'.
+      environment_ids: Of its environments.
+      connection: To the replay server; its stop signal ends every wait.
+      source: The learner.
+      coordinator: Grants steps and takes counts.
+      network: The learner's own, where they share a thread; else the node
+        makes one and fetches variables for it.
+    """
+    builder, spec = session.experiment.builder, session.spec
+    self.name = name
+    self._coordinator = coordinator
+    self._connection = connection
+    self._batch_size = len(environment_ids)
+    self._lock = threading.Lock()
+    self._steps = 0
+    self._episodes: list[tuple[float, int]] = []
+    self._variable_client = None
+    shares_network = network is not None
+    network = network or builder.make_network(spec)
+    if not shares_network:
+      self._variable_client = variables.VariableClient(
+        source,
+        network.variables,
+        update_period=builder.config.variable_update_period,
+        timeout_seconds=session.experiment.timeout_seconds,
+        stop=connection.stop,
+      )
+    versions = source if shares_network else self._variable_client
+    self._adder = builder.make_adder(
+      connection,
+      batch_size=self._batch_size,
+      priority=lambda: versions.max_priority,
+      max_pending_items=(
+        0 if shares_network else _MAX_PENDING_BATCHES * self._batch_size
+      ),
+    )
+    policy = builder.make_policy(
+      network,
+      spec,
+      num_environments=session.experiment.num_environments,
+      seed=session.make_seed(session_lib.POLICY),
+      evaluation=False,
+    )
+    self._environment = session.make_environments(environment_ids)
+    self._loop = environment_loop.EnvironmentLoop(
+      self._environment,
+      actors.PolicyActor(
+        policy,
+        spec.observations,
+        environment_ids,
+        adder=self._adder,
+        variable_client=self._variable_client,
+        jit_compile=builder.config.jit_compile,
+      ),
+    )
+    coordinator.register(
+      name,
+      {
+        'environment_ids': list(environment_ids),
+        **policy.describe(environment_ids),
+      },
+    )
+
+  @property
+  def num_items(self) -> int:
+    """Items this node has added to replay."""
+    return self._adder.num_items
+
+  def step(self) -> int:
+    """Steps all environments once; returns the environment steps this was."""
+    steps, episodes = self._loop.step()
+    with self._lock:
+      self._steps += steps
+      self._episodes += [(e.episode_return, e.length) for e in episodes]
+    return steps
+
+  def run(self) -> None:
+    """Acts until no more steps are granted, or the stop signal is set."""
+    if self._variable_client is not None:
+      self._variable_client.update(wait=True)
+    granted = 0
+    while not self._connection.stop.is_set():
+      if granted <= 0:
+        granted += self._coordinator.acquire_steps(self._batch_size)
+        if granted <= 0:
+          break
+      granted -= self.step()
+    self._coordinator.return_steps(granted)
+
+  def report(self) -> coordinator_lib.Directive:
+    """Tells the coordinator what was done since the last report."""
+    with self._lock:
+      steps, episodes = self._steps, self._episodes
+      self._steps, self._episodes = 0, []
+    client = self._variable_client
+    return self._coordinator.report_actor(
+      self.name,
+      coordinator_lib.ActorReport(
+        steps=steps,
+        episodes=episodes,
+        version=client.version if client else -1,
+        age_seconds=client.age_seconds if client else 0.0,
+      ),
+    )
+
+  def close(self) -> None:
+    """Hands over what is complete and ends all threads."""
+    self._adder.close()
+    if self._variable_client is not None:
+      self._variable_client.close()
+    self._environment.close()
+
+
+class LearnerNode:
+  """Learns, keeps the ratio to acting, and writes checkpoints."""
+
+  name = 'learner'
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    connection: replay.Connection,
+    coordinator: coordinator_lib.Coordinator,
+  ):
+    """Makes the learner, and restores it if the session is resumed.
+
+    Args:
+      session: What runs.
+      connection: To the replay server; its stop signal ends every wait.
+      coordinator: Takes counts and rows.
+    """
+    builder, spec = session.experiment.builder, session.spec
+    self._session = session
+    self._connection = connection
+    self._coordinator = coordinator
+    self._table = session.make_tables()[0]
+    self._batch_size = builder.config.batch_size
+    tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
+    self.network = builder.make_network(spec)
+    self._dataset = builder.make_dataset(connection, self._table)
+    self._priority_updater = builder.make_priority_updater(
+      connection, self._table
+    )
+    self._logger = logs.aggregate(_RemoteLogger(coordinator, 'learner'))
+    self.learner = builder.make_learner(
+      builder.make_update(self.network, spec),
+      self._dataset,
+      self._priority_updater,
+      self._logger,
+    )
+    self._checkpointer = session.make_checkpointer()
+    self._checkpointed_at = time.monotonic()
+    if session.is_resumed:
+      self.learner.restore(self._checkpointer.load().arrays)
+    # What was sampled ahead of the learner when the checkpoint was written is
+    # lost to it, but not to the rate limiter.
+    status = self._status()
+    self._first_inserts = status.inserts
+    self._first_samples = status.samples
+    self._first_steps = self.learner.steps
+    coordinator.register(
+      self.name,
+      {
+        'config': session.identity(),
+        'samples_per_insert': _ratio(self._table),
+        'run_starts_at_learner_step': self.learner.steps,
+      },
+    )
+
+  @property
+  def max_priority(self) -> float:
+    """The largest priority so far."""
+    return self.learner.max_priority
+
+  def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
+    """Returns one nest of arrays per name."""
+    return self.learner.get_variables(names)
+
+  def catch_up(self, num_items: int) -> None:
+    """Learns until no batch is due.
+
+    Args:
+      num_items: Added to the table since this node was made.
+    """
+    while self._is_due(self._first_inserts + num_items):
+      self.learner.step()
+
+  def is_caught_up(self) -> bool:
+    """Asks the table whether learning has kept the ratio to acting."""
+    return not self._is_due(self._status().inserts)
+
+  def step(self) -> None:
+    """Learns from the next batch, as soon as the rate limiter gives it."""
+    self.learner.step()
+
+  def report(self) -> coordinator_lib.Directive:
+    """Tells the coordinator how far learning and the tables are."""
+    tables = replay.table_status(self._connection.client)
+    table = tables[self._table.name]
+    limit = self._table.rate_limit
+    ratio = coordinator_lib.achieved_ratio(table, limit) if limit else None
+    directive = self._coordinator.report_learner(self.learner.steps, tables)
+    self._coordinator.write(
+      'replay',
+      {
+        'size': table.size,
+        'inserts': table.inserts,
+        'samples': table.samples,
+        'samples_per_insert': ratio,
+        'target_samples_per_insert': _ratio(self._table),
+      },
+    )
+    return directive
+
+  def checkpoint_if_due(self) -> None:
+    """Writes a checkpoint when the last one is old enough."""
+    period = self._session.experiment.checkpoint_period_seconds
+    if time.monotonic() - self._checkpointed_at > period:
+      self.checkpoint()
+
+  def checkpoint(self) -> str:
+    """Writes a checkpoint of learner, counts and replay; returns its path."""
+    replay_path = None
+    if self._session.experiment.checkpoint_replay:
+      replay_path = self._connection.client.checkpoint()
+    path = self._checkpointer.save(
+      self.learner.save(), self._coordinator.save(), replay_path
+    )
+    self._checkpointed_at = time.monotonic()
+    return path
+
+  def close(self) -> None:
+    """Writes what the log still holds back and ends all threads."""
+    self._logger.close()
+    self._dataset.close()
+    if self._priority_updater is not None:
+      self._priority_updater.close()
+
+  def _is_due(self, inserts: int) -> bool:
+    steps = self.learner.steps - self._first_steps + 1
+    samples = self._first_samples + steps * self._batch_size
+    return samples <= self._table.sample_target(inserts)
+
+  def _status(self) -> replay.TableStatus:
+    return replay.table_status(self._connection.client)[self._table.name]
+
+
+class EvaluatorNode:
+  """Measures the evaluation policy now and then."""
+
+  name = 'evaluator'
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    source: core.VariableSource,
+    coordinator: coordinator_lib.Coordinator,
+    stop: signals.StopSignal,
+    network: snt.Module | None = None,
+  ):
+    """Makes environments of its own, not those that are trained on.
+
+    Args:
+      session: What runs.
+      source: The learner.
+      coordinator: Takes the results.
+      stop: Ends an evaluation.
+      network: The learner's own, where they share a thread.
+    """
+    experiment, spec = session.experiment, session.spec
+    self._coordinator = coordinator
+    self._stop = stop
+    self._num_episodes = experiment.evaluation_episodes
+    self._period = experiment.evaluation_period or max(
+      1, experiment.max_steps // 10
+    )
+    self._next = self._period * (session.counts['steps'] // self._period + 1)
+    self._variable_client = None
+    if self._num_episodes == 0:
+      return
+    builder = experiment.builder
+    if network is None:
+      network = builder.make_network(spec)
+      self._variable_client = variables.VariableClient(
+        source,
+        network.variables,
+        timeout_seconds=experiment.timeout_seconds,
+        stop=stop,
+      )
+    self._loop, self._environment = make_evaluation_loop(
+      session, network, self._num_episodes
+    )
+    coordinator.register(self.name, {'episodes': self._num_episodes})
+
+  def is_due(self, steps: int) -> bool:
+    """Returns whether `steps` has passed a multiple of the period."""
+    return steps >= self._next
+
+  def evaluate(self, steps: int) -> None:
+    """Runs the episodes of an evaluation and reports them.
+
+    Args:
+      steps: Environment steps so far; the next evaluation is due a period on.
+    """
+    self._next = self._period * (steps // self._period + 1)
+    if self._num_episodes == 0:
+      return
+    if self._variable_client is not None:
+      self._variable_client.update(wait=True)
+    episodes = self._loop.run_episodes(self._num_episodes, self._stop.is_set)
+    if len(episodes) == self._num_episodes:
+      self._coordinator.report_evaluation(
+        [episode.episode_return for episode in episodes],
+        [episode.length for episode in episodes],
+      )
+
+  def close(self) -> None:
+    """Ends all threads."""
+    if self._variable_client is not None:
+      self._variable_client.close()
+    if self._num_episodes:
+      self._environment.close()
+
+
+def make_evaluation_loop(
+  session: session_lib.Session, network: snt.Module, num_episodes: int
+):
+  """Makes what evaluates a network.
+
+  Returns:
+    The loop, and its environment batch to close.
+  """
+  experiment, spec = session.experiment, session.spec
+  ids = range(min(_EVALUATION_BATCH, num_episodes))
+  policy = experiment.builder.make_policy(
+    network,
+    spec,
+    num_environments=len(ids),
+    seed=session.make_seed(session_lib.EVALUATION_POLICY),
+    evaluation=True,
+  )
+  # Environment ids beyond those that are trained on.
+  environment = session.make_environments(
+    [experiment.num_environments + i for i in ids]
+  )
+  actor = actors.PolicyActor(
+    policy,
+    spec.observations,
+    ids,
+    jit_compile=experiment.builder.config.jit_compile,
+  )
+  return environment_loop.EnvironmentLoop(environment, actor), environment
+
+
+class _RemoteLogger(loggers.Logger):
+  """Hands rows to the coordinator."""
+
+  def __init__(self, coordinator: coordinator_lib.Coordinator, label: str):
+    self._coordinator = coordinator
+    self._label = label
+
+  def write(self, data) -> None:
+    self._coordinator.write(self._label, dict(data))
+
+  def close(self) -> None:
+    pass
+
+
+def _ratio(table: replay.Table) -> float | None:
+  return table.rate_limit.samples_per_insert if table.rate_limit else None

@@ -1,0 +1,126 @@
+"""Runs and evaluates experiments."""
+
+import contextlib
+import dataclasses
+import os
+from typing import Callable
+
+from repertory.components import environment_loop
+from repertory.components import learners
+from repertory.components import loggers
+from repertory.launch import experiment as experiment_lib
+from repertory.launch import interrupts
+from repertory.launch import native_output
+from repertory.launch import nodes
+from repertory.launch import session as session_lib
+from repertory.launch.topologies import distributed
+from repertory.launch.topologies import single
+
+TOPOLOGIES = ('single', 'distributed')
+LAUNCH_TYPES = {'local_mt': 'threads', 'local_mp': 'processes'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """How a run ended.
+
+  Attributes:
+    status: The last of the display.
+    directory: Where its `logs/` and `checkpoints/` are.
+    interrupted: Number of the operating-system signal that ended it early;
+      None if it ran to its end.
+  """
+
+  status: loggers.Status
+  directory: str
+  interrupted: int | None = None
+
+
+def run(
+  experiment: experiment_lib.Experiment,
+  topology: str = 'single',
+  launch_type: str = 'local_mt',
+  *,
+  fresh: bool = False,
+  display: bool = True,
+) -> Result:
+  """Runs an experiment, or goes on with it where its directory has it.
+
+  Args:
+    experiment: What to run.
+    topology: 'single': all in one thread; 'distributed': replay, learner,
+      evaluator and each actor in one of their own.
+    launch_type: Of a topology with several nodes: 'local_mt' for threads,
+      'local_mp' for processes.
+    fresh: Start over; what is in the directory is moved aside.
+    display: Show how the run goes, on the terminal.
+
+  Returns:
+    How it ended; also of a run that Ctrl-C or SIGTERM ended early, after its
+    checkpoint was written.
+
+  Raises:
+    ValueError: If it cannot run, saying what to change; nothing was written.
+    supervision.NodeError: If a node failed.
+  """
+  if topology not in TOPOLOGIES:
+    raise ValueError(f'topology must be one of {TOPOLOGIES}, got {topology!r}.')
+  if launch_type not in LAUNCH_TYPES:
+    raise ValueError(
+      f'launch_type must be one of {tuple(LAUNCH_TYPES)}, got {launch_type!r}.'
+    )
+  title = f'{experiment.agent} on {experiment.environment}, {topology}'
+  if topology != 'single':
+    title += f' ({LAUNCH_TYPES[launch_type]})'
+  with contextlib.ExitStack() as stack:
+    session = stack.enter_context(session_lib.open_session(experiment, fresh))
+    stack.enter_context(
+      native_output.redirected(os.path.join(session.log_directory, 'native.log'))
+    )
+    show: Callable[[loggers.Status], None] = lambda status: None
+    if display:
+      show = stack.enter_context(loggers.Dashboard()).update
+    interruption = stack.enter_context(interrupts.catch_interrupts())
+    if topology == 'single':
+      status = single.run(session, title, interruption, show)
+    else:
+      status = distributed.run(session, title, interruption, show, launch_type)
+    show(status)
+  return Result(status, experiment.directory, interruption.number)
+
+
+def evaluate(
+  experiment: experiment_lib.Experiment, num_episodes: int
+) -> list[environment_loop.Episode]:
+  """Evaluates the newest checkpoint of an experiment; writes nothing.
+
+  Args:
+    experiment: Whose directory holds the checkpoint.
+    num_episodes: At least 1.
+
+  Returns:
+    The episodes.
+
+  Raises:
+    ValueError: If there is no checkpoint, or it is of another experiment.
+  """
+  if num_episodes < 1:
+    raise ValueError(f'num_episodes must be at least 1, got {num_episodes}.')
+  spec = session_lib.check(experiment)
+  checkpoint = session_lib.load_checkpoint(experiment.directory)
+  if checkpoint is None:
+    raise ValueError(
+      'directory must hold a checkpoint, found none in '
+      f'{experiment.directory}. Train first.'
+    )
+  session_lib.check_identity(checkpoint, experiment.identity())
+  network = experiment.builder.make_network(spec)
+  learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
+  session = session_lib.Session(
+    experiment, spec, checkpoint.state['counts'], 0.0, is_resumed=True
+  )
+  loop, environment = nodes.make_evaluation_loop(session, network, num_episodes)
+  try:
+    return loop.run_episodes(num_episodes)
+  finally:
+    environment.close()

@@ -1,0 +1,275 @@
+"""Launches a program, watches over its nodes and ends them all."""
+
+import contextlib
+import dataclasses
+import io
+import os
+import subprocess
+import sys
+import time
+from concurrent import futures
+from typing import Any, Callable, Iterator
+
+import launchpad as lp
+import psutil
+from launchpad.launch import worker_manager
+from launchpad.launch.run_locally import launch_local_output_to_files
+from launchpad.nodes.python import local_multi_processing
+
+from repertory.components import loggers
+from repertory.launch import coordinator as coordinator_lib
+from repertory.launch import interrupts
+from repertory.launch import session as session_lib
+
+_POLL_SECONDS = 0.1
+_STATUS_PERIOD_SECONDS = 0.25
+
+# The coordinator answers at once, except while it starts.
+_START_TIMEOUT_SECONDS = 120
+_ANSWER_TIMEOUT_SECONDS = 30
+
+# After a stop was asked for: time to save a checkpoint, and to go.
+_SAVE_TIMEOUT_SECONDS = 60
+_EXIT_TIMEOUT_SECONDS = 5
+
+_LOG_LINES = 20
+
+
+class NodeError(RuntimeError):
+  """A node failed, and the run was ended.
+
+  Attributes:
+    node: Its name.
+  """
+
+  def __init__(self, node: str, cause: str):
+    super().__init__(f"Node '{node}' failed:\n{cause}")
+    self.node = node
+
+
+@dataclasses.dataclass(frozen=True)
+class Services:
+  """Handles of the nodes that the launcher calls."""
+
+  coordinator: Any
+  replay: Any
+
+
+def run(
+  program: lp.Program,
+  services: Services,
+  session: session_lib.Session,
+  interruption: interrupts.Interruption,
+  show: Callable[[loggers.Status], None],
+  launch_type: str,
+) -> loggers.Status:
+  """Launches a program and watches it to its end; nothing is left behind.
+
+  Returns:
+    The status at the end.
+
+  Raises:
+    NodeError: If a node failed.
+  """
+  log_directory = os.path.join(session.log_directory, 'nodes')
+  with _launched(program, launch_type, log_directory) as workers:
+    coordinator = services.coordinator.dereference()
+    try:
+      return _watch(coordinator, workers, interruption, show)
+    finally:
+      for service in (services.replay, services.coordinator):
+        _shut_down(service.dereference(), workers)
+
+
+def _watch(coordinator, workers: '_Workers', interruption, show):
+  """Shows the status until the run is over."""
+  stop_asked_at = None
+  timeout = _START_TIMEOUT_SECONDS
+  while True:
+    status, phase, finished = _ask(coordinator, workers, interruption, timeout)
+    timeout = _ANSWER_TIMEOUT_SECONDS
+    show(status)
+    if phase == coordinator_lib.DONE:
+      return status
+    if phase == coordinator_lib.STOPPING:
+      stop_asked_at = stop_asked_at or time.monotonic()
+      waited = time.monotonic() - stop_asked_at
+      is_saved = 'learner' in finished or 'replay' in finished
+      limit = _EXIT_TIMEOUT_SECONDS if is_saved else _SAVE_TIMEOUT_SECONDS
+      if workers.num_clients_alive() == 0 or waited > limit:
+        _raise_failure(coordinator.failure(), workers)
+        return status
+    elif interruption.is_set():
+      coordinator.stop('interrupted')
+    else:
+      dead = workers.find_dead()
+      if dead:
+        # It has told its failure, unless it could not.
+        coordinator.fail(dead, workers.describe(dead))
+    time.sleep(_STATUS_PERIOD_SECONDS)
+
+
+def _ask(coordinator, workers, interruption, timeout_seconds: float):
+  """Asks the coordinator for status, phase and finished nodes."""
+  calls = [
+    coordinator.futures.status(),
+    coordinator.futures.phase(),
+    coordinator.futures.finished(),
+  ]
+  start = time.monotonic()
+  while not all(call.done() for call in calls):
+    futures.wait(calls, timeout=_POLL_SECONDS)
+    waited = time.monotonic() - start
+    dead = workers.find_dead()
+    if dead == 'coordinator' or (dead and timeout_seconds > waited > 10):
+      raise NodeError(dead, workers.describe(dead))
+    if interruption.is_set() and waited > _EXIT_TIMEOUT_SECONDS:
+      raise NodeError('coordinator', 'It had not started when interrupted.')
+    if waited > timeout_seconds:
+      raise NodeError(
+        'coordinator', f'It did not answer within {timeout_seconds} seconds.'
+      )
+  return [call.result() for call in calls]
+
+
+def _raise_failure(failure, workers: '_Workers') -> None:
+  if failure is not None:
+    raise NodeError(failure.node, failure.traceback + workers.log_of(failure.node))
+
+
+def _shut_down(service, workers: '_Workers') -> None:
+  """Asks a service to end; one that cannot is ended with its worker."""
+  with contextlib.suppress(Exception):
+    service.futures.shutdown().result(timeout=_EXIT_TIMEOUT_SECONDS)
+  del workers
+
+
+class _Workers:
+  """The threads or processes of a program, by node name.
+
+  Launchpad keeps them in a private attribute and offers no other way to learn
+  which of them ended.
+  """
+
+  def __init__(self, manager: worker_manager.WorkerManager, log_directory: str):
+    self._manager = manager
+    self._log_directory = log_directory
+    self._workers = {
+      name: worker
+      for label, workers in manager._active_workers.items()
+      for name, worker in _named(label, workers)
+    }
+
+  def find_dead(self) -> str | None:
+    """Returns the name of a node that ended with an error, if any."""
+    for name, worker in self._workers.items():
+      if _exit_code(worker):
+        return name
+    return None
+
+  def num_clients_alive(self) -> int:
+    """Counts the nodes that still run and end by themselves."""
+    return sum(
+      _is_alive(worker)
+      for name, worker in self._workers.items()
+      if name not in ('coordinator', 'replay')
+    )
+
+  def describe(self, name: str) -> str:
+    """Says how a node ended."""
+    code = _exit_code(self._workers[name])
+    if isinstance(code, int):
+      how = f'signal {-code}' if code < 0 else f'exit code {code}'
+      return f'Its process ended with {how}.{self.log_of(name)}'
+    return repr(code)
+
+  def log_of(self, name: str) -> str:
+    """Returns the last lines a node's process printed, and where they are."""
+    path = os.path.join(self._log_directory, name.replace('/', '_'))
+    if not isinstance(self._workers.get(name), subprocess.Popen):
+      return ''
+    with contextlib.suppress(OSError), open(path, errors='replace') as file:
+      lines = ''.join(file.readlines()[-_LOG_LINES:])
+      return f'\nEnd of {path}:\n{lines}'
+    return ''
+
+  def end(self) -> list[str]:
+    """Waits for all to end and kills what does not; returns whose thread hangs.
+
+    Threads cannot be killed.
+    """
+    deadline = time.monotonic() + _EXIT_TIMEOUT_SECONDS
+    while time.monotonic() < deadline and any(
+      _is_alive(worker) for worker in self._workers.values()
+    ):
+      time.sleep(_POLL_SECONDS)
+    for worker in self._workers.values():
+      if isinstance(worker, subprocess.Popen):
+        _kill_tree(worker)
+    # Launchpad waits for its workers at exit, and reports their exit codes.
+    self._manager._active_workers.clear()
+    return [name for name, w in self._workers.items() if _is_alive(w)]
+
+
+@contextlib.contextmanager
+def _launched(
+  program: lp.Program, launch_type: str, log_directory: str
+) -> Iterator[_Workers]:
+  """Launches a program; at the end all its workers are ended."""
+  os.makedirs(log_directory, exist_ok=True)
+  # Launchpad reads this from the environment, but once, when it is imported.
+  launch_local_output_to_files._LOGGING_DIR = log_directory
+  # Children must find whatever the launching process could import.
+  resources = {
+    label: local_multi_processing.PythonProcess(
+      env={'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)}
+    )
+    for label in program.groups
+  }
+  handlers = interrupts.current_handlers()
+  with contextlib.redirect_stdout(io.StringIO()):
+    manager = lp.launch(
+      program,
+      launch_type=launch_type,
+      local_resources=resources,
+      terminal='output_to_files',
+    )
+  interrupts.set_handlers(handlers)
+  workers = _Workers(manager, log_directory)
+  hanging = []
+  try:
+    yield workers
+  finally:
+    hanging = workers.end()
+  if hanging:
+    raise NodeError(
+      hanging[0], f'Its thread did not end within {_EXIT_TIMEOUT_SECONDS} s.'
+    )
+
+
+def _named(label: str, workers):
+  if len(workers) == 1 and label != 'actor':
+    return [(label, workers[0])]
+  return [(f'{label}/{i}', worker) for i, worker in enumerate(workers)]
+
+
+def _is_alive(worker) -> bool:
+  if isinstance(worker, subprocess.Popen):
+    return worker.poll() is None
+  return worker.thread.is_alive()
+
+
+def _exit_code(worker):
+  """Returns the exit code or exception of a worker; None if there is none."""
+  if isinstance(worker, subprocess.Popen):
+    return worker.poll()
+  return worker.future.exception() if worker.future.done() else None
+
+
+def _kill_tree(process: subprocess.Popen) -> None:
+  with contextlib.suppress(psutil.NoSuchProcess):
+    parent = psutil.Process(process.pid)
+    for child in [*parent.children(recursive=True), parent]:
+      with contextlib.suppress(psutil.NoSuchProcess):
+        child.kill()
+  process.wait(_EXIT_TIMEOUT_SECONDS)

@@ -1,0 +1,312 @@
+"""Replay, coordinator, learner, evaluator and actors as a Launchpad program.
+
+The nodes are those of `launch.nodes`; here is only what it takes to run each
+in a thread or process of its own: a Courier service or client around it, a
+thread that reports, and a way to end.
+"""
+
+import contextlib
+import ctypes
+import signal
+import threading
+import traceback
+from typing import Callable, Iterator
+
+import launchpad as lp
+
+from repertory.components import loggers
+from repertory.components import replay
+from repertory.components import signals
+from repertory.launch import coordinator as coordinator_lib
+from repertory.launch import interrupts
+from repertory.launch import nodes
+from repertory.launch import session as session_lib
+from repertory.launch import supervision
+
+# How often nodes report, and hear what is to be done.
+_REPORT_PERIOD_SECONDS = 0.25
+
+# Longest call between nodes. It includes the start of the one that is called.
+_CALL_TIMEOUT_SECONDS = 120
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
+
+
+def run(
+  session: session_lib.Session,
+  title: str,
+  interruption: interrupts.Interruption,
+  show: Callable[[loggers.Status], None],
+  launch_type: str,
+) -> loggers.Status:
+  """Runs an experiment as a program of several nodes.
+
+  Args:
+    session: What runs.
+    title: What the display calls it.
+    interruption: Ends the run early when set; the checkpoint is written.
+    show: Takes the status now and then.
+    launch_type: 'local_mt' for threads, 'local_mp' for processes.
+
+  Returns:
+    The status at the end.
+
+  Raises:
+    supervision.NodeError: If a node failed; all others have been ended.
+  """
+  program, services = make_program(session, title)
+  return supervision.run(program, services, session, interruption, show, launch_type)
+
+
+def make_program(
+  session: session_lib.Session, title: str
+) -> tuple[lp.Program, supervision.Services]:
+  """Wires the nodes.
+
+  Returns:
+    The program, and the handles of the nodes that the launcher calls.
+  """
+  experiment = session.experiment
+  program = lp.Program('repertory')
+  # A Courier server holds a thread for every waiting call, and every node may
+  # wait in two: its own and its report's.
+  server = {'thread_pool_size': 2 * experiment.num_actors + 16}
+  coordinator = program.add_node(
+    lp.CourierNode(CoordinatorService, session, title, courier_kwargs=server),
+    label='coordinator',
+  )
+  replay_handle = program.add_node(
+    lp.CourierNode(ReplayService, session, coordinator, courier_kwargs=server),
+    label='replay',
+  )
+  learner = program.add_node(
+    lp.CourierNode(
+      LearnerService, session, replay_handle, coordinator, courier_kwargs=server
+    ),
+    label='learner',
+  )
+  program.add_node(
+    lp.PyClassNode(EvaluatorService, session, learner, coordinator),
+    label='evaluator',
+  )
+  with program.group('actor'):
+    for index in range(experiment.num_actors):
+      program.add_node(
+        lp.PyClassNode(
+          ActorService, session, index, replay_handle, learner, coordinator
+        )
+      )
+  for handle in (coordinator, replay_handle, learner):
+    handle.set_client_kwargs(call_timeout=_CALL_TIMEOUT_SECONDS)
+  return program, supervision.Services(coordinator, replay_handle)
+
+
+class CoordinatorService(coordinator_lib.Coordinator):
+  """The coordinator, until the launcher shuts it down."""
+
+  def __init__(self, session: session_lib.Session, title: str):
+    _isolate()
+    super().__init__(session, title)
+    self._shut_down = threading.Event()
+
+  def shutdown(self) -> None:
+    self._shut_down.set()
+
+  def run(self) -> None:
+    # The launcher's watch is the time-out: without it, this process dies too.
+    self._shut_down.wait()
+    self.close()
+
+
+class ReplayService:
+  """The replay server, until the launcher shuts it down."""
+
+  def __init__(self, session: session_lib.Session, coordinator):
+    _isolate()
+    self._shut_down = threading.Event()
+    with _failures_reported('replay', coordinator):
+      self._server = nodes.start_replay(session)
+      coordinator.register('replay', {})
+
+  def address(self) -> str:
+    return f'localhost:{self._server.port}'
+
+  def shutdown(self) -> None:
+    self._shut_down.set()
+
+  def run(self) -> None:
+    self._shut_down.wait()
+    self._server.stop()
+
+
+class LearnerService:
+  """The learner, until the evaluator has seen its last variables."""
+
+  def __init__(self, session: session_lib.Session, replay_service, coordinator):
+    _isolate()
+    self._coordinator = coordinator
+    self._stop = signals.StopSignal()
+    self._phase = coordinator_lib.ACTING
+    with _failures_reported('learner', coordinator):
+      self._node = nodes.LearnerNode(
+        session, _connect(session, replay_service, self._stop), coordinator
+      )
+
+  def get_variables(self, names):
+    return self._node.get_variables(names)
+
+  def run(self) -> None:
+    with _failures_reported('learner', self._coordinator):
+      with _pulse(self._report, self._stop):
+        with contextlib.suppress(signals.Stopped):
+          self._learn()
+        self._node.checkpoint()
+        self._node.close()
+      self._coordinator.finish('learner')
+      self._wait_for_evaluator()
+
+  def _learn(self) -> None:
+    while not self._stop.is_set():
+      if self._phase == coordinator_lib.LEARNING and self._node.is_caught_up():
+        return
+      self._node.step()
+      self._node.checkpoint_if_due()
+
+  def _report(self) -> coordinator_lib.Directive:
+    directive = self._node.report()
+    self._phase = directive.phase
+    # With all actors done, a learner that has caught up would wait for ever.
+    if self._phase == coordinator_lib.LEARNING and self._node.is_caught_up():
+      self._stop.set()
+    return directive
+
+  def _wait_for_evaluator(self) -> None:
+    over = (coordinator_lib.DONE, coordinator_lib.STOPPING)
+    pause = threading.Event()
+    while self._coordinator.poll().phase not in over:
+      pause.wait(_REPORT_PERIOD_SECONDS)
+
+
+class ActorService:
+  """An actor, until the steps are used up."""
+
+  def __init__(
+    self, session, index: int, replay_service, learner, coordinator
+  ):
+    _isolate()
+    self._session = session
+    self._name = f'actor/{index}'
+    per_actor = session.experiment.environments_per_actor
+    self._environment_ids = range(index * per_actor, (index + 1) * per_actor)
+    self._replay_service = replay_service
+    self._learner = learner
+    self._coordinator = coordinator
+
+  def run(self) -> None:
+    stop = signals.StopSignal()
+    with _failures_reported(self._name, self._coordinator):
+      node = nodes.ActorNode(
+        self._session,
+        self._name,
+        self._environment_ids,
+        _connect(self._session, self._replay_service, stop),
+        self._learner,
+        self._coordinator,
+      )
+      with _pulse(node.report, stop):
+        with contextlib.suppress(signals.Stopped):
+          node.run()
+        node.close()
+      self._coordinator.finish(self._name)
+
+
+class EvaluatorService:
+  """The evaluator, until it has seen the learner's last variables."""
+
+  def __init__(self, session, learner, coordinator):
+    _isolate()
+    self._session = session
+    self._learner = learner
+    self._coordinator = coordinator
+
+  def run(self) -> None:
+    stop = signals.StopSignal()
+    with _failures_reported('evaluator', self._coordinator):
+      node = nodes.EvaluatorNode(
+        self._session, self._learner, self._coordinator, stop
+      )
+      with _pulse(self._coordinator.poll, stop):
+        with contextlib.suppress(signals.Stopped):
+          self._evaluate(node, stop)
+        node.close()
+      self._coordinator.finish('evaluator')
+
+  def _evaluate(self, node: nodes.EvaluatorNode, stop) -> None:
+    while not stop.wait(_REPORT_PERIOD_SECONDS):
+      directive = self._coordinator.poll()
+      is_last = directive.phase == coordinator_lib.EVALUATING
+      if is_last or node.is_due(directive.steps):
+        node.evaluate(directive.steps)
+      if is_last:
+        return
+
+
+def _connect(session, replay_service, stop) -> replay.Connection:
+  return replay.Connection(
+    replay_service.address(), session.experiment.timeout_seconds, stop
+  )
+
+
+@contextlib.contextmanager
+def _failures_reported(name: str, coordinator) -> Iterator[None]:
+  """Tells the coordinator why a node fails, before it does."""
+  try:
+    yield
+  except BaseException:
+    coordinator.fail(name, traceback.format_exc())
+    raise
+
+
+@contextlib.contextmanager
+def _pulse(
+  report: Callable[[], coordinator_lib.Directive], stop: signals.StopSignal
+) -> Iterator[None]:
+  """Reports from a thread of its own, and sets `stop` when the run stops.
+
+  A report that fails sets it too and is raised at the end. The last report is
+  made when the block has ended.
+  """
+  ended = threading.Event()
+  errors: list[Exception] = []
+
+  def beat():
+    try:
+      while not ended.wait(_REPORT_PERIOD_SECONDS):
+        if report().phase == coordinator_lib.STOPPING:
+          stop.set()
+    except Exception as error:
+      errors.append(error)
+      stop.set()
+
+  thread = threading.Thread(target=beat, name='pulse', daemon=True)
+  thread.start()
+  try:
+    yield
+  finally:
+    ended.set()
+    thread.join()
+  if errors:
+    raise errors[0]
+  report()
+
+
+def _isolate() -> None:
+  """Lets a node's process live and die with the launcher's alone.
+
+  Ctrl-C reaches all processes of a terminal; only the launcher heeds it. The
+  kernel ends a node whose launcher is gone. In a thread there is nothing to do.
+  """
+  if threading.current_thread() is not threading.main_thread():
+    return
+  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

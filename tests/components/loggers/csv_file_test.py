@@ -1,0 +1,203 @@
+"""Tests of CsvFile; what counts is what is read back from the disk."""
+
+import csv
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from repertory.components import loggers
+
+
+def _read(path):
+  with open(path, newline='', encoding='utf-8') as file:
+    return list(csv.reader(file))
+
+
+def _write(path, *rows, **kwargs):
+  logger = loggers.CsvFile(path, **kwargs)
+  for row in rows:
+    logger.write(row)
+  logger.close()
+
+
+@pytest.fixture(name='path')
+def _path(tmp_path):
+  return tmp_path / 'made' / 'rows.csv'
+
+
+def test_rows_under_one_header(path):
+  _write(path, {'a': 1, 'b': np.float32(0.5)}, {'b': True, 'a': 'x, "y"'})
+  assert _read(path) == [['a', 'b'], ['1', '0.5'], ['x, "y"', 'True']]
+
+
+def test_missing_none_and_nonfinite(path):
+  nan = np.float32('nan')
+  _write(path, {'a': nan, 'b': -np.inf}, {'a': None}, {'b': 1})
+  assert _read(path) == [['a', 'b'], ['nan', '-inf'], ['', ''], ['', '1']]
+
+
+def test_all_digits_are_kept(path):
+  _write(path, {'a': 0.1 + 0.2, 'b': 2**60 + 1})
+  assert _read(path)[1] == ['0.30000000000000004', str(2**60 + 1)]
+
+
+def test_new_columns_widen_the_header(path):
+  _write(path, {'a': 1}, {'b': 2, 'a': 3}, {'c, d': 4})
+  assert _read(path) == [
+    ['a', 'b', 'c, d'],
+    ['1', '', ''],
+    ['3', '2', ''],
+    ['', '', '4'],
+  ]
+  assert os.listdir(path.parent) == ['rows.csv']
+
+
+def test_widening_replaces_the_file_at_once(path, monkeypatch):
+  logger = loggers.CsvFile(path)
+  logger.write({'a': 1})
+  seen = []
+  replace = os.replace
+
+  def look_and_replace(source, target):
+    seen.append((_read(target), _read(source)))
+    replace(source, target)
+
+  monkeypatch.setattr(os, 'replace', look_and_replace)
+  logger.write({'b': 2})
+  # Until the exchange the old file is whole, and so is the new one.
+  assert seen == [([['a'], ['1']], [['a', 'b'], ['1', '']])]
+  logger.close()
+
+
+def test_failed_widening_leaves_the_old_file_in_use(path, monkeypatch):
+  logger = loggers.CsvFile(path)
+  logger.write({'a': 1})
+
+  def fail(source, target):
+    raise OSError('no room')
+
+  with monkeypatch.context() as patched:
+    patched.setattr(os, 'replace', fail)
+    with pytest.raises(OSError, match=r'no room'):
+      logger.write({'b': 2})
+  logger.write({'a': 3})
+  logger.write({'b': 4})
+  logger.close()
+  assert _read(path) == [['a', 'b'], ['1', ''], ['3', ''], ['', '4']]
+
+
+def test_widening_keeps_permissions(path):
+  _write(path, {'a': 1})
+  os.chmod(path, 0o640)
+  _write(path, {'b': 1})
+  assert os.stat(path).st_mode & 0o777 == 0o640
+
+
+def test_each_row_is_on_disk_before_close(path):
+  logger = loggers.CsvFile(path)
+  logger.write({'a': 1})
+  logger.write({'a': 2})
+  assert _read(path) == [['a'], ['1'], ['2']]
+  logger.close()
+
+
+def test_resumed_run_appends_under_the_old_header(path):
+  _write(path, {'a': 1, 'b': 2})
+  _write(path, {'b': 3, 'a': 4})
+  _write(path, {'c': 5, 'a': 6})
+  assert _read(path) == [
+    ['a', 'b', 'c'],
+    ['1', '2', ''],
+    ['4', '3', ''],
+    ['6', '', '5'],
+  ]
+
+
+def test_without_append_old_rows_go(path):
+  _write(path, {'a': 1})
+  _write(path, {'b': 2}, append=False)
+  assert _read(path) == [['b'], ['2']]
+
+
+@pytest.mark.parametrize(
+  'torn', ['5,1', '5,12', '5', '"', ''], ids=lambda torn: f'<{torn}>'
+)
+def test_torn_last_row_is_dropped(path, torn):
+  _write(path, {'a': 1, 'b': 2})
+  with open(path, 'a', encoding='utf-8') as file:
+    file.write(torn)
+  _write(path, {'a': 3, 'b': 4})
+  assert _read(path) == [['a', 'b'], ['1', '2'], ['3', '4']]
+
+
+@pytest.mark.parametrize('content', ['', 'a,b', '\n'])
+def test_file_without_whole_header_gets_one(path, content):
+  path.parent.mkdir()
+  path.write_text(content, encoding='utf-8')
+  _write(path, {'c': 1})
+  assert _read(path) == [['c'], ['1']]
+
+
+def test_row_is_always_one_line(path):
+  _write(path, {'a': 'one\ntwo\r\nthree', 'b': [1, 2], 'c\nd': 3})
+  lines = path.read_text(encoding='utf-8').splitlines()
+  assert lines == ['a,b,c d', 'one two three,"[1, 2]",3']
+
+
+def test_only_column_may_be_missing(path):
+  _write(path, {'a': 1}, {'a': None}, {'b': 2})
+  assert _read(path) == [['a', 'b'], ['1', ''], ['', ''], ['', '2']]
+
+
+def test_row_without_columns_is_none(path):
+  _write(path, {}, {'a': 1}, {})
+  assert _read(path) == [['a'], ['1']]
+
+
+def test_link_is_followed(path, tmp_path):
+  _write(path, {'a': 1})
+  link = tmp_path / 'link.csv'
+  link.symlink_to(path)
+  _write(link, {'b': 2})
+  assert link.is_symlink()
+  assert _read(path) == [['a', 'b'], ['1', ''], ['', '2']]
+
+
+def test_repeated_column_is_refused(path):
+  path.parent.mkdir()
+  path.write_text('a,b,a\n', encoding='utf-8')
+  with pytest.raises(ValueError, match=r'path: expected .* found'):
+    loggers.CsvFile(path)
+
+
+@pytest.mark.parametrize('row', [{'a': 2}, {'b': 2}])
+def test_write_after_close_raises(path, row):
+  logger = loggers.CsvFile(path)
+  logger.write({'a': 1})
+  logger.close()
+  with pytest.raises(ValueError, match=r'close'):
+    logger.write(row)
+  assert _read(path) == [['a'], ['1']]
+
+
+def test_threads_share_a_file(path):
+  logger = loggers.CsvFile(path)
+
+  def write(thread):
+    for i in range(50):
+      logger.write({'thread': thread, f'column_{thread}': i})
+
+  threads = [threading.Thread(target=write, args=(t,)) for t in range(4)]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+  logger.close()
+  with open(path, newline='', encoding='utf-8') as file:
+    rows = list(csv.DictReader(file))
+  for t in range(4):
+    values = [r[f'column_{t}'] for r in rows if r['thread'] == str(t)]
+    assert values == [str(i) for i in range(50)]

@@ -1,0 +1,73 @@
+"""Tests of figures."""
+
+import math
+
+import pytest
+
+from repertory.components.loggers import figures
+
+
+@pytest.mark.parametrize(
+  'value, expected',
+  [
+    (0, '0'),
+    (999, '999'),
+    (-7, '-7'),
+    (1000, '1.00 k'),
+    (12_345, '12.3 k'),
+    # Rounds to a thousand thousands, which is a million.
+    (999_499, '999 k'),
+    (999_500, '1.00 M'),
+    (9_994, '9.99 k'),
+    (9_996, '10.0 k'),
+    (2.5e9, '2.50 G'),
+    (3e12, '3.00 T'),
+    (4e15, '4000 T'),
+    (0.0, '0.00'),
+    (0.871, '0.87'),
+    (-0.5, '-0.50'),
+    (21.04, '21.0'),
+    (999.9, '1.00 k'),
+    (0.00012, '1.2e-04'),
+    (math.nan, 'nan'),
+    (-math.inf, '-inf'),
+  ],
+)
+def test_number(value, expected):
+  assert figures.number(value) == expected
+
+
+@pytest.mark.parametrize(
+  'seconds, expected',
+  [
+    (0, '0.0 s'),
+    (0.42, '0.4 s'),
+    (9.96, '10 s'),
+    (59.4, '59 s'),
+    (59.6, '1 m 00 s'),
+    (75, '1 m 15 s'),
+    (3599.7, '1 h 00 m'),
+    (3723, '1 h 02 m'),
+    (86_399.9, '1 d 00 h'),
+    (26 * 3600, '1 d 02 h'),
+    (math.inf, 'inf'),
+  ],
+)
+def test_duration(seconds, expected):
+  assert figures.duration(seconds) == expected
+
+
+@pytest.mark.parametrize(
+  'value, expected',
+  [
+    (123_456_789, '123456789'),
+    (True, 'True'),
+    (0.123456, '0.1235'),
+    (12_345.67, '12345.7'),
+    (-1000.0, '-1000.0'),
+    (1e20, '1e+20'),
+    (math.nan, 'nan'),
+  ],
+)
+def test_exact(value, expected):
+  assert figures.exact(value) == expected

@@ -1,0 +1,265 @@
+"""Tests of Aggregate."""
+
+import math
+
+import numpy as np
+import pytest
+
+from repertory.components import loggers
+
+
+class _Recorder(loggers.Logger):
+  def __init__(self):
+    self.rows = []
+    self.num_closed = 0
+    self.error = None
+
+  def write(self, data):
+    self.rows.append(dict(data))
+    if self.error:
+      raise self.error
+
+  def close(self):
+    self.num_closed += 1
+
+
+class _Clock:
+  def __init__(self):
+    self.now = 100.0
+
+  def __call__(self):
+    return self.now
+
+
+@pytest.fixture(name='sink')
+def _sink():
+  return _Recorder()
+
+
+@pytest.fixture(name='clock')
+def _clock():
+  return _Clock()
+
+
+def test_period_is_merged_into_one_row(sink, clock):
+  logger = loggers.Aggregate(
+    sink, 10, latest=('steps', 'mode'), summed=('frames',), clock=clock
+  )
+  # The first write after ten seconds is the third, which belongs to the row.
+  for at, steps, value in ((101, 5, 1.0), (109, 9, 4.0), (112, 20, -2.0)):
+    assert not sink.rows
+    clock.now = at
+    logger.write(
+      {'steps': steps, 'return': value, 'frames': 4, 'mode': f'at {at}'}
+    )
+  assert sink.rows == [
+    {
+      'steps': 20,
+      'return': (1 + 4 - 2) / 3,
+      'return_min': -2.0,
+      'return_max': 4.0,
+      'frames': 4 + 4 + 4,
+      'mode': 'at 112',
+      'count': 3,
+    }
+  ]
+
+
+def test_periods_start_where_the_last_row_was_handed_on(sink, clock):
+  logger = loggers.Aggregate(sink, 10, clock=clock)
+  for at in (113, 122, 123, 132, 133):
+    clock.now = at
+    logger.write({'a': at})
+  # 113 to 123 and 123 to 133; with fixed marks 122 would have been one.
+  assert [(row['a_min'], row['a_max']) for row in sink.rows] == [
+    (113, 113),
+    (122, 123),
+    (132, 133),
+  ]
+
+
+def test_nothing_is_lost(sink, clock):
+  rng = np.random.default_rng(0)
+  logger = loggers.Aggregate(sink, 5, clock=clock)
+  values, rare = [], []
+  for i in range(1000):
+    clock.now += rng.exponential(1.0)
+    values.append(rng.normal())
+    row = {'value': np.float64(values[-1])}
+    if i % 7 == 0:
+      rare.append(rng.integers(100))
+      row['rare'] = rare[-1]
+    if i % 11 == 0:
+      row['value'] = values[-1] = math.nan
+    logger.write(row)
+  logger.close()
+
+  assert 100 < len(sink.rows) < 400
+  assert sum(row['count'] for row in sink.rows) == 1000
+  for key, expected in (('value', values), ('rare', rare)):
+    rows = [row for row in sink.rows if row.get(f'{key}_count') != 0]
+    rows = [row for row in rows if key in row]
+    total = sum(r[key] * r.get(f'{key}_count', r['count']) for r in rows)
+    assert total == pytest.approx(np.nansum(expected))
+    assert min(r[f'{key}_min'] for r in rows) == np.nanmin(expected)
+    assert max(r[f'{key}_max'] for r in rows) == np.nanmax(expected)
+  assert sum(r.get('value_nonfinite', 0) for r in sink.rows) == 91
+
+
+def test_sum_of_count_times_mean(sink, clock):
+  logger = loggers.Aggregate(sink, 3, clock=clock)
+  for value in range(10):
+    clock.now += 1
+    logger.write({'a': value})
+  logger.close()
+  assert [row['count'] for row in sink.rows] == [3, 3, 3, 1]
+  assert sum(row['count'] * row['a'] for row in sink.rows) == 45
+  assert not any('a_count' in row for row in sink.rows)
+
+
+def test_nonfinite_values_are_counted_apart(sink, clock):
+  logger = loggers.Aggregate(sink, 99, summed=('sum',), clock=clock)
+  logger.write({'a': 1.0, 'b': math.nan, 'sum': 1})
+  logger.write({'a': math.inf, 'b': -math.inf, 'sum': math.nan})
+  logger.write({'a': 5.0, 'b': math.nan, 'sum': 3})
+  logger.flush()
+  (row,) = sink.rows
+  assert math.isnan(row.pop('b'))
+  assert row == {
+    'a': (1 + 5) / 2,
+    'a_min': 1.0,
+    'a_max': 5.0,
+    'a_count': 2,
+    'a_nonfinite': 1,
+    'b_count': 0,
+    'b_nonfinite': 3,
+    'sum': 1 + 3,
+    'sum_nonfinite': 1,
+    'count': 3,
+  }
+
+
+def test_sum_without_finite_values_is_nan(sink, clock):
+  logger = loggers.Aggregate(sink, 0, summed=('sum',), clock=clock)
+  logger.write({'sum': math.nan})
+  assert math.isnan(sink.rows[0]['sum'])
+
+
+def test_missing_values(sink, clock):
+  logger = loggers.Aggregate(sink, 99, latest=('last',), clock=clock)
+  logger.write({'a': 2, 'last': 'x', 'text': 'one'})
+  logger.write({'a': None, 'last': None, 'text': 'two'})
+  logger.write({})
+  logger.close()
+  assert sink.rows == [
+    {
+      'a': 2.0,
+      'a_min': 2,
+      'a_max': 2,
+      'a_count': 1,
+      'last': 'x',
+      'text': 'two',
+      'count': 3,
+    }
+  ]
+
+
+def test_integer_sums_stay_exact(sink, clock):
+  logger = loggers.Aggregate(sink, 99, summed=('bytes',), clock=clock)
+  logger.write({'bytes': np.int64(2**60)})
+  logger.write({'bytes': np.int64(1)})
+  logger.close()
+  assert sink.rows[0]['bytes'] == 2**60 + 1
+
+
+def test_flush_starts_a_new_period(sink, clock):
+  logger = loggers.Aggregate(sink, 10, clock=clock)
+  clock.now = 109
+  logger.write({'a': 1})
+  logger.flush()
+  logger.flush()
+  clock.now = 118
+  logger.write({'a': 2})
+  assert [row['a'] for row in sink.rows] == [1]
+  clock.now = 119
+  logger.write({'a': 3})
+  assert [row['a'] for row in sink.rows] == [1, 2.5]
+
+
+def test_close_hands_on_the_rest_and_closes(sink, clock):
+  logger = loggers.Aggregate(sink, 10, clock=clock)
+  logger.write({'a': 1})
+  logger.close()
+  logger.close()
+  assert [row['a'] for row in sink.rows] == [1]
+  assert sink.num_closed == 1
+  with pytest.raises(ValueError, match=r'after close'):
+    logger.write({'a': 2})
+
+
+def test_close_without_rows_writes_none(sink):
+  loggers.Aggregate(sink, 10).close()
+  assert not sink.rows
+  assert sink.num_closed == 1
+
+
+def test_failing_sink_is_closed_all_the_same(sink, clock):
+  logger = loggers.Aggregate(sink, 99, clock=clock)
+  logger.write({'a': 1})
+  sink.error = OSError('disk full')
+  with pytest.raises(OSError, match=r'disk full'):
+    logger.close()
+  assert sink.num_closed == 1
+
+
+def test_failing_sink_gets_no_row_twice(sink, clock):
+  logger = loggers.Aggregate(sink, 0, clock=clock)
+  sink.error = OSError('disk full')
+  with pytest.raises(OSError, match=r'disk full'):
+    logger.write({'a': 1})
+  sink.error = None
+  logger.write({'a': 2})
+  assert [row['a'] for row in sink.rows] == [1, 2]
+
+
+@pytest.mark.parametrize(
+  'rows, found',
+  [
+    ([{'loss': 1.0, 'loss_min': 2.0}], 'loss_min'),
+    ([{'loss_nonfinite': 1}, {'loss': 2.0}], 'loss_nonfinite'),
+    ([{'count': 1}], 'count'),
+    ([{'a': 1}, {'a': 'text'}], 'text'),
+    ([{'a': 'text'}, {'a': 1}], '1'),
+    ([{'sum': 'text'}], 'text'),
+  ],
+)
+def test_ambiguous_rows_are_refused(sink, clock, rows, found):
+  logger = loggers.Aggregate(sink, 99, summed=('sum',), clock=clock)
+  for row in rows[:-1]:
+    logger.write(row)
+  with pytest.raises(ValueError, match=rf'data: expected .*found .*{found}'):
+    logger.write(rows[-1])
+  logger.close()
+  assert sum(row['count'] for row in sink.rows) == len(rows) - 1
+
+
+def test_latest_may_change_its_type(sink, clock):
+  logger = loggers.Aggregate(sink, 99, latest=('a', 'loss_min'), clock=clock)
+  logger.write({'a': 1})
+  logger.write({'a': 'text', 'loss_min': 3})
+  logger.close()
+  assert sink.rows == [{'a': 'text', 'loss_min': 3, 'count': 2}]
+
+
+@pytest.mark.parametrize(
+  'kwargs, argument',
+  [
+    ({'period_seconds': -1}, 'period_seconds'),
+    ({'period_seconds': math.nan}, 'period_seconds'),
+    ({'period_seconds': 1, 'latest': 'steps'}, 'latest'),
+    ({'period_seconds': 1, 'latest': ['a'], 'summed': ['a']}, 'summed'),
+  ],
+)
+def test_arguments_are_checked(sink, kwargs, argument):
+  with pytest.raises(ValueError, match=rf'{argument}: expected .* found'):
+    loggers.Aggregate(sink, **kwargs)

@@ -1,0 +1,101 @@
+"""Tests of JsonlFile; what counts is what is read back from the disk."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components import loggers
+
+
+def _refuse(constant):
+  raise ValueError(f'not JSON: {constant}')
+
+
+def _read(path):
+  text = path.read_text(encoding='utf-8')
+  assert not text or text.endswith('\n')
+  return [
+    json.loads(line, parse_constant=_refuse) for line in text.split('\n')[:-1]
+  ]
+
+
+def _write(path, *rows):
+  logger = loggers.JsonlFile(path)
+  for row in rows:
+    logger.write(row)
+  logger.close()
+
+
+@pytest.fixture(name='path')
+def _path(tmp_path):
+  return tmp_path / 'made' / 'rows.jsonl'
+
+
+def test_rows_keep_their_own_keys(path):
+  _write(path, {'a': 1, 'b': 'x\ny'}, {'c': True}, {})
+  assert _read(path) == [{'a': 1, 'b': 'x\ny'}, {'c': True}, {}]
+
+
+def test_scalars_become_numbers(path):
+  _write(
+    path,
+    {
+      'float32': np.float32(0.5),
+      'int64': np.int64(3),
+      'array': np.array(1.5),
+      'tensor': tf.constant(2.5),
+      'vector': np.arange(2),
+    },
+  )
+  assert _read(path) == [
+    {'float32': 0.5, 'int64': 3, 'array': 1.5, 'tensor': 2.5, 'vector': [0, 1]}
+  ]
+
+
+def test_nonfinite_values_are_null(path):
+  row = {'a': float('nan'), 'b': np.float32('inf'), 'c': [1.0, -np.inf]}
+  _write(path, {**row, 'd': {'e': np.nan, 'f': 2}})
+  assert _read(path) == [
+    {'a': None, 'b': None, 'c': [1.0, None], 'd': {'e': None, 'f': 2}}
+  ]
+
+
+def test_each_row_is_on_disk_before_close(path):
+  logger = loggers.JsonlFile(path)
+  logger.write({'a': 1})
+  assert _read(path) == [{'a': 1}]
+  logger.close()
+
+
+def test_resumed_run_appends(path):
+  _write(path, {'a': 1})
+  _write(path, {'a': 2})
+  assert _read(path) == [{'a': 1}, {'a': 2}]
+
+
+@pytest.mark.parametrize(
+  'torn, kept',
+  [
+    ('{"a": 2', []),
+    ('{"a": {"b": 2}', []),
+    ('{', []),
+    ('2', []),
+    ('{"a": "\\u00', []),
+    ('{"a": 2}', [{'a': 2}]),
+  ],
+)
+def test_torn_last_line(path, torn, kept):
+  _write(path, {'a': 1})
+  with open(path, 'a', encoding='utf-8') as file:
+    file.write(torn)
+  _write(path, {'a': 3})
+  assert _read(path) == [{'a': 1}, *kept, {'a': 3}]
+
+
+def test_write_after_close_raises(path):
+  logger = loggers.JsonlFile(path)
+  logger.close()
+  with pytest.raises(ValueError, match=r'closed'):
+    logger.write({'a': 1})

@@ -1,0 +1,114 @@
+"""Tests of `environments/batch.py`."""
+
+import batch_conformance
+import numpy as np
+import scripted_environment
+from absl.testing import absltest
+from dm_env import specs
+
+from repertory.environments import batch, catch, registry, wrappers
+
+Scripted = scripted_environment.ScriptedEnvironment
+
+
+def make_actions(batch_size, move=1):
+  return {
+    'move': np.full(batch_size, move, np.int32),
+    'force': np.zeros((batch_size, 2), np.float32),
+  }
+
+
+class CatchBatchTest(
+  batch_conformance.BatchConformanceMixin, absltest.TestCase
+):
+  def make_environment(self, slot):
+    return wrappers.StepLimit(catch.Catch(seed=slot), 3 + 2 * slot)
+
+
+class CartPoleBatchTest(
+  batch_conformance.BatchConformanceMixin, absltest.TestCase
+):
+  num_steps = 150
+
+  def make_environment(self, slot):
+    return registry.make('gym:CartPole-v1', seed=slot)
+
+
+class NestedBatchTest(
+  batch_conformance.BatchConformanceMixin, absltest.TestCase
+):
+  def make_environment(self, slot):
+    return Scripted(length=2 + slot)
+
+
+class SingleSlotTest(absltest.TestCase):
+  def test_batch_of_one(self):
+    environments = batch.EnvironmentBatch([Scripted(length=2)])
+    timesteps = [environments.reset()]
+    for _ in range(3):
+      timesteps.append(environments.step(make_actions(1)))
+    # The reward of step t is t; the last step is the second.
+    self.assertEqual(
+      [t.step_type.tolist() for t in timesteps], [[0], [1], [2], [0]]
+    )
+    self.assertEqual(
+      [t.reward.tolist() for t in timesteps], [[0], [1], [2], [0]]
+    )
+    self.assertEqual(
+      [t.discount.tolist() for t in timesteps], [[1], [0.5], [0], [1]]
+    )
+    # 10 times the episode plus the step.
+    self.assertEqual(
+      [t.observation['board'][0, 1, 2] for t in timesteps], [10, 11, 12, 20]
+    )
+
+
+class VectorReward(Scripted):
+  def reward_spec(self):
+    return specs.Array((2,), np.float32)
+
+
+class ConstructionTest(absltest.TestCase):
+  def test_empty(self):
+    with self.assertRaisesRegex(ValueError, '`environments`.*at least one'):
+      batch.EnvironmentBatch([])
+
+  def test_different_specs(self):
+    environments = [catch.Catch(), catch.Catch(), catch.Catch(rows=9)]
+    with self.assertRaisesRegex(
+      ValueError, r'(?s)observation_spec\(\).*slot 2.*\(9, 5\).*\(10, 5\)'
+    ):
+      batch.EnvironmentBatch(environments)
+
+  def test_different_structures(self):
+    with self.assertRaisesRegex(ValueError, r'observation_spec\(\).*slot 1'):
+      batch.EnvironmentBatch([catch.Catch(), Scripted()])
+
+  def test_same_environment_twice(self):
+    environment = catch.Catch()
+    with self.assertRaisesRegex(ValueError, 'slots 0 and 2 hold the same'):
+      batch.EnvironmentBatch([environment, catch.Catch(), environment])
+
+  def test_vector_reward(self):
+    with self.assertRaisesRegex(ValueError, r'reward_spec\(\).*scalar.*\(2,\)'):
+      batch.EnvironmentBatch([VectorReward()])
+
+
+class FailingClose(Scripted):
+  def close(self):
+    super().close()
+    raise RuntimeError('The door is stuck.')
+
+
+class CloseTest(absltest.TestCase):
+  def test_closes_all_once_and_tells_the_error(self):
+    slots = [Scripted(), FailingClose(), Scripted()]
+    environments = batch.EnvironmentBatch(slots)
+    with self.assertRaisesRegex(RuntimeError, 'stuck'):
+      environments.close()
+    environments.close()
+    self.assertEqual([s.num_closes for s in slots], [1, 1, 1])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,37 @@
+"""A Gymnasium environment that says what a test tells it to say."""
+
+import gymnasium
+from gymnasium import spaces
+
+
+class FakeGymEnv(gymnasium.Env):
+  """Says what it is told to; notes what it is given."""
+
+  def __init__(
+    self,
+    observation_space=None,
+    action_space=None,
+    observation=0,
+    reward=0.0,
+    terminated=False,
+    truncated=False,
+  ):
+    self.observation_space = observation_space or spaces.Discrete(1)
+    self.action_space = action_space or spaces.Discrete(1)
+    self.observation = observation
+    self.outcome = (reward, terminated, truncated, {})
+    self.actions = []
+    self.seeds = []
+    self.closed = False
+
+  def reset(self, *, seed=None, options=None):
+    del options
+    self.seeds.append(seed)
+    return self.observation, {}
+
+  def step(self, action):
+    self.actions.append(action)
+    return (self.observation, *self.outcome)
+
+  def close(self):
+    self.closed = True

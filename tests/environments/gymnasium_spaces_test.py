@@ -1,0 +1,157 @@
+"""Tests of `environments/gymnasium_spaces.py`, through the adapter."""
+
+import fake_gym_env
+import numpy as np
+from absl.testing import absltest, parameterized
+from dm_env import specs
+from gymnasium import spaces
+
+from repertory.environments import gymnasium_adapter
+
+FakeGymEnv = fake_gym_env.FakeGymEnv
+
+
+class SpacesTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    (
+      'discrete',
+      spaces.Discrete(4),
+      3,
+      specs.DiscreteArray(4, np.int64),
+      np.int64(3),
+    ),
+    (
+      # -2, -1, 0 become 0, 1, 2.
+      'discrete_with_start',
+      spaces.Discrete(3, start=-2),
+      np.int64(-1),
+      specs.DiscreteArray(3, np.int64),
+      np.int64(1),
+    ),
+    (
+      'open_box',
+      spaces.Box(-np.inf, np.inf, (2,), np.float64),
+      np.array([1.0, 2.0]),
+      specs.Array((2,), np.float64),
+      np.array([1.0, 2.0]),
+    ),
+    (
+      'closed_box',
+      spaces.Box(0, 255, (1, 2), np.uint8),
+      np.array([[1, 2]], np.uint8),
+      specs.BoundedArray((1, 2), np.uint8, 0, 255),
+      np.array([[1, 2]], np.uint8),
+    ),
+    (
+      'half_open_box',
+      spaces.Box(np.float32([0, 0]), np.float32([1, np.inf])),
+      [0.5, 2.0],
+      specs.BoundedArray((2,), np.float32, [0, 0], [1, np.inf]),
+      np.float32([0.5, 2.0]),
+    ),
+    (
+      'multi_binary',
+      spaces.MultiBinary(3),
+      np.array([0, 1, 1], np.int8),
+      specs.BoundedArray((3,), np.int8, 0, 1),
+      np.array([0, 1, 1], np.int8),
+    ),
+    (
+      'multi_discrete',
+      spaces.MultiDiscrete([3, 2]),
+      np.array([2, 1]),
+      specs.BoundedArray((2,), np.int64, [0, 0], [2, 1]),
+      np.array([2, 1]),
+    ),
+    (
+      # 3 values from 5, 2 values from 1.
+      'multi_discrete_with_start',
+      spaces.MultiDiscrete([3, 2], start=[5, 1]),
+      np.array([7, 1]),
+      specs.BoundedArray((2,), np.int64, [5, 1], [7, 2]),
+      np.array([7, 1]),
+    ),
+  )
+  def test_observation(self, space, observation, spec, expected):
+    environment = gymnasium_adapter.GymnasiumAdapter(
+      FakeGymEnv(space, observation=observation), 0
+    )
+    self.assertIs(type(environment.observation_spec()), type(spec))
+    self.assertEqual(environment.observation_spec(), spec)
+    for timestep in (environment.reset(), environment.step(0)):
+      np.testing.assert_array_equal(timestep.observation, expected)
+      self.assertEqual(timestep.observation.dtype, expected.dtype)
+
+  def test_nested_observation(self):
+    space = spaces.Dict(
+      hand=spaces.Tuple([spaces.Discrete(3, start=1), spaces.MultiBinary(2)]),
+      camera=spaces.Box(0, 1, (2,), np.float32),
+    )
+    observation = {'hand': (3, np.int8([1, 0])), 'camera': np.float32([0, 1])}
+    environment = gymnasium_adapter.GymnasiumAdapter(
+      FakeGymEnv(space, observation=observation), 0
+    )
+    self.assertEqual(
+      environment.observation_spec(),
+      {
+        'hand': (
+          specs.DiscreteArray(3, np.int64),
+          specs.BoundedArray((2,), np.int8, 0, 1),
+        ),
+        'camera': specs.BoundedArray((2,), np.float32, 0, 1),
+      },
+    )
+    found = environment.reset().observation
+    self.assertEqual(found['hand'][0], 3 - 1)
+    np.testing.assert_array_equal(found['hand'][1], [1, 0])
+    np.testing.assert_array_equal(found['camera'], [0, 1])
+
+  def test_nested_action(self):
+    space = spaces.Dict(
+      move=spaces.Discrete(3, start=5),
+      force=spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32)]),
+    )
+    gym_env = FakeGymEnv(action_space=space)
+    environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+    environment.reset()
+    environment.step({'move': np.int32(2), 'force': (np.array([0.5, 1.0]),)})
+    action = gym_env.actions[0]
+    self.assertTrue(space.contains(action))
+    self.assertEqual(action['move'], 5 + 2)
+    np.testing.assert_array_equal(action['force'][0], [0.5, 1.0])
+
+  @parameterized.named_parameters(
+    ('range', spaces.Discrete(2), 2, 'action_space.* 0 to 1, found 2'),
+    ('float', spaces.Discrete(2), 1.0, 'action_space.* 0 to 1, found 1.0'),
+    ('shape', spaces.Box(0, 1, (2,)), np.zeros(1), r'action_space.*\(1,\)'),
+    ('key', spaces.Dict(a=spaces.Discrete(2)), {'b': 0}, 'action_space.*a.*b'),
+    ('length', spaces.Tuple([spaces.Discrete(2)]), (), 'action_space.*1 parts'),
+  )
+  def test_wrong_action(self, space, action, message):
+    gym_env = FakeGymEnv(action_space=space)
+    environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+    environment.reset()
+    with self.assertRaisesRegex(ValueError, message):
+      environment.step(action)
+    self.assertEqual(gym_env.actions, [])
+
+  def test_wrong_observation(self):
+    space = spaces.Dict(x=spaces.Discrete(2, start=1))
+    environment = gymnasium_adapter.GymnasiumAdapter(
+      FakeGymEnv(space, observation={'x': 0}), 0
+    )
+    with self.assertRaisesRegex(
+      ValueError, r"observation_space\['x'\].* 1 to 2, found 0"
+    ):
+      environment.reset()
+
+  def test_unsupported_space(self):
+    space = spaces.Dict(hand=spaces.Tuple([spaces.Text(5)]))
+    with self.assertRaisesRegex(
+      ValueError, r"observation_space\['hand'\]\[0\].*got Text"
+    ):
+      gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(space), 0)
+
+
+if __name__ == '__main__':
+  absltest.main()
