@@ -78,25 +78,24 @@ def run(
       return _watch(coordinator, workers, interruption, show)
     finally:
       for service in (services.replay, services.coordinator):
-        _shut_down(service.dereference(), workers)
+        _shut_down(service.dereference())
 
 
 def _watch(coordinator, workers: '_Workers', interruption, show):
   """Shows the status until the run is over."""
-  stop_asked_at = None
+  over_since = None
   timeout = _START_TIMEOUT_SECONDS
   while True:
     status, phase, finished = _ask(coordinator, workers, interruption, timeout)
     timeout = _ANSWER_TIMEOUT_SECONDS
     show(status)
-    if phase == coordinator_lib.DONE:
-      return status
-    if phase == coordinator_lib.STOPPING:
-      stop_asked_at = stop_asked_at or time.monotonic()
-      waited = time.monotonic() - stop_asked_at
+    if phase in (coordinator_lib.DONE, coordinator_lib.STOPPING):
+      over_since = over_since or time.monotonic()
+      # A learner without its replay server has nothing to save to.
       is_saved = 'learner' in finished or 'replay' in finished
       limit = _EXIT_TIMEOUT_SECONDS if is_saved else _SAVE_TIMEOUT_SECONDS
-      if workers.num_clients_alive() == 0 or waited > limit:
+      is_late = time.monotonic() - over_since > limit
+      if workers.num_clients_alive() == 0 or is_late:
         _raise_failure(coordinator.failure(), workers)
         return status
     elif interruption.is_set():
@@ -137,11 +136,10 @@ def _raise_failure(failure, workers: '_Workers') -> None:
     raise NodeError(failure.node, failure.traceback + workers.log_of(failure.node))
 
 
-def _shut_down(service, workers: '_Workers') -> None:
+def _shut_down(service) -> None:
   """Asks a service to end; one that cannot is ended with its worker."""
   with contextlib.suppress(Exception):
     service.futures.shutdown().result(timeout=_EXIT_TIMEOUT_SECONDS)
-  del workers
 
 
 class _Workers:
@@ -185,7 +183,9 @@ class _Workers:
 
   def log_of(self, name: str) -> str:
     """Returns the last lines a node's process printed, and where they are."""
-    path = os.path.join(self._log_directory, name.replace('/', '_'))
+    path = os.path.join(
+      self._log_directory, name if '/' in name else f'{name}/0'
+    )
     if not isinstance(self._workers.get(name), subprocess.Popen):
       return ''
     with contextlib.suppress(OSError), open(path, errors='replace') as file:
@@ -248,9 +248,16 @@ def _launched(
 
 
 def _named(label: str, workers):
-  if len(workers) == 1 and label != 'actor':
+  """Pairs workers with the names that the nodes give themselves.
+
+  Launchpad's label is the group for threads and <group>/<index> for processes.
+  """
+  group = label.split('/')[0]
+  if group != 'actor':
+    return [(group, workers[0])]
+  if '/' in label:
     return [(label, workers[0])]
-  return [(f'{label}/{i}', worker) for i, worker in enumerate(workers)]
+  return [(f'{group}/{index}', w) for index, w in enumerate(workers)]
 
 
 def _is_alive(worker) -> bool:

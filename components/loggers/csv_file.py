@@ -5,7 +5,7 @@ import os
 import shutil
 import threading
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import IO, Any
 
 from acme.utils.loggers import base
 
@@ -45,7 +45,7 @@ class CsvFile(base.Logger):
     self._path = os.path.realpath(path)
     self._lock = threading.Lock()
     os.makedirs(os.path.dirname(self._path), exist_ok=True)
-    self._columns = []
+    self._columns: list[str] = []
     if append:
       torn_lines.repair(self._path, is_whole=lambda line: False)
       self._columns = _read_header(self._path)
@@ -91,11 +91,11 @@ class CsvFile(base.Logger):
     self._columns = columns
 
 
-def _open(path: str, mode: str) -> TextIO:
+def _open(path: str, mode: str) -> IO[str]:
   return open(path, mode, newline='', encoding='utf-8')
 
 
-def _writer(file: TextIO):
+def _writer(file: IO[str]):
   return csv.writer(file, lineterminator='\n')
 
 

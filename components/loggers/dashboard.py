@@ -87,9 +87,9 @@ class Dashboard:
       if status.mean_return is not None:
         self._history.add(status.mean_return)
       if self._interactive:
-        self._draw()
+        self._draw(status)
       else:
-        self._print_line()
+        self._print_line(status)
 
   def close(self) -> None:
     """Draws the latest status a last time and gives the terminal back."""
@@ -101,9 +101,9 @@ class Dashboard:
       if self._status is None:
         return
       if not self._interactive:
-        self._print_line()
+        self._print_line(self._status)
       elif self._live is not None:
-        self._live.update(self._make_view())
+        self._live.update(self._make_view(self._status))
         self._live.stop()
 
   def __enter__(self) -> 'Dashboard':
@@ -112,25 +112,25 @@ class Dashboard:
   def __exit__(self, *exc_info: Any) -> None:
     self.close()
 
-  def _make_view(self) -> dashboard_view.StatusView:
-    return dashboard_view.StatusView(self._status, self._history.values)
+  def _make_view(self, status: Status) -> dashboard_view.StatusView:
+    return dashboard_view.StatusView(status, self._history.values)
 
-  def _draw(self) -> None:
+  def _draw(self, status: Status) -> None:
     if self._live is not None:
-      self._live.update(self._make_view(), refresh=True)
+      self._live.update(self._make_view(status), refresh=True)
       return
     self._live = rich.live.Live(
-      self._make_view(), console=self._console, auto_refresh=False
+      self._make_view(status), console=self._console, auto_refresh=False
     )
     atexit.register(self.close)
     self._live.start()
     self._console.show_cursor(True)
     self._live.refresh()
 
-  def _print_line(self) -> None:
-    line = ' '.join(f'{key}={value}' for key, value in _list(self._status))
+  def _print_line(self, status: Status) -> None:
+    line = ' '.join(f'{key}={value}' for key, value in _list(status))
     self._console.print(
-      f'{self._status.title}: {line}',
+      f'{status.title}: {line}',
       soft_wrap=True,
       markup=False,
       highlight=False,

@@ -153,7 +153,8 @@ class Aggregate(base.Logger):
   def _start(self) -> None:
     self._started = self._clock()
     self._count = 0
-    self._entries = {}  # Either figures or the last value, by key.
+    # Either figures or the last value, by key.
+    self._entries: dict[str, Any] = {}
 
   def _hand_on(self) -> None:
     row = self._merge()

@@ -22,7 +22,7 @@ class History:
     self._capacity = capacity
     self._stride = 1
     self._num_added = 0
-    self._values = []
+    self._values: list[float] = []
 
   def add(self, value: float) -> None:
     """Takes the next value."""

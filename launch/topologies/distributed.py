@@ -128,7 +128,7 @@ class ReplayService:
       self._server = nodes.start_replay(session)
       coordinator.register('replay', {})
 
-  def address(self) -> str:
+  def server_address(self) -> str:
     return f'localhost:{self._server.port}'
 
   def shutdown(self) -> None:
@@ -253,7 +253,7 @@ class EvaluatorService:
 
 def _connect(session, replay_service, stop) -> replay.Connection:
   return replay.Connection(
-    replay_service.address(), session.experiment.timeout_seconds, stop
+    replay_service.server_address(), session.experiment.timeout_seconds, stop
   )
 
 

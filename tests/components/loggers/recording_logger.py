@@ -1,0 +1,22 @@
+"""A logger that keeps what it was given."""
+
+from repertory.components import loggers
+
+
+class RecordingLogger(loggers.Logger):
+  """Keeps rows; raises `error`, if there is one, after keeping each."""
+
+  def __init__(self, error=None):
+    self.rows = []
+    self.num_closed = 0
+    self.error = error
+
+  def write(self, data):
+    self.rows.append(dict(data))
+    if self.error:
+      raise self.error
+
+  def close(self):
+    self.num_closed += 1
+    if self.error:
+      raise self.error
