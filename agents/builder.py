@@ -1,16 +1,19 @@
 """The seam between agents and everything that runs them."""
 
 import abc
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import sonnet as snt
 
-from repertory.components import core
-from repertory.components import datasets
-from repertory.components import learners
-from repertory.components import loggers
-from repertory.components import replay
-from repertory.components import specs
+from repertory.components import (
+  core,
+  datasets,
+  learners,
+  loggers,
+  replay,
+  specs,
+)
 from repertory.components.adders import reverb_adder
 
 

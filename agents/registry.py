@@ -2,10 +2,12 @@
 
 import dataclasses
 import difflib
-from typing import Any, Mapping
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
 
-from repertory.agents import builder
-from repertory.agents import dqn
+from repertory.agents import builder, dqn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +58,33 @@ def get(name: str) -> Agent:
   return by_name[name]
 
 
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """A field of an agent's config: name, type, default, and its comment."""
+
+  name: str
+  type: str
+  default: Any
+  description: str
+
+
+def settings(name: str) -> list[Setting]:
+  """Returns the settings of an agent, read off its config's source."""
+  config_class = get(name).config_class
+  source = inspect.getsource(config_class)
+  found = []
+  for field in dataclasses.fields(config_class):
+    comment = re.search(
+      rf'((?:^ *#.*\n)+) *{field.name}:', source, re.MULTILINE
+    )
+    lines = comment[1].splitlines() if comment else []
+    text = ' '.join(line.strip(' #') for line in lines)
+    found.append(
+      Setting(field.name, _type_name(field.type), field.default, text)
+    )
+  return found
+
+
 def make_builder(name: str, settings: Mapping[str, Any]) -> builder.Builder:
   """Makes an agent's builder.
 
@@ -67,7 +96,9 @@ def make_builder(name: str, settings: Mapping[str, Any]) -> builder.Builder:
     ValueError: If the agent or a field is unknown, or a value does not fit.
   """
   agent = get(name)
-  fields = {field.name: field for field in dataclasses.fields(agent.config_class)}
+  fields = {
+    field.name: field for field in dataclasses.fields(agent.config_class)
+  }
   values = {}
   for field, value in settings.items():
     if field not in fields:
@@ -113,8 +144,15 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
         return scalar(value)
     except (TypeError, ValueError):
       pass
-  kind = text if 'None' in text or 'tuple' in text else annotation.__name__
-  raise ValueError(f'{name} must be of type {kind}, got {value!r}.')
+  raise ValueError(
+    f'{name} must be of type {_type_name(annotation)}, got {value!r}.'
+  )
+
+
+def _type_name(annotation: Any) -> str:
+  return (
+    annotation.__name__ if isinstance(annotation, type) else str(annotation)
+  )
 
 
 def did_you_mean(name: str, known) -> str:

@@ -10,7 +10,8 @@ import json
 import os
 import shutil
 import zipfile
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 

@@ -1,8 +1,8 @@
 """The vocabulary: who talks to whom about what.
 
-      environment ─timestep→ Actor ─→ Adder ─→ replay table ─→ dataset ─→ Learner
-          ▲                   │                                             │
-          └──── action ──── Policy ◄────────── VariableSource ◄──────── Update
+    environment ─timestep→ Actor ─→ Adder ─→ replay table ─→ dataset ─→ Learner
+        ▲                   │                                             │
+        └──── action ──── Policy ◄────────── VariableSource ◄──────── Update
 
 `Actor`, `Learner`, `Adder`, `VariableSource`, `Worker` and `Saveable` are
 Acme's own classes, so an actor of ours is an `acme.core.Actor`. `Policy` and
@@ -18,7 +18,8 @@ ignores its action and carries reward 0 and discount 1. Ask with
 """
 
 import abc
-from typing import Any, Mapping, NamedTuple, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from acme import core as acme_core

@@ -1,14 +1,12 @@
 """Drives an actor over an environment batch."""
 
 import dataclasses
-from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import dm_env
 import numpy as np
 
-from repertory.components import core
-from repertory.components import counting
-from repertory.components import loggers
+from repertory.components import core, counting, loggers
 
 
 @dataclasses.dataclass(frozen=True)

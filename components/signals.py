@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Callable
+from collections.abc import Callable
 
 # How often a wait looks whether it should stop, in seconds.
 _SLICE_SECONDS = 0.2

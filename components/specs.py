@@ -37,7 +37,7 @@ def tensor_spec(nested_spec: types.Nest, *leading: int | None) -> types.Nest:
 
 
 def zeros(nested_spec: types.Nest, *leading: int) -> types.Nest:
-  """Returns arrays of zeros that have the shapes and dtypes of `nested_spec`."""
+  """Returns arrays of zeros, of the shapes and dtypes of `nested_spec`."""
   return tree.map_structure(
     lambda spec: np.zeros((*leading, *spec.shape), spec.dtype), nested_spec
   )

@@ -3,16 +3,17 @@
 Every array has a leading batch axis `[B]` unless its docstring says otherwise.
 """
 
-from typing import Iterable, Mapping, NamedTuple, Union
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-Array = Union[np.ndarray, np.generic, tf.Tensor]
+Array: TypeAlias = np.ndarray | np.generic | tf.Tensor
 
 # A (possibly nested) structure of arrays, as `dm-tree` understands it: lists,
-# tuples, named tuples, dictionaries, or a single array.
-Nest = Union[Array, Iterable['Nest'], Mapping[str, 'Nest']]
+# tuples, named tuples, dictionaries, or a single array. Its structure is data,
+# which type checkers cannot follow; docstrings tell structures and shapes.
+Nest: TypeAlias = Any
 
 
 class Transition(NamedTuple):

@@ -1,6 +1,7 @@
 """Drives a list of environments as one batch."""
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import dm_env
 import numpy as np

@@ -2,7 +2,8 @@
 
 import operator
 from collections import abc
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from dm_env import specs

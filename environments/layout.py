@@ -5,7 +5,8 @@ here that is known beforehand, and the keys of mappings are compared too.
 """
 
 from collections import abc
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dm_env import specs
 

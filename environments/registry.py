@@ -3,7 +3,8 @@
 import dataclasses
 import difflib
 import re
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import dm_env
 

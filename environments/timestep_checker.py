@@ -1,6 +1,7 @@
 """Compares what an environment says with what its specs promise."""
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import dm_env
 import numpy as np

@@ -9,10 +9,10 @@ import dataclasses
 import os
 import threading
 import time
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from repertory.components import loggers
-from repertory.components import replay
+from repertory.components import loggers, replay
 from repertory.launch import logs
 from repertory.launch import session as session_lib
 
@@ -111,7 +111,9 @@ class Coordinator:
       label: logs.make_logger(directory, label)
       for label in ('learner', 'replay', 'evaluator')
     }
-    self._node_logger = loggers.JsonlFile(os.path.join(directory, 'nodes.jsonl'))
+    self._node_logger = loggers.JsonlFile(
+      os.path.join(directory, 'nodes.jsonl')
+    )
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
     """Notes that a node runs, and with what; see `logs/nodes.jsonl`."""

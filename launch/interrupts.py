@@ -2,10 +2,9 @@
 
 import contextlib
 import signal
-from typing import Iterator
+from collections.abc import Iterator
 
 from repertory.components import signals
-
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 

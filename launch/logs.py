@@ -1,7 +1,7 @@
 """Where a run's rows go."""
 
 import os
-from typing import Collection
+from collections.abc import Collection
 
 from repertory.components import loggers
 

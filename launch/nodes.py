@@ -2,26 +2,23 @@
 
 import threading
 import time
-from typing import Sequence
+from collections.abc import Sequence
 
 import reverb
-import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import actors
-from repertory.components import core
-from repertory.components import environment_loop
-from repertory.components import loggers
-from repertory.components import replay
-from repertory.components import signals
-from repertory.components import types
-from repertory.components import variables
+from repertory.components import (
+  actors,
+  core,
+  environment_loop,
+  loggers,
+  replay,
+  types,
+  variables,
+)
 from repertory.launch import coordinator as coordinator_lib
 from repertory.launch import logs
 from repertory.launch import session as session_lib
-
-# Environments that evaluate together.
-_EVALUATION_BATCH = 10
 
 # Of new items on their way to a replay server in another process; waiting for
 # each would double the time of a step.
@@ -46,9 +43,8 @@ class ActorNode:
     name: str,
     environment_ids: Sequence[int],
     connection: replay.Connection,
-    source: core.VariableSource,
+    learner: core.VariableSource,
     coordinator: coordinator_lib.Coordinator,
-    network: snt.Module | None = None,
   ):
     """Makes the environments and all that acts for them.
 
@@ -57,10 +53,9 @@ class ActorNode:
       name: Of this node, 'actor/<index>'.
       environment_ids: Of its environments.
       connection: To the replay server; its stop signal ends every wait.
-      source: The learner.
+      learner: A `LearnerNode` of the same thread, whose network is shared, or
+        the client of one elsewhere, of which variables are fetched.
       coordinator: Grants steps and takes counts.
-      network: The learner's own, where they share a thread; else the node
-        makes one and fetches variables for it.
     """
     builder, spec = session.experiment.builder, session.spec
     self.name = name
@@ -71,24 +66,23 @@ class ActorNode:
     self._steps = 0
     self._episodes: list[tuple[float, int]] = []
     self._variable_client = None
-    shares_network = network is not None
-    network = network or builder.make_network(spec)
-    if not shares_network:
-      self._variable_client = variables.VariableClient(
-        source,
+    if isinstance(learner, LearnerNode):
+      network, versions, max_pending_items = learner.network, learner, 0
+    else:
+      network = builder.make_network(spec)
+      versions = self._variable_client = variables.VariableClient(
+        learner,
         network.variables,
         update_period=builder.config.variable_update_period,
         timeout_seconds=session.experiment.timeout_seconds,
         stop=connection.stop,
       )
-    versions = source if shares_network else self._variable_client
+      max_pending_items = _MAX_PENDING_BATCHES * self._batch_size
     self._adder = builder.make_adder(
       connection,
       batch_size=self._batch_size,
       priority=lambda: versions.max_priority,
-      max_pending_items=(
-        0 if shares_network else _MAX_PENDING_BATCHES * self._batch_size
-      ),
+      max_pending_items=max_pending_items,
     )
     policy = builder.make_policy(
       network,
@@ -167,7 +161,7 @@ class ActorNode:
     self._environment.close()
 
 
-class LearnerNode:
+class LearnerNode(core.VariableSource):
   """Learns, keeps the ratio to acting, and writes checkpoints."""
 
   name = 'learner'
@@ -206,8 +200,9 @@ class LearnerNode:
     )
     self._checkpointer = session.make_checkpointer()
     self._checkpointed_at = time.monotonic()
-    if session.is_resumed:
-      self.learner.restore(self._checkpointer.load().arrays)
+    checkpoint = self._checkpointer.load() if session.is_resumed else None
+    if checkpoint is not None:
+      self.learner.restore(checkpoint.arrays)
     # What was sampled ahead of the learner when the checkpoint was written is
     # lost to it, but not to the rate limiter.
     status = self._status()
@@ -299,113 +294,6 @@ class LearnerNode:
 
   def _status(self) -> replay.TableStatus:
     return replay.table_status(self._connection.client)[self._table.name]
-
-
-class EvaluatorNode:
-  """Measures the evaluation policy now and then."""
-
-  name = 'evaluator'
-
-  def __init__(
-    self,
-    session: session_lib.Session,
-    source: core.VariableSource,
-    coordinator: coordinator_lib.Coordinator,
-    stop: signals.StopSignal,
-    network: snt.Module | None = None,
-  ):
-    """Makes environments of its own, not those that are trained on.
-
-    Args:
-      session: What runs.
-      source: The learner.
-      coordinator: Takes the results.
-      stop: Ends an evaluation.
-      network: The learner's own, where they share a thread.
-    """
-    experiment, spec = session.experiment, session.spec
-    self._coordinator = coordinator
-    self._stop = stop
-    self._num_episodes = experiment.evaluation_episodes
-    self._period = experiment.evaluation_period or max(
-      1, experiment.max_steps // 10
-    )
-    self._next = self._period * (session.counts['steps'] // self._period + 1)
-    self._variable_client = None
-    if self._num_episodes == 0:
-      return
-    builder = experiment.builder
-    if network is None:
-      network = builder.make_network(spec)
-      self._variable_client = variables.VariableClient(
-        source,
-        network.variables,
-        timeout_seconds=experiment.timeout_seconds,
-        stop=stop,
-      )
-    self._loop, self._environment = make_evaluation_loop(
-      session, network, self._num_episodes
-    )
-    coordinator.register(self.name, {'episodes': self._num_episodes})
-
-  def is_due(self, steps: int) -> bool:
-    """Returns whether `steps` has passed a multiple of the period."""
-    return steps >= self._next
-
-  def evaluate(self, steps: int) -> None:
-    """Runs the episodes of an evaluation and reports them.
-
-    Args:
-      steps: Environment steps so far; the next evaluation is due a period on.
-    """
-    self._next = self._period * (steps // self._period + 1)
-    if self._num_episodes == 0:
-      return
-    if self._variable_client is not None:
-      self._variable_client.update(wait=True)
-    episodes = self._loop.run_episodes(self._num_episodes, self._stop.is_set)
-    if len(episodes) == self._num_episodes:
-      self._coordinator.report_evaluation(
-        [episode.episode_return for episode in episodes],
-        [episode.length for episode in episodes],
-      )
-
-  def close(self) -> None:
-    """Ends all threads."""
-    if self._variable_client is not None:
-      self._variable_client.close()
-    if self._num_episodes:
-      self._environment.close()
-
-
-def make_evaluation_loop(
-  session: session_lib.Session, network: snt.Module, num_episodes: int
-):
-  """Makes what evaluates a network.
-
-  Returns:
-    The loop, and its environment batch to close.
-  """
-  experiment, spec = session.experiment, session.spec
-  ids = range(min(_EVALUATION_BATCH, num_episodes))
-  policy = experiment.builder.make_policy(
-    network,
-    spec,
-    num_environments=len(ids),
-    seed=session.make_seed(session_lib.EVALUATION_POLICY),
-    evaluation=True,
-  )
-  # Environment ids beyond those that are trained on.
-  environment = session.make_environments(
-    [experiment.num_environments + i for i in ids]
-  )
-  actor = actors.PolicyActor(
-    policy,
-    spec.observations,
-    ids,
-    jit_compile=experiment.builder.config.jit_compile,
-  )
-  return environment_loop.EnvironmentLoop(environment, actor), environment
 
 
 class _RemoteLogger(loggers.Logger):

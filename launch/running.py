@@ -3,18 +3,13 @@
 import contextlib
 import dataclasses
 import os
-from typing import Callable
 
-from repertory.components import environment_loop
-from repertory.components import learners
-from repertory.components import loggers
+from repertory.agents import registry as agents_registry
+from repertory.components import environment_loop, learners, loggers
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import interrupts
-from repertory.launch import native_output
-from repertory.launch import nodes
+from repertory.launch import interrupts, native_output
 from repertory.launch import session as session_lib
-from repertory.launch.topologies import distributed
-from repertory.launch.topologies import single
+from repertory.launch.topologies import distributed, single
 
 TOPOLOGIES = ('single', 'distributed')
 LAUNCH_TYPES = {'local_mt': 'threads', 'local_mp': 'processes'}
@@ -63,11 +58,11 @@ def run(
     ValueError: If it cannot run, saying what to change; nothing was written.
     supervision.NodeError: If a node failed.
   """
-  if topology not in TOPOLOGIES:
-    raise ValueError(f'topology must be one of {TOPOLOGIES}, got {topology!r}.')
+  check_topology(topology)
   if launch_type not in LAUNCH_TYPES:
     raise ValueError(
-      f'launch_type must be one of {tuple(LAUNCH_TYPES)}, got {launch_type!r}.'
+      f'lp_launch_type must be one of {", ".join(LAUNCH_TYPES)}; got '
+      f'{launch_type!r}.'
     )
   title = f'{experiment.agent} on {experiment.environment}, {topology}'
   if topology != 'single':
@@ -75,9 +70,11 @@ def run(
   with contextlib.ExitStack() as stack:
     session = stack.enter_context(session_lib.open_session(experiment, fresh))
     stack.enter_context(
-      native_output.redirected(os.path.join(session.log_directory, 'native.log'))
+      native_output.redirected(
+        os.path.join(session.log_directory, 'native.log')
+      )
     )
-    show: Callable[[loggers.Status], None] = lambda status: None
+    show = _ignore
     if display:
       show = stack.enter_context(loggers.Dashboard()).update
     interruption = stack.enter_context(interrupts.catch_interrupts())
@@ -87,6 +84,19 @@ def run(
       status = distributed.run(session, title, interruption, show, launch_type)
     show(status)
   return Result(status, experiment.directory, interruption.number)
+
+
+def _ignore(status: loggers.Status) -> None:
+  del status
+
+
+def check_topology(topology: str) -> None:
+  """Raises ValueError unless there is a topology of that name."""
+  if topology not in TOPOLOGIES:
+    raise ValueError(
+      f'topology must be one of {", ".join(TOPOLOGIES)}; got {topology!r}.'
+      + agents_registry.did_you_mean(topology, TOPOLOGIES)
+    )
 
 
 def evaluate(
@@ -119,7 +129,7 @@ def evaluate(
   session = session_lib.Session(
     experiment, spec, checkpoint.state['counts'], 0.0, is_resumed=True
   )
-  loop, environment = nodes.make_evaluation_loop(session, network, num_episodes)
+  loop, environment = evaluation.make_loop(session, network, num_episodes)
   try:
     return loop.run_episodes(num_episodes)
   finally:

@@ -5,13 +5,12 @@ import dataclasses
 import datetime
 import fcntl
 import os
-from typing import Any, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from repertory.components import checkpointing
-from repertory.components import replay
-from repertory.components import specs
+from repertory.components import checkpointing, replay, specs
 from repertory.environments import batch
 from repertory.launch import experiment as experiment_lib
 

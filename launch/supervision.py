@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent import futures
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import launchpad as lp
 import psutil
@@ -133,7 +134,9 @@ def _ask(coordinator, workers, interruption, timeout_seconds: float):
 
 def _raise_failure(failure, workers: '_Workers') -> None:
   if failure is not None:
-    raise NodeError(failure.node, failure.traceback + workers.log_of(failure.node))
+    raise NodeError(
+      failure.node, failure.traceback + workers.log_of(failure.node)
+    )
 
 
 def _shut_down(service) -> None:

@@ -1,19 +1,14 @@
 """The parts of DQN."""
 
-from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents import builder
 from repertory.agents.dqn import config as dqn_config
-from repertory.agents.dqn import learning
-from repertory.agents.dqn import networks
-from repertory.components import adders
-from repertory.components import core
-from repertory.components import policies
-from repertory.components import replay
-from repertory.components import specs
+from repertory.agents.dqn import learning, networks
+from repertory.components import adders, core, policies, replay, specs
 from repertory.components.adders import transition
 
 

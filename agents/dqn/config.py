@@ -2,7 +2,7 @@
 
 import dataclasses
 
-# The buffer of the rate limiter, as a share of the samples due at `min_replay_size`.
+# Of the rate limiter, in samples due at `min_replay_size`.
 _ERROR_BUFFER_SHARE = 0.1
 
 
@@ -29,7 +29,7 @@ class DQNConfig:
   learning_rate: float = 1e-3
   # Of Adam's denominator: Rainbow, table 1.
   adam_epsilon: float = 1.5e-4
-  # Global norm beyond which gradients are scaled down: dueling DQN, section 4.2.
+  # Global norm at which gradients are clipped: dueling DQN, section 4.2.
   max_gradient_norm: float = 10.0
   # Where the Huber loss turns linear: Nature DQN, "error clipping".
   huber_threshold: float = 1.0
@@ -67,12 +67,23 @@ class DQNConfig:
   jit_compile: bool = True
 
   def __post_init__(self):
-    for name in ('n_step', 'batch_size', 'target_update_period',
-                 'max_replay_size', 'min_replay_size',
-                 'variable_update_period'):
+    for name in (
+      'n_step',
+      'batch_size',
+      'target_update_period',
+      'max_replay_size',
+      'min_replay_size',
+      'variable_update_period',
+    ):
       self._check(name, getattr(self, name) >= 1, 'at least 1')
-    for name in ('learning_rate', 'adam_epsilon', 'max_gradient_norm',
-                 'huber_threshold', 'min_priority', 'samples_per_insert'):
+    for name in (
+      'learning_rate',
+      'adam_epsilon',
+      'max_gradient_norm',
+      'huber_threshold',
+      'min_priority',
+      'samples_per_insert',
+    ):
       self._check(name, getattr(self, name) > 0, 'positive')
     for name in ('discount', 'importance_exponent', 'evaluation_epsilon'):
       self._check(name, 0 <= getattr(self, name) <= 1, 'in [0, 1]')

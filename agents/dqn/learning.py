@@ -4,10 +4,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.dqn import config as dqn_config
-from repertory.components import core
-from repertory.components import learners
-from repertory.components import losses
-from repertory.components import types
+from repertory.components import core, learners, losses, types
 
 
 class DQNUpdate(core.Update):

@@ -1,12 +1,11 @@
 """The network of DQN."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import sonnet as snt
 
-from repertory.components import networks
-from repertory.components import specs
+from repertory.components import networks, specs
 
 
 def make_network(

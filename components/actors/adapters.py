@@ -1,13 +1,12 @@
 """Between actors for one environment and actors for a batch of them."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import dm_env
 import numpy as np
 import tree
 
-from repertory.components import core
-from repertory.components import types
+from repertory.components import core, types
 
 
 class Unbatched(core.Actor):
@@ -27,9 +26,7 @@ class Unbatched(core.Actor):
   def observe_first(self, timestep: dm_env.TimeStep) -> None:
     self._actor.observe_first(_batch_of_one(timestep))
 
-  def observe(
-    self, action: types.Nest, next_timestep: dm_env.TimeStep
-  ) -> None:
+  def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
     self._actor.observe(_add_axis(action), _batch_of_one(next_timestep))
 
   def update(self, wait: bool = False) -> None:
@@ -61,16 +58,13 @@ class Batched(core.Actor):
     for slot, actor in enumerate(self._actors):
       actor.observe_first(_slot_of(timestep, slot))
 
-  def observe(
-    self, action: types.Nest, next_timestep: dm_env.TimeStep
-  ) -> None:
+  def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
     for slot, actor in enumerate(self._actors):
       timestep = _slot_of(next_timestep, slot)
       if timestep.first():
         actor.observe_first(timestep)
       else:
-        slot_action = tree.map_structure(lambda leaf: leaf[slot], action)
-        actor.observe(slot_action, timestep)
+        actor.observe(_row(action, slot), timestep)
     self._last = next_timestep.step_type == dm_env.StepType.LAST
 
   def update(self, wait: bool = False) -> None:
@@ -82,14 +76,16 @@ class Batched(core.Actor):
     # be asked: it has not seen the next episode begin.
     if self._last[slot] and self._action is not None:
       return self._action
-    self._action = actor.select_action(
-      tree.map_structure(lambda leaf: leaf[slot], observation)
-    )
+    self._action = actor.select_action(_row(observation, slot))
     return self._action
 
 
 def _add_axis(nest: types.Nest) -> types.Nest:
   return tree.map_structure(lambda leaf: np.asarray(leaf)[None], nest)
+
+
+def _row(nest: types.Nest, slot: int) -> types.Nest:
+  return tree.map_structure(lambda leaf: leaf[slot], nest)
 
 
 def _batch_of_one(timestep: dm_env.TimeStep) -> dm_env.TimeStep:
@@ -111,7 +107,5 @@ def _slot_of(timestep: dm_env.TimeStep, slot: int) -> dm_env.TimeStep:
     step_type=step_type,
     reward=None if is_first else timestep.reward[slot],
     discount=None if is_first else timestep.discount[slot],
-    observation=tree.map_structure(
-      lambda leaf: leaf[slot], timestep.observation
-    ),
+    observation=_row(timestep.observation, slot),
   )

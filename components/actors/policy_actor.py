@@ -1,15 +1,13 @@
 """An actor that holds its policy."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import dm_env
 import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import core
-from repertory.components import specs
-from repertory.components import types
+from repertory.components import core, specs, types
 from repertory.components.variables import client as variables_client
 
 
@@ -73,9 +71,7 @@ class PolicyActor(core.Actor):
     if self._adder is not None:
       self._adder.add_first(timestep)
 
-  def observe(
-    self, action: types.Nest, next_timestep: dm_env.TimeStep
-  ) -> None:
+  def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
     """Hands a step of every slot to the adder."""
     self._first = next_timestep.step_type == dm_env.StepType.FIRST
     if self._adder is not None:

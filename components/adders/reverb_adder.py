@@ -1,16 +1,16 @@
 """What all adders share: one writer for all slots, and back-pressure."""
 
 import abc
-from typing import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 
 import dm_env
 import numpy as np
 import reverb
 import tree
+from reverb import errors as reverb_errors
 
-from repertory.components import core
-from repertory.components import signals
-from repertory.components import types
+from repertory.components import core, signals, types
 from repertory.components.replay import connection as connection_lib
 
 Leaves = Sequence[np.ndarray]
@@ -115,10 +115,9 @@ class ReverbAdder(core.Adder):
 
   def close(self) -> None:
     """Hands over what is complete and closes the writer."""
-    try:
+    # What the limiter holds back is lost with its writer.
+    with contextlib.suppress(signals.Stopped):
       self._flush(0)
-    except signals.Stopped:
-      pass  # What the limiter holds back is lost with its writer.
     self._writer.close()
 
   @abc.abstractmethod
@@ -155,9 +154,7 @@ class ReverbAdder(core.Adder):
           )
     self._writer.append(columns)
     history = self._writer.history
-    return {
-      name: [column[-1] for column in history[name]] for name in columns
-    }
+    return {name: [column[-1] for column in history[name]] for name in columns}
 
   def _create_item(self, columns: Sequence) -> None:
     """Puts an item, its columns in the order of the table's signature."""
@@ -178,7 +175,7 @@ class ReverbAdder(core.Adder):
     def attempt(seconds: float) -> bool:
       try:
         self._writer.flush(max_pending_items, timeout_ms=int(seconds * 1000))
-      except reverb.errors.DeadlineExceededError:
+      except reverb_errors.DeadlineExceededError:
         return False
       return True
 

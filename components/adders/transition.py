@@ -2,12 +2,11 @@
 
 import collections
 import dataclasses
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 
-from repertory.components import specs
-from repertory.components import types
+from repertory.components import specs, types
 from repertory.components.adders import reverb_adder
 from repertory.components.replay import connection as connection_lib
 

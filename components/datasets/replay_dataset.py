@@ -8,8 +8,7 @@ import tensorflow as tf
 import tree
 from tensorflow.python.eager import cancellation
 
-from repertory.components import signals
-from repertory.components import types
+from repertory.components import signals, types
 from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import tables as tables_lib
 

@@ -1,7 +1,9 @@
 """From batches to better variables."""
 
-from repertory.components.learners.gradient_learner import GradientLearner
-from repertory.components.learners.gradient_learner import restore_exported
+from repertory.components.learners.gradient_learner import (
+  GradientLearner,
+  restore_exported,
+)
 from repertory.components.learners.target_update import PeriodicCopy
 
 __all__ = ['GradientLearner', 'PeriodicCopy', 'restore_exported']

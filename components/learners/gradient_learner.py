@@ -1,15 +1,13 @@
 """The learner of every agent that learns from batches by an `Update`."""
 
 import threading
-from typing import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import core
-from repertory.components import loggers
-from repertory.components import types
+from repertory.components import core, loggers, types
 from repertory.components.replay import priorities as priorities_lib
 
 # The priority of an item before any was computed.
@@ -81,7 +79,7 @@ class GradientLearner(core.Learner):
       self._steps += 1
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
     self._check_finite(metrics)
-    if self._priority_updater is not None:
+    if self._priority_updater is not None and result.priorities is not None:
       priorities = result.priorities.numpy()
       self._priority_updater.update(sample.keys.numpy(), priorities)
       self._max_priority = max(self._max_priority, float(priorities.max()))

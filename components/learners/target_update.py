@@ -1,6 +1,6 @@
 """Target networks."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 

@@ -1,7 +1,9 @@
 """Losses: pure functions of tensors, a topic to a file."""
 
-from repertory.components.losses.q_learning import double_q_errors
-from repertory.components.losses.q_learning import huber
-from repertory.components.losses.q_learning import importance_weights
+from repertory.components.losses.q_learning import (
+  double_q_errors,
+  huber,
+  importance_weights,
+)
 
 __all__ = ['double_q_errors', 'huber', 'importance_weights']

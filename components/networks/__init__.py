@@ -2,8 +2,10 @@
 
 from repertory.components.networks.heads import DuelingHead
 from repertory.components.networks.initialization import create_variables
-from repertory.components.networks.torsos import FlatTorso
-from repertory.components.networks.torsos import check_flat_observation
+from repertory.components.networks.torsos import (
+  FlatTorso,
+  check_flat_observation,
+)
 
 __all__ = [
   'DuelingHead',

@@ -1,6 +1,6 @@
 """From features to action values."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import sonnet as snt
 import tensorflow as tf

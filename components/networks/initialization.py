@@ -4,8 +4,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import specs
-from repertory.components import types
+from repertory.components import specs, types
 
 
 def create_variables(network: snt.Module, observation_spec: types.Nest) -> None:

@@ -1,14 +1,13 @@
 """From observations to feature vectors."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import specs
-from repertory.components import types
+from repertory.components import specs, types
 
 
 class FlatTorso(snt.Module):

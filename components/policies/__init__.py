@@ -1,6 +1,8 @@
 """How agents choose actions."""
 
-from repertory.components.policies.epsilon_greedy import EpsilonGreedyPolicy
-from repertory.components.policies.epsilon_greedy import epsilon_ladder
+from repertory.components.policies.epsilon_greedy import (
+  EpsilonGreedyPolicy,
+  epsilon_ladder,
+)
 
 __all__ = ['EpsilonGreedyPolicy', 'epsilon_ladder']

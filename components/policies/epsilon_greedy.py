@@ -1,11 +1,11 @@
 """Acting on action values, with a share of random actions."""
 
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from repertory.components import core
-from repertory.components import types
+from repertory.components import core, types
 from repertory.components.policies import random_streams
 
 

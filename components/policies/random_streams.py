@@ -6,7 +6,7 @@ counter of its own: SplitMix64, https://doi.org/10.1145/2714064.2660195. A row
 draws the same numbers in any batch, on any node.
 """
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +33,9 @@ def initial_counters(seed: int, stream_ids: Sequence[int]) -> tf.Tensor:
   return tf.constant(np.asarray(counters, np.uint64))
 
 
-def next_uniforms(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def next_uniforms(
+  counters: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
   """Draws two independent numbers for each row.
 
   Args:

@@ -27,8 +27,7 @@ class RateLimit:
   def __post_init__(self):
     if self.samples_per_insert <= 0:
       raise ValueError(
-        'samples_per_insert must be positive, got '
-        f'{self.samples_per_insert}.'
+        f'samples_per_insert must be positive, got {self.samples_per_insert}.'
       )
     if self.min_size < 1:
       raise ValueError(f'min_size must be at least 1, got {self.min_size}.')

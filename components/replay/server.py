@@ -3,9 +3,10 @@
 import dataclasses
 import os
 import socket
-from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import reverb
+from reverb import errors as reverb_errors
 
 from repertory.components.replay import tables as tables_lib
 
@@ -72,7 +73,7 @@ def table_status(client: reverb.Client) -> Mapping[str, TableStatus]:
   """
   try:
     infos = client.server_info(timeout=STATUS_TIMEOUT_SECONDS)
-  except reverb.errors.DeadlineExceededError as error:
+  except reverb_errors.DeadlineExceededError as error:
     raise TimeoutError(
       f'The replay server at {client.server_address} did not answer within '
       f'{STATUS_TIMEOUT_SECONDS} seconds.'

@@ -5,7 +5,7 @@ anything starts; `make` turns it into the Reverb table.
 """
 
 import dataclasses
-from typing import Callable
+from collections.abc import Callable
 
 import reverb
 
@@ -56,7 +56,9 @@ class Table:
 
   def sample_target(self, inserts: int) -> float:
     """Returns the draws that are due after `inserts` items."""
-    return self.rate_limit.sample_target(inserts) if self.rate_limit else inserts
+    return (
+      self.rate_limit.sample_target(inserts) if self.rate_limit else inserts
+    )
 
   def check(self, batch_size: int, items_per_insert: int) -> None:
     """Refuses what could never run; see `rate_limiters.check`."""

@@ -2,12 +2,11 @@
 
 import threading
 import time
-from typing import Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
-from repertory.components import core
-from repertory.components import signals
+from repertory.components import core, signals
 
 
 class VariableClient:
@@ -39,7 +38,9 @@ class VariableClient:
       stop: Ends a wait when set.
     """
     if update_period < 1:
-      raise ValueError(f'update_period must be at least 1, got {update_period}.')
+      raise ValueError(
+        f'update_period must be at least 1, got {update_period}.'
+      )
     self._source = source
     self._variables = list(variables)
     self._names = [name, 'learner_steps', 'max_priority']
@@ -50,7 +51,7 @@ class VariableClient:
     self._version = -1
     self._max_priority = 1.0
     self._fetched_at = time.monotonic()
-    self._fetched: list | None = None
+    self._fetched: list = []
     self._error: Exception | None = None
     self._is_fetching = False
     self._closed = False

@@ -1,6 +1,7 @@
 """Halves the width of numbers: networks compute in 32 bits anyway."""
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import dm_env
 import numpy as np

@@ -10,18 +10,14 @@ import ctypes
 import signal
 import threading
 import traceback
-from typing import Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import launchpad as lp
 
-from repertory.components import loggers
-from repertory.components import replay
-from repertory.components import signals
+from repertory.components import loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import interrupts
-from repertory.launch import nodes
+from repertory.launch import evaluation, interrupts, nodes, supervision
 from repertory.launch import session as session_lib
-from repertory.launch import supervision
 
 # How often nodes report, and hear what is to be done.
 _REPORT_PERIOD_SECONDS = 0.25
@@ -55,7 +51,9 @@ def run(
     supervision.NodeError: If a node failed; all others have been ended.
   """
   program, services = make_program(session, title)
-  return supervision.run(program, services, session, interruption, show, launch_type)
+  return supervision.run(
+    program, services, session, interruption, show, launch_type
+  )
 
 
 def make_program(
@@ -99,6 +97,30 @@ def make_program(
   for handle in (coordinator, replay_handle, learner):
     handle.set_client_kwargs(call_timeout=_CALL_TIMEOUT_SECONDS)
   return program, supervision.Services(coordinator, replay_handle)
+
+
+def describe(
+  session: session_lib.Session,
+) -> tuple[list[str], list[tuple[str, str]]]:
+  """Returns the program's nodes, and pairs of who calls whom."""
+  program, services = make_program(session, '')
+  owners, callers = {}, []
+  for label, members in program.groups.items():
+    for index, node in enumerate(members):
+      name = f'{label}/{index}' if label == 'actor' else label
+      callers.append((name, node))
+      owners.update({id(address): name for address in node.addresses})
+  calls = [
+    (name, owners[id(handle._address)])
+    for name, node in callers
+    for handle in node.input_handles
+  ]
+  # The launcher draws the display, and stops the program.
+  calls += [
+    ('launcher', owners[id(handle._address)])
+    for handle in (services.coordinator, services.replay)
+  ]
+  return ['launcher', *(name for name, _ in callers)], calls
 
 
 class CoordinatorService(coordinator_lib.Coordinator):
@@ -190,9 +212,7 @@ class LearnerService:
 class ActorService:
   """An actor, until the steps are used up."""
 
-  def __init__(
-    self, session, index: int, replay_service, learner, coordinator
-  ):
+  def __init__(self, session, index: int, replay_service, learner, coordinator):
     _isolate()
     self._session = session
     self._name = f'actor/{index}'
@@ -232,7 +252,7 @@ class EvaluatorService:
   def run(self) -> None:
     stop = signals.StopSignal()
     with _failures_reported('evaluator', self._coordinator):
-      node = nodes.EvaluatorNode(
+      node = evaluation.EvaluatorNode(
         self._session, self._learner, self._coordinator, stop
       )
       with _pulse(self._coordinator.poll, stop):
@@ -241,7 +261,7 @@ class EvaluatorService:
         node.close()
       self._coordinator.finish('evaluator')
 
-  def _evaluate(self, node: nodes.EvaluatorNode, stop) -> None:
+  def _evaluate(self, node: evaluation.EvaluatorNode, stop) -> None:
     while not stop.wait(_REPORT_PERIOD_SECONDS):
       directive = self._coordinator.poll()
       is_last = directive.phase == coordinator_lib.EVALUATING

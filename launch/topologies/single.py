@@ -3,16 +3,22 @@
 import contextlib
 import time
 
-from repertory.components import loggers
-from repertory.components import replay
-from repertory.components import signals
+from repertory.components import loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import interrupts
-from repertory.launch import nodes
+from repertory.launch import evaluation, interrupts, nodes
 from repertory.launch import session as session_lib
 
 # How often counts are reported and the display is drawn.
 _REPORT_PERIOD_SECONDS = 0.25
+
+# Who calls whom, for the graph.
+CALLS = (
+  ('actor', 'replay'),
+  ('learner', 'replay'),
+  ('actor', 'coordinator'),
+  ('learner', 'coordinator'),
+  ('evaluator', 'coordinator'),
+)
 
 
 def run(
@@ -55,11 +61,10 @@ def run(
       connection,
       learner,
       coordinator,
-      network=learner.network,
     )
     stack.callback(actor.close)
-    evaluator = nodes.EvaluatorNode(
-      session, learner, coordinator, interruption, network=learner.network
+    evaluator = evaluation.EvaluatorNode(
+      session, learner, coordinator, interruption
     )
     stack.callback(evaluator.close)
     with contextlib.suppress(signals.Stopped):

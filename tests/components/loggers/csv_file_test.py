@@ -2,6 +2,7 @@
 
 import csv
 import os
+import sys
 import threading
 
 import numpy as np
@@ -182,12 +183,21 @@ def test_write_after_close_raises(path, row):
   assert _read(path) == [['a'], ['1']]
 
 
+@pytest.fixture(name='hasty_threads')
+def _hasty_threads():
+  seconds = sys.getswitchinterval()
+  sys.setswitchinterval(1e-6)
+  yield
+  sys.setswitchinterval(seconds)
+
+
+@pytest.mark.usefixtures('hasty_threads')
 def test_threads_share_a_file(path):
   logger = loggers.CsvFile(path)
 
   def write(thread):
     for i in range(50):
-      logger.write({'thread': thread, f'column_{thread}': i})
+      logger.write({'thread': thread, f'column_{thread}': i, f'at_{i}': 1})
 
   threads = [threading.Thread(target=write, args=(t,)) for t in range(4)]
   for thread in threads:

@@ -28,7 +28,7 @@ def _run_on_terminal(code, seconds):
       stdin=theirs,
       stdout=theirs,
       stderr=subprocess.DEVNULL,
-      env={**os.environ, 'COLUMNS': '80', 'LINES': '40'},
+      env={**os.environ, 'TERM': 'xterm', 'COLUMNS': '80', 'LINES': '40'},
     )
   finally:
     os.close(theirs)

@@ -15,8 +15,10 @@ def _clock():
   return dashboard_fakes.Clock()
 
 
-def _make_plain(clock, **kwargs):
-  console = rich.console.Console(file=io.StringIO(), width=80, **kwargs)
+def _make_plain(clock, force_terminal=False):
+  console = rich.console.Console(
+    file=io.StringIO(), force_terminal=force_terminal, width=80
+  )
   return console, loggers.Dashboard(console, clock=clock)
 
 

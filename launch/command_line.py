@@ -1,0 +1,356 @@
+"""`repertory <command>`: flags become an experiment, and it runs.
+
+This is the only module that reads flags: they do not reach other processes.
+"""
+
+import dataclasses
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from absl import flags
+
+from repertory.agents import registry as agents_registry
+from repertory.environments import registry as environments_registry
+from repertory.launch import experiment as experiment_lib
+from repertory.launch import graph, running, supervision
+from repertory.launch import session as session_lib
+
+# Exit codes, besides 0.
+_FAILED = 1
+_BAD_INPUT = 2
+_SIGNAL_BASE = 128  # Plus the number of the signal that ended the run.
+
+_CONFIG_PREFIX = '--config.'
+
+
+_DEFAULTS: dict[str, Any] = {
+  field.name: field.default
+  for field in dataclasses.fields(experiment_lib.Experiment)
+}
+
+# Name, kind, default and text. Those named like a field of `Experiment` set it.
+_EXPERIMENT_FLAGS = (
+  (
+    'agent',
+    flags.DEFINE_string,
+    'dqn',
+    'The agent; `repertory agents` lists them. Its settings are '
+    '--config.<name>=<value>; `repertory agents <agent>` lists those.',
+  ),
+  (
+    'env',
+    flags.DEFINE_string,
+    'catch',
+    'The environment; `repertory environments` lists them.',
+  ),
+  (
+    'steps',
+    flags.DEFINE_integer,
+    10_000,
+    'Environment steps at which the run ends, over all actors.',
+  ),
+  ('seed', flags.DEFINE_integer, _DEFAULTS['seed'], 'Of everything random.'),
+  (
+    'topology',
+    flags.DEFINE_string,
+    'single',
+    'single: all in one thread. distributed: replay, learner, evaluator and '
+    'actors in nodes of their own.',
+  ),
+  (
+    'num_actors',
+    flags.DEFINE_integer,
+    _DEFAULTS['num_actors'],
+    'Nodes that act. In single, one actor drives the environments of all.',
+  ),
+  (
+    'environments_per_actor',
+    flags.DEFINE_integer,
+    _DEFAULTS['environments_per_actor'],
+    'Environments that an actor steps together.',
+  ),
+)
+_TRAIN_FLAGS = (
+  *_EXPERIMENT_FLAGS,
+  (
+    'lp_launch_type',
+    flags.DEFINE_string,
+    'local_mt',
+    'Nodes of a topology with several run in threads (local_mt) or processes '
+    '(local_mp).',
+  ),
+  (
+    'directory',
+    flags.DEFINE_string,
+    None,
+    'Where logs and checkpoints go; default: '
+    'runs/<agent>/<environment>/seed_<seed>. A run that is there is resumed.',
+  ),
+  (
+    'fresh',
+    flags.DEFINE_bool,
+    False,
+    'Start over; what is in the directory is moved aside.',
+  ),
+  (
+    'evaluation_period',
+    flags.DEFINE_integer,
+    _DEFAULTS['evaluation_period'],
+    'Environment steps between evaluations; default: a tenth of --steps.',
+  ),
+  (
+    'evaluation_episodes',
+    flags.DEFINE_integer,
+    _DEFAULTS['evaluation_episodes'],
+    'Episodes of an evaluation; 0 for none.',
+  ),
+  (
+    'checkpoint_period_seconds',
+    flags.DEFINE_float,
+    _DEFAULTS['checkpoint_period_seconds'],
+    'Time between checkpoints.',
+  ),
+  (
+    'checkpoint_replay',
+    flags.DEFINE_bool,
+    _DEFAULTS['checkpoint_replay'],
+    'Whether checkpoints hold the replay tables.',
+  ),
+  (
+    'timeout_seconds',
+    flags.DEFINE_float,
+    _DEFAULTS['timeout_seconds'],
+    'After how long a wait on another node is an error.',
+  ),
+)
+_EVALUATE_FLAGS = (
+  ('directory', flags.DEFINE_string, None, 'Of the trained agent.'),
+  ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Command:
+  """What `repertory <name>` does.
+
+  Attributes:
+    usage: Its arguments, one line.
+    description: One line.
+    flags: Name, kind, default and text of its flags.
+    run: Takes flags, settings of `--config.` and the other arguments; returns
+      the exit code.
+  """
+
+  usage: str
+  description: str
+  flags: Sequence[tuple]
+  run: Callable[[flags.FlagValues, Mapping[str, str], Sequence[str]], int]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+  """Runs a command and exits: 0 done, 1 failed, 2 bad input."""
+  sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def run(arguments: Sequence[str]) -> int:
+  """Runs a command.
+
+  Args:
+    arguments: What follows `repertory` on the command line.
+
+  Returns:
+    The exit code.
+  """
+  if not arguments or arguments[0] in ('-h', '--help', 'help'):
+    print(_overview())
+    return 0 if arguments else _BAD_INPUT
+  name, *rest = arguments
+  if name not in _COMMANDS:
+    hint = agents_registry.did_you_mean(name, _COMMANDS)
+    return _complain(
+      f"command must be one of {', '.join(_COMMANDS)}; got '{name}'.{hint}"
+    )
+  command = _COMMANDS[name]
+  values = flags.FlagValues()
+  for flag, define, default, text in command.flags:
+    define(flag, default, text, flag_values=values)
+  if any(argument in ('-h', '--help', '--helpfull') for argument in rest):
+    print(f'repertory {name} {command.usage}\n\n{command.description}')
+    print(values.get_help())
+    return 0
+  try:
+    settings, rest = _split_settings(rest)
+    positional = values([f'repertory {name}', *rest])[1:]
+    return command.run(values, settings, positional)
+  except (ValueError, ImportError, flags.Error) as error:
+    return _complain(str(error))
+  except supervision.NodeError as error:
+    print(f'\nrepertory: {error}', file=sys.stderr)
+    return _FAILED
+
+
+def _train(values, settings, positional) -> int:
+  _expect_no_arguments(positional)
+  experiment = _make_experiment(values, settings)
+  result = running.run(
+    experiment,
+    topology=values.topology,
+    launch_type=values.lp_launch_type,
+    fresh=values.fresh,
+  )
+  status = result.status
+  if result.interrupted:
+    print('Interrupted; the same command goes on from the checkpoint.')
+  elif status.evaluation_return is not None:
+    print(
+      f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
+      f'({experiment.evaluation_episodes} episodes)'
+    )
+  print(f'Logs:        {result.directory}/logs')
+  print(f'Checkpoints: {result.directory}/checkpoints')
+  return _SIGNAL_BASE + result.interrupted if result.interrupted else 0
+
+
+def _evaluate(values, settings, positional) -> int:
+  _expect_no_arguments(positional)
+  if settings:
+    raise ValueError(
+      'config settings come from the checkpoint in `evaluate`, got '
+      f'{sorted(settings)}.'
+    )
+  if not values.directory:
+    raise ValueError('--directory must name the directory of a trained agent.')
+  checkpoint = session_lib.load_checkpoint(values.directory)
+  if checkpoint is None:
+    raise ValueError(
+      f'--directory must hold a checkpoint, found none in {values.directory}.'
+    )
+  experiment = experiment_lib.from_identity(
+    checkpoint.state['experiment'], values.directory
+  )
+  returns = [
+    episode.episode_return
+    for episode in running.evaluate(experiment, values.episodes)
+  ]
+  print(
+    f'{experiment.agent} on {experiment.environment}, learner step '
+    f'{checkpoint.state["counts"]["learner_steps"]}, {len(returns)} episodes'
+  )
+  print(f'mean       {statistics.fmean(returns):.6g}')
+  print(f'deviation  {statistics.pstdev(returns):.6g}')
+  print(f'minimum    {min(returns):.6g}')
+  print(f'maximum    {max(returns):.6g}')
+  return 0
+
+
+def _graph(values, settings, positional) -> int:
+  _expect_no_arguments(positional)
+  print(graph.mermaid(_make_experiment(values, settings), values.topology))
+  return 0
+
+
+def _agents(values, settings, positional) -> int:
+  del values, settings
+  if not positional:
+    for agent in agents_registry.agents():
+      print(f'{agent.name:8} {agent.description}')
+    return 0
+  for name in positional:
+    for setting in agents_registry.settings(name):
+      print(f'--config.{setting.name}={setting.default}  ({setting.type})')
+      print(f'    {setting.description}')
+  return 0
+
+
+def _environments(values, settings, positional) -> int:
+  del values, settings
+  _expect_no_arguments(positional)
+  for entry in environments_registry.names():
+    needs = f' (needs: {entry.requirement})' if entry.requirement else ''
+    print(f'{entry.pattern:24} {entry.description}{needs}')
+  return 0
+
+
+def _make_experiment(values, settings) -> experiment_lib.Experiment:
+  """Makes the experiment of the flags that a command has."""
+  chosen = {
+    name: values[name].value
+    for name in values
+    if name in _DEFAULTS and name != 'agent'
+  }
+  return experiment_lib.make_experiment(
+    values.agent,
+    values.env,
+    max_steps=values.steps,
+    config=dict(settings),
+    **chosen,
+  )
+
+
+def _split_settings(
+  arguments: Sequence[str],
+) -> tuple[dict[str, str], list[str]]:
+  """Takes out `--config.<name>=<value>` and `--config.<name> <value>`."""
+  settings, rest = {}, []
+  iterator = iter(arguments)
+  for argument in iterator:
+    if not argument.startswith(_CONFIG_PREFIX):
+      rest.append(argument)
+      continue
+    name, equals, value = argument[len(_CONFIG_PREFIX) :].partition('=')
+    if not equals:
+      value = next(iterator, None)
+      if value is None or value.startswith('--'):
+        raise ValueError(f'{argument} must be given a value, got none.')
+    settings[name] = value
+  return settings, rest
+
+
+def _expect_no_arguments(positional: Sequence[str]) -> None:
+  if positional:
+    raise ValueError(
+      f'arguments must be flags, --name=value; got {" ".join(positional)}.'
+    )
+
+
+def _complain(message: str) -> int:
+  print(f'repertory: {message.strip()}', file=sys.stderr)
+  return _BAD_INPUT
+
+
+def _overview() -> str:
+  lines = ['repertory <command> [--help]', '']
+  for name, command in _COMMANDS.items():
+    lines.append(f'  {name:14}{command.description}')
+  return '\n'.join(lines)
+
+
+_COMMANDS = {
+  'train': _Command(
+    '--agent=AGENT --env=ENVIRONMENT [--flags] [--config.NAME=VALUE]',
+    'Trains an agent, or goes on where its directory has it.',
+    _TRAIN_FLAGS,
+    _train,
+  ),
+  'evaluate': _Command(
+    '--directory=DIRECTORY [--episodes=N]',
+    'Runs episodes with the evaluation policy of a trained agent.',
+    _EVALUATE_FLAGS,
+    _evaluate,
+  ),
+  'graph': _Command(
+    '--agent=AGENT --topology=TOPOLOGY [--num_actors=N]',
+    'Prints the program graph as Mermaid: nodes, and who calls whom.',
+    _EXPERIMENT_FLAGS,
+    _graph,
+  ),
+  'agents': _Command(
+    '[AGENT]',
+    'Lists the agents, or the settings of one.',
+    (),
+    _agents,
+  ),
+  'environments': _Command('', 'Lists the environments.', (), _environments),
+}

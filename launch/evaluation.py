@@ -1,0 +1,126 @@
+"""Measures how well a policy does, apart from training."""
+
+import sonnet as snt
+
+from repertory.components import (
+  actors,
+  core,
+  environment_loop,
+  signals,
+  variables,
+)
+from repertory.environments import batch
+from repertory.launch import coordinator as coordinator_lib
+from repertory.launch import nodes
+from repertory.launch import session as session_lib
+
+# Environments that evaluate together.
+_BATCH_SIZE = 10
+
+
+class EvaluatorNode:
+  """Measures the evaluation policy now and then."""
+
+  name = 'evaluator'
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    learner: core.VariableSource,
+    coordinator: coordinator_lib.Coordinator,
+    stop: signals.StopSignal,
+  ):
+    """Makes environments of its own, not those that are trained on.
+
+    Args:
+      session: What runs.
+      learner: A `LearnerNode` of the same thread or the client of one, as for
+        `ActorNode`.
+      coordinator: Takes the results.
+      stop: Ends an evaluation.
+    """
+    experiment, spec = session.experiment, session.spec
+    self._coordinator = coordinator
+    self._stop = stop
+    self._num_episodes = experiment.evaluation_episodes
+    self._period = experiment.evaluation_period or max(
+      1, experiment.max_steps // 10
+    )
+    self._next = self._period * (session.counts['steps'] // self._period + 1)
+    self._variable_client = None
+    if self._num_episodes == 0:
+      return
+    builder = experiment.builder
+    if isinstance(learner, nodes.LearnerNode):
+      network = learner.network
+    else:
+      network = builder.make_network(spec)
+      self._variable_client = variables.VariableClient(
+        learner,
+        network.variables,
+        timeout_seconds=experiment.timeout_seconds,
+        stop=stop,
+      )
+    self._loop, self._environment = make_loop(
+      session, network, self._num_episodes
+    )
+    coordinator.register(self.name, {'episodes': self._num_episodes})
+
+  def is_due(self, steps: int) -> bool:
+    """Returns whether `steps` has passed a multiple of the period."""
+    return steps >= self._next
+
+  def evaluate(self, steps: int) -> None:
+    """Runs the episodes of an evaluation and reports them.
+
+    Args:
+      steps: Environment steps so far; the next evaluation is due a period on.
+    """
+    self._next = self._period * (steps // self._period + 1)
+    if self._num_episodes == 0:
+      return
+    if self._variable_client is not None:
+      self._variable_client.update(wait=True)
+    episodes = self._loop.run_episodes(self._num_episodes, self._stop.is_set)
+    if len(episodes) == self._num_episodes:
+      self._coordinator.report_evaluation(
+        [episode.episode_return for episode in episodes],
+        [episode.length for episode in episodes],
+      )
+
+  def close(self) -> None:
+    """Ends all threads."""
+    if self._variable_client is not None:
+      self._variable_client.close()
+    if self._num_episodes:
+      self._environment.close()
+
+
+def make_loop(
+  session: session_lib.Session, network: snt.Module, num_episodes: int
+) -> tuple[environment_loop.EnvironmentLoop, batch.EnvironmentBatch]:
+  """Makes what evaluates a network.
+
+  Returns:
+    The loop, and its environment batch to close.
+  """
+  experiment, spec = session.experiment, session.spec
+  ids = range(min(_BATCH_SIZE, num_episodes))
+  policy = experiment.builder.make_policy(
+    network,
+    spec,
+    num_environments=len(ids),
+    seed=session.make_seed(session_lib.EVALUATION_POLICY),
+    evaluation=True,
+  )
+  # Environment ids beyond those that are trained on.
+  environment = session.make_environments(
+    [experiment.num_environments + i for i in ids]
+  )
+  actor = actors.PolicyActor(
+    policy,
+    spec.observations,
+    ids,
+    jit_compile=experiment.builder.config.jit_compile,
+  )
+  return environment_loop.EnvironmentLoop(environment, actor), environment
