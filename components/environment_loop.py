@@ -57,19 +57,18 @@ class EnvironmentLoop(core.Worker):
     self._counter = counter
     self._logger = logger
     self._observers = list(observers)
-    if logger is not None:
-      self._observers.append(self._log)
     self._should_update = should_update
     self._timestep: dm_env.TimeStep | None = None
     self._returns = np.zeros([environment.batch_size])
     self._lengths = np.zeros([environment.batch_size], np.int64)
 
-  def reset(self) -> None:
+  def reset(self) -> dm_env.TimeStep:
     """Starts all episodes anew; the open ones are not reported."""
-    self._timestep = self._environment.reset()
+    timestep = self._timestep = self._environment.reset()
     self._returns[:] = 0
     self._lengths[:] = 0
-    self._actor.observe_first(self._timestep)
+    self._actor.observe_first(timestep)
+    return timestep
 
   def step(self) -> tuple[int, list[Episode]]:
     """Steps all slots once.
@@ -78,9 +77,8 @@ class EnvironmentLoop(core.Worker):
       The number of environment steps this was, at most B, and the episodes
       that ended with it.
     """
-    if self._timestep is None:
-      self.reset()
-    action = self._actor.select_action(self._timestep.observation)
+    previous = self._timestep or self.reset()
+    action = self._actor.select_action(previous.observation)
     timestep = self._timestep = self._environment.step(action)
     self._actor.observe(action, timestep)
     if self._should_update:
@@ -98,6 +96,8 @@ class EnvironmentLoop(core.Worker):
     for episode in episodes:
       for observer in self._observers:
         observer(episode)
+      if self._logger is not None:
+        self._log(self._logger, episode)
     return num_steps, episodes
 
   def run(
@@ -159,9 +159,9 @@ class EnvironmentLoop(core.Worker):
     self._lengths[slot] = 0
     return episode
 
-  def _log(self, episode: Episode) -> None:
+  def _log(self, logger: loggers.Logger, episode: Episode) -> None:
     counts = self._counter.get_counts() if self._counter is not None else {}
-    self._logger.write(
+    logger.write(
       {
         'episode_return': episode.episode_return,
         'episode_length': episode.length,

@@ -5,10 +5,8 @@ Every array has a leading batch axis `[B]` unless its docstring says otherwise.
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import tensorflow as tf
-
-Array: TypeAlias = np.ndarray | np.generic | tf.Tensor
+# A `np.ndarray` or a `tf.Tensor`: the same records serve both worlds.
+Array: TypeAlias = Any
 
 # A (possibly nested) structure of arrays, as `dm-tree` understands it: lists,
 # tuples, named tuples, dictionaries, or a single array. Its structure is data,

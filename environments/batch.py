@@ -16,6 +16,10 @@ _MID = dm_env.StepType.MID
 _LAST = dm_env.StepType.LAST
 
 
+class EnvironmentContractError(ValueError):
+  """An environment broke its specs or dm_env's rules."""
+
+
 class EnvironmentBatch:
   """Steps B environments of one kind side by side.
 
@@ -91,7 +95,8 @@ class EnvironmentBatch:
     """Starts a new episode in every slot, whether the last one ended or not.
 
     Raises:
-      ValueError: If an environment breaks its specs, as in `step`.
+      EnvironmentContractError: If an environment breaks its specs, as in
+        `step`.
     """
     self._ended = [True] * self.batch_size
     return self._advance([None] * self.batch_size)
@@ -109,9 +114,9 @@ class EnvironmentBatch:
 
     Raises:
       ValueError: If `actions` do not have the action spec's structure, shape
-        and kind of dtype with a leading `[B]`; or if an environment breaks its
-        specs. The latter names the slot and the step of its episode, where
-        FIRST is step 0.
+        and kind of dtype with a leading `[B]`.
+      EnvironmentContractError: If an environment breaks its specs; names the
+        slot and the step of its episode, where FIRST is step 0.
     """
     if not self._started:
       return self.reset()
@@ -190,7 +195,7 @@ class EnvironmentBatch:
           discounts[slot] = checker.check_discount(timestep.discount)
         checker.store(timestep.observation, arrays, slot)
       except ValueError as error:
-        raise ValueError(
+        raise EnvironmentContractError(
           f'Slot {slot}, step {self._episode_steps[slot]} of its episode:'
           f' {error}. Make the environment keep to its specs, or wrap it.'
         ) from error

@@ -34,7 +34,7 @@ def import_gymnasium() -> Any:
     ImportError: If it is not installed; says how to install it.
   """
   try:
-    import gymnasium
+    import gymnasium  # noqa: PLC0415 - an extra, wanted by one family alone.
   except ImportError as error:
     raise ImportError(
       'This environment needs the package gymnasium. Install it with:'

@@ -1,8 +1,8 @@
 """Runs agents, in one process or many."""
 
 from repertory.launch.experiment import Experiment, make_experiment
+from repertory.launch.failures import NodeError
 from repertory.launch.running import Result, evaluate, run
-from repertory.launch.supervision import NodeError
 
 __all__ = [
   'Experiment',

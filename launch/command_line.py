@@ -14,7 +14,7 @@ from absl import flags
 from repertory.agents import registry as agents_registry
 from repertory.environments import registry as environments_registry
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import graph, running, supervision
+from repertory.launch import failures, graph, running
 from repertory.launch import session as session_lib
 
 # Exit codes, besides 0.
@@ -138,14 +138,14 @@ class _Command:
   Attributes:
     usage: Its arguments, one line.
     description: One line.
-    flags: Name, kind, default and text of its flags.
+    flag_table: Name, kind, default and text of its flags.
     run: Takes flags, settings of `--config.` and the other arguments; returns
       the exit code.
   """
 
   usage: str
   description: str
-  flags: Sequence[tuple]
+  flag_table: Sequence[tuple]
   run: Callable[[flags.FlagValues, Mapping[str, str], Sequence[str]], int]
 
 
@@ -174,7 +174,7 @@ def run(arguments: Sequence[str]) -> int:
     )
   command = _COMMANDS[name]
   values = flags.FlagValues()
-  for flag, define, default, text in command.flags:
+  for flag, define, default, text in command.flag_table:
     define(flag, default, text, flag_values=values)
   if any(argument in ('-h', '--help', '--helpfull') for argument in rest):
     print(f'repertory {name} {command.usage}\n\n{command.description}')
@@ -186,9 +186,9 @@ def run(arguments: Sequence[str]) -> int:
     return command.run(values, settings, positional)
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(str(error))
-  except supervision.NodeError as error:
+  except failures.NodeError as error:
     print(f'\nrepertory: {error}', file=sys.stderr)
-    return _FAILED
+    return _BAD_INPUT if error.failure.is_bad_input else _FAILED
 
 
 def _train(values, settings, positional) -> int:

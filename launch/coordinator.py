@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers, replay
-from repertory.launch import logs
+from repertory.launch import failures, logs
 from repertory.launch import session as session_lib
 
 # Phases of a run, in order. A stopped or failed run skips those in between.
@@ -44,14 +44,6 @@ class Directive:
   phase: str
   steps: int
   learner_steps: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Failure:
-  """Why a run failed: the node's name and its traceback."""
-
-  node: str
-  traceback: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +83,7 @@ class Coordinator:
     self._granted = self._counts['steps']
     self._lock = threading.Lock()
     self._phase = ACTING
-    self._failure: Failure | None = None
+    self._failure: failures.Failure | None = None
     self._message = 'resumed from a checkpoint' if session.is_resumed else ''
     self._finished: set[str] = set()
     self._states: dict[str, str] = {}
@@ -216,14 +208,14 @@ class Coordinator:
       if self._phase == EVALUATING and 'evaluator' in self._finished:
         self._phase = DONE
 
-  def fail(self, node: str, traceback: str) -> None:
+  def fail(self, failure: failures.Failure) -> None:
     """Ends the run because a node failed; the first failure is told."""
     with self._lock:
-      self._states[node] = 'failed'
-      self._finished.add(node)
+      self._states[failure.node] = 'failed'
+      self._finished.add(failure.node)
       if self._failure is None:
-        self._failure = Failure(node, traceback)
-        self._message = f'{node} failed'
+        self._failure = failure
+        self._message = f'{failure.node} failed'
       self._phase = STOPPING
 
   def stop(self, reason: str) -> None:
@@ -233,7 +225,8 @@ class Coordinator:
         self._phase = STOPPING
         self._message = reason
 
-  def failure(self) -> Failure | None:
+  def failure(self) -> failures.Failure | None:
+    """Returns why the run failed, if it did."""
     return self._failure
 
   def finished(self) -> Sequence[str]:
@@ -242,6 +235,7 @@ class Coordinator:
       return sorted(self._finished)
 
   def phase(self) -> str:
+    """Returns the phase of the run."""
     return self._phase
 
   def save(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def redirected(path: str) -> Iterator[None]:
   with open(path, 'a') as file:
     os.dup2(file.fileno(), 2)
   if replaced:
-    sys.stderr = open(original, 'w', buffering=1, closefd=False)
+    sys.stderr = os.fdopen(original, 'w', buffering=1, closefd=False)
   try:
     yield
   finally:

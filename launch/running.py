@@ -6,8 +6,8 @@ import os
 
 from repertory.agents import registry as agents_registry
 from repertory.components import environment_loop, learners, loggers
+from repertory.launch import evaluation, interrupts, native_output
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import interrupts, native_output
 from repertory.launch import session as session_lib
 from repertory.launch.topologies import distributed, single
 
@@ -56,7 +56,7 @@ def run(
 
   Raises:
     ValueError: If it cannot run, saying what to change; nothing was written.
-    supervision.NodeError: If a node failed.
+    NodeError: If a node failed.
   """
   check_topology(topology)
   if launch_type not in LAUNCH_TYPES:

@@ -19,7 +19,7 @@ from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import loggers
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import interrupts
+from repertory.launch import failures, interrupts
 from repertory.launch import session as session_lib
 
 _POLL_SECONDS = 0.1
@@ -32,28 +32,21 @@ _ANSWER_TIMEOUT_SECONDS = 30
 # After a stop was asked for: time to save a checkpoint, and to go.
 _SAVE_TIMEOUT_SECONDS = 60
 _EXIT_TIMEOUT_SECONDS = 5
+_SHUT_DOWN_TIMEOUT_SECONDS = 1
+
+# Nodes that end when the launcher shuts them down.
+_SERVICES = ('coordinator', 'replay', 'learner')
 
 _LOG_LINES = 20
 
 
-class NodeError(RuntimeError):
-  """A node failed, and the run was ended.
-
-  Attributes:
-    node: Its name.
-  """
-
-  def __init__(self, node: str, cause: str):
-    super().__init__(f"Node '{node}' failed:\n{cause}")
-    self.node = node
-
-
 @dataclasses.dataclass(frozen=True)
 class Services:
-  """Handles of the nodes that the launcher calls."""
+  """Handles of the nodes that run until the launcher shuts them down."""
 
   coordinator: Any
   replay: Any
+  learner: Any
 
 
 def run(
@@ -70,7 +63,7 @@ def run(
     The status at the end.
 
   Raises:
-    NodeError: If a node failed.
+    failures.NodeError: If a node failed.
   """
   log_directory = os.path.join(session.log_directory, 'nodes')
   with _launched(program, launch_type, log_directory) as workers:
@@ -78,7 +71,7 @@ def run(
     try:
       return _watch(coordinator, workers, interruption, show)
     finally:
-      for service in (services.replay, services.coordinator):
+      for service in (services.learner, services.replay, services.coordinator):
         _shut_down(service.dereference())
 
 
@@ -96,8 +89,8 @@ def _watch(coordinator, workers: '_Workers', interruption, show):
       is_saved = 'learner' in finished or 'replay' in finished
       limit = _EXIT_TIMEOUT_SECONDS if is_saved else _SAVE_TIMEOUT_SECONDS
       is_late = time.monotonic() - over_since > limit
-      if workers.num_clients_alive() == 0 or is_late:
-        _raise_failure(coordinator.failure(), workers)
+      if (is_saved and not workers.clients_alive()) or is_late:
+        _raise_failure(coordinator, workers)
         return status
     elif interruption.is_set():
       coordinator.stop('interrupted')
@@ -105,7 +98,7 @@ def _watch(coordinator, workers: '_Workers', interruption, show):
       dead = workers.find_dead()
       if dead:
         # It has told its failure, unless it could not.
-        coordinator.fail(dead, workers.describe(dead))
+        coordinator.fail(failures.Failure(dead, workers.describe(dead)))
     time.sleep(_STATUS_PERIOD_SECONDS)
 
 
@@ -117,32 +110,43 @@ def _ask(coordinator, workers, interruption, timeout_seconds: float):
     coordinator.futures.finished(),
   ]
   start = time.monotonic()
-  while not all(call.done() for call in calls):
-    futures.wait(calls, timeout=_POLL_SECONDS)
-    waited = time.monotonic() - start
-    dead = workers.find_dead()
-    if dead == 'coordinator' or (dead and timeout_seconds > waited > 10):
-      raise NodeError(dead, workers.describe(dead))
-    if interruption.is_set() and waited > _EXIT_TIMEOUT_SECONDS:
-      raise NodeError('coordinator', 'It had not started when interrupted.')
-    if waited > timeout_seconds:
-      raise NodeError(
-        'coordinator', f'It did not answer within {timeout_seconds} seconds.'
-      )
-  return [call.result() for call in calls]
+  try:
+    while not all(call.done() for call in calls):
+      futures.wait(calls, timeout=_POLL_SECONDS)
+      waited = time.monotonic() - start
+      dead = workers.find_dead()
+      if dead == 'coordinator':
+        raise _error(dead, workers.describe(dead) + workers.log_of(dead))
+      if interruption.is_set() and waited > _EXIT_TIMEOUT_SECONDS:
+        raise _error('coordinator', 'It did not answer when interrupted.')
+      if waited > timeout_seconds:
+        raise _error(
+          'coordinator', f'It did not answer within {timeout_seconds} seconds.'
+        )
+    return [call.result() for call in calls]
+  finally:
+    for call in calls:
+      call.cancel()
 
 
-def _raise_failure(failure, workers: '_Workers') -> None:
+def _raise_failure(coordinator, workers: '_Workers') -> None:
+  """Raises what made the run fail, with what that node printed; if it did."""
+  failure = coordinator.failure()
   if failure is not None:
-    raise NodeError(
-      failure.node, failure.traceback + workers.log_of(failure.node)
-    )
+    cause = failure.cause + workers.log_of(failure.node)
+    raise failures.NodeError(dataclasses.replace(failure, cause=cause))
+
+
+def _error(node: str, cause: str) -> failures.NodeError:
+  return failures.NodeError(failures.Failure(node, cause))
 
 
 def _shut_down(service) -> None:
   """Asks a service to end; one that cannot is ended with its worker."""
+  call = service.futures.shutdown()
   with contextlib.suppress(Exception):
-    service.futures.shutdown().result(timeout=_EXIT_TIMEOUT_SECONDS)
+    call.result(timeout=_SHUT_DOWN_TIMEOUT_SECONDS)
+  call.cancel()  # A client with an open call waits for it when it is deleted.
 
 
 class _Workers:
@@ -168,20 +172,20 @@ class _Workers:
         return name
     return None
 
-  def num_clients_alive(self) -> int:
-    """Counts the nodes that still run and end by themselves."""
-    return sum(
-      _is_alive(worker)
+  def clients_alive(self) -> list[str]:
+    """Returns the nodes that still run and end by themselves."""
+    return [
+      name
       for name, worker in self._workers.items()
-      if name not in ('coordinator', 'replay')
-    )
+      if name not in _SERVICES and _is_alive(worker)
+    ]
 
   def describe(self, name: str) -> str:
     """Says how a node ended."""
     code = _exit_code(self._workers[name])
     if isinstance(code, int):
       how = f'signal {-code}' if code < 0 else f'exit code {code}'
-      return f'Its process ended with {how}.{self.log_of(name)}'
+      return f'Its process ended with {how}.'
     return repr(code)
 
   def log_of(self, name: str) -> str:
@@ -225,7 +229,9 @@ def _launched(
   # Children must find whatever the launching process could import.
   resources = {
     label: local_multi_processing.PythonProcess(
-      env={'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)}
+      # Launchpad logs each method it binds.
+      args={'verbosity': -1},
+      env={'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
     )
     for label in program.groups
   }
@@ -245,7 +251,7 @@ def _launched(
   finally:
     hanging = workers.end()
   if hanging:
-    raise NodeError(
+    raise _error(
       hanging[0], f'Its thread did not end within {_EXIT_TIMEOUT_SECONDS} s.'
     )
 

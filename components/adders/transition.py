@@ -30,7 +30,7 @@ class _Slot:
   discounts: collections.deque = dataclasses.field(
     default_factory=collections.deque
   )
-  waiting: tuple | None = None
+  waiting: tuple[dict, list] | None = None
 
 
 class TransitionAdder(reverb_adder.ReverbAdder):

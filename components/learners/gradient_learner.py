@@ -81,7 +81,7 @@ class GradientLearner(core.Learner):
     self._check_finite(metrics)
     if self._priority_updater is not None and result.priorities is not None:
       priorities = result.priorities.numpy()
-      self._priority_updater.update(sample.keys.numpy(), priorities)
+      self._priority_updater.update(np.asarray(sample.keys), priorities)
       self._max_priority = max(self._max_priority, float(priorities.max()))
     if self._logger is not None:
       self._logger.write(metrics)

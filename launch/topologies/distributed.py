@@ -9,14 +9,20 @@ import contextlib
 import ctypes
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterator
+from concurrent import futures
 
 import launchpad as lp
 
-from repertory.components import loggers, replay, signals
+from repertory.components import core, loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import evaluation, interrupts, nodes, supervision
+from repertory.launch import (
+  evaluation,
+  failures,
+  interrupts,
+  nodes,
+  supervision,
+)
 from repertory.launch import session as session_lib
 
 # How often nodes report, and hear what is to be done.
@@ -48,7 +54,7 @@ def run(
     The status at the end.
 
   Raises:
-    supervision.NodeError: If a node failed; all others have been ended.
+    failures.NodeError: If a node failed; all others have been ended.
   """
   program, services = make_program(session, title)
   return supervision.run(
@@ -96,7 +102,7 @@ def make_program(
       )
   for handle in (coordinator, replay_handle, learner):
     handle.set_client_kwargs(call_timeout=_CALL_TIMEOUT_SECONDS)
-  return program, supervision.Services(coordinator, replay_handle)
+  return program, supervision.Services(coordinator, replay_handle, learner)
 
 
 def describe(
@@ -162,12 +168,13 @@ class ReplayService:
 
 
 class LearnerService:
-  """The learner, until the evaluator has seen its last variables."""
+  """The learner; it answers until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, replay_service, coordinator):
     _isolate()
     self._coordinator = coordinator
     self._stop = signals.StopSignal()
+    self._shut_down = threading.Event()
     self._phase = coordinator_lib.ACTING
     with _failures_reported('learner', coordinator):
       self._node = nodes.LearnerNode(
@@ -177,15 +184,20 @@ class LearnerService:
   def get_variables(self, names):
     return self._node.get_variables(names)
 
+  def shutdown(self) -> None:
+    self._shut_down.set()
+
   def run(self) -> None:
     with _failures_reported('learner', self._coordinator):
-      with _pulse(self._report, self._stop):
+      with (
+        _pulse(self._report, self._stop),
+        _closed_at_end(self._node, self._stop),
+      ):
         with contextlib.suppress(signals.Stopped):
           self._learn()
         self._node.checkpoint()
-        self._node.close()
       self._coordinator.finish('learner')
-      self._wait_for_evaluator()
+    self._shut_down.wait()
 
   def _learn(self) -> None:
     while not self._stop.is_set():
@@ -201,12 +213,6 @@ class LearnerService:
     if self._phase == coordinator_lib.LEARNING and self._node.is_caught_up():
       self._stop.set()
     return directive
-
-  def _wait_for_evaluator(self) -> None:
-    over = (coordinator_lib.DONE, coordinator_lib.STOPPING)
-    pause = threading.Event()
-    while self._coordinator.poll().phase not in over:
-      pause.wait(_REPORT_PERIOD_SECONDS)
 
 
 class ActorService:
@@ -230,13 +236,14 @@ class ActorService:
         self._name,
         self._environment_ids,
         _connect(self._session, self._replay_service, stop),
-        self._learner,
+        _RemoteSource(self._learner, stop),
         self._coordinator,
       )
-      with _pulse(node.report, stop):
-        with contextlib.suppress(signals.Stopped):
-          node.run()
-        node.close()
+      with (
+        _pulse(node.report, stop),
+        _closed_at_end(node, stop),
+      ):
+        node.run()
       self._coordinator.finish(self._name)
 
 
@@ -253,15 +260,21 @@ class EvaluatorService:
     stop = signals.StopSignal()
     with _failures_reported('evaluator', self._coordinator):
       node = evaluation.EvaluatorNode(
-        self._session, self._learner, self._coordinator, stop
+        self._session,
+        _RemoteSource(self._learner, stop),
+        self._coordinator,
+        stop,
       )
-      with _pulse(self._coordinator.poll, stop):
-        with contextlib.suppress(signals.Stopped):
-          self._evaluate(node, stop)
-        node.close()
+      with (
+        _pulse(self._coordinator.poll, stop),
+        _closed_at_end(node, stop),
+      ):
+        self._evaluate(node, stop)
       self._coordinator.finish('evaluator')
 
-  def _evaluate(self, node: evaluation.EvaluatorNode, stop) -> None:
+  def _evaluate(
+    self, node: evaluation.EvaluatorNode, stop: signals.StopSignal
+  ) -> None:
     while not stop.wait(_REPORT_PERIOD_SECONDS):
       directive = self._coordinator.poll()
       is_last = directive.phase == coordinator_lib.EVALUATING
@@ -269,6 +282,22 @@ class EvaluatorService:
         node.evaluate(directive.steps)
       if is_last:
         return
+
+
+class _RemoteSource(core.VariableSource):
+  """The learner elsewhere; a call to it ends when the node is stopped."""
+
+  def __init__(self, client, stop: signals.StopSignal):
+    self._client = client
+    self._stop = stop
+
+  def get_variables(self, names):
+    call = self._client.futures.get_variables(names)
+    while not futures.wait([call], timeout=_REPORT_PERIOD_SECONDS).done:
+      if self._stop.is_set():
+        call.cancel()
+        raise signals.Stopped
+    return call.result()
 
 
 def _connect(session, replay_service, stop) -> replay.Connection:
@@ -282,8 +311,8 @@ def _failures_reported(name: str, coordinator) -> Iterator[None]:
   """Tells the coordinator why a node fails, before it does."""
   try:
     yield
-  except BaseException:
-    coordinator.fail(name, traceback.format_exc())
+  except BaseException as error:
+    coordinator.fail(failures.of_current_exception(name, error))
     raise
 
 
@@ -318,6 +347,20 @@ def _pulse(
   if errors:
     raise errors[0]
   report()
+
+
+@contextlib.contextmanager
+def _closed_at_end(node, stop: signals.StopSignal) -> Iterator[None]:
+  """Closes a node that has done its part, was stopped, or fails."""
+  try:
+    yield
+  except signals.Stopped:
+    pass
+  except BaseException:
+    stop.set()  # Nothing of a node that fails may wait any longer.
+    raise
+  finally:
+    node.close()
 
 
 def _isolate() -> None:

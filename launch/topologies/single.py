@@ -5,7 +5,7 @@ import time
 
 from repertory.components import loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import evaluation, interrupts, nodes
+from repertory.launch import evaluation, failures, interrupts, nodes
 from repertory.launch import session as session_lib
 
 # How often counts are reported and the display is drawn.
@@ -67,37 +67,63 @@ def run(
       session, learner, coordinator, interruption
     )
     stack.callback(evaluator.close)
-    with contextlib.suppress(signals.Stopped):
-      _take_turns(
-        session, interruption, coordinator, learner, actor, evaluator, show
-      )
-    steps = actor.report().steps
-    learner.report()
+    turns = _Turns(session, coordinator, learner, actor, evaluator)
+    try:
+      with contextlib.suppress(signals.Stopped):
+        turns.take(interruption, show)
+    except failures.NodeError as error:
+      if error.failure.node != learner.name:
+        turns.report()
+        learner.checkpoint()
+      raise
+    turns.report()
     learner.checkpoint()
     if not interruption.is_set():
-      evaluator.evaluate(steps)
+      turns.evaluate()
     return coordinator.status()
 
 
-def _take_turns(
-  session, interruption, coordinator, learner, actor, evaluator, show
-) -> None:
-  """Acts, learns and evaluates until the steps are done or it is stopped."""
-  max_steps = session.experiment.max_steps
-  steps = session.counts['steps']
-  reported_at = 0.0
-  while steps < max_steps:
-    interruption.check()
-    steps += actor.step()
-    learner.catch_up(actor.num_items)
-    now = time.monotonic()
-    if now - reported_at > _REPORT_PERIOD_SECONDS:
-      reported_at = now
-      actor.report()
-      learner.report()
-      learner.checkpoint_if_due()
-      show(coordinator.status())
-    if evaluator.is_due(steps):
-      actor.report()
-      learner.report()
-      evaluator.evaluate(steps)
+class _Turns:
+  """Who does what when, in one thread."""
+
+  def __init__(self, session, coordinator, learner, actor, evaluator):
+    self._coordinator = coordinator
+    self._learner = learner
+    self._actor = actor
+    self._evaluator = evaluator
+    self._max_steps = session.experiment.max_steps
+    self._steps = session.counts['steps']
+
+  def take(self, interruption: interrupts.Interruption, show) -> None:
+    """Acts, learns and evaluates until the steps are done.
+
+    Raises:
+      signals.Stopped: If interrupted.
+      failures.NodeError: If one of them failed.
+    """
+    reported_at = 0.0
+    while self._steps < self._max_steps:
+      interruption.check()
+      with failures.named(self._actor.name):
+        self._steps += self._actor.step()
+      with failures.named(self._learner.name):
+        self._learner.catch_up(self._actor.num_items)
+      if self._evaluator.is_due(self._steps):
+        self.report()
+        self.evaluate()
+      now = time.monotonic()
+      if now - reported_at > _REPORT_PERIOD_SECONDS:
+        reported_at = now
+        self.report()
+        self._learner.checkpoint_if_due()
+        show(self._coordinator.status())
+
+  def report(self) -> None:
+    """Brings the coordinator's counts up to date."""
+    self._actor.report()
+    self._learner.report()
+
+  def evaluate(self) -> None:
+    """Evaluates what has been learned so far."""
+    with failures.named(self._evaluator.name):
+      self._evaluator.evaluate(self._steps)

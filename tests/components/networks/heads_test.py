@@ -1,0 +1,59 @@
+"""Tests of `components/networks/heads.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import networks
+
+
+def mlp(x, variables):
+  """ReLU between layers, none after the last; `variables` is b, w, b, w ..."""
+  layers = list(zip(variables[::2], variables[1::2]))
+  for i, (b, w) in enumerate(layers):
+    x = x @ w + b
+    if i < len(layers) - 1:
+      x = np.maximum(x, 0)
+  return x
+
+
+class DuelingHeadTest(parameterized.TestCase):
+  def make(self, hidden_sizes):
+    """A head with random biases too, its variables by stream, features."""
+    random = np.random.default_rng(0)
+    features = random.normal(size=[5, 6]).astype(np.float32)
+    head = networks.DuelingHead(3, hidden_sizes)
+    head(tf.constant(features))
+    for variable in head.variables:
+      variable.assign(random.normal(size=variable.shape))
+    streams = {'value': [], 'advantage': []}
+    for variable in sorted(head.variables, key=lambda v: v.name):
+      _, stream, *_ = variable.name.split('/')
+      streams[stream].append(variable.numpy())
+    return head, streams, features
+
+  @parameterized.parameters([()], [(4,)], [(4, 7)])
+  def test_equation(self, *hidden_sizes):
+    head, streams, features = self.make(hidden_sizes[0] if hidden_sizes else ())
+    value = mlp(features, streams['value'])
+    advantage = mlp(features, streams['advantage'])
+    self.assertEqual(value.shape, (5, 1))
+    expected = np.zeros([5, 3])
+    for b in range(5):
+      for a in range(3):
+        # q(s, a) = v(s) + A(s, a) − 1/|A| Σ_a' A(s, a'), equation 9.
+        expected[b, a] = value[b, 0] + advantage[b, a] - advantage[b].sum() / 3
+    np.testing.assert_allclose(head(features), expected, rtol=1e-4, atol=1e-5)
+
+  def test_mean_of_the_actions_is_the_value(self):
+    head, streams, features = self.make((4,))
+    np.testing.assert_allclose(
+      np.mean(head(features), axis=-1),
+      mlp(features, streams['value'])[:, 0],
+      rtol=1e-4,
+      atol=1e-5,
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

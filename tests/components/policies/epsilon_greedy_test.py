@@ -1,0 +1,187 @@
+"""Tests of `components/policies/epsilon_greedy.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import policies
+
+NUM_ACTIONS = 4
+
+
+def table_network(observation):
+  """The observation itself is the values: rows cannot mix."""
+  return observation
+
+
+def run(policy, ids, values, num_steps, jit_compile=False):
+  """Returns the actions `[num_steps, B]` for the same values in each step."""
+
+  def act(values, state):
+    return policy.step(values, policy.reset_state(state, tf.zeros(len(ids))))
+
+  act = tf.function(act, jit_compile=jit_compile)
+  state, actions = policy.initial_state(ids), []
+  for _ in range(num_steps):
+    output = act(values, state)
+    state = output.state
+    actions.append(output.action.numpy())
+  return np.stack(actions)
+
+
+def run_long(policy, ids, values, num_steps):
+  """The same in one call, for many steps."""
+
+  @tf.function
+  def act(values, state):
+    actions = tf.TensorArray(tf.int32, num_steps)
+    for i in tf.range(num_steps):
+      output = policy.step(values, state)
+      state = output.state
+      actions = actions.write(i, output.action)
+    return actions.stack()
+
+  return act(values, policy.initial_state(ids)).numpy()
+
+
+def values_of(num_rows, seed=0):
+  random = np.random.default_rng(seed)
+  return tf.constant(random.normal(size=[num_rows, NUM_ACTIONS]), tf.float32)
+
+
+class EpsilonLadderTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    # ε_i = base^(1 + exponent · i / (N − 1)), Ape-X, section 4.1.
+    dict(testcase_name='one', n=1, expected=[0.4 ** (1 + 7 / 2)]),
+    dict(testcase_name='two', n=2, expected=[0.4, 0.4**8]),
+    dict(
+      testcase_name='five',
+      n=5,
+      expected=[0.4, 0.4**2.75, 0.4**4.5, 0.4**6.25, 0.4**8],
+    ),
+  )
+  def test_equation(self, n, expected):
+    np.testing.assert_allclose(policies.epsilon_ladder(n), expected, rtol=1e-12)
+
+  def test_one_environment_is_as_documented(self):
+    self.assertAlmostEqual(policies.epsilon_ladder(1)[0], 0.016, places=3)
+
+  def test_base_and_exponent(self):
+    np.testing.assert_allclose(
+      policies.epsilon_ladder(3, base=0.5, exponent=2.0), [1 / 2, 1 / 4, 1 / 8]
+    )
+    self.assertEqual(policies.epsilon_ladder(3, 0.3, 0.0), [0.3, 0.3, 0.3])
+
+  def test_needs_an_environment(self):
+    with self.assertRaisesRegex(
+      ValueError, 'num_environments must be at least 1, got 0'
+    ):
+      policies.epsilon_ladder(0)
+
+
+class EpsilonGreedyPolicyTest(parameterized.TestCase):
+  def test_random_actions_are_as_frequent_as_epsilon(self):
+    epsilons = [0.0, 0.05, 0.3, 0.7, 1.0]
+    policy = policies.EpsilonGreedyPolicy(table_network, epsilons, seed=1)
+    values = values_of(5)
+    num_steps = 20_000
+    actions = run_long(policy, range(5), values, num_steps)
+    greedy = np.argmax(values, axis=-1)
+    for row, epsilon in enumerate(epsilons):
+      for action in range(NUM_ACTIONS):
+        # A random action is the greedy one in one of four cases.
+        p = epsilon / NUM_ACTIONS
+        if action == greedy[row]:
+          p += 1 - epsilon
+        count = np.count_nonzero(actions[:, row] == action)
+        deviation = (num_steps * p * (1 - p)) ** 0.5
+        self.assertLessEqual(
+          abs(count - num_steps * p), 4.5 * deviation, (row, action)
+        )
+
+  def test_greedy_without_epsilon(self):
+    policy = policies.EpsilonGreedyPolicy(table_network, [0.0] * 6, seed=0)
+    values = values_of(6)
+    actions = run(policy, range(6), values, 20)
+    np.testing.assert_array_equal(
+      actions, np.tile(np.argmax(values, axis=-1), [20, 1])
+    )
+
+  def test_coin_and_draw_are_not_the_same_number(self):
+    # With one number for both, ε = ½ would never take the two last actions
+    # by chance.
+    policy = policies.EpsilonGreedyPolicy(table_network, [0.5], seed=0)
+    values = tf.constant([[1.0, 0.0, 0.0, 0.0]])
+    actions = run_long(policy, [0], values, 400)
+    self.assertEqual(set(actions[:, 0]), {0, 1, 2, 3})
+
+  @parameterized.parameters(False, True)
+  def test_row_is_the_same_in_any_batch(self, jit_compile):
+    epsilons = policies.epsilon_ladder(8, base=0.9, exponent=2.0)
+    policy = policies.EpsilonGreedyPolicy(table_network, epsilons, seed=5)
+    values = values_of(8)
+    together = run(policy, range(8), values, 100, jit_compile)
+    for i in range(8):
+      alone = run(policy, [i], values[i : i + 1], 100, jit_compile)
+      np.testing.assert_array_equal(alone[:, 0], together[:, i])
+    ids = [6, 1, 4]
+    others = run(policy, ids, tf.gather(values, ids), 100, jit_compile)
+    np.testing.assert_array_equal(others, together[:, ids])
+
+  def test_environments_and_seeds_differ(self):
+    values = tf.zeros([8, NUM_ACTIONS])
+    policy = policies.EpsilonGreedyPolicy(table_network, [1.0] * 8, seed=5)
+    actions = run(policy, range(8), values, 50)
+    self.assertLen({tuple(column) for column in actions.T}, 8)
+    other_seed = policies.EpsilonGreedyPolicy(table_network, [1.0] * 8, seed=6)
+    others = run(other_seed, range(8), values, 50)
+    self.assertFalse(np.any(np.all(actions == others, axis=0)))
+    np.testing.assert_array_equal(actions, run(policy, range(8), values, 50))
+
+  def test_compiled_by_xla_acts_the_same(self):
+    policy = policies.EpsilonGreedyPolicy(table_network, [0.5] * 8, seed=2)
+    values = values_of(8)
+    np.testing.assert_array_equal(
+      run(policy, range(8), values, 200, jit_compile=True),
+      run(policy, range(8), values, 200, jit_compile=False),
+    )
+
+  def test_random_numbers_go_on_across_episodes(self):
+    policy = policies.EpsilonGreedyPolicy(table_network, [1.0] * 2, seed=2)
+    state = policy.initial_state([0, 1])
+    after = policy.step(values_of(2), state).state
+    again = policy.reset_state(after, tf.constant([True, True]))
+    for leaf, expected in zip(
+      tf.nest.flatten(again), tf.nest.flatten(after), strict=True
+    ):
+      np.testing.assert_array_equal(leaf, expected)
+    self.assertNotEqual(
+      state['random'].numpy().tolist(), after['random'].numpy().tolist()
+    )
+
+  def test_state_has_a_row_per_environment(self):
+    policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
+    state = policy.initial_state([2, 0])
+    np.testing.assert_allclose(state['epsilon'], [0.3, 0.1])
+    for leaf in tf.nest.flatten(state):
+      self.assertEqual(leaf.shape, [2])
+
+  @parameterized.parameters(tf.int32, tf.int64, tf.uint8)
+  def test_action_dtype(self, dtype):
+    policy = policies.EpsilonGreedyPolicy(table_network, [0.5], 0, dtype)
+    output = policy.step(values_of(1), policy.initial_state([0]))
+    self.assertEqual(output.action.dtype, dtype)
+    self.assertEqual(output.extras, ())
+
+  def test_describe(self):
+    policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
+    self.assertEqual(policy.describe([2, 0]), {'epsilons': [0.3, 0.1]})
+
+  @parameterized.parameters(-0.1, 1.1, float('nan'))
+  def test_refuses_what_is_no_probability(self, epsilon):
+    with self.assertRaisesRegex(ValueError, r'epsilons must be in \[0, 1\]'):
+      policies.EpsilonGreedyPolicy(table_network, [0.5, epsilon], 0)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,178 @@
+"""Real replay servers for tests, and what is in their tables."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import reverb
+import tensorflow as tf
+
+from repertory.components import replay
+
+# Where a test need not wait, so long is a hang.
+DEADLINE_SECONDS = 20.0
+
+# Of tables that hold numbers.
+SIGNATURE = {'x': tf.TensorSpec((), tf.int64)}
+
+# Never holds anybody back.
+NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
+
+_SERVER_SOURCE = """
+import sys
+import replay_fixture
+from repertory.components import replay
+
+port = int(sys.argv[1]) or None
+server = replay.make_server([replay_fixture.make_prioritized()], port)
+print(server.port, flush=True)
+sys.stdin.read()  # Ends when the test ends, however that comes about.
+"""
+
+
+def make_prioritized(priority_exponent=1.0, rate_limit=NO_LIMIT, max_size=1000):
+  """Describes a prioritized table of numbers."""
+  return replay.prioritized(SIGNATURE, max_size, rate_limit, priority_exponent)
+
+
+def make_fifo(signature, max_size=100_000, rate_limit=NO_LIMIT):
+  """Describes a table that gives each item once and in order."""
+  return replay.Table(
+    replay.DEFAULT_TABLE,
+    signature,
+    max_size,
+    rate_limit,
+    sampler=reverb.selectors.Fifo,
+    max_times_sampled=1,
+  )
+
+
+@contextlib.contextmanager
+def serve(*tables, **settings):
+  """Runs a server in this process; gives a connection with the settings."""
+  server = replay.make_server(tables)
+  settings.setdefault('timeout_seconds', DEADLINE_SECONDS)
+  try:
+    yield replay.Connection(f'localhost:{server.port}', **settings)
+  finally:
+    server.stop()
+
+
+def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):
+  """Inserts numbers one by one."""
+  priorities = priorities or [1.0] * len(values)
+  with connection.client.trajectory_writer(1) as writer:
+    for value, priority in zip(values, priorities):
+      writer.append({'x': np.int64(value)})
+      writer.create_item(table, priority, {'x': writer.history['x'][-1]})
+      writer.flush(timeout_ms=int(DEADLINE_SECONDS * 1000))
+
+
+def sample(connection, num_samples, table=replay.DEFAULT_TABLE):
+  """Draws items, which must be there; each has `info` and `data`."""
+  return list(
+    connection.client.sample(
+      table,
+      num_samples,
+      emit_timesteps=False,
+      unpack_as_table_signature=True,
+    )
+  )
+
+
+def drain(connection, table=replay.DEFAULT_TABLE):
+  """Draws as many items as a table holds; from a FIFO, all in order."""
+  size = table_status(connection, table).size
+  return sample(connection, size, table) if size else []
+
+
+def table_status(connection, table=replay.DEFAULT_TABLE):
+  """Asks for the state of one table."""
+  return replay.table_status(connection.client)[table]
+
+
+class Call:
+  """Calls a function in a thread, so that a test can outlive its waiting."""
+
+  def __init__(self, function, *args, **kwargs):
+    self._result = self._error = None
+    self._thread = threading.Thread(
+      target=self._run, args=(function, args, kwargs), daemon=True
+    )
+    self._thread.start()
+
+  def is_waiting(self, seconds=0.5):
+    """Returns whether the call still runs after so many seconds."""
+    self._thread.join(seconds)
+    return self._thread.is_alive()
+
+  def result(self, seconds=DEADLINE_SECONDS):
+    """Returns or raises what the function did; fails if it goes on."""
+    assert not self.is_waiting(seconds), f'still waiting after {seconds} s'
+    if self._error is not None:
+      raise self._error
+    return self._result
+
+  def _run(self, function, args, kwargs):
+    try:
+      self._result = function(*args, **kwargs)
+    except BaseException as error:  # Raised by `result`.
+      self._error = error
+
+
+def wait_until(condition, what, seconds=DEADLINE_SECONDS):
+  """Polls a condition; fails, saying what did not come about."""
+  end = time.monotonic() + seconds
+  while not condition():
+    assert time.monotonic() < end, f'not within {seconds} s: {what}'
+    time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def no_threads_left():
+  """Fails if a thread that was started inside is still there afterwards."""
+  before = set(threading.enumerate())
+  yield
+  wait_until(
+    lambda: set(threading.enumerate()) <= before,
+    f'the end of {set(threading.enumerate()) - before}',
+  )
+
+
+class ServerProcess:
+  """A server with one prioritized table, in a process that may be killed."""
+
+  def __init__(self):
+    self.port = 0
+    self._process = None
+    self.start()
+
+  def start(self):
+    """Starts it, the second time on the same port."""
+    paths = [os.path.dirname(__file__), os.environ.get('PYTHONPATH', '')]
+    self._process = subprocess.Popen(
+      [sys.executable, '-c', _SERVER_SOURCE, str(self.port)],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      stderr=subprocess.DEVNULL,
+      env=os.environ | {'PYTHONPATH': os.pathsep.join(filter(None, paths))},
+      text=True,
+    )
+    self.port = int(Call(self._process.stdout.readline).result(60))
+
+  def connect(self, **settings):
+    """Returns a new connection to it."""
+    settings.setdefault('timeout_seconds', DEADLINE_SECONDS)
+    return replay.Connection(f'localhost:{self.port}', **settings)
+
+  def kill(self):
+    """Kills it as the kernel would, and waits until it is gone."""
+    self._process.send_signal(signal.SIGKILL)
+    self._process.wait(DEADLINE_SECONDS)
+    self._process.stdin.close()
+    self._process.stdout.close()
