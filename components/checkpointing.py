@@ -157,7 +157,9 @@ def place_replay(replay_path: str | None, directory: str) -> None:
   shutil.rmtree(directory, ignore_errors=True)
   os.makedirs(directory)
   if replay_path is not None:
-    _link_tree(replay_path, os.path.join(directory, 'restored'))
+    # Reverb keeps the checkpoint whose name sorts last, and names new ones by
+    # the date.
+    _link_tree(replay_path, os.path.join(directory, '0-restored'))
 
 
 def _check_files(path: str, sizes: Mapping[str, int]) -> None:

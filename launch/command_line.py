@@ -4,6 +4,7 @@ This is the only module that reads flags: they do not reach other processes.
 """
 
 import dataclasses
+import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -151,6 +152,8 @@ class _Command:
 
 def main(argv: Sequence[str] | None = None) -> None:
   """Runs a command and exits: 0 done, 1 failed, 2 bad input."""
+  # TensorFlow's remarks on the machine are no answer to what was asked.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
 
 

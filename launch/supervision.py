@@ -229,8 +229,6 @@ def _launched(
   # Children must find whatever the launching process could import.
   resources = {
     label: local_multi_processing.PythonProcess(
-      # Launchpad logs each method it binds.
-      args={'verbosity': -1},
       env={'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
     )
     for label in program.groups

@@ -55,6 +55,7 @@ class Batched(core.Actor):
     return tree.map_structure(lambda *leaves: np.stack(leaves), *actions)
 
   def observe_first(self, timestep: dm_env.TimeStep) -> None:
+    self._last = np.zeros([len(self._actors)], np.bool_)
     for slot, actor in enumerate(self._actors):
       actor.observe_first(_slot_of(timestep, slot))
 

@@ -109,16 +109,25 @@ class ReverbAdder(core.Adder):
     self._flush(self._max_pending_items)
 
   def reset(self) -> None:
-    """Forgets the open episodes: of them, nothing more is written."""
+    """Forgets the open episodes: of them, nothing more is written.
+
+    Raises:
+      signals.Stopped: If the stop signal was set during the wait for items
+        that are on their way.
+      TimeoutError: If the table did not take these in time.
+    """
+    self._flush(0)
     self._writer.close()
     self._writer = self._open_writer()
 
   def close(self) -> None:
     """Hands over what is complete and closes the writer."""
     # What the limiter holds back is lost with its writer.
-    with contextlib.suppress(signals.Stopped):
-      self._flush(0)
-    self._writer.close()
+    try:
+      with contextlib.suppress(signals.Stopped):
+        self._flush(0)
+    finally:
+      self._writer.close()
 
   @abc.abstractmethod
   def _start(self, slot: int, observation: Leaves) -> None:

@@ -43,6 +43,8 @@ def double_q_errors(
   a_t = tf.argmax(q_t_selector, axis=-1, output_type=tf.int32)  # [B]
   bootstrap = tf.gather(q_t_value, a_t, batch_dims=1)  # [B]
   target = tf.stop_gradient(r_t + discount_t * bootstrap)  # [B]
+  # A gather takes no small or unsigned integers.
+  a_tm1 = tf.cast(a_tm1, tf.int32)
   return target - tf.gather(q_tm1, a_tm1, batch_dims=1)  # [B]
 
 

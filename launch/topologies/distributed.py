@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent import futures
 
 import launchpad as lp
+from absl import logging
 
 from repertory.components import core, loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
@@ -372,4 +373,5 @@ def _isolate() -> None:
   if threading.current_thread() is not threading.main_thread():
     return
   signal.signal(signal.SIGINT, signal.SIG_IGN)
+  logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
   ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

@@ -1,0 +1,423 @@
+"""Tests of `components/learners/gradient_learner.py`."""
+
+import threading
+
+import numpy as np
+import sonnet as snt
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import core, learners, types
+
+B = 2
+ELEMENT_SPEC = types.Sample(
+  data={'x': tf.TensorSpec([B, 3]), 'y': tf.TensorSpec([B])},
+  keys=tf.TensorSpec([B], tf.uint64),
+  probabilities=tf.TensorSpec([B], tf.float64),
+  table_sizes=tf.TensorSpec([B], tf.int64),
+)
+
+
+class LinearUpdate(core.Update):
+  """Fits y = x·w by Adam, with a target copied every third step."""
+
+  def __init__(self, seed=0, size=3, period=3):
+    super().__init__()
+    random = np.random.default_rng(seed)
+    self.weights = tf.Variable(random.normal(size=[size]), dtype=tf.float32)
+    self.target = tf.Variable(tf.zeros([size]))
+    self.optimizer = snt.optimizers.Adam(0.1)
+    self.copy = learners.PeriodicCopy([self.weights], [self.target], period)
+
+  @property
+  def exports(self):
+    return {'policy': [self.weights], 'target': [self.target]}
+
+  def __call__(self, sample):
+    with tf.GradientTape() as tape:
+      predictions = tf.linalg.matvec(sample.data['x'], self.weights)
+      errors = sample.data['y'] - predictions
+      loss = tf.reduce_mean(errors**2)
+    gradients = tape.gradient(loss, [self.weights])
+    self.optimizer.apply(gradients, [self.weights])
+    self.copy()
+    return core.UpdateResult(
+      {'loss': loss, 'size': tf.constant(B)}, priorities=tf.abs(errors)
+    )
+
+
+class RecordingUpdater:
+  """Has the method of `PriorityUpdater` that the learner calls."""
+
+  def __init__(self):
+    self.calls = []
+
+  def update(self, keys, priorities):
+    self.calls.append((keys, priorities))
+
+
+class RecordingLogger:
+  def __init__(self):
+    self.rows = []
+
+  def write(self, row):
+    self.rows.append(row)
+
+
+def samples(start=0, y=None):
+  """Gives batch after batch; the i-th has keys 2i and 2i + 1."""
+  i = start
+  while True:
+    random = np.random.default_rng(i)
+    targets = random.normal(size=B) if y is None else y[i]
+    yield types.Sample(
+      data={
+        'x': tf.constant(random.normal(size=[B, 3]), tf.float32),
+        'y': tf.constant(targets, tf.float32),
+      },
+      keys=tf.constant([2 * i, 2 * i + 1], tf.uint64),
+      probabilities=tf.constant([0.1, 0.2], tf.float64),
+      table_sizes=tf.constant([10, 10], tf.int64),
+    )
+    i += 1
+
+
+def make(update=None, dataset=None, **kwargs):
+  return learners.GradientLearner(
+    update or LinearUpdate(),
+    samples() if dataset is None else dataset,
+    ELEMENT_SPEC,
+    **kwargs,
+  )
+
+
+def assert_equal_states(one, other):
+  assert set(one) == set(other)
+  for name in one:
+    np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+class StepTest(parameterized.TestCase):
+  @parameterized.parameters(False, True)
+  def test_takes_a_batch_and_updates(self, jit_compile):
+    logger, updater = RecordingLogger(), RecordingUpdater()
+    update = LinearUpdate()
+    w = update.weights.numpy()
+    learner = make(
+      update, logger=logger, priority_updater=updater, jit_compile=jit_compile
+    )
+    np.testing.assert_array_equal(update.weights, w)  # Tracing learns nothing.
+    self.assertEqual(learner.steps, 0)
+    # Adam by hand, https://arxiv.org/abs/1412.6980, algorithm 1.
+    m, v, largest = np.zeros(3), np.zeros(3), 1.0
+    batches = samples()
+    for t in range(1, 6):
+      learner.step()
+      sample = next(batches)
+      x, y = sample.data['x'].numpy(), sample.data['y'].numpy()
+      errors = y - x @ w
+      gradient = -2 * errors @ x / B
+      m = 0.9 * m + 0.1 * gradient
+      v = 0.999 * v + 0.001 * gradient**2
+      w = w - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+      largest = max(largest, np.abs(errors).max())
+
+      self.assertEqual(learner.steps, t)
+      np.testing.assert_allclose(update.weights, w, rtol=1e-4, atol=1e-6)
+      self.assertEqual(set(logger.rows[-1]), {'loss', 'size'})
+      np.testing.assert_allclose(
+        logger.rows[-1]['loss'], np.mean(errors**2), rtol=1e-4
+      )
+      keys, priorities = updater.calls[-1]
+      self.assertEqual(keys.dtype, np.uint64)
+      self.assertEqual(keys.tolist(), [2 * t - 2, 2 * t - 1])
+      np.testing.assert_allclose(priorities, np.abs(errors), rtol=1e-4)
+      np.testing.assert_allclose(learner.max_priority, largest, rtol=1e-5)
+    self.assertLen(logger.rows, 5)
+    self.assertLen(updater.calls, 5)
+
+  def test_largest_priority_starts_at_one_and_never_falls(self):
+    # y alone makes the priorities: all weights are 0 before the first step.
+    update = LinearUpdate()
+    update.weights.assign([0, 0, 0])
+    learner = make(
+      update,
+      samples(y=[[0.2, -0.3], [50.0, -70.0], [0.0, 0.0]]),
+      priority_updater=RecordingUpdater(),
+    )
+    self.assertEqual(learner.max_priority, 1)
+    learner.step()
+    self.assertEqual(learner.max_priority, 1)
+    learner.step()
+    largest = learner.max_priority
+    self.assertGreater(largest, 60)
+    learner.step()
+    self.assertEqual(learner.max_priority, largest)
+    self.assertEqual(learner.get_variables(['max_priority']), [largest])
+
+  def test_priorities_need_an_updater(self):
+    learner = make(dataset=samples(y=[[50.0, 50.0]]))
+    learner.step()
+    self.assertEqual(learner.max_priority, 1)
+
+  def test_updater_needs_priorities(self):
+    class Uniform(LinearUpdate):
+      def __call__(self, sample):
+        return super().__call__(sample)._replace(priorities=None)
+
+    updater = RecordingUpdater()
+    learner = make(Uniform(), priority_updater=updater)
+    learner.step()
+    self.assertEqual(updater.calls, [])
+
+  @parameterized.parameters('nan', 'inf')
+  def test_metric_that_is_not_finite(self, value):
+    bad = [float(value), 0.0]
+    logger, updater = RecordingLogger(), RecordingUpdater()
+    learner = make(
+      dataset=samples(y=[[0.0, 1.0], [1.0, 0.0], bad]),
+      logger=logger,
+      priority_updater=updater,
+    )
+    learner.step()
+    learner.step()
+    with self.assertRaisesRegex(FloatingPointError, r'step 3: .*loss.*nan|inf'):
+      learner.step()
+    self.assertLen(logger.rows, 2)
+    self.assertLen(updater.calls, 2)
+
+  def test_end_of_the_data_is_passed_on(self):
+    learner = make(dataset=iter([next(samples())]))
+    learner.step()
+    with self.assertRaises(StopIteration):
+      learner.step()
+    self.assertEqual(learner.steps, 1)
+
+
+class GetVariablesTest(absltest.TestCase):
+  def test_one_nest_per_name_in_the_order_asked_for(self):
+    update = LinearUpdate(period=2)
+    learner = make(update)
+    for _ in range(3):
+      learner.step()
+    steps, target, policy, again = learner.get_variables(
+      ['learner_steps', 'target', 'policy', 'policy']
+    )
+    self.assertEqual(steps, 3)
+    for nest, variable in (
+      (target, update.target),
+      (policy, update.weights),
+      (again, update.weights),
+    ):
+      self.assertIsInstance(nest, list)
+      self.assertLen(nest, 1)
+      self.assertIsInstance(nest[0], np.ndarray)
+      np.testing.assert_array_equal(nest[0], variable.numpy())
+    self.assertFalse(np.array_equal(target[0], policy[0]))
+    self.assertEqual(learner.get_variables([]), [])
+
+  def test_unknown_name(self):
+    with self.assertRaisesRegex(
+      KeyError, "'polcy'.*learner_steps.*max_priority.*policy.*target"
+    ):
+      make().get_variables(['policy', 'polcy'])
+
+  def test_values_do_not_change_afterwards(self):
+    for jit_compile in (False, True):
+      learner = make(jit_compile=jit_compile)
+      ((before,),) = learner.get_variables(['policy'])
+      state = learner.save()
+      copies = before.copy(), {name: v.copy() for name, v in state.items()}
+      learner.step()
+      np.testing.assert_array_equal(before, copies[0])
+      assert_equal_states(state, copies[1])
+
+  def test_all_are_of_one_step(self):
+    class Counting(core.Update):
+      """Writes the same number into all its variables."""
+
+      def __init__(self):
+        super().__init__()
+        self.counts = [tf.Variable(tf.zeros([2000])) for _ in range(8)]
+
+      @property
+      def exports(self):
+        return {'policy': self.counts[:4], 'critic': self.counts[4:]}
+
+      def __call__(self, sample):
+        for count in self.counts:
+          count.assign_add(tf.ones([2000]))
+        return core.UpdateResult({'loss': tf.reduce_sum(sample.data['y'])})
+
+    learner = make(Counting())
+    done, torn, versions = threading.Event(), [], []
+
+    def read():
+      names = ['learner_steps', 'policy', 'critic']
+      while not done.is_set():
+        step, policy, critic = learner.get_variables(names)
+        for value in policy + critic:
+          if np.any(value != step):
+            torn.append((step, value))
+        versions.append(int(step))
+        # All counts are in the state under names of their own.
+        state = learner.save()
+        if len({float(np.max(v)) for n, v in state.items() if '/' in n}) != 1:
+          torn.append(state)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+      reader.start()
+    try:
+      for _ in range(150):
+        learner.step()
+    finally:
+      done.set()
+      for reader in readers:
+        reader.join(20)
+    self.assertFalse(any(reader.is_alive() for reader in readers))
+    self.assertEmpty(torn)
+    self.assertGreater(len(set(versions)), 1)
+
+
+class SaveTest(parameterized.TestCase):
+  @parameterized.parameters(False, True)
+  def test_goes_on_as_if_never_stopped(self, jit_compile):
+    # 4 steps are one after a target copy, so that the count matters as well.
+    first = make(
+      priority_updater=RecordingUpdater(), jit_compile=jit_compile
+    )
+    for _ in range(4):
+      first.step()
+    state = first.save()
+    second = make(
+      LinearUpdate(seed=9),
+      samples(start=4),
+      priority_updater=RecordingUpdater(),
+      jit_compile=jit_compile,
+    )
+    second.restore(state)
+    self.assertEqual(second.steps, 4)
+    self.assertEqual(second.max_priority, first.max_priority)
+    assert_equal_states(second.save(), state)
+    for _ in range(7):
+      first.step()
+      second.step()
+      assert_equal_states(first.save(), second.save())
+    self.assertEqual(first.save()['learner_steps'], 11)
+
+  def test_holds_optimizer_target_and_counts(self):
+    learner = make()
+    learner.step()
+    state = learner.save()
+    # Weights, target, their two moments' estimates: all of size 3.
+    self.assertLen([v for v in state.values() if np.shape(v) == (3,)], 4)
+    self.assertEqual(state['learner_steps'], 1)
+    self.assertEqual(state['max_priority'], 1)
+    for value in state.values():
+      self.assertIsInstance(value, (np.ndarray, np.generic))
+
+  def test_without_the_optimizer_it_would_go_on_differently(self):
+    # The premise of the test that it goes on bit for bit.
+    first = make()
+    for _ in range(4):
+      first.step()
+    second = make(LinearUpdate(seed=9), samples(start=4))
+    fresh = second.save()
+    state = {
+      name: fresh[name] if name.startswith('other/') else value
+      for name, value in first.save().items()
+    }
+    second.restore(state)
+    first.step()
+    second.step()
+    self.assertFalse(
+      np.array_equal(
+        first.get_variables(['policy']), second.get_variables(['policy'])
+      )
+    )
+
+  def test_names_tell_apart_variables_of_the_same_name(self):
+    class Twins(LinearUpdate):
+      def __init__(self):
+        super().__init__()
+        self.twins = [tf.Variable(float(i), name='twin') for i in range(3)]
+
+    update = Twins()
+    state = make(update).save()
+    values = [float(v) for name, v in state.items() if 'twin' in name]
+    self.assertCountEqual(values, [0, 1, 2])
+
+  @parameterized.named_parameters(
+    ('missing', lambda state, name: state.pop(name), 'found nothing'),
+    (
+      'of_another_shape',
+      lambda state, name: state.update({name: np.zeros(4)}),
+      r'expected \(3,\), found \(4,\)',
+    ),
+  )
+  def test_mismatch_changes_nothing(self, spoil, message):
+    learner = make()
+    learner.step()
+    before = learner.save()
+    other = make(LinearUpdate(seed=3))
+    for _ in range(2):
+      other.step()
+    for name in [n for n, v in before.items() if np.shape(v) == (3,)]:
+      state = dict(other.save())
+      spoil(state, name)
+      with self.assertRaisesRegex(ValueError, f'{name}: .*{message}'):
+        learner.restore(state)
+      assert_equal_states(learner.save(), before)
+      self.assertEqual(learner.steps, 1)
+
+  def test_unexpected_and_several(self):
+    learner = make()
+    state = dict(learner.save())
+    state['policy/0001/more'] = np.zeros(2)
+    del state['learner_steps']
+    before = learner.save()
+    with self.assertRaisesRegex(
+      ValueError,
+      r'learner_steps: expected \(\), found nothing; '
+      r'policy/0001/more: expected nothing, found \(2,\)',
+    ):
+      learner.restore(state)
+    assert_equal_states(learner.save(), before)
+
+
+class RestoreExportedTest(absltest.TestCase):
+  def test_gives_the_values_without_a_learner(self):
+    update = LinearUpdate(period=2)
+    learner = make(update)
+    for _ in range(3):
+      learner.step()
+    state = learner.save()
+    # A module of the same kind, made anew.
+    fresh = LinearUpdate(seed=5)
+    learners.restore_exported(state, 'policy', [fresh.weights])
+    np.testing.assert_array_equal(fresh.weights, update.weights.numpy())
+    learners.restore_exported(state, 'target', [fresh.target])
+    np.testing.assert_array_equal(fresh.target, update.target.numpy())
+    self.assertFalse(np.array_equal(fresh.weights, fresh.target))
+
+  def test_mismatch_changes_nothing(self):
+    state = make().save()
+    good, more = tf.Variable([1.0, 2.0, 3.0]), tf.Variable([4.0])
+    for variables, export in (
+      ([good, more], 'policy'),
+      ([more], 'policy'),
+      ([], 'policy'),
+      ([good], 'polic'),
+      ([good], 'nothing'),
+    ):
+      with self.assertRaisesRegex(
+        ValueError, f'{export}.*/000[01]/Variable:0: expected .*, found '
+      ):
+        learners.restore_exported(state, export, variables)
+      self.assertEqual(good.numpy().tolist(), [1, 2, 3])
+      self.assertEqual(more.numpy().tolist(), [4])
+
+
+if __name__ == '__main__':
+  absltest.main()
