@@ -129,9 +129,10 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
       return None
   elif 'tuple' in text:
     items = value.strip('()[]').split(',') if isinstance(value, str) else value
-    item_type = annotation.__args__[0]
-    return tuple(parse(name, item, item_type) for item in items if item != '')
-  elif annotation is bool:
+    if isinstance(items, (list, tuple)):
+      item_type = annotation.__args__[0]
+      return tuple(parse(name, item, item_type) for item in items if item != '')
+  elif 'bool' in text:
     if str(value).lower() in ('true', 'false'):
       return str(value).lower() == 'true'
   else:

@@ -1,5 +1,6 @@
 """What runs in each node, whether nodes share a thread or not."""
 
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -67,7 +68,12 @@ class ActorNode:
     self._episodes: list[tuple[float, int]] = []
     self._variable_client = None
     if isinstance(learner, LearnerNode):
-      network, versions, max_pending_items = learner.network, learner, 0
+      # The learner flushes before it samples.
+      network, versions, max_pending_items = (
+        learner.network,
+        learner,
+        sys.maxsize,
+      )
     else:
       network = builder.make_network(spec)
       versions = self._variable_client = variables.VariableClient(
@@ -115,6 +121,10 @@ class ActorNode:
   def num_items(self) -> int:
     """Items this node has added to replay."""
     return self._adder.num_items
+
+  def flush(self) -> None:
+    """Waits until replay has taken all items."""
+    self._adder.flush()
 
   def step(self) -> int:
     """Steps all environments once; returns the environment steps this was."""
@@ -227,13 +237,16 @@ class LearnerNode(core.VariableSource):
     """Returns one nest of arrays per name."""
     return self.learner.get_variables(names)
 
-  def catch_up(self, num_items: int) -> None:
+  def catch_up(self, actor: ActorNode) -> None:
     """Learns until no batch is due.
 
     Args:
-      num_items: Added to the table since this node was made.
+      actor: The only one that has added items since this node was made. Before
+        the learner samples, the table must have taken them all: else it would
+        depend on chance from which items is sampled.
     """
-    while self._is_due(self._first_inserts + num_items):
+    while self._is_due(self._first_inserts + actor.num_items):
+      actor.flush()
       self.learner.step()
 
   def is_caught_up(self) -> bool:

@@ -56,7 +56,8 @@ class DQNConfig:
   # Mean draws per item: batch size 64 every 8 steps.
   samples_per_insert: float = 8.0
   # Lead of acting or learning, in samples; None for 10 % of the samples due at
-  # min_replay_size, but at least four turns of learner and actors.
+  # min_replay_size, but at least four turns of learner and actors, and enough
+  # for all episodes to end at once.
   error_buffer: float | None = None
   # Batches prepared ahead of the learner.
   prefetch: int = 1
@@ -104,10 +105,13 @@ class DQNConfig:
     """Returns the lead that either side may take, in samples.
 
     Args:
-      num_environments: Over all actors; each inserts an item a step.
+      num_environments: Over all actors; each inserts an item a step, and at an
+        episode's end those that were still open.
     """
     if self.error_buffer is not None:
       return self.error_buffer
     turn = self.batch_size + self.samples_per_insert * num_environments
     share = _ERROR_BUFFER_SHARE * self.samples_per_insert * self.min_replay_size
-    return max(share, 4 * turn)
+    # An episode's last step writes up to n + 1 transitions.
+    ends = self.samples_per_insert * num_environments * (self.n_step + 1)
+    return max(share, 4 * turn, self.batch_size + ends)

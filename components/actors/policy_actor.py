@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import core, specs, types
+from repertory.components import compilation, core, specs, types
 from repertory.components.variables import client as variables_client
 
 
@@ -38,32 +38,37 @@ class PolicyActor(core.Actor):
     self._batch_size = len(environment_ids)
     self._adder = adder
     self._variable_client = variable_client
-    self._state = policy.initial_state(environment_ids)
+    state = policy.initial_state(environment_ids)
+    self._state = tree.flatten(state)  # Leaves [B, ...]
     self._first = np.ones([self._batch_size], np.bool_)
     self._extras: types.Nest = ()
-    self._policy = policy
 
     def act(observation, first, state):
-      return policy.step(observation, policy.reset_state(state, first))
+      output = policy.step(observation, policy.reset_state(state, first))
+      return output.action, output.extras, output.state
 
-    self._act = tf.function(act, jit_compile=jit_compile).get_concrete_function(
-      specs.tensor_spec(observation_spec, self._batch_size),
-      tf.TensorSpec([self._batch_size], tf.bool),
-      tree.map_structure(
-        lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), self._state
+    self._act = compilation.CompiledFunction(
+      act,
+      (
+        specs.tensor_spec(observation_spec, self._batch_size),
+        tf.TensorSpec([self._batch_size], tf.bool),
+        tree.map_structure(tf.TensorSpec.from_tensor, state),
       ),
+      jit_compile,
     )
 
   def select_action(self, observation: types.Nest) -> types.Nest:
     """Maps observations `[B, ...]` to actions `[B, ...]`."""
-    output = self._act(
-      tree.map_structure(tf.convert_to_tensor, observation),
+    leaves = self._act(
+      *map(tf.convert_to_tensor, tree.flatten(observation)),
       tf.convert_to_tensor(self._first),
-      self._state,
+      *self._state,
     )
-    self._state = output.state
-    self._extras = tree.map_structure(lambda leaf: leaf.numpy(), output.extras)
-    return tree.map_structure(lambda leaf: leaf.numpy(), output.action)
+    num_outputs = len(leaves) - len(self._state)
+    self._state = leaves[num_outputs:]
+    arrays = [leaf.numpy() for leaf in leaves[:num_outputs]]
+    action, self._extras, _ = self._act.unflatten([*arrays, *self._state])
+    return action
 
   def observe_first(self, timestep: dm_env.TimeStep) -> None:
     """Starts an episode in every slot; `timestep` is a batch, all FIRST."""

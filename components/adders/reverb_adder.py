@@ -54,7 +54,8 @@ class ReverbAdder(core.Adder):
     self._priority = priority
     self._max_pending_items = max_pending_items
     self._num_items = 0
-    self._configured: set[tuple[str, int]] = set()
+    self._num_unflushed = 0
+    self._columns: list = []
     self._writer = self._open_writer()
 
   @property
@@ -106,7 +107,18 @@ class ReverbAdder(core.Adder):
           observations[slot],
           last=step_type == dm_env.StepType.LAST,
         )
-    self._flush(self._max_pending_items)
+    if self._num_unflushed > self._max_pending_items:
+      self._flush(self._max_pending_items // 2)
+
+  def flush(self) -> None:
+    """Waits until the table has taken all items.
+
+    Raises:
+      signals.Stopped: If the stop signal was set during the wait.
+      TimeoutError: If the table did not take them in time.
+    """
+    if self._num_unflushed:
+      self._flush(0)
 
   def reset(self) -> None:
     """Forgets the open episodes: of them, nothing more is written.
@@ -146,24 +158,30 @@ class ReverbAdder(core.Adder):
   ) -> None:
     """Goes on with an episode, and ends it if `last`."""
 
-  def _append(self, **columns: Leaves) -> dict[str, list]:
-    """Appends to some columns; returns references to what was appended.
+  def _append(self, step: Sequence) -> list:
+    """Appends a step; returns references to what was appended.
 
     Slots take turns at the writer, so a chunk holds one step: in longer ones
     an item would drag along the steps of others.
+
+    Args:
+      step: One value per column, None to leave a column out.
+
+    Returns:
+      One reference per column, None where it was left out.
     """
-    for name, leaves in columns.items():
-      for index in range(len(leaves)):
-        if (name, index) not in self._configured:
-          self._configured.add((name, index))
-          self._writer.configure(
-            (name, index),
-            num_keep_alive_refs=self._num_refs_alive,
-            max_chunk_length=1,
-          )
-    self._writer.append(columns)
-    history = self._writer.history
-    return {name: [column[-1] for column in history[name]] for name in columns}
+    if not self._columns:
+      for index in range(len(step)):
+        self._writer.configure(
+          (index,), num_keep_alive_refs=self._num_refs_alive, max_chunk_length=1
+        )
+    self._writer.append(step)
+    if not self._columns:
+      self._columns = self._writer.history
+    return [
+      None if value is None else column[-1]
+      for value, column in zip(step, self._columns)
+    ]
 
   def _create_item(self, columns: Sequence) -> None:
     """Puts an item, its columns in the order of the table's signature."""
@@ -175,9 +193,10 @@ class ReverbAdder(core.Adder):
       )
     self._writer.create_item(self._table, priority, columns)
     self._num_items += 1
+    self._num_unflushed += 1
 
   def _open_writer(self) -> reverb.TrajectoryWriter:
-    self._configured = set()
+    self._columns = []
     return self._connection.client.trajectory_writer(self._num_refs_alive)
 
   def _flush(self, max_pending_items: int) -> None:
@@ -198,6 +217,7 @@ class ReverbAdder(core.Adder):
       self._connection.timeout_seconds,
       self._connection.stop,
     )
+    self._num_unflushed = max_pending_items
 
 
 def _rows(nest: types.Nest, batch_size: int) -> list[Leaves]:

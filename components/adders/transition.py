@@ -3,12 +3,21 @@
 import collections
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from repertory.components import specs, types
 from repertory.components.adders import reverb_adder
 from repertory.components.replay import connection as connection_lib
+
+
+class _Start(NamedTuple):
+  """References to the columns of the step where a transition starts."""
+
+  observation: list
+  action: list
+  extras: list
 
 
 @dataclasses.dataclass
@@ -30,7 +39,7 @@ class _Slot:
   discounts: collections.deque = dataclasses.field(
     default_factory=collections.deque
   )
-  waiting: tuple[dict, list] | None = None
+  waiting: tuple[_Start, list] | None = None
 
 
 class TransitionAdder(reverb_adder.ReverbAdder):
@@ -97,33 +106,35 @@ class TransitionAdder(reverb_adder.ReverbAdder):
     episode = self._slots[slot]
     episode.rewards.append(reward)
     episode.discounts.append(discount)
-    columns = {
-      'observation': episode.observation,
-      'action': action,
-      'extras': extras,
-    }
     is_full = len(episode.rewards) == self._n_step
-    if is_full:
-      columns['outcome'] = self._outcome(episode)
-    step = self._append(**columns)
+    outcome = self._outcome(episode) if is_full else [None, None]
+    refs = self._append([*episode.observation, *action, *extras, *outcome])
+    start = _Start(
+      observation=refs[: len(next_observation)],
+      action=refs[len(next_observation) : -2 - len(extras)],
+      extras=refs[-2 - len(extras) : -2],
+    )
     if episode.waiting:
-      self._write(*episode.waiting, step['observation'])
+      self._write(*episode.waiting, start.observation)
       episode.waiting = None
-    episode.starts.append(step)
+    episode.starts.append(start)
     episode.observation = next_observation
     if is_full:
-      episode.waiting = (_pop_start(episode), step['outcome'])
+      episode.waiting = (_pop_start(episode), refs[-2:])
     if last:
-      self._end(episode)
+      self._end(episode, len(refs))
 
-  def _end(self, episode: _Slot) -> None:
+  def _end(self, episode: _Slot, num_columns: int) -> None:
     """Writes the transitions that reach to the end of the episode."""
-    final = self._append(observation=episode.observation)['observation']
+    size = len(episode.observation)
+    missing = [None] * (num_columns - size)
+    final = self._append([*episode.observation, *missing])[:size]
     if episode.waiting:
       self._write(*episode.waiting, final)
       episode.waiting = None
+    missing = [None] * (num_columns - 2)
     while episode.starts:
-      outcome = self._append(outcome=self._outcome(episode))['outcome']
+      outcome = self._append([*missing, *self._outcome(episode)])[-2:]
       self._write(_pop_start(episode), outcome, final)
 
   def _outcome(self, episode: _Slot) -> list[np.ndarray]:
@@ -139,20 +150,22 @@ class TransitionAdder(reverb_adder.ReverbAdder):
       np.asarray(product, discounts[0].dtype),
     ]
 
-  def _write(self, start: dict, outcome: list, next_observation: list) -> None:
+  def _write(
+    self, start: _Start, outcome: list, next_observation: list
+  ) -> None:
     """Writes a transition, its leaves in the order of `types.Transition`."""
     self._create_item(
       [
-        *start['observation'],
-        *start['action'],
+        *start.observation,
+        *start.action,
         *outcome,
         *next_observation,
-        *start['extras'],
+        *start.extras,
       ]
     )
 
 
-def _pop_start(episode: _Slot) -> dict:
+def _pop_start(episode: _Slot) -> _Start:
   episode.rewards.popleft()
   episode.discounts.popleft()
   return episode.starts.popleft()

@@ -41,6 +41,7 @@ class PriorityUpdater:
     self._table = table
     self._floor = floor
     self._error: BaseException | None = None
+    self._is_closed = False
     self._queue: queue.Queue = queue.Queue(_QUEUE_LENGTH)
     self._thread = threading.Thread(
       target=self._run, name='priority_updater', daemon=True
@@ -83,7 +84,10 @@ class PriorityUpdater:
     """Writes what is waiting and ends the thread, within the time-out."""
     try:
       self._queue.put(None, timeout=timeout_seconds)
-    except queue.Full:
+    except (
+      queue.Full
+    ):  # No server: the thread ends when the call it is in does.
+      self._is_closed = True
       return
     self._thread.join(timeout_seconds)
 
@@ -95,7 +99,7 @@ class PriorityUpdater:
     return True
 
   def _run(self) -> None:
-    while (updates := self._queue.get()) is not None:
+    while not self._is_closed and (updates := self._queue.get()) is not None:
       try:
         self._connection.client.mutate_priorities(self._table, updates=updates)
       except Exception as error:  # Told to the learner by its next update.

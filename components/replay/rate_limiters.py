@@ -25,9 +25,10 @@ class RateLimit:
   error_buffer: float
 
   def __post_init__(self):
-    if self.samples_per_insert <= 0:
+    if not 0 < self.samples_per_insert < float('inf'):
       raise ValueError(
-        f'samples_per_insert must be positive, got {self.samples_per_insert}.'
+        'samples_per_insert must be positive and finite, got '
+        f'{self.samples_per_insert}.'
       )
     if self.min_size < 1:
       raise ValueError(f'min_size must be at least 1, got {self.min_size}.')

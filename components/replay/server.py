@@ -89,12 +89,14 @@ def _to_status(info) -> TableStatus:
     max_size=info.max_size,
     inserts=inserts,
     samples=samples,
-    waiting=_waiting_side(info.rate_limiter_info, inserts, samples),
+    waiting=_waiting_side(
+      info.rate_limiter_info, info.current_size, inserts, samples
+    ),
   )
 
 
-def _waiting_side(limiter, inserts: int, samples: int) -> str:
-  if inserts < limiter.min_size_to_sample:
+def _waiting_side(limiter, size: int, inserts: int, samples: int) -> str:
+  if size < limiter.min_size_to_sample:
     return 'sample'
   difference = inserts * limiter.samples_per_insert - samples
   if difference + limiter.samples_per_insert > limiter.max_diff:

@@ -107,7 +107,7 @@ class _Turns:
       with failures.named(self._actor.name):
         self._steps += self._actor.step()
       with failures.named(self._learner.name):
-        self._learner.catch_up(self._actor.num_items)
+        self._learner.catch_up(self._actor)
       if self._evaluator.is_due(self._steps):
         self.report()
         self.evaluate()

@@ -18,9 +18,7 @@ class PeriodicCopyTest(parameterized.TestCase):
     self.assertEqual(target[0].numpy().tolist(), [7, 7])
     self.assertEqual(target[1].numpy(), 7)
 
-  @parameterized.product(
-    period=[1, 2, 3, 5], how=['eager', 'function', 'xla']
-  )
+  @parameterized.product(period=[1, 2, 3, 5], how=['eager', 'function', 'xla'])
   def test_copies_at_every_multiple_of_the_period(self, period, how):
     source, target, copy = make(period)
     call = copy

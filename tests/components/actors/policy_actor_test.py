@@ -1,0 +1,165 @@
+"""Tests of `components/actors/policy_actor.py`."""
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import counting_policy
+import recording_adder
+from repertory.components import actors, core
+from repertory.environments import batch, catch, wrappers
+
+
+def make_environments(lengths):
+  return batch.EnvironmentBatch(
+    [
+      wrappers.StepLimit(catch.Catch(seed=i), length)
+      for i, length in enumerate(lengths)
+    ]
+  )
+
+
+class PolicyActorTest(parameterized.TestCase):
+  def make(self, lengths=(2, 3, 9), ids=(4, 0, 7), **kwargs):
+    environments = make_environments(lengths)
+    adder = recording_adder.RecordingAdder()
+    actor = actors.PolicyActor(
+      counting_policy.CountingPolicy(),
+      environments.observation_spec(),
+      ids,
+      adder=adder,
+      **kwargs,
+    )
+    return environments, adder, actor
+
+  @parameterized.parameters(False, True)
+  def test_rows_are_reset_each_for_itself(self, jit_compile):
+    lengths, ids = (2, 3, 9), (4, 0, 7)
+    environments, adder, actor = self.make(
+      lengths, ids, jit_compile=jit_compile
+    )
+    timestep = environments.reset()
+    actor.observe_first(timestep)
+    for t in range(40):
+      # An episode of L steps has L + 1 timesteps, FIRST to LAST.
+      counts = [t % (length + 1) for length in lengths]
+      np.testing.assert_array_equal(
+        timestep.step_type == dm_env.StepType.FIRST, np.equal(counts, 0)
+      )
+      action = actor.select_action(timestep.observation)
+      self.assertIsInstance(action, np.ndarray)
+      self.assertEqual(action.dtype, np.int32)
+      np.testing.assert_array_equal(action, (np.add(ids, counts)) % 3)
+      timestep = environments.step(action)
+      actor.observe(action, timestep)
+      added_action, added_timestep, extras = adder.calls[-1]
+      np.testing.assert_array_equal(extras['count'], counts)
+      np.testing.assert_array_equal(added_action, action)
+      for leaf, expected in zip(added_timestep, timestep, strict=True):
+        np.testing.assert_array_equal(leaf, expected)
+    self.assertLen(adder.calls, 41)
+    self.assertEqual(adder.calls[0][0], 'first')
+
+  def test_observe_first_resets_all_rows(self):
+    environments, _, actor = self.make()
+    for _ in range(2):
+      timestep = environments.reset()
+      actor.observe_first(timestep)
+      for count in range(2):
+        action = actor.select_action(timestep.observation)
+        np.testing.assert_array_equal(action, np.add((4, 0, 7), count) % 3)
+        timestep = environments.step(action)
+        actor.observe(action, timestep)
+
+  def test_first_flags_are_those_of_the_coming_observation(self):
+    seen = []
+
+    class Spy(counting_policy.CountingPolicy):
+      def reset_state(self, state, first):
+        # Python, so it runs when the policy is traced; the rest in each call.
+        tf.py_function(lambda f: seen.append(f.numpy().tolist()), [first], [])
+        return super().reset_state(state, first)
+
+    environments = make_environments([1, 2])
+    actor = actors.PolicyActor(Spy(), environments.observation_spec(), range(2))
+    timestep = environments.reset()
+    actor.observe_first(timestep)
+    for _ in range(6):
+      action = actor.select_action(timestep.observation)
+      timestep = environments.step(action)
+      actor.observe(action, timestep)
+    # Slot 0 alternates FIRST and LAST, slot 1 goes FIRST, MID, LAST.
+    self.assertEqual(
+      seen,
+      [
+        [True, True],
+        [False, False],
+        [True, False],
+        [False, True],
+        [True, False],
+        [False, False],
+      ],
+    )
+
+  def test_observations_and_variables_reach_the_policy(self):
+    class Scaling(core.Policy):
+      def __init__(self):
+        super().__init__()
+        self.scale = tf.Variable(1, dtype=tf.int32)
+
+      def initial_state(self, environment_ids):
+        return ()
+
+      def step(self, observation, state):
+        action = self.scale * tf.reduce_sum(
+          tf.cast(observation['b'], tf.int32), axis=-1
+        )
+        return core.PolicyOutput({'move': action}, (), state)
+
+    policy = Scaling()
+    spec = {
+      'a': catch.Catch().observation_spec(),
+      'b': catch.Catch(rows=2).observation_spec(),
+    }
+    spec['b'] = spec['b'].replace(shape=(3,))
+    actor = actors.PolicyActor(policy, spec, [0, 1])
+    observation = {
+      'a': np.zeros([2, 10, 5], np.float32),
+      'b': np.array([[1, 2, 3], [4, 5, 6]], np.float32),
+    }
+    action = actor.select_action(observation)
+    self.assertEqual(action['move'].tolist(), [6, 15])
+    policy.scale.assign(10)
+    self.assertEqual(
+      actor.select_action(observation)['move'].tolist(), [60, 150]
+    )
+
+  def test_adder_may_be_missing(self):
+    environments = make_environments([2])
+    actor = actors.PolicyActor(
+      counting_policy.CountingPolicy(), environments.observation_spec(), [1]
+    )
+    timestep = environments.reset()
+    actor.observe_first(timestep)
+    action = actor.select_action(timestep.observation)
+    actor.observe(action, environments.step(action))
+    actor.update()
+    self.assertEqual(action.tolist(), [1])
+
+  def test_update_is_the_variable_clients(self):
+    calls = []
+
+    class Client:
+      def update(self, wait=False):
+        calls.append(wait)
+
+    _, _, actor = self.make(variable_client=Client())
+    actor.update()
+    actor.update(wait=True)
+    actor.update(True)
+    self.assertEqual(calls, [False, True, True])
+
+
+if __name__ == '__main__':
+  absltest.main()

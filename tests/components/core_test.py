@@ -1,0 +1,100 @@
+"""Tests of `components/core.py`."""
+
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from acme import core as acme_core
+from acme.adders import base as acme_adders
+
+import counting_policy
+from repertory.components import actors, core, learners, types
+
+
+class VocabularyTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (core.Actor, acme_core.Actor),
+    (core.Adder, acme_adders.Adder),
+    (core.Learner, acme_core.Learner),
+    (core.Saveable, acme_core.Saveable),
+    (core.VariableSource, acme_core.VariableSource),
+    (core.Worker, acme_core.Worker),
+  )
+  def test_is_acmes(self, ours, theirs):
+    self.assertIs(ours, theirs)
+
+  def test_parts_are_acmes_kind(self):
+    self.assertTrue(issubclass(actors.PolicyActor, acme_core.Actor))
+    self.assertTrue(issubclass(actors.Unbatched, acme_core.Actor))
+    self.assertTrue(issubclass(actors.Batched, acme_core.Actor))
+    self.assertTrue(issubclass(learners.GradientLearner, acme_core.Learner))
+
+
+class PolicyTest(absltest.TestCase):
+  def test_what_a_policy_must_have(self):
+    self.assertEqual(core.Policy.__abstractmethods__, {'initial_state', 'step'})
+
+  def test_without_memory_and_description(self):
+    class Memoryless(core.Policy):
+      def initial_state(self, environment_ids):
+        return ()
+
+      def step(self, observation, state):
+        return core.PolicyOutput(observation, (), state)
+
+    policy = Memoryless()
+    state = {'random': tf.constant([1, 2])}
+    self.assertIs(policy.reset_state(state, tf.constant([True, False])), state)
+    self.assertEqual(policy.describe([0, 1]), {})
+
+  def test_reset_is_by_row(self):
+    policy = counting_policy.CountingPolicy()
+    state = policy.step(None, policy.initial_state([7, 8, 9])).state
+    state = policy.reset_state(state, tf.constant([False, True, False]))
+    self.assertEqual(state['count'].numpy().tolist(), [1001, 0, 1001])
+    self.assertEqual(state['id'].numpy().tolist(), [7, 8, 9])
+
+
+class UpdateTest(absltest.TestCase):
+  def test_what_an_update_must_have(self):
+    self.assertEqual(core.Update.__abstractmethods__, {'__call__', 'exports'})
+
+  def test_priorities_may_be_missing(self):
+    self.assertIsNone(core.UpdateResult({'loss': 1.0}).priorities)
+
+  def test_variables_are_all_there_is_to_save(self):
+    class Holder(core.Update):
+      def __init__(self):
+        super().__init__()
+        self.online = [tf.Variable(1.0), tf.Variable(2.0)]
+        self._parts = {'copy': learners.PeriodicCopy([], [], 1)}
+
+      @property
+      def exports(self):
+        return {'policy': self.online}
+
+      def __call__(self, sample):
+        return core.UpdateResult({})
+
+    values = sorted(float(v) for v in Holder().variables)
+    self.assertEqual(values, [0, 1, 2])  # 0 is the count of `PeriodicCopy`.
+
+
+class TypesTest(absltest.TestCase):
+  def test_fields_come_in_the_order_that_tables_are_written_in(self):
+    self.assertEqual(
+      types.Transition._fields,
+      (
+        'observation',
+        'action',
+        'reward',
+        'discount',
+        'next_observation',
+        'extras',
+      ),
+    )
+    self.assertEqual(
+      types.Sample._fields, ('data', 'keys', 'probabilities', 'table_sizes')
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

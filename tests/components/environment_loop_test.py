@@ -1,0 +1,340 @@
+"""Tests of `components/environment_loop.py`."""
+
+import itertools
+
+import dm_env
+import numpy as np
+from absl.testing import absltest, parameterized
+from acme import specs
+from acme.utils import counting as acme_counting
+
+from repertory.components import core, counting, environment_loop
+from repertory.environments import batch
+
+Episode = environment_loop.Episode
+
+
+class RewardScript(dm_env.Environment):
+  """Plays episodes of given rewards, again and again.
+
+  The observation is the step of the episode; the step taken has the action it
+  was given as an attribute.
+  """
+
+  def __init__(self, *episodes):
+    self._episodes = itertools.cycle(episodes)
+    self._rewards = None
+    self._step = 0
+
+  def reset(self):
+    self._rewards = next(self._episodes)
+    self._step = 0
+    return dm_env.restart(np.float32(0))
+
+  def step(self, action):
+    if self._rewards is None:
+      return self.reset()
+    reward = np.float32(self._rewards[self._step])
+    self._step += 1
+    observation = np.float32(self._step)
+    if self._step < len(self._rewards):
+      return dm_env.transition(reward, observation, np.float32(1))
+    self._rewards = None
+    return dm_env.termination(reward, observation)
+
+  def observation_spec(self):
+    return specs.Array((), np.float32)
+
+  def action_spec(self):
+    return specs.DiscreteArray(100, np.int32)
+
+  def reward_spec(self):
+    return specs.Array((), np.float32)
+
+  def discount_spec(self):
+    return specs.BoundedArray((), np.float32, 0, 1)
+
+
+class RecordingActor(core.Actor):
+  """Keeps all calls; the k-th action is k in every slot."""
+
+  def __init__(self):
+    self.calls = []
+    self.num_actions = 0
+
+  def observe_first(self, timestep):
+    self.calls.append(('observe_first', timestep))
+
+  def select_action(self, observation):
+    self.calls.append(('select_action', observation))
+    self.num_actions += 1
+    return np.full(len(observation), self.num_actions % 100, np.int32)
+
+  def observe(self, action, next_timestep):
+    self.calls.append(('observe', action, next_timestep))
+
+  def update(self, wait=False):
+    self.calls.append(('update', wait))
+
+  def names(self):
+    return [call[0] for call in self.calls]
+
+
+class RecordingLogger:
+  def __init__(self):
+    self.rows = []
+
+  def write(self, row):
+    self.rows.append(row)
+
+
+def make(*scripts, **kwargs):
+  """Each script is the list of one slot's episodes."""
+  environments = batch.EnvironmentBatch([RewardScript(*s) for s in scripts])
+  actor = RecordingActor()
+  loop = environment_loop.EnvironmentLoop(environments, actor, **kwargs)
+  return loop, actor
+
+
+# The slots' episodes have 1, 2 and 3 steps.
+SCRIPTS = ([[5]], [[10, 20], [-10, -20]], [[100, 200, 300]])
+
+
+class StepTest(absltest.TestCase):
+  def test_counts_and_episodes_step_by_step(self):
+    loop, _ = make(*SCRIPTS)
+    a = Episode(slot=0, episode_return=5, length=1)
+    b = Episode(slot=1, episode_return=10 + 20, length=2)
+    b_2 = Episode(slot=1, episode_return=-10 - 20, length=2)
+    c = Episode(slot=2, episode_return=100 + 200 + 300, length=3)
+    expected = [
+      # Slots: L means LAST, F FIRST, which is no environment step.
+      (3, [a]),  # L . .
+      (2, [b]),  # F L .
+      (2, [a, c]),  # L F L
+      (1, []),  # F . F
+      (3, [a, b_2]),  # L L .
+      (1, []),  # F F .
+      (3, [a, c]),  # L . L
+      (1, [b]),  # F L F
+      (2, [a]),  # L F .
+    ]
+    for step in expected:
+      self.assertEqual(loop.step(), step)
+
+  def test_calls_come_in_turn_with_matching_arguments(self):
+    loop, actor = make(*SCRIPTS)
+    loop.run(num_steps=1)
+    loop.step()
+    self.assertEqual(
+      actor.names(),
+      ['observe_first'] + 2 * ['select_action', 'observe', 'update'],
+    )
+    first, select, observe, _, select_2, observe_2, update = actor.calls
+    self.assertEqual(first[1].step_type.tolist(), [0, 0, 0])
+    self.assertEqual(select[1].tolist(), [0, 0, 0])
+    self.assertEqual(observe[1].tolist(), [1, 1, 1])
+    self.assertEqual(observe[2].step_type.tolist(), [2, 1, 1])
+    self.assertEqual(observe[2].reward.tolist(), [5, 10, 100])
+    # What the actor acts on is what it has just observed.
+    self.assertIs(select_2[1], observe[2].observation)
+    self.assertEqual(observe_2[1].tolist(), [2, 2, 2])
+    self.assertEqual(update, ('update', False))
+
+  def test_update_may_be_off(self):
+    loop, actor = make(*SCRIPTS, should_update=False)
+    loop.run(num_steps=10)
+    self.assertNotIn('update', actor.names())
+
+  def test_reset_forgets_the_open_episodes(self):
+    loop, actor = make(*SCRIPTS)
+    loop.step()
+    timestep = loop.reset()
+    self.assertEqual(timestep.step_type.tolist(), [0, 0, 0])
+    episodes = loop.step()[1] + loop.step()[1] + loop.step()[1]
+    # Slot 2 started anew: all three of its rewards, not those of four steps.
+    # Slot 1 goes on with its second script.
+    self.assertEqual(
+      [(e.slot, e.episode_return, e.length) for e in episodes],
+      [(0, 5, 1), (1, -30, 2), (0, 5, 1), (2, 600, 3)],
+    )
+    self.assertEqual(actor.names().count('observe_first'), 2)
+
+
+class ReportsTest(absltest.TestCase):
+  def test_observers_see_every_episode_in_order(self):
+    one, other = [], []
+    loop, _ = make(*SCRIPTS, observers=[one.append, other.append])
+    episodes = []
+    for _ in range(20):
+      episodes += loop.step()[1]
+    self.assertGreater(len(episodes), 20)
+    self.assertEqual(one, episodes)
+    self.assertEqual(other, episodes)
+
+  def test_counter_and_rows(self):
+    parent = acme_counting.Counter()
+    counter = counting.Counter(parent, prefix='actor', time_delta=0)
+    logger = RecordingLogger()
+    loop, _ = make(*SCRIPTS, counter=counter, logger=logger)
+    for _ in range(4):
+      loop.step()
+    # 3 + 2 + 2 + 1 steps, as told above.
+    self.assertEqual(
+      counter.get_counts(), {'actor_steps': 8, 'actor_episodes': 4}
+    )
+    self.assertEqual(
+      logger.rows,
+      [
+        dict(
+          episode_return=episode_return,
+          episode_length=length,
+          actor_steps=steps,
+          actor_episodes=episodes,
+        )
+        for episode_return, length, steps, episodes in [
+          (5, 1, 3, 1),
+          (30, 2, 5, 2),
+          # Two in one step: both rows have the counts after it.
+          (5, 1, 7, 4),
+          (600, 3, 7, 4),
+        ]
+      ],
+    )
+
+  def test_logger_without_counter(self):
+    logger = RecordingLogger()
+    loop, _ = make([[1, 2]], logger=logger)
+    loop.run(num_episodes=1)
+    self.assertEqual(logger.rows, [dict(episode_return=3, episode_length=2)])
+
+  def test_values_are_plain_numbers(self):
+    loop, _ = make([[0.5, 0.25]])
+    loop.step()
+    ((episode,),) = [loop.step()[1]]
+    self.assertIs(type(episode.episode_return), float)
+    self.assertIs(type(episode.length), int)
+    self.assertIs(type(episode.slot), int)
+    self.assertEqual(episode.episode_return, 0.75)
+
+  def test_long_returns_are_summed_in_double_precision(self):
+    # In float32 the sum stays at 2^24 from there on.
+    loop, _ = make([[2.0**24] + [1.0] * 10])
+    loop.run(num_steps=10)
+    ((episode,),) = [loop.step()[1]]
+    self.assertEqual(episode.episode_return, 2**24 + 10)
+
+
+class RunTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    # Steps add up to 3, 5, 7, 8, 11, 12, 15, 16, 18 and episodes to
+    # 1, 2, 4, 4, 6, 6, 8, 9, 10.
+    dict(testcase_name='nothing', limits=dict(num_steps=0), calls=0),
+    dict(testcase_name='no_episodes', limits=dict(num_episodes=0), calls=0),
+    dict(testcase_name='one_step', limits=dict(num_steps=1), calls=1),
+    dict(testcase_name='three_steps', limits=dict(num_steps=3), calls=1),
+    dict(testcase_name='four_steps', limits=dict(num_steps=4), calls=2),
+    dict(testcase_name='eight_steps', limits=dict(num_steps=8), calls=4),
+    dict(testcase_name='one_episode', limits=dict(num_episodes=1), calls=1),
+    dict(testcase_name='three', limits=dict(num_episodes=3), calls=3),
+    dict(testcase_name='five', limits=dict(num_episodes=5), calls=5),
+    dict(
+      testcase_name='steps_come_first',
+      limits=dict(num_steps=8, num_episodes=5),
+      calls=4,
+    ),
+    dict(
+      testcase_name='episodes_come_first',
+      limits=dict(num_steps=100, num_episodes=5),
+      calls=5,
+    ),
+  )
+  def test_limits(self, limits, calls):
+    loop, actor = make(*SCRIPTS)
+    loop.run(**limits)
+    self.assertEqual(actor.num_actions, calls)
+
+  def test_goes_on_where_it_stopped(self):
+    loop, actor = make(*SCRIPTS)
+    loop.run(num_steps=3)
+    loop.run(num_steps=2)
+    self.assertEqual(actor.names().count('observe_first'), 1)
+    # 2 + 1 steps: limits are of a call, not of all calls.
+    loop.run(num_steps=3)
+    self.assertEqual(actor.num_actions, 4)
+
+  def test_without_limits_it_does_not_end(self):
+    class EnoughError(Exception):
+      pass
+
+    episodes = []
+
+    def observer(episode):
+      episodes.append(episode)
+      if len(episodes) == 500:
+        raise EnoughError
+
+    loop, _ = make(*SCRIPTS, observers=[observer])
+    with self.assertRaises(EnoughError):
+      loop.run()
+
+
+class RunEpisodesTest(parameterized.TestCase):
+  @parameterized.parameters(
+    dict(num_episodes=1, quotas=[1, 0, 0]),
+    dict(num_episodes=2, quotas=[1, 1, 0]),
+    dict(num_episodes=3, quotas=[1, 1, 1]),
+    dict(num_episodes=7, quotas=[3, 2, 2]),
+    dict(num_episodes=30, quotas=[10, 10, 10]),
+  )
+  def test_slots_contribute_equally(self, num_episodes, quotas):
+    loop, _ = make([[1]], [[0, 0]], [[-1] * 40])
+    episodes = loop.run_episodes(num_episodes)
+    self.assertLen(episodes, num_episodes)
+    found = np.bincount([e.slot for e in episodes], minlength=3)
+    self.assertEqual(found.tolist(), quotas)
+
+  def test_short_episodes_are_not_favored(self):
+    # Half of the slots' episodes have one step and return 1, the others 50
+    # steps and return −1: the mean is 0. The first ten to end would give 1.
+    loop, _ = make([[1]], [[1]], [[0] * 49 + [-1]], [[0] * 49 + [-1]])
+    episodes = loop.run_episodes(12)
+    self.assertEqual(np.mean([e.episode_return for e in episodes]), 0)
+
+  def test_are_the_first_of_each_slot(self):
+    loop, _ = make([[1], [2], [3], [4], [5]], [[10] * 9])
+    episodes = loop.run_episodes(4)
+    self.assertEqual([e.episode_return for e in episodes], [1, 2, 90, 90])
+
+  def test_start_afresh(self):
+    loop, actor = make([[1, 2, 4], [8, 16, 32], [64, 128, 256]])
+    loop.step()
+    episodes = loop.run_episodes(1)
+    # The first episode, open already, is left out.
+    self.assertEqual(episodes, [Episode(0, 8 + 16 + 32, 3)])
+    self.assertEqual(loop.run_episodes(1), [Episode(0, 64 + 128 + 256, 3)])
+    self.assertEqual(actor.names().count('observe_first'), 3)
+
+  def test_stops_early(self):
+    asked = []
+
+    def should_stop():
+      asked.append(True)
+      return len(asked) > 4
+
+    loop, actor = make([[1, 1]])
+    episodes = loop.run_episodes(100, should_stop)
+    # Steps 1 and 2 are an episode, 3 is the next one's start, then 4.
+    self.assertEqual(episodes, [Episode(0, 2, 2)])
+    self.assertEqual(actor.num_actions, 4)
+
+  def test_every_episode_is_reported_though_not_every_one_is_returned(self):
+    seen = []
+    loop, _ = make([[1]], [[0] * 9], observers=[seen.append])
+    loop.run_episodes(2)
+    # Slot 0 ends at steps 1, 3, 5, 7 and 9, slot 1 at step 9.
+    self.assertEqual([e.slot for e in seen], [0, 0, 0, 0, 0, 1])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,198 @@
+"""Tests of all that waits on a replay server when that one is killed.
+
+One server serves the whole file: it is killed once, after everything has
+worked, and comes back at the end, so that what waits for it can go.
+"""
+
+import gc
+
+import dm_env
+import numpy as np
+import pytest
+
+import replay_fixture
+from repertory.components import datasets, replay, signals
+from repertory.components.adders import reverb_adder
+from repertory.components.replay import server as server_lib
+
+
+class NumberAdder(reverb_adder.ReverbAdder):
+  """Adds each observation as an item of its own."""
+
+  def _start(self, slot, observation):
+    pass
+
+  def _step(
+    self, slot, action, extras, reward, discount, next_observation, last
+  ):
+    self._create_item(self._append(x=next_observation)['x'])
+
+
+def _batch(step_type, number):
+  return dm_env.TimeStep(
+    np.array([step_type], np.int32),
+    np.zeros(1, np.float32),
+    np.ones(1, np.float32),
+    np.array([number], np.int64),
+  )
+
+
+def _add(adder, number):
+  adder.add(np.zeros(1, np.int32), _batch(dm_env.StepType.MID, number))
+
+
+def _make_adder(connection):
+  adder = NumberAdder(
+    connection, replay.DEFAULT_TABLE, batch_size=1, num_steps_alive=2
+  )
+  adder.add_first(_batch(dm_env.StepType.FIRST, 0))
+  _add(adder, 1)
+  return adder
+
+
+def _make_dataset(connection):
+  table = replay_fixture.make_prioritized()
+  dataset = datasets.ReplayDataset(connection, table, batch_size=4)
+  next(dataset)
+  return dataset
+
+
+def _make_updater(connection):
+  return replay.PriorityUpdater(connection, replay.DEFAULT_TABLE, floor=0.01)
+
+
+# Makers of parts, and after how long the part is to give up.
+_PARTS = {
+  'adder_hasty': (_make_adder, 0.5),
+  'adder_patient': (_make_adder, 60),
+  'dataset_hasty': (_make_dataset, 1),
+  'dataset_to_close': (_make_dataset, 60),
+  'dataset_to_stop': (_make_dataset, 60),
+  'updater_hasty': (_make_updater, 0.5),
+  'updater_patient': (_make_updater, 60),
+}
+
+
+class Killed:
+  """Connections and parts that were in use when their server was killed."""
+
+  def __init__(self):
+    self._server = replay_fixture.ServerProcess()
+    connection = self._server.connect()
+    replay_fixture.insert(connection, range(3))
+    items = replay_fixture.sample(connection, 2)
+    self.keys = np.array([item.info.key for item in items], np.uint64)
+    self.connections, self.parts = {}, {}
+    for name, (make, timeout_seconds) in _PARTS.items():
+      connection = self._server.connect(timeout_seconds=timeout_seconds)
+      self.connections[name] = connection
+      self.parts[name] = make(connection)
+    assert replay_fixture.table_status(connection).size == 5
+    self._server.kill()
+
+  def close(self):
+    """Lets everything go that still waits for the server."""
+    for connection in self.connections.values():
+      connection.stop.set()
+    self._server.start()
+    try:
+      for part in self.parts.values():
+        part.close()
+      self.parts.clear()
+      gc.collect()
+    finally:
+      self._server.kill()
+
+
+@pytest.fixture(scope='module', name='killed')
+def _killed():
+  with replay_fixture.no_threads_left():
+    killed = Killed()
+    yield killed
+    killed.close()
+
+
+def _take_all(dataset):
+  """Takes the batches that had arrived, then waits."""
+  while True:
+    next(dataset)
+
+
+def _update_much(updater, keys):
+  """Gives more priorities than may be on their way."""
+  for _ in range(100):
+    updater.update(keys, np.ones(len(keys)))
+
+
+def test_status_raises_within_its_time_out(killed, monkeypatch):
+  monkeypatch.setattr(server_lib, 'STATUS_TIMEOUT_SECONDS', 1)
+  client = killed.connections['adder_hasty'].client
+  with pytest.raises(TimeoutError) as error:
+    replay_fixture.Call(replay.table_status, client).result(5)
+  assert client.server_address in str(error.value)
+  assert '1 seconds' in str(error.value)
+
+
+def test_adder_times_out(killed):
+  adder = killed.parts.pop('adder_hasty')
+  with pytest.raises(TimeoutError) as error:
+    replay_fixture.Call(_add, adder, 2).result(5)
+  assert "table 'replay'" in str(error.value)
+  assert killed.connections['adder_hasty'].address in str(error.value)
+  with pytest.raises(TimeoutError):
+    replay_fixture.Call(adder.close).result(5)
+
+
+def test_adder_stops(killed):
+  adder = killed.parts.pop('adder_patient')
+  call = replay_fixture.Call(_add, adder, 2)
+  assert call.is_waiting()
+  killed.connections['adder_patient'].stop.set()
+  with pytest.raises(signals.Stopped):
+    call.result(2)
+  replay_fixture.Call(adder.close).result(2)
+
+
+def test_priorities_time_out(killed):
+  """The learner goes on until the queue is full, and then waits, but ends."""
+  updater = killed.parts['updater_hasty']
+  with pytest.raises(TimeoutError) as error:
+    replay_fixture.Call(_update_much, updater, killed.keys).result(5)
+  assert killed.connections['updater_hasty'].address in str(error.value)
+  assert "priorities for table 'replay'" in str(error.value)
+  replay_fixture.Call(updater.close, 0.5).result(3)
+
+
+def test_priorities_stop(killed):
+  updater = killed.parts['updater_patient']
+  call = replay_fixture.Call(_update_much, updater, killed.keys)
+  assert call.is_waiting()
+  killed.connections['updater_patient'].stop.set()
+  with pytest.raises(signals.Stopped):
+    call.result(2)
+  replay_fixture.Call(updater.close, 0.5).result(3)
+
+
+def test_dataset_times_out(killed):
+  call = replay_fixture.Call(_take_all, killed.parts['dataset_hasty'])
+  with pytest.raises(TimeoutError) as error:
+    call.result(5)
+  assert "table 'replay'" in str(error.value)
+  assert killed.connections['dataset_hasty'].address in str(error.value)
+
+
+def test_dataset_ends_when_closed(killed):
+  dataset = killed.parts['dataset_to_close']
+  call = replay_fixture.Call(_take_all, dataset)
+  assert call.is_waiting()
+  replay_fixture.Call(dataset.close).result(2)
+  with pytest.raises(signals.Stopped):
+    call.result(2)
+
+
+def test_dataset_stops(killed):
+  call = replay_fixture.Call(_take_all, killed.parts['dataset_to_stop'])
+  assert call.is_waiting()
+  killed.connections['dataset_to_stop'].stop.set()
+  with pytest.raises(signals.Stopped):
+    call.result(3)

@@ -1,0 +1,143 @@
+"""Tests of the priority updater; what counts is what the table then samples."""
+
+import numpy as np
+import pytest
+
+import replay_fixture
+from repertory.components import replay, signals
+
+FLOOR = 0.25
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left():
+  with replay_fixture.no_threads_left():
+    yield
+
+
+@pytest.fixture(name='connection')
+def _connection():
+  with replay_fixture.serve(replay_fixture.make_prioritized()) as connection:
+    yield connection
+
+
+def _insert(connection, num_items):
+  """Inserts items of priority 1; returns their keys in order."""
+  replay_fixture.insert(connection, range(num_items))
+  keys = {}
+  while len(keys) < num_items:
+    for item in replay_fixture.sample(connection, 50):
+      keys[int(item.data['x'])] = item.info.key
+  return np.array([keys[i] for i in range(num_items)], np.uint64)
+
+
+def _priorities(connection, num_items):
+  """Returns priority and probability of each item, as it is sampled."""
+  found = {}
+  for item in replay_fixture.sample(connection, 400):
+    found[int(item.data['x'])] = (item.info.priority, item.info.probability)
+  assert len(found) == num_items
+  return [found[i] for i in range(num_items)]
+
+
+def _updater(connection, table=replay.DEFAULT_TABLE, floor=FLOOR):
+  return replay.PriorityUpdater(connection, table, floor)
+
+
+def test_writes_priorities(connection):
+  keys = _insert(connection, 3)
+  updater = _updater(connection)
+  updater.update(keys[::-1], np.array([5.0, 2.0, 1.0], np.float32))
+  updater.close()
+  # In the order of the keys, 1 + 2 + 5 = 8.
+  assert _priorities(connection, 3) == [(1, 1 / 8), (2, 2 / 8), (5, 5 / 8)]
+
+
+def test_last_update_counts(connection):
+  keys = _insert(connection, 2)
+  updater = _updater(connection)
+  for priority in range(1, 40):
+    updater.update(keys[:1], np.array([priority]))
+  updater.update(keys[:1], np.array([3.0]))
+  updater.close()
+  assert _priorities(connection, 2) == [(3, 3 / 4), (1, 1 / 4)]
+
+
+def test_floor_keeps_every_item_in_reach(connection):
+  keys = _insert(connection, 3)
+  updater = _updater(connection)
+  updater.update(keys, np.array([0.0, -7.0, 3.5]))
+  updater.close()
+  assert _priorities(connection, 3) == [
+    (FLOOR, FLOOR / 4),
+    (FLOOR, FLOOR / 4),
+    (3.5, 3.5 / 4),
+  ]
+
+
+def test_keys_that_have_left_do_no_harm(connection):
+  keys = _insert(connection, 2)
+  gone = np.array([12345], np.uint64)
+  updater = _updater(connection)
+  updater.update(np.concatenate([gone, keys]), np.array([9.0, 1.0, 3.0]))
+  updater.close()
+  assert _priorities(connection, 2) == [(1, 1 / 4), (3, 3 / 4)]
+
+
+@pytest.mark.parametrize('priority', [np.nan, np.inf, -np.inf])
+def test_table_survives_a_priority_that_is_not_finite(connection, priority):
+  keys = _insert(connection, 2)
+  updater = _updater(connection)
+  message = f'must be finite.*{priority}'
+  with pytest.raises(FloatingPointError, match=message):
+    updater.update(keys, np.array([2.0, priority]))
+  # The table is as it was and goes on, and so does the updater.
+  replay_fixture.Call(replay_fixture.insert, connection, [2]).result()
+  call = replay_fixture.Call(_priorities, connection, 3)
+  assert call.result() == [(1, 1 / 3)] * 3
+  updater.update(keys, np.array([2.0, 1.0]))
+  updater.close()
+  assert _priorities(connection, 3) == [(2, 2 / 4), (1, 1 / 4), (1, 1 / 4)]
+
+
+def test_error_of_the_server_is_raised_by_the_next_update(connection):
+  keys = _insert(connection, 1)
+  updater = _updater(connection, table='no_such_table')
+
+  def fails():
+    try:
+      updater.update(keys, np.ones(1))
+    except signals.Stopped:
+      raise
+    except Exception as error:
+      return 'no_such_table' in str(error)
+    return False
+
+  replay_fixture.wait_until(fails, 'an error that names the table')
+  replay_fixture.Call(updater.close).result(2)
+
+
+@pytest.mark.parametrize('floor', [0.0, -1.0, float('nan')])
+def test_floor_must_be_positive(connection, floor):
+  with pytest.raises(ValueError, match=f'floor must be positive, got {floor}'):
+    _updater(connection, floor=floor)
+
+
+def test_close_writes_what_waits(connection):
+  keys = _insert(connection, 2)
+  for priority in range(1, 30):
+    updater = _updater(connection)
+    updater.update(keys[:1], np.array([1000.0]))
+    updater.update(keys[:1], np.array([priority]))
+    updater.close()
+    status = {
+      item.info.key: item.info.priority
+      for item in replay_fixture.sample(connection, 100)
+    }
+    assert status.get(keys[0], priority) == priority
+
+
+def test_close_twice(connection):
+  updater = _updater(connection)
+  updater.close()
+  replay_fixture.Call(updater.close).result(10)

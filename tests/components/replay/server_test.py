@@ -1,0 +1,178 @@
+"""Tests of the replay server and of what it tells about its tables."""
+
+import os
+import socket
+
+import pytest
+
+import replay_fixture
+from repertory.components import replay
+from repertory.components.replay import server as server_lib
+
+# With 2 samples per item and a buffer of 4: inserts wait above
+# 2 · 3 + 4 = 10, samples below 2 · 3 − 4 = 2.
+TABLE = replay.uniform(
+  replay_fixture.SIGNATURE, 100, replay.RateLimit(2.0, 3, 4.0)
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left():
+  with replay_fixture.no_threads_left():
+    yield
+
+
+def test_port_in_use_is_refused():
+  with socket.socket() as other:
+    other.bind(('localhost', 0))
+    other.listen()
+    port = other.getsockname()[1]
+    with pytest.raises(
+      ValueError, match=f'port must be free .* {port} already'
+    ):
+      replay.make_server([TABLE], port)
+
+
+def test_port_of_another_replay_server_is_refused():
+  with replay_fixture.serve(TABLE) as connection:
+    port = int(connection.address.rpartition(':')[2])
+    with pytest.raises(
+      ValueError, match=f'port must be free .* {port} already'
+    ):
+      replay.make_server([TABLE], port)
+
+
+def test_given_port_is_used():
+  with socket.socket() as probe:
+    probe.bind(('localhost', 0))
+    port = probe.getsockname()[1]
+  server = replay.make_server([TABLE], port)
+  assert server.port == port
+  connection = replay.Connection(f'localhost:{port}')
+  assert replay_fixture.table_status(connection).size == 0
+  server.stop()
+
+
+def test_status_of_several_tables():
+  queue = replay.queue(replay_fixture.SIGNATURE, 7, name='unrolls')
+  with replay_fixture.serve(TABLE, queue) as connection:
+    replay_fixture.insert(connection, [1, 2])
+    status = replay.table_status(connection.client)
+    assert status == {
+      'replay': replay.TableStatus(2, 100, 2, 0, waiting='sample'),
+      'unrolls': replay.TableStatus(0, 7, 0, 0, waiting='sample'),
+    }
+
+
+def test_status_counts_what_has_left():
+  table = replay.uniform(replay_fixture.SIGNATURE, 4, replay_fixture.NO_LIMIT)
+  with replay_fixture.serve(table) as connection:
+    replay_fixture.insert(connection, range(6))
+    replay_fixture.sample(connection, 11)
+    status = replay_fixture.table_status(connection)
+    assert status == replay.TableStatus(4, 4, 6, 11, waiting='')
+
+
+def test_waiting_side_is_the_one_that_waits():
+  """Says 'insert' or 'sample' just when such a call does not come back."""
+
+  def assert_waiting(inserts, samples, side):
+    status = replay_fixture.table_status(connection)
+    assert (status.inserts, status.samples) == (inserts, samples)
+    assert status.waiting == side
+
+  with replay_fixture.serve(TABLE) as connection:
+    assert_waiting(0, 0, 'sample')
+    replay_fixture.insert(connection, [1, 2])
+    assert_waiting(2, 0, 'sample')
+    call = replay_fixture.Call(replay_fixture.sample, connection, 1)
+    assert call.is_waiting()
+    replay_fixture.insert(connection, [3])  # Now there are min_size.
+    call.result()
+    assert_waiting(3, 1, '')
+    # e = 2 · 3 − 1 = 5, and 5 + 3 · 2 = 11 > 10.
+    replay_fixture.insert(connection, [4, 5])
+    assert_waiting(5, 1, 'insert')  # 2 · 6 − 1 = 11 > 10
+    call = replay_fixture.Call(replay_fixture.insert, connection, [6])
+    assert call.is_waiting()
+    replay_fixture.sample(connection, 1)
+    call.result()
+    assert_waiting(6, 2, 'insert')  # 2 · 7 − 2 = 12 > 10
+    replay_fixture.sample(connection, 2)
+    assert_waiting(6, 4, '')  # 2 · 7 − 4 = 10
+    replay_fixture.sample(connection, 6)
+    assert_waiting(6, 10, 'sample')  # 2 · 6 − 11 = 1 < 2
+    call = replay_fixture.Call(replay_fixture.sample, connection, 1)
+    assert call.is_waiting()
+    replay_fixture.insert(connection, [7])
+    call.result()
+    assert_waiting(7, 11, '')  # 2 · 7 − 12 = 2
+
+
+def test_waiting_side_when_samples_have_emptied_the_table():
+  """What counts for `min_size` is what is there, not what ever was."""
+  table = replay_fixture.make_fifo(
+    replay_fixture.SIGNATURE, rate_limit=replay.RateLimit(1.0, 3, float('inf'))
+  )
+  with replay_fixture.serve(table) as connection:
+    replay_fixture.insert(connection, range(4))
+    assert replay_fixture.table_status(connection).waiting == ''
+    replay_fixture.sample(connection, 2)
+    call = replay_fixture.Call(replay_fixture.sample, connection, 1)
+    assert call.is_waiting()
+    assert replay_fixture.table_status(connection).waiting == 'sample'
+    replay_fixture.insert(connection, [4])
+    call.result()
+
+
+def test_waiting_side_of_a_queue():
+  queue = replay.queue(replay_fixture.SIGNATURE, 2)
+  with replay_fixture.serve(queue) as connection:
+    sides = [replay_fixture.table_status(connection).waiting]
+    for value in range(2):
+      replay_fixture.insert(connection, [value])
+      sides.append(replay_fixture.table_status(connection).waiting)
+    for _ in range(2):
+      replay_fixture.sample(connection, 1)
+      sides.append(replay_fixture.table_status(connection).waiting)
+    assert sides == ['sample', '', 'insert', '', 'sample']
+
+
+def test_status_of_a_server_that_never_was(monkeypatch):
+  monkeypatch.setattr(server_lib, 'STATUS_TIMEOUT_SECONDS', 1)
+  with socket.socket() as probe:
+    probe.bind(('localhost', 0))  # Nobody listens there.
+    address = f'localhost:{probe.getsockname()[1]}'
+    connection = replay.Connection(address)
+    call = replay_fixture.Call(replay.table_status, connection.client)
+    message = f'{address} did not answer within 1 seconds'
+    with pytest.raises(TimeoutError, match=message):
+      call.result()
+
+
+def test_checkpoint_is_taken_up(tmp_path):
+  directory = str(tmp_path / 'made' / 'replay')
+  server = replay.make_server([TABLE], checkpoint_directory=directory)
+  connection = replay.Connection(f'localhost:{server.port}')
+  replay_fixture.insert(connection, range(5))
+  replay_fixture.sample(connection, 4)
+  before = replay_fixture.table_status(connection)
+  assert os.path.dirname(connection.client.checkpoint()) == directory
+  server.stop()
+  server = replay.make_server([TABLE], checkpoint_directory=directory)
+  connection = replay.Connection(f'localhost:{server.port}')
+  # Size and limiter are as they were.
+  assert replay_fixture.table_status(connection) == before
+  server.stop()
+
+
+def test_without_a_checkpoint_it_starts_empty(tmp_path):
+  server = replay.make_server([TABLE], checkpoint_directory=str(tmp_path))
+  connection = replay.Connection(f'localhost:{server.port}')
+  assert replay_fixture.table_status(connection).size == 0
+  server.stop()
+
+
+def test_connection_says_whom_it_reaches():
+  connection = replay.Connection('somewhere:1234')
+  assert str(connection) == 'the replay server at somewhere:1234'

@@ -1,0 +1,128 @@
+"""Tests of the table descriptions, made real and asked what they are."""
+
+import numpy as np
+import pytest
+
+import replay_fixture
+from repertory.components import replay
+
+LIMIT = replay.RateLimit(4.0, min_size=10, error_buffer=16.0)
+
+
+def _info(table):
+  with replay_fixture.serve(table) as connection:
+    return connection.client.server_info(10)[table.name]
+
+
+def _assert_limit(info, samples_per_insert, min_size, error_buffer):
+  limiter = info.rate_limiter_info
+  center = samples_per_insert * min_size
+  assert limiter.samples_per_insert == samples_per_insert
+  assert limiter.min_size_to_sample == min_size
+  assert limiter.min_diff == center - error_buffer
+  assert limiter.max_diff == center + error_buffer
+
+
+def test_uniform():
+  info = _info(replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT, name='u'))
+  assert info.name == 'u'
+  assert info.max_size == 50
+  assert info.max_times_sampled == 0
+  assert info.sampler_options.WhichOneof('distribution') == 'uniform'
+  assert info.remover_options.WhichOneof('distribution') == 'fifo'
+  assert info.signature == replay_fixture.SIGNATURE
+  _assert_limit(info, 4.0, 10, 16.0)
+
+
+def test_prioritized():
+  table = replay.prioritized(replay_fixture.SIGNATURE, 50, LIMIT, 0.6)
+  info = _info(table)
+  assert info.name == replay.DEFAULT_TABLE
+  assert info.max_size == 50
+  assert info.sampler_options.prioritized.priority_exponent == 0.6
+  assert info.remover_options.WhichOneof('distribution') == 'fifo'
+  _assert_limit(info, 4.0, 10, 16.0)
+
+
+@pytest.mark.parametrize('exponent', [-0.1, float('nan')])
+def test_impossible_exponents_are_refused(exponent):
+  message = f'priority_exponent must be at least 0, got {exponent}'
+  with pytest.raises(ValueError, match=message):
+    replay.prioritized(replay_fixture.SIGNATURE, 50, LIMIT, exponent)
+
+
+def test_queue():
+  info = _info(replay.queue(replay_fixture.SIGNATURE, 3))
+  assert info.max_size == 3
+  assert info.max_times_sampled == 1
+  assert info.sampler_options.WhichOneof('distribution') == 'fifo'
+  assert info.remover_options.WhichOneof('distribution') == 'fifo'
+
+
+def test_without_limit_only_the_first_sample_waits():
+  info = _info(replay_fixture.make_prioritized())
+  assert info.rate_limiter_info.min_size_to_sample == 1
+  assert info.rate_limiter_info.max_diff > 1e300
+  assert info.rate_limiter_info.min_diff < -1e300
+
+
+def test_uniform_forgets_the_oldest():
+  table = replay.uniform(replay_fixture.SIGNATURE, 3, replay_fixture.NO_LIMIT)
+  with replay_fixture.serve(table) as connection:
+    replay_fixture.insert(connection, range(10))
+    items = replay_fixture.sample(connection, 200)
+    found = {int(item.data['x']) for item in items}
+    assert found == {7, 8, 9}
+    assert {item.info.probability for item in items} == {1 / 3}
+
+
+def test_queue_gives_each_item_once_and_in_order():
+  """Its inserts wait while it is full."""
+  table = replay.queue(replay_fixture.SIGNATURE, 3)
+  with (
+    replay_fixture.no_threads_left(),
+    replay_fixture.serve(table) as connection,
+  ):
+    replay_fixture.insert(connection, range(3))
+    call = replay_fixture.Call(replay_fixture.insert, connection, [3])
+    assert call.is_waiting()
+    found = replay_fixture.sample(connection, 1)
+    call.result()
+    found += replay_fixture.sample(connection, 3)
+    assert [int(item.data['x']) for item in found] == [0, 1, 2, 3]
+    status = replay_fixture.table_status(connection)
+    assert (status.size, status.inserts, status.samples) == (0, 4, 4)
+
+
+def test_sample_target():
+  limited = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
+  assert [limited.sample_target(n) for n in (0, 10, 12)] == [0, 0, 2 * 4]
+  # Whatever is in a queue is due.
+  queue = replay.queue(replay_fixture.SIGNATURE, 3)
+  assert [queue.sample_target(n) for n in (0, 7)] == [0, 7]
+
+
+def test_check_of_a_queue():
+  queue = replay.queue(replay_fixture.SIGNATURE, 6, name='unrolls')
+  queue.check(batch_size=4, items_per_insert=2)
+  with pytest.raises(ValueError) as error:
+    queue.check(batch_size=4, items_per_insert=3)
+  for expected in ("Queue 'unrolls'", 'batch_size', '4 + 3', 'max_size = 6'):
+    assert expected in str(error.value)
+
+
+def test_check_of_a_limited_table():
+  # 4 + 4 × 3 = 16 is the error buffer.
+  replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT).check(4, 3)
+  with pytest.raises(ValueError, match='error_buffer'):
+    replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT).check(5, 3)
+  with pytest.raises(ValueError, match='max_size = 9'):
+    replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(4, 3)
+
+
+def test_zero_exponent_samples_uniformly():
+  table = replay_fixture.make_prioritized(priority_exponent=0.0)
+  with replay_fixture.serve(table) as connection:
+    replay_fixture.insert(connection, range(4), [1.0, 10.0, 100.0, 1000.0])
+    items = replay_fixture.sample(connection, 20)
+    np.testing.assert_allclose([i.info.probability for i in items], 0.25)
