@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import inspect
 import re
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -125,7 +126,7 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
   """
   text = str(annotation)
   if value is None or value == 'None':
-    if 'None' in text:
+    if type(None) in typing.get_args(annotation):
       return None
   elif 'tuple' in text:
     items = value.strip('()[]').split(',') if isinstance(value, str) else value
@@ -151,9 +152,9 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
 
 
 def _type_name(annotation: Any) -> str:
-  return (
-    annotation.__name__ if isinstance(annotation, type) else str(annotation)
-  )
+  # A `tuple[int, ...]` is a type too, whose name is 'tuple'.
+  is_plain = not typing.get_args(annotation)
+  return annotation.__name__ if is_plain else str(annotation)
 
 
 def did_you_mean(name: str, known) -> str:

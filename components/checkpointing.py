@@ -9,7 +9,6 @@ import dataclasses
 import json
 import os
 import shutil
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,7 +95,7 @@ class Checkpointer:
     path = os.path.join(self._directory, name)
     os.rename(temporary, path)
     _sync_folder(self._directory)
-    for number in numbers[: len(numbers) + 1 - self._max_to_keep]:
+    for number in numbers[: max(0, len(numbers) + 1 - self._max_to_keep)]:
       shutil.rmtree(os.path.join(self._directory, f'{number:08d}'))
     return path
 
@@ -116,20 +115,27 @@ class Checkpointer:
       if content['format'] != _FORMAT:
         raise CheckpointError(
           f'Checkpoint {path} has format {content["format"]}, this version '
-          f'reads format {_FORMAT}.'
+          f'reads format {_FORMAT}. Go on with the version that wrote it, or '
+          'start afresh.'
         )
       _check_files(path, content['files'])
-      with np.load(os.path.join(path, 'arrays.npz')) as arrays:
+      # NumPy by itself leaves open what it cannot read.
+      with (
+        open(os.path.join(path, 'arrays.npz'), 'rb') as file,
+        np.load(file) as arrays,
+      ):
         arrays = {name: arrays[name] for name in arrays.files}
+      state = content['state']
     except CheckpointError:
       raise
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-      raise CheckpointError(_unreadable(path, repr(error))) from error
+    except Exception as error:  # Broken bytes may raise anything.
+      why = f'{type(error).__name__}: {error}'
+      raise CheckpointError(_unreadable(path, why)) from error
     replay_path = os.path.join(path, 'replay')
     return Checkpoint(
       path=path,
       arrays=arrays,
-      state=content['state'],
+      state=state,
       replay_path=replay_path if os.path.isdir(replay_path) else None,
     )
 

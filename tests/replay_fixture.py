@@ -11,14 +11,25 @@ import time
 import numpy as np
 import reverb
 import tensorflow as tf
+from dm_env import specs as dm_env_specs
 
-from repertory.components import replay
+from repertory.components import replay, specs
+from repertory.components.adders import transition
 
 # Where a test need not wait, so long is a hang.
 DEADLINE_SECONDS = 20.0
 
 # Of tables that hold numbers.
 SIGNATURE = {'x': tf.TensorSpec((), tf.int64)}
+
+# Of the second table of `ServerProcess`.
+TRANSITIONS = 'transitions'
+TRANSITION_SPEC = specs.EnvironmentSpec(
+  observations=dm_env_specs.Array((), np.int64),
+  actions=dm_env_specs.Array((), np.int32),
+  rewards=dm_env_specs.Array((), np.float32),
+  discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
+)
 
 # Never holds anybody back.
 NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
@@ -29,7 +40,7 @@ import replay_fixture
 from repertory.components import replay
 
 port = int(sys.argv[1]) or None
-server = replay.make_server([replay_fixture.make_prioritized()], port)
+server = replay.make_server(replay_fixture.make_process_tables(), port)
 print(server.port, flush=True)
 sys.stdin.read()  # Ends when the test ends, however that comes about.
 """
@@ -38,6 +49,13 @@ sys.stdin.read()  # Ends when the test ends, however that comes about.
 def make_prioritized(priority_exponent=1.0, rate_limit=NO_LIMIT, max_size=1000):
   """Describes a prioritized table of numbers."""
   return replay.prioritized(SIGNATURE, max_size, rate_limit, priority_exponent)
+
+
+def make_process_tables():
+  """Describes the tables of `ServerProcess`: of numbers, and of transitions."""
+  signature = transition.signature(TRANSITION_SPEC)
+  transitions = replay.uniform(signature, 1000, NO_LIMIT, name=TRANSITIONS)
+  return [make_prioritized(), transitions]
 
 
 def make_fifo(signature, max_size=100_000, rate_limit=NO_LIMIT):
@@ -145,7 +163,7 @@ def no_threads_left():
 
 
 class ServerProcess:
-  """A server with one prioritized table, in a process that may be killed."""
+  """A server in a process of its own, which may be killed."""
 
   def __init__(self):
     self.port = 0

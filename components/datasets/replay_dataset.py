@@ -50,6 +50,11 @@ class ReplayDataset:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
     if prefetch < 0:
       raise ValueError(f'prefetch must be at least 0, got {prefetch}.')
+    if max_samples_in_flight is not None and max_samples_in_flight < 1:
+      raise ValueError(
+        'max_samples_in_flight must be at least 1 or None, got '
+        f'{max_samples_in_flight}.'
+      )
     self._table = table.name
     self._connection = connection
     dataset = reverb.TrajectoryDataset(

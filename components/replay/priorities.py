@@ -84,9 +84,8 @@ class PriorityUpdater:
     """Writes what is waiting and ends the thread, within the time-out."""
     try:
       self._queue.put(None, timeout=timeout_seconds)
-    except (
-      queue.Full
-    ):  # No server: the thread ends when the call it is in does.
+    except queue.Full:
+      # The server does not answer; the thread ends with the call it is in.
       self._is_closed = True
       return
     self._thread.join(timeout_seconds)

@@ -50,7 +50,7 @@ class VariableClient:
     self._calls_since_fetch = 0
     self._version = -1
     self._max_priority = 1.0
-    self._fetched_at = time.monotonic()
+    self._fetched_at = self._arrived_at = time.monotonic()
     self._fetched: list = []
     self._error: Exception | None = None
     self._is_fetching = False
@@ -116,8 +116,9 @@ class VariableClient:
       return
     self._arrived.clear()
     self._is_fetching = False
-    if self._error is not None:
-      raise self._error
+    error, self._error = self._error, None
+    if error is not None:
+      raise error
     values, version, max_priority = self._fetched
     found = [tuple(value.shape) for value in values]
     expected = [tuple(variable.shape) for variable in self._variables]
@@ -130,7 +131,7 @@ class VariableClient:
       variable.assign(value)
     self._version = int(version)
     self._max_priority = float(max_priority)
-    self._fetched_at = time.monotonic()
+    self._fetched_at = self._arrived_at
 
   def _run(self) -> None:
     while self._wanted.wait() and not self._closed:
@@ -139,4 +140,5 @@ class VariableClient:
         self._fetched = self._source.get_variables(self._names)
       except Exception as error:  # Raised in the thread that acts.
         self._error = error
+      self._arrived_at = time.monotonic()
       self._arrived.set()

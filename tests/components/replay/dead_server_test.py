@@ -11,21 +11,8 @@ import numpy as np
 import pytest
 
 import replay_fixture
-from repertory.components import datasets, replay, signals
-from repertory.components.adders import reverb_adder
+from repertory.components import adders, datasets, replay, signals
 from repertory.components.replay import server as server_lib
-
-
-class NumberAdder(reverb_adder.ReverbAdder):
-  """Adds each observation as an item of its own."""
-
-  def _start(self, slot, observation):
-    pass
-
-  def _step(
-    self, slot, action, extras, reward, discount, next_observation, last
-  ):
-    self._create_item(self._append(x=next_observation)['x'])
 
 
 def _batch(step_type, number):
@@ -38,15 +25,21 @@ def _batch(step_type, number):
 
 
 def _add(adder, number):
-  adder.add(np.zeros(1, np.int32), _batch(dm_env.StepType.MID, number))
+  """Adds an episode of one step, which makes an item."""
+  adder.add_first(_batch(dm_env.StepType.FIRST, number))
+  action = np.zeros(1, np.int32)
+  adder.add(action, _batch(dm_env.StepType.LAST, number + 1))
 
 
 def _make_adder(connection):
-  adder = NumberAdder(
-    connection, replay.DEFAULT_TABLE, batch_size=1, num_steps_alive=2
+  adder = adders.TransitionAdder(
+    connection,
+    replay_fixture.TRANSITIONS,
+    batch_size=1,
+    n_step=1,
+    discount=0.9,
   )
-  adder.add_first(_batch(dm_env.StepType.FIRST, 0))
-  _add(adder, 1)
+  _add(adder, 0)
   return adder
 
 
@@ -87,7 +80,10 @@ class Killed:
       connection = self._server.connect(timeout_seconds=timeout_seconds)
       self.connections[name] = connection
       self.parts[name] = make(connection)
-    assert replay_fixture.table_status(connection).size == 5
+    transitions = replay_fixture.table_status(
+      connection, replay_fixture.TRANSITIONS
+    )
+    assert transitions.size == 2
     self._server.kill()
 
   def close(self):
@@ -137,7 +133,7 @@ def test_adder_times_out(killed):
   adder = killed.parts.pop('adder_hasty')
   with pytest.raises(TimeoutError) as error:
     replay_fixture.Call(_add, adder, 2).result(5)
-  assert "table 'replay'" in str(error.value)
+  assert f"table '{replay_fixture.TRANSITIONS}'" in str(error.value)
   assert killed.connections['adder_hasty'].address in str(error.value)
   with pytest.raises(TimeoutError):
     replay_fixture.Call(adder.close).result(5)
@@ -155,7 +151,7 @@ def test_adder_stops(killed):
 
 def test_priorities_time_out(killed):
   """The learner goes on until the queue is full, and then waits, but ends."""
-  updater = killed.parts['updater_hasty']
+  updater = killed.parts.pop('updater_hasty')
   with pytest.raises(TimeoutError) as error:
     replay_fixture.Call(_update_much, updater, killed.keys).result(5)
   assert killed.connections['updater_hasty'].address in str(error.value)
@@ -164,7 +160,7 @@ def test_priorities_time_out(killed):
 
 
 def test_priorities_stop(killed):
-  updater = killed.parts['updater_patient']
+  updater = killed.parts.pop('updater_patient')
   call = replay_fixture.Call(_update_much, updater, killed.keys)
   assert call.is_waiting()
   killed.connections['updater_patient'].stop.set()

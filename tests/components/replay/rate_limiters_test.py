@@ -1,4 +1,4 @@
-"""Tests of the rate limits: their arithmetic, and that nobody waits for ever."""
+"""Tests of the rate limits: the arithmetic, and that nobody waits for ever."""
 
 import math
 

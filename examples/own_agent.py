@@ -1,0 +1,136 @@
+"""Composes an agent from DQN, with other parts in three places.
+
+    python examples/own_agent.py runs/own_agent
+
+- Its network normalizes what its layers give; DQN's does not.
+- Its replay table throws out the item of smallest priority, not the oldest.
+- It explores by drawing from softmax(values / temperature), hotter in some
+  environments and cooler in others, instead of ε-greedily.
+
+All that is not overridden is DQN's, and the agent runs in every topology: here
+first in one thread, then distributed over processes.
+"""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import reverb
+import sonnet as snt
+import tensorflow as tf
+
+from repertory import launch
+from repertory.agents import dqn
+from repertory.components import core, networks, policies, specs
+from repertory.components.policies import random_streams
+from repertory.environments import registry
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnConfig(dqn.DQNConfig):
+  """DQN's settings and two more; `--config` has no way to them, code has."""
+
+  min_temperature: float = 0.01
+  max_temperature: float = 0.3
+
+
+class BoltzmannPolicy(core.Policy):
+  """Draws action a with probability softmax(q / temperature)_a.
+
+  Temperature and random numbers belong to the environment, as `core.Policy`
+  asks for: both are rows of the state.
+  """
+
+  def __init__(self, network, temperatures: Sequence[float], seed: int, dtype):
+    super().__init__()
+    self._network = network
+    self._temperatures = np.asarray(temperatures, np.float32)
+    self._seed = seed
+    self._dtype = dtype
+
+  def initial_state(self, environment_ids):
+    return {
+      'temperature': tf.constant(self._temperatures[list(environment_ids)]),
+      'random': random_streams.initial_counters(self._seed, environment_ids),
+    }
+
+  def describe(self, environment_ids):
+    return {'temperatures': self._temperatures[list(environment_ids)].tolist()}
+
+  def step(self, observation, state):
+    values = self._network(observation)  # [B, A]
+    logits = values / state['temperature'][:, None]  # [B, A]
+    draw, _, counters = random_streams.next_uniforms(state['random'])  # [B]
+    below = tf.cumsum(tf.nn.softmax(logits), axis=-1) <= draw[:, None]  # [B, A]
+    # Rounding may leave the sum just below 1.
+    last = tf.shape(values)[-1] - 1
+    action = tf.minimum(tf.reduce_sum(tf.cast(below, tf.int32), -1), last)
+    return core.PolicyOutput(
+      action=tf.cast(action, self._dtype),
+      extras=(),
+      state={'temperature': state['temperature'], 'random': counters},
+    )
+
+
+class OwnBuilder(dqn.DQNBuilder):
+  """DQN with three parts replaced."""
+
+  def __init__(self, config: OwnConfig | None = None):
+    config = config or OwnConfig()
+    super().__init__(config)
+    self._temperatures = config.max_temperature, config.min_temperature
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    # Said before anything starts, where the observations are of another kind.
+    networks.check_flat_observation(spec.observations)
+    layers: list = [snt.Flatten()]
+    for size in self.config.hidden_sizes:
+      layers += [snt.Linear(size), snt.LayerNorm(-1, True, True), tf.nn.relu]
+    network = snt.Sequential(
+      [*layers, networks.DuelingHead(spec.actions.num_values)]
+    )
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_tables(self, spec, num_environments):
+    tables = super().make_tables(spec, num_environments)
+    return [
+      dataclasses.replace(table, remover=reverb.selectors.MinHeap)
+      for table in tables
+    ]
+
+  def make_policy(self, network, spec, *, num_environments, seed, evaluation):
+    if evaluation:  # Greedy, as DQN evaluates.
+      epsilons = [self.config.evaluation_epsilon] * num_environments
+      return policies.EpsilonGreedyPolicy(
+        network, epsilons, seed, tf.as_dtype(spec.actions.dtype)
+      )
+    temperatures = np.geomspace(*self._temperatures, num_environments)
+    return BoltzmannPolicy(
+      network, temperatures.tolist(), seed, tf.as_dtype(spec.actions.dtype)
+    )
+
+
+def main(directory: str) -> None:
+  experiment = launch.Experiment(
+    builder=OwnBuilder(OwnConfig(hidden_sizes=(64,), max_replay_size=2_000)),
+    environment_factory=registry.make_factory('catch:6x5'),
+    max_steps=3_000,
+    directory=os.path.join(directory, 'single'),
+    agent='own agent',
+    environment='catch:6x5',
+    num_actors=2,
+    environments_per_actor=2,
+  )
+  print(launch.run(experiment).status.evaluation_return)
+  distributed = dataclasses.replace(
+    experiment, directory=os.path.join(directory, 'distributed')
+  )
+  result = launch.run(distributed, 'distributed', 'local_mp')
+  print(result.status.evaluation_return)
+
+
+if __name__ == '__main__':
+  main(sys.argv[1] if len(sys.argv) > 1 else 'runs/own_agent')

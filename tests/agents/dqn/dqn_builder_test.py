@@ -1,0 +1,429 @@
+"""Tests of `agents/dqn/builder.py`, and of what its parts do together."""
+
+import contextlib
+import dataclasses
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from acme import specs
+
+from repertory.agents import dqn
+from repertory.agents.dqn import learning
+from repertory.components import actors, environment_loop, replay
+from repertory.environments import batch, catch
+
+FLOAT = specs.Array((), np.float32)
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((1,), np.float32),
+  actions=specs.DiscreteArray(2, np.int32),
+  rewards=FLOAT,
+  discounts=FLOAT,
+)
+
+
+def make_builder(**config):
+  return dqn.DQNBuilder(dqn.DQNConfig(**config))
+
+
+@contextlib.contextmanager
+def replaying(builder, spec, batch_size, timeout_seconds=20.0):
+  """Gives table, adder and dataset, wired as `launch` wires them."""
+  (table,) = builder.make_tables(spec, batch_size)
+  with contextlib.ExitStack() as stack:
+    server = replay.make_server([table])
+    stack.callback(server.stop)
+    connection = replay.Connection(
+      f'localhost:{server.port}', timeout_seconds=timeout_seconds
+    )
+    dataset = builder.make_dataset(connection, table)
+    stack.callback(dataset.close)
+    adder = builder.make_adder(
+      connection,
+      batch_size=batch_size,
+      priority=lambda: 1.0,
+      max_pending_items=0,
+    )
+    # An adder that cannot hand over its items would wait here once more.
+    stack.callback(adder.reset)
+    yield table, adder, dataset
+
+
+def timestep(step_type, reward, discount, observation):
+  """A batch of one."""
+  return dm_env.TimeStep(
+    step_type=np.array([step_type], np.int32),
+    reward=np.array([reward], np.float32),
+    discount=np.array([discount], np.float32),
+    observation=np.array([[observation]], np.float32),
+  )
+
+
+class TargetTest(parameterized.TestCase):
+  """γ: between rewards by the adder, before bootstrapping by the learner.
+
+  The episode: observations 0, 1, ..., 4; rewards 1, 10, 100, 1000. The target
+  network rates observation s with (−s, 2 s), the online network with 0, so that
+  the error of a transition is the n-step return itself, and its priority too.
+  """
+
+  @parameterized.named_parameters(
+    dict(
+      testcase_name='one_step',
+      n_step=1,
+      discounts=[1, 1, 1, 0],
+      expected=[
+        1 + 0.5 * 2,  # Bootstrapped with 2 s' for s' = 1.
+        10 + 0.5 * 4,
+        100 + 0.5 * 6,
+        1000,
+      ],
+    ),
+    dict(
+      testcase_name='three_steps',
+      n_step=3,
+      discounts=[1, 1, 1, 0],
+      expected=[
+        1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 6,
+        # The last three reach to the end, where nothing follows.
+        10 + 0.5 * 100 + 0.25 * 1000,
+        100 + 0.5 * 1000,
+        1000,
+      ],
+    ),
+    dict(
+      testcase_name='truncated',
+      n_step=3,
+      # The time limit is not the end: 2 s' for s' = 4 counts.
+      discounts=[1, 1, 1, 1],
+      expected=[
+        1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 6,
+        10 + 0.5 * 100 + 0.25 * 1000 + 0.125 * 8,
+        100 + 0.5 * 1000 + 0.25 * 8,
+        1000 + 0.5 * 8,
+      ],
+    ),
+    dict(
+      testcase_name='discounts_of_the_environment',
+      n_step=2,
+      discounts=[0.8, 0.4, 1, 0.2],
+      expected=[
+        1 + 0.5 * 0.8 * 10 + 0.25 * 0.8 * 0.4 * 4,
+        10 + 0.5 * 0.4 * 100 + 0.25 * 0.4 * 1 * 6,
+        100 + 0.5 * 1 * 1000 + 0.25 * 1 * 0.2 * 8,
+        1000 + 0.5 * 0.2 * 8,
+      ],
+    ),
+    dict(
+      testcase_name='longer_than_the_episode',
+      n_step=10,
+      discounts=[1, 1, 1, 1],
+      expected=[
+        1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 1000 + 0.0625 * 8,
+        10 + 0.5 * 100 + 0.25 * 1000 + 0.125 * 8,
+        100 + 0.5 * 1000 + 0.25 * 8,
+        1000 + 0.5 * 8,
+      ],
+    ),
+  )
+  def test_is_the_textbooks_return(self, n_step, discounts, expected):
+    builder = make_builder(
+      n_step=n_step,
+      discount=0.5,
+      double=False,
+      dueling=False,
+      hidden_sizes=(),
+      batch_size=4,
+      min_replay_size=4,
+      max_replay_size=100,
+      jit_compile=False,
+    )
+    networks = [builder.make_network(SPEC) for _ in range(2)]
+    update = learning.DQNUpdate(*networks, builder.config)
+    for network, weights in zip(networks, ([[0.0, 0.0]], [[-1.0, 2.0]])):
+      for variable in network.variables:
+        variable.assign(
+          weights if variable.shape == [1, 2] else tf.zeros_like(variable)
+        )
+    with replaying(builder, SPEC, batch_size=1) as (_, adder, dataset):
+      adder.add_first(timestep(dm_env.StepType.FIRST, 0, 1, 0))
+      for t in range(4):
+        adder.add(
+          np.array([1], np.int32),
+          timestep(
+            dm_env.StepType.LAST if t == 3 else dm_env.StepType.MID,
+            10**t,
+            discounts[t],
+            t + 1,
+          ),
+        )
+      self.assertEqual(adder.num_items, 4)
+      found = {}
+      for _ in range(8):  # As many as the rate limit gives for four items.
+        sample = next(dataset)
+        if len(found) == 4:
+          break
+        # The networks are changed by the update.
+        saved = [variable.numpy() for variable in update.variables]
+        priorities = update(sample).priorities.numpy()
+        for variable, value in zip(update.variables, saved):
+          variable.assign(value)
+        for observation, priority in zip(sample.data.observation, priorities):
+          found[int(observation[0])] = float(priority)
+    self.assertEqual(sorted(found), [0, 1, 2, 3])
+    np.testing.assert_allclose(
+      [found[start] for start in range(4)], expected, rtol=1e-5
+    )
+
+
+class RateLimitTest(parameterized.TestCase):
+  @parameterized.product(
+    num_environments=[1, 2, 7, 64, 1000],
+    n_step=[1, 3, 5, 40],
+    config=[
+      dict(),
+      dict(batch_size=1, min_replay_size=1),
+      dict(batch_size=512, samples_per_insert=0.25),
+      dict(samples_per_insert=64.0, prioritized=False),
+    ],
+  )
+  def test_tables_can_run(self, num_environments, n_step, config):
+    builder = make_builder(n_step=n_step, **config)
+    (table,) = builder.make_tables(SPEC, num_environments)
+    # When all episodes end in the same step, it writes n + 1 items of each: the
+    # one held back, and all that are open.
+    table.check(
+      builder.config.batch_size,
+      items_per_insert=num_environments * (n_step + 1),
+    )
+
+  def test_turns_do_not_block_when_all_episodes_end_at_once(self):
+    builder = make_builder(
+      n_step=9,
+      batch_size=4,
+      min_replay_size=8,
+      max_replay_size=1000,
+      hidden_sizes=(),
+      prefetch=0,
+    )
+    environments = batch.EnvironmentBatch([catch.Catch() for _ in range(8)])
+    spec = specs.make_environment_spec(catch.Catch())
+    with replaying(builder, spec, 8, timeout_seconds=5) as (
+      table,
+      adder,
+      dataset,
+    ):
+      step = environments.reset()
+      adder.add_first(step)
+      num_samples = 0
+      for _ in range(3 * 10):
+        action = np.ones(8, np.int32)
+        step = environments.step(action)
+        adder.add(action, step)
+        while num_samples + 4 <= table.sample_target(adder.num_items):
+          next(dataset)
+          num_samples += 4
+      self.assertEqual(adder.num_items, 3 * 9 * 8)
+
+  def test_is_the_configs(self):
+    (table,) = make_builder(
+      samples_per_insert=3.0,
+      min_replay_size=20,
+      error_buffer=1000.0,
+      max_replay_size=77,
+    ).make_tables(SPEC, 4)
+    self.assertEqual(table.max_size, 77)
+    self.assertEqual(
+      table.rate_limit,
+      replay.RateLimit(
+        samples_per_insert=3.0, min_size=20, error_buffer=1000.0
+      ),
+    )
+
+  def test_wrong_limits_are_refused(self):
+    (table,) = make_builder(error_buffer=60.0).make_tables(SPEC, 1)
+    with self.assertRaisesRegex(ValueError, 'error_buffer of table'):
+      table.check(64, 1)
+    with self.assertRaisesRegex(ValueError, 'error_buffer must be at least'):
+      make_builder(error_buffer=-1.0).make_tables(SPEC, 1)
+
+
+class SettingsTest(parameterized.TestCase):
+  """What is not seen in the update is seen in the other parts."""
+
+  def tables(self, **config):
+    return make_builder(**config).make_tables(SPEC, 2)[0]
+
+  @parameterized.parameters(
+    dict(max_replay_size=1000),
+    dict(min_replay_size=7),
+    dict(samples_per_insert=2.0),
+    dict(error_buffer=5000.0),
+    dict(batch_size=500),  # In the error buffer.
+    dict(n_step=50),
+  )
+  def test_changes_the_table(self, **config):
+    usual, changed = self.tables(), self.tables(**config)
+    self.assertNotEqual(
+      (usual.max_size, usual.rate_limit), (changed.max_size, changed.rate_limit)
+    )
+
+  def test_sampler(self):
+    uniform = self.tables(prioritized=False).make().info.sampler_options
+    self.assertTrue(uniform.HasField('uniform'))
+    for exponent in (0.3, 0.6):
+      options = (
+        self.tables(priority_exponent=exponent).make().info.sampler_options
+      )
+      self.assertAlmostEqual(
+        options.prioritized.priority_exponent, exponent, places=6
+      )
+
+  @parameterized.parameters(
+    dict(config={}, expected=[0.4, 0.4**8]),
+    dict(config=dict(epsilon_base=0.9), expected=[0.9, 0.9**8]),
+    dict(config=dict(epsilon_exponent=1.0), expected=[0.4, 0.4**2]),
+  )
+  def test_exploration(self, config, expected):
+    builder = make_builder(**config)
+    policy = builder.make_policy(
+      builder.make_network(SPEC),
+      SPEC,
+      num_environments=2,
+      seed=0,
+      evaluation=False,
+    )
+    np.testing.assert_allclose(
+      policy.describe([0, 1])['epsilons'], expected, rtol=1e-9
+    )
+
+  @parameterized.parameters(0.0, 0.25)
+  def test_evaluation(self, epsilon):
+    builder = make_builder(evaluation_epsilon=epsilon)
+    policy = builder.make_policy(
+      builder.make_network(SPEC),
+      SPEC,
+      num_environments=3,
+      seed=0,
+      evaluation=True,
+    )
+    self.assertEqual(policy.describe([0, 1, 2])['epsilons'], [epsilon] * 3)
+
+  def test_actions_are_of_the_specs_dtype(self):
+    for dtype in (np.int64, np.uint8):
+      spec = SPEC._replace(actions=specs.DiscreteArray(2, dtype))
+      builder = make_builder()
+      policy = builder.make_policy(
+        builder.make_network(spec),
+        spec,
+        num_environments=1,
+        seed=0,
+        evaluation=False,
+      )
+      output = policy.step(tf.zeros([1, 1]), policy.initial_state([0]))
+      self.assertEqual(output.action.dtype.as_numpy_dtype, dtype)
+
+  def test_priority_updater(self):
+    (table,) = make_builder().make_tables(SPEC, 1)
+    connection = replay.Connection('localhost:1')
+    self.assertIsNone(
+      make_builder(prioritized=False).make_priority_updater(connection, table)
+    )
+    updates = []
+
+    class Client:
+      def mutate_priorities(self, table, updates_by_key=None, **kwargs):
+        updates.append((table, kwargs['updates']))
+
+    connection.__dict__['client'] = Client()
+    updater = make_builder(min_priority=0.25).make_priority_updater(
+      connection, table
+    )
+    updater.update(np.array([3, 4], np.uint64), np.array([0.1, 0.5]))
+    updater.close()
+    self.assertEqual(updates, [(table.name, {3: 0.25, 4: 0.5})])
+
+  def test_config_has_a_default(self):
+    self.assertEqual(dqn.DQNBuilder().config, dqn.DQNConfig())
+
+  def test_every_setting_is_looked_at(self):
+    """A new one must get a test of its effect."""
+    here = {'max_replay_size', 'min_replay_size', 'samples_per_insert'}
+    here |= {'error_buffer', 'batch_size', 'n_step', 'prioritized'}
+    here |= {'priority_exponent', 'epsilon_base', 'epsilon_exponent'}
+    here |= {'evaluation_epsilon', 'min_priority', 'jit_compile', 'prefetch'}
+    in_network_tests = {'hidden_sizes', 'dueling'}
+    in_learning_tests = {'double', 'discount', 'learning_rate', 'adam_epsilon'}
+    in_learning_tests |= {'max_gradient_norm', 'huber_threshold'}
+    in_learning_tests |= {'target_update_period', 'importance_exponent'}
+    in_launch = {'variable_update_period'}
+    self.assertEqual(
+      {field.name for field in dataclasses.fields(dqn.DQNConfig)},
+      here | in_network_tests | in_learning_tests | in_launch,
+    )
+
+
+class WholeAgentTest(parameterized.TestCase):
+  @parameterized.product(
+    prioritized=[True, False], jit_compile=[True, False], prefetch=[0, 2]
+  )
+  def test_acts_and_learns(self, prioritized, jit_compile, prefetch):
+    builder = make_builder(
+      prioritized=prioritized,
+      jit_compile=jit_compile,
+      prefetch=prefetch,
+      hidden_sizes=(8,),
+      batch_size=16,
+      min_replay_size=16,
+    )
+    environments = batch.EnvironmentBatch([catch.Catch(seed=i) for i in (0, 1)])
+    spec = specs.make_environment_spec(environments)
+    network = builder.make_network(spec)
+    rows = []
+
+    class Logger:
+      def write(self, row):
+        rows.append(row)
+
+    with replaying(builder, spec, batch_size=2) as (table, adder, dataset):
+      updater = builder.make_priority_updater(adder._connection, table)
+      learner = builder.make_learner(
+        builder.make_update(network, spec), dataset, updater, Logger()
+      )
+      policy = builder.make_policy(
+        network, spec, num_environments=2, seed=0, evaluation=False
+      )
+      loop = environment_loop.EnvironmentLoop(
+        environments,
+        actors.PolicyActor(
+          policy,
+          spec.observations,
+          [0, 1],
+          adder=adder,
+          jit_compile=jit_compile,
+        ),
+      )
+      before = [variable.numpy() for variable in network.variables]
+      loop.run(num_steps=60)
+      # An item a step, except those of the steps that have not been followed.
+      self.assertBetween(adder.num_items, 60 - 2 * 4, 60)
+      for _ in range(5):
+        learner.step()
+      if updater is not None:
+        updater.close()
+    self.assertLen(rows, 5)
+    self.assertEqual(learner.steps, 5)
+    self.assertTrue(
+      any(
+        np.any(old != new.numpy())
+        for old, new in zip(before, network.variables)
+      )
+    )
+    self.assertEqual(
+      set(rows[0]), {'loss', 'td_error', 'q_value', 'gradient_norm'}
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

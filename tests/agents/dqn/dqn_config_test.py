@@ -1,0 +1,114 @@
+"""Tests of `agents/dqn/config.py`."""
+
+import dataclasses
+
+from absl.testing import absltest, parameterized
+
+from repertory.agents import dqn
+
+_NAN = float('nan')
+
+# By setting: values that are refused, and what the message asks for.
+REFUSED = {
+  'n_step': ([0, -1], 'at least 1'),
+  'batch_size': ([0, -1], 'at least 1'),
+  'target_update_period': ([0, -1], 'at least 1'),
+  'max_replay_size': ([0, -1], 'at least 1'),
+  'min_replay_size': ([0, -1], 'at least 1'),
+  'variable_update_period': ([0, -1], 'at least 1'),
+  'learning_rate': ([0, -1e-3, _NAN], 'positive'),
+  'adam_epsilon': ([0, -1e-3, _NAN], 'positive'),
+  'max_gradient_norm': ([0, -1, _NAN], 'positive'),
+  'huber_threshold': ([0, -1, _NAN], 'positive'),
+  'min_priority': ([0, -1, _NAN], 'positive'),
+  'samples_per_insert': ([0, -1, _NAN], 'positive'),
+  'discount': ([-0.1, 1.1, _NAN], r'in \[0, 1\]'),
+  'importance_exponent': ([-0.1, 1.1, _NAN], r'in \[0, 1\]'),
+  'evaluation_epsilon': ([-0.1, 1.1, _NAN], r'in \[0, 1\]'),
+  'priority_exponent': ([-0.1, _NAN], 'at least 0'),
+  'epsilon_exponent': ([-0.1, _NAN], 'at least 0'),
+  'prefetch': ([-1], 'at least 0'),
+  'epsilon_base': ([0, -0.1, 1.1, _NAN], r'in \(0, 1\]'),
+  'hidden_sizes': ([(0,), (16, -1)], 'positive numbers'),
+}
+# Ends of the ranges, which are allowed.
+ALLOWED = dict(
+  n_step=1,
+  batch_size=1,
+  target_update_period=1,
+  max_replay_size=1,
+  min_replay_size=1,
+  variable_update_period=1,
+  discount=1,
+  importance_exponent=1,
+  evaluation_epsilon=1,
+  priority_exponent=0,
+  epsilon_exponent=0,
+  prefetch=0,
+  epsilon_base=1,
+  hidden_sizes=(),
+)
+# Yes or no; and the limit that is checked where the tables are made.
+UNCHECKED = ['dueling', 'double', 'prioritized', 'jit_compile', 'error_buffer']
+
+
+class DQNConfigTest(parameterized.TestCase):
+  @parameterized.parameters(
+    *[
+      (name, value, expected)
+      for name, (values, expected) in REFUSED.items()
+      for value in values
+    ]
+  )
+  def test_refuses(self, name, value, expected):
+    with self.assertRaisesRegex(
+      ValueError, f'^{name} must be {expected}, got '
+    ) as caught:
+      dqn.DQNConfig(**{name: value})
+    self.assertIn(str(value), str(caught.exception))
+
+  def test_every_setting_is_checked(self):
+    names = [field.name for field in dataclasses.fields(dqn.DQNConfig)]
+    self.assertCountEqual(names, [*REFUSED, *UNCHECKED])
+
+  @parameterized.parameters(*ALLOWED.items())
+  def test_takes_the_ends_of_ranges(self, name, value):
+    self.assertEqual(getattr(dqn.DQNConfig(**{name: value}), name), value)
+
+  def test_smallest_of_the_other_ranges(self):
+    dqn.DQNConfig(discount=0, importance_exponent=0, evaluation_epsilon=0)
+
+  def test_is_frozen(self):
+    with self.assertRaises(dataclasses.FrozenInstanceError):
+      dqn.DQNConfig().n_step = 2
+
+
+class ErrorBufferTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    # A tenth of the 8 · 500 samples due at the first; four turns are
+    # 4 (64 + 8 · 1) = 288, the end of an episode is 64 + 8 · 4 = 96.
+    dict(testcase_name='share', changes={}, environments=1, expected=400),
+    # 4 (64 + 8 · 10) = 576 against 64 + 8 · 10 · 4 = 384.
+    dict(testcase_name='turns', changes={}, environments=10, expected=576),
+    # Ten episodes that end at once write 10 · (9 + 1) items:
+    # 64 + 8 · 100 = 864 against 576.
+    dict(
+      testcase_name='ends_of_episodes',
+      changes=dict(n_step=9),
+      environments=10,
+      expected=864,
+    ),
+    dict(
+      testcase_name='stated',
+      changes=dict(error_buffer=123.0),
+      environments=10,
+      expected=123,
+    ),
+  )
+  def test_by_hand(self, changes, environments, expected):
+    config = dqn.DQNConfig(**changes)
+    self.assertAlmostEqual(config.error_buffer_for(environments), expected)
+
+
+if __name__ == '__main__':
+  absltest.main()

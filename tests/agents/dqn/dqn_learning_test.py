@@ -1,0 +1,294 @@
+"""Tests of `agents/dqn/learning.py`."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from acme import specs
+
+import numpy_dqn
+from repertory.agents import dqn
+from repertory.agents.dqn import learning
+from repertory.components import types
+
+FLOAT = specs.Array((), np.float32)
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.DiscreteArray(3),
+  rewards=FLOAT,
+  discounts=FLOAT,
+)
+B = 6
+# Everything small; both sides of the Huber threshold are met, the gradients are
+# clipped in some steps and not in others, and Adam's denominator lets the size
+# of a gradient through.
+CONFIG = dqn.DQNConfig(
+  hidden_sizes=(4,),
+  learning_rate=0.1,
+  adam_epsilon=0.1,
+  huber_threshold=0.7,
+  max_gradient_norm=0.5,
+  target_update_period=2,
+  discount=0.9,
+  importance_exponent=0.6,
+  jit_compile=False,
+)
+
+
+def make_batch(seed, n_step=3):
+  """A batch as `TransitionAdder` writes them: γ^(k-1) in the discounts."""
+  random = np.random.default_rng(seed)
+  lengths = random.integers(1, n_step + 1, size=B)
+  discount = 0.9 ** (lengths - 1.0)
+  discount[:2] = 0  # Episodes that terminated.
+  return dict(
+    observation=random.normal(size=[B, 3]),
+    action=random.integers(3, size=B),
+    reward=2 * random.normal(size=B),
+    discount=discount,
+    next_observation=random.normal(size=[B, 3]),
+    probability=random.uniform(0.001, 0.1, size=B),
+    table_size=random.integers(50, 60, size=B),
+  )
+
+
+def to_sample(batch):
+  def number(name):
+    return tf.constant(batch[name], tf.float32)
+
+  return types.Sample(
+    data=types.Transition(
+      observation=number('observation'),
+      action=tf.constant(batch['action'], tf.int32),
+      reward=number('reward'),
+      discount=number('discount'),
+      next_observation=number('next_observation'),
+    ),
+    keys=tf.range(B),
+    probabilities=tf.constant(batch['probability'], tf.float64),
+    table_sizes=tf.constant(batch['table_size'], tf.int64),
+  )
+
+
+def make(config):
+  """Online and target network of random variables, and their update."""
+  builder = dqn.DQNBuilder(config)
+  networks = [builder.make_network(SPEC) for _ in range(2)]
+  update = learning.DQNUpdate(*networks, config)
+  random = np.random.default_rng(0)
+  # After the constructor's copy, so that the two differ from the start.
+  for network in networks:
+    for variable in sorted(network.variables, key=lambda v: v.name):
+      variable.assign(random.normal(size=variable.shape))
+  return *networks, update
+
+
+def arrays(variables):
+  return {variable.name: variable.numpy() for variable in variables}
+
+
+class DQNUpdateTest(parameterized.TestCase):
+  @parameterized.product(
+    double=[True, False],
+    dueling=[True, False],
+    prioritized=[True, False],
+    n_step=[1, 3],
+  )
+  def test_equals_the_twin(self, double, dueling, prioritized, n_step):
+    config = dataclasses.replace(
+      CONFIG,
+      double=double,
+      dueling=dueling,
+      prioritized=prioritized,
+      n_step=n_step,
+    )
+    self.check_against_twin(config, num_steps=3, jit_compile=False)
+
+  @parameterized.parameters(0.05, 100.0)
+  def test_equals_the_twin_compiled_by_xla(self, max_gradient_norm):
+    config = dataclasses.replace(CONFIG, max_gradient_norm=max_gradient_norm)
+    self.check_against_twin(config, num_steps=5, jit_compile=True)
+
+  def check_against_twin(self, config, num_steps, jit_compile):
+    network, target_network, update = make(config)
+    twin = numpy_dqn.Learner(
+      arrays(network.variables), arrays(target_network.variables), config
+    )
+    call = tf.function(update, jit_compile=jit_compile)
+    for i in range(num_steps):
+      batch = make_batch(i, config.n_step)
+      q_values = [
+        numpy_dqn.values(twin.online, o, config.dueling)
+        for o in batch['observation']
+      ]
+      loss, errors, norm = twin.step(batch)
+      result = call(to_sample(batch))
+      metrics = {name: float(v) for name, v in result.metrics.items()}
+      expected = {
+        'loss': loss,
+        'td_error': np.mean(np.abs(errors)),
+        'q_value': np.mean(q_values),
+        'gradient_norm': norm,  # Before it is clipped.
+      }
+      self.assertEqual(set(metrics), set(expected))
+      for name, value in expected.items():
+        np.testing.assert_allclose(
+          metrics[name], value, rtol=1e-3, atol=1e-4, err_msg=name
+        )
+      if config.prioritized:
+        np.testing.assert_allclose(
+          result.priorities, np.abs(errors), rtol=1e-3, atol=1e-4
+        )
+      else:
+        self.assertIsNone(result.priorities)
+      for module, expected in (
+        (network, twin.online),
+        (target_network, twin.target),
+      ):
+        for name, array in arrays(module.variables).items():
+          np.testing.assert_allclose(
+            array, expected[name], rtol=1e-3, atol=1e-4, err_msg=name
+          )
+
+  def test_inputs_can_tell_the_formulas_apart(self):
+    # The premise of the tests above: the formulas give different numbers.
+    batch = make_batch(0)
+    network, target_network, _ = make(CONFIG)
+    online = arrays(network.variables)
+    target = arrays(target_network.variables)
+    losses = {
+      name: numpy_dqn.loss(
+        online, target, batch, dataclasses.replace(CONFIG, **changes)
+      )
+      for name, changes in {
+        'all': {},
+        'single': dict(double=False),
+        'uniform': dict(prioritized=False),
+        'beta': dict(importance_exponent=1.0),
+        'gamma': dict(discount=0.81),
+        'threshold': dict(huber_threshold=1.0),
+      }.items()
+    }
+    usual = losses.pop('all')
+    for name, loss in losses.items():
+      self.assertGreater(abs(loss - usual), 0.05, name)
+
+  @parameterized.parameters(
+    # Online: q(s) = 0, whose argmax is action 0. Target: q(s) = (s, −2s), that
+    # is (3, −6) for s' = 3 and (−3, 6) for s' = −3.
+    dict(double=False, expected=[1 + 0.9 * 3, 1 + 0.9 * 6]),
+    dict(double=True, expected=[1 + 0.9 * 3, abs(1 + 0.9 * -3)]),
+  )
+  def test_who_selects(self, double, expected):
+    spec = SPEC._replace(
+      observations=specs.Array((1,), np.float32),
+      actions=specs.DiscreteArray(2),
+    )
+    config = dataclasses.replace(
+      CONFIG, hidden_sizes=(), dueling=False, double=double
+    )
+    networks = [dqn.DQNBuilder(config).make_network(spec) for _ in range(2)]
+    update = learning.DQNUpdate(*networks, config)
+    for network, weights in zip(networks, ([[0.0, 0.0]], [[1.0, -2.0]])):
+      biases, matrix = sorted(network.variables, key=lambda v: v.name)
+      biases.assign([0.0, 0.0])
+      matrix.assign(weights)
+    result = update(
+      types.Sample(
+        data=types.Transition(
+          observation=tf.zeros([2, 1]),
+          action=tf.constant([0, 1]),
+          reward=tf.ones([2]),
+          discount=tf.ones([2]),
+          next_observation=tf.constant([[3.0], [-3.0]]),
+        ),
+        keys=tf.range(2),
+        probabilities=tf.constant([0.5, 0.5], tf.float64),
+        table_sizes=tf.constant([2, 2], tf.int64),
+      )
+    )
+    np.testing.assert_allclose(result.priorities, expected, rtol=1e-6)
+
+  def test_target_network_starts_as_a_copy(self):
+    builder = dqn.DQNBuilder(CONFIG)
+    networks = [builder.make_network(SPEC) for _ in range(2)]
+    learning.DQNUpdate(*networks, CONFIG)
+    online, target = (arrays(network.variables) for network in networks)
+    for name, array in online.items():
+      np.testing.assert_array_equal(target[name], array)
+
+  def test_exports_the_online_network(self):
+    network, _, update = make(CONFIG)
+    policy = update.exports['policy']
+    self.assertLen(policy, len(network.variables))
+    for exported, variable in zip(policy, network.variables):
+      self.assertIs(exported, variable)
+
+  def test_owns_all_that_changes(self):
+    network, _, update = make(CONFIG)
+    tf.function(update)(to_sample(make_batch(0)))
+    # Online and target network, two moments, Adam's and the target's count.
+    self.assertLen(update.variables, 4 * len(network.variables) + 2)
+
+  @parameterized.parameters(0.01, 0.1)
+  def test_clipping_bounds_the_step(self, max_gradient_norm):
+    # With a huge denominator Adam's first step is lr / ε times the gradient.
+    config = dataclasses.replace(
+      CONFIG,
+      max_gradient_norm=max_gradient_norm,
+      adam_epsilon=1e4,
+      learning_rate=1e4,
+    )
+    network, _, update = make(config)
+    before = arrays(network.variables)
+    result = update(to_sample(make_batch(0)))
+    self.assertGreater(float(result.metrics['gradient_norm']), 0.2)
+    after = arrays(network.variables)
+    moved = np.sqrt(
+      sum(np.sum((after[name] - before[name]) ** 2) for name in before)
+    )
+    np.testing.assert_allclose(moved, max_gradient_norm, rtol=1e-2)
+
+
+def run(num_steps=4, **changes):
+  """Returns all values after some steps."""
+  config = dataclasses.replace(CONFIG, **changes)
+  network, _, update = make(config)
+  priorities = []
+  for i in range(num_steps):
+    result = update(to_sample(make_batch(i)))
+    if result.priorities is not None:
+      priorities += result.priorities.numpy().tolist()
+  return np.concatenate(
+    [np.ravel(a) for _, a in sorted(arrays(network.variables).items())]
+  ), priorities
+
+
+class SettingsTest(parameterized.TestCase):
+  @parameterized.parameters(
+    dict(double=False),
+    dict(discount=0.5),
+    dict(learning_rate=0.01),
+    dict(adam_epsilon=1.0),
+    dict(max_gradient_norm=0.01),
+    dict(huber_threshold=0.1),
+    dict(target_update_period=1),
+    dict(target_update_period=3),
+    dict(prioritized=False),
+    dict(importance_exponent=0.1),
+  )
+  def test_has_an_effect(self, **changes):
+    usual, _ = run()
+    changed, _ = run(**changes)
+    self.assertGreater(np.abs(usual - changed).max(), 1e-3)
+
+  def test_runs_are_repeatable(self):
+    # The premise of the test above.
+    one, other = run(), run()
+    np.testing.assert_array_equal(one[0], other[0])
+    self.assertEqual(one[1], other[1])
+
+
+if __name__ == '__main__':
+  absltest.main()

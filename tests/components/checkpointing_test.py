@@ -1,0 +1,418 @@
+"""Tests of the checkpoints, most of all of what is left after a crash."""
+
+import builtins
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import replay_fixture
+from repertory.components import checkpointing, replay
+
+# Names as TensorFlow gives them.
+ARRAYS = {
+  'policy/0000/mlp/linear_0/w:0': np.arange(6, dtype=np.float32).reshape(2, 3),
+  'empty': np.zeros((0, 4), np.float64),
+  'learner_steps': np.asarray(2**40, np.int64),
+  'flags': np.array([True, False]),
+}
+STATE = {'counts': {'steps': 12, 'episodes': 3}, 'name': 'é', 'none': None}
+
+
+@pytest.fixture(name='directory')
+def _directory(tmp_path):
+  return str(tmp_path / 'made' / 'checkpoints')
+
+
+@pytest.fixture(name='replay_path')
+def _replay_path(tmp_path):
+  path = tmp_path / 'replay'
+  (path / 'nested').mkdir(parents=True)
+  (path / 'tables.tfrecord').write_bytes(b'tables' * 50)
+  (path / 'nested' / 'chunks.tfrecord').write_bytes(b'chunks' * 50)
+  (path / 'DONE').write_bytes(b'')
+  return str(path)
+
+
+def _arrays(number):
+  return {'w': np.full((2, 2), number, np.float32)}
+
+
+def _save(directory, *numbers, max_to_keep=2, **settings):
+  """Saves checkpoints that hold these numbers; returns the last one's path."""
+  checkpointer = checkpointing.Checkpointer(directory, max_to_keep)
+  for number in numbers:
+    path = checkpointer.save(_arrays(number), {'number': number}, **settings)
+  return path
+
+
+def _load(directory):
+  return checkpointing.Checkpointer(directory).load()
+
+
+def _loaded_number(directory):
+  """Returns the number of the checkpoint that is loaded, which is whole."""
+  checkpoint = _load(directory)
+  number = checkpoint.state['number']
+  np.testing.assert_array_equal(checkpoint.arrays['w'], np.full((2, 2), number))
+  return number
+
+
+def _read_tree(path):
+  """Returns the contents of all files under a folder."""
+  found = {}
+  for root, _, names in os.walk(path):
+    for name in names:
+      file = os.path.join(root, name)
+      with open(file, 'rb') as opened:
+        found[os.path.relpath(file, path)] = opened.read()
+  return found
+
+
+def test_round_trip(directory):
+  path = checkpointing.Checkpointer(directory).save(ARRAYS, STATE)
+  checkpoint = _load(directory)
+  assert checkpoint.path == path
+  assert os.path.dirname(path) == directory
+  assert checkpoint.state == STATE
+  assert checkpoint.replay_path is None
+  assert checkpoint.arrays.keys() == ARRAYS.keys()
+  for name, array in ARRAYS.items():
+    assert checkpoint.arrays[name].dtype == array.dtype
+    np.testing.assert_array_equal(checkpoint.arrays[name], array)
+
+
+def test_arrays_may_have_any_name(directory):
+  arrays = {'args': np.zeros(1), '../w': np.ones(1), 'w.npy': np.full(1, 2.0)}
+  checkpointing.Checkpointer(directory).save(arrays, {})
+  found = _load(directory).arrays
+  assert {name: float(array[0]) for name, array in found.items()} == {
+    'args': 0,
+    '../w': 1,
+    'w.npy': 2,
+  }
+
+
+def test_nothing_is_there(directory):
+  assert _load(directory) is None
+  assert not os.path.exists(directory)  # Looking leaves no trace.
+  os.makedirs(directory)
+  assert _load(directory) is None
+
+
+def test_newest_is_loaded(directory):
+  # The tenth sorts behind the ninth.
+  _save(directory, *range(1, 12))
+  assert _loaded_number(directory) == 11
+
+
+@pytest.mark.parametrize('max_to_keep', [1, 2, 3, 4, 5, 7])
+def test_keeps_the_newest(directory, max_to_keep):
+  checkpointer = checkpointing.Checkpointer(directory, max_to_keep)
+  paths = []
+  for number in range(10):
+    paths.append(checkpointer.save(_arrays(number), {'number': number}))
+    kept = [os.path.basename(path) for path in paths[-max_to_keep:]]
+    assert sorted(os.listdir(directory)) == kept
+    assert _loaded_number(directory) == number
+
+
+def test_another_checkpointer_goes_on(directory):
+  """After a restart, perhaps to keep fewer."""
+  first = [_save(directory, number, max_to_keep=3) for number in range(3)]
+  last = _save(directory, 3, max_to_keep=2)
+  assert len({*first, last}) == 4
+  assert sorted(os.listdir(directory)) == [
+    os.path.basename(path) for path in (first[-1], last)
+  ]
+
+
+def test_leftovers_are_ignored_and_removed(directory):
+  _save(directory, 1)
+  leftover = os.path.join(directory, '.writing-00000002')
+  os.makedirs(os.path.join(leftover, 'replay'))
+  with open(os.path.join(leftover, 'state.json'), 'w') as file:
+    file.write('{"format": 1, "fi')
+  assert _loaded_number(directory) == 1
+  _save(directory, 2)
+  assert _loaded_number(directory) == 2
+  assert not os.path.exists(leftover)
+
+
+def test_leftover_alone_is_no_checkpoint(directory):
+  os.makedirs(os.path.join(directory, '.writing-00000001'))
+  assert _load(directory) is None
+
+
+def test_max_to_keep_is_checked(directory):
+  with pytest.raises(ValueError, match='max_to_keep .* at least 1, got 0'):
+    checkpointing.Checkpointer(directory, 0)
+
+
+class Crash(BaseException):
+  """Nobody catches it, as nobody catches the end of a process."""
+
+
+class Crasher:
+  """Counts what is done to files and crashes before one of these steps."""
+
+  NAMES = ('mkdir', 'fsync', 'rename', 'link', 'unlink', 'rmdir')
+
+  def __init__(self, monkeypatch):
+    self._crash_at = None
+    self.calls = []
+    for name in self.NAMES:
+      monkeypatch.setattr(os, name, self._wrap(name, getattr(os, name)))
+    monkeypatch.setattr(builtins, 'open', self._wrap('open', open))
+    monkeypatch.setattr(np, 'savez', self._wrap('savez', np.savez))
+
+  def arm(self, crash_at):
+    self._crash_at, self.calls = crash_at, []
+
+  def disarm(self):
+    self._crash_at = None
+
+  def _wrap(self, name, function):
+    def wrapper(*args, **kwargs):
+      if self._crash_at is not None:
+        if len(self.calls) == self._crash_at:
+          raise Crash
+        self.calls.append(name)
+      return function(*args, **kwargs)
+
+    return wrapper
+
+
+def test_crash_between_any_two_steps_leaves_the_last_good_one(
+  tmp_path, replay_path, monkeypatch
+):
+  """The one before counts up to the renaming, from then on the new one."""
+  crasher = Crasher(monkeypatch)
+  loaded = []
+  for crash_at in range(1000):
+    directory = str(tmp_path / f'crash{crash_at}')
+    _save(directory, 1, 2, replay_path=replay_path)
+    crasher.arm(crash_at)
+    try:
+      _save(directory, 3, replay_path=replay_path)
+    except Crash:
+      crasher.disarm()
+    else:
+      break
+    loaded.append(_loaded_number(directory))
+    expected = 3 if 'rename' in crasher.calls else 2
+    assert loaded[-1] == expected, crasher.calls
+    checkpoint = _load(directory)
+    assert _read_tree(checkpoint.replay_path) == _read_tree(replay_path)
+    # Saving goes on as if nothing had been.
+    _save(directory, 4, replay_path=replay_path)
+    assert _loaded_number(directory) == 4
+    assert len(os.listdir(directory)) == 2
+  # All kinds of steps came, and the crashes lay on both sides of the renaming.
+  assert {*Crasher.NAMES, 'open', 'savez'} == set(crasher.calls)
+  assert len(loaded) == len(crasher.calls) > 10
+  assert set(loaded) == {2, 3}
+
+
+def test_all_is_synced_before_it_gets_its_name(directory, monkeypatch):
+  """Or the name could outlive a power cut, and the contents not."""
+  synced, renamed = [], []
+  fsync, rename = os.fsync, os.rename
+
+  def note_fsync(descriptor):
+    synced.append(os.readlink(f'/proc/self/fd/{descriptor}'))
+    fsync(descriptor)
+
+  def note_rename(source, destination):
+    renamed.append((source, list(synced)))
+    rename(source, destination)
+
+  monkeypatch.setattr(os, 'fsync', note_fsync)
+  monkeypatch.setattr(os, 'rename', note_rename)
+  _save(directory, 1)
+  ((temporary, before),) = renamed
+  for name in ('arrays.npz', 'state.json'):
+    assert os.path.join(temporary, name) in before
+  assert temporary in before
+  assert synced[-1] == directory
+
+
+def _assert_unreadable(directory, path, *words):
+  with pytest.raises(checkpointing.CheckpointError) as error:
+    _load(directory)
+  message = str(error.value)
+  for expected in (path, *words):
+    assert expected in message
+  # It says what to do.
+  assert 'start afresh' in message
+  return message
+
+
+def test_truncated_arrays(directory):
+  path = _save(directory, 1, 2)
+  file = os.path.join(path, 'arrays.npz')
+  size = os.path.getsize(file)
+  os.truncate(file, size - 1)
+  message = _assert_unreadable(directory, path, 'arrays.npz')
+  assert str(size) in message
+  assert str(size - 1) in message
+  # What it says to do helps.
+  assert 'Remove that folder' in message
+  shutil.rmtree(path)
+  assert _loaded_number(directory) == 1
+
+
+@pytest.mark.parametrize('name', ['arrays.npz', 'state.json'])
+def test_missing_file(directory, name):
+  path = _save(directory, 1)
+  os.remove(os.path.join(path, name))
+  _assert_unreadable(directory, path, name)
+
+
+@pytest.mark.parametrize(
+  'name', ['tables.tfrecord', os.path.join('nested', 'chunks.tfrecord')]
+)
+def test_missing_or_truncated_replay(directory, replay_path, name):
+  path = _save(directory, 1, replay_path=replay_path)
+  file = os.path.join(path, 'replay', name)
+  os.truncate(file, 10)
+  _assert_unreadable(directory, path, name, '300', '10')
+  os.remove(file)
+  _assert_unreadable(directory, path, name, 'missing')
+
+
+@pytest.mark.parametrize(
+  'content',
+  [
+    b'',
+    b'{"format": 1, "fi',
+    b'\xff\xfe',
+    b'null',
+    b'[]',
+    b'7',
+    b'{}',
+    b'{"format": 1}',
+    b'{"format": 1, "files": 3, "state": {}}',
+    b'{"format": 1, "files": {}}',
+  ],
+)
+def test_corrupt_state(directory, content):
+  path = _save(directory, 1)
+  with open(os.path.join(path, 'state.json'), 'wb') as file:
+    file.write(content)
+  _assert_unreadable(directory, path)
+
+
+def test_no_changed_byte_is_taken_for_another_error(directory):
+  """Each byte of the arrays' file in turn: a named error or the same data."""
+  path = _save(directory, 7)
+  file = os.path.join(path, 'arrays.npz')
+  with open(file, 'rb') as opened:
+    content = opened.read()
+  num_refused = 0
+  for index in range(len(content)):
+    changed = bytearray(content)
+    changed[index] ^= 0xFF
+    with open(file, 'wb') as opened:
+      opened.write(changed)
+    try:
+      arrays = _load(directory).arrays
+    except checkpointing.CheckpointError as error:
+      assert path in str(error)
+      num_refused += 1
+    else:
+      np.testing.assert_array_equal(arrays['w'], _arrays(7)['w'])
+  assert num_refused > len(content) / 2
+
+
+def test_other_format(directory):
+  path = _save(directory, 1)
+  file = os.path.join(path, 'state.json')
+  with open(file) as opened:
+    content = json.load(opened)
+  content['format'] += 1
+  with open(file, 'w') as opened:
+    json.dump(content, opened)
+  _assert_unreadable(directory, path, 'format 2', 'format 1')
+
+
+def test_replay_is_taken_in_as_links(directory, replay_path):
+  contents = _read_tree(replay_path)
+  _save(directory, 1, replay_path=replay_path)
+  inside = _load(directory).replay_path
+  assert _read_tree(inside) == contents
+  for name in contents:
+    assert os.path.samefile(
+      os.path.join(inside, name), os.path.join(replay_path, name)
+    )
+  shutil.rmtree(replay_path)
+  assert _read_tree(_load(directory).replay_path) == contents
+
+
+def test_replay_is_copied_where_there_are_no_links(
+  directory, replay_path, monkeypatch
+):
+  def refuse(*args, **kwargs):
+    raise OSError('Invalid cross-device link')
+
+  monkeypatch.setattr(os, 'link', refuse)
+  contents = _read_tree(replay_path)
+  _save(directory, 1, replay_path=replay_path)
+  shutil.rmtree(replay_path)
+  assert _read_tree(_load(directory).replay_path) == contents
+
+
+def test_place_replay(tmp_path, replay_path):
+  directory = str(tmp_path / 'made' / 'served')
+  contents = _read_tree(replay_path)
+  for _ in range(2):  # What is there makes way.
+    checkpointing.place_replay(replay_path, directory)
+    (name,) = os.listdir(directory)
+    assert _read_tree(os.path.join(directory, name)) == contents
+    with open(os.path.join(directory, 'old'), 'w'):
+      pass
+  # The checkpoint is still there when the server has removed its own.
+  shutil.rmtree(directory)
+  assert _read_tree(replay_path) == contents
+
+
+def test_place_no_replay(tmp_path, replay_path):
+  directory = str(tmp_path / 'served')
+  checkpointing.place_replay(replay_path, directory)
+  checkpointing.place_replay(None, directory)
+  assert os.listdir(directory) == []
+
+
+def _serve(directory):
+  server = replay.make_server(
+    [replay_fixture.make_prioritized()], checkpoint_directory=directory
+  )
+  return server, replay.Connection(f'localhost:{server.port}')
+
+
+def test_replay_survives_the_round_trip(tmp_path, directory):
+  """With a real server, and twice, as runs are resumed more than once."""
+  served = str(tmp_path / 'served')
+  checkpointer = checkpointing.Checkpointer(directory)
+  expected = {}
+  for run in range(3):
+    checkpoint = checkpointer.load()
+    checkpointing.place_replay(
+      checkpoint.replay_path if checkpoint else None, served
+    )
+    server, connection = _serve(served)
+    if run:
+      items = replay_fixture.sample(connection, 400)
+      found = {int(item.data['x']): item.info.priority for item in items}
+      assert found == expected
+    replay_fixture.insert(connection, [10 * run, 10 * run + 1], [1.0, 2.0])
+    expected |= {10 * run: 1.0, 10 * run + 1: 2.0}
+    checkpointer.save(
+      _arrays(run), {'number': run}, connection.client.checkpoint()
+    )
+    # What comes after the checkpoint is lost.
+    replay_fixture.insert(connection, [99])
+    server.stop()
+    shutil.rmtree(served)

@@ -1,0 +1,302 @@
+"""Tests of the replay dataset against real tables."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import replay_fixture
+import transition_twin
+from repertory.components import adders, datasets, replay, signals, types
+from repertory.components.adders import transition
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left():
+  with replay_fixture.no_threads_left():
+    yield
+
+
+@pytest.fixture(name='serve')
+def _serve():
+  """Serves tables of numbers, with datasets that are closed first."""
+  contexts, made = [], []
+
+  def serve(table, num_items=0, **settings):
+    context = replay_fixture.serve(table, **settings)
+    connection = context.__enter__()
+    contexts.append(context)
+    replay_fixture.insert(connection, range(num_items))
+
+    def make(batch_size=4, **dataset_settings):
+      made.append(
+        datasets.ReplayDataset(
+          connection, table, batch_size, **dataset_settings
+        )
+      )
+      return made[-1]
+
+    return connection, make
+
+  yield serve
+  for dataset in made:
+    dataset.close()
+  made.clear()
+  for context in contexts:
+    context.__exit__(None, None, None)
+
+
+def _next(dataset):
+  return replay_fixture.Call(next, dataset).result()
+
+
+def test_batches_are_as_the_signature_says():
+  signature = transition.signature(
+    transition_twin.SPEC, transition_twin.EXTRAS_SPEC
+  )
+  table = replay.uniform(signature, 100, replay_fixture.NO_LIMIT)
+  discounts = rewards = np.ones(20, np.float32)
+  with replay_fixture.serve(table) as connection:
+    adder = adders.TransitionAdder(
+      connection, table.name, batch_size=1, n_step=2, discount=0.5
+    )
+    slots = [transition_twin.Slot(0, [(rewards, discounts)])]
+    transition_twin.run(adder, slots, 20)
+    adder.close()
+    dataset = datasets.ReplayDataset(connection, table, 5)
+    batch = _next(dataset)
+    element_spec = dataset.element_spec
+    dataset.close()
+  assert isinstance(batch, types.Sample)
+  assert isinstance(batch.data, types.Transition)
+  tree.map_structure(_assert_spec, batch.data, signature)
+  for found, dtype in (
+    (batch.keys, tf.uint64),
+    (batch.probabilities, tf.float64),
+    (batch.table_sizes, tf.int64),
+  ):
+    assert (found.shape, found.dtype) == ((5,), dtype)
+  tree.assert_same_structure(element_spec, batch)
+  for found, spec in zip(tree.flatten(batch), tree.flatten(element_spec)):
+    assert (found.shape, found.dtype) == (spec.shape, spec.dtype)
+  # Row by row, all leaves are of one transition.
+  expected = transition_twin.make_transitions(0, 0, rewards, discounts, 2, 0.5)
+  for row in range(5):
+    item = tree.map_structure(
+      lambda leaf, row=row: leaf[row].numpy(), batch.data
+    )
+    start = item.observation['place'][2]
+    tree.map_structure(np.testing.assert_array_equal, item, expected[start])
+
+
+def _assert_spec(found, spec):
+  assert found.shape == (5, *spec.shape)
+  assert found.dtype == spec.dtype
+
+
+@pytest.mark.parametrize('exponent', [1.0, 0.5])
+def test_probabilities_of_a_prioritized_table(serve, exponent):
+  priorities = np.array([1.0, 4.0, 9.0, 16.0])
+  table = replay_fixture.make_prioritized(exponent)
+  connection, make = serve(table)
+  replay_fixture.insert(connection, range(4), list(priorities))
+  dataset = make(batch_size=400)
+  batch = _next(dataset)
+  expected = priorities**exponent / np.sum(priorities**exponent)  # [4]
+  which = batch.data['x'].numpy()  # [B]
+  np.testing.assert_allclose(batch.probabilities, expected[which])
+  np.testing.assert_array_equal(batch.table_sizes, 4)
+  # The counts of 400 draws; 6 standard deviations, which are at most 10.
+  counts = np.bincount(which, minlength=4)
+  np.testing.assert_allclose(counts, 400 * expected, atol=60)
+
+
+def test_keys_name_the_items(serve):
+  """Whose priority is changed by its key is the item that came with it."""
+  connection, make = serve(replay_fixture.make_prioritized(), num_items=3)
+  batch = _next(make(batch_size=100))
+  row = batch.data['x'].numpy().tolist().index(2)
+  updater = replay.PriorityUpdater(connection, replay.DEFAULT_TABLE, 0.1)
+  updater.update(batch.keys.numpy()[row : row + 1], np.array([8.0]))
+  updater.close()
+  batch = _next(make(batch_size=100))
+  found = dict(zip(batch.data['x'].numpy(), batch.probabilities.numpy()))
+  assert found == {0: 1 / 10, 1: 1 / 10, 2: 8 / 10}
+
+
+def test_queue_comes_in_order(serve):
+  _, make = serve(replay.queue(replay_fixture.SIGNATURE, 12), num_items=12)
+  dataset = make(batch_size=4)
+  batches = [_next(dataset).data['x'].numpy().tolist() for _ in range(3)]
+  assert batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_iterates(serve):
+  _, make = serve(replay_fixture.make_prioritized(), num_items=4)
+  dataset = make(batch_size=2)
+  assert iter(dataset) is dataset
+
+
+@pytest.fixture(scope='module', name='server')
+def _server():
+  server = replay_fixture.ServerProcess()
+  yield server
+  server.kill()
+
+
+@pytest.mark.parametrize('prefetch', [0, 1])
+class TestWaiting:
+  """The table is empty, in another process, so there is nothing to take."""
+
+  @pytest.fixture(name='make')
+  def _make(self, server, prefetch):
+    made = []
+
+    def make(**settings):
+      connection = server.connect(**settings)
+      _, table = replay_fixture.make_process_tables()
+      dataset = datasets.ReplayDataset(connection, table, 4, prefetch=prefetch)
+      made.append(dataset)
+      return connection, dataset
+
+    yield make
+    for dataset in made:
+      dataset.close()
+
+  def test_close_ends_a_wait(self, make):
+    _, dataset = make(timeout_seconds=60)
+    call = replay_fixture.Call(next, dataset)
+    assert call.is_waiting()
+    replay_fixture.Call(dataset.close).result(2)
+    with pytest.raises(signals.Stopped):
+      call.result(2)
+    with pytest.raises(signals.Stopped):  # And all later waits.
+      _next(dataset)
+    replay_fixture.Call(dataset.close).result(2)
+
+  def test_stop_signal_ends_a_wait(self, make):
+    connection, dataset = make(timeout_seconds=60)
+    call = replay_fixture.Call(next, dataset)
+    assert call.is_waiting()
+    connection.stop.set()
+    with pytest.raises(signals.Stopped):
+      call.result(2)
+
+  def test_time_out(self, make):
+    connection, dataset = make(timeout_seconds=0.5)
+    call = replay_fixture.Call(next, dataset)
+    with pytest.raises(TimeoutError) as error:
+      call.result(4)
+    assert '0.5 seconds' in str(error.value)
+    assert f"table '{replay_fixture.TRANSITIONS}'" in str(error.value)
+    assert f'replay server at {connection.address}' in str(error.value)
+
+
+def test_goes_on_when_items_come(serve):
+  connection, make = serve(replay_fixture.make_prioritized())
+  call = replay_fixture.Call(next, make())
+  assert call.is_waiting()
+  replay_fixture.insert(connection, [7])
+  assert call.result().data['x'].numpy().tolist() == [7, 7, 7, 7]
+
+
+# A table in the same process is read without gRPC. There Reverb 0.7.2 looks
+# only every 3 seconds whether a wait is over; half a second goes to our own
+# watcher, and the rest is for a busy machine.
+LOCAL_SECONDS = 8
+
+
+def test_close_ends_a_wait_in_the_same_process(serve):
+  _, make = serve(replay_fixture.make_prioritized(), timeout_seconds=60)
+  dataset = make()
+  call = replay_fixture.Call(next, dataset)
+  assert call.is_waiting()
+  replay_fixture.Call(dataset.close).result(LOCAL_SECONDS)
+  with pytest.raises(signals.Stopped):
+    call.result(LOCAL_SECONDS)
+
+
+def test_stop_signal_ends_a_wait_in_the_same_process(serve):
+  connection, make = serve(
+    replay_fixture.make_prioritized(), timeout_seconds=60
+  )
+  call = replay_fixture.Call(next, make())
+  assert call.is_waiting()
+  connection.stop.set()
+  with pytest.raises(signals.Stopped):
+    call.result(LOCAL_SECONDS)
+
+
+def test_time_between_batches_is_no_wait(serve):
+  """A learner may take its time, and the limiter that of several batches."""
+  _, make = serve(
+    replay_fixture.make_prioritized(), num_items=2, timeout_seconds=0.5
+  )
+  dataset = make()
+  for _ in range(2):
+    _next(dataset)
+    assert not signals.StopSignal().wait(1.2)
+  _next(dataset)
+
+
+def _settle(connection):
+  """Returns how many items were sampled, when no more are."""
+  counts = [-1, -2]
+  while counts[-1] != counts[-2]:
+    assert not signals.StopSignal().wait(0.3)
+    counts.append(replay_fixture.table_status(connection).samples)
+    assert len(counts) < 40, f'samples go on without end: {counts}'
+  return counts[-1]
+
+
+@pytest.mark.parametrize(
+  ('batch_size', 'prefetch', 'in_flight'),
+  [(4, 1, None), (4, 0, None), (4, 3, None), (8, 1, 1), (4, 0, 40)],
+)
+def test_what_lies_in_between_is_bounded(
+  serve, batch_size, prefetch, in_flight
+):
+  """In transport, `prefetch` batches, and the one that is put together."""
+  bound = (in_flight or batch_size) + (prefetch + 1) * batch_size
+  connection, make = serve(replay_fixture.make_prioritized(), num_items=20)
+  dataset = make(batch_size, prefetch=prefetch, max_samples_in_flight=in_flight)
+  assert _settle(connection) <= bound
+  for _ in range(5):
+    _next(dataset)
+  assert 5 * batch_size <= _settle(connection) <= 5 * batch_size + bound
+
+
+def test_bound_over_the_network(server):
+  """From a server in another process, too."""
+  connection = server.connect()
+  replay_fixture.insert(connection, range(20))
+  before = replay_fixture.table_status(connection).samples
+  dataset = datasets.ReplayDataset(
+    connection, replay_fixture.make_prioritized(), 4, prefetch=2
+  )
+  for _ in range(5):
+    _next(dataset)
+  samples = _settle(connection) - before
+  dataset.close()
+  assert 5 * 4 <= samples <= 5 * 4 + 4 + (2 + 1) * 4
+
+
+@pytest.mark.parametrize(
+  ('settings', 'message'),
+  [
+    ({'batch_size': 0}, 'batch_size must be at least 1, got 0'),
+    ({'prefetch': -1}, 'prefetch must be at least 0, got -1'),
+    (
+      {'max_samples_in_flight': 0},
+      'max_samples_in_flight must be at least 1 .* got 0',
+    ),
+    (
+      {'max_samples_in_flight': -1},
+      'max_samples_in_flight must be at least 1 .* got -1',
+    ),
+  ],
+)
+def test_arguments_are_checked(serve, settings, message):
+  _, make = serve(replay_fixture.make_prioritized())
+  with pytest.raises(ValueError, match=message):
+    make(**settings)

@@ -1,0 +1,241 @@
+"""Tests of the variable client against a source that tells what it gives."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import replay_fixture
+from repertory.components import core, signals, variables
+
+SHAPES = [(2, 3), (3,), ()]
+
+
+class Source(core.VariableSource):
+  """Gives variables filled with its version, once it is allowed to."""
+
+  def __init__(self):
+    self.version = 0
+    self.asked = []
+    self.error = None
+    self.shapes = SHAPES
+    self.gate = threading.Event()
+    self.gate.set()
+
+  def get_variables(self, names):
+    self.asked.append(list(names))
+    version = self.version
+    if not self.gate.wait(replay_fixture.DEADLINE_SECONDS):
+      raise AssertionError('The test did not open the gate.')
+    if self.error is not None:
+      raise self.error
+    values = [np.full(s, version, np.float32) for s in self.shapes]
+    return [values, np.int64(version), np.float64(version + 0.5)]
+
+
+class Harness:
+  """A client, its source and its variables."""
+
+  def __init__(self, source, **settings):
+    self.source = source
+    self.variables = [tf.Variable(tf.fill(s, -7.0)) for s in SHAPES]
+    self.stop = signals.StopSignal()
+    settings = {'timeout_seconds': 60, 'stop': self.stop} | settings
+    self.client = variables.VariableClient(source, self.variables, **settings)
+
+  def update(self, wait=False):
+    replay_fixture.Call(self.client.update, wait).result()
+
+  def values(self):
+    """Returns the number that all variables are filled with."""
+    numbers = {float(x) for v in self.variables for x in np.ravel(v.numpy())}
+    assert len(numbers) == 1, 'variables of several versions'
+    return numbers.pop()
+
+  def wait_for_arrival(self):
+    """Waits until what was asked for lies ready to be taken over."""
+    replay_fixture.wait_until(self.client._arrived.is_set, 'the variables')
+
+
+@pytest.fixture(name='make')
+def _make():
+  with replay_fixture.no_threads_left():
+    harnesses = []
+
+    def make(**settings):
+      harnesses.append(Harness(Source(), **settings))
+      return harnesses[-1]
+
+    yield make
+    for harness in harnesses:
+      harness.source.gate.set()
+      harness.client.close()
+
+
+def test_before_the_first_fetch(make):
+  harness = make()
+  assert harness.client.version == -1
+  assert harness.client.max_priority == 1.0
+  assert harness.values() == -7
+  assert harness.source.asked == []
+
+
+def test_wait_comes_back_with_the_variables(make):
+  harness = make(name='target')
+  for version in (3, 8):
+    harness.source.version = version
+    harness.update(wait=True)
+    assert harness.values() == version
+    assert harness.client.version == version
+    assert harness.client.max_priority == version + 0.5
+  # All of one call, so that they are of one version.
+  assert (
+    harness.source.asked == [['target', 'learner_steps', 'max_priority']] * 2
+  )
+
+
+def test_update_does_not_wait(make):
+  """The actor goes on with what it has while a fetch is under way."""
+  harness = make()
+  harness.source.gate.clear()
+  harness.source.version = 5
+  for _ in range(10):
+    harness.update()
+  replay_fixture.wait_until(lambda: harness.source.asked, 'a fetch')
+  assert len(harness.source.asked) == 1  # One at a time.
+  assert harness.values() == -7
+  assert harness.client.version == -1
+  harness.source.gate.set()
+  harness.wait_for_arrival()
+  # Variables do not change under who is acting.
+  assert harness.values() == -7
+  harness.update()
+  assert harness.values() == 5
+  assert harness.client.version == 5
+
+
+@pytest.mark.parametrize('period', [1, 3])
+def test_update_period(make, period):
+  harness = make(update_period=period)
+  asked = []
+  for _ in range(9):
+    num_before = len(harness.source.asked)
+    harness.update()
+    if harness.client._is_fetching:
+      harness.wait_for_arrival()
+    asked.append(len(harness.source.asked) - num_before)
+  assert asked == ([0] * (period - 1) + [1]) * (9 // period)
+
+
+def test_wait_fetches_whatever_the_period(make):
+  harness = make(update_period=1000)
+  harness.source.version = 4
+  harness.update(wait=True)
+  assert harness.values() == 4
+
+
+def test_age(make):
+  harness = make()
+  harness.update(wait=True)
+  young = harness.client.age_seconds
+  assert young >= 0
+  replay_fixture.wait_until(
+    lambda: harness.client.age_seconds > young + 0.1, 'that time passes'
+  )
+  harness.update(wait=True)
+  assert harness.client.age_seconds < young + 0.1
+
+
+def test_age_counts_from_the_fetch(make):
+  """What lay ready for long is old when it is taken over."""
+  harness = make(update_period=2)
+  harness.update()
+  harness.update()
+  harness.wait_for_arrival()
+  assert not signals.StopSignal().wait(0.5)
+  harness.update()
+  assert harness.client.version == 0
+  assert harness.client.age_seconds >= 0.5
+
+
+def test_errors_of_the_source_are_raised_where_it_acts(make):
+  harness = make()
+  harness.source.error = KeyError("Unknown variables 'policy'")
+  with pytest.raises(KeyError, match='Unknown variables'):
+    harness.update(wait=True)
+  harness.update()
+  harness.wait_for_arrival()
+  with pytest.raises(KeyError, match='Unknown variables'):
+    harness.update()
+  assert harness.client.version == -1
+
+
+def test_goes_on_after_an_error_of_the_source(make):
+  """An error is of one fetch; the next one may do."""
+  harness = make()
+  harness.source.error = ConnectionError('gone for a moment')
+  with pytest.raises(ConnectionError):
+    harness.update(wait=True)
+  harness.source.error = None
+  harness.source.version = 6
+  harness.update(wait=True)
+  assert harness.values() == 6
+
+
+@pytest.mark.parametrize(
+  'shapes', [[(2, 3), (3,)], [(3,), (2, 3), ()], [(2, 3), (1,), ()]]
+)
+def test_variables_that_do_not_fit_are_refused(make, shapes):
+  harness = make(name='policy')
+  harness.source.shapes = shapes
+  with pytest.raises(ValueError) as error:
+    harness.update(wait=True)
+  for expected in ("'policy'", str(SHAPES), str(shapes)):
+    assert expected in str(error.value)
+  assert harness.values() == -7
+  assert harness.client.version == -1
+
+
+def test_time_out_of_a_wait(make):
+  harness = make(timeout_seconds=0.5, name='policy')
+  harness.source.gate.clear()
+  with pytest.raises(TimeoutError) as error:
+    harness.update(wait=True)
+  assert "0.5 seconds for variables 'policy' from the learner" in str(
+    error.value
+  )
+
+
+def test_stop_ends_a_wait(make):
+  harness = make()
+  harness.source.gate.clear()
+  call = replay_fixture.Call(harness.client.update, True)
+  assert call.is_waiting()
+  harness.stop.set()
+  with pytest.raises(signals.Stopped):
+    call.result(1)
+
+
+def test_close_ends_the_thread(make):
+  before = threading.active_count()
+  harness = make()
+  harness.update(wait=True)
+  assert threading.active_count() == before + 1
+  replay_fixture.Call(harness.client.close).result(2)
+  assert threading.active_count() == before
+  replay_fixture.Call(harness.client.close).result(2)
+
+
+def test_close_does_not_wait_for_ever_for_the_source(make):
+  harness = make()
+  harness.source.gate.clear()
+  harness.update()
+  replay_fixture.wait_until(lambda: harness.source.asked, 'a fetch')
+  replay_fixture.Call(harness.client.close, 0.3).result(3)
+  # The thread ends with the call it is in, which the fixture lets go.
+
+
+def test_update_period_is_checked():
+  with pytest.raises(ValueError, match=r'update_period .* at least 1, got 0'):
+    variables.VariableClient(Source(), [], update_period=0)

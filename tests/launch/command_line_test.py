@@ -1,0 +1,211 @@
+"""Tests of what users type, the wrong things above all."""
+
+import os
+import re
+
+import pytest
+
+from repertory.launch import command_line
+
+
+def _run(capsys, *arguments) -> tuple[int, str, str]:
+  code = command_line.run(arguments)
+  captured = capsys.readouterr()
+  return code, captured.out, captured.err
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+
+
+class TestTrain:
+  def test_tells_where_things_are(self, capsys):
+    code, out, _ = _run(
+      capsys, 'train', '--env=catch', '--steps=200', '--directory=here'
+    )
+    assert code == 0
+    assert 'here/logs' in out
+    assert 'here/checkpoints' in out
+    assert 'steps=200' in out
+
+  def test_default_directory_is_by_agent_environment_and_seed(self, capsys):
+    _run(capsys, 'train', '--env=catch:6x4', '--steps=20', '--seed=3')
+    assert os.path.isdir('runs/dqn/catch-6x4/seed_3/checkpoints')
+
+  @pytest.mark.parametrize(
+    ('arguments', 'messages'),
+    [
+      (['--agent=dpn'], ["'dpn'", 'dqn', "Did you mean 'dqn'"]),
+      (['--env=cath'], ["'cath'", 'Did you mean', 'catch']),
+      (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),
+      (['--env=gym:CartPol-v1'], ['CartPol-v1', 'CartPole-v1']),
+      (['--topology=distribted'], ["'distribted'", "mean 'distributed'"]),
+      (['--lp_launch_type=local_mx'], ["'local_mx'", 'local_mt']),
+      (
+        ['--config.learning_rat=1'],
+        ['config.learning_rat ', "Did you mean 'learning_rate'"],
+      ),
+      (['--config.learning_rate=fast'], ['float', "'fast'"]),
+      (['--config.n_step=1.5'], ['config.n_step', 'int', "'1.5'"]),
+      (['--config.n_step=0'], ['n_step', 'at least 1', '0']),
+      (['--config.learning_rate=-1'], ['learning_rate', 'positive', '-1']),
+      (['--config.learning_rate'], ['--config.learning_rate', 'value']),
+      (['--config.double=maybe'], ['config.double', 'bool', "'maybe'"]),
+      (['--steps=0'], ['max_steps', 'at least 1', '0']),
+      (['--steps=many'], ['steps', 'many']),
+      (['--num_actors=-2'], ['num_actors', 'at least 1', '-2']),
+      (['--seed=-1'], ['seed', 'at least 0', '-1']),
+      (['--evaluation_period=0'], ['evaluation_period', 'at least 1', '0']),
+      (['--timeout_seconds=0'], ['timeout_seconds', 'positive', '0']),
+      (['--stepz=3'], ['stepz']),
+      (['extra'], ['extra', '--name=value']),
+      # The rate limits that can never work.
+      (
+        ['--config.batch_size=64', '--config.max_replay_size=32',
+         '--config.min_replay_size=8'],
+        ['batch_size = 64', 'max_size = 32'],
+      ),
+      (
+        ['--config.min_replay_size=100', '--config.max_replay_size=99'],
+        ['min_size = 100', 'max_size = 99'],
+      ),
+      (['--config.error_buffer=1'], ['error_buffer', 'at least', '1']),
+      (
+        ['--config.error_buffer=70', '--config.batch_size=64'],
+        ['error_buffer', '64 + 8', '70'],
+      ),
+      # Agent and environment that do not fit.
+      (['--env=gym:Pendulum-v1'], ['DiscreteArray', 'BoundedArray']),
+    ],
+  )  # fmt: skip
+  def test_bad_input_is_told_and_nothing_written(
+    self, capsys, arguments, messages
+  ):
+    code, out, err = _run(capsys, 'train', *arguments)
+    assert code == 2
+    assert not out
+    for message in messages:
+      assert message in err
+    assert 'Traceback' not in err
+    assert os.listdir() == []
+
+  def test_directory_that_cannot_be_made_is_told(self, capsys):
+    with open('file', 'w') as file:
+      file.write('mine')
+    code, _, err = _run(capsys, 'train', '--directory=file/run')
+    assert code == 2
+    assert 'directory' in err
+    with open('file') as file:
+      assert file.read() == 'mine'
+
+  def test_directory_without_permission_is_told(self, capsys):
+    # Nobody may make folders there, not even the superuser.
+    code, _, err = _run(capsys, 'train', '--directory=/proc/run')
+    assert code == 2
+    assert 'directory' in err
+    assert '/proc' in err
+
+  def test_checkpoint_of_other_settings_is_refused(self, capsys):
+    _run(capsys, 'train', '--steps=20', '--directory=run')
+    code, _, err = _run(
+      capsys, 'train', '--steps=40', '--directory=run', '--config.n_step=2'
+    )
+    assert code == 2
+    assert 'config.n_step: 3 in the checkpoint, 2 now' in err
+    code, _, _ = _run(
+      capsys, 'train', '--steps=40', '--directory=run', '--config.n_step=2',
+      '--fresh',
+    )  # fmt: skip
+    assert code == 0
+
+
+class TestEvaluate:
+  def test_prints_the_four_figures(self, capsys):
+    _run(capsys, 'train', '--steps=20', '--directory=run')
+    code, out, _ = _run(capsys, 'evaluate', '--directory=run', '--episodes=5')
+    assert code == 0
+    figures = dict(re.findall(r'^(\w+) +(-?[\d.]+)$', out, re.MULTILINE))
+    assert figures.keys() == {'mean', 'deviation', 'minimum', 'maximum'}
+    low, mean, high = (
+      float(figures[k]) for k in ('minimum', 'mean', 'maximum')
+    )
+    assert -1 <= low <= mean <= high <= 1
+
+  def test_settings_come_from_the_checkpoint(self, capsys):
+    _run(
+      capsys, 'train', '--steps=20', '--directory=run',
+      '--config.hidden_sizes=8,4', '--config.dueling=false',
+    )  # fmt: skip
+    code, _, _ = _run(capsys, 'evaluate', '--directory=run', '--episodes=1')
+    assert code == 0
+
+  @pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+      ([], '--directory'),
+      (['--directory=nowhere'], 'nowhere'),
+      (['--directory=run', '--episodes=0'], 'num_episodes'),
+      (['--directory=run', '--config.n_step=2'], 'n_step'),
+    ],
+  )
+  def test_bad_input_is_told(self, capsys, arguments, message):
+    _run(capsys, 'train', '--steps=20', '--directory=run')
+    code, out, err = _run(capsys, 'evaluate', *arguments)
+    assert code == 2
+    assert not out
+    assert message in err
+
+
+class TestOthers:
+  def test_help_lists_the_commands_and_their_flags(self, capsys):
+    code, out, _ = _run(capsys, '--help')
+    assert code == 0
+    for command in ('train', 'evaluate', 'graph', 'agents', 'environments'):
+      assert command in out
+    code, out, _ = _run(capsys, 'train', '--help')
+    assert code == 0
+    for flag in ('--agent', '--steps', '--topology', '--lp_launch_type'):
+      assert flag in out
+
+  def test_unknown_command_is_told(self, capsys):
+    code, _, err = _run(capsys, 'trian')
+    assert code == 2
+    assert "Did you mean 'train'" in err
+
+  def test_agents_and_their_settings(self, capsys):
+    assert 'dqn' in _run(capsys, 'agents')[1]
+    out = _run(capsys, 'agents', 'dqn')[1]
+    assert '--config.n_step=3' in out
+    assert _run(capsys, 'agents', 'dpn')[0] == 2
+
+  def test_environments(self, capsys):
+    out = _run(capsys, 'environments')[1]
+    assert 'catch' in out
+    assert 'gym:<id>' in out
+
+  def test_graph_of_a_distributed_program(self, capsys):
+    code, out, _ = _run(
+      capsys, 'graph', '--topology=distributed', '--num_actors=2'
+    )
+    assert code == 0
+    lines = {line.strip() for line in out.splitlines()}
+    assert 'flowchart LR' in lines
+    # Who acts calls replay, learner and coordinator; nobody calls an actor.
+    for edge in (
+      'actor_0 --> replay',
+      'actor_1 --> replay',
+      'actor_1 --> learner',
+      'actor_0 --> coordinator',
+      'learner --> replay',
+      'evaluator --> learner',
+    ):
+      assert edge in lines
+    assert not any(
+      line.endswith(('--> actor_0', '--> actor_1')) for line in lines
+    )
+
+  def test_graph_of_one_thread(self, capsys):
+    code, out, _ = _run(capsys, 'graph')
+    assert code == 0
+    assert 'actor --> replay' in out

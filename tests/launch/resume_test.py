@@ -1,0 +1,129 @@
+"""Tests of checkpoints as a user meets them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import log_files
+from repertory import launch
+from repertory.components import checkpointing
+from repertory.launch import session as session_lib
+
+
+def _experiment(directory, max_steps, config=None, **settings):
+  return launch.make_experiment(
+    'dqn',
+    'catch',
+    max_steps=max_steps,
+    directory=str(directory),
+    config={'min_replay_size': 100, **(config or {})},
+    evaluation_episodes=0,
+    **settings,
+  )
+
+
+def _run(*arguments, fresh=False, **settings) -> launch.Result:
+  return launch.run(
+    _experiment(*arguments, **settings), fresh=fresh, display=False
+  )
+
+
+class TestResume:
+  def test_goes_on_where_it_was(self, tmp_path):
+    first = _run(tmp_path, 900).status
+    checkpoint = session_lib.load_checkpoint(str(tmp_path))
+    second = _run(tmp_path, 1800).status
+    assert (first.steps, second.steps) == (900, 1800)
+    assert second.episodes == 200
+    # Replay went on too: 900 + 900 items, all episodes being complete.
+    assert second.tables[0].size == 1800
+    # (1800 − 100) × 8 samples are due in batches of 64: 212. At most three
+    # batches, prefetched when the checkpoint was written, are lost.
+    assert 209 <= second.learner_steps <= 212
+    assert checkpoint.state['counts']['learner_steps'] == first.learner_steps
+    rows = log_files.rows(tmp_path, 'replay')
+    assert rows[-1]['samples'] == pytest.approx(1700 * 8, rel=0.05)
+
+  def test_learner_state_is_restored_bit_for_bit(self, tmp_path):
+    _run(tmp_path, 900)
+    before = session_lib.load_checkpoint(str(tmp_path)).arrays
+    # No step is left; the same state is written again.
+    _run(tmp_path, 900)
+    after = session_lib.load_checkpoint(str(tmp_path)).arrays
+    assert before.keys() == after.keys()
+    for name in before:
+      np.testing.assert_array_equal(before[name], after[name], err_msg=name)
+
+  def test_random_numbers_do_not_repeat(self, tmp_path):
+    _run(tmp_path, 90)
+    first = session_lib.load_checkpoint(str(tmp_path)).state['counts']['runs']
+    _run(tmp_path, 180)
+    second = session_lib.load_checkpoint(str(tmp_path)).state['counts']['runs']
+    assert (first, second) == (1, 2)
+
+  def test_without_replay_starts_with_empty_tables(self, tmp_path):
+    _run(tmp_path, 900, checkpoint_replay=False)
+    status = _run(tmp_path, 1350, checkpoint_replay=False).status
+    assert status.tables[0].size == 450
+    assert status.steps == 1350
+
+  def test_may_change_topology(self, tmp_path):
+    _run(tmp_path, 450)
+    experiment = _experiment(tmp_path, 900)
+    status = launch.run(experiment, 'distributed', display=False).status
+    assert status.steps == 900
+
+  def test_fresh_moves_the_old_one_aside(self, tmp_path):
+    directory = tmp_path / 'run'
+    _run(directory, 450)
+    status = _run(directory, 90, fresh=True).status
+    assert status.steps == 90
+    old = [path for path in tmp_path.iterdir() if path != directory]
+    assert len(old) == 1
+    assert (
+      session_lib.load_checkpoint(str(old[0])).state['counts']['steps'] == 450
+    )
+
+  def test_other_experiment_is_refused_with_its_fields(self, tmp_path):
+    _run(tmp_path, 90)
+    with pytest.raises(checkpointing.CheckpointError) as error:
+      _run(tmp_path, 180, {'n_step': 5, 'learning_rate': 0.5})
+    message = str(error.value)
+    assert 'config.n_step: 3 in the checkpoint, 5 now' in message
+    assert 'config.learning_rate: 0.001 in the checkpoint, 0.5 now' in message
+    assert 'batch_size' not in message
+    with pytest.raises(checkpointing.CheckpointError, match='seed: 0 .* 7 now'):
+      _run(tmp_path, 180, seed=7)
+
+  def test_directory_in_use_is_refused(self, tmp_path):
+    with (
+      session_lib.open_session(_experiment(tmp_path, 90)),
+      pytest.raises(ValueError, match='in use'),
+    ):
+      _run(tmp_path, 90)
+
+  def test_half_written_checkpoint_is_passed_over(self, tmp_path):
+    _run(tmp_path, 90)
+    half = tmp_path / 'checkpoints' / '.writing-00000002'
+    half.mkdir()
+    (half / 'arrays.npz').write_bytes(b'PK')
+    assert _run(tmp_path, 180).status.steps == 180
+    assert not half.exists()
+
+  @pytest.mark.parametrize('file', ['arrays.npz', 'state.json'])
+  def test_truncated_checkpoint_is_refused_and_kept(self, tmp_path, file):
+    _run(tmp_path, 90)
+    path = tmp_path / 'checkpoints' / '00000001' / file
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(checkpointing.CheckpointError, match='00000001'):
+      _run(tmp_path, 180)
+    assert path.exists()
+    assert _run(tmp_path, 90, fresh=True).status.steps == 90
+
+  def test_state_holds_no_arrays_and_is_readable(self, tmp_path):
+    _run(tmp_path, 90)
+    path = tmp_path / 'checkpoints' / '00000001' / 'state.json'
+    content = json.loads(path.read_text())
+    assert content['state']['experiment']['agent'] == 'dqn'
+    assert content['state']['counts']['steps'] == 90

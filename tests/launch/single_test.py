@@ -1,0 +1,124 @@
+"""Tests of the topology `single`."""
+
+import pytest
+
+import log_files
+from repertory import launch
+from repertory.agents import dqn
+from repertory.environments import registry
+
+_SETTINGS = {'min_replay_size': 100, 'samples_per_insert': 16.0}
+
+
+def _experiment(directory, **settings) -> launch.Experiment:
+  defaults = {
+    'max_steps': 1000,
+    'config': _SETTINGS,
+    'evaluation_episodes': 3,
+    'directory': str(directory),
+  }
+  return launch.make_experiment('dqn', 'catch', **{**defaults, **settings})
+
+
+class TimingBuilder(dqn.DQNBuilder):
+  """Notes after how many items each learner step comes."""
+
+  def __init__(self, config=None):
+    super().__init__(config)
+    self.timing = []
+
+  def make_adder(self, connection, **settings):
+    self._adder = super().make_adder(connection, **settings)
+    return self._adder
+
+  def make_learner(self, *parts):
+    learner = super().make_learner(*parts)
+    step = learner.step
+
+    def timed_step():
+      self.timing.append(self._adder.num_items)
+      step()
+
+    learner.step = timed_step
+    return learner
+
+
+class TestSingle:
+  def test_counts_every_step_episode_and_learner_step(self, tmp_path):
+    result = launch.run(_experiment(tmp_path), display=False)
+    # Episodes of Catch have 9 steps; 1000 = 111 × 9 + 1. Each step is an item,
+    # except the last, whose successor was never appended, nor, with n = 3, the
+    # two before it; but those belong to the episode before. So 999 items.
+    assert result.status.steps == 1000
+    assert result.status.episodes == 111
+    assert result.status.tables[0].size == 999
+    # (999 − 100) × 16 samples are due, in batches of 64.
+    assert result.status.learner_steps == 899 * 16 // 64
+    assert log_files.total(log_files.rows(tmp_path, 'actors')) == 111
+    learner_rows = log_files.rows(tmp_path, 'learner')
+    assert log_files.total(learner_rows) == result.status.learner_steps
+    assert log_files.rows(tmp_path, 'replay')[-1]['inserts'] == 999
+
+  def test_evaluates_at_each_tenth_and_at_the_end(self, tmp_path):
+    launch.run(_experiment(tmp_path), display=False)
+    rows = log_files.rows(tmp_path, 'evaluator')
+    assert [row['steps'] for row in rows] == [*range(100, 1001, 100), 1000]
+    assert all(row['count'] == 3 for row in rows)
+
+  def test_same_seed_gives_same_learner_step_timing(self, tmp_path):
+    timings = []
+    for run in range(2):
+      builder = TimingBuilder(dqn.DQNConfig(**_SETTINGS))
+      experiment = launch.Experiment(
+        builder=builder,
+        environment_factory=registry.make_factory('catch'),
+        max_steps=600,
+        directory=str(tmp_path / str(run)),
+        environments_per_actor=4,
+      )
+      result = launch.run(experiment, display=False)
+      timings.append((builder.timing, result.status.episodes))
+    assert timings[0] == timings[1]
+    # The first batch of 64 is due at item 100 + 64 / 16 = 104. Each of the four
+    # environments has made 2 × 9 + 5 = 23 items after 8 steps of its third
+    # episode, of which the last three and the one that was waiting come with
+    # the ninth: from 92 items to 108.
+    assert timings[0][0][0] == 108
+
+  def test_batch_of_environments_spreads_the_epsilons(self, tmp_path):
+    launch.run(
+      _experiment(tmp_path, num_actors=2, environments_per_actor=2),
+      display=False,
+    )
+    actor = next(
+      node for node in log_files.nodes(tmp_path) if node['node'] == 'actor/0'
+    )
+    assert actor['environment_ids'] == [0, 1, 2, 3]
+    expected = [0.4 ** (1 + 7 * i / 3) for i in range(4)]
+    assert actor['epsilons'] == pytest.approx(expected)
+
+  def test_failing_environment_is_named_and_the_rest_saved(self, tmp_path):
+    class Failing(registry.EnvironmentFactory):
+      def __call__(self, seed):
+        environment = super().__call__(seed)
+        step, count = environment.step, iter(range(10**9))
+
+        def failing_step(action):
+          if next(count) == 500:
+            raise RuntimeError('out of balls')
+          return step(action)
+
+        environment.step = failing_step
+        return environment
+
+    experiment = launch.Experiment(
+      builder=dqn.DQNBuilder(dqn.DQNConfig(**_SETTINGS)),
+      environment_factory=Failing('catch'),
+      max_steps=1000,
+      directory=str(tmp_path),
+      evaluation_episodes=0,
+    )
+    with pytest.raises(launch.NodeError, match='out of balls') as error:
+      launch.run(experiment, display=False)
+    assert error.value.failure.node == 'actor/0'
+    assert (tmp_path / 'checkpoints' / '00000001' / 'state.json').exists()

@@ -1,0 +1,122 @@
+"""Runs programs in processes of their own, and finds what they leave behind."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import psutil
+
+_MARK = 'REPERTORY_TEST_PROGRAM'
+_LEAVE_SECONDS = 5
+
+
+@dataclasses.dataclass
+class Ended:
+  """How a program ended.
+
+  Attributes:
+    code: Its exit code.
+    output: What it printed, stderr included.
+    left: Command lines of processes that outlived it.
+    seconds: From the interruption, or the start, to the end.
+  """
+
+  code: int
+  output: str
+  left: list[str]
+  seconds: float
+
+
+class Program:
+  """A program that is running."""
+
+  def __init__(self, arguments: list[str], cwd: str):
+    self._mark = uuid.uuid4().hex
+    self._started_at = time.monotonic()
+    self._output_path = os.path.join(cwd, f'output-{self._mark}.txt')
+    with open(self._output_path, 'w') as output:
+      self._process = subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env={**os.environ, _MARK: self._mark, 'TF_CPP_MIN_LOG_LEVEL': '2'},
+      )
+
+  @property
+  def pid(self) -> int:
+    return self._process.pid
+
+  def is_running(self) -> bool:
+    return self._process.poll() is None
+
+  def processes(self) -> list[psutil.Process]:
+    """Returns all processes that belong to the program, itself included."""
+    found = []
+    for process in psutil.process_iter():
+      try:
+        if process.environ().get(_MARK) == self._mark:
+          found.append(process)
+      except (psutil.NoSuchProcess, psutil.AccessDenied):
+        continue
+    return found
+
+  def node(self, name: str) -> psutil.Process:
+    """Returns the process of a node, found by the file it prints to."""
+    suffix = f'logs/nodes/{name if "/" in name else name + "/0"}'
+    for process in self.processes():
+      if os.readlink(f'/proc/{process.pid}/fd/1').endswith(suffix):
+        return process
+    raise LookupError(f'No process prints to {suffix}.')
+
+  def interrupt(self, number: int = signal.SIGINT) -> None:
+    """Sends a signal to the whole process group, as a terminal does."""
+    self._started_at = time.monotonic()
+    os.killpg(self._process.pid, number)
+
+  def wait(self, seconds: float) -> Ended:
+    """Waits for the end, kills what is still there, and fails on time-out."""
+    try:
+      code = self._process.wait(seconds)
+    except subprocess.TimeoutExpired:
+      for process in self.processes():
+        process.kill()
+      raise AssertionError(
+        f'The program did not end in {seconds} seconds. Its output:\n'
+        + self.output()
+      ) from None
+    took = time.monotonic() - self._started_at
+    deadline = time.monotonic() + _LEAVE_SECONDS
+    left = self.processes()
+    while left and time.monotonic() < deadline:
+      time.sleep(0.1)
+      left = self.processes()
+    lines = [' '.join(process.cmdline()) for process in left]
+    for process in left:
+      process.kill()
+    return Ended(code, self.output(), lines, took)
+
+  def output(self) -> str:
+    with open(self._output_path) as file:
+      return file.read()
+
+
+def repertory(*arguments: str, cwd) -> Program:
+  """Starts `repertory` with the given arguments."""
+  code = 'from repertory.launch import command_line; command_line.main()'
+  return Program(['-c', code, *arguments], str(cwd))
+
+
+def wait_until(condition, seconds: float, what: str) -> None:
+  """Waits for a condition, and fails on time-out."""
+  deadline = time.monotonic() + seconds
+  while not condition():
+    if time.monotonic() > deadline:
+      raise AssertionError(f'Waited {seconds} seconds for {what}.')
+    time.sleep(0.1)
