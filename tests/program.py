@@ -80,6 +80,15 @@ class Program:
     self._started_at = time.monotonic()
     os.killpg(self._process.pid, number)
 
+  def terminate(self) -> None:
+    """Sends SIGTERM to the launcher alone."""
+    self._started_at = time.monotonic()
+    self._process.terminate()
+
+  def kill(self) -> None:
+    """Sends SIGKILL to the launcher alone."""
+    self._process.kill()
+
   def wait(self, seconds: float) -> Ended:
     """Waits for the end, kills what is still there, and fails on time-out."""
     try:

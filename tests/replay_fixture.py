@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import reverb
@@ -39,8 +40,7 @@ import sys
 import replay_fixture
 from repertory.components import replay
 
-port = int(sys.argv[1]) or None
-server = replay.make_server(replay_fixture.make_process_tables(), port)
+server = replay.make_server(replay_fixture.make_process_tables())
 print(server.port, flush=True)
 sys.stdin.read()  # Ends when the test ends, however that comes about.
 """
@@ -91,7 +91,7 @@ def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):
       writer.flush(timeout_ms=int(DEADLINE_SECONDS * 1000))
 
 
-def sample(connection, num_samples, table=replay.DEFAULT_TABLE):
+def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
   """Draws items, which must be there; each has `info` and `data`."""
   return list(
     connection.client.sample(
@@ -103,7 +103,7 @@ def sample(connection, num_samples, table=replay.DEFAULT_TABLE):
   )
 
 
-def drain(connection, table=replay.DEFAULT_TABLE):
+def drain(connection, table=replay.DEFAULT_TABLE) -> list[Any]:
   """Draws as many items as a table holds; from a FIFO, all in order."""
   size = table_status(connection, table).size
   return sample(connection, size, table) if size else []
@@ -166,27 +166,29 @@ class ServerProcess:
   """A server in a process of its own, which may be killed."""
 
   def __init__(self):
-    self.port = 0
-    self._process = None
-    self.start()
-
-  def start(self):
-    """Starts it, the second time on the same port."""
     paths = [os.path.dirname(__file__), os.environ.get('PYTHONPATH', '')]
     self._process = subprocess.Popen(
-      [sys.executable, '-c', _SERVER_SOURCE, str(self.port)],
+      [sys.executable, '-c', _SERVER_SOURCE],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       stderr=subprocess.DEVNULL,
       env=os.environ | {'PYTHONPATH': os.pathsep.join(filter(None, paths))},
       text=True,
     )
-    self.port = int(Call(self._process.stdout.readline).result(60))
+    self._port = int(Call(self._process.stdout.readline).result(60))
 
   def connect(self, **settings):
     """Returns a new connection to it."""
     settings.setdefault('timeout_seconds', DEADLINE_SECONDS)
-    return replay.Connection(f'localhost:{self.port}', **settings)
+    return replay.Connection(f'localhost:{self._port}', **settings)
+
+  def freeze(self):
+    """Keeps it from answering; connections stay."""
+    self._process.send_signal(signal.SIGSTOP)
+
+  def thaw(self):
+    """Lets it answer all that it was asked."""
+    self._process.send_signal(signal.SIGCONT)
 
   def kill(self):
     """Kills it as the kernel would, and waits until it is gone."""

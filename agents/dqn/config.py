@@ -14,7 +14,7 @@ class DQNConfig:
   """
 
   # Layers of the network before its head.
-  hidden_sizes: tuple[int, ...] = (128, 128)
+  hidden_sizes: tuple[int, ...] = (64, 64)
   # Separate streams for state value and advantages (arXiv:1511.06581).
   dueling: bool = True
   # Select with the online, evaluate with the target network (arXiv:1509.06461).
@@ -24,7 +24,7 @@ class DQNConfig:
   # γ: Nature DQN, doi:10.1038/nature14236, extended data table 1.
   discount: float = 0.99
   # Items a learner step samples.
-  batch_size: int = 64
+  batch_size: int = 32
   # Of Adam; a common choice for small networks.
   learning_rate: float = 1e-3
   # Of Adam's denominator: Rainbow, table 1.
@@ -34,7 +34,7 @@ class DQNConfig:
   # Where the Huber loss turns linear: Nature DQN, "error clipping".
   huber_threshold: float = 1.0
   # Learner steps between copies to the target network.
-  target_update_period: int = 100
+  target_update_period: int = 50
   # Sample by priority (arXiv:1511.05952) or uniformly.
   prioritized: bool = True
   # α of the priorities: Ape-X, arXiv:1803.00933, appendix C.
@@ -52,7 +52,7 @@ class DQNConfig:
   # Items the table holds.
   max_replay_size: int = 100_000
   # Items before learning starts.
-  min_replay_size: int = 500
+  min_replay_size: int = 200
   # Mean draws per item: batch size 64 every 8 steps.
   samples_per_insert: float = 8.0
   # Lead of acting or learning, in samples; None for 10 % of the samples due at

@@ -134,8 +134,12 @@ class VariableClient:
     self._fetched_at = self._arrived_at
 
   def _run(self) -> None:
-    while self._wanted.wait() and not self._closed:
+    while True:
+      self._wanted.wait()
+      # In this order: a `close` in between must not be missed.
       self._wanted.clear()
+      if self._closed:
+        return
       try:
         self._fetched = self._source.get_variables(self._names)
       except Exception as error:  # Raised in the thread that acts.

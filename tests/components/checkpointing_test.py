@@ -4,6 +4,7 @@ import builtins
 import json
 import os
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,12 +44,13 @@ def _arrays(number):
 def _save(directory, *numbers, max_to_keep=2, **settings):
   """Saves checkpoints that hold these numbers; returns the last one's path."""
   checkpointer = checkpointing.Checkpointer(directory, max_to_keep)
+  path = ''
   for number in numbers:
     path = checkpointer.save(_arrays(number), {'number': number}, **settings)
   return path
 
 
-def _load(directory):
+def _load(directory) -> Any:
   return checkpointing.Checkpointer(directory).load()
 
 
@@ -147,7 +149,7 @@ def test_leftover_alone_is_no_checkpoint(directory):
 
 
 def test_max_to_keep_is_checked(directory):
-  with pytest.raises(ValueError, match='max_to_keep .* at least 1, got 0'):
+  with pytest.raises(ValueError, match=r'max_to_keep .* at least 1, got 0'):
     checkpointing.Checkpointer(directory, 0)
 
 

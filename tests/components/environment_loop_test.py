@@ -186,12 +186,12 @@ class ReportsTest(absltest.TestCase):
     self.assertEqual(
       logger.rows,
       [
-        dict(
-          episode_return=episode_return,
-          episode_length=length,
-          actor_steps=steps,
-          actor_episodes=episodes,
-        )
+        {
+          'episode_return': episode_return,
+          'episode_length': length,
+          'actor_steps': steps,
+          'actor_episodes': episodes,
+        }
         for episode_return, length, steps, episodes in [
           (5, 1, 3, 1),
           (30, 2, 5, 2),
@@ -206,7 +206,7 @@ class ReportsTest(absltest.TestCase):
     logger = RecordingLogger()
     loop, _ = make([[1, 2]], logger=logger)
     loop.run(num_episodes=1)
-    self.assertEqual(logger.rows, [dict(episode_return=3, episode_length=2)])
+    self.assertEqual(logger.rows, [{'episode_return': 3, 'episode_length': 2}])
 
   def test_values_are_plain_numbers(self):
     loop, _ = make([[0.5, 0.25]])
@@ -229,25 +229,25 @@ class RunTest(parameterized.TestCase):
   @parameterized.named_parameters(
     # Steps add up to 3, 5, 7, 8, 11, 12, 15, 16, 18 and episodes to
     # 1, 2, 4, 4, 6, 6, 8, 9, 10.
-    dict(testcase_name='nothing', limits=dict(num_steps=0), calls=0),
-    dict(testcase_name='no_episodes', limits=dict(num_episodes=0), calls=0),
-    dict(testcase_name='one_step', limits=dict(num_steps=1), calls=1),
-    dict(testcase_name='three_steps', limits=dict(num_steps=3), calls=1),
-    dict(testcase_name='four_steps', limits=dict(num_steps=4), calls=2),
-    dict(testcase_name='eight_steps', limits=dict(num_steps=8), calls=4),
-    dict(testcase_name='one_episode', limits=dict(num_episodes=1), calls=1),
-    dict(testcase_name='three', limits=dict(num_episodes=3), calls=3),
-    dict(testcase_name='five', limits=dict(num_episodes=5), calls=5),
-    dict(
-      testcase_name='steps_come_first',
-      limits=dict(num_steps=8, num_episodes=5),
-      calls=4,
-    ),
-    dict(
-      testcase_name='episodes_come_first',
-      limits=dict(num_steps=100, num_episodes=5),
-      calls=5,
-    ),
+    {'testcase_name': 'nothing', 'limits': {'num_steps': 0}, 'calls': 0},
+    {'testcase_name': 'no_episodes', 'limits': {'num_episodes': 0}, 'calls': 0},
+    {'testcase_name': 'one_step', 'limits': {'num_steps': 1}, 'calls': 1},
+    {'testcase_name': 'three_steps', 'limits': {'num_steps': 3}, 'calls': 1},
+    {'testcase_name': 'four_steps', 'limits': {'num_steps': 4}, 'calls': 2},
+    {'testcase_name': 'eight_steps', 'limits': {'num_steps': 8}, 'calls': 4},
+    {'testcase_name': 'one_episode', 'limits': {'num_episodes': 1}, 'calls': 1},
+    {'testcase_name': 'three', 'limits': {'num_episodes': 3}, 'calls': 3},
+    {'testcase_name': 'five', 'limits': {'num_episodes': 5}, 'calls': 5},
+    {
+      'testcase_name': 'steps_come_first',
+      'limits': {'num_steps': 8, 'num_episodes': 5},
+      'calls': 4,
+    },
+    {
+      'testcase_name': 'episodes_come_first',
+      'limits': {'num_steps': 100, 'num_episodes': 5},
+      'calls': 5,
+    },
   )
   def test_limits(self, limits, calls):
     loop, actor = make(*SCRIPTS)
@@ -281,11 +281,11 @@ class RunTest(parameterized.TestCase):
 
 class RunEpisodesTest(parameterized.TestCase):
   @parameterized.parameters(
-    dict(num_episodes=1, quotas=[1, 0, 0]),
-    dict(num_episodes=2, quotas=[1, 1, 0]),
-    dict(num_episodes=3, quotas=[1, 1, 1]),
-    dict(num_episodes=7, quotas=[3, 2, 2]),
-    dict(num_episodes=30, quotas=[10, 10, 10]),
+    {'num_episodes': 1, 'quotas': [1, 0, 0]},
+    {'num_episodes': 2, 'quotas': [1, 1, 0]},
+    {'num_episodes': 3, 'quotas': [1, 1, 1]},
+    {'num_episodes': 7, 'quotas': [3, 2, 2]},
+    {'num_episodes': 30, 'quotas': [10, 10, 10]},
   )
   def test_slots_contribute_equally(self, num_episodes, quotas):
     loop, _ = make([[1]], [[0, 0]], [[-1] * 40])

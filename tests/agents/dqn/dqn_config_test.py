@@ -32,22 +32,22 @@ REFUSED = {
   'hidden_sizes': ([(0,), (16, -1)], 'positive numbers'),
 }
 # Ends of the ranges, which are allowed.
-ALLOWED = dict(
-  n_step=1,
-  batch_size=1,
-  target_update_period=1,
-  max_replay_size=1,
-  min_replay_size=1,
-  variable_update_period=1,
-  discount=1,
-  importance_exponent=1,
-  evaluation_epsilon=1,
-  priority_exponent=0,
-  epsilon_exponent=0,
-  prefetch=0,
-  epsilon_base=1,
-  hidden_sizes=(),
-)
+ALLOWED = {
+  'n_step': 1,
+  'batch_size': 1,
+  'target_update_period': 1,
+  'max_replay_size': 1,
+  'min_replay_size': 1,
+  'variable_update_period': 1,
+  'discount': 1,
+  'importance_exponent': 1,
+  'evaluation_epsilon': 1,
+  'priority_exponent': 0,
+  'epsilon_exponent': 0,
+  'prefetch': 0,
+  'epsilon_base': 1,
+  'hidden_sizes': (),
+}
 # Yes or no; and the limit that is checked where the tables are made.
 UNCHECKED = ['dueling', 'double', 'prioritized', 'jit_compile', 'error_buffer']
 
@@ -87,23 +87,33 @@ class ErrorBufferTest(parameterized.TestCase):
   @parameterized.named_parameters(
     # A tenth of the 8 · 500 samples due at the first; four turns are
     # 4 (64 + 8 · 1) = 288, the end of an episode is 64 + 8 · 4 = 96.
-    dict(testcase_name='share', changes={}, environments=1, expected=400),
+    {
+      'testcase_name': 'share',
+      'changes': {},
+      'environments': 1,
+      'expected': 400,
+    },
     # 4 (64 + 8 · 10) = 576 against 64 + 8 · 10 · 4 = 384.
-    dict(testcase_name='turns', changes={}, environments=10, expected=576),
+    {
+      'testcase_name': 'turns',
+      'changes': {},
+      'environments': 10,
+      'expected': 576,
+    },
     # Ten episodes that end at once write 10 · (9 + 1) items:
     # 64 + 8 · 100 = 864 against 576.
-    dict(
-      testcase_name='ends_of_episodes',
-      changes=dict(n_step=9),
-      environments=10,
-      expected=864,
-    ),
-    dict(
-      testcase_name='stated',
-      changes=dict(error_buffer=123.0),
-      environments=10,
-      expected=123,
-    ),
+    {
+      'testcase_name': 'ends_of_episodes',
+      'changes': {'n_step': 9},
+      'environments': 10,
+      'expected': 864,
+    },
+    {
+      'testcase_name': 'stated',
+      'changes': {'error_buffer': 123.0},
+      'environments': 10,
+      'expected': 123,
+    },
   )
   def test_by_hand(self, changes, environments, expected):
     config = dqn.DQNConfig(**changes)

@@ -42,15 +42,15 @@ def make_batch(seed, n_step=3):
   lengths = random.integers(1, n_step + 1, size=B)
   discount = 0.9 ** (lengths - 1.0)
   discount[:2] = 0  # Episodes that terminated.
-  return dict(
-    observation=random.normal(size=[B, 3]),
-    action=random.integers(3, size=B),
-    reward=2 * random.normal(size=B),
-    discount=discount,
-    next_observation=random.normal(size=[B, 3]),
-    probability=random.uniform(0.001, 0.1, size=B),
-    table_size=random.integers(50, 60, size=B),
-  )
+  return {
+    'observation': random.normal(size=[B, 3]),
+    'action': random.integers(3, size=B),
+    'reward': 2 * random.normal(size=B),
+    'discount': discount,
+    'next_observation': random.normal(size=[B, 3]),
+    'probability': random.uniform(0.001, 0.1, size=B),
+    'table_size': random.integers(50, 60, size=B),
+  }
 
 
 def to_sample(batch):
@@ -74,14 +74,14 @@ def to_sample(batch):
 def make(config):
   """Online and target network of random variables, and their update."""
   builder = dqn.DQNBuilder(config)
-  networks = [builder.make_network(SPEC) for _ in range(2)]
-  update = learning.DQNUpdate(*networks, config)
+  online, target = builder.make_network(SPEC), builder.make_network(SPEC)
+  update = learning.DQNUpdate(online, target, config)
   random = np.random.default_rng(0)
   # After the constructor's copy, so that the two differ from the start.
-  for network in networks:
+  for network in (online, target):
     for variable in sorted(network.variables, key=lambda v: v.name):
       variable.assign(random.normal(size=variable.shape))
-  return *networks, update
+  return online, target, update
 
 
 def arrays(variables):
@@ -163,11 +163,11 @@ class DQNUpdateTest(parameterized.TestCase):
       )
       for name, changes in {
         'all': {},
-        'single': dict(double=False),
-        'uniform': dict(prioritized=False),
-        'beta': dict(importance_exponent=1.0),
-        'gamma': dict(discount=0.81),
-        'threshold': dict(huber_threshold=1.0),
+        'single': {'double': False},
+        'uniform': {'prioritized': False},
+        'beta': {'importance_exponent': 1.0},
+        'gamma': {'discount': 0.81},
+        'threshold': {'huber_threshold': 1.0},
       }.items()
     }
     usual = losses.pop('all')
@@ -177,8 +177,8 @@ class DQNUpdateTest(parameterized.TestCase):
   @parameterized.parameters(
     # Online: q(s) = 0, whose argmax is action 0. Target: q(s) = (s, −2s), that
     # is (3, −6) for s' = 3 and (−3, 6) for s' = −3.
-    dict(double=False, expected=[1 + 0.9 * 3, 1 + 0.9 * 6]),
-    dict(double=True, expected=[1 + 0.9 * 3, abs(1 + 0.9 * -3)]),
+    {'double': False, 'expected': [1 + 0.9 * 3, 1 + 0.9 * 6]},
+    {'double': True, 'expected': [1 + 0.9 * 3, abs(1 + 0.9 * -3)]},
   )
   def test_who_selects(self, double, expected):
     spec = SPEC._replace(
@@ -188,9 +188,13 @@ class DQNUpdateTest(parameterized.TestCase):
     config = dataclasses.replace(
       CONFIG, hidden_sizes=(), dueling=False, double=double
     )
-    networks = [dqn.DQNBuilder(config).make_network(spec) for _ in range(2)]
-    update = learning.DQNUpdate(*networks, config)
-    for network, weights in zip(networks, ([[0.0, 0.0]], [[1.0, -2.0]])):
+    builder = dqn.DQNBuilder(config)
+    online, target = builder.make_network(spec), builder.make_network(spec)
+    update = learning.DQNUpdate(online, target, config)
+    for network, weights in (
+      (online, [[0.0, 0.0]]),
+      (target, [[1.0, -2.0]]),
+    ):
       biases, matrix = sorted(network.variables, key=lambda v: v.name)
       biases.assign([0.0, 0.0])
       matrix.assign(weights)
@@ -208,15 +212,15 @@ class DQNUpdateTest(parameterized.TestCase):
         table_sizes=tf.constant([2, 2], tf.int64),
       )
     )
-    np.testing.assert_allclose(result.priorities, expected, rtol=1e-6)
+    np.testing.assert_allclose(result.priorities.numpy(), expected, rtol=1e-6)
 
   def test_target_network_starts_as_a_copy(self):
     builder = dqn.DQNBuilder(CONFIG)
-    networks = [builder.make_network(SPEC) for _ in range(2)]
-    learning.DQNUpdate(*networks, CONFIG)
-    online, target = (arrays(network.variables) for network in networks)
-    for name, array in online.items():
-      np.testing.assert_array_equal(target[name], array)
+    online, target = builder.make_network(SPEC), builder.make_network(SPEC)
+    learning.DQNUpdate(online, target, CONFIG)
+    copies = arrays(target.variables)
+    for name, array in arrays(online.variables).items():
+      np.testing.assert_array_equal(copies[name], array)
 
   def test_exports_the_online_network(self):
     network, _, update = make(CONFIG)
@@ -267,16 +271,16 @@ def run(num_steps=4, **changes):
 
 class SettingsTest(parameterized.TestCase):
   @parameterized.parameters(
-    dict(double=False),
-    dict(discount=0.5),
-    dict(learning_rate=0.01),
-    dict(adam_epsilon=1.0),
-    dict(max_gradient_norm=0.01),
-    dict(huber_threshold=0.1),
-    dict(target_update_period=1),
-    dict(target_update_period=3),
-    dict(prioritized=False),
-    dict(importance_exponent=0.1),
+    {'double': False},
+    {'discount': 0.5},
+    {'learning_rate': 0.01},
+    {'adam_epsilon': 1.0},
+    {'max_gradient_norm': 0.01},
+    {'huber_threshold': 0.1},
+    {'target_update_period': 1},
+    {'target_update_period': 3},
+    {'prioritized': False},
+    {'importance_exponent': 0.1},
   )
   def test_has_an_effect(self, **changes):
     usual, _ = run()

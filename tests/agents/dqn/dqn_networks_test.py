@@ -1,5 +1,7 @@
 """Tests of `agents/dqn/networks.py`."""
 
+import itertools
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -28,7 +30,7 @@ class MakeNetworkTest(parameterized.TestCase):
       make_spec(), dueling=dueling, hidden_sizes=hidden_sizes
     )
     sizes = [3, *hidden_sizes]
-    weights = list(zip(sizes, sizes[1:]))
+    weights = list(itertools.pairwise(sizes))
     weights += [(sizes[-1], 4), (sizes[-1], 1)] if dueling else [(sizes[-1], 4)]
     biases = [(w[-1],) for w in weights]
     # The variables are there before the first call.

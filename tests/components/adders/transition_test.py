@@ -424,6 +424,17 @@ def test_reset_keeps_what_is_complete(connection):
   assert replay_fixture.table_status(connection).inserts == 200
 
 
+def test_flush_waits_until_the_table_has_all(connection):
+  adder = _make_adder(connection, max_pending_items=1000)
+  for _ in range(5):
+    adder.add_first(_batch(0, FIRST))
+    for t in range(1, 30):
+      _add(adder, t)
+    adder.flush()
+    assert replay_fixture.table_status(connection).inserts == adder.num_items
+  adder.close()
+
+
 def test_close_hands_over_what_is_complete(connection):
   adder = _make_adder(connection, max_pending_items=100)
   adder.add_first(_batch(0, FIRST))
@@ -493,6 +504,17 @@ class TestBackPressure:
     assert connection.address in str(error.value)
     assert '0.5 seconds' in str(error.value)
     connection.stop.set()
+    adder.close()
+
+  def test_flush_times_out_too(self, make):
+    connection, adder = make(timeout_seconds=0.3)
+    with pytest.raises(TimeoutError):
+      _add(adder, 4)
+    with pytest.raises(TimeoutError):
+      adder.flush()
+    connection.stop.set()
+    with pytest.raises(signals.Stopped):
+      adder.flush()
     adder.close()
 
   def test_stop_signal(self, make):

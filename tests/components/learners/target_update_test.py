@@ -60,9 +60,9 @@ class PeriodicCopyTest(parameterized.TestCase):
       make(period)
 
   @parameterized.parameters(
-    dict(target=[[0.0, 0.0]]),
-    dict(target=[[0.0, 0.0], [0.0, 0.0]]),
-    dict(target=[0.0, [0.0, 0.0]]),
+    {'target': [[0.0, 0.0]]},
+    {'target': [[0.0, 0.0], [0.0, 0.0]]},
+    {'target': [0.0, [0.0, 0.0]]},
   )
   def test_refuses_other_shapes(self, target):
     source = [tf.Variable([0.0, 0.0]), tf.Variable(0.0)]

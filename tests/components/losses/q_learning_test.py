@@ -20,14 +20,14 @@ def slow_errors(q_tm1, a_tm1, r_t, discount_t, q_t_value, q_t_selector):
 
 
 def errors_of(**changes):
-  arguments = dict(
-    q_tm1=[[2.0, 7.0, 5.0]],
-    a_tm1=[0],
-    r_t=[1.0],
-    discount_t=[0.5],
-    q_t_value=[[9.0, 4.0, 3.0]],
-    q_t_selector=[[0.0, 8.0, 6.0]],
-  )
+  arguments = {
+    'q_tm1': [[2.0, 7.0, 5.0]],
+    'a_tm1': [0],
+    'r_t': [1.0],
+    'discount_t': [0.5],
+    'q_t_value': [[9.0, 4.0, 3.0]],
+    'q_t_selector': [[0.0, 8.0, 6.0]],
+  }
   arguments.update(changes)
   tensors = {
     name: tf.constant(value, tf.int32 if name == 'a_tm1' else tf.float32)
@@ -40,51 +40,51 @@ class DoubleQErrorsTest(parameterized.TestCase):
   @parameterized.named_parameters(
     # The selector picks action 1, which the value network rates 4, not 9
     # (plain Q-learning), 8 (the selector's own value) or 3.
-    dict(testcase_name='double', changes={}, expected=1 + 0.5 * 4 - 2),
+    {'testcase_name': 'double', 'changes': {}, 'expected': 1 + 0.5 * 4 - 2},
     # With one network for both, the largest value counts.
-    dict(
-      testcase_name='single',
-      changes=dict(q_t_selector=[[9.0, 4.0, 3.0]]),
-      expected=1 + 0.5 * 9 - 2,
-    ),
+    {
+      'testcase_name': 'single',
+      'changes': {'q_t_selector': [[9.0, 4.0, 3.0]]},
+      'expected': 1 + 0.5 * 9 - 2,
+    },
     # Nothing follows termination, so only the reward counts.
-    dict(
-      testcase_name='termination',
-      changes=dict(discount_t=[0.0]),
-      expected=1 - 2,
-    ),
+    {
+      'testcase_name': 'termination',
+      'changes': {'discount_t': [0.0]},
+      'expected': 1 - 2,
+    },
     # The action taken is read from the first state, not the best one.
-    dict(
-      testcase_name='other_action',
-      changes=dict(a_tm1=[2]),
-      expected=1 + 0.5 * 4 - 5,
-    ),
+    {
+      'testcase_name': 'other_action',
+      'changes': {'a_tm1': [2]},
+      'expected': 1 + 0.5 * 4 - 5,
+    },
     # Rewards and values keep their signs.
-    dict(
-      testcase_name='negative',
-      changes=dict(r_t=[-3.0], q_t_value=[[-1.0, -6.0, -2.0]]),
-      expected=-3 + 0.5 * -6 - 2,
-    ),
+    {
+      'testcase_name': 'negative',
+      'changes': {'r_t': [-3.0], 'q_t_value': [[-1.0, -6.0, -2.0]]},
+      'expected': -3 + 0.5 * -6 - 2,
+    },
     # γ is not applied a second time.
-    dict(
-      testcase_name='discount_is_taken_as_it_is',
-      changes=dict(discount_t=[0.9**3]),
-      expected=1 + 0.729 * 4 - 2,
-    ),
+    {
+      'testcase_name': 'discount_is_taken_as_it_is',
+      'changes': {'discount_t': [0.9**3]},
+      'expected': 1 + 0.729 * 4 - 2,
+    },
   )
   def test_error(self, changes, expected):
     np.testing.assert_allclose(errors_of(**changes), [expected], rtol=1e-6)
 
   def test_rows_do_not_mix(self):
     random = np.random.default_rng(0)
-    arguments = dict(
-      q_tm1=random.normal(size=[7, 3]),
-      a_tm1=random.integers(3, size=7),
-      r_t=random.normal(size=7),
-      discount_t=random.choice([0.0, 0.5, 1.0], size=7),
-      q_t_value=random.normal(size=[7, 3]),
-      q_t_selector=random.normal(size=[7, 3]),
-    )
+    arguments = {
+      'q_tm1': random.normal(size=[7, 3]),
+      'a_tm1': random.integers(3, size=7),
+      'r_t': random.normal(size=7),
+      'discount_t': random.choice([0.0, 0.5, 1.0], size=7),
+      'q_t_value': random.normal(size=[7, 3]),
+      'q_t_selector': random.normal(size=[7, 3]),
+    }
     np.testing.assert_allclose(
       errors_of(**arguments), slow_errors(**arguments), rtol=1e-5, atol=1e-6
     )
@@ -126,13 +126,13 @@ class DoubleQErrorsTest(parameterized.TestCase):
   def test_gradient_equals_differences_quotient(self):
     random = np.random.default_rng(1)
     q_tm1 = random.normal(size=[4, 3])
-    rest = dict(
-      a_tm1=random.integers(3, size=4),
-      r_t=random.normal(size=4),
-      discount_t=random.uniform(size=4),
-      q_t_value=random.normal(size=[4, 3]),
-      q_t_selector=random.normal(size=[4, 3]),
-    )
+    rest = {
+      'a_tm1': random.integers(3, size=4),
+      'r_t': random.normal(size=4),
+      'discount_t': random.uniform(size=4),
+      'q_t_value': random.normal(size=[4, 3]),
+      'q_t_selector': random.normal(size=[4, 3]),
+    }
     variable = tf.Variable(q_tm1)
     with tf.GradientTape() as tape:
       errors = losses.double_q_errors(
@@ -153,12 +153,12 @@ class DoubleQErrorsTest(parameterized.TestCase):
     )
 
   @parameterized.parameters(
-    dict(q_tm1=[1.0, 2.0]),
-    dict(a_tm1=[[0]]),
-    dict(r_t=[[1.0]]),
-    dict(discount_t=0.5),
-    dict(q_t_value=[[[9.0, 4.0, 3.0]]]),
-    dict(q_t_selector=[0.0, 8.0, 6.0]),
+    {'q_tm1': [1.0, 2.0]},
+    {'a_tm1': [[0]]},
+    {'r_t': [[1.0]]},
+    {'discount_t': 0.5},
+    {'q_t_value': [[[9.0, 4.0, 3.0]]]},
+    {'q_t_selector': [0.0, 8.0, 6.0]},
   )
   def test_wrong_rank_is_named(self, **changes):
     (name,) = changes
@@ -182,15 +182,15 @@ def slow_huber(errors, threshold):
 
 class HuberTest(parameterized.TestCase):
   @parameterized.parameters(
-    dict(error=0.0, threshold=1.0, expected=0),
-    dict(error=0.5, threshold=1.0, expected=0.5 * 0.25),
-    dict(error=-0.5, threshold=1.0, expected=0.5 * 0.25),
-    dict(error=1.0, threshold=1.0, expected=0.5),
-    dict(error=3.0, threshold=1.0, expected=3 - 0.5),
-    dict(error=-3.0, threshold=1.0, expected=3 - 0.5),
+    {'error': 0.0, 'threshold': 1.0, 'expected': 0},
+    {'error': 0.5, 'threshold': 1.0, 'expected': 0.5 * 0.25},
+    {'error': -0.5, 'threshold': 1.0, 'expected': 0.5 * 0.25},
+    {'error': 1.0, 'threshold': 1.0, 'expected': 0.5},
+    {'error': 3.0, 'threshold': 1.0, 'expected': 3 - 0.5},
+    {'error': -3.0, 'threshold': 1.0, 'expected': 3 - 0.5},
     # Not ½ + (|x| − δ), which would be right for δ = 1 alone.
-    dict(error=5.0, threshold=2.0, expected=2 * (5 - 1)),
-    dict(error=-1.0, threshold=0.25, expected=0.25 * (1 - 0.125)),
+    {'error': 5.0, 'threshold': 2.0, 'expected': 2 * (5 - 1)},
+    {'error': -1.0, 'threshold': 0.25, 'expected': 0.25 * (1 - 0.125)},
   )
   def test_value(self, error, threshold, expected):
     loss = losses.huber(tf.constant([error]), threshold)
@@ -225,14 +225,14 @@ def slow_weights(probabilities, table_sizes, exponent):
 class ImportanceWeightsTest(parameterized.TestCase):
   @parameterized.named_parameters(
     # N P = 2, 1 and ½: raw weights ½, 1 and 2, of which the largest is 2.
-    dict(testcase_name='beta_1', exponent=1.0, expected=[1 / 4, 1 / 2, 1]),
+    {'testcase_name': 'beta_1', 'exponent': 1.0, 'expected': [1 / 4, 1 / 2, 1]},
     # Roots of the above.
-    dict(
-      testcase_name='beta_half',
-      exponent=0.5,
-      expected=[1 / 2, 1 / 2**0.5, 1],
-    ),
-    dict(testcase_name='beta_0', exponent=0.0, expected=[1, 1, 1]),
+    {
+      'testcase_name': 'beta_half',
+      'exponent': 0.5,
+      'expected': [1 / 2, 1 / 2**0.5, 1],
+    },
+    {'testcase_name': 'beta_0', 'exponent': 0.0, 'expected': [1, 1, 1]},
   )
   def test_by_hand(self, exponent, expected):
     weights = losses.importance_weights(
@@ -267,8 +267,8 @@ class ImportanceWeightsTest(parameterized.TestCase):
     self.assertGreater(weights.min(), 0)
 
   @parameterized.parameters(
-    dict(probabilities=[[0.1]], table_sizes=[1], name='probabilities'),
-    dict(probabilities=[0.1], table_sizes=1, name='table_sizes'),
+    {'probabilities': [[0.1]], 'table_sizes': [1], 'name': 'probabilities'},
+    {'probabilities': [0.1], 'table_sizes': 1, 'name': 'table_sizes'},
   )
   def test_wrong_rank_is_named(self, probabilities, table_sizes, name):
     with self.assertRaisesRegex(ValueError, f'^{name} must have rank 1, got'):

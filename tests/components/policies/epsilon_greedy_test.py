@@ -52,13 +52,13 @@ def values_of(num_rows, seed=0):
 class EpsilonLadderTest(parameterized.TestCase):
   @parameterized.named_parameters(
     # ε_i = base^(1 + exponent · i / (N − 1)), Ape-X, section 4.1.
-    dict(testcase_name='one', n=1, expected=[0.4 ** (1 + 7 / 2)]),
-    dict(testcase_name='two', n=2, expected=[0.4, 0.4**8]),
-    dict(
-      testcase_name='five',
-      n=5,
-      expected=[0.4, 0.4**2.75, 0.4**4.5, 0.4**6.25, 0.4**8],
-    ),
+    {'testcase_name': 'one', 'n': 1, 'expected': [0.4 ** (1 + 7 / 2)]},
+    {'testcase_name': 'two', 'n': 2, 'expected': [0.4, 0.4**8]},
+    {
+      'testcase_name': 'five',
+      'n': 5,
+      'expected': [0.4, 0.4**2.75, 0.4**4.5, 0.4**6.25, 0.4**8],
+    },
   )
   def test_equation(self, n, expected):
     np.testing.assert_allclose(policies.epsilon_ladder(n), expected, rtol=1e-12)

@@ -36,20 +36,20 @@ class NextUniformsTest(parameterized.TestCase):
   @parameterized.parameters(
     # As the reference implementation in C prints them,
     # https://prng.di.unimi.it/splitmix64.c.
-    dict(
-      seed=0,
-      outputs=[0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F],
-    ),
-    dict(
-      seed=1234567,
-      outputs=[
+    {
+      'seed': 0,
+      'outputs': [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F],
+    },
+    {
+      'seed': 1234567,
+      'outputs': [
         6457827717110365317,
         3203168211198807973,
         9817491932198370423,
         4593380528125082431,
         16408922859458223821,
       ],
-    ),
+    },
   )
   def test_published_outputs(self, seed, outputs):
     counters, twin = tf.constant([seed], tf.uint64), seed

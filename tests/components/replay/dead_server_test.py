@@ -1,10 +1,7 @@
-"""Tests of all that waits on a replay server when that one is killed.
-
-One server serves the whole file: it is killed once, after everything has
-worked, and comes back at the end, so that what waits for it can go.
-"""
+"""Tests of all that waits on a replay server when that one is gone."""
 
 import gc
+import threading
 
 import dm_env
 import numpy as np
@@ -61,8 +58,6 @@ _PARTS = {
   'dataset_hasty': (_make_dataset, 1),
   'dataset_to_close': (_make_dataset, 60),
   'dataset_to_stop': (_make_dataset, 60),
-  'updater_hasty': (_make_updater, 0.5),
-  'updater_patient': (_make_updater, 60),
 }
 
 
@@ -70,34 +65,27 @@ class Killed:
   """Connections and parts that were in use when their server was killed."""
 
   def __init__(self):
-    self._server = replay_fixture.ServerProcess()
-    connection = self._server.connect()
+    server = replay_fixture.ServerProcess()
+    connection = server.connect()
     replay_fixture.insert(connection, range(3))
-    items = replay_fixture.sample(connection, 2)
-    self.keys = np.array([item.info.key for item in items], np.uint64)
     self.connections, self.parts = {}, {}
     for name, (make, timeout_seconds) in _PARTS.items():
-      connection = self._server.connect(timeout_seconds=timeout_seconds)
+      connection = server.connect(timeout_seconds=timeout_seconds)
       self.connections[name] = connection
       self.parts[name] = make(connection)
     transitions = replay_fixture.table_status(
       connection, replay_fixture.TRANSITIONS
     )
     assert transitions.size == 2
-    self._server.kill()
+    server.kill()
 
   def close(self):
-    """Lets everything go that still waits for the server."""
-    for connection in self.connections.values():
-      connection.stop.set()
-    self._server.start()
-    try:
-      for part in self.parts.values():
-        part.close()
-      self.parts.clear()
-      gc.collect()
-    finally:
-      self._server.kill()
+    """Ends what is still there."""
+    for name, part in self.parts.items():
+      self.connections[name].stop.set()
+      part.close()
+    self.parts.clear()
+    gc.collect()
 
 
 @pytest.fixture(scope='module', name='killed')
@@ -112,12 +100,6 @@ def _take_all(dataset):
   """Takes the batches that had arrived, then waits."""
   while True:
     next(dataset)
-
-
-def _update_much(updater, keys):
-  """Gives more priorities than may be on their way."""
-  for _ in range(100):
-    updater.update(keys, np.ones(len(keys)))
 
 
 def test_status_raises_within_its_time_out(killed, monkeypatch):
@@ -149,26 +131,6 @@ def test_adder_stops(killed):
   replay_fixture.Call(adder.close).result(2)
 
 
-def test_priorities_time_out(killed):
-  """The learner goes on until the queue is full, and then waits, but ends."""
-  updater = killed.parts.pop('updater_hasty')
-  with pytest.raises(TimeoutError) as error:
-    replay_fixture.Call(_update_much, updater, killed.keys).result(5)
-  assert killed.connections['updater_hasty'].address in str(error.value)
-  assert "priorities for table 'replay'" in str(error.value)
-  replay_fixture.Call(updater.close, 0.5).result(3)
-
-
-def test_priorities_stop(killed):
-  updater = killed.parts.pop('updater_patient')
-  call = replay_fixture.Call(_update_much, updater, killed.keys)
-  assert call.is_waiting()
-  killed.connections['updater_patient'].stop.set()
-  with pytest.raises(signals.Stopped):
-    call.result(2)
-  replay_fixture.Call(updater.close, 0.5).result(3)
-
-
 def test_dataset_times_out(killed):
   call = replay_fixture.Call(_take_all, killed.parts['dataset_hasty'])
   with pytest.raises(TimeoutError) as error:
@@ -192,3 +154,53 @@ def test_dataset_stops(killed):
   killed.connections['dataset_to_stop'].stop.set()
   with pytest.raises(signals.Stopped):
     call.result(3)
+
+
+@pytest.fixture(name='frozen')
+def _frozen():
+  """Gives a server that does not answer, and keys of its items.
+
+  Frozen and not killed, because the call in which a priority updater waits for
+  its server ends only when that server answers.
+  """
+  with replay_fixture.no_threads_left():
+    server = replay_fixture.ServerProcess()
+    connection = server.connect()
+    replay_fixture.insert(connection, [0])
+    (item,) = replay_fixture.sample(connection, 1)
+    server.freeze()
+    yield server, np.array([item.info.key], np.uint64)
+    server.thaw()
+    replay_fixture.wait_until(
+      lambda: 'priority_updater' not in {t.name for t in threading.enumerate()},
+      'the end of the priority updaters',
+    )
+    server.kill()
+
+
+def test_priorities_do_not_wait_for_ever(frozen):
+  """The learner goes on until the queue is full, and then waits, but ends."""
+
+  def update():
+    for _ in range(100):
+      updater.update(keys, np.ones(1))
+
+  server, keys = frozen
+  connection = server.connect(timeout_seconds=0.5)
+  updater = _make_updater(connection)
+  with pytest.raises(TimeoutError) as error:
+    replay_fixture.Call(update).result(5)
+  assert connection.address in str(error.value)
+  assert "priorities for table 'replay'" in str(error.value)
+  # The other way to end the wait.
+  connection = server.connect(timeout_seconds=60)
+  stopped = _make_updater(connection)
+  updater, hasty = stopped, updater
+  call = replay_fixture.Call(update)
+  assert call.is_waiting()
+  connection.stop.set()
+  with pytest.raises(signals.Stopped):
+    call.result(2)
+  # What can not be written does not hold up the end.
+  for waiting in (hasty, stopped):
+    replay_fixture.Call(waiting.close, 0.5).result(3)

@@ -1,0 +1,51 @@
+"""Settings of Sphinx; `make docs` builds the pages."""
+
+import repertory
+
+project = 'Repertory'
+version = release = repertory.__version__
+author = 'The authors of Repertory'
+
+extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.napoleon']
+exclude_patterns = ['build']
+html_theme = 'alabaster'
+html_theme_options = {'description': 'Reinforcement-learning building blocks'}
+myst_heading_anchors = 3
+
+autoclass_content = 'both'  # Arguments are told of in the constructor.
+autodoc_default_options = {
+  'members': True,
+  'member-order': 'bysource',
+  'show-inheritance': True,
+}
+autodoc_typehints = 'none'  # They are in the signature of the source already.
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+
+
+def _quote_drawings(app, what, name, obj, options, lines) -> None:
+  """Keeps the line breaks of indented drawings in module docstrings."""
+  del app, name, obj, options
+  if what != 'module':
+    return
+  starts = [
+    i
+    for i in range(1, len(lines))
+    if lines[i].startswith('    ') and not lines[i - 1]
+  ]
+  for start in reversed(starts):
+    lines[start:start] = ['::', '']
+
+
+def _skip_fields(app, what, name, obj, skip, options) -> bool:
+  """Leaves out what named tuples say of each field: the class says more."""
+  del app, what, name, options
+  is_field = (getattr(obj, '__doc__', '') or '').startswith('Alias for field')
+  return skip or is_field
+
+
+def setup(app) -> None:
+  """Registers the hooks above; called by Sphinx."""
+  app.connect('autodoc-process-docstring', _quote_drawings)
+  app.connect('autodoc-skip-member', _skip_fields)

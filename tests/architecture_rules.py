@@ -1,0 +1,274 @@
+"""The rules of docs and design about who imports whom, as functions.
+
+Each takes the path of a file, relative to the root of the project and with '/',
+and its syntax tree, and returns what it violates: one line each, with the line
+number.
+"""
+
+import ast
+import os
+import pathlib
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+_FOLDERS = ('components', 'agents', 'environments', 'launch')
+# Inside `components` a part may import its own rank and those before it.
+_RANKS = (
+  ('types', 'specs', 'signals', 'compilation'),
+  ('core',),
+  (
+    'counting',
+    'checkpointing',
+    'losses',
+    'networks',
+    'policies',
+    'replay',
+    'adders',
+    'variables',
+    'loggers',
+  ),
+  ('datasets', 'actors', 'learners', 'inference'),
+  ('environment_loop',),
+)
+RANK_OF = {name: rank for rank, names in enumerate(_RANKS) for name in names}
+# By library: where it may be imported, as folders and as files.
+_GYMNASIUM_AND_FRIENDS = (
+  'gymnasium',
+  'gym',
+  'ale_py',
+  'atari_py',
+  'bsuite',
+  'dm_control',
+  'envpool',
+  'procgen',
+)
+_FENCES = {
+  'launchpad': ('launch/',),
+  'courier': ('launch/',),
+  'acme': (
+    'components/core.py',
+    'components/specs.py',
+    'components/types.py',
+    'components/counting.py',
+    'components/loggers/',
+  ),
+  'reverb': (
+    'components/adders/',
+    'components/replay/',
+    'components/datasets/',
+    'agents/*/builder.py',
+    'launch/',
+  ),
+  **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
+}
+_DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
+
+
+def source_files(root):
+  """Returns the paths of all Python files that are no tests, sorted."""
+  skipped = {'tests', 'build', 'dist', 'runs', '__pycache__', 'node_modules'}
+  paths = []
+  for folder, names, files in os.walk(root):
+    names[:] = [
+      name for name in names if name not in skipped and not name.startswith('.')
+    ]
+    paths += [
+      pathlib.Path(folder, file).relative_to(root).as_posix()
+      for file in files
+      if file.endswith('.py')
+    ]
+  return sorted(paths)
+
+
+def imports(path, tree):
+  """Returns (line, dotted name) of all that is imported, wherever it stands.
+
+  `from a import b, c` is a.b and a.c, whether they are modules or names. Names
+  of relative imports are made absolute.
+  """
+  found = []
+  for node in ast.walk(tree):
+    if isinstance(node, ast.Import):
+      found += [(node.lineno, alias.name) for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+      module = node.module or ''
+      if node.level:
+        parents = ['repertory', *path.split('/')[:-1]]
+        parents = parents[: len(parents) + 1 - node.level]
+        module = '.'.join([*parents, module] if module else parents)
+      found += [(node.lineno, f'{module}.{a.name}') for a in node.names]
+    elif isinstance(node, ast.Call) and _is_import_call(node):
+      found.append((node.lineno, node.args[0].value))
+  return found
+
+
+def _is_import_call(node):
+  function = node.func
+  name = getattr(function, 'attr', None) or getattr(function, 'id', None)
+  return (
+    name in ('import_module', '__import__')
+    and bool(node.args)
+    and isinstance(node.args[0], ast.Constant)
+    and isinstance(node.args[0].value, str)
+  )
+
+
+def check_direction(path, tree):
+  """`launch` → `agents` → `components`; `environments` by themselves."""
+  if path.split('/')[0] not in _FOLDERS:
+    return []
+  return [
+    f'{path}:{line}: imports {name}'
+    for line, name in imports(path, tree)
+    if name.split('.')[0] == 'repertory'
+    and not _may_import(path, name.split('.')[1:])
+  ]
+
+
+def _may_import(path, target):
+  """Whether a file may import repertory.<target>, a list of parts."""
+  folder, *inner = path.split('/')
+  if not target or target[0] not in _FOLDERS:
+    return False  # The whole package holds everything.
+  if folder == 'launch':
+    return True
+  if folder != 'agents':
+    return target[0] == folder
+  if target[0] == 'components':
+    return True
+  if target[0] != 'agents':
+    return False
+  if inner == ['registry.py']:
+    return True
+  if len(inner) == 1:
+    return False  # The seam knows no agent.
+  return target[1:2] in ([inner[0]], ['builder'])
+
+
+def check_ranks(path, tree):
+  """Parts of `components` import none of a later rank."""
+  part = _part(path)
+  if part is None:
+    return []
+  if part not in RANK_OF:
+    return [f'{path}:1: has no rank among the components']
+  return [
+    f'{path}:{line}: imports {name} of a later rank'
+    for line, name in imports(path, tree)
+    if name.startswith('repertory.components.')
+    and RANK_OF.get(name.split('.')[2], -1) > RANK_OF[part]
+  ]
+
+
+def imported_parts(path, tree):
+  """Returns the other parts of `components` that a part of them imports."""
+  part = _part(path)
+  if part is None:
+    return set()
+  return {
+    name.split('.')[2]
+    for _, name in imports(path, tree)
+    if name.startswith('repertory.components.')
+  } - {part}
+
+
+def _part(path):
+  folder, *inner = path.split('/')
+  if folder != 'components' or inner == ['__init__.py']:
+    return None
+  return inner[0].removesuffix('.py')
+
+
+def find_cycle(graph):
+  """Returns a cycle of a mapping from nodes to sets of nodes, or None."""
+  done = set()
+
+  def visit(node, trail):
+    if node in trail:
+      return [*trail[trail.index(node) :], node]
+    if node in done:
+      return None
+    for successor in sorted(graph.get(node, ())):
+      cycle = visit(successor, [*trail, node])
+      if cycle:
+        return cycle
+    done.add(node)
+    return None
+
+  for node in sorted(graph):
+    cycle = visit(node, [])
+    if cycle:
+      return cycle
+  return None
+
+
+def check_fences(path, tree):
+  """Some libraries are imported in few places only."""
+  if path.split('/')[0] not in _FOLDERS:
+    return []
+  return [
+    f'{path}:{line}: imports {name}'
+    for line, name in imports(path, tree)
+    if not _is_inside(path, _FENCES.get(name.split('.')[0]))
+  ]
+
+
+def _is_inside(path, places):
+  if places is None:
+    return True
+  return any(
+    path.startswith(place)
+    if place.endswith('/')
+    else pathlib.PurePosixPath(path).match(place)
+    and path.count('/') == place.count('/')
+    for place in places
+  )
+
+
+def check_absolute_imports(path, tree):
+  """Imports are absolute and begin with `repertory`."""
+  found = [
+    f'{path}:{node.lineno}: relative import'
+    for node in ast.walk(tree)
+    if isinstance(node, ast.ImportFrom) and node.level
+  ]
+  found += [
+    f'{path}:{line}: imports {name}, not repertory.{name}'
+    for line, name in imports(path, tree)
+    if name.split('.')[0] in _FOLDERS
+  ]
+  return found
+
+
+def check_names(path):
+  """No module or folder is called after nothing in particular."""
+  found = []
+  for part in path.removesuffix('.py').split('/'):
+    word = part.split('_')[-1]
+    for name in _DUMPING_GROUNDS:
+      if word in (name, name + 's'):
+        found.append(f"{path}: '{part}' says nothing of what it holds")
+  return found
+
+
+def check_file_length(path, source):
+  """Files are short."""
+  num_lines = len(source.splitlines())
+  if num_lines <= MAX_FILE_LINES:
+    return []
+  return [f'{path}: {num_lines} lines, the limit is {MAX_FILE_LINES}']
+
+
+def check_function_lengths(path, tree):
+  """Functions are short; their docstring counts, their decorators do not."""
+  found = []
+  for node in ast.walk(tree):
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+      num_lines = (node.end_lineno or node.lineno) - node.lineno + 1
+      if num_lines > MAX_FUNCTION_LINES:
+        found.append(
+          f'{path}:{node.lineno}: {node.name} has {num_lines} lines, the limit '
+          f'is {MAX_FUNCTION_LINES}'
+        )
+  return found

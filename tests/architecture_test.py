@@ -1,0 +1,395 @@
+"""Tests that the code keeps to the plan of the house: see the design."""
+
+import ast
+import pathlib
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+import architecture_rules as rules
+
+ROOT = pathlib.Path(__file__).parent.parent
+SOURCES = {
+  path: (ROOT / path).read_text(encoding='utf-8')
+  for path in rules.source_files(ROOT)
+}
+TREES = {path: ast.parse(source) for path, source in SOURCES.items()}
+
+
+class CodeTest(parameterized.TestCase):
+  def check(self, violations):
+    self.assertEmpty(violations, '\n' + '\n'.join(violations))
+
+  def check_all(self, rule):
+    self.check([v for path, tree in TREES.items() for v in rule(path, tree)])
+
+  def test_all_is_looked_at(self):
+    self.assertContainsSubset(
+      {
+        '__init__.py',
+        'agents/dqn/builder.py',
+        'components/core.py',
+        'components/loggers/csv_file.py',
+        'environments/wrappers/step_limit.py',
+        'launch/topologies/single.py',
+      },
+      SOURCES,
+    )
+    self.assertFalse([path for path in SOURCES if 'tests/' in path])
+
+  def test_direction(self):
+    self.check_all(rules.check_direction)
+
+  def test_ranks_of_components(self):
+    self.check_all(rules.check_ranks)
+
+  def test_components_import_each_other_in_no_circle(self):
+    graph = {}
+    for path, tree in TREES.items():
+      for part in rules.imported_parts(path, tree):
+        graph.setdefault(path.split('/')[1].removesuffix('.py'), set()).add(
+          part
+        )
+    self.assertIn('core', graph['policies'])
+    self.assertIsNone(rules.find_cycle(graph))
+
+  def test_fences(self):
+    self.check_all(rules.check_fences)
+
+  def test_imports_are_absolute(self):
+    self.check_all(rules.check_absolute_imports)
+
+  def test_names(self):
+    self.check([v for path in SOURCES for v in rules.check_names(path)])
+
+  def test_files_are_short(self):
+    self.check(
+      [
+        violation
+        for path, source in SOURCES.items()
+        for violation in rules.check_file_length(path, source)
+      ]
+    )
+
+  def test_functions_are_short(self):
+    self.check_all(rules.check_function_lengths)
+
+
+class DirectionTest(parameterized.TestCase):
+  """The checkers themselves, on made-up code."""
+
+  def found(self, path, source):
+    return rules.check_direction(path, ast.parse(source))
+
+  @parameterized.parameters(
+    ('components/core.py', 'repertory.components.types'),
+    ('components/adders/a.py', 'repertory.components.replay.tables'),
+    ('components/a.py', 'numpy'),
+    ('environments/a.py', 'repertory.environments.wrappers.b'),
+    ('environments/wrappers/a.py', 'repertory.environments.casting'),
+    ('agents/builder.py', 'repertory.components.core'),
+    ('agents/registry.py', 'repertory.agents.dqn'),
+    ('agents/registry.py', 'repertory.agents.r2d2.config'),
+    ('agents/dqn/builder.py', 'repertory.agents.builder'),
+    ('agents/dqn/builder.py', 'repertory.agents.dqn.config'),
+    ('agents/dqn/builder.py', 'repertory.components.losses'),
+    ('launch/nodes.py', 'repertory.agents.registry'),
+    ('launch/nodes.py', 'repertory.components'),
+    ('launch/nodes.py', 'repertory.environments.batch'),
+    ('launch/topologies/a.py', 'repertory.launch.nodes'),
+  )
+  def test_allowed(self, path, target):
+    self.assertEmpty(self.found(path, f'import {target}'))
+    package, _, name = target.rpartition('.')
+    if package:
+      self.assertEmpty(self.found(path, f'from {package} import {name}'))
+
+  @parameterized.parameters(
+    ('components/core.py', 'repertory.environments'),
+    ('components/core.py', 'repertory.agents.dqn'),
+    ('components/actors/a.py', 'repertory.launch.nodes'),
+    ('environments/batch.py', 'repertory.components.types'),
+    ('environments/wrappers/a.py', 'repertory.components'),
+    ('environments/a.py', 'repertory.agents'),
+    ('environments/a.py', 'repertory.launch'),
+    ('agents/builder.py', 'repertory.environments'),
+    ('agents/builder.py', 'repertory.launch.nodes'),
+    ('agents/builder.py', 'repertory.agents.dqn'),
+    ('agents/registry.py', 'repertory.launch'),
+    ('agents/registry.py', 'repertory.environments.registry'),
+    ('agents/dqn/builder.py', 'repertory.agents.r2d2'),
+    ('agents/dqn/builder.py', 'repertory.agents.registry'),
+    ('agents/dqn/builder.py', 'repertory.environments.catch'),
+    ('agents/dqn/builder.py', 'repertory.launch'),
+  )
+  def test_forbidden(self, path, target):
+    package, _, name = target.rpartition('.')
+    for source in (
+      f'import {target}',
+      f'import {target} as other',
+      f'from {package} import {name}',
+      f'from {package} import {name} as other',
+      f'from {target} import anything',
+      f'def f():\n  import {target}',
+      f'if TYPE_CHECKING:\n  from {target} import anything',
+      f"importlib.import_module('{target}')",
+      f"__import__('{target}')",
+    ):
+      self.assertLen(self.found(path, source), 1, source)
+
+  @parameterized.parameters('components/a.py', 'agents/dqn/a.py')
+  def test_whole_package_is_forbidden(self, path):
+    self.assertLen(self.found(path, 'import repertory'), 1)
+
+  def test_relative_imports_are_followed(self):
+    self.assertLen(self.found('agents/dqn/a.py', 'from ..r2d2 import b'), 1)
+    self.assertLen(self.found('agents/dqn/a.py', 'from .. import r2d2'), 1)
+    self.assertLen(self.found('components/a.py', 'from ..launch import b'), 1)
+    self.assertEmpty(self.found('agents/dqn/a.py', 'from . import b'))
+
+  def test_says_where(self):
+    self.assertEqual(
+      self.found('components/a.py', '\n\nfrom repertory.launch import b'),
+      ['components/a.py:3: imports repertory.launch.b'],
+    )
+
+
+class RanksTest(parameterized.TestCase):
+  def found(self, path, source):
+    return rules.check_ranks(path, ast.parse(source))
+
+  @parameterized.parameters(
+    ('components/specs.py', 'types'),
+    ('components/core.py', 'types'),
+    ('components/policies/a.py', 'core'),
+    ('components/adders/a.py', 'replay.connection'),
+    ('components/adders/a.py', 'adders.b'),
+    ('components/learners/a.py', 'loggers'),
+    ('components/actors/a.py', 'variables.client'),
+    ('components/environment_loop.py', 'counting'),
+  )
+  def test_allowed(self, path, target):
+    self.assertEmpty(self.found(path, f'import repertory.components.{target}'))
+
+  @parameterized.parameters(
+    ('components/types.py', 'core'),
+    ('components/specs.py', 'core'),
+    ('components/signals.py', 'loggers'),
+    ('components/core.py', 'losses'),
+    ('components/core.py', 'learners'),
+    ('components/policies/a.py', 'actors'),
+    ('components/adders/a.py', 'datasets'),
+    ('components/replay/a.py', 'learners'),
+    ('components/variables/a.py', 'actors.policy_actor'),
+    ('components/learners/a.py', 'environment_loop'),
+    ('components/actors/a.py', 'environment_loop'),
+  )
+  def test_forbidden(self, path, target):
+    for source in (
+      f'import repertory.components.{target}',
+      f'from repertory.components import specs, {target.split(".")[0]}',
+      f'from repertory.components.{target} import anything',
+    ):
+      self.assertLen(self.found(path, source), 1, source)
+
+  def test_every_part_needs_a_rank(self):
+    self.assertEqual(
+      self.found('components/novelty/a.py', ''),
+      ['components/novelty/a.py:1: has no rank among the components'],
+    )
+    self.assertLen(self.found('components/novelty.py', ''), 1)
+    self.assertEmpty(self.found('components/__init__.py', ''))
+    self.assertEmpty(self.found('agents/novelty.py', ''))
+
+  def test_imported_parts(self):
+    tree = ast.parse(
+      'from repertory.components import core, replay\n'
+      'from repertory.components.adders import b\n'
+      'from repertory.components.replay import tables\n'
+      'import numpy\n'
+    )
+    self.assertEqual(
+      rules.imported_parts('components/adders/a.py', tree), {'core', 'replay'}
+    )
+    self.assertEqual(rules.imported_parts('launch/a.py', tree), set())
+
+  def test_cycles(self):
+    self.assertIsNone(rules.find_cycle({}))
+    self.assertIsNone(rules.find_cycle({'a': {'b', 'c'}, 'b': {'c'}}))
+    self.assertEqual(
+      rules.find_cycle({'a': {'b'}, 'b': {'c'}, 'c': {'b'}}), ['b', 'c', 'b']
+    )
+    self.assertEqual(rules.find_cycle({'a': {'a'}}), ['a', 'a'])
+
+
+class FencesTest(parameterized.TestCase):
+  def found(self, path, source):
+    return rules.check_fences(path, ast.parse(source))
+
+  @parameterized.parameters(
+    ('launch/nodes.py', 'launchpad'),
+    ('launch/topologies/a.py', 'courier'),
+    ('launch/a.py', 'reverb'),
+    ('components/core.py', 'acme'),
+    ('components/specs.py', 'acme.specs'),
+    ('components/types.py', 'acme'),
+    ('components/counting.py', 'acme.utils.counting'),
+    ('components/loggers/a.py', 'acme.utils.loggers'),
+    ('components/adders/a.py', 'reverb'),
+    ('components/replay/a.py', 'reverb.errors'),
+    ('components/datasets/a.py', 'reverb'),
+    ('agents/dqn/builder.py', 'reverb'),
+    ('environments/a.py', 'gymnasium'),
+    ('environments/wrappers/a.py', 'gymnasium.spaces'),
+    ('environments/a.py', 'dm_control.suite'),
+    ('components/core.py', 'acme_like'),
+    ('components/core.py', 'repertory.reverb'),
+    ('benchmarks/against_acme.py', 'acme'),
+  )
+  def test_allowed(self, path, target):
+    self.assertEmpty(self.found(path, f'import {target}'))
+
+  @parameterized.parameters(
+    ('components/core.py', 'launchpad'),
+    ('agents/dqn/builder.py', 'launchpad'),
+    ('environments/a.py', 'launchpad.nodes'),
+    ('components/variables/client.py', 'courier'),
+    ('components/environment_loop.py', 'acme'),
+    ('components/actors/core.py', 'acme.core'),
+    ('components/adders/a.py', 'acme.adders'),
+    ('agents/dqn/builder.py', 'acme'),
+    ('agents/builder.py', 'acme.specs'),
+    ('launch/a.py', 'acme'),
+    ('environments/a.py', 'acme.specs'),
+    ('components/learners/a.py', 'reverb'),
+    ('components/core.py', 'reverb'),
+    ('agents/builder.py', 'reverb'),
+    ('agents/dqn/learning.py', 'reverb'),
+    ('agents/dqn/more/builder.py', 'reverb'),
+    ('environments/a.py', 'reverb'),
+    ('components/a.py', 'gymnasium'),
+    ('launch/a.py', 'gymnasium'),
+    ('agents/dqn/a.py', 'gym'),
+    ('launch/a.py', 'ale_py'),
+  )
+  def test_forbidden(self, path, target):
+    for source in (
+      f'import {target}',
+      f'import numpy, {target}',
+      f'from {target} import anything',
+      f'def f():\n  from {target} import anything as other',
+    ):
+      self.assertLen(self.found(path, source), 1, source)
+
+
+class AbsoluteImportsTest(parameterized.TestCase):
+  @parameterized.parameters(
+    'from . import a',
+    'from .a import b',
+    'from ..a import b',
+    'def f():\n  from . import a',
+    'import components.core',
+    'from agents.dqn import config',
+    'from environments import catch',
+    'import launch',
+  )
+  def test_forbidden(self, source):
+    self.assertLen(
+      rules.check_absolute_imports('components/x/a.py', ast.parse(source)), 1
+    )
+
+  @parameterized.parameters(
+    'from repertory.components import core',
+    'import repertory.launch.nodes',
+    'import launchpad',
+    'from acme import agents',
+  )
+  def test_allowed(self, source):
+    self.assertEmpty(
+      rules.check_absolute_imports('components/x/a.py', ast.parse(source))
+    )
+
+
+class NamesTest(parameterized.TestCase):
+  @parameterized.parameters(
+    'components/utils.py',
+    'components/util/a.py',
+    'launch/helpers.py',
+    'agents/dqn/helper.py',
+    'components/common/a.py',
+    'environments/misc.py',
+    'agents/base.py',
+    'components/tf_utils.py',
+    'components/base/__init__.py',
+  )
+  def test_forbidden(self, path):
+    self.assertLen(rules.check_names(path), 1)
+
+  @parameterized.parameters(
+    'components/core.py',
+    'components/database.py',
+    'components/losses/__init__.py',
+    'environments/wrappers/environment_wrapper.py',
+    'launch/utilization.py',
+  )
+  def test_allowed(self, path):
+    self.assertEmpty(rules.check_names(path))
+
+
+class LengthsTest(parameterized.TestCase):
+  @parameterized.parameters((400, 0), (401, 1), (1000, 1), (0, 0))
+  def test_files(self, num_lines, num_violations):
+    found = rules.check_file_length('a.py', 'x = 1\n' * num_lines)
+    self.assertLen(found, num_violations)
+
+  @parameterized.product(
+    lines=[(1, 0), (59, 0), (60, 1), (200, 1)],
+    header=['def f():', 'async def f():', '@decorator\ndef f():'],
+  )
+  def test_functions(self, lines, header):
+    num_lines, num_violations = lines  # Without the line of `def`.
+    source = header + '\n' + '  x = 1\n' * num_lines
+    for text in (
+      source,
+      'class A:\n' + '\n'.join('  ' + line for line in source.splitlines()),
+    ):
+      found = rules.check_function_lengths('a.py', ast.parse(text))
+      self.assertLen(found, num_violations)
+
+  def test_says_which(self):
+    source = 'x = 1\n\ndef f():\n' + '  y = 1\n' * 60
+    self.assertEqual(
+      rules.check_function_lengths('launch/a.py', ast.parse(source)),
+      ['launch/a.py:3: f has 61 lines, the limit is 60'],
+    )
+
+
+class SourceFilesTest(absltest.TestCase):
+  def test_what_counts(self):
+    root = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    for path in (
+      '__init__.py',
+      'components/a.py',
+      'components/deep/er/b.py',
+      'benchmarks/c.py',
+      'components/readme.md',
+      'tests/d_test.py',
+      '.venv/e.py',
+      'build/f.py',
+      'runs/g.py',
+    ):
+      (root / path).parent.mkdir(parents=True, exist_ok=True)
+      (root / path).touch()
+    self.assertEqual(
+      rules.source_files(root),
+      [
+        '__init__.py',
+        'benchmarks/c.py',
+        'components/a.py',
+        'components/deep/er/b.py',
+      ],
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

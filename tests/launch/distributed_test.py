@@ -1,0 +1,190 @@
+"""Tests of the distributed topology, in threads and in processes."""
+
+import signal
+import time
+
+import pytest
+
+import log_files
+import program
+
+_LAUNCH_TYPES = ('local_mt', 'local_mp')
+_SECONDS = 120
+
+_FAILING = """
+import sys
+from repertory import launch
+from repertory.agents import dqn
+from repertory.environments import registry
+
+def make_environment(seed):
+  environment = registry.make('catch', seed)
+  step, steps = environment.step, []
+  def failing_step(action):
+    steps.append(action)
+    timestep = step(action)
+    if len(steps) == 200:
+      {failure}
+    return timestep
+  environment.step = failing_step
+  return environment
+
+if __name__ == '__main__':
+  experiment = launch.Experiment(
+    dqn.DQNBuilder(), make_environment, max_steps=10**6, directory='run',
+    num_actors=2, evaluation_episodes=0)
+  try:
+    launch.run(experiment, 'distributed', {launch_type!r})
+  except launch.NodeError as error:
+    print('NODE', error.failure.node, error.failure.is_bad_input)
+    print(error)
+    sys.exit(1)
+"""
+
+
+def _train(tmp_path, launch_type, *arguments, steps=3000):
+  return program.repertory(
+    'train',
+    '--env=catch',
+    '--topology=distributed',
+    f'--lp_launch_type={launch_type}',
+    '--num_actors=2',
+    f'--steps={steps}',
+    '--directory=run',
+    *arguments,
+    cwd=tmp_path,
+  )
+
+
+def _wait_for_learning(running, tmp_path):
+  rows = tmp_path / 'run' / 'logs' / 'learner.csv'
+
+  def learns():
+    assert running.is_running(), running.output()
+    return rows.exists() and rows.read_text().count('\n') > 1
+
+  program.wait_until(learns, _SECONDS, 'the learner to learn')
+
+
+@pytest.mark.parametrize('launch_type', _LAUNCH_TYPES)
+class TestDistributed:
+  def test_runs_to_the_end_at_the_stated_ratio(self, tmp_path, launch_type):
+    ended = _train(tmp_path, launch_type).wait(_SECONDS)
+    assert ended.code == 0, ended.output
+    assert ended.left == []
+    assert 'steps=3000 ' in ended.output
+    replay = log_files.rows(tmp_path / 'run', 'replay')[-1]
+    learner = log_files.rows(tmp_path / 'run', 'learner')
+    actors = log_files.rows(tmp_path / 'run', 'actors')
+    # All steps are items, but for the one per actor that waits for the next
+    # step, and one or two more before it: n = 3.
+    assert 3000 - 2 * 3 <= replay['inserts'] <= 3000
+    # Learning used up what is due, and not more than the limiter's buffer.
+    due = (replay['inserts'] - 500) * 8
+    learned = 64 * log_files.total(learner)
+    assert due - 64 < learned
+    assert replay['samples'] <= due + 400
+    assert replay['samples'] == pytest.approx(due, rel=0.05)
+    # No episode is missing from the log.
+    assert log_files.total(actors) == actors[-1]['episodes']
+    assert actors[-1]['episodes'] in (3000 // 9, 3000 // 9 - 1)
+
+  def test_is_the_same_experiment_as_in_one_thread(self, tmp_path, launch_type):
+    _train(tmp_path, launch_type).wait(_SECONDS)
+    single = program.repertory(
+      'train', '--env=catch', '--num_actors=2', '--steps=3000',
+      '--directory=single', cwd=tmp_path,
+    ).wait(_SECONDS)  # fmt: skip
+    assert single.code == 0, single.output
+    one, other = (
+      {node['node']: node for node in log_files.nodes(tmp_path / directory)}
+      for directory in ('single', 'run')
+    )
+    # The same ε for the same environment, whoever acts for it.
+    assert one['actor/0']['environment_ids'] == [0, 1]
+    epsilons = [other[f'actor/{i}']['epsilons'][0] for i in range(2)]
+    assert one['actor/0']['epsilons'] == pytest.approx(epsilons)
+    assert epsilons == pytest.approx([0.4, 0.4**8])
+    # The same targets: discount, n, double, target period and all the rest.
+    assert one['learner']['config'] == other['learner']['config']
+    ratios = [
+      log_files.rows(tmp_path / directory, 'replay')[-1]['samples_per_insert']
+      for directory in ('single', 'run')
+    ]
+    assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
+    assert ratios[0] == pytest.approx(8, rel=0.05)
+
+  @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+  def test_interruption_saves_and_ends(self, tmp_path, launch_type, number):
+    running = _train(tmp_path, launch_type, steps=10**6)
+    _wait_for_learning(running, tmp_path)
+    if number == signal.SIGINT:
+      running.interrupt(number)
+    else:
+      running.terminate()
+    ended = running.wait(_SECONDS)
+    assert ended.code == 128 + number, ended.output
+    assert ended.left == []
+    assert 'same command goes on' in ended.output
+    assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
+    # And it does go on.
+    steps = int(log_files.rows(tmp_path / 'run', 'replay')[-1]['steps'])
+    again = _train(tmp_path, launch_type, steps=steps + 500).wait(_SECONDS)
+    assert again.code == 0, again.output
+    assert f'steps={steps + 500} ' in again.output
+
+  def test_raising_node_ends_the_program_with_its_name(
+    self, tmp_path, launch_type
+  ):
+    script = tmp_path / 'failing.py'
+    script.write_text(
+      _FAILING.format(
+        failure="raise RuntimeError('out of balls')", launch_type=launch_type
+      )
+    )
+    ended = program.Program([str(script)], str(tmp_path)).wait(_SECONDS)
+    assert ended.code == 1, ended.output
+    assert ended.left == []
+    assert 'NODE actor/' in ended.output
+    assert 'RuntimeError: out of balls' in ended.output
+    assert 'Traceback' in ended.output
+    assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
+
+  def test_bad_reward_is_told_with_slot_and_step(self, tmp_path, launch_type):
+    script = tmp_path / 'failing.py'
+    script.write_text(
+      _FAILING.format(
+        failure="return timestep._replace(reward=float('nan'))",
+        launch_type=launch_type,
+      )
+    )
+    ended = program.Program([str(script)], str(tmp_path)).wait(_SECONDS)
+    assert 'NODE actor/' in ended.output
+    assert ' True' in ended.output
+    assert 'Slot 0, step 2 of its episode: reward' in ended.output
+    assert ended.left == []
+
+
+class TestProcesses:
+  @pytest.mark.parametrize(
+    'node', ['actor/1', 'learner', 'replay', 'evaluator', 'coordinator']
+  )
+  def test_killed_node_ends_the_program_with_its_name(self, tmp_path, node):
+    running = _train(tmp_path, 'local_mp', steps=10**6)
+    _wait_for_learning(running, tmp_path)
+    running.node(node).kill()
+    ended = running.wait(60)
+    assert ended.code == 1, ended.output
+    assert ended.left == []
+    assert f"Node '{node}' failed" in ended.output
+    assert 'signal 9' in ended.output
+
+  def test_killed_launcher_takes_all_nodes_with_it(self, tmp_path):
+    running = _train(tmp_path, 'local_mp', steps=10**6)
+    _wait_for_learning(running, tmp_path)
+    assert len(running.processes()) == 7
+    running.kill()
+    deadline = time.monotonic() + 10
+    while running.processes() and time.monotonic() < deadline:
+      time.sleep(0.1)
+    assert running.wait(10).left == []
