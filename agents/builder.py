@@ -27,7 +27,8 @@ class Builder(abc.ABC):
 
   Attributes:
     config: Frozen dataclass of the agent's settings. It has at least
-      `batch_size`, `prefetch`, `variable_update_period` and `jit_compile`.
+      `batch_size`, `prefetch`, `variable_update_period`, `jit_compile` and
+      `max_items_per_step`: items that one step of an environment may make.
   """
 
   def __init__(self, config: Any):

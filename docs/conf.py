@@ -1,5 +1,7 @@
 """Settings of Sphinx; `make docs` builds the pages."""
 
+import re
+
 import repertory
 
 project = 'Repertory'
@@ -22,6 +24,25 @@ autodoc_typehints = 'none'  # They are in the signature of the source already.
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+
+
+# Text in backticks: code already, a role's, a link's, or neither.
+_MARKED = re.compile(r'``.+?``|(?::\w+)*:`[^`]+`|`[^`]+`_|`([^`]+)`')
+
+
+def _mark_names(app, what, name, obj, options, lines) -> None:
+  """Shows what is in single backticks as code; Sphinx wants two of them."""
+  del app, what, name, obj, options
+
+  def mark(match: re.Match) -> str:
+    # The escaped space lets a plural's s follow.
+    return f'``{match[1]}``\\ ' if match[1] else match[0]
+
+  lines[:] = [
+    _MARKED.sub(mark, line)
+    for line in lines
+    if not line.startswith('Create new instance of')  # Of named tuples.
+  ]
 
 
 def _quote_drawings(app, what, name, obj, options, lines) -> None:
@@ -47,5 +68,6 @@ def _skip_fields(app, what, name, obj, skip, options) -> bool:
 
 def setup(app) -> None:
   """Registers the hooks above; called by Sphinx."""
+  app.connect('autodoc-process-docstring', _mark_names)
   app.connect('autodoc-process-docstring', _quote_drawings)
   app.connect('autodoc-skip-member', _skip_fields)

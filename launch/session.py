@@ -91,7 +91,10 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     environment.close()
   builder = experiment.builder
   for table in builder.make_tables(spec, experiment.num_environments):
-    table.check(builder.config.batch_size, experiment.num_environments)
+    table.check(
+      builder.config.batch_size,
+      experiment.num_environments * builder.config.max_items_per_step,
+    )
   builder.make_network(spec)
   return spec
 

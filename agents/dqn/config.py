@@ -53,11 +53,12 @@ class DQNConfig:
   max_replay_size: int = 100_000
   # Items before learning starts.
   min_replay_size: int = 200
-  # Mean draws per item: batch size 64 every 8 steps.
+  # Mean draws per item: with batches of 32, a learner step every 4 steps, as in
+  # Nature DQN.
   samples_per_insert: float = 8.0
   # Lead of acting or learning, in samples; None for 10 % of the samples due at
-  # min_replay_size, but at least four turns of learner and actors, and enough
-  # for all episodes to end at once.
+  # min_replay_size, but at least twice what actors and learner need to take
+  # turns.
   error_buffer: float | None = None
   # Batches prepared ahead of the learner.
   prefetch: int = 1
@@ -105,13 +106,16 @@ class DQNConfig:
     """Returns the lead that either side may take, in samples.
 
     Args:
-      num_environments: Over all actors; each inserts an item a step, and at an
-        episode's end those that were still open.
+      num_environments: Over all actors.
     """
     if self.error_buffer is not None:
       return self.error_buffer
-    turn = self.batch_size + self.samples_per_insert * num_environments
+    items = num_environments * self.max_items_per_step
+    turn = self.batch_size + self.samples_per_insert * items
     share = _ERROR_BUFFER_SHARE * self.samples_per_insert * self.min_replay_size
-    # An episode's last step writes up to n + 1 transitions.
-    ends = self.samples_per_insert * num_environments * (self.n_step + 1)
-    return max(share, 4 * turn, self.batch_size + ends)
+    return max(share, 2 * turn)
+
+  @property
+  def max_items_per_step(self) -> int:
+    """Items that one step of an environment may make: all that are open."""
+    return self.n_step + 1

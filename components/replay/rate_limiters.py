@@ -71,7 +71,7 @@ def check(
     max_size: Items the table can hold.
     batch_size: Items the learner draws at once.
     items_per_insert: The most items one thread inserts before it lets the
-      learner go on: the size of the environment batch.
+      learner go on: all that one step of its environments can make.
 
   Raises:
     ValueError: Naming the setting to change.
@@ -95,7 +95,7 @@ def check(
   if limit.error_buffer < needed:
     raise ValueError(
       f"error_buffer of table '{table}' must be at least batch_size + "
-      f'samples_per_insert × environments = {batch_size} + '
+      f'samples_per_insert × items per step = {batch_size} + '
       f'{limit.samples_per_insert:g} × {items_per_insert} = {needed:g}, or a '
       'learner and an actor that take turns would both wait for ever; got '
       f'{limit.error_buffer:g}. Raise error_buffer, or lower the others.'

@@ -72,7 +72,7 @@ class Table:
       )
     elif self.max_size < batch_size + items_per_insert:
       raise ValueError(
-        f"Queue '{self.name}' must hold at least batch_size + environments = "
+        f"Queue '{self.name}' must hold at least batch_size + items per step = "
         f'{batch_size} + {items_per_insert} items, or it could fill up before '
         f'a batch is ready; got max_size = {self.max_size}.'
       )

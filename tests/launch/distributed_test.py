@@ -80,10 +80,11 @@ class TestDistributed:
     # step, and one or two more before it: n = 3.
     assert 3000 - 2 * 3 <= replay['inserts'] <= 3000
     # Learning used up what is due, and not more than the limiter's buffer.
-    due = (replay['inserts'] - 500) * 8
-    learned = 64 * log_files.total(learner)
-    assert due - 64 < learned
-    assert replay['samples'] <= due + 400
+    due = (replay['inserts'] - 200) * 8
+    learned = 32 * log_files.total(learner)
+    assert due - 32 < learned
+    # 2 × (32 + 8 × 2 × 4) = 192.
+    assert replay['samples'] <= due + 192
     assert replay['samples'] == pytest.approx(due, rel=0.05)
     # No episode is missing from the log.
     assert log_files.total(actors) == actors[-1]['episodes']

@@ -52,8 +52,8 @@ class TestSingle:
     assert result.status.steps == 1000
     assert result.status.episodes == 111
     assert result.status.tables[0].size == 999
-    # (999 − 100) × 16 samples are due, in batches of 64.
-    assert result.status.learner_steps == 899 * 16 // 64
+    # (999 − 100) × 16 samples are due, in batches of 32.
+    assert result.status.learner_steps == 899 * 16 // 32
     assert log_files.total(log_files.rows(tmp_path, 'actors')) == 111
     learner_rows = log_files.rows(tmp_path, 'learner')
     assert log_files.total(learner_rows) == result.status.learner_steps
@@ -79,7 +79,7 @@ class TestSingle:
       result = launch.run(experiment, display=False)
       timings.append((builder.timing, result.status.episodes))
     assert timings[0] == timings[1]
-    # The first batch of 64 is due at item 100 + 64 / 16 = 104. Each of the four
+    # The first batch of 32 is due at item 100 + 32 / 16 = 102. Each of the four
     # environments has made 2 × 9 + 5 = 23 items after 8 steps of its third
     # episode, of which the last three and the one that was waiting come with
     # the ninth: from 92 items to 108.

@@ -108,8 +108,10 @@ def test_update_does_not_wait(make):
   assert harness.client.version == -1
   harness.source.gate.set()
   harness.wait_for_arrival()
-  # Variables do not change under who is acting.
+  # Variables do not change under who is acting, and none are fetched unasked.
+  assert not harness.stop.wait(0.2)
   assert harness.values() == -7
+  assert len(harness.source.asked) == 1
   harness.update()
   assert harness.values() == 5
   assert harness.client.version == 5

@@ -1,0 +1,305 @@
+"""Runs what README, docs and examples show, and checks what they say."""
+
+import contextlib
+import io
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import uuid
+from unittest import mock
+
+import psutil
+from absl.testing import absltest, parameterized
+
+from repertory import launch
+from repertory.agents import dqn
+from repertory.agents import registry as agents_registry
+from repertory.components import checkpointing, environment_loop, loggers
+from repertory.launch import command_line, running, session
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_README = 'README.md'
+_PAGES = (
+  _README,
+  *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
+)
+_EXAMPLES = sorted(p.name for p in _ROOT.glob('examples/*.py'))
+
+# A script takes seconds on free cores; this tells a hanging one from a slow
+# one on busy cores.
+_DEADLINE_SECONDS = 400
+_MAX_CODE_LINES = 12
+
+# In the environment of a script and of all that descends from it.
+_MARK = 'REPERTORY_TEST_SCRIPT'
+
+
+def _read(page: str) -> str:
+  return (_ROOT / page).read_text(encoding='utf-8')
+
+
+def _blocks(page: str, language: str) -> list[str]:
+  return re.findall(
+    rf'^```{language}\n(.*?)^```$', _read(page), re.MULTILINE | re.DOTALL
+  )
+
+
+def _commands(page: str) -> list[str]:
+  """Returns the command lines in shell blocks, and those with flags in text."""
+  lines = [
+    line.strip()
+    for block in _blocks(page, 'sh')
+    for line in block.splitlines()
+    if line.startswith('repertory ')
+  ]
+  prose = re.sub(r'^```.*?^```$', '', _read(page), flags=re.M | re.S)
+  return lines + [
+    command
+    for command in re.findall(r'`(repertory [^`]+)`', prose)
+    if '--' in command
+  ]
+
+
+def _call(arguments: list[str]) -> tuple[int, str, str]:
+  """Returns exit code, output and complaints of a `repertory` command."""
+  out, err = io.StringIO(), io.StringIO()
+  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    code = command_line.run(arguments)
+  return code, out.getvalue(), err.getvalue()
+
+
+def _words(text: str) -> str:
+  return ' '.join(text.split())
+
+
+def _table(page: str, heading: str) -> list[list[str]]:
+  """Returns the cells of the rows of the table below a heading."""
+  section = _read(page).split(f'{heading}\n', 1)[1]
+  section = re.split(r'^#', section, maxsplit=1, flags=re.MULTILINE)[0]
+  rows = [line for line in section.splitlines() if line.startswith('|')]
+  return [[c.strip() for c in row.strip('|').split(' | ')] for row in rows[2:]]
+
+
+def _make_folder(test: absltest.TestCase) -> str:
+  return test.enter_context(tempfile.TemporaryDirectory())
+
+
+def _processes_with(mark: str) -> list[psutil.Process]:
+  found = []
+  for process in psutil.process_iter():
+    with contextlib.suppress(psutil.Error):
+      if process.environ().get(_MARK) == mark:
+        found.append(process)
+  return found
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+  for process in processes:
+    with contextlib.suppress(psutil.Error):
+      process.kill()
+
+
+class ScriptsTest(parameterized.TestCase):
+  @parameterized.parameters(*[p for p in _PAGES if _blocks(p, 'python')])
+  def test_blocks_of_page_run_as_one_script(self, page):
+    folder = _make_folder(self)
+    script = os.path.join(folder, 'script.py')
+    pathlib.Path(script).write_text('\n'.join(_blocks(page, 'python')))
+    self._run(script, folder)
+
+  @parameterized.parameters(*_EXAMPLES)
+  def test_example_runs(self, name):
+    self._run(str(_ROOT / 'examples' / name), _make_folder(self))
+
+  def _run(self, script: str, folder: str) -> None:
+    mark = uuid.uuid4().hex
+    log = os.path.join(folder, 'output.txt')
+    self.addCleanup(lambda: _kill(_processes_with(mark)))
+    with open(log, 'w') as file:
+      process = subprocess.Popen(
+        [sys.executable, script],
+        cwd=folder,
+        env={**os.environ, _MARK: mark},
+        stdin=subprocess.DEVNULL,
+        stdout=file,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+      )
+      try:
+        code = process.wait(_DEADLINE_SECONDS)
+      except subprocess.TimeoutExpired:
+        code = f'none within {_DEADLINE_SECONDS} s'
+        process.kill()
+        process.wait()
+    with open(log, errors='replace') as file:
+      end = ''.join(file.readlines()[-30:])
+    self.assertEqual(code, 0, msg=f'{script} printed last:\n{end}')
+    left = [process.cmdline() for process in _processes_with(mark)]
+    self.assertEmpty(left)
+
+
+class ReadmeTest(absltest.TestCase):
+  def test_python_examples_are_three_and_short(self):
+    blocks = _blocks(_README, 'python')
+    self.assertLen(blocks, 3)
+    for block in blocks:
+      code = [
+        line
+        for line in block.splitlines()
+        if line.strip() and not line.strip().startswith('#')
+      ]
+      self.assertLessEqual(len(code), _MAX_CODE_LINES, msg=block)
+
+  def test_flag_table_is_what_help_says(self):
+    _, text, _ = _call(['train', '--help'])
+    flags = dict(
+      re.findall(
+        r'^  --(?:\[no\])?(\w+):(.*?)(?=^  --|^\S|\Z)',
+        text.split('absl.flags:')[0],
+        re.MULTILINE | re.DOTALL,
+      )
+    )
+    rows = _table(_README, '### Flags of `train`')
+    self.assertCountEqual([row[0] for row in rows], [f'`--{f}`' for f in flags])
+    for name, default, _ in rows:
+      with self.subTest(name):
+        told = flags[name.strip('`-')]
+        stated = re.search(r"\(default: '(.*)'\)", told)
+        if stated:
+          self.assertEqual(default, f'`{stated[1]}`')
+        else:  # No fixed value: the text says what is done without one.
+          self.assertIn(f'default: {default.replace("`", "")}', _words(told))
+
+  def test_make_targets_exist(self):
+    makefile = _read('Makefile')
+    prose = _read(_README)
+    targets = set(re.findall(r'(?:^|`)make ([a-z-]+)', prose, re.MULTILINE))
+    self.assertContainsSubset({'train', 'test'}, targets)
+    for target in targets:
+      self.assertRegex(makefile, rf'(?m)^{target}:')
+
+
+class CommandsTest(parameterized.TestCase):
+  def setUp(self):
+    super().setUp()
+    # Training and evaluating are for other tests; here it is the words.
+    experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
+    checkpoint = checkpointing.Checkpoint(
+      'path',
+      arrays={},
+      state={
+        'experiment': experiment.identity(),
+        'counts': {'learner_steps': 1},
+      },
+      replay_path=None,
+    )
+    result = running.Result(loggers.Status('title'), 'directory')
+    episodes = [environment_loop.Episode(0, 1.0, 9)]
+    for module, name, value in (
+      (running, 'run', result),
+      (running, 'evaluate', episodes),
+      (session, 'load_checkpoint', checkpoint),
+    ):
+      patch = mock.patch.object(module, name, return_value=value)
+      self.enter_context(patch)
+
+  @parameterized.parameters(
+    *[(page, c) for page in _PAGES for c in _commands(page)]
+  )
+  def test_is_understood(self, page, command):
+    del page  # For the message.
+    code, _, complaint = _call(shlex.split(command)[1:])
+    self.assertEqual(code, 0, msg=complaint)
+
+  def test_readme_has_them(self):
+    told = {command.split()[1] for command in _commands(_README)}
+    self.assertEqual(
+      told, {'train', 'evaluate', 'graph', 'agents', 'environments'}
+    )
+
+  def test_unknown_flag_is_not_understood(self):
+    code, _, _ = _call(['train', '--stepz=3'])
+    self.assertEqual(code, 2)
+
+
+class DocsTest(absltest.TestCase):
+  def test_links_lead_somewhere(self):
+    for page in _PAGES:
+      for link in re.findall(r'\]\(([^)#:\s]+)(?:#[^)]*)?\)', _read(page)):
+        with self.subTest(page=page, link=link):
+          self.assertTrue((_ROOT / page).parent.joinpath(link).exists())
+
+  def test_graphs_are_as_printed(self):
+    printouts = re.findall(
+      r'The printout of `repertory (graph [^`]*)`.*?^```text\n(.*?)^```$',
+      _read('docs/topologies.md'),
+      re.MULTILINE | re.DOTALL,
+    )
+    self.assertLen(printouts, len(running.TOPOLOGIES))
+    for command, expected in printouts:
+      with self.subTest(command):
+        code, printed, _ = _call(command.split())
+        self.assertEqual(code, 0)
+        self.assertEqual(printed, expected)
+
+  def test_refusal_is_as_printed(self):
+    (block,) = [
+      block
+      for block in _blocks('docs/data_flow.md', 'text')
+      if block.startswith('$ repertory ')
+    ]
+    command, expected = block.split('\n', 1)
+    directory = os.path.join(_make_folder(self), 'run')
+    arguments = [*command.split()[2:], f'--directory={directory}']
+    code, _, complaint = _call(arguments)
+    self.assertEqual(code, 2)
+    self.assertEqual(_words(complaint), _words(expected))
+    self.assertFalse(os.path.exists(directory))
+
+  def test_arithmetic_of_rate_limit_is_that_of_the_defaults(self):
+    config = dqn.DQNConfig()
+    s, m, b = config.samples_per_insert, config.min_replay_size, 160
+    batch, items = config.batch_size, config.max_items_per_step
+    text = _words(_read('docs/data_flow.md'))
+    for environments in (1, 16):
+      made = environments * items
+      turns = 2 * (batch + s * made)
+      buffer = config.error_buffer_for(environments)
+      self.assertEqual(buffer, max(0.1 * s * m, turns))
+      self.assertIn(f'2 × ({batch} + {s:g} × {made}))', text)
+      self.assertIn(f' = {buffer:g}.', text)
+    for told in (
+      f's = {s:g}, m = {m} and b = {config.error_buffer_for(1):g}:',
+      f'drawn after {m} items',
+      f'grow to {s:g} × {m} + {b} = {s * m + b:g}',
+      f'held after {(s * m + b) / s:g} items',
+      f'{b} / {s:g} = {b / s:g} items ahead',
+      f'the learner {b} samples, which are {b / batch:g} batches of {batch}',
+      f'{batch} + {s:g} × {items} = {batch + s * items:g}.',
+      f'{batch} + 2 × {batch} = {3 * batch} items',
+    ):
+      with self.subTest(told):
+        self.assertIn(told, text)
+    self.assertIn(
+      f'at most {3 * batch} items', _words(_read('docs/operations.md'))
+    )
+
+  def test_settings_of_dqn_are_those_of_its_config(self):
+    expected = [
+      [f'`{setting.name}`', f'`{setting.default}`', setting.description]
+      for setting in agents_registry.settings('dqn')
+    ]
+    rows = '\n'.join(f'| {" | ".join(row)} |' for row in expected)
+    self.assertEqual(
+      _table('docs/agents/dqn.md', '## Settings'),
+      expected,
+      msg=f'The table should be:\n{rows}',
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()
