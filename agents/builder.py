@@ -50,6 +50,7 @@ class Builder(abc.ABC):
     *,
     num_environments: int,
     seed: int,
+    steps_done: int,
     evaluation: bool,
   ) -> core.Policy:
     """Makes the policy.
@@ -59,6 +60,7 @@ class Builder(abc.ABC):
       spec: Of the environment.
       num_environments: Over all actors; environment ids are below it.
       seed: Of the random numbers.
+      steps_done: Steps that each environment has behind it, in earlier runs.
       evaluation: Whether to act greedily.
     """
 

@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import core, networks, policies, specs
+from repertory.components import core, networks, specs
 from repertory.components.policies import random_streams
 from repertory.environments import registry
 
@@ -101,11 +101,10 @@ class OwnBuilder(dqn.DQNBuilder):
       for table in tables
     ]
 
-  def make_policy(self, network, spec, *, num_environments, seed, evaluation):
-    if evaluation:  # Greedy, as DQN evaluates.
-      epsilons = [self.config.evaluation_epsilon] * num_environments
-      return policies.EpsilonGreedyPolicy(
-        network, epsilons, seed, tf.as_dtype(spec.actions.dtype)
+  def make_policy(self, network, spec, *, num_environments, seed, **settings):
+    if settings['evaluation']:  # Greedy, as DQN evaluates.
+      return super().make_policy(
+        network, spec, num_environments=num_environments, seed=seed, **settings
       )
     temperatures = np.geomspace(*self._temperatures, num_environments)
     return BoltzmannPolicy(

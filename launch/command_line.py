@@ -5,6 +5,7 @@ This is the only module that reads flags: they do not reach other processes.
 
 import dataclasses
 import os
+import signal
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -189,6 +190,8 @@ def run(arguments: Sequence[str]) -> int:
     return command.run(values, settings, positional)
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(str(error))
+  except KeyboardInterrupt:
+    return _SIGNAL_BASE + signal.SIGINT
   except failures.NodeError as error:
     print(f'\nrepertory: {error}', file=sys.stderr)
     return _BAD_INPUT if error.failure.is_bad_input else _FAILED

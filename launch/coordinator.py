@@ -27,6 +27,18 @@ STOPPING = 'stopping'  # Interrupted, or a node failed.
 _NUM_RETURNS = 100
 _RATE_SECONDS = 10.0
 
+# Of the replay log: what a table is like at a moment, and when that is.
+_REPLAY_COLUMNS = (
+  'steps',
+  'learner_steps',
+  'elapsed_seconds',
+  'size',
+  'inserts',
+  'samples',
+  'samples_per_insert',
+  'target_samples_per_insert',
+)
+
 # Environment steps an actor is granted at once, at most.
 _MAX_GRANT = 1000
 
@@ -100,8 +112,11 @@ class Coordinator:
       latest=('steps', 'episodes', 'learner_steps', 'elapsed_seconds'),
     )
     self._loggers = {
-      label: logs.make_logger(directory, label)
-      for label in ('learner', 'replay', 'evaluator')
+      'learner': logs.make_logger(directory, 'learner'),
+      'replay': logs.aggregate(
+        logs.make_logger(directory, 'replay'), latest=_REPLAY_COLUMNS
+      ),
+      'evaluator': logs.make_logger(directory, 'evaluator'),
     }
     self._node_logger = loggers.JsonlFile(
       os.path.join(directory, 'nodes.jsonl')

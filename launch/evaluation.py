@@ -111,6 +111,7 @@ def make_loop(
     spec,
     num_environments=len(ids),
     seed=session.make_seed(session_lib.EVALUATION_POLICY),
+    steps_done=session.steps_per_environment,
     evaluation=True,
   )
   # Environment ids beyond those that are trained on.

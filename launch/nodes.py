@@ -95,6 +95,7 @@ class ActorNode:
       spec,
       num_environments=session.experiment.num_environments,
       seed=session.make_seed(session_lib.POLICY),
+      steps_done=session.steps_per_environment,
       evaluation=False,
     )
     self._environment = session.make_environments(environment_ids)

@@ -46,6 +46,11 @@ class Session:
     """Where the replay server reads and writes its own checkpoints."""
     return os.path.join(self.checkpoint_directory, '.replay')
 
+  @property
+  def steps_per_environment(self) -> int:
+    """Steps that each training environment took before this run, on average."""
+    return self.counts['steps'] // self.experiment.num_environments
+
   def make_tables(self) -> Sequence[replay.Table]:
     return self.experiment.builder.make_tables(
       self.spec, self.experiment.num_environments

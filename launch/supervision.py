@@ -29,8 +29,9 @@ _STATUS_PERIOD_SECONDS = 0.25
 _START_TIMEOUT_SECONDS = 120
 _ANSWER_TIMEOUT_SECONDS = 30
 
-# After a stop was asked for: time to save a checkpoint, and to go.
-_SAVE_TIMEOUT_SECONDS = 60
+# After a stop was asked for: time to save a checkpoint, which takes 20 s for
+# each GB of replay, and to go.
+_SAVE_TIMEOUT_SECONDS = 300
 _EXIT_TIMEOUT_SECONDS = 5
 _SHUT_DOWN_TIMEOUT_SECONDS = 1
 

@@ -1,5 +1,6 @@
 """Runs programs in processes of their own, and finds what they leave behind."""
 
+import ctypes
 import dataclasses
 import os
 import signal
@@ -12,6 +13,10 @@ import psutil
 
 _MARK = 'REPERTORY_TEST_PROGRAM'
 _LEAVE_SECONDS = 5
+
+
+def _die_with_parent() -> None:
+  ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 @dataclasses.dataclass
@@ -46,6 +51,7 @@ class Program:
         stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        preexec_fn=_die_with_parent,
         env={**os.environ, _MARK: self._mark, 'TF_CPP_MIN_LOG_LEVEL': '2'},
       )
 

@@ -35,16 +35,23 @@ class DQNBuilder(builder.Builder):
     *,
     num_environments: int,
     seed: int,
+    steps_done: int,
     evaluation: bool,
   ) -> core.Policy:
+    config = self.config
     if evaluation:
-      epsilons = [self.config.evaluation_epsilon] * num_environments
+      epsilons = [config.evaluation_epsilon] * num_environments
     else:
       epsilons = policies.epsilon_ladder(
-        num_environments, self.config.epsilon_base, self.config.epsilon_exponent
+        num_environments, config.epsilon_base, config.epsilon_exponent
       )
     return policies.EpsilonGreedyPolicy(
-      network, epsilons, seed, tf.as_dtype(spec.actions.dtype)
+      network,
+      epsilons,
+      seed,
+      anneal_steps=0 if evaluation else config.epsilon_anneal_steps,
+      steps_done=steps_done,
+      action_dtype=tf.as_dtype(spec.actions.dtype),
     )
 
   def make_update(

@@ -14,7 +14,7 @@ class DQNConfig:
   """
 
   # Layers of the network before its head.
-  hidden_sizes: tuple[int, ...] = (64, 64)
+  hidden_sizes: tuple[int, ...] = (128, 128)
   # Separate streams for state value and advantages (arXiv:1511.06581).
   dueling: bool = True
   # Select with the online, evaluate with the target network (arXiv:1509.06461).
@@ -47,6 +47,9 @@ class DQNConfig:
   epsilon_base: float = 0.4
   # Steepness of the ladder: Ape-X, section 4.1.
   epsilon_exponent: float = 7.0
+  # Steps of an environment over which its ε falls from 1: Nature DQN, methods,
+  # scaled down to small environments.
+  epsilon_anneal_steps: int = 1_000
   # ε of the evaluation policy.
   evaluation_epsilon: float = 0.0
   # Items the table holds.
@@ -89,7 +92,12 @@ class DQNConfig:
       self._check(name, getattr(self, name) > 0, 'positive')
     for name in ('discount', 'importance_exponent', 'evaluation_epsilon'):
       self._check(name, 0 <= getattr(self, name) <= 1, 'in [0, 1]')
-    for name in ('priority_exponent', 'epsilon_exponent', 'prefetch'):
+    for name in (
+      'priority_exponent',
+      'epsilon_exponent',
+      'epsilon_anneal_steps',
+      'prefetch',
+    ):
       self._check(name, getattr(self, name) >= 0, 'at least 0')
     self._check('epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]')
     self._check(

@@ -52,7 +52,9 @@ class PolicyActor(core.Actor):
       (
         specs.tensor_spec(observation_spec, self._batch_size),
         tf.TensorSpec([self._batch_size], tf.bool),
-        tree.map_structure(tf.TensorSpec.from_tensor, state),
+        tree.map_structure(
+          lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), state
+        ),
       ),
       jit_compile,
     )

@@ -49,6 +49,9 @@ class EpsilonGreedyPolicy(core.Policy):
     network: Callable[[types.Nest], tf.Tensor],
     epsilons: Sequence[float],
     seed: int,
+    *,
+    anneal_steps: int = 0,
+    steps_done: int = 0,
     action_dtype: tf.DType = tf.int32,
   ):
     """Keeps the parts.
@@ -57,14 +60,21 @@ class EpsilonGreedyPolicy(core.Policy):
       network: Maps observations `[B, ...]` to action values `[B, A]`.
       epsilons: ε by environment id, each in [0, 1].
       seed: Of the random streams.
+      anneal_steps: Steps of an environment over which its ε falls from 1 to
+        its place, linearly (https://doi.org/10.1038/nature14236, methods).
+      steps_done: Steps that each environment has behind it, in earlier runs.
       action_dtype: Of the actions, as the environment's spec has it.
     """
     super().__init__()
+    if anneal_steps < 0:
+      raise ValueError(f'anneal_steps must be at least 0, got {anneal_steps}.')
     if not all(0 <= epsilon <= 1 for epsilon in epsilons):
       raise ValueError(f'epsilons must be in [0, 1], got {list(epsilons)}.')
     self._network = network
     self._epsilons = tuple(epsilons)
     self._seed = seed
+    self._anneal_steps = anneal_steps
+    self._steps_done = steps_done
     self._action_dtype = action_dtype
 
   def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
@@ -73,10 +83,14 @@ class EpsilonGreedyPolicy(core.Policy):
         [self._epsilons[i] for i in environment_ids], tf.float32
       ),
       'random': random_streams.initial_counters(self._seed, environment_ids),
+      'steps': tf.fill([len(environment_ids)], self._steps_done),
     }
 
   def describe(self, environment_ids: Sequence[int]) -> Mapping[str, Any]:
-    return {'epsilons': [self._epsilons[i] for i in environment_ids]}
+    return {
+      'epsilons': [self._epsilons[i] for i in environment_ids],
+      'anneal_steps': self._anneal_steps,
+    }
 
   def step(
     self, observation: types.Nest, state: types.Nest
@@ -88,10 +102,22 @@ class EpsilonGreedyPolicy(core.Policy):
     random_action = tf.minimum(tf.floor(draw * num_actions), num_actions - 1)
     greedy_action = tf.argmax(values, axis=-1, output_type=tf.int32)  # [B]
     action = tf.where(
-      coin < state['epsilon'], tf.cast(random_action, tf.int32), greedy_action
+      coin < self._annealed(state['epsilon'], state['steps']),
+      tf.cast(random_action, tf.int32),
+      greedy_action,
     )
     return core.PolicyOutput(
       action=tf.cast(action, self._action_dtype),
       extras=(),
-      state={'epsilon': state['epsilon'], 'random': counters},
+      state={
+        'epsilon': state['epsilon'],
+        'random': counters,
+        'steps': state['steps'] + 1,
+      },
     )
+
+  def _annealed(self, epsilon: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
+    if self._anneal_steps == 0:
+      return epsilon
+    progress = tf.cast(steps, tf.float32) / self._anneal_steps  # [B]
+    return 1 + (epsilon - 1) * tf.minimum(progress, 1)  # [B]

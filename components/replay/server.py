@@ -10,8 +10,8 @@ from reverb import errors as reverb_errors
 
 from repertory.components.replay import tables as tables_lib
 
-# A server in the same host answers at once; longer means that it is gone.
-STATUS_TIMEOUT_SECONDS = 10
+# A server answers at once, unless it is gone or the machine overloaded.
+STATUS_TIMEOUT_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +70,7 @@ def table_status(client: reverb.Client) -> Mapping[str, TableStatus]:
 
   Raises:
     TimeoutError: If it does not answer.
+    ConnectionError: If it goes away before it has answered.
   """
   try:
     infos = client.server_info(timeout=STATUS_TIMEOUT_SECONDS)
@@ -77,6 +78,10 @@ def table_status(client: reverb.Client) -> Mapping[str, TableStatus]:
     raise TimeoutError(
       f'The replay server at {client.server_address} did not answer within '
       f'{STATUS_TIMEOUT_SECONDS} seconds.'
+    ) from error
+  except RuntimeError as error:
+    raise ConnectionError(
+      f'The replay server at {client.server_address} went away: {error}.'
     ) from error
   return {name: _to_status(info) for name, info in infos.items()}
 

@@ -54,7 +54,7 @@ class SettingsTest(parameterized.TestCase):
       registry.Setting(
         name='hidden_sizes',
         type='tuple[int, ...]',
-        default=(128, 128),
+        default=dqn.DQNConfig().hidden_sizes,
         description='Layers of the network before its head.',
       ),
     )

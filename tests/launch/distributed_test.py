@@ -89,9 +89,10 @@ class TestDistributed:
     # No episode is missing from the log.
     assert log_files.total(actors) == actors[-1]['episodes']
     assert actors[-1]['episodes'] in (3000 // 9, 3000 // 9 - 1)
+    self._check_against_one_thread(tmp_path)
 
-  def test_is_the_same_experiment_as_in_one_thread(self, tmp_path, launch_type):
-    _train(tmp_path, launch_type).wait(_SECONDS)
+  def _check_against_one_thread(self, tmp_path):
+    """Asserts from the logs that it was the same experiment."""
     single = program.repertory(
       'train', '--env=catch', '--num_actors=2', '--steps=3000',
       '--directory=single', cwd=tmp_path,
@@ -115,16 +116,12 @@ class TestDistributed:
     assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
     assert ratios[0] == pytest.approx(8, rel=0.05)
 
-  @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-  def test_interruption_saves_and_ends(self, tmp_path, launch_type, number):
+  def test_ctrl_c_saves_and_ends(self, tmp_path, launch_type):
     running = _train(tmp_path, launch_type, steps=10**6)
     _wait_for_learning(running, tmp_path)
-    if number == signal.SIGINT:
-      running.interrupt(number)
-    else:
-      running.terminate()
+    running.interrupt(signal.SIGINT)
     ended = running.wait(_SECONDS)
-    assert ended.code == 128 + number, ended.output
+    assert ended.code == 128 + signal.SIGINT, ended.output
     assert ended.left == []
     assert 'same command goes on' in ended.output
     assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
@@ -179,6 +176,15 @@ class TestProcesses:
     assert ended.left == []
     assert f"Node '{node}' failed" in ended.output
     assert 'signal 9' in ended.output
+
+  def test_sigterm_saves_and_ends(self, tmp_path):
+    running = _train(tmp_path, 'local_mp', steps=10**6)
+    _wait_for_learning(running, tmp_path)
+    running.terminate()
+    ended = running.wait(_SECONDS)
+    assert ended.code == 128 + signal.SIGTERM, ended.output
+    assert ended.left == []
+    assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
 
   def test_killed_launcher_takes_all_nodes_with_it(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)

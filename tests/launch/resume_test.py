@@ -93,7 +93,9 @@ class TestResume:
     assert 'config.n_step: 3 in the checkpoint, 5 now' in message
     assert 'config.learning_rate: 0.001 in the checkpoint, 0.5 now' in message
     assert 'batch_size' not in message
-    with pytest.raises(checkpointing.CheckpointError, match='seed: 0 .* 7 now'):
+    with pytest.raises(
+      checkpointing.CheckpointError, match=r'seed: 0 .* 7 now'
+    ):
       _run(tmp_path, 180, seed=7)
 
   def test_directory_in_use_is_refused(self, tmp_path):

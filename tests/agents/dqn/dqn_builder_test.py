@@ -29,7 +29,7 @@ def make_builder(**config):
 
 @contextlib.contextmanager
 def replaying(builder, spec, batch_size, timeout_seconds=20.0):
-  """Gives table, adder and dataset, wired as `launch` wires them."""
+  """Gives table, connection, adder and dataset, wired as by `launch`."""
   (table,) = builder.make_tables(spec, batch_size)
   with contextlib.ExitStack() as stack:
     server = replay.make_server([table])
@@ -48,7 +48,7 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
     stack.callback(adder.close)
     # An adder that cannot hand over its items would wait once more.
     stack.callback(connection.stop.set)
-    yield table, adder, dataset
+    yield table, connection, adder, dataset
 
 
 def timestep(step_type, reward, discount, observation):
@@ -150,7 +150,7 @@ class TargetTest(parameterized.TestCase):
         variable.assign(
           weights if variable.shape == [1, 2] else tf.zeros_like(variable)
         )
-    with replaying(builder, SPEC, batch_size=1) as (_, adder, dataset):
+    with replaying(builder, SPEC, batch_size=1) as (_, _, adder, dataset):
       adder.add_first(timestep(dm_env.StepType.FIRST, 0, 1, 0))
       for t in range(4):
         adder.add(
@@ -211,6 +211,7 @@ class RateLimitTest(parameterized.TestCase):
     spec = specs.make_environment_spec(catch.Catch())
     with replaying(builder, spec, 8, timeout_seconds=20) as (
       table,
+      _,
       adder,
       dataset,
     ):
@@ -292,6 +293,7 @@ class SettingsTest(parameterized.TestCase):
       SPEC,
       num_environments=2,
       seed=0,
+      steps_done=0,
       evaluation=False,
     )
     np.testing.assert_allclose(
@@ -306,9 +308,46 @@ class SettingsTest(parameterized.TestCase):
       SPEC,
       num_environments=3,
       seed=0,
+      steps_done=0,
       evaluation=True,
     )
     self.assertEqual(policy.describe([0, 1, 2])['epsilons'], [epsilon] * 3)
+
+  @parameterized.parameters(
+    # All values are 0, so that a greedy action is 0: half of the random ones
+    # are 1.
+    {'anneal_steps': 10**9, 'steps_done': 0, 'expected': 500},
+    {'anneal_steps': 10**9, 'steps_done': 5 * 10**8, 'expected': 250},
+    {'anneal_steps': 10, 'steps_done': 10, 'expected': 0},
+    {'anneal_steps': 0, 'steps_done': 0, 'expected': 0},
+    {
+      'anneal_steps': 10**9,
+      'steps_done': 0,
+      'evaluation': True,
+      'expected': 0,
+    },
+  )
+  def test_annealing(
+    self, anneal_steps, steps_done, expected, evaluation=False
+  ):
+    # The end of the ladder: ε = 1e-6^8.
+    builder = make_builder(epsilon_anneal_steps=anneal_steps, epsilon_base=1e-6)
+    network = builder.make_network(SPEC)
+    policy = builder.make_policy(
+      network,
+      SPEC,
+      num_environments=1000,
+      seed=0,
+      steps_done=steps_done,
+      evaluation=evaluation,
+    )
+    actions = policy.step(
+      tf.zeros([1000, 1]), policy.initial_state(range(1000))
+    ).action
+    # Five deviations √(1000 · ½ · ½).
+    self.assertAlmostEqual(
+      np.sum(actions), expected, delta=80 if expected else 0
+    )
 
   def test_actions_are_of_the_specs_dtype(self):
     for dtype in (np.int64, np.uint8):
@@ -319,6 +358,7 @@ class SettingsTest(parameterized.TestCase):
         spec,
         num_environments=1,
         seed=0,
+        steps_done=0,
         evaluation=False,
       )
       output = policy.step(tf.zeros([1, 1]), policy.initial_state([0]))
@@ -353,6 +393,7 @@ class SettingsTest(parameterized.TestCase):
     here |= {'error_buffer', 'batch_size', 'n_step', 'prioritized'}
     here |= {'priority_exponent', 'epsilon_base', 'epsilon_exponent'}
     here |= {'evaluation_epsilon', 'min_priority', 'jit_compile', 'prefetch'}
+    here |= {'epsilon_anneal_steps'}
     in_network_tests = {'hidden_sizes', 'dueling'}
     in_learning_tests = {'double', 'discount', 'learning_rate', 'adam_epsilon'}
     in_learning_tests |= {'max_gradient_norm', 'huber_threshold'}
@@ -391,13 +432,19 @@ class WholeAgentTest(parameterized.TestCase):
       def write(self, row):
         rows.append(row)
 
-    with replaying(builder, spec, batch_size=2) as (table, adder, dataset):
-      updater = builder.make_priority_updater(adder._connection, table)
+    with replaying(builder, spec, batch_size=2) as parts:
+      table, connection, adder, dataset = parts
+      updater = builder.make_priority_updater(connection, table)
       learner = builder.make_learner(
         builder.make_update(network, spec), dataset, updater, Logger()
       )
       policy = builder.make_policy(
-        network, spec, num_environments=2, seed=0, evaluation=False
+        network,
+        spec,
+        num_environments=2,
+        seed=0,
+        steps_done=0,
+        evaluation=False,
       )
       loop = environment_loop.EnvironmentLoop(
         environments,

@@ -28,6 +28,7 @@ REFUSED = {
   'priority_exponent': ([-0.1, _NAN], 'at least 0'),
   'epsilon_exponent': ([-0.1, _NAN], 'at least 0'),
   'prefetch': ([-1], 'at least 0'),
+  'epsilon_anneal_steps': ([-1], 'at least 0'),
   'epsilon_base': ([0, -0.1, 1.1, _NAN], r'in \(0, 1\]'),
   'hidden_sizes': ([(0,), (16, -1)], 'positive numbers'),
 }
@@ -45,6 +46,7 @@ ALLOWED = {
   'priority_exponent': 0,
   'epsilon_exponent': 0,
   'prefetch': 0,
+  'epsilon_anneal_steps': 0,
   'epsilon_base': 1,
   'hidden_sizes': (),
 }
@@ -85,39 +87,48 @@ class DQNConfigTest(parameterized.TestCase):
 
 class ErrorBufferTest(parameterized.TestCase):
   @parameterized.named_parameters(
-    # A tenth of the 8 · 500 samples due at the first; four turns are
-    # 4 (64 + 8 · 1) = 288, the end of an episode is 64 + 8 · 4 = 96.
+    # A tenth of the 2 · 1000 samples due when learning starts. Turns of the
+    # learner and of the end of an episode are 2 (10 + 2 · 1 · (3 + 1)) = 36.
     {
       'testcase_name': 'share',
       'changes': {},
       'environments': 1,
-      'expected': 400,
+      'expected': 200,
     },
-    # 4 (64 + 8 · 10) = 576 against 64 + 8 · 10 · 4 = 384.
+    # 2 (10 + 2 · 20 · (3 + 1)).
     {
       'testcase_name': 'turns',
       'changes': {},
-      'environments': 10,
-      'expected': 576,
+      'environments': 20,
+      'expected': 340,
     },
-    # Ten episodes that end at once write 10 · (9 + 1) items:
-    # 64 + 8 · 100 = 864 against 576.
+    # 2 (10 + 2 · 20 · (9 + 1)).
     {
-      'testcase_name': 'ends_of_episodes',
+      'testcase_name': 'more_steps',
       'changes': {'n_step': 9},
-      'environments': 10,
-      'expected': 864,
+      'environments': 20,
+      'expected': 820,
     },
     {
       'testcase_name': 'stated',
       'changes': {'error_buffer': 123.0},
-      'environments': 10,
+      'environments': 20,
       'expected': 123,
     },
   )
   def test_by_hand(self, changes, environments, expected):
-    config = dqn.DQNConfig(**changes)
+    config = dqn.DQNConfig(
+      batch_size=10, samples_per_insert=2.0, min_replay_size=1000, n_step=3
+    )
+    config = dataclasses.replace(config, **changes)
     self.assertAlmostEqual(config.error_buffer_for(environments), expected)
+
+  @parameterized.parameters(1, 3, 10)
+  def test_items_of_a_step(self, n_step):
+    # At an episode's end: the one held back, and n that are open.
+    self.assertEqual(
+      dqn.DQNConfig(n_step=n_step).max_items_per_step, n_step + 1
+    )
 
 
 if __name__ == '__main__':

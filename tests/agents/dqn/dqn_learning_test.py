@@ -93,15 +93,13 @@ class DQNUpdateTest(parameterized.TestCase):
     double=[True, False],
     dueling=[True, False],
     prioritized=[True, False],
-    n_step=[1, 3],
   )
-  def test_equals_the_twin(self, double, dueling, prioritized, n_step):
+  def test_equals_the_twin(self, double, dueling, prioritized):
     config = dataclasses.replace(
       CONFIG,
       double=double,
       dueling=dueling,
       prioritized=prioritized,
-      n_step=n_step,
     )
     self.check_against_twin(config, num_steps=3, jit_compile=False)
 

@@ -102,6 +102,27 @@ class PolicyActorTest(parameterized.TestCase):
       ],
     )
 
+  def test_xla_is_used_if_asked_for(self):
+    class Uncompilable(counting_policy.CountingPolicy):
+      def step(self, observation, state):
+        tf.py_function(lambda: None, [], [])  # XLA cannot call Python.
+        return super().step(observation, state)
+
+    environments = make_environments([2])
+    timestep = environments.reset()
+    for jit_compile in (False, True):
+      actor = actors.PolicyActor(
+        Uncompilable(),
+        environments.observation_spec(),
+        [0],
+        jit_compile=jit_compile,
+      )
+      if jit_compile:
+        with self.assertRaises(tf.errors.InvalidArgumentError):
+          actor.select_action(timestep.observation)
+      else:
+        actor.select_action(timestep.observation)
+
   def test_observations_and_variables_reach_the_policy(self):
     class Scaling(core.Policy):
       def __init__(self):

@@ -188,6 +188,16 @@ class StepTest(parameterized.TestCase):
     self.assertLen(logger.rows, 2)
     self.assertLen(updater.calls, 2)
 
+  def test_xla_is_used_if_asked_for(self):
+    class Uncompilable(LinearUpdate):
+      def __call__(self, sample):
+        tf.py_function(lambda: None, [], [])  # XLA cannot call Python.
+        return super().__call__(sample)
+
+    make(Uncompilable()).step()
+    with self.assertRaises(tf.errors.InvalidArgumentError):
+      make(Uncompilable(), jit_compile=True).step()
+
   def test_end_of_the_data_is_passed_on(self):
     learner = make(dataset=iter([next(samples())]))
     learner.step()

@@ -168,19 +168,76 @@ class EpsilonGreedyPolicyTest(parameterized.TestCase):
 
   @parameterized.parameters(tf.int32, tf.int64, tf.uint8)
   def test_action_dtype(self, dtype):
-    policy = policies.EpsilonGreedyPolicy(table_network, [0.5], 0, dtype)
+    policy = policies.EpsilonGreedyPolicy(
+      table_network, [0.5], 0, action_dtype=dtype
+    )
     output = policy.step(values_of(1), policy.initial_state([0]))
     self.assertEqual(output.action.dtype, dtype)
     self.assertEqual(output.extras, ())
 
   def test_describe(self):
     policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
-    self.assertEqual(policy.describe([2, 0]), {'epsilons': [0.3, 0.1]})
+    self.assertEqual(policy.describe([2, 0])['epsilons'], [0.3, 0.1])
 
   @parameterized.parameters(-0.1, 1.1, float('nan'))
   def test_refuses_what_is_no_probability(self, epsilon):
     with self.assertRaisesRegex(ValueError, r'epsilons must be in \[0, 1\]'):
       policies.EpsilonGreedyPolicy(table_network, [0.5, epsilon], 0)
+
+
+class AnnealingTest(parameterized.TestCase):
+  @parameterized.parameters(False, True)
+  def test_falls_from_one_linearly(self, jit_compile):
+    # Streams by id are independent, so that the share of random actions can be
+    # told from the rows of one step.
+    num_rows, anneal_steps = 4000, 4
+    ids = range(num_rows)
+    policy = policies.EpsilonGreedyPolicy(
+      table_network, [0.2] * num_rows, 3, anneal_steps=anneal_steps
+    )
+    values = tf.tile([[1.0, 0.0, 0.0, 0.0]], [num_rows, 1])
+    actions = run(policy, ids, values, 7, jit_compile)
+    expected = [1, 0.8, 0.6, 0.4, 0.2, 0.2, 0.2]
+    for step, epsilon in enumerate(expected):
+      # Three of four random actions are not the greedy one.
+      p = 0.75 * epsilon
+      count = np.count_nonzero(actions[step])
+      self.assertLess(
+        abs(count - num_rows * p), 4.5 * (num_rows * p * (1 - p)) ** 0.5, step
+      )
+
+  def test_goes_on_from_the_steps_done(self):
+    def make(steps_done):
+      return policies.EpsilonGreedyPolicy(
+        table_network, [0.0] * 8, 3, anneal_steps=100, steps_done=steps_done
+      )
+
+    values, ids = values_of(8), range(8)
+    state = make(0).initial_state(ids)
+    for _ in range(40):
+      state = make(0).step(values, state).state
+    resumed = make(40).initial_state(ids)
+    np.testing.assert_array_equal(state['steps'], resumed['steps'])
+    # Nothing is left to anneal.
+    greedy = np.tile(np.argmax(values, axis=-1), [30, 1])
+    np.testing.assert_array_equal(run(make(100), ids, values, 30), greedy)
+    self.assertTrue(np.any(run(make(0), ids, values, 30) != greedy))
+
+  def test_row_counts_for_itself(self):
+    policy = policies.EpsilonGreedyPolicy(
+      table_network, [0.1] * 8, 3, anneal_steps=30
+    )
+    values = values_of(8)
+    together = run(policy, range(8), values, 60)
+    for i in range(8):
+      alone = run(policy, [i], values[i : i + 1], 60)
+      np.testing.assert_array_equal(alone[:, 0], together[:, i])
+
+  def test_refuses_negative_steps(self):
+    with self.assertRaisesRegex(
+      ValueError, 'anneal_steps must be at least 0, got -1'
+    ):
+      policies.EpsilonGreedyPolicy(table_network, [0.5], 0, anneal_steps=-1)
 
 
 if __name__ == '__main__':

@@ -53,9 +53,9 @@ def _make_updater(connection):
 
 # Makers of parts, and after how long the part is to give up.
 _PARTS = {
-  'adder_hasty': (_make_adder, 0.5),
+  'adder_hasty': (_make_adder, 3),
   'adder_patient': (_make_adder, 60),
-  'dataset_hasty': (_make_dataset, 1),
+  'dataset_hasty': (_make_dataset, 3),
   'dataset_to_close': (_make_dataset, 60),
   'dataset_to_stop': (_make_dataset, 60),
 }
@@ -77,6 +77,9 @@ class Killed:
       connection, replay_fixture.TRANSITIONS
     )
     assert transitions.size == 2
+    server.freeze()
+    self.status = replay_fixture.Call(replay.table_status, connection.client)
+    assert self.status.is_waiting()
     server.kill()
 
   def close(self):
@@ -102,11 +105,25 @@ def _take_all(dataset):
     next(dataset)
 
 
+def test_status_of_a_server_that_dies_meanwhile(killed):
+  address = killed.connections['adder_hasty'].address
+  with pytest.raises(ConnectionError, match=f'{address} went away'):
+    killed.status.result()
+
+
 def test_status_raises_within_its_time_out(killed, monkeypatch):
   monkeypatch.setattr(server_lib, 'STATUS_TIMEOUT_SECONDS', 1)
   client = killed.connections['adder_hasty'].client
+
+  def ask():
+    while True:
+      try:
+        replay.table_status(client)
+      except ConnectionError:  # The news that the server has gone.
+        continue
+
   with pytest.raises(TimeoutError) as error:
-    replay_fixture.Call(replay.table_status, client).result(5)
+    replay_fixture.Call(ask).result(8)
   assert client.server_address in str(error.value)
   assert '1 seconds' in str(error.value)
 
@@ -114,11 +131,11 @@ def test_status_raises_within_its_time_out(killed, monkeypatch):
 def test_adder_times_out(killed):
   adder = killed.parts.pop('adder_hasty')
   with pytest.raises(TimeoutError) as error:
-    replay_fixture.Call(_add, adder, 2).result(5)
+    replay_fixture.Call(_add, adder, 2).result(10)
   assert f"table '{replay_fixture.TRANSITIONS}'" in str(error.value)
   assert killed.connections['adder_hasty'].address in str(error.value)
   with pytest.raises(TimeoutError):
-    replay_fixture.Call(adder.close).result(5)
+    replay_fixture.Call(adder.close).result(10)
 
 
 def test_adder_stops(killed):
@@ -134,7 +151,7 @@ def test_adder_stops(killed):
 def test_dataset_times_out(killed):
   call = replay_fixture.Call(_take_all, killed.parts['dataset_hasty'])
   with pytest.raises(TimeoutError) as error:
-    call.result(5)
+    call.result(10)
   assert "table 'replay'" in str(error.value)
   assert killed.connections['dataset_hasty'].address in str(error.value)
 

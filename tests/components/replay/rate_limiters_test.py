@@ -77,7 +77,7 @@ def _check(limit, **settings):
     (
       (8.0, 1, 19.0),
       {},
-      ['error_buffer', 'batch_size', 'samples_per_insert', 'environments'],
+      ['error_buffer', 'batch_size', 'samples_per_insert', 'items'],
       [4, 8, 2, 20, 19],
     ),
     ((0.5, 1, 4.9), {}, ['error_buffer'], [4, 0.5, 2, 5, 4.9]),
