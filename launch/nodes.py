@@ -66,23 +66,13 @@ class ActorNode:
     self._lock = threading.Lock()
     self._steps = 0
     self._episodes: list[tuple[float, int]] = []
-    self._variable_client = None
+    self._variable_client: variables.VariableClient | None = None
     if isinstance(learner, LearnerNode):
-      # The learner flushes before it samples.
-      network, versions, max_pending_items = (
-        learner.network,
-        learner,
-        sys.maxsize,
-      )
+      network, versions = learner.network, learner
+      max_pending_items = sys.maxsize  # It flushes before it samples.
     else:
       network = builder.make_network(spec)
-      versions = self._variable_client = variables.VariableClient(
-        learner,
-        network.variables,
-        update_period=builder.config.variable_update_period,
-        timeout_seconds=session.experiment.timeout_seconds,
-        stop=connection.stop,
-      )
+      versions = self._make_variable_client(session, learner, network)
       max_pending_items = _MAX_PENDING_BATCHES * self._batch_size
     self._adder = builder.make_adder(
       connection,
@@ -90,6 +80,7 @@ class ActorNode:
       priority=lambda: versions.max_priority,
       max_pending_items=max_pending_items,
     )
+    self._environment = session.make_environments(environment_ids)
     policy = builder.make_policy(
       network,
       spec,
@@ -98,18 +89,15 @@ class ActorNode:
       steps_done=session.steps_per_environment,
       evaluation=False,
     )
-    self._environment = session.make_environments(environment_ids)
-    self._loop = environment_loop.EnvironmentLoop(
-      self._environment,
-      actors.PolicyActor(
-        policy,
-        spec.observations,
-        environment_ids,
-        adder=self._adder,
-        variable_client=self._variable_client,
-        jit_compile=builder.config.jit_compile,
-      ),
+    actor = actors.PolicyActor(
+      policy,
+      spec.observations,
+      environment_ids,
+      adder=self._adder,
+      variable_client=self._variable_client,
+      jit_compile=builder.config.jit_compile,
     )
+    self._loop = environment_loop.EnvironmentLoop(self._environment, actor)
     coordinator.register(
       name,
       {
@@ -170,6 +158,18 @@ class ActorNode:
     if self._variable_client is not None:
       self._variable_client.close()
     self._environment.close()
+
+  def _make_variable_client(
+    self, session: session_lib.Session, learner: core.VariableSource, network
+  ) -> variables.VariableClient:
+    self._variable_client = variables.VariableClient(
+      learner,
+      network.variables,
+      update_period=session.experiment.builder.config.variable_update_period,
+      timeout_seconds=session.experiment.timeout_seconds,
+      stop=self._connection.stop,
+    )
+    return self._variable_client
 
 
 class LearnerNode(core.VariableSource):

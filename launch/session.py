@@ -8,10 +8,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import dm_env
 import numpy as np
+import tree
 
 from repertory.components import checkpointing, replay, specs
-from repertory.environments import batch
+from repertory.environments import batch, wrappers
 from repertory.launch import experiment as experiment_lib
 
 
@@ -66,9 +68,11 @@ class Session:
 
   def make_environments(self, ids: Sequence[int]) -> batch.EnvironmentBatch:
     """Makes an environment batch, each environment seeded by its id."""
-    factory = self.experiment.environment_factory
     return batch.EnvironmentBatch(
-      [factory(self.make_seed(_ENVIRONMENTS, i)) for i in ids]
+      [
+        _make_environment(self.experiment, self.make_seed(_ENVIRONMENTS, i))
+        for i in ids
+      ]
     )
 
   def identity(self) -> dict[str, Any]:
@@ -89,7 +93,7 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     ValueError: If the network cannot take the environment's observations or
       actions, or the rate limits would make somebody wait for ever.
   """
-  environment = experiment.environment_factory(experiment.seed)
+  environment = _make_environment(experiment, experiment.seed)
   try:
     spec = specs.make_environment_spec(environment)
   finally:
@@ -102,6 +106,20 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     )
   builder.make_network(spec)
   return spec
+
+
+def _make_environment(
+  experiment: experiment_lib.Experiment, seed: int
+) -> dm_env.Environment:
+  """Makes an environment of single precision, as networks and losses are.
+
+  dm_env's default is double precision; such environments are wrapped.
+  """
+  environment = experiment.environment_factory(seed)
+  leaves = tree.flatten(tuple(specs.make_environment_spec(environment)))
+  if any(leaf.dtype == np.float64 for leaf in leaves):
+    return wrappers.SinglePrecision(environment)
+  return environment
 
 
 @contextlib.contextmanager

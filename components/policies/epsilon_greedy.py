@@ -61,7 +61,8 @@ class EpsilonGreedyPolicy(core.Policy):
       epsilons: ε by environment id, each in [0, 1].
       seed: Of the random streams.
       anneal_steps: Steps of an environment over which its ε falls from 1 to
-        its place, linearly (https://doi.org/10.1038/nature14236, methods).
+        its place, linearly (https://doi.org/10.1038/nature14236, methods). The
+        ignored step after an episode's end counts too.
       steps_done: Steps that each environment has behind it, in earlier runs.
       action_dtype: Of the actions, as the environment's spec has it.
     """

@@ -67,19 +67,9 @@ def run(
       session, learner, coordinator, interruption
     )
     stack.callback(evaluator.close)
-    turns = _Turns(session, coordinator, learner, actor, evaluator)
-    try:
-      with contextlib.suppress(signals.Stopped):
-        turns.take(interruption, show)
-    except failures.NodeError as error:
-      if error.failure.node != learner.name:
-        turns.report()
-        learner.checkpoint()
-      raise
-    turns.report()
-    learner.checkpoint()
-    if not interruption.is_set():
-      turns.evaluate()
+    _Turns(session, coordinator, learner, actor, evaluator).run(
+      interruption, show
+    )
     return coordinator.status()
 
 
@@ -94,13 +84,27 @@ class _Turns:
     self._max_steps = session.experiment.max_steps
     self._steps = session.counts['steps']
 
-  def take(self, interruption: interrupts.Interruption, show) -> None:
-    """Acts, learns and evaluates until the steps are done.
+  def run(self, interruption: interrupts.Interruption, show) -> None:
+    """Takes turns to the end or until interrupted, and writes a checkpoint.
 
     Raises:
-      signals.Stopped: If interrupted.
       failures.NodeError: If one of them failed.
     """
+    try:
+      with contextlib.suppress(signals.Stopped):
+        self._take(interruption, show)
+    except failures.NodeError as error:
+      if error.failure.node != self._learner.name:
+        self.report()
+        self._learner.checkpoint()
+      raise
+    self.report()
+    self._learner.checkpoint()
+    if not interruption.is_set():
+      self.evaluate()
+
+  def _take(self, interruption: interrupts.Interruption, show) -> None:
+    """Acts, learns and evaluates until the steps are done."""
     reported_at = 0.0
     while self._steps < self._max_steps:
       interruption.check()
