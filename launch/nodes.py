@@ -81,30 +81,7 @@ class ActorNode:
       max_pending_items=max_pending_items,
     )
     self._environment = session.make_environments(environment_ids)
-    policy = builder.make_policy(
-      network,
-      spec,
-      num_environments=session.experiment.num_environments,
-      seed=session.make_seed(session_lib.POLICY),
-      steps_done=session.steps_per_environment,
-      evaluation=False,
-    )
-    actor = actors.PolicyActor(
-      policy,
-      spec.observations,
-      environment_ids,
-      adder=self._adder,
-      variable_client=self._variable_client,
-      jit_compile=builder.config.jit_compile,
-    )
-    self._loop = environment_loop.EnvironmentLoop(self._environment, actor)
-    coordinator.register(
-      name,
-      {
-        'environment_ids': list(environment_ids),
-        **policy.describe(environment_ids),
-      },
-    )
+    self._loop = self._make_loop(session, network, environment_ids)
 
   @property
   def num_items(self) -> int:
@@ -158,6 +135,35 @@ class ActorNode:
     if self._variable_client is not None:
       self._variable_client.close()
     self._environment.close()
+
+  def _make_loop(
+    self, session: session_lib.Session, network, environment_ids: Sequence[int]
+  ) -> environment_loop.EnvironmentLoop:
+    experiment, spec = session.experiment, session.spec
+    policy = experiment.builder.make_policy(
+      network,
+      spec,
+      num_environments=experiment.num_environments,
+      seed=session.make_seed(session_lib.POLICY),
+      steps_done=session.steps_per_environment,
+      evaluation=False,
+    )
+    actor = actors.PolicyActor(
+      policy,
+      spec.observations,
+      environment_ids,
+      adder=self._adder,
+      variable_client=self._variable_client,
+      jit_compile=experiment.builder.config.jit_compile,
+    )
+    self._coordinator.register(
+      self.name,
+      {
+        'environment_ids': list(environment_ids),
+        **policy.describe(environment_ids),
+      },
+    )
+    return environment_loop.EnvironmentLoop(self._environment, actor)
 
   def _make_variable_client(
     self, session: session_lib.Session, learner: core.VariableSource, network
