@@ -16,7 +16,6 @@ from dm_env import specs
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.environments import wrappers
 
 LEFT, RIGHT = 0, 1
 
@@ -79,9 +78,7 @@ class Corridor(dm_env.Environment):
 
 
 def make_environment(seed: int) -> dm_env.Environment:
-  # Rewards and discounts of dm_env are float64 by default; networks compute in
-  # float32, and so does replay.
-  return wrappers.SinglePrecision(Corridor(seed))
+  return Corridor(seed)
 
 
 def main(directory: str) -> None:

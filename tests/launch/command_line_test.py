@@ -73,7 +73,7 @@ class TestTrain:
       (['--config.error_buffer=1'], ['error_buffer', 'at least', '1']),
       (
         ['--config.error_buffer=70', '--config.batch_size=64'],
-        ['error_buffer', '64 + 8 × 4', '70'],
+        ['error_buffer', '64 + 16 × 4', '70'],
       ),
       # Agent and environment that do not fit.
       (['--env=gym:Pendulum-v1'], ['DiscreteArray', 'BoundedArray']),

@@ -80,11 +80,11 @@ class TestDistributed:
     # step, and one or two more before it: n = 3.
     assert 3000 - 2 * 3 <= replay['inserts'] <= 3000
     # Learning used up what is due, and not more than the limiter's buffer.
-    due = (replay['inserts'] - 200) * 8
+    due = (replay['inserts'] - 200) * 16
     learned = 32 * log_files.total(learner)
     assert due - 32 < learned
-    # 2 × (32 + 8 × 2 × 4) = 192.
-    assert replay['samples'] <= due + 192
+    # 2 × (32 + 16 × 2 × 4) = 320.
+    assert replay['samples'] <= due + 320
     assert replay['samples'] == pytest.approx(due, rel=0.05)
     # No episode is missing from the log.
     assert log_files.total(actors) == actors[-1]['episodes']
@@ -114,7 +114,7 @@ class TestDistributed:
       for directory in ('single', 'run')
     ]
     assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
-    assert ratios[0] == pytest.approx(8, rel=0.05)
+    assert ratios[0] == pytest.approx(16, rel=0.05)
 
   def test_ctrl_c_saves_and_ends(self, tmp_path, launch_type):
     running = _train(tmp_path, launch_type, steps=10**6)

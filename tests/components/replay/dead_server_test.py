@@ -53,9 +53,9 @@ def _make_updater(connection):
 
 # Makers of parts, and after how long the part is to give up.
 _PARTS = {
-  'adder_hasty': (_make_adder, 3),
+  'adder_hasty': (_make_adder, 2),
   'adder_patient': (_make_adder, 60),
-  'dataset_hasty': (_make_dataset, 3),
+  'dataset_hasty': (_make_dataset, 5),
   'dataset_to_close': (_make_dataset, 60),
   'dataset_to_stop': (_make_dataset, 60),
 }
@@ -66,21 +66,27 @@ class Killed:
 
   def __init__(self):
     server = replay_fixture.ServerProcess()
+    self.connections, self.parts = {}, {}
+    try:
+      self._use(server)
+      # One call is under way when it happens.
+      server.freeze()
+      client = server.connect().client
+      self.status = replay_fixture.Call(replay.table_status, client)
+      assert self.status.is_waiting()
+    finally:
+      server.kill()
+
+  def _use(self, server):
     connection = server.connect()
     replay_fixture.insert(connection, range(3))
-    self.connections, self.parts = {}, {}
     for name, (make, timeout_seconds) in _PARTS.items():
-      connection = server.connect(timeout_seconds=timeout_seconds)
-      self.connections[name] = connection
-      self.parts[name] = make(connection)
+      self.connections[name] = server.connect(timeout_seconds=timeout_seconds)
+      self.parts[name] = make(self.connections[name])
     transitions = replay_fixture.table_status(
       connection, replay_fixture.TRANSITIONS
     )
     assert transitions.size == 2
-    server.freeze()
-    self.status = replay_fixture.Call(replay.table_status, connection.client)
-    assert self.status.is_waiting()
-    server.kill()
 
   def close(self):
     """Ends what is still there."""
@@ -151,7 +157,7 @@ def test_adder_stops(killed):
 def test_dataset_times_out(killed):
   call = replay_fixture.Call(_take_all, killed.parts['dataset_hasty'])
   with pytest.raises(TimeoutError) as error:
-    call.result(10)
+    call.result(15)
   assert "table 'replay'" in str(error.value)
   assert killed.connections['dataset_hasty'].address in str(error.value)
 
