@@ -77,14 +77,10 @@ class Corridor(dm_env.Environment):
     return {'cell': cell, 'lamp': np.array([self._lamp], np.float32)}
 
 
-def make_environment(seed: int) -> dm_env.Environment:
-  return Corridor(seed)
-
-
 def main(directory: str) -> None:
   experiment = launch.Experiment(
     builder=dqn.DQNBuilder(dqn.DQNConfig(hidden_sizes=(64, 64))),
-    environment_factory=make_environment,
+    environment_factory=Corridor,
     max_steps=3_000,
     directory=directory,
     agent='dqn',

@@ -268,7 +268,8 @@ class Coordinator:
     with self._lock:
       steps_rate, learner_rate = self._measure_rates()
       learner_steps = self._counts['learner_steps']
-      lags = [learner_steps - version for version, _ in self._versions.values()]
+      # The learner reports later than actors fetch.
+      lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
       ages = [age for _, age in self._versions.values()]
       left = self._max_steps - self._counts['steps']
       achieved, target = self._samples_per_insert()

@@ -40,6 +40,7 @@ class EvaluatorNode:
       stop: Ends an evaluation.
     """
     experiment, spec = session.experiment, session.spec
+    self._max_steps = experiment.max_steps
     self._coordinator = coordinator
     self._stop = stop
     self._num_episodes = experiment.evaluation_episodes
@@ -67,8 +68,11 @@ class EvaluatorNode:
     coordinator.register(self.name, {'episodes': self._num_episodes})
 
   def is_due(self, steps: int) -> bool:
-    """Returns whether `steps` has passed a multiple of the period."""
-    return steps >= self._next
+    """Returns whether `steps` has passed a multiple of the period.
+
+    At the end of the run an evaluation comes anyway.
+    """
+    return self._next <= steps < self._max_steps
 
   def evaluate(self, steps: int) -> None:
     """Runs the episodes of an evaluation and reports them.

@@ -153,6 +153,13 @@ def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
   Raises:
     ValueError: If agent or environment are not in the registries.
   """
+  known = [agent.name for agent in agents_registry.agents()]
+  if identity['agent'] not in known:
+    raise ValueError(
+      f"The checkpoint in {directory} is of '{identity['agent']}', which is "
+      f'none of the baseline agents {known}. Evaluate it from Python, with '
+      '`repertory.launch.evaluate`.'
+    )
   prefix = 'config.'
   return make_experiment(
     identity['agent'],

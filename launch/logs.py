@@ -20,9 +20,7 @@ def make_logger(directory: str, label: str) -> loggers.Logger:
     [
       loggers.CsvFile(os.path.join(directory, f'{label}.csv')),
       loggers.JsonlFile(os.path.join(directory, f'{label}.jsonl')),
-      loggers.TensorBoard(
-        os.path.join(directory, 'tensorboard'), prefix=f'{label}/'
-      ),
+      loggers.TensorBoard(os.path.join(directory, 'tensorboard'), prefix=label),
     ]
   )
 

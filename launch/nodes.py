@@ -14,12 +14,16 @@ from repertory.components import (
   environment_loop,
   loggers,
   replay,
+  signals,
   types,
   variables,
 )
 from repertory.launch import coordinator as coordinator_lib
 from repertory.launch import logs
 from repertory.launch import session as session_lib
+
+# How often the learner looks whether it can begin.
+_POLL_SECONDS = 0.1
 
 # Of new items on their way to a replay server in another process; waiting for
 # each would double the time of a step.
@@ -255,6 +259,28 @@ class LearnerNode(core.VariableSource):
     while self._is_due(self._first_inserts + actor.num_items):
       actor.flush()
       self.learner.step()
+
+  def wait_for_items(self) -> None:
+    """Waits until the table holds enough to be sampled from.
+
+    That may take long; the time-out is for the time without a new item.
+
+    Raises:
+      signals.Stopped: If the stop signal was set.
+      TimeoutError: If no item came in time.
+    """
+    inserts, since = -1, time.monotonic()
+    while (status := self._status()).inserts < self._table.min_size:
+      if status.inserts > inserts:
+        inserts, since = status.inserts, time.monotonic()
+      if time.monotonic() - since > self._connection.timeout_seconds:
+        raise TimeoutError(
+          f'Waited {self._connection.timeout_seconds:g} seconds for a new item '
+          f"in table '{self._table.name}' of {self._connection}; it has "
+          f'{inserts} and needs {self._table.min_size}.'
+        )
+      if self._connection.stop.wait(_POLL_SECONDS):
+        raise signals.Stopped
 
   def is_caught_up(self) -> bool:
     """Asks the table whether learning has kept the ratio to acting."""

@@ -40,6 +40,9 @@ _SERVICES = ('coordinator', 'replay', 'learner')
 
 _LOG_LINES = 20
 
+# Tells the processes of nodes who launched them.
+LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
+
 
 @dataclasses.dataclass(frozen=True)
 class Services:
@@ -230,7 +233,10 @@ def _launched(
   # Children must find whatever the launching process could import.
   resources = {
     label: local_multi_processing.PythonProcess(
-      env={'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
+      env={
+        'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+        LAUNCHER_VARIABLE: str(os.getpid()),
+      },
     )
     for label in program.groups
   }

@@ -262,7 +262,8 @@ class DocsTest(absltest.TestCase):
 
   def test_arithmetic_of_rate_limit_is_that_of_the_defaults(self):
     config = dqn.DQNConfig()
-    s, m, b = config.samples_per_insert, config.min_replay_size, 160
+    s, m = config.samples_per_insert, config.min_replay_size
+    b = config.error_buffer_for(1)
     batch, items = config.batch_size, config.max_items_per_step
     text = _words(_read('docs/data_flow.md'))
     for environments in (1, 16):
@@ -273,12 +274,12 @@ class DocsTest(absltest.TestCase):
       self.assertIn(f'2 × ({batch} + {s:g} × {made}))', text)
       self.assertIn(f' = {buffer:g}.', text)
     for told in (
-      f's = {s:g}, m = {m} and b = {config.error_buffer_for(1):g}:',
+      f's = {s:g}, m = {m} and b = {b:g}:',
       f'drawn after {m} items',
-      f'grow to {s:g} × {m} + {b} = {s * m + b:g}',
+      f'grow to {s:g} × {m} + {b:g} = {s * m + b:g}',
       f'held after {(s * m + b) / s:g} items',
-      f'{b} / {s:g} = {b / s:g} items ahead',
-      f'the learner {b} samples, which are {b / batch:g} batches of {batch}',
+      f'{b:g} / {s:g} = {b / s:g} items ahead',
+      f'the learner {b:g} samples, which are {b / batch:g} batches of {batch}',
       f'{batch} + {s:g} × {items} = {batch + s * items:g}.',
       f'{batch} + 2 × {batch} = {3 * batch} items',
     ):

@@ -49,7 +49,9 @@ class DQNBuilder(builder.Builder):
       network,
       epsilons,
       seed,
-      anneal_steps=0 if evaluation else config.epsilon_anneal_steps,
+      anneal_steps=(
+        0 if evaluation else config.epsilon_anneal_steps // num_environments
+      ),
       steps_done=steps_done,
       action_dtype=tf.as_dtype(spec.actions.dtype),
     )

@@ -47,17 +47,17 @@ class DQNConfig:
   epsilon_base: float = 0.4
   # Steepness of the ladder: Ape-X, section 4.1.
   epsilon_exponent: float = 7.0
-  # Steps of an environment over which its ε falls from 1: Nature DQN, methods,
-  # scaled down to small environments.
-  epsilon_anneal_steps: int = 1_000
+  # Steps, over all environments, in which ε falls from 1 to its place on the
+  # ladder: Nature DQN, methods, scaled down to small environments.
+  epsilon_anneal_steps: int = 3_000
   # ε of the evaluation policy.
   evaluation_epsilon: float = 0.0
   # Items the table holds.
   max_replay_size: int = 100_000
   # Items before learning starts.
   min_replay_size: int = 200
-  # Mean draws per item: with batches of 32, a learner step every 2 steps. Nature
-  # DQN takes one every 4; small networks can afford more.
+  # Mean draws per item: with batches of 32, a learner step every 2 steps;
+  # Nature DQN takes one every 4, but small networks can afford more.
   samples_per_insert: float = 16.0
   # Lead of acting or learning, in samples; None for 10 % of the samples due at
   # min_replay_size, but at least twice what actors and learner need to take

@@ -60,6 +60,11 @@ class Table:
       self.rate_limit.sample_target(inserts) if self.rate_limit else inserts
     )
 
+  @property
+  def min_size(self) -> int:
+    """Items it must hold to be sampled from."""
+    return self.rate_limit.min_size if self.rate_limit else 1
+
   def check(self, batch_size: int, items_per_insert: int) -> None:
     """Refuses what could never run; see `rate_limiters.check`."""
     if self.rate_limit:

@@ -7,6 +7,7 @@ thread that reports, and a way to end.
 
 import contextlib
 import ctypes
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -57,6 +58,11 @@ def run(
   Raises:
     failures.NodeError: If a node failed; all others have been ended.
   """
+  if threading.current_thread() is not threading.main_thread():
+    raise ValueError(
+      'topology must be single outside the main thread: Launchpad handles '
+      'operating-system signals, which Python allows in the main thread alone.'
+    )
   program, services = make_program(session, title)
   return supervision.run(
     program, services, session, interruption, show, launch_type
@@ -201,6 +207,7 @@ class LearnerService:
     self._shut_down.wait()
 
   def _learn(self) -> None:
+    self._node.wait_for_items()
     while not self._stop.is_set():
       if self._phase == coordinator_lib.LEARNING and self._node.is_caught_up():
         return
@@ -375,3 +382,6 @@ def _isolate() -> None:
   signal.signal(signal.SIGINT, signal.SIG_IGN)
   logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
   ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+  launcher = os.environ.get(supervision.LAUNCHER_VARIABLE)
+  if launcher is not None and os.getppid() != int(launcher):
+    os._exit(1)  # It was gone before the kernel was asked.

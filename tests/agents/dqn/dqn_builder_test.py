@@ -315,10 +315,10 @@ class SettingsTest(parameterized.TestCase):
 
   @parameterized.parameters(
     # All values are 0, so that a greedy action is 0: half of the random ones
-    # are 1.
+    # are 1. The steps to anneal in are those of 1,000 environments together.
     {'anneal_steps': 10**9, 'steps_done': 0, 'expected': 500},
-    {'anneal_steps': 10**9, 'steps_done': 5 * 10**8, 'expected': 250},
-    {'anneal_steps': 10, 'steps_done': 10, 'expected': 0},
+    {'anneal_steps': 10**9, 'steps_done': 5 * 10**5, 'expected': 250},
+    {'anneal_steps': 10_000, 'steps_done': 10, 'expected': 0},
     {'anneal_steps': 0, 'steps_done': 0, 'expected': 0},
     {
       'anneal_steps': 10**9,

@@ -243,7 +243,7 @@ def _settle(connection):
   """Returns how many items were sampled, when no more are."""
   counts = [-1, -2]
   while counts[-1] != counts[-2]:
-    assert not signals.StopSignal().wait(0.3)
+    assert not signals.StopSignal().wait(0.2)
     counts.append(replay_fixture.table_status(connection).samples)
     assert len(counts) < 40, f'samples go on without end: {counts}'
   return counts[-1]
