@@ -91,7 +91,7 @@ class Checkpointer:
     with open(os.path.join(temporary, 'state.json'), 'w') as file:
       json.dump(content, file, indent=2)
       _sync(file)
-    _sync_folder(temporary)
+    _sync_tree(temporary)
     path = os.path.join(self._directory, name)
     os.rename(temporary, path)
     _sync_folder(self._directory)
@@ -210,6 +210,14 @@ def _link_tree(source: str, destination: str) -> None:
 def _sync(file) -> None:
   file.flush()
   os.fsync(file.fileno())
+
+
+def _sync_tree(folder: str) -> None:
+  for root, _, names in os.walk(folder):
+    for name in names:
+      with open(os.path.join(root, name), 'rb') as file:
+        os.fsync(file.fileno())
+    _sync_folder(root)
 
 
 def _sync_folder(path: str) -> None:

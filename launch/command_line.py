@@ -48,13 +48,6 @@ _EXPERIMENT_FLAGS = (
     'The environment; `repertory environments` lists them.',
   ),
   (
-    'steps',
-    flags.DEFINE_integer,
-    10_000,
-    'Environment steps at which the run ends, over all actors.',
-  ),
-  ('seed', flags.DEFINE_integer, _DEFAULTS['seed'], 'Of everything random.'),
-  (
     'topology',
     flags.DEFINE_string,
     'single',
@@ -76,6 +69,13 @@ _EXPERIMENT_FLAGS = (
 )
 _TRAIN_FLAGS = (
   *_EXPERIMENT_FLAGS,
+  (
+    'steps',
+    flags.DEFINE_integer,
+    10_000,
+    'Environment steps at which the run ends, over all actors.',
+  ),
+  ('seed', flags.DEFINE_integer, _DEFAULTS['seed'], 'Of everything random.'),
   (
     'lp_launch_type',
     flags.DEFINE_string,
@@ -199,6 +199,11 @@ def run(arguments: Sequence[str]) -> int:
 
 def _train(values, settings, positional) -> int:
   _expect_no_arguments(positional)
+  if values.topology == 'single' and values['lp_launch_type'].present:
+    raise ValueError(
+      '--lp_launch_type must be left out with --topology=single, which has one '
+      f'thread; got {values.lp_launch_type}.'
+    )
   experiment = _make_experiment(values, settings)
   result = running.run(
     experiment,
@@ -226,6 +231,8 @@ def _evaluate(values, settings, positional) -> int:
       'config settings come from the checkpoint in `evaluate`, got '
       f'{sorted(settings)}.'
     )
+  if values.episodes < 1:
+    raise ValueError(f'--episodes must be at least 1, got {values.episodes}.')
   if not values.directory:
     raise ValueError('--directory must name the directory of a trained agent.')
   checkpoint = session_lib.load_checkpoint(values.directory)
@@ -286,10 +293,13 @@ def _make_experiment(values, settings) -> experiment_lib.Experiment:
     for name in values
     if name in _DEFAULTS and name != 'agent'
   }
+  steps = values.steps if 'steps' in values else 1
+  if steps < 1:
+    raise ValueError(f'--steps must be at least 1, got {steps}.')
   return experiment_lib.make_experiment(
     values.agent,
     values.env,
-    max_steps=values.steps,
+    max_steps=steps,
     config=dict(settings),
     **chosen,
   )

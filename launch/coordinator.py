@@ -342,12 +342,11 @@ class Coordinator:
 
   def _samples_per_insert(self) -> tuple[float | None, float | None]:
     """Returns draws per item beyond the minimum, so far and as aimed at."""
-    for name, table in self._tables.items():
-      limit = self._limits[name]
-      if limit is None:
-        return None, None
-      return achieved_ratio(table, limit), limit.samples_per_insert
-    return None, None
+    name, limit = next(iter(self._limits.items()))  # The learner samples it.
+    table = self._tables.get(name)
+    if table is None or limit is None:
+      return None, None
+    return achieved_ratio(table, limit), limit.samples_per_insert
 
 
 def achieved_ratio(

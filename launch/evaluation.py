@@ -1,5 +1,8 @@
 """Measures how well a policy does, apart from training."""
 
+import time
+from collections.abc import Callable, Sequence
+
 import sonnet as snt
 
 from repertory.components import (
@@ -41,6 +44,8 @@ class EvaluatorNode:
     """
     experiment, spec = session.experiment, session.spec
     self._max_steps = experiment.max_steps
+    self._timeout_seconds = experiment.timeout_seconds
+    self._progressed_at = time.monotonic()
     self._coordinator = coordinator
     self._stop = stop
     self._num_episodes = experiment.evaluation_episodes
@@ -63,7 +68,7 @@ class EvaluatorNode:
         stop=stop,
       )
     self._loop, self._environment = make_loop(
-      session, network, self._num_episodes
+      session, network, self._num_episodes, [self._note_progress]
     )
     coordinator.register(self.name, {'episodes': self._num_episodes})
 
@@ -85,12 +90,26 @@ class EvaluatorNode:
       return
     if self._variable_client is not None:
       self._variable_client.update(wait=True)
-    episodes = self._loop.run_episodes(self._num_episodes, self._stop.is_set)
+    self._progressed_at = time.monotonic()
+    episodes = self._loop.run_episodes(self._num_episodes, self._should_stop)
     if len(episodes) == self._num_episodes:
       self._coordinator.report_evaluation(
         [episode.episode_return for episode in episodes],
         [episode.length for episode in episodes],
       )
+
+  def _should_stop(self) -> bool:
+    if time.monotonic() - self._progressed_at > self._timeout_seconds:
+      raise TimeoutError(
+        f'Waited {self._timeout_seconds:g} seconds for an evaluation episode '
+        'to end. If not every episode ends by itself, wrap the environment in '
+        '`wrappers.StepLimit`.'
+      )
+    return self._stop.is_set()
+
+  def _note_progress(self, episode: environment_loop.Episode) -> None:
+    del episode
+    self._progressed_at = time.monotonic()
 
   def close(self) -> None:
     """Ends all threads."""
@@ -101,7 +120,10 @@ class EvaluatorNode:
 
 
 def make_loop(
-  session: session_lib.Session, network: snt.Module, num_episodes: int
+  session: session_lib.Session,
+  network: snt.Module,
+  num_episodes: int,
+  observers: Sequence[Callable[[environment_loop.Episode], None]] = (),
 ) -> tuple[environment_loop.EnvironmentLoop, batch.EnvironmentBatch]:
   """Makes what evaluates a network.
 
@@ -128,4 +150,7 @@ def make_loop(
     ids,
     jit_compile=experiment.builder.config.jit_compile,
   )
-  return environment_loop.EnvironmentLoop(environment, actor), environment
+  loop = environment_loop.EnvironmentLoop(
+    environment, actor, observers=observers
+  )
+  return loop, environment

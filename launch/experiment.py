@@ -9,6 +9,7 @@ import dm_env
 
 from repertory.agents import builder as builder_lib
 from repertory.agents import registry as agents_registry
+from repertory.components import specs
 from repertory.environments import registry as environments_registry
 
 EnvironmentFactory = Callable[[int], dm_env.Environment]
@@ -88,11 +89,15 @@ class Experiment:
     """Training environments, over all actors."""
     return self.num_actors * self.environments_per_actor
 
-  def identity(self) -> dict[str, Any]:
+  def identity(self, spec: specs.EnvironmentSpec) -> dict[str, Any]:
     """Returns what must be the same for a run to be resumed, as plain values.
 
     Steps, topology, evaluation and checkpoint settings may change.
+
+    Args:
+      spec: Of the environment.
     """
+    tables = self.builder.make_tables(spec, self.num_environments)
     config = dataclasses.asdict(self.builder.config)
     return {
       'agent': self.agent,
@@ -101,6 +106,10 @@ class Experiment:
       'seed': self.seed,
       'num_environments': self.num_environments,
       **{f'config.{name}': _plain(value) for name, value in config.items()},
+      **{
+        f'table.{table.name}': f'max_size={table.max_size}, {table.rate_limit}'
+        for table in tables
+      },
     }
 
 

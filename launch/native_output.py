@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import sys
+import threading
 from collections.abc import Iterator
 
 
@@ -17,6 +18,10 @@ def redirected(path: str) -> Iterator[None]:
   Args:
     path: Appended to.
   """
+  # The descriptor is the process's: only one thread may move it.
+  if threading.current_thread() is not threading.main_thread():
+    yield
+    return
   sys.stderr.flush()
   original = os.dup(2)
   python_stderr = sys.stderr
@@ -29,10 +34,11 @@ def redirected(path: str) -> Iterator[None]:
     yield
   finally:
     if replaced:
-      sys.stderr.close()
+      sys.stderr.flush()  # Not closed: handlers of logging may hold it.
     sys.stderr = python_stderr
     os.dup2(original, 2)
-    os.close(original)
+    if not replaced:
+      os.close(original)
 
 
 def _writes_to_descriptor_2(stream) -> bool:

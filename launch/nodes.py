@@ -30,12 +30,10 @@ _POLL_SECONDS = 0.1
 _MAX_PENDING_BATCHES = 4
 
 
-def start_replay(
-  session: session_lib.Session, port: int | None = None
-) -> reverb.Server:
+def start_replay(session: session_lib.Session) -> reverb.Server:
   """Starts the replay server, filled from the checkpoint if there is one."""
   return replay.make_server(
-    session.make_tables(), port, session.replay_directory
+    session.make_tables(), checkpoint_directory=session.replay_directory
   )
 
 
@@ -110,8 +108,9 @@ class ActorNode:
       self._variable_client.update(wait=True)
     granted = 0
     while not self._connection.stop.is_set():
-      if granted <= 0:
-        granted += self._coordinator.acquire_steps(self._batch_size)
+      if granted < self._batch_size:
+        self._coordinator.return_steps(granted)
+        granted = self._coordinator.acquire_steps(self._batch_size)
         if granted <= 0:
           break
       granted -= self.step()
@@ -208,6 +207,8 @@ class LearnerNode(core.VariableSource):
     self._batch_size = builder.config.batch_size
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = builder.make_network(spec)
+    # Asked before there is a dataset: that one samples ahead of the learner.
+    status = self._status()
     self._dataset = builder.make_dataset(connection, self._table)
     self._priority_updater = builder.make_priority_updater(
       connection, self._table
@@ -226,7 +227,6 @@ class LearnerNode(core.VariableSource):
       self.learner.restore(checkpoint.arrays)
     # What was sampled ahead of the learner when the checkpoint was written is
     # lost to it, but not to the rate limiter.
-    status = self._status()
     self._first_inserts = status.inserts
     self._first_samples = status.samples
     self._first_steps = self.learner.steps
@@ -319,7 +319,8 @@ class LearnerNode(core.VariableSource):
     """Writes a checkpoint of learner, counts and replay; returns its path."""
     replay_path = None
     if self._session.experiment.checkpoint_replay:
-      replay_path = self._connection.client.checkpoint()
+      replay_path = replay.write_checkpoint(self._connection)
+    self.report()  # So that the counts are those of the arrays.
     path = self._checkpointer.save(
       self.learner.save(), self._coordinator.save(), replay_path
     )

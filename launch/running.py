@@ -61,7 +61,7 @@ def run(
   check_topology(topology)
   if launch_type not in LAUNCH_TYPES:
     raise ValueError(
-      f'lp_launch_type must be one of {", ".join(LAUNCH_TYPES)}; got '
+      f'launch_type must be one of {", ".join(LAUNCH_TYPES)}; got '
       f'{launch_type!r}.'
     )
   title = f'{experiment.agent} on {experiment.environment}, {topology}'
@@ -123,7 +123,7 @@ def evaluate(
       'directory must hold a checkpoint, found none in '
       f'{experiment.directory}. Train first.'
     )
-  session_lib.check_identity(checkpoint, experiment.identity())
+  session_lib.check_identity(checkpoint, experiment.identity(spec))
   network = experiment.builder.make_network(spec)
   learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   session = session_lib.Session(

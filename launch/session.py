@@ -76,7 +76,7 @@ class Session:
     )
 
   def identity(self) -> dict[str, Any]:
-    return self.experiment.identity()
+    return self.experiment.identity(self.spec)
 
 
 # Purposes of seeds.
@@ -146,7 +146,7 @@ def open_session(
   if not fresh:
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is not None:
-      check_identity(checkpoint, experiment.identity())
+      check_identity(checkpoint, experiment.identity(spec))
   _check_writable(experiment.directory)
   if fresh:
     _move_aside(experiment.directory)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import io
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import loggers
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import failures, interrupts
+from repertory.launch import failures, interrupts, lifetime
 from repertory.launch import session as session_lib
 
 _POLL_SECONDS = 0.1
@@ -39,9 +40,6 @@ _SHUT_DOWN_TIMEOUT_SECONDS = 1
 _SERVICES = ('coordinator', 'replay', 'learner')
 
 _LOG_LINES = 20
-
-# Tells the processes of nodes who launched them.
-LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +93,12 @@ def _watch(coordinator, workers: '_Workers', interruption, show):
       is_late = time.monotonic() - over_since > limit
       if (is_saved and not workers.clients_alive()) or is_late:
         _raise_failure(coordinator, workers)
+        if not is_saved:
+          raise _error('learner', f'It saved no checkpoint within {limit} s.')
         return status
+      dead = None if is_saved else workers.find_dead()
+      if dead in ('learner', 'replay'):
+        coordinator.fail(failures.Failure(dead, workers.describe(dead)))
     elif interruption.is_set():
       coordinator.stop('interrupted')
     else:
@@ -137,6 +140,12 @@ def _raise_failure(coordinator, workers: '_Workers') -> None:
   """Raises what made the run fail, with what that node printed; if it did."""
   failure = coordinator.failure()
   if failure is not None:
+    killed = workers.find_killed()
+    if killed is not None and killed != failure.node:
+      # Who needed it may have noticed before the launcher did.
+      cause = f"Thereupon '{failure.node}' failed:\n{failure.cause}"
+      cause = f'{workers.describe(killed)}\n{cause}'
+      failure = failures.Failure(killed, cause)
     cause = failure.cause + workers.log_of(failure.node)
     raise failures.NodeError(dataclasses.replace(failure, cause=cause))
 
@@ -173,6 +182,14 @@ class _Workers:
     """Returns the name of a node that ended with an error, if any."""
     for name, worker in self._workers.items():
       if _exit_code(worker):
+        return name
+    return None
+
+  def find_killed(self) -> str | None:
+    """Returns the name of a node whose process a signal ended, if any."""
+    for name, worker in self._workers.items():
+      code = _exit_code(worker)
+      if isinstance(code, int) and code < 0:
         return name
     return None
 
@@ -235,20 +252,26 @@ def _launched(
     label: local_multi_processing.PythonProcess(
       env={
         'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
-        LAUNCHER_VARIABLE: str(os.getpid()),
+        lifetime.LAUNCHER_VARIABLE: str(os.getpid()),
       },
     )
     for label in program.groups
   }
   handlers = interrupts.current_handlers()
-  with contextlib.redirect_stdout(io.StringIO()):
-    manager = lp.launch(
-      program,
-      launch_type=launch_type,
-      local_resources=resources,
-      terminal='output_to_files',
-    )
-  interrupts.set_handlers(handlers)
+  # Ctrl-C is the launcher's alone. Processes inherit the mask, and ignore the
+  # signal before they lift it.
+  signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+  try:
+    with contextlib.redirect_stdout(io.StringIO()):
+      manager = lp.launch(
+        program,
+        launch_type=launch_type,
+        local_resources=resources,
+        terminal='output_to_files',
+      )
+  finally:
+    interrupts.set_handlers(handlers)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
   workers = _Workers(manager, log_directory)
   hanging = []
   try:

@@ -192,7 +192,7 @@ class CommandsTest(parameterized.TestCase):
       'path',
       arrays={},
       state={
-        'experiment': experiment.identity(),
+        'experiment': experiment.identity(session.check(experiment)),
         'counts': {'learner_steps': 1},
       },
       replay_path=None,

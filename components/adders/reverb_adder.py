@@ -134,7 +134,7 @@ class ReverbAdder(core.Adder):
 
   def close(self) -> None:
     """Hands over what is complete and closes the writer."""
-    # What the limiter holds back is lost with its writer.
+    # Nobody waits for what the limiter holds back.
     try:
       with contextlib.suppress(signals.Stopped):
         self._flush(0)

@@ -7,6 +7,7 @@ from repertory.components.replay.server import (
   TableStatus,
   make_server,
   table_status,
+  write_checkpoint,
 )
 from repertory.components.replay.tables import (
   DEFAULT_TABLE,
@@ -28,4 +29,5 @@ __all__ = [
   'queue',
   'table_status',
   'uniform',
+  'write_checkpoint',
 ]

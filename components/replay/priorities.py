@@ -91,6 +91,8 @@ class PriorityUpdater:
     self._thread.join(timeout_seconds)
 
   def _put(self, updates, seconds: float) -> bool:
+    if self._error is not None:
+      raise self._error
     try:
       self._queue.put(updates, timeout=seconds)
     except queue.Full:

@@ -6,34 +6,30 @@ thread that reports, and a way to end.
 """
 
 import contextlib
-import ctypes
-import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from concurrent import futures
 
 import launchpad as lp
-from absl import logging
 
 from repertory.components import core, loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
 from repertory.launch import (
   evaluation,
-  failures,
   interrupts,
+  lifetime,
   nodes,
   supervision,
 )
 from repertory.launch import session as session_lib
 
-# How often nodes report, and hear what is to be done.
-_REPORT_PERIOD_SECONDS = 0.25
-
-# Longest call between nodes. It includes the start of the one that is called.
+# A call between nodes may take this long at least: it includes the start of the
+# one that is called.
 _CALL_TIMEOUT_SECONDS = 120
 
-_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
+# How long a learner that was stopped waits for the actors' last reports.
+_LAST_REPORT_SECONDS = 1.5
 
 
 def run(
@@ -108,7 +104,9 @@ def make_program(
         )
       )
   for handle in (coordinator, replay_handle, learner):
-    handle.set_client_kwargs(call_timeout=_CALL_TIMEOUT_SECONDS)
+    handle.set_client_kwargs(
+      call_timeout=max(_CALL_TIMEOUT_SECONDS, experiment.timeout_seconds)
+    )
   return program, supervision.Services(coordinator, replay_handle, learner)
 
 
@@ -131,7 +129,7 @@ def describe(
   # The launcher draws the display, and stops the program.
   calls += [
     ('launcher', owners[id(handle._address)])
-    for handle in (services.coordinator, services.replay)
+    for handle in (services.coordinator, services.replay, services.learner)
   ]
   return ['launcher', *(name for name, _ in callers)], calls
 
@@ -140,7 +138,7 @@ class CoordinatorService(coordinator_lib.Coordinator):
   """The coordinator, until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, title: str):
-    _isolate()
+    lifetime.isolate()
     super().__init__(session, title)
     self._shut_down = threading.Event()
 
@@ -157,9 +155,9 @@ class ReplayService:
   """The replay server, until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, coordinator):
-    _isolate()
+    lifetime.isolate()
     self._shut_down = threading.Event()
-    with _failures_reported('replay', coordinator):
+    with lifetime.failures_reported('replay', coordinator):
       self._server = nodes.start_replay(session)
       coordinator.register('replay', {})
 
@@ -178,12 +176,13 @@ class LearnerService:
   """The learner; it answers until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, replay_service, coordinator):
-    _isolate()
+    lifetime.isolate()
     self._coordinator = coordinator
+    self._num_actors = session.experiment.num_actors
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
     self._phase = coordinator_lib.ACTING
-    with _failures_reported('learner', coordinator):
+    with lifetime.failures_reported('learner', coordinator):
       self._node = nodes.LearnerNode(
         session, _connect(session, replay_service, self._stop), coordinator
       )
@@ -195,13 +194,14 @@ class LearnerService:
     self._shut_down.set()
 
   def run(self) -> None:
-    with _failures_reported('learner', self._coordinator):
+    with lifetime.failures_reported('learner', self._coordinator):
       with (
-        _pulse(self._report, self._stop),
-        _closed_at_end(self._node, self._stop),
+        lifetime.pulse(self._report, self._stop),
+        lifetime.closed_at_end(self._node, self._stop),
       ):
         with contextlib.suppress(signals.Stopped):
           self._learn()
+        self._wait_for_actors()
         self._node.checkpoint()
       self._coordinator.finish('learner')
     self._shut_down.wait()
@@ -213,6 +213,17 @@ class LearnerService:
         return
       self._node.step()
       self._node.checkpoint_if_due()
+
+  def _wait_for_actors(self) -> None:
+    """Gives actors that were stopped a moment to report their last steps."""
+    deadline = time.monotonic() + _LAST_REPORT_SECONDS
+    while time.monotonic() < deadline:
+      finished = self._coordinator.finished()
+      if (
+        sum(name.startswith('actor/') for name in finished) == self._num_actors
+      ):
+        return
+      time.sleep(lifetime.REPORT_PERIOD_SECONDS / 5)
 
   def _report(self) -> coordinator_lib.Directive:
     directive = self._node.report()
@@ -227,7 +238,7 @@ class ActorService:
   """An actor, until the steps are used up."""
 
   def __init__(self, session, index: int, replay_service, learner, coordinator):
-    _isolate()
+    lifetime.isolate()
     self._session = session
     self._name = f'actor/{index}'
     per_actor = session.experiment.environments_per_actor
@@ -238,7 +249,7 @@ class ActorService:
 
   def run(self) -> None:
     stop = signals.StopSignal()
-    with _failures_reported(self._name, self._coordinator):
+    with lifetime.failures_reported(self._name, self._coordinator):
       node = nodes.ActorNode(
         self._session,
         self._name,
@@ -248,8 +259,8 @@ class ActorService:
         self._coordinator,
       )
       with (
-        _pulse(node.report, stop),
-        _closed_at_end(node, stop),
+        lifetime.pulse(node.report, stop),
+        lifetime.closed_at_end(node, stop),
       ):
         node.run()
       self._coordinator.finish(self._name)
@@ -259,14 +270,14 @@ class EvaluatorService:
   """The evaluator, until it has seen the learner's last variables."""
 
   def __init__(self, session, learner, coordinator):
-    _isolate()
+    lifetime.isolate()
     self._session = session
     self._learner = learner
     self._coordinator = coordinator
 
   def run(self) -> None:
     stop = signals.StopSignal()
-    with _failures_reported('evaluator', self._coordinator):
+    with lifetime.failures_reported('evaluator', self._coordinator):
       node = evaluation.EvaluatorNode(
         self._session,
         _RemoteSource(self._learner, stop),
@@ -274,8 +285,8 @@ class EvaluatorService:
         stop,
       )
       with (
-        _pulse(self._coordinator.poll, stop),
-        _closed_at_end(node, stop),
+        lifetime.pulse(self._coordinator.poll, stop),
+        lifetime.closed_at_end(node, stop),
       ):
         self._evaluate(node, stop)
       self._coordinator.finish('evaluator')
@@ -283,7 +294,7 @@ class EvaluatorService:
   def _evaluate(
     self, node: evaluation.EvaluatorNode, stop: signals.StopSignal
   ) -> None:
-    while not stop.wait(_REPORT_PERIOD_SECONDS):
+    while not stop.wait(lifetime.REPORT_PERIOD_SECONDS):
       directive = self._coordinator.poll()
       is_last = directive.phase == coordinator_lib.EVALUATING
       if is_last or node.is_due(directive.steps):
@@ -301,7 +312,7 @@ class _RemoteSource(core.VariableSource):
 
   def get_variables(self, names):
     call = self._client.futures.get_variables(names)
-    while not futures.wait([call], timeout=_REPORT_PERIOD_SECONDS).done:
+    while not futures.wait([call], timeout=lifetime.REPORT_PERIOD_SECONDS).done:
       if self._stop.is_set():
         call.cancel()
         raise signals.Stopped
@@ -312,76 +323,3 @@ def _connect(session, replay_service, stop) -> replay.Connection:
   return replay.Connection(
     replay_service.server_address(), session.experiment.timeout_seconds, stop
   )
-
-
-@contextlib.contextmanager
-def _failures_reported(name: str, coordinator) -> Iterator[None]:
-  """Tells the coordinator why a node fails, before it does."""
-  try:
-    yield
-  except BaseException as error:
-    coordinator.fail(failures.of_current_exception(name, error))
-    raise
-
-
-@contextlib.contextmanager
-def _pulse(
-  report: Callable[[], coordinator_lib.Directive], stop: signals.StopSignal
-) -> Iterator[None]:
-  """Reports from a thread of its own, and sets `stop` when the run stops.
-
-  A report that fails sets it too and is raised at the end. The last report is
-  made when the block has ended.
-  """
-  ended = threading.Event()
-  errors: list[Exception] = []
-
-  def beat():
-    try:
-      while not ended.wait(_REPORT_PERIOD_SECONDS):
-        if report().phase == coordinator_lib.STOPPING:
-          stop.set()
-    except Exception as error:
-      errors.append(error)
-      stop.set()
-
-  thread = threading.Thread(target=beat, name='pulse', daemon=True)
-  thread.start()
-  try:
-    yield
-  finally:
-    ended.set()
-    thread.join()
-  if errors:
-    raise errors[0]
-  report()
-
-
-@contextlib.contextmanager
-def _closed_at_end(node, stop: signals.StopSignal) -> Iterator[None]:
-  """Closes a node that has done its part, was stopped, or fails."""
-  try:
-    yield
-  except signals.Stopped:
-    pass
-  except BaseException:
-    stop.set()  # Nothing of a node that fails may wait any longer.
-    raise
-  finally:
-    node.close()
-
-
-def _isolate() -> None:
-  """Lets a node's process live and die with the launcher's alone.
-
-  Ctrl-C reaches all processes of a terminal; only the launcher heeds it. The
-  kernel ends a node whose launcher is gone. In a thread there is nothing to do.
-  """
-  if threading.current_thread() is not threading.main_thread():
-    return
-  signal.signal(signal.SIGINT, signal.SIG_IGN)
-  logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
-  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-  launcher = os.environ.get(supervision.LAUNCHER_VARIABLE)
-  if launcher is not None and os.getppid() != int(launcher):
-    os._exit(1)  # It was gone before the kernel was asked.

@@ -43,16 +43,18 @@ def run(
     The status at the end.
   """
   coordinator = coordinator_lib.Coordinator(session, title)
-  server = nodes.start_replay(session)
-  connection = replay.Connection(
-    f'localhost:{server.port}',
-    session.experiment.timeout_seconds,
-    interruption,
-  )
   with contextlib.ExitStack() as stack:
-    stack.callback(server.stop)
     stack.callback(coordinator.close)
-    learner = nodes.LearnerNode(session, connection, coordinator)
+    with failures.named('replay'):
+      server = nodes.start_replay(session)
+    stack.callback(server.stop)
+    connection = replay.Connection(
+      f'localhost:{server.port}',
+      session.experiment.timeout_seconds,
+      interruption,
+    )
+    with failures.named('learner'):
+      learner = nodes.LearnerNode(session, connection, coordinator)
     stack.callback(learner.close)
     actor = nodes.ActorNode(
       session,
@@ -99,7 +101,9 @@ class _Turns:
         self._learner.checkpoint()
       raise
     self.report()
-    self._learner.checkpoint()
+    with failures.named(self._learner.name):
+      self._actor.flush()
+      self._learner.checkpoint()
     if not interruption.is_set():
       self.evaluate()
 
@@ -119,7 +123,9 @@ class _Turns:
       if now - reported_at > _REPORT_PERIOD_SECONDS:
         reported_at = now
         self.report()
-        self._learner.checkpoint_if_due()
+        with failures.named(self._learner.name):
+          self._actor.flush()
+          self._learner.checkpoint_if_due()
         show(self._coordinator.status())
 
   def report(self) -> None:

@@ -41,7 +41,11 @@ class TestTrain:
       (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),
       (['--env=gym:CartPol-v1'], ['CartPol-v1', 'CartPole-v1']),
       (['--topology=distribted'], ["'distribted'", "mean 'distributed'"]),
-      (['--lp_launch_type=local_mx'], ["'local_mx'", 'local_mt']),
+      (
+        ['--topology=distributed', '--lp_launch_type=local_mx'],
+        ["'local_mx'", 'local_mt'],
+      ),
+      (['--lp_launch_type=local_mp'], ['--lp_launch_type', 'single']),
       (
         ['--config.learning_rat=1'],
         ['config.learning_rat ', "Did you mean 'learning_rate'"],
@@ -52,7 +56,7 @@ class TestTrain:
       (['--config.learning_rate=-1'], ['learning_rate', 'positive', '-1']),
       (['--config.learning_rate'], ['--config.learning_rate', 'value']),
       (['--config.double=maybe'], ['config.double', 'bool', "'maybe'"]),
-      (['--steps=0'], ['max_steps', 'at least 1', '0']),
+      (['--steps=0'], ['--steps', 'at least 1', '0']),
       (['--steps=many'], ['steps', 'many']),
       (['--num_actors=-2'], ['num_actors', 'at least 1', '-2']),
       (['--seed=-1'], ['seed', 'at least 0', '-1']),
@@ -145,7 +149,7 @@ class TestEvaluate:
     [
       ([], '--directory'),
       (['--directory=nowhere'], 'nowhere'),
-      (['--directory=run', '--episodes=0'], 'num_episodes'),
+      (['--directory=run', '--episodes=0'], '--episodes'),
       (['--directory=run', '--config.n_step=2'], 'n_step'),
     ],
   )

@@ -26,7 +26,7 @@ def _train(directory, environment, steps, topology, launch_type, seed, actors):
     f'--env={environment}',
     f'--steps={steps}',
     f'--topology={topology}',
-    f'--lp_launch_type={launch_type}',
+    *([f'--lp_launch_type={launch_type}'] if topology != 'single' else []),
     f'--num_actors={actors}',
     f'--seed={seed}',
     '--evaluation_episodes=100',

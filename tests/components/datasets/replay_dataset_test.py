@@ -206,25 +206,20 @@ def test_goes_on_when_items_come(serve):
 LOCAL_SECONDS = 8
 
 
-def test_close_ends_a_wait_in_the_same_process(serve):
-  _, make = serve(replay_fixture.make_prioritized(), timeout_seconds=60)
-  dataset = make()
-  call = replay_fixture.Call(next, dataset)
-  assert call.is_waiting()
-  replay_fixture.Call(dataset.close).result(LOCAL_SECONDS)
-  with pytest.raises(signals.Stopped):
-    call.result(LOCAL_SECONDS)
-
-
-def test_stop_signal_ends_a_wait_in_the_same_process(serve):
+def test_close_and_stop_end_waits_in_the_same_process(serve):
   connection, make = serve(
     replay_fixture.make_prioritized(), timeout_seconds=60
   )
-  call = replay_fixture.Call(next, make())
-  assert call.is_waiting()
+  closed = make()
+  calls = [replay_fixture.Call(next, dataset) for dataset in (closed, make())]
+  assert all(call.is_waiting() for call in calls)
+  replay_fixture.Call(closed.close).result(LOCAL_SECONDS)
+  with pytest.raises(signals.Stopped):
+    calls[0].result(LOCAL_SECONDS)
+  assert calls[1].is_waiting()
   connection.stop.set()
   with pytest.raises(signals.Stopped):
-    call.result(LOCAL_SECONDS)
+    calls[1].result(LOCAL_SECONDS)
 
 
 def test_time_between_batches_is_no_wait(serve):

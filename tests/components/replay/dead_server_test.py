@@ -76,6 +76,9 @@ class Killed:
       assert self.status.is_waiting()
     finally:
       server.kill()
+    # These take their time, so they run while other tests do.
+    self.addition = replay_fixture.Call(_add, self.parts['adder_hasty'], 2)
+    self.batches = replay_fixture.Call(_take_all, self.parts['dataset_hasty'])
 
   def _use(self, server):
     connection = server.connect()
@@ -137,7 +140,7 @@ def test_status_raises_within_its_time_out(killed, monkeypatch):
 def test_adder_times_out(killed):
   adder = killed.parts.pop('adder_hasty')
   with pytest.raises(TimeoutError) as error:
-    replay_fixture.Call(_add, adder, 2).result(10)
+    killed.addition.result(10)
   assert f"table '{replay_fixture.TRANSITIONS}'" in str(error.value)
   assert killed.connections['adder_hasty'].address in str(error.value)
   with pytest.raises(TimeoutError):
@@ -155,9 +158,8 @@ def test_adder_stops(killed):
 
 
 def test_dataset_times_out(killed):
-  call = replay_fixture.Call(_take_all, killed.parts['dataset_hasty'])
   with pytest.raises(TimeoutError) as error:
-    call.result(15)
+    killed.batches.result(15)
   assert "table 'replay'" in str(error.value)
   assert killed.connections['dataset_hasty'].address in str(error.value)
 
