@@ -46,6 +46,11 @@ class CompiledFunction:
     """Maps the leaves of all arguments to the leaves of the output."""
     return self._call(*leaves)
 
+  @property
+  def output_structure(self) -> types.Nest:
+    """The output, with None for each leaf."""
+    return self._output_structure
+
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Gives leaves the structure of the output."""
     return tree.unflatten_as(self._output_structure, leaves)
