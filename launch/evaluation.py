@@ -10,7 +10,6 @@ from repertory.components import (
   core,
   environment_loop,
   signals,
-  variables,
 )
 from repertory.environments import batch
 from repertory.launch import coordinator as coordinator_lib
@@ -42,7 +41,7 @@ class EvaluatorNode:
       coordinator: Takes the results.
       stop: Ends an evaluation.
     """
-    experiment, spec = session.experiment, session.spec
+    experiment = session.experiment
     self._max_steps = experiment.max_steps
     self._timeout_seconds = experiment.timeout_seconds
     self._progressed_at = time.monotonic()
@@ -56,17 +55,7 @@ class EvaluatorNode:
     self._variable_client = None
     if self._num_episodes == 0:
       return
-    builder = experiment.builder
-    if isinstance(learner, nodes.LearnerNode):
-      network = learner.network
-    else:
-      network = builder.make_network(spec)
-      self._variable_client = variables.VariableClient(
-        learner,
-        network.variables,
-        timeout_seconds=experiment.timeout_seconds,
-        stop=stop,
-      )
+    network, self._variable_client = nodes.take_network(session, learner, stop)
     self._loop, self._environment = make_loop(
       session, network, self._num_episodes, [self._note_progress]
     )

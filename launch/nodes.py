@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import reverb
 import tensorflow as tf
@@ -60,7 +61,7 @@ class ActorNode:
         the client of one elsewhere, of which variables are fetched.
       coordinator: Grants steps and takes counts.
     """
-    builder, spec = session.experiment.builder, session.spec
+    builder = session.experiment.builder
     self.name = name
     self._coordinator = coordinator
     self._connection = connection
@@ -68,14 +69,17 @@ class ActorNode:
     self._lock = threading.Lock()
     self._steps = 0
     self._episodes: list[tuple[float, int]] = []
-    self._variable_client: variables.VariableClient | None = None
-    if isinstance(learner, LearnerNode):
-      network, versions = learner.network, learner
-      max_pending_items = sys.maxsize  # It flushes before it samples.
-    else:
-      network = builder.make_network(spec)
-      versions = self._make_variable_client(session, learner, network)
+    network, self._variable_client = take_network(
+      session,
+      learner,
+      connection.stop,
+      update_period=builder.config.variable_update_period,
+    )
+    # A learner of the same thread flushes before it samples.
+    max_pending_items = sys.maxsize
+    if self._variable_client is not None:
       max_pending_items = _MAX_PENDING_BATCHES * self._batch_size
+    versions: Any = self._variable_client or learner
     self._adder = builder.make_adder(
       connection,
       batch_size=self._batch_size,
@@ -167,18 +171,6 @@ class ActorNode:
       },
     )
     return environment_loop.EnvironmentLoop(self._environment, actor)
-
-  def _make_variable_client(
-    self, session: session_lib.Session, learner: core.VariableSource, network
-  ) -> variables.VariableClient:
-    self._variable_client = variables.VariableClient(
-      learner,
-      network.variables,
-      update_period=session.experiment.builder.config.variable_update_period,
-      timeout_seconds=session.experiment.timeout_seconds,
-      stop=self._connection.stop,
-    )
-    return self._variable_client
 
 
 class LearnerNode(core.VariableSource):
@@ -341,6 +333,29 @@ class LearnerNode(core.VariableSource):
 
   def _status(self) -> replay.TableStatus:
     return replay.table_status(self._connection.client)[self._table.name]
+
+
+def take_network(
+  session: session_lib.Session,
+  learner: core.VariableSource,
+  stop: signals.StopSignal,
+  update_period: int = 1,
+) -> tuple[Any, variables.VariableClient | None]:
+  """Returns the network to act with, and what keeps it fresh.
+
+  A `LearnerNode` of the same thread shares its own, which needs no refreshing.
+  """
+  if isinstance(learner, LearnerNode):
+    return learner.network, None
+  network = session.experiment.builder.make_network(session.spec)
+  client = variables.VariableClient(
+    learner,
+    network.variables,
+    update_period=update_period,
+    timeout_seconds=session.experiment.timeout_seconds,
+    stop=stop,
+  )
+  return network, client
 
 
 class _RemoteLogger(loggers.Logger):
