@@ -1,12 +1,13 @@
 """The seam between agents and everything that runs them."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sonnet as snt
 
 from repertory.components import (
+  adders,
   core,
   datasets,
   learners,
@@ -78,20 +79,13 @@ class Builder(abc.ABC):
 
   @abc.abstractmethod
   def make_adder(
-    self,
-    connection: replay.Connection,
-    *,
-    batch_size: int,
-    priority: Callable[[], float],
-    max_pending_items: int,
+    self, destination: adders.Destination, batch_size: int
   ) -> reverb_adder.ReverbAdder:
     """Makes the adder of an actor.
 
     Args:
-      connection: To the replay server.
+      destination: Where its items go.
       batch_size: Slots of the actor's environment batch.
-      priority: Gives the priority of a new item.
-      max_pending_items: Items that may be on their way when `add` returns.
     """
 
   def make_dataset(

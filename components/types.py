@@ -37,6 +37,53 @@ class Transition(NamedTuple):
   extras: Nest = ()
 
 
+class SequenceExtras(NamedTuple):
+  """What a policy gives for sequences.
+
+  Attributes:
+    step: Kept for every step, such as the log-probability of the action,
+      `[B, ...]`.
+    state: The recurrent state before the observation, kept for the first step
+      of an item, `[B, ...]`.
+  """
+
+  step: Nest = ()
+  state: Nest = ()
+
+
+class Sequence(NamedTuple):
+  """T steps and the T + 1 observations around them, or a batch of such.
+
+  What lies outside the recorded steps is padding: zeros.
+
+  Attributes:
+    observation: o_0 … o_T, `[B, T + 1, ...]`.
+    first: Whether an observation is the first of an episode, bool
+      `[B, T + 1]`.
+    action: a_t taken at o_t, `[B, T, ...]`.
+    reward: r_{t+1} that followed, `[B, T]`.
+    discount: d_{t+1} of the environment, without γ, `[B, T]`: 0 where o_{t+1}
+      ends the episode, 1 where it only breaks it off.
+    mask: Whether step t happened, bool `[B, T]`. It is false in the padding,
+      and between the last observation of an episode and the first of the next.
+    extras: `SequenceExtras.step` of each step, `[B, T, ...]`.
+    state: `SequenceExtras.state` before the item's first observation,
+      `[B, ...]`.
+    version: Learner steps of the variables that chose the item's first action,
+      int64 `[B]`.
+  """
+
+  observation: Nest
+  first: Array
+  action: Nest
+  reward: Array
+  discount: Array
+  mask: Array
+  extras: Nest
+  state: Nest
+  version: Array
+
+
 class Sample(NamedTuple):
   """A batch of items drawn from a replay table.
 

@@ -10,6 +10,8 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from repertory.environments import argument_checks
+
 
 class Catch(dm_env.Environment):
   """A ball falls; move the paddle below it.
@@ -35,9 +37,10 @@ class Catch(dm_env.Environment):
     Raises:
       ValueError: If an argument is not an integer or too small.
     """
-    self._rows = _check_integer('rows', rows, 2)
-    self._columns = _check_integer('columns', columns, 1)
-    self._random = np.random.default_rng(_check_integer('seed', seed, 0))
+    self._rows = argument_checks.check_integer('rows', rows, 2)
+    self._columns = argument_checks.check_integer('columns', columns, 1)
+    seed = argument_checks.check_integer('seed', seed, 0)
+    self._random = np.random.default_rng(seed)
     self._ball_row = 0
     self._ball_column = 0
     self._paddle_column = 0
@@ -111,15 +114,3 @@ class Catch(dm_env.Environment):
     board[self._ball_row, self._ball_column] = 1
     board[self._rows - 1, self._paddle_column] = 1
     return board
-
-
-def _check_integer(name: str, value: Any, minimum: int) -> int:
-  try:
-    number = operator.index(value)
-  except TypeError:
-    number = minimum - 1
-  if isinstance(value, bool) or number < minimum:
-    raise ValueError(
-      f'`{name}`: expected an integer of at least {minimum}, got {value!r}.'
-    )
-  return number

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import dm_env
 
-from repertory.environments import catch, gymnasium_adapter
+from repertory.environments import catch, gymnasium_adapter, memory_chain
 from repertory.environments.wrappers import single_precision
 
 _HOW_TO_LIST = (
@@ -39,13 +39,20 @@ class _Family(NamedTuple):
 
 
 def _make_catch(match: re.Match, seed: int) -> dm_env.Environment:
-  sizes = {k: int(v) for k, v in match.groupdict().items()}
-  return catch.Catch(**sizes, seed=seed)
+  return catch.Catch(**_read_sizes(match), seed=seed)
+
+
+def _make_memory_chain(match: re.Match, seed: int) -> dm_env.Environment:
+  return memory_chain.MemoryChain(**_read_sizes(match), seed=seed)
 
 
 def _make_gymnasium(match: re.Match, seed: int) -> dm_env.Environment:
   environment = gymnasium_adapter.make(match['id'], seed)
   return single_precision.SinglePrecision(environment)
+
+
+def _read_sizes(match: re.Match) -> dict[str, int]:
+  return {name: int(digits) for name, digits in match.groupdict().items()}
 
 
 _FAMILIES = (
@@ -63,6 +70,26 @@ _FAMILIES = (
     ),
     re.compile('catch:(?P<rows>[0-9]+)x(?P<columns>[0-9]+)'),
     _make_catch,
+    cheap=True,
+  ),
+  _Family(
+    Entry(
+      'memory_chain',
+      'Tell after 10 steps which of two cues was shown at first',
+      '',
+    ),
+    re.compile('memory_chain'),
+    _make_memory_chain,
+    cheap=True,
+  ),
+  _Family(
+    Entry(
+      'memory_chain:<length>',
+      'Memory chain of another length, for example memory_chain:30',
+      '',
+    ),
+    re.compile('memory_chain:(?P<length>[0-9]+)'),
+    _make_memory_chain,
     cheap=True,
   ),
   _Family(

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from repertory.components import (
   actors,
+  adders,
   core,
   environment_loop,
   loggers,
@@ -81,10 +82,13 @@ class ActorNode:
       max_pending_items = _MAX_PENDING_BATCHES * self._batch_size
     versions: Any = self._variable_client or learner
     self._adder = builder.make_adder(
-      connection,
-      batch_size=self._batch_size,
-      priority=lambda: versions.max_priority,
-      max_pending_items=max_pending_items,
+      adders.Destination(
+        connection,
+        priority=lambda: versions.max_priority,
+        version=lambda: versions.version,
+        max_pending_items=max_pending_items,
+      ),
+      self._batch_size,
     )
     self._environment = session.make_environments(environment_ids)
     self._loop = self._make_loop(session, network, environment_ids)
@@ -235,6 +239,11 @@ class LearnerNode(core.VariableSource):
   def max_priority(self) -> float:
     """The largest priority so far."""
     return self.learner.max_priority
+
+  @property
+  def version(self) -> int:
+    """Learner steps of the variables in use."""
+    return self.learner.steps
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays per name."""

@@ -1,6 +1,6 @@
 """The parts of DQN."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import sonnet as snt
 import tensorflow as tf
@@ -83,21 +83,13 @@ class DQNBuilder(builder.Builder):
     return [replay.uniform(signature, config.max_replay_size, rate_limit)]
 
   def make_adder(
-    self,
-    connection: replay.Connection,
-    *,
-    batch_size: int,
-    priority: Callable[[], float],
-    max_pending_items: int,
+    self, destination: adders.Destination, batch_size: int
   ) -> adders.TransitionAdder:
     return adders.TransitionAdder(
-      connection,
-      replay.DEFAULT_TABLE,
-      batch_size=batch_size,
+      destination,
+      batch_size,
       n_step=self.config.n_step,
       discount=self.config.discount,
-      priority=priority,
-      max_pending_items=max_pending_items,
     )
 
   def make_priority_updater(

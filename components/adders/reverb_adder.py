@@ -2,18 +2,37 @@
 
 import abc
 import contextlib
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import dm_env
 import numpy as np
 import reverb
-import tree
 from reverb import errors as reverb_errors
 
 from repertory.components import core, signals, types
 from repertory.components.replay import connection as connection_lib
+from repertory.components.replay import tables
 
-Leaves = Sequence[np.ndarray]
+
+@dataclasses.dataclass(frozen=True)
+class Destination:
+  """Where an adder's items go, and what is told with them.
+
+  Attributes:
+    connection: To the replay server.
+    table: Its table.
+    priority: Gives the priority of a new item.
+    version: Gives the learner steps of the variables that act.
+    max_pending_items: Items that may be on their way to the server when `add`
+      returns.
+  """
+
+  connection: connection_lib.Connection
+  table: str = tables.DEFAULT_TABLE
+  priority: Callable[[], float] = lambda: 1.0
+  version: Callable[[], int] = lambda: 0
+  max_pending_items: int = 0
 
 
 class ReverbAdder(core.Adder):
@@ -25,34 +44,20 @@ class ReverbAdder(core.Adder):
   """
 
   def __init__(
-    self,
-    connection: connection_lib.Connection,
-    table: str,
-    *,
-    batch_size: int,
-    num_steps_alive: int,
-    priority: Callable[[], float] = lambda: 1.0,
-    max_pending_items: int = 0,
+    self, destination: Destination, batch_size: int, *, num_steps_alive: int
   ):
     """Opens the writer.
 
     Args:
-      connection: To the replay server.
-      table: Where the items go.
+      destination: Where the items go.
       batch_size: B, slots of the environment batch.
       num_steps_alive: Appended steps per slot that items may still refer to.
-      priority: Gives the priority of a new item.
-      max_pending_items: Items that may be on their way to the server when
-        `add` returns.
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
-    self._connection = connection
-    self._table = table
+    self._destination = destination
     self._batch_size = batch_size
     self._num_refs_alive = num_steps_alive * batch_size
-    self._priority = priority
-    self._max_pending_items = max_pending_items
     self._num_items = 0
     self._num_unflushed = 0
     self._columns: list = []
@@ -63,15 +68,13 @@ class ReverbAdder(core.Adder):
     """Items made so far."""
     return self._num_items
 
+  @abc.abstractmethod
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     """Starts an episode in every slot.
 
     Args:
       timestep: Batch `[B]`, all FIRST.
     """
-    observation = _rows(timestep.observation, self._batch_size)
-    for slot in range(self._batch_size):
-      self._start(slot, observation[slot])
 
   def add(
     self,
@@ -91,24 +94,10 @@ class ReverbAdder(core.Adder):
       signals.Stopped: If the stop signal was set during the wait.
       TimeoutError: If the table did not take the items in time.
     """
-    actions = _rows(action, self._batch_size)
-    observations = _rows(next_timestep.observation, self._batch_size)
-    extras_rows = _rows(extras, self._batch_size)
-    for slot, step_type in enumerate(next_timestep.step_type):
-      if step_type == dm_env.StepType.FIRST:
-        self._start(slot, observations[slot])
-      else:
-        self._step(
-          slot,
-          actions[slot],
-          extras_rows[slot],
-          next_timestep.reward[slot],
-          next_timestep.discount[slot],
-          observations[slot],
-          last=step_type == dm_env.StepType.LAST,
-        )
-    if self._num_unflushed > self._max_pending_items:
-      self._flush(self._max_pending_items // 2)
+    self._add(action, next_timestep, extras)
+    max_pending_items = self._destination.max_pending_items
+    if self._num_unflushed > max_pending_items:
+      self._flush(max_pending_items // 2)
 
   def flush(self) -> None:
     """Waits until the table has taken all items.
@@ -142,21 +131,10 @@ class ReverbAdder(core.Adder):
       self._writer.close()
 
   @abc.abstractmethod
-  def _start(self, slot: int, observation: Leaves) -> None:
-    """Begins an episode."""
-
-  @abc.abstractmethod
-  def _step(
-    self,
-    slot: int,
-    action: Leaves,
-    extras: Leaves,
-    reward: np.ndarray,
-    discount: np.ndarray,
-    next_observation: Leaves,
-    last: bool,
+  def _add(
+    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
   ) -> None:
-    """Goes on with an episode, and ends it if `last`."""
+    """Adds one step of every slot, and makes the items that it completes."""
 
   def _append(self, step: Sequence) -> list:
     """Appends a step; returns references to what was appended.
@@ -185,21 +163,24 @@ class ReverbAdder(core.Adder):
 
   def _create_item(self, columns: Sequence) -> None:
     """Puts an item, its columns in the order of the table's signature."""
-    priority = self._priority()
+    priority = self._destination.priority()
     if not np.isfinite(priority) or priority < 0:
       raise ValueError(
         f'The priority of a new item must be finite and not negative, got '
         f'{priority}.'
       )
-    self._writer.create_item(self._table, priority, columns)
+    self._writer.create_item(self._destination.table, priority, columns)
     self._num_items += 1
     self._num_unflushed += 1
 
   def _open_writer(self) -> reverb.TrajectoryWriter:
     self._columns = []
-    return self._connection.client.trajectory_writer(self._num_refs_alive)
+    client = self._destination.connection.client
+    return client.trajectory_writer(self._num_refs_alive)
 
   def _flush(self, max_pending_items: int) -> None:
+    connection = self._destination.connection
+
     def attempt(seconds: float) -> bool:
       try:
         self._writer.flush(max_pending_items, timeout_ms=int(seconds * 1000))
@@ -210,17 +191,11 @@ class ReverbAdder(core.Adder):
     signals.wait_for(
       attempt,
       lambda: (
-        f"table '{self._table}' of {self._connection} to take new items; its "
-        'rate limiter lets actors go on only when the learner has sampled '
-        'enough'
+        f"table '{self._destination.table}' of {connection} to take new "
+        'items; its rate limiter lets actors go on only when the learner has '
+        'sampled enough'
       ),
-      self._connection.timeout_seconds,
-      self._connection.stop,
+      connection.timeout_seconds,
+      connection.stop,
     )
     self._num_unflushed = max_pending_items
-
-
-def _rows(nest: types.Nest, batch_size: int) -> list[Leaves]:
-  """Splits a nest `[B, ...]` into the leaves of each row."""
-  leaves = tree.flatten(nest)
-  return [[leaf[row] for leaf in leaves] for row in range(batch_size)]

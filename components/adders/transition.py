@@ -2,14 +2,17 @@
 
 import collections
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import dm_env
 import numpy as np
+import tree
 
 from repertory.components import specs, types
 from repertory.components.adders import reverb_adder
-from repertory.components.replay import connection as connection_lib
+
+Leaves = Sequence[np.ndarray]
 
 
 class _Start(NamedTuple):
@@ -29,7 +32,7 @@ class _Slot:
   observation, which is appended once, as the observation of the step to come.
   """
 
-  observation: reverb_adder.Leaves = ()
+  observation: Leaves = ()
   starts: collections.deque = dataclasses.field(
     default_factory=collections.deque
   )
@@ -54,56 +57,75 @@ class TransitionAdder(reverb_adder.ReverbAdder):
 
   def __init__(
     self,
-    connection: connection_lib.Connection,
-    table: str,
-    *,
+    destination: reverb_adder.Destination,
     batch_size: int,
+    *,
     n_step: int,
     discount: float,
-    priority: Callable[[], float] = lambda: 1.0,
-    max_pending_items: int = 0,
   ):
     """Opens the writer.
 
     Args:
-      connection: To the replay server.
-      table: Where the transitions go; its signature is `signature`'s.
+      destination: Where the transitions go; the signature of the table is
+        `signature`'s.
       batch_size: B, slots of the environment batch.
       n_step: n, steps a transition spans, at least 1.
       discount: γ, in [0, 1].
-      priority: Gives the priority of a new item.
-      max_pending_items: Items that may be on their way to the server when
-        `add` returns.
     """
     if n_step < 1:
       raise ValueError(f'n_step must be at least 1, got {n_step}.')
     if not 0 <= discount <= 1:
       raise ValueError(f'discount must be in [0, 1], got {discount}.')
     super().__init__(
-      connection,
-      table,
-      batch_size=batch_size,
+      destination,
+      batch_size,
       # A step appends at most an observation and, when it is the last, another
       # and n − 1 rewards; a start is referred to for n + 1 steps.
       num_steps_alive=3 * n_step + 4,
-      priority=priority,
-      max_pending_items=max_pending_items,
     )
     self._n_step = n_step
     self._discount = discount
     self._slots = [_Slot() for _ in range(batch_size)]
 
+  def add_first(self, timestep: dm_env.TimeStep) -> None:
+    observations = _rows(timestep.observation, self._batch_size)
+    self._slots = [_Slot(observation=row) for row in observations]
+
   def reset(self) -> None:
     super().reset()
     self._slots = [_Slot() for _ in self._slots]
 
-  def _start(self, slot: int, observation: reverb_adder.Leaves) -> None:
-    self._slots[slot] = _Slot(observation=observation)
+  def _add(
+    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
+  ) -> None:
+    actions = _rows(action, self._batch_size)
+    observations = _rows(next_timestep.observation, self._batch_size)
+    extras_rows = _rows(extras, self._batch_size)
+    for slot, step_type in enumerate(next_timestep.step_type):
+      if step_type == dm_env.StepType.FIRST:
+        self._slots[slot] = _Slot(observation=observations[slot])
+      else:
+        self._step(
+          self._slots[slot],
+          actions[slot],
+          extras_rows[slot],
+          next_timestep.reward[slot],
+          next_timestep.discount[slot],
+          observations[slot],
+          last=step_type == dm_env.StepType.LAST,
+        )
 
   def _step(
-    self, slot, action, extras, reward, discount, next_observation, last
+    self,
+    episode: _Slot,
+    action: Leaves,
+    extras: Leaves,
+    reward: np.ndarray,
+    discount: np.ndarray,
+    next_observation: Leaves,
+    last: bool,
   ) -> None:
-    episode = self._slots[slot]
+    """Goes on with an episode, and ends it if `last`."""
     episode.rewards.append(reward)
     episode.discounts.append(discount)
     is_full = len(episode.rewards) == self._n_step
@@ -163,6 +185,12 @@ class TransitionAdder(reverb_adder.ReverbAdder):
         *start.extras,
       ]
     )
+
+
+def _rows(nest: types.Nest, batch_size: int) -> list[Leaves]:
+  """Splits a nest `[B, ...]` into the leaves of each row."""
+  leaves = tree.flatten(nest)
+  return [[leaf[row] for leaf in leaves] for row in range(batch_size)]
 
 
 def _pop_start(episode: _Slot) -> _Start:

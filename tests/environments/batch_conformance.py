@@ -13,7 +13,8 @@ LAST = dm_env.StepType.LAST
 class BatchConformanceMixin:
   """Compares a batch with the same environments, stepped one by one.
 
-  Subclasses override `make_environment`; mix in before `absltest.TestCase`.
+  Subclasses override `make_environment`, and `make_batch` if the batch is more
+  than these side by side; mix in before `absltest.TestCase`.
   """
 
   batch_size = 3
@@ -26,12 +27,16 @@ class BatchConformanceMixin:
     """
     raise NotImplementedError
 
+  def make_batch(self):
+    """Returns the batch that must behave like `make_environment`'s."""
+    return batch.EnvironmentBatch(
+      [self.make_environment(slot) for slot in range(self.batch_size)]
+    )
+
   def setUp(self):
     super().setUp()
     self.slots = range(self.batch_size)
-    self.batch = batch.EnvironmentBatch(
-      [self.make_environment(slot) for slot in self.slots]
-    )
+    self.batch = self.make_batch()
     self.addCleanup(self.batch.close)
     self.twins = [self.make_environment(slot) for slot in self.slots]
     for twin in self.twins:

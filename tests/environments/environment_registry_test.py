@@ -15,6 +15,8 @@ class RegistryTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('catch', 'catch', (10, 5)),
     ('catch_of_another_size', 'catch:12x7', (12, 7)),
+    ('memory_chain', 'memory_chain', (3,)),
+    ('memory_chain_of_another_length', 'memory_chain:30', (3,)),
     ('gymnasium', 'gym:CartPole-v1', (4,)),
   )
   def test_make(self, name, shape):
@@ -23,7 +25,18 @@ class RegistryTest(parameterized.TestCase):
     self.assertEqual(environment.reset().observation.shape, shape)
     environment.close()
 
-  @parameterized.parameters('catch', 'gym:CartPole-v1', 'gym:Pendulum-v1')
+  @parameterized.parameters(('memory_chain', 10), ('memory_chain:3', 3))
+  def test_length_of_memory_chain(self, name, length):
+    environment = registry.make(name, seed=0)
+    environment.reset()
+    num_steps = 1
+    while not environment.step(0).last():
+      num_steps += 1
+    self.assertEqual(num_steps, length + 1)
+
+  @parameterized.parameters(
+    'catch', 'memory_chain', 'gym:CartPole-v1', 'gym:Pendulum-v1'
+  )
   def test_single_precision(self, name):
     environment = registry.make(name, seed=0)
     specs = (
@@ -35,7 +48,7 @@ class RegistryTest(parameterized.TestCase):
     for spec in tree.flatten(specs):
       self.assertEqual(spec.dtype.itemsize, 4)
 
-  @parameterized.parameters('catch', 'gym:CartPole-v1')
+  @parameterized.parameters('catch', 'memory_chain', 'gym:CartPole-v1')
   def test_factory_can_be_pickled(self, name):
     factory = registry.make_factory(name)
     copy = pickle.loads(pickle.dumps(factory))
@@ -52,20 +65,29 @@ class RegistryTest(parameterized.TestCase):
     entries = registry.names()
     self.assertEqual(
       [pattern for pattern, _, _ in entries],
-      ['catch', 'catch:<rows>x<columns>', 'gym:<id>'],
+      [
+        'catch',
+        'catch:<rows>x<columns>',
+        'memory_chain',
+        'memory_chain:<length>',
+        'gym:<id>',
+      ],
     )
     for _, description, _ in entries:
       self.assertNotEmpty(description)
       self.assertNotIn('\n', description)
     requirements = [requirement for _, _, requirement in entries]
-    self.assertEqual(requirements[:2], ['', ''])
-    self.assertIn('repertory[gymnasium]', requirements[2])
+    self.assertEqual(requirements[:4], [''] * 4)
+    self.assertIn('repertory[gymnasium]', requirements[4])
 
   @parameterized.parameters(
     ('cach', "'catch'"),
     ('Catch', "'catch'"),
     ('cach:12x7', "'catch:12x7'"),
     ('catch:12', "'catch:<rows>x<columns>'"),
+    ('memory-chain', "'memory_chain'"),
+    ('memory_chian:30', "'memory_chain:30'"),
+    ('memory_chain:long', "'memory_chain:<length>'"),
     ('gim:CartPole-v1', "'gym:CartPole-v1'"),
     ('gymnasium:CartPole-v1', "'gym:CartPole-v1'"),
     ('CartPole-v1', "'gym:CartPole-v1'"),
@@ -87,6 +109,8 @@ class RegistryTest(parameterized.TestCase):
   def test_factory_checks_numbers_at_once(self):
     with self.assertRaisesRegex(ValueError, '`rows`.*at least 2, got 1'):
       registry.make_factory('catch:1x5')
+    with self.assertRaisesRegex(ValueError, '`length`.*at least 1, got 0'):
+      registry.make_factory('memory_chain:0')
 
   def test_unknown_gymnasium_id(self):
     with self.assertRaisesRegex(ValueError, 'Did you mean.*CartPole-v1'):

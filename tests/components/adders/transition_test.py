@@ -39,13 +39,13 @@ def _connection():
 
 
 def _make_adder(connection, n_step=1, batch_size=1, **settings):
-  settings = {'discount': G} | settings
+  options = {'discount': G}
+  options.update({k: settings.pop(k) for k in ('discount',) if k in settings})
   return adders.TransitionAdder(
-    connection,
-    replay.DEFAULT_TABLE,
-    batch_size=batch_size,
+    adders.Destination(connection, **settings),
+    batch_size,
     n_step=n_step,
-    **settings,
+    **options,
   )
 
 

@@ -30,9 +30,8 @@ def _add(adder, number):
 
 def _make_adder(connection):
   adder = adders.TransitionAdder(
-    connection,
-    replay_fixture.TRANSITIONS,
-    batch_size=1,
+    adders.Destination(connection, replay_fixture.TRANSITIONS),
+    1,
     n_step=1,
     discount=0.9,
   )

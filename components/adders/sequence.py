@@ -1,0 +1,255 @@
+"""Sequences of a fixed length."""
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import specs, types
+from repertory.components.adders import reverb_adder
+
+_NO_EXTRAS = types.SequenceExtras()
+
+
+class SequenceAdder(reverb_adder.ReverbAdder):
+  """Adds sequences of `length` observations and the steps between them.
+
+  The first `burn_in` steps of an item are to warm up a recurrent state; the
+  others are its *loss window* of W = length − 1 − burn_in steps. An item starts
+  every `period` steps, and period ≤ W: so the windows leave no gap, an item
+  overlaps the one before it by burn-in + 1 observations or more, and no reward
+  is ever dropped. With period = W, the default, every step is in exactly one
+  window. Else step t of an episode is in those of all items k with
+  k · period ≤ t < k · period + W.
+
+  An episode starts with an item whose burn-in is padding; it needs none, for
+  the state before it is known. At its end, the open item is padded, and no
+  further one starts. With `across_episodes`, items go on over the end of
+  episodes instead, and only what comes before an actor's first step is padded.
+
+  Items are put together here and written in one piece: writing step by step
+  costs several times as much. So steps of several items are stored in each of
+  them.
+  """
+
+  def __init__(
+    self,
+    destination: reverb_adder.Destination,
+    batch_size: int,
+    *,
+    length: int,
+    period: int | None = None,
+    burn_in: int = 0,
+    across_episodes: bool = False,
+  ):
+    """Opens the writer.
+
+    Args:
+      destination: Where the sequences go; the signature of the table is
+        `signature`'s.
+      batch_size: B, slots of the environment batch.
+      length: T + 1, observations of an item.
+      period: Steps from the start of an item to the start of the next; None
+        for the whole loss window.
+      burn_in: Steps of an item before its loss window.
+      across_episodes: Whether an item may hold steps of several episodes.
+    """
+    if burn_in < 0:
+      raise ValueError(f'burn_in must be at least 0, got {burn_in}.')
+    window = length - 1 - burn_in
+    if window < 1:
+      raise ValueError(
+        f'length must be at least burn_in + 2 = {burn_in + 2}, for one step to '
+        f'learn from, got {length}.'
+      )
+    period = window if period is None else period
+    if not 1 <= period <= window:
+      raise ValueError(
+        f'period must be in [1, length − 1 − burn_in] = [1, {window}], or some '
+        f'steps would be learned from in no item; got {period}.'
+      )
+    super().__init__(destination, batch_size, num_steps_alive=1)
+    self._length = length
+    self._period = period
+    self._burn_in = burn_in
+    self._across_episodes = across_episodes
+    # The last `length` moments of all slots, in rings. Before a step is done,
+    # all that is known of its moment is the observation.
+    self._moments = _Rings(length, batch_size)
+    self._steps = _Rings(length, batch_size)
+    self._states = _Rings(length, batch_size)
+    self._versions = np.zeros([length], np.int64)
+    self._now = 0
+    # Per slot: when its recorded steps begin, and when its open item does.
+    self._origins = np.zeros([batch_size], np.int64)
+    self._starts = np.zeros([batch_size], np.int64)
+
+  def add_first(self, timestep: dm_env.TimeStep) -> None:
+    self._now += 1
+    self._see(timestep)
+    self._begin(slice(None))
+
+  def _add(
+    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
+  ) -> None:
+    step_types = next_timestep.step_type
+    first = step_types == dm_env.StepType.FIRST
+    step_extras, state = extras or _NO_EXTRAS
+    self._steps.write(
+      self._now,
+      [
+        *tree.flatten(action),
+        next_timestep.reward,
+        next_timestep.discount,
+        ~first,
+        *tree.flatten(step_extras),
+      ],
+    )
+    self._states.write(self._now, tree.flatten(state))
+    self._versions[self._now % self._length] = self._destination.version()
+    self._now += 1
+    self._see(next_timestep)
+    if not self._across_episodes:
+      self._begin(first)
+    due = self._now - self._starts == self._length - 1
+    if not self._across_episodes:
+      due |= step_types == dm_env.StepType.LAST
+    for slot in due.nonzero()[0]:
+      self._write(slot)
+    self._starts[due] += self._period
+
+  def reset(self) -> None:
+    super().reset()
+    self._begin(slice(None))
+
+  def _see(self, timestep: dm_env.TimeStep) -> None:
+    """Records what is known of a moment before its step."""
+    first = timestep.step_type == dm_env.StepType.FIRST
+    self._moments.write(self._now, [*tree.flatten(timestep.observation), first])
+
+  def _begin(self, slots) -> None:
+    """Forgets what came before this moment, in some slots."""
+    self._origins[slots] = self._now
+    self._starts[slots] = self._now - self._burn_in
+
+  def _write(self, slot: int) -> None:
+    """Makes an item of what is recorded from its start until now."""
+    start = self._starts[slot]
+    begin = max(start, self._origins[slot])
+    offset = begin - start
+    observation_and_first = self._moments.cut(
+      slot, begin, self._now + 1, offset, self._length
+    )
+    steps = self._steps.cut(slot, begin, self._now, offset, self._length - 1)
+    place = begin % self._length
+    refs = self._append(
+      [
+        *observation_and_first,
+        *steps,
+        *self._states.at(slot, begin),
+        self._versions[place],
+      ]
+    )
+    self._create_item(refs)
+
+
+class EpisodeAdder(SequenceAdder):
+  """Adds whole episodes, padded to one length."""
+
+  def __init__(
+    self,
+    destination: reverb_adder.Destination,
+    batch_size: int,
+    *,
+    max_length: int,
+  ):
+    """Opens the writer.
+
+    Args:
+      destination: Where the episodes go; the signature of the table is
+        `signature`'s, of a length of `max_length` + 1.
+      batch_size: B, slots of the environment batch.
+      max_length: Steps that an episode may have, at least 1.
+    """
+    if max_length < 1:
+      raise ValueError(f'max_length must be at least 1, got {max_length}.')
+    super().__init__(destination, batch_size, length=max_length + 1)
+
+  def _add(
+    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
+  ) -> None:
+    lengths = self._now + 1 - self._origins
+    goes_on = next_timestep.step_type == dm_env.StepType.MID
+    if np.any(goes_on & (lengths >= self._length - 1)):
+      raise ValueError(
+        f'An episode must end within max_length = {self._length - 1} steps, '
+        'and one goes on. Raise max_length, or wrap the environment in '
+        '`wrappers.StepLimit`.'
+      )
+    super()._add(action, next_timestep, extras)
+
+
+class _Rings:
+  """The last moments of all slots, an array for each leaf."""
+
+  def __init__(self, size: int, batch_size: int):
+    self._size = size
+    self._batch_size = batch_size
+    self._arrays: list[np.ndarray] | None = None  # Each [size, B, ...]
+
+  def write(self, time: int, leaves: list) -> None:
+    """Writes leaves `[B, ...]` over the oldest ones."""
+    if self._arrays is None:
+      leaves = [np.asarray(leaf) for leaf in leaves]
+      self._arrays = [
+        np.zeros([self._size, *leaf.shape], leaf.dtype) for leaf in leaves
+      ]
+    place = time % self._size
+    for array, leaf in zip(self._arrays, leaves, strict=True):
+      array[place] = leaf
+
+  def cut(
+    self, slot: int, begin: int, end: int, offset: int, length: int
+  ) -> list[np.ndarray]:
+    """Returns one slot's leaves `[length, ...]`, zeros but for [begin, end)."""
+    places = np.arange(begin, end) % self._size
+    whole = end - begin == length
+    cuts = []
+    for array in self._arrays or []:
+      cut = array[places, slot]
+      if not whole:
+        padded = np.zeros([length, *cut.shape[1:]], cut.dtype)
+        padded[offset : offset + len(cut)] = cut
+        cut = padded
+      cuts.append(cut)
+    return cuts
+
+  def at(self, slot: int, time: int) -> list[np.ndarray]:
+    """Returns one slot's leaves `[...]` at one time."""
+    return [array[time % self._size, slot] for array in self._arrays or []]
+
+
+def signature(
+  spec: specs.EnvironmentSpec,
+  length: int,
+  extras_spec: types.SequenceExtras = _NO_EXTRAS,
+) -> types.Sequence:
+  """Returns the `tf.TensorSpec`s of one sequence, for its table.
+
+  Args:
+    spec: Of the environment.
+    length: T + 1, observations of an item.
+    extras_spec: Nests of array specs of what the policy gives.
+  """
+  num_steps = length - 1
+  return types.Sequence(
+    observation=specs.tensor_spec(spec.observations, length),
+    first=tf.TensorSpec([length], tf.bool),
+    action=specs.tensor_spec(spec.actions, num_steps),
+    reward=specs.tensor_spec(spec.rewards, num_steps),
+    discount=specs.tensor_spec(spec.discounts, num_steps),
+    mask=tf.TensorSpec([num_steps], tf.bool),
+    extras=specs.tensor_spec(extras_spec.step, num_steps),
+    state=specs.tensor_spec(extras_spec.state),
+    version=tf.TensorSpec([], tf.int64),
+  )

@@ -1,0 +1,54 @@
+"""Losses of actor-critic agents, over the steps of a mask.
+
+All are means over the steps that count, so their size does not depend on how
+much padding a batch holds.
+"""
+
+import tensorflow as tf
+
+from repertory.components.losses import masking
+
+
+def policy_gradient_loss(
+  log_probs: tf.Tensor, advantages: tf.Tensor, mask: tf.Tensor
+) -> tf.Tensor:
+  """Computes −mean log π(a_t | x_t) A_t.
+
+  Its gradient is that of the expected return
+  (https://doi.org/10.1007/BF00992696); none flows into the advantages.
+
+  Args:
+    log_probs: log π(a_t | x_t), `[T, B]`.
+    advantages: A_t, `[T, B]`.
+    mask: Bool `[T, B]`.
+  """
+  masking.check_shapes(log_probs=log_probs, advantages=advantages, mask=mask)
+  return -masking.masked_mean(log_probs * tf.stop_gradient(advantages), mask)
+
+
+def entropy_loss(entropies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+  """Computes −mean H(π(· | x_t)), which keeps a policy from narrowing early.
+
+  See https://arxiv.org/abs/1602.01783, section 4.
+
+  Args:
+    entropies: H, `[T, B]`.
+    mask: Bool `[T, B]`.
+  """
+  masking.check_shapes(entropies=entropies, mask=mask)
+  return -masking.masked_mean(entropies, mask)
+
+
+def value_loss(
+  values: tf.Tensor, targets: tf.Tensor, mask: tf.Tensor
+) -> tf.Tensor:
+  """Computes mean ½ (v_t − V(x_t))²; no gradient flows into the targets.
+
+  Args:
+    values: V(x_t), `[T, B]`.
+    targets: v_t, `[T, B]`.
+    mask: Bool `[T, B]`.
+  """
+  masking.check_shapes(values=values, targets=targets, mask=mask)
+  errors = tf.stop_gradient(targets) - values
+  return masking.masked_mean(0.5 * errors**2, mask)

@@ -1,0 +1,122 @@
+"""Q-learning over sequences, as R2D2 does it.
+
+Sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}. Values are
+`[T + 1, B, ...]`, for the state behind the last step is bootstrapped from.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from repertory.components.losses import masking
+
+
+def n_step_returns(
+  rewards: tf.Tensor,
+  discounts: tf.Tensor,
+  values: tf.Tensor,
+  mask: tf.Tensor,
+  n_step: int,
+) -> tf.Tensor:
+  """Computes r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+k−1} V(x_{t+k}).
+
+  k is n, or less where the sequence or the mask ends before: nothing beyond is
+  known, so that is where it bootstraps from. See
+  https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
+
+  Args:
+    rewards: r_t, which follow the actions, `[T, B]`.
+    discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
+    values: V(x_t), `[T + 1, B]`.
+    mask: Bool `[T, B]`, false where no step happened.
+    n_step: n, at least 1.
+
+  Returns:
+    `[T, B]`; V(x_t) outside the mask.
+
+  Raises:
+    ValueError: If a shape or n does not fit.
+  """
+  masking.check_shapes(rewards=rewards, discounts=discounts, mask=mask)
+  masking.check_shapes(values=values[:-1], rewards=rewards)
+  if n_step < 1:
+    raise ValueError(f'n_step must be at least 1, got {n_step}.')
+  returns = values  # [T + 1, B], of 0 steps.
+  for _ in range(n_step):
+    # A return of one step more; where no step can be taken it stays a value.
+    longer = tf.where(mask, rewards + discounts * returns[1:], values[:-1])
+    returns = tf.concat([longer, values[-1:]], axis=0)
+  return returns[:-1]
+
+
+def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
+  q: tf.Tensor,
+  actions: tf.Tensor,
+  rewards: tf.Tensor,
+  discounts: tf.Tensor,
+  target_q: tf.Tensor,
+  mask: tf.Tensor,
+  n_step: int,
+  transform: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
+  inverse_transform: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
+) -> tf.Tensor:
+  """Computes h(G_t) − q(x_t, a_t), G_t being the n-step double-Q return.
+
+  G bootstraps from h⁻¹(q_target(x, argmax_a q(x, a))). No gradient flows into
+  it. See https://openreview.net/forum?id=r1lyTjAqYX, equation 1 and section
+  2.3.
+
+  Args:
+    q: Online values, `[T + 1, B, A]`.
+    actions: a_t, integer `[T, B]`.
+    rewards: r_t, `[T, B]`.
+    discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
+    target_q: Target network's values, `[T + 1, B, A]`.
+    mask: Bool `[T, B]`, false where no step happened.
+    n_step: n, at least 1.
+    transform: h, see `value_transforms.rescale`.
+    inverse_transform: h⁻¹.
+
+  Returns:
+    Errors, `[T, B]`, positive where the value was too low; 0 outside the mask.
+
+  Raises:
+    ValueError: If a shape or n does not fit.
+  """
+  if len(q.shape) != 3 or not q.shape.is_compatible_with(target_q.shape):
+    raise ValueError(
+      'q and target_q must have the same shape [T + 1, B, A], got '
+      f'{q.shape} and {target_q.shape}.'
+    )
+  masking.check_shapes(rewards=rewards, actions=actions, mask=mask)
+  best = tf.argmax(q, axis=-1, output_type=tf.int32)  # [T + 1, B]
+  values = inverse_transform(tf.gather(target_q, best, batch_dims=2))
+  returns = n_step_returns(rewards, discounts, values, mask, n_step)
+  # A gather takes no small or unsigned integers.
+  chosen = tf.gather(q[:-1], tf.cast(actions, tf.int32), batch_dims=2)
+  errors = tf.stop_gradient(transform(returns)) - chosen  # [T, B]
+  return tf.where(mask, errors, tf.zeros_like(errors))
+
+
+def sequence_priorities(
+  errors: tf.Tensor, mask: tf.Tensor, max_share: float
+) -> tf.Tensor:
+  """Computes η max_t |δ_t| + (1 − η) mean_t |δ_t| of each sequence.
+
+  See https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
+
+  Args:
+    errors: δ, `[T, B]`, 0 outside the mask.
+    mask: Bool `[T, B]`; only its steps count in the mean.
+    max_share: η, in [0, 1].
+
+  Returns:
+    `[B]`; 0 where the mask has no step.
+  """
+  masking.check_shapes(errors=errors, mask=mask)
+  if not 0 <= max_share <= 1:
+    raise ValueError(f'max_share must be in [0, 1], got {max_share}.')
+  sizes = tf.where(mask, tf.abs(errors), tf.zeros_like(errors))
+  counts = tf.reduce_sum(tf.cast(mask, sizes.dtype), axis=0)  # [B]
+  means = tf.reduce_sum(sizes, axis=0) / tf.maximum(counts, 1)  # [B]
+  return max_share * tf.reduce_max(sizes, axis=0) + (1 - max_share) * means

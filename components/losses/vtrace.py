@@ -1,0 +1,104 @@
+"""V-trace: values and advantages from what another policy did.
+
+Symbols are those of https://arxiv.org/abs/1802.01561, section 4.1. All
+sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repertory.components.losses import masking, recurrence
+
+
+class VTrace(NamedTuple):
+  """What V-trace estimates; no gradient flows through it.
+
+  Attributes:
+    targets: v_s, which the values are drawn to, `[T, B]`.
+    advantages: min(ρ̄_pg, π/μ) (r_s + γ v_{s+1} − V(x_s)), `[T, B]`; 0 outside
+      the mask.
+    ratios: π/μ, not clipped, `[T, B]`; 0 outside the mask.
+  """
+
+  targets: tf.Tensor
+  advantages: tf.Tensor
+  ratios: tf.Tensor
+
+
+def vtrace(  # noqa: PLR0913 - the symbols of its equation.
+  target_log_probs: tf.Tensor,
+  behavior_log_probs: tf.Tensor,
+  rewards: tf.Tensor,
+  discounts: tf.Tensor,
+  values: tf.Tensor,
+  bootstrap_value: tf.Tensor,
+  mask: tf.Tensor,
+  *,
+  max_rho: float = 1.0,
+  max_pg_rho: float = 1.0,
+  max_c: float = 1.0,
+  lambda_: float = 1.0,
+) -> VTrace:
+  """Computes V-trace targets and policy-gradient advantages.
+
+  v_s = V(x_s) + Σ_{t≥s} (Π_{s≤i<t} γ_i c_i) δ_t with
+  δ_t = ρ_t (r_t + γ_t V(x_{t+1}) − V(x_t)), ρ_t = min(ρ̄, π/μ) and
+  c_t = λ min(c̄, π/μ).
+
+  A step outside the mask has δ = c = 0, so v_s = V(x_s) there: what comes
+  before it bootstraps from that value, and nothing behind it counts. So a
+  truncated episode ends in its last value, and the next one may follow in the
+  same sequence.
+
+  See https://arxiv.org/abs/1802.01561, equation 1, remarks 2 and 3, and
+  section 4.2 for the advantages.
+
+  Args:
+    target_log_probs: log π(a_t | x_t), `[T, B]`.
+    behavior_log_probs: log μ(a_t | x_t), `[T, B]`.
+    rewards: r_t, which follow the actions, `[T, B]`.
+    discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
+    values: V(x_t), `[T, B]`.
+    bootstrap_value: V(x_T), `[B]`.
+    mask: Bool `[T, B]`, false where no step happened: padding, and the way from
+      an episode's last observation to the next one's first.
+    max_rho: ρ̄, at least `max_c`.
+    max_pg_rho: ρ̄_pg.
+    max_c: c̄.
+    lambda_: λ, in [0, 1].
+
+  Raises:
+    ValueError: If a shape or bound does not fit.
+  """
+  masking.check_shapes(
+    target_log_probs=target_log_probs,
+    behavior_log_probs=behavior_log_probs,
+    rewards=rewards,
+    discounts=discounts,
+    values=values,
+    mask=mask,
+  )
+  if max_rho < max_c:
+    raise ValueError(
+      f'max_rho must be at least max_c, got {max_rho} and {max_c}.'
+    )
+  if not 0 <= lambda_ <= 1:
+    raise ValueError(f'lambda_ must be in [0, 1], got {lambda_}.')
+  zeros = tf.zeros_like(values)
+  ratios = tf.where(mask, tf.exp(target_log_probs - behavior_log_probs), zeros)
+  next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
+  errors = rewards + discounts * next_values - values  # [T, B]
+  corrections = recurrence.backward_sums(
+    tf.where(mask, tf.minimum(ratios, max_rho) * errors, zeros),
+    discounts * lambda_ * tf.minimum(ratios, max_c),
+  )  # [T, B]
+  targets = values + corrections
+  next_targets = tf.concat([targets[1:], bootstrap_value[None]], axis=0)
+  advantages = tf.where(
+    mask,
+    tf.minimum(ratios, max_pg_rho)
+    * (rewards + discounts * next_targets - values),
+    zeros,
+  )
+  return VTrace(*map(tf.stop_gradient, (targets, advantages, ratios)))

@@ -1,0 +1,134 @@
+"""Shows the policy of a batch what it did last and what it got for it."""
+
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import batch, casting, layout
+
+Nest = Any
+
+_FIRST = int(dm_env.StepType.FIRST)
+
+
+class PreviousActionAndReward:
+  """Adds the action and the reward that led here to a batch's observations.
+
+  Recurrent agents feed them to their network, which otherwise cannot tell what
+  its exploration did: R2D2 (Kapturowski et al. 2019, appendix,
+  https://openreview.net/forum?id=r1lyTjAqYX) and IMPALA (Espeholt et al. 2018,
+  figure 3, https://arxiv.org/abs/1802.01561).
+
+  The interface is that of `batch.EnvironmentBatch`. An observation is a dict:
+
+  - 'observation': what the batch says, as it is.
+  - 'previous_action': nest of arrays `[B, ...]` of the action spec. Where the
+    timestep is FIRST, zeros, or the nearest values that the spec allows.
+  - 'previous_reward': `[B]` of the reward's dtype, 0 where FIRST.
+
+  All arrays are new in each step. Actions are shown as they were given, cast to
+  the spec's dtypes but not clipped to its bounds.
+  """
+
+  def __init__(self, environment_batch: batch.EnvironmentBatch):
+    """Takes over the batch, and closes it when closed."""
+    self._batch = environment_batch
+    self._actions = layout.Layout(environment_batch.action_spec(), '`actions`')
+    size = environment_batch.batch_size
+    # What fills an array of actions where the timestep is FIRST: see `np.full`.
+    self._leaves = [
+      ((size, *spec.shape), _make_initial(spec), spec.dtype)
+      for spec in self._actions.specs
+    ]
+    self._observation_spec = {
+      'observation': environment_batch.observation_spec(),
+      'previous_action': environment_batch.action_spec(),
+      'previous_reward': _include_zero(environment_batch.reward_spec()),
+    }
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._batch.batch_size
+
+  def observation_spec(self) -> dict[str, Nest]:
+    """Returns the dict of specs without `[B]`.
+
+    The previous reward has the bounds of the reward, widened to include 0.
+    """
+    return self._observation_spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._batch.action_spec()
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward, of shape `()`."""
+    return self._batch.reward_spec()
+
+  def discount_spec(self) -> specs.Array:
+    """Returns the spec of one environment's discount, of shape `()`."""
+    return self._batch.discount_spec()
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts a new episode in every slot: see `EnvironmentBatch.reset`."""
+    return self._extend(self._batch.reset(), None)
+
+  def step(self, actions: Nest) -> dm_env.TimeStep:
+    """Steps every slot, or resets it: see `EnvironmentBatch.step`."""
+    return self._extend(self._batch.step(actions), actions)
+
+  def close(self) -> None:
+    """Closes the batch."""
+    self._batch.close()
+
+  def _extend(
+    self, timestep: dm_env.TimeStep, actions: Nest
+  ) -> dm_env.TimeStep:
+    first = timestep.step_type == _FIRST  # [B]
+    # A batch that resets all slots looks at no action: there may be none.
+    if first.all():
+      arrays = [np.full(*leaf) for leaf in self._leaves]
+    else:
+      arrays = self._copy_actions(actions)
+      if first.any():
+        for array, (_, initial, _) in zip(arrays, self._leaves):
+          array[first] = initial
+    observation = {
+      'observation': timestep.observation,
+      'previous_action': self._actions.unflatten(arrays),
+      # The batch gives 0 where FIRST. A copy, as callers may clip rewards.
+      'previous_reward': timestep.reward.copy(),
+    }
+    return timestep._replace(observation=observation)
+
+  def _copy_actions(self, actions: Nest) -> list[np.ndarray]:
+    """Returns actions that the batch has checked, with the specs' dtypes."""
+    arrays = []
+    leaves = self._actions.flatten(actions)
+    for leaf, (shape, _, dtype) in zip(leaves, self._leaves):
+      array = np.array(leaf)
+      if array.dtype != dtype:
+        array = casting.cast(array, shape, dtype)
+      arrays.append(array)
+    return arrays
+
+
+def _make_initial(spec: specs.Array) -> np.ndarray:
+  """Returns zeros, or the nearest values within the spec's bounds."""
+  zeros = np.zeros(spec.shape, spec.dtype)
+  if not isinstance(spec, specs.BoundedArray):
+    return zeros
+  return np.clip(zeros, spec.minimum, spec.maximum)
+
+
+def _include_zero(spec: specs.Array) -> specs.Array:
+  """Returns the spec itself if it allows 0, else one of wider bounds."""
+  if not isinstance(spec, specs.BoundedArray):
+    return spec
+  if spec.minimum <= 0 <= spec.maximum:
+    return spec
+  minimum, maximum = np.minimum(spec.minimum, 0), np.maximum(spec.maximum, 0)
+  return specs.BoundedArray(spec.shape, spec.dtype, minimum, maximum, spec.name)

@@ -1,0 +1,115 @@
+"""Tests of `components/losses/masking.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import losses
+from repertory.components.losses import masking
+
+
+def slow_mean(values, mask):
+  """Σ_{t,b: m_tb} x_tb / |{t,b: m_tb}|, 0 if there is none."""
+  total, count = 0.0, 0
+  for t, b in np.ndindex(*mask.shape):
+    if mask[t, b]:
+      total += values[t, b]
+      count += 1
+  return total / count if count else 0.0
+
+
+class MaskedMeanTest(parameterized.TestCase):
+  def test_by_hand(self):
+    mean = losses.masked_mean(
+      tf.constant([[1.0, 2.0], [4.0, 8.0]]),
+      tf.constant([[True, False], [True, True]]),
+    )
+    # Not divided by all 4 entries.
+    np.testing.assert_allclose(mean, (1 + 4 + 8) / 3, rtol=1e-6)
+
+  @parameterized.product(length=[1, 2, 5, 20, 33], batch=[1, 3])
+  def test_equals_the_sum_over_counted_steps(self, length, batch):
+    random = np.random.default_rng(length)
+    values = random.normal(size=[length, batch])
+    mask = random.uniform(size=[length, batch]) < 0.6
+    np.testing.assert_allclose(
+      losses.masked_mean(tf.constant(values), tf.constant(mask)),
+      slow_mean(values, mask),
+      rtol=1e-12,
+    )
+
+  @parameterized.parameters(np.nan, np.inf, -np.inf, 1e30)
+  def test_nothing_outside_the_mask_counts(self, bad):
+    values = tf.Variable([[1.0, bad], [4.0, 8.0]])
+    mask = tf.constant([[True, False], [True, True]])
+    with tf.GradientTape() as tape:
+      mean = losses.masked_mean(values, mask)
+    np.testing.assert_allclose(mean, 13 / 3, rtol=1e-6)
+    gradient = tape.gradient(mean, values).numpy()
+    np.testing.assert_allclose(gradient, [[1 / 3, 0], [1 / 3, 1 / 3]])
+    self.assertEqual(gradient[0, 1], 0)
+
+  @parameterized.parameters(0.0, np.nan)
+  def test_without_a_step_it_is_zero(self, value):
+    values = tf.Variable([[value], [5.0]])
+    with tf.GradientTape() as tape:
+      mean = losses.masked_mean(values, tf.zeros([2, 1], tf.bool))
+    self.assertEqual(mean.numpy(), 0)
+    self.assertEqual(tape.gradient(mean, values).numpy().tolist(), [[0], [0]])
+
+  @parameterized.parameters(tf.float32, tf.float64)
+  def test_keeps_the_dtype(self, dtype):
+    mean = losses.masked_mean(tf.ones([2, 1], dtype), tf.ones([2, 1], tf.bool))
+    self.assertEqual(mean.dtype, dtype)
+    self.assertEqual(mean.shape, [])
+
+  def test_compiled_equals_eager(self):
+    random = np.random.default_rng(0)
+    values = tf.constant(random.normal(size=[20, 3]))
+    mask = tf.constant(random.uniform(size=[20, 3]) < 0.5)
+    compiled = tf.function(losses.masked_mean, jit_compile=True)
+    np.testing.assert_allclose(
+      compiled(values, mask), losses.masked_mean(values, mask), rtol=1e-12
+    )
+    none = tf.zeros([20, 3], tf.bool)
+    self.assertEqual(compiled(values, none).numpy(), 0)
+
+
+class CheckShapesTest(parameterized.TestCase):
+  @parameterized.parameters(
+    # What fits by its size alone, and would broadcast, is refused too.
+    {'shape': [3]},
+    {'shape': []},
+    {'shape': [3, 1]},
+    {'shape': [1, 2]},
+    {'shape': [2, 3]},
+    {'shape': [3, 2, 1]},
+  )
+  def test_names_what_does_not_fit(self, shape):
+    with self.assertRaisesRegex(
+      ValueError, r'^other must have shape \[T, B\] as first has, got '
+    ):
+      masking.check_shapes(
+        first=tf.ones([3, 2]), fits=tf.ones([3, 2]), other=tf.ones(shape)
+      )
+
+  def test_the_first_needs_two_axes_itself(self):
+    with self.assertRaisesRegex(ValueError, r'^first must have shape \[T, B\]'):
+      masking.check_shapes(first=tf.ones([3]), other=tf.ones([3]))
+
+  def test_equal_shapes_pass(self):
+    masking.check_shapes(a=tf.ones([3, 2]), b=tf.ones([3, 2], tf.bool))
+
+  def test_unknown_sizes_pass(self):
+    spec = tf.TensorSpec([None, None], tf.float32)
+
+    @tf.function(input_signature=[spec, spec])
+    def traced(first, other):
+      masking.check_shapes(first=first, other=other)
+      return first + other
+
+    self.assertEqual(traced(tf.ones([3, 2]), tf.ones([3, 2])).shape, [3, 2])
+
+
+if __name__ == '__main__':
+  absltest.main()
