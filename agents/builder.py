@@ -32,8 +32,21 @@ class Builder(abc.ABC):
       `max_items_per_step`: items that one step of an environment may make.
   """
 
+  # Items of each environment that may be on their way to replay while it acts:
+  # more hide the way's latency, fewer keep data fresh.
+  max_pending_items_per_environment: int = 4
+
   def __init__(self, config: Any):
     self.config = config
+
+  @property
+  def observes_previous_action_and_reward(self) -> bool:
+    """Whether observations are to tell what led to them.
+
+    If so, an observation is a dictionary of 'observation', 'previous_action'
+    and 'previous_reward', in the spec and for policy and update.
+    """
+    return False
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
@@ -46,7 +59,7 @@ class Builder(abc.ABC):
   @abc.abstractmethod
   def make_policy(
     self,
-    network: snt.Module,
+    network: Any,
     spec: specs.EnvironmentSpec,
     *,
     num_environments: int,
@@ -67,7 +80,7 @@ class Builder(abc.ABC):
 
   @abc.abstractmethod
   def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
+    self, network: Any, spec: specs.EnvironmentSpec
   ) -> core.Update:
     """Makes the update of `network`."""
 

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.agents import builder, dqn
+from repertory.agents import builder, dqn, impala, r2d2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +32,23 @@ _AGENTS = (
   Agent(
     name='dqn',
     description='Double, dueling, n-step DQN with prioritized replay; '
-    'discrete actions, vector observations.',
+    'discrete actions, observations of vectors and images.',
     config_class=dqn.DQNConfig,
     builder_class=dqn.DQNBuilder,
+  ),
+  Agent(
+    name='impala',
+    description='Actor-critic with V-trace, feed-forward or recurrent; '
+    'discrete or continuous actions.',
+    config_class=impala.IMPALAConfig,
+    builder_class=impala.IMPALABuilder,
+  ),
+  Agent(
+    name='r2d2',
+    description='Recurrent, n-step double Q-learning over prioritized '
+    'sequences with burn-in; discrete actions.',
+    config_class=r2d2.R2D2Config,
+    builder_class=r2d2.R2D2Builder,
   ),
 )
 

@@ -4,7 +4,8 @@ Together with `core` this is the only way to Acme's names, so that the rest of
 the code does not depend on where they come from.
 """
 
-import dm_env
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 import tree
@@ -18,9 +19,29 @@ DiscreteArray = acme_specs.DiscreteArray
 EnvironmentSpec = acme_specs.EnvironmentSpec
 
 
-def make_environment_spec(environment: dm_env.Environment) -> EnvironmentSpec:
-  """Collects the four specs of an environment; none has a batch axis."""
+def make_environment_spec(environment: Any) -> EnvironmentSpec:
+  """Collects the four specs of an environment; none has a batch axis.
+
+  Args:
+    environment: A `dm_env.Environment` or a batch of such.
+  """
   return acme_specs.make_environment_spec(environment)
+
+
+def num_actions(action_spec: types.Nest) -> int:
+  """Returns how many actions there are to choose from.
+
+  Raises:
+    ValueError: If the action is not a single discrete one.
+  """
+  if not isinstance(action_spec, DiscreteArray) or not np.issubdtype(
+    action_spec.dtype, np.integer
+  ):
+    raise ValueError(
+      'The action spec must be one DiscreteArray of integers, got '
+      f'{action_spec!r}.'
+    )
+  return action_spec.num_values
 
 
 def tensor_spec(nested_spec: types.Nest, *leading: int | None) -> types.Nest:

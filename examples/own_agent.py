@@ -24,7 +24,7 @@ import tensorflow as tf
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components import core, networks, specs
-from repertory.components.policies import random_streams
+from repertory.components import random_streams
 from repertory.environments import registry
 
 
@@ -83,9 +83,11 @@ class OwnBuilder(dqn.DQNBuilder):
     self._temperatures = config.max_temperature, config.min_temperature
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    # Said before anything starts, where the observations are of another kind.
-    networks.check_flat_observation(spec.observations)
-    layers: list = [snt.Flatten()]
+    # Refuses, before anything starts, observations that it cannot take.
+    torso = networks.ObservationTorso(
+      spec.observations, (), self.config.image_torso
+    )
+    layers: list = [torso]
     for size in self.config.hidden_sizes:
       layers += [snt.Linear(size), snt.LayerNorm(-1, True, True), tf.nn.relu]
     network = snt.Sequential(

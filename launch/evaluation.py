@@ -11,7 +11,6 @@ from repertory.components import (
   environment_loop,
   signals,
 )
-from repertory.environments import batch
 from repertory.launch import coordinator as coordinator_lib
 from repertory.launch import nodes
 from repertory.launch import session as session_lib
@@ -113,7 +112,7 @@ def make_loop(
   network: snt.Module,
   num_episodes: int,
   observers: Sequence[Callable[[environment_loop.Episode], None]] = (),
-) -> tuple[environment_loop.EnvironmentLoop, batch.EnvironmentBatch]:
+) -> tuple[environment_loop.EnvironmentLoop, session_lib.EnvironmentBatch]:
   """Makes what evaluates a network.
 
   Returns:

@@ -27,10 +27,6 @@ from repertory.launch import session as session_lib
 # How often the learner looks whether it can begin.
 _POLL_SECONDS = 0.1
 
-# Of new items on their way to a replay server in another process; waiting for
-# each would double the time of a step.
-_MAX_PENDING_BATCHES = 4
-
 
 def start_replay(session: session_lib.Session) -> reverb.Server:
   """Starts the replay server, filled from the checkpoint if there is one."""
@@ -79,7 +75,9 @@ class ActorNode:
     # A learner of the same thread flushes before it samples.
     max_pending_items = sys.maxsize
     if self._variable_client is not None:
-      max_pending_items = _MAX_PENDING_BATCHES * self._batch_size
+      max_pending_items = (
+        builder.max_pending_items_per_environment * self._batch_size
+      )
     versions: Any = self._variable_client or learner
     self._adder = builder.make_adder(
       adders.Destination(

@@ -6,15 +6,19 @@ import datetime
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import dm_env
 import numpy as np
 import tree
 
 from repertory.components import checkpointing, replay, specs
-from repertory.environments import batch, wrappers
+from repertory.environments import batch, previous_action, wrappers
 from repertory.launch import experiment as experiment_lib
+
+EnvironmentBatch: TypeAlias = (
+  batch.EnvironmentBatch | previous_action.PreviousActionAndReward
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,14 +70,10 @@ class Session:
     entropy = [self.experiment.seed, self.counts['runs'], *purpose]
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
-  def make_environments(self, ids: Sequence[int]) -> batch.EnvironmentBatch:
+  def make_environments(self, ids: Sequence[int]) -> EnvironmentBatch:
     """Makes an environment batch, each environment seeded by its id."""
-    return batch.EnvironmentBatch(
-      [
-        _make_environment(self.experiment, self.make_seed(_ENVIRONMENTS, i))
-        for i in ids
-      ]
-    )
+    seeds = [self.make_seed(_ENVIRONMENTS, i) for i in ids]
+    return _make_environments(self.experiment, seeds)
 
   def identity(self) -> dict[str, Any]:
     return self.experiment.identity(self.spec)
@@ -93,11 +93,11 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     ValueError: If the network cannot take the environment's observations or
       actions, or the rate limits would make somebody wait for ever.
   """
-  environment = _make_environment(experiment, experiment.seed)
+  environments = _make_environments(experiment, [experiment.seed])
   try:
-    spec = specs.make_environment_spec(environment)
+    spec = specs.make_environment_spec(environments)
   finally:
-    environment.close()
+    environments.close()
   builder = experiment.builder
   for table in builder.make_tables(spec, experiment.num_environments):
     table.check(
@@ -106,6 +106,17 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     )
   builder.make_network(spec)
   return spec
+
+
+def _make_environments(
+  experiment: experiment_lib.Experiment, seeds: Sequence[int]
+) -> EnvironmentBatch:
+  environments = batch.EnvironmentBatch(
+    [_make_environment(experiment, seed) for seed in seeds]
+  )
+  if experiment.builder.observes_previous_action_and_reward:
+    return previous_action.PreviousActionAndReward(environments)
+  return environments
 
 
 def _make_environment(

@@ -15,11 +15,12 @@ MAX_FUNCTION_LINES = 60
 _FOLDERS = ('components', 'agents', 'environments', 'launch')
 # Inside `components` a part may import its own rank and those before it.
 _RANKS = (
-  ('types', 'specs', 'signals', 'compilation'),
+  ('types', 'specs', 'signals', 'compilation', 'random_streams'),
   ('core',),
   (
     'counting',
     'checkpointing',
+    'distributions',
     'losses',
     'networks',
     'policies',

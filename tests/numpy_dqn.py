@@ -13,8 +13,9 @@ def values(parameters, observation, dueling):
   """
   x = np.asarray(observation, np.float64)
   layer = 0
-  while f'flat_torso/mlp/linear_{layer}/w:0' in parameters:
-    x = np.maximum(_linear(parameters, f'flat_torso/mlp/linear_{layer}', x), 0)
+  torso = 'observation_torso/mlp'
+  while f'{torso}/linear_{layer}/w:0' in parameters:
+    x = np.maximum(_linear(parameters, f'{torso}/linear_{layer}', x), 0)
     layer += 1
   if not dueling:
     return _linear(parameters, 'head', x)

@@ -24,8 +24,9 @@ class DQNBuilder(builder.Builder):
     super().__init__(config or dqn_config.DQNConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    config = self.config
     return networks.make_network(
-      spec, self.config.hidden_sizes, self.config.dueling
+      spec, config.hidden_sizes, config.dueling, config.image_torso
     )
 
   def make_policy(

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from repertory.components import networks
+
 # Of the rate limiter, in samples due at `min_replay_size`.
 _ERROR_BUFFER_SHARE = 0.1
 
@@ -15,6 +17,9 @@ class DQNConfig:
 
   # Layers of the network before its head.
   hidden_sizes: tuple[int, ...] = (128, 128)
+  # Convolutions for image leaves, 'nature' (doi:10.1038/nature14236) or
+  # 'residual' (arXiv:1802.01561, figure 3).
+  image_torso: str = 'nature'
   # Separate streams for state value and advantages (arXiv:1511.06581).
   dueling: bool = True
   # Select with the online, evaluate with the target network (arXiv:1509.06461).
@@ -104,6 +109,10 @@ class DQNConfig:
       'hidden_sizes',
       all(size >= 1 for size in self.hidden_sizes),
       'positive numbers',
+    )
+    torsos = networks.IMAGE_TORSOS
+    self._check(
+      'image_torso', self.image_torso in torsos, f'one of {list(torsos)}'
     )
 
   def _check(self, name: str, holds: bool, expected: str) -> None:

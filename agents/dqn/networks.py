@@ -9,7 +9,10 @@ from repertory.components import networks, specs
 
 
 def make_network(
-  spec: specs.EnvironmentSpec, hidden_sizes: Sequence[int], dueling: bool
+  spec: specs.EnvironmentSpec,
+  hidden_sizes: Sequence[int],
+  dueling: bool,
+  image_torso: str,
 ) -> snt.Module:
   """Makes a network that maps observations `[B, ...]` to values `[B, A]`.
 
@@ -17,18 +20,21 @@ def make_network(
     spec: Of an environment with discrete actions.
     hidden_sizes: Layers before the head.
     dueling: Whether the head has two streams.
+    image_torso: Of image leaves, 'nature' or 'residual'.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are of a kind it cannot take.
   """
   num_actions = check_discrete(spec)
-  networks.check_flat_observation(spec.observations)
+  torso = networks.ObservationTorso(
+    spec.observations, hidden_sizes, image_torso
+  )
   head = (
     networks.DuelingHead(num_actions)
     if dueling
     else snt.Linear(num_actions, name='head')
   )
-  network = snt.Sequential([networks.FlatTorso(hidden_sizes), head])
+  network = snt.Sequential([torso, head])
   networks.create_variables(network, spec.observations)
   return network
 

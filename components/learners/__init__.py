@@ -5,5 +5,6 @@ from repertory.components.learners.gradient_learner import (
   restore_exported,
 )
 from repertory.components.learners.target_update import PeriodicCopy
+from repertory.components.learners.time_major import time_major
 
-__all__ = ['GradientLearner', 'PeriodicCopy', 'restore_exported']
+__all__ = ['GradientLearner', 'PeriodicCopy', 'restore_exported', 'time_major']

@@ -40,7 +40,8 @@ class GradientLearner(core.Learner):
       dataset: Gives batches.
       element_spec: Nest of `tf.TensorSpec` of a batch.
       priority_updater: Takes the new priorities; None where there are none.
-      logger: Takes the metrics of every step.
+      logger: Takes the metrics of every step; for sequences also 'policy_lag',
+        how many learner steps older the weights were that acted, on average.
       jit_compile: Whether to compile with XLA: faster for small networks.
     """
     self._module = update
@@ -79,6 +80,9 @@ class GradientLearner(core.Learner):
       self._steps += 1
     result = core.UpdateResult(*self._update.unflatten(leaves))
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
+    if isinstance(sample.data, types.Sequence):
+      lags = self._steps - 1 - np.asarray(sample.data.version)
+      metrics['policy_lag'] = lags.mean()
     self._check_finite(metrics)
     if self._priority_updater is not None and result.priorities is not None:
       priorities = result.priorities.numpy()

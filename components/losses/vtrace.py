@@ -2,6 +2,11 @@
 
 Symbols are those of https://arxiv.org/abs/1802.01561, section 4.1. All
 sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}.
+
+A step outside the mask has δ = c = 0, so v_s = V(x_s) there: what comes before
+it bootstraps from that value, and nothing behind it counts. So a truncated
+episode ends in its last value, and the next one may follow in the same
+sequence.
 """
 
 from typing import NamedTuple
@@ -44,15 +49,8 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
 
   v_s = V(x_s) + Σ_{t≥s} (Π_{s≤i<t} γ_i c_i) δ_t with
   δ_t = ρ_t (r_t + γ_t V(x_{t+1}) − V(x_t)), ρ_t = min(ρ̄, π/μ) and
-  c_t = λ min(c̄, π/μ).
-
-  A step outside the mask has δ = c = 0, so v_s = V(x_s) there: what comes
-  before it bootstraps from that value, and nothing behind it counts. So a
-  truncated episode ends in its last value, and the next one may follow in the
-  same sequence.
-
-  See https://arxiv.org/abs/1802.01561, equation 1, remarks 2 and 3, and
-  section 4.2 for the advantages.
+  c_t = λ min(c̄, π/μ): equation 1, remarks 2 and 3, and section 4.2 for the
+  advantages.
 
   Args:
     target_log_probs: log π(a_t | x_t), `[T, B]`.
@@ -79,26 +77,25 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
     values=values,
     mask=mask,
   )
+  _check_bounds(max_rho, max_c, lambda_)
+  zeros = tf.zeros_like(values)
+  ratios = tf.where(mask, tf.exp(target_log_probs - behavior_log_probs), zeros)
+  next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
+  errors = rewards + discounts * next_values - values  # [T, B]
+  targets = values + recurrence.backward_sums(
+    tf.where(mask, tf.minimum(ratios, max_rho) * errors, zeros),
+    discounts * lambda_ * tf.minimum(ratios, max_c),
+  )  # [T, B]
+  next_targets = tf.concat([targets[1:], bootstrap_value[None]], axis=0)
+  gains = rewards + discounts * next_targets - values  # [T, B]
+  advantages = tf.where(mask, tf.minimum(ratios, max_pg_rho) * gains, zeros)
+  return VTrace(*map(tf.stop_gradient, (targets, advantages, ratios)))
+
+
+def _check_bounds(max_rho: float, max_c: float, lambda_: float) -> None:
   if max_rho < max_c:
     raise ValueError(
       f'max_rho must be at least max_c, got {max_rho} and {max_c}.'
     )
   if not 0 <= lambda_ <= 1:
     raise ValueError(f'lambda_ must be in [0, 1], got {lambda_}.')
-  zeros = tf.zeros_like(values)
-  ratios = tf.where(mask, tf.exp(target_log_probs - behavior_log_probs), zeros)
-  next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
-  errors = rewards + discounts * next_values - values  # [T, B]
-  corrections = recurrence.backward_sums(
-    tf.where(mask, tf.minimum(ratios, max_rho) * errors, zeros),
-    discounts * lambda_ * tf.minimum(ratios, max_c),
-  )  # [T, B]
-  targets = values + corrections
-  next_targets = tf.concat([targets[1:], bootstrap_value[None]], axis=0)
-  advantages = tf.where(
-    mask,
-    tf.minimum(ratios, max_pg_rho)
-    * (rewards + discounts * next_targets - values),
-    zeros,
-  )
-  return VTrace(*map(tf.stop_gradient, (targets, advantages, ratios)))

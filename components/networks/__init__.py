@@ -1,15 +1,45 @@
 """Parts of networks."""
 
-from repertory.components.networks.heads import DuelingHead
+from repertory.components.networks.heads import (
+  ActorCriticHead,
+  ActorCriticOutput,
+  DuelingHead,
+)
+from repertory.components.networks.image_torsos import (
+  IMAGE_TORSOS,
+  NatureTorso,
+  ResidualTorso,
+)
 from repertory.components.networks.initialization import create_variables
+from repertory.components.networks.recurrent import (
+  CORES,
+  make_core,
+  reset_where,
+  unroll,
+)
+from repertory.components.networks.sequence_network import (
+  SequenceNetwork,
+  state_spec,
+)
 from repertory.components.networks.torsos import (
-  FlatTorso,
-  check_flat_observation,
+  ObservationTorso,
+  check_observation,
 )
 
 __all__ = [
+  'CORES',
+  'IMAGE_TORSOS',
+  'ActorCriticHead',
+  'ActorCriticOutput',
   'DuelingHead',
-  'FlatTorso',
-  'check_flat_observation',
+  'NatureTorso',
+  'ObservationTorso',
+  'ResidualTorso',
+  'SequenceNetwork',
+  'check_observation',
   'create_variables',
+  'make_core',
+  'reset_where',
+  'state_spec',
+  'unroll',
 ]

@@ -1,9 +1,13 @@
-"""From features to action values."""
+"""From features to what an agent acts by."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
+
+# Of the policy's first weights, as a variance.
+_POLICY_SCALE = 1e-4
 
 
 class DuelingHead(snt.Module):
@@ -37,3 +41,43 @@ class DuelingHead(snt.Module):
     advantage = self._advantage(features)  # [B, A]
     mean = tf.reduce_mean(advantage, axis=-1, keepdims=True)  # [B, 1]
     return value + advantage - mean  # [B, A]
+
+
+class ActorCriticOutput(NamedTuple):
+  """What an actor-critic network says of observations.
+
+  Attributes:
+    parameters: Of the distribution over actions, `[..., P]`.
+    value: Of the state, `[...]`.
+  """
+
+  parameters: tf.Tensor
+  value: tf.Tensor
+
+
+class ActorCriticHead(snt.Module):
+  """Two linear layers: for the policy's distribution and for the value.
+
+  The policy's is small at first, so that an untrained policy prefers no action
+  (https://arxiv.org/abs/2006.05990, section 3.2).
+  """
+
+  def __init__(self, num_parameters: int, name: str = 'actor_critic_head'):
+    """Makes the layers.
+
+    Args:
+      num_parameters: P.
+      name: Of the module.
+    """
+    super().__init__(name=name)
+    self._policy = snt.Linear(
+      num_parameters,
+      w_init=snt.initializers.VarianceScaling(_POLICY_SCALE),
+      name='policy',
+    )
+    self._value = snt.Linear(1, name='value')
+
+  def __call__(self, features: tf.Tensor) -> ActorCriticOutput:
+    """Maps features `[B, D]` to parameters `[B, P]` and values `[B]`."""
+    value = tf.squeeze(self._value(features), axis=-1)  # [B]
+    return ActorCriticOutput(self._policy(features), value)

@@ -1,13 +1,17 @@
 """Variables before the first batch."""
 
-import sonnet as snt
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
 
 
-def create_variables(network: snt.Module, observation_spec: types.Nest) -> None:
+def create_variables(
+  network: Callable[[types.Nest], Any], observation_spec: types.Nest
+) -> None:
   """Calls a network once, so that all its variables exist.
 
   Args:

@@ -8,34 +8,92 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
+from repertory.components.networks import image_torsos
 
 
-class FlatTorso(snt.Module):
-  """Flattens and joins all leaves of an observation, then an MLP.
+class ObservationTorso(snt.Module):
+  """Turns each leaf of an observation into a vector, joins them, then an MLP.
 
-  For observations that are vectors, or small enough to be treated as such.
+  What becomes of a leaf is told by its spec:
+
+  - Rank 3 is an image, height by width by channels. It goes through an image
+    torso of its own, which divides uint8 by 255.
+  - A `DiscreteArray` becomes one-hot; a value out of its range, zeros.
+  - Other numbers of rank 0 to 2 are flattened and taken as they are, uint8 too.
+
+  The vectors are joined in the order of `tree.flatten`, in which mappings are
+  sorted by key.
   """
 
-  def __init__(self, hidden_sizes: Sequence[int], name: str = 'flat_torso'):
+  def __init__(
+    self,
+    observation_spec: types.Nest,
+    hidden_sizes: Sequence[int],
+    image_torso: str = 'nature',
+    name: str = 'observation_torso',
+  ):
+    """Makes the layers; their variables come with the first call.
+
+    Args:
+      observation_spec: Nest of array specs, without a batch axis.
+      hidden_sizes: Layers on top, a ReLU after each; the last one's size is D.
+        Without any, D is the size of all vectors together.
+      image_torso: 'nature' or 'residual': see `image_torsos.py`.
+      name: Of the module.
+
+    Raises:
+      ValueError: As by `check_observation`.
+    """
     super().__init__(name=name)
+    check_observation(observation_spec, image_torso)
+    self._observation_spec = observation_spec
+    make = image_torsos.IMAGE_TORSOS[image_torso]
+    # Numbered by leaf, so that variables have names of their own.
+    self._image_torsos = [
+      make(name=f'{image_torso}_{i}')
+      for i, spec in enumerate(tree.flatten(observation_spec))
+      if _is_image(spec)
+    ]
     self._mlp = snt.nets.MLP(hidden_sizes, activate_final=True)
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
-    """Maps a nest of numeric `[B, ...]` to features `[B, D]`."""
-    flat = [
-      tf.reshape(tf.cast(leaf, tf.float32), [tf.shape(leaf)[0], _size(leaf)])
-      for leaf in tree.flatten(observation)
-    ]
-    joined = flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)
+    """Maps a nest `[B, ...]` as the spec has it to features `[B, D]`."""
+    tree.assert_same_structure(
+      self._observation_spec, observation, check_types=False
+    )
+    torsos = iter(self._image_torsos)
+    vectors = []
+    for spec, leaf in zip(
+      tree.flatten(self._observation_spec), tree.flatten(observation)
+    ):
+      if _is_image(spec):
+        image = tf.reshape(leaf, [tf.shape(leaf)[0], *spec.shape])
+        vectors.append(next(torsos)(image))
+      else:
+        vectors.append(_to_vector(leaf, spec))
+    joined = vectors[0] if len(vectors) == 1 else tf.concat(vectors, axis=-1)
     return self._mlp(joined)  # [B, D]
 
 
-def check_flat_observation(observation_spec: types.Nest) -> None:
-  """Refuses observations that `FlatTorso` is no network for.
+def check_observation(
+  observation_spec: types.Nest, image_torso: str = 'nature'
+) -> None:
+  """Refuses observations that `ObservationTorso` is no network for.
+
+  Args:
+    observation_spec: Nest of array specs, without a batch axis.
+    image_torso: For leaves of rank 3: 'nature' or 'residual'.
 
   Raises:
-    ValueError: Naming the leaf, if it is not numeric, is an image, or is empty.
+    ValueError: Naming the leaf, if it is not numeric, of rank 4 or more, empty,
+      or an image too small for the torso; also if there is no leaf or no such
+      torso.
   """
+  known = image_torsos.IMAGE_TORSOS
+  if image_torso not in known:
+    raise ValueError(
+      f'image_torso must be one of {list(known)}, got {image_torso!r}.'
+    )
   leaves = tree.flatten_with_path(observation_spec)
   if not leaves:
     raise ValueError('The observation spec must have a leaf, got none.')
@@ -47,13 +105,29 @@ def check_flat_observation(observation_spec: types.Nest) -> None:
         f'{spec!r}.'
       )
     numeric = np.issubdtype(spec.dtype, np.number) or spec.dtype == np.bool_
-    if not numeric or len(spec.shape) > 2 or 0 in spec.shape:
+    if not numeric or len(spec.shape) > 3 or 0 in spec.shape:
       raise ValueError(
-        f'Leaf {where} of the observation must be numeric, of rank 0 to 2 and '
-        f'not empty for a flat network, got shape {spec.shape} and dtype '
-        f'{spec.dtype}. Give the builder a network of your own.'
+        f'Leaf {where} of the observation must be numeric, of rank 0 to 3 and '
+        f'not empty, got shape {spec.shape} and dtype {spec.dtype}. Give the '
+        'builder a network of your own.'
+      )
+    min_pixels = known[image_torso].min_pixels
+    if _is_image(spec) and min(spec.shape[:2]) < min_pixels:
+      raise ValueError(
+        f'Leaf {where} of the observation must be at least {min_pixels} pixels '
+        f"high and wide for image_torso '{image_torso}', got shape "
+        f"{spec.shape}. 'residual' takes images of any size."
       )
 
 
-def _size(leaf: tf.Tensor) -> int:
-  return int(np.prod(leaf.shape[1:]))
+def _is_image(spec: specs.Array) -> bool:
+  return len(spec.shape) == 3
+
+
+def _to_vector(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
+  """Maps numbers `[B, ...]` to `[B, D]`."""
+  if isinstance(spec, specs.DiscreteArray):
+    # one_hot does not take all dtypes; int64 holds the values of all.
+    return tf.one_hot(tf.cast(leaf, tf.int64), spec.num_values)
+  size = int(np.prod(spec.shape))
+  return tf.reshape(tf.cast(leaf, tf.float32), [tf.shape(leaf)[0], size])

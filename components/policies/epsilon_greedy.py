@@ -5,8 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.components import core, types
-from repertory.components.policies import random_streams
+from repertory.components import core, networks, random_streams, types
 
 
 def epsilon_ladder(
@@ -37,8 +36,8 @@ def epsilon_ladder(
   return [base ** (1 + exponent * place) for place in places]
 
 
-class EpsilonGreedyPolicy(core.Policy):
-  """Takes a random action with probability ε, else the one of largest value.
+class _EpsilonGreedy(core.Policy):
+  """What is the same with and without memory.
 
   ε and random numbers belong to the environment: they are the same in every
   topology, whatever else an observation is batched with.
@@ -46,7 +45,6 @@ class EpsilonGreedyPolicy(core.Policy):
 
   def __init__(
     self,
-    network: Callable[[types.Nest], tf.Tensor],
     epsilons: Sequence[float],
     seed: int,
     *,
@@ -54,10 +52,9 @@ class EpsilonGreedyPolicy(core.Policy):
     steps_done: int = 0,
     action_dtype: tf.DType = tf.int32,
   ):
-    """Keeps the parts.
+    """Keeps the settings.
 
     Args:
-      network: Maps observations `[B, ...]` to action values `[B, A]`.
       epsilons: ε by environment id, each in [0, 1].
       seed: Of the random streams.
       anneal_steps: Steps of an environment over which its ε falls from 1 to
@@ -71,7 +68,6 @@ class EpsilonGreedyPolicy(core.Policy):
       raise ValueError(f'anneal_steps must be at least 0, got {anneal_steps}.')
     if not all(0 <= epsilon <= 1 for epsilon in epsilons):
       raise ValueError(f'epsilons must be in [0, 1], got {list(epsilons)}.')
-    self._network = network
     self._epsilons = tuple(epsilons)
     self._seed = seed
     self._anneal_steps = anneal_steps
@@ -93,10 +89,8 @@ class EpsilonGreedyPolicy(core.Policy):
       'anneal_steps': self._anneal_steps,
     }
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> core.PolicyOutput:
-    values = self._network(observation)  # [B, A]
+  def _choose(self, values: tf.Tensor, state: types.Nest) -> core.PolicyOutput:
+    """Maps action values `[B, A]` and state to the output."""
     coin, draw, counters = random_streams.next_uniforms(state['random'])  # [B]
     num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
     # A float32 just below 1 times A may round up to A.
@@ -122,3 +116,79 @@ class EpsilonGreedyPolicy(core.Policy):
       return epsilon
     progress = tf.cast(steps, tf.float32) / self._anneal_steps  # [B]
     return 1 + (epsilon - 1) * tf.minimum(progress, 1)  # [B]
+
+
+class EpsilonGreedyPolicy(_EpsilonGreedy):
+  """Takes a random action with probability ε, else the one of largest value."""
+
+  def __init__(
+    self,
+    network: Callable[[types.Nest], tf.Tensor],
+    epsilons: Sequence[float],
+    seed: int,
+    **settings,
+  ):
+    """Keeps the parts.
+
+    Args:
+      network: Maps observations `[B, ...]` to action values `[B, A]`.
+      epsilons: ε by environment id, each in [0, 1].
+      seed: Of the random streams.
+      **settings: `anneal_steps`, 0 by default: steps of an environment over
+        which its ε falls from 1 to its place, linearly
+        (https://doi.org/10.1038/nature14236, methods); the ignored step after
+        an episode's end counts too. `steps_done`, 0 by default: steps that each
+        environment has behind it, in earlier runs. `action_dtype`, int32 by
+        default: of the actions, as the environment's spec has it.
+    """
+    super().__init__(epsilons, seed, **settings)
+    self._network = network
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> core.PolicyOutput:
+    return self._choose(self._network(observation), state)
+
+
+class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
+  """`EpsilonGreedyPolicy` with a network that has a memory.
+
+  Its extras are `types.SequenceExtras`: the recurrent state before each step.
+  """
+
+  def __init__(
+    self,
+    network: networks.SequenceNetwork,
+    epsilons: Sequence[float],
+    seed: int,
+    **settings,
+  ):
+    """Keeps the parts.
+
+    Args:
+      network: Its outputs are action values `[B, A]`.
+      epsilons: ε by environment id, each in [0, 1].
+      seed: Of the random streams.
+      **settings: As for `EpsilonGreedyPolicy`.
+    """
+    super().__init__(epsilons, seed, **settings)
+    self._network = network
+
+  def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
+    return {
+      **super().initial_state(environment_ids),
+      'core': self._network.initial_state(len(environment_ids)),
+    }
+
+  def reset_state(self, state: types.Nest, first: tf.Tensor) -> types.Nest:
+    return {**state, 'core': networks.reset_where(first, state['core'])}
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> core.PolicyOutput:
+    values, core_state = self._network.step(observation, state['core'])
+    output = self._choose(values, state)
+    return output._replace(
+      extras=types.SequenceExtras(state=state['core']),
+      state={**output.state, 'core': core_state},
+    )

@@ -2,7 +2,10 @@
 
 from repertory.components.replay.connection import Connection
 from repertory.components.replay.priorities import PriorityUpdater
-from repertory.components.replay.rate_limiters import RateLimit
+from repertory.components.replay.rate_limiters import (
+  RateLimit,
+  default_error_buffer,
+)
 from repertory.components.replay.server import (
   TableStatus,
   make_server,
@@ -24,6 +27,7 @@ __all__ = [
   'RateLimit',
   'Table',
   'TableStatus',
+  'default_error_buffer',
   'make_server',
   'prioritized',
   'queue',

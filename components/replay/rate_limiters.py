@@ -4,6 +4,9 @@ import dataclasses
 
 import reverb
 
+# Of a default error buffer, in samples due at the minimal size.
+_BUFFER_SHARE = 0.1
+
 
 @dataclasses.dataclass(frozen=True)
 class RateLimit:
@@ -53,6 +56,28 @@ class RateLimit:
   def sample_target(self, inserts: int) -> float:
     """Returns the draws that keep the ratio exactly after `inserts` items."""
     return max(0, inserts - self.min_size) * self.samples_per_insert
+
+
+def default_error_buffer(
+  samples_per_insert: float,
+  min_size: int,
+  *,
+  batch_size: int,
+  items_per_insert: int,
+) -> float:
+  """Returns a lead, in samples, that keeps acting and learning close.
+
+  It is a tenth of the samples due at `min_size`, but at least twice what a
+  learner and actors that take turns need: see `check`.
+
+  Args:
+    samples_per_insert: Mean draws per item.
+    min_size: Items held before the first sample.
+    batch_size: Items the learner draws at once.
+    items_per_insert: The most items that one step of all environments makes.
+  """
+  turn = batch_size + samples_per_insert * items_per_insert
+  return max(_BUFFER_SHARE * samples_per_insert * min_size, 2 * turn)
 
 
 def check(

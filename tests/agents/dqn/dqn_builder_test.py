@@ -394,7 +394,7 @@ class SettingsTest(parameterized.TestCase):
     here |= {'priority_exponent', 'epsilon_base', 'epsilon_exponent'}
     here |= {'evaluation_epsilon', 'min_priority', 'jit_compile', 'prefetch'}
     here |= {'epsilon_anneal_steps'}
-    in_network_tests = {'hidden_sizes', 'dueling'}
+    in_network_tests = {'hidden_sizes', 'dueling', 'image_torso'}
     in_learning_tests = {'double', 'discount', 'learning_rate', 'adam_epsilon'}
     in_learning_tests |= {'max_gradient_norm', 'huber_threshold'}
     in_learning_tests |= {'target_update_period', 'importance_exponent'}

@@ -31,6 +31,7 @@ REFUSED = {
   'epsilon_anneal_steps': ([-1], 'at least 0'),
   'epsilon_base': ([0, -0.1, 1.1, _NAN], r'in \(0, 1\]'),
   'hidden_sizes': ([(0,), (16, -1)], 'positive numbers'),
+  'image_torso': (['Nature', ''], r"one of \['nature', 'residual'\]"),
 }
 # Ends of the ranges, which are allowed.
 ALLOWED = {
@@ -49,6 +50,7 @@ ALLOWED = {
   'epsilon_anneal_steps': 0,
   'epsilon_base': 1,
   'hidden_sizes': (),
+  'image_torso': 'residual',
 }
 # Yes or no; and the limit that is checked where the tables are made.
 UNCHECKED = ['dueling', 'double', 'prioritized', 'jit_compile', 'error_buffer']

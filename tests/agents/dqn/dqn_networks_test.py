@@ -58,16 +58,48 @@ class MakeNetworkTest(parameterized.TestCase):
       make_network(make_spec(actions=actions))
     self.assertIn(repr(actions), str(caught.exception))
 
+  @parameterized.parameters(
+    # ((36 − 8) / 4 + 1 − 4) / 2 + 1 − 3 + 1 = 1 pixel of 64 channels.
+    ('nature', 8, 1 * 1 * 64),
+    # 36, 18, 9, 5: 32 channels.
+    ('residual', 3, 5 * 5 * 32),
+  )
+  def test_images(self, image_torso, first_kernel, size):
+    image = specs.BoundedArray((36, 36, 2), np.uint8, 0, 255)
+    network = make_network(
+      make_spec({'x': VECTOR, 'eye': image}),
+      image_torso=image_torso,
+      hidden_sizes=(8,),
+    )
+    shapes = {v.name: tuple(v.shape) for v in network.variables}
+    self.assertEqual(
+      shapes['observation_torso/mlp/linear_0/w:0'], (size + 3, 8)
+    )
+    (first,) = [v for v in network.variables if v.shape[2:3] == [2]]
+    self.assertEqual(first.shape[:2], [first_kernel, first_kernel])
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, [5, 36, 36, 2]).astype(np.uint8)
+    values = network({'x': tf.zeros([5, 3]), 'eye': tf.constant(pixels)})
+    self.assertEqual(values.shape, [5, 4])
+    # The rows differ by their images alone.
+    self.assertLen(np.unique(values, axis=0), 5)
+
   @parameterized.named_parameters(
     ('alone', lambda image: image, 'observation'),
     ('in_a_nest', lambda image: {'x': VECTOR, 'eye': image}, 'eye'),
   )
-  def test_refuses_images(self, wrap, leaf):
-    image = specs.BoundedArray((84, 84, 4), np.uint8, 0, 255)
+  def test_refuses_videos(self, wrap, leaf):
+    video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
     with self.assertRaisesRegex(
-      ValueError, rf'Leaf {leaf} of .*\(84, 84, 4\).*a network of your own'
+      ValueError, rf'Leaf {leaf} of .*\(4, 84, 84, 3\).*a network of your own'
     ):
-      make_network(make_spec(wrap(image)))
+      make_network(make_spec(wrap(video)))
+
+  def test_refuses_images_too_small_for_the_torso(self):
+    spec = make_spec(specs.Array((35, 36, 1), np.uint8))
+    with self.assertRaisesRegex(ValueError, "at least 36 .*'nature'"):
+      make_network(spec)
+    make_network(spec, image_torso='residual')
 
 
 if __name__ == '__main__':

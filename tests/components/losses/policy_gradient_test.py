@@ -157,9 +157,7 @@ class EntropyLossTest(parameterized.TestCase):
     np.testing.assert_allclose(
       loss, slow_entropy_loss(entropies, mask), rtol=1e-10
     )
-    numeric = numeric_gradient(
-      lambda x: slow_entropy_loss(x, mask), entropies
-    )
+    numeric = numeric_gradient(lambda x: slow_entropy_loss(x, mask), entropies)
     np.testing.assert_allclose(gradient, numeric, atol=1e-8)
     self.assertTrue(np.all(gradient.numpy()[~mask] == 0))
 

@@ -1,5 +1,8 @@
 """Tests of `components/networks/torsos.py` and `initialization.py`."""
 
+import collections
+import copy
+
 import numpy as np
 import sonnet as snt
 import tensorflow as tf
@@ -22,17 +25,43 @@ def make_nest():
       random.normal(size=[B]),
     ),
     'count': random.integers(-9, 9, size=[B]),
+    'choice': np.array([2, 0, 1, 2], np.int32),
   }
 
 
+SPEC = {
+  'vector': specs.Array((3,), np.float32),
+  'flag': specs.Array((), np.bool_),
+  'inner': (specs.Array((2, 2), np.uint8), specs.Array((), np.float64)),
+  # Bounded, but not discrete.
+  'count': specs.BoundedArray((), np.int64, -9, 8),
+  'choice': specs.DiscreteArray(3),
+}
+
 # Mappings are read in the order of their keys.
 ORDER = (
+  lambda nest: np.eye(3)[nest['choice']],
   lambda nest: nest['count'],
   lambda nest: nest['flag'],
   lambda nest: nest['inner'][0],
   lambda nest: nest['inner'][1],
   lambda nest: nest['vector'],
 )
+SIZE = 3 + 1 + 1 + 4 + 1 + 3
+
+IMAGES = {
+  'left': specs.BoundedArray((36, 40, 2), np.uint8, 0, 255),
+  'middle': specs.Array((2,), np.float32),
+  'right': specs.Array((36, 36, 1), np.float32),
+}
+# By image torso: of 'left', 'middle' and 'right'.
+IMAGE_SIZES = {
+  # 36: 8, 3, 1; 40: 9, 3, 1.
+  'nature': (1 * 1 * 64, 2, 1 * 1 * 64),
+  # 36: 18, 9, 5; 40: 20, 10, 5.
+  'residual': (5 * 5 * 32, 2, 5 * 5 * 32),
+}
+KINDS = tuple(IMAGE_SIZES)
 
 
 def slow_flat(nest, row):
@@ -43,19 +72,32 @@ def slow_flat(nest, row):
   return numbers
 
 
-class FlatTorsoTest(parameterized.TestCase):
+def make_images(*leading):
+  random = np.random.default_rng(1)
+  return {
+    'left': tf.constant(
+      random.integers(0, 256, [*leading, 36, 40, 2]).astype(np.uint8)
+    ),
+    'middle': tf.constant(random.normal(size=[*leading, 2]).astype(np.float32)),
+    'right': tf.constant(
+      random.uniform(size=[*leading, 36, 36, 1]).astype(np.float32)
+    ),
+  }
+
+
+class ObservationTorsoTest(parameterized.TestCase):
   def test_nest_is_flattened_and_joined(self):
     nest = make_nest()
-    torso = networks.FlatTorso([])
+    torso = networks.ObservationTorso(SPEC, [])
     features = torso(tf.nest.map_structure(tf.constant, nest))
-    self.assertEqual(features.shape, [B, 1 + 1 + 4 + 1 + 3])
+    self.assertEqual(features.shape, [B, SIZE])
     self.assertEqual(features.dtype, tf.float32)
     for row in range(B):
       np.testing.assert_allclose(features[row], slow_flat(nest, row))
 
   def test_layers_end_with_relu(self):
     nest = make_nest()
-    torso = networks.FlatTorso([5, 2])
+    torso = networks.ObservationTorso(SPEC, [5, 2])
     tensors = tf.nest.map_structure(tf.constant, nest)
     torso(tensors)
     random = np.random.default_rng(1)
@@ -64,7 +106,7 @@ class FlatTorsoTest(parameterized.TestCase):
     b_0, w_0, b_1, w_1 = (
       v.numpy() for v in sorted(torso.variables, key=lambda v: v.name)
     )
-    self.assertEqual(w_0.shape, (10, 5))
+    self.assertEqual(w_0.shape, (SIZE, 5))
     x = np.array([slow_flat(nest, row) for row in range(B)])
     hidden = np.maximum(x @ w_0 + b_0, 0)
     expected = np.maximum(hidden @ w_1 + b_1, 0)
@@ -74,11 +116,39 @@ class FlatTorsoTest(parameterized.TestCase):
   @parameterized.parameters([()], [(3,)], [(2, 3)])
   def test_single_array(self, shape):
     x = np.random.default_rng(0).normal(size=[B, *shape]).astype(np.float32)
-    features = networks.FlatTorso([])(tf.constant(x))
-    np.testing.assert_array_equal(features, x.reshape([B, -1]))
+    torso = networks.ObservationTorso(specs.Array(shape, np.float32), [])
+    np.testing.assert_array_equal(torso(tf.constant(x)), x.reshape([B, -1]))
+
+  @parameterized.product(
+    dtype=[np.uint8, np.int8, np.uint16, np.int16, np.int32, np.int64],
+    jit_compile=[None, False, True],
+  )
+  def test_discrete_is_one_hot(self, dtype, jit_compile):
+    torso = networks.ObservationTorso(specs.DiscreteArray(3, dtype), [])
+    call = (
+      torso
+      if jit_compile is None
+      else tf.function(torso, jit_compile=jit_compile)
+    )
+    # -1, or the largest value; both are out of range, as 3 is.
+    below = np.array([-1]).astype(dtype)[0]
+    np.testing.assert_array_equal(
+      call(tf.constant([2, 0, 3, below, 1], dtype)),
+      [[0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]],
+    )
+
+  def test_large_values_are_out_of_range(self):
+    # 2³² is 0 in 32 bits.
+    torso = networks.ObservationTorso(specs.DiscreteArray(2, np.int64), [])
+    features = torso(tf.constant([2**32, 1], tf.int64))
+    np.testing.assert_array_equal(features, [[0, 0], [0, 1]])
 
   def test_batch_size_may_be_unknown(self):
-    torso = networks.FlatTorso([7])
+    spec = {
+      'a': specs.Array((2, 3), np.float32),
+      'b': specs.Array((), np.float32),
+    }
+    torso = networks.ObservationTorso(spec, [7])
     call = tf.function(
       torso,
       input_signature=[
@@ -89,8 +159,165 @@ class FlatTorsoTest(parameterized.TestCase):
       features = call({'a': tf.ones([size, 2, 3]), 'b': tf.ones([size])})
       self.assertEqual(features.shape, [size, 7])
 
+  def test_order_is_that_of_keys_not_of_writing(self):
+    spec = collections.OrderedDict(
+      b=specs.Array((1,), np.float32), a=specs.Array((1,), np.float32)
+    )
+    torso = networks.ObservationTorso(spec, [])
+    for nest in (
+      {'a': tf.constant([[1.0]]), 'b': tf.constant([[2.0]])},
+      {'b': tf.constant([[2.0]]), 'a': tf.constant([[1.0]])},
+    ):
+      np.testing.assert_array_equal(torso(nest), [[1, 2]])
 
-class CheckFlatObservationTest(parameterized.TestCase):
+  def test_kinds_of_nests(self):
+    pair = collections.namedtuple('pair', ['y', 'x'])
+    leaf = specs.Array((), np.float32)
+    torso = networks.ObservationTorso([leaf, pair(leaf, {'k': leaf})], [])
+    x = [tf.constant([float(i)]) for i in range(3)]
+    np.testing.assert_array_equal(
+      torso([x[0], pair(x[1], {'k': x[2]})]), [[0, 1, 2]]
+    )
+    # Sequences may turn into tuples on their way through replay.
+    np.testing.assert_array_equal(
+      torso((x[0], pair(x[1], {'k': x[2]}))), [[0, 1, 2]]
+    )
+
+  def test_refuses_nests_of_other_structure(self):
+    leaf = specs.Array((), np.float32)
+    torso = networks.ObservationTorso({'a': leaf, 'b': leaf}, [])
+    x = tf.zeros([1])
+    for nest in ({'a': x}, {'a': x, 'c': x}, (x, x), x):
+      with self.assertRaises((ValueError, TypeError)):
+        torso(nest)
+
+  def test_layers_of_vectors_have_no_others(self):
+    torso = networks.ObservationTorso(SPEC, [5], 'residual')
+    networks.create_variables(torso, SPEC)
+    self.assertEqual(
+      {v.name: tuple(v.shape) for v in torso.variables},
+      {
+        'observation_torso/mlp/linear_0/w:0': (SIZE, 5),
+        'observation_torso/mlp/linear_0/b:0': (5,),
+      },
+    )
+
+
+class ImagesTest(parameterized.TestCase):
+  def make(self, kind, hidden_sizes=()):
+    torso = networks.ObservationTorso(IMAGES, hidden_sizes, kind)
+    networks.create_variables(torso, IMAGES)
+    return torso
+
+  @parameterized.parameters(*KINDS)
+  def test_each_goes_through_a_torso_of_its_own(self, kind):
+    torso = self.make(kind)
+    nest = make_images(3)
+    features = torso(nest)
+    self.assertEqual(features.shape, [3, sum(IMAGE_SIZES[kind])])
+    alone = {}
+    for index, key in ((0, 'left'), (2, 'right')):
+      alone[key] = networks.IMAGE_TORSOS[kind]()
+      alone[key](nest[key])
+      mine = {v.name.split('/', 1)[1]: v for v in alone[key].variables}
+      theirs = {
+        v.name.split('/', 2)[2]: v
+        for v in torso.variables
+        if v.name.startswith(f'observation_torso/{kind}_{index}/')
+      }
+      self.assertEqual(sorted(mine), sorted(theirs))
+      for name, variable in mine.items():
+        variable.assign(theirs[name])
+    expected = [alone['left'](nest['left']), nest['middle']]
+    expected += [alone['right'](nest['right'])]
+    self.assertEqual([x.shape[1] for x in expected], [*IMAGE_SIZES[kind]])
+    np.testing.assert_allclose(
+      features, np.concatenate(expected, axis=1), rtol=1e-4, atol=1e-5
+    )
+
+  @parameterized.parameters(*KINDS)
+  def test_nature_is_the_default(self, kind):
+    default = networks.ObservationTorso(IMAGES, [])
+    networks.create_variables(default, IMAGES)
+    names = [[v.name for v in t.variables] for t in (default, self.make(kind))]
+    self.assertEqual(names[0] == names[1], kind == 'nature')
+
+  @parameterized.parameters(*KINDS)
+  def test_names_of_variables_differ(self, kind):
+    names = [v.name for v in self.make(kind, [4]).variables]
+    # An image torso has 3 or 15 convolutions; the MLP has a layer.
+    convolutions = {'nature': 3, 'residual': 15}[kind]
+    self.assertLen(set(names), 2 * (2 * convolutions + 1))
+
+  @parameterized.product(kind=KINDS, jit_compile=[False, True])
+  def test_compiled_is_eager(self, kind, jit_compile):
+    torso = self.make(kind, [6])
+    signature = {
+      key: tf.TensorSpec([None, *spec.shape], spec.dtype)
+      for key, spec in IMAGES.items()
+    }
+    call = tf.function(
+      torso, input_signature=[signature], jit_compile=jit_compile
+    )
+    for size in (1, 3):
+      nest = make_images(size)
+      features = call(nest)
+      self.assertEqual(features.shape, [size, 6])
+      np.testing.assert_allclose(features, torso(nest), rtol=1e-4, atol=1e-5)
+
+  @parameterized.product(kind=KINDS, jit_compile=[False, True])
+  def test_gradients_reach_all_variables(self, kind, jit_compile):
+    # Features of no layer, so that no ReLU of theirs is dead.
+    torso = self.make(kind)
+    nest = make_images(2)
+
+    @tf.function(jit_compile=jit_compile)
+    def gradients():
+      with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(torso(nest) ** 2)
+      return tape.gradient(loss, torso.trainable_variables)
+
+    self.assertNotEmpty(torso.trainable_variables)
+    for variable, gradient in zip(torso.trainable_variables, gradients()):
+      self.assertGreater(np.max(np.abs(gradient)), 0, variable.name)
+
+  @parameterized.product(kind=KINDS, known=[True, False])
+  def test_leading_axes_may_be_merged(self, kind, known):
+    torso = self.make(kind, [6])
+    signature = {
+      key: tf.TensorSpec([None, None, *spec.shape], spec.dtype)
+      for key, spec in IMAGES.items()
+    }
+    nest = make_images(3, 2)  # [T, B, ...]
+    call = tf.function(
+      snt.BatchApply(torso), input_signature=None if known else [signature]
+    )
+    features = call(nest)
+    self.assertEqual(features.shape, [3, 2, 6])
+    for t in range(3):
+      np.testing.assert_allclose(
+        features[t],
+        torso({key: leaf[t] for key, leaf in nest.items()}),
+        rtol=1e-4,
+        atol=1e-5,
+      )
+
+  @parameterized.parameters(*KINDS)
+  def test_copy_has_variables_of_its_own(self, kind):
+    torso = self.make(kind, [6])
+    nest = make_images(2)
+    before = torso(nest)
+    other = copy.deepcopy(torso)
+    self.assertEqual(
+      [v.name for v in other.variables], [v.name for v in torso.variables]
+    )
+    for variable in torso.variables:
+      variable.assign(tf.zeros_like(variable))
+    np.testing.assert_array_equal(other(nest), before)
+    self.assertEqual(np.max(torso(nest)), 0)
+
+
+class CheckObservationTest(parameterized.TestCase):
   @parameterized.parameters(
     specs.Array((), np.float32),
     specs.Array((3,), np.float64),
@@ -98,44 +325,78 @@ class CheckFlatObservationTest(parameterized.TestCase):
     specs.Array((), np.bool_),
     specs.DiscreteArray(5),
     specs.BoundedArray((2,), np.int64, 0, 1),
+    specs.Array((84, 84, 4), np.uint8),
+    specs.Array((36, 36, 1), np.float32),
   )
   def test_takes(self, spec):
-    networks.check_flat_observation(spec)
-    networks.check_flat_observation({'a': spec, 'b': (spec, spec)})
+    for kind in KINDS:
+      networks.check_observation(spec, kind)
+      networks.check_observation({'a': spec, 'b': (spec, spec)}, kind)
 
   @parameterized.named_parameters(
-    ('image', specs.Array((84, 84, 4), np.uint8), r'\(84, 84, 4\).*uint8'),
+    (
+      'video',
+      specs.Array((4, 84, 84, 3), np.uint8),
+      r'\(4, 84, 84, 3\).*uint8',
+    ),
     ('empty', specs.Array((0,), np.float32), r'\(0,\).*float32'),
     ('empty_matrix', specs.Array((3, 0), np.float32), r'\(3, 0\)'),
+    ('no_channels', specs.Array((84, 84, 0), np.uint8), r'\(84, 84, 0\)'),
     ('text', dm_env_specs.StringArray((), str), 'numeric'),
     ('objects', specs.Array((2,), object), 'object'),
+    ('low', specs.Array((35, 84, 1), np.uint8), r'at least 36 .*\(35, 84, 1\)'),
+    ('thin', specs.Array((84, 35, 1), np.uint8), "for image_torso 'nature'"),
   )
   def test_refuses(self, spec, message):
     vector = specs.Array((3,), np.float32)
-    with self.assertRaisesRegex(ValueError, 'Leaf observation of .*' + message):
-      networks.check_flat_observation(spec)
-    with self.assertRaisesRegex(ValueError, 'Leaf a/1 of .*' + message):
-      networks.check_flat_observation({'a': (vector, spec), 'b': vector})
+    nest = {'a': (vector, spec), 'b': vector}
+    for check in (
+      networks.check_observation,
+      lambda spec: networks.ObservationTorso(spec, [8]),
+    ):
+      with self.assertRaisesRegex(
+        ValueError, 'Leaf observation of .*' + message
+      ):
+        check(spec)
+      with self.assertRaisesRegex(ValueError, 'Leaf a/1 of .*' + message):
+        check(nest)
 
-  def test_refuses_what_is_no_spec(self):
+  def test_residual_takes_images_of_any_size(self):
+    networks.check_observation(specs.Array((1, 1, 1), np.uint8), 'residual')
+
+  @parameterized.parameters(
+    tf.TensorSpec([3]), None, np.zeros(3, np.float32), 3
+  )
+  def test_refuses_what_is_no_spec(self, leaf):
     with self.assertRaisesRegex(
       ValueError, 'Leaf a of the observation spec must be a dm_env spec'
     ):
-      networks.check_flat_observation({'a': tf.TensorSpec([3])})
+      networks.check_observation({'a': leaf})
 
   @parameterized.parameters([{}], [()])
   def test_refuses_nothing(self, *nest):
     with self.assertRaisesRegex(ValueError, 'must have a leaf'):
-      networks.check_flat_observation(nest[0] if nest else ())
+      networks.check_observation(nest[0] if nest else ())
+
+  def test_refuses_other_torsos_even_without_images(self):
+    vector = specs.Array((3,), np.float32)
+    message = r"image_torso must be one of \['nature', 'residual'\], got 'vgg'"
+    with self.assertRaisesRegex(ValueError, message):
+      networks.check_observation(vector, 'vgg')
+    with self.assertRaisesRegex(ValueError, message):
+      networks.ObservationTorso(vector, [8], 'vgg')
 
 
 class CreateVariablesTest(absltest.TestCase):
   def test_makes_all_variables(self):
-    network = snt.Sequential([networks.FlatTorso([8]), snt.Linear(2)])
-    networks.create_variables(
-      network,
-      {'a': specs.Array((2, 2), np.float32), 'b': specs.Array((), np.bool_)},
+    spec = {
+      'a': specs.Array((2, 2), np.float32),
+      'b': specs.Array((), np.bool_),
+    }
+    network = snt.Sequential(
+      [networks.ObservationTorso(spec, [8]), snt.Linear(2)]
     )
+    networks.create_variables(network, spec)
     # Weights and biases of two layers.
     self.assertCountEqual(
       [tuple(v.shape) for v in network.variables], [(5, 8), (8,), (8, 2), (2,)]

@@ -6,6 +6,7 @@ counter of its own: SplitMix64, https://doi.org/10.1145/2714064.2660195. A row
 draws the same numbers in any batch, on any node.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,14 +46,44 @@ def next_uniforms(
     Two float32 `[B]` in [0, 1), and the counters to go on with.
   """
   counters = counters + tf.constant(_GOLDEN_GAMMA, tf.uint64)
-  bits = counters
+  first, second = _uniforms_of(counters)
+  return first, second, counters
+
+
+def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
+  """Draws numbers of mean 0 and deviation 1, by the Box–Muller transform.
+
+  See https://doi.org/10.1214/aoms/1177706645.
+
+  Args:
+    counters: uint64 `[B]`.
+    size: D, at least 1.
+
+  Returns:
+    float32 `[B, D]`, and the counters to go on with.
+  """
+  num_pairs = (size + 1) // 2
+  gammas = np.arange(1, num_pairs + 1, dtype=np.uint64) * np.uint64(
+    _GOLDEN_GAMMA
+  )
+  places = counters[:, None] + tf.constant(gammas)  # [B, num_pairs]
+  first, second = _uniforms_of(places)
+  # The logarithm of 1 − u, for u may be 0 but never 1.
+  radius = tf.sqrt(-2 * tf.math.log1p(-first))
+  angle = 2 * math.pi * second
+  pairs = [radius * tf.cos(angle), radius * tf.sin(angle)]
+  return tf.concat(pairs, axis=-1)[:, :size], places[:, -1]
+
+
+def _uniforms_of(bits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Mixes counters into two numbers in [0, 1) each."""
   bits = _xor_shifted(bits, 30) * tf.constant(_MULTIPLIER_1, tf.uint64)
   bits = _xor_shifted(bits, 27) * tf.constant(_MULTIPLIER_2, tf.uint64)
   bits = _xor_shifted(bits, 31)
   # A float32 has 24 bits of precision; the two numbers share none.
   high = tf.bitwise.right_shift(bits, tf.constant(40, tf.uint64))
   low = tf.bitwise.bitwise_and(bits, tf.constant(2**24 - 1, tf.uint64))
-  return _to_unit(high), _to_unit(low), counters
+  return _to_unit(high), _to_unit(low)
 
 
 def _xor_shifted(bits: tf.Tensor, places: int) -> tf.Tensor:

@@ -1,0 +1,43 @@
+"""Checks of agents' settings."""
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+
+def check(config: Any, name: str, holds: bool, expected: str) -> None:
+  """Raises a ValueError that names the field, unless the condition holds."""
+  if not holds:
+    raise ValueError(
+      f'{name} must be {expected}, got {getattr(config, name)!r}.'
+    )
+
+
+def check_at_least(config: Any, minimum: int, *names: str) -> None:
+  """Refuses fields below a minimum."""
+  for name in names:
+    holds = getattr(config, name) >= minimum
+    check(config, name, holds, f'at least {minimum}')
+
+
+def check_positive(config: Any, *names: str) -> None:
+  """Refuses fields that are not positive and finite."""
+  for name in names:
+    check(config, name, 0 < getattr(config, name) < math.inf, 'positive')
+
+
+def check_fraction(config: Any, *names: str) -> None:
+  """Refuses fields outside [0, 1]."""
+  for name in names:
+    check(config, name, 0 <= getattr(config, name) <= 1, 'in [0, 1]')
+
+
+def check_one_of(config: Any, name: str, known: Collection[str]) -> None:
+  """Refuses a name that is not known."""
+  check(config, name, getattr(config, name) in known, f'one of {list(known)}')
+
+
+def check_sizes(config: Any, name: str) -> None:
+  """Refuses a tuple with entries below 1."""
+  holds = all(size >= 1 for size in getattr(config, name))
+  check(config, name, holds, 'positive numbers')

@@ -1,0 +1,6 @@
+"""IMPALA: actor-critic with V-trace, feed-forward or recurrent."""
+
+from repertory.agents.impala.builder import IMPALABuilder
+from repertory.agents.impala.config import IMPALAConfig
+
+__all__ = ['IMPALABuilder', 'IMPALAConfig']

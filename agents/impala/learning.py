@@ -1,0 +1,102 @@
+"""The update of IMPALA."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents.impala import config as impala_config
+from repertory.components import (
+  core,
+  distributions,
+  learners,
+  losses,
+  networks,
+  types,
+)
+
+
+class IMPALAUpdate(core.Update):
+  """Follows the policy gradient, with V-trace's targets and advantages.
+
+  The loss is policy + `baseline_cost` · ½ (v − V)² − `entropy_cost` · H, each
+  a mean over the steps that happened. See https://arxiv.org/abs/1802.01561,
+  section 4.2.
+  """
+
+  def __init__(
+    self,
+    network: networks.SequenceNetwork,
+    distribution: distributions.Distribution,
+    config: impala_config.IMPALAConfig,
+  ):
+    """Takes over the network.
+
+    Args:
+      network: Its outputs are `networks.ActorCriticOutput`.
+      distribution: What its parameters mean.
+      config: The settings.
+    """
+    super().__init__()
+    self._network = network
+    self._distribution = distribution
+    self._config = config
+    self._optimizer = snt.optimizers.Adam(
+      config.learning_rate, epsilon=config.adam_epsilon
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._network.variables}
+
+  def __call__(self, sample: types.Sample) -> core.UpdateResult:
+    data = learners.time_major(sample.data)
+    with tf.GradientTape() as tape:
+      loss, metrics = self._loss(data)
+    variables = self._network.trainable_variables
+    gradients, norm = tf.clip_by_global_norm(
+      tape.gradient(loss, variables), self._config.max_gradient_norm
+    )
+    self._optimizer.apply(gradients, variables)
+    return core.UpdateResult({'loss': loss, **metrics, 'gradient_norm': norm})
+
+  def _loss(self, data: types.Sequence) -> tuple[tf.Tensor, dict]:
+    config, mask = self._config, data.mask  # [T, B]
+    output, _ = self._network.unroll(data.observation, data.first, data.state)
+    parameters, values = output.parameters[:-1], output.value[:-1]  # [T, B, …]
+    log_probs = self._distribution.log_prob(parameters, data.extras['sample'])
+    trace = losses.vtrace(
+      target_log_probs=tf.stop_gradient(log_probs),
+      behavior_log_probs=data.extras['log_prob'],
+      rewards=self._clipped(data.reward),
+      discounts=config.discount * data.discount,
+      values=tf.stop_gradient(values),
+      bootstrap_value=tf.stop_gradient(output.value[-1]),
+      mask=mask,
+      max_rho=config.max_rho,
+      max_pg_rho=config.max_pg_rho,
+      max_c=config.max_c,
+      lambda_=config.lambda_,
+    )
+    policy_loss = losses.policy_gradient_loss(log_probs, trace.advantages, mask)
+    value_loss = losses.value_loss(values, trace.targets, mask)
+    entropy_loss = losses.entropy_loss(
+      self._distribution.entropy(parameters), mask
+    )
+    loss = (
+      policy_loss
+      + config.baseline_cost * value_loss
+      + config.entropy_cost * entropy_loss
+    )
+    return loss, {
+      'policy_loss': policy_loss,
+      'value_loss': value_loss,
+      'entropy': -entropy_loss,
+      'value': losses.masked_mean(values, mask),
+      'importance_ratio': losses.masked_mean(trace.ratios, mask),
+      'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+    }
+
+  def _clipped(self, rewards: tf.Tensor) -> tf.Tensor:
+    limit = self._config.max_abs_reward
+    return (
+      rewards if limit is None else tf.clip_by_value(rewards, -limit, limit)
+    )

@@ -1,0 +1,98 @@
+"""The parts of R2D2."""
+
+from collections.abc import Sequence
+
+from repertory.agents import builder, exploration
+from repertory.agents.r2d2 import config as r2d2_config
+from repertory.agents.r2d2 import learning, networks
+from repertory.components import adders, core, policies, replay, specs, types
+from repertory.components.adders import sequence
+from repertory.components.networks import SequenceNetwork
+
+
+class R2D2Builder(builder.Builder):
+  """Recurrent, prioritized Q-learning over sequences with burn-in.
+
+  See https://openreview.net/forum?id=r1lyTjAqYX.
+  """
+
+  config: r2d2_config.R2D2Config
+  max_pending_items_per_environment = 1
+
+  def __init__(self, config: r2d2_config.R2D2Config | None = None):
+    super().__init__(config or r2d2_config.R2D2Config())
+
+  @property
+  def observes_previous_action_and_reward(self) -> bool:
+    return self.config.previous_action_and_reward
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
+    return networks.make_network(spec, self.config)
+
+  def make_policy(
+    self,
+    network: SequenceNetwork,
+    spec: specs.EnvironmentSpec,
+    *,
+    num_environments: int,
+    seed: int,
+    steps_done: int,
+    evaluation: bool,
+  ) -> core.Policy:
+    settings = exploration.epsilon_settings(
+      self.config,
+      spec,
+      num_environments=num_environments,
+      steps_done=steps_done,
+      evaluation=evaluation,
+    )
+    return policies.RecurrentEpsilonGreedyPolicy(network, seed=seed, **settings)
+
+  def make_update(
+    self, network: SequenceNetwork, spec: specs.EnvironmentSpec
+  ) -> core.Update:
+    return learning.R2D2Update(network, self.make_network(spec), self.config)
+
+  def make_tables(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> Sequence[replay.Table]:
+    config = self.config
+    signature = sequence.signature(
+      spec,
+      config.sequence_length,
+      types.SequenceExtras(state=networks.core_state_spec(config)),
+    )
+    rate_limit = replay.RateLimit(
+      samples_per_insert=config.samples_per_insert,
+      min_size=config.min_replay_size,
+      error_buffer=config.error_buffer_for(num_environments),
+    )
+    if not config.prioritized:
+      return [replay.uniform(signature, config.max_replay_size, rate_limit)]
+    return [
+      replay.prioritized(
+        signature, config.max_replay_size, rate_limit, config.priority_exponent
+      )
+    ]
+
+  def make_adder(
+    self, destination: adders.Destination, batch_size: int
+  ) -> adders.SequenceAdder:
+    config = self.config
+    return adders.SequenceAdder(
+      destination,
+      batch_size,
+      length=config.sequence_length,
+      period=config.period,
+      burn_in=config.burn_in_length,
+      across_episodes=config.across_episodes,
+    )
+
+  def make_priority_updater(
+    self, connection: replay.Connection, table: replay.Table
+  ) -> replay.PriorityUpdater | None:
+    if not self.config.prioritized:
+      return None
+    return replay.PriorityUpdater(
+      connection, table.name, self.config.min_priority
+    )

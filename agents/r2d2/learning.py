@@ -1,0 +1,129 @@
+"""The update of R2D2."""
+
+import functools
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from repertory.agents.r2d2 import config as r2d2_config
+from repertory.components import core, learners, losses, networks, types
+
+
+class R2D2Update(core.Update):
+  """Lowers the n-step, double Q-learning errors over sequences.
+
+  The loss of a sequence is ½ Σ_t δ_t² over the steps behind its burn-in that
+  happened; the batch's is the mean, with importance weights. See
+  https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
+  """
+
+  def __init__(
+    self,
+    network: networks.SequenceNetwork,
+    target_network: networks.SequenceNetwork,
+    config: r2d2_config.R2D2Config,
+  ):
+    """Takes over the networks.
+
+    Args:
+      network: What is learned; its outputs are action values.
+      target_network: One of the same kind, made to follow.
+      config: The settings.
+    """
+    super().__init__()
+    self._network = network
+    self._target_network = target_network
+    self._config = config
+    self._optimizer = snt.optimizers.Adam(
+      config.learning_rate, epsilon=config.adam_epsilon
+    )
+    self._update_target = learners.PeriodicCopy(
+      network.variables, target_network.variables, config.target_update_period
+    )
+    self._transforms = (tf.identity, tf.identity)
+    if config.rescale_epsilon is not None:
+      self._transforms = tuple(
+        functools.partial(transform, epsilon=config.rescale_epsilon)
+        for transform in (losses.rescale, losses.undo_rescale)
+      )
+
+  @property
+  def exports(self):
+    return {'policy': self._network.variables}
+
+  def __call__(self, sample: types.Sample) -> core.UpdateResult:
+    config = self._config
+    data = learners.time_major(sample.data)
+    mask = data.mask[config.burn_in_length :]  # [T, B]
+    with tf.GradientTape() as tape:
+      errors, q = self._errors(data)  # [T, B], [T + 1, B, A]
+      loss = tf.reduce_mean(
+        self._weights(sample) * tf.reduce_sum(0.5 * errors**2, axis=0)
+      )
+    variables = self._network.trainable_variables
+    gradients, norm = tf.clip_by_global_norm(
+      tape.gradient(loss, variables), config.max_gradient_norm
+    )
+    self._optimizer.apply(gradients, variables)
+    self._update_target()
+    metrics = {
+      'loss': loss,
+      'td_error': losses.masked_mean(tf.abs(errors), mask),
+      'q_value': losses.masked_mean(tf.reduce_mean(q[:-1], axis=-1), mask),
+      'gradient_norm': norm,
+      'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+    }
+    if not config.prioritized:
+      return core.UpdateResult(metrics)
+    priorities = losses.sequence_priorities(
+      errors, mask, config.max_priority_share
+    )
+    return core.UpdateResult(metrics, priorities)
+
+  def _errors(self, data: types.Sequence) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns errors of the loss window, `[T, B]`, and q `[T + 1, B, A]`."""
+    config = self._config
+    transform, inverse_transform = self._transforms
+    burn_in, window = _split(data, config.burn_in_length)
+    q = self._values(self._network, data.state, burn_in, window)
+    target_q = self._values(self._target_network, data.state, burn_in, window)
+    errors = losses.sequence_double_q_errors(
+      q=q,
+      actions=window.action,
+      rewards=window.reward,
+      discounts=config.discount * window.discount,
+      target_q=target_q,
+      mask=window.mask,
+      n_step=config.n_step,
+      transform=transform,
+      inverse_transform=inverse_transform,
+    )
+    return errors, q
+
+  def _values(self, network, state, burn_in, window) -> tf.Tensor:
+    """Unrolls a network, its memory warmed up by itself, `[T + 1, B, A]`."""
+    if self._config.burn_in_length:
+      _, state = network.unroll(burn_in.observation, burn_in.first, state)
+      state = tree.map_structure(tf.stop_gradient, state)
+    return network.unroll(window.observation, window.first, state)[0]
+
+  def _weights(self, sample: types.Sample) -> tf.Tensor:
+    if not self._config.prioritized:
+      return tf.ones_like(sample.probabilities, tf.float32)
+    return losses.importance_weights(
+      sample.probabilities,
+      sample.table_sizes,
+      self._config.importance_exponent,
+    )
+
+
+def _split(
+  data: types.Sequence, burn_in_length: int
+) -> tuple[types.Sequence, types.Sequence]:
+  """Returns what is before and behind the end of the burn-in, `[T, B, ...]`."""
+  data = data._replace(state=(), version=())
+  return (
+    tree.map_structure(lambda leaf: leaf[:burn_in_length], data),
+    tree.map_structure(lambda leaf: leaf[burn_in_length:], data),
+  )

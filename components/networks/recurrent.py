@@ -1,0 +1,91 @@
+"""Recurrent cores over sequences that hold several episodes."""
+
+from typing import Any, TypeAlias
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from repertory.components import types
+
+# A `snt.RNNCore`, of whose results type checkers know nothing.
+Core: TypeAlias = Any
+
+# The cores that agents know by name.
+CORES = {'none': None, 'lstm': snt.LSTM, 'gru': snt.GRU}
+
+
+def reset_where(first: tf.Tensor, state: types.Nest) -> types.Nest:
+  """Returns the state, with zeros in the rows where an episode starts.
+
+  Args:
+    first: Bool `[B]`.
+    state: Nest `[B, ...]`, of a core whose initial state is zeros.
+  """
+
+  def reset(leaf):
+    ones = [1] * (len(leaf.shape) - 1)
+    return tf.where(tf.reshape(first, [-1, *ones]), tf.zeros_like(leaf), leaf)
+
+  return tree.map_structure(reset, state)
+
+
+def unroll(
+  core: Core, inputs: tf.Tensor, first: tf.Tensor, state: types.Nest
+) -> tuple[tf.Tensor, types.Nest]:
+  """Applies a core to one moment after the other.
+
+  A loop of the graph, and not one of Python: its tracing time does not depend
+  on T.
+
+  Args:
+    core: Its initial state must be zeros, as that of `snt.LSTM` and `snt.GRU`.
+    inputs: `[T, B, D]`.
+    first: Bool `[T, B]`; where it is true, an episode starts and the core
+      forgets what came before.
+    state: Before the first moment, `[B, ...]`.
+
+  Returns:
+    Outputs `[T, B, H]`, and the state behind the last moment.
+  """
+  length = inputs.shape[0]
+  if length is None:
+    raise ValueError('inputs must have a known length, got shape [None, ...].')
+  # Creates the core's variables, and tells what it gives.
+  output, _ = core(inputs[0], state)
+  inputs_by_time = tf.TensorArray(
+    inputs.dtype, length, element_shape=inputs.shape[1:]
+  ).unstack(inputs)
+  first_by_time = tf.TensorArray(
+    tf.bool, length, element_shape=first.shape[1:]
+  ).unstack(first)
+  outputs = tf.TensorArray(output.dtype, length, element_shape=output.shape)
+
+  def step(time, outputs, state):
+    state = reset_where(first_by_time.read(time), state)
+    output, state = core(inputs_by_time.read(time), state)
+    return time + 1, outputs.write(time, output), state
+
+  _, outputs, state = tf.while_loop(
+    lambda time, *_: time < length,
+    step,
+    (0, outputs, state),
+    maximum_iterations=length,
+  )
+  return outputs.stack(), state
+
+
+def make_core(kind: str, size: int) -> Core | None:
+  """Makes a core without variables: its first call creates them.
+
+  Args:
+    kind: 'lstm', 'gru', or 'none' for None.
+    size: H, of its output.
+
+  Raises:
+    ValueError: If there is no such core.
+  """
+  if kind not in CORES:
+    raise ValueError(f"kind must be one of {list(CORES)}, got '{kind}'.")
+  make = CORES[kind]
+  return make(size) if make else None

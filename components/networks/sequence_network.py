@@ -1,0 +1,82 @@
+"""Networks that act step by step and learn from sequences."""
+
+from collections.abc import Callable
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from repertory.components import specs, types
+from repertory.components.networks import recurrent
+
+
+class SequenceNetwork(snt.Module):
+  """A torso, a recurrent core if there is one, and a head.
+
+  The same layers serve a single step, in acting, and a sequence, in learning:
+  torso and head take all moments of a sequence at once.
+  """
+
+  def __init__(
+    self,
+    torso: Callable[[types.Nest], tf.Tensor],
+    core: recurrent.Core | None,
+    head: Callable[[tf.Tensor], types.Nest],
+    name: str = 'sequence_network',
+  ):
+    """Takes the parts.
+
+    Args:
+      torso: Maps observations `[B, ...]` to features `[B, D]`.
+      core: Its initial state must be zeros; None for a network without memory.
+      head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
+      name: Of the module.
+    """
+    super().__init__(name=name)
+    self._torso = torso
+    self._core = core
+    self._head = head
+
+  def initial_state(self, batch_size: int) -> types.Nest:
+    """Returns the state before an episode, `[B, ...]`; () without a core."""
+    return initial_state(self._core, batch_size)
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> tuple[types.Nest, types.Nest]:
+    """Maps observations `[B, ...]` and state to outputs and the next state."""
+    features = self._torso(observation)  # [B, D]
+    if self._core is not None:
+      features, state = self._core(features, state)  # [B, H]
+    return self._head(features), state
+
+  def unroll(
+    self, observation: types.Nest, first: tf.Tensor, state: types.Nest
+  ) -> tuple[types.Nest, types.Nest]:
+    """Applies the network to sequences.
+
+    Args:
+      observation: `[T, B, ...]`.
+      first: Bool `[T, B]`, where an episode starts and the past is forgotten.
+      state: Before the first observation, `[B, ...]`.
+
+    Returns:
+      Outputs `[T, B, ...]`, and the state behind the last observation.
+    """
+    features = snt.BatchApply(self._torso)(observation)  # [T, B, D]
+    if self._core is not None:
+      features, state = recurrent.unroll(self._core, features, first, state)
+    return snt.BatchApply(self._head)(features), state
+
+
+def initial_state(core: recurrent.Core | None, batch_size: int) -> types.Nest:
+  """Returns a core's state before an episode, `[B, ...]`; () without a core."""
+  return core.initial_state(batch_size) if core is not None else ()
+
+
+def state_spec(core: recurrent.Core | None) -> types.Nest:
+  """Returns the array specs of a core's state, without a batch axis."""
+  return tree.map_structure(
+    lambda leaf: specs.Array(leaf.shape[1:], leaf.dtype.as_numpy_dtype),
+    initial_state(core, 1),
+  )

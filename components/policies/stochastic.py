@@ -1,0 +1,94 @@
+"""Acting by drawing from a distribution."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from repertory.components import (
+  core,
+  distributions,
+  networks,
+  random_streams,
+  specs,
+  types,
+)
+
+
+class StochasticPolicy(core.Policy):
+  """Draws actions from the distribution that a network gives.
+
+  Its extras are `types.SequenceExtras`: of each step the sample and its
+  log-probability under the weights that acted, and the recurrent state before
+  it. Random numbers belong to the environment, as in `EpsilonGreedyPolicy`.
+  """
+
+  def __init__(
+    self,
+    network: networks.SequenceNetwork,
+    distribution: distributions.Distribution,
+    seed: int,
+    *,
+    evaluation: bool = False,
+  ):
+    """Keeps the parts.
+
+    Args:
+      network: Its outputs are `networks.ActorCriticOutput`.
+      distribution: What the network's parameters mean.
+      seed: Of the random streams.
+      evaluation: Whether to take the most probable action.
+    """
+    super().__init__()
+    self._network = network
+    self._distribution = distribution
+    self._seed = seed
+    self._evaluation = evaluation
+
+  def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
+    return {
+      'core': self._network.initial_state(len(environment_ids)),
+      'random': random_streams.initial_counters(self._seed, environment_ids),
+    }
+
+  def reset_state(self, state: types.Nest, first: tf.Tensor) -> types.Nest:
+    return {**state, 'core': networks.reset_where(first, state['core'])}
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> core.PolicyOutput:
+    output, core_state = self._network.step(observation, state['core'])
+    distribution, counters = self._distribution, state['random']
+    if self._evaluation:
+      sample = distribution.mode(output.parameters)
+    else:
+      sample, counters = distribution.sample(output.parameters, counters)
+    return core.PolicyOutput(
+      action=distribution.to_action(sample),
+      extras=types.SequenceExtras(
+        step={
+          'sample': sample,
+          'log_prob': distribution.log_prob(output.parameters, sample),
+        },
+        state=state['core'],
+      ),
+      state={'core': core_state, 'random': counters},
+    )
+
+
+def stochastic_extras_spec(
+  distribution: distributions.Distribution, core_state_spec: types.Nest
+) -> types.SequenceExtras:
+  """Returns the array specs of the extras of a `StochasticPolicy`.
+
+  Args:
+    distribution: What it draws from.
+    core_state_spec: Of its network's recurrent state, without a batch axis.
+  """
+  return types.SequenceExtras(
+    step={
+      'sample': distribution.sample_spec,
+      'log_prob': specs.Array((), np.float32),
+    },
+    state=core_state_spec,
+  )

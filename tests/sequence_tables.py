@@ -1,0 +1,306 @@
+"""Hand-made tables of what the sequence adders make of a slot's steps."""
+
+import dm_env
+import numpy as np
+from dm_env import specs as dm_env_specs
+
+import replay_fixture
+from repertory.components import adders, specs, types
+from repertory.components.adders import sequence
+
+FIRST, MID, LAST = dm_env.StepType
+
+# Of what `Player` plays.
+SPEC = specs.EnvironmentSpec(
+  observations=dm_env_specs.Array((), np.int64),
+  actions=dm_env_specs.Array((), np.int32),
+  rewards=dm_env_specs.Array((), np.float32),
+  discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
+)
+EXTRAS_SPEC = types.SequenceExtras(state=dm_env_specs.Array((2,), np.float32))
+
+
+def serve(length=4, **table_settings):
+  """Serves a table for `Player`."""
+  signature = sequence.signature(SPEC, length, EXTRAS_SPEC)
+  return replay_fixture.serve(
+    replay_fixture.make_fifo(signature, **table_settings)
+  )
+
+
+class Player:
+  """Plays one slot, whose moments are numbered from 1."""
+
+  def __init__(self, connection, make=adders.SequenceAdder, **settings):
+    names = {'priority', 'max_pending_items'} & settings.keys()
+    destination = adders.Destination(
+      connection,
+      version=lambda: 100 + self._now - 1,  # `add` is called a moment later.
+      **{name: settings.pop(name) for name in names},
+    )
+    self._now = 0
+    if make is adders.SequenceAdder:
+      settings.setdefault('length', 4)
+    self.adder = make(destination, 1, **settings)
+
+  def start(self):
+    """Gives the first moment of an episode."""
+    self._now += 1
+    self.adder.add_first(self._timestep(FIRST, 0, 1))
+
+  def step(self, step_type, reward, discount):
+    """Gives a step's action and all that followed."""
+    action = -1 if step_type == FIRST else 10 * self._now
+    state = np.array([[self._now, -self._now]], np.float32)
+    self._now += 1
+    self.adder.add(
+      np.array([action], np.int32),
+      self._timestep(step_type, reward, discount),
+      types.SequenceExtras(state=state),
+    )
+
+  def play(self, steps):
+    self.start()
+    for step in steps:
+      self.step(*step)
+
+  def _timestep(self, step_type, reward, discount):
+    return dm_env.TimeStep(
+      np.array([step_type], np.int32),
+      np.array([reward], np.float32),
+      np.array([discount], np.float32),
+      np.array([self._now], np.int64),
+    )
+
+
+def items(connection):
+  """Returns the items as the tables below write them."""
+  return [_read(item.data) for item in replay_fixture.drain(connection)]
+
+
+def _read(item):
+  observations = item.observation.tolist()
+  mask = ''.join('x' if mask else '.' for mask in item.mask)
+  actions = []
+  for here, there, happened in zip(observations, observations[1:], item.mask):
+    ignored = -1 if here and there else 0  # Between episodes, or padding.
+    actions.append(10 * here if happened else ignored)
+  assert item.action.tolist() == actions
+  start = int(item.version) - 100
+  assert item.state.tolist() == [start, -start]
+  return (
+    observations,
+    ''.join('F' if first else '.' for first in item.first),
+    item.reward.tolist(),
+    item.discount.tolist(),
+    mask,
+    start,
+  )
+
+
+def mid(reward, discount=1):
+  return MID, reward, discount
+
+
+def end(reward):
+  return LAST, reward, 0
+
+
+def cut(reward):
+  return LAST, reward, 1
+
+
+AGAIN = FIRST, 0, 1
+
+# Settings; steps after the first observation, which is 1; items: observations,
+# first of an episode, rewards, discounts, mask, and where the state and the
+# version are from.
+PADDED = {
+  'ends_where_an_item_does': (
+    {},
+    [mid(1), mid(10), end(100)],
+    [([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 0], 'xxx', 1)],
+  ),
+  'one_step_more': (
+    {},
+    [mid(1), mid(10), mid(100), end(1000)],
+    [
+      ([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 1], 'xxx', 1),
+      ([4, 5, 0, 0], '....', [1000, 0, 0], [0, 0, 0], 'x..', 4),
+    ],
+  ),
+  'ends_inside': (
+    {},
+    [mid(1), mid(10, 0.5), mid(100), mid(1000, 0.25), end(5)],
+    [
+      ([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 0.5, 1], 'xxx', 1),
+      ([4, 5, 6, 0], '....', [1000, 5, 0], [0.25, 0, 0], 'xx.', 4),
+    ],
+  ),
+  'one_step': (
+    {},
+    [end(7)],
+    [([1, 2, 0, 0], 'F...', [7, 0, 0], [0, 0, 0], 'x..', 1)],
+  ),
+  'one_step_truncated': (
+    {},
+    [cut(7)],
+    [([1, 2, 0, 0], 'F...', [7, 0, 0], [1, 0, 0], 'x..', 1)],
+  ),
+  'truncated_inside': (
+    {},
+    [mid(1), cut(10)],
+    [([1, 2, 3, 0], 'F...', [1, 10, 0], [1, 1, 0], 'xx.', 1)],
+  ),
+  'truncated_where_an_item_ends': (
+    {},
+    [mid(1), mid(10), cut(100)],
+    [([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 1], 'xxx', 1)],
+  ),
+  'two_episodes_and_an_open_one': (
+    {},
+    [
+      *[mid(1), end(10), AGAIN],
+      *[mid(100), mid(2), mid(20), cut(200), AGAIN],
+      *[mid(3), mid(30)],
+    ],
+    [
+      ([1, 2, 3, 0], 'F...', [1, 10, 0], [1, 0, 0], 'xx.', 1),
+      ([4, 5, 6, 7], 'F...', [100, 2, 20], [1, 1, 1], 'xxx', 4),
+      ([7, 8, 0, 0], '....', [200, 0, 0], [1, 0, 0], 'x..', 7),
+    ],
+  ),
+  'open': (
+    {},
+    [mid(1), mid(10), mid(100), mid(1000), mid(5)],
+    [([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 1], 'xxx', 1)],
+  ),
+  'shortest': (
+    {'length': 2},
+    [mid(1), mid(10), end(100)],
+    [
+      ([1, 2], 'F.', [1], [1], 'x', 1),
+      ([2, 3], '..', [10], [1], 'x', 2),
+      ([3, 4], '..', [100], [0], 'x', 3),
+    ],
+  ),
+  'period_1': (
+    {'period': 1},
+    [mid(1), mid(10), mid(100), mid(1000), end(5)],
+    [
+      ([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 1], 'xxx', 1),
+      ([2, 3, 4, 5], '....', [10, 100, 1000], [1, 1, 1], 'xxx', 2),
+      ([3, 4, 5, 6], '....', [100, 1000, 5], [1, 1, 0], 'xxx', 3),
+    ],
+  ),
+  'period_2_ends_inside': (
+    {'period': 2},
+    [mid(1), mid(10), mid(100), end(1000), AGAIN, end(5)],
+    [
+      ([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 1], 'xxx', 1),
+      ([3, 4, 5, 0], '....', [100, 1000, 0], [1, 0, 0], 'xx.', 3),
+      ([6, 7, 0, 0], 'F...', [5, 0, 0], [0, 0, 0], 'x..', 6),
+    ],
+  ),
+  'period_2_ends_where_an_item_does': (
+    {'period': 2},
+    [mid(1), mid(10), end(100)],
+    [([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 0], 'xxx', 1)],
+  ),
+  'burn_in': (
+    {'length': 5, 'burn_in': 2},
+    [mid(1), mid(10), mid(100), mid(1000), end(5)],
+    [
+      ([0, 0, 1, 2, 3], '..F..', [0, 0, 1, 10], [0, 0, 1, 1], '..xx', 1),
+      ([1, 2, 3, 4, 5], 'F....', [1, 10, 100, 1000], [1] * 4, 'xxxx', 1),
+      ([3, 4, 5, 6, 0], '.....', [100, 1000, 5, 0], [1, 1, 0, 0], 'xxx.', 3),
+    ],
+  ),
+  'burn_in_longer_than_the_episode': (
+    {'length': 5, 'burn_in': 3},
+    [mid(1), end(10)],
+    [
+      ([0, 0, 0, 1, 2], '...F.', [0, 0, 0, 1], [0, 0, 0, 1], '...x', 1),
+      ([0, 0, 1, 2, 3], '..F..', [0, 0, 1, 10], [0, 0, 1, 0], '..xx', 1),
+    ],
+  ),
+  'burn_in_and_one_step': (
+    {'burn_in': 1},
+    [end(7), AGAIN, end(8)],
+    [
+      ([0, 1, 2, 0], '.F..', [0, 7, 0], [0, 0, 0], '.x.', 1),
+      ([0, 3, 4, 0], '.F..', [0, 8, 0], [0, 0, 0], '.x.', 3),
+    ],
+  ),
+  'burn_in_and_period': (
+    {'burn_in': 1, 'period': 1},
+    [mid(1), mid(10), end(100)],
+    [
+      ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 1], '.xx', 1),
+      ([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 0], 'xxx', 1),
+    ],
+  ),
+}
+ACROSS = {
+  'over_an_end': (
+    {},
+    [mid(1), end(10), AGAIN, mid(100), mid(1000), mid(5)],
+    [
+      ([1, 2, 3, 4], 'F..F', [1, 10, 0], [1, 0, 1], 'xx.', 1),
+      ([4, 5, 6, 7], 'F...', [100, 1000, 5], [1, 1, 1], 'xxx', 4),
+    ],
+  ),
+  # The state and the version are then of the step that did not happen.
+  'from_an_end': (
+    {'length': 3},
+    [mid(1), cut(10), AGAIN, mid(100)],
+    [
+      ([1, 2, 3], 'F..', [1, 10], [1, 1], 'xx', 1),
+      ([3, 4, 5], '.F.', [0, 100], [1, 1], '.x', 3),
+    ],
+  ),
+  'single_steps': (
+    {},
+    [end(1), AGAIN, cut(2), AGAIN, end(3), AGAIN],
+    [
+      ([1, 2, 3, 4], 'F.F.', [1, 0, 2], [0, 1, 1], 'x.x', 1),
+      ([4, 5, 6, 7], '.F.F', [0, 3, 0], [1, 0, 1], '.x.', 4),
+    ],
+  ),
+  'an_end_is_not_padded': ({}, [mid(1), end(10)], []),
+  'period': (
+    {'length': 3, 'period': 1},
+    [mid(1), end(10), AGAIN],
+    [
+      ([1, 2, 3], 'F..', [1, 10], [1, 0], 'xx', 1),
+      ([2, 3, 4], '..F', [10, 0], [0, 1], 'x.', 2),
+    ],
+  ),
+  'burn_in_is_padding_once': (
+    {'burn_in': 1},
+    [mid(1), end(10), AGAIN, mid(100), end(5), AGAIN],
+    [
+      ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 0], '.xx', 1),
+      ([2, 3, 4, 5], '..F.', [10, 0, 100], [0, 1, 1], 'x.x', 2),
+      ([4, 5, 6, 7], 'F..F', [100, 5, 0], [1, 0, 1], 'xx.', 4),
+    ],
+  ),
+}
+# Of whole episodes, of at most 3 steps.
+EPISODES = {
+  'longest': (
+    [mid(1), mid(10), end(100)],
+    [([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 0], 'xxx', 1)],
+  ),
+  'shorter': (
+    [mid(1), cut(10)],
+    [([1, 2, 3, 0], 'F...', [1, 10, 0], [1, 1, 0], 'xx.', 1)],
+  ),
+  'several': (
+    [end(1), AGAIN, mid(2), mid(3), cut(4), AGAIN, mid(5), mid(6)],
+    [
+      ([1, 2, 0, 0], 'F...', [1, 0, 0], [0, 0, 0], 'x..', 1),
+      ([3, 4, 5, 6], 'F...', [2, 3, 4], [1, 1, 1], 'xxx', 3),
+    ],
+  ),
+}

@@ -1,0 +1,243 @@
+"""A slow twin of the sequence adders, and histories to run both on.
+
+A history is what one slot goes through, a list of moments. A moment is a
+`types.Sequence` of a single step, without axes: its observation, and the action
+and all that followed. At an episode's last observation the mask is false, and
+what followed is the environment's start of the next one.
+"""
+
+import itertools
+
+import dm_env
+import numpy as np
+import tree
+from dm_env import specs as dm_env_specs
+
+import transition_twin
+from repertory.components import signals, types
+from repertory.components.adders import sequence
+
+SPEC = transition_twin.SPEC
+EXTRAS_SPEC = types.SequenceExtras(
+  step=transition_twin.EXTRAS_SPEC,
+  state={
+    'core': dm_env_specs.Array((2,), np.float32),
+    'count': dm_env_specs.Array((), np.int64),
+  },
+)
+
+# Of what is to be ignored.
+_POISON = -12345
+
+
+def signature(length):
+  """Returns the table's signature for items of a history."""
+  return sequence.signature(SPEC, length, EXTRAS_SPEC)
+
+
+def make_history(slot, rewards, num_moments, discounts=None):
+  """Returns the first moments of a slot.
+
+  Args:
+    slot: Its number, at least 1: zeros are for padding.
+    rewards: Per episode, those of its steps, together enough of them.
+    num_moments: How many there are to be.
+    discounts: As the rewards; None for 1 in mid-episode and 0 at its end.
+  """
+  if discounts is None:
+    discounts = [[1.0] * (len(row) - 1) + [0.0] for row in rewards]
+  moments = []
+  for episode, row in enumerate(rewards):
+    for t in range(len(row) + 1):
+      happened = t < len(row)
+      action = transition_twin.act(slot, episode, t)
+      extras = transition_twin.explain(slot, episode, t)
+      if not happened:
+        action, extras = tree.map_structure(
+          lambda leaf: np.full_like(leaf, _POISON), (action, extras)
+        )
+      time = len(moments)
+      state = {
+        'core': np.array([1000 * slot + time, -time], np.float32),
+        'count': np.int64(time),
+      }
+      moments.append(
+        types.Sequence(
+          observation=transition_twin.observe(slot, episode, t),
+          first=np.bool_(t == 0),
+          action=action,
+          reward=np.float32(row[t] if happened else 0),
+          discount=np.float32(discounts[episode][t] if happened else 1),
+          mask=np.bool_(happened),
+          extras=extras,
+          state=state,
+          version=np.int64(7 * time + 3),
+        )
+      )
+  assert len(moments) >= num_moments
+  return moments[:num_moments]
+
+
+def play(make_adder, histories):
+  """Runs an adder through histories of one length, a slot each.
+
+  Args:
+    make_adder: Takes the source of versions and returns the adder.
+    histories: The slots'.
+  """
+  times = [_stack(moments) for moments in zip(*histories)]  # Each [B, ...].
+  version = [0]
+  adder = make_adder(lambda: version[0])
+  adder.add_first(_timestep(None, times[0]))
+  for now, then in itertools.pairwise(times):
+    version[0] = int(now.version[0])
+    extras = types.SequenceExtras(now.extras, now.state)
+    adder.add(now.action, _timestep(now, then), extras)
+  return adder
+
+
+def _timestep(before, moment):
+  """Returns the batch of timesteps that leads to a moment."""
+  mid_or_last = np.where(moment.mask, dm_env.StepType.MID, dm_env.StepType.LAST)
+  return dm_env.TimeStep(
+    np.where(moment.first, dm_env.StepType.FIRST, mid_or_last),
+    np.zeros_like(moment.reward) if before is None else before.reward,
+    np.ones_like(moment.discount) if before is None else before.discount,
+    moment.observation,
+  )
+
+
+def split(history):
+  """Splits a history into episodes; returns each and whether it has ended."""
+  episodes = []
+  for moment in history:
+    if moment.first:
+      episodes.append([])
+    episodes[-1].append(moment)
+  return [(moments, not moments[-1].mask) for moments in episodes]
+
+
+def make_items(history, length, period=None, burn_in=0, across_episodes=False):
+  """Writes down the items of a history, in order, as the adder tells."""
+  if across_episodes:
+    parts = [(history, False)]
+  else:
+    # What follows an episode's last observation is none of its steps.
+    parts = [
+      ([*moments[:-1], _only_observe(moments[-1])], ended)
+      for moments, ended in split(history)
+    ]
+  window = length - 1 - burn_in
+  items = []
+  for moments, ended in parts:
+    num_steps = len(moments) - 1
+    for k in itertools.count():
+      begin = k * (period or window)
+      if begin + window > num_steps and not ended:
+        break  # The item is still open.
+      times = range(begin - burn_in, begin + window + 1)
+      items.append(
+        _make_item([moments[t] if 0 <= t <= num_steps else None for t in times])
+      )
+      if begin + window >= num_steps and ended:
+        break
+  return items
+
+
+def _only_observe(moment):
+  """Returns the moment with zeros for all but its observation."""
+  return tree.map_structure(np.zeros_like, moment)._replace(
+    observation=moment.observation, first=moment.first
+  )
+
+
+def _make_item(moments):
+  """Returns the item of T + 1 moments, None where there is padding."""
+  start = next(moment for moment in moments if moment is not None)
+  zeros = tree.map_structure(np.zeros_like, start)
+  moments = [zeros if moment is None else moment for moment in moments]
+  everything, steps = _stack(moments), _stack(moments[:-1])
+  return steps._replace(
+    observation=everything.observation,
+    first=everything.first,
+    state=start.state,
+    version=start.version,
+  )
+
+
+def _stack(moments):
+  return tree.map_structure(lambda *leaves: np.stack(leaves), *moments)
+
+
+def slot_of(item):
+  """Returns the number of the slot that an item is of."""
+  slots = set(item.observation['place'][:, 0].tolist()) - {0}
+  assert len(slots) == 1, f'an item of slots {slots}'
+  return slots.pop()
+
+
+def assert_equal(found, expected):
+  """Compares two lists of items, each leaf, with its dtype."""
+  assert len(found) == len(expected)
+  for index, (a, b) in enumerate(zip(found, expected)):
+    tree.assert_same_structure(a, b)
+    for (path, x), y in zip(tree.flatten_with_path(a), tree.flatten(b)):
+      same = x.dtype == y.dtype and np.array_equal(x, y)
+      assert same, f'item {index}, {path}:\n{x!r}\nis not\n{y!r}'
+
+
+class Memory:
+  """Stands for the connection to a server; keeps the items of a table.
+
+  What is put in must have the table's signature, as with Reverb.
+  """
+
+  timeout_seconds = 1.0
+
+  def __init__(self, table_signature):
+    self.items = []
+    self.stop = signals.StopSignal()
+    self._signature = table_signature
+    self._specs = [
+      (spec.dtype.as_numpy_dtype, tuple(spec.shape))
+      for spec in tree.flatten(table_signature)
+    ]
+
+  @property
+  def client(self):
+    return self
+
+  def trajectory_writer(self, num_keep_alive_refs):
+    del num_keep_alive_refs
+    return _MemoryWriter(self._put)
+
+  def _put(self, leaves):
+    assert [(leaf.dtype, leaf.shape) for leaf in leaves] == self._specs
+    self.items.append(tree.unflatten_as(self._signature, leaves))
+
+
+class _MemoryWriter:
+  """As much of a trajectory writer as the adders need."""
+
+  def __init__(self, put):
+    self._put = put
+    self.history = []
+
+  def configure(self, *args, **kwargs):
+    pass
+
+  def append(self, step):
+    if not self.history:
+      self.history.extend([] for _ in step)
+    for column, value in zip(self.history, step):
+      column[:] = [np.array(value)]
+
+  def create_item(self, table, priority, columns):
+    del table, priority
+    self._put(columns)
+
+  def flush(self, *args, **kwargs):
+    pass
+
+  def close(self):
+    pass
