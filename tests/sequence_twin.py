@@ -92,7 +92,13 @@ def play(make_adder, histories):
   for now, then in itertools.pairwise(times):
     version[0] = int(now.version[0])
     extras = types.SequenceExtras(now.extras, now.state)
-    adder.add(now.action, _timestep(now, then), extras)
+    given = tree.map_structure(
+      np.array, (now.action, _timestep(now, then), extras)
+    )
+    adder.add(*given)
+    # Whoever acts may use its arrays again.
+    for leaf in tree.flatten(given):
+      leaf[...] = 99
   return adder
 
 

@@ -58,14 +58,14 @@ class ObservationTorso(snt.Module):
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
     """Maps a nest `[B, ...]` as the spec has it to features `[B, D]`."""
-    tree.assert_same_structure(
+    spec_leaves = tree.flatten(self._observation_spec)
+    # Compares the structures; sequences may have turned into tuples.
+    leaves = tree.flatten_up_to(
       self._observation_spec, observation, check_types=False
     )
     torsos = iter(self._image_torsos)
     vectors = []
-    for spec, leaf in zip(
-      tree.flatten(self._observation_spec), tree.flatten(observation)
-    ):
+    for spec, leaf in zip(spec_leaves, leaves):
       if _is_image(spec):
         image = tf.reshape(leaf, [tf.shape(leaf)[0], *spec.shape])
         vectors.append(next(torsos)(image))

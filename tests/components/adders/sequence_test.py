@@ -315,14 +315,13 @@ def test_without_extras():
   """A policy that gives none, as `SequenceExtras` or as nothing at all."""
   signature = sequence.signature(tables.SPEC, 3)
   assert signature.extras == signature.state == ()
-  timestep = dm_env.TimeStep(
-    *(np.array([x], np.float32) for x in (0, 1, 1)), np.array([5])
-  )
+  one = np.ones([1], np.float32)
+  first = dm_env.TimeStep(np.array([tables.FIRST]), 0 * one, one, np.array([5]))
+  last = first._replace(step_type=np.array([tables.LAST]))
   with replay_fixture.serve(replay_fixture.make_fifo(signature)) as connection:
     for extras in [(), types.SequenceExtras()]:
       adder = adders.SequenceAdder(adders.Destination(connection), 1, length=3)
-      adder.add_first(timestep)
-      last = timestep._replace(step_type=np.array([dm_env.StepType.LAST]))
+      adder.add_first(first)
       adder.add(np.array([9], np.int32), last, extras)
       adder.close()
     items = [item.data for item in replay_fixture.drain(connection)]
