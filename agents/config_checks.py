@@ -8,9 +8,7 @@ from typing import Any
 def check(config: Any, name: str, holds: bool, expected: str) -> None:
   """Raises a ValueError that names the field, unless the condition holds."""
   if not holds:
-    raise ValueError(
-      f'{name} must be {expected}, got {getattr(config, name)!r}.'
-    )
+    raise ValueError(f'{name} must be {expected}, got {getattr(config, name)}.')
 
 
 def check_at_least(config: Any, minimum: int, *names: str) -> None:

@@ -26,15 +26,22 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
 
-# Text in backticks: code already, a role's, a link's, or neither.
-_MARKED = re.compile(r'``.+?``|(?::\w+)*:`[^`]+`|`[^`]+`_|`([^`]+)`')
+# Text in backticks: code already, a role's, a link's, or neither. And bars
+# outside of it.
+_MARKED = re.compile(r'``.+?``|(?::\w+)*:`[^`]+`|`[^`]+`_|`([^`]+)`|(\|)')
 
 
 def _mark_names(app, what, name, obj, options, lines) -> None:
-  """Shows what is in single backticks as code; Sphinx wants two of them."""
-  del app, what, name, obj, options
+  """Shows what is in single backticks as code; Sphinx wants two of them.
+
+  Bars are shown as they are: |x| is an absolute value, and to Sphinx the name
+  of a text to put there. In modules they are parts of drawings.
+  """
+  del app, name, obj, options
 
   def mark(match: re.Match) -> str:
+    if match[2]:
+      return '|' if what == 'module' else '\\|'
     # The escaped space lets a plural's s follow.
     return f'``{match[1]}``\\ ' if match[1] else match[0]
 

@@ -23,8 +23,7 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import core, networks, specs
-from repertory.components import random_streams
+from repertory.components import core, networks, random_streams, specs
 from repertory.environments import registry
 
 

@@ -63,6 +63,8 @@ _FENCES = {
   ),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
+# What agents may import of `agents` besides their own folder.
+_SHARED_BY_AGENTS = ('builder', 'config_checks', 'exploration')
 _DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
 
 
@@ -144,7 +146,7 @@ def _may_import(path, target):
     return True
   if len(inner) == 1:
     return False  # The seam knows no agent.
-  return target[1:2] in ([inner[0]], ['builder'])
+  return target[1:2] in ([inner[0]], *([name] for name in _SHARED_BY_AGENTS))
 
 
 def check_ranks(path, tree):

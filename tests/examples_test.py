@@ -226,7 +226,7 @@ class CommandsTest(parameterized.TestCase):
     self.assertEqual(code, 2)
 
 
-class DocsTest(absltest.TestCase):
+class DocsTest(parameterized.TestCase):
   def test_links_lead_somewhere(self):
     for page in _PAGES:
       for link in re.findall(r'\]\(([^)#:\s]+)(?:#[^)]*)?\)', _read(page)):
@@ -289,14 +289,15 @@ class DocsTest(absltest.TestCase):
       f'at most {3 * batch} items', _words(_read('docs/operations.md'))
     )
 
-  def test_settings_of_dqn_are_those_of_its_config(self):
+  @parameterized.parameters(*[a.name for a in agents_registry.agents()])
+  def test_settings_of_agent_are_those_of_its_config(self, name):
     expected = [
       [f'`{setting.name}`', f'`{setting.default}`', setting.description]
-      for setting in agents_registry.settings('dqn')
+      for setting in agents_registry.settings(name)
     ]
     rows = '\n'.join(f'| {" | ".join(row)} |' for row in expected)
     self.assertEqual(
-      _table('docs/agents/dqn.md', '## Settings'),
+      _table(f'docs/agents/{name}.md', '## Settings'),
       expected,
       msg=f'The table should be:\n{rows}',
     )

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import sonnet as snt
-import tensorflow as tf
 
-from repertory.agents import builder
+from repertory.agents import builder, exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
 from repertory.components import adders, core, policies, replay, specs
@@ -39,23 +38,14 @@ class DQNBuilder(builder.Builder):
     steps_done: int,
     evaluation: bool,
   ) -> core.Policy:
-    config = self.config
-    if evaluation:
-      epsilons = [config.evaluation_epsilon] * num_environments
-    else:
-      epsilons = policies.epsilon_ladder(
-        num_environments, config.epsilon_base, config.epsilon_exponent
-      )
-    return policies.EpsilonGreedyPolicy(
-      network,
-      epsilons,
-      seed,
-      anneal_steps=(
-        0 if evaluation else config.epsilon_anneal_steps // num_environments
-      ),
+    settings = exploration.epsilon_settings(
+      self.config,
+      spec,
+      num_environments=num_environments,
       steps_done=steps_done,
-      action_dtype=tf.as_dtype(spec.actions.dtype),
+      evaluation=evaluation,
     )
+    return policies.EpsilonGreedyPolicy(network, seed=seed, **settings)
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec

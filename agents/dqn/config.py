@@ -2,10 +2,8 @@
 
 import dataclasses
 
-from repertory.components import networks
-
-# Of the rate limiter, in samples due at `min_replay_size`.
-_ERROR_BUFFER_SHARE = 0.1
+from repertory.agents import config_checks
+from repertory.components import networks, replay
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,47 +75,26 @@ class DQNConfig:
   jit_compile: bool = True
 
   def __post_init__(self):
-    for name in (
-      'n_step',
-      'batch_size',
-      'target_update_period',
-      'max_replay_size',
-      'min_replay_size',
-      'variable_update_period',
-    ):
-      self._check(name, getattr(self, name) >= 1, 'at least 1')
-    for name in (
-      'learning_rate',
-      'adam_epsilon',
-      'max_gradient_norm',
-      'huber_threshold',
-      'min_priority',
-      'samples_per_insert',
-    ):
-      self._check(name, getattr(self, name) > 0, 'positive')
-    for name in ('discount', 'importance_exponent', 'evaluation_epsilon'):
-      self._check(name, 0 <= getattr(self, name) <= 1, 'in [0, 1]')
-    for name in (
-      'priority_exponent',
-      'epsilon_exponent',
-      'epsilon_anneal_steps',
+    config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    config_checks.check_at_least(
+      self, 1, 'n_step', 'batch_size', 'target_update_period',
+      'max_replay_size', 'min_replay_size', 'variable_update_period',
+    )  # fmt: skip
+    config_checks.check_at_least(
+      self, 0, 'priority_exponent', 'epsilon_exponent', 'epsilon_anneal_steps',
       'prefetch',
-    ):
-      self._check(name, getattr(self, name) >= 0, 'at least 0')
-    self._check('epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]')
-    self._check(
-      'hidden_sizes',
-      all(size >= 1 for size in self.hidden_sizes),
-      'positive numbers',
+    )  # fmt: skip
+    config_checks.check_positive(
+      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
+      'huber_threshold', 'min_priority', 'samples_per_insert',
+    )  # fmt: skip
+    config_checks.check_fraction(
+      self, 'discount', 'importance_exponent', 'evaluation_epsilon'
     )
-    torsos = networks.IMAGE_TORSOS
-    self._check(
-      'image_torso', self.image_torso in torsos, f'one of {list(torsos)}'
+    config_checks.check(
+      self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
     )
-
-  def _check(self, name: str, holds: bool, expected: str) -> None:
-    if not holds:
-      raise ValueError(f'{name} must be {expected}, got {getattr(self, name)}.')
 
   def error_buffer_for(self, num_environments: int) -> float:
     """Returns the lead that either side may take, in samples.
@@ -127,10 +104,12 @@ class DQNConfig:
     """
     if self.error_buffer is not None:
       return self.error_buffer
-    items = num_environments * self.max_items_per_step
-    turn = self.batch_size + self.samples_per_insert * items
-    share = _ERROR_BUFFER_SHARE * self.samples_per_insert * self.min_replay_size
-    return max(share, 2 * turn)
+    return replay.default_error_buffer(
+      self.samples_per_insert,
+      self.min_replay_size,
+      batch_size=self.batch_size,
+      items_per_insert=num_environments * self.max_items_per_step,
+    )
 
   @property
   def max_items_per_step(self) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import sonnet as snt
 
 from repertory.components import networks, specs
@@ -25,7 +24,7 @@ def make_network(
   Raises:
     ValueError: If observations or actions are of a kind it cannot take.
   """
-  num_actions = check_discrete(spec)
+  num_actions = specs.num_actions(spec.actions)
   torso = networks.ObservationTorso(
     spec.observations, hidden_sizes, image_torso
   )
@@ -37,21 +36,3 @@ def make_network(
   network = snt.Sequential([torso, head])
   networks.create_variables(network, spec.observations)
   return network
-
-
-def check_discrete(spec: specs.EnvironmentSpec) -> int:
-  """Returns the number of actions.
-
-  Raises:
-    ValueError: If the action is not a single discrete one.
-  """
-  if not isinstance(spec.actions, specs.DiscreteArray):
-    raise ValueError(
-      'DQN needs an action spec that is one DiscreteArray, got '
-      f'{spec.actions!r}.'
-    )
-  if not np.issubdtype(spec.actions.dtype, np.integer):
-    raise ValueError(
-      f'DQN needs integer actions, got dtype {spec.actions.dtype}.'
-    )
-  return spec.actions.num_values

@@ -33,11 +33,11 @@ class IMPALAConfig:
   # episode is padded.
   across_episodes: bool = True
   # Unrolls a learner step takes; the paper has 32.
-  batch_size: int = 4
+  batch_size: int = 8
   # γ: the paper, appendix D.
   discount: float = 0.99
   # Of Adam; for small networks larger than the paper's.
-  learning_rate: float = 2e-3
+  learning_rate: float = 1e-3
   # Of Adam's denominator.
   adam_epsilon: float = 1e-5
   # Global norm at which gradients are clipped: the paper, appendix D.

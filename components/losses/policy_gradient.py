@@ -23,6 +23,8 @@ def policy_gradient_loss(
     mask: Bool `[T, B]`.
   """
   masking.check_shapes(log_probs=log_probs, advantages=advantages, mask=mask)
+  # Masked before the product too: 0 · ∞ is no 0.
+  advantages = tf.where(mask, advantages, tf.zeros_like(advantages))
   return -masking.masked_mean(log_probs * tf.stop_gradient(advantages), mask)
 
 
@@ -51,4 +53,5 @@ def value_loss(
   """
   masking.check_shapes(values=values, targets=targets, mask=mask)
   errors = tf.stop_gradient(targets) - values
+  errors = tf.where(mask, errors, tf.zeros_like(errors))
   return masking.masked_mean(0.5 * errors**2, mask)

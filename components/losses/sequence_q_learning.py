@@ -38,7 +38,11 @@ def n_step_returns(
     ValueError: If a shape or n does not fit.
   """
   masking.check_shapes(rewards=rewards, discounts=discounts, mask=mask)
-  masking.check_shapes(values=values[:-1], rewards=rewards)
+  if not values[:-1].shape.is_compatible_with(rewards.shape):
+    raise ValueError(
+      'values must have shape [T + 1, B], with T and B of rewards, got '
+      f'{values.shape}, with rewards of shape {rewards.shape}.'
+    )
   if n_step < 1:
     raise ValueError(f'n_step must be at least 1, got {n_step}.')
   returns = values  # [T + 1, B], of 0 steps.

@@ -31,8 +31,10 @@ def undo_rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
   # With u = √(|h⁻¹| + 1) − 1, |x| = ε u² + (1 + 2ε) u and |h⁻¹| = u² + 2u.
   slope = 1 + 2 * epsilon
   size = tf.abs(x)
-  u = 2 * size / (slope + tf.sqrt(slope**2 + 4 * epsilon * size))
-  return tf.sign(x) * u * (u + 2)
+  u_per_size = 2 / (slope + tf.sqrt(slope**2 + 4 * epsilon * size))
+  u = size * u_per_size
+  # sign(x) u (u + 2), with x in the place of its sign, for the slope at 0.
+  return x * (u_per_size * (u + 2))
 
 
 def _check(epsilon: float) -> None:

@@ -77,14 +77,14 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
     values=values,
     mask=mask,
   )
-  _check_bounds(max_rho, max_c, lambda_)
+  _check_rest(values, bootstrap_value, max_rho, max_c, lambda_)
   zeros = tf.zeros_like(values)
   ratios = tf.where(mask, tf.exp(target_log_probs - behavior_log_probs), zeros)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
   errors = rewards + discounts * next_values - values  # [T, B]
   targets = values + recurrence.backward_sums(
     tf.where(mask, tf.minimum(ratios, max_rho) * errors, zeros),
-    discounts * lambda_ * tf.minimum(ratios, max_c),
+    tf.where(mask, discounts * lambda_ * tf.minimum(ratios, max_c), zeros),
   )  # [T, B]
   next_targets = tf.concat([targets[1:], bootstrap_value[None]], axis=0)
   gains = rewards + discounts * next_targets - values  # [T, B]
@@ -92,10 +92,16 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
   return VTrace(*map(tf.stop_gradient, (targets, advantages, ratios)))
 
 
-def _check_bounds(max_rho: float, max_c: float, lambda_: float) -> None:
-  if max_rho < max_c:
+def _check_rest(values, bootstrap_value, max_rho, max_c, lambda_) -> None:
+  if not bootstrap_value.shape.is_compatible_with(values.shape[1:]):
     raise ValueError(
-      f'max_rho must be at least max_c, got {max_rho} and {max_c}.'
+      f'bootstrap_value must have shape [B] = {values.shape[1:]}, got '
+      f'{bootstrap_value.shape}.'
+    )
+  if not max_rho >= max_c >= 0:
+    raise ValueError(
+      f'max_rho must be at least max_c, and that at least 0, got {max_rho} and '
+      f'{max_c}.'
     )
   if not 0 <= lambda_ <= 1:
     raise ValueError(f'lambda_ must be in [0, 1], got {lambda_}.')

@@ -11,7 +11,7 @@ from acme import specs
 
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
-from repertory.components import actors, environment_loop, replay
+from repertory.components import actors, adders, environment_loop, replay
 from repertory.environments import batch, catch
 
 FLOAT = specs.Array((), np.float32)
@@ -39,12 +39,7 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
     )
     dataset = builder.make_dataset(connection, table)
     stack.callback(dataset.close)
-    adder = builder.make_adder(
-      connection,
-      batch_size=batch_size,
-      priority=lambda: 1.0,
-      max_pending_items=0,
-    )
+    adder = builder.make_adder(adders.Destination(connection), batch_size)
     stack.callback(adder.close)
     # An adder that cannot hand over its items would wait once more.
     stack.callback(connection.stop.set)

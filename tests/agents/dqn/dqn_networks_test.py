@@ -53,7 +53,7 @@ class MakeNetworkTest(parameterized.TestCase):
   )
   def test_refuses_actions(self, actions):
     with self.assertRaisesRegex(
-      ValueError, 'DQN needs an action spec that is one DiscreteArray, got '
+      ValueError, 'The action spec must be one DiscreteArray of integers, got '
     ) as caught:
       make_network(make_spec(actions=actions))
     self.assertIn(repr(actions), str(caught.exception))

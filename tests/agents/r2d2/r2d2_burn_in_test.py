@@ -1,0 +1,312 @@
+"""What R2D2 acted on and what it learns from are the same action values.
+
+Actors keep a recurrent state; items keep one state, where they begin. Unrolled
+from there, the network must say at every recorded observation what it said when
+it acted, wherever in an episode or in another item that is.
+"""
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+import replay_fixture
+from repertory.agents import r2d2
+from repertory.components import actors, adders, networks, specs
+from repertory.environments import (
+  batch,
+  memory_chain,
+  previous_action,
+  wrappers,
+)
+
+B = 3
+NUM_STEPS = 60
+
+
+class Labelled(wrappers.EnvironmentWrapper):
+  """Adds the slot, which is never 0, to each observation."""
+
+  def __init__(self, environment, slot):
+    super().__init__(environment)
+    self._slot = np.float32(slot)
+
+  def reset(self):
+    return self._label(super().reset())
+
+  def step(self, action):
+    return self._label(super().step(action))
+
+  def observation_spec(self):
+    return {
+      'inner': super().observation_spec(),
+      'slot': dm_env.specs.Array((), np.float32),
+    }
+
+  def _label(self, timestep):
+    observation = {'inner': timestep.observation, 'slot': self._slot}
+    return timestep._replace(observation=observation)
+
+
+class RandomLength(dm_env.Environment):
+  """Random observations, and episodes of 1 to 13 steps."""
+
+  def __init__(self, seed):
+    self._random = np.random.default_rng(seed)
+    self._left = 0
+
+  def reset(self):
+    self._left = int(self._random.choice([1, 1, 2, 3, 5, 8, 13]))
+    return dm_env.restart(self._observe())
+
+  def step(self, action):
+    if not self._left:
+      return self.reset()
+    self._left -= 1
+    reward = np.float32(self._random.normal())
+    observation = self._observe()
+    if self._left:
+      return dm_env.TimeStep(
+        dm_env.StepType.MID, reward, np.float32(1), observation
+      )
+    discount = np.float32(self._random.integers(2))
+    return dm_env.TimeStep(dm_env.StepType.LAST, reward, discount, observation)
+
+  def observation_spec(self):
+    return specs.Array((3,), np.float32)
+
+  def action_spec(self):
+    return specs.DiscreteArray(3, np.int32)
+
+  def reward_spec(self):
+    return specs.Array((), np.float32)
+
+  def discount_spec(self):
+    return specs.BoundedArray((), np.float32, 0, 1)
+
+  def _observe(self):
+    return self._random.normal(size=3).astype(np.float32)
+
+
+def make_environments(kind):
+  make = {
+    'random': RandomLength,
+    # Episodes of 5, 6 and 7 steps.
+    'memory_chain': lambda slot: memory_chain.MemoryChain(3 + slot, seed=slot),
+  }[kind]
+  return previous_action.PreviousActionAndReward(
+    batch.EnvironmentBatch([Labelled(make(i), i) for i in range(1, B + 1)])
+  )
+
+
+class Acting:
+  """Acts into a table, and writes down the values of each moment."""
+
+  def __init__(self, connection, config, environments, network, builder):
+    self.q, self.first, self.starts = [], [], []
+    spec = specs.make_environment_spec(environments)
+    policy = builder.make_policy(
+      network,
+      spec,
+      num_environments=B,
+      seed=1,
+      steps_done=0,
+      evaluation=False,
+    )
+    # An item's version tells when it begins.
+    destination = adders.Destination(
+      connection, version=lambda: len(self.q) - 1
+    )
+    self._adder = builder.make_adder(destination, B)
+    self._actor = actors.PolicyActor(
+      policy,
+      environments.observation_spec(),
+      range(B),
+      adder=self._adder,
+      jit_compile=config.jit_compile,
+    )
+    self._environments = environments
+    self._network = network
+    self._state = network.initial_state(B)
+
+  def run(self, num_steps):
+    """Starts all episodes anew, and acts."""
+    timestep = self._environments.reset()
+    self._actor.observe_first(timestep)
+    self.starts.append(len(self.q))
+    for _ in range(num_steps):
+      self._observe(timestep)
+      action = self._actor.select_action(timestep.observation)
+      timestep = self._environments.step(action)
+      self._actor.observe(action, timestep)
+    # What the last items end with.
+    self._observe(timestep)
+
+  def reset(self):
+    self._adder.reset()
+
+  def close(self):
+    self._adder.close()
+
+  def _observe(self, timestep):
+    """Steps the network row by row, each with a state of its own."""
+    first = timestep.step_type == dm_env.StepType.FIRST
+    zeros = self._network.initial_state(B)
+    self._state = tree.map_structure(
+      lambda leaf, zero: tf.where(first[:, None], zero, leaf),
+      self._state,
+      zeros,
+    )
+    observation = tree.map_structure(tf.constant, timestep.observation)
+    q, self._state = self._network.step(observation, self._state)
+    self.q.append(q.numpy())
+    self.first.append(first)
+
+
+def act(kind, changes, runs=(NUM_STEPS,), observe=None):
+  """Returns what was acted, the network and the items."""
+  settings = {
+    'hidden_sizes': (8,),
+    'core_size': 6,
+    'burn_in_length': 3,
+    'unroll_length': 5,
+    'jit_compile': False,
+    **changes,
+  }
+  config = r2d2.R2D2Config(**settings)
+  builder = r2d2.R2D2Builder(config)
+  environments = make_environments(kind)
+  spec = specs.make_environment_spec(environments)
+  network = builder.make_network(spec)
+  random = np.random.default_rng(0)
+  # Large enough for the memory to matter.
+  for variable in network.trainable_variables:
+    variable.assign(0.7 * random.normal(size=variable.shape))
+  signature = builder.make_tables(spec, B)[0].signature
+  table = replay_fixture.make_fifo(signature)
+  with replay_fixture.serve(table) as connection:
+    acting = Acting(connection, config, environments, network, builder)
+    for i, num_steps in enumerate(runs):
+      if i:
+        acting.reset()
+      acting.run(num_steps)
+    acting.close()
+    items = [item.data for item in replay_fixture.drain(connection)]
+  environments.close()
+  return acting, network, items, config
+
+
+def unroll(network, item, burn_in):
+  """Returns q `[T + 1, A]`, in two parts as the learner has them."""
+  one = tree.map_structure(
+    lambda leaf: tf.constant(leaf)[:, None], (item.observation, item.first)
+  )
+  state = tree.map_structure(lambda leaf: tf.constant(leaf)[None], item.state)
+  parts = []
+  for part in (slice(0, burn_in), slice(burn_in, None)):
+    observation, first = tree.map_structure(lambda x, p=part: x[p], one)
+    if first.shape[0]:
+      q, state = network.unroll(observation, first, state)
+      parts.append(q[:, 0])
+  return np.concatenate(parts)
+
+
+def places_of(item):
+  """Returns slot, positions recorded and the moments they are of."""
+  labels = item.observation['observation']['slot']
+  positions = labels.nonzero()[0]
+  np.testing.assert_array_equal(
+    positions, np.arange(positions[0], positions[-1] + 1)
+  )
+  slot = int(labels[positions[0]]) - 1
+  times = int(item.version) + positions - positions[0]
+  return slot, positions, times
+
+
+CASES = {
+  'defaults': {},
+  'gru': {'core': 'gru'},
+  'no_burn_in': {'burn_in_length': 0},
+  'period_of_one': {'sequence_period': 1},
+  'whole_period': {'sequence_period': 5},
+  'long_burn_in': {'burn_in_length': 9, 'unroll_length': 2},
+  'across': {'across_episodes': True},
+  'across_period': {'across_episodes': True, 'sequence_period': 4},
+  'across_gru': {'across_episodes': True, 'core': 'gru', 'burn_in_length': 0},
+  'no_previous_step_and_no_duel': {'dueling': False, 'n_step': 1},
+  'compiled': {'jit_compile': True},
+}
+
+
+class BurnInTest(parameterized.TestCase):
+  @parameterized.product(
+    kind=['random', 'memory_chain'], case=list(CASES), reset=[False, True]
+  )
+  def test_values_are_those_acted_on(self, kind, case, reset):
+    # After 17 moments the actor starts anew, in the middle of episodes.
+    runs = (17, NUM_STEPS) if reset else (NUM_STEPS,)
+    acting, network, items, config = act(kind, CASES[case], runs)
+    seen = {'episode': 0, 'middle': 0, 'overlap': 0, 'anew': 0, 'resets': 0}
+    covered = [set() for _ in range(B)]
+    for item in items:
+      slot, positions, times = places_of(item)
+      found = unroll(network, item, config.burn_in_length)
+      np.testing.assert_allclose(
+        found[positions],
+        np.stack([acting.q[t][slot] for t in times]),
+        atol=1e-5,
+        err_msg=f'slot {slot}, moments {times}, positions {positions}',
+      )
+      np.testing.assert_array_equal(
+        item.first[positions], [acting.first[t][slot] for t in times]
+      )
+      begins = bool(acting.first[times[0]][slot])
+      seen['episode' if begins else 'middle'] += 1
+      seen['overlap'] += len(covered[slot] & set(times)) > 1
+      seen['anew'] += len(runs) > 1 and times[0] == acting.starts[1]
+      seen['resets'] += bool(np.any(item.first[positions[1:]]))
+      if positions[0]:
+        self.assertTrue(begins)
+      covered[slot] |= set(times)
+    self.check_seen(seen, config, reset)
+
+  def check_seen(self, seen, config, reset):
+    """The premise: all kinds of items were there."""
+    self.assertGreater(seen['episode'], 0)
+    self.assertGreater(seen['middle'], 5)
+    if config.burn_in_length or config.period < config.unroll_length:
+      self.assertGreater(seen['overlap'], 5)
+    self.assertEqual(seen['anew'], B if reset else 0)
+    self.assertEqual(seen['resets'] > 5, config.across_episodes)
+
+  @parameterized.parameters('lstm', 'gru')
+  def test_state_matters(self, core):
+    # The premise: from a state of zeros, or without flags, values differ.
+    changes = {'core': core, 'across_episodes': True}
+    acting, network, items, config = act('random', changes)
+    without_state = without_flags = 0
+    for item in items:
+      slot, positions, times = places_of(item)
+      expected = np.stack([acting.q[t][slot] for t in times])
+      zeros = item._replace(state=tree.map_structure(np.zeros_like, item.state))
+      flags = item._replace(first=np.zeros_like(item.first))
+      differs = [
+        np.abs(unroll(network, changed, 3)[positions] - expected).max() > 1e-2
+        for changed in (zeros, flags)
+      ]
+      without_state += differs[0]
+      without_flags += differs[1]
+    self.assertGreater(without_state, len(items) / 4)
+    self.assertGreater(without_flags, len(items) / 4)
+    del config
+
+  def test_network_creates_equal_state_spec(self):
+    _, network, items, _ = act('random', {}, runs=(12,))
+    state = network.initial_state(1)
+    tree.assert_same_structure(items[0].state, state)
+    self.assertIsInstance(network, networks.SequenceNetwork)
+
+
+if __name__ == '__main__':
+  absltest.main()

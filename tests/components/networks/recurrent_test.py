@@ -1,0 +1,258 @@
+"""Tests of `components/networks/recurrent.py` and `sequence_network.py`."""
+
+import numpy as np
+import sonnet as snt
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+from repertory.components import networks, specs
+
+T, B, D, H = 7, 4, 3, 5
+# Starts at once, never, in the middle and twice in a row, at the end.
+FIRST = np.zeros([T, B], np.bool_)
+FIRST[[0, 3, 3, 4, 6], [0, 0, 2, 2, 3]] = True
+
+
+def normal(*shape, seed=0):
+  random = np.random.default_rng(seed)
+  return tf.constant(random.normal(size=shape), tf.float32)
+
+
+def make_state(core, num_rows=B):
+  """A state that is not zeros, so that it matters."""
+  leaves = tree.flatten(core.initial_state(num_rows))
+  random = [normal(*leaf.shape, seed=i) for i, leaf in enumerate(leaves)]
+  return tree.unflatten_as(core.initial_state(num_rows), random)
+
+
+def loop(core, inputs, first, state):
+  """The same, row by row in Python."""
+  rows, ends = [], []
+  for b in range(inputs.shape[1]):
+    row_state = tree.map_structure(lambda leaf, b=b: leaf[b : b + 1], state)
+    outputs = []
+    for t in range(inputs.shape[0]):
+      if first[t, b]:
+        row_state = core.initial_state(1)
+      output, row_state = core(inputs[t, b : b + 1], row_state)
+      outputs.append(output[0])
+    rows.append(tf.stack(outputs))
+    ends.append(row_state)
+  state = tree.map_structure(lambda *leaves: tf.concat(leaves, 0), *ends)
+  return tf.stack(rows, axis=1), state
+
+
+def assert_close(found, expected):
+  tree.assert_same_structure(found, expected)
+  for x, y in zip(tree.flatten(found), tree.flatten(expected), strict=True):
+    np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
+def learn(function, core, inputs, first, state):
+  """Returns outputs, end state, and gradients of a sum that weighs all."""
+  with tf.GradientTape() as tape:
+    tape.watch([inputs, *tree.flatten(state)])
+    outputs, end = function(core, inputs, first, state)
+    leaves = [outputs, *tree.flatten(end)]
+    loss = tf.add_n(
+      [
+        tf.reduce_sum(leaf * normal(*leaf.shape, seed=10 + i))
+        for i, leaf in enumerate(leaves)
+      ]
+    )
+  sources = [*core.trainable_variables, inputs, *tree.flatten(state)]
+  return outputs, end, tape.gradient(loss, sources)
+
+
+class UnrollTest(parameterized.TestCase):
+  @parameterized.product(
+    kind=['lstm', 'gru'], mode=['eager', 'graph', 'xla'], length=[1, T]
+  )
+  def test_equals_the_loop(self, kind, mode, length):
+    core = networks.make_core(kind, H)
+    inputs, state = normal(length, B, D), make_state(core)
+    first = FIRST[:length]
+
+    def call(inputs, first, state):
+      return learn(networks.unroll, core, inputs, first, state)
+
+    # Sonnet's variables are made before the graph is.
+    core(inputs[0], state)
+    if mode != 'eager':
+      call = tf.function(call, jit_compile=mode == 'xla')
+    outputs, end, gradients = call(inputs, tf.constant(first), state)
+    expected = learn(loop, core, inputs, first, state)
+    self.assertEqual(outputs.shape, [length, B, H])
+    assert_close((outputs, end), expected[:2])
+    self.assertLen(gradients, len(expected[2]))
+    for found, gradient in zip(gradients, expected[2], strict=True):
+      np.testing.assert_allclose(found, gradient, rtol=1e-3, atol=1e-4)
+
+  @parameterized.parameters('lstm', 'gru')
+  def test_reset_is_a_wall(self, kind):
+    # Nothing from before a start matters, and no gradient goes there.
+    core = networks.make_core(kind, H)
+    inputs, state = normal(T, B, D), make_state(core)
+    first = tf.constant(np.arange(T) == 3)[:, None] & tf.ones([1, B], tf.bool)
+    with tf.GradientTape() as tape:
+      tape.watch([inputs, *tree.flatten(state)])
+      outputs, _ = networks.unroll(core, inputs, first, state)
+      after = tf.reduce_sum(outputs[3:])
+    gradients = tape.gradient(after, [inputs, *tree.flatten(state)])
+    self.assertTrue(np.all(gradients[0][:3].numpy() == 0))
+    self.assertTrue(np.any(gradients[0][3].numpy() != 0))
+    for gradient in gradients[1:]:
+      self.assertTrue(np.all(gradient.numpy() == 0))
+    other = tf.concat([normal(3, B, D, seed=9), inputs[3:]], axis=0)
+    changed, _ = networks.unroll(core, other, first, state)
+    np.testing.assert_array_equal(changed[3:], outputs[3:])
+    self.assertTrue(np.all(changed[:3].numpy() != outputs[:3].numpy()))
+
+  def test_makes_variables_and_trains_in_one_graph(self):
+    core = networks.make_core('gru', H)
+    state = core.initial_state(B)
+
+    @tf.function
+    def call(inputs):
+      return networks.unroll(core, inputs, tf.constant(FIRST), state)
+
+    outputs, _ = call(normal(T, B, D))
+    assert_close(outputs, loop(core, normal(T, B, D), FIRST, state)[0])
+
+  def test_unknown_batch_size(self):
+    core = networks.make_core('lstm', H)
+    core(normal(B, D), core.initial_state(B))
+
+    @tf.function(
+      input_signature=[
+        tf.TensorSpec([T, None, D]),
+        tf.TensorSpec([T, None], tf.bool),
+      ]
+    )
+    def call(inputs, first):
+      state = core.initial_state(tf.shape(inputs)[1])
+      return networks.unroll(core, inputs, first, state)[0]
+
+    inputs = normal(T, B, D)
+    expected, _ = loop(core, inputs, FIRST, core.initial_state(B))
+    assert_close(call(inputs, tf.constant(FIRST)), expected)
+
+  def test_refuses_an_unknown_length(self):
+    core = networks.make_core('lstm', H)
+    call = tf.function(
+      lambda inputs, first: networks.unroll(
+        core, inputs, first, core.initial_state(B)
+      ),
+      input_signature=[
+        tf.TensorSpec([None, B, D]),
+        tf.TensorSpec([None, B], tf.bool),
+      ],
+    )
+    with self.assertRaisesRegex(ValueError, 'inputs must have a known length'):
+      call(normal(T, B, D), tf.constant(FIRST))
+
+
+class PartsTest(parameterized.TestCase):
+  def test_reset_where(self):
+    state = {'a': normal(2), 'b': (normal(2, 3), normal(2, 3, 2))}
+    found = networks.reset_where(tf.constant([True, False]), state)
+    for x, y in zip(tree.flatten(found), tree.flatten(state), strict=True):
+      np.testing.assert_array_equal(x[0], np.zeros_like(y[0]))
+      np.testing.assert_array_equal(x[1], y[1])
+    self.assertEqual(networks.reset_where(tf.constant([True]), ()), ())
+
+  @parameterized.parameters(('lstm', snt.LSTM), ('gru', snt.GRU))
+  def test_make_core(self, kind, cls):
+    core = networks.make_core(kind, H)
+    self.assertIsInstance(core, cls)
+    output, _ = core(normal(B, D), core.initial_state(B))
+    self.assertEqual(output.shape, [B, H])
+    # `reset_where` puts zeros where an episode starts.
+    for leaf in tree.flatten(core.initial_state(B)):
+      np.testing.assert_array_equal(leaf, np.zeros_like(leaf))
+
+  def test_no_core(self):
+    self.assertIsNone(networks.make_core('none', H))
+    self.assertEqual(networks.state_spec(None), ())
+
+  @parameterized.parameters('rnn', '', 'LSTM')
+  def test_refuses_other_cores(self, kind):
+    with self.assertRaisesRegex(
+      ValueError, rf"kind must be one of \[.*'lstm'.*\], got '{kind}'"
+    ):
+      networks.make_core(kind, H)
+
+  @parameterized.parameters('lstm', 'gru')
+  def test_state_spec(self, kind):
+    core = networks.make_core(kind, H)
+    spec = networks.state_spec(core)
+    state = core.initial_state(B)
+    tree.assert_same_structure(spec, state)
+    for leaf_spec, leaf in zip(tree.flatten(spec), tree.flatten(state)):
+      self.assertEqual(leaf_spec, specs.Array((H,), np.float32))
+      self.assertEqual(leaf.shape, [B, *leaf_spec.shape])
+
+
+def make_network(kind):
+  spec = {'x': specs.Array((2, 2), np.float32), 'y': specs.Array((), np.int32)}
+  network = networks.SequenceNetwork(
+    networks.ObservationTorso(spec, (6,)),
+    networks.make_core(kind, H),
+    networks.ActorCriticHead(3),
+  )
+  observation = {
+    'x': normal(T, B, 2, 2),
+    'y': tf.reshape(tf.range(T * B), [T, B]) % 5,
+  }
+  return network, observation
+
+
+class SequenceNetworkTest(parameterized.TestCase):
+  @parameterized.product(kind=['none', 'lstm', 'gru'], jit=[None, False, True])
+  def test_unroll_equals_steps(self, kind, jit):
+    network, observation = make_network(kind)
+    state = network.initial_state(B)
+    if kind != 'none':
+      state = make_state(networks.make_core(kind, H))
+    now, outputs = state, []
+    for t in range(T):
+      now = networks.reset_where(tf.constant(FIRST[t]), now)
+      step = tree.map_structure(lambda leaf, t=t: leaf[t], observation)
+      output, now = network.step(step, now)
+      self.assertEqual(output.parameters.shape, [B, 3])
+      outputs.append(output)
+    expected = tree.map_structure(lambda *leaves: tf.stack(leaves), *outputs)
+    unroll = network.unroll
+    if jit is not None:
+      unroll = tf.function(unroll, jit_compile=jit)
+    assert_close(
+      unroll(observation, tf.constant(FIRST), state), (expected, now)
+    )
+
+  def test_without_core_the_state_is_empty(self):
+    network, observation = make_network('none')
+    self.assertEqual(network.initial_state(B), ())
+    step = tree.map_structure(lambda leaf: leaf[0], observation)
+    self.assertEqual(network.step(step, ())[1], ())
+    first = tf.constant(FIRST)
+    self.assertEqual(network.unroll(observation, first, ())[1], ())
+
+  def test_memory_reaches_the_output(self):
+    # The premise of the first test: without memory it would say less.
+    network, observation = make_network('lstm')
+    step = tree.map_structure(lambda leaf: leaf[0], observation)
+    one, state = network.step(step, network.initial_state(B))
+    other, _ = network.step(step, state)
+    self.assertGreater(np.abs(one.value - other.value).max(), 1e-3)
+
+  @parameterized.parameters(('none', 6), ('lstm', 9), ('gru', 9))
+  def test_owns_its_variables(self, kind, expected):
+    # Torso and both heads have weights and biases; a core has three.
+    network, observation = make_network(kind)
+    network.unroll(observation, tf.constant(FIRST), network.initial_state(B))
+    self.assertLen(network.trainable_variables, expected)
+
+
+if __name__ == '__main__':
+  absltest.main()
