@@ -75,7 +75,7 @@ def unroll(
   return outputs.stack(), state
 
 
-def make_core(kind: str, size: int) -> Core | None:
+def make_core(kind: str, size: int) -> Core:
   """Makes a core without variables: its first call creates them.
 
   Args:

@@ -92,8 +92,8 @@ class RandomLength(dm_env.Environment):
 def make_environments(kind):
   make = {
     'random': RandomLength,
-    # Episodes of 5, 6 and 7 steps.
-    'memory_chain': lambda slot: memory_chain.MemoryChain(3 + slot, seed=slot),
+    # Episodes of 12, 13 and 14 steps.
+    'memory_chain': lambda slot: memory_chain.MemoryChain(10 + slot, seed=slot),
   }[kind]
   return previous_action.PreviousActionAndReward(
     batch.EnvironmentBatch([Labelled(make(i), i) for i in range(1, B + 1)])
@@ -164,7 +164,7 @@ class Acting:
     self.first.append(first)
 
 
-def act(kind, changes, runs=(NUM_STEPS,), observe=None):
+def act(kind, changes, runs=(NUM_STEPS,)):
   """Returns what was acted, the network and the items."""
   settings = {
     'hidden_sizes': (8,),
@@ -240,11 +240,10 @@ CASES = {
 
 
 class BurnInTest(parameterized.TestCase):
-  @parameterized.product(
-    kind=['random', 'memory_chain'], case=list(CASES), reset=[False, True]
-  )
-  def test_values_are_those_acted_on(self, kind, case, reset):
+  @parameterized.product(kind=['random', 'memory_chain'], case=list(CASES))
+  def test_values_are_those_acted_on(self, kind, case):
     # After 17 moments the actor starts anew, in the middle of episodes.
+    reset = kind == 'random'
     runs = (17, NUM_STEPS) if reset else (NUM_STEPS,)
     acting, network, items, config = act(kind, CASES[case], runs)
     seen = {'episode': 0, 'middle': 0, 'overlap': 0, 'anew': 0, 'resets': 0}
@@ -274,17 +273,18 @@ class BurnInTest(parameterized.TestCase):
   def check_seen(self, seen, config, reset):
     """The premise: all kinds of items were there."""
     self.assertGreater(seen['episode'], 0)
-    self.assertGreater(seen['middle'], 5)
+    self.assertGreater(seen['middle'], 2)
     if config.burn_in_length or config.period < config.unroll_length:
       self.assertGreater(seen['overlap'], 5)
-    self.assertEqual(seen['anew'], B if reset else 0)
-    self.assertEqual(seen['resets'] > 5, config.across_episodes)
+    # With burn-in, several items may begin in the same padding.
+    self.assertEqual(seen['anew'] >= B, reset)
+    self.assertEqual(seen['resets'] > 2, config.across_episodes)
 
   @parameterized.parameters('lstm', 'gru')
   def test_state_matters(self, core):
     # The premise: from a state of zeros, or without flags, values differ.
     changes = {'core': core, 'across_episodes': True}
-    acting, network, items, config = act('random', changes)
+    acting, network, items, _ = act('random', changes)
     without_state = without_flags = 0
     for item in items:
       slot, positions, times = places_of(item)
@@ -299,7 +299,6 @@ class BurnInTest(parameterized.TestCase):
       without_flags += differs[1]
     self.assertGreater(without_state, len(items) / 4)
     self.assertGreater(without_flags, len(items) / 4)
-    del config
 
   def test_network_creates_equal_state_spec(self):
     _, network, items, _ = act('random', {}, runs=(12,))

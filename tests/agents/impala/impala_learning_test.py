@@ -1,0 +1,191 @@
+"""Tests of `agents/impala/learning.py`."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+from repertory.agents import impala
+from repertory.agents.impala import learning
+from repertory.components import distributions, learners, specs, types
+
+FLOAT = specs.Array((), np.float32)
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.DiscreteArray(3),
+  rewards=FLOAT,
+  discounts=FLOAT,
+)
+B, T = 3, 5
+CONFIG = impala.IMPALAConfig(
+  hidden_sizes=(4,),
+  core='lstm',
+  core_size=4,
+  unroll_length=T,
+  batch_size=B,
+  discount=0.8,
+  baseline_cost=0.7,
+  entropy_cost=0.3,
+  max_gradient_norm=0.5,
+  max_abs_reward=1.5,
+  max_rho=1.2,
+  max_pg_rho=0.9,
+  max_c=0.8,
+  lambda_=0.9,
+  jit_compile=False,
+)
+# Row 0 goes on over an end, row 1 is padded at its end, row 2 is whole.
+MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 0, 0], [1] * 5], np.bool_)
+FIRST = np.array([[1, 0, 0, 1, 0, 0], [1] + [0] * 5, [0] * 6], np.bool_)
+
+
+def make_sample(spoil=0.0):
+  """A batch; what lies in steps that did not happen is `spoil`."""
+  random = np.random.default_rng(3)
+  observation = random.normal(size=[B, T + 1, 3])
+  observation[1, 4:] += spoil
+  reward = np.where(MASK, 2 * random.normal(size=[B, T]), spoil)
+  discount = random.choice([0.5, 1.0], [B, T])
+  discount[0, 1] = 0
+  action = np.where(MASK, random.integers(3, size=[B, T]), int(spoil) % 3)
+  log_prob = np.where(MASK, -random.uniform(0.5, 2, [B, T]), -spoil)
+  data = types.Sequence(
+    observation=tf.constant(observation, tf.float32),
+    first=tf.constant(FIRST),
+    action=tf.constant(action, tf.int32),
+    reward=tf.constant(reward, tf.float32),
+    discount=tf.constant(np.where(MASK, discount, spoil), tf.float32),
+    mask=tf.constant(MASK),
+    extras={
+      'sample': tf.constant(action, tf.int32),
+      'log_prob': tf.constant(log_prob, tf.float32),
+    },
+    state=tuple(
+      tf.constant(random.normal(size=[B, 4]), tf.float32) for _ in range(2)
+    ),
+    version=tf.zeros([B], tf.int64),
+  )
+  return types.Sample(data, tf.range(B), tf.ones([B]), tf.ones([B], tf.int64))
+
+
+def make(config=CONFIG):
+  network = impala.IMPALABuilder(config).make_network(SPEC)
+  random = np.random.default_rng(0)
+  for variable in network.trainable_variables:
+    variable.assign(random.normal(size=variable.shape))
+  distribution = distributions.make_distribution(SPEC.actions)
+  update = learning.IMPALAUpdate(network, distribution, config)
+  return network, update
+
+
+def fit_state(network, sample):
+  """Gives the sample's state the structure of the network's."""
+  state = tree.unflatten_as(
+    network.initial_state(B), tree.flatten(sample.data.state)
+  )
+  return sample._replace(data=sample.data._replace(state=state))
+
+
+def twin_loss(network, sample, config):
+  """Losses from the network's outputs, row by row: V-trace, equation 1."""
+  data = learners.time_major(sample.data)
+  output, _ = network.unroll(data.observation, data.first, data.state)
+  logits, v = output.parameters.numpy(), output.value.numpy()
+  sums = np.zeros(3)
+  for b in range(B):
+    corrections = np.zeros(T + 1)  # v_s − V(x_s)
+    for t in reversed(range(T)):
+      if not MASK[b, t]:
+        continue
+      z = logits[t, b] - logits[t, b].max()
+      log_p = z - np.log(np.exp(z).sum())
+      log_pi = log_p[data.action[t, b]]
+      ratio = np.exp(log_pi - float(data.extras['log_prob'][t, b]))
+      limit = config.max_abs_reward
+      r = float(data.reward[t, b])
+      if limit is not None:
+        r = min(max(r, -limit), limit)
+      gamma = config.discount * float(data.discount[t, b])
+      advantage = r + gamma * (v[t + 1, b] + corrections[t + 1]) - v[t, b]
+      error = r + gamma * v[t + 1, b] - v[t, b]
+      c = config.lambda_ * min(ratio, config.max_c)
+      corrections[t] = (
+        min(ratio, config.max_rho) * error + gamma * c * corrections[t + 1]
+      )
+      sums += [
+        -log_pi * min(ratio, config.max_pg_rho) * advantage,
+        0.5 * corrections[t] ** 2,
+        np.sum(np.exp(log_p) * log_p),
+      ]
+  policy, value, entropy = sums / MASK.sum()
+  return (
+    policy + config.baseline_cost * value + config.entropy_cost * entropy
+  ), (policy, value, entropy)
+
+
+def arrays(network):
+  return [variable.numpy() for variable in network.trainable_variables]
+
+
+class IMPALAUpdateTest(parameterized.TestCase):
+  @parameterized.parameters(
+    {},
+    {'discount': 0.5},
+    {'max_abs_reward': None},
+    {'max_abs_reward': 0.1},
+    {'baseline_cost': 0.0},
+    {'entropy_cost': 0.0},
+    {'max_rho': 5.0},
+    {'max_pg_rho': 5.0},
+    {'max_c': 0.1},
+    {'lambda_': 0.2},
+  )
+  def test_loss_equals_the_twin(self, **changes):
+    config = dataclasses.replace(CONFIG, **changes)
+    network, update = make(config)
+    sample = fit_state(network, make_sample())
+    expected, (policy, value, entropy) = twin_loss(network, sample, config)
+    if changes:
+      # The premise: the setting matters in this batch.
+      usual, _ = twin_loss(network, sample, CONFIG)
+      self.assertGreater(abs(usual - expected), 1e-3)
+    metrics = update(sample).metrics
+    np.testing.assert_allclose(metrics['loss'], expected, rtol=1e-4)
+    np.testing.assert_allclose(metrics['policy_loss'], policy, rtol=1e-4)
+    np.testing.assert_allclose(metrics['value_loss'], value, rtol=1e-4)
+    np.testing.assert_allclose(metrics['entropy'], -entropy, rtol=1e-4)
+
+  @parameterized.product(spoil=[1.0, -50.0, 1000.0], jit_compile=[False, True])
+  def test_padding_has_no_influence(self, spoil, jit_compile):
+    results = []
+    for value in (0.0, spoil):
+      network, update = make()
+      sample = fit_state(network, make_sample(value))
+      result = tf.function(update, jit_compile=jit_compile)(sample)
+      results.append((result.metrics, arrays(network)))
+    tree.map_structure(
+      lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
+      *results,
+    )
+
+  def test_exports_the_network(self):
+    network, update = make()
+    self.assertEqual(list(update.exports), ['policy'])
+    for exported, variable in zip(
+      update.exports['policy'], network.variables, strict=True
+    ):
+      self.assertIs(exported, variable)
+
+  def test_gives_no_priorities_and_learns_all_variables(self):
+    network, update = make()
+    before = arrays(network)
+    result = update(fit_state(network, make_sample()))
+    self.assertIsNone(result.priorities)
+    for old, new in zip(before, arrays(network), strict=True):
+      self.assertTrue(np.any(old != new))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,183 @@
+"""Tests of `agents/r2d2/learning.py`."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+from repertory.agents import r2d2
+from repertory.agents.r2d2 import learning
+from repertory.components import learners, specs, types
+
+FLOAT = specs.Array((), np.float32)
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.DiscreteArray(3),
+  rewards=FLOAT,
+  discounts=FLOAT,
+)
+B, T, BURN_IN = 3, 4, 2
+CONFIG = r2d2.R2D2Config(
+  hidden_sizes=(4,),
+  core='gru',
+  core_size=4,
+  burn_in_length=BURN_IN,
+  unroll_length=T,
+  n_step=2,
+  discount=0.8,
+  rescale_epsilon=0.1,
+  max_gradient_norm=0.5,
+  target_update_period=2,
+  jit_compile=False,
+)
+# Padded in front; at its end; over an episode's end.
+MASK = np.array(
+  [[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 1, 1]], np.bool_
+)
+FIRST = np.zeros([B, BURN_IN + T + 1], np.bool_)
+FIRST[[0, 2], [2, 4]] = True
+
+
+def make_sample(network, spoil=0.0):
+  """A batch; what lies in the padding is `spoil`."""
+  random = np.random.default_rng(3)
+  shape = MASK.shape
+  observation = random.normal(size=[B, shape[1] + 1, 3])
+  observation[0, :2] += spoil
+  observation[1, 5:] += spoil
+  reward = np.where(MASK, 3 * random.normal(size=shape), spoil)
+  discount = np.where(MASK, random.choice([0.5, 1.0], shape), spoil)
+  action = np.where(MASK, random.integers(3, size=shape), int(spoil) % 3)
+  data = types.Sequence(
+    observation=tf.constant(observation, tf.float32),
+    first=tf.constant(FIRST),
+    action=tf.constant(action, tf.int32),
+    reward=tf.constant(reward, tf.float32),
+    discount=tf.constant(discount, tf.float32),
+    mask=tf.constant(MASK),
+    extras=(),
+    state=tree.map_structure(
+      lambda leaf: tf.constant(random.normal(size=leaf.shape), tf.float32),
+      network.initial_state(B),
+    ),
+    version=tf.zeros([B], tf.int64),
+  )
+  probabilities = tf.constant([0.01, 0.02, 0.05], tf.float64)
+  sizes = tf.fill([B], tf.constant(50, tf.int64))
+  return types.Sample(data, tf.range(B), probabilities, sizes)
+
+
+def make(config=CONFIG):
+  builder = r2d2.R2D2Builder(config)
+  online, target = builder.make_network(SPEC), builder.make_network(SPEC)
+  update = learning.R2D2Update(online, target, config)
+  random = np.random.default_rng(0)
+  for network in (online, target):
+    for variable in network.trainable_variables:
+      variable.assign(random.normal(size=variable.shape))
+  return online, target, update
+
+
+def h(x, epsilon):
+  return np.sign(x) * (np.sqrt(abs(x) + 1) - 1) + epsilon * x
+
+
+def inverse_h(x, epsilon):
+  root = (np.sqrt(1 + 4 * epsilon * (abs(x) + 1 + epsilon)) - 1) / (2 * epsilon)
+  return np.sign(x) * (root**2 - 1)
+
+
+def twin(online, target, sample, config):
+  """Loss and priorities from the networks' outputs, step by step."""
+  data = learners.time_major(sample.data)
+  q, q_target = (
+    network.unroll(data.observation, data.first, data.state)[0].numpy()
+    for network in (online, target)
+  )
+  epsilon = config.rescale_epsilon
+  weights = (50 * np.array([0.01, 0.02, 0.05])) ** -config.importance_exponent
+  weights /= weights.max()
+  loss, priorities = 0.0, []
+  for b in range(B):
+    deltas = []
+    for t in range(BURN_IN, BURN_IN + T):
+      if not MASK[b, t]:
+        continue
+      value, factor, s = 0.0, 1.0, t
+      while s < min(t + config.n_step, BURN_IN + T) and MASK[b, s]:
+        value += factor * float(data.reward[s, b])
+        factor *= config.discount * float(data.discount[s, b])
+        s += 1
+      bootstrap = float(q_target[s, b, np.argmax(q[s, b])])
+      if epsilon is None:
+        goal = value + factor * bootstrap
+      else:
+        goal = h(value + factor * inverse_h(bootstrap, epsilon), epsilon)
+      deltas.append(goal - q[t, b, data.action[t, b]])
+    sizes, share = np.abs(deltas), config.max_priority_share
+    priorities.append(share * sizes.max() + (1 - share) * sizes.mean())
+    loss += weights[b] * np.sum(0.5 * sizes**2) / B
+  return loss, priorities
+
+
+def arrays(network):
+  return [variable.numpy() for variable in network.trainable_variables]
+
+
+class R2D2UpdateTest(parameterized.TestCase):
+  @parameterized.parameters(
+    {},
+    {'discount': 0.5},
+    {'n_step': 1},
+    {'n_step': 9},
+    {'rescale_epsilon': None},
+    {'importance_exponent': 0.1},
+  )
+  def test_equals_the_twin(self, **changes):
+    config = dataclasses.replace(CONFIG, **changes)
+    online, target, update = make(config)
+    sample = make_sample(online)
+    loss, priorities = twin(online, target, sample, config)
+    if changes:
+      # The premise: the setting matters in this batch.
+      usual, _ = twin(online, target, sample, CONFIG)
+      self.assertGreater(abs(usual - loss), 1e-3)
+    result = update(sample)
+    np.testing.assert_allclose(result.metrics['loss'], loss, rtol=1e-4)
+    np.testing.assert_allclose(result.priorities, priorities, rtol=1e-4)
+
+  @parameterized.parameters(1.0, -50.0, 1000.0)
+  def test_padding_has_no_influence(self, spoil):
+    results = []
+    for value in (0.0, spoil):
+      online, _, update = make()
+      result = update(make_sample(online, value))
+      results.append((result.metrics, result.priorities, arrays(online)))
+    tree.map_structure(
+      lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
+      *results,
+    )
+
+  def test_target_network_is_copied_each_period(self):
+    online, target, update = make()
+    before = arrays(target)
+    for call in range(1, 5):
+      update(make_sample(online))
+      if call % 2 == 0:
+        before = arrays(online)
+      for found, expected in zip(arrays(target), before, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+  def test_exports_the_online_network(self):
+    online, _, update = make()
+    self.assertEqual(list(update.exports), ['policy'])
+    for exported, variable in zip(
+      update.exports['policy'], online.variables, strict=True
+    ):
+      self.assertIs(exported, variable)
+
+
+if __name__ == '__main__':
+  absltest.main()

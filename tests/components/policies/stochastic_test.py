@@ -1,0 +1,247 @@
+"""Tests of `stochastic.py`, and of the recurrent ε-greedy policy."""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+from repertory.components import distributions, networks, policies, specs
+
+IDS = [3, 0, 5]
+B = len(IDS)
+ACTIONS = {
+  'discrete': specs.DiscreteArray(4, np.int64),
+  'continuous': specs.BoundedArray((2,), np.float32, -3, 5),
+}
+
+
+def normal(*shape, seed=0):
+  random = np.random.default_rng(seed)
+  return tf.constant(random.normal(size=shape), tf.float32)
+
+
+def make_network(num_parameters, core='lstm', values=False):
+  head = networks.ActorCriticHead(num_parameters)
+  network = networks.SequenceNetwork(
+    networks.ObservationTorso(specs.Array((3,), np.float32), (6,)),
+    networks.make_core(core, 5),
+    (lambda features: head(features).parameters) if values else head,
+  )
+  network.step(normal(1, 3), network.initial_state(1))
+  random = np.random.default_rng(0)
+  for variable in network.trainable_variables:
+    variable.assign(random.normal(size=variable.shape))
+  # A function's variables are not those of the module.
+  for variable in head.trainable_variables:
+    variable.assign(random.normal(size=variable.shape))
+  return network
+
+
+def make_stochastic(kind, core='lstm', evaluation=False, seed=7):
+  distribution = distributions.make_distribution(ACTIONS[kind])
+  network = make_network(distribution.num_parameters, core)
+  policy = policies.StochasticPolicy(
+    network, distribution, seed, evaluation=evaluation
+  )
+  return policy, network, distribution
+
+
+def make_recurrent(epsilons, core='lstm', **settings):
+  network = make_network(4, core, values=True)
+  policy = policies.RecurrentEpsilonGreedyPolicy(
+    network, epsilons, 7, **settings
+  )
+  return policy, network
+
+
+def firsts(t):
+  """Row 1 starts an episode at step 2, row 2 at steps 3 and 4."""
+  return tf.constant([t == 0, t in (0, 2), t in (0, 3, 4)])
+
+
+def run(policy, ids=IDS, rows=slice(None), num_steps=6, jit_compile=None):
+  """Returns the outputs of all steps."""
+
+  def act(observation, first, state):
+    return policy.step(observation, policy.reset_state(state, first))
+
+  if jit_compile is not None:
+    act = tf.function(act, jit_compile=jit_compile)
+  state, outputs = policy.initial_state(ids), []
+  for t in range(num_steps):
+    outputs.append(act(normal(B, 3, seed=t)[rows], firsts(t)[rows], state))
+    state = outputs[-1].state
+  return outputs
+
+
+def loop(network, num_steps=6):
+  """Returns states before each observation, and the network's outputs."""
+  state, result = network.initial_state(B), []
+  for t in range(num_steps):
+    keep = 1 - tf.cast(firsts(t), tf.float32)[:, None]
+    state = tree.map_structure(lambda leaf, keep=keep: leaf * keep, state)
+    output, after = network.step(normal(B, 3, seed=t), state)
+    result.append((state, output))
+    state = after
+  return result
+
+
+def assert_close(found, expected):
+  tree.assert_same_structure(found, expected)
+  for x, y in zip(tree.flatten(found), tree.flatten(expected), strict=True):
+    np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
+class StochasticPolicyTest(parameterized.TestCase):
+  @parameterized.product(
+    kind=list(ACTIONS),
+    core=['none', 'lstm', 'gru'],
+    evaluation=[False, True],
+    jit_compile=[None, True],
+  )
+  def test_extras(self, kind, core, evaluation, jit_compile):
+    policy, network, distribution = make_stochastic(kind, core, evaluation)
+    outputs = run(policy, jit_compile=jit_compile)
+    for t, (found, (state, expected)) in enumerate(zip(outputs, loop(network))):
+      step = found.extras.step
+      self.assertEqual(set(step), {'sample', 'log_prob'})
+      np.testing.assert_allclose(
+        step['log_prob'],
+        distribution.log_prob(expected.parameters, step['sample']),
+        rtol=1e-3,
+        atol=1e-4,
+      )
+      assert_close(found.extras.state, state)
+      np.testing.assert_allclose(
+        found.action, distribution.to_action(step['sample']), rtol=1e-6
+      )
+      self.assertEqual(found.action.dtype, ACTIONS[kind].dtype)
+      # Zeros after a reset, and only then.
+      for leaf in tree.flatten(found.extras.state):
+        is_zero = np.all(leaf.numpy() == 0, axis=-1)
+        np.testing.assert_array_equal(is_zero, firsts(t))
+
+  @parameterized.product(kind=list(ACTIONS), core=['none', 'lstm', 'gru'])
+  def test_spec_matches_the_extras(self, kind, core):
+    policy, network, distribution = make_stochastic(kind, core)
+    spec = policies.stochastic_extras_spec(
+      distribution, networks.state_spec(networks.make_core(core, 5))
+    )
+    extras = run(policy, num_steps=1)[0].extras
+    tree.assert_same_structure(spec, extras)
+    for leaf_spec, leaf in zip(tree.flatten(spec), tree.flatten(extras)):
+      self.assertEqual(leaf.shape, [B, *leaf_spec.shape])
+      self.assertEqual(leaf.dtype.as_numpy_dtype, leaf_spec.dtype)
+    del network
+
+  @parameterized.parameters(*ACTIONS)
+  def test_evaluation_takes_the_mode_and_draws_nothing(self, kind):
+    policy, network, distribution = make_stochastic(kind, evaluation=True)
+    start = policy.initial_state(IDS)['random']
+    for found, (_, output) in zip(run(policy), loop(network)):
+      np.testing.assert_allclose(
+        found.extras.step['sample'],
+        distribution.mode(output.parameters),
+        rtol=1e-4,
+        atol=1e-5,
+      )
+      np.testing.assert_array_equal(found.state['random'], start)
+
+  @parameterized.parameters(*ACTIONS)
+  def test_draws_anew_in_every_step(self, kind):
+    policy, _, distribution = make_stochastic(kind, 'none')
+    state = policy.initial_state(IDS)
+    counters, samples = [state['random']], []
+    for _ in range(20):
+      output = policy.step(tf.zeros([B, 3]), state)
+      state = output.state
+      counters.append(state['random'])
+      samples.append(output.extras.step['sample'].numpy())
+    for one, other in itertools.pairwise(counters):
+      self.assertTrue(np.all(one.numpy() != other.numpy()))
+    columns = np.stack(samples, axis=1).reshape([B, -1])
+    self.assertLen({tuple(column) for column in columns}, B)
+    mode = distribution.mode(
+      make_network(distribution.num_parameters, 'none')
+      .step(tf.zeros([B, 3]), ())[0]
+      .parameters
+    )
+    self.assertTrue(np.any(np.stack(samples) != mode.numpy()))
+
+  @parameterized.product(kind=list(ACTIONS), jit_compile=[None, True])
+  def test_row_is_the_same_in_any_batch(self, kind, jit_compile):
+    policy, _, _ = make_stochastic(kind)
+    together = run(policy, jit_compile=jit_compile)
+    for i in range(B):
+      alone = run(policy, [IDS[i]], slice(i, i + 1), jit_compile=jit_compile)
+      for one, all_ in zip(alone, together):
+        assert_close(
+          one.extras,
+          tree.map_structure(lambda x, i=i: x[i : i + 1], all_.extras),
+        )
+
+  def test_random_numbers_go_on_across_episodes(self):
+    policy, _, _ = make_stochastic('discrete')
+    after = run(policy)[-1].state
+    again = policy.reset_state(after, tf.ones([B], tf.bool))
+    np.testing.assert_array_equal(again['random'], after['random'])
+    for leaf in tree.flatten(again['core']):
+      np.testing.assert_array_equal(leaf, np.zeros_like(leaf))
+
+  def test_seeds_differ(self):
+    one, other = (
+      make_stochastic('continuous', seed=seed)[0] for seed in (1, 2)
+    )
+    samples = [run(p)[0].extras.step['sample'].numpy() for p in (one, other)]
+    self.assertTrue(np.all(samples[0] != samples[1]))
+
+
+class RecurrentEpsilonGreedyPolicyTest(parameterized.TestCase):
+  @parameterized.product(core=['lstm', 'gru'], jit_compile=[None, False, True])
+  def test_greedy_action_and_extras(self, core, jit_compile):
+    policy, network = make_recurrent([0.0] * 6, core, action_dtype=tf.int64)
+    outputs = run(policy, jit_compile=jit_compile)
+    for t, (found, (state, values)) in enumerate(zip(outputs, loop(network))):
+      np.testing.assert_array_equal(found.action, np.argmax(values, axis=-1))
+      self.assertEqual(found.action.dtype, tf.int64)
+      self.assertEqual(found.extras.step, ())
+      assert_close(found.extras.state, state)
+      for leaf in tree.flatten(found.extras.state):
+        is_zero = np.all(leaf.numpy() == 0, axis=-1)
+        np.testing.assert_array_equal(is_zero, firsts(t))
+
+  def test_random_actions_are_those_without_memory(self):
+    policy, _ = make_recurrent([1.0] * 6)
+    plain = policies.EpsilonGreedyPolicy(
+      lambda observation: tf.zeros([len(observation), 4]), [1.0] * 6, 7
+    )
+    state = plain.initial_state(IDS)
+    for found in run(policy, num_steps=6):
+      output = plain.step(tf.zeros([B, 3]), state)
+      state = output.state
+      np.testing.assert_array_equal(found.action, output.action)
+
+  def test_only_the_memory_is_reset(self):
+    policy, _ = make_recurrent([0.5] * 6, anneal_steps=10)
+    after = run(policy)[-1].state
+    again = policy.reset_state(after, tf.constant([True, False, True]))
+    for name in ('epsilon', 'random', 'steps'):
+      np.testing.assert_array_equal(again[name], after[name])
+    for leaf, old in zip(
+      tree.flatten(again['core']), tree.flatten(after['core'])
+    ):
+      np.testing.assert_array_equal(leaf[1], old[1])
+      np.testing.assert_array_equal(leaf[::2], np.zeros([2, 5]))
+    np.testing.assert_array_equal(after['steps'], [6] * B)
+
+  def test_exploring_does_not_change_the_memory(self):
+    wild, _ = make_recurrent([1.0] * 6)
+    tame, _ = make_recurrent([0.0] * 6)
+    for one, other in zip(run(wild), run(tame)):
+      assert_close(one.state['core'], other.state['core'])
+
+
+if __name__ == '__main__':
+  absltest.main()

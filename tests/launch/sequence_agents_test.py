@@ -1,0 +1,85 @@
+"""The agents that learn from sequences, run in each topology for a while."""
+
+import csv
+import pathlib
+
+import pytest
+
+import program
+from repertory import launch
+
+_AGENTS = {
+  'impala': {'core': 'lstm', 'core_size': 8, 'unroll_length': 5,
+             'batch_size': 2, 'previous_action_and_reward': True},
+  'r2d2': {'core_size': 8, 'burn_in_length': 2, 'unroll_length': 6,
+           'batch_size': 4, 'min_replay_size': 20},
+}  # fmt: skip
+
+
+def _run(directory, agent, max_steps, **settings):
+  experiment = launch.make_experiment(
+    agent,
+    'memory_chain:4',
+    max_steps=max_steps,
+    config=_AGENTS[agent],
+    directory=str(directory),
+    environments_per_actor=3,
+    evaluation_episodes=4,
+    **settings,
+  )
+  return launch.run(experiment, display=False).status
+
+
+def _rows(directory, log):
+  with pathlib.Path(directory, 'logs', f'{log}.csv').open() as file:
+    return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize('agent', _AGENTS)
+def test_runs_and_resumes(tmp_path, agent):
+  first = _run(tmp_path, agent, 600)
+  assert first.steps >= 600
+  assert first.learner_steps > 10
+  second = _run(tmp_path, agent, 1_200)
+  assert second.steps >= 1_200
+  assert second.learner_steps > first.learner_steps + 10
+  lags = [float(row['policy_lag']) for row in _rows(tmp_path, 'learner')]
+  assert all(lag >= 0 for lag in lags)
+  assert _rows(tmp_path, 'evaluator')
+
+
+def test_impala_learns_from_each_step_once(tmp_path):
+  # Unrolls overlap by one observation and by no step: 3 slots of 400 moments,
+  # of which each unroll takes 5, and each learner step 2 unrolls.
+  status = _run(tmp_path, 'impala', 1_000)
+  rows = _rows(tmp_path, 'replay')
+  inserts = float(rows[-1]['inserts'])
+  # An episode of 5 steps takes a sixth moment, in which it only starts anew.
+  moments = status.steps * 6 / 5
+  assert abs(inserts - moments / 5) <= 6
+  assert abs(status.learner_steps - inserts / 2) <= 2
+
+
+@pytest.mark.parametrize(
+  ('agent', 'launch_type'), [('impala', 'local_mp'), ('r2d2', 'local_mt')]
+)
+def test_runs_distributed(tmp_path, agent, launch_type):
+  ended = program.repertory(
+    'train',
+    f'--agent={agent}',
+    '--env=memory_chain:4',
+    '--steps=1500',
+    '--topology=distributed',
+    f'--lp_launch_type={launch_type}',
+    '--num_actors=2',
+    '--environments_per_actor=2',
+    '--evaluation_episodes=4',
+    '--directory=run',
+    *(f'--config.{name}={value}' for name, value in _AGENTS[agent].items()),
+    cwd=tmp_path,
+  ).wait(180)
+  assert ended.code == 0, ended.output
+  assert ended.left == []
+  rows = _rows(tmp_path / 'run', 'learner')
+  assert float(rows[-1]['learner_steps']) > 10
+  assert float(rows[-1]['policy_lag']) >= 0
