@@ -146,7 +146,8 @@ class R2D2UpdateTest(parameterized.TestCase):
       self.assertGreater(abs(usual - loss), 1e-3)
     result = update(sample)
     np.testing.assert_allclose(result.metrics['loss'], loss, rtol=1e-4)
-    np.testing.assert_allclose(result.priorities, priorities, rtol=1e-4)
+    found = np.asarray(result.priorities)
+    np.testing.assert_allclose(found, priorities, rtol=1e-4)
 
   @parameterized.parameters(1.0, -50.0, 1000.0)
   def test_padding_has_no_influence(self, spoil):

@@ -1,0 +1,117 @@
+"""Speed of training in each topology, beside the bare environment loop."""
+
+import csv
+import dataclasses
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import rich.console
+import rich.table
+
+from repertory import launch
+from repertory.environments import registry
+
+_BARE_STEPS = 50_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+  """A way to run the same agent."""
+
+  topology: str
+  launch_type: str
+  num_actors: int
+  environments_per_actor: int
+
+
+def measure_bare_loop(name: str) -> float:
+  """Returns steps/s of one environment with random actions and nothing else."""
+  environment = registry.make(name, seed=0)
+  num_actions = environment.action_spec().num_values
+  actions = np.random.default_rng(0).integers(num_actions, size=_BARE_STEPS)
+  environment.reset()
+  start = time.perf_counter()
+  for action in actions:
+    environment.step(action)
+  seconds = time.perf_counter() - start
+  environment.close()
+  return _BARE_STEPS / seconds
+
+
+def measure(
+  case: Case,
+  agent: str,
+  name: str,
+  steps: int,
+  settings: Mapping[str, Any],
+) -> tuple[float, float]:
+  """Returns environment steps/s and learner steps/s while both go on.
+
+  The start of nodes and the compilation of programs come before the first
+  learner step, and are left out.
+  """
+  with tempfile.TemporaryDirectory() as directory:
+    experiment = launch.make_experiment(
+      agent,
+      name,
+      max_steps=steps,
+      config=dict(settings),
+      directory=directory,
+      num_actors=case.num_actors,
+      environments_per_actor=case.environments_per_actor,
+      evaluation_episodes=0,
+      checkpoint_replay=False,
+    )
+    launch.run(experiment, case.topology, case.launch_type, display=False)
+    with open(os.path.join(directory, 'logs', 'replay.csv')) as file:
+      rows = [
+        {key: float(value) for key, value in row.items() if value}
+        for row in csv.DictReader(file)
+      ]
+  # Learning and acting are both under way from here on.
+  first = next(row for row in rows if row['steps'] > steps / 5)
+  last = next(
+    row for row in rows if row['steps'] >= max(r['steps'] for r in rows)
+  )
+  seconds = last['elapsed_seconds'] - first['elapsed_seconds']
+  return (
+    (last['steps'] - first['steps']) / seconds,
+    (last['learner_steps'] - first['learner_steps']) / seconds,
+  )
+
+
+def print_table(
+  cases: Sequence[Case],
+  agent: str,
+  name: str,
+  steps: int,
+  settings: Mapping[str, Any],
+) -> None:
+  """Measures all cases, each between two runs of the bare loop."""
+  table = rich.table.Table(title=f'{agent} on {name}, {dict(settings)}')
+  table.add_column('topology')
+  for column in ('actors × environments', 'steps/s', 'of the bare loop',
+                 'learner steps/s', 'bare loop, steps/s'):  # fmt: skip
+    table.add_column(column, justify='right')
+  before = measure_bare_loop(name)
+  for case in cases:
+    rate, learner_rate = measure(case, agent, name, steps, settings)
+    after = measure_bare_loop(name)
+    bare = (before + after) / 2
+    before = after
+    nodes = {'local_mt': 'threads', 'local_mp': 'processes'}[case.launch_type]
+    table.add_row(
+      case.topology
+      if case.topology == 'single'
+      else f'{case.topology}, {nodes}',
+      f'{case.num_actors} × {case.environments_per_actor}',
+      f'{rate:,.0f}',
+      f'{rate / bare:.4f}',
+      f'{learner_rate:,.0f}',
+      f'{bare:,.0f}',
+    )
+  rich.console.Console(width=100).print(table)
