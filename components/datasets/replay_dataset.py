@@ -69,7 +69,8 @@ class ReplayDataset:
     if prefetch:
       dataset = dataset.prefetch(prefetch)
     self._iterator = iter(dataset)
-    self._next = tf.function(self._get_next).get_concrete_function()
+    get_next = tf.function(self._get_next, autograph=False)
+    self._next = get_next.get_concrete_function()
     self._cancellation = cancellation.CancellationManager()
     self._cancelable_next = self._cancellation.get_cancelable_function(
       self._next

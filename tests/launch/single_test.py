@@ -27,8 +27,8 @@ class TimingBuilder(dqn.DQNBuilder):
     super().__init__(config)
     self.timing = []
 
-  def make_adder(self, connection, **settings):
-    self._adder = super().make_adder(connection, **settings)
+  def make_adder(self, destination, batch_size):
+    self._adder = super().make_adder(destination, batch_size)
     return self._adder
 
   def make_learner(self, *parts):
