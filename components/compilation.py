@@ -9,7 +9,6 @@ import tree
 
 from repertory.components import types
 
-
 # XLA spends most of its time on LLVM passes from which what it compiles here
 # does not gain: without them an update compiles 2.5 times as fast, and runs as
 # fast.

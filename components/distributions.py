@@ -103,7 +103,8 @@ class DiagonalGaussian(Distribution):
 
     Args:
       action_spec: Of floats.
-      initial_scale: Deviation where its parameter is 0.
+      initial_scale: Deviation where its parameter is 0, but for the least one,
+        which is added to all.
     """
     size = int(np.prod(action_spec.shape))
     self.num_parameters = 2 * size
@@ -114,8 +115,8 @@ class DiagonalGaussian(Distribution):
     self._minimum, self._maximum = minimum, maximum
     is_bounded = np.isfinite(minimum) & np.isfinite(maximum)
     with np.errstate(invalid='ignore'):
-      self._middle = np.where(is_bounded, (minimum + maximum) / 2, 0)
-      self._half_width = np.where(is_bounded, (maximum - minimum) / 2, 1)
+      self._middle = np.where(is_bounded, minimum / 2 + maximum / 2, 0)
+      self._half_width = np.where(is_bounded, maximum / 2 - minimum / 2, 1)
     # softplus(shift) = initial_scale.
     self._shift = math.log(math.expm1(initial_scale))
 

@@ -64,7 +64,12 @@ _FENCES = {
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # What agents may import of `agents` besides their own folder.
-_SHARED_BY_AGENTS = ('builder', 'config_checks', 'exploration')
+_SHARED_BY_AGENTS = (
+  'builder',
+  'config_checks',
+  'experience_replay',
+  'exploration',
+)
 _DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
 
 

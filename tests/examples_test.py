@@ -16,7 +16,7 @@ import psutil
 from absl.testing import absltest, parameterized
 
 from repertory import launch
-from repertory.agents import dqn
+from repertory.agents import dqn, experience_replay
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, environment_loop, loggers
 from repertory.launch import command_line, running, session
@@ -263,13 +263,13 @@ class DocsTest(parameterized.TestCase):
   def test_arithmetic_of_rate_limit_is_that_of_the_defaults(self):
     config = dqn.DQNConfig()
     s, m = config.samples_per_insert, config.min_replay_size
-    b = config.error_buffer_for(1)
+    b = experience_replay.error_buffer(config, 1)
     batch, items = config.batch_size, config.max_items_per_step
     text = _words(_read('docs/data_flow.md'))
     for environments in (1, 16):
       made = environments * items
       turns = 2 * (batch + s * made)
-      buffer = config.error_buffer_for(environments)
+      buffer = experience_replay.error_buffer(config, environments)
       self.assertEqual(buffer, max(0.1 * s * m, turns))
       self.assertIn(f'2 × ({batch} + {s:g} × {made}))', text)
       self.assertIn(f' = {buffer:g}.', text)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import sonnet as snt
 
-from repertory.agents import builder, exploration
+from repertory.agents import builder, experience_replay, exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
 from repertory.components import adders, core, policies, replay, specs
@@ -55,23 +55,11 @@ class DQNBuilder(builder.Builder):
   def make_tables(
     self, spec: specs.EnvironmentSpec, num_environments: int
   ) -> Sequence[replay.Table]:
-    config = self.config
-    rate_limit = replay.RateLimit(
-      samples_per_insert=config.samples_per_insert,
-      min_size=config.min_replay_size,
-      error_buffer=config.error_buffer_for(num_environments),
-    )
-    signature = transition.signature(spec)
-    if config.prioritized:
-      return [
-        replay.prioritized(
-          signature,
-          config.max_replay_size,
-          rate_limit,
-          config.priority_exponent,
-        )
-      ]
-    return [replay.uniform(signature, config.max_replay_size, rate_limit)]
+    return [
+      experience_replay.make_table(
+        self.config, transition.signature(spec), num_environments
+      )
+    ]
 
   def make_adder(
     self, destination: adders.Destination, batch_size: int
@@ -86,8 +74,6 @@ class DQNBuilder(builder.Builder):
   def make_priority_updater(
     self, connection: replay.Connection, table: replay.Table
   ) -> replay.PriorityUpdater | None:
-    if not self.config.prioritized:
-      return None
-    return replay.PriorityUpdater(
-      connection, table.name, self.config.min_priority
+    return experience_replay.make_priority_updater(
+      self.config, connection, table
     )

@@ -3,6 +3,7 @@
 import sonnet as snt
 import tensorflow as tf
 
+from repertory.agents import experience_replay
 from repertory.agents.dqn import config as dqn_config
 from repertory.components import core, learners, losses, types
 
@@ -27,8 +28,8 @@ class DQNUpdate(core.Update):
     self._network = network
     self._target_network = target_network
     self._config = config
-    self._optimizer = snt.optimizers.Adam(
-      config.learning_rate, epsilon=config.adam_epsilon
+    self._optimizer = learners.ClippedAdam(
+      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
@@ -42,12 +43,11 @@ class DQNUpdate(core.Update):
     with tf.GradientTape() as tape:
       errors, q_tm1 = self._errors(sample.data)  # [B], [B, A]
       losses_per_item = losses.huber(errors, self._config.huber_threshold)
-      loss = tf.reduce_mean(self._weights(sample) * losses_per_item)
-    variables = self._network.trainable_variables
-    gradients, norm = tf.clip_by_global_norm(
-      tape.gradient(loss, variables), self._config.max_gradient_norm
+      weights = experience_replay.importance_weights(self._config, sample)
+      loss = tf.reduce_mean(weights * losses_per_item)
+    norm = self._optimizer.minimize(
+      tape, loss, self._network.trainable_variables
     )
-    self._optimizer.apply(gradients, variables)
     self._update_target()
     sizes = tf.abs(errors)
     metrics = {
@@ -76,12 +76,3 @@ class DQNUpdate(core.Update):
       q_t_selector=q_t_selector,
     )
     return errors, q_tm1
-
-  def _weights(self, sample: types.Sample) -> tf.Tensor:
-    if not self._config.prioritized:
-      return tf.ones_like(sample.probabilities, tf.float32)
-    return losses.importance_weights(
-      sample.probabilities,
-      sample.table_sizes,
-      self._config.importance_exponent,
-    )

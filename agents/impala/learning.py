@@ -1,6 +1,5 @@
 """The update of IMPALA."""
 
-import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.impala import config as impala_config
@@ -39,8 +38,8 @@ class IMPALAUpdate(core.Update):
     self._network = network
     self._distribution = distribution
     self._config = config
-    self._optimizer = snt.optimizers.Adam(
-      config.learning_rate, epsilon=config.adam_epsilon
+    self._optimizer = learners.ClippedAdam(
+      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
 
   @property
@@ -51,11 +50,9 @@ class IMPALAUpdate(core.Update):
     data = learners.time_major(sample.data)
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(data)
-    variables = self._network.trainable_variables
-    gradients, norm = tf.clip_by_global_norm(
-      tape.gradient(loss, variables), self._config.max_gradient_norm
+    norm = self._optimizer.minimize(
+      tape, loss, self._network.trainable_variables
     )
-    self._optimizer.apply(gradients, variables)
     return core.UpdateResult({'loss': loss, **metrics, 'gradient_norm': norm})
 
   def _loss(self, data: types.Sequence) -> tuple[tf.Tensor, dict]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from repertory.agents import builder, exploration
+from repertory.agents import builder, experience_replay, exploration
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.agents.r2d2 import learning, networks
 from repertory.components import adders, core, policies, replay, specs, types
@@ -62,18 +62,7 @@ class R2D2Builder(builder.Builder):
       config.sequence_length,
       types.SequenceExtras(state=networks.core_state_spec(config)),
     )
-    rate_limit = replay.RateLimit(
-      samples_per_insert=config.samples_per_insert,
-      min_size=config.min_replay_size,
-      error_buffer=config.error_buffer_for(num_environments),
-    )
-    if not config.prioritized:
-      return [replay.uniform(signature, config.max_replay_size, rate_limit)]
-    return [
-      replay.prioritized(
-        signature, config.max_replay_size, rate_limit, config.priority_exponent
-      )
-    ]
+    return [experience_replay.make_table(config, signature, num_environments)]
 
   def make_adder(
     self, destination: adders.Destination, batch_size: int
@@ -91,8 +80,6 @@ class R2D2Builder(builder.Builder):
   def make_priority_updater(
     self, connection: replay.Connection, table: replay.Table
   ) -> replay.PriorityUpdater | None:
-    if not self.config.prioritized:
-      return None
-    return replay.PriorityUpdater(
-      connection, table.name, self.config.min_priority
+    return experience_replay.make_priority_updater(
+      self.config, connection, table
     )

@@ -3,7 +3,7 @@
 import dataclasses
 
 from repertory.agents import config_checks
-from repertory.components import networks, replay
+from repertory.components import networks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,21 +137,6 @@ class R2D2Config:
   def sequence_length(self) -> int:
     """Observations of a sequence."""
     return self.burn_in_length + self.unroll_length + 1
-
-  def error_buffer_for(self, num_environments: int) -> float:
-    """Returns the lead that either side may take, in samples.
-
-    Args:
-      num_environments: Over all actors.
-    """
-    if self.error_buffer is not None:
-      return self.error_buffer
-    return replay.default_error_buffer(
-      self.samples_per_insert,
-      self.min_replay_size,
-      batch_size=self.batch_size,
-      items_per_insert=num_environments * self.max_items_per_step,
-    )
 
   @property
   def max_items_per_step(self) -> int:

@@ -2,10 +2,10 @@
 
 import functools
 
-import sonnet as snt
 import tensorflow as tf
 import tree
 
+from repertory.agents import experience_replay
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.components import core, learners, losses, networks, types
 
@@ -35,8 +35,8 @@ class R2D2Update(core.Update):
     self._network = network
     self._target_network = target_network
     self._config = config
-    self._optimizer = snt.optimizers.Adam(
-      config.learning_rate, epsilon=config.adam_epsilon
+    self._optimizer = learners.ClippedAdam(
+      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
@@ -58,14 +58,11 @@ class R2D2Update(core.Update):
     mask = data.mask[config.burn_in_length :]  # [T, B]
     with tf.GradientTape() as tape:
       errors, q = self._errors(data)  # [T, B], [T + 1, B, A]
-      loss = tf.reduce_mean(
-        self._weights(sample) * tf.reduce_sum(0.5 * errors**2, axis=0)
-      )
-    variables = self._network.trainable_variables
-    gradients, norm = tf.clip_by_global_norm(
-      tape.gradient(loss, variables), config.max_gradient_norm
+      weights = experience_replay.importance_weights(config, sample)  # [B]
+      loss = tf.reduce_mean(weights * tf.reduce_sum(0.5 * errors**2, axis=0))
+    norm = self._optimizer.minimize(
+      tape, loss, self._network.trainable_variables
     )
-    self._optimizer.apply(gradients, variables)
     self._update_target()
     metrics = {
       'loss': loss,
@@ -107,15 +104,6 @@ class R2D2Update(core.Update):
       _, state = network.unroll(burn_in.observation, burn_in.first, state)
       state = tree.map_structure(tf.stop_gradient, state)
     return network.unroll(window.observation, window.first, state)[0]
-
-  def _weights(self, sample: types.Sample) -> tf.Tensor:
-    if not self._config.prioritized:
-      return tf.ones_like(sample.probabilities, tf.float32)
-    return losses.importance_weights(
-      sample.probabilities,
-      sample.table_sizes,
-      self._config.importance_exponent,
-    )
 
 
 def _split(

@@ -118,10 +118,6 @@ class SequenceAdder(reverb_adder.ReverbAdder):
       self._write(slot)
     self._starts[due] += self._period
 
-  def reset(self) -> None:
-    super().reset()
-    self._begin(slice(None))
-
   def _see(self, timestep: dm_env.TimeStep) -> None:
     """Records what is known of a moment before its step."""
     first = timestep.step_type == dm_env.StepType.FIRST

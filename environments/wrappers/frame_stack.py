@@ -1,14 +1,13 @@
 """Shows the last few observations at once, so that motion is visible."""
 
 import collections
-import operator
 from typing import Any
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import layout
+from repertory.environments import argument_checks, layout
 from repertory.environments.wrappers import environment_wrapper
 
 Nest = Any
@@ -31,16 +30,10 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
     Raises:
       ValueError: If `num_frames` is not an integer of at least 1.
     """
-    try:
-      valid = operator.index(num_frames) >= 1
-    except TypeError:
-      valid = False
-    if not valid:
-      raise ValueError(
-        f'`num_frames`: expected an integer of at least 1, got {num_frames!r}.'
-      )
     super().__init__(environment)
-    self._num_frames = operator.index(num_frames)
+    self._num_frames = argument_checks.check_integer(
+      'num_frames', num_frames, 1
+    )
     self._layout = layout.Layout(environment.observation_spec(), 'observation')
     # One queue of frames for each leaf.
     self._frames: list[collections.deque] = []

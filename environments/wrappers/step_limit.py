@@ -1,10 +1,10 @@
 """Ends episodes that take too long."""
 
-import operator
 from typing import Any
 
 import dm_env
 
+from repertory.environments import argument_checks
 from repertory.environments.wrappers import environment_wrapper
 
 Nest = Any
@@ -27,16 +27,8 @@ class StepLimit(environment_wrapper.EnvironmentWrapper):
     Raises:
       ValueError: If `max_steps` is not an integer of at least 1.
     """
-    try:
-      valid = operator.index(max_steps) >= 1
-    except TypeError:
-      valid = False
-    if not valid:
-      raise ValueError(
-        f'`max_steps`: expected an integer of at least 1, got {max_steps!r}.'
-      )
     super().__init__(environment)
-    self._max_steps = operator.index(max_steps)
+    self._max_steps = argument_checks.check_integer('max_steps', max_steps, 1)
     self._num_steps = 0
     self._ended = True
 

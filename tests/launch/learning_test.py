@@ -12,33 +12,55 @@ pytestmark = pytest.mark.learning
 
 _SEEDS = (1, 2, 3)
 _TOPOLOGIES = (
-  ('single', 'local_mt'),
+  ('single',),
   ('distributed', 'local_mt'),
   ('distributed', 'local_mp'),
 )
 
 
+# Of IMPALA on small problems: more and earlier learner steps.
+_SMALL_IMPALA = ('--config.batch_size=4', '--config.learning_rate=2e-3')
+# An unroll must be able to hold a whole episode of 11 steps.
+_MEMORY_IMPALA = (*_SMALL_IMPALA, '--config.unroll_length=40')
+
+_in_all_topologies = pytest.mark.parametrize('topology', _TOPOLOGIES)
+_over_seeds = pytest.mark.parametrize('seed', _SEEDS)
+
+
 def _train(
   directory,
+  agent,
   environment,
+  *settings,
   steps,
   topology,
-  launch_type,
   seed,
-  actors,
-  agent='dqn',
-  settings=(),
+  environments=1,
 ):
-  """Trains an agent in a process of its own; returns its last evaluation."""
+  """Trains an agent in a process of its own; returns its last evaluation.
+
+  Args:
+    directory: An empty one.
+    agent: Its name.
+    environment: Its name.
+    *settings: Flags.
+    steps: Of all environments.
+    topology: Its name, with Launchpad's launch type where it has one.
+    seed: Of the run.
+    environments: In all; two actors share them where there are several nodes.
+  """
+  name, *launch_type = topology
+  actors = 1 if name == 'single' or environments == 1 else 2
   ended = program.repertory(
     'train',
     f'--agent={agent}',
-    *settings,
     f'--env={environment}',
+    *settings,
     f'--steps={steps}',
-    f'--topology={topology}',
-    *([f'--lp_launch_type={launch_type}'] if topology != 'single' else []),
+    f'--topology={name}',
+    *(f'--lp_launch_type={value}' for value in launch_type),
     f'--num_actors={actors}',
+    f'--environments_per_actor={environments // actors}',
     f'--seed={seed}',
     '--evaluation_episodes=100',
     f'--evaluation_period={steps}',
@@ -54,18 +76,19 @@ def _train(
 
 
 class TestDQN:
-  @pytest.mark.parametrize(('topology', 'launch_type'), _TOPOLOGIES)
-  @pytest.mark.parametrize('seed', _SEEDS)
-  def test_catch(self, tmp_path, topology, launch_type, seed):
+  @_in_all_topologies
+  @_over_seeds
+  def test_catch(self, tmp_path, topology, seed):
     # 9,000 steps are 1,000 episodes. The return is that of the greedy policy,
     # over 100 episodes: with two actors the ε ladder makes one of them random.
-    actors = 1 if topology == 'single' else 2
+    environments = 1 if topology == _TOPOLOGIES[0] else 2
     mean_return = _train(
-      tmp_path, 'catch', 9_000, topology, launch_type, seed, actors
-    )
+      tmp_path, 'dqn', 'catch',
+      steps=9_000, topology=topology, seed=seed, environments=environments,
+    )  # fmt: skip
     assert mean_return >= 0.9
 
-  @pytest.mark.parametrize('seed', _SEEDS)
+  @_over_seeds
   def test_catch_return_while_training(self, tmp_path, seed):
     # The mean of the last 100 training episodes out of 1,000, ε = 0.016.
     experiment = launch.make_experiment(
@@ -77,91 +100,64 @@ class TestDQN:
     assert status.episodes == 1_000
     assert (status.mean_return or 0) >= 0.9
 
-  @pytest.mark.parametrize(('topology', 'launch_type'), _TOPOLOGIES[:2])
-  @pytest.mark.parametrize('seed', _SEEDS)
-  def test_cartpole(self, tmp_path, topology, launch_type, seed):
+  @pytest.mark.parametrize('topology', _TOPOLOGIES[:2])
+  @_over_seeds
+  def test_cartpole(self, tmp_path, topology, seed):
     mean_return = _train(
-      tmp_path, 'gym:CartPole-v1', 60_000, topology, launch_type, seed, 1
-    )
+      tmp_path, 'dqn', 'gym:CartPole-v1',
+      steps=60_000, topology=topology, seed=seed,
+    )  # fmt: skip
     assert mean_return >= 400
 
 
 class TestIMPALA:
-  @pytest.mark.parametrize(('topology', 'launch_type'), _TOPOLOGIES)
-  @pytest.mark.parametrize('seed', _SEEDS)
-  def test_catch(self, tmp_path, topology, launch_type, seed):
+  @_in_all_topologies
+  @_over_seeds
+  def test_catch(self, tmp_path, topology, seed):
     # 18,000 steps are 2,000 episodes.
     mean_return = _train(
-      tmp_path, 'catch', 18_000, topology, launch_type, seed,
-      actors=1 if topology == 'single' else 2,
-      agent='impala',
-      settings=(
-        f'--environments_per_actor={4 if topology == "single" else 2}',
-        '--config.batch_size=4',
-        '--config.learning_rate=2e-3',
-      ),
+      tmp_path, 'impala', 'catch', *_SMALL_IMPALA,
+      steps=18_000, topology=topology, seed=seed, environments=4,
     )  # fmt: skip
     assert mean_return >= 0.9
 
-  @pytest.mark.parametrize(('topology', 'launch_type'), _TOPOLOGIES)
-  @pytest.mark.parametrize('seed', _SEEDS)
-  def test_cartpole(self, tmp_path, topology, launch_type, seed):
+  @_in_all_topologies
+  @_over_seeds
+  def test_cartpole(self, tmp_path, topology, seed):
     mean_return = _train(
-      tmp_path, 'gym:CartPole-v1', 300_000, topology, launch_type, seed,
-      actors=1 if topology == 'single' else 2,
-      agent='impala',
-      settings=(
-        f'--environments_per_actor={8 if topology == "single" else 4}',
-      ),
+      tmp_path, 'impala', 'gym:CartPole-v1',
+      steps=300_000, topology=topology, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 450
 
-  @pytest.mark.parametrize(('topology', 'launch_type'), _TOPOLOGIES)
-  @pytest.mark.parametrize('seed', _SEEDS)
-  def test_memory(self, tmp_path, topology, launch_type, seed):
+  @_in_all_topologies
+  @_over_seeds
+  def test_memory(self, tmp_path, topology, seed):
     mean_return = _train(
-      tmp_path, 'memory_chain:10', 150_000, topology, launch_type, seed,
-      actors=1 if topology == 'single' else 2,
-      agent='impala',
-      settings=(
-        f'--environments_per_actor={8 if topology == "single" else 4}',
-        '--config.core=lstm',
-        # An unroll must be able to hold a whole episode of 11 steps.
-        '--config.unroll_length=40',
-        '--config.batch_size=4',
-        '--config.learning_rate=2e-3',
-      ),
+      tmp_path, 'impala', 'memory_chain:10', *_MEMORY_IMPALA,
+      '--config.core=lstm',
+      steps=150_000, topology=topology, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 0.95
 
-  @pytest.mark.parametrize('seed', _SEEDS)
+  @_over_seeds
   def test_without_memory_it_stays_at_chance(self, tmp_path, seed):
     mean_return = _train(
-      tmp_path, 'memory_chain:10', 150_000, 'single', '', seed, 1,
-      agent='impala',
-      settings=(
-        '--environments_per_actor=8',
-        '--config.unroll_length=40',
-        '--config.batch_size=4',
-        '--config.learning_rate=2e-3',
-      ),
+      tmp_path, 'impala', 'memory_chain:10', *_MEMORY_IMPALA,
+      steps=150_000, topology=_TOPOLOGIES[0], seed=seed, environments=8,
     )  # fmt: skip
     # ± 4 deviations of a mean over 100 episodes of ± 1.
     assert abs(mean_return) <= 0.4
 
 
 class TestR2D2:
-  @pytest.mark.parametrize(('topology', 'launch_type'), _TOPOLOGIES)
-  @pytest.mark.parametrize('seed', _SEEDS)
-  def test_memory(self, tmp_path, topology, launch_type, seed):
+  @_in_all_topologies
+  @_over_seeds
+  def test_memory(self, tmp_path, topology, seed):
     # Previous actions would do for a memory: the agent could act out the cue.
     mean_return = _train(
-      tmp_path, 'memory_chain:10', 30_000, topology, launch_type, seed,
-      actors=1 if topology == 'single' else 2,
-      agent='r2d2',
-      settings=(
-        f'--environments_per_actor={4 if topology == "single" else 2}',
-        '--config.previous_action_and_reward=False',
-      ),
+      tmp_path, 'r2d2', 'memory_chain:10',
+      '--config.previous_action_and_reward=False',
+      steps=30_000, topology=topology, seed=seed, environments=4,
     )  # fmt: skip
     assert mean_return >= 0.95

@@ -4,7 +4,7 @@ import dataclasses
 
 from absl.testing import absltest, parameterized
 
-from repertory.agents import dqn
+from repertory.agents import dqn, experience_replay
 
 _NAN = float('nan')
 
@@ -123,7 +123,8 @@ class ErrorBufferTest(parameterized.TestCase):
       batch_size=10, samples_per_insert=2.0, min_replay_size=1000, n_step=3
     )
     config = dataclasses.replace(config, **changes)
-    self.assertAlmostEqual(config.error_buffer_for(environments), expected)
+    buffer = experience_replay.error_buffer(config, environments)
+    self.assertAlmostEqual(buffer, expected)
 
   @parameterized.parameters(1, 3, 10)
   def test_items_of_a_step(self, n_step):

@@ -1,0 +1,69 @@
+"""Replay of agents that sample a large table, by priority or uniformly.
+
+`config` has the fields `samples_per_insert`, `min_replay_size`,
+`max_replay_size`, `error_buffer`, `batch_size`, `max_items_per_step`,
+`prioritized`, `priority_exponent`, `importance_exponent` and `min_priority`.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.components import losses, replay, types
+
+
+def error_buffer(config: Any, num_environments: int) -> float:
+  """Returns the lead that either side may take, in samples.
+
+  Args:
+    config: See above.
+    num_environments: Over all actors.
+  """
+  if config.error_buffer is not None:
+    return config.error_buffer
+  return replay.default_error_buffer(
+    config.samples_per_insert,
+    config.min_replay_size,
+    batch_size=config.batch_size,
+    items_per_insert=num_environments * config.max_items_per_step,
+  )
+
+
+def make_table(
+  config: Any, signature: types.Nest, num_environments: int
+) -> replay.Table:
+  """Describes the table.
+
+  Args:
+    config: See above.
+    signature: Of its items.
+    num_environments: Over all actors.
+  """
+  rate_limit = replay.RateLimit(
+    samples_per_insert=config.samples_per_insert,
+    min_size=config.min_replay_size,
+    error_buffer=error_buffer(config, num_environments),
+  )
+  if not config.prioritized:
+    return replay.uniform(signature, config.max_replay_size, rate_limit)
+  return replay.prioritized(
+    signature, config.max_replay_size, rate_limit, config.priority_exponent
+  )
+
+
+def make_priority_updater(
+  config: Any, connection: replay.Connection, table: replay.Table
+) -> replay.PriorityUpdater | None:
+  """Makes what writes priorities back; None if sampling is uniform."""
+  if not config.prioritized:
+    return None
+  return replay.PriorityUpdater(connection, table.name, config.min_priority)
+
+
+def importance_weights(config: Any, sample: types.Sample) -> tf.Tensor:
+  """Returns the items' weights in the loss, `[B]`; 1 if sampling is uniform."""
+  if not config.prioritized:
+    return tf.ones_like(sample.probabilities, tf.float32)
+  return losses.importance_weights(
+    sample.probabilities, sample.table_sizes, config.importance_exponent
+  )
