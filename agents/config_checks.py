@@ -1,6 +1,8 @@
 """Checks of agents' settings."""
 
+import dataclasses
 import math
+import numbers
 from collections.abc import Collection
 from typing import Any
 
@@ -12,10 +14,15 @@ def check(config: Any, name: str, holds: bool, expected: str) -> None:
 
 
 def check_at_least(config: Any, minimum: int, *names: str) -> None:
-  """Refuses fields below a minimum."""
+  """Refuses fields below a minimum, and broken numbers where they count."""
+  counts = {
+    field.name for field in dataclasses.fields(config) if field.type is int
+  }
   for name in names:
-    holds = getattr(config, name) >= minimum
-    check(config, name, holds, f'at least {minimum}')
+    value = getattr(config, name)
+    is_whole = name not in counts or isinstance(value, numbers.Integral)
+    check(config, name, is_whole, 'an integer')
+    check(config, name, getattr(config, name) >= minimum, f'at least {minimum}')
 
 
 def check_positive(config: Any, *names: str) -> None:

@@ -21,7 +21,9 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import dm_env
 import tensorflow as tf
+import tree
 from acme import core as acme_core
 from acme.adders import base as acme_adders
 
@@ -74,6 +76,30 @@ class Policy(tf.Module, abc.ABC):
   @abc.abstractmethod
   def step(self, observation: types.Nest, state: types.Nest) -> PolicyOutput:
     """Maps observations `[B, ...]` and state `[B, ...]` to actions."""
+
+  def act(
+    self, observation: types.Nest, step_type: tf.Tensor, state: types.Nest
+  ) -> PolicyOutput:
+    """Takes a step in every row, heeding where episodes start and end.
+
+    Args:
+      observation: `[B, ...]`.
+      step_type: Of the observation's timestep, int32 `[B]`. A row at LAST needs
+        no action: what it gets means nothing, and its state stays as it is.
+      state: `[B, ...]`.
+    """
+    first = tf.equal(step_type, int(dm_env.StepType.FIRST))
+    ended = tf.equal(step_type, int(dm_env.StepType.LAST))
+    state = self.reset_state(state, first)
+    output = self.step(observation, state)
+
+    def keep_ended(before, after):
+      ones = [1] * (len(after.shape) - 1)
+      return tf.where(tf.reshape(ended, [-1, *ones]), before, after)
+
+    return output._replace(
+      state=tree.map_structure(keep_ended, state, output.state)
+    )
 
   def reset_state(self, state: types.Nest, first: tf.Tensor) -> types.Nest:
     """Forgets the past of the rows where an episode starts.

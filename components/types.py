@@ -68,7 +68,7 @@ class Sequence(NamedTuple):
       and between the last observation of an episode and the first of the next.
     extras: `SequenceExtras.step` of each step, `[B, T, ...]`.
     state: `SequenceExtras.state` before the item's first observation,
-      `[B, ...]`.
+      `[B, ...]`; zeros where that one ends an episode.
     version: Learner steps of the variables that chose the item's first action,
       int64 `[B]`.
   """

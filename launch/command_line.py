@@ -219,6 +219,11 @@ def _train(values, settings, positional) -> int:
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
       f'({experiment.evaluation_episodes} episodes)'
     )
+  if not status.learner_steps and not result.interrupted:
+    print(
+      'The learner took no step: --steps are too few for what the agent needs '
+      'before it learns.'
+    )
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')
   return _SIGNAL_BASE + result.interrupted if result.interrupted else 0

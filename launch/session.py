@@ -100,10 +100,17 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     environments.close()
   builder = experiment.builder
   for table in builder.make_tables(spec, experiment.num_environments):
-    table.check(
-      builder.config.batch_size,
-      experiment.num_environments * builder.config.max_items_per_step,
-    )
+    try:
+      table.check(
+        builder.config.batch_size,
+        experiment.num_environments * builder.config.max_items_per_step,
+      )
+    except ValueError as error:
+      raise ValueError(
+        f"{error} The agent's settings are what its tables are made of: "
+        'max_size is called max_replay_size or max_queue_size there, min_size '
+        'min_replay_size.'
+      ) from error
   builder.make_network(spec)
   return spec
 

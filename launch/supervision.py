@@ -117,6 +117,7 @@ def _ask(coordinator, workers, interruption, timeout_seconds: float):
     coordinator.futures.finished(),
   ]
   start = time.monotonic()
+  interrupted_at = None
   try:
     while not all(call.done() for call in calls):
       futures.wait(calls, timeout=_POLL_SECONDS)
@@ -124,8 +125,10 @@ def _ask(coordinator, workers, interruption, timeout_seconds: float):
       dead = workers.find_dead()
       if dead == 'coordinator':
         raise _error(dead, workers.describe(dead) + workers.log_of(dead))
-      if interruption.is_set() and waited > _EXIT_TIMEOUT_SECONDS:
-        raise _error('coordinator', 'It did not answer when interrupted.')
+      if interruption.is_set():
+        interrupted_at = interrupted_at or time.monotonic()
+        if time.monotonic() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
+          raise _error('coordinator', 'It did not answer when interrupted.')
       if waited > timeout_seconds:
         raise _error(
           'coordinator', f'It did not answer within {timeout_seconds} seconds.'

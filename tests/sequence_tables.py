@@ -82,12 +82,13 @@ def _read(item):
   observations = item.observation.tolist()
   mask = ''.join('x' if mask else '.' for mask in item.mask)
   actions = []
-  for here, there, happened in zip(observations, observations[1:], item.mask):
-    ignored = -1 if here and there else 0  # Between episodes, or padding.
-    actions.append(10 * here if happened else ignored)
+  for here, happened in zip(observations, item.mask):
+    actions.append(10 * here if happened else 0)
   assert item.action.tolist() == actions
   start = int(item.version) - 100
-  assert item.state.tolist() == [start, -start]
+  # Before an observation that ended an episode there is none to go on from.
+  ended = bool(observations[0]) and not item.mask[0]
+  assert item.state.tolist() == ([0, 0] if ended else [start, -start])
   return (
     observations,
     ''.join('F' if first else '.' for first in item.first),
@@ -246,25 +247,25 @@ ACROSS = {
     {},
     [mid(1), end(10), AGAIN, mid(100), mid(1000), mid(5)],
     [
-      ([1, 2, 3, 4], 'F..F', [1, 10, 0], [1, 0, 1], 'xx.', 1),
+      ([1, 2, 3, 4], 'F..F', [1, 10, 0], [1, 0, 0], 'xx.', 1),
       ([4, 5, 6, 7], 'F...', [100, 1000, 5], [1, 1, 1], 'xxx', 4),
     ],
   ),
-  # The state and the version are then of the step that did not happen.
+  # The version is then of the step that did not happen.
   'from_an_end': (
     {'length': 3},
     [mid(1), cut(10), AGAIN, mid(100)],
     [
       ([1, 2, 3], 'F..', [1, 10], [1, 1], 'xx', 1),
-      ([3, 4, 5], '.F.', [0, 100], [1, 1], '.x', 3),
+      ([3, 4, 5], '.F.', [0, 100], [0, 1], '.x', 3),
     ],
   ),
   'single_steps': (
     {},
     [end(1), AGAIN, cut(2), AGAIN, end(3), AGAIN],
     [
-      ([1, 2, 3, 4], 'F.F.', [1, 0, 2], [0, 1, 1], 'x.x', 1),
-      ([4, 5, 6, 7], '.F.F', [0, 3, 0], [1, 0, 1], '.x.', 4),
+      ([1, 2, 3, 4], 'F.F.', [1, 0, 2], [0, 0, 1], 'x.x', 1),
+      ([4, 5, 6, 7], '.F.F', [0, 3, 0], [0, 0, 0], '.x.', 4),
     ],
   ),
   'an_end_is_not_padded': ({}, [mid(1), end(10)], []),
@@ -273,7 +274,7 @@ ACROSS = {
     [mid(1), end(10), AGAIN],
     [
       ([1, 2, 3], 'F..', [1, 10], [1, 0], 'xx', 1),
-      ([2, 3, 4], '..F', [10, 0], [0, 1], 'x.', 2),
+      ([2, 3, 4], '..F', [10, 0], [0, 0], 'x.', 2),
     ],
   ),
   'burn_in_is_padding_once': (
@@ -281,8 +282,8 @@ ACROSS = {
     [mid(1), end(10), AGAIN, mid(100), end(5), AGAIN],
     [
       ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 0], '.xx', 1),
-      ([2, 3, 4, 5], '..F.', [10, 0, 100], [0, 1, 1], 'x.x', 2),
-      ([4, 5, 6, 7], 'F..F', [100, 5, 0], [1, 0, 1], 'xx.', 4),
+      ([2, 3, 4, 5], '..F.', [10, 0, 100], [0, 0, 1], 'x.x', 2),
+      ([4, 5, 6, 7], 'F..F', [100, 5, 0], [1, 0, 0], 'xx.', 4),
     ],
   ),
 }

@@ -123,10 +123,20 @@ def split(history):
   return [(moments, not moments[-1].mask) for moments in episodes]
 
 
+def _forget_step(moment):
+  if moment.mask:
+    return moment
+  zeros = tree.map_structure(np.zeros_like, moment)
+  return zeros._replace(
+    observation=moment.observation, first=moment.first, version=moment.version
+  )
+
+
 def make_items(history, length, period=None, burn_in=0, across_episodes=False):
   """Writes down the items of a history, in order, as the adder tells."""
   if across_episodes:
-    parts = [(history, False)]
+    # Between episodes no step happened: only its version is kept.
+    parts = [([_forget_step(moment) for moment in history], False)]
   else:
     # What follows an episode's last observation is none of its steps.
     parts = [

@@ -28,11 +28,7 @@ def make_network(
   torso = networks.ObservationTorso(
     spec.observations, hidden_sizes, image_torso
   )
-  head = (
-    networks.DuelingHead(num_actions)
-    if dueling
-    else snt.Linear(num_actions, name='head')
-  )
+  head = networks.make_value_head(num_actions, dueling)
   network = snt.Sequential([torso, head])
   networks.create_variables(network, spec.observations)
   return network

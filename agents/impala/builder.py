@@ -65,7 +65,7 @@ class IMPALABuilder(builder.Builder):
   ) -> Sequence[replay.Table]:
     extras_spec = policies.stochastic_extras_spec(
       distributions.make_distribution(spec.actions),
-      networks.core_state_spec(self.config),
+      self.make_network(spec).state_spec(),
     )
     signature = sequence.signature(
       spec, self.config.unroll_length + 1, extras_spec

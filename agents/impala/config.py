@@ -40,7 +40,8 @@ class IMPALAConfig:
   learning_rate: float = 1e-3
   # Of Adam's denominator.
   adam_epsilon: float = 1e-5
-  # Global norm at which gradients are clipped: the paper, appendix D.
+  # Global norm at which gradients are clipped: the paper's, appendix D, of a
+  # sum over steps. Of a mean, as here, it only catches extremes.
   max_gradient_norm: float = 40.0
   # Weight of the value loss: the paper, appendix D.
   baseline_cost: float = 0.5
@@ -84,7 +85,10 @@ class IMPALAConfig:
     )
     config_checks.check_fraction(self, 'discount', 'lambda_')
     config_checks.check(
-      self, 'max_rho', self.max_rho >= self.max_c, 'at least max_c'
+      self,
+      'max_rho',
+      self.max_rho >= self.max_c,
+      f'at least max_c = {self.max_c}',
     )
     if self.max_abs_reward is not None:
       config_checks.check_positive(self, 'max_abs_reward')

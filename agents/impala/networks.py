@@ -1,7 +1,7 @@
 """The network of IMPALA."""
 
 from repertory.agents.impala import config as impala_config
-from repertory.components import distributions, networks, specs, types
+from repertory.components import distributions, networks, specs
 
 
 def make_network(
@@ -24,13 +24,5 @@ def make_network(
     networks.make_core(config.core, config.core_size),
     networks.ActorCriticHead(distribution.num_parameters),
   )
-  networks.create_variables(
-    lambda observation: network.step(observation, network.initial_state(1)),
-    spec.observations,
-  )
+  network.create_variables(spec.observations)
   return network
-
-
-def core_state_spec(config: impala_config.IMPALAConfig) -> types.Nest:
-  """Returns the array specs of the network's recurrent state."""
-  return networks.state_spec(networks.make_core(config.core, config.core_size))

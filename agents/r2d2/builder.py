@@ -60,7 +60,7 @@ class R2D2Builder(builder.Builder):
     signature = sequence.signature(
       spec,
       config.sequence_length,
-      types.SequenceExtras(state=networks.core_state_spec(config)),
+      types.SequenceExtras(state=self.make_network(spec).state_spec()),
     )
     return [experience_replay.make_table(config, signature, num_environments)]
 

@@ -1,9 +1,7 @@
 """The network of R2D2."""
 
-import sonnet as snt
-
 from repertory.agents.r2d2 import config as r2d2_config
-from repertory.components import networks, specs, types
+from repertory.components import networks, specs
 
 
 def make_network(
@@ -24,17 +22,7 @@ def make_network(
       spec.observations, config.hidden_sizes, config.image_torso
     ),
     networks.make_core(config.core, config.core_size),
-    networks.DuelingHead(num_actions)
-    if config.dueling
-    else snt.Linear(num_actions, name='head'),
+    networks.make_value_head(num_actions, config.dueling),
   )
-  networks.create_variables(
-    lambda observation: network.step(observation, network.initial_state(1)),
-    spec.observations,
-  )
+  network.create_variables(spec.observations)
   return network
-
-
-def core_state_spec(config: r2d2_config.R2D2Config) -> types.Nest:
-  """Returns the array specs of the network's recurrent state."""
-  return networks.state_spec(networks.make_core(config.core, config.core_size))

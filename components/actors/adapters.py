@@ -93,7 +93,7 @@ def _batch_of_one(timestep: dm_env.TimeStep) -> dm_env.TimeStep:
   """Adds the batch axis; the first timestep's None become 0 and 1."""
   is_first = timestep.first()
   return dm_env.TimeStep(
-    step_type=np.asarray([timestep.step_type]),
+    step_type=np.asarray([timestep.step_type], np.int32),
     reward=np.asarray([0 if is_first else timestep.reward], np.float32),
     discount=np.asarray([1 if is_first else timestep.discount], np.float32),
     observation=_add_axis(timestep.observation),

@@ -40,18 +40,18 @@ class PolicyActor(core.Actor):
     self._variable_client = variable_client
     state = policy.initial_state(environment_ids)
     self._state = tree.flatten(state)  # Leaves [B, ...]
-    self._first = np.ones([self._batch_size], np.bool_)
+    self._step_type = self._all_first()
     self._extras: types.Nest = ()
 
-    def act(observation, first, state):
-      output = policy.step(observation, policy.reset_state(state, first))
+    def act(observation, step_type, state):
+      output = policy.act(observation, step_type, state)
       return output.action, output.extras, output.state
 
     self._act = compilation.CompiledFunction(
       act,
       (
         specs.tensor_spec(observation_spec, self._batch_size),
-        tf.TensorSpec([self._batch_size], tf.bool),
+        tf.TensorSpec([self._batch_size], tf.int32),
         tree.map_structure(
           lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), state
         ),
@@ -67,7 +67,7 @@ class PolicyActor(core.Actor):
     """Maps observations `[B, ...]` to actions `[B, ...]`."""
     leaves = self._act(
       *map(tf.convert_to_tensor, tree.flatten(observation)),
-      tf.convert_to_tensor(self._first),
+      tf.convert_to_tensor(self._step_type),
       *self._state,
     )
     num_outputs = len(leaves) - len(self._state)
@@ -80,15 +80,18 @@ class PolicyActor(core.Actor):
 
   def observe_first(self, timestep: dm_env.TimeStep) -> None:
     """Starts an episode in every slot; `timestep` is a batch, all FIRST."""
-    self._first = np.ones([self._batch_size], np.bool_)
+    self._step_type = self._all_first()
     if self._adder is not None:
       self._adder.add_first(timestep)
 
   def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
     """Hands a step of every slot to the adder."""
-    self._first = next_timestep.step_type == dm_env.StepType.FIRST
+    self._step_type = np.asarray(next_timestep.step_type, np.int32)
     if self._adder is not None:
       self._adder.add(action, next_timestep, self._extras)
+
+  def _all_first(self) -> np.ndarray:
+    return np.full([self._batch_size], dm_env.StepType.FIRST, np.int32)
 
   def update(self, wait: bool = False) -> None:
     """Looks for fresh variables."""

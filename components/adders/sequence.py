@@ -20,7 +20,8 @@ class SequenceAdder(reverb_adder.ReverbAdder):
   overlaps the one before it by burn-in + 1 observations or more, and no reward
   is ever dropped. With period = W, the default, every step is in exactly one
   window. Else step t of an episode is in those of all items k with
-  k · period ≤ t < k · period + W.
+  k · period ≤ t < k · period + W that were started: none starts behind the end
+  of the one that the episode ends in, so its last steps are in fewer.
 
   An episode starts with an item whose burn-in is padding; it needs none, for
   the state before it is known. At its end, the open item is padded, and no
@@ -106,6 +107,10 @@ class SequenceAdder(reverb_adder.ReverbAdder):
       ],
     )
     self._states.write(self._now, tree.flatten(state))
+    if self._across_episodes and first.any():
+      # Between two episodes no step happened, whatever the policy gave.
+      self._steps.clear(self._now, first)
+      self._states.clear(self._now, first)
     self._versions[self._now % self._length] = self._destination.version()
     self._now += 1
     self._see(next_timestep)
@@ -117,6 +122,10 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     for slot in due.nonzero()[0]:
       self._write(slot)
     self._starts[due] += self._period
+
+  def reset(self) -> None:
+    super().reset()
+    self._begin(slice(None))
 
   def _see(self, timestep: dm_env.TimeStep) -> None:
     """Records what is known of a moment before its step."""
@@ -203,6 +212,11 @@ class _Rings:
     place = time % self._size
     for array, leaf in zip(self._arrays, leaves, strict=True):
       array[place] = leaf
+
+  def clear(self, time: int, slots: np.ndarray) -> None:
+    """Writes zeros into some slots, bool `[B]`."""
+    for array in self._arrays or []:
+      array[time % self._size, slots] = 0
 
   def cut(
     self, slot: int, begin: int, end: int, offset: int, length: int

@@ -4,6 +4,7 @@ from repertory.components.networks.heads import (
   ActorCriticHead,
   ActorCriticOutput,
   DuelingHead,
+  make_value_head,
 )
 from repertory.components.networks.image_torsos import (
   IMAGE_TORSOS,
@@ -17,10 +18,7 @@ from repertory.components.networks.recurrent import (
   reset_where,
   unroll,
 )
-from repertory.components.networks.sequence_network import (
-  SequenceNetwork,
-  state_spec,
-)
+from repertory.components.networks.sequence_network import SequenceNetwork
 from repertory.components.networks.torsos import (
   ObservationTorso,
   check_observation,
@@ -39,7 +37,7 @@ __all__ = [
   'check_observation',
   'create_variables',
   'make_core',
+  'make_value_head',
   'reset_where',
-  'state_spec',
   'unroll',
 ]

@@ -43,6 +43,18 @@ class DuelingHead(snt.Module):
     return value + advantage - mean  # [B, A]
 
 
+def make_value_head(num_actions: int, dueling: bool) -> snt.Module:
+  """Makes a head that maps features `[B, D]` to action values `[B, A]`.
+
+  Args:
+    num_actions: A.
+    dueling: Whether it has a stream for the state's value.
+  """
+  if dueling:
+    return DuelingHead(num_actions)
+  return snt.Linear(num_actions, name='head')
+
+
 class ActorCriticOutput(NamedTuple):
   """What an actor-critic network says of observations.
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
-from repertory.components.networks import recurrent
+from repertory.components.networks import initialization, recurrent
 
 
 class SequenceNetwork(snt.Module):
@@ -39,7 +39,25 @@ class SequenceNetwork(snt.Module):
 
   def initial_state(self, batch_size: int) -> types.Nest:
     """Returns the state before an episode, `[B, ...]`; () without a core."""
-    return initial_state(self._core, batch_size)
+    return self._core.initial_state(batch_size) if self._core else ()
+
+  def state_spec(self) -> types.Nest:
+    """Returns the array specs of the state, without a batch axis."""
+    return tree.map_structure(
+      lambda leaf: specs.Array(leaf.shape[1:], leaf.dtype.as_numpy_dtype),
+      self.initial_state(1),
+    )
+
+  def create_variables(self, observation_spec: types.Nest) -> None:
+    """Takes a step, so that all variables exist.
+
+    Args:
+      observation_spec: Nest of array specs, without a batch axis.
+    """
+    initialization.create_variables(
+      lambda observation: self.step(observation, self.initial_state(1)),
+      observation_spec,
+    )
 
   def step(
     self, observation: types.Nest, state: types.Nest
@@ -67,16 +85,3 @@ class SequenceNetwork(snt.Module):
     if self._core is not None:
       features, state = recurrent.unroll(self._core, features, first, state)
     return snt.BatchApply(self._head)(features), state
-
-
-def initial_state(core: recurrent.Core | None, batch_size: int) -> types.Nest:
-  """Returns a core's state before an episode, `[B, ...]`; () without a core."""
-  return core.initial_state(batch_size) if core is not None else ()
-
-
-def state_spec(core: recurrent.Core | None) -> types.Nest:
-  """Returns the array specs of a core's state, without a batch axis."""
-  return tree.map_structure(
-    lambda leaf: specs.Array(leaf.shape[1:], leaf.dtype.as_numpy_dtype),
-    initial_state(core, 1),
-  )

@@ -58,8 +58,7 @@ class _EpsilonGreedy(core.Policy):
       epsilons: ε by environment id, each in [0, 1].
       seed: Of the random streams.
       anneal_steps: Steps of an environment over which its ε falls from 1 to
-        its place, linearly (https://doi.org/10.1038/nature14236, methods). The
-        ignored step after an episode's end counts too.
+        its place, linearly (https://doi.org/10.1038/nature14236, methods).
       steps_done: Steps that each environment has behind it, in earlier runs.
       action_dtype: Of the actions, as the environment's spec has it.
     """
@@ -136,10 +135,10 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
       seed: Of the random streams.
       **settings: `anneal_steps`, 0 by default: steps of an environment over
         which its ε falls from 1 to its place, linearly
-        (https://doi.org/10.1038/nature14236, methods); the ignored step after
-        an episode's end counts too. `steps_done`, 0 by default: steps that each
-        environment has behind it, in earlier runs. `action_dtype`, int32 by
-        default: of the actions, as the environment's spec has it.
+        (https://doi.org/10.1038/nature14236, methods). `steps_done`, 0 by
+        default: steps that each environment has behind it, in earlier runs.
+        `action_dtype`, int32 by default: of the actions, as the environment's
+        spec has it.
     """
     super().__init__(epsilons, seed, **settings)
     self._network = network

@@ -126,6 +126,10 @@ class ErrorBufferTest(parameterized.TestCase):
     buffer = experience_replay.error_buffer(config, environments)
     self.assertAlmostEqual(buffer, expected)
 
+  def test_broken_counts_are_refused(self):
+    with self.assertRaisesRegex(ValueError, 'n_step must be an integer, got 2'):
+      dqn.DQNConfig(n_step=2.5)
+
   @parameterized.parameters(1, 3, 10)
   def test_items_of_a_step(self, n_step):
     # At an episode's end: the one held back, and n that are open.

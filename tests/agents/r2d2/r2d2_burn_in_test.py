@@ -251,9 +251,14 @@ class BurnInTest(parameterized.TestCase):
     for item in items:
       slot, positions, times = places_of(item)
       found = unroll(network, item, config.burn_in_length)
+      # An item that starts where an episode ended has no state to start from.
+      ended = (
+        times[0] + 1 < len(acting.first) and (acting.first[times[0] + 1][slot])
+      )
+      compared = slice(int(ended), None)
       np.testing.assert_allclose(
-        found[positions],
-        np.stack([acting.q[t][slot] for t in times]),
+        found[positions][compared],
+        np.stack([acting.q[t][slot] for t in times])[compared],
         atol=1e-5,
         err_msg=f'slot {slot}, moments {times}, positions {positions}',
       )

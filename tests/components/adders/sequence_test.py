@@ -234,6 +234,19 @@ def test_reset_keeps_what_is_complete(connection):
   player.adder.close()
 
 
+def test_reset_forgets_what_is_open(connection):
+  player = tables.Player(connection)
+  player.play([tables.mid(1)] * 2)
+  player.adder.reset()
+  # Of the episode that goes on, the moments behind the reset.
+  for _ in range(3):
+    player.step(*tables.mid(1))
+  player.adder.close()
+  assert [observations for observations, *_ in tables.items(connection)] == [
+    [3, 4, 5, 6]
+  ]
+
+
 def test_close_hands_over_what_is_complete(connection):
   player = tables.Player(connection, max_pending_items=100)
   player.play([tables.mid(1)] * 100)  # The last step is of an open item.

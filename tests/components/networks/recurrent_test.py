@@ -174,7 +174,6 @@ class PartsTest(parameterized.TestCase):
 
   def test_no_core(self):
     self.assertIsNone(networks.make_core('none', H))
-    self.assertEqual(networks.state_spec(None), ())
 
   @parameterized.parameters('rnn', '', 'LSTM')
   def test_refuses_other_cores(self, kind):
@@ -185,9 +184,9 @@ class PartsTest(parameterized.TestCase):
 
   @parameterized.parameters('lstm', 'gru')
   def test_state_spec(self, kind):
-    core = networks.make_core(kind, H)
-    spec = networks.state_spec(core)
-    state = core.initial_state(B)
+    network, _ = make_network(kind)
+    spec = network.state_spec()
+    state = network.initial_state(B)
     tree.assert_same_structure(spec, state)
     for leaf_spec, leaf in zip(tree.flatten(spec), tree.flatten(state)):
       self.assertEqual(leaf_spec, specs.Array((H,), np.float32))
@@ -233,6 +232,7 @@ class SequenceNetworkTest(parameterized.TestCase):
   def test_without_core_the_state_is_empty(self):
     network, observation = make_network('none')
     self.assertEqual(network.initial_state(B), ())
+    self.assertEqual(network.state_spec(), ())
     step = tree.map_structure(lambda leaf: leaf[0], observation)
     self.assertEqual(network.step(step, ())[1], ())
     first = tf.constant(FIRST)
