@@ -106,10 +106,11 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
         experiment.num_environments * builder.config.max_items_per_step,
       )
     except ValueError as error:
+      if '_size' not in str(error).replace('batch_size', ''):
+        raise
       raise ValueError(
-        f"{error} The agent's settings are what its tables are made of: "
-        'max_size is called max_replay_size or max_queue_size there, min_size '
-        'min_replay_size.'
+        f"{error} (The agent's settings: max_size is max_replay_size or "
+        'max_queue_size, min_size is min_replay_size.)'
       ) from error
   builder.make_network(spec)
   return spec
