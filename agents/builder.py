@@ -8,10 +8,10 @@ import sonnet as snt
 
 from repertory.components import (
   adders,
-  core,
   datasets,
   learners,
   loggers,
+  programs,
   replay,
   specs,
 )
@@ -66,7 +66,7 @@ class Builder(abc.ABC):
     seed: int,
     steps_done: int,
     evaluation: bool,
-  ) -> core.Policy:
+  ) -> programs.Policy:
     """Makes the policy.
 
     Args:
@@ -81,7 +81,7 @@ class Builder(abc.ABC):
   @abc.abstractmethod
   def make_update(
     self, network: Any, spec: specs.EnvironmentSpec
-  ) -> core.Update:
+  ) -> programs.Update:
     """Makes the update of `network`."""
 
   @abc.abstractmethod
@@ -121,7 +121,7 @@ class Builder(abc.ABC):
 
   def make_learner(
     self,
-    update: core.Update,
+    update: programs.Update,
     dataset: datasets.ReplayDataset,
     priority_updater: replay.PriorityUpdater | None,
     logger: loggers.Logger,

@@ -6,7 +6,8 @@
 
 `Actor`, `Learner`, `Adder`, `VariableSource`, `Worker` and `Saveable` are
 Acme's own classes, so an actor of ours is an `acme.core.Actor`. `Policy` and
-`Update` are ours: the two TensorFlow programs that make an agent.
+`Update` are the two TensorFlow programs that make an agent; they are in
+`programs`, so that those who only step environments need no TensorFlow.
 
 Everything that acts is batched. A *batch of timesteps* is one
 `dm_env.TimeStep` whose `step_type`, `reward` and `discount` are arrays `[B]`
@@ -17,17 +18,8 @@ ignores its action and carries reward 0 and discount 1. Ask with
 `first()`, `mid()` and `last()` of a batch are of no use.
 """
 
-import abc
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import dm_env
-import tensorflow as tf
-import tree
 from acme import core as acme_core
 from acme.adders import base as acme_adders
-
-from repertory.components import types
 
 Actor = acme_core.Actor
 Adder = acme_adders.Adder
@@ -35,118 +27,3 @@ Learner = acme_core.Learner
 Saveable = acme_core.Saveable
 VariableSource = acme_core.VariableSource
 Worker = acme_core.Worker
-
-
-class PolicyOutput(NamedTuple):
-  """What a policy says about a batch of observations.
-
-  Attributes:
-    action: `[B, ...]`, of the environment's action spec.
-    extras: Nest `[B, ...]` that replay needs of the acting moment, `()` if
-      nothing.
-    state: The policy's state after this step, `[B, ...]`.
-  """
-
-  action: types.Nest
-  extras: types.Nest
-  state: types.Nest
-
-
-class Policy(tf.Module, abc.ABC):
-  """Chooses actions: a batched TensorFlow program without side effects.
-
-  All that changes from step to step (recurrent state, random numbers) is in
-  `state`, whose every leaf has a leading `[B]`. Row b of the output depends on
-  row b of the inputs alone, so rows may be batched with any others.
-  """
-
-  @abc.abstractmethod
-  def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
-    """Returns the state before the first step.
-
-    Args:
-      environment_ids: One for each row, in [0, num_environments). What belongs
-        to an environment (its ε, its random numbers) follows from its id, so
-        that it is the same wherever the environment is acted for.
-
-    Returns:
-      The state, `[len(environment_ids), ...]`.
-    """
-
-  @abc.abstractmethod
-  def step(self, observation: types.Nest, state: types.Nest) -> PolicyOutput:
-    """Maps observations `[B, ...]` and state `[B, ...]` to actions."""
-
-  def act(
-    self, observation: types.Nest, step_type: tf.Tensor, state: types.Nest
-  ) -> PolicyOutput:
-    """Takes a step in every row, heeding where episodes start and end.
-
-    Args:
-      observation: `[B, ...]`.
-      step_type: Of the observation's timestep, int32 `[B]`. A row at LAST needs
-        no action: what it gets means nothing, and its state stays as it is.
-      state: `[B, ...]`.
-    """
-    first = tf.equal(step_type, int(dm_env.StepType.FIRST))
-    ended = tf.equal(step_type, int(dm_env.StepType.LAST))
-    state = self.reset_state(state, first)
-    output = self.step(observation, state)
-
-    def keep_ended(before, after):
-      ones = [1] * (len(after.shape) - 1)
-      return tf.where(tf.reshape(ended, [-1, *ones]), before, after)
-
-    return output._replace(
-      state=tree.map_structure(keep_ended, state, output.state)
-    )
-
-  def reset_state(self, state: types.Nest, first: tf.Tensor) -> types.Nest:
-    """Forgets the past of the rows where an episode starts.
-
-    Args:
-      state: The policy's state, `[B, ...]`.
-      first: Bool `[B]`, true where the observation to come is an episode's
-        first.
-
-    Returns:
-      The state to act with. A policy without memory returns `state` itself;
-      random numbers go on across episodes.
-    """
-    del first
-    return state
-
-  def describe(self, environment_ids: Sequence[int]) -> Mapping[str, Any]:
-    """Returns plain values that tell how it acts there, for the log."""
-    del environment_ids
-    return {}
-
-
-class UpdateResult(NamedTuple):
-  """What an update reports.
-
-  Attributes:
-    metrics: Scalars by name.
-    priorities: New priorities of the sampled items, `[B]`, or None where the
-      table has none.
-  """
-
-  metrics: Mapping[str, tf.Tensor]
-  priorities: tf.Tensor | None = None
-
-
-class Update(tf.Module, abc.ABC):
-  """Learns from a batch: a TensorFlow program that owns what it changes.
-
-  It holds the online and target variables and the optimizer as attributes, so
-  that `variables` is all there is to save.
-  """
-
-  @abc.abstractmethod
-  def __call__(self, sample: types.Sample) -> UpdateResult:
-    """Updates the variables from `sample`, a batch of replay items `[B]`."""
-
-  @property
-  @abc.abstractmethod
-  def exports(self) -> Mapping[str, Sequence[tf.Variable]]:
-    """The variables that others may ask for, by name; always has 'policy'."""

@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import core, networks, random_streams, specs
+from repertory.components import networks, programs, random_streams, specs
 from repertory.environments import registry
 
 
@@ -35,10 +35,10 @@ class OwnConfig(dqn.DQNConfig):
   max_temperature: float = 0.3
 
 
-class BoltzmannPolicy(core.Policy):
+class BoltzmannPolicy(programs.Policy):
   """Draws action a with probability softmax(q / temperature)_a.
 
-  Temperature and random numbers belong to the environment, as `core.Policy`
+  Temperature and random numbers belong to the environment, as `programs.Policy`
   asks for: both are rows of the state.
   """
 
@@ -66,7 +66,7 @@ class BoltzmannPolicy(core.Policy):
     # Rounding may leave the sum just below 1.
     last = tf.shape(values)[-1] - 1
     action = tf.minimum(tf.reduce_sum(tf.cast(below, tf.int32), -1), last)
-    return core.PolicyOutput(
+    return programs.PolicyOutput(
       action=tf.cast(action, self._dtype),
       extras=(),
       state={'temperature': state['temperature'], 'random': counters},

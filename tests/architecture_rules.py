@@ -16,7 +16,7 @@ _FOLDERS = ('components', 'agents', 'environments', 'launch')
 # Inside `components` a part may import its own rank and those before it.
 _RANKS = (
   ('types', 'specs', 'signals', 'compilation', 'random_streams'),
-  ('core',),
+  ('core', 'programs'),
   (
     'counting',
     'checkpointing',

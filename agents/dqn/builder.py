@@ -7,7 +7,7 @@ import sonnet as snt
 from repertory.agents import builder, experience_replay, exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
-from repertory.components import adders, core, policies, replay, specs
+from repertory.components import adders, policies, programs, replay, specs
 from repertory.components.adders import transition
 
 
@@ -37,7 +37,7 @@ class DQNBuilder(builder.Builder):
     seed: int,
     steps_done: int,
     evaluation: bool,
-  ) -> core.Policy:
+  ) -> programs.Policy:
     settings = exploration.epsilon_settings(
       self.config,
       spec,
@@ -49,7 +49,7 @@ class DQNBuilder(builder.Builder):
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> core.Update:
+  ) -> programs.Update:
     return learning.DQNUpdate(network, self.make_network(spec), self.config)
 
   def make_tables(

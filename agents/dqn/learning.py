@@ -5,10 +5,10 @@ import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.dqn import config as dqn_config
-from repertory.components import core, learners, losses, types
+from repertory.components import learners, losses, programs, types
 
 
-class DQNUpdate(core.Update):
+class DQNUpdate(programs.Update):
   """Lowers the Huber loss of the n-step, double Q-learning errors."""
 
   def __init__(
@@ -39,7 +39,7 @@ class DQNUpdate(core.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> core.UpdateResult:
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     with tf.GradientTape() as tape:
       errors, q_tm1 = self._errors(sample.data)  # [B], [B, A]
       losses_per_item = losses.huber(errors, self._config.huber_threshold)
@@ -56,7 +56,7 @@ class DQNUpdate(core.Update):
       'q_value': tf.reduce_mean(q_tm1),
       'gradient_norm': norm,
     }
-    return core.UpdateResult(
+    return programs.UpdateResult(
       metrics, priorities=sizes if self._config.prioritized else None
     )
 

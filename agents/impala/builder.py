@@ -7,9 +7,9 @@ from repertory.agents.impala import config as impala_config
 from repertory.agents.impala import learning, networks
 from repertory.components import (
   adders,
-  core,
   distributions,
   policies,
+  programs,
   replay,
   specs,
 )
@@ -45,7 +45,7 @@ class IMPALABuilder(builder.Builder):
     seed: int,
     steps_done: int,
     evaluation: bool,
-  ) -> core.Policy:
+  ) -> programs.Policy:
     del num_environments, steps_done
     return policies.StochasticPolicy(
       network,
@@ -56,7 +56,7 @@ class IMPALABuilder(builder.Builder):
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> core.Update:
+  ) -> programs.Update:
     distribution = distributions.make_distribution(spec.actions)
     return learning.IMPALAUpdate(network, distribution, self.config)
 

@@ -4,16 +4,16 @@ import tensorflow as tf
 
 from repertory.agents.impala import config as impala_config
 from repertory.components import (
-  core,
   distributions,
   learners,
   losses,
   networks,
+  programs,
   types,
 )
 
 
-class IMPALAUpdate(core.Update):
+class IMPALAUpdate(programs.Update):
   """Follows the policy gradient, with V-trace's targets and advantages.
 
   The loss is policy + `baseline_cost` · ½ (v − V)² − `entropy_cost` · H, each
@@ -46,14 +46,16 @@ class IMPALAUpdate(core.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> core.UpdateResult:
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     data = learners.time_major(sample.data)
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(data)
     norm = self._optimizer.minimize(
       tape, loss, self._network.trainable_variables
     )
-    return core.UpdateResult({'loss': loss, **metrics, 'gradient_norm': norm})
+    return programs.UpdateResult(
+      {'loss': loss, **metrics, 'gradient_norm': norm}
+    )
 
   def _loss(self, data: types.Sequence) -> tuple[tf.Tensor, dict]:
     config, mask = self._config, data.mask  # [T, B]

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from repertory.agents import builder, experience_replay, exploration
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.agents.r2d2 import learning, networks
-from repertory.components import adders, core, policies, replay, specs, types
+from repertory.components import (
+  adders,
+  policies,
+  programs,
+  replay,
+  specs,
+  types,
+)
 from repertory.components.adders import sequence
 from repertory.components.networks import SequenceNetwork
 
@@ -38,7 +45,7 @@ class R2D2Builder(builder.Builder):
     seed: int,
     steps_done: int,
     evaluation: bool,
-  ) -> core.Policy:
+  ) -> programs.Policy:
     settings = exploration.epsilon_settings(
       self.config,
       spec,
@@ -50,7 +57,7 @@ class R2D2Builder(builder.Builder):
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> core.Update:
+  ) -> programs.Update:
     return learning.R2D2Update(network, self.make_network(spec), self.config)
 
   def make_tables(

@@ -7,10 +7,10 @@ import tree
 
 from repertory.agents import experience_replay
 from repertory.agents.r2d2 import config as r2d2_config
-from repertory.components import core, learners, losses, networks, types
+from repertory.components import learners, losses, networks, programs, types
 
 
-class R2D2Update(core.Update):
+class R2D2Update(programs.Update):
   """Lowers the n-step, double Q-learning errors over sequences.
 
   The loss of a sequence is ½ Σ_t δ_t² over the steps behind its burn-in that
@@ -52,7 +52,7 @@ class R2D2Update(core.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> core.UpdateResult:
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     config = self._config
     data = learners.time_major(sample.data)
     mask = data.mask[config.burn_in_length :]  # [T, B]
@@ -72,11 +72,11 @@ class R2D2Update(core.Update):
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
     }
     if not config.prioritized:
-      return core.UpdateResult(metrics)
+      return programs.UpdateResult(metrics)
     priorities = losses.sequence_priorities(
       errors, mask, config.max_priority_share
     )
-    return core.UpdateResult(metrics, priorities)
+    return programs.UpdateResult(metrics, priorities)
 
   def _errors(self, data: types.Sequence) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns errors of the loss window, `[T, B]`, and q `[T + 1, B, A]`."""

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, core, specs, types
+from repertory.components import compilation, core, programs, specs, types
 from repertory.components.variables import client as variables_client
 
 
@@ -16,7 +16,7 @@ class PolicyActor(core.Actor):
 
   def __init__(
     self,
-    policy: core.Policy,
+    policy: programs.Policy,
     observation_spec: types.Nest,
     environment_ids: Sequence[int],
     *,

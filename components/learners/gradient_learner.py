@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, core, loggers, types
+from repertory.components import compilation, core, loggers, programs, types
 from repertory.components.replay import priorities as priorities_lib
 
 # The priority of an item before any was computed.
@@ -25,7 +25,7 @@ class GradientLearner(core.Learner):
 
   def __init__(
     self,
-    update: core.Update,
+    update: programs.Update,
     dataset: Iterator[types.Sample],
     element_spec: types.Sample,
     *,
@@ -78,7 +78,7 @@ class GradientLearner(core.Learner):
     with self._lock:
       leaves = self._update(*tree.flatten(sample))
       self._steps += 1
-    result = core.UpdateResult(*self._update.unflatten(leaves))
+    result = programs.UpdateResult(*self._update.unflatten(leaves))
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
     if isinstance(sample.data, types.Sequence):
       lags = self._steps - 1 - np.asarray(sample.data.version)

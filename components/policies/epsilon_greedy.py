@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.components import core, networks, random_streams, types
+from repertory.components import networks, programs, random_streams, types
 
 
 def epsilon_ladder(
@@ -36,7 +36,7 @@ def epsilon_ladder(
   return [base ** (1 + exponent * place) for place in places]
 
 
-class _EpsilonGreedy(core.Policy):
+class _EpsilonGreedy(programs.Policy):
   """What is the same with and without memory.
 
   ε and random numbers belong to the environment: they are the same in every
@@ -88,7 +88,9 @@ class _EpsilonGreedy(core.Policy):
       'anneal_steps': self._anneal_steps,
     }
 
-  def _choose(self, values: tf.Tensor, state: types.Nest) -> core.PolicyOutput:
+  def _choose(
+    self, values: tf.Tensor, state: types.Nest
+  ) -> programs.PolicyOutput:
     """Maps action values `[B, A]` and state to the output."""
     coin, draw, counters = random_streams.next_uniforms(state['random'])  # [B]
     num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
@@ -100,7 +102,7 @@ class _EpsilonGreedy(core.Policy):
       tf.cast(random_action, tf.int32),
       greedy_action,
     )
-    return core.PolicyOutput(
+    return programs.PolicyOutput(
       action=tf.cast(action, self._action_dtype),
       extras=(),
       state={
@@ -145,7 +147,7 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> core.PolicyOutput:
+  ) -> programs.PolicyOutput:
     return self._choose(self._network(observation), state)
 
 
@@ -184,7 +186,7 @@ class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> core.PolicyOutput:
+  ) -> programs.PolicyOutput:
     values, core_state = self._network.step(observation, state['core'])
     output = self._choose(values, state)
     return output._replace(

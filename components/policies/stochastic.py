@@ -6,16 +6,16 @@ import numpy as np
 import tensorflow as tf
 
 from repertory.components import (
-  core,
   distributions,
   networks,
+  programs,
   random_streams,
   specs,
   types,
 )
 
 
-class StochasticPolicy(core.Policy):
+class StochasticPolicy(programs.Policy):
   """Draws actions from the distribution that a network gives.
 
   Its extras are `types.SequenceExtras`: of each step the sample and its
@@ -56,14 +56,14 @@ class StochasticPolicy(core.Policy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> core.PolicyOutput:
+  ) -> programs.PolicyOutput:
     output, core_state = self._network.step(observation, state['core'])
     distribution, counters = self._distribution, state['random']
     if self._evaluation:
       sample = distribution.mode(output.parameters)
     else:
       sample, counters = distribution.sample(output.parameters, counters)
-    return core.PolicyOutput(
+    return programs.PolicyOutput(
       action=distribution.to_action(sample),
       extras=types.SequenceExtras(
         step={

@@ -1,5 +1,9 @@
 """Variables on their way from learners to actors."""
 
 from repertory.components.variables.client import VariableClient
+from repertory.components.variables.published import (
+  PublishedVariables,
+  Publisher,
+)
 
-__all__ = ['VariableClient']
+__all__ = ['PublishedVariables', 'Publisher', 'VariableClient']

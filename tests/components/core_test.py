@@ -6,7 +6,7 @@ from acme import core as acme_core
 from acme.adders import base as acme_adders
 
 import counting_policy
-from repertory.components import actors, core, learners, types
+from repertory.components import actors, core, learners, programs, types
 
 
 class VocabularyTest(parameterized.TestCase):
@@ -30,15 +30,17 @@ class VocabularyTest(parameterized.TestCase):
 
 class PolicyTest(absltest.TestCase):
   def test_what_a_policy_must_have(self):
-    self.assertEqual(core.Policy.__abstractmethods__, {'initial_state', 'step'})
+    self.assertEqual(
+      programs.Policy.__abstractmethods__, {'initial_state', 'step'}
+    )
 
   def test_without_memory_and_description(self):
-    class Memoryless(core.Policy):
+    class Memoryless(programs.Policy):
       def initial_state(self, environment_ids):
         return ()
 
       def step(self, observation, state):
-        return core.PolicyOutput(observation, (), state)
+        return programs.PolicyOutput(observation, (), state)
 
     policy = Memoryless()
     state = {'random': tf.constant([1, 2])}
@@ -55,13 +57,15 @@ class PolicyTest(absltest.TestCase):
 
 class UpdateTest(absltest.TestCase):
   def test_what_an_update_must_have(self):
-    self.assertEqual(core.Update.__abstractmethods__, {'__call__', 'exports'})
+    self.assertEqual(
+      programs.Update.__abstractmethods__, {'__call__', 'exports'}
+    )
 
   def test_priorities_may_be_missing(self):
-    self.assertIsNone(core.UpdateResult({'loss': 1.0}).priorities)
+    self.assertIsNone(programs.UpdateResult({'loss': 1.0}).priorities)
 
   def test_variables_are_all_there_is_to_save(self):
-    class Holder(core.Update):
+    class Holder(programs.Update):
       def __init__(self):
         super().__init__()
         self.online = [tf.Variable(1.0), tf.Variable(2.0)]
@@ -72,7 +76,7 @@ class UpdateTest(absltest.TestCase):
         return {'policy': self.online}
 
       def __call__(self, sample):
-        return core.UpdateResult({})
+        return programs.UpdateResult({})
 
     values = sorted(float(v) for v in Holder().variables)
     self.assertEqual(values, [0, 1, 2])  # 0 is the count of `PeriodicCopy`.

@@ -7,7 +7,7 @@ from absl.testing import absltest, parameterized
 
 import counting_policy
 import recording_adder
-from repertory.components import actors, core
+from repertory.components import actors, programs
 from repertory.environments import batch, catch, wrappers
 
 
@@ -124,7 +124,7 @@ class PolicyActorTest(parameterized.TestCase):
         actor.select_action(timestep.observation)
 
   def test_observations_and_variables_reach_the_policy(self):
-    class Scaling(core.Policy):
+    class Scaling(programs.Policy):
       def __init__(self):
         super().__init__()
         self.scale = tf.Variable(1, dtype=tf.int32)
@@ -136,7 +136,7 @@ class PolicyActorTest(parameterized.TestCase):
         action = self.scale * tf.reduce_sum(
           tf.cast(observation['b'], tf.int32), axis=-1
         )
-        return core.PolicyOutput({'move': action}, (), state)
+        return programs.PolicyOutput({'move': action}, (), state)
 
     policy = Scaling()
     spec = {

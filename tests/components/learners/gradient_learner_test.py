@@ -7,7 +7,7 @@ import sonnet as snt
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from repertory.components import core, learners, types
+from repertory.components import learners, programs, types
 
 B = 2
 ELEMENT_SPEC = types.Sample(
@@ -18,7 +18,7 @@ ELEMENT_SPEC = types.Sample(
 )
 
 
-class LinearUpdate(core.Update):
+class LinearUpdate(programs.Update):
   """Fits y = x·w by Adam, with a target copied every third step."""
 
   def __init__(self, seed=0, size=3, period=3):
@@ -41,7 +41,7 @@ class LinearUpdate(core.Update):
     gradients = tape.gradient(loss, [self.weights])
     self.optimizer.apply(gradients, [self.weights])
     self.copy()
-    return core.UpdateResult(
+    return programs.UpdateResult(
       {'loss': loss, 'size': tf.constant(B)}, priorities=tf.abs(errors)
     )
 
@@ -245,7 +245,7 @@ class GetVariablesTest(absltest.TestCase):
       assert_equal_states(state, copies[1])
 
   def test_all_are_of_one_step(self):
-    class Counting(core.Update):
+    class Counting(programs.Update):
       """Writes the same number into all its variables."""
 
       def __init__(self):
@@ -259,7 +259,7 @@ class GetVariablesTest(absltest.TestCase):
       def __call__(self, sample):
         for count in self.counts:
           count.assign_add(tf.ones([2000]))
-        return core.UpdateResult({'loss': tf.reduce_sum(sample.data['y'])})
+        return programs.UpdateResult({'loss': tf.reduce_sum(sample.data['y'])})
 
     learner = make(Counting())
     done, torn, versions = threading.Event(), [], []

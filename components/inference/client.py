@@ -1,0 +1,273 @@
+"""An actor's connection to an inference server; needs no TensorFlow."""
+
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import signals, types
+from repertory.components.inference import addresses, frames
+
+TRAINING = 'training'
+EVALUATION = 'evaluation'
+
+# How often a wait looks whether it should stop.
+_SLICE_SECONDS = 0.2
+
+
+class InferenceClient:
+  """Sends timesteps of some environments, and receives actions for them.
+
+  A request is answered before the next one is sent; but timesteps that are all
+  LAST need no action, and travel with those that follow them.
+  """
+
+  def __init__(
+    self,
+    address: str,
+    spec: Any,
+    environment_ids: Sequence[int],
+    *,
+    actor: str,
+    purpose: str = TRAINING,
+    timeout_seconds: float = 600.0,
+    stop: signals.StopSignal | None = None,
+  ):
+    """Connects and shakes hands.
+
+    Args:
+      address: Of the server; see `addresses`.
+      spec: `specs.EnvironmentSpec` of one environment.
+      environment_ids: Of the rows to come.
+      actor: Who this is. Whoever connects under the same name later takes over
+        its environments: the earlier one must have died.
+      purpose: 'training', or 'evaluation': then the actions are those of the
+        evaluation policy, and nothing gets into replay.
+      timeout_seconds: How long to wait for an answer.
+      stop: Ends a wait when set.
+
+    Raises:
+      frames.ProtocolError: If the server refuses; it says why.
+      ConnectionError: If the server is not there.
+      TimeoutError: If it did not answer in time.
+    """
+    self._address = address
+    self._timeout_seconds = timeout_seconds
+    self._stop = stop or signals.StopSignal()
+    self._action_spec = spec.actions
+    batch_size = len(environment_ids)
+    leaves = timestep_leaves(spec)
+    timestep_layout = frames.Layout(leaves, batch_size)
+    action_layout = frames.Layout(action_leaves(spec), batch_size)
+    self._frame = frames.make_buffer(timestep_layout.size)
+    self._leaves = timestep_layout.views(self._frame[frames.HEADER_SIZE :])
+    self._answer = frames.make_buffer(action_layout.size)
+    self._actions = action_layout.views(self._answer[frames.HEADER_SIZE :])
+    self._held = b''
+    self._is_waiting = False
+    self._sent_at = 0.0
+    self._round_trip = 0.0
+    try:
+      self._stream = addresses.connect(address, timeout_seconds)
+    except OSError as error:
+      raise ConnectionError(
+        f'No inference server answers at {address}: {error}.'
+      ) from error
+    self._stream.settimeout(_SLICE_SECONDS)
+    try:
+      self._shake_hands(
+        {
+          'protocol': frames.PROTOCOL,
+          'actor': actor,
+          'run_id': uuid.uuid4().hex,
+          'purpose': purpose,
+          'environment_ids': [int(i) for i in environment_ids],
+          'timestep': frames.describe(leaves),
+          'action': frames.describe(action_leaves(spec)),
+        }
+      )
+    except BaseException:
+      self._stream.close()
+      raise
+
+  @property
+  def is_waiting(self) -> bool:
+    """Whether an answer is on its way."""
+    return self._is_waiting
+
+  def send(self, timestep: dm_env.TimeStep, *, start: bool = False) -> None:
+    """Sends timesteps `[B]`.
+
+    Args:
+      timestep: Of all environments. If all are LAST, they wait for the next
+        ones to travel with, and there is no answer.
+      start: Whether the environments start anew; then all are FIRST.
+
+    Raises:
+      ConnectionError: If the server is gone.
+      signals.Stopped: If the stop signal was set.
+      TimeoutError: If the server takes nothing.
+    """
+    for array, leaf in zip(
+      self._leaves,
+      (
+        timestep.step_type,
+        timestep.reward,
+        timestep.discount,
+        *tree.flatten(timestep.observation),
+      ),
+      strict=True,
+    ):
+      array[...] = leaf
+    kind = frames.START if start else frames.STEP
+    size = len(self._frame) - frames.HEADER_SIZE
+    self._frame[: frames.HEADER_SIZE] = frames.header(
+      kind, size, self._round_trip
+    )
+    if is_answerless(self._leaves[0]):
+      self._held = bytes(self._frame)
+      return
+    self._sent_at = time.perf_counter()
+    data, self._held = [self._held, self._frame], b''
+    self._send(data)
+    self._is_waiting = True
+
+  def receive(self) -> types.Nest:
+    """Waits for the actions `[B, ...]`; the arrays are reused by the next call.
+
+    Raises:
+      frames.ProtocolError: If the server refused the request.
+      ConnectionError: If the server is gone.
+      signals.Stopped: If the stop signal was set.
+      TimeoutError: If no answer came in time.
+    """
+    self._receive(frames.ACTION, self._answer, 'actions')
+    self._is_waiting = False
+    self._round_trip = time.perf_counter() - self._sent_at
+    return tree.unflatten_as(self._action_spec, self._actions)
+
+  def finish(self) -> None:
+    """Waits until the server has handed everything over to replay.
+
+    Raises:
+      As `receive`.
+    """
+    if self._is_waiting:
+      self.receive()
+    self._send([self._held, frames.header(frames.BYE, 0)])
+    self._receive(frames.GOODBYE, bytearray(frames.HEADER_SIZE), 'a goodbye')
+
+  def close(self) -> None:
+    """Ends the connection."""
+    self._stream.close()
+
+  def _shake_hands(self, message) -> None:
+    self._send([frames.pack_json(frames.HELLO, message)])
+    self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
+
+  def _send(self, buffers: Sequence) -> None:
+    views = [memoryview(b).cast('B') for b in buffers if len(b)]
+    deadline = time.monotonic() + self._timeout_seconds
+    while views:
+      try:
+        sent = self._stream.sendmsg(views)
+      except TimeoutError:
+        self._check(deadline, 'to take timesteps')
+        continue
+      except OSError as error:
+        raise self._lost() from error
+      while views and sent >= len(views[0]):
+        sent -= len(views.pop(0))
+      if sent:
+        views[0] = views[0][sent:]
+
+  def _receive(self, kind: int, answer, what: str) -> None:
+    """Receives a frame of one kind and size into `answer`."""
+    view = memoryview(answer)
+    deadline = time.monotonic() + self._timeout_seconds
+    received = 0
+    while received < len(view):
+      received += self._receive_into(view[received:], deadline, f'for {what}')
+      if received >= frames.HEADER_SIZE:
+        found, size, _ = frames.parse_header(view[: frames.HEADER_SIZE])
+        if found == frames.REFUSED:
+          head = bytes(view[frames.HEADER_SIZE : received])
+          self._raise_refusal(head, size, deadline)
+        if found != kind or size != len(view) - frames.HEADER_SIZE:
+          raise frames.ProtocolError(
+            f'Expected {what} from the inference server at {self._address}, '
+            f'got a frame of kind {found} with {size} bytes.'
+          )
+
+  def _raise_refusal(self, head: bytes, size: int, deadline: float) -> None:
+    rest = memoryview(bytearray(min(size, frames.MAX_JSON_SIZE) - len(head)))
+    received = 0
+    while received < len(rest):
+      received += self._receive_into(rest[received:], deadline, 'for a reason')
+    reason = frames.parse_json(head + bytes(rest)).get('reason')
+    raise frames.ProtocolError(
+      f'The inference server at {self._address} refuses: {reason}'
+    )
+
+  def _receive_into(self, view: memoryview, deadline: float, what: str) -> int:
+    while True:
+      try:
+        count = self._stream.recv_into(view)
+      except TimeoutError:
+        self._check(deadline, what)
+        continue
+      except OSError as error:
+        raise self._lost() from error
+      if not count:
+        raise self._lost()
+      return count
+
+  def _check(self, deadline: float, what: str) -> None:
+    """Raises if the wait is over."""
+    self._stop.check()
+    if time.monotonic() > deadline:
+      raise TimeoutError(
+        f'Waited {self._timeout_seconds:g} seconds {what} on the inference '
+        f'server at {self._address}.'
+      )
+
+  def _lost(self) -> ConnectionError:
+    return ConnectionError(
+      f'The inference server at {self._address} ended the connection.'
+    )
+
+
+def is_answerless(step_types: np.ndarray) -> bool:
+  """Returns whether no row needs an action: all episodes have ended."""
+  return bool((step_types == dm_env.StepType.LAST).all())
+
+
+def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:
+  """Returns what a timestep of one environment is made of.
+
+  Args:
+    spec: `specs.EnvironmentSpec`.
+  """
+  return [
+    ((), np.dtype(np.int32)),
+    *(
+      (tuple(leaf.shape), np.dtype(leaf.dtype))
+      for leaf in (
+        spec.rewards,
+        spec.discounts,
+        *tree.flatten(spec.observations),
+      )
+    ),
+  ]
+
+
+def action_leaves(spec: Any) -> list[frames.LeafSpec]:
+  """Returns what an action is made of."""
+  return [
+    (tuple(leaf.shape), np.dtype(leaf.dtype))
+    for leaf in tree.flatten(spec.actions)
+  ]

@@ -1,0 +1,133 @@
+"""What travels between thin actors and an inference server.
+
+A connection begins with one JSON message each way, in which both sides agree
+on specs, environment ids and the life of the actor. After that, everything has
+a size that both know, and is sent as raw bytes:
+
+    header    16 bytes: magic, kind, payload length, microseconds of the last
+              round trip (as the sender saw it)
+    payload   the leaves one after the other, each `[B, ...]` and aligned
+
+No specs, names or ids are repeated.
+"""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+PROTOCOL = 1
+
+# Kinds of frames. From the actor:
+HELLO = 1  # JSON: who it is and what it sends.
+START = 2  # Timesteps, all FIRST.
+STEP = 3  # Timesteps of the environments' next step.
+BYE = 4  # It is done; everything is to be handed over to replay.
+# From the server:
+WELCOME = 5  # JSON: agreed.
+ACTION = 6  # Actions for the last timesteps.
+GOODBYE = 7  # All is handed over.
+REFUSED = 8  # JSON: why, and the connection ends.
+
+_HEADER = struct.Struct('<4sBxxxII')
+HEADER_SIZE = _HEADER.size
+_MAGIC = b'rprt'
+MAX_JSON_SIZE = 1 << 20
+_ALIGNMENT = 64
+
+# Shape without `[B]`, and dtype.
+LeafSpec = tuple[tuple[int, ...], np.dtype]
+
+
+class ProtocolError(ValueError):
+  """Bytes that are none of this protocol, or a request that was refused."""
+
+
+def header(kind: int, size: int, round_trip: float = 0.0) -> bytes:
+  """Packs a header.
+
+  Args:
+    kind: Of the frame.
+    size: Bytes of the payload.
+    round_trip: Seconds, of the sender's last request.
+  """
+  microseconds = min(int(round_trip * 1e6), 2**32 - 1)
+  return _HEADER.pack(_MAGIC, kind, size, microseconds)
+
+
+def parse_header(data) -> tuple[int, int, float]:
+  """Returns kind, payload size and the seconds of the last round trip.
+
+  Raises:
+    ProtocolError: If these are not the bytes of a header.
+  """
+  magic, kind, size, microseconds = _HEADER.unpack(data)
+  if magic != _MAGIC:
+    raise ProtocolError(
+      f'A frame must begin with {_MAGIC!r}, got {magic!r}: the other side '
+      'speaks another protocol, or lost its place in the stream.'
+    )
+  return kind, size, microseconds * 1e-6
+
+
+def pack_json(kind: int, message: Mapping[str, Any]) -> bytes:
+  """Packs a frame of the handshake."""
+  payload = json.dumps(message).encode()
+  return header(kind, len(payload)) + payload
+
+
+def parse_json(payload) -> dict[str, Any]:
+  """Returns the message of a handshake.
+
+  Raises:
+    ProtocolError: If it is no JSON object.
+  """
+  try:
+    message = json.loads(bytes(payload))
+  except ValueError as error:
+    raise ProtocolError(f'A handshake must be JSON: {error}.') from error
+  if not isinstance(message, dict):
+    raise ProtocolError(f'A handshake must be a JSON object, got {message!r}.')
+  return message
+
+
+def describe(leaves: Sequence[LeafSpec]) -> list:
+  """Returns leaf specs as plain values."""
+  return [[list(shape), np.dtype(dtype).str] for shape, dtype in leaves]
+
+
+class Layout:
+  """Where the leaves of a payload are, for B rows."""
+
+  def __init__(self, leaves: Sequence[LeafSpec], batch_size: int):
+    """Places the leaves.
+
+    Args:
+      leaves: Their specs, in order.
+      batch_size: B.
+    """
+    self._places = []
+    offset = 0
+    for shape, dtype in leaves:
+      shape = (batch_size, *shape)
+      self._places.append((offset, shape, np.dtype(dtype)))
+      size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+      offset += -(-size // _ALIGNMENT) * _ALIGNMENT
+    self.size = offset
+
+  def views(self, payload) -> list[np.ndarray]:
+    """Returns the leaves as arrays that share the payload's memory."""
+    return [
+      np.ndarray(shape, dtype, payload, offset)
+      for offset, shape, dtype in self._places
+    ]
+
+
+def make_buffer(size: int) -> memoryview:
+  """Returns memory for a frame, its payload aligned as `Layout` expects."""
+  memory = np.zeros(size + HEADER_SIZE + 2 * _ALIGNMENT, np.uint8)
+  payload = -(memory.ctypes.data + HEADER_SIZE) % _ALIGNMENT + HEADER_SIZE
+  start = payload - HEADER_SIZE
+  return memory[start : payload + size].data

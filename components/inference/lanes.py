@@ -1,0 +1,299 @@
+"""An actor's connection, as the server sees it."""
+
+import collections
+import dataclasses
+import socket
+import time
+from typing import Any
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import types
+from repertory.components.inference import client as client_lib
+from repertory.components.inference import frames, state_store
+
+# Timesteps of a lane that may wait for its adder while it goes on.
+MAX_OPEN_JOBS = 2
+_NUM_FRAMES = MAX_OPEN_JOBS + 2
+
+
+@dataclasses.dataclass
+class Role:
+  """What a lane is for: training or evaluation.
+
+  Attributes:
+    store: Acts for it.
+    make_adder: Maps a batch size to the adder of a lane; None to keep nothing.
+  """
+
+  store: state_store.StateStore
+  make_adder: Any = None
+  owners: dict[int, 'Lane'] = dataclasses.field(default_factory=dict)
+  pending: collections.deque = dataclasses.field(
+    default_factory=collections.deque
+  )
+  target: int = 0
+
+  def count(self) -> None:
+    """Works out after how many rows a batch is run: half of all.
+
+    So one half of the environments steps while the other half is computed.
+    """
+    self.target = min((len(self.owners) + 1) // 2, self.store.buckets[-1])
+
+
+@dataclasses.dataclass
+class Job:
+  """What the writer is to do for a lane.
+
+  Attributes:
+    lane: Whose timesteps these are.
+    timestep: `[B]`; None at the end.
+    action: That led there, `[B, ...]`; None where the lane starts.
+    extras: What the policy gave with it.
+    version: Of the variables that chose it.
+  """
+
+  lane: 'Lane'
+  timestep: dm_env.TimeStep | None
+  action: types.Nest = None
+  extras: types.Nest = ()
+  version: int = 0
+
+
+class Lane:
+  """One actor's environments, from its handshake to its end."""
+
+  def __init__(self, stream: socket.socket, hello: dict, role: Role, spec: Any):
+    """Takes over a connection whose handshake has been accepted.
+
+    Args:
+      stream: Does not block.
+      hello: The actor's message.
+      role: What its actions are for.
+      spec: `specs.EnvironmentSpec` of one environment.
+    """
+    self.stream = stream
+    self.actor: str = hello['actor']
+    self.run_id: str = hello['run_id']
+    self.role = role
+    self.ids = np.asarray(hello['environment_ids'], np.int32)
+    self.batch_size = len(self.ids)
+    self.version = 0  # Of the variables that chose the last actions.
+    self.written_version = 0  # Of those that the adder is at.
+    self.adder: Any = role.make_adder(self) if role.make_adder else None
+    self.is_closed = False
+    self.is_pending = False  # Its timesteps wait for the policy.
+    self.is_leaving = False
+    # Frame by frame, the writer lags behind the server.
+    self.submitted = 0
+    self.completed = 0
+    self.is_held = False
+    self.arrived_at = 0.0
+    self.began_at = 0.0
+    self._spec = spec
+    layout = frames.Layout(client_lib.timestep_leaves(spec), self.batch_size)
+    self._payload_size = layout.size
+    self._frames = [frames.make_buffer(layout.size) for _ in range(_NUM_FRAMES)]
+    self._views = [
+      layout.views(frame[frames.HEADER_SIZE :]) for frame in self._frames
+    ]
+    self._now = 0  # Which of the frames is received or worked on.
+    self._received = 0
+    answers = frames.Layout(client_lib.action_leaves(spec), self.batch_size)
+    self._answer = frames.make_buffer(answers.size)
+    self._answer[: frames.HEADER_SIZE] = frames.header(
+      frames.ACTION, answers.size
+    )
+    self._answer_leaves = answers.views(self._answer[frames.HEADER_SIZE :])
+    self._unsent = memoryview(b'')
+    self._has_started = False
+    self._job = Job(self, None)
+    self._action: types.Nest = None
+    self._extras: list[np.ndarray] = []
+    self.forget_action()
+
+  def __str__(self) -> str:
+    return f"'{self.actor}'"
+
+  @property
+  def leaves(self) -> list[np.ndarray]:
+    """Step types, rewards, discounts and observations of the frame, `[B]`."""
+    return self._views[self._now]
+
+  @property
+  def has_unsent(self) -> bool:
+    """Whether the connection did not take all of the answer."""
+    return len(self._unsent) > 0
+
+  def receive(self) -> tuple[int, float] | None:
+    """Takes what has arrived.
+
+    Returns:
+      Kind and last round trip of the frame, if it is complete.
+
+    Raises:
+      frames.ProtocolError: If the frame is none that may come now.
+      ConnectionError: If the actor has gone.
+    """
+    frame = self._frames[self._now]
+    if self._received == 0:
+      self.began_at = time.perf_counter()
+    try:
+      count = self.stream.recv_into(frame[self._received :])
+    except BlockingIOError:
+      return None
+    if not count:
+      raise ConnectionError(f'{self} has gone.')
+    self._received += count
+    if self._received < frames.HEADER_SIZE:
+      return None
+    kind, size, round_trip = frames.parse_header(frame[: frames.HEADER_SIZE])
+    self._check(kind, size)
+    if self._received < frames.HEADER_SIZE + size:
+      return None
+    self._received = 0
+    if kind in (frames.START, frames.STEP):
+      self._check_step_types(kind)
+    return kind, round_trip
+
+  def fill(self, inputs: list[np.ndarray], place: int, start: int, num: int):
+    """Copies rows into a batch.
+
+    Args:
+      inputs: Of the batch, see `StateStore.inputs`.
+      place: Where in the batch.
+      start: From which row of the frame.
+      num: How many.
+    """
+    there, here = slice(place, place + num), slice(start, start + num)
+    step_type, _, _, *observation = self.leaves
+    inputs[0][there] = self.ids[here]
+    for array, leaf in zip(inputs[1:], (step_type, *observation)):
+      array[there] = leaf[here]
+
+  def take(
+    self,
+    actions: list[np.ndarray],
+    extras: list[np.ndarray],
+    place: int,
+    start: int,
+    num: int,
+  ) -> bool:
+    """Takes rows of a batch's outputs; returns whether that was the last.
+
+    Args:
+      actions: Leaves of the batch.
+      extras: Leaves of the batch.
+      place: Where in the batch.
+      start: From which row of the lane.
+      num: How many.
+    """
+    there, here = slice(place, place + num), slice(start, start + num)
+    for array, leaf in zip(self._answer_leaves, actions):
+      array[here] = leaf[there]
+    if num == self.batch_size:
+      self._extras = [leaf[there] for leaf in extras]
+    else:
+      if start == 0:
+        self._extras = self.role.store.empty_extras(self.batch_size)
+      for array, leaf in zip(self._extras, extras):
+        array[here] = leaf[there]
+    return start + num == self.batch_size
+
+  def make_job(self, kind: int) -> None:
+    """Describes the frame for the adder, with the actions that led to it."""
+    if self.adder is None:
+      return
+    step_type, reward, discount, *observation = self.leaves
+    timestep = dm_env.TimeStep(
+      step_type,
+      reward,
+      discount,
+      tree.unflatten_as(self._spec.observations, observation),
+    )
+    if kind == frames.START:
+      self._job = Job(self, timestep)
+      return
+    extras = self.role.store.unflatten_extras(self._extras)
+    self._job = Job(self, timestep, self._action, extras, self.version)
+
+  def keep_action(self) -> None:
+    """Keeps the action that was answered, for the step that follows."""
+    self._action = tree.unflatten_as(
+      self._spec.actions, [leaf.copy() for leaf in self._answer_leaves]
+    )
+
+  def forget_action(self) -> None:
+    """Keeps zeros: no action was needed."""
+    for leaf in self._answer_leaves:
+      leaf[...] = 0
+    self.keep_action()
+    self._extras = self.role.store.empty_extras(self.batch_size)
+
+  def go_on(self) -> Job:
+    """Turns to the next frame; returns what its adder is to do with this."""
+    self._now = (self._now + 1) % _NUM_FRAMES
+    self.is_pending = False
+    return self._job
+
+  def check_silence(self) -> None:
+    """Looks what an actor says that is not to say anything now.
+
+    Raises:
+      ConnectionError: If it has gone.
+      frames.ProtocolError: If it has sent something.
+    """
+    try:
+      data = self.stream.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+      return
+    if not data:
+      raise ConnectionError(f'{self} has gone.')
+    raise frames.ProtocolError(f'{self} must wait for its answer.')
+
+  def send_answer(self) -> None:
+    """Sends the actions, as far as the connection takes them."""
+    self._unsent = self._answer
+    self.send_rest()
+
+  def send_rest(self) -> None:
+    """Sends what the connection did not take before.
+
+    Raises:
+      ConnectionError: If the actor has gone.
+    """
+    try:
+      sent = self.stream.send(self._unsent)
+    except BlockingIOError:
+      return
+    except OSError as error:
+      raise ConnectionError(f'{self} has gone.') from error
+    self._unsent = self._unsent[sent:]
+
+  def _check(self, kind: int, size: int) -> None:
+    expected = {
+      frames.START: self._payload_size,
+      frames.STEP: self._payload_size,
+      frames.BYE: 0,
+    }
+    if kind not in expected or size != expected[kind]:
+      raise frames.ProtocolError(
+        f'{self} sent a frame of kind {kind} with {size} bytes; for '
+        f'{self.batch_size} environments timesteps have {self._payload_size}.'
+      )
+    if kind == frames.STEP and not self._has_started:
+      raise frames.ProtocolError(f'{self} must start before it steps.')
+
+  def _check_step_types(self, kind: int) -> None:
+    step_types = self.leaves[0]
+    if kind == frames.START:
+      self._has_started = True
+      if (step_types != dm_env.StepType.FIRST).any():
+        raise frames.ProtocolError(f'{self} must start with FIRST in all rows.')
+    elif ((step_types < 0) | (step_types > dm_env.StepType.LAST)).any():
+      raise frames.ProtocolError(
+        f'{self} sent step types other than 0, 1 and 2: {step_types.tolist()}.'
+      )

@@ -1,0 +1,477 @@
+"""Serves thin actors: batches their timesteps through one network call."""
+
+import contextlib
+import json
+import selectors
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.components import signals, specs
+from repertory.components.inference import (
+  addresses,
+  client,
+  frames,
+  lanes,
+  statistics,
+  writer,
+)
+
+# How often the loop looks whether it should stop.
+_SLICE_SECONDS = 0.2
+
+
+class InferenceServer:
+  """One loop over all connections; `run` is to be called in a thread.
+
+  A batch is run when half of all rows have come, when no more can come, or
+  after `window_seconds`. What one actor does wrong ends its connection alone,
+  with a message.
+  """
+
+  def __init__(
+    self,
+    address: str,
+    spec: specs.EnvironmentSpec,
+    roles: Mapping[str, lanes.Role],
+    *,
+    variables: Any = None,
+    window_seconds: float = 0.001,
+    stop: signals.StopSignal | None = None,
+  ):
+    """Starts to listen.
+
+    Args:
+      address: Where; see `addresses`.
+      spec: Of one environment.
+      roles: By purpose: 'training', and 'evaluation' if it is offered.
+      variables: Whatever has `update()` and `version`: refreshes the policies'
+        variables between batches. None if they never change.
+      window_seconds: How long the first row of a batch waits for others.
+      stop: Ends `run`.
+    """
+    self._listener, self.address = addresses.listen(address)
+    self._spec = spec
+    self._roles = dict(roles)
+    self._variables = variables
+    self._window_seconds = window_seconds
+    self._stop = stop or signals.StopSignal()
+    self.statistics = statistics.Statistics()
+    self._wake_up, self._waker = socket.socketpair()
+    self._wake_up.setblocking(False)
+    self._waker.setblocking(False)
+    self._writer = writer.Writer(self._stop, self._notify)
+    self._selector = selectors.DefaultSelector()
+    self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+    self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
+    self._lanes: set[lanes.Lane] = set()
+    self._held: list[lanes.Lane] = []
+
+  def run(self) -> None:
+    """Serves until the stop signal is set.
+
+    Raises:
+      Exception: What an adder, the policy or the variables raised.
+    """
+    try:
+      while not self._stop.is_set():
+        for key, _ in self._selector.select(self._wait_seconds()):
+          key.data()
+        self._release_held()
+        if self._writer.error is not None:
+          raise self._writer.error
+        for role in self._roles.values():
+          while reason := self._why_now(role):
+            self._run_batch(role, reason)
+    except BaseException:
+      self._stop.set()  # Nothing of a server that fails may wait any longer.
+      raise
+    finally:
+      self._close()
+
+  def report(self) -> dict[str, float]:
+    """Returns what happened since the last report; see `Statistics`."""
+    row = self.statistics.report(self._writer.seconds())
+    row['actors'] = len(self._lanes)
+    return row
+
+  # Connections.
+
+  def _accept(self) -> None:
+    with contextlib.suppress(BlockingIOError):
+      stream, _ = self._listener.accept()
+      stream.setblocking(False)
+      addresses.tune(stream)
+      if not addresses.is_of_this_user(stream):
+        stream.close()
+        return
+      handshake = _Handshake(stream)
+      self._selector.register(
+        stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
+      )
+
+  def _shake_hands(self, handshake: '_Handshake') -> None:
+    stream = handshake.stream
+    try:
+      hello = handshake.receive()
+      if hello is None:
+        return
+      role = self._check(hello)
+    except (ConnectionError, OSError):
+      self._forget(stream)
+      return
+    except frames.ProtocolError as error:
+      _refuse(stream, error)
+      self._forget(stream)
+      return
+    lane = lanes.Lane(stream, hello, role, self._spec)
+    self._lanes.add(lane)
+    role.owners.update(dict.fromkeys(hello['environment_ids'], lane))
+    role.count()
+    self._selector.modify(
+      stream, selectors.EVENT_READ, lambda: self._receive(lane)
+    )
+    stream.send(frames.header(frames.WELCOME, 0))
+
+  def _check(self, hello: dict[str, Any]) -> lanes.Role:
+    """Returns the role asked for; an earlier life of the actor ends."""
+    if hello.get('protocol') != frames.PROTOCOL:
+      raise frames.ProtocolError(
+        f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
+      )
+    role = self._roles.get(hello.get('purpose', ''))
+    if role is None:
+      raise frames.ProtocolError(
+        f'purpose must be one of {sorted(self._roles)}, got '
+        f'{hello.get("purpose")!r}.'
+      )
+    for name, kind in (('actor', str), ('run_id', str)):
+      if not isinstance(hello.get(name), kind):
+        raise frames.ProtocolError(
+          f'{name} must be a string, got {hello.get(name)!r}.'
+        )
+    _check_specs(hello, self._spec)
+    ids = hello.get('environment_ids')
+    limit = role.store.num_environments
+    if (
+      not isinstance(ids, list)
+      or not ids
+      or not all(type(i) is int and 0 <= i < limit for i in ids)
+      or len(set(ids)) < len(ids)
+    ):
+      raise frames.ProtocolError(
+        f'environment_ids must be distinct and in [0, {limit}), got {ids}.'
+      )
+    owners = {role.owners[i] for i in ids if i in role.owners}
+    for owner in owners:
+      if owner.actor != hello['actor'] or owner.run_id == hello['run_id']:
+        raise frames.ProtocolError(
+          f'environment_ids must be free; {owner} has some of {ids}.'
+        )
+    for owner in owners:
+      self._end(owner)
+    return role
+
+  def _receive(self, lane: lanes.Lane) -> None:
+    if lane.has_unsent and not self._send_rest(lane):
+      return
+    try:
+      if lane.is_pending or lane.is_leaving:
+        lane.check_silence()
+        return
+      frame = lane.receive()
+      if frame is None:
+        return
+      kind, round_trip = frame
+      self.statistics.note_round_trip(round_trip)
+      if kind == frames.BYE:
+        self._leave(lane)
+        return
+      lane.arrived_at = time.perf_counter()
+      self.statistics.note_arrival(lane.arrived_at - lane.began_at)
+    except (ConnectionError, OSError):
+      self._end(lane)
+    except frames.ProtocolError as error:
+      _refuse(lane.stream, error)
+      self._end(lane)
+    else:
+      self._note_frame(lane, kind)
+
+  def _note_frame(self, lane: lanes.Lane, kind: int) -> None:
+    """Hands a frame to the adder, and puts it in line for the policy."""
+    lane.make_job(kind)
+    if client.is_answerless(lane.leaves[0]):
+      lane.forget_action()
+      self._go_on(lane)
+    else:
+      lane.is_pending = True
+      lane.role.pending.append(lane)
+
+  def _go_on(self, lane: lanes.Lane) -> None:
+    """Gives the frame to the adder; reads on, unless that one lags behind."""
+    job = lane.go_on()
+    if lane.adder is None:
+      return
+    self._writer.submit(job)
+    lane.is_held = True  # Before the look at the count, which may change now.
+    if lane.submitted - lane.completed >= lanes.MAX_OPEN_JOBS:
+      self._held.append(lane)
+      self._selector.unregister(lane.stream)
+    else:
+      lane.is_held = False
+
+  def _release_held(self) -> None:
+    if not self._held:
+      return
+    held, self._held = self._held, []
+    for lane in held:
+      if lane.is_closed:
+        continue
+      if lane.submitted - lane.completed >= lanes.MAX_OPEN_JOBS:
+        self._held.append(lane)
+        continue
+      lane.is_held = False
+      self._selector.register(
+        lane.stream, _events(lane), lambda lane=lane: self._receive(lane)
+      )
+
+  def _leave(self, lane: lanes.Lane) -> None:
+    """Hands over what is open and answers when that is done."""
+    lane.is_leaving = True
+    if lane.adder is not None:
+      self._writer.submit(lanes.Job(lane, None))
+    else:
+      self._say_goodbye(lane)
+
+  def _say_goodbye(self, lane: lanes.Lane) -> None:
+    with contextlib.suppress(OSError):
+      lane.stream.send(frames.header(frames.GOODBYE, 0))
+    self._end(lane)
+
+  def _end(self, lane: lanes.Lane) -> None:
+    """Frees a lane's environments; what its adder has not written is lost."""
+    if lane.is_closed:
+      return
+    lane.is_closed = True
+    self._lanes.discard(lane)
+    for i in lane.ids.tolist():
+      if lane.role.owners.get(i) is lane:
+        del lane.role.owners[i]
+    lane.role.count()
+    with contextlib.suppress(ValueError):
+      lane.role.pending.remove(lane)
+    if lane.adder is not None and not lane.is_leaving:
+      self._writer.submit(lanes.Job(lane, None))
+    self._forget(lane.stream)
+
+  def _forget(self, stream: socket.socket) -> None:
+    with contextlib.suppress(KeyError, ValueError):
+      self._selector.unregister(stream)
+    stream.close()
+
+  def _send_rest(self, lane: lanes.Lane) -> bool:
+    """Sends what is left of an answer; returns whether the lane lives."""
+    try:
+      lane.send_rest()
+    except ConnectionError:
+      self._end(lane)
+      return False
+    if not lane.has_unsent:
+      self._selector.modify(
+        lane.stream, _events(lane), lambda: self._receive(lane)
+      )
+    return True
+
+  # Batches.
+
+  def _wait_seconds(self) -> float:
+    """Returns how long the next batch can wait."""
+    deadline = min(
+      (
+        role.pending[0].arrived_at + self._window_seconds
+        for role in self._roles.values()
+        if role.pending
+      ),
+      default=None,
+    )
+    if deadline is None:
+      return _SLICE_SECONDS
+    return max(0.0, deadline - time.perf_counter())
+
+  def _why_now(self, role: lanes.Role) -> str:
+    """Returns why a batch is to be run now; '' if it is not."""
+    if not role.pending:
+      return ''
+    rows = sum(lane.batch_size for lane in role.pending)
+    if rows >= role.target:
+      return 'target'
+    waited = time.perf_counter() - role.pending[0].arrived_at
+    if waited >= self._window_seconds:
+      return 'window'
+    return ''
+
+  def _run_batch(self, role: lanes.Role, reason: str) -> None:
+    """Runs a batch of the lanes that wait, and answers them."""
+    if self._variables is not None:
+      self._variables.update()
+    largest = role.store.buckets[-1]
+    batch = [role.pending.popleft()]
+    rows = batch[0].batch_size
+    while role.pending and rows + role.pending[0].batch_size <= largest:
+      batch.append(role.pending.popleft())
+      rows += batch[-1].batch_size
+    try:
+      self._serve(role, batch, reason)
+    except Exception as error:
+      if len(batch) == 1:
+        _refuse(batch[0].stream, error)
+        self._end(batch[0])
+        return
+      for lane in batch:  # The one that fails fails alone.
+        try:
+          self._serve(role, [lane], reason)
+        except Exception as lane_error:
+          _refuse(lane.stream, lane_error)
+          self._end(lane)
+
+  def _serve(self, role: lanes.Role, batch: list[lanes.Lane], reason: str):
+    """Runs the rows of some lanes, which fit a bucket, or of a larger one."""
+    started_at = time.perf_counter()
+    store, first = role.store, batch[0]
+    if len(batch) == 1 and first.batch_size > store.buckets[-1]:
+      largest = store.buckets[-1]
+      for start in range(0, first.batch_size, largest):
+        self._act(store, [first], start, min(largest, first.batch_size - start))
+      bucket = -(-first.batch_size // largest) * largest
+    else:
+      bucket = self._act(store, batch)
+    acted_at = time.perf_counter()
+    for lane in batch:
+      self._answer(lane)
+    self.statistics.note_batch(
+      rows=sum(lane.batch_size for lane in batch),
+      bucket=bucket,
+      waits=[started_at - lane.arrived_at for lane in batch],
+      run=acted_at - started_at,
+      reason=reason,
+    )
+
+  def _act(self, store, batch, start: int = 0, num: int | None = None) -> int:
+    """Runs one network call; returns its bucket."""
+    counts = [lane.batch_size for lane in batch] if num is None else [num]
+    bucket = store.bucket_for(sum(counts))
+    inputs = store.inputs(bucket)
+    place = 0
+    for lane, count in zip(batch, counts):
+      lane.fill(inputs, place, start, count)
+      place += count
+    actions, extras = store.act(bucket, place)
+    place = 0
+    for lane, count in zip(batch, counts):
+      lane.take(actions, extras, place, start, count)
+      place += count
+    return bucket
+
+  def _answer(self, lane: lanes.Lane) -> None:
+    if self._variables is not None:
+      lane.version = self._variables.version
+    try:
+      lane.send_answer()
+    except ConnectionError:
+      self._end(lane)
+      return
+    lane.keep_action()
+    self._go_on(lane)
+    if lane.has_unsent and not lane.is_held:
+      self._selector.modify(
+        lane.stream, _events(lane), lambda: self._receive(lane)
+      )
+
+  # Other threads.
+
+  def _notify(self, lane: lanes.Lane) -> None:
+    """Wakes the loop; called in the writer's thread."""
+    del lane
+    with contextlib.suppress(BlockingIOError, OSError):
+      self._waker.send(b'.')
+
+  def _wake(self) -> None:
+    with contextlib.suppress(BlockingIOError):
+      self._wake_up.recv(1 << 16)
+    for lane in list(self._lanes):
+      if lane.is_leaving and lane.submitted == lane.completed:
+        self._say_goodbye(lane)
+
+  def _close(self) -> None:
+    for lane in list(self._lanes):
+      self._forget(lane.stream)
+      lane.is_closed = True
+    self._writer.close()
+    for lane in self._lanes:
+      if lane.adder is not None and not lane.is_leaving:
+        with contextlib.suppress(Exception):
+          lane.adder.close()
+    self._selector.close()
+    self._listener.close()
+    self._wake_up.close()
+    self._waker.close()
+
+
+class _Handshake:
+  """A connection that has not said yet who it is."""
+
+  def __init__(self, stream: socket.socket):
+    self.stream = stream
+    self._data = b''
+
+  def receive(self) -> dict[str, Any] | None:
+    """Takes what has arrived; returns the message when it is complete.
+
+    Raises:
+      ConnectionError: If the other side has gone.
+      frames.ProtocolError: If this is no handshake.
+    """
+    try:
+      data = self.stream.recv(1 << 16)
+    except BlockingIOError:
+      return None
+    if not data:
+      raise ConnectionError
+    self._data += data
+    if len(self._data) < frames.HEADER_SIZE:
+      return None
+    head = self._data[: frames.HEADER_SIZE]
+    kind, size, _ = frames.parse_header(head)
+    if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
+      raise frames.ProtocolError(
+        f'A connection must begin with a handshake of at most '
+        f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
+      )
+    payload = self._data[frames.HEADER_SIZE :]
+    return frames.parse_json(payload) if len(payload) >= size else None
+
+
+def _events(lane: lanes.Lane) -> int:
+  if lane.has_unsent:
+    return selectors.EVENT_READ | selectors.EVENT_WRITE
+  return selectors.EVENT_READ
+
+
+def _check_specs(hello: dict[str, Any], spec: specs.EnvironmentSpec) -> None:
+  for name, leaves in (
+    ('timestep', client.timestep_leaves(spec)),
+    ('action', client.action_leaves(spec)),
+  ):
+    expected = frames.describe(leaves)
+    if hello.get(name) != expected:
+      raise frames.ProtocolError(
+        f'{name} must have the leaves {json.dumps(expected)} (shape, dtype), '
+        f'got {json.dumps(hello.get(name))}: the actor has another environment.'
+      )
+
+
+def _refuse(stream: socket.socket, error: Exception) -> None:
+  """Tells the other side why its connection ends, if it still listens."""
+  with contextlib.suppress(OSError):
+    stream.send(frames.pack_json(frames.REFUSED, {'reason': str(error)}))

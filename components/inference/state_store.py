@@ -1,0 +1,139 @@
+"""A policy and the state of all its environments, called in batches."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import compilation, programs, specs, types
+
+
+class StateStore:
+  """Acts for any environments, whose states are variables by environment id.
+
+  Gathering the rows' states, the policy's step and scattering the new states
+  are one compiled call, for each of a few batch sizes, the *buckets*. A batch
+  that does not fill its bucket is padded with rows of a spare environment.
+  """
+
+  def __init__(
+    self,
+    policy: programs.Policy,
+    observation_spec: types.Nest,
+    num_environments: int,
+    buckets: Sequence[int],
+    *,
+    jit_compile: bool = False,
+    device: str | None = None,
+  ):
+    """Compiles the policy for each bucket.
+
+    Args:
+      policy: Chooses the actions.
+      observation_spec: Nest of array specs, without a batch axis.
+      num_environments: Environment ids are below it.
+      buckets: Batch sizes, ascending.
+      jit_compile: Whether to compile with XLA.
+      device: Where states live and the policy runs; None for TensorFlow's
+        choice.
+    """
+    if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
+      raise ValueError(
+        f'buckets must be ascending and at least 1, got {list(buckets)}.'
+      )
+    self._policy = policy
+    self._spec = observation_spec
+    self._spare = num_environments
+    self._device = device
+    self.num_environments = num_environments
+    self.buckets = tuple(buckets)
+    initial = policy.initial_state(range(num_environments))
+    with tf.device(device):
+      self._states = [_make_variable(leaf) for leaf in tree.flatten(initial)]
+    self._structure = tree.map_structure(lambda leaf: None, initial)
+    self._calls = {
+      bucket: self._compile(bucket, jit_compile) for bucket in buckets
+    }
+    self._inputs = {bucket: self._make_inputs(bucket) for bucket in buckets}
+    outputs = self._calls[buckets[0]].output_structure
+    self._num_actions = len(tree.flatten(outputs[0]))
+    self._extras_structure = outputs[1]
+    for bucket in buckets:  # The first call of each is slow.
+      _, extras = self.act(bucket, 0)
+      self._extras = [(leaf.shape[1:], leaf.dtype) for leaf in extras]
+
+  def bucket_for(self, num_rows: int) -> int:
+    """Returns the smallest bucket that holds the rows, or the largest one."""
+    for bucket in self.buckets:
+      if bucket >= num_rows:
+        return bucket
+    return self.buckets[-1]
+
+  def inputs(self, bucket: int) -> list[np.ndarray]:
+    """Returns the arrays to fill in before `act`.
+
+    They are environment ids `[bucket]`, step types `[bucket]` and the leaves of
+    the observation `[bucket, ...]`.
+    """
+    return self._inputs[bucket]
+
+  def act(
+    self, bucket: int, num_rows: int
+  ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Takes a step for the first rows of a bucket's inputs.
+
+    Args:
+      bucket: Which one.
+      num_rows: How many rows are filled in; no id may come twice.
+
+    Returns:
+      The leaves of the actions and of the extras, `[bucket, ...]`.
+    """
+    inputs = self._inputs[bucket]
+    inputs[0][num_rows:] = self._spare
+    leaves = self._calls[bucket](*map(tf.convert_to_tensor, inputs))
+    arrays = [leaf.numpy() for leaf in leaves]
+    return arrays[: self._num_actions], arrays[self._num_actions :]
+
+  def unflatten_extras(self, leaves: Sequence[np.ndarray]) -> types.Nest:
+    """Gives the leaves of extras their structure."""
+    return tree.unflatten_as(self._extras_structure, list(leaves))
+
+  def empty_extras(self, num_rows: int) -> list[np.ndarray]:
+    """Returns zeros for rows that the policy was not asked about."""
+    return [np.zeros([num_rows, *s], dtype) for s, dtype in self._extras]
+
+  def _compile(self, bucket: int, jit_compile: bool):
+    def act(ids, step_type, observation):
+      with tf.device(self._device):
+        rows = [tf.gather(variable, ids) for variable in self._states]
+        output = self._policy.act(
+          observation, step_type, tree.unflatten_as(self._structure, rows)
+        )
+        for variable, leaf in zip(self._states, tree.flatten(output.state)):
+          variable.scatter_update(tf.IndexedSlices(leaf, ids))
+      return output.action, output.extras
+
+    return compilation.CompiledFunction(
+      act,
+      (
+        tf.TensorSpec([bucket], tf.int32),
+        tf.TensorSpec([bucket], tf.int32),
+        specs.tensor_spec(self._spec, bucket),
+      ),
+      jit_compile,
+    )
+
+  def _make_inputs(self, bucket: int) -> list[np.ndarray]:
+    return [
+      np.full([bucket], self._spare, np.int32),
+      np.zeros([bucket], np.int32),
+      *tree.flatten(specs.zeros(self._spec, bucket)),
+    ]
+
+
+def _make_variable(leaf: tf.Tensor) -> tf.Variable:
+  """Makes a variable of a state's leaf, with a spare row at its end."""
+  leaf = tf.concat([leaf, leaf[:1]], axis=0)
+  return tf.Variable(leaf, trainable=False)

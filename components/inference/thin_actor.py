@@ -1,0 +1,52 @@
+"""An actor whose policy runs elsewhere."""
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import core, types
+from repertory.components.inference import client as client_lib
+
+
+class ThinActor(core.Actor):
+  """Streams timesteps to an inference server and takes its actions.
+
+  It sends as soon as it has seen a step, so that two of them, which take turns
+  at two environment batches, hide the server's time behind the environments'.
+  """
+
+  def __init__(self, client: client_lib.InferenceClient, spec, batch_size: int):
+    """Keeps the connection.
+
+    Args:
+      client: Of these environments.
+      spec: `specs.EnvironmentSpec` of one environment.
+      batch_size: B.
+    """
+    self._client = client
+    # For environments whose episode has ended, and which ignore it.
+    self._no_action = tree.map_structure(
+      lambda leaf: np.zeros((batch_size, *leaf.shape), leaf.dtype), spec.actions
+    )
+
+  def observe_first(self, timestep: dm_env.TimeStep) -> None:
+    """Starts an episode in every slot; `timestep` is a batch, all FIRST."""
+    if self._client.is_waiting:
+      self._client.receive()  # For the episodes that are given up.
+    self._client.send(timestep, start=True)
+
+  def select_action(self, observation: types.Nest) -> types.Nest:
+    """Returns the actions for the timesteps that were observed last."""
+    del observation  # It has been sent.
+    if self._client.is_waiting:
+      return self._client.receive()
+    return self._no_action
+
+  def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
+    """Sends a step of every slot; the server knows the actions."""
+    del action
+    self._client.send(next_timestep)
+
+  def update(self, wait: bool = False) -> None:
+    """Does nothing: the server's variables are the ones that count."""
+    del wait

@@ -1,0 +1,80 @@
+"""Fresh variables for those who act beside the learner."""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class _Snapshot(NamedTuple):
+  values: Sequence[tf.Tensor]
+  version: int
+  max_priority: float
+  at: float
+
+
+class Publisher:
+  """Holds the newest variables of a learner, all of one step.
+
+  Reading a variable costs no copy: TensorFlow makes one when the variable is
+  written to while a tensor still refers to its old value.
+  """
+
+  def __init__(self, variables: Sequence[tf.Variable]):
+    """Publishes nothing yet."""
+    self._variables = list(variables)
+    self.newest: _Snapshot | None = None
+
+  def publish(self, version: int, max_priority: float) -> None:
+    """Takes a snapshot; to be called when the variables are not written to."""
+    values = [variable.read_value() for variable in self._variables]
+    self.newest = _Snapshot(values, version, max_priority, time.monotonic())
+
+
+class PublishedVariables:
+  """Copies what a learner of the same process has published.
+
+  The copy may be on another device. It stands in for `VariableClient`, which
+  fetches from another process.
+  """
+
+  def __init__(self, publisher: Publisher, variables: Sequence[tf.Variable]):
+    """Keeps the parts.
+
+    Args:
+      publisher: Of the learner.
+      variables: Take the values, in the same order.
+    """
+    self._publisher = publisher
+    self._variables = list(variables)
+    self._taken: _Snapshot | None = None
+
+  @property
+  def version(self) -> int:
+    """Learner steps of the variables in use; −1 before there are any."""
+    return self._taken.version if self._taken else -1
+
+  @property
+  def age_seconds(self) -> float:
+    """Time since the variables in use were published."""
+    return time.monotonic() - self._taken.at if self._taken else 0.0
+
+  @property
+  def max_priority(self) -> float:
+    """The learner's largest priority, as of the variables in use."""
+    return self._taken.max_priority if self._taken else 1.0
+
+  def update(self, wait: bool = False) -> None:
+    """Takes over the newest variables, if these are not in use yet."""
+    del wait  # They are there at once.
+    newest = self._publisher.newest
+    if newest is None or newest is self._taken:
+      return
+    for variable, value in zip(self._variables, newest.values):
+      with tf.device(variable.device):
+        variable.assign(tf.identity(value))
+    self._taken = newest
+
+  def close(self) -> None:
+    """Has nothing to end."""
