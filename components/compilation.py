@@ -1,7 +1,9 @@
 """TensorFlow functions that are called often."""
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +15,25 @@ from repertory.components import types
 # does not gain: without them an update compiles 2.5 times as fast, and runs as
 # fast.
 _FAST_COMPILATION = '--xla_llvm_disable_expensive_passes'
+
+
+_scope = threading.local()
+
+
+@contextlib.contextmanager
+def on_device(name: str | None) -> Iterator[None]:
+  """Places what is made inside: variables, and `CompiledFunction`s.
+
+  Args:
+    name: Such as 'CPU:0' or 'GPU:1'; None for TensorFlow's choice.
+  """
+  before = getattr(_scope, 'device', None)
+  _scope.device = name
+  try:
+    with tf.device(name):
+      yield
+  finally:
+    _scope.device = before
 
 
 class CompiledFunction:
@@ -42,6 +63,7 @@ class CompiledFunction:
     if jit_compile:
       _ask_for_fast_compilation()
     output_structure: list[Any] = []
+    self._device = getattr(_scope, 'device', None)
 
     def call(*leaves):
       output = function(*tree.unflatten_as(tuple(signature), leaves))
@@ -57,7 +79,10 @@ class CompiledFunction:
 
   def __call__(self, *leaves: tf.Tensor) -> list[tf.Tensor]:
     """Maps the leaves of all arguments to the leaves of the output."""
-    return self._call(*leaves)
+    if self._device is None:
+      return self._call(*leaves)
+    with tf.device(self._device):
+      return self._call(*leaves)
 
   @property
   def output_structure(self) -> types.Nest:

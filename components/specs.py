@@ -7,7 +7,6 @@ the code does not depend on where they come from.
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 import tree
 from acme import specs as acme_specs
 
@@ -51,6 +50,9 @@ def tensor_spec(nested_spec: types.Nest, *leading: int | None) -> types.Nest:
     nested_spec: Nest of `dm_env.specs.Array`.
     *leading: Axes to put in front of every shape, say the batch size.
   """
+  # Those who only step environments load no TensorFlow.
+  import tensorflow as tf  # noqa: PLC0415
+
   return tree.map_structure(
     lambda spec: tf.TensorSpec((*leading, *spec.shape), spec.dtype, spec.name),
     nested_spec,

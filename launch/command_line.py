@@ -9,15 +9,15 @@ import signal
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from absl import flags
 
 from repertory.agents import registry as agents_registry
 from repertory.environments import registry as environments_registry
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import failures, graph, running
+from repertory.launch import failures, flag_tables, graph, running
 from repertory.launch import session as session_lib
+from repertory.launch.topologies import central
 
 # Exit codes, besides 0.
 _FAILED = 1
@@ -25,112 +25,6 @@ _BAD_INPUT = 2
 _SIGNAL_BASE = 128  # Plus the number of the signal that ended the run.
 
 _CONFIG_PREFIX = '--config.'
-
-
-_DEFAULTS: dict[str, Any] = {
-  field.name: field.default
-  for field in dataclasses.fields(experiment_lib.Experiment)
-}
-
-# Name, kind, default and text. Those named like a field of `Experiment` set it.
-_EXPERIMENT_FLAGS = (
-  (
-    'agent',
-    flags.DEFINE_string,
-    'dqn',
-    'The agent; `repertory agents` lists them. Its settings are '
-    '--config.<name>=<value>; `repertory agents <agent>` lists those.',
-  ),
-  (
-    'env',
-    flags.DEFINE_string,
-    'catch',
-    'The environment; `repertory environments` lists them.',
-  ),
-  (
-    'topology',
-    flags.DEFINE_string,
-    'single',
-    'single: all in one thread. distributed: replay, learner, evaluator and '
-    'actors in nodes of their own.',
-  ),
-  (
-    'num_actors',
-    flags.DEFINE_integer,
-    _DEFAULTS['num_actors'],
-    'Nodes that act. In single, one actor drives the environments of all.',
-  ),
-  (
-    'environments_per_actor',
-    flags.DEFINE_integer,
-    _DEFAULTS['environments_per_actor'],
-    'Environments that an actor steps together.',
-  ),
-)
-_TRAIN_FLAGS = (
-  *_EXPERIMENT_FLAGS,
-  (
-    'steps',
-    flags.DEFINE_integer,
-    10_000,
-    'Environment steps at which the run ends, over all actors.',
-  ),
-  ('seed', flags.DEFINE_integer, _DEFAULTS['seed'], 'Of everything random.'),
-  (
-    'lp_launch_type',
-    flags.DEFINE_string,
-    'local_mt',
-    'Nodes of a topology with several run in threads (local_mt) or processes '
-    '(local_mp).',
-  ),
-  (
-    'directory',
-    flags.DEFINE_string,
-    None,
-    'Where logs and checkpoints go; default: '
-    'runs/<agent>/<environment>/seed_<seed>. A run that is there is resumed.',
-  ),
-  (
-    'fresh',
-    flags.DEFINE_bool,
-    False,
-    'Start over; what is in the directory is moved aside.',
-  ),
-  (
-    'evaluation_period',
-    flags.DEFINE_integer,
-    _DEFAULTS['evaluation_period'],
-    'Environment steps between evaluations; default: a tenth of --steps.',
-  ),
-  (
-    'evaluation_episodes',
-    flags.DEFINE_integer,
-    _DEFAULTS['evaluation_episodes'],
-    'Episodes of an evaluation; 0 for none.',
-  ),
-  (
-    'checkpoint_period_seconds',
-    flags.DEFINE_float,
-    _DEFAULTS['checkpoint_period_seconds'],
-    'Time between checkpoints.',
-  ),
-  (
-    'checkpoint_replay',
-    flags.DEFINE_bool,
-    _DEFAULTS['checkpoint_replay'],
-    'Whether checkpoints hold the replay tables.',
-  ),
-  (
-    'timeout_seconds',
-    flags.DEFINE_float,
-    _DEFAULTS['timeout_seconds'],
-    'After how long a wait on another node is an error.',
-  ),
-)
-_EVALUATE_FLAGS = (
-  ('directory', flags.DEFINE_string, None, 'Of the trained agent.'),
-  ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,11 +99,13 @@ def _train(values, settings, positional) -> int:
       f'thread; got {values.lp_launch_type}.'
     )
   experiment = _make_experiment(values, settings)
+  placement = _make_placement(values)
   result = running.run(
     experiment,
     topology=values.topology,
     launch_type=values.lp_launch_type,
     fresh=values.fresh,
+    placement=placement,
   )
   status = result.status
   if result.interrupted:
@@ -265,7 +161,11 @@ def _evaluate(values, settings, positional) -> int:
 
 def _graph(values, settings, positional) -> int:
   _expect_no_arguments(positional)
-  print(graph.mermaid(_make_experiment(values, settings), values.topology))
+  experiment, placement = (
+    _make_experiment(values, settings),
+    _make_placement(values),
+  )
+  print(graph.mermaid(experiment, values.topology, placement))
   return 0
 
 
@@ -296,7 +196,7 @@ def _make_experiment(values, settings) -> experiment_lib.Experiment:
   chosen = {
     name: values[name].value
     for name in values
-    if name in _DEFAULTS and name != 'agent'
+    if name in flag_tables.DEFAULTS and name != 'agent'
   }
   steps = values.steps if 'steps' in values else 1
   if steps < 1:
@@ -308,6 +208,28 @@ def _make_experiment(values, settings) -> experiment_lib.Experiment:
     config=dict(settings),
     **chosen,
   )
+
+
+def _make_placement(values) -> central.Placement | None:
+  """Makes the placement of the flags; None for other topologies than central.
+
+  Raises:
+    ValueError: If there are such flags for another topology.
+  """
+  if values.topology == 'central':
+    chosen = {
+      name: values[name].value for name in flag_tables.PLACEMENT_DEFAULTS
+    }
+    for name in ('inference_devices', 'learner_devices'):
+      chosen[name] = tuple(chosen[name])
+    return central.Placement(**chosen)
+  for name in flag_tables.PLACEMENT_DEFAULTS:
+    if values[name].present:
+      raise ValueError(
+        f'--{name} must be left out: it is of --topology=central, got '
+        f'--topology={values.topology}.'
+      )
+  return None
 
 
 def _split_settings(
@@ -352,19 +274,19 @@ _COMMANDS = {
   'train': _Command(
     '--agent=AGENT --env=ENVIRONMENT [--flags] [--config.NAME=VALUE]',
     'Trains an agent, or goes on where its directory has it.',
-    _TRAIN_FLAGS,
+    flag_tables.TRAIN_FLAGS,
     _train,
   ),
   'evaluate': _Command(
     '--directory=DIRECTORY [--episodes=N]',
     'Runs episodes with the evaluation policy of a trained agent.',
-    _EVALUATE_FLAGS,
+    flag_tables.EVALUATE_FLAGS,
     _evaluate,
   ),
   'graph': _Command(
     '--agent=AGENT --topology=TOPOLOGY [--num_actors=N]',
     'Prints the program graph as Mermaid: nodes, and who calls whom.',
-    _EXPERIMENT_FLAGS,
+    flag_tables.EXPERIMENT_FLAGS,
     _graph,
   ),
   'agents': _Command(

@@ -5,7 +5,6 @@ take and return plain values and records of them.
 """
 
 import collections
-import dataclasses
 import os
 import threading
 import time
@@ -13,15 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers, replay
-from repertory.launch import failures, logs
+from repertory.launch import failures, logs, reports
 from repertory.launch import session as session_lib
-
-# Phases of a run, in order. A stopped or failed run skips those in between.
-ACTING = 'acting'
-LEARNING = 'learning'  # Actors are done; the learner uses what they left.
-EVALUATING = 'evaluating'  # The learner is done.
-DONE = 'done'
-STOPPING = 'stopping'  # Interrupted, or a node failed.
 
 # Over how many episodes and how much time figures are averaged.
 _NUM_RETURNS = 100
@@ -43,39 +35,6 @@ _REPLAY_COLUMNS = (
 _MAX_GRANT = 1000
 
 
-@dataclasses.dataclass(frozen=True)
-class Directive:
-  """What a node learns when it reports.
-
-  Attributes:
-    phase: Of the run.
-    steps: Environment steps so far.
-    learner_steps: Updates so far.
-  """
-
-  phase: str
-  steps: int
-  learner_steps: int
-
-
-@dataclasses.dataclass(frozen=True)
-class ActorReport:
-  """What an actor did since its last report.
-
-  Attributes:
-    steps: Environment steps.
-    episodes: Return and length of each that ended.
-    version: Learner steps of the variables it acts with; −1 if they are the
-      learner's own.
-    age_seconds: Time since it got them.
-  """
-
-  steps: int
-  episodes: Sequence[tuple[float, int]]
-  version: int = -1
-  age_seconds: float = 0.0
-
-
 class Coordinator:
   """The one place that knows how far a run is."""
 
@@ -94,7 +53,7 @@ class Coordinator:
     self._counts = dict(session.counts)
     self._granted = self._counts['steps']
     self._lock = threading.Lock()
-    self._phase = ACTING
+    self._phase = reports.ACTING
     self._failure: failures.Failure | None = None
     self._message = 'resumed from a checkpoint' if session.is_resumed else ''
     self._finished: set[str] = set()
@@ -111,6 +70,8 @@ class Coordinator:
       logs.make_logger(directory, 'actors'),
       latest=('steps', 'episodes', 'learner_steps', 'elapsed_seconds'),
     )
+    self._directory = directory
+    self._inference: dict[str, Mapping[str, float]] = {}
     self._loggers = {
       'learner': logs.make_logger(directory, 'learner'),
       'replay': logs.aggregate(
@@ -141,7 +102,7 @@ class Coordinator:
     """
     with self._lock:
       left = self._max_steps - self._granted
-      if left <= 0 or self._phase != ACTING:
+      if left <= 0 or self._phase != reports.ACTING:
         return 0
       # Smaller grants towards the end, so that all actors end together.
       share = left // (4 * self._num_actors)
@@ -154,7 +115,9 @@ class Coordinator:
     with self._lock:
       self._granted -= unused
 
-  def report_actor(self, node: str, report: ActorReport) -> Directive:
+  def report_actor(
+    self, node: str, report: reports.ActorReport
+  ) -> reports.Directive:
     """Takes what an actor did since it reported last."""
     with self._lock:
       self._counts['steps'] += report.steps
@@ -173,9 +136,25 @@ class Coordinator:
         self._versions[node] = (report.version, report.age_seconds)
       return self._directive()
 
+  def report_inference(
+    self, node: str, version: int, age_seconds: float, row: Mapping[str, float]
+  ) -> reports.Directive:
+    """Takes what an inference node did since it reported last."""
+    with self._lock:
+      self._versions[node] = (version, age_seconds)
+      self._inference[node] = row
+      if 'inference' not in self._loggers:
+        self._loggers['inference'] = logs.make_logger(
+          self._directory, 'inference'
+        )
+      self._loggers['inference'].write(
+        {**self._position(), 'node': node, 'version': version, **row}
+      )
+      return self._directive()
+
   def report_learner(
     self, learner_steps: int, tables: Mapping[str, replay.TableStatus]
-  ) -> Directive:
+  ) -> reports.Directive:
     """Takes the learner's total of updates, and the state of its tables."""
     with self._lock:
       self._counts['learner_steps'] = learner_steps
@@ -205,7 +184,7 @@ class Coordinator:
     with self._lock:
       self._evaluation = (self._counts['steps'], mean)
 
-  def poll(self) -> Directive:
+  def poll(self) -> reports.Directive:
     """Returns what is to be done, to a node with nothing to report."""
     with self._lock:
       return self._directive()
@@ -216,12 +195,12 @@ class Coordinator:
       self._finished.add(node)
       self._states[node] = 'done'
       actors = [name for name in self._finished if name.startswith('actor/')]
-      if self._phase == ACTING and len(actors) == self._num_actors:
-        self._phase = LEARNING
-      if self._phase == LEARNING and 'learner' in self._finished:
-        self._phase = EVALUATING
-      if self._phase == EVALUATING and 'evaluator' in self._finished:
-        self._phase = DONE
+      if self._phase == reports.ACTING and len(actors) == self._num_actors:
+        self._phase = reports.LEARNING
+      if self._phase == reports.LEARNING and 'learner' in self._finished:
+        self._phase = reports.EVALUATING
+      if self._phase == reports.EVALUATING and 'evaluator' in self._finished:
+        self._phase = reports.DONE
 
   def fail(self, failure: failures.Failure) -> None:
     """Ends the run because a node failed; the first failure is told."""
@@ -231,13 +210,13 @@ class Coordinator:
       if self._failure is None:
         self._failure = failure
         self._message = f'{failure.node} failed'
-      self._phase = STOPPING
+      self._phase = reports.STOPPING
 
   def stop(self, reason: str) -> None:
     """Ends the run early; nodes save what is to be saved."""
     with self._lock:
-      if self._phase != DONE:
-        self._phase = STOPPING
+      if self._phase != reports.DONE:
+        self._phase = reports.STOPPING
         self._message = reason
 
   def failure(self) -> failures.Failure | None:
@@ -296,6 +275,19 @@ class Coordinator:
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,
         nodes=tuple(sorted(self._states.items())),
+        inference=tuple(
+          loggers.InferenceStatus(
+            name=name,
+            rows_per_second=row['rows_per_second'],
+            rows_per_batch=row['rows_per_batch'],
+            fill=row['fill'],
+            wait_ms=row['wait_ms_p50'],
+            run_ms=row['run_ms_p50'],
+            transport_ms=row['transport_ms_p50'],
+            adding_share=row['adding_share'],
+          )
+          for name, row in sorted(self._inference.items())
+        ),
         message=self._message,
       )
 
@@ -309,8 +301,8 @@ class Coordinator:
       ):
         logger.close()
 
-  def _directive(self) -> Directive:
-    return Directive(
+  def _directive(self) -> reports.Directive:
+    return reports.Directive(
       self._phase, self._counts['steps'], self._counts['learner_steps']
     )
 

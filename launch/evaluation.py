@@ -9,10 +9,12 @@ from repertory.components import (
   actors,
   core,
   environment_loop,
+  programs,
   signals,
 )
+from repertory.components.inference import client
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import nodes
+from repertory.launch import environment_batches, nodes, thin
 from repertory.launch import session as session_lib
 
 # Environments that evaluate together.
@@ -27,7 +29,7 @@ class EvaluatorNode:
   def __init__(
     self,
     session: session_lib.Session,
-    learner: core.VariableSource,
+    learner: core.VariableSource | str,
     coordinator: coordinator_lib.Coordinator,
     stop: signals.StopSignal,
   ):
@@ -36,7 +38,7 @@ class EvaluatorNode:
     Args:
       session: What runs.
       learner: A `LearnerNode` of the same thread or the client of one, as for
-        `ActorNode`.
+        `ActorNode`; or the address of an inference server, which then acts.
       coordinator: Takes the results.
       stop: Ends an evaluation.
     """
@@ -52,12 +54,29 @@ class EvaluatorNode:
     )
     self._next = self._period * (session.counts['steps'] // self._period + 1)
     self._variable_client = None
+    self._inference_client = None
     if self._num_episodes == 0:
       return
-    network, self._variable_client = nodes.take_network(session, learner, stop)
-    self._loop, self._environment = make_loop(
-      session, network, self._num_episodes, [self._note_progress]
-    )
+    if isinstance(learner, str):
+      self._environment = make_environments(session, self._num_episodes)
+      self._loop, self._inference_client, _ = thin.make_loop(
+        learner,
+        self._environment,
+        session.spec,
+        range(self._environment.batch_size),
+        observers=[self._note_progress],
+        actor=self.name,
+        purpose=client.EVALUATION,
+        timeout_seconds=self._timeout_seconds,
+        stop=stop,
+      )
+    else:
+      network, self._variable_client = nodes.take_network(
+        session, learner, stop
+      )
+      self._loop, self._environment = make_loop(
+        session, network, self._num_episodes, [self._note_progress]
+      )
     coordinator.register(self.name, {'episodes': self._num_episodes})
 
   def is_due(self, steps: int) -> bool:
@@ -103,8 +122,36 @@ class EvaluatorNode:
     """Ends all threads."""
     if self._variable_client is not None:
       self._variable_client.close()
+    if self._inference_client is not None:
+      self._inference_client.close()
     if self._num_episodes:
       self._environment.close()
+
+
+def make_policy(
+  session: session_lib.Session, network: snt.Module, num_episodes: int
+) -> tuple[programs.Policy, range]:
+  """Makes the policy that evaluates, and the ids of its environments."""
+  experiment = session.experiment
+  ids = range(min(_BATCH_SIZE, num_episodes))
+  policy = experiment.builder.make_policy(
+    network,
+    session.spec,
+    num_environments=len(ids),
+    seed=session.make_seed(session_lib.EVALUATION_POLICY),
+    steps_done=session.steps_per_environment,
+    evaluation=True,
+  )
+  return policy, ids
+
+
+def make_environments(
+  session: session_lib.Session, num_episodes: int
+) -> environment_batches.EnvironmentBatch:
+  """Makes environments of ids beyond those that are trained on."""
+  ids = range(min(_BATCH_SIZE, num_episodes))
+  first = session.experiment.num_environments
+  return session.make_environments([first + i for i in ids])
 
 
 def make_loop(
@@ -112,31 +159,21 @@ def make_loop(
   network: snt.Module,
   num_episodes: int,
   observers: Sequence[Callable[[environment_loop.Episode], None]] = (),
-) -> tuple[environment_loop.EnvironmentLoop, session_lib.EnvironmentBatch]:
+) -> tuple[
+  environment_loop.EnvironmentLoop, environment_batches.EnvironmentBatch
+]:
   """Makes what evaluates a network.
 
   Returns:
     The loop, and its environment batch to close.
   """
-  experiment, spec = session.experiment, session.spec
-  ids = range(min(_BATCH_SIZE, num_episodes))
-  policy = experiment.builder.make_policy(
-    network,
-    spec,
-    num_environments=len(ids),
-    seed=session.make_seed(session_lib.EVALUATION_POLICY),
-    steps_done=session.steps_per_environment,
-    evaluation=True,
-  )
-  # Environment ids beyond those that are trained on.
-  environment = session.make_environments(
-    [experiment.num_environments + i for i in ids]
-  )
+  policy, ids = make_policy(session, network, num_episodes)
+  environment = make_environments(session, num_episodes)
   actor = actors.PolicyActor(
     policy,
-    spec.observations,
+    session.spec.observations,
     ids,
-    jit_compile=experiment.builder.config.jit_compile,
+    jit_compile=session.experiment.builder.config.jit_compile,
   )
   loop = environment_loop.EnvironmentLoop(
     environment, actor, observers=observers

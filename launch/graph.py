@@ -3,15 +3,20 @@
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import running
 from repertory.launch import session as session_lib
-from repertory.launch.topologies import distributed, single
+from repertory.launch.topologies import central, distributed, single
 
 
-def mermaid(experiment: experiment_lib.Experiment, topology: str) -> str:
+def mermaid(
+  experiment: experiment_lib.Experiment,
+  topology: str,
+  placement: central.Placement | None = None,
+) -> str:
   """Returns the graph of an experiment; an arrow points from caller to called.
 
   Args:
     experiment: What would run.
     topology: As `launch.run` takes it.
+    placement: Of 'central'.
 
   Raises:
     ValueError: If the experiment could not run or the topology is unknown.
@@ -25,7 +30,13 @@ def mermaid(experiment: experiment_lib.Experiment, topology: str) -> str:
     lines.append('  end')
     return '\n'.join(lines)
   session = session_lib.Session(experiment, spec, {'runs': 0}, 0.0, False)
-  nodes, calls = distributed.describe(session)
+  if topology == 'central':
+    program, services = central.make_program(
+      session, '', placement or central.Placement()
+    )
+  else:
+    program, services = distributed.make_program(session, '')
+  nodes, calls = distributed.describe(program, services)
   lines += [f'  {_identifier(node)}["{node}"]' for node in nodes]
   lines += [
     f'  {_identifier(caller)} --> {_identifier(called)}'

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from absl import logging
 
 from repertory.components import signals
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import failures
+from repertory.launch import failures, reports
 
 # How often nodes report, and hear what is to be done.
 REPORT_PERIOD_SECONDS = 0.25
@@ -34,7 +33,7 @@ def failures_reported(name: str, coordinator) -> Iterator[None]:
 
 @contextlib.contextmanager
 def pulse(
-  report: Callable[[], coordinator_lib.Directive], stop: signals.StopSignal
+  report: Callable[[], reports.Directive], stop: signals.StopSignal
 ) -> Iterator[None]:
   """Reports from a thread of its own, and sets `stop` when the run stops.
 
@@ -47,7 +46,7 @@ def pulse(
   def beat():
     try:
       while not ended.wait(REPORT_PERIOD_SECONDS):
-        if report().phase == coordinator_lib.STOPPING:
+        if report().phase == reports.STOPPING:
           stop.set()
     except Exception as error:
       errors.append(error)

@@ -1,7 +1,6 @@
 """What runs in each node, whether nodes share a thread or not."""
 
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -15,13 +14,14 @@ from repertory.components import (
   core,
   environment_loop,
   loggers,
+  programs,
   replay,
   signals,
   types,
   variables,
 )
+from repertory.launch import acting, logs, reports
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import logs
 from repertory.launch import session as session_lib
 
 # How often the learner looks whether it can begin.
@@ -35,8 +35,8 @@ def start_replay(session: session_lib.Session) -> reverb.Server:
   )
 
 
-class ActorNode:
-  """Acts for some of the environments."""
+class ActorNode(acting.ActingNode):
+  """Acts for some of the environments, with a policy of its own."""
 
   def __init__(
     self,
@@ -59,13 +59,7 @@ class ActorNode:
       coordinator: Grants steps and takes counts.
     """
     builder = session.experiment.builder
-    self.name = name
-    self._coordinator = coordinator
-    self._connection = connection
-    self._batch_size = len(environment_ids)
-    self._lock = threading.Lock()
-    self._steps = 0
-    self._episodes: list[tuple[float, int]] = []
+    batch_size = len(environment_ids)
     network, self._variable_client = take_network(
       session,
       learner,
@@ -75,9 +69,7 @@ class ActorNode:
     # A learner of the same thread flushes before it samples.
     max_pending_items = sys.maxsize
     if self._variable_client is not None:
-      max_pending_items = (
-        builder.max_pending_items_per_environment * self._batch_size
-      )
+      max_pending_items = builder.max_pending_items_per_environment * batch_size
     versions: Any = self._variable_client or learner
     self._adder = builder.make_adder(
       adders.Destination(
@@ -86,10 +78,24 @@ class ActorNode:
         version=lambda: versions.version,
         max_pending_items=max_pending_items,
       ),
-      self._batch_size,
+      batch_size,
     )
     self._environment = session.make_environments(environment_ids)
-    self._loop = self._make_loop(session, network, environment_ids)
+    policy = make_policy(session, network)
+    actor = actors.PolicyActor(
+      policy,
+      session.spec.observations,
+      environment_ids,
+      adder=self._adder,
+      variable_client=self._variable_client,
+      jit_compile=builder.config.jit_compile,
+    )
+    description = policy.describe(environment_ids)
+    coordinator.register(
+      name, {'environment_ids': list(environment_ids), **description}
+    )
+    loop = environment_loop.EnvironmentLoop(self._environment, actor)
+    super().__init__(name, [loop], batch_size, coordinator, connection.stop)
 
   @property
   def num_items(self) -> int:
@@ -100,43 +106,10 @@ class ActorNode:
     """Waits until replay has taken all items."""
     self._adder.flush()
 
-  def step(self) -> int:
-    """Steps all environments once; returns the environment steps this was."""
-    steps, episodes = self._loop.step()
-    with self._lock:
-      self._steps += steps
-      self._episodes += [(e.episode_return, e.length) for e in episodes]
-    return steps
-
   def run(self) -> None:
-    """Acts until no more steps are granted, or the stop signal is set."""
     if self._variable_client is not None:
       self._variable_client.update(wait=True)
-    granted = 0
-    while not self._connection.stop.is_set():
-      if granted < self._batch_size:
-        self._coordinator.return_steps(granted)
-        granted = self._coordinator.acquire_steps(self._batch_size)
-        if granted <= 0:
-          break
-      granted -= self.step()
-    self._coordinator.return_steps(granted)
-
-  def report(self) -> coordinator_lib.Directive:
-    """Tells the coordinator what was done since the last report."""
-    with self._lock:
-      steps, episodes = self._steps, self._episodes
-      self._steps, self._episodes = 0, []
-    client = self._variable_client
-    return self._coordinator.report_actor(
-      self.name,
-      coordinator_lib.ActorReport(
-        steps=steps,
-        episodes=episodes,
-        version=client.version if client else -1,
-        age_seconds=client.age_seconds if client else 0.0,
-      ),
-    )
+    super().run()
 
   def close(self) -> None:
     """Hands over what is complete and ends all threads."""
@@ -145,34 +118,9 @@ class ActorNode:
       self._variable_client.close()
     self._environment.close()
 
-  def _make_loop(
-    self, session: session_lib.Session, network, environment_ids: Sequence[int]
-  ) -> environment_loop.EnvironmentLoop:
-    experiment, spec = session.experiment, session.spec
-    policy = experiment.builder.make_policy(
-      network,
-      spec,
-      num_environments=experiment.num_environments,
-      seed=session.make_seed(session_lib.POLICY),
-      steps_done=session.steps_per_environment,
-      evaluation=False,
-    )
-    actor = actors.PolicyActor(
-      policy,
-      spec.observations,
-      environment_ids,
-      adder=self._adder,
-      variable_client=self._variable_client,
-      jit_compile=experiment.builder.config.jit_compile,
-    )
-    self._coordinator.register(
-      self.name,
-      {
-        'environment_ids': list(environment_ids),
-        **policy.describe(environment_ids),
-      },
-    )
-    return environment_loop.EnvironmentLoop(self._environment, actor)
+  def _variables(self) -> tuple[int, float]:
+    client = self._variable_client
+    return (client.version, client.age_seconds) if client else (-1, 0.0)
 
 
 class LearnerNode(core.VariableSource):
@@ -197,6 +145,7 @@ class LearnerNode(core.VariableSource):
     self._session = session
     self._connection = connection
     self._coordinator = coordinator
+    self._publisher: variables.Publisher | None = None
     self._table = session.make_tables()[0]
     self._batch_size = builder.config.batch_size
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
@@ -243,6 +192,11 @@ class LearnerNode(core.VariableSource):
     """Learner steps of the variables in use."""
     return self.learner.steps
 
+  def publish_to(self, publisher: variables.Publisher) -> None:
+    """Publishes the network's variables, now and after each step."""
+    self._publisher = publisher
+    publisher.publish(self.version, self.max_priority)
+
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays per name."""
     return self.learner.get_variables(names)
@@ -288,8 +242,10 @@ class LearnerNode(core.VariableSource):
   def step(self) -> None:
     """Learns from the next batch, as soon as the rate limiter gives it."""
     self.learner.step()
+    if self._publisher is not None:
+      self._publisher.publish(self.version, self.max_priority)
 
-  def report(self) -> coordinator_lib.Directive:
+  def report(self) -> reports.Directive:
     """Tells the coordinator how far learning and the tables are."""
     tables = replay.table_status(self._connection.client)
     table = tables[self._table.name]
@@ -340,6 +296,19 @@ class LearnerNode(core.VariableSource):
 
   def _status(self) -> replay.TableStatus:
     return replay.table_status(self._connection.client)[self._table.name]
+
+
+def make_policy(session: session_lib.Session, network: Any) -> programs.Policy:
+  """Makes the policy that trains, for any of the environments."""
+  experiment = session.experiment
+  return experiment.builder.make_policy(
+    network,
+    session.spec,
+    num_environments=experiment.num_environments,
+    seed=session.make_seed(session_lib.POLICY),
+    steps_done=session.steps_per_environment,
+    evaluation=False,
+  )
 
 
 def take_network(

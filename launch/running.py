@@ -9,9 +9,9 @@ from repertory.components import environment_loop, learners, loggers
 from repertory.launch import evaluation, interrupts, native_output
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import session as session_lib
-from repertory.launch.topologies import distributed, single
+from repertory.launch.topologies import central, distributed, single
 
-TOPOLOGIES = ('single', 'distributed')
+TOPOLOGIES = ('single', 'distributed', 'central')
 LAUNCH_TYPES = {'local_mt': 'threads', 'local_mp': 'processes'}
 
 
@@ -38,17 +38,20 @@ def run(
   *,
   fresh: bool = False,
   display: bool = True,
+  placement: central.Placement | None = None,
 ) -> Result:
   """Runs an experiment, or goes on with it where its directory has it.
 
   Args:
     experiment: What to run.
     topology: 'single': all in one thread; 'distributed': replay, learner,
-      evaluator and each actor in one of their own.
+      evaluator and each actor in one of their own; 'central': so, but inference
+      servers act for all actors.
     launch_type: Of a topology with several nodes: 'local_mt' for threads,
       'local_mp' for processes.
     fresh: Start over; what is in the directory is moved aside.
     display: Show how the run goes, on the terminal.
+    placement: Of 'central': where inference and learning run.
 
   Returns:
     How it ended; also of a run that Ctrl-C or SIGTERM ended early, after its
@@ -64,6 +67,14 @@ def run(
       f'launch_type must be one of {", ".join(LAUNCH_TYPES)}; got '
       f'{launch_type!r}.'
     )
+  if placement is not None and topology != 'central':
+    raise ValueError(
+      f"placement must be left out: it is of topology 'central', got "
+      f'{topology!r}.'
+    )
+  placement = placement or central.Placement()
+  if topology == 'central':
+    placement.check(experiment)
   title = f'{experiment.agent} on {experiment.environment}, {topology}'
   if topology != 'single':
     title += f' ({LAUNCH_TYPES[launch_type]})'
@@ -80,6 +91,10 @@ def run(
     interruption = stack.enter_context(interrupts.catch_interrupts())
     if topology == 'single':
       status = single.run(session, title, interruption, show)
+    elif topology == 'central':
+      status = central.run(
+        session, title, interruption, show, launch_type, placement
+      )
     else:
       status = distributed.run(session, title, interruption, show, launch_type)
     show(status)

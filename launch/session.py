@@ -6,19 +6,13 @@ import datetime
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-import dm_env
 import numpy as np
-import tree
 
 from repertory.components import checkpointing, replay, specs
-from repertory.environments import batch, previous_action, wrappers
+from repertory.launch import environment_batches
 from repertory.launch import experiment as experiment_lib
-
-EnvironmentBatch: TypeAlias = (
-  batch.EnvironmentBatch | previous_action.PreviousActionAndReward
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,10 +64,16 @@ class Session:
     entropy = [self.experiment.seed, self.counts['runs'], *purpose]
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
-  def make_environments(self, ids: Sequence[int]) -> EnvironmentBatch:
+  def environment_seeds(self, ids: Sequence[int]) -> list[int]:
+    """Returns the seeds of environments, which follow from their ids."""
+    return [self.make_seed(_ENVIRONMENTS, i) for i in ids]
+
+  def make_environments(
+    self, ids: Sequence[int]
+  ) -> environment_batches.EnvironmentBatch:
     """Makes an environment batch, each environment seeded by its id."""
-    seeds = [self.make_seed(_ENVIRONMENTS, i) for i in ids]
-    return _make_environments(self.experiment, seeds)
+    settings = environment_settings(self.experiment)
+    return settings.make(self.environment_seeds(ids))
 
   def identity(self) -> dict[str, Any]:
     return self.experiment.identity(self.spec)
@@ -81,6 +81,16 @@ class Session:
 
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
+
+
+def environment_settings(
+  experiment: experiment_lib.Experiment,
+) -> environment_batches.EnvironmentSettings:
+  """Returns how the experiment's environments are made."""
+  return environment_batches.EnvironmentSettings(
+    experiment.environment_factory,
+    experiment.builder.observes_previous_action_and_reward,
+  )
 
 
 def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
@@ -93,7 +103,7 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     ValueError: If the network cannot take the environment's observations or
       actions, or the rate limits would make somebody wait for ever.
   """
-  environments = _make_environments(experiment, [experiment.seed])
+  environments = environment_settings(experiment).make([experiment.seed])
   try:
     spec = specs.make_environment_spec(environments)
   finally:
@@ -114,31 +124,6 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
       ) from error
   builder.make_network(spec)
   return spec
-
-
-def _make_environments(
-  experiment: experiment_lib.Experiment, seeds: Sequence[int]
-) -> EnvironmentBatch:
-  environments = batch.EnvironmentBatch(
-    [_make_environment(experiment, seed) for seed in seeds]
-  )
-  if experiment.builder.observes_previous_action_and_reward:
-    return previous_action.PreviousActionAndReward(environments)
-  return environments
-
-
-def _make_environment(
-  experiment: experiment_lib.Experiment, seed: int
-) -> dm_env.Environment:
-  """Makes an environment of single precision, as networks and losses are.
-
-  dm_env's default is double precision; such environments are wrapped.
-  """
-  environment = experiment.environment_factory(seed)
-  leaves = tree.flatten(tuple(specs.make_environment_spec(environment)))
-  if any(leaf.dtype == np.float64 for leaf in leaves):
-    return wrappers.SinglePrecision(environment)
-  return environment
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -19,8 +19,7 @@ from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import loggers
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import failures, interrupts, lifetime
+from repertory.launch import failures, interrupts, lifetime, reports
 from repertory.launch import session as session_lib
 
 _POLL_SECONDS = 0.1
@@ -37,7 +36,10 @@ _EXIT_TIMEOUT_SECONDS = 5
 _SHUT_DOWN_TIMEOUT_SECONDS = 1
 
 # Nodes that end when the launcher shuts them down.
-_SERVICES = ('coordinator', 'replay', 'learner')
+_SERVICES = ('coordinator', 'replay', 'learner', 'inference')
+
+# Groups of nodes, which are told apart by an index.
+GROUPS = ('actor', 'inference')
 
 _LOG_LINES = 20
 
@@ -49,6 +51,12 @@ class Services:
   coordinator: Any
   replay: Any
   learner: Any
+  inference: Sequence[Any] = ()
+
+  @property
+  def handles(self) -> list[Any]:
+    """All of them, in the order in which they are shut down."""
+    return [*self.inference, self.learner, self.replay, self.coordinator]
 
 
 def run(
@@ -73,7 +81,7 @@ def run(
     try:
       return _watch(coordinator, workers, interruption, show)
     finally:
-      for service in (services.learner, services.replay, services.coordinator):
+      for service in services.handles:
         _shut_down(service.dereference())
 
 
@@ -85,7 +93,7 @@ def _watch(coordinator, workers: '_Workers', interruption, show):
     status, phase, finished = _ask(coordinator, workers, interruption, timeout)
     timeout = _ANSWER_TIMEOUT_SECONDS
     show(status)
-    if phase in (coordinator_lib.DONE, coordinator_lib.STOPPING):
+    if phase in (reports.DONE, reports.STOPPING):
       over_since = over_since or time.monotonic()
       # A learner without its replay server has nothing to save to.
       is_saved = 'learner' in finished or 'replay' in finished
@@ -201,7 +209,7 @@ class _Workers:
     return [
       name
       for name, worker in self._workers.items()
-      if name not in _SERVICES and _is_alive(worker)
+      if name.split('/')[0] not in _SERVICES and _is_alive(worker)
     ]
 
   def describe(self, name: str) -> str:
@@ -293,7 +301,7 @@ def _named(label: str, workers):
   Launchpad's label is the group for threads and <group>/<index> for processes.
   """
   group = label.split('/')[0]
-  if group != 'actor':
+  if group not in GROUPS:
     return [(group, workers[0])]
   if '/' in label:
     return [(label, workers[0])]

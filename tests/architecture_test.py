@@ -50,7 +50,7 @@ class CodeTest(parameterized.TestCase):
         graph.setdefault(path.split('/')[1].removesuffix('.py'), set()).add(
           part
         )
-    self.assertIn('core', graph['policies'])
+    self.assertIn('programs', graph['policies'])
     self.assertIsNone(rules.find_cycle(graph))
 
   def test_fences(self):

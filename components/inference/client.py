@@ -59,14 +59,10 @@ class InferenceClient:
     self._timeout_seconds = timeout_seconds
     self._stop = stop or signals.StopSignal()
     self._action_spec = spec.actions
-    batch_size = len(environment_ids)
-    leaves = timestep_leaves(spec)
-    timestep_layout = frames.Layout(leaves, batch_size)
-    action_layout = frames.Layout(action_leaves(spec), batch_size)
-    self._frame = frames.make_buffer(timestep_layout.size)
-    self._leaves = timestep_layout.views(self._frame[frames.HEADER_SIZE :])
-    self._answer = frames.make_buffer(action_layout.size)
-    self._actions = action_layout.views(self._answer[frames.HEADER_SIZE :])
+    timestep, action = timestep_leaves(spec), action_leaves(spec)
+    num_rows = len(environment_ids)
+    self._frame, self._leaves = frames.make_frame(timestep, num_rows)
+    self._answer, self._actions = frames.make_frame(action, num_rows)
     self._held = b''
     self._is_waiting = False
     self._sent_at = 0.0
@@ -80,15 +76,11 @@ class InferenceClient:
     self._stream.settimeout(_SLICE_SECONDS)
     try:
       self._shake_hands(
-        {
-          'protocol': frames.PROTOCOL,
-          'actor': actor,
-          'run_id': uuid.uuid4().hex,
-          'purpose': purpose,
-          'environment_ids': [int(i) for i in environment_ids],
-          'timestep': frames.describe(leaves),
-          'action': frames.describe(action_leaves(spec)),
-        }
+        actor=actor,
+        purpose=purpose,
+        environment_ids=[int(i) for i in environment_ids],
+        timestep=frames.describe(timestep),
+        action=frames.describe(action),
       )
     except BaseException:
       self._stream.close()
@@ -165,7 +157,8 @@ class InferenceClient:
     """Ends the connection."""
     self._stream.close()
 
-  def _shake_hands(self, message) -> None:
+  def _shake_hands(self, **message) -> None:
+    message.update(protocol=frames.PROTOCOL, run_id=uuid.uuid4().hex)
     self._send([frames.pack_json(frames.HELLO, message)])
     self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
 

@@ -125,6 +125,20 @@ class Layout:
     ]
 
 
+def make_frame(
+  leaves: Sequence[LeafSpec], batch_size: int
+) -> tuple[memoryview, list[np.ndarray]]:
+  """Returns memory for header and payload, and the payload's leaves in it.
+
+  Args:
+    leaves: Specs of the payload's leaves.
+    batch_size: B.
+  """
+  layout = Layout(leaves, batch_size)
+  frame = make_buffer(layout.size)
+  return frame, layout.views(frame[HEADER_SIZE:])
+
+
 def make_buffer(size: int) -> memoryview:
   """Returns memory for a frame, its payload aligned as `Layout` expects."""
   memory = np.zeros(size + HEADER_SIZE + 2 * _ALIGNMENT, np.uint8)

@@ -94,20 +94,19 @@ class Lane:
     self.arrived_at = 0.0
     self.began_at = 0.0
     self._spec = spec
-    layout = frames.Layout(client_lib.timestep_leaves(spec), self.batch_size)
-    self._payload_size = layout.size
-    self._frames = [frames.make_buffer(layout.size) for _ in range(_NUM_FRAMES)]
-    self._views = [
-      layout.views(frame[frames.HEADER_SIZE :]) for frame in self._frames
-    ]
+    leaves = client_lib.timestep_leaves(spec)
+    self._frames, self._views = zip(
+      *(frames.make_frame(leaves, self.batch_size) for _ in range(_NUM_FRAMES))
+    )
+    self._payload_size = len(self._frames[0]) - frames.HEADER_SIZE
     self._now = 0  # Which of the frames is received or worked on.
     self._received = 0
-    answers = frames.Layout(client_lib.action_leaves(spec), self.batch_size)
-    self._answer = frames.make_buffer(answers.size)
-    self._answer[: frames.HEADER_SIZE] = frames.header(
-      frames.ACTION, answers.size
+    self._answer, self._answer_leaves = frames.make_frame(
+      client_lib.action_leaves(spec), self.batch_size
     )
-    self._answer_leaves = answers.views(self._answer[frames.HEADER_SIZE :])
+    self._answer[: frames.HEADER_SIZE] = frames.header(
+      frames.ACTION, len(self._answer) - frames.HEADER_SIZE
+    )
     self._unsent = memoryview(b'')
     self._has_started = False
     self._job = Job(self, None)

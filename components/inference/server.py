@@ -1,7 +1,6 @@
 """Serves thin actors: batches their timesteps through one network call."""
 
 import contextlib
-import json
 import selectors
 import socket
 import time
@@ -13,6 +12,7 @@ from repertory.components.inference import (
   addresses,
   client,
   frames,
+  handshakes,
   lanes,
   statistics,
   writer,
@@ -106,23 +106,26 @@ class InferenceServer:
       if not addresses.is_of_this_user(stream):
         stream.close()
         return
-      handshake = _Handshake(stream)
+      handshake = handshakes.Handshake(stream)
       self._selector.register(
         stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
       )
 
-  def _shake_hands(self, handshake: '_Handshake') -> None:
+  def _shake_hands(self, handshake: handshakes.Handshake) -> None:
     stream = handshake.stream
     try:
       hello = handshake.receive()
       if hello is None:
         return
-      role = self._check(hello)
+      role = handshakes.check(hello, self._spec, self._roles)
+      for owner in {role.owners.get(i) for i in hello['environment_ids']}:
+        if owner is not None:
+          self._end(owner)  # An earlier life of the actor.
     except (ConnectionError, OSError):
       self._forget(stream)
       return
     except frames.ProtocolError as error:
-      _refuse(stream, error)
+      handshakes.refuse(stream, error)
       self._forget(stream)
       return
     lane = lanes.Lane(stream, hello, role, self._spec)
@@ -133,45 +136,6 @@ class InferenceServer:
       stream, selectors.EVENT_READ, lambda: self._receive(lane)
     )
     stream.send(frames.header(frames.WELCOME, 0))
-
-  def _check(self, hello: dict[str, Any]) -> lanes.Role:
-    """Returns the role asked for; an earlier life of the actor ends."""
-    if hello.get('protocol') != frames.PROTOCOL:
-      raise frames.ProtocolError(
-        f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
-      )
-    role = self._roles.get(hello.get('purpose', ''))
-    if role is None:
-      raise frames.ProtocolError(
-        f'purpose must be one of {sorted(self._roles)}, got '
-        f'{hello.get("purpose")!r}.'
-      )
-    for name, kind in (('actor', str), ('run_id', str)):
-      if not isinstance(hello.get(name), kind):
-        raise frames.ProtocolError(
-          f'{name} must be a string, got {hello.get(name)!r}.'
-        )
-    _check_specs(hello, self._spec)
-    ids = hello.get('environment_ids')
-    limit = role.store.num_environments
-    if (
-      not isinstance(ids, list)
-      or not ids
-      or not all(type(i) is int and 0 <= i < limit for i in ids)
-      or len(set(ids)) < len(ids)
-    ):
-      raise frames.ProtocolError(
-        f'environment_ids must be distinct and in [0, {limit}), got {ids}.'
-      )
-    owners = {role.owners[i] for i in ids if i in role.owners}
-    for owner in owners:
-      if owner.actor != hello['actor'] or owner.run_id == hello['run_id']:
-        raise frames.ProtocolError(
-          f'environment_ids must be free; {owner} has some of {ids}.'
-        )
-    for owner in owners:
-      self._end(owner)
-    return role
 
   def _receive(self, lane: lanes.Lane) -> None:
     if lane.has_unsent and not self._send_rest(lane):
@@ -193,7 +157,7 @@ class InferenceServer:
     except (ConnectionError, OSError):
       self._end(lane)
     except frames.ProtocolError as error:
-      _refuse(lane.stream, error)
+      handshakes.refuse(lane.stream, error)
       self._end(lane)
     else:
       self._note_frame(lane, kind)
@@ -325,14 +289,14 @@ class InferenceServer:
       self._serve(role, batch, reason)
     except Exception as error:
       if len(batch) == 1:
-        _refuse(batch[0].stream, error)
+        handshakes.refuse(batch[0].stream, error)
         self._end(batch[0])
         return
       for lane in batch:  # The one that fails fails alone.
         try:
           self._serve(role, [lane], reason)
         except Exception as lane_error:
-          _refuse(lane.stream, lane_error)
+          handshakes.refuse(lane.stream, lane_error)
           self._end(lane)
 
   def _serve(self, role: lanes.Role, batch: list[lanes.Lane], reason: str):
@@ -418,60 +382,7 @@ class InferenceServer:
     self._waker.close()
 
 
-class _Handshake:
-  """A connection that has not said yet who it is."""
-
-  def __init__(self, stream: socket.socket):
-    self.stream = stream
-    self._data = b''
-
-  def receive(self) -> dict[str, Any] | None:
-    """Takes what has arrived; returns the message when it is complete.
-
-    Raises:
-      ConnectionError: If the other side has gone.
-      frames.ProtocolError: If this is no handshake.
-    """
-    try:
-      data = self.stream.recv(1 << 16)
-    except BlockingIOError:
-      return None
-    if not data:
-      raise ConnectionError
-    self._data += data
-    if len(self._data) < frames.HEADER_SIZE:
-      return None
-    head = self._data[: frames.HEADER_SIZE]
-    kind, size, _ = frames.parse_header(head)
-    if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
-      raise frames.ProtocolError(
-        f'A connection must begin with a handshake of at most '
-        f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
-      )
-    payload = self._data[frames.HEADER_SIZE :]
-    return frames.parse_json(payload) if len(payload) >= size else None
-
-
 def _events(lane: lanes.Lane) -> int:
   if lane.has_unsent:
     return selectors.EVENT_READ | selectors.EVENT_WRITE
   return selectors.EVENT_READ
-
-
-def _check_specs(hello: dict[str, Any], spec: specs.EnvironmentSpec) -> None:
-  for name, leaves in (
-    ('timestep', client.timestep_leaves(spec)),
-    ('action', client.action_leaves(spec)),
-  ):
-    expected = frames.describe(leaves)
-    if hello.get(name) != expected:
-      raise frames.ProtocolError(
-        f'{name} must have the leaves {json.dumps(expected)} (shape, dtype), '
-        f'got {json.dumps(hello.get(name))}: the actor has another environment.'
-      )
-
-
-def _refuse(stream: socket.socket, error: Exception) -> None:
-  """Tells the other side why its connection ends, if it still listens."""
-  with contextlib.suppress(OSError):
-    stream.send(frames.pack_json(frames.REFUSED, {'reason': str(error)}))

@@ -45,16 +45,16 @@ class StateStore:
     self._policy = policy
     self._spec = observation_spec
     self._spare = num_environments
-    self._device = device
     self.num_environments = num_environments
     self.buckets = tuple(buckets)
     initial = policy.initial_state(range(num_environments))
-    with tf.device(device):
+    with compilation.on_device(device):
       self._states = [_make_variable(leaf) for leaf in tree.flatten(initial)]
     self._structure = tree.map_structure(lambda leaf: None, initial)
-    self._calls = {
-      bucket: self._compile(bucket, jit_compile) for bucket in buckets
-    }
+    with compilation.on_device(device):
+      self._calls = {
+        bucket: self._compile(bucket, jit_compile) for bucket in buckets
+      }
     self._inputs = {bucket: self._make_inputs(bucket) for bucket in buckets}
     outputs = self._calls[buckets[0]].output_structure
     self._num_actions = len(tree.flatten(outputs[0]))
@@ -106,13 +106,12 @@ class StateStore:
 
   def _compile(self, bucket: int, jit_compile: bool):
     def act(ids, step_type, observation):
-      with tf.device(self._device):
-        rows = [tf.gather(variable, ids) for variable in self._states]
-        output = self._policy.act(
-          observation, step_type, tree.unflatten_as(self._structure, rows)
-        )
-        for variable, leaf in zip(self._states, tree.flatten(output.state)):
-          variable.scatter_update(tf.IndexedSlices(leaf, ids))
+      rows = [tf.gather(variable, ids) for variable in self._states]
+      output = self._policy.act(
+        observation, step_type, tree.unflatten_as(self._structure, rows)
+      )
+      for variable, leaf in zip(self._states, tree.flatten(output.state)):
+        variable.scatter_update(tf.IndexedSlices(leaf, ids))
       return output.action, output.extras
 
     return compilation.CompiledFunction(

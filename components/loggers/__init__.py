@@ -7,7 +7,11 @@ from repertory.components.loggers.dashboard import Dashboard
 from repertory.components.loggers.dispatch import Dispatch
 from repertory.components.loggers.filters import Aggregate
 from repertory.components.loggers.jsonl_file import JsonlFile
-from repertory.components.loggers.status import Status, TableStatus
+from repertory.components.loggers.status import (
+  InferenceStatus,
+  Status,
+  TableStatus,
+)
 from repertory.components.loggers.tensorboard import TensorBoard
 from repertory.components.loggers.terminal import Terminal
 
@@ -16,6 +20,7 @@ __all__ = (
   'CsvFile',
   'Dashboard',
   'Dispatch',
+  'InferenceStatus',
   'JsonlFile',
   'Logger',
   'Status',

@@ -1,6 +1,7 @@
 """A live display of a training run."""
 
 import atexit
+import dataclasses
 import json
 import threading
 import time
@@ -166,6 +167,10 @@ def _list(status: Status) -> Iterator[tuple[str, str]]:
     yield f'{table.name}.max_size', figures.exact(table.max_size)
     if table.blocked:
       yield f'{table.name}.blocked', table.blocked
+  for server in status.inference:
+    for field in dataclasses.fields(server)[1:]:
+      value = figures.exact(getattr(server, field.name))
+      yield f'{server.name}.{field.name}', value
   states = [state for _, state in status.nodes]
   for state in sorted(set(states)):
     yield f'nodes.{state}', str(states.count(state))

@@ -1,4 +1,4 @@
-"""The lists on the dashboard: replay tables and nodes."""
+"""The lists on the dashboard: replay tables, inference servers and nodes."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -45,6 +45,31 @@ def draw_tables(
       cells.insert(1, style.make_bar(row.size, row.max_size, width=16))
     grid.add_row(*cells)
   return rich_console.Group(style.make_heading('replay'), grid)
+
+
+def draw_inference(
+  servers: Sequence[status_lib.InferenceStatus],
+) -> rich_console.RenderableType | None:
+  """Draws how much each inference server does, and where the time goes."""
+  if not servers:
+    return None
+  grid = table.Table.grid(padding=(0, 2, 0, 0))
+  grid.add_column(style=style.LABEL, no_wrap=True, max_width=24)
+  for _ in range(3):
+    grid.add_column(no_wrap=True)
+  for row in servers:
+    rate = text.Text.assemble(
+      (figures.number(row.rows_per_second), style.VALUE), ' rows/s'
+    )
+    batch = f'{row.rows_per_batch:.0f} a batch, {row.fill:.0%} full'
+    times = (
+      f'{row.wait_ms:.1f} + {row.run_ms:.1f} + {row.transport_ms:.1f} ms'
+      f', adding {row.adding_share:.0%}'
+    )
+    grid.add_row(text.Text(row.name), rate, batch, times)
+  return rich_console.Group(
+    style.make_heading('inference (wait + run + transport)'), grid
+  )
 
 
 def draw_nodes(

@@ -40,6 +40,7 @@ class StatusView:
       _draw_figures(self._status, inner),
       _draw_curve(self._returns, inner, glyphs),
       dashboard_lists.draw_tables(self._status.tables, inner),
+      dashboard_lists.draw_inference(self._status.inference),
       dashboard_lists.draw_nodes(self._status.nodes, glyphs),
       _draw_message(self._status.message),
     )

@@ -33,6 +33,32 @@ class TableStatus:
 
 
 @dataclasses.dataclass(frozen=True)
+class InferenceStatus:
+  """An inference server, lately.
+
+  Attributes:
+    name: Of its node.
+    rows_per_second: Environments acted for, per second.
+    rows_per_batch: Mean of those that a network call served.
+    fill: Share of the computed rows that were not padding.
+    wait_ms: Median milliseconds that a request waited for its batch.
+    run_ms: Median milliseconds of a network call.
+    transport_ms: Median milliseconds of the rest of a round trip.
+    adding_share: Share of the time in which an adder was at work or waited for
+      the rate limiter.
+  """
+
+  name: str
+  rows_per_second: float
+  rows_per_batch: float
+  fill: float
+  wait_ms: float
+  run_ms: float
+  transport_ms: float
+  adding_share: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Status:
   """A training run. None stands for what is unknown or does not apply.
 
@@ -57,6 +83,7 @@ class Status:
     elapsed_seconds: Time since the run started, in seconds.
     seconds_left: Time to go at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
+    inference: The inference servers.
     message: What else the user should know now; '' if nothing.
   """
 
@@ -79,4 +106,5 @@ class Status:
   elapsed_seconds: float = 0.0
   seconds_left: float | None = None
   nodes: tuple[tuple[str, str], ...] = ()
+  inference: tuple[InferenceStatus, ...] = ()
   message: str = ''

@@ -2,7 +2,6 @@
 
 import os
 
-import tensorflow as tf
 from acme.utils.loggers import base
 
 from repertory.components.loggers import scalars
@@ -29,6 +28,10 @@ class TensorBoard(base.Logger):
         curve itself.
       prefix: Put before each name with a slash, which groups the curves.
     """
+    # Those who only step environments load no TensorFlow.
+    import tensorflow as tf  # noqa: PLC0415
+
+    self._summary = tf.summary
     self._writer = tf.summary.create_file_writer(os.fspath(directory))
     self._step_key = step_key
     self._prefix = f'{prefix}/' if prefix else ''
@@ -49,7 +52,7 @@ class TensorBoard(base.Logger):
     with self._writer.as_default(step=int(step)):
       for key, value in row.items():
         if scalars.is_number(value):
-          tf.summary.scalar(self._prefix + key, float(value))
+          self._summary.scalar(self._prefix + key, float(value))
     # Leaving the writer's context has flushed it.
 
   def close(self) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent import futures
+from typing import Any
 
 import launchpad as lp
 
@@ -20,6 +21,7 @@ from repertory.launch import (
   interrupts,
   lifetime,
   nodes,
+  reports,
   supervision,
 )
 from repertory.launch import session as session_lib
@@ -54,11 +56,7 @@ def run(
   Raises:
     failures.NodeError: If a node failed; all others have been ended.
   """
-  if threading.current_thread() is not threading.main_thread():
-    raise ValueError(
-      'topology must be single outside the main thread: Launchpad handles '
-      'operating-system signals, which Python allows in the main thread alone.'
-    )
+  check_thread()
   program, services = make_program(session, title)
   return supervision.run(
     program, services, session, interruption, show, launch_type
@@ -75,20 +73,14 @@ def make_program(
   """
   experiment = session.experiment
   program = lp.Program('repertory')
-  # A Courier server holds a thread for every waiting call, and every node may
-  # wait in two: its own and its report's.
-  server = {'thread_pool_size': 2 * experiment.num_actors + 16}
-  coordinator = program.add_node(
-    lp.CourierNode(CoordinatorService, session, title, courier_kwargs=server),
-    label='coordinator',
-  )
-  replay_handle = program.add_node(
-    lp.CourierNode(ReplayService, session, coordinator, courier_kwargs=server),
-    label='replay',
-  )
+  coordinator, replay_handle = add_base(program, session, title)
   learner = program.add_node(
     lp.CourierNode(
-      LearnerService, session, replay_handle, coordinator, courier_kwargs=server
+      LearnerService,
+      session,
+      replay_handle,
+      coordinator,
+      courier_kwargs=server_settings(session),
     ),
     label='learner',
   )
@@ -103,22 +95,62 @@ def make_program(
           ActorService, session, index, replay_handle, learner, coordinator
         )
       )
-  for handle in (coordinator, replay_handle, learner):
-    handle.set_client_kwargs(
-      call_timeout=max(_CALL_TIMEOUT_SECONDS, experiment.timeout_seconds)
+  services = supervision.Services(coordinator, replay_handle, learner)
+  set_timeouts(session, services)
+  return program, services
+
+
+def check_thread() -> None:
+  """Raises ValueError outside the main thread."""
+  if threading.current_thread() is not threading.main_thread():
+    raise ValueError(
+      'topology must be single outside the main thread: Launchpad handles '
+      'operating-system signals, which Python allows in the main thread alone.'
     )
-  return program, supervision.Services(coordinator, replay_handle, learner)
+
+
+def server_settings(session: session_lib.Session) -> dict[str, int]:
+  """Returns settings of Courier's servers.
+
+  They hold a thread for every waiting call, and every node may wait in two: its
+  own and its report's.
+  """
+  return {'thread_pool_size': 2 * session.experiment.num_actors + 16}
+
+
+def add_base(
+  program: lp.Program, session: session_lib.Session, title: str
+) -> tuple[Any, Any]:
+  """Adds coordinator and replay; returns their handles."""
+  server = server_settings(session)
+  coordinator = program.add_node(
+    lp.CourierNode(CoordinatorService, session, title, courier_kwargs=server),
+    label='coordinator',
+  )
+  replay_handle = program.add_node(
+    lp.CourierNode(ReplayService, session, coordinator, courier_kwargs=server),
+    label='replay',
+  )
+  return coordinator, replay_handle
+
+
+def set_timeouts(
+  session: session_lib.Session, services: supervision.Services
+) -> None:
+  """Limits every call between nodes."""
+  timeout = max(_CALL_TIMEOUT_SECONDS, session.experiment.timeout_seconds)
+  for handle in services.handles:
+    handle.set_client_kwargs(call_timeout=timeout)
 
 
 def describe(
-  session: session_lib.Session,
+  program: lp.Program, services: supervision.Services
 ) -> tuple[list[str], list[tuple[str, str]]]:
-  """Returns the program's nodes, and pairs of who calls whom."""
-  program, services = make_program(session, '')
+  """Returns a program's nodes, and pairs of who calls whom."""
   owners, callers = {}, []
   for label, members in program.groups.items():
     for index, node in enumerate(members):
-      name = f'{label}/{index}' if label == 'actor' else label
+      name = f'{label}/{index}' if label in supervision.GROUPS else label
       callers.append((name, node))
       owners.update({id(address): name for address in node.addresses})
   calls = [
@@ -128,8 +160,7 @@ def describe(
   ]
   # The launcher draws the display, and stops the program.
   calls += [
-    ('launcher', owners[id(handle._address)])
-    for handle in (services.coordinator, services.replay, services.learner)
+    ('launcher', owners[id(handle._address)]) for handle in services.handles
   ]
   return ['launcher', *(name for name, _ in callers)], calls
 
@@ -181,10 +212,10 @@ class LearnerService:
     self._num_actors = session.experiment.num_actors
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
-    self._phase = coordinator_lib.ACTING
+    self._phase = reports.ACTING
     with lifetime.failures_reported('learner', coordinator):
       self._node = nodes.LearnerNode(
-        session, _connect(session, replay_service, self._stop), coordinator
+        session, connect(session, replay_service, self._stop), coordinator
       )
 
   def get_variables(self, names):
@@ -209,7 +240,7 @@ class LearnerService:
   def _learn(self) -> None:
     self._node.wait_for_items()
     while not self._stop.is_set():
-      if self._phase == coordinator_lib.LEARNING and self._node.is_caught_up():
+      if self._phase == reports.LEARNING and self._node.is_caught_up():
         return
       self._node.step()
       self._node.checkpoint_if_due()
@@ -225,11 +256,11 @@ class LearnerService:
         return
       time.sleep(lifetime.REPORT_PERIOD_SECONDS / 5)
 
-  def _report(self) -> coordinator_lib.Directive:
+  def _report(self) -> reports.Directive:
     directive = self._node.report()
     self._phase = directive.phase
     # With all actors done, a learner that has caught up would wait for ever.
-    if self._phase == coordinator_lib.LEARNING and self._node.is_caught_up():
+    if self._phase == reports.LEARNING and self._node.is_caught_up():
       self._stop.set()
     return directive
 
@@ -254,8 +285,8 @@ class ActorService:
         self._session,
         self._name,
         self._environment_ids,
-        _connect(self._session, self._replay_service, stop),
-        _RemoteSource(self._learner, stop),
+        connect(self._session, self._replay_service, stop),
+        RemoteSource(self._learner, stop),
         self._coordinator,
       )
       with (
@@ -278,11 +309,11 @@ class EvaluatorService:
   def run(self) -> None:
     stop = signals.StopSignal()
     with lifetime.failures_reported('evaluator', self._coordinator):
+      source = self._find_source(stop)
+      if source is None:
+        return  # The run has ended before it began.
       node = evaluation.EvaluatorNode(
-        self._session,
-        _RemoteSource(self._learner, stop),
-        self._coordinator,
-        stop,
+        self._session, source, self._coordinator, stop
       )
       with (
         lifetime.pulse(self._coordinator.poll, stop),
@@ -291,19 +322,23 @@ class EvaluatorService:
         self._evaluate(node, stop)
       self._coordinator.finish('evaluator')
 
+  def _find_source(self, stop: signals.StopSignal) -> Any:
+    """Returns where the policy comes from, or who acts."""
+    return RemoteSource(self._learner, stop)
+
   def _evaluate(
     self, node: evaluation.EvaluatorNode, stop: signals.StopSignal
   ) -> None:
     while not stop.wait(lifetime.REPORT_PERIOD_SECONDS):
       directive = self._coordinator.poll()
-      is_last = directive.phase == coordinator_lib.EVALUATING
+      is_last = directive.phase == reports.EVALUATING
       if is_last or node.is_due(directive.steps):
         node.evaluate(directive.steps)
       if is_last:
         return
 
 
-class _RemoteSource(core.VariableSource):
+class RemoteSource(core.VariableSource):
   """The learner elsewhere; a call to it ends when the node is stopped."""
 
   def __init__(self, client, stop: signals.StopSignal):
@@ -319,7 +354,8 @@ class _RemoteSource(core.VariableSource):
     return call.result()
 
 
-def _connect(session, replay_service, stop) -> replay.Connection:
+def connect(session, replay_service, stop) -> replay.Connection:
+  """Returns a connection to the replay server, wherever it listens."""
   return replay.Connection(
     replay_service.server_address(), session.experiment.timeout_seconds, stop
   )

@@ -1,0 +1,56 @@
+"""Names of devices, as users give them."""
+
+import contextlib
+import re
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+_NAME = re.compile(r'(CPU|GPU|TPU):(\d+)')
+
+
+def check_names(argument: str, names: Sequence[str]) -> None:
+  """Refuses what names no device.
+
+  Args:
+    argument: Its name, for the message.
+    names: Such as 'CPU:0' or 'GPU:1'.
+
+  Raises:
+    ValueError: If there are none, or one is of another form.
+  """
+  if not names or not all(_NAME.fullmatch(name) for name in names):
+    raise ValueError(
+      f"{argument} must be names like 'CPU:0' or 'GPU:1', got {list(names)}."
+    )
+
+
+def prepare(argument: str, names: Sequence[str]) -> None:
+  """Makes sure that this process has the devices.
+
+  A processor is one device, CPU:0. If CPU:k is named, it is divided into k + 1
+  logical ones, which TensorFlow allows before its first operation.
+
+  Args:
+    argument: Its name, for the message.
+    names: Such as 'CPU:0' or 'GPU:1'.
+
+  Raises:
+    ValueError: If there is no such device.
+  """
+  check_names(argument, names)
+  places = [(kind, int(index)) for kind, index in (n.split(':') for n in names)]
+  num_cpus = 1 + max((i for kind, i in places if kind == 'CPU'), default=0)
+  if num_cpus > 1:
+    with contextlib.suppress(RuntimeError):  # It is in use, as it is.
+      tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices('CPU')[0],
+        [tf.config.LogicalDeviceConfiguration()] * num_cpus,
+      )
+  for kind, index in places:
+    available = len(tf.config.list_logical_devices(kind))
+    if index >= available:
+      raise ValueError(
+        f'{argument} must name devices of this process, got {kind}:{index}; it '
+        f'has {available} of kind {kind}.'
+      )

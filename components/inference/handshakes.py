@@ -1,0 +1,110 @@
+"""Who may speak to an inference server, and about what."""
+
+import contextlib
+import json
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.components import specs
+from repertory.components.inference import client, frames, lanes
+
+
+class Handshake:
+  """A connection that has not said yet who it is."""
+
+  def __init__(self, stream: socket.socket):
+    self.stream = stream
+    self._data = b''
+
+  def receive(self) -> dict[str, Any] | None:
+    """Takes what has arrived; returns the message when it is complete.
+
+    Raises:
+      ConnectionError: If the other side has gone.
+      frames.ProtocolError: If this is no handshake.
+    """
+    try:
+      data = self.stream.recv(1 << 16)
+    except BlockingIOError:
+      return None
+    if not data:
+      raise ConnectionError
+    self._data += data
+    if len(self._data) < frames.HEADER_SIZE:
+      return None
+    head = self._data[: frames.HEADER_SIZE]
+    kind, size, _ = frames.parse_header(head)
+    if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
+      raise frames.ProtocolError(
+        f'A connection must begin with a handshake of at most '
+        f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
+      )
+    payload = self._data[frames.HEADER_SIZE :]
+    return frames.parse_json(payload) if len(payload) >= size else None
+
+
+def check(
+  hello: dict[str, Any],
+  spec: specs.EnvironmentSpec,
+  roles: Mapping[str, lanes.Role],
+) -> lanes.Role:
+  """Returns the role that an actor asks for.
+
+  It may ask for environments of an earlier life of its own.
+
+  Raises:
+    frames.ProtocolError: Saying what does not fit.
+  """
+  if hello.get('protocol') != frames.PROTOCOL:
+    raise frames.ProtocolError(
+      f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
+    )
+  role = roles.get(hello.get('purpose', ''))
+  if role is None:
+    raise frames.ProtocolError(
+      f'purpose must be one of {sorted(roles)}, got {hello.get("purpose")!r}.'
+    )
+  for name, kind in (('actor', str), ('run_id', str)):
+    if not isinstance(hello.get(name), kind):
+      raise frames.ProtocolError(
+        f'{name} must be a string, got {hello.get(name)!r}.'
+      )
+  _check_specs(hello, spec)
+  ids = hello.get('environment_ids')
+  limit = role.store.num_environments
+  if (
+    not isinstance(ids, list)
+    or not ids
+    or not all(type(i) is int and 0 <= i < limit for i in ids)
+    or len(set(ids)) < len(ids)
+  ):
+    raise frames.ProtocolError(
+      f'environment_ids must be distinct and in [0, {limit}), got {ids}.'
+    )
+  owners = {role.owners[i] for i in ids if i in role.owners}
+  for owner in owners:
+    if owner.actor != hello['actor'] or owner.run_id == hello['run_id']:
+      raise frames.ProtocolError(
+        f'environment_ids must be free; {owner} has some of {ids}.'
+      )
+  return role
+
+
+def refuse(stream: socket.socket, error: Exception) -> None:
+  """Tells the other side why its connection ends, if it still listens."""
+  with contextlib.suppress(OSError):
+    stream.send(frames.pack_json(frames.REFUSED, {'reason': str(error)}))
+
+
+def _check_specs(hello: dict[str, Any], spec: specs.EnvironmentSpec) -> None:
+  for name, leaves in (
+    ('timestep', client.timestep_leaves(spec)),
+    ('action', client.action_leaves(spec)),
+  ):
+    expected = frames.describe(leaves)
+    if hello.get(name) != expected:
+      raise frames.ProtocolError(
+        f'{name} must have the leaves {json.dumps(expected)} (shape, dtype), '
+        f'got {json.dumps(hello.get(name))}: the actor has another environment.'
+      )

@@ -1,0 +1,50 @@
+"""The environments of a node; needs no TensorFlow."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import specs
+from repertory.environments import batch, previous_action, wrappers
+
+EnvironmentBatch: TypeAlias = (
+  batch.EnvironmentBatch | previous_action.PreviousActionAndReward
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentSettings:
+  """How to make an environment batch; it can be sent to other processes.
+
+  Attributes:
+    factory: Maps a seed to an environment.
+    observes_previous_action_and_reward: Whether observations are to tell what
+      led to them.
+  """
+
+  factory: Callable[[int], dm_env.Environment]
+  observes_previous_action_and_reward: bool
+
+  def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
+    """Makes a batch of one environment for each seed."""
+    environments = batch.EnvironmentBatch(
+      [self._make_environment(seed) for seed in seeds]
+    )
+    if self.observes_previous_action_and_reward:
+      return previous_action.PreviousActionAndReward(environments)
+    return environments
+
+  def _make_environment(self, seed: int) -> dm_env.Environment:
+    """Makes an environment of single precision, as networks and losses are.
+
+    dm_env's default is double precision; such environments are wrapped.
+    """
+    environment = self.factory(seed)
+    leaves = tree.flatten(tuple(specs.make_environment_spec(environment)))
+    if any(leaf.dtype == np.float64 for leaf in leaves):
+      return wrappers.SinglePrecision(environment)
+    return environment

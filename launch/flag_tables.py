@@ -1,0 +1,146 @@
+"""The flags of the commands, each with its default and its text."""
+
+import dataclasses
+from typing import Any
+
+from absl import flags
+
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.topologies import central
+
+DEFAULTS: dict[str, Any] = {
+  field.name: field.default
+  for field in dataclasses.fields(experiment_lib.Experiment)
+}
+
+# Flags of the topology `central`.
+PLACEMENT_DEFAULTS: dict[str, Any] = {
+  field.name: field.default for field in dataclasses.fields(central.Placement)
+}
+
+# Name, kind, default and text. Those named like a field of `Experiment` set it.
+EXPERIMENT_FLAGS = (
+  (
+    'agent',
+    flags.DEFINE_string,
+    'dqn',
+    'The agent; `repertory agents` lists them. Its settings are '
+    '--config.<name>=<value>; `repertory agents <agent>` lists those.',
+  ),
+  (
+    'env',
+    flags.DEFINE_string,
+    'catch',
+    'The environment; `repertory environments` lists them.',
+  ),
+  (
+    'topology',
+    flags.DEFINE_string,
+    'single',
+    'single: all in one thread. distributed: replay, learner, evaluator and '
+    'actors in nodes of their own. central: so, but inference servers act for '
+    'all actors.',
+  ),
+  (
+    'num_actors',
+    flags.DEFINE_integer,
+    DEFAULTS['num_actors'],
+    'Nodes that act. In single, one actor drives the environments of all.',
+  ),
+  (
+    'environments_per_actor',
+    flags.DEFINE_integer,
+    DEFAULTS['environments_per_actor'],
+    'Environments that an actor steps together.',
+  ),
+  (
+    'num_inference_servers',
+    flags.DEFINE_integer,
+    PLACEMENT_DEFAULTS['num_inference_servers'],
+    'Of central: inference servers in nodes of their own; 0 for one per '
+    "inference device in the learner's node.",
+  ),
+  (
+    'inference_devices',
+    flags.DEFINE_list,
+    ','.join(PLACEMENT_DEFAULTS['inference_devices']),
+    'Of central: devices of the inference servers, in turn.',
+  ),
+  (
+    'learner_devices',
+    flags.DEFINE_list,
+    ','.join(PLACEMENT_DEFAULTS['learner_devices']),
+    'Of central: the device of the learner.',
+  ),
+  (
+    'double_buffering',
+    flags.DEFINE_bool,
+    PLACEMENT_DEFAULTS['double_buffering'],
+    'Of central: actors step one half of their environments while the other '
+    'half waits for its actions.',
+  ),
+)
+TRAIN_FLAGS = (
+  *EXPERIMENT_FLAGS,
+  (
+    'steps',
+    flags.DEFINE_integer,
+    10_000,
+    'Environment steps at which the run ends, over all actors.',
+  ),
+  ('seed', flags.DEFINE_integer, DEFAULTS['seed'], 'Of everything random.'),
+  (
+    'lp_launch_type',
+    flags.DEFINE_string,
+    'local_mt',
+    'Nodes of a topology with several run in threads (local_mt) or processes '
+    '(local_mp).',
+  ),
+  (
+    'directory',
+    flags.DEFINE_string,
+    None,
+    'Where logs and checkpoints go; default: '
+    'runs/<agent>/<environment>/seed_<seed>. A run that is there is resumed.',
+  ),
+  (
+    'fresh',
+    flags.DEFINE_bool,
+    False,
+    'Start over; what is in the directory is moved aside.',
+  ),
+  (
+    'evaluation_period',
+    flags.DEFINE_integer,
+    DEFAULTS['evaluation_period'],
+    'Environment steps between evaluations; default: a tenth of --steps.',
+  ),
+  (
+    'evaluation_episodes',
+    flags.DEFINE_integer,
+    DEFAULTS['evaluation_episodes'],
+    'Episodes of an evaluation; 0 for none.',
+  ),
+  (
+    'checkpoint_period_seconds',
+    flags.DEFINE_float,
+    DEFAULTS['checkpoint_period_seconds'],
+    'Time between checkpoints.',
+  ),
+  (
+    'checkpoint_replay',
+    flags.DEFINE_bool,
+    DEFAULTS['checkpoint_replay'],
+    'Whether checkpoints hold the replay tables.',
+  ),
+  (
+    'timeout_seconds',
+    flags.DEFINE_float,
+    DEFAULTS['timeout_seconds'],
+    'After how long a wait on another node is an error.',
+  ),
+)
+EVALUATE_FLAGS = (
+  ('directory', flags.DEFINE_string, None, 'Of the trained agent.'),
+  ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
+)

@@ -1,0 +1,164 @@
+"""An actor that only steps environments; its process loads no TensorFlow."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from typing import Any
+
+from repertory.components import environment_loop, signals
+from repertory.components.inference import client as client_lib
+from repertory.components.inference import thin_actor
+from repertory.launch import acting, environment_batches, lifetime, reports
+
+
+@dataclasses.dataclass(frozen=True)
+class ThinSettings:
+  """What a thin actor has to know of a run.
+
+  Attributes:
+    name: 'actor/<index>'.
+    environment_ids: Of its environments.
+    seeds: Of its environments.
+    environments: Makes them.
+    spec: `specs.EnvironmentSpec` of one of them.
+    timeout_seconds: How long it waits for actions.
+    num_lanes: 1, or 2 for double buffering: halves of its environments, one of
+      which steps while the other waits for its actions.
+  """
+
+  name: str
+  environment_ids: Sequence[int]
+  seeds: Sequence[int]
+  environments: environment_batches.EnvironmentSettings
+  spec: Any
+  timeout_seconds: float
+  num_lanes: int = 1
+
+
+class ThinActorNode(acting.ActingNode):
+  """Steps environments; an inference server acts for them."""
+
+  def __init__(
+    self,
+    settings: ThinSettings,
+    address: str,
+    coordinator,
+    stop: signals.StopSignal,
+  ):
+    """Makes the environments and connects.
+
+    Args:
+      settings: What to step.
+      address: Of the inference server.
+      coordinator: Grants steps and takes counts.
+      stop: Ends every wait.
+    """
+    self._clients: list[client_lib.InferenceClient] = []
+    self._environments = []
+    loops = []
+    for lane in range(settings.num_lanes):
+      part = slice(lane, None, settings.num_lanes)
+      loop, client, environments = make_loop(
+        address,
+        settings.environments.make(settings.seeds[part]),
+        settings.spec,
+        settings.environment_ids[part],
+        actor=f'{settings.name} lane {lane}',
+        purpose=client_lib.TRAINING,
+        timeout_seconds=settings.timeout_seconds,
+        stop=stop,
+      )
+      loops.append(loop)
+      self._clients.append(client)
+      self._environments.append(environments)
+    coordinator.register(
+      settings.name, {'environment_ids': list(settings.environment_ids)}
+    )
+    super().__init__(
+      settings.name, loops, len(settings.environment_ids), coordinator, stop
+    )
+
+  def run(self) -> None:
+    super().run()
+    for client in self._clients:
+      client.finish()
+
+  def close(self) -> None:
+    """Ends the connections."""
+    for client in self._clients:
+      client.close()
+    for environments in self._environments:
+      environments.close()
+
+
+def make_loop(
+  address: str,
+  environments: environment_batches.EnvironmentBatch,
+  spec: Any,
+  environment_ids: Sequence[int],
+  *,
+  observers: Sequence[Callable[[environment_loop.Episode], None]] = (),
+  **client_settings,
+):
+  """Connects an environment batch to an inference server.
+
+  Args:
+    address: Of the server.
+    environments: To step.
+    spec: `specs.EnvironmentSpec` of one of them.
+    environment_ids: Of its slots, in order.
+    observers: Called with every finished episode.
+    **client_settings: Of `InferenceClient`.
+
+  Returns:
+    The loop, its connection and the environments, both to close.
+  """
+  client = client_lib.InferenceClient(
+    address, spec, environment_ids, **client_settings
+  )
+  actor = thin_actor.ThinActor(client, spec, len(environment_ids))
+  loop = environment_loop.EnvironmentLoop(
+    environments, actor, observers=observers
+  )
+  return loop, client, environments
+
+
+class ThinActorService:
+  """A thin actor, until the steps are used up."""
+
+  def __init__(self, settings: ThinSettings, inference, coordinator):
+    lifetime.isolate()
+    self._settings = settings
+    self._inference = inference
+    self._coordinator = coordinator
+
+  def run(self) -> None:
+    stop = signals.StopSignal()
+    name = self._settings.name
+    with lifetime.failures_reported(name, self._coordinator):
+      address = find_address(self._inference, name, self._coordinator)
+      if address is None:
+        return
+      node = ThinActorNode(self._settings, address, self._coordinator, stop)
+      with (
+        lifetime.pulse(node.report, stop),
+        lifetime.closed_at_end(node, stop),
+      ):
+        node.run()
+      self._coordinator.finish(name)
+
+
+def find_address(inference, name: str, coordinator) -> str | None:
+  """Asks where the server listens; None if the run ends before it does.
+
+  Args:
+    inference: Client of a node that has `inference_address`.
+    name: Of the node that asks.
+    coordinator: Knows whether the run goes on.
+  """
+  call = inference.futures.inference_address(name)
+  while not futures.wait([call], timeout=lifetime.REPORT_PERIOD_SECONDS).done:
+    if coordinator.poll().phase == reports.STOPPING:
+      call.cancel()
+      return None
+  return call.result()

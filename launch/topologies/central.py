@@ -1,0 +1,333 @@
+"""Thin actors around an inference server, as a Launchpad program.
+
+Replay, coordinator and learner are those of `distributed`. Actors and evaluator
+stream their timesteps to an inference server, in the learner's process or in
+one of its own, which acts for them all and writes to replay.
+"""
+
+import contextlib
+import dataclasses
+import sys
+import threading
+from collections.abc import Callable
+
+import launchpad as lp
+
+from repertory.components import (
+  compilation,
+  devices,
+  loggers,
+  signals,
+  variables,
+)
+from repertory.launch import experiment as experiment_lib
+from repertory.launch import (
+  inference,
+  interrupts,
+  lifetime,
+  supervision,
+  thin,
+)
+from repertory.launch import session as session_lib
+from repertory.launch.topologies import distributed
+
+_JOIN_SECONDS = 5
+
+# Learner and inference server share an interpreter: who waits for it gets it
+# after so long. Python's 5 ms are the time of many requests.
+_SWITCH_SECONDS = 0.0005
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+  """Where inference and learning run.
+
+  Attributes:
+    num_inference_servers: Inference servers in processes (or threads) of their
+      own; 0 for one per inference device in the learner's process.
+    inference_devices: Of the inference servers, in turn.
+    learner_devices: Of the learner: one.
+    double_buffering: Whether actors step one half of their environments while
+      the other half waits for its actions.
+  """
+
+  num_inference_servers: int = 0
+  inference_devices: tuple[str, ...] = ('CPU:0',)
+  learner_devices: tuple[str, ...] = ('CPU:0',)
+  double_buffering: bool = False
+
+  def __post_init__(self):
+    if self.num_inference_servers < 0:
+      raise ValueError(
+        'num_inference_servers must be at least 0, got '
+        f'{self.num_inference_servers}.'
+      )
+    devices.check_names('inference_devices', self.inference_devices)
+    devices.check_names('learner_devices', self.learner_devices)
+    if len(self.learner_devices) > 1:
+      raise ValueError(
+        'learner_devices must be one device, for a learner runs on one; got '
+        f'{list(self.learner_devices)}.'
+      )
+
+  @property
+  def num_servers(self) -> int:
+    """Inference servers, wherever they are."""
+    return self.num_inference_servers or len(self.inference_devices)
+
+  def device_of(self, index: int) -> str:
+    """Returns the device of an inference server."""
+    return self.inference_devices[index % len(self.inference_devices)]
+
+  def rows_of(self, index: int, session: session_lib.Session) -> list[int]:
+    """Returns the size of each request that an inference server will get."""
+    experiment = session.experiment
+    num_actors = len(range(index, experiment.num_actors, self.num_servers))
+    size = experiment.environments_per_actor
+    halves = [size - size // 2, size // 2] if self.double_buffering else [size]
+    return num_actors * halves
+
+  def check(self, experiment: experiment_lib.Experiment) -> None:
+    """Raises ValueError if the experiment cannot be placed so."""
+    if self.num_servers > experiment.num_actors:
+      raise ValueError(
+        f'num_actors must be at least the number of inference servers, '
+        f'{self.num_servers}, or some of them have nothing to do; got '
+        f'{experiment.num_actors}.'
+      )
+    if self.double_buffering and experiment.environments_per_actor < 2:
+      raise ValueError(
+        'environments_per_actor must be at least 2 for double buffering, which '
+        f'halves them; got {experiment.environments_per_actor}.'
+      )
+
+
+def run(
+  session: session_lib.Session,
+  title: str,
+  interruption: interrupts.Interruption,
+  show: Callable[[loggers.Status], None],
+  launch_type: str,
+  placement: Placement,
+) -> loggers.Status:
+  """Runs an experiment with central inference; see `distributed.run`."""
+  distributed.check_thread()
+  program, services = make_program(session, title, placement)
+  return supervision.run(
+    program, services, session, interruption, show, launch_type
+  )
+
+
+def make_program(
+  session: session_lib.Session, title: str, placement: Placement
+) -> tuple[lp.Program, supervision.Services]:
+  """Wires the nodes.
+
+  Returns:
+    The program, and the handles of the nodes that the launcher calls.
+
+  Raises:
+    ValueError: If the experiment cannot be placed so.
+  """
+  placement.check(session.experiment)
+  program = lp.Program('repertory')
+  server = distributed.server_settings(session)
+  coordinator, replay = distributed.add_base(program, session, title)
+  learner = program.add_node(
+    lp.CourierNode(
+      CentralLearnerService,
+      session,
+      replay,
+      coordinator,
+      placement,
+      courier_kwargs=server,
+    ),
+    label='learner',
+  )
+  servers = []
+  if placement.num_inference_servers:
+    with program.group('inference'):
+      servers = [
+        program.add_node(
+          lp.CourierNode(
+            InferenceService,
+            session,
+            index,
+            replay,
+            learner,
+            coordinator,
+            placement,
+            courier_kwargs=server,
+          )
+        )
+        for index in range(placement.num_inference_servers)
+      ]
+  homes = servers or [learner]
+  program.add_node(
+    lp.PyClassNode(CentralEvaluatorService, session, homes[0], coordinator),
+    label='evaluator',
+  )
+  with program.group('actor'):
+    for index in range(session.experiment.num_actors):
+      program.add_node(
+        lp.PyClassNode(
+          thin.ThinActorService,
+          _thin_settings(session, index, placement),
+          homes[index % len(homes)],
+          coordinator,
+        )
+      )
+  services = supervision.Services(coordinator, replay, learner, tuple(servers))
+  distributed.set_timeouts(session, services)
+  return program, services
+
+
+def _thin_settings(
+  session: session_lib.Session, index: int, placement: Placement
+) -> thin.ThinSettings:
+  experiment = session.experiment
+  size = experiment.environments_per_actor
+  ids = range(index * size, (index + 1) * size)
+  return thin.ThinSettings(
+    name=f'actor/{index}',
+    environment_ids=list(ids),
+    seeds=session.environment_seeds(ids),
+    environments=session_lib.environment_settings(experiment),
+    spec=session.spec,
+    timeout_seconds=experiment.timeout_seconds,
+    num_lanes=2 if placement.double_buffering else 1,
+  )
+
+
+class CentralLearnerService(distributed.LearnerService):
+  """The learner, with inference servers beside it unless they are elsewhere."""
+
+  def __init__(
+    self, session, replay_service, coordinator, placement: Placement
+  ):
+    with lifetime.failures_reported('learner', coordinator):
+      names = list(placement.learner_devices)
+      if not placement.num_inference_servers:
+        names += placement.inference_devices
+      devices.prepare('learner_devices and inference_devices', names)
+    with compilation.on_device(placement.learner_devices[0]):
+      super().__init__(session, replay_service, coordinator)
+    self._serving = signals.StopSignal()
+    self._servers: list[inference.InferenceNode] = []
+    self._threads: list[threading.Thread] = []
+    if placement.num_inference_servers:
+      return
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    publisher = variables.Publisher(self._node.network.variables)
+    self._node.publish_to(publisher)
+    for index in range(placement.num_servers):
+      name = f'inference/{index}'
+      with lifetime.failures_reported(name, coordinator):
+        self._servers.append(
+          inference.InferenceNode(
+            session,
+            name,
+            publisher,
+            distributed.connect(session, replay_service, self._serving),
+            coordinator,
+            rows=placement.rows_of(index, session),
+            device=placement.device_of(index),
+            evaluates=index == 0,
+          )
+        )
+
+  def inference_address(self, name: str) -> str:
+    """Returns the address of the server for an actor or the evaluator."""
+    return self._servers[_index_of(name) % len(self._servers)].address
+
+  def shutdown(self) -> None:
+    self._serving.set()
+    super().shutdown()
+
+  def run(self) -> None:
+    for node in self._servers:
+      thread = threading.Thread(
+        target=_serve,
+        args=(node, self._coordinator, self._serving),
+        name=node.name,
+        daemon=True,
+      )
+      thread.start()
+      self._threads.append(thread)
+    try:
+      super().run()
+    finally:
+      self._serving.set()
+      for thread in self._threads:
+        thread.join(_JOIN_SECONDS)
+
+
+class InferenceService:
+  """An inference server, until the launcher shuts it down."""
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    index: int,
+    replay_service,
+    learner,
+    coordinator,
+    placement: Placement,
+  ):
+    lifetime.isolate()
+    self._coordinator = coordinator
+    self._serving = signals.StopSignal()
+    self._shut_down = threading.Event()
+    name = f'inference/{index}'
+    with lifetime.failures_reported(name, coordinator):
+      device = placement.device_of(index)
+      devices.prepare('inference_devices', [device])
+      self._node = inference.InferenceNode(
+        session,
+        name,
+        distributed.RemoteSource(learner, self._serving),
+        distributed.connect(session, replay_service, self._serving),
+        coordinator,
+        rows=placement.rows_of(index, session),
+        device=device,
+        evaluates=index == 0,
+      )
+
+  def inference_address(self, name: str) -> str:
+    del name  # Each server is asked by its own.
+    return self._node.address
+
+  def shutdown(self) -> None:
+    self._serving.set()
+    self._shut_down.set()
+
+  def run(self) -> None:
+    _serve(self._node, self._coordinator, self._serving)
+    self._shut_down.wait()
+
+
+class CentralEvaluatorService(distributed.EvaluatorService):
+  """The evaluator, for which an inference server acts."""
+
+  def _find_source(self, stop: signals.StopSignal):
+    del stop
+    if self._session.experiment.evaluation_episodes == 0:
+      return ''
+    return thin.find_address(self._learner, 'evaluator', self._coordinator)
+
+
+def _serve(
+  node: inference.InferenceNode, coordinator, stop: signals.StopSignal
+) -> None:
+  """Serves and reports until stopped."""
+  with (
+    lifetime.failures_reported(node.name, coordinator),
+    lifetime.pulse(node.report, stop),
+    contextlib.suppress(signals.Stopped),
+  ):
+    node.run()
+
+
+def _index_of(name: str) -> int:
+  """Returns the index of an actor; 0 for the evaluator."""
+  return int(name.split('/')[1]) if '/' in name else 0

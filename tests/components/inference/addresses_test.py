@@ -1,0 +1,155 @@
+"""Tests of `components/inference/addresses.py`."""
+
+import contextlib
+import os
+import re
+import select
+import socket
+import struct
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest, parameterized
+
+from repertory.components.inference import addresses
+
+DEADLINE_SECONDS = 10.0
+
+
+@contextlib.contextmanager
+def connected(address):
+  """Gives the address, and both sides of a connection."""
+  listener, address = addresses.listen(address)
+  with (
+    listener,
+    addresses.connect(address, DEADLINE_SECONDS) as stream,
+  ):
+    assert select.select([listener], [], [], DEADLINE_SECONDS)[0]
+    accepted, _ = listener.accept()
+    accepted.settimeout(DEADLINE_SECONDS)
+    with accepted:
+      yield address, stream, accepted
+
+
+class AddressesTest(parameterized.TestCase):
+  @parameterized.parameters('unix', 'tcp:127.0.0.1:0', 'tcp:localhost:0')
+  def test_connect(self, address):
+    if address == 'unix':
+      address = addresses.make_unix_address()
+    with connected(address) as (found, stream, accepted):
+      stream.sendall(b'to')
+      accepted.sendall(b'fro')
+      self.assertEqual(accepted.recv(10), b'to')
+      self.assertEqual(stream.recv(10), b'fro')
+      self.assertEqual(stream.gettimeout(), DEADLINE_SECONDS)
+      if address.startswith('unix:'):
+        self.assertEqual(found, address)
+
+  def test_listener_does_not_block(self):
+    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+      listener, _ = addresses.listen(address)
+      with listener, self.assertRaises(BlockingIOError):
+        listener.accept()
+
+  def test_port_0_is_a_free_one(self):
+    ports = set()
+    with contextlib.ExitStack() as stack:
+      for _ in range(3):
+        listener, address = addresses.listen('tcp:127.0.0.1:0')
+        stack.enter_context(listener)
+        self.assertRegex(address, r'^tcp:127\.0\.0\.1:[1-9]\d*$')
+        ports.add(address)
+    self.assertLen(ports, 3)
+
+  def test_port_is_free_again(self):
+    with connected('tcp:127.0.0.1:0') as (address, _, _):
+      pass  # Connections of the port are in TIME_WAIT now.
+    listener, again = addresses.listen(address)
+    listener.close()
+    self.assertEqual(again, address)
+
+  def test_unix_addresses_differ_and_leave_no_file(self):
+    previous = os.getcwd()
+    with tempfile.TemporaryDirectory() as directory:
+      os.chdir(directory)
+      self.addCleanup(os.chdir, previous)
+      first, second = (addresses.make_unix_address() for _ in range(2))
+      self.assertNotEqual(first, second)
+      with connected(first) as (_, stream, _):
+        # Abstract names begin with a zero byte.
+        self.assertEqual(
+          stream.getpeername(), b'\0' + first[len('unix:') :].encode()
+        )
+        self.assertEmpty(os.listdir(directory))
+      os.chdir(previous)
+    listener, _ = addresses.listen(first)  # Free as soon as it is closed.
+    listener.close()
+
+  @parameterized.parameters(
+    '',
+    'unix',
+    'unix:',
+    'tcp:',
+    'tcp:localhost',
+    'tcp:localhost:',
+    'tcp::80',
+    'tcp:localhost:http',
+    'tcp:localhost:-1',
+    'localhost:80',
+    'udp:localhost:80',
+  )
+  def test_bad_addresses(self, address):
+    message = re.escape(f"'tcp:<host>:<port>', got {address!r}")
+    with self.assertRaisesRegex(ValueError, message):
+      addresses.listen(address)
+    with self.assertRaisesRegex(ValueError, message):
+      addresses.connect(address, DEADLINE_SECONDS)
+
+  @parameterized.parameters('tcp:127.0.0.1:65536', 'tcp:127.0.0.1:\u00b2')
+  def test_ports_that_there_are_not(self, address):
+    for function in (
+      addresses.listen,
+      lambda a: addresses.connect(a, DEADLINE_SECONDS),
+    ):
+      with self.assertRaisesRegex(ValueError, 'address'):
+        function(address)
+
+  def test_taken(self):
+    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+      listener, address = addresses.listen(address)
+      with listener, self.assertRaises(OSError):
+        addresses.listen(address)
+
+  def test_nobody_listens(self):
+    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+      listener, address = addresses.listen(address)
+      listener.close()
+      with self.assertRaises(OSError):
+        addresses.connect(address, DEADLINE_SECONDS)
+
+  def test_small_frames_are_sent_at_once(self):
+    with connected('tcp:127.0.0.1:0') as (_, stream, accepted):
+      addresses.tune(accepted)
+      for side in (stream, accepted):
+        for level, option in (
+          (socket.IPPROTO_TCP, socket.TCP_NODELAY),
+          (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+        ):
+          self.assertNotEqual(side.getsockopt(level, option), 0)
+
+  def test_same_user_passes(self):
+    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+      with connected(address) as (_, _, accepted):
+        self.assertTrue(addresses.is_of_this_user(accepted))
+
+  def test_another_user_does_not(self):
+    stream = mock.Mock(family=socket.AF_UNIX)
+    # Process, user and group, as the kernel tells them.
+    user = os.getuid()
+    for peer, expected in ((user, True), (user + 1, False)):
+      stream.getsockopt.return_value = struct.pack('3i', 1, peer, user)
+      self.assertEqual(addresses.is_of_this_user(stream), expected)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,335 @@
+"""Tests of an inference server with thin actors in real environments."""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import acting_policies
+import counting_policy
+import inference_fixture
+import raw_lane
+import recording_adder
+import replay_fixture
+from raw_lane import LAST
+from repertory.components import actors, environment_loop, variables
+from repertory.components.inference import client, frames
+from repertory.environments import catch, memory_chain, wrappers
+
+NUM_ENVIRONMENTS = 10
+
+ENVIRONMENTS = {
+  'catch': functools.partial(catch.Catch, 4, 5),
+  'memory_chain': functools.partial(memory_chain.MemoryChain, 3),
+}
+
+
+def short_catch(seed):
+  """Makes a game whose length is told by the seed: 1 to 3 steps."""
+  return wrappers.StepLimit(catch.Catch(seed=seed), 1 + seed % 3)
+
+
+def make_policy(kind, spec):
+  if kind == 'counting':
+    return counting_policy.CountingPolicy()
+  return acting_policies.MAKERS[kind](spec, NUM_ENVIRONMENTS)
+
+
+def local_calls(policy, make_environment, ids, num_steps):
+  """Returns what the adder of a local actor gets."""
+  environments = inference_fixture.make_batch(make_environment, ids)
+  adder = recording_adder.RecordingAdder()
+  actor = actors.PolicyActor(
+    policy, environments.observation_spec(), ids, adder=adder
+  )
+  loop = environment_loop.EnvironmentLoop(environments, actor)
+  for _ in range(num_steps):
+    loop.step()
+  return adder.calls
+
+
+class LikeLocalTest(parameterized.TestCase):
+  def check(self, kind, make_environment, lanes, num_steps, **settings):
+    """Compares all lanes, which run at once, with local actors."""
+    spec = inference_fixture.make_spec(make_environment)
+    with inference_fixture.serving(
+      make_policy(kind, spec),
+      spec,
+      num_environments=NUM_ENVIRONMENTS,
+      **settings,
+    ) as it:
+      loops = [
+        inference_fixture.ThinLoop(it, make_environment, ids, actor=str(ids))
+        for ids in lanes
+      ]
+      calls = [replay_fixture.Call(loop.run, num_steps) for loop in loops]
+      for call in calls:
+        call.result(60)
+      for ids in lanes:
+        adder = it.adder(str(ids))
+        self.assertTrue(adder.is_closed)
+        expected = local_calls(
+          make_policy(kind, spec), make_environment, ids, num_steps
+        )
+        all_ended = num_steps // 5 if len(ids) == 1 else None
+        inference_fixture.assert_same_calls(adder.calls, expected, all_ended)
+
+  @parameterized.product(
+    kind=['counting', 'stochastic', 'recurrent_epsilon_greedy'],
+    address=[None, 'tcp:127.0.0.1:0'],
+  )
+  def test_several_lanes_of_several_sizes(self, kind, address):
+    self.check(
+      kind,
+      ENVIRONMENTS['memory_chain'],
+      [(3,), (0, 5, 9), (1, 8)],
+      40,
+      buckets=(1, 2, 4, 6),
+      address=address,
+    )
+
+  @parameterized.parameters('counting', 'epsilon_greedy')
+  def test_catch(self, kind):
+    lanes = [(3,), (7, 0, 5), (4,)]
+    self.check(kind, ENVIRONMENTS['catch'], lanes, 40)
+
+  @parameterized.parameters([(4,)], [(4, 0, 8)])
+  def test_one_lane_alone(self, *ids):
+    self.check('stochastic', ENVIRONMENTS['memory_chain'], [ids], 30)
+
+  def test_episodes_that_end_independently(self):
+    self.check('counting', short_catch, [(0, 1, 2), (4, 7), (5,)], 40)
+
+  def test_lane_larger_than_the_largest_bucket(self):
+    self.check(
+      'stochastic',
+      ENVIRONMENTS['memory_chain'],
+      [(9, 1, 7, 3, 5), (2,), (0, 4, 6)],
+      30,
+      buckets=(1, 2),
+    )
+
+  def test_evaluation_keeps_nothing_and_disturbs_nothing(self):
+    make_environment = ENVIRONMENTS['memory_chain']
+    spec = inference_fixture.make_spec(make_environment)
+    make = functools.partial(make_policy, 'stochastic', spec)
+    with inference_fixture.serving(
+      make(), spec, num_environments=10, evaluation_policy=make()
+    ) as it:
+      training = inference_fixture.ThinLoop(it, make_environment, (2, 6))
+      # The ids are those of another role, and so is the actor's name.
+      evaluation = inference_fixture.ThinLoop(
+        it, make_environment, (6, 2), purpose=client.EVALUATION
+      )
+      for step in range(30):
+        for _ in range(step % 3):
+          evaluation.loop.step()
+        training.loop.step()
+      evaluation.run(5)
+      training.run(10)
+      (adder,) = it.adders
+      self.assertEqual(adder.batch_size, 2)
+      inference_fixture.assert_same_calls(
+        adder.calls, local_calls(make(), make_environment, (2, 6), 40)
+      )
+
+  def test_starting_anew(self):
+    make_environment = ENVIRONMENTS['memory_chain']
+    spec = inference_fixture.make_spec(make_environment)
+    with inference_fixture.serving(
+      counting_policy.CountingPolicy(), spec, num_environments=10
+    ) as it:
+      thin = inference_fixture.ThinLoop(it, make_environment, (2, 6))
+      for num_steps in (2, 3, 4, 5):  # LAST comes with the fourth.
+        thin.loop.reset()
+        for _ in range(num_steps):
+          thin.loop.step()
+      thin.run(0)
+      calls = it.adder('thin').calls
+    starts = [n for n, call in enumerate(calls) if call[0] == 'first']
+    self.assertEqual(starts, [0, 3, 7, 12])
+    for start, num_steps in zip(starts, (2, 3, 4, 5)):
+      for count in range(min(num_steps, 4)):
+        action, _, extras = calls[start + 1 + count]
+        self.assertEqual(extras['count'].tolist(), [count] * 2)
+        self.assertEqual(action.tolist(), [(2 + count) % 3, (6 + count) % 3])
+
+
+class RawTest(parameterized.TestCase):
+  def test_all_last_travels_with_the_next(self):
+    # One environment: catch of one step gives FIRST, LAST, FIRST, LAST, …
+    spec = inference_fixture.make_spec(short_catch)
+    with inference_fixture.serving(
+      counting_policy.CountingPolicy(), spec, num_environments=4
+    ) as it:
+      thin = inference_fixture.ThinLoop(it, short_catch, (3,))
+      for _ in range(6):
+        thin.loop.step()
+        # After LAST nothing is under way, and the server has not heard of it.
+        ended = thin.loop._timestep.step_type[0] == LAST
+        self.assertEqual(thin.client.is_waiting, not ended)
+      thin.run(1)
+      calls = it.adder('thin').calls
+    self.assertEqual(
+      [call[1].step_type[0] for call in calls], [0, 2, 0, 2, 0, 2, 0, 2]
+    )
+
+  def test_last_has_no_answer(self):
+    with inference_fixture.serving() as it:
+      lane = it.lane([3, 5])
+      lane.step(0)
+      last, first = (
+        raw_lane.timestep_frame(lane.observations[0], step_type)
+        for step_type in (raw_lane.LAST, raw_lane.FIRST)
+      )
+      lane.stream.sendall(last + first)
+      actions = np.frombuffer(raw_lane.read_frame(lane.stream)[1], np.int32)
+      # The one answer is to FIRST: the count of steps is 0.
+      self.assertEqual(actions[:10].reshape(2, 5)[:, 2].tolist(), [0, 0])
+      lane.step()
+      lane.stream.sendall(last)
+      lane.finish()  # The next that it hears is a goodbye.
+      calls = it.adders[0].calls
+    self.assertEqual(
+      [call[1].step_type.tolist()[0] for call in calls[:3]], [0, 2, 0]
+    )
+    self.assertLen(calls, 5)
+    np.testing.assert_array_equal(calls[2][0], np.zeros([2, 5]))
+    np.testing.assert_array_equal(calls[2][2]['count'], np.zeros([2]))
+
+  def test_versions_are_of_the_actions(self):
+    policy = inference_fixture.EchoPolicy()
+    theirs = [tf.Variable(0) for _ in range(2)]
+    publisher = variables.Publisher(theirs)
+    published = variables.PublishedVariables(publisher, policy.versions)
+
+    def publish(version):
+      for variable in theirs:
+        variable.assign(version)
+      publisher.publish(version, 1.0)
+
+    publish(5)
+    with inference_fixture.serving(policy, variables=published) as it:
+      lane = it.lane([0, 1, 2, 3, 4, 5], num_frames=4)  # In two calls.
+      versions = [5, 5, 6, 8, 8]
+      for now, version in enumerate(versions):
+        publish(version)
+        self.assertEqual(lane.step(now)[0, 3], version)
+      lane.finish()
+      adder = it.adders[0]
+    # Each step has the version of the action that led there.
+    self.assertEqual(adder.versions, versions[:-1])
+    for version, (action, _, _) in zip(versions, adder.calls[1:]):
+      self.assertEqual(action[0, 3], version)
+
+  def test_what_the_adder_gets_is_its_own_row_by_row(self):
+    with inference_fixture.serving() as it:
+      lanes = [it.lane(ids, num_frames=9) for ids in ([4, 1, 6], [0], [2, 3])]
+      for now in range(10):
+        for lane in lanes:
+          lane.send(now)
+        for lane in lanes:
+          lane.receive()
+      for lane, adder in zip(lanes, it.adders):
+        lane.finish()
+        self.assertLen(adder.calls, 10)
+        for now, call in enumerate(adder.calls):
+          np.testing.assert_array_equal(
+            call[1].observation, lane.observations[now]
+          )
+          self.assertEqual(call[1].reward.tolist(), [0.5] * len(lane.ids))
+          if now == 0:
+            continue
+          # Of the timestep before.
+          asked = lane.step_types[now - 1] != LAST
+          expected = raw_lane.mix(lane.ids, lane.observations[now - 1])
+          np.testing.assert_array_equal(
+            call[0][asked, 1], expected[asked], f'step {now}'
+          )
+          np.testing.assert_array_equal(
+            call[0][asked, 2], call[2]['count'][asked]
+          )
+
+
+class StatisticsTest(parameterized.TestCase):
+  def test_target(self):
+    with inference_fixture.serving(
+      window_seconds=inference_fixture.DEADLINE_SECONDS
+    ) as it:
+      # Three of five rows are half of them.
+      lanes = [it.lane(ids) for ids in ([0], [1, 2], [3, 4])]
+      it.server.report()
+      for now in (0, 1):
+        lanes[0].send(now)
+        lanes[1].send(now)
+        lanes[0].receive()
+        lanes[1].receive()
+      row = it.server.report()
+      self.assertEqual(row['flushed_by_target'], 1)
+      self.assertEqual(row['flushed_by_window'], 0)
+      self.assertEqual(row['rows_per_batch'], 3)
+      self.assertEqual(row['fill'], 3 / 4)  # Buckets hold 1 or 4 rows.
+      self.assertEqual(row['actors'], 3)
+
+  def test_window(self):
+    with inference_fixture.serving(window_seconds=0.001) as it:
+      lanes = [it.lane(ids) for ids in ([0], [1, 2], [3, 4])]
+      it.server.report()
+      for now in (0, 1):
+        lanes[0].step(now)
+      row = it.server.report()
+      self.assertEqual(row['flushed_by_target'], 0)
+      self.assertEqual(row['flushed_by_window'], 1)
+      self.assertEqual(row['rows_per_batch'], 1)
+      self.assertEqual(row['fill'], 1)
+      self.assertGreaterEqual(row['wait_ms_p50'], 1.0)
+
+  def test_target_follows_the_lanes(self):
+    with inference_fixture.serving(
+      window_seconds=inference_fixture.DEADLINE_SECONDS
+    ) as it:
+      one, two, three = (it.lane([i]) for i in range(3))
+      one.send(0)  # Of three rows it waits for a second one.
+      two.finish()
+      three.finish()  # Now it is all there is.
+      one.receive()
+      one.step()
+
+  def test_fill_of_a_lane_larger_than_the_largest_bucket(self):
+    with inference_fixture.serving(buckets=(1, 4)) as it:
+      lane = it.lane(range(9))
+      it.server.report()
+      for now in (0, 1):
+        lane.step(now)
+      row = it.server.report()
+      self.assertEqual(row['rows_per_batch'], 9)
+      self.assertEqual(row['fill'], 9 / (4 + 4 + 1))
+
+  def test_rates_and_times(self):
+    with inference_fixture.serving() as it:
+      lane = it.lane([0, 1])
+      lane.send(0)
+      lane.receive()
+      frame = bytearray(lane.frames[1])
+      frame[: frames.HEADER_SIZE] = frames.header(
+        frames.STEP, len(frame) - frames.HEADER_SIZE, 0.125
+      )
+      lane.stream.sendall(frame)
+      raw_lane.read_frame(lane.stream)
+      row = it.server.report()
+      self.assertGreater(row['requests_per_second'], 0)
+      self.assertAlmostEqual(
+        row['rows_per_second'] / row['requests_per_second'], 2
+      )
+      self.assertEqual(row['round_trip_ms_p50'], 125)
+      self.assertBetween(row['adding_share'], 0, 1)
+      self.assertGreater(row['run_ms_p95'], 0)
+      row = it.server.report()  # Counted once, by now at the latest.
+      row = it.server.report()
+      self.assertEqual(row['requests_per_second'], 0)
+      self.assertEqual(row['fill'], 0)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,263 @@
+"""Tests of `components/inference/state_store.py`."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+import acting_policies
+import counting_policy
+import inference_fixture
+import raw_lane
+from raw_lane import FIRST, LAST, MID
+from repertory.components import programs, specs
+from repertory.components.inference import state_store
+
+N = 7  # Environments.
+
+_DEVICE_SOURCE = """
+import numpy as np
+import tensorflow as tf
+
+cpu, = tf.config.list_physical_devices('CPU')
+two = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, two)
+
+import counting_policy
+from repertory.components import specs
+from repertory.components.inference import state_store
+
+for number in (0, 1):
+  store = state_store.StateStore(
+    counting_policy.CountingPolicy(),
+    specs.Array((1,), np.float32),
+    3,
+    [2],
+    device=f'CPU:{number}',
+  )
+  for count in range(3):
+    ids, step_types, _ = store.inputs(2)
+    ids[:], step_types[:] = [2, 0], min(count, 1)
+    (action,), (extras,) = store.act(2, 2)
+    assert action.tolist() == [(2 + count) % 3, count % 3], action
+    assert extras.tolist() == [count, count], extras
+  outputs = store._calls[2](*map(tf.convert_to_tensor, store.inputs(2)))
+  assert len(store._states) == len(outputs) == 2
+  for tensor in store._states + outputs:
+    assert tensor.device.endswith(f'CPU:{number}'), (number, tensor.device)
+print('done')
+"""
+
+
+class Twin:
+  """Acts with the policy itself, for one environment at a time."""
+
+  def __init__(self, policy, num_environments):
+    self._policy = policy
+    self._states = [policy.initial_state([i]) for i in range(num_environments)]
+
+  def act(self, i, step_type, observation):
+    output = self._policy.act(
+      tree.map_structure(lambda leaf: tf.constant(leaf[None]), observation),
+      tf.constant([step_type]),
+      self._states[i],
+    )
+    if step_type != LAST:  # What the output says of the others is tested.
+      self._states[i] = output.state
+    return [
+      leaf.numpy()[0] for leaf in tree.flatten((output.action, output.extras))
+    ]
+
+
+def act(store, bucket, ids, step_types, observations):
+  """Returns the leaves of actions and extras of the rows."""
+  inputs = store.inputs(bucket)
+  for array, rows in zip(inputs, (ids, step_types, observations), strict=True):
+    array[: len(ids)] = rows
+  actions, extras = store.act(bucket, len(ids))
+  return [leaf[: len(ids)] for leaf in actions + extras]
+
+
+class StateStoreTest(parameterized.TestCase):
+  @parameterized.product(
+    kind=['counting', *acting_policies.MAKERS], jit_compile=[False, True]
+  )
+  def test_equals_acting_with_the_policy(self, kind, jit_compile):
+    spec = acting_policies.SPEC
+    if kind == 'counting':
+      policy = counting_policy.CountingPolicy()
+    else:
+      policy = acting_policies.MAKERS[kind](spec, N)
+    store = state_store.StateStore(
+      policy, spec.observations, N, [1, 3, 6], jit_compile=jit_compile
+    )
+    twin, random = Twin(policy, N), np.random.default_rng(0)
+    has_started, used, num_compared = set(), set(), 0
+    for _ in range(40):
+      num_rows = random.integers(1, 7)
+      ids = random.permutation(N)[:num_rows]
+      bucket = random.choice([b for b in store.buckets if b >= num_rows])
+      used.add((bucket, num_rows))
+      step_types = random.choice([FIRST, MID, MID, LAST], num_rows)
+      step_types = [
+        int(s) if i in has_started else FIRST for i, s in zip(ids, step_types)
+      ]
+      has_started.update(ids)
+      observations = random.normal(size=(num_rows, 3)).astype(np.float32)
+      found = act(store, bucket, ids, step_types, observations)
+      for row, (i, step_type) in enumerate(zip(ids, step_types)):
+        expected = twin.act(i, step_type, observations[row])
+        if step_type == LAST:
+          continue
+        num_compared += 1
+        for a, b in zip(found, expected, strict=True):
+          self.assertEqual(a.dtype, b.dtype)
+          np.testing.assert_allclose(a[row], b, 1e-4, 1e-5)
+    self.assertGreater(num_compared, 80)
+    self.assertGreater(len(used), 8)
+
+  def test_ended_rows_keep_their_state(self):
+    store = state_store.StateStore(
+      counting_policy.CountingPolicy(), specs.Array((), np.float32), N, [2]
+    )
+    counts = []
+    for step_type in (FIRST, MID, LAST, LAST, MID, FIRST):
+      counts.append(act(store, 2, [4], [step_type], [0.0])[1].tolist())
+    # What the third and fourth call say means nothing.
+    self.assertEqual(counts[:2] + counts[4:], [[0], [1], [2], [0]])
+
+  def test_padding_disturbs_no_environment(self):
+    store = state_store.StateStore(
+      counting_policy.CountingPolicy(), specs.Array((), np.float32), 2, [1, 8]
+    )
+    ids, step_types, _ = store.inputs(8)
+    for count in range(3):
+      # What an earlier batch has left in the rows behind.
+      ids[1:], step_types[1:] = [0, 1, 0, 1, 0, 1, 0], MID
+      _, found = act(store, 8, [0], [min(count, 1)], [0.0])
+      self.assertEqual(found.tolist(), [count])
+    # Nobody has stepped environment 1: it has what no episode starts with.
+    _, found = act(store, 1, [1], [MID], [0.0])
+    self.assertEqual(found.tolist(), [1000])
+
+  def test_padding_holds_nothing_of_earlier_batches(self):
+    class Checking(counting_policy.CountingPolicy):
+      def step(self, observation, state):
+        tf.debugging.assert_non_negative(observation)
+        return super().step(observation, state)
+
+    store = state_store.StateStore(
+      Checking(), specs.Array((), np.float32), N, [4]
+    )
+    with self.assertRaises(tf.errors.InvalidArgumentError):
+      act(store, 4, [0, 1, 2], [FIRST] * 3, [1.0, -1.0, -1.0])
+    _, found = act(store, 4, [0], [FIRST], [1.0])
+    self.assertEqual(found.tolist(), [0])
+
+  def test_a_call_that_fails_changes_no_state(self):
+    class Failing(counting_policy.CountingPolicy):
+      def step(self, observation, state):
+        def check(values):
+          if (values.numpy() < 0).any():
+            # Time for all that does not wait for this.
+            time.sleep(0.3)
+            raise ValueError('negative')
+          return values
+
+        output = super().step(observation, state)
+        checked = tf.py_function(check, [observation], tf.float32)
+        checked = tf.cast(tf.ensure_shape(checked, observation.shape), tf.int32)
+        return output._replace(action=output.action + 0 * checked)
+
+    store = state_store.StateStore(
+      Failing(), specs.Array((), np.float32), N, [2]
+    )
+    act(store, 2, [0, 1], [FIRST] * 2, [1.0, 1.0])
+    with self.assertRaises(tf.errors.OpError):
+      act(store, 2, [0, 1], [MID] * 2, [1.0, -1.0])
+    _, found = act(store, 2, [0, 1], [MID] * 2, [1.0, 1.0])
+    self.assertEqual(found.tolist(), [1, 1])
+
+  def test_nests_and_dtypes(self):
+    class Summing(programs.Policy):
+      def initial_state(self, environment_ids):
+        return ()
+
+      def step(self, observation, state):
+        total = tf.reduce_sum(observation['b'], 1) + tf.cast(
+          observation['a'], tf.int64
+        )
+        return programs.PolicyOutput(
+          {'x': total, 'y': (tf.cast(total, tf.float32) / 2,)},
+          {'flag': total > 10},
+          state,
+        )
+
+    spec = {'a': specs.Array((), np.uint8), 'b': specs.Array((2,), np.int64)}
+    store = state_store.StateStore(Summing(), spec, N, [3])
+    inputs = store.inputs(3)
+    self.assertEqual(
+      [(a.shape, a.dtype) for a in inputs],
+      [((3,), np.int32)] * 2 + [((3,), np.uint8), ((3, 2), np.int64)],
+    )
+    inputs[0][:2], inputs[1][:2] = [5, 2], FIRST
+    inputs[2][:2], inputs[3][:2] = [1, 200], [[2, 3], [4, -5]]
+    (x, y), extras = store.act(3, 2)
+    self.assertEqual(x[:2].tolist(), [1 + 2 + 3, 200 + 4 - 5])
+    self.assertEqual(y[:2].tolist(), [6 / 2, 199 / 2])
+    self.assertEqual(
+      store.unflatten_extras(extras)['flag'][:2].tolist(), [False, True]
+    )
+    (empty,) = store.empty_extras(4)
+    self.assertEqual((empty.shape, empty.dtype), ((4,), np.bool_))
+    self.assertFalse(empty.any())
+
+  def test_variables_are_the_policys(self):
+    policy = inference_fixture.EchoPolicy()
+    store = state_store.StateStore(
+      policy, raw_lane.SPEC.observations, N, [2], jit_compile=True
+    )
+    for version in (3, 4):
+      for variable in policy.versions:
+        variable.assign(version)
+      action, _ = act(store, 2, [5], [FIRST], [[2, 7]])
+      self.assertEqual(
+        action.tolist(), [[5, 5 * 1009 + 2 * 31 + 7, 0, version, version]]
+      )
+
+  def test_buckets(self):
+    store = state_store.StateStore(
+      counting_policy.CountingPolicy(), specs.Array((), np.float32), N, (1, 3)
+    )
+    self.assertEqual([store.bucket_for(n) for n in (1, 2, 3, 9)], [1, 3, 3, 3])
+    self.assertEqual((store.num_environments, store.buckets), (N, (1, 3)))
+
+  @parameterized.parameters([()], [(0, 1)], [(2, 1)], [(1, 1)])
+  def test_bad_buckets(self, buckets):
+    with self.assertRaisesRegex(ValueError, 'buckets must be ascending'):
+      state_store.StateStore(
+        counting_policy.CountingPolicy(),
+        specs.Array((), np.float32),
+        N,
+        buckets,
+      )
+
+  def test_device(self):
+    paths = [os.path.dirname(raw_lane.__file__), *filter(None, sys.path)]
+    ended = subprocess.run(
+      [sys.executable, '-c', _DEVICE_SOURCE],
+      env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},
+      capture_output=True,
+      text=True,
+      timeout=120,
+    )
+    self.assertEqual(ended.stdout, 'done\n', ended.stderr)
+
+
+if __name__ == '__main__':
+  absltest.main()

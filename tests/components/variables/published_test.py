@@ -1,0 +1,152 @@
+"""Tests of `components/variables/published.py`."""
+
+import threading
+from unittest import mock
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import replay_fixture
+from repertory.components import variables
+from repertory.components.variables import published
+
+SHAPES = [(2, 3), (), (1000,)]
+
+
+def make(value):
+  return [tf.Variable(tf.fill(shape, float(value))) for shape in SHAPES]
+
+
+def numbers(variable_list):
+  """Returns the numbers that the variables are filled with."""
+  return {float(x) for v in variable_list for x in np.ravel(v.numpy())}
+
+
+class PublishedTest(parameterized.TestCase):
+  def setUp(self):
+    super().setUp()
+    self.theirs, self.mine = make(1), make(-7)
+    self.publisher = variables.Publisher(self.theirs)
+    self.client = variables.PublishedVariables(self.publisher, self.mine)
+
+  def test_before_the_first(self):
+    self.client.update()
+    self.client.update(wait=True)  # As they are there at once, it returns.
+    self.assertEqual(numbers(self.mine), {-7.0})
+    self.assertEqual(self.client.version, -1)
+    self.assertEqual(self.client.age_seconds, 0.0)
+    self.assertEqual(self.client.max_priority, 1.0)
+
+  def test_update(self):
+    self.publisher.publish(3, 2.5)
+    self.assertEqual(self.client.version, -1)  # Not taken yet.
+    self.assertEqual(numbers(self.mine), {-7.0})
+    self.client.update()
+    self.assertEqual(numbers(self.mine), {1.0})
+    self.assertEqual(self.client.version, 3)
+    self.assertEqual(self.client.max_priority, 2.5)
+    self.client.close()
+
+  def test_the_newest_counts(self):
+    for version in (1, 2, 3):
+      for variable in self.theirs:
+        variable.assign(tf.fill(variable.shape, float(version * 10)))
+      self.publisher.publish(version, float(version))
+    self.client.update()
+    self.assertEqual(numbers(self.mine), {30.0})
+    self.assertEqual(self.client.version, 3)
+
+  def test_nothing_is_copied_twice(self):
+    self.publisher.publish(1, 1.0)
+    self.client.update()
+    self.mine[0].assign(tf.fill(SHAPES[0], 5.0))
+    self.client.update()
+    self.assertEqual(numbers(self.mine[:1]), {5.0})
+
+  def test_version_0_counts(self):
+    self.publisher.publish(0, 1.0)
+    self.client.update()
+    self.assertEqual(self.client.version, 0)
+    self.assertEqual(numbers(self.mine), {1.0})
+
+  def test_age_is_since_publication(self):
+    with mock.patch.object(published.time, 'monotonic') as clock:
+      clock.return_value = 100.0
+      self.publisher.publish(1, 1.0)
+      clock.return_value = 107.0
+      self.client.update()
+      clock.return_value = 110.0
+      self.publisher.publish(2, 1.0)  # Not in use.
+      self.assertEqual(self.client.age_seconds, 110.0 - 100.0)
+
+  @parameterized.parameters(
+    'assign_add', 'assign', 'compiled', 'xla', 'scatter_update'
+  )
+  def test_snapshot_keeps_its_values(self, how):
+    def write():
+      for variable in self.theirs:
+        if how == 'assign':
+          variable.assign(tf.fill(variable.shape, 9.0))
+        elif how == 'scatter_update' and variable.shape.rank:
+          rows = tf.fill(variable.shape[1:], 9.0)[None]
+          variable.scatter_update(tf.IndexedSlices(rows, [0]))
+        else:
+          variable.assign_add(tf.ones(variable.shape))
+
+    if how in ('compiled', 'xla'):
+      write = tf.function(write, jit_compile=how == 'xla')
+    self.publisher.publish(1, 1.0)
+    write()
+    self.client.update()
+    self.assertEqual(numbers(self.mine), {1.0})
+    # And so does the copy, which may share memory with the snapshot.
+    write()
+    self.assertEqual(numbers(self.mine), {1.0})
+    self.assertNotIn(1.0, numbers([v[:1] for v in self.theirs if v.shape.rank]))
+
+  def test_writing_to_the_copy_changes_nothing_else(self):
+    self.publisher.publish(1, 1.0)
+    self.client.update()
+    for variable in self.mine:
+      variable.assign_add(tf.ones(variable.shape))
+    self.assertEqual(numbers(self.theirs), {1.0})
+    self.assertEqual(numbers(self.publisher.newest.values), {1.0})
+
+  def test_two_clients(self):
+    others = make(-8)
+    other = variables.PublishedVariables(self.publisher, others)
+    self.publisher.publish(1, 1.0)
+    self.client.update()
+    self.publisher.publish(2, 1.0)
+    other.update()
+    self.assertEqual((self.client.version, other.version), (1, 2))
+    self.assertEqual(numbers(others), {1.0})
+
+  def test_versions_are_never_mixed_nor_go_back(self):
+    num_versions, done = 300, threading.Event()
+
+    def learn():
+      for version in range(1, num_versions + 1):
+        for variable in self.theirs:
+          variable.assign(tf.fill(variable.shape, float(version)))
+        self.publisher.publish(version, float(version))
+      done.set()
+
+    call = replay_fixture.Call(learn)
+    seen = [-1]
+    while seen[-1] < num_versions:
+      was_done = done.is_set()
+      self.client.update()
+      version = self.client.version
+      if version >= 0:
+        self.assertEqual(numbers(self.mine), {float(version)})
+        self.assertEqual(self.client.max_priority, float(version))
+      self.assertGreaterEqual(version, seen[-1])
+      seen.append(version)
+      self.assertFalse(was_done and version < num_versions)
+    call.result()
+
+
+if __name__ == '__main__':
+  absltest.main()

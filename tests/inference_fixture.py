@@ -1,0 +1,267 @@
+"""Inference servers for tests, their policies and what their adders got."""
+
+import contextlib
+import threading
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+import raw_lane
+import recording_adder
+import replay_fixture
+from repertory.components import environment_loop, programs, signals, specs
+from repertory.components.inference import (
+  addresses,
+  client,
+  lanes,
+  server,
+  state_store,
+  thin_actor,
+)
+from repertory.environments import batch
+
+DEADLINE_SECONDS = raw_lane.DEADLINE_SECONDS
+
+
+class EchoPolicy(programs.Policy):
+  """Gives what `raw_lane.SPEC` says; both variables hold the version."""
+
+  def __init__(self):
+    super().__init__()
+    self.versions = [tf.Variable(0), tf.Variable(0)]
+
+  def initial_state(self, environment_ids):
+    return {
+      'id': tf.constant(list(environment_ids), tf.int32),
+      'count': tf.fill([len(environment_ids)], 1000),
+    }
+
+  def step(self, observation, state):
+    ones = tf.ones_like(state['id'])
+    action = tf.stack(
+      [
+        state['id'],
+        raw_lane.mix(state['id'], observation),
+        state['count'],
+        self.versions[0] * ones,
+        self.versions[1] * ones,
+      ],
+      axis=1,
+    )
+    return programs.PolicyOutput(
+      action,
+      {'count': state['count']},
+      {'id': state['id'], 'count': state['count'] + 1},
+    )
+
+  def reset_state(self, state, first):
+    count = tf.where(first, tf.zeros_like(state['count']), state['count'])
+    return {'id': state['id'], 'count': count}
+
+
+class GatedAdder(recording_adder.RecordingAdder):
+  """Records; may be made to wait, as a rate limiter would, or to fail."""
+
+  def __init__(self, lane):
+    super().__init__()
+    self._lane = lane
+    self.actor = lane.actor
+    self.batch_size = lane.batch_size
+    self.versions = []
+    self.error = None
+    self.gate = threading.Event()
+    self.gate.set()
+    self.is_closed = False
+
+  def add_first(self, timestep):
+    self._wait()
+    super().add_first(timestep)
+
+  def add(self, action, next_timestep, extras=()):
+    self._wait()
+    self.versions.append(self._lane.written_version)
+    super().add(action, next_timestep, extras)
+
+  def close(self):
+    self._wait()
+    assert not self.is_closed, 'closed twice'
+    self.is_closed = True
+
+  def _wait(self):
+    if not self.gate.wait(DEADLINE_SECONDS):
+      raise AssertionError('The test did not open the gate.')
+    if self.error is not None:
+      raise self.error
+
+
+class Serving:
+  """A server that runs in a thread, and the adders of its lanes in order."""
+
+  def __init__(
+    self,
+    policy=None,
+    spec=raw_lane.SPEC,
+    *,
+    num_environments=16,
+    buckets=(1, 4),
+    evaluation_policy=None,
+    address=None,
+    configure=lambda adder: None,
+    **settings,
+  ):
+    self.spec = spec
+    self.adders = []
+    self.stop = signals.StopSignal()
+    self._configure = configure
+    self._closing = []
+
+    def make_store(policy):
+      return state_store.StateStore(
+        policy, spec.observations, num_environments, buckets
+      )
+
+    roles = {
+      client.TRAINING: lanes.Role(
+        make_store(policy or EchoPolicy()), self._make_adder
+      )
+    }
+    if evaluation_policy is not None:
+      roles[client.EVALUATION] = lanes.Role(make_store(evaluation_policy))
+    self.server = server.InferenceServer(
+      address or addresses.make_unix_address(),
+      spec,
+      roles,
+      stop=self.stop,
+      **settings,
+    )
+    self.address = self.server.address
+    self.call = replay_fixture.Call(self.server.run)
+
+  def adder(self, actor):
+    """Returns the adder of the actor's last life."""
+    return [adder for adder in self.adders if adder.actor == actor][-1]
+
+  def lane(self, ids, actor='', **settings):
+    """Connects an actor of raw frames."""
+    actor = actor or f'raw/{ids[0]}'
+    lane = raw_lane.RawLane(self.address, ids, actor=actor, **settings)
+    self._closing.append(lane)
+    return lane
+
+  def speak(self, *data):
+    """Connects and sends bytes; returns the stream."""
+    stream = raw_lane.speak(self.address, *data)
+    self._closing.append(stream)
+    return stream
+
+  def client(self, ids, actor='thin', **settings):
+    """Connects a client."""
+    settings = {'timeout_seconds': DEADLINE_SECONDS} | settings
+    connection = client.InferenceClient(
+      self.address, self.spec, ids, actor=actor, **settings
+    )
+    self._closing.append(connection)
+    return connection
+
+  def close(self):
+    """Ends everything; raises what the server did."""
+    for connection in self._closing:
+      connection.close()
+    self.stop.set()
+    for adder in self.adders:
+      adder.gate.set()
+    self.call.result()
+
+  def _make_adder(self, lane):
+    adder = GatedAdder(lane)
+    self._configure(adder)
+    self.adders.append(adder)
+    return adder
+
+
+@contextlib.contextmanager
+def serving(*args, **settings):
+  """Gives a `Serving`; fails if it did not end well, or leaves a thread."""
+  with replay_fixture.no_threads_left():
+    it = Serving(*args, **settings)
+    try:
+      yield it
+    except BaseException:
+      with contextlib.suppress(Exception):  # The test's own error counts.
+        it.close()
+      raise
+    it.close()
+
+
+def make_batch(make_environment, ids):
+  """Makes environments whose seeds are their ids."""
+  return batch.EnvironmentBatch([make_environment(seed=i) for i in ids])
+
+
+def make_spec(make_environment):
+  """Returns the spec of one environment."""
+  return specs.make_environment_spec(make_environment(seed=0))
+
+
+class ThinLoop:
+  """A thin actor in a loop."""
+
+  def __init__(self, it, make_environment, ids, **settings):
+    self.ids = list(ids)
+    self.client = it.client(ids, **settings)
+    self.loop = environment_loop.EnvironmentLoop(
+      make_batch(make_environment, ids),
+      thin_actor.ThinActor(self.client, it.spec, len(ids)),
+    )
+
+  def run(self, num_steps):
+    """Steps all environments so often, and ends."""
+    for _ in range(num_steps):
+      self.loop.step()
+    self.client.finish()
+    self.client.close()
+
+
+def assert_same_calls(found, expected, num_ended=None):
+  """Compares what two adders got.
+
+  Where an episode has ended, action and extras mean nothing; where all have,
+  those of a thin actor must be zeros.
+
+  Args:
+    found: Calls of a thin actor's adder.
+    expected: Those of a local one's.
+    num_ended: How often all episodes have ended at once, at least.
+  """
+  assert len(found) == len(expected), (len(found), len(expected))
+  step_types, all_ended = None, 0
+  for mine, theirs in zip(found, expected):
+    is_first = isinstance(theirs[0], str)
+    assert is_first == isinstance(mine[0], str)
+    for a, b in zip(mine[1], theirs[1], strict=True):
+      np.testing.assert_array_equal(a, b)
+      assert a.dtype == b.dtype
+    if not is_first:
+      asked = step_types != raw_lane.LAST
+      _assert_same_rows(mine[0], theirs[0], asked)
+      tree.map_structure(
+        lambda a, b, asked=asked: _assert_same_rows(a, b, asked),
+        mine[2],
+        theirs[2],
+      )
+      all_ended += not asked.any()
+    step_types = np.array(theirs[1].step_type)
+  if num_ended is not None:
+    assert all_ended >= num_ended, all_ended
+
+
+def _assert_same_rows(found, expected, asked):
+  assert found.dtype == expected.dtype
+  if np.issubdtype(found.dtype, np.floating):
+    # A matrix product depends on the batch in its last bits.
+    np.testing.assert_allclose(found[asked], expected[asked], 1e-4, 1e-5)
+  else:
+    np.testing.assert_array_equal(found[asked], expected[asked])
+  if not asked.any():
+    np.testing.assert_array_equal(found, np.zeros_like(found))
