@@ -9,20 +9,28 @@ import tensorflow as tf
 _NAME = re.compile(r'(CPU|GPU|TPU):(\d+)')
 
 
-def check_names(argument: str, names: Sequence[str]) -> None:
-  """Refuses what names no device.
+def check(argument: str, names: Sequence[str]) -> None:
+  """Refuses what names no device of this machine.
 
   Args:
     argument: Its name, for the message.
     names: Such as 'CPU:0' or 'GPU:1'.
 
   Raises:
-    ValueError: If there are none, or one is of another form.
+    ValueError: If a name is of another form, or there is no such device.
   """
-  if not names or not all(_NAME.fullmatch(name) for name in names):
-    raise ValueError(
-      f"{argument} must be names like 'CPU:0' or 'GPU:1', got {list(names)}."
-    )
+  for name in names:
+    if not _NAME.fullmatch(name):
+      raise ValueError(
+        f"{argument} must be names like 'CPU:0' or 'GPU:1', got {name!r}."
+      )
+    kind, index = name.split(':')
+    num_devices = len(tf.config.list_physical_devices(kind))
+    if kind != 'CPU' and int(index) >= num_devices:
+      raise ValueError(
+        f'{argument} must name devices of this machine, got {name}; it has '
+        f'{num_devices} of kind {kind}.'
+      )
 
 
 def prepare(argument: str, names: Sequence[str]) -> None:
@@ -38,7 +46,7 @@ def prepare(argument: str, names: Sequence[str]) -> None:
   Raises:
     ValueError: If there is no such device.
   """
-  check_names(argument, names)
+  check(argument, names)
   places = [(kind, int(index)) for kind, index in (n.split(':') for n in names)]
   num_cpus = 1 + max((i for kind, i in places if kind == 'CPU'), default=0)
   if num_cpus > 1:

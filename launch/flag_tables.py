@@ -64,13 +64,14 @@ EXPERIMENT_FLAGS = (
     'inference_devices',
     flags.DEFINE_list,
     ','.join(PLACEMENT_DEFAULTS['inference_devices']),
-    'Of central: devices of the inference servers, in turn.',
+    'Of central: devices of the inference servers, in turn, like GPU:1; default: '
+    "TensorFlow's choice.",
   ),
   (
     'learner_devices',
     flags.DEFINE_list,
     ','.join(PLACEMENT_DEFAULTS['learner_devices']),
-    'Of central: the device of the learner.',
+    "Of central: the device of the learner; default: TensorFlow's choice.",
   ),
   (
     'double_buffering',

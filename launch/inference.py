@@ -62,10 +62,11 @@ class InferenceNode:
     with compilation.on_device(device):
       network = session.experiment.builder.make_network(session.spec)
     self._variables = self._follow(source, network)
+    policy = nodes.make_policy(session, network)
+    description = policy.describe(range(session.experiment.num_environments))
     roles = {
       client.TRAINING: lanes.Role(
-        self._make_store(nodes.make_policy(session, network), rows, device),
-        self._make_adder,
+        self._make_store(policy, rows, device), self._make_adder
       )
     }
     num_episodes = session.experiment.evaluation_episodes
@@ -88,6 +89,7 @@ class InferenceNode:
         'address': self.address,
         'device': device,
         'buckets': list(roles[client.TRAINING].store.buckets),
+        **description,
       },
     )
 

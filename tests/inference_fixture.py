@@ -3,6 +3,7 @@
 import contextlib
 import threading
 
+import dm_env
 import numpy as np
 import tensorflow as tf
 import tree
@@ -107,12 +108,14 @@ class Serving:
     buckets=(1, 4),
     evaluation_policy=None,
     address=None,
+    make_adder=GatedAdder,
     configure=lambda adder: None,
     **settings,
   ):
     self.spec = spec
     self.adders = []
     self.stop = signals.StopSignal()
+    self._adder_class = make_adder
     self._configure = configure
     self._closing = []
 
@@ -170,11 +173,12 @@ class Serving:
       connection.close()
     self.stop.set()
     for adder in self.adders:
-      adder.gate.set()
+      if isinstance(adder, GatedAdder):
+        adder.gate.set()
     self.call.result()
 
   def _make_adder(self, lane):
-    adder = GatedAdder(lane)
+    adder = self._adder_class(lane)
     self._configure(adder)
     self.adders.append(adder)
     return adder
@@ -187,9 +191,11 @@ def serving(*args, **settings):
     it = Serving(*args, **settings)
     try:
       yield it
-    except BaseException:
-      with contextlib.suppress(Exception):  # The test's own error counts.
+    except BaseException as failure:
+      try:
         it.close()
+      except Exception as error:  # Why the test has failed, most likely.
+        raise error from failure
       raise
     it.close()
 
@@ -265,3 +271,14 @@ def _assert_same_rows(found, expected, asked):
     np.testing.assert_array_equal(found[asked], expected[asked])
   if not asked.any():
     np.testing.assert_array_equal(found, np.zeros_like(found))
+
+
+def restart(observations):
+  """Returns timesteps that start episodes, of the observations `[B, ...]`."""
+  size = len(observations)
+  return dm_env.TimeStep(
+    np.full([size], raw_lane.FIRST, np.int32),
+    np.zeros([size], np.float32),
+    np.ones([size], np.float32),
+    np.asarray(observations),
+  )

@@ -45,15 +45,16 @@ class Placement:
   Attributes:
     num_inference_servers: Inference servers in processes (or threads) of their
       own; 0 for one per inference device in the learner's process.
-    inference_devices: Of the inference servers, in turn.
-    learner_devices: Of the learner: one.
+    inference_devices: Of the inference servers, in turn; none for TensorFlow's
+      choice.
+    learner_devices: Of the learner: one, or none for TensorFlow's choice.
     double_buffering: Whether actors step one half of their environments while
       the other half waits for its actions.
   """
 
   num_inference_servers: int = 0
-  inference_devices: tuple[str, ...] = ('CPU:0',)
-  learner_devices: tuple[str, ...] = ('CPU:0',)
+  inference_devices: tuple[str, ...] = ()
+  learner_devices: tuple[str, ...] = ()
   double_buffering: bool = False
 
   def __post_init__(self):
@@ -62,8 +63,8 @@ class Placement:
         'num_inference_servers must be at least 0, got '
         f'{self.num_inference_servers}.'
       )
-    devices.check_names('inference_devices', self.inference_devices)
-    devices.check_names('learner_devices', self.learner_devices)
+    devices.check('inference_devices', self.inference_devices)
+    devices.check('learner_devices', self.learner_devices)
     if len(self.learner_devices) > 1:
       raise ValueError(
         'learner_devices must be one device, for a learner runs on one; got '
@@ -73,11 +74,12 @@ class Placement:
   @property
   def num_servers(self) -> int:
     """Inference servers, wherever they are."""
-    return self.num_inference_servers or len(self.inference_devices)
+    return self.num_inference_servers or max(1, len(self.inference_devices))
 
-  def device_of(self, index: int) -> str:
+  def device_of(self, index: int) -> str | None:
     """Returns the device of an inference server."""
-    return self.inference_devices[index % len(self.inference_devices)]
+    names = self.inference_devices
+    return names[index % len(names)] if names else None
 
   def rows_of(self, index: int, session: session_lib.Session) -> list[int]:
     """Returns the size of each request that an inference server will get."""
@@ -206,11 +208,12 @@ class CentralLearnerService(distributed.LearnerService):
     self, session, replay_service, coordinator, placement: Placement
   ):
     with lifetime.failures_reported('learner', coordinator):
-      names = list(placement.learner_devices)
+      names = placement.learner_devices
       if not placement.num_inference_servers:
         names += placement.inference_devices
       devices.prepare('learner_devices and inference_devices', names)
-    with compilation.on_device(placement.learner_devices[0]):
+    device = next(iter(placement.learner_devices), None)
+    with compilation.on_device(device):
       super().__init__(session, replay_service, coordinator)
     self._serving = signals.StopSignal()
     self._servers: list[inference.InferenceNode] = []
@@ -281,7 +284,7 @@ class InferenceService:
     name = f'inference/{index}'
     with lifetime.failures_reported(name, coordinator):
       device = placement.device_of(index)
-      devices.prepare('inference_devices', [device])
+      devices.prepare('inference_devices', [device] if device else [])
       self._node = inference.InferenceNode(
         session,
         name,

@@ -76,7 +76,7 @@ class LikeLocalTest(parameterized.TestCase):
         inference_fixture.assert_same_calls(adder.calls, expected, all_ended)
 
   @parameterized.product(
-    kind=['counting', 'stochastic', 'recurrent_epsilon_greedy'],
+    kind=['stochastic', 'recurrent_epsilon_greedy'],
     address=[None, 'tcp:127.0.0.1:0'],
   )
   def test_several_lanes_of_several_sizes(self, kind, address):
@@ -94,8 +94,8 @@ class LikeLocalTest(parameterized.TestCase):
     lanes = [(3,), (7, 0, 5), (4,)]
     self.check(kind, ENVIRONMENTS['catch'], lanes, 40)
 
-  @parameterized.parameters([(4,)], [(4, 0, 8)])
-  def test_one_lane_alone(self, *ids):
+  @parameterized.named_parameters(('one', (4,)), ('three', (4, 0, 8)))
+  def test_one_lane_alone(self, ids):
     self.check('stochastic', ENVIRONMENTS['memory_chain'], [ids], 30)
 
   def test_episodes_that_end_independently(self):
@@ -135,7 +135,7 @@ class LikeLocalTest(parameterized.TestCase):
       )
 
   def test_starting_anew(self):
-    make_environment = ENVIRONMENTS['memory_chain']
+    make_environment = functools.partial(catch.Catch, 5, 5)
     spec = inference_fixture.make_spec(make_environment)
     with inference_fixture.serving(
       counting_policy.CountingPolicy(), spec, num_environments=10
@@ -147,7 +147,7 @@ class LikeLocalTest(parameterized.TestCase):
           thin.loop.step()
       thin.run(0)
       calls = it.adder('thin').calls
-    starts = [n for n, call in enumerate(calls) if call[0] == 'first']
+    starts = [n for n, call in enumerate(calls) if len(call) == 2]
     self.assertEqual(starts, [0, 3, 7, 12])
     for start, num_steps in zip(starts, (2, 3, 4, 5)):
       for count in range(min(num_steps, 4)):
@@ -222,6 +222,24 @@ class RawTest(parameterized.TestCase):
     self.assertEqual(adder.versions, versions[:-1])
     for version, (action, _, _) in zip(versions, adder.calls[1:]):
       self.assertEqual(action[0, 3], version)
+
+  def test_versions_change_between_batches_alone(self):
+    policy = inference_fixture.EchoPolicy()
+
+    class Ticking:
+      version = 0
+
+      def update(self):
+        self.version += 1
+        for variable in policy.versions:
+          variable.assign(self.version)
+
+    with inference_fixture.serving(policy, variables=Ticking()) as it:
+      lane = it.lane(range(11))  # In three calls.
+      for now, version in enumerate((1, 2)):
+        self.assertEqual(set(lane.step(now)[:, 3]), {version})
+      lane.finish()
+      self.assertEqual(it.adders[0].versions, [1])
 
   def test_what_the_adder_gets_is_its_own_row_by_row(self):
     with inference_fixture.serving() as it:
@@ -325,7 +343,8 @@ class StatisticsTest(parameterized.TestCase):
       self.assertEqual(row['round_trip_ms_p50'], 125)
       self.assertBetween(row['adding_share'], 0, 1)
       self.assertGreater(row['run_ms_p95'], 0)
-      row = it.server.report()  # Counted once, by now at the latest.
+      lane.finish()  # By now all is counted.
+      it.server.report()
       row = it.server.report()
       self.assertEqual(row['requests_per_second'], 0)
       self.assertEqual(row['fill'], 0)

@@ -1,0 +1,41 @@
+"""Policies and learners of `central_inference.py`."""
+
+from repertory.agents import impala
+from repertory.components import actors, specs
+
+# Settings of IMPALA, by the name of the network.
+NETWORKS = {
+  'mlp': {'hidden_sizes': (256,)},
+  'lstm': {'hidden_sizes': (256,), 'core': 'lstm', 'core_size': 256},
+  'images': {'hidden_sizes': (256,), 'jit_compile': False},
+}
+
+
+def make_builder(network: str) -> impala.IMPALABuilder:
+  """Makes IMPALA with a network of a kind."""
+  return impala.IMPALABuilder(
+    impala.IMPALAConfig(unroll_length=20, batch_size=32, **NETWORKS[network])
+  )
+
+
+def make_policy(builder, spec, network, num_environments: int):
+  """Makes the policy that acts."""
+  return builder.make_policy(
+    network,
+    spec,
+    num_environments=num_environments,
+    seed=1,
+    steps_done=0,
+    evaluation=False,
+  )
+
+
+def make_local_actor(settings, environments) -> actors.PolicyActor:
+  """Makes an actor with a network of its own."""
+  builder = make_builder(settings['network'])
+  spec = specs.make_environment_spec(environments)
+  ids = settings['environment_ids']
+  policy = make_policy(builder, spec, builder.make_network(spec), max(ids) + 1)
+  return actors.PolicyActor(
+    policy, spec.observations, ids, jit_compile=builder.config.jit_compile
+  )

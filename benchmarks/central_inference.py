@@ -1,0 +1,230 @@
+"""Environment steps per second with central inference.
+
+Run it with nothing else on the machine:
+
+    .venv/bin/python benchmarks/central_inference.py
+
+Actors are processes that step cheap environments of arrays. In each line the
+same actors act with an inference server (acting only, then with IMPALA learning
+beside it) and with a network of their own each, one after the other in the same
+minute. Times are shares of a core.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import rich.console
+import rich.table
+import vector_environments
+from absl import app, flags
+
+import acting_policies
+from repertory.components import adders, loggers, replay, signals, specs
+from repertory.components import variables as variables_lib
+from repertory.components.inference import (
+  addresses,
+  client,
+  lanes,
+  server,
+  state_store,
+)
+from repertory.launch import inference
+
+_NETWORKS = flags.DEFINE_list('networks', 'mlp,lstm', 'mlp, lstm, images.')
+_CASES = flags.DEFINE_list(
+  'cases', '1x1,2x16,2x64,4x16,8x16', 'Actors x environments of each.'
+)
+_SECONDS = flags.DEFINE_float('seconds', 4.0, 'Of each measurement.')
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def run_actors(network, actors, environments, address) -> dict[str, float]:
+  """Runs actors side by side; returns sums and means of what they print."""
+  workers = []
+  for index in range(actors):
+    ids = list(range(index * environments, (index + 1) * environments))
+    settings = {
+      'network': network,
+      'environment': 'pixels' if network == 'images' else 'vector',
+      'environment_ids': ids,
+      'address': address,
+      'seconds': _SECONDS.value,
+    }
+    workers.append(
+      subprocess.Popen(
+        [
+          sys.executable,
+          os.path.join(_HERE, 'acting_worker.py'),
+          json.dumps(settings),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+      )
+    )
+  for worker in workers:
+    assert worker.stdout.readline() == 'ready\n'
+  for worker in workers:
+    worker.stdin.write('go\n')
+    worker.stdin.flush()
+  rows = [json.loads(worker.communicate(timeout=120)[0]) for worker in workers]
+  mean = {key: sum(row[key] for row in rows) / actors for key in rows[0]}
+  mean['steps_per_second'] *= actors
+  return mean
+
+
+@contextlib.contextmanager
+def serve(network: str, actors: int, environments: int, learns: bool):
+  """Serves actors, with a learner beside it if asked for."""
+  builder = acting_policies.make_builder(network)
+  kind = 'pixels' if network == 'images' else 'vector'
+  spec = specs.make_environment_spec(vector_environments.KINDS[kind](1, 0))
+  total = actors * environments
+  stop = signals.StopSignal()
+  net = builder.make_network(spec)
+  store = state_store.StateStore(
+    acting_policies.make_policy(builder, spec, net, total),
+    spec.observations,
+    total,
+    inference.make_buckets([environments] * actors),
+    jit_compile=builder.config.jit_compile,
+  )
+  learner = _Learner(builder, spec, total, stop) if learns else None
+  variables = make_adder = None
+  if learner:
+    variables = variables_lib.PublishedVariables(
+      learner.publisher, net.variables
+    )
+    make_adder = learner.make_adder
+  service = server.InferenceServer(
+    addresses.make_unix_address(),
+    spec,
+    {client.TRAINING: lanes.Role(store, make_adder)},
+    variables=variables,
+    stop=stop,
+  )
+  threads = [threading.Thread(target=service.run)]
+  if learner:
+    threads.append(threading.Thread(target=learner.run))
+  for thread in threads:
+    thread.start()
+  try:
+    yield service, learner
+  finally:
+    stop.set()
+    for thread in threads:
+      thread.join()
+    if learner:
+      learner.close()
+
+
+class _Learner:
+  """IMPALA's learner and its queue, in this process."""
+
+  def __init__(self, builder, spec, num_environments: int, stop):
+    self._builder = builder
+    self._stop = stop
+    (self._table,) = builder.make_tables(spec, num_environments)
+    self._server = replay.make_server([self._table])
+    self._connection = replay.Connection(
+      f'localhost:{self._server.port}', 60.0, stop
+    )
+    network = builder.make_network(spec)
+    self._dataset = builder.make_dataset(self._connection, self._table)
+    self._learner = builder.make_learner(
+      builder.make_update(network, spec),
+      self._dataset,
+      None,
+      loggers.Dispatch([]),
+    )
+    self.publisher = variables_lib.Publisher(network.variables)
+    self.publisher.publish(0, 1.0)
+
+  @property
+  def steps(self) -> int:
+    return self._learner.steps
+
+  def make_adder(self, lane: lanes.Lane) -> Any:
+    return self._builder.make_adder(
+      adders.Destination(
+        self._connection,
+        version=lambda: lane.written_version,
+        max_pending_items=lane.batch_size,
+      ),
+      lane.batch_size,
+    )
+
+  def run(self) -> None:
+    with contextlib.suppress(signals.Stopped):
+      while not self._stop.is_set():
+        self._learner.step()
+        self.publisher.publish(self._learner.steps, 1.0)
+
+  def close(self) -> None:
+    self._dataset.close()
+    self._server.stop()
+
+
+def measure(network: str, actors: int, environments: int) -> list[str]:
+  """Returns a line of the table."""
+  with serve(network, actors, environments, learns=False) as (service, _):
+    address = service.address
+    acting = run_actors(network, actors, environments, address)
+    row = service.report()
+  with serve(network, actors, environments, learns=True) as (service, learner):
+    start, steps = time.perf_counter(), learner.steps
+    learning = run_actors(network, actors, environments, service.address)
+    updates = (learner.steps - steps) / (time.perf_counter() - start)
+  local = run_actors(network, actors, environments, '')
+  rate = acting['steps_per_second']
+  return [
+    network,
+    f'{actors} × {environments}',
+    f'{rate:,.0f}',
+    f'{learning["steps_per_second"]:,.0f}',
+    f'{local["steps_per_second"]:,.0f}',
+    f'{rate / local["steps_per_second"]:.2f}',
+    f'{acting["environment_share"]:.0%}',
+    f'{row["wait_ms_p50"]:.2f} + {row["run_ms_p50"]:.2f} + '
+    f'{row["transport_ms_p50"]:.2f}',
+    f'{row["rows_per_batch"]:.0f}',
+    f'{updates:.0f}',
+    f'{acting["memory_mb"]:.0f} / {local["memory_mb"]:.0f}',
+  ]
+
+
+def main(_) -> None:
+  """Prints a table."""
+  table = rich.table.Table(title='Environment steps per second')
+  for column in (
+    'network',
+    'actors × environments',
+    'central',
+    '… and learning',
+    'local',
+    'central / local',
+    'in environments',
+    'wait + run + transport, ms',
+    'rows',
+    'updates/s',
+    'MB an actor, central / local',
+  ):
+    table.add_column(column, justify='right')
+  console = rich.console.Console(width=150)
+  for network in _NETWORKS.value:
+    for case in _CASES.value:
+      row = measure(network, *map(int, case.split('x')))
+      table.add_row(*row)
+      console.print(' | '.join(row))
+  console.print(table)
+
+
+if __name__ == '__main__':
+  app.run(main)

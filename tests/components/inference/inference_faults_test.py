@@ -1,0 +1,331 @@
+"""Tests of what goes wrong between inference servers and their actors."""
+
+import os
+import time
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import inference_fixture
+import raw_lane
+import replay_fixture
+from repertory.components.inference import client, frames
+from repertory.environments import catch
+
+DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
+
+
+class RefusalTest(parameterized.TestCase):
+  def check(self, cases, before=()):
+    """Tries all cases while another lane goes on.
+
+    Args:
+      cases: Bytes and what the reason must match.
+      before: Frames of a lane that come before the bytes; None for a
+        connection that has not shaken hands.
+    """
+    with inference_fixture.serving(evaluation_policy=None) as it:
+      other = it.lane([0, 1], actor='other')
+      other.step(0)
+      for data, message in cases:
+        with self.subTest(message):
+          if before is None:
+            stream = it.speak(data)
+          else:
+            lane = it.lane([2, 3], actor='wrong')
+            for now in before:
+              lane.step(now)
+            stream = lane.stream
+            stream.sendall(data)
+          self.assertRegex(raw_lane.read_reason(stream), message)
+          stream.close()
+          other.step()
+          self.assertEqual(it.server.report()['actors'], 1)
+      lane = it.lane([2, 3])  # They are free.
+      lane.step(0)
+      lane.finish()
+      other.finish()
+
+  def test_hello(self):
+    other_specs = {
+      'timestep': frames.describe([((), np.int32), ((3,), np.int32)]),
+      'action': frames.describe([((), np.int32)]),
+    }
+    changes = [
+      ({'protocol': 2}, r'protocol must be 1, got 2\.'),
+      ({'protocol': None}, r'protocol must be 1, got None\.'),
+      ({'purpose': 'fun'}, r"must be one of \['training'\], got 'fun'"),
+      ({'purpose': client.EVALUATION}, "one of .*got 'evaluation'"),
+      ({'purpose': 3}, 'purpose must be one of .*, got 3'),
+      ({'actor': 3}, r'actor must be a string, got 3\.'),
+      ({'run_id': None}, r'run_id must be a string, got None\.'),
+      ({'timestep': other_specs['timestep']}, r'timestep must .*\[3\], "<i4"'),
+      ({'timestep': None}, 'timestep must have the leaves .*got null'),
+      ({'action': other_specs['action']}, r'action must .*got \[\[\[\], "<i4"'),
+      ({'environment_ids': []}, r'distinct and in \[0, 16\), got \[\]\.'),
+      ({'environment_ids': [2, 2]}, r'distinct and .*, got \[2, 2\]\.'),
+      ({'environment_ids': [2, 16]}, r'in \[0, 16\), got \[2, 16\]\.'),
+      ({'environment_ids': [-1]}, r'in \[0, 16\), got \[-1\]\.'),
+      ({'environment_ids': [True]}, r'in \[0, 16\), got \[True\]\.'),
+      ({'environment_ids': ['2']}, r"in \[0, 16\), got \['2'\]\."),
+      ({'environment_ids': {'2': 3}}, r'in \[0, 16\), got {'),
+      # Another actor has them.
+      ({'environment_ids': [2, 1]}, r"free; 'other' has some of \[2, 1\]\."),
+    ]
+    self.check(
+      [
+        (frames.pack_json(frames.HELLO, raw_lane.hello([2, 3], **c)), message)
+        for c, message in changes
+      ],
+      before=None,
+    )
+
+  def test_what_is_no_handshake(self):
+    def with_header(payload, kind=frames.HELLO):
+      return frames.header(kind, len(payload)) + payload
+
+    self.check(
+      [
+        (b'GET / HTTP/1.1\r\nHost: here\r\n\r\n', "must begin with b'rprt'"),
+        (os.urandom(8) + b'\0' * 100, "must begin with b'rprt'"),
+        (with_header(b'', frames.STEP), 'begin with a handshake.*kind 3'),
+        (frames.header(frames.HELLO, 2**32 - 1), 'at most 1048576 bytes'),
+        (with_header(b'{'), 'must be JSON'),
+        (with_header(b'[1, 2]'), 'must be a JSON object'),
+        (with_header(b'\xff\xff'), 'must be JSON'),
+      ],
+      before=None,
+    )
+
+  @parameterized.named_parameters(
+    ('purpose', raw_lane.hello([2], purpose=[])),
+    ('purpose_object', raw_lane.hello([2], purpose={})),
+  )
+  def test_unhashable(self, message):
+    self.check(
+      [(frames.pack_json(frames.HELLO, message), 'purpose must be')],
+      before=None,
+    )
+
+  def test_nested_handshake(self):
+    payload = b'[' * 100_000
+    self.check(
+      [(frames.header(frames.HELLO, len(payload)) + payload, 'JSON')],
+      before=None,
+    )
+
+  def test_frames(self):
+    def timesteps(step_types, kind=frames.STEP):
+      return raw_lane.timestep_frame(np.zeros([2, 2]), step_types, kind)
+
+    size = len(timesteps(0)) - frames.HEADER_SIZE
+    self.check(
+      [
+        (b'\0' * 16, "must begin with b'rprt'"),
+        (frames.header(77, 0), "'wrong' sent a frame of kind 77 with 0 bytes"),
+        (frames.header(frames.HELLO, size), 'kind 1'),
+        (frames.header(frames.ACTION, size), 'kind 6'),
+        (
+          frames.header(frames.STEP, size + 64),
+          f'with {size + 64} bytes; for 2 environments timesteps have {size}',
+        ),
+        (frames.header(frames.STEP, size - 64), f'with {size - 64} bytes'),
+        (frames.header(frames.STEP, 2**32 - 1), 'with 4294967295 bytes'),
+        (frames.header(frames.BYE, 1), 'with 1 bytes'),
+        (timesteps([1, 3]), r'other than 0, 1 and 2: \[1, 3\]'),
+        (timesteps([-1, 1]), r'other than 0, 1 and 2: \[-1, 1\]'),
+        (timesteps([0, 1], frames.START), 'must start with FIRST in all rows'),
+        # Of what is too large nothing but the header needs to have come.
+        (frames.header(frames.STEP, size * 99) + bytes(size * 99), 'bytes'),
+      ],
+      before=(0, 1),
+    )
+
+  def test_step_before_the_start(self):
+    data = raw_lane.timestep_frame(np.zeros([2, 2]), 1)
+    self.check([(data, "'wrong' must start before it steps")])
+
+  def test_second_request_before_the_answer(self):
+    with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
+      # Of five rows three are waited for.
+      hasty, one, two = it.lane([0]), it.lane([1, 2]), it.lane([3, 4])
+      hasty.send(0)
+      hasty.send(1)
+      self.assertRegex(
+        raw_lane.read_reason(hasty.stream), "'raw/0' must wait for its answer"
+      )
+      for now in (0, 1):
+        one.send(now)
+        two.send(now)
+        one.receive()
+        two.receive()
+
+  def test_client_says_why_and_where(self):
+    with inference_fixture.serving() as it:
+      it.lane([0, 1], actor='other')
+      with self.assertRaisesRegex(
+        frames.ProtocolError,
+        f"at {it.address} refuses: environment_ids must be free; 'other' has",
+      ):
+        it.client([1, 2])
+      with self.assertRaisesRegex(frames.ProtocolError, 'purpose must be'):
+        it.client([2], purpose='fun')
+      it.spec = inference_fixture.make_spec(catch.Catch)
+      with self.assertRaisesRegex(
+        frames.ProtocolError, 'the actor has another environment'
+      ):
+        it.client([2])
+
+  def test_same_life_cannot_come_twice(self):
+    with inference_fixture.serving() as it:
+      lane = it.lane([0, 1], actor='a', run_id='x')
+      with self.assertRaisesRegex(frames.ProtocolError, "'a' has some of"):
+        it.lane([1], actor='a', run_id='x')
+      lane.step(0)
+      it.lane([2], actor='a', run_id='x').step(0)  # These are free.
+
+
+class AdderTest(parameterized.TestCase):
+  def test_one_that_waits_holds_back_its_lane(self):
+    with inference_fixture.serving(
+      evaluation_policy=inference_fixture.EchoPolicy()
+    ) as it:
+      lane = it.lane([0, 1], num_frames=9, actor='held')
+      evaluation = it.lane([0, 1, 2], purpose=client.EVALUATION)
+      adder = it.adders[0]
+      adder.gate.clear()
+      lane.step(0)
+      lane.step(1)  # As many may be open.
+      lane.send(2)
+      evaluation.step(0)
+      for _ in range(50):
+        evaluation.step()
+      lane.stream.setblocking(False)
+      with self.assertRaises(BlockingIOError):
+        lane.stream.recv(1)
+      self.assertEmpty(adder.calls)
+      lane.stream.settimeout(DEADLINE_SECONDS)
+      adder.gate.set()
+      lane.receive()
+      for now in range(3, 9):
+        lane.step(now)
+      lane.finish()
+      evaluation.finish()
+      self.assertLen(adder.calls, 9)
+      for now, call in enumerate(adder.calls):
+        np.testing.assert_array_equal(
+          call[1].observation, lane.observations[now]
+        )
+        np.testing.assert_array_equal(call[1].step_type, lane.step_types[now])
+
+  def test_waiting_is_told(self):
+    with inference_fixture.serving() as it:
+      lane = it.lane([0])
+      it.adders[0].gate.clear()
+      it.server.report()
+      lane.step(0)
+      replay_fixture.wait_until(
+        lambda: it.server.report()['adding_share'] > 0.5, 'the share'
+      )
+
+  @parameterized.parameters('add_first', 'add', 'close')
+  def test_one_that_raises_ends_the_server(self, when):
+    with replay_fixture.no_threads_left():
+      it = inference_fixture.Serving()
+      lane, other = it.lane([0, 1]), it.lane([2], actor='other')
+      it.adders[0].error = (
+        OSError('table is full') if when == 'add_first' else (None)
+      )
+      lane.step(0)
+      if when != 'add_first':
+        lane.step()
+        replay_fixture.wait_until(lambda: it.adders[0].calls[1:], 'a step')
+        it.adders[0].error = OSError('table is full')
+        if when == 'add':
+          lane.step()
+        else:
+          lane.close()
+      with self.assertRaisesRegex(OSError, 'table is full'):
+        it.call.result()
+      self.assertTrue(it.stop.is_set())
+      self.assertEqual(other.stream.recv(1), b'')
+      with self.assertRaisesRegex(OSError, 'table is full'):
+        it.close()
+
+  def test_finish_waits_until_it_is_closed(self):
+    with inference_fixture.serving() as it:
+      thin, other = it.client([0, 1]), it.lane([2])
+      thin.send(inference_fixture.restart([[1, 2], [3, 4]]), start=True)
+      thin.receive()
+      adder = it.adders[0]
+      replay_fixture.wait_until(lambda: adder.calls, 'the start')
+      adder.gate.clear()
+      call = replay_fixture.Call(thin.finish)
+      self.assertTrue(call.is_waiting(0.3))
+      other.step(0)
+      self.assertFalse(adder.is_closed)
+      adder.gate.set()
+      call.result()
+      self.assertTrue(adder.is_closed)
+      it.lane([1], actor='another').step(0)  # It is free.
+
+
+class PolicyTest(parameterized.TestCase):
+  @parameterized.parameters({'buckets': (1, 2)}, {'buckets': (4,)})
+  def test_what_raises_for_a_lane_fails_it_alone(self, buckets):
+    class Checking(inference_fixture.EchoPolicy):
+      def step(self, observation, state):
+        tf.debugging.assert_non_negative(observation, 'observe!')
+        return super().step(observation, state)
+
+    with inference_fixture.serving(
+      Checking(), buckets=buckets, window_seconds=DEADLINE_SECONDS
+    ) as it:
+      lanes = [it.lane([i]) for i in range(4)]  # Two are waited for.
+      for now in (0, 1, 1):
+        for lane in lanes:
+          lane.send(now)
+        for lane in lanes:
+          lane.receive()
+      bad, *good = lanes
+      good[0].send(1)  # Alone it leaves what the bad row was as padding.
+      bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
+      self.assertRegex(raw_lane.read_reason(bad.stream), 'observe!')
+      good[0].receive()
+      for lane in good[1:]:
+        lane.send(1)
+      for lane in good[1:]:
+        lane.receive()
+
+  def test_others_are_stepped_once(self):
+    class Failing(inference_fixture.EchoPolicy):
+      def step(self, observation, state):
+        def check(values):
+          if (values.numpy() < 0).any():
+            time.sleep(0.3)  # For all that does not wait for this.
+            raise ValueError('observe!')
+          return np.int32(0)
+
+        zero = tf.py_function(check, [observation], tf.int32)
+        zero = tf.ensure_shape(zero, [])
+        output = super().step(observation, state)
+        return output._replace(action=output.action + zero)
+
+    with inference_fixture.serving(
+      Failing(), buckets=(1, 2), window_seconds=DEADLINE_SECONDS
+    ) as it:
+      bad, good, _ = (it.lane([i]) for i in range(3))
+      for now in (0, 1):
+        for lane in (bad, good):
+          lane.send(now)
+        for lane in (bad, good):
+          lane.receive()
+      bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
+      good.send(1)
+      self.assertRegex(raw_lane.read_reason(bad.stream), 'observe!')
+      good.receive()
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,267 @@
+"""Tests of actors and inference servers that come and go."""
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+import inference_fixture
+import raw_lane
+import replay_fixture
+from repertory.components import signals, specs
+from repertory.components.inference import addresses, client, frames
+
+DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
+
+_ACTOR_SOURCE = """
+import sys
+import time
+import raw_lane
+
+lane = raw_lane.RawLane(sys.argv[1], [0, 1], actor='child')
+lane.step(0)
+lane.step(1)
+if sys.argv[2] == 'torn':
+  lane.stream.sendall(lane.frames[1][:70])
+elif sys.argv[2] == 'unread':
+  lane.send(1)
+print('ready', flush=True)
+time.sleep(600)
+"""
+
+
+class DeathTest(parameterized.TestCase):
+  @parameterized.parameters('torn', 'unread', 'idle')
+  def test_kill(self, how):
+    with inference_fixture.serving() as it, contextlib.ExitStack() as stack:
+      other = it.lane([2, 3, 4], actor='other')
+      other.step(0)
+      paths = [os.path.dirname(raw_lane.__file__), *filter(None, sys.path)]
+      child = stack.enter_context(
+        subprocess.Popen(
+          [sys.executable, '-c', _ACTOR_SOURCE, it.address, how],
+          stdout=subprocess.PIPE,
+          env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},
+          text=True,
+        )
+      )
+      stack.callback(child.kill)
+      line = replay_fixture.Call(child.stdout.readline).result(60)
+      self.assertEqual(line, 'ready\n')
+      other.step()
+      child.send_signal(signal.SIGKILL)
+      child.wait(DEADLINE_SECONDS)
+      adder = it.adder('child')
+      replay_fixture.wait_until(lambda: adder.is_closed, 'the adder closed')
+      # START and the first step; the second if it came whole, and in time.
+      self.assertIn(len(adder.calls), (2, 3) if how == 'unread' else (2,))
+      other.step()
+      lane = it.lane([0, 1], actor='another')
+      lane.step(0)
+      lane.step()
+      other.finish()
+
+  def test_gone_during_the_handshake(self):
+    with inference_fixture.serving() as it:
+      other = it.lane([0, 1], actor='other')
+      hello = frames.pack_json(frames.HELLO, raw_lane.hello([5]))
+      for data in (b'', hello[:10], hello[:50]):
+        it.speak(data).close()
+        other.step(0)
+        other.step()
+      it.lane([5]).step(0)
+
+  @parameterized.parameters(None, 'tcp:127.0.0.1:0')
+  def test_gone_before_the_welcome(self, address):
+    has_gone = threading.Event()
+
+    def wait(adder):  # The server has read the handshake, and answers next.
+      if adder.actor == 'gone':
+        assert has_gone.wait(DEADLINE_SECONDS)
+
+    with inference_fixture.serving(address=address, configure=wait) as it:
+      other = it.lane([0, 1], actor='other')
+      hello = raw_lane.hello([5], actor='gone')
+      stream = it.speak(frames.pack_json(frames.HELLO, hello))
+      # A reset, which TCP does not tell from a mere end otherwise.
+      linger = struct.pack('ii', 1, 0)
+      stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+      stream.close()
+      has_gone.set()
+      other.step(0)
+      other.step()
+      replay_fixture.wait_until(
+        lambda: it.server.report()['actors'] == 1, 'the end of the other'
+      )
+      it.lane([5]).step(0)
+
+  def test_gone_while_waiting(self):
+    with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
+      gone, one, two = it.lane([0, 5, 6]), it.lane([1, 2]), it.lane([3, 4])
+      gone.send(0)  # Four of seven rows are waited for.
+      gone.close()
+      rows = []
+      replay_fixture.wait_until(
+        lambda: rows.append(it.server.report()) or rows[-1]['actors'] == 2,
+        'the end of the lane',
+      )
+      two.step(0)  # Two of four rows are enough.
+      one.step(0)
+      rows.append(it.server.report())
+      # Those of the dead are not computed.
+      self.assertEqual({row['rows_per_batch'] for row in rows}, {0, 2})
+
+  def test_next_life_takes_over(self):
+    with inference_fixture.serving() as it:
+      old = it.lane([0, 1], actor='a', num_frames=2)
+      adder = it.adders[0]
+      adder.gate.clear()
+      old.step(0)  # The adder waits with this one.
+      old.step(1)
+      new = it.lane([1, 2], actor='a')
+      self.assertEqual(old.stream.recv(1), b'')
+      adder.gate.set()
+      replay_fixture.wait_until(lambda: adder.is_closed, 'the adder closed')
+      # What was open is dropped.
+      self.assertEqual([call[0] for call in adder.calls], ['first'])
+      new.step(0)
+      new.step()
+      it.lane([0], actor='b').step(0)  # It has not been taken over.
+      new.finish()
+      self.assertLen(it.adder('a').calls, 2)
+
+  def test_unfinished_handshakes_end_with_the_server(self):
+    with inference_fixture.serving() as it:
+      stream = it.speak(b'rprt')
+      it.lane([0])  # By now the first one is accepted, too.
+      it.stop.set()
+      it.call.result()
+      registered = it.server._selector.get_map()
+      self.assertIsNone(registered)
+      self.assertEqual(stream.recv(1), b'')
+
+
+class ServerGoneTest(parameterized.TestCase):
+  @parameterized.parameters(None, 'tcp:127.0.0.1:0')
+  def test_server_ends(self, address):
+    with inference_fixture.serving(
+      address=address, window_seconds=DEADLINE_SECONDS
+    ) as it:
+      it.lane([1, 2, 3])
+      thin = it.client([0])
+      thin.send(inference_fixture.restart([[1, 2]]), start=True)
+      waiting = replay_fixture.Call(thin.receive)
+      self.assertTrue(waiting.is_waiting(0.1))
+      it.stop.set()
+      with self.assertRaisesRegex(ConnectionError, it.address):
+        waiting.result()
+      with self.assertRaisesRegex(ConnectionError, it.address):
+        thin.finish()
+      with self.assertRaisesRegex(ConnectionError, it.address):
+        it.client([0])
+
+  def test_nobody_there(self):
+    with self.assertRaisesRegex(ConnectionError, 'server answers at unix:no'):
+      client.InferenceClient('unix:no', raw_lane.SPEC, [0], actor='a')
+
+  def test_restart(self):
+    with inference_fixture.serving() as it:
+      address = it.address
+      lane = it.lane([0, 1], actor='a')
+      lane.step(0)
+      lane.step()
+    with inference_fixture.serving(address=address) as it:
+      with self.assertRaises(OSError):
+        lane.step()
+      lane = it.lane([0, 1], actor='a')
+      lane.step(0)
+      lane.finish()
+
+  def test_silent_server(self):
+    listener, address = addresses.listen(addresses.make_unix_address())
+    with (
+      listener,
+      self.assertRaisesRegex(
+        TimeoutError, f'Waited 0.3 seconds for a welcome on .* at {address}'
+      ),
+    ):
+      client.InferenceClient(
+        address, raw_lane.SPEC, [0], actor='a', timeout_seconds=0.3
+      )
+
+  def test_no_actions_in_time(self):
+    with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
+      it.lane([1, 2])
+      thin = it.client([0], timeout_seconds=0.3)
+      thin.send(inference_fixture.restart([[1, 2]]), start=True)
+      with self.assertRaisesRegex(
+        TimeoutError, f'Waited 0.3 seconds for actions on .* at {it.address}'
+      ):
+        thin.receive()
+
+  def test_server_that_takes_nothing(self):
+    spec = raw_lane.SPEC._replace(
+      observations=specs.Array((4 << 20,), np.float32)
+    )
+    listener, address = addresses.listen(addresses.make_unix_address())
+    with listener, contextlib.ExitStack() as stack:
+
+      def welcome():
+        listener.setblocking(True)
+        stream = stack.enter_context(listener.accept()[0])
+        raw_lane.read_frame(stream)
+        stream.sendall(frames.header(frames.WELCOME, 0))
+
+      call = replay_fixture.Call(welcome)
+      thin = client.InferenceClient(
+        address, spec, [0], actor='a', timeout_seconds=0.5
+      )
+      stack.callback(thin.close)
+      call.result()
+      with self.assertRaisesRegex(
+        TimeoutError, f'to take timesteps.*{address}'
+      ):
+        thin.send(
+          inference_fixture.restart(np.zeros([1, 4 << 20], np.float32)),
+          start=True,
+        )
+
+  def test_stop_ends_waits(self):
+    listener, address = addresses.listen(addresses.make_unix_address())
+    with listener:
+      stop = signals.StopSignal()
+      call = replay_fixture.Call(
+        client.InferenceClient,
+        address,
+        raw_lane.SPEC,
+        [0],
+        actor='a',
+        stop=stop,
+      )
+      self.assertTrue(call.is_waiting(0.1))
+      stop.set()
+      with self.assertRaises(signals.Stopped):
+        call.result()
+
+  def test_stop_ends_the_wait_for_actions(self):
+    with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
+      it.lane([1, 2])
+      stop = signals.StopSignal()
+      thin = it.client([0], stop=stop)
+      thin.send(inference_fixture.restart([[1, 2]]), start=True)
+      call = replay_fixture.Call(thin.receive)
+      self.assertTrue(call.is_waiting(0.1))
+      stop.set()
+      with self.assertRaises(signals.Stopped):
+        call.result()
+
+
+if __name__ == '__main__':
+  absltest.main()

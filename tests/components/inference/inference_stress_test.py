@@ -1,0 +1,185 @@
+"""An inference server under load, with callers that die and new variables."""
+
+import collections
+import itertools
+import time
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+import inference_fixture
+import raw_lane
+import replay_fixture
+from repertory.components import variables
+from repertory.components.inference import frames
+
+NUM_REQUESTS = 100_000
+NUM_THREADS = 4
+LANE_SIZES = [1, 7, 2, 5, 3, 6, 4, 1]  # Of each thread.
+NUM_FRAMES = 16
+DEADLINE_SECONDS = 150.0
+
+
+class CountingAdder:
+  """Checks what it gets without keeping it."""
+
+  def __init__(self, lane):
+    self._lane = lane
+    self.actor = lane.actor
+    self.num_steps = 0
+    self.version = -1
+    self.is_closed = False
+    self._step_type = None
+
+  def add_first(self, timestep):
+    assert (timestep.step_type == raw_lane.FIRST).all()
+    self._keep(timestep)
+
+  def add(self, action, next_timestep, extras):
+    asked = self._step_type != raw_lane.LAST
+    expected = raw_lane.mix(self._lane.ids, self._observation)
+    assert (action[asked, 0] == self._lane.ids[asked]).all(), action
+    assert (action[asked, 1] == expected[asked]).all(), (action, expected)
+    assert (action[asked, 2] == extras['count'][asked]).all()
+    assert (action[asked, 3:] == self._lane.written_version).all()
+    assert self._lane.written_version >= self.version
+    self.version = self._lane.written_version
+    self._keep(next_timestep)
+
+  def close(self):
+    assert not self.is_closed
+    self.is_closed = True
+
+  def _keep(self, timestep):
+    self.num_steps += 1
+    # The arrays are reused.
+    self._step_type = timestep.step_type.copy()
+    self._observation = timestep.observation.copy()
+
+
+class Caller:
+  """A thread's lanes: all send, then all receive, and sometimes one dies."""
+
+  def __init__(self, it, number):
+    self._it = it
+    self._number = number
+    self._random = np.random.default_rng(number)
+    self.num_requests = self.num_deaths = 0
+    starts = np.cumsum([0, *LANE_SIZES])
+    first = number * starts[-1]
+    self._ids = [
+      list(range(first + start, first + end))
+      for start, end in itertools.pairwise(starts)
+    ]
+    self._lanes = [self._connect(n) for n in range(len(self._ids))]
+
+  def run(self, num_requests):
+    """Requests, and ends well."""
+    nows = np.zeros(len(self._lanes), int)
+    while self.num_requests < num_requests:
+      if self._random.random() < 0.02:
+        self._replace(self._random.integers(len(self._lanes)), nows)
+      for lane, now in zip(self._lanes, nows):
+        lane.send(now)
+      for lane in self._lanes:
+        lane.receive()
+      self.num_requests += len(self._lanes)
+      nows = self._random.integers(1, NUM_FRAMES + 1, len(nows))
+    for lane in self._lanes:
+      lane.finish()
+
+  def _replace(self, number, nows):
+    """Kills a lane in one of several ways; its next life starts anew."""
+    lane, ids = self._lanes[number], self._ids[number]
+    how = self._random.integers(4)
+    if how == 0:  # Torn.
+      frame = lane.frames[nows[number]]
+      lane.stream.sendall(frame[: self._random.integers(1, len(frame))])
+    elif how == 1:  # The answer goes unread.
+      lane.send(nows[number])
+    elif how == 2:  # It comes up once more, but not to its welcome.
+      message = raw_lane.hello(ids, actor=self._name(number))
+      raw_lane.speak(
+        self._it.address, frames.pack_json(frames.HELLO, message)
+      ).close()
+    is_noticed_late = self._random.random() < 0.5
+    if not is_noticed_late:
+      lane.close()
+    self._lanes[number] = self._connect(number)
+    lane.close()
+    nows[number] = 0
+    self.num_deaths += 1
+
+  def _name(self, number):
+    return f'{self._number}/{number}'
+
+  def _connect(self, number):
+    return raw_lane.RawLane(
+      self._it.address,
+      self._ids[number],
+      num_frames=NUM_FRAMES,
+      seed=self._ids[number][0],
+      actor=self._name(number),
+    )
+
+
+class StressTest(absltest.TestCase):
+  def test_stress(self):
+    policy = inference_fixture.EchoPolicy()
+    theirs = [tf.Variable(0), tf.Variable(0)]
+    publisher = variables.Publisher(theirs)
+    published = variables.PublishedVariables(publisher, policy.versions)
+    publisher.publish(0, 1.0)
+    num_environments = NUM_THREADS * sum(LANE_SIZES)
+    with inference_fixture.serving(
+      policy,
+      num_environments=num_environments,
+      buckets=(8, 32, 64),
+      variables=published,
+      make_adder=CountingAdder,
+    ) as it:
+      started_at = time.monotonic()
+      callers = [Caller(it, number) for number in range(NUM_THREADS)]
+      calls = [
+        replay_fixture.Call(caller.run, NUM_REQUESTS // NUM_THREADS)
+        for caller in callers
+      ]
+      version = 0
+      while any(call.is_waiting(0.01) for call in calls):
+        version += 1
+        for variable in theirs:
+          variable.assign(version)
+        publisher.publish(version, 1.0)
+        self.assertLess(time.monotonic() - started_at, DEADLINE_SECONDS)
+      for call in calls:
+        call.result()
+      seconds = time.monotonic() - started_at
+      row = it.server.report()
+      self.assertEqual(row['actors'], 0)
+      num_requests = sum(caller.num_requests for caller in callers)
+      num_deaths = sum(caller.num_deaths for caller in callers)
+      self.check_adders(it.adders, num_deaths)
+    print(
+      f'{num_requests} requests in {seconds:.0f} s, {num_deaths} deaths, '
+      f'{version} versions, {row["rows_per_batch"]:.1f} rows per batch'
+    )
+    self.assertGreaterEqual(num_requests, NUM_REQUESTS)
+    self.assertGreater(num_deaths, 20)
+    self.assertGreater(version, 20)
+
+  def check_adders(self, adders, num_deaths):
+    lives = collections.Counter(adder.actor for adder in adders)
+    self.assertLen(lives, NUM_THREADS * len(LANE_SIZES))
+    self.assertGreaterEqual(len(adders), len(lives) + num_deaths)
+    self.assertTrue(all(adder.is_closed for adder in adders))
+    # What a life has open at its end may be lost, at most a few steps.
+    num_steps = sum(adder.num_steps for adder in adders)
+    self.assertBetween(
+      num_steps, NUM_REQUESTS - 3 * num_deaths, NUM_REQUESTS + 999 + num_deaths
+    )
+    self.assertGreater(max(adder.version for adder in adders), 10)
+
+
+if __name__ == '__main__':
+  absltest.main()

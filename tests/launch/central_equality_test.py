@@ -1,0 +1,195 @@
+"""Acting centrally gives what acting locally gives."""
+
+import contextlib
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import replay_fixture
+from repertory import launch
+from repertory.agents import dqn, impala, r2d2
+from repertory.components import core, signals
+from repertory.environments import registry
+from repertory.launch import coordinator as coordinator_lib
+from repertory.launch import inference, nodes, thin
+from repertory.launch import session as session_lib
+
+_NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
+_SEQUENCES = {'unroll_length': 5, 'hidden_sizes': (8,)}
+_CASES = {
+  'impala': (impala, _SEQUENCES),
+  'impala_padded': (impala, {**_SEQUENCES, 'across_episodes': False}),
+  'impala_lstm': (
+    impala,
+    {
+      **_SEQUENCES,
+      'core': 'lstm',
+      'core_size': 8,
+      'previous_action_and_reward': True,
+    },
+  ),
+  'r2d2': (r2d2, {**_SEQUENCES, 'core_size': 8, 'burn_in_length': 2}),
+  'r2d2_across': (
+    r2d2,
+    {**_SEQUENCES, 'core': 'gru', 'core_size': 8, 'across_episodes': True},
+  ),
+  'dqn': (dqn, {'hidden_sizes': (8,), 'n_step': 3}),
+}
+
+
+class _Source(core.VariableSource):
+  """Variables that stay as they are."""
+
+  def __init__(self, variables):
+    self._values = [variable.numpy() for variable in variables]
+
+  def get_variables(self, names):
+    values = {'policy': self._values, 'learner_steps': 7, 'max_priority': 1.0}
+    return [values[name] for name in names]
+
+
+def _make_builder(agent, config):
+  (builder_class,) = (
+    getattr(agent, name) for name in dir(agent) if name.endswith('Builder')
+  )
+  (config_class,) = (
+    getattr(agent, name) for name in dir(agent) if name.endswith('Config')
+  )
+
+  class Kept(builder_class):
+    """All items are kept, in order."""
+
+    def make_tables(self, spec, num_environments):
+      (table,) = super().make_tables(spec, num_environments)
+      return [replay_fixture.make_fifo(table.signature)]
+
+  return Kept(config_class(**config))
+
+
+@contextlib.contextmanager
+def _open(tmp_path, name, environment, builder):
+  experiment = launch.Experiment(
+    builder=builder,
+    environment_factory=registry.make_factory(environment),
+    max_steps=1_000,
+    directory=str(tmp_path / name),
+    seed=3,
+    num_actors=_NUM_ACTORS,
+    environments_per_actor=_PER_ACTOR,
+    timeout_seconds=20,
+  )
+  with session_lib.open_session(experiment) as session:
+    coordinator = coordinator_lib.Coordinator(session, '')
+    stop = signals.StopSignal()
+    with (
+      contextlib.closing(coordinator),
+      replay_fixture.serve(*session.make_tables(), stop=stop) as connection,
+    ):
+      yield session, coordinator, connection
+
+
+def _ids(index):
+  return range(index * _PER_ACTOR, (index + 1) * _PER_ACTOR)
+
+
+def _act_locally(session, coordinator, connection, source):
+  for index in range(_NUM_ACTORS):
+    node = nodes.ActorNode(
+      session, f'actor/{index}', _ids(index), connection, source, coordinator
+    )
+    node._variable_client.update(wait=True)
+    for _ in range(_NUM_STEPS):
+      node.step()
+    node.close()
+
+
+def _act_centrally(session, coordinator, connection, source, num_lanes, device):
+  server = inference.InferenceNode(
+    session,
+    'inference/0',
+    source,
+    connection,
+    coordinator,
+    rows=[_PER_ACTOR] * _NUM_ACTORS,
+    device=device,
+  )
+  thread = threading.Thread(target=server.run)
+  thread.start()
+  actors = [
+    thin.ThinActorNode(
+      thin.ThinSettings(
+        name=f'actor/{index}',
+        environment_ids=list(_ids(index)),
+        seeds=session.environment_seeds(_ids(index)),
+        environments=session_lib.environment_settings(session.experiment),
+        spec=session.spec,
+        timeout_seconds=20,
+        num_lanes=num_lanes,
+      ),
+      server.address,
+      coordinator,
+      signals.StopSignal(),
+    )
+    for index in range(_NUM_ACTORS)
+  ]
+
+  def act(node):
+    for _ in range(_NUM_STEPS):
+      node.step()
+    for client in node._clients:
+      client.finish()
+    node.close()
+
+  threads = [threading.Thread(target=act, args=[node]) for node in actors]
+  for thread_of_actor in threads:
+    thread_of_actor.start()
+  for thread_of_actor in threads:
+    thread_of_actor.join(60)
+    assert not thread_of_actor.is_alive()
+  connection.stop.set()
+  thread.join(10)
+  assert not thread.is_alive()
+
+
+def _key(leaf):
+  return np.round(np.asarray(leaf, np.float64), 3).tobytes()
+
+
+def _items(connection):
+  """Returns the items, in an order that does not depend on who wrote when."""
+  items = [
+    tree.flatten(item.data) for item in replay_fixture.drain(connection)
+  ]
+  return sorted(
+    items, key=lambda item: [_key(leaf) for leaf in item]
+  )
+
+
+@pytest.mark.parametrize(
+  ('environment', 'num_lanes'), [('memory_chain:3', 1), ('catch', 2)]
+)
+@pytest.mark.parametrize('case', _CASES)
+def test_items_are_equal(tmp_path, case, environment, num_lanes):
+  agent, config = _CASES[case]
+  found = []
+  for name in ('local', 'central'):
+    builder = _make_builder(agent, config)
+    with _open(tmp_path, name, environment, builder) as parts:
+      session = parts[0]
+      tf.random.set_seed(5)
+      network = builder.make_network(session.spec)
+      source = _Source(network.variables)
+      if name == 'local':
+        _act_locally(*parts, source)
+      else:
+        _act_centrally(*parts, source, num_lanes, None)
+      found.append(_items(parts[2]))
+  local, central = found
+  assert len(local) == len(central) > 20
+  for ours, theirs in zip(local, central):
+    for leaf, other in zip(ours, theirs, strict=True):
+      assert leaf.dtype == other.dtype
+      np.testing.assert_allclose(leaf, other, rtol=0, atol=1e-6)
