@@ -251,7 +251,7 @@ class CentralLearnerService(distributed.LearnerService):
     for node in self._servers:
       thread = threading.Thread(
         target=_serve,
-        args=(node, self._coordinator, self._serving),
+        args=(node, self._coordinator),
         name=node.name,
         daemon=True,
       )
@@ -305,7 +305,7 @@ class InferenceService:
     self._shut_down.set()
 
   def run(self) -> None:
-    _serve(self._node, self._coordinator, self._serving)
+    _serve(self._node, self._coordinator)
     self._shut_down.wait()
 
 
@@ -319,13 +319,16 @@ class CentralEvaluatorService(distributed.EvaluatorService):
     return thin.find_address(self._learner, 'evaluator', self._coordinator)
 
 
-def _serve(
-  node: inference.InferenceNode, coordinator, stop: signals.StopSignal
-) -> None:
-  """Serves and reports until stopped."""
+def _serve(node: inference.InferenceNode, coordinator) -> None:
+  """Serves and reports until the launcher shuts it down.
+
+  A run that stops early does not end it: who waits for actions would take that
+  for a failure before hearing that the run stops.
+  """
+  run_stops = signals.StopSignal()
   with (
     lifetime.failures_reported(node.name, coordinator),
-    lifetime.pulse(node.report, stop),
+    lifetime.pulse(node.report, run_stops),
     contextlib.suppress(signals.Stopped),
   ):
     node.run()

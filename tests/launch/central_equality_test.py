@@ -160,12 +160,8 @@ def _key(leaf):
 
 def _items(connection):
   """Returns the items, in an order that does not depend on who wrote when."""
-  items = [
-    tree.flatten(item.data) for item in replay_fixture.drain(connection)
-  ]
-  return sorted(
-    items, key=lambda item: [_key(leaf) for leaf in item]
-  )
+  items = [tree.flatten(item.data) for item in replay_fixture.drain(connection)]
+  return sorted(items, key=lambda item: [_key(leaf) for leaf in item])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""Tests of the central topology, in threads and in processes."""
+
+import json
+import signal
+
+import psutil
+import pytest
+
+import log_files
+import program
+from repertory import launch
+from repertory.launch.topologies import central
+
+_SECONDS = 120
+
+
+def _train(tmp_path, launch_type, *arguments, steps=3000, environment='catch'):
+  return program.repertory(
+    'train',
+    f'--env={environment}',
+    '--topology=central',
+    f'--lp_launch_type={launch_type}',
+    '--num_actors=2',
+    '--environments_per_actor=2',
+    f'--steps={steps}',
+    '--directory=run',
+    *arguments,
+    cwd=tmp_path,
+  )
+
+
+def _wait_for_learning(running, tmp_path):
+  rows = tmp_path / 'run' / 'logs' / 'learner.csv'
+
+  def learns():
+    assert running.is_running(), running.output()
+    return rows.exists() and rows.read_text().count('\n') > 1
+
+  program.wait_until(learns, _SECONDS, 'the learner to learn')
+
+
+def _nodes(tmp_path):
+  return {node['node']: node for node in log_files.nodes(tmp_path / 'run')}
+
+
+def _inference_rows(tmp_path):
+  path = tmp_path / 'run' / 'logs' / 'inference.jsonl'
+  return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
+  ended = _train(tmp_path, 'local_mt').wait(_SECONDS)
+  assert ended.code == 0, ended.output
+  assert ended.left == []
+  replay = log_files.rows(tmp_path / 'run', 'replay')[-1]
+  learner = log_files.rows(tmp_path / 'run', 'learner')
+  actors = log_files.rows(tmp_path / 'run', 'actors')
+  # All steps are items but for those of the open transitions, n = 3.
+  steps = int(replay['steps'])
+  assert 3000 <= steps <= 3003
+  assert steps - 4 * 3 <= replay['inserts'] <= steps
+  due = (replay['inserts'] - 200) * 16
+  assert due - 32 < 32 * log_files.total(learner)
+  assert replay['samples'] == pytest.approx(due, rel=0.1)
+  assert log_files.total(actors) == actors[-1]['episodes']
+  # ε follows from the environment's id, as in every topology.
+  epsilons = _nodes(tmp_path)['inference/0']['epsilons']
+  assert epsilons == pytest.approx([0.4 ** (1 + 7 * i / 3) for i in range(4)])
+  # The evaluator's rows are of its own: all training rows come from actors.
+  assert {row['node'] for row in _inference_rows(tmp_path)} == {'inference/0'}
+  assert log_files.rows(tmp_path / 'run', 'evaluator')
+
+
+def test_r2d2_runs_in_processes_with_servers_of_their_own(tmp_path):
+  ended = _train(
+    tmp_path,
+    'local_mp',
+    '--agent=r2d2',
+    '--num_inference_servers=2',
+    '--double_buffering',
+    '--config.min_replay_size=20',
+    environment='memory_chain:4',
+  ).wait(_SECONDS)
+  assert ended.code == 0, ended.output
+  assert ended.left == []
+  assert {'inference/0', 'inference/1'} <= set(_nodes(tmp_path))
+  # Each server has one actor, whose halves are a request each, of one row.
+  for row in _inference_rows(tmp_path):
+    if row['node'] == 'inference/1' and row['requests_per_second']:
+      assert 1 <= row['rows_per_batch'] <= 2
+
+
+def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
+  # Without TensorFlow in the processes that only step environments, and with
+  # inference on a device of its own.
+  running = _train(
+    tmp_path,
+    'local_mp',
+    '--agent=impala',
+    '--inference_devices=CPU:1',
+    '--learner_devices=CPU:0',
+    steps=10**6,
+  )
+  _wait_for_learning(running, tmp_path)
+  actor = running.node('actor/0')
+  libraries = [mapped.path for mapped in actor.memory_maps()]
+  assert not any('_pywrap_tensorflow' in path for path in libraries)
+  assert _nodes(tmp_path)['inference/0']['device'] == 'CPU:1'
+  running.interrupt(signal.SIGINT)
+  ended = running.wait(_SECONDS)
+  assert ended.code == 128 + signal.SIGINT, ended.output
+  assert ended.left == []
+  steps = int(log_files.rows(tmp_path / 'run', 'replay')[-1]['steps'])
+  again = program.repertory(
+    'train', '--agent=impala', '--env=catch', '--num_actors=2',
+    '--environments_per_actor=2', f'--steps={steps + 500}', '--directory=run',
+    cwd=tmp_path,
+  ).wait(_SECONDS)  # fmt: skip
+  assert again.code == 0, again.output
+  assert 'resumed' in again.output or f'max_steps={steps + 500}' in again.output
+
+
+@pytest.mark.parametrize('node', ['actor/1', 'inference/0'])
+def test_killed_node_ends_the_program_with_its_name(tmp_path, node):
+  running = _train(
+    tmp_path, 'local_mp', '--num_inference_servers=1', steps=10**6
+  )
+  _wait_for_learning(running, tmp_path)
+  running.node(node).kill()
+  ended = running.wait(60)
+  assert ended.code == 1, ended.output
+  assert ended.left == []
+  assert f"Node '{node}' failed" in ended.output
+  assert 'signal 9' in ended.output
+  name = _nodes(tmp_path)['inference/0']['address'].removeprefix('unix:')
+  sockets = [connection.laddr for connection in psutil.net_connections('unix')]
+  assert not any(name in socket for socket in sockets)
+
+
+@pytest.mark.parametrize(
+  ('placement', 'settings', 'message'),
+  [
+    ({'inference_devices': ('cpu',)}, {}, "like 'CPU:0' or 'GPU:1', got 'cpu'"),
+    ({'inference_devices': ('GPU:7',)}, {}, 'this machine, got GPU:7; it has'),
+    ({'learner_devices': ('CPU:0', 'CPU:1')}, {}, 'must be one device'),
+    ({'num_inference_servers': -1}, {}, 'must be at least 0, got -1'),
+    ({'num_inference_servers': 2}, {}, 'num_actors must be at least .* 2'),
+    ({'double_buffering': True}, {}, 'environments_per_actor must be at least'),
+  ],
+)
+def test_bad_placements_are_refused(tmp_path, placement, settings, message):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=100, directory=str(tmp_path / 'run'), **settings
+  )
+  with pytest.raises(ValueError, match=message):
+    launch.run(experiment, 'central', placement=central.Placement(**placement))
+  assert not (tmp_path / 'run').exists()
+
+
+def test_placement_of_another_topology_is_refused(tmp_path):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=100, directory=str(tmp_path / 'run')
+  )
+  with pytest.raises(ValueError, match='placement must be left out'):
+    launch.run(experiment, 'single', placement=central.Placement())
