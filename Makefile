@@ -18,7 +18,7 @@ train: set-up  ## Train a DQN agent on Catch.
 
 .PHONY: test
 test: set-up  ## Run the tests, except those that train agents.
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest tests --numprocesses=2 --dist=worksteal $(ARGS)
 
 .PHONY: test-learning
 test-learning: set-up  ## Run only the tests that train agents.

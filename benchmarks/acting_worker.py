@@ -5,10 +5,10 @@ when it reads a line, so that all actors start together.
 """
 
 import json
-import resource
 import sys
 import time
 
+import psutil
 import vector_environments
 
 from repertory.components import environment_loop
@@ -71,7 +71,7 @@ def main() -> None:
       {
         'steps_per_second': steps / seconds,
         'environment_share': timed.seconds / seconds,
-        'memory_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        'memory_mb': psutil.Process().memory_info().rss / 2**20,
       }
     ),
     flush=True,

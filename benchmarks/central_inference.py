@@ -70,7 +70,8 @@ def run_actors(network, actors, environments, address) -> dict[str, float]:
       )
     )
   for worker in workers:
-    assert worker.stdout.readline() == 'ready\n'
+    if worker.stdout.readline() != 'ready\n':
+      raise RuntimeError('An actor did not start.')
   for worker in workers:
     worker.stdin.write('go\n')
     worker.stdin.flush()
@@ -179,9 +180,10 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
     acting = run_actors(network, actors, environments, address)
     row = service.report()
   with serve(network, actors, environments, learns=True) as (service, learner):
-    start, steps = time.perf_counter(), learner.steps
+    start = time.perf_counter()
     learning = run_actors(network, actors, environments, service.address)
-    updates = (learner.steps - steps) / (time.perf_counter() - start)
+    steps = learner.steps if learner else 0
+    updates = steps / (time.perf_counter() - start)
   local = run_actors(network, actors, environments, '')
   rate = acting['steps_per_second']
   return [

@@ -64,8 +64,8 @@ EXPERIMENT_FLAGS = (
     'inference_devices',
     flags.DEFINE_list,
     ','.join(PLACEMENT_DEFAULTS['inference_devices']),
-    'Of central: devices of the inference servers, in turn, like GPU:1; default: '
-    "TensorFlow's choice.",
+    'Of central: devices of the inference servers, in turn, like GPU:1; '
+    "default: TensorFlow's choice.",
   ),
   (
     'learner_devices',

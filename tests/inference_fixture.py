@@ -74,6 +74,7 @@ class GatedAdder(recording_adder.RecordingAdder):
     self.gate = threading.Event()
     self.gate.set()
     self.is_closed = False
+    self.num_begun = 0  # Calls, those that wait included.
 
   def add_first(self, timestep):
     self._wait()
@@ -90,6 +91,7 @@ class GatedAdder(recording_adder.RecordingAdder):
     self.is_closed = True
 
   def _wait(self):
+    self.num_begun += 1
     if not self.gate.wait(DEADLINE_SECONDS):
       raise AssertionError('The test did not open the gate.')
     if self.error is not None:

@@ -160,7 +160,8 @@ def describe(
   ]
   # The launcher draws the display, and stops the program.
   calls += [
-    ('launcher', owners[id(handle._address)]) for handle in services.handles
+    ('launcher', owners[id(handle._address)])
+    for handle in reversed(services.handles)
   ]
   return ['launcher', *(name for name, _ in callers)], calls
 

@@ -55,10 +55,11 @@ class DeathTest(parameterized.TestCase):
       stack.callback(child.kill)
       line = replay_fixture.Call(child.stdout.readline).result(60)
       self.assertEqual(line, 'ready\n')
+      adder = it.adder('child')
+      replay_fixture.wait_until(lambda: adder.calls[1:], 'what came whole')
       other.step()
       child.send_signal(signal.SIGKILL)
       child.wait(DEADLINE_SECONDS)
-      adder = it.adder('child')
       replay_fixture.wait_until(lambda: adder.is_closed, 'the adder closed')
       # START and the first step; the second if it came whole, and in time.
       self.assertIn(len(adder.calls), (2, 3) if how == 'unread' else (2,))
@@ -125,6 +126,7 @@ class DeathTest(parameterized.TestCase):
       adder.gate.clear()
       old.step(0)  # The adder waits with this one.
       old.step(1)
+      replay_fixture.wait_until(lambda: adder.num_begun, 'the first call')
       new = it.lane([1, 2], actor='a')
       self.assertEqual(old.stream.recv(1), b'')
       adder.gate.set()
