@@ -63,18 +63,13 @@ class InferenceNode:
       network = session.experiment.builder.make_network(session.spec)
     self._variables = self._follow(source, network)
     policy = nodes.make_policy(session, network)
-    description = policy.describe(range(session.experiment.num_environments))
     roles = {
       client.TRAINING: lanes.Role(
         self._make_store(policy, rows, device), self._make_adder
       )
     }
-    num_episodes = session.experiment.evaluation_episodes
-    if evaluates and num_episodes:
-      policy, ids = evaluation.make_policy(session, network, num_episodes)
-      roles[client.EVALUATION] = lanes.Role(
-        self._make_store(policy, [len(ids)], device, len(ids))
-      )
+    if evaluates and session.experiment.evaluation_episodes:
+      roles[client.EVALUATION] = self._make_evaluation(network, device)
     self._server = server.InferenceServer(
       addresses.make_unix_address(),
       session.spec,
@@ -89,7 +84,7 @@ class InferenceNode:
         'address': self.address,
         'device': device,
         'buckets': list(roles[client.TRAINING].store.buckets),
-        **description,
+        **policy.describe(range(session.experiment.num_environments)),
       },
     )
 
@@ -125,6 +120,12 @@ class InferenceNode:
       timeout_seconds=experiment.timeout_seconds,
       stop=self._stop,
     )
+
+  def _make_evaluation(self, network, device) -> lanes.Role:
+    policy, ids = evaluation.make_policy(
+      self._session, network, self._session.experiment.evaluation_episodes
+    )
+    return lanes.Role(self._make_store(policy, [len(ids)], device, len(ids)))
 
   def _make_store(
     self, policy, rows: Sequence[int], device, num_environments=None

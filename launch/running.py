@@ -61,17 +61,7 @@ def run(
     ValueError: If it cannot run, saying what to change; nothing was written.
     NodeError: If a node failed.
   """
-  check_topology(topology)
-  if launch_type not in LAUNCH_TYPES:
-    raise ValueError(
-      f'launch_type must be one of {", ".join(LAUNCH_TYPES)}; got '
-      f'{launch_type!r}.'
-    )
-  if placement is not None and topology != 'central':
-    raise ValueError(
-      f"placement must be left out: it is of topology 'central', got "
-      f'{topology!r}.'
-    )
+  _check(topology, launch_type, placement)
   placement = placement or central.Placement()
   if topology == 'central':
     placement.check(experiment)
@@ -99,6 +89,22 @@ def run(
       status = distributed.run(session, title, interruption, show, launch_type)
     show(status)
   return Result(status, experiment.directory, interruption.number)
+
+
+def _check(
+  topology: str, launch_type: str, placement: central.Placement | None
+) -> None:
+  check_topology(topology)
+  if launch_type not in LAUNCH_TYPES:
+    raise ValueError(
+      f'launch_type must be one of {", ".join(LAUNCH_TYPES)}; got '
+      f'{launch_type!r}.'
+    )
+  if placement is not None and topology != 'central':
+    raise ValueError(
+      f"placement must be left out: it is of topology 'central', got "
+      f'{topology!r}.'
+    )
 
 
 def _ignore(status: loggers.Status) -> None:

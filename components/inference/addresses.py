@@ -94,7 +94,8 @@ def _parse(address: str):
   if address.startswith(_UNIX) and len(address) > len(_UNIX):
     return socket.AF_UNIX, '\0' + address[len(_UNIX) :]
   host, colon, port = address[len(_TCP) :].rpartition(':')
-  if address.startswith(_TCP) and colon and host and port.isdigit():
+  is_port = port.isascii() and port.isdigit() and int(port) < 1 << 16
+  if address.startswith(_TCP) and colon and host and is_port:
     return socket.AF_INET, (host, int(port))
   raise ValueError(
     f"address must be 'unix:<name>' or 'tcp:<host>:<port>', got {address!r}."

@@ -86,7 +86,7 @@ def parse_json(payload) -> dict[str, Any]:
   """
   try:
     message = json.loads(bytes(payload))
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise ProtocolError(f'A handshake must be JSON: {error}.') from error
   if not isinstance(message, dict):
     raise ProtocolError(f'A handshake must be a JSON object, got {message!r}.')

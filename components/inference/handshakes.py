@@ -60,7 +60,8 @@ def check(
     raise frames.ProtocolError(
       f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
     )
-  role = roles.get(hello.get('purpose', ''))
+  purpose = hello.get('purpose')
+  role = roles.get(purpose) if isinstance(purpose, str) else None
   if role is None:
     raise frames.ProtocolError(
       f'purpose must be one of {sorted(roles)}, got {hello.get("purpose")!r}.'

@@ -25,7 +25,10 @@ class Role:
 
   Attributes:
     store: Acts for it.
-    make_adder: Maps a batch size to the adder of a lane; None to keep nothing.
+    make_adder: Maps a lane to its adder; None to keep nothing.
+    owners: The lane of each environment id.
+    pending: Lanes that wait for the policy.
+    target: Rows after which a batch is run.
   """
 
   store: state_store.StateStore

@@ -25,9 +25,9 @@ _SLICE_SECONDS = 0.2
 class InferenceServer:
   """One loop over all connections; `run` is to be called in a thread.
 
-  A batch is run when half of all rows have come, when no more can come, or
-  after `window_seconds`. What one actor does wrong ends its connection alone,
-  with a message.
+  A batch is run when half of all rows have come, or when the first of it has
+  waited for `window_seconds`. What one actor does wrong ends its connection
+  alone, with a message; so does a policy that fails for its rows.
   """
 
   def __init__(
@@ -72,7 +72,7 @@ class InferenceServer:
     """Serves until the stop signal is set.
 
     Raises:
-      Exception: What an adder, the policy or the variables raised.
+      Exception: What an adder or the variables raised.
     """
     try:
       while not self._stop.is_set():
@@ -135,7 +135,10 @@ class InferenceServer:
     self._selector.modify(
       stream, selectors.EVENT_READ, lambda: self._receive(lane)
     )
-    stream.send(frames.header(frames.WELCOME, 0))
+    try:
+      stream.send(frames.header(frames.WELCOME, 0))
+    except OSError:  # It has gone already.
+      self._end(lane)
 
   def _receive(self, lane: lanes.Lane) -> None:
     if lane.has_unsent and not self._send_rest(lane):
@@ -261,7 +264,7 @@ class InferenceServer:
     )
     if deadline is None:
       return _SLICE_SECONDS
-    return max(0.0, deadline - time.perf_counter())
+    return min(max(0.0, deadline - time.perf_counter()), _SLICE_SECONDS)
 
   def _why_now(self, role: lanes.Role) -> str:
     """Returns why a batch is to be run now; '' if it is not."""
@@ -305,9 +308,10 @@ class InferenceServer:
     store, first = role.store, batch[0]
     if len(batch) == 1 and first.batch_size > store.buckets[-1]:
       largest = store.buckets[-1]
-      for start in range(0, first.batch_size, largest):
+      bucket = sum(
         self._act(store, [first], start, min(largest, first.batch_size - start))
-      bucket = -(-first.batch_size // largest) * largest
+        for start in range(0, first.batch_size, largest)
+      )
     else:
       bucket = self._act(store, batch)
     acted_at = time.perf_counter()
@@ -371,6 +375,10 @@ class InferenceServer:
     for lane in list(self._lanes):
       self._forget(lane.stream)
       lane.is_closed = True
+    for key in list(self._selector.get_map().values()):
+      stream = key.fileobj
+      if isinstance(stream, socket.socket) and stream is not self._listener:
+        self._forget(stream)  # It has not said yet who it is.
     self._writer.close()
     for lane in self._lanes:
       if lane.adder is not None and not lane.is_leaving:

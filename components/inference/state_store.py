@@ -92,6 +92,8 @@ class StateStore:
     """
     inputs = self._inputs[bucket]
     inputs[0][num_rows:] = self._spare
+    for leaf in inputs[1:]:  # Of what earlier batches left nothing is seen.
+      leaf[num_rows:] = 0
     leaves = self._calls[bucket](*map(tf.convert_to_tensor, inputs))
     arrays = [leaf.numpy() for leaf in leaves]
     return arrays[: self._num_actions], arrays[self._num_actions :]
@@ -110,8 +112,11 @@ class StateStore:
       output = self._policy.act(
         observation, step_type, tree.unflatten_as(self._structure, rows)
       )
-      for variable, leaf in zip(self._states, tree.flatten(output.state)):
-        variable.scatter_update(tf.IndexedSlices(leaf, ids))
+      # A call that fails, say by an assertion, must not change states.
+      done = tf.compat.v1.get_default_graph().get_operations()
+      with tf.control_dependencies(done):
+        for variable, leaf in zip(self._states, tree.flatten(output.state)):
+          variable.scatter_update(tf.IndexedSlices(leaf, ids))
       return output.action, output.extras
 
     return compilation.CompiledFunction(

@@ -1,6 +1,7 @@
 """Hands the timesteps of all lanes to their adders."""
 
 import collections
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -52,10 +53,14 @@ class Writer:
     return self._seconds + (time.monotonic() - since if since else 0.0)
 
   def close(self, timeout_seconds: float = 5.0) -> None:
-    """Ends the thread, after the job in hand, and closes the adders left."""
+    """Ends the thread, after the job in hand; adders in line are closed."""
     self._closed = True
     self._wanted.set()
     self._thread.join(timeout_seconds)
+    for job in self._jobs:
+      if job.timestep is None:
+        with contextlib.suppress(Exception):  # The server has ended.
+          job.lane.adder.close()
 
   def _run(self) -> None:
     while not self._closed:

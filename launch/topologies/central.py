@@ -133,37 +133,28 @@ def make_program(
   """
   placement.check(session.experiment)
   program = lp.Program('repertory')
-  server = distributed.server_settings(session)
-  coordinator, replay = distributed.add_base(program, session, title)
+  settings = {'courier_kwargs': distributed.server_settings(session)}
+  base = coordinator, replay = distributed.add_base(program, session, title)
   learner = program.add_node(
     lp.CourierNode(
-      CentralLearnerService,
-      session,
-      replay,
-      coordinator,
-      placement,
-      courier_kwargs=server,
+      CentralLearnerService, session, placement, *base, **settings
     ),
     label='learner',
   )
   servers = []
   if placement.num_inference_servers:
     with program.group('inference'):
-      servers = [
-        program.add_node(
-          lp.CourierNode(
-            InferenceService,
-            session,
-            index,
-            replay,
-            learner,
-            coordinator,
-            placement,
-            courier_kwargs=server,
-          )
+      for index in range(placement.num_inference_servers):
+        node = lp.CourierNode(
+          InferenceService,
+          session,
+          placement,
+          *base,
+          learner,
+          index,
+          **settings,
         )
-        for index in range(placement.num_inference_servers)
-      ]
+        servers.append(program.add_node(node))
   homes = servers or [learner]
   program.add_node(
     lp.PyClassNode(CentralEvaluatorService, session, homes[0], coordinator),
@@ -205,7 +196,7 @@ class CentralLearnerService(distributed.LearnerService):
   """The learner, with inference servers beside it unless they are elsewhere."""
 
   def __init__(
-    self, session, replay_service, coordinator, placement: Placement
+    self, session, placement: Placement, coordinator, replay_service
   ):
     with lifetime.failures_reported('learner', coordinator):
       names = placement.learner_devices
@@ -271,11 +262,11 @@ class InferenceService:
   def __init__(
     self,
     session: session_lib.Session,
-    index: int,
+    placement: Placement,
+    coordinator,
     replay_service,
     learner,
-    coordinator,
-    placement: Placement,
+    index: int,
   ):
     lifetime.isolate()
     self._coordinator = coordinator
