@@ -16,6 +16,11 @@ _TOPOLOGIES = (
   ('distributed', 'local_mt'),
   ('distributed', 'local_mp'),
 )
+_WITH_CENTRAL = (
+  *_TOPOLOGIES,
+  ('central', 'local_mt'),
+  ('central', 'local_mp'),
+)
 
 
 # Of IMPALA on small problems: more and earlier learner steps.
@@ -24,6 +29,7 @@ _SMALL_IMPALA = ('--config.batch_size=4', '--config.learning_rate=2e-3')
 _MEMORY_IMPALA = (*_SMALL_IMPALA, '--config.unroll_length=40')
 
 _in_all_topologies = pytest.mark.parametrize('topology', _TOPOLOGIES)
+_in_all_and_central = pytest.mark.parametrize('topology', _WITH_CENTRAL)
 _over_seeds = pytest.mark.parametrize('seed', _SEEDS)
 
 
@@ -111,7 +117,7 @@ class TestDQN:
 
 
 class TestIMPALA:
-  @_in_all_topologies
+  @_in_all_and_central
   @_over_seeds
   def test_catch(self, tmp_path, topology, seed):
     # 18,000 steps are 2,000 episodes.
@@ -121,7 +127,7 @@ class TestIMPALA:
     )  # fmt: skip
     assert mean_return >= 0.9
 
-  @_in_all_topologies
+  @_in_all_and_central
   @_over_seeds
   def test_cartpole(self, tmp_path, topology, seed):
     mean_return = _train(
@@ -130,7 +136,7 @@ class TestIMPALA:
     )  # fmt: skip
     assert mean_return >= 450
 
-  @_in_all_topologies
+  @_in_all_and_central
   @_over_seeds
   def test_memory(self, tmp_path, topology, seed):
     mean_return = _train(
@@ -151,7 +157,7 @@ class TestIMPALA:
 
 
 class TestR2D2:
-  @_in_all_topologies
+  @_in_all_and_central
   @_over_seeds
   def test_memory(self, tmp_path, topology, seed):
     # Previous actions would do for a memory: the agent could act out the cue.
