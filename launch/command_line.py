@@ -221,7 +221,7 @@ def _make_placement(values) -> central.Placement | None:
       name: values[name].value for name in flag_tables.PLACEMENT_DEFAULTS
     }
     for name in ('inference_devices', 'learner_devices'):
-      chosen[name] = tuple(chosen[name])
+      chosen[name] = tuple(chosen[name] or ())
     return central.Placement(**chosen)
   for name in flag_tables.PLACEMENT_DEFAULTS:
     if values[name].present:

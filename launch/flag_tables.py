@@ -63,14 +63,14 @@ EXPERIMENT_FLAGS = (
   (
     'inference_devices',
     flags.DEFINE_list,
-    ','.join(PLACEMENT_DEFAULTS['inference_devices']),
+    None,
     'Of central: devices of the inference servers, in turn, like GPU:1; '
     "default: TensorFlow's choice.",
   ),
   (
     'learner_devices',
     flags.DEFINE_list,
-    ','.join(PLACEMENT_DEFAULTS['learner_devices']),
+    None,
     "Of central: the device of the learner; default: TensorFlow's choice.",
   ),
   (

@@ -126,15 +126,12 @@ class StochasticPolicyTest(parameterized.TestCase):
   @parameterized.product(kind=list(ACTIONS), core=['none', 'lstm', 'gru'])
   def test_spec_matches_the_extras(self, kind, core):
     policy, network, distribution = make_stochastic(kind, core)
-    spec = policies.stochastic_extras_spec(
-      distribution, networks.state_spec(networks.make_core(core, 5))
-    )
+    spec = policies.stochastic_extras_spec(distribution, network.state_spec())
     extras = run(policy, num_steps=1)[0].extras
     tree.assert_same_structure(spec, extras)
     for leaf_spec, leaf in zip(tree.flatten(spec), tree.flatten(extras)):
       self.assertEqual(leaf.shape, [B, *leaf_spec.shape])
       self.assertEqual(leaf.dtype.as_numpy_dtype, leaf_spec.dtype)
-    del network
 
   @parameterized.parameters(*ACTIONS)
   def test_evaluation_takes_the_mode_and_draws_nothing(self, kind):
