@@ -5,8 +5,10 @@ import pathlib
 
 import pytest
 
+import follow
 import program
 from repertory import launch
+from repertory.agents import impala
 
 pytestmark = pytest.mark.learning
 
@@ -154,6 +156,19 @@ class TestIMPALA:
     )  # fmt: skip
     # ± 4 deviations of a mean over 100 episodes of ± 1.
     assert abs(mean_return) <= 0.4
+
+  @_over_seeds
+  def test_continuous_actions(self, tmp_path, seed):
+    config = impala.IMPALAConfig(
+      batch_size=16, learning_rate=3e-4, discount=0.0, entropy_cost=1e-3
+    )
+    experiment = launch.Experiment(
+      impala.IMPALABuilder(config), follow.Follow, max_steps=100_000, seed=seed,
+      environments_per_actor=8, directory=str(tmp_path),
+      evaluation_episodes=100,
+    )  # fmt: skip
+    status = launch.run(experiment, display=False).status
+    assert (status.evaluation_return or -100) >= -7.5
 
 
 class TestR2D2:
