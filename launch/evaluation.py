@@ -133,7 +133,7 @@ def make_policy(
 ) -> tuple[programs.Policy, range]:
   """Makes the policy that evaluates, and the ids of its environments."""
   experiment = session.experiment
-  ids = range(min(_BATCH_SIZE, num_episodes))
+  ids = _ids(num_episodes)
   policy = experiment.builder.make_policy(
     network,
     session.spec,
@@ -149,9 +149,12 @@ def make_environments(
   session: session_lib.Session, num_episodes: int
 ) -> environment_batches.EnvironmentBatch:
   """Makes environments of ids beyond those that are trained on."""
-  ids = range(min(_BATCH_SIZE, num_episodes))
   first = session.experiment.num_environments
-  return session.make_environments([first + i for i in ids])
+  return session.make_environments([first + i for i in _ids(num_episodes)])
+
+
+def _ids(num_episodes: int) -> range:
+  return range(min(_BATCH_SIZE, num_episodes))
 
 
 def make_loop(

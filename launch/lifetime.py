@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent import futures
+from typing import Any
 
 from absl import logging
 
@@ -76,6 +78,19 @@ def closed_at_end(node, stop: signals.StopSignal) -> Iterator[None]:
     raise
   finally:
     node.close()
+
+
+def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
+  """Waits for a call to another node, which has a time-out of its own.
+
+  Raises:
+    signals.Stopped: If the wait was ended by `should_stop`.
+  """
+  while not futures.wait([call], timeout=REPORT_PERIOD_SECONDS).done:
+    if should_stop():
+      call.cancel()
+      raise signals.Stopped
+  return call.result()
 
 
 def isolate() -> None:

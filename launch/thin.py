@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from concurrent import futures
 from typing import Any
 
 from repertory.components import environment_loop, signals
@@ -157,8 +156,9 @@ def find_address(inference, name: str, coordinator) -> str | None:
     coordinator: Knows whether the run goes on.
   """
   call = inference.futures.inference_address(name)
-  while not futures.wait([call], timeout=lifetime.REPORT_PERIOD_SECONDS).done:
-    if coordinator.poll().phase == reports.STOPPING:
-      call.cancel()
-      return None
-  return call.result()
+  try:
+    return lifetime.result_of(
+      call, lambda: coordinator.poll().phase == reports.STOPPING
+    )
+  except signals.Stopped:
+    return None

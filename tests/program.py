@@ -135,3 +135,14 @@ def wait_until(condition, seconds: float, what: str) -> None:
     if time.monotonic() > deadline:
       raise AssertionError(f'Waited {seconds} seconds for {what}.')
     time.sleep(0.1)
+
+
+def wait_for_learning(running: Program, directory, seconds: float) -> None:
+  """Waits until the learner of a run has logged a step."""
+  rows = directory / 'logs' / 'learner.csv'
+
+  def learns():
+    assert running.is_running(), running.output()
+    return rows.exists() and rows.read_text().count('\n') > 1
+
+  wait_until(learns, seconds, 'the learner to learn')

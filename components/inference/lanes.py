@@ -28,7 +28,6 @@ class Role:
     make_adder: Maps a lane to its adder; None to keep nothing.
     owners: The lane of each environment id.
     pending: Lanes that wait for the policy.
-    target: Rows after which a batch is run.
   """
 
   store: state_store.StateStore
@@ -37,14 +36,14 @@ class Role:
   pending: collections.deque = dataclasses.field(
     default_factory=collections.deque
   )
-  target: int = 0
 
-  def count(self) -> None:
-    """Works out after how many rows a batch is run: half of all.
+  @property
+  def target(self) -> int:
+    """Rows after which a batch is run: half of all.
 
     So one half of the environments steps while the other half is computed.
     """
-    self.target = min((len(self.owners) + 1) // 2, self.store.buckets[-1])
+    return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
 @dataclasses.dataclass
@@ -183,8 +182,8 @@ class Lane:
     place: int,
     start: int,
     num: int,
-  ) -> bool:
-    """Takes rows of a batch's outputs; returns whether that was the last.
+  ) -> None:
+    """Takes rows of a batch's outputs.
 
     Args:
       actions: Leaves of the batch.
@@ -203,7 +202,6 @@ class Lane:
         self._extras = self.role.store.empty_extras(self.batch_size)
       for array, leaf in zip(self._extras, extras):
         array[here] = leaf[there]
-    return start + num == self.batch_size
 
   def make_job(self, kind: int) -> None:
     """Describes the frame for the adder, with the actions that led to it."""

@@ -4,7 +4,7 @@ import contextlib
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from repertory.components import signals, specs
@@ -61,7 +61,7 @@ class InferenceServer:
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
     self._waker.setblocking(False)
-    self._writer = writer.Writer(self._stop, self._notify)
+    self._writer = writer.Writer(self._notify)
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
@@ -131,10 +131,7 @@ class InferenceServer:
     lane = lanes.Lane(stream, hello, role, self._spec)
     self._lanes.add(lane)
     role.owners.update(dict.fromkeys(hello['environment_ids'], lane))
-    role.count()
-    self._selector.modify(
-      stream, selectors.EVENT_READ, lambda: self._receive(lane)
-    )
+    self._watch(lane, self._selector.modify)
     try:
       stream.send(frames.header(frames.WELCOME, 0))
     except OSError:  # It has gone already.
@@ -199,9 +196,7 @@ class InferenceServer:
         self._held.append(lane)
         continue
       lane.is_held = False
-      self._selector.register(
-        lane.stream, _events(lane), lambda lane=lane: self._receive(lane)
-      )
+      self._watch(lane, self._selector.register)
 
   def _leave(self, lane: lanes.Lane) -> None:
     """Hands over what is open and answers when that is done."""
@@ -225,7 +220,6 @@ class InferenceServer:
     for i in lane.ids.tolist():
       if lane.role.owners.get(i) is lane:
         del lane.role.owners[i]
-    lane.role.count()
     with contextlib.suppress(ValueError):
       lane.role.pending.remove(lane)
     if lane.adder is not None and not lane.is_leaving:
@@ -245,10 +239,15 @@ class InferenceServer:
       self._end(lane)
       return False
     if not lane.has_unsent:
-      self._selector.modify(
-        lane.stream, _events(lane), lambda: self._receive(lane)
-      )
+      self._watch(lane, self._selector.modify)
     return True
+
+  def _watch(self, lane: lanes.Lane, change: Callable) -> None:
+    """Registers or modifies what the loop looks for at a lane."""
+    events = selectors.EVENT_READ
+    if lane.has_unsent:
+      events |= selectors.EVENT_WRITE
+    change(lane.stream, events, lambda: self._receive(lane))
 
   # Batches.
 
@@ -272,10 +271,10 @@ class InferenceServer:
       return ''
     rows = sum(lane.batch_size for lane in role.pending)
     if rows >= role.target:
-      return 'target'
+      return statistics.TARGET
     waited = time.perf_counter() - role.pending[0].arrived_at
     if waited >= self._window_seconds:
-      return 'window'
+      return statistics.WINDOW
     return ''
 
   def _run_batch(self, role: lanes.Role, reason: str) -> None:
@@ -352,15 +351,12 @@ class InferenceServer:
     lane.keep_action()
     self._go_on(lane)
     if lane.has_unsent and not lane.is_held:
-      self._selector.modify(
-        lane.stream, _events(lane), lambda: self._receive(lane)
-      )
+      self._watch(lane, self._selector.modify)
 
   # Other threads.
 
-  def _notify(self, lane: lanes.Lane) -> None:
+  def _notify(self) -> None:
     """Wakes the loop; called in the writer's thread."""
-    del lane
     with contextlib.suppress(BlockingIOError, OSError):
       self._waker.send(b'.')
 
@@ -388,9 +384,3 @@ class InferenceServer:
     self._listener.close()
     self._wake_up.close()
     self._waker.close()
-
-
-def _events(lane: lanes.Lane) -> int:
-  if lane.has_unsent:
-    return selectors.EVENT_READ | selectors.EVENT_WRITE
-  return selectors.EVENT_READ

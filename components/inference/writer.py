@@ -19,16 +19,12 @@ class Writer:
   holds back the actors, and the server goes on for all others.
   """
 
-  def __init__(
-    self, stop: signals.StopSignal, notify: Callable[[lanes.Lane], None]
-  ):
+  def __init__(self, notify: Callable[[], None]):
     """Starts the thread.
 
     Args:
-      stop: Ends it.
       notify: Called after a job, in the thread, where the server waits for it.
     """
-    self._stop = stop
     self._notify = notify
     self._jobs: collections.deque[lanes.Job] = collections.deque()
     self._wanted = threading.Event()
@@ -80,7 +76,7 @@ class Writer:
         self._busy_since = 0.0
         job.lane.completed += 1
         if job.lane.is_held or job.timestep is None or self._closed:
-          self._notify(job.lane)
+          self._notify()
 
   def _work(self, job: lanes.Job) -> None:
     lane = job.lane

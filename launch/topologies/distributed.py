@@ -9,7 +9,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from concurrent import futures
 from typing import Any
 
 import launchpad as lp
@@ -348,11 +347,7 @@ class RemoteSource(core.VariableSource):
 
   def get_variables(self, names):
     call = self._client.futures.get_variables(names)
-    while not futures.wait([call], timeout=lifetime.REPORT_PERIOD_SECONDS).done:
-      if self._stop.is_set():
-        call.cancel()
-        raise signals.Stopped
-    return call.result()
+    return lifetime.result_of(call, self._stop.is_set)
 
 
 def connect(session, replay_service, stop) -> replay.Connection:

@@ -29,16 +29,6 @@ def _train(tmp_path, launch_type, *arguments, steps=3000, environment='catch'):
   )
 
 
-def _wait_for_learning(running, tmp_path):
-  rows = tmp_path / 'run' / 'logs' / 'learner.csv'
-
-  def learns():
-    assert running.is_running(), running.output()
-    return rows.exists() and rows.read_text().count('\n') > 1
-
-  program.wait_until(learns, _SECONDS, 'the learner to learn')
-
-
 def _nodes(tmp_path):
   return {node['node']: node for node in log_files.nodes(tmp_path / 'run')}
 
@@ -101,7 +91,7 @@ def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
     '--learner_devices=CPU:0',
     steps=10**6,
   )
-  _wait_for_learning(running, tmp_path)
+  program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
   actor = running.node('actor/0')
   libraries = [mapped.path for mapped in actor.memory_maps()]
   assert not any('_pywrap_tensorflow' in path for path in libraries)
@@ -125,7 +115,7 @@ def test_killed_node_ends_the_program_with_its_name(tmp_path, node):
   running = _train(
     tmp_path, 'local_mp', '--num_inference_servers=1', steps=10**6
   )
-  _wait_for_learning(running, tmp_path)
+  program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
   running.node(node).kill()
   ended = running.wait(60)
   assert ended.code == 1, ended.output

@@ -56,16 +56,6 @@ def _train(tmp_path, launch_type, *arguments, steps=3000):
   )
 
 
-def _wait_for_learning(running, tmp_path):
-  rows = tmp_path / 'run' / 'logs' / 'learner.csv'
-
-  def learns():
-    assert running.is_running(), running.output()
-    return rows.exists() and rows.read_text().count('\n') > 1
-
-  program.wait_until(learns, _SECONDS, 'the learner to learn')
-
-
 @pytest.mark.parametrize('launch_type', _LAUNCH_TYPES)
 class TestDistributed:
   def test_runs_to_the_end_at_the_stated_ratio(self, tmp_path, launch_type):
@@ -118,7 +108,7 @@ class TestDistributed:
 
   def test_ctrl_c_saves_and_ends(self, tmp_path, launch_type):
     running = _train(tmp_path, launch_type, steps=10**6)
-    _wait_for_learning(running, tmp_path)
+    program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     running.interrupt(signal.SIGINT)
     ended = running.wait(_SECONDS)
     assert ended.code == 128 + signal.SIGINT, ended.output
@@ -169,7 +159,7 @@ class TestProcesses:
   )
   def test_killed_node_ends_the_program_with_its_name(self, tmp_path, node):
     running = _train(tmp_path, 'local_mp', steps=10**6)
-    _wait_for_learning(running, tmp_path)
+    program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     running.node(node).kill()
     ended = running.wait(60)
     assert ended.code == 1, ended.output
@@ -179,7 +169,7 @@ class TestProcesses:
 
   def test_sigterm_saves_and_ends(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
-    _wait_for_learning(running, tmp_path)
+    program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     running.terminate()
     ended = running.wait(_SECONDS)
     assert ended.code == 128 + signal.SIGTERM, ended.output
@@ -188,7 +178,7 @@ class TestProcesses:
 
   def test_killed_launcher_takes_all_nodes_with_it(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
-    _wait_for_learning(running, tmp_path)
+    program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     assert len(running.processes()) == 7
     running.kill()
     deadline = time.monotonic() + 10
