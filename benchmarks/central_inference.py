@@ -156,6 +156,7 @@ class _Learner:
     return self._builder.make_adder(
       adders.Destination(
         self._connection,
+        self._table,
         version=lambda: lane.written_version,
         max_pending_items=lane.batch_size,
       ),

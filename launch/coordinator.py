@@ -63,7 +63,7 @@ class Coordinator:
     self._rates = collections.deque()
     self._versions: dict[str, tuple[int, float]] = {}
     self._tables: Mapping[str, replay.TableStatus] = {}
-    self._limits = {t.name: t.rate_limit for t in session.make_tables()}
+    self._limits = {t.name: t.rate_limit for t in session.tables}
     self._evaluation: tuple[int, float] | None = None
     directory = session.log_directory
     self._episode_logger = logs.aggregate(

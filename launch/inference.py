@@ -145,6 +145,7 @@ class InferenceNode:
     return builder.make_adder(
       adders.Destination(
         self._connection,
+        self._session.tables[0],
         priority=lambda: self._variables.max_priority,
         version=lambda: lane.written_version,
         max_pending_items=(

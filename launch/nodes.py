@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.1
 def start_replay(session: session_lib.Session) -> reverb.Server:
   """Starts the replay server, filled from the checkpoint if there is one."""
   return replay.make_server(
-    session.make_tables(), checkpoint_directory=session.replay_directory
+    session.tables, checkpoint_directory=session.replay_directory
   )
 
 
@@ -74,6 +74,7 @@ class ActorNode(acting.ActingNode):
     self._adder = builder.make_adder(
       adders.Destination(
         connection,
+        session.tables[0],
         priority=lambda: versions.max_priority,
         version=lambda: versions.version,
         max_pending_items=max_pending_items,
@@ -146,7 +147,7 @@ class LearnerNode(core.VariableSource):
     self._connection = connection
     self._coordinator = coordinator
     self._publisher: variables.Publisher | None = None
-    self._table = session.make_tables()[0]
+    self._table = session.tables[0]
     self._batch_size = builder.config.batch_size
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = builder.make_network(spec)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import datetime
 import fcntl
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -51,7 +52,9 @@ class Session:
     """Steps that each training environment took before this run, on average."""
     return self.counts['steps'] // self.experiment.num_environments
 
-  def make_tables(self) -> Sequence[replay.Table]:
+  @functools.cached_property
+  def tables(self) -> Sequence[replay.Table]:
+    """The agent's; actors write to the first, and the learner samples it."""
     return self.experiment.builder.make_tables(
       self.spec, self.experiment.num_environments
     )
@@ -175,6 +178,7 @@ def open_session(
       checkpoint.replay_path if checkpoint else None, session.replay_directory
     )
     os.makedirs(session.log_directory, exist_ok=True)
+    _ = session.tables  # Now, so that other processes get them with the rest.
     yield session
 
 

@@ -14,7 +14,7 @@ import reverb
 import tensorflow as tf
 from dm_env import specs as dm_env_specs
 
-from repertory.components import replay, specs
+from repertory.components import adders, replay, specs
 from repertory.components.adders import transition
 
 # Where a test need not wait, so long is a hang.
@@ -31,6 +31,9 @@ TRANSITION_SPEC = specs.EnvironmentSpec(
   rewards=dm_env_specs.Array((), np.float32),
   discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
 )
+
+# Served by this module, by address and name.
+_tables: dict[tuple[str, str], replay.Table] = {}
 
 # Never holds anybody back.
 NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
@@ -75,10 +78,24 @@ def serve(*tables, **settings):
   """Runs a server in this process; gives a connection with the settings."""
   server = replay.make_server(tables)
   settings.setdefault('timeout_seconds', DEADLINE_SECONDS)
+  address = f'localhost:{server.port}'
+  _tables.update({(address, table.name): table for table in tables})
   try:
-    yield replay.Connection(f'localhost:{server.port}', **settings)
+    yield replay.Connection(address, **settings)
   finally:
     server.stop()
+
+
+def table_of(connection, name=replay.DEFAULT_TABLE) -> replay.Table:
+  """Returns the description of a table that was served here."""
+  if hasattr(connection, 'table'):  # It only stands for one.
+    return connection.table
+  return _tables[connection.address, name]
+
+
+def destination(connection, name=replay.DEFAULT_TABLE, **settings):
+  """Returns where adders are to put items, in a table that was served here."""
+  return adders.Destination(connection, table_of(connection, name), **settings)
 
 
 def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):
@@ -86,21 +103,17 @@ def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):
   priorities = priorities or [1.0] * len(values)
   with connection.client.trajectory_writer(1) as writer:
     for value, priority in zip(values, priorities):
-      writer.append({'x': np.int64(value)})
-      writer.create_item(table, priority, {'x': writer.history['x'][-1]})
+      (record,) = replay.Packing(SIGNATURE).pack([np.array([value])])
+      writer.append([record])
+      writer.create_item(table, priority, [writer.history[0][-1]])
       writer.flush(timeout_ms=int(DEADLINE_SECONDS * 1000))
 
 
 def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
   """Draws items, which must be there; each has `info` and `data`."""
-  return list(
-    connection.client.sample(
-      table,
-      num_samples,
-      emit_timesteps=False,
-      unpack_as_table_signature=True,
-    )
-  )
+  items = connection.client.sample(table, num_samples, emit_timesteps=False)
+  packing = table_of(connection, table).packing
+  return [item._replace(data=packing.unpack_item(item.data)) for item in items]
 
 
 def drain(connection, table=replay.DEFAULT_TABLE) -> list[Any]:
@@ -176,6 +189,8 @@ class ServerProcess:
       text=True,
     )
     self._port = int(Call(self._process.stdout.readline).result(60))
+    address = f'localhost:{self._port}'
+    _tables.update({(address, t.name): t for t in make_process_tables()})
 
   def connect(self, **settings):
     """Returns a new connection to it."""

@@ -33,7 +33,7 @@ class Player:
 
   def __init__(self, connection, make=adders.SequenceAdder, **settings):
     names = {'priority', 'max_pending_items'} & settings.keys()
-    destination = adders.Destination(
+    destination = replay_fixture.destination(
       connection,
       version=lambda: 100 + self._now - 1,  # `add` is called a moment later.
       **{name: settings.pop(name) for name in names},

@@ -13,6 +13,7 @@ import numpy as np
 import tree
 from dm_env import specs as dm_env_specs
 
+import replay_fixture
 import transition_twin
 from repertory.components import signals, types
 from repertory.components.adders import sequence
@@ -213,10 +214,11 @@ class Memory:
   def __init__(self, table_signature):
     self.items = []
     self.stop = signals.StopSignal()
-    self._signature = table_signature
+    self.table = replay_fixture.make_fifo(table_signature)
+    self._packing = self.table.packing
     self._specs = [
       (spec.dtype.as_numpy_dtype, tuple(spec.shape))
-      for spec in tree.flatten(table_signature)
+      for spec in self._packing.stored_signature
     ]
 
   @property
@@ -229,7 +231,7 @@ class Memory:
 
   def _put(self, leaves):
     assert [(leaf.dtype, leaf.shape) for leaf in leaves] == self._specs
-    self.items.append(tree.unflatten_as(self._signature, leaves))
+    self.items.append(self._packing.unpack_item(leaves))
 
 
 class _MemoryWriter:

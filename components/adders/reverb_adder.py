@@ -21,7 +21,7 @@ class Destination:
 
   Attributes:
     connection: To the replay server.
-    table: Its table.
+    table: Its table, as the agent describes it.
     priority: Gives the priority of a new item.
     version: Gives the learner steps of the variables that act.
     max_pending_items: Items that may be on their way to the server when `add`
@@ -29,7 +29,7 @@ class Destination:
   """
 
   connection: connection_lib.Connection
-  table: str = tables.DEFAULT_TABLE
+  table: tables.Table
   priority: Callable[[], float] = lambda: 1.0
   version: Callable[[], int] = lambda: 0
   max_pending_items: int = 0
@@ -61,6 +61,7 @@ class ReverbAdder(core.Adder):
     self._num_items = 0
     self._num_unflushed = 0
     self._columns: list = []
+    self._packing = destination.table.packing
     self._writer = self._open_writer()
 
   @property
@@ -161,15 +162,25 @@ class ReverbAdder(core.Adder):
       for value, column in zip(step, self._columns)
     ]
 
+  def _create_items(self, leaves: Sequence[np.ndarray]) -> None:
+    """Puts items whose leaves, `[K, ...]`, are in no item besides."""
+    records = self._packing.pack(leaves)
+    whole = [leaves[i] for i in self._packing.whole]
+    for i in range(len(leaves[0])):
+      columns = [leaf[i] for leaf in whole]
+      if records.size:
+        columns.insert(0, records[i])
+      self._create_item(self._append(columns))
+
   def _create_item(self, columns: Sequence) -> None:
-    """Puts an item, its columns in the order of the table's signature."""
+    """Puts an item, its columns in the order of the table's."""
     priority = self._destination.priority()
     if not np.isfinite(priority) or priority < 0:
       raise ValueError(
         f'The priority of a new item must be finite and not negative, got '
         f'{priority}.'
       )
-    self._writer.create_item(self._destination.table, priority, columns)
+    self._writer.create_item(self._destination.table.name, priority, columns)
     self._num_items += 1
     self._num_unflushed += 1
 
@@ -191,7 +202,7 @@ class ReverbAdder(core.Adder):
     signals.wait_for(
       attempt,
       lambda: (
-        f"table '{self._destination.table}' of {connection} to take new "
+        f"table '{self._destination.table.name}' of {connection} to take new "
         'items; its rate limiter lets actors go on only when the learner has '
         'sampled enough'
       ),

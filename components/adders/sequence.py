@@ -6,7 +6,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import reverb_adder
+from repertory.components.adders import reverb_adder, rings
 
 _NO_EXTRAS = types.SequenceExtras()
 
@@ -76,9 +76,9 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     self._across_episodes = across_episodes
     # The last `length` moments of all slots, in rings. Before a step is done,
     # all that is known of its moment is the observation.
-    self._moments = _Rings(length, batch_size)
-    self._steps = _Rings(length, batch_size)
-    self._states = _Rings(length, batch_size)
+    self._moments = rings.Rings(length, batch_size)
+    self._steps = rings.Rings(length, batch_size)
+    self._states = rings.Rings(length, batch_size)
     self._versions = np.zeros([length], np.int64)
     self._now = 0
     # Per slot: when its recorded steps begin, and when its open item does.
@@ -119,8 +119,8 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     due = self._now - self._starts == self._length - 1
     if not self._across_episodes:
       due |= step_types == dm_env.StepType.LAST
-    for slot in due.nonzero()[0]:
-      self._write(slot)
+    if due.any():
+      self._write(due.nonzero()[0])
     self._starts[due] += self._period
 
   def reset(self) -> None:
@@ -137,25 +137,19 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     self._origins[slots] = self._now
     self._starts[slots] = self._now - self._burn_in
 
-  def _write(self, slot: int) -> None:
-    """Makes an item of what is recorded from its start until now."""
-    start = self._starts[slot]
-    begin = max(start, self._origins[slot])
-    offset = begin - start
-    observation_and_first = self._moments.cut(
-      slot, begin, self._now + 1, offset, self._length
-    )
-    steps = self._steps.cut(slot, begin, self._now, offset, self._length - 1)
-    place = begin % self._length
-    refs = self._append(
+  def _write(self, slots: np.ndarray) -> None:
+    """Makes an item of each slot: of its steps from its start until now."""
+    starts = self._starts[slots]
+    begins = np.maximum(starts, self._origins[slots])
+    length, end = self._length, self._now
+    self._create_items(
       [
-        *observation_and_first,
-        *steps,
-        *self._states.at(slot, begin),
-        self._versions[place],
+        *self._moments.cut(slots, starts, length, begins, end + 1),
+        *self._steps.cut(slots, starts, length - 1, begins, end),
+        *self._states.at(slots, begins),
+        self._versions[begins % length],
       ]
     )
-    self._create_item(refs)
 
 
 class EpisodeAdder(SequenceAdder):
@@ -192,51 +186,6 @@ class EpisodeAdder(SequenceAdder):
         '`wrappers.StepLimit`.'
       )
     super()._add(action, next_timestep, extras)
-
-
-class _Rings:
-  """The last moments of all slots, an array for each leaf."""
-
-  def __init__(self, size: int, batch_size: int):
-    self._size = size
-    self._batch_size = batch_size
-    self._arrays: list[np.ndarray] | None = None  # Each [size, B, ...]
-
-  def write(self, time: int, leaves: list) -> None:
-    """Writes leaves `[B, ...]` over the oldest ones."""
-    if self._arrays is None:
-      leaves = [np.asarray(leaf) for leaf in leaves]
-      self._arrays = [
-        np.zeros([self._size, *leaf.shape], leaf.dtype) for leaf in leaves
-      ]
-    place = time % self._size
-    for array, leaf in zip(self._arrays, leaves, strict=True):
-      array[place] = leaf
-
-  def clear(self, time: int, slots: np.ndarray) -> None:
-    """Writes zeros into some slots, bool `[B]`."""
-    for array in self._arrays or []:
-      array[time % self._size, slots] = 0
-
-  def cut(
-    self, slot: int, begin: int, end: int, offset: int, length: int
-  ) -> list[np.ndarray]:
-    """Returns one slot's leaves `[length, ...]`, zeros but for [begin, end)."""
-    places = np.arange(begin, end) % self._size
-    whole = end - begin == length
-    cuts = []
-    for array in self._arrays or []:
-      cut = array[places, slot]
-      if not whole:
-        padded = np.zeros([length, *cut.shape[1:]], cut.dtype)
-        padded[offset : offset + len(cut)] = cut
-        cut = padded
-      cuts.append(cut)
-    return cuts
-
-  def at(self, slot: int, time: int) -> list[np.ndarray]:
-    """Returns one slot's leaves `[...]` at one time."""
-    return [array[time % self._size, slot] for array in self._arrays or []]
 
 
 def signature(

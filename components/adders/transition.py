@@ -1,48 +1,15 @@
 """n-step transitions."""
 
-import collections
-import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import dm_env
 import numpy as np
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import reverb_adder
+from repertory.components.adders import reverb_adder, rings
 
-Leaves = Sequence[np.ndarray]
-
-
-class _Start(NamedTuple):
-  """References to the columns of the step where a transition starts."""
-
-  observation: list
-  action: list
-  extras: list
-
-
-@dataclasses.dataclass
-class _Slot:
-  """An open episode.
-
-  `starts`, `rewards` and `discounts` are of the steps for which no transition
-  has been made, at most n. `waiting` is a transition that lacks its next
-  observation, which is appended once, as the observation of the step to come.
-  """
-
-  observation: Leaves = ()
-  starts: collections.deque = dataclasses.field(
-    default_factory=collections.deque
-  )
-  rewards: collections.deque = dataclasses.field(
-    default_factory=collections.deque
-  )
-  discounts: collections.deque = dataclasses.field(
-    default_factory=collections.deque
-  )
-  waiting: tuple[_Start, list] | None = None
+_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 class TransitionAdder(reverb_adder.ReverbAdder):
@@ -50,9 +17,8 @@ class TransitionAdder(reverb_adder.ReverbAdder):
 
   There is one for each step. In the last n − 1 steps of an episode they reach
   to its end and are shorter. γ is applied between the rewards inside a
-  transition; the learner applies it once more before it bootstraps. A
-  transition that ends in mid-episode is written one step after it is complete,
-  so that its last observation is stored once and not twice.
+  transition; the learner applies it once more before it bootstraps. Large
+  leaves, such as images, are written once and shared by all transitions.
   """
 
   def __init__(
@@ -76,127 +42,163 @@ class TransitionAdder(reverb_adder.ReverbAdder):
       raise ValueError(f'n_step must be at least 1, got {n_step}.')
     if not 0 <= discount <= 1:
       raise ValueError(f'discount must be in [0, 1], got {discount}.')
-    super().__init__(
-      destination,
-      batch_size,
-      # A step appends at most an observation and, when it is the last, another
-      # and n − 1 rewards; a start is referred to for n + 1 steps.
-      num_steps_alive=3 * n_step + 4,
-    )
+    super().__init__(destination, batch_size, num_steps_alive=n_step + 2)
     self._n_step = n_step
     self._discount = discount
-    self._slots = [_Slot() for _ in range(batch_size)]
+    self._layout = _Layout(destination.table.signature, self._packing.whole)
+    # The small leaves of the last steps: observation, action and extras; and
+    # what came of them.
+    self._starts = rings.Rings(n_step, batch_size)
+    self._outcomes = rings.Rings(n_step, batch_size)
+    # The large ones, as references by time and slot: of observations, and of
+    # action and extras.
+    self._seen = _references(n_step + 1, batch_size)
+    self._chosen = _references(n_step + 1, batch_size)
+    self._now = 0
+    self._observation: list[np.ndarray] = []
+    # When the first step began of which no transition has been made.
+    self._origins = np.zeros([batch_size], np.int64)
 
   def add_first(self, timestep: dm_env.TimeStep) -> None:
-    observations = _rows(timestep.observation, self._batch_size)
-    self._slots = [_Slot(observation=row) for row in observations]
+    self._now += 1
+    self._see(timestep.observation, None)
+    self._origins[:] = self._now
 
   def reset(self) -> None:
     super().reset()
-    self._slots = [_Slot() for _ in self._slots]
+    self._origins[:] = self._now
 
   def _add(
     self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
   ) -> None:
-    actions = _rows(action, self._batch_size)
-    observations = _rows(next_timestep.observation, self._batch_size)
-    extras_rows = _rows(extras, self._batch_size)
-    for slot, step_type in enumerate(next_timestep.step_type):
-      if step_type == dm_env.StepType.FIRST:
-        self._slots[slot] = _Slot(observation=observations[slot])
-      else:
-        self._step(
-          self._slots[slot],
-          actions[slot],
-          extras_rows[slot],
-          next_timestep.reward[slot],
-          next_timestep.discount[slot],
-          observations[slot],
-          last=step_type == dm_env.StepType.LAST,
-        )
-
-  def _step(
-    self,
-    episode: _Slot,
-    action: Leaves,
-    extras: Leaves,
-    reward: np.ndarray,
-    discount: np.ndarray,
-    next_observation: Leaves,
-    last: bool,
-  ) -> None:
-    """Goes on with an episode, and ends it if `last`."""
-    episode.rewards.append(reward)
-    episode.discounts.append(discount)
-    is_full = len(episode.rewards) == self._n_step
-    outcome = self._outcome(episode) if is_full else [None, None]
-    refs = self._append([*episode.observation, *action, *extras, *outcome])
-    start = _Start(
-      observation=refs[: len(next_observation)],
-      action=refs[len(next_observation) : -2 - len(extras)],
-      extras=refs[-2 - len(extras) : -2],
-    )
-    if episode.waiting:
-      self._write(*episode.waiting, start.observation)
-      episode.waiting = None
-    episode.starts.append(start)
-    episode.observation = next_observation
-    if is_full:
-      episode.waiting = (_pop_start(episode), refs[-2:])
-    if last:
-      self._end(episode, len(refs))
-
-  def _end(self, episode: _Slot, num_columns: int) -> None:
-    """Writes the transitions that reach to the end of the episode."""
-    size = len(episode.observation)
-    missing = [None] * (num_columns - size)
-    final = self._append([*episode.observation, *missing])[:size]
-    if episode.waiting:
-      self._write(*episode.waiting, final)
-      episode.waiting = None
-    missing = [None] * (num_columns - 2)
-    while episode.starts:
-      outcome = self._append([*missing, *self._outcome(episode)])[-2:]
-      self._write(_pop_start(episode), outcome, final)
-
-  def _outcome(self, episode: _Slot) -> list[np.ndarray]:
-    """Returns Σ_i γ^i r_i Π_{j<i} d_j and γ^(k-1) Π_j d_j of the open steps."""
-    rewards, discounts = episode.rewards, episode.discounts
-    total, product = rewards[0], discounts[0]
-    for i in range(1, len(rewards)):
-      product = product * self._discount
-      total = total + product * rewards[i]
-      product = product * discounts[i]
-    return [
-      np.asarray(total, rewards[0].dtype),
-      np.asarray(product, discounts[0].dtype),
-    ]
-
-  def _write(
-    self, start: _Start, outcome: list, next_observation: list
-  ) -> None:
-    """Writes a transition, its leaves in the order of `types.Transition`."""
-    self._create_item(
+    layout = self._layout
+    choice = [*tree.flatten(action), *tree.flatten(extras)]
+    self._starts.write(
+      self._now,
       [
-        *start.observation,
-        *start.action,
-        *outcome,
-        *next_observation,
-        *start.extras,
-      ]
+        *(self._observation[i] for i in layout.small_observations),
+        *(choice[i] for i in layout.small_choices),
+      ],
     )
+    self._outcomes.write(
+      self._now, [next_timestep.reward, next_timestep.discount]
+    )
+    self._now += 1
+    self._see(next_timestep.observation, choice)
+    step_types = next_timestep.step_type
+    self._origins[step_types == _FIRST] = self._now  # The action was ignored.
+    lengths = self._now - self._origins
+    full = lengths == self._n_step
+    last = step_types == _LAST
+    if full.any():
+      self._write(full.nonzero()[0], self._n_step)
+    if last.any():
+      longest = min(int(lengths[last].max()), self._n_step - 1)
+      for length in range(longest, 0, -1):
+        self._write((last & (lengths >= length)).nonzero()[0], length)
+    self._origins[full] += 1
+
+  def _see(self, observation: types.Nest, choice: list | None) -> None:
+    """Keeps an observation; writes its large leaves and those that led there.
+
+    Args:
+      observation: `[B, ...]`.
+      choice: Leaves of action and extras, None if there was no step.
+    """
+    self._observation = tree.flatten(observation)
+    layout, size = self._layout, self._n_step + 1
+    num_seen = len(layout.large_observations)
+    if not num_seen and not layout.large_choices:
+      return
+    large = [self._observation[i] for i in layout.large_observations]
+    for slot in range(self._batch_size):
+      refs = self._append(
+        [
+          None,
+          *(leaf[slot] for leaf in large),
+          *(choice and choice[i][slot] for i in layout.large_choices),
+        ]
+      )
+      self._seen[self._now % size][slot] = refs[1 : 1 + num_seen]
+      self._chosen[(self._now - 1) % size][slot] = refs[1 + num_seen :]
+
+  def _write(self, slots: np.ndarray, length: int) -> None:
+    """Writes the transitions of the last `length` steps of some slots."""
+    layout, size = self._layout, self._n_step + 1
+    start = self._now - length
+    records = self._packing.pack(
+      layout.place(
+        self._starts.at(slots, start),
+        self._outcome(slots, length),
+        [self._observation[i][slots] for i in layout.small_observations],
+      )
+    )
+    unused = [None] * (
+      len(layout.large_observations) + len(layout.large_choices)
+    )
+    num_actions = layout.num_large_actions
+    for slot, record in zip(slots, records):
+      before, after = (
+        self._seen[start % size][slot],
+        self._seen[self._now % size][slot],
+      )
+      chosen = self._chosen[start % size][slot]
+      (packed, *_) = self._append([record, *unused])
+      self._create_item(
+        [packed, *before, *chosen[:num_actions], *after, *chosen[num_actions:]]
+      )
+
+  def _outcome(self, slots: np.ndarray, length: int) -> list[np.ndarray]:
+    """Sums up the last k steps: Σ_i γ^i r_i Π_{j<i} d_j, γ^(k-1) Π_j d_j."""
+    total, product = 0.0, 1.0
+    for time in range(self._now - length, self._now):
+      reward, discount = self._outcomes.at(slots, time)
+      if time > self._now - length:
+        product = product * self._discount
+      total = total + product * reward.astype(np.float64)
+      product = product * discount.astype(np.float64)
+    return [total.astype(reward.dtype), product.astype(discount.dtype)]
 
 
-def _rows(nest: types.Nest, batch_size: int) -> list[Leaves]:
-  """Splits a nest `[B, ...]` into the leaves of each row."""
-  leaves = tree.flatten(nest)
-  return [[leaf[row] for leaf in leaves] for row in range(batch_size)]
+class _Layout:
+  """Where the leaves of a transition are, and which of them are large."""
+
+  def __init__(self, signature: types.Transition, large: Sequence[int]):
+    num_observations = len(tree.flatten(signature.observation))
+    num_actions = len(tree.flatten(signature.action))
+    self._num_leaves = len(tree.flatten(signature))
+    observations = range(num_observations)
+    # Actions and extras, as indices of leaves.
+    choices = [
+      *range(num_observations, num_observations + num_actions),
+      *range(2 * num_observations + num_actions + 2, self._num_leaves),
+    ]
+    large = set(large)
+    self.large_observations = [i for i in observations if i in large]
+    self.small_observations = [i for i in observations if i not in large]
+    self.large_choices = [i for i, leaf in enumerate(choices) if leaf in large]
+    self.small_choices = [
+      i for i, leaf in enumerate(choices) if leaf not in large
+    ]
+    self.num_large_actions = sum(i < num_actions for i in self.large_choices)
+    self._starts = [
+      *self.small_observations,
+      *(choices[i] for i in self.small_choices),
+    ]
+    self._outcome = num_observations + num_actions
+    self._ends = [self._outcome + 2 + i for i in self.small_observations]
+
+  def place(self, starts: list, outcome: list, ends: list) -> list:
+    """Puts small leaves where they belong in a transition; large are None."""
+    leaves: list = [None] * self._num_leaves
+    places = [*self._starts, self._outcome, self._outcome + 1, *self._ends]
+    for place, leaf in zip(places, [*starts, *outcome, *ends], strict=True):
+      leaves[place] = leaf
+    return leaves
 
 
-def _pop_start(episode: _Slot) -> _Start:
-  episode.rewards.popleft()
-  episode.discounts.popleft()
-  return episode.starts.popleft()
+def _references(size: int, batch_size: int) -> list[list]:
+  return [[() for _ in range(batch_size)] for _ in range(size)]
 
 
 def signature(

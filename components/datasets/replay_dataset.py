@@ -57,11 +57,13 @@ class ReplayDataset:
       )
     self._table = table.name
     self._connection = connection
+    columns = table.packing.stored_signature
+    self._packing = table.packing
     dataset = reverb.TrajectoryDataset(
       server_address=connection.address,
       table=table.name,
-      dtypes=tree.map_structure(lambda spec: spec.dtype, table.signature),
-      shapes=tree.map_structure(lambda spec: spec.shape, table.signature),
+      dtypes=[spec.dtype for spec in columns],
+      shapes=[spec.shape for spec in columns],
       max_in_flight_samples_per_worker=max_samples_in_flight or batch_size,
       num_workers_per_iterator=1,
     )
@@ -123,7 +125,7 @@ class ReplayDataset:
   def _get_next(self) -> types.Sample:
     sample = self._iterator.get_next()
     return types.Sample(
-      data=sample.data,
+      data=self._packing.unpack(sample.data),
       keys=sample.info.key,
       probabilities=sample.info.probability,
       table_sizes=sample.info.table_size,

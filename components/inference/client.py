@@ -15,6 +15,8 @@ from repertory.components.inference import addresses, frames
 TRAINING = 'training'
 EVALUATION = 'evaluation'
 
+_LAST = int(dm_env.StepType.LAST)
+
 # How often a wait looks whether it should stop.
 _SLICE_SECONDS = 0.2
 
@@ -236,7 +238,7 @@ class InferenceClient:
 
 def is_answerless(step_types: np.ndarray) -> bool:
   """Returns whether no row needs an action: all episodes have ended."""
-  return bool((step_types == dm_env.StepType.LAST).all())
+  return int(step_types.min()) == _LAST
 
 
 def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:

@@ -16,6 +16,7 @@ from repertory.components.inference import frames, state_store
 
 # Timesteps of a lane that may wait for its adder while it goes on.
 MAX_OPEN_JOBS = 2
+_LAST = int(dm_env.StepType.LAST)
 _NUM_FRAMES = MAX_OPEN_JOBS + 2
 
 
@@ -291,9 +292,9 @@ class Lane:
     step_types = self.leaves[0]
     if kind == frames.START:
       self._has_started = True
-      if (step_types != dm_env.StepType.FIRST).any():
+      if step_types.any():
         raise frames.ProtocolError(f'{self} must start with FIRST in all rows.')
-    elif ((step_types < 0) | (step_types > dm_env.StepType.LAST)).any():
+    elif step_types.view(np.uint32).max() > _LAST:  # Or negative.
       raise frames.ProtocolError(
         f'{self} sent step types other than 0, 1 and 2: {step_types.tolist()}.'
       )

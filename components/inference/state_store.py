@@ -94,7 +94,7 @@ class StateStore:
     inputs[0][num_rows:] = self._spare
     for leaf in inputs[1:]:  # Of what earlier batches left nothing is seen.
       leaf[num_rows:] = 0
-    leaves = self._calls[bucket](*map(tf.convert_to_tensor, inputs))
+    leaves = self._calls[bucket](*inputs)
     arrays = [leaf.numpy() for leaf in leaves]
     return arrays[: self._num_actions], arrays[self._num_actions :]
 

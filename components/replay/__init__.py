@@ -1,6 +1,7 @@
 """Replay tables, their rate limits, and the server that holds them."""
 
 from repertory.components.replay.connection import Connection
+from repertory.components.replay.packing import Packing
 from repertory.components.replay.priorities import PriorityUpdater
 from repertory.components.replay.rate_limiters import (
   RateLimit,
@@ -23,6 +24,7 @@ from repertory.components.replay.tables import (
 __all__ = [
   'DEFAULT_TABLE',
   'Connection',
+  'Packing',
   'PriorityUpdater',
   'RateLimit',
   'Table',

@@ -5,12 +5,13 @@ anything starts; `make` turns it into the Reverb table.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import reverb
 
 from repertory.components import types
-from repertory.components.replay import rate_limiters
+from repertory.components.replay import packing, rate_limiters
 
 DEFAULT_TABLE = 'replay'
 
@@ -38,6 +39,11 @@ class Table:
   remover: Callable[[], object] = reverb.selectors.Fifo
   max_times_sampled: int = 0
 
+  @functools.cached_property
+  def packing(self) -> packing.Packing:
+    """How its items are stored."""
+    return packing.Packing(self.signature)
+
   def make(self) -> reverb.Table:
     """Builds the Reverb table."""
     return reverb.Table(
@@ -51,7 +57,7 @@ class Table:
         if self.rate_limit
         else reverb.rate_limiters.Queue(self.max_size)
       ),
-      signature=self.signature,
+      signature=self.packing.stored_signature,
     )
 
   def sample_target(self, inserts: int) -> float:

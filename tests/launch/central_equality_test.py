@@ -86,7 +86,7 @@ def _open(tmp_path, name, environment, builder):
     stop = signals.StopSignal()
     with (
       contextlib.closing(coordinator),
-      replay_fixture.serve(*session.make_tables(), stop=stop) as connection,
+      replay_fixture.serve(*session.tables, stop=stop) as connection,
     ):
       yield session, coordinator, connection
 

@@ -39,7 +39,9 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
     )
     dataset = builder.make_dataset(connection, table)
     stack.callback(dataset.close)
-    adder = builder.make_adder(adders.Destination(connection), batch_size)
+    adder = builder.make_adder(
+      adders.Destination(connection, table), batch_size
+    )
     stack.callback(adder.close)
     # An adder that cannot hand over its items would wait once more.
     stack.callback(connection.stop.set)

@@ -13,7 +13,7 @@ from absl.testing import absltest, parameterized
 
 import replay_fixture
 from repertory.agents import r2d2
-from repertory.components import actors, adders, networks, specs
+from repertory.components import actors, networks, specs
 from repertory.environments import (
   batch,
   memory_chain,
@@ -115,7 +115,7 @@ class Acting:
       evaluation=False,
     )
     # An item's version tells when it begins.
-    destination = adders.Destination(
+    destination = replay_fixture.destination(
       connection, version=lambda: len(self.q) - 1
     )
     self._adder = builder.make_adder(destination, B)

@@ -78,7 +78,7 @@ def _run(case):
 def _play(connection, case, **destination):
   return sequence_twin.play(
     lambda version: adders.SequenceAdder(
-      adders.Destination(connection, version=version, **destination),
+      replay_fixture.destination(connection, version=version, **destination),
       len(case.histories),
       **case.settings,
     ),
@@ -237,7 +237,7 @@ def test_episode_adder_gives_whole_episodes(seed):
   memory = sequence_twin.Memory(sequence_twin.signature(max_length + 1))
   sequence_twin.play(
     lambda version: adders.EpisodeAdder(
-      adders.Destination(memory, version=version),
+      replay_fixture.destination(memory, version=version),
       len(case.histories),
       max_length=max_length,
     ),

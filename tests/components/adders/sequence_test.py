@@ -76,7 +76,10 @@ def test_each_leaf_has_its_place():
   ) as connection:
     sequence_twin.play(
       lambda version: adders.SequenceAdder(
-        adders.Destination(connection, version=version), 1, length=5, burn_in=1
+        replay_fixture.destination(connection, version=version),
+        1,
+        length=5,
+        burn_in=1,
       ),
       [history],
     ).close()
@@ -125,7 +128,7 @@ def test_slots_do_not_mix(across_episodes):
     memory = sequence_twin.Memory(sequence_twin.signature(5))
     sequence_twin.play(
       lambda version: adders.SequenceAdder(
-        adders.Destination(memory, version=version),
+        replay_fixture.destination(memory, version=version),
         len(chosen),
         length=5,
         burn_in=1,
@@ -179,7 +182,9 @@ def test_too_long_an_episode_of_one_slot_is_refused():
   with pytest.raises(ValueError, match='max_length = 3 steps'):
     sequence_twin.play(
       lambda version: adders.EpisodeAdder(
-        adders.Destination(memory, version=version), 3, max_length=3
+        replay_fixture.destination(memory, version=version),
+        3,
+        max_length=3,
       ),
       histories,
     )
@@ -290,11 +295,12 @@ def test_arguments_are_checked(settings, message):
   settings = {'batch_size': 1, 'length': 4} | settings
   memory = sequence_twin.Memory(())
   with pytest.raises(ValueError, match=message):
-    adders.SequenceAdder(adders.Destination(memory), **settings)
+    adders.SequenceAdder(replay_fixture.destination(memory), **settings)
 
 
 def test_arguments_of_the_episode_adder_are_checked():
-  destination = adders.Destination(sequence_twin.Memory(()))
+  memory = sequence_twin.Memory(sequence_twin.signature(4))
+  destination = replay_fixture.destination(memory)
   with pytest.raises(ValueError, match='max_length must be at least 1, got 0'):
     adders.EpisodeAdder(destination, 1, max_length=0)
   with pytest.raises(ValueError, match='batch_size must be at least 1, got 0'):
@@ -333,7 +339,9 @@ def test_without_extras():
   last = first._replace(step_type=np.array([tables.LAST]))
   with replay_fixture.serve(replay_fixture.make_fifo(signature)) as connection:
     for extras in [(), types.SequenceExtras()]:
-      adder = adders.SequenceAdder(adders.Destination(connection), 1, length=3)
+      adder = adders.SequenceAdder(
+        replay_fixture.destination(connection), 1, length=3
+      )
       adder.add_first(first)
       adder.add(np.array([9], np.int32), last, extras)
       adder.close()

@@ -12,6 +12,7 @@ import replay_fixture
 import transition_twin
 from repertory.components import adders, replay, signals, specs
 from repertory.components.adders import transition
+from repertory.components.replay import packing
 
 FIRST, MID, LAST = dm_env.StepType
 
@@ -42,7 +43,7 @@ def _make_adder(connection, n_step=1, batch_size=1, **settings):
   options = {'discount': G}
   options.update({k: settings.pop(k) for k in ('discount',) if k in settings})
   return adders.TransitionAdder(
-    adders.Destination(connection, **settings),
+    replay_fixture.destination(connection, **settings),
     batch_size,
     n_step=n_step,
     **options,
@@ -195,17 +196,17 @@ def test_transitions_of_an_episode(connection, n_step, steps, expected):
 
 
 @pytest.mark.parametrize('n_step', [1, 2, 3])
-def test_mid_episode_is_written_one_step_late(connection, n_step):
+def test_items_are_there_when_add_returns(connection, n_step):
   adder = _make_adder(connection, n_step)
   adder.add_first(_batch(0, FIRST))
   for t in range(1, 8):
     _add(adder, t)
-    assert adder.num_items == max(0, t - n_step)
+    assert adder.num_items == max(0, t - n_step + 1)
     # Back from `add`, the items are in the table.
     assert replay_fixture.table_status(connection).inserts == adder.num_items
   adder.close()
   ends = [(item[0], item[-1]) for item in _items(connection)]
-  assert ends == [(t, t + n_step) for t in range(7 - n_step)]
+  assert ends == [(t, t + n_step) for t in range(8 - n_step)]
 
 
 def test_gamma_of_one_and_zero(connection):
@@ -274,8 +275,8 @@ def _expect(slot, episodes, num_steps, n_step, gamma):
     whole = transition_twin.make_transitions(
       slot, number, rewards, discounts, n_step, gamma
     )
-    if left < len(rewards):  # Still open, and one step late.
-      return expected + whole[: max(0, left - n_step)]
+    if left < len(rewards):  # Still open.
+      return expected + whole[: max(0, left - n_step + 1)]
     expected += whole
     left -= len(rewards) + 1  # The one of FIRST.
     if left <= 0:
@@ -289,11 +290,16 @@ def _assert_equal(found, expected):
     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+# All leaves are small, or those of more than 8 or 4 bytes are large.
+@pytest.mark.parametrize('max_packed_bytes', [1024, 8, 4])
 @pytest.mark.parametrize('batch_size', [1, 3])
 @pytest.mark.parametrize('n_step', [1, 2, 3, 5])
 @pytest.mark.parametrize('seed', [0, 1])
-def test_every_step_starts_one_transition(batch_size, n_step, seed):
+def test_every_step_starts_one_transition(
+  batch_size, n_step, seed, max_packed_bytes, monkeypatch
+):
   """Slots end at different times; each has what the twin makes, in order."""
+  monkeypatch.setattr(packing, '_MAX_PACKED_BYTES', max_packed_bytes)
   random = np.random.default_rng([seed, n_step, batch_size])
   num_steps = int(random.integers(60, 90))
   gamma = float(random.uniform(0.5, 1))
@@ -336,8 +342,10 @@ def test_one_factor_of_gamma_is_left_to_the_learner(connection):
     assert [item[2] + G * item[3] * value for item in items] == returns
 
 
-def test_long_run_keeps_what_items_refer_to():
+@pytest.mark.parametrize('max_packed_bytes', [1024, 4])
+def test_long_run_keeps_what_items_refer_to(max_packed_bytes, monkeypatch):
   """Nothing expires, when some slots end at every turn and others hardly do."""
+  monkeypatch.setattr(packing, '_MAX_PACKED_BYTES', max_packed_bytes)
   random = np.random.default_rng(0)
   num_steps, n_step, gamma = 1500, 5, 0.9
   lengths = [[1], [1], [1], [2], [5], [6], [1, 40], [1000]]
@@ -396,9 +404,10 @@ def test_reset_drops_open_episodes(connection):
   adder.close()
   assert _items(connection) == [
     (0, 100, 1 + G * 2, G, 2),  # Written before the reset.
+    (1, 101, 2 + G * 3, G, 3),
     (10, 110, 7, 0, 11),
   ]
-  assert adder.num_items == 2
+  assert adder.num_items == 3
 
 
 def test_add_first_drops_open_episodes(connection):
@@ -483,12 +492,11 @@ class TestBackPressure:
       SIGNATURE, rate_limit=replay.RateLimit(1.0, 1, 1.0)
     )
 
-    # One step more, as an item of mid-episode is written a step late.
     def make(**settings):
       connection = replay.Connection(address, **settings)
       adder = _make_adder(connection)
       adder.add_first(_batch(0, FIRST))
-      for t in range(1, 4):
+      for t in range(1, 3):
         _add(adder, t)
       return connection, adder
 
@@ -499,7 +507,7 @@ class TestBackPressure:
   def test_time_out(self, make):
     connection, adder = make(timeout_seconds=0.5)
     with pytest.raises(TimeoutError) as error:
-      replay_fixture.Call(_add, adder, 4).result()
+      replay_fixture.Call(_add, adder, 3).result()
     assert "table 'replay'" in str(error.value)
     assert connection.address in str(error.value)
     assert '0.5 seconds' in str(error.value)
@@ -509,7 +517,7 @@ class TestBackPressure:
   def test_flush_times_out_too(self, make):
     connection, adder = make(timeout_seconds=0.3)
     with pytest.raises(TimeoutError):
-      _add(adder, 4)
+      _add(adder, 3)
     with pytest.raises(TimeoutError):
       adder.flush()
     connection.stop.set()
@@ -519,7 +527,7 @@ class TestBackPressure:
 
   def test_stop_signal(self, make):
     connection, adder = make(timeout_seconds=60)
-    call = replay_fixture.Call(_add, adder, 4)
+    call = replay_fixture.Call(_add, adder, 3)
     assert call.is_waiting()
     connection.stop.set()
     with pytest.raises(signals.Stopped):
@@ -528,14 +536,14 @@ class TestBackPressure:
 
   def test_goes_on_once_sampled(self, make):
     connection, adder = make(timeout_seconds=60)
-    call = replay_fixture.Call(_add, adder, 4)
+    call = replay_fixture.Call(_add, adder, 3)
     assert call.is_waiting()
     assert replay_fixture.table_status(connection).inserts == 2
     found = replay_fixture.sample(connection, 1)
     call.result()
     assert replay_fixture.table_status(connection).inserts == 3
     found += replay_fixture.sample(connection, 1)
-    _add(adder, 5)
+    _add(adder, 4)
     found += replay_fixture.sample(connection, 2)
     # None was lost or doubled.
     assert [int(item.data.observation) for item in found] == [0, 1, 2, 3]
@@ -544,9 +552,9 @@ class TestBackPressure:
   def test_goes_on_after_a_time_out(self, make):
     connection, adder = make(timeout_seconds=0.3)
     with pytest.raises(TimeoutError):
-      _add(adder, 4)
+      _add(adder, 3)
     found = replay_fixture.sample(connection, 2)
-    _add(adder, 5)
+    _add(adder, 4)
     found += replay_fixture.sample(connection, 2)
     assert [int(item.data.observation) for item in found] == [0, 1, 2, 3]
     adder.close()
@@ -554,11 +562,11 @@ class TestBackPressure:
   def test_close_that_times_out_still_closes_the_writer(self, make):
     _, adder = make(timeout_seconds=0.3)
     with pytest.raises(TimeoutError):
-      _add(adder, 4)
+      _add(adder, 3)
     with pytest.raises(TimeoutError):
       adder.close()
     with pytest.raises(RuntimeError, match='Close'):
-      _add(adder, 5)
+      _add(adder, 4)
 
   def test_pending_items_may_run_ahead(self, make):
     """`add` returns while at most so many items are on their way."""
@@ -568,10 +576,10 @@ class TestBackPressure:
       max_pending_items=2,
     )
     adder.add_first(_batch(10, FIRST))
-    for t in range(11, 14):
+    for t in range(11, 13):
       _add(adder, t)
     assert adder.num_items == 2
     with pytest.raises(TimeoutError):
-      _add(adder, 14)
+      _add(adder, 13)
     with pytest.raises(TimeoutError):
       adder.close()

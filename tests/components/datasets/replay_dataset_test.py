@@ -58,7 +58,7 @@ def test_batches_are_as_the_signature_says():
   discounts = rewards = np.ones(20, np.float32)
   with replay_fixture.serve(table) as connection:
     adder = adders.TransitionAdder(
-      adders.Destination(connection, table.name), 1, n_step=2, discount=0.5
+      adders.Destination(connection, table), 1, n_step=2, discount=0.5
     )
     slots = [transition_twin.Slot(0, [(rewards, discounts)])]
     transition_twin.run(adder, slots, 20)

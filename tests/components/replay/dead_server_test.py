@@ -30,7 +30,7 @@ def _add(adder, number):
 
 def _make_adder(connection):
   adder = adders.TransitionAdder(
-    adders.Destination(connection, replay_fixture.TRANSITIONS),
+    replay_fixture.destination(connection, replay_fixture.TRANSITIONS),
     1,
     n_step=1,
     discount=0.9,

@@ -155,7 +155,7 @@ def test_checkpoint_is_taken_up(tmp_path):
   server = replay.make_server([TABLE], checkpoint_directory=directory)
   connection = replay.Connection(f'localhost:{server.port}')
   replay_fixture.insert(connection, range(5))
-  replay_fixture.sample(connection, 4)
+  list(connection.client.sample(TABLE.name, 4))
   before = replay_fixture.table_status(connection)
   assert os.path.dirname(connection.client.checkpoint()) == directory
   server.stop()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import replay_fixture
 from repertory.components import replay
@@ -30,7 +31,7 @@ def test_uniform():
   assert info.max_times_sampled == 0
   assert info.sampler_options.WhichOneof('distribution') == 'uniform'
   assert info.remover_options.WhichOneof('distribution') == 'fifo'
-  assert info.signature == replay_fixture.SIGNATURE
+  assert info.signature == [tf.TensorSpec([8], tf.uint8, 'packed')]
   _assert_limit(info, 4.0, 10, 16.0)
 
 

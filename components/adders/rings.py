@@ -1,0 +1,70 @@
+"""What the slots of an environment batch went through lately."""
+
+import numpy as np
+
+
+class Rings:
+  """The last moments of all slots, an array for each leaf."""
+
+  def __init__(self, size: int, batch_size: int):
+    """Makes rings whose leaves are known with the first `write`.
+
+    Args:
+      size: Moments that are kept.
+      batch_size: B.
+    """
+    self._size = size
+    self._batch_size = batch_size
+    self._arrays: list[np.ndarray] | None = None  # Each [size, B, ...]
+
+  def write(self, time: int, leaves: list) -> None:
+    """Writes leaves `[B, ...]` over the oldest ones."""
+    if self._arrays is None:
+      leaves = [np.asarray(leaf) for leaf in leaves]
+      self._arrays = [
+        np.zeros([self._size, *leaf.shape], leaf.dtype) for leaf in leaves
+      ]
+    place = time % self._size
+    for array, leaf in zip(self._arrays, leaves, strict=True):
+      array[place] = leaf
+
+  def clear(self, time: int, slots: np.ndarray) -> None:
+    """Writes zeros into some slots, bool `[B]`."""
+    for array in self._arrays or []:
+      array[time % self._size, slots] = 0
+
+  def cut(
+    self,
+    slots: np.ndarray,
+    starts: np.ndarray,
+    length: int,
+    begins: np.ndarray,
+    end: int,
+  ) -> list[np.ndarray]:
+    """Cuts a stretch out of each of K slots.
+
+    Args:
+      slots: Which, `[K]`.
+      starts: Where each stretch starts, `[K]`.
+      length: Of a stretch.
+      begins: What is before is zeros, `[K]`.
+      end: From there on there are zeros.
+
+    Returns:
+      The leaves, `[K, length, ...]`.
+    """
+    times = starts[:, None] + np.arange(length)  # [K, length]
+    outside = (times < begins[:, None]) | (times >= end)
+    is_padded = outside.any()
+    places = times % self._size
+    cuts = []
+    for array in self._arrays or []:
+      cut = array[places, slots[:, None]]
+      if is_padded:
+        cut[outside] = 0
+      cuts.append(cut)
+    return cuts
+
+  def at(self, slots: np.ndarray, times: np.ndarray | int) -> list[np.ndarray]:
+    """Returns the leaves of some slots at one time each, `[K, ...]`."""
+    return [array[times % self._size, slots] for array in self._arrays or []]

@@ -1,0 +1,112 @@
+"""Tests of how items are stored."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+from repertory.components import replay
+
+# One leaf of each kind of dtype; 'image' is too large to be packed.
+SIGNATURE = {
+  'bool': tf.TensorSpec([3], tf.bool),
+  'double': tf.TensorSpec([], tf.float64),
+  'empty': tf.TensorSpec([0], tf.float32),
+  'half': tf.TensorSpec([2], tf.float16),
+  'image': tf.TensorSpec([40, 40], tf.uint8),
+  'int8': tf.TensorSpec([2, 2], tf.int8),
+  'matrix': tf.TensorSpec([2, 3], tf.float32),
+  'nothing': (),
+  'uint64': tf.TensorSpec([], tf.uint64),
+  'uint8': tf.TensorSpec([5], tf.uint8),
+}
+NUM_BYTES = 3 + 8 + 0 + 4 + 4 + 24 + 8 + 5
+
+
+def _random_leaves(count):
+  random = np.random.default_rng(0)
+  return [
+    random.integers(0, 256, [count, *spec.shape, spec.dtype.size], np.uint8)
+    .view(spec.dtype.as_numpy_dtype)
+    .reshape([count, *spec.shape])
+    if spec.dtype != tf.bool
+    else random.integers(0, 2, [count, *spec.shape]).astype(bool)
+    for spec in tree.flatten(SIGNATURE)
+  ]
+
+
+def _columns(packing, leaves):
+  return [packing.pack(leaves), *(leaves[i] for i in packing.whole)]
+
+
+def _assert_same(found, expected):
+  """Bit by bit, for random bytes may be no numbers."""
+  tree.assert_same_structure(found, SIGNATURE)
+  for a, b in zip(tree.flatten(found), expected, strict=True):
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    assert np.asarray(a).tobytes() == b.tobytes()
+
+
+def test_small_leaves_share_a_column():
+  packing = replay.Packing(SIGNATURE)
+  assert packing.stored_signature == [
+    tf.TensorSpec([NUM_BYTES], tf.uint8, 'packed'),
+    SIGNATURE['image'],
+  ]
+  assert packing.whole == [4]
+
+
+@pytest.mark.parametrize('count', [1, 7])
+def test_batch_comes_back(count):
+  packing = replay.Packing(SIGNATURE)
+  leaves = _random_leaves(count)
+  found = packing.unpack(list(map(tf.constant, _columns(packing, leaves))))
+  _assert_same(tree.map_structure(lambda leaf: leaf.numpy(), found), leaves)
+
+
+def test_batch_of_unknown_size_comes_back():
+  packing = replay.Packing(SIGNATURE)
+  leaves = _random_leaves(3)
+  unpack = tf.function(
+    packing.unpack,
+    input_signature=[
+      [
+        tf.TensorSpec([None, *spec.shape], spec.dtype)
+        for spec in packing.stored_signature
+      ]
+    ],
+  )
+  found = unpack(list(map(tf.constant, _columns(packing, leaves))))
+  _assert_same(tree.map_structure(lambda leaf: leaf.numpy(), found), leaves)
+
+
+def test_item_comes_back():
+  packing = replay.Packing(SIGNATURE)
+  leaves = _random_leaves(4)
+  columns = [column[2] for column in _columns(packing, leaves)]
+  _assert_same(packing.unpack_item(columns), [leaf[2] for leaf in leaves])
+
+
+def test_all_may_be_large():
+  signature = [tf.TensorSpec([1025], tf.uint8), tf.TensorSpec([], tf.string)]
+  packing = replay.Packing(signature)
+  assert packing.stored_signature == signature
+  leaves = [np.ones([2, 1025], np.uint8), np.array(['a', 'b'], object)]
+  assert packing.pack(leaves).size == 0
+  assert packing.unpack(leaves) == leaves
+
+
+@pytest.mark.parametrize(
+  ('leaf', 'found'),
+  [
+    (np.zeros([2, 2, 3], np.float64), r'float64 of shape \(2, 3\)'),
+    (np.zeros([2, 6], np.float32), r'float32 of shape \(6,\)'),
+    (np.zeros([2, 1, 3], np.float32), r'float32 of shape \(1, 3\)'),
+  ],
+)
+def test_other_leaves_are_refused(leaf, found):
+  leaves = _random_leaves(2)
+  leaves[6] = leaf
+  message = rf"'matrix' must be float32 of shape \(2, 3\) .*; got {found}"
+  with pytest.raises(ValueError, match=message):
+    replay.Packing(SIGNATURE).pack(leaves)
