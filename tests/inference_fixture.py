@@ -74,26 +74,32 @@ class GatedAdder(recording_adder.RecordingAdder):
     self.gate = threading.Event()
     self.gate.set()
     self.is_closed = False
-    self.num_begun = 0  # Calls, those that wait included.
+    self.num_waits = 0
 
   def add_first(self, timestep):
-    self._wait()
+    self._fail()
     super().add_first(timestep)
 
-  def add(self, action, next_timestep, extras=()):
-    self._wait()
+  def put(self, action, next_timestep, extras=()):
+    self._fail()
     self.versions.append(self._lane.written_version)
     super().add(action, next_timestep, extras)
 
+  def is_ahead(self):
+    return not self.gate.is_set()
+
+  def wait(self):
+    self.num_waits += 1
+    if not self.gate.wait(DEADLINE_SECONDS):
+      raise AssertionError('The test did not open the gate.')
+    self._fail()
+
   def close(self):
-    self._wait()
+    self.wait()
     assert not self.is_closed, 'closed twice'
     self.is_closed = True
 
-  def _wait(self):
-    self.num_begun += 1
-    if not self.gate.wait(DEADLINE_SECONDS):
-      raise AssertionError('The test did not open the gate.')
+  def _fail(self):
     if self.error is not None:
       raise self.error
 

@@ -95,10 +95,35 @@ class ReverbAdder(core.Adder):
       signals.Stopped: If the stop signal was set during the wait.
       TimeoutError: If the table did not take the items in time.
     """
-    self._add(action, next_timestep, extras)
-    max_pending_items = self._destination.max_pending_items
-    if self._num_unflushed > max_pending_items:
-      self._flush(max_pending_items // 2)
+    self.put(action, next_timestep, extras)
+    if self.is_ahead():
+      self.wait()
+
+  @abc.abstractmethod
+  def put(
+    self,
+    action: types.Nest,
+    next_timestep: dm_env.TimeStep,
+    extras: types.Nest = (),
+  ) -> None:
+    """Adds one step of every slot, and makes the items that it completes.
+
+    For those who must not wait: they ask `is_ahead`, and let another thread
+    `wait` before they go on. The arguments are those of `add`.
+    """
+
+  def is_ahead(self) -> bool:
+    """Returns whether more items may be on their way than are to be."""
+    return self._num_unflushed > self._destination.max_pending_items
+
+  def wait(self) -> None:
+    """Waits until the table has taken half of what may be on its way.
+
+    Raises:
+      signals.Stopped: If the stop signal was set during the wait.
+      TimeoutError: If the table did not take the items in time.
+    """
+    self._flush(self._destination.max_pending_items // 2)
 
   def flush(self) -> None:
     """Waits until the table has taken all items.
@@ -130,12 +155,6 @@ class ReverbAdder(core.Adder):
         self._flush(0)
     finally:
       self._writer.close()
-
-  @abc.abstractmethod
-  def _add(
-    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
-  ) -> None:
-    """Adds one step of every slot, and makes the items that it completes."""
 
   def _append(self, step: Sequence) -> list:
     """Appends a step; returns references to what was appended.
@@ -193,8 +212,10 @@ class ReverbAdder(core.Adder):
     connection = self._destination.connection
 
     def attempt(seconds: float) -> bool:
+      # Reverb takes 0 ms for ever.
+      milliseconds = max(1, int(seconds * 1000))
       try:
-        self._writer.flush(max_pending_items, timeout_ms=int(seconds * 1000))
+        self._writer.flush(max_pending_items, timeout_ms=milliseconds)
       except reverb_errors.DeadlineExceededError:
         return False
       return True

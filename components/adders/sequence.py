@@ -90,8 +90,11 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     self._see(timestep)
     self._begin(slice(None))
 
-  def _add(
-    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
+  def put(
+    self,
+    action: types.Nest,
+    next_timestep: dm_env.TimeStep,
+    extras: types.Nest = (),
   ) -> None:
     step_types = next_timestep.step_type
     first = step_types == dm_env.StepType.FIRST
@@ -174,8 +177,11 @@ class EpisodeAdder(SequenceAdder):
       raise ValueError(f'max_length must be at least 1, got {max_length}.')
     super().__init__(destination, batch_size, length=max_length + 1)
 
-  def _add(
-    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
+  def put(
+    self,
+    action: types.Nest,
+    next_timestep: dm_env.TimeStep,
+    extras: types.Nest = (),
   ) -> None:
     lengths = self._now + 1 - self._origins
     goes_on = next_timestep.step_type == dm_env.StepType.MID
@@ -185,7 +191,7 @@ class EpisodeAdder(SequenceAdder):
         'and one goes on. Raise max_length, or wrap the environment in '
         '`wrappers.StepLimit`.'
       )
-    super()._add(action, next_timestep, extras)
+    super().put(action, next_timestep, extras)
 
 
 def signature(

@@ -68,8 +68,11 @@ class TransitionAdder(reverb_adder.ReverbAdder):
     super().reset()
     self._origins[:] = self._now
 
-  def _add(
-    self, action: types.Nest, next_timestep: dm_env.TimeStep, extras: types.Nest
+  def put(
+    self,
+    action: types.Nest,
+    next_timestep: dm_env.TimeStep,
+    extras: types.Nest = (),
   ) -> None:
     layout = self._layout
     choice = [*tree.flatten(action), *tree.flatten(extras)]
@@ -105,7 +108,8 @@ class TransitionAdder(reverb_adder.ReverbAdder):
       observation: `[B, ...]`.
       choice: Leaves of action and extras, None if there was no step.
     """
-    self._observation = tree.flatten(observation)
+    # A copy, for it is used when the environment may have gone on.
+    self._observation = [np.array(leaf) for leaf in tree.flatten(observation)]
     layout, size = self._layout, self._n_step + 1
     num_seen = len(layout.large_observations)
     if not num_seen and not layout.large_choices:

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import socket
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
@@ -14,10 +14,7 @@ from repertory.components import types
 from repertory.components.inference import client as client_lib
 from repertory.components.inference import frames, state_store
 
-# Timesteps of a lane that may wait for its adder while it goes on.
-MAX_OPEN_JOBS = 2
 _LAST = int(dm_env.StepType.LAST)
-_NUM_FRAMES = MAX_OPEN_JOBS + 2
 
 
 @dataclasses.dataclass
@@ -47,20 +44,17 @@ class Role:
     return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
-@dataclasses.dataclass
-class Job:
-  """What the writer is to do for a lane.
+class _Step(NamedTuple):
+  """What the adder is to be told.
 
   Attributes:
-    lane: Whose timesteps these are.
-    timestep: `[B]`; None at the end.
+    timestep: `[B]`.
     action: That led there, `[B, ...]`; None where the lane starts.
     extras: What the policy gave with it.
     version: Of the variables that chose it.
   """
 
-  lane: 'Lane'
-  timestep: dm_env.TimeStep | None
+  timestep: dm_env.TimeStep
   action: types.Nest = None
   extras: types.Nest = ()
   version: int = 0
@@ -90,19 +84,15 @@ class Lane:
     self.is_closed = False
     self.is_pending = False  # Its timesteps wait for the policy.
     self.is_leaving = False
-    # Frame by frame, the writer lags behind the server.
+    # Jobs of the waiter for its adder, each counted by one thread.
     self.submitted = 0
     self.completed = 0
-    self.is_held = False
     self.arrived_at = 0.0
     self.began_at = 0.0
     self._spec = spec
     leaves = client_lib.timestep_leaves(spec)
-    self._frames, self._views = zip(
-      *(frames.make_frame(leaves, self.batch_size) for _ in range(_NUM_FRAMES))
-    )
-    self._payload_size = len(self._frames[0]) - frames.HEADER_SIZE
-    self._now = 0  # Which of the frames is received or worked on.
+    self._frame, self.leaves = frames.make_frame(leaves, self.batch_size)
+    self._payload_size = len(self._frame) - frames.HEADER_SIZE
     self._received = 0
     self._answer, self._answer_leaves = frames.make_frame(
       client_lib.action_leaves(spec), self.batch_size
@@ -112,7 +102,7 @@ class Lane:
     )
     self._unsent = memoryview(b'')
     self._has_started = False
-    self._job = Job(self, None)
+    self._step: _Step | None = None
     self._action: types.Nest = None
     self._extras: list[np.ndarray] = []
     self.forget_action()
@@ -121,9 +111,9 @@ class Lane:
     return f"'{self.actor}'"
 
   @property
-  def leaves(self) -> list[np.ndarray]:
-    """Step types, rewards, discounts and observations of the frame, `[B]`."""
-    return self._views[self._now]
+  def is_held(self) -> bool:
+    """Whether its adder is waited for, or being closed."""
+    return self.submitted != self.completed
 
   @property
   def has_unsent(self) -> bool:
@@ -140,7 +130,7 @@ class Lane:
       frames.ProtocolError: If the frame is none that may come now.
       ConnectionError: If the actor has gone.
     """
-    frame = self._frames[self._now]
+    frame = self._frame
     if self._received == 0:
       self.began_at = time.perf_counter()
     try:
@@ -204,8 +194,8 @@ class Lane:
       for array, leaf in zip(self._extras, extras):
         array[here] = leaf[there]
 
-  def make_job(self, kind: int) -> None:
-    """Describes the frame for the adder, with the actions that led to it."""
+  def note_step(self, kind: int) -> None:
+    """Keeps, for the adder, with which actions the frame came about."""
     if self.adder is None:
       return
     step_type, reward, discount, *observation = self.leaves
@@ -216,10 +206,10 @@ class Lane:
       tree.unflatten_as(self._spec.observations, observation),
     )
     if kind == frames.START:
-      self._job = Job(self, timestep)
+      self._step = _Step(timestep)
       return
     extras = self.role.store.unflatten_extras(self._extras)
-    self._job = Job(self, timestep, self._action, extras, self.version)
+    self._step = _Step(timestep, self._action, extras, self.version)
 
   def keep_action(self) -> None:
     """Keeps the action that was answered, for the step that follows."""
@@ -234,11 +224,18 @@ class Lane:
     self.keep_action()
     self._extras = self.role.store.empty_extras(self.batch_size)
 
-  def go_on(self) -> Job:
-    """Turns to the next frame; returns what its adder is to do with this."""
-    self._now = (self._now + 1) % _NUM_FRAMES
+  def go_on(self) -> bool:
+    """Gives the frame to the adder; returns whether that one must wait."""
     self.is_pending = False
-    return self._job
+    step, self._step = self._step, None
+    if step is None:
+      return False
+    if step.action is None:
+      self.adder.add_first(step.timestep)
+      return False
+    self.written_version = step.version
+    self.adder.put(step.action, step.timestep, step.extras)
+    return self.adder.is_ahead()
 
   def check_silence(self) -> None:
     """Looks what an actor says that is not to say anything now.

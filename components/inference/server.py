@@ -15,7 +15,7 @@ from repertory.components.inference import (
   handshakes,
   lanes,
   statistics,
-  writer,
+  waiter,
 )
 
 # How often the loop looks whether it should stop.
@@ -61,7 +61,8 @@ class InferenceServer:
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
     self._waker.setblocking(False)
-    self._writer = writer.Writer(self._notify)
+    self._waiter = waiter.Waiter(self._notify)
+    self._adding_seconds = 0.0
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
@@ -79,8 +80,8 @@ class InferenceServer:
         for key, _ in self._selector.select(self._wait_seconds()):
           key.data()
         self._release_held()
-        if self._writer.error is not None:
-          raise self._writer.error
+        if self._waiter.error is not None:
+          raise self._waiter.error
         for role in self._roles.values():
           while reason := self._why_now(role):
             self._run_batch(role, reason)
@@ -92,7 +93,7 @@ class InferenceServer:
 
   def report(self) -> dict[str, float]:
     """Returns what happened since the last report; see `Statistics`."""
-    row = self.statistics.report(self._writer.seconds())
+    row = self.statistics.report(self._adding_seconds + self._waiter.seconds())
     row['actors'] = len(self._lanes)
     return row
 
@@ -163,8 +164,8 @@ class InferenceServer:
       self._note_frame(lane, kind)
 
   def _note_frame(self, lane: lanes.Lane, kind: int) -> None:
-    """Hands a frame to the adder, and puts it in line for the policy."""
-    lane.make_job(kind)
+    """Puts a frame in line for the policy, unless it needs no action."""
+    lane.note_step(kind)
     if client.is_answerless(lane.leaves[0]):
       lane.forget_action()
       self._go_on(lane)
@@ -173,17 +174,14 @@ class InferenceServer:
       lane.role.pending.append(lane)
 
   def _go_on(self, lane: lanes.Lane) -> None:
-    """Gives the frame to the adder; reads on, unless that one lags behind."""
-    job = lane.go_on()
-    if lane.adder is None:
-      return
-    self._writer.submit(job)
-    lane.is_held = True  # Before the look at the count, which may change now.
-    if lane.submitted - lane.completed >= lanes.MAX_OPEN_JOBS:
-      self._held.append(lane)
+    """Gives the frame to the adder; reads on, unless that one must wait."""
+    started_at = time.perf_counter()
+    must_wait = lane.go_on()
+    self._adding_seconds += time.perf_counter() - started_at
+    if must_wait:
       self._selector.unregister(lane.stream)
-    else:
-      lane.is_held = False
+      self._held.append(lane)
+      self._waiter.submit(lane, closes=False)
 
   def _release_held(self) -> None:
     if not self._held:
@@ -192,17 +190,16 @@ class InferenceServer:
     for lane in held:
       if lane.is_closed:
         continue
-      if lane.submitted - lane.completed >= lanes.MAX_OPEN_JOBS:
+      if lane.is_held:
         self._held.append(lane)
-        continue
-      lane.is_held = False
-      self._watch(lane, self._selector.register)
+      else:
+        self._watch(lane, self._selector.register)
 
   def _leave(self, lane: lanes.Lane) -> None:
     """Hands over what is open and answers when that is done."""
     lane.is_leaving = True
     if lane.adder is not None:
-      self._writer.submit(lanes.Job(lane, None))
+      self._waiter.submit(lane, closes=True)
     else:
       self._say_goodbye(lane)
 
@@ -223,7 +220,7 @@ class InferenceServer:
     with contextlib.suppress(ValueError):
       lane.role.pending.remove(lane)
     if lane.adder is not None and not lane.is_leaving:
-      self._writer.submit(lanes.Job(lane, None))
+      self._waiter.submit(lane, closes=True)
     self._forget(lane.stream)
 
   def _forget(self, stream: socket.socket) -> None:
@@ -287,32 +284,21 @@ class InferenceServer:
     while role.pending and rows + role.pending[0].batch_size <= largest:
       batch.append(role.pending.popleft())
       rows += batch[-1].batch_size
-    try:
-      self._serve(role, batch, reason)
-    except Exception as error:
-      if len(batch) == 1:
-        handshakes.refuse(batch[0].stream, error)
-        self._end(batch[0])
-        return
-      for lane in batch:  # The one that fails fails alone.
-        try:
-          self._serve(role, [lane], reason)
-        except Exception as lane_error:
-          handshakes.refuse(lane.stream, lane_error)
-          self._end(lane)
+    self._serve(role, batch, reason)
 
   def _serve(self, role: lanes.Role, batch: list[lanes.Lane], reason: str):
-    """Runs the rows of some lanes, which fit a bucket, or of a larger one."""
+    """Acts for some lanes and answers them; if that fails, for each alone."""
     started_at = time.perf_counter()
-    store, first = role.store, batch[0]
-    if len(batch) == 1 and first.batch_size > store.buckets[-1]:
-      largest = store.buckets[-1]
-      bucket = sum(
-        self._act(store, [first], start, min(largest, first.batch_size - start))
-        for start in range(0, first.batch_size, largest)
-      )
-    else:
-      bucket = self._act(store, batch)
+    try:
+      bucket = self._act_for(role.store, batch)
+    except Exception as error:
+      if len(batch) > 1:
+        for lane in batch:
+          self._serve(role, [lane], reason)
+      else:
+        handshakes.refuse(batch[0].stream, error)
+        self._end(batch[0])
+      return
     acted_at = time.perf_counter()
     for lane in batch:
       self._answer(lane)
@@ -323,6 +309,17 @@ class InferenceServer:
       run=acted_at - started_at,
       reason=reason,
     )
+
+  def _act_for(self, store, batch: list[lanes.Lane]) -> int:
+    """Runs the rows of some lanes, which fit a bucket, or of a larger one."""
+    first = batch[0]
+    if len(batch) == 1 and first.batch_size > store.buckets[-1]:
+      largest = store.buckets[-1]
+      return sum(
+        self._act(store, [first], start, min(largest, first.batch_size - start))
+        for start in range(0, first.batch_size, largest)
+      )
+    return self._act(store, batch)
 
   def _act(self, store, batch, start: int = 0, num: int | None = None) -> int:
     """Runs one network call; returns its bucket."""
@@ -356,7 +353,7 @@ class InferenceServer:
   # Other threads.
 
   def _notify(self) -> None:
-    """Wakes the loop; called in the writer's thread."""
+    """Wakes the loop; called in the waiter's thread."""
     with contextlib.suppress(BlockingIOError, OSError):
       self._waker.send(b'.')
 
@@ -364,7 +361,7 @@ class InferenceServer:
     with contextlib.suppress(BlockingIOError):
       self._wake_up.recv(1 << 16)
     for lane in list(self._lanes):
-      if lane.is_leaving and lane.submitted == lane.completed:
+      if lane.is_leaving and not lane.is_held:
         self._say_goodbye(lane)
 
   def _close(self) -> None:
@@ -375,7 +372,7 @@ class InferenceServer:
       stream = key.fileobj
       if isinstance(stream, socket.socket) and stream is not self._listener:
         self._forget(stream)  # It has not said yet who it is.
-    self._writer.close()
+    self._waiter.close()
     for lane in self._lanes:
       if lane.adder is not None and not lane.is_leaving:
         with contextlib.suppress(Exception):

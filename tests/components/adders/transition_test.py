@@ -568,6 +568,21 @@ class TestBackPressure:
     with pytest.raises(RuntimeError, match='Close'):
       _add(adder, 4)
 
+  def test_put_never_waits(self, make):
+    """Who puts may go on, and is told that the table is behind."""
+    connection, adder = make(timeout_seconds=60)
+    action = np.array([0], np.int32)
+    for t in range(3, 6):
+      replay_fixture.Call(adder.put, action, _batch(t)).result(1)
+      assert replay_fixture.Call(adder.is_ahead).result(1)
+    waiting = replay_fixture.Call(adder.wait)
+    assert waiting.is_waiting()
+    replay_fixture.sample(connection, 3)
+    waiting.result()
+    assert not adder.is_ahead()
+    assert replay_fixture.table_status(connection).inserts == 5
+    adder.close()
+
   def test_pending_items_may_run_ahead(self, make):
     """`add` returns while at most so many items are on their way."""
     connection, _ = make()

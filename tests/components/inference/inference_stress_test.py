@@ -36,7 +36,7 @@ class CountingAdder:
     assert (timestep.step_type == raw_lane.FIRST).all()
     self._keep(timestep)
 
-  def add(self, action, next_timestep, extras):
+  def put(self, action, next_timestep, extras):
     asked = self._step_type != raw_lane.LAST
     expected = raw_lane.mix(self._lane.ids, self._observation)
     assert (action[asked, 0] == self._lane.ids[asked]).all(), action
@@ -46,6 +46,9 @@ class CountingAdder:
     assert self._lane.written_version >= self.version
     self.version = self._lane.written_version
     self._keep(next_timestep)
+
+  def is_ahead(self):
+    return False
 
   def close(self):
     assert not self.is_closed

@@ -1,0 +1,146 @@
+"""Tests of `components/action_scaling.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import action_scaling, specs
+
+TINY = float(np.finfo(np.float32).tiny)
+# Bounds which a middle plus half a width misses, or a cast rounds beyond.
+BOUNDS = (
+  (-1, 1),
+  (-2, 2),
+  (0.1, 0.7),
+  (-1 / 3, 1e-3),
+  (1e6, 1e6 + 1),
+  (-3e38, 3e38),
+  (1e30, 3e38),
+  (-1e-30, 3e-30),
+  (0, 1e-45),
+  (-1e-45, 1e-45),
+  (-1e-45, TINY),
+  (5, 5),
+  (-(2**24) - 1, 2**24 + 1),
+)
+
+
+def make(minimum, maximum, shape=(1,), dtype=np.float32):
+  spec = specs.BoundedArray(shape, dtype, minimum, maximum)
+  return spec, action_scaling.ActionScaling(spec)
+
+
+class ToActionTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (bounds, dtype, jit_compile)
+    for bounds in BOUNDS
+    for dtype in (np.float16, np.float32, np.float64)
+    for jit_compile in (None, True)
+    if max(np.abs(bounds)) < np.finfo(dtype).max
+  )
+  def test_stays_within_the_bounds(self, bounds, dtype, jit_compile):
+    spec, scaling = make(*bounds, dtype=dtype)
+    ends = np.float32([-np.inf, -2, -1, -1 + 6e-8, 1 - 6e-8, 1, 2, np.inf])
+    scaled = np.concatenate([ends, np.linspace(-1, 1, 999, dtype=np.float32)])
+    call = scaling.to_action
+    if jit_compile is not None:
+      call = tf.function(call, jit_compile=jit_compile)
+    action = call(tf.constant(scaled[:, None])).numpy()
+    self.assertEqual(action.dtype, dtype)
+    self.assertEqual(action.shape, (len(scaled), 1))
+    for row in action:
+      spec.validate(row)
+    # And it comes as near to them as the dtype can.
+    eps = np.finfo(dtype).eps * max(np.abs(bounds)) + np.finfo(dtype).tiny
+    np.testing.assert_allclose(action[2], bounds[0], rtol=0, atol=2 * eps)
+    np.testing.assert_allclose(action[5], bounds[1], rtol=0, atol=2 * eps)
+
+  def test_widest_bounds_of_double_precision(self):
+    largest = np.finfo(np.float64).max
+    spec, scaling = make(-largest, largest, dtype=np.float64)
+    action = scaling.to_action(tf.constant([[-1.0], [0.0], [1.0]])).numpy()
+    np.testing.assert_array_equal(action, [[-largest], [0], [largest]])
+    spec.validate(action[0])
+
+  def test_by_hand(self):
+    _, scaling = make([[-1, 0, 5]], [[1, 4, 6]], shape=(2, 3))
+    self.assertEqual(scaling.size, 6)
+    action = scaling.to_action(
+      tf.constant([[-1.0, -1, -1, 1, 1, 1], [0, 0, 0, -0.5, 0.5, -0.5]])
+    )
+    expected = [
+      [[-1, 0, 5], [1, 4, 6]],
+      [[0, 2, 5.5], [-0.5, 3, 5.25]],
+    ]
+    np.testing.assert_array_equal(action, expected)
+
+  def test_scalar(self):
+    _, scaling = make(-2, 4, shape=())
+    self.assertEqual(scaling.size, 1)
+    action = scaling.to_action(tf.constant([[-1.0], [0.5]]))
+    np.testing.assert_array_equal(action, [-2, 2.5])
+    np.testing.assert_array_equal(scaling.from_action(action), [[-1], [0.5]])
+
+
+class FromActionTest(parameterized.TestCase):
+  @parameterized.product(
+    bounds=[(-1, 1), (0.1, 0.7), (-3e38, 3e38), (-1e-30, 3e-30), (99, 100)],
+    dtype=[np.float32, np.float64],
+    jit_compile=[False, True],
+  )
+  def test_undoes_to_action(self, bounds, dtype, jit_compile):
+    _, scaling = make(*bounds, shape=(3,), dtype=dtype)
+    scaled = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+    scaled = tf.constant(np.float32([*scaled, [-1, 1, 0]]))
+
+    @tf.function(jit_compile=jit_compile)
+    def there_and_back(scaled):
+      return scaling.from_action(scaling.to_action(scaled))
+
+    # A float32 near 100 has steps of 2^-17, on a half width of ½.
+    atol = 2.0**-16 if bounds[0] == 99 and dtype == np.float32 else 5e-7
+    np.testing.assert_allclose(there_and_back(scaled), scaled, atol=atol)
+
+  def test_limits_what_others_did(self):
+    _, scaling = make(-2, 2)
+    scaled = scaling.from_action(tf.constant([[-5.0], [1.0], [2.1]]))
+    np.testing.assert_array_equal(scaled, [[-1], [0.5], [1]])
+
+  def test_equal_bounds_become_0(self):
+    _, scaling = make([5, -1], [5, 1], shape=(2,))
+    np.testing.assert_array_equal(
+      scaling.from_action(tf.constant([[5.0, 1.0]])), [[0, 1]]
+    )
+
+
+class SpecTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('unbounded', specs.Array((2,), np.float32)),
+    ('above', specs.BoundedArray((2,), np.float32, -1, np.inf)),
+    ('below', specs.BoundedArray((2,), np.float32, -np.inf, 1)),
+    ('one_of_two', specs.BoundedArray((2,), np.float32, -1, [1, np.inf])),
+    ('not_a_number', specs.BoundedArray((2,), np.float32, np.nan, 1)),
+    ('only_subnormal', specs.BoundedArray((1,), np.float32, 1e-45, 3e-45)),
+  )
+  def test_refuses_without_bounds(self, spec):
+    with self.assertRaisesRegex(
+      ValueError, 'action spec must have a finite least and largest value'
+    ) as caught:
+      action_scaling.ActionScaling(spec)
+    self.assertIn(repr(spec), str(caught.exception))
+
+  @parameterized.named_parameters(
+    ('discrete', specs.DiscreteArray(3)),
+    ('integers', specs.BoundedArray((2,), np.int32, 0, 3)),
+    ('empty', specs.BoundedArray((0,), np.float32, -1, 1)),
+    ('nested', {'x': specs.BoundedArray((1,), np.float32, -1, 1)}),
+  )
+  def test_refuses_others(self, spec):
+    with self.assertRaisesRegex(
+      ValueError, 'action spec must be one array of floats that is not empty'
+    ):
+      action_scaling.ActionScaling(spec)
+
+
+if __name__ == '__main__':
+  absltest.main()

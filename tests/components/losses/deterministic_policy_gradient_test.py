@@ -1,0 +1,46 @@
+"""Tests of `components/losses/deterministic_policy_gradient.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import losses
+
+
+class DeterministicPolicyLossTest(parameterized.TestCase):
+  @parameterized.parameters(
+    # |(3, 4)| = 5 and |(0, 0.5)| = 0.5.
+    (None, [[3, 4], [0, 0.5]]),
+    (1.0, [[0.6, 0.8], [0, 0.5]]),
+    (100.0, [[3, 4], [0, 0.5]]),
+  )
+  def test_gradient_is_minus_that_of_the_value(self, max_norm, expected):
+    action = tf.constant([[0.5, -0.5], [0.1, 0.2]])
+    dqda = tf.constant([[3.0, 4.0], [0.0, 0.5]])
+    with tf.GradientTape(persistent=True) as tape:
+      tape.watch([action, dqda])
+      loss = losses.deterministic_policy_loss(action, dqda, max_norm)
+    # Of the mean over two rows.
+    np.testing.assert_allclose(
+      tape.gradient(loss, action), -np.array(expected) / 2, atol=1e-6
+    )
+    self.assertIsNone(tape.gradient(loss, dqda))
+    np.testing.assert_allclose(
+      loss, 0.5 * np.sum(np.square(expected)) / 2, rtol=1e-5
+    )
+
+  def test_no_slope_is_no_problem(self):
+    loss = losses.deterministic_policy_loss(
+      tf.ones([1, 2]), tf.zeros([1, 2]), 1.0
+    )
+    np.testing.assert_array_equal(loss, 0)
+
+  def test_refuses_shapes(self):
+    with self.assertRaisesRegex(ValueError, r'same shape \[B, D\], got \(2,'):
+      losses.deterministic_policy_loss(tf.ones([2, 3]), tf.ones([2, 1]))
+    with self.assertRaisesRegex(ValueError, r'same shape \[B, D\], got \(2,\)'):
+      losses.deterministic_policy_loss(tf.ones([2]), tf.ones([2]))
+
+
+if __name__ == '__main__':
+  absltest.main()

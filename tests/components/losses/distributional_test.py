@@ -1,0 +1,148 @@
+"""Tests of `components/losses/distributional.py`."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import losses
+
+
+def constant(values):
+  return tf.constant(values, tf.float32)
+
+
+def softmax(logits):
+  powers = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
+  return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def project(z_p, probs, z_q):
+  """https://arxiv.org/abs/1707.06887, algorithm 1: shares each probability."""
+  spacing, result = z_q[1] - z_q[0], np.zeros([len(z_p), len(z_q)])
+  for b in range(len(z_p)):
+    for atom, p in zip(z_p[b], probs[b]):
+      place = (min(max(atom, z_q[0]), z_q[-1]) - z_q[0]) / spacing
+      lower, upper = math.floor(place), math.ceil(place)
+      if lower == upper:
+        result[b, lower] += p
+      else:
+        result[b, lower] += p * (upper - place)
+        result[b, upper] += p * (place - lower)
+  return result
+
+
+class CategoricalProjectionTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('the_same', [-1, 0, 1], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
+    # ¼ of the way from 0 to 1.
+    ('between', [0.25, 0, 0], [1, 0, 0], [0, 0.75, 0.25]),
+    ('beyond', [-7, 7, 0], [0.2, 0.3, 0.5], [0.2, 0.5, 0.3]),
+    ('all_in_one_place', [0.5, 0.5, 0.5], [0.2, 0.3, 0.5], [0, 0.5, 0.5]),
+    ('at_the_ends', [-1, 1, 1], [0.2, 0.3, 0.5], [0.2, 0, 0.8]),
+  )
+  def test_by_hand(self, z_p, probs, expected):
+    found = losses.categorical_projection(
+      constant([z_p]), constant([probs]), constant([-1, 0, 1])
+    )
+    np.testing.assert_allclose(found, [expected], atol=1e-6)
+
+  @parameterized.product(
+    num_atoms=[2, 5, 51], num_others=[1, 7, 51], ends=[(-1, 1), (-1500, 0)]
+  )
+  def test_equals_the_loop(self, num_atoms, num_others, ends):
+    random = np.random.default_rng(0)
+    z_q = np.linspace(*ends, num_atoms)
+    width = ends[1] - ends[0]
+    z_p = random.uniform(
+      ends[0] - 0.3 * width, ends[1] + 0.3 * width, (9, num_others)
+    )
+    probs = softmax(random.normal(size=(9, num_others)))
+    found = losses.categorical_projection(*map(constant, (z_p, probs, z_q)))
+    expected = project(z_p, probs, z_q)
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+    np.testing.assert_allclose(np.sum(found, axis=-1), 1, atol=1e-5)
+
+  def test_keeps_the_mean_within_the_support(self):
+    random = np.random.default_rng(0)
+    z_q = np.linspace(-10, 10, 51)
+    z_p = random.uniform(-10, 10, (9, 20))
+    probs = softmax(random.normal(size=(9, 20)))
+    found = losses.categorical_projection(*map(constant, (z_p, probs, z_q)))
+    np.testing.assert_allclose(
+      found.numpy() @ z_q, np.sum(z_p * probs, axis=-1), atol=1e-4
+    )
+
+  def test_refuses_shapes(self):
+    two = constant([[1, 2]])
+    with self.assertRaisesRegex(ValueError, r'z_q must have rank 1'):
+      losses.categorical_projection(two, two, two)
+
+
+class CategoricalTDTargetsTest(parameterized.TestCase):
+  def test_by_hand(self):
+    # The next value is 2 or 4 with probability ½: 1 + ½ · {2, 4} = {2, 3}.
+    logits = constant([[-50, -50, 0, -50, 0]] * 3)
+    found = losses.categorical_td_targets(
+      constant([1, 1, 0.25]), constant([0.5, 0, 0.5]), logits,
+      constant([0, 1, 2, 3, 4]),
+    )  # fmt: skip
+    expected = [
+      [0, 0, 0.5, 0.5, 0],
+      [0, 1, 0, 0, 0],  # After the end the reward alone counts.
+      # 1.25 and 2.25, each with probability ½.
+      [0, 0.375, 0.375 + 0.125, 0.125, 0],
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+  def test_no_gradient(self):
+    inputs = list(map(constant, ([1], [0.9], [[1, 2, 3]], [0, 1, 2])))
+    with tf.GradientTape() as tape:
+      tape.watch(inputs)
+      found = losses.categorical_td_targets(*inputs)
+    self.assertEqual(tape.gradient(found, inputs), [None] * 4)
+
+
+class CategoricalDivergenceTest(parameterized.TestCase):
+  def test_equals_numpy_and_its_gradient_is_the_cross_entropys(self):
+    random = np.random.default_rng(0)
+    p, logits = softmax(random.normal(size=(9, 5))), random.normal(size=(9, 5))
+    q = softmax(logits)
+    logits = constant(logits)
+    with tf.GradientTape() as tape:
+      tape.watch(logits)
+      found = losses.categorical_divergence(constant(p), logits)
+    np.testing.assert_allclose(
+      found, np.sum(p * np.log(p / q), axis=-1), rtol=1e-4, atol=1e-6
+    )
+    np.testing.assert_allclose(
+      tape.gradient(found, logits), q - p, rtol=1e-4, atol=1e-6
+    )
+
+  def test_certain_targets(self):
+    # −log of the probability of the one that is certain: softmax(0, log 3).
+    logits = constant([[0, math.log(3)], [1000, 0]])
+    with tf.GradientTape() as tape:
+      tape.watch(logits)
+      found = losses.categorical_divergence(constant([[1, 0], [1, 0]]), logits)
+    np.testing.assert_allclose(found, [math.log(4), 0], rtol=1e-6)
+    np.testing.assert_allclose(
+      tape.gradient(found, logits), [[-0.75, 0.75], [0, 0]], rtol=1e-6
+    )
+
+  def test_is_zero_where_they_are_equal(self):
+    logits = constant(np.random.default_rng(0).normal(size=(9, 51)))
+    found = losses.categorical_divergence(tf.nn.softmax(logits), logits)
+    np.testing.assert_allclose(found, np.zeros(9), atol=1e-6)
+
+
+class CategoricalMeanTest(absltest.TestCase):
+  def test_by_hand(self):
+    logits = constant([[0, math.log(3)], [0, 0]])
+    found = losses.categorical_mean(logits, constant([-2, 6]))
+    np.testing.assert_allclose(found, [0.25 * -2 + 0.75 * 6, 2], rtol=1e-6)
+
+
+if __name__ == '__main__':
+  absltest.main()
