@@ -48,6 +48,18 @@ class Builder(abc.ABC):
     """
     return False
 
+  def batch_size(self, num_environments: int) -> int:
+    """Returns how many items a learner step takes.
+
+    Args:
+      num_environments: Over all actors.
+
+    Raises:
+      ValueError: If the settings do not fit that many.
+    """
+    del num_environments
+    return self.config.batch_size
+
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     """Makes a network with all its variables.
@@ -102,14 +114,11 @@ class Builder(abc.ABC):
     """
 
   def make_dataset(
-    self, connection: replay.Connection, table: replay.Table
+    self, connection: replay.Connection, table: replay.Table, batch_size: int
   ) -> datasets.ReplayDataset:
-    """Makes the learner's batches."""
+    """Makes the learner's batches, of so many items."""
     return datasets.ReplayDataset(
-      connection,
-      table,
-      self.config.batch_size,
-      prefetch=self.config.prefetch,
+      connection, table, batch_size, prefetch=self.config.prefetch
     )
 
   def make_priority_updater(

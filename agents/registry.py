@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.agents import builder, dqn, impala, r2d2
+from repertory.agents import builder, d4pg, dqn, impala, ppo, r2d2, sac
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,21 +20,32 @@ class Agent:
     description: One line.
     config_class: Its settings, a frozen dataclass.
     builder_class: Made from an instance of them.
+    presets: Settings for kinds of environments, by name.
   """
 
   name: str
   description: str
   config_class: type
   builder_class: type[builder.Builder]
+  presets: Mapping[str, Mapping[str, Any]]
 
 
 _AGENTS = (
+  Agent(
+    name='d4pg',
+    description='Deterministic policy gradients with a distributional critic; '
+    'continuous actions within bounds.',
+    config_class=d4pg.D4PGConfig,
+    builder_class=d4pg.D4PGBuilder,
+    presets=d4pg.PRESETS,
+  ),
   Agent(
     name='dqn',
     description='Double, dueling, n-step DQN with prioritized replay; '
     'discrete actions, observations of vectors and images.',
     config_class=dqn.DQNConfig,
     builder_class=dqn.DQNBuilder,
+    presets=dqn.PRESETS,
   ),
   Agent(
     name='impala',
@@ -42,6 +53,15 @@ _AGENTS = (
     'discrete or continuous actions.',
     config_class=impala.IMPALAConfig,
     builder_class=impala.IMPALABuilder,
+    presets=impala.PRESETS,
+  ),
+  Agent(
+    name='ppo',
+    description='Proximal policy optimization, feed-forward or recurrent; '
+    'discrete or continuous actions.',
+    config_class=ppo.PPOConfig,
+    builder_class=ppo.PPOBuilder,
+    presets=ppo.PRESETS,
   ),
   Agent(
     name='r2d2',
@@ -49,6 +69,15 @@ _AGENTS = (
     'sequences with burn-in; discrete actions.',
     config_class=r2d2.R2D2Config,
     builder_class=r2d2.R2D2Builder,
+    presets=r2d2.PRESETS,
+  ),
+  Agent(
+    name='sac',
+    description='Soft actor-critic with a learned temperature; continuous '
+    'actions within bounds.',
+    config_class=sac.SACConfig,
+    builder_class=sac.SACBuilder,
+    presets=sac.PRESETS,
   ),
 )
 
@@ -100,17 +129,29 @@ def settings(name: str) -> list[Setting]:
   return found
 
 
-def make_builder(name: str, settings: Mapping[str, Any]) -> builder.Builder:
+def make_builder(
+  name: str, settings: Mapping[str, Any], preset: str | None = None
+) -> builder.Builder:
   """Makes an agent's builder.
 
   Args:
     name: Of the agent.
     settings: Values of its config by field, as Python values or as text.
+    preset: Settings to begin with, such as 'atari'; None for the defaults.
 
   Raises:
-    ValueError: If the agent or a field is unknown, or a value does not fit.
+    ValueError: If the agent, the preset or a field is unknown, or a value does
+      not fit.
   """
   agent = get(name)
+  if preset is not None:
+    if preset not in agent.presets:
+      known = sorted(agent.presets)
+      raise ValueError(
+        f"preset must be one of agent '{name}', {known}, got '{preset}'."
+        + did_you_mean(preset, known)
+      )
+    settings = {**agent.presets[preset], **settings}
   fields = {
     field.name: field for field in dataclasses.fields(agent.config_class)
   }

@@ -138,7 +138,9 @@ class _Learner:
       f'localhost:{self._server.port}', 60.0, stop
     )
     network = builder.make_network(spec)
-    self._dataset = builder.make_dataset(self._connection, self._table)
+    self._dataset = builder.make_dataset(
+      self._connection, self._table, builder.batch_size(num_environments)
+    )
     self._learner = builder.make_learner(
       builder.make_update(network, spec),
       self._dataset,

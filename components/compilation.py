@@ -90,7 +90,7 @@ class CompiledFunction:
     self._num_outputs = len(self._function.outputs)
     self._output_structure = output_structure[0]
     self._absent = absent  # Where the output has None.
-    self._context = context.context()
+    self._context: Any = context.context()
     options = self._context.function_call_options
     self._attributes = (
       'executor_type',

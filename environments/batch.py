@@ -1,5 +1,6 @@
 """Drives a list of environments as one batch."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,31 +8,22 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import casting, layout, timestep_checker
+from repertory.environments import layout, timestep_checker, vector_batch
+from repertory.environments.wrappers import single_precision
 
 Nest = Any
 
-_FIRST = dm_env.StepType.FIRST
-_MID = dm_env.StepType.MID
-_LAST = dm_env.StepType.LAST
+EnvironmentContractError = vector_batch.EnvironmentContractError
+
+_FIRST, _MID, _LAST = dm_env.StepType
 
 
-class EnvironmentContractError(ValueError):
-  """An environment broke its specs or dm_env's rules."""
+class EnvironmentBatch(vector_batch.VectorBatch):
+  """Steps environments one after the other: see `VectorBatch`.
 
-
-class EnvironmentBatch:
-  """Steps B environments of one kind side by side.
-
-  A timestep of the batch is one `dm_env.TimeStep` whose `step_type` is an int32
-  array `[B]` of `dm_env.StepType` values, whose `reward` and `discount` are
-  arrays `[B]` and whose observation is a nest of arrays `[B, ...]`. The slots
-  end their episodes independently: the step after a slot's LAST resets this
-  slot alone, ignores its action and gives FIRST, reward 0 and discount 1.
-
-  Every array is new in each step, so callers may keep them. Everything that an
-  environment says is compared with its specs before it is copied, because a
-  wrong shape that broadcasts, or a NaN, is hard to find later on.
+  Everything that an environment says is compared with its specs before it is
+  copied, because a wrong shape that broadcasts, or a NaN, is hard to find later
+  on.
   """
 
   def __init__(self, environments: Sequence[dm_env.Environment]):
@@ -39,36 +31,43 @@ class EnvironmentBatch:
 
     Args:
       environments: B distinct environments with equal specs, whose rewards and
-        discounts are scalars.
+        discounts are scalars. If all of them are `SinglePrecision` wrappers,
+        the batch does their work, faster than they could one by one.
 
     Raises:
       ValueError: If there are none, if one comes twice or if the specs differ.
     """
+    timestep_checker.check_environments(environments)
+    wrapper = single_precision.SinglePrecision
+    wrapped = [e.environment for e in environments if isinstance(e, wrapper)]
+    narrows = len(wrapped) == len(environments)
+    source = _Loop(wrapped if narrows else environments, narrows)
+    super().__init__(source, narrows=narrows)
+
+
+class _Loop:
+  """A list of environments as a `vector_batch.Source`."""
+
+  def __init__(self, environments: Sequence[dm_env.Environment], narrows: bool):
     self._environments = list(environments)
-    timestep_checker.check_environments(self._environments)
     first = self._environments[0]
     self._observation_spec = first.observation_spec()
     self._action_spec = first.action_spec()
     self._reward_spec = first.reward_spec()
     self._discount_spec = first.discount_spec()
-
+    if narrows:
+      # Here already, for a reward that does not fit to be told as it is.
+      self._reward_spec = single_precision.narrow(self._reward_spec, 'reward')
     size = len(self._environments)
     self._observations = layout.Layout(self._observation_spec, 'observation')
     self._actions = layout.Layout(self._action_spec, '`actions`')
+    self._is_action = isinstance(self._action_spec, specs.Array)
     self._checker = timestep_checker.TimestepChecker(
       self._observations, self._reward_spec, self._discount_spec
     )
     self._buffers = [
       ((size, *spec.shape), spec.dtype) for spec in self._observations.specs
     ]
-    # What most slots return; a step fills in the others on a copy.
-    self._all_mid = np.full(size, _MID, np.int32)
-    self._zeros = np.zeros(size, self._reward_spec.dtype)
-    self._ones = np.ones(size, self._discount_spec.dtype)
-    self._ended = [True] * size
-    self._episode_steps = [0] * size
-    self._started = False
-    self._closed = False
 
   @property
   def batch_size(self) -> int:
@@ -76,141 +75,101 @@ class EnvironmentBatch:
     return len(self._environments)
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs of one environment, without `[B]`."""
+    """Returns the nest of specs of one environment."""
     return self._observation_spec
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs of one environment, without `[B]`."""
+    """Returns the nest of specs of one environment."""
     return self._action_spec
 
   def reward_spec(self) -> specs.Array:
-    """Returns the spec of one environment's reward, of shape `()`."""
+    """Returns the spec of one environment's reward."""
     return self._reward_spec
 
   def discount_spec(self) -> specs.Array:
-    """Returns the spec of one environment's discount, of shape `()`."""
+    """Returns the spec of one environment's discount."""
     return self._discount_spec
 
-  def reset(self) -> dm_env.TimeStep:
-    """Starts a new episode in every slot, whether the last one ended or not.
+  def reset(self) -> Nest:
+    """Starts a new episode in every slot, whether the last one ended or not."""
+    arrays = [np.empty(*buffer) for buffer in self._buffers]  # [B, ...]
+    for slot, environment in enumerate(self._environments):
+      self._reset(environment, arrays, slot)
+    return self._observations.unflatten(arrays)
 
-    Raises:
-      EnvironmentContractError: If an environment breaks its specs, as in
-        `step`.
-    """
-    self._ended = [True] * self.batch_size
-    return self._advance([None] * self.batch_size)
-
-  def step(self, actions: Nest) -> dm_env.TimeStep:
-    """Steps every slot, or resets it if its episode has ended.
-
-    Before the first `reset`, and after an error has left the slots at
-    different times, a step resets all slots and ignores the actions, as a step
-    of a fresh dm_env environment does.
-
-    Args:
-      actions: Nest of arrays `[B, ...]` of the action spec. Ended slots ignore
-        theirs.
-
-    Raises:
-      ValueError: If `actions` do not have the action spec's structure, shape
-        and kind of dtype with a leading `[B]`.
-      EnvironmentContractError: If an environment breaks its specs; names the
-        slot and the step of its episode, where FIRST is step 0.
-    """
-    if not self._started:
-      return self.reset()
-    return self._advance(self._split(actions))
+  def step(
+    self, actions: Nest, ended: np.ndarray
+  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps or resets each slot and collects what it says."""
+    checker, size = self._checker, len(self._environments)
+    arrays = [np.empty(*buffer) for buffer in self._buffers]  # [B, ...]
+    rewards = [0.0] * size
+    discounts = [1.0] * size
+    last = [False] * size
+    slots = zip(
+      range(size), self._environments, self._split(actions), ended.tolist()
+    )
+    for slot, environment, action, resets in slots:
+      if resets:
+        self._reset(environment, arrays, slot)
+        continue
+      step_type, reward, discount, observation = environment.step(action)
+      try:
+        if step_type is not _MID:
+          _check_last(step_type)
+          last[slot] = True
+        rewards[slot] = checker.check_reward(reward)
+        # The most frequent value, which needs no look.
+        if type(discount) is not float or discount != 1.0:
+          discounts[slot] = checker.check_discount(discount)
+        checker.store(observation, arrays, slot)
+      except ValueError as error:
+        raise vector_batch.SlotError(slot, str(error)) from error
+    return (
+      self._observations.unflatten(arrays),
+      np.array(rewards, self._reward_spec.dtype),
+      np.array(discounts, self._discount_spec.dtype),
+      np.array(last),
+    )
 
   def close(self) -> None:
-    """Closes every environment even if one of them fails; idempotent.
+    """Closes every environment even if one of them fails.
 
     Raises:
-      Exception: The first error of an environment, after all were closed.
+      Exception: An error of an environment, after all were closed.
     """
-    if self._closed:
-      return
-    self._closed = True
-    errors = []
-    for environment in self._environments:
-      try:
-        environment.close()
-      except Exception as error:  # Raised below, when the others are closed.
-        errors.append(error)
-    if errors:
-      raise errors[0]
+    with contextlib.ExitStack() as stack:
+      for environment in self._environments:
+        stack.callback(environment.close)
 
   def _split(self, actions: Nest) -> list[Nest]:
-    """Returns one action per slot, of exactly the action spec's dtypes."""
-    size = len(self._environments)
+    """Returns one action per slot."""
+    if self._is_action:
+      return list(actions)
+    columns = self._actions.flatten(actions)
+    return [self._actions.unflatten(row) for row in zip(*columns)]
+
+  def _reset(
+    self,
+    environment: dm_env.Environment,
+    arrays: list[np.ndarray],
+    slot: int,
+  ) -> None:
+    timestep = environment.reset()
     try:
-      leaves = self._actions.flatten(actions)
-      columns = [self._split_leaf(i, leaf) for i, leaf in enumerate(leaves)]
+      if timestep.step_type is not _FIRST:
+        raise ValueError(
+          'step_type: expected StepType.FIRST of `reset`, found'
+          f' {timestep.step_type!r}'
+        )
+      self._checker.store(timestep.observation, arrays, slot)
     except ValueError as error:
-      raise ValueError(
-        f'{error}. Give one action of `action_spec()` per slot, with a leading'
-        f' axis of {size}.'
-      ) from error
-    return [
-      self._actions.unflatten([column[slot] for column in columns])
-      for slot in range(size)
-    ]
-
-  def _split_leaf(self, index: int, leaf: Any) -> list[Any]:
-    spec = self._actions.specs[index]
-    shape = (len(self._environments), *spec.shape)
-    # A copy, as an environment may work on its action in place.
-    array = np.array(leaf)
-    if array.dtype != spec.dtype or array.shape != shape:
-      try:
-        array = casting.cast(array, shape, spec.dtype)
-      except ValueError as error:
-        raise ValueError(f'{self._actions.paths[index]}: {error}') from error
-    return list(array)
-
-  def _advance(self, actions: list[Nest]) -> dm_env.TimeStep:
-    """Steps or resets each slot and collects what it says."""
-    self._started = False  # Until every slot has come through.
-    step_types = self._all_mid.copy()  # [B]
-    rewards = self._zeros.copy()  # [B]
-    discounts = self._ones.copy()  # [B]
-    arrays = [np.empty(*buffer) for buffer in self._buffers]  # [B, ...]
-    checker, ended = self._checker, self._ended
-    for slot, environment in enumerate(self._environments):
-      resets = ended[slot]
-      if resets:
-        timestep = environment.reset()
-        self._episode_steps[slot] = 0
-      else:
-        timestep = environment.step(actions[slot])
-        self._episode_steps[slot] += 1
-      step_type = timestep.step_type
-      try:
-        if step_type is not _MID or resets:
-          _check_step_type(step_type, resets)
-          step_types[slot] = step_type
-          ended[slot] = step_type is _LAST
-        if not resets:
-          rewards[slot] = checker.check_reward(timestep.reward)
-          discounts[slot] = checker.check_discount(timestep.discount)
-        checker.store(timestep.observation, arrays, slot)
-      except ValueError as error:
-        raise EnvironmentContractError(
-          f'Slot {slot}, step {self._episode_steps[slot]} of its episode:'
-          f' {error}. Make the environment keep to its specs, or wrap it.'
-        ) from error
-    self._started = True
-    observation = self._observations.unflatten(arrays)
-    return dm_env.TimeStep(step_types, rewards, discounts, observation)
+      raise vector_batch.SlotError(slot, str(error)) from error
 
 
-def _check_step_type(step_type: Any, resets: bool) -> None:
-  """Raises a ValueError unless FIRST comes from a reset and only from it."""
-  if resets and step_type is not _FIRST:
-    raise ValueError(
-      f'step_type: expected StepType.FIRST of `reset`, found {step_type!r}'
-    )
-  if not resets and step_type is not _LAST:
+def _check_last(step_type: Any) -> None:
+  """Raises a ValueError unless what is not MID is LAST."""
+  if step_type is not _LAST:
     raise ValueError(
       'step_type: expected StepType.MID or StepType.LAST of `step`, found'
       f' {step_type!r}'

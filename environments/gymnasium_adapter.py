@@ -27,10 +27,24 @@ def make(environment_id: str, seed: int) -> 'GymnasiumAdapter':
     ImportError: If gymnasium is not installed.
     ValueError: If Gymnasium does not know the id, or as `GymnasiumAdapter`.
   """
+  return GymnasiumAdapter(make_env(environment_id), seed)
+
+
+def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
+  """Makes what `GymnasiumAdapter` takes.
+
+  Args:
+    environment_id: As for `gymnasium.make`.
+    **settings: Of the environment, as for `gymnasium.make`.
+
+  Raises:
+    ImportError: If gymnasium is not installed.
+    ValueError: If Gymnasium does not know the id.
+  """
   gymnasium = gymnasium_spaces.import_gymnasium()
   try:
     # Gymnasium's checker of the first step only warns; a batch raises.
-    gym_env = gymnasium.make(environment_id, disable_env_checker=True)
+    return gymnasium.make(environment_id, disable_env_checker=True, **settings)
   except gymnasium.error.DependencyNotInstalled:
     raise  # Says itself what to install.
   except gymnasium.error.Error as error:
@@ -40,7 +54,6 @@ def make(environment_id: str, seed: int) -> 'GymnasiumAdapter':
       '`environment_id`: expected the id of a registered Gymnasium'
       f' environment, got {environment_id!r}: {error}{hint}'
     ) from error
-  return GymnasiumAdapter(gym_env, seed)
 
 
 class GymnasiumAdapter(dm_env.Environment):

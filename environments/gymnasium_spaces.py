@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import casting
+from repertory.environments import casting, extras
 
 Nest = Any
 
@@ -28,19 +28,8 @@ class Codec(NamedTuple):
 
 
 def import_gymnasium() -> Any:
-  """Returns the module `gymnasium`, which is not needed before.
-
-  Raises:
-    ImportError: If it is not installed; says how to install it.
-  """
-  try:
-    import gymnasium  # noqa: PLC0415 - an extra, wanted by one family alone.
-  except ImportError as error:
-    raise ImportError(
-      'This environment needs the package gymnasium. Install it with:'
-      ' pip install repertory[gymnasium]'
-    ) from error
-  return gymnasium
+  """Returns the module `gymnasium`: see `extras.import_extra`."""
+  return extras.import_extra('gymnasium', 'gymnasium')
 
 
 def make_codec(space: Any, place: str) -> Codec:
@@ -82,6 +71,35 @@ def make_codec(space: Any, place: str) -> Codec:
       ' that it gives arrays of fixed shape.'
     )
   return _make_array_codec(spec, place)
+
+
+def make_batch_codec(space: Any, place: str) -> Codec:
+  """Returns the codec of values with a leading `[B]`, which it does not check.
+
+  Args:
+    space: The `gymnasium.Space` of one environment.
+    place: As for `make_codec`.
+
+  Raises:
+    ValueError: As by `make_codec`.
+  """
+  spec = make_codec(space, place).spec
+  return Codec(spec, _make_shift(space, -1), _make_shift(space, 1))
+
+
+def _make_shift(space: Any, sign: int) -> Callable[[Nest], Nest]:
+  """Moves the starts of discrete spaces to 0, or back."""
+  spaces = import_gymnasium().spaces
+  if isinstance(space, spaces.Dict):
+    by_key = {k: _make_shift(s, sign) for k, s in space.spaces.items()}
+    return lambda nest: {k: shift(nest[k]) for k, shift in by_key.items()}
+  if isinstance(space, spaces.Tuple):
+    shifts = [_make_shift(child, sign) for child in space.spaces]
+    return lambda nest: tuple(f(part) for f, part in zip(shifts, nest))
+  if isinstance(space, spaces.Discrete) and space.start:
+    start = sign * space.start
+    return lambda array: array + start
+  return lambda array: array
 
 
 def _make_array_codec(spec: specs.Array, place: str) -> Codec:

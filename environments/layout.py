@@ -19,6 +19,7 @@ class Layout:
   Attributes:
     specs: The leaves of the nest of specs, in the order used throughout.
     paths: For each leaf its place, such as `observation['camera'][0]`.
+    is_leaf: Whether the nest is nothing but one leaf.
   """
 
   def __init__(self, nested_spec: Nest, name: str):
@@ -34,6 +35,7 @@ class Layout:
     """
     self.specs: list[specs.Array] = []
     self.paths: list[str] = []
+    self.is_leaf = isinstance(nested_spec, specs.Array)
     self._build = self._learn(nested_spec, name)
     # A visitor appends the leaves of a nest to a list.
     self._visit = _make_visitor(nested_spec, name)

@@ -3,127 +3,38 @@
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import dm_env
 
-from repertory.environments import catch, gymnasium_adapter, memory_chain
-from repertory.environments.wrappers import single_precision
+from repertory.environments import batch, families, name_options, vector_batch
 
 _HOW_TO_LIST = (
   'List the names with `repertory environments` or `registry.names()`.'
 )
 
 
-class Entry(NamedTuple):
-  """One kind of name.
-
-  Attributes:
-    pattern: The name, with its free parts in angle brackets.
-    description: One line.
-    requirement: What must be installed besides, empty if nothing.
-  """
-
-  pattern: str
-  description: str
-  requirement: str
-
-
-class _Family(NamedTuple):
-  entry: Entry
-  syntax: re.Pattern
-  make: Callable[[re.Match, int], dm_env.Environment]
-  # Whether making one is so cheap that a factory tries it at once.
-  cheap: bool
-
-
-def _make_catch(match: re.Match, seed: int) -> dm_env.Environment:
-  return catch.Catch(**_read_sizes(match), seed=seed)
-
-
-def _make_memory_chain(match: re.Match, seed: int) -> dm_env.Environment:
-  return memory_chain.MemoryChain(**_read_sizes(match), seed=seed)
-
-
-def _make_gymnasium(match: re.Match, seed: int) -> dm_env.Environment:
-  environment = gymnasium_adapter.make(match['id'], seed)
-  return single_precision.SinglePrecision(environment)
-
-
-def _read_sizes(match: re.Match) -> dict[str, int]:
-  return {name: int(digits) for name, digits in match.groupdict().items()}
-
-
-_FAMILIES = (
-  _Family(
-    Entry('catch', 'Catch a falling ball on a board of 10 rows, 5 columns', ''),
-    re.compile('catch'),
-    _make_catch,
-    cheap=True,
-  ),
-  _Family(
-    Entry(
-      'catch:<rows>x<columns>',
-      'Catch on a board of another size, for example catch:12x7',
-      '',
-    ),
-    re.compile('catch:(?P<rows>[0-9]+)x(?P<columns>[0-9]+)'),
-    _make_catch,
-    cheap=True,
-  ),
-  _Family(
-    Entry(
-      'memory_chain',
-      'Tell after 10 steps which of two cues was shown at first',
-      '',
-    ),
-    re.compile('memory_chain'),
-    _make_memory_chain,
-    cheap=True,
-  ),
-  _Family(
-    Entry(
-      'memory_chain:<length>',
-      'Memory chain of another length, for example memory_chain:30',
-      '',
-    ),
-    re.compile('memory_chain:(?P<length>[0-9]+)'),
-    _make_memory_chain,
-    cheap=True,
-  ),
-  _Family(
-    Entry(
-      'gym:<id>',
-      'A registered Gymnasium environment, for example gym:CartPole-v1',
-      'pip install repertory[gymnasium]',
-    ),
-    re.compile('gym:(?P<id>.+)'),
-    _make_gymnasium,
-    cheap=False,
-  ),
-)
-
-
 @dataclasses.dataclass(frozen=True)
 class EnvironmentFactory:
-  """Makes an environment of one name; can be pickled, so nodes can send it.
+  """Makes environments of one name; can be pickled, so nodes can send it.
 
   Attributes:
-    name: As in `names()`; checked at once, except that only making an
-      environment shows whether Gymnasium knows an id.
+    name: As in `names()`, perhaps with options: 'atari:Pong?life_loss=true'.
+      Checked at once, except that only making an environment shows whether a
+      package knows an id.
 
   Raises:
-    ValueError: If the name has none of the known forms or its numbers are not
-      valid.
+    ValueError: If the name has none of the known forms, or if its numbers or
+      options are not valid.
   """
 
   name: str
 
   def __post_init__(self):
-    family, match = _find(self.name)
-    if family.cheap:
-      family.make(match, 0).close()
+    parsed = _parse(self.name)
+    if parsed.family.cheap:
+      parsed.family.make(parsed.match, parsed.settings, 0).close()
 
   def __call__(self, seed: int) -> dm_env.Environment:
     """Makes an environment of single precision.
@@ -135,8 +46,29 @@ class EnvironmentFactory:
       ImportError: If a package that the name needs is not installed.
       ValueError: If the name's parts or the seed are not valid.
     """
-    family, match = _find(self.name)
-    return family.make(match, seed)
+    parsed = _parse(self.name)
+    return parsed.family.make(parsed.match, parsed.settings, seed)
+
+  def make_batch(
+    self, seeds: Sequence[int]
+  ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
+    """Makes a batch, in the fastest way that there is for the name.
+
+    Args:
+      seeds: One per slot, at least one; batches with equal seeds behave alike.
+
+    Raises:
+      ImportError: If a package that the name needs is not installed.
+      ValueError: If the name's parts or a seed are not valid.
+    """
+    if not len(seeds):
+      raise ValueError('`seeds`: expected one for each slot, got none.')
+    family, match, settings = _parse(self.name)
+    if family.make_batch is not None:
+      return family.make_batch(match, settings, seeds)
+    return batch.EnvironmentBatch(
+      [family.make(match, settings, seed) for seed in seeds]
+    )
 
 
 def make_factory(name: str) -> EnvironmentFactory:
@@ -149,18 +81,30 @@ def make(name: str, seed: int) -> dm_env.Environment:
   return EnvironmentFactory(name)(seed)
 
 
-def names() -> list[Entry]:
+def names() -> list[families.Entry]:
   """Returns all kinds of names, in the order in which to show them."""
-  return [family.entry for family in _FAMILIES]
+  return [family.entry for family in families.FAMILIES]
 
 
-def _find(name: str) -> tuple[_Family, re.Match]:
-  for family in _FAMILIES:
-    match = family.syntax.fullmatch(name)
-    if match:
-      return family, match
-  patterns = ', '.join(family.entry.pattern for family in _FAMILIES)
-  close = _suggest(name)
+class _Parsed(NamedTuple):
+  family: families.Family
+  match: dict[str, str]
+  settings: dict[str, Any]
+
+
+def _parse(name: str) -> _Parsed:
+  bare, _, query = name.partition('?')
+  for family in families.FAMILIES:
+    match = family.syntax.fullmatch(bare)
+    if match is None:
+      continue
+    try:
+      settings = name_options.parse(query, family.entry.options)
+    except ValueError as error:
+      raise ValueError(f'`name`: {error}, in {name!r}.') from error
+    return _Parsed(family, match.groupdict(), settings)
+  patterns = ', '.join(entry.pattern for entry in names())
+  close = _suggest(bare)
   hint = f' Did you mean {close!r}?' if close else ''
   raise ValueError(
     f'`name`: expected one of {patterns}, got {name!r}.{hint} {_HOW_TO_LIST}'
@@ -172,16 +116,14 @@ def _suggest(name: str) -> str | None:
   if re.fullmatch(r'[\w/:.-]+-v[0-9]+', name) and ':' not in name:
     return f'gym:{name}'
   prefix, colon, rest = name.partition(':')
-  prefixes = [family.entry.pattern.partition(':')[0] for family in _FAMILIES]
+  patterns = [entry.pattern for entry in names()]
+  prefixes = [pattern.partition(':')[0] for pattern in patterns]
   close = difflib.get_close_matches(prefix.lower(), prefixes, 1, 0.5)
   if not close:
     return None
   guess = close[0] + colon + rest
-  known = any(family.syntax.fullmatch(guess) for family in _FAMILIES)
-  if known:
+  if any(family.syntax.fullmatch(guess) for family in families.FAMILIES):
     return guess
   return next(
-    family.entry.pattern
-    for family in reversed(_FAMILIES)
-    if family.entry.pattern.startswith(close[0])
+    pattern for pattern in reversed(patterns) if pattern.startswith(close[0])
   )

@@ -66,6 +66,8 @@ class TimestepChecker:
   ):
     self._layout = observation
     self._leaves = [(spec.shape, spec.dtype) for spec in observation.specs]
+    # Of an observation that is no nest.
+    self._plain = self._leaves[0] if observation.is_leaf else None
     self._reward_dtype = reward.dtype
     self._reward_limit = float('inf')
     if reward.dtype.kind == 'f':
@@ -121,6 +123,11 @@ class TimestepChecker:
     Raises:
       ValueError: If structure, shape or kind of dtype is not the spec's.
     """
+    if self._plain is not None and type(observation) is np.ndarray:
+      shape, dtype = self._plain
+      if observation.dtype == dtype and observation.shape == shape:
+        arrays[0][slot] = observation
+        return
     leaves = self._layout.flatten(observation)
     for index, (shape, dtype) in enumerate(self._leaves):
       leaf = leaves[index]

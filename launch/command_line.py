@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from absl import flags
 
 from repertory.agents import registry as agents_registry
+from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures, flag_tables, graph, running
@@ -169,8 +170,8 @@ def _graph(values, settings, positional) -> int:
   return 0
 
 
-def _agents(values, settings, positional) -> int:
-  del values, settings
+def _agents(flag_values, settings, positional) -> int:
+  del flag_values, settings
   if not positional:
     for agent in agents_registry.agents():
       print(f'{agent.name:8} {agent.description}')
@@ -179,6 +180,10 @@ def _agents(values, settings, positional) -> int:
     for setting in agents_registry.settings(name):
       print(f'--config.{setting.name}={setting.default}  ({setting.type})')
       print(f'    {setting.description}')
+    for preset, values in agents_registry.get(name).presets.items():
+      print(f'--preset={preset}')
+      for field, value in values.items():
+        print(f'    {field}={value}')
   return 0
 
 
@@ -187,7 +192,9 @@ def _environments(values, settings, positional) -> int:
   _expect_no_arguments(positional)
   for entry in environments_registry.names():
     needs = f' (needs: {entry.requirement})' if entry.requirement else ''
-    print(f'{entry.pattern:24} {entry.description}{needs}')
+    print(f'{entry.pattern:28} {entry.description}{needs}')
+    for option in entry.options:
+      print(f'    ?{name_options.describe(option)}')
   return 0
 
 
@@ -206,6 +213,7 @@ def _make_experiment(values, settings) -> experiment_lib.Experiment:
     values.env,
     max_steps=steps,
     config=dict(settings),
+    preset=values.preset,
     **chosen,
   )
 

@@ -9,10 +9,15 @@ import numpy as np
 import tree
 
 from repertory.components import specs
-from repertory.environments import batch, previous_action, wrappers
+from repertory.environments import (
+  batch,
+  previous_action,
+  vector_batch,
+  wrappers,
+)
 
 EnvironmentBatch: TypeAlias = (
-  batch.EnvironmentBatch | previous_action.PreviousActionAndReward
+  vector_batch.VectorBatch | previous_action.PreviousActionAndReward
 )
 
 
@@ -21,7 +26,8 @@ class EnvironmentSettings:
   """How to make an environment batch; it can be sent to other processes.
 
   Attributes:
-    factory: Maps a seed to an environment.
+    factory: Maps a seed to an environment. If it has a `make_batch` too, that
+      maps seeds to an environment batch of single precision, and is preferred.
     observes_previous_action_and_reward: Whether observations are to tell what
       led to them.
   """
@@ -31,8 +37,13 @@ class EnvironmentSettings:
 
   def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
     """Makes a batch of one environment for each seed."""
-    environments = batch.EnvironmentBatch(
-      [self._make_environment(seed) for seed in seeds]
+    make_batch = getattr(self.factory, 'make_batch', None)
+    environments = (
+      make_batch(seeds)
+      if make_batch is not None
+      else batch.EnvironmentBatch(
+        [self._make_environment(seed) for seed in seeds]
+      )
     )
     if self.observes_previous_action_and_reward:
       return previous_action.PreviousActionAndReward(environments)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -119,6 +120,7 @@ def make_experiment(
   *,
   max_steps: int,
   config: dict[str, Any] | None = None,
+  preset: str | None = None,
   directory: str | None = None,
   seed: int = 0,
   **settings,
@@ -130,6 +132,8 @@ def make_experiment(
     environment: Such as 'catch' or 'gym:CartPole-v1'.
     max_steps: Environment steps at which it ends.
     config: Settings of the agent that differ from its defaults.
+    preset: Of the agent, for a kind of environments, such as 'atari': defaults
+      of its settings.
     directory: Where logs and checkpoints go; None for a place under `runs/`,
       by agent, environment and seed.
     seed: Of everything random.
@@ -138,7 +142,7 @@ def make_experiment(
   Raises:
     ValueError: Naming what is unknown or does not fit.
   """
-  builder = agents_registry.make_builder(agent, config or {})
+  builder = agents_registry.make_builder(agent, config or {}, preset)
   factory = environments_registry.make_factory(environment)
   return Experiment(
     builder=builder,
@@ -187,7 +191,7 @@ def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
 
 def default_directory(agent: str, environment: str, seed: int) -> str:
   """Returns runs/<agent>/<environment>/seed_<seed>."""
-  folder = environment.replace(':', '-').replace('/', '-')
+  folder = re.sub('[^A-Za-z0-9_.]', '-', environment)
   return os.path.join('runs', agent, folder, f'seed_{seed}')
 
 

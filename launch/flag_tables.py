@@ -34,6 +34,13 @@ EXPERIMENT_FLAGS = (
     'The environment; `repertory environments` lists them.',
   ),
   (
+    'preset',
+    flags.DEFINE_string,
+    None,
+    'Settings of the agent for a kind of environments, which --config.<name> '
+    'may override; `repertory agents <agent>` lists them; default: none.',
+  ),
+  (
     'topology',
     flags.DEFINE_string,
     'single',

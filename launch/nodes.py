@@ -148,12 +148,14 @@ class LearnerNode(core.VariableSource):
     self._coordinator = coordinator
     self._publisher: variables.Publisher | None = None
     self._table = session.tables[0]
-    self._batch_size = builder.config.batch_size
+    self._batch_size = builder.batch_size(session.experiment.num_environments)
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = builder.make_network(spec)
     # Asked before there is a dataset: that one samples ahead of the learner.
     status = self._status()
-    self._dataset = builder.make_dataset(connection, self._table)
+    self._dataset = builder.make_dataset(
+      connection, self._table, self._batch_size
+    )
     self._priority_updater = builder.make_priority_updater(
       connection, self._table
     )

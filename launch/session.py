@@ -115,7 +115,7 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
   for table in builder.make_tables(spec, experiment.num_environments):
     try:
       table.check(
-        builder.config.batch_size,
+        builder.batch_size(experiment.num_environments),
         experiment.num_environments * builder.config.max_items_per_step,
       )
     except ValueError as error:

@@ -20,7 +20,9 @@ _RANKS = (
   (
     'counting',
     'checkpointing',
+    'action_scaling',
     'distributions',
+    'squashed_gaussian',
     'losses',
     'networks',
     'policies',
@@ -69,6 +71,7 @@ _SHARED_BY_AGENTS = (
   'config_checks',
   'experience_replay',
   'exploration',
+  'transition_replay',
 )
 _DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
 
@@ -149,9 +152,10 @@ def _may_import(path, target):
     return False
   if inner == ['registry.py']:
     return True
+  shared = [[name] for name in _SHARED_BY_AGENTS]
   if len(inner) == 1:
-    return False  # The seam knows no agent.
-  return target[1:2] in ([inner[0]], *([name] for name in _SHARED_BY_AGENTS))
+    return target[1:2] in shared  # What agents share knows no agent.
+  return target[1:2] in [[inner[0]], *shared]
 
 
 def check_ranks(path, tree):

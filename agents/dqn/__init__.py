@@ -1,6 +1,6 @@
 """DQN: double, dueling, n-step, prioritized."""
 
 from repertory.agents.dqn.builder import DQNBuilder
-from repertory.agents.dqn.config import DQNConfig
+from repertory.agents.dqn.config import PRESETS, DQNConfig
 
-__all__ = ['DQNBuilder', 'DQNConfig']
+__all__ = ['PRESETS', 'DQNBuilder', 'DQNConfig']

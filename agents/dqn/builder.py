@@ -1,17 +1,14 @@
 """The parts of DQN."""
 
-from collections.abc import Sequence
-
 import sonnet as snt
 
-from repertory.agents import builder, experience_replay, exploration
+from repertory.agents import exploration, transition_replay
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
-from repertory.components import adders, policies, programs, replay, specs
-from repertory.components.adders import transition
+from repertory.components import adders, policies, programs, specs
 
 
-class DQNBuilder(builder.Builder):
+class DQNBuilder(transition_replay.TransitionReplayBuilder):
   """Double, dueling, n-step DQN with prioritized replay; each is an option.
 
   See https://arxiv.org/abs/1710.02298 for all of them together.
@@ -52,15 +49,6 @@ class DQNBuilder(builder.Builder):
   ) -> programs.Update:
     return learning.DQNUpdate(network, self.make_network(spec), self.config)
 
-  def make_tables(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> Sequence[replay.Table]:
-    return [
-      experience_replay.make_table(
-        self.config, transition.signature(spec), num_environments
-      )
-    ]
-
   def make_adder(
     self, destination: adders.Destination, batch_size: int
   ) -> adders.TransitionAdder:
@@ -69,11 +57,5 @@ class DQNBuilder(builder.Builder):
       batch_size,
       n_step=self.config.n_step,
       discount=self.config.discount,
-    )
-
-  def make_priority_updater(
-    self, connection: replay.Connection, table: replay.Table
-  ) -> replay.PriorityUpdater | None:
-    return experience_replay.make_priority_updater(
-      self.config, connection, table
+      max_abs_reward=self.config.max_abs_reward,
     )

@@ -26,6 +26,9 @@ class DQNConfig:
   n_step: int = 3
   # γ: Nature DQN, doi:10.1038/nature14236, extended data table 1.
   discount: float = 0.99
+  # Rewards are clipped to ± this before they are summed up; None leaves them as
+  # they are. Nature DQN has 1.
+  max_abs_reward: float | None = None
   # Items a learner step samples.
   batch_size: int = 32
   # Of Adam; a common choice for small networks.
@@ -89,6 +92,8 @@ class DQNConfig:
       self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
       'huber_threshold', 'min_priority', 'samples_per_insert',
     )  # fmt: skip
+    if self.max_abs_reward is not None:
+      config_checks.check_positive(self, 'max_abs_reward')
     config_checks.check_fraction(
       self, 'discount', 'importance_exponent', 'evaluation_epsilon'
     )
@@ -100,3 +105,25 @@ class DQNConfig:
   def max_items_per_step(self) -> int:
     """Items that one step of an environment may make: all that are open."""
     return self.n_step + 1
+
+
+PRESETS = {
+  # Rainbow without distribution and noise: arXiv:1710.02298, table 1, where
+  # four frames are a step and there is an update every four steps. ε is that of
+  # its ablation without noisy networks.
+  'atari': {
+    'hidden_sizes': (512,),
+    'max_abs_reward': 1.0,
+    'learning_rate': 6.25e-5,
+    'target_update_period': 2_000,
+    'priority_exponent': 0.5,
+    'epsilon_base': 0.01,
+    'epsilon_exponent': 0.0,
+    'epsilon_anneal_steps': 250_000,
+    'evaluation_epsilon': 0.001,
+    'max_replay_size': 1_000_000,
+    'min_replay_size': 20_000,
+    'samples_per_insert': 8.0,
+    'jit_compile': False,
+  },
+}

@@ -109,3 +109,18 @@ class IMPALAConfig:
   def max_items_per_step(self) -> int:
     """Items that one step of an environment may make."""
     return 1
+
+
+PRESETS = {
+  # The paper, appendix D, with the learning rate and entropy of Acme's example,
+  # for Adam and not RMSProp.
+  'atari': {
+    'hidden_sizes': (512,),
+    'unroll_length': 20,
+    'batch_size': 32,
+    'max_abs_reward': 1.0,
+    'learning_rate': 2e-4,
+    'entropy_cost': 5e-3,
+    'jit_compile': False,
+  },
+}

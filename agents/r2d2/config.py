@@ -142,3 +142,23 @@ class R2D2Config:
   def max_items_per_step(self) -> int:
     """Items that one step of an environment may make."""
     return 1
+
+
+PRESETS = {
+  # The paper, section 2.3 and appendix. Each step is in two sequences, so that
+  # it is learned from 1.5 times, as in SEED RL (arXiv:1910.06591).
+  'atari': {
+    'hidden_sizes': (512,),
+    'core_size': 512,
+    'burn_in_length': 40,
+    'unroll_length': 80,
+    'batch_size': 64,
+    'learning_rate': 1e-4,
+    'target_update_period': 2_500,
+    'epsilon_anneal_steps': 0,
+    'max_replay_size': 100_000,
+    'min_replay_size': 5_000,
+    'samples_per_insert': 0.75,
+    'jit_compile': False,
+  },
+}

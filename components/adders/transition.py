@@ -28,6 +28,7 @@ class TransitionAdder(reverb_adder.ReverbAdder):
     *,
     n_step: int,
     discount: float,
+    max_abs_reward: float | None = None,
   ):
     """Opens the writer.
 
@@ -37,14 +38,21 @@ class TransitionAdder(reverb_adder.ReverbAdder):
       batch_size: B, slots of the environment batch.
       n_step: n, steps a transition spans, at least 1.
       discount: γ, in [0, 1].
+      max_abs_reward: Rewards are clipped to ± this, here and not by the
+        learner, for it would see only their sum; None leaves them as they are.
     """
     if n_step < 1:
       raise ValueError(f'n_step must be at least 1, got {n_step}.')
     if not 0 <= discount <= 1:
       raise ValueError(f'discount must be in [0, 1], got {discount}.')
+    if max_abs_reward is not None and not max_abs_reward > 0:
+      raise ValueError(
+        f'max_abs_reward must be positive or None, got {max_abs_reward}.'
+      )
     super().__init__(destination, batch_size, num_steps_alive=n_step + 2)
     self._n_step = n_step
     self._discount = discount
+    self._max_abs_reward = max_abs_reward
     self._layout = _Layout(destination.table.signature, self._packing.whole)
     # The small leaves of the last steps: observation, action and extras; and
     # what came of them.
@@ -83,9 +91,10 @@ class TransitionAdder(reverb_adder.ReverbAdder):
         *(choice[i] for i in layout.small_choices),
       ],
     )
-    self._outcomes.write(
-      self._now, [next_timestep.reward, next_timestep.discount]
-    )
+    reward = next_timestep.reward
+    if self._max_abs_reward is not None:
+      reward = np.clip(reward, -self._max_abs_reward, self._max_abs_reward)
+    self._outcomes.write(self._now, [reward, next_timestep.discount])
     self._now += 1
     self._see(next_timestep.observation, choice)
     step_types = next_timestep.step_type
@@ -154,13 +163,14 @@ class TransitionAdder(reverb_adder.ReverbAdder):
 
   def _outcome(self, slots: np.ndarray, length: int) -> list[np.ndarray]:
     """Sums up the last k steps: Σ_i γ^i r_i Π_{j<i} d_j, γ^(k-1) Π_j d_j."""
-    total, product = 0.0, 1.0
-    for time in range(self._now - length, self._now):
-      reward, discount = self._outcomes.at(slots, time)
-      if time > self._now - length:
-        product = product * self._discount
-      total = total + product * reward.astype(np.float64)
-      product = product * discount.astype(np.float64)
+    start = self._now - length
+    reward, discount = self._outcomes.at(slots, start)
+    total, product = reward.astype(np.float64), discount.astype(np.float64)
+    for time in range(start + 1, self._now):
+      next_reward, next_discount = self._outcomes.at(slots, time)
+      product = product * self._discount
+      total = total + product * next_reward
+      product = product * next_discount
     return [total.astype(reward.dtype), product.astype(discount.dtype)]
 
 
@@ -177,12 +187,14 @@ class _Layout:
       *range(num_observations, num_observations + num_actions),
       *range(2 * num_observations + num_actions + 2, self._num_leaves),
     ]
-    large = set(large)
-    self.large_observations = [i for i in observations if i in large]
-    self.small_observations = [i for i in observations if i not in large]
-    self.large_choices = [i for i, leaf in enumerate(choices) if leaf in large]
+    is_large = set(large)
+    self.large_observations = [i for i in observations if i in is_large]
+    self.small_observations = [i for i in observations if i not in is_large]
+    self.large_choices = [
+      i for i, leaf in enumerate(choices) if leaf in is_large
+    ]
     self.small_choices = [
-      i for i, leaf in enumerate(choices) if leaf not in large
+      i for i, leaf in enumerate(choices) if leaf not in is_large
     ]
     self.num_large_actions = sum(i < num_actions for i in self.large_choices)
     self._starts = [

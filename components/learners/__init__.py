@@ -5,13 +5,25 @@ from repertory.components.learners.gradient_learner import (
   GradientLearner,
   restore_exported,
 )
-from repertory.components.learners.target_update import PeriodicCopy
-from repertory.components.learners.time_major import time_major
+from repertory.components.learners.minibatches import shuffled_minibatches
+from repertory.components.learners.target_update import (
+  PeriodicCopy,
+  SoftUpdate,
+)
+from repertory.components.learners.time_major import (
+  swap_leading_axes,
+  time_major,
+)
+from repertory.components.learners.update_noise import UpdateNoise
 
 __all__ = [
   'ClippedAdam',
   'GradientLearner',
   'PeriodicCopy',
+  'SoftUpdate',
+  'UpdateNoise',
   'restore_exported',
+  'shuffled_minibatches',
+  'swap_leading_axes',
   'time_major',
 ]

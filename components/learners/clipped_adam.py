@@ -13,13 +13,19 @@ class ClippedAdam(tf.Module):
   https://arxiv.org/abs/1211.5063.
   """
 
-  def __init__(self, learning_rate: float, epsilon: float, max_norm: float):
+  def __init__(
+    self,
+    learning_rate: float | tf.Variable,
+    epsilon: float,
+    max_norm: float | None,
+  ):
     """Makes no variables: the first step does.
 
     Args:
-      learning_rate: α.
+      learning_rate: α; a variable if it changes.
       epsilon: ε, added to the denominator.
-      max_norm: Gradients of a larger global norm are scaled down to it.
+      max_norm: Gradients of a larger global norm are scaled down to it; None
+        leaves them as they are.
     """
     super().__init__()
     self._adam = snt.optimizers.Adam(learning_rate, epsilon=epsilon)
@@ -38,8 +44,9 @@ class ClippedAdam(tf.Module):
       loss: A scalar.
       variables: The same in each call.
     """
-    gradients, norm = tf.clip_by_global_norm(
-      tape.gradient(loss, variables), self._max_norm
-    )
+    gradients = tape.gradient(loss, variables)
+    norm = tf.linalg.global_norm(gradients)
+    if self._max_norm is not None:
+      gradients, _ = tf.clip_by_global_norm(gradients, self._max_norm, norm)
     self._adam.apply(gradients, variables)
     return norm

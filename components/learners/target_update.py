@@ -28,11 +28,7 @@ class PeriodicCopy(tf.Module):
     super().__init__()
     if period < 1:
       raise ValueError(f'period must be at least 1, got {period}.')
-    if [v.shape for v in source] != [v.shape for v in target]:
-      raise ValueError(
-        'source and target must have the same shapes, got '
-        f'{[v.shape for v in source]} and {[v.shape for v in target]}.'
-      )
+    _check_shapes(source, target)
     self._source = list(source)
     self._target = list(target)
     self._period = period
@@ -50,3 +46,50 @@ class PeriodicCopy(tf.Module):
   def _copy(self) -> None:
     for source, target in zip(self._source, self._target):
       target.assign(source)
+
+
+class SoftUpdate(tf.Module):
+  """Moves target variables a part of the way to the online ones.
+
+  θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call (Polyak averaging), see
+  https://arxiv.org/abs/1509.02971, algorithm 1. At construction they are made
+  equal.
+  """
+
+  def __init__(
+    self,
+    source: Sequence[tf.Variable],
+    target: Sequence[tf.Variable],
+    rate: float,
+  ):
+    """Makes the variables equal.
+
+    Args:
+      source: Online variables, θ.
+      target: Target variables, θ⁻, of the same shapes in the same order.
+      rate: τ, in (0, 1].
+    """
+    super().__init__()
+    if not 0 < rate <= 1:
+      raise ValueError(f'rate must be in (0, 1], got {rate}.')
+    _check_shapes(source, target)
+    self._source = list(source)
+    self._target = list(target)
+    self._rate = rate
+    for online, follower in zip(self._source, self._target):
+      follower.assign(online)
+
+  def __call__(self) -> None:
+    """Moves the target variables."""
+    for source, target in zip(self._source, self._target):
+      target.assign_add(self._rate * (source - target))
+
+
+def _check_shapes(
+  source: Sequence[tf.Variable], target: Sequence[tf.Variable]
+) -> None:
+  if [v.shape for v in source] != [v.shape for v in target]:
+    raise ValueError(
+      'source and target must have the same shapes, got '
+      f'{[v.shape for v in source]} and {[v.shape for v in target]}.'
+    )

@@ -1,10 +1,31 @@
 """Losses: pure functions of tensors, a topic to a file."""
 
+from repertory.components.losses.advantages import (
+  Advantages,
+  generalized_advantages,
+)
+from repertory.components.losses.deterministic_policy_gradient import (
+  deterministic_policy_loss,
+)
+from repertory.components.losses.distributional import (
+  categorical_divergence,
+  categorical_mean,
+  categorical_projection,
+  categorical_td_targets,
+)
 from repertory.components.losses.masking import masked_mean
 from repertory.components.losses.policy_gradient import (
   entropy_loss,
   policy_gradient_loss,
   value_loss,
+)
+from repertory.components.losses.proximal_policy import (
+  approximate_kl,
+  clipped_surrogate_loss,
+  clipped_value_loss,
+  explained_variance,
+  importance_ratios,
+  standardize,
 )
 from repertory.components.losses.q_learning import (
   double_q_errors,
@@ -17,15 +38,32 @@ from repertory.components.losses.sequence_q_learning import (
   sequence_double_q_errors,
   sequence_priorities,
 )
+from repertory.components.losses.soft_actor_critic import (
+  soft_policy_loss,
+  soft_q_targets,
+  temperature_loss,
+)
 from repertory.components.losses.value_transforms import rescale, undo_rescale
 from repertory.components.losses.vtrace import VTrace, vtrace
 
 __all__ = [
+  'Advantages',
   'VTrace',
+  'approximate_kl',
   'backward_sums',
+  'categorical_divergence',
+  'categorical_mean',
+  'categorical_projection',
+  'categorical_td_targets',
+  'clipped_surrogate_loss',
+  'clipped_value_loss',
+  'deterministic_policy_loss',
   'double_q_errors',
   'entropy_loss',
+  'explained_variance',
+  'generalized_advantages',
   'huber',
+  'importance_ratios',
   'importance_weights',
   'masked_mean',
   'n_step_returns',
@@ -33,6 +71,10 @@ __all__ = [
   'rescale',
   'sequence_double_q_errors',
   'sequence_priorities',
+  'soft_policy_loss',
+  'soft_q_targets',
+  'standardize',
+  'temperature_loss',
   'undo_rescale',
   'value_loss',
   'vtrace',

@@ -30,3 +30,14 @@ def check_shapes(**tensors: tf.Tensor) -> None:
         f'{name} must have shape [T, B] as {first_name} has, got '
         f'{tensor.shape}, with {first_name} of shape {first.shape}.'
       )
+
+
+def check_bootstrap_value(
+  bootstrap_value: tf.Tensor, values: tf.Tensor
+) -> None:
+  """Raises a ValueError unless it is `[B]` where the values are `[T, B]`."""
+  if not bootstrap_value.shape.is_compatible_with(values.shape[1:]):
+    raise ValueError(
+      f'bootstrap_value must have shape [B] = {values.shape[1:]}, got '
+      f'{bootstrap_value.shape}.'
+    )

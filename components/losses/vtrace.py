@@ -77,7 +77,8 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
     values=values,
     mask=mask,
   )
-  _check_rest(values, bootstrap_value, max_rho, max_c, lambda_)
+  masking.check_bootstrap_value(bootstrap_value, values)
+  _check_bounds(max_rho, max_c, lambda_)
   zeros = tf.zeros_like(values)
   ratios = tf.where(mask, tf.exp(target_log_probs - behavior_log_probs), zeros)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
@@ -92,12 +93,7 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
   return VTrace(*map(tf.stop_gradient, (targets, advantages, ratios)))
 
 
-def _check_rest(values, bootstrap_value, max_rho, max_c, lambda_) -> None:
-  if not bootstrap_value.shape.is_compatible_with(values.shape[1:]):
-    raise ValueError(
-      f'bootstrap_value must have shape [B] = {values.shape[1:]}, got '
-      f'{bootstrap_value.shape}.'
-    )
+def _check_bounds(max_rho: float, max_c: float, lambda_: float) -> None:
   if not max_rho >= max_c >= 0:
     raise ValueError(
       f'max_rho must be at least max_c, and that at least 0, got {max_rho} and '

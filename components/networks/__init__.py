@@ -1,5 +1,6 @@
 """Parts of networks."""
 
+from repertory.components.networks.critics import Critic, CriticEnsemble
 from repertory.components.networks.heads import (
   ActorCriticHead,
   ActorCriticOutput,
@@ -11,7 +12,12 @@ from repertory.components.networks.image_torsos import (
   NatureTorso,
   ResidualTorso,
 )
-from repertory.components.networks.initialization import create_variables
+from repertory.components.networks.initialization import (
+  create_critic_variables,
+  create_variables,
+)
+from repertory.components.networks.layer_norm_mlp import LayerNormMLP
+from repertory.components.networks.normalization import ObservationNormalizer
 from repertory.components.networks.recurrent import (
   CORES,
   make_core,
@@ -29,12 +35,17 @@ __all__ = [
   'IMAGE_TORSOS',
   'ActorCriticHead',
   'ActorCriticOutput',
+  'Critic',
+  'CriticEnsemble',
   'DuelingHead',
+  'LayerNormMLP',
   'NatureTorso',
+  'ObservationNormalizer',
   'ObservationTorso',
   'ResidualTorso',
   'SequenceNetwork',
   'check_observation',
+  'create_critic_variables',
   'create_variables',
   'make_core',
   'make_value_head',

@@ -1,5 +1,6 @@
 """From features to what an agent acts by."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -68,20 +69,29 @@ class ActorCriticOutput(NamedTuple):
 
 
 class ActorCriticHead(snt.Module):
-  """Two linear layers: for the policy's distribution and for the value.
+  """Two streams: for the policy's distribution and for the value.
 
-  The policy's is small at first, so that an untrained policy prefers no action
-  (https://arxiv.org/abs/2006.05990, section 3.2).
+  The policy's last layer is small at first, so that an untrained policy prefers
+  no action (https://arxiv.org/abs/2006.05990, section 3.2). So are, for the
+  hidden layers, tanh and orthogonal weights recommended there.
   """
 
-  def __init__(self, num_parameters: int, name: str = 'actor_critic_head'):
+  def __init__(
+    self,
+    num_parameters: int,
+    hidden_sizes: Sequence[int] = (),
+    name: str = 'actor_critic_head',
+  ):
     """Makes the layers.
 
     Args:
       num_parameters: P.
+      hidden_sizes: Layers of each stream before its output, a tanh after each.
       name: Of the module.
     """
     super().__init__(name=name)
+    self._policy_layers = _make_layers(hidden_sizes, 'policy_layers')
+    self._value_layers = _make_layers(hidden_sizes, 'value_layers')
     self._policy = snt.Linear(
       num_parameters,
       w_init=snt.initializers.VarianceScaling(_POLICY_SCALE),
@@ -91,5 +101,16 @@ class ActorCriticHead(snt.Module):
 
   def __call__(self, features: tf.Tensor) -> ActorCriticOutput:
     """Maps features `[B, D]` to parameters `[B, P]` and values `[B]`."""
-    value = tf.squeeze(self._value(features), axis=-1)  # [B]
-    return ActorCriticOutput(self._policy(features), value)
+    parameters = self._policy(self._policy_layers(features))  # [B, P]
+    value = self._value(self._value_layers(features))  # [B, 1]
+    return ActorCriticOutput(parameters, tf.squeeze(value, axis=-1))
+
+
+def _make_layers(sizes: Sequence[int], name: str) -> snt.nets.MLP:
+  return snt.nets.MLP(
+    sizes,
+    w_init=snt.initializers.Orthogonal(math.sqrt(2)),
+    activation=tf.tanh,
+    activate_final=True,
+    name=name,
+  )

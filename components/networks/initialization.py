@@ -20,3 +20,22 @@ def create_variables(
   """
   observation = specs.zeros(observation_spec, 1)
   network(tree.map_structure(tf.convert_to_tensor, observation))
+
+
+def create_critic_variables(
+  critic: Callable[[types.Nest, tf.Tensor], Any],
+  observation_spec: types.Nest,
+  action_size: int,
+) -> None:
+  """Calls a critic once, so that all its variables exist.
+
+  Args:
+    critic: Maps a nest of observations `[B, ...]` and actions `[B, D]` to
+      anything.
+    observation_spec: Nest of array specs, without a batch axis.
+    action_size: D.
+  """
+  action = tf.zeros([1, action_size])
+  create_variables(
+    lambda observation: critic(observation, action), observation_spec
+  )

@@ -7,7 +7,11 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
-from repertory.components.networks import initialization, recurrent
+from repertory.components.networks import (
+  initialization,
+  normalization,
+  recurrent,
+)
 
 
 class SequenceNetwork(snt.Module):
@@ -15,6 +19,10 @@ class SequenceNetwork(snt.Module):
 
   The same layers serve a single step, in acting, and a sequence, in learning:
   torso and head take all moments of a sequence at once.
+
+  Attributes:
+    normalizer: Of the observations, in front of the torso; None if they are
+      taken as they are. Who learns updates it.
   """
 
   def __init__(
@@ -22,6 +30,7 @@ class SequenceNetwork(snt.Module):
     torso: Callable[[types.Nest], tf.Tensor],
     core: recurrent.Core | None,
     head: Callable[[tf.Tensor], types.Nest],
+    normalizer: normalization.ObservationNormalizer | None = None,
     name: str = 'sequence_network',
   ):
     """Takes the parts.
@@ -30,12 +39,14 @@ class SequenceNetwork(snt.Module):
       torso: Maps observations `[B, ...]` to features `[B, D]`.
       core: Its initial state must be zeros; None for a network without memory.
       head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
+      normalizer: Of the observations.
       name: Of the module.
     """
     super().__init__(name=name)
     self._torso = torso
     self._core = core
     self._head = head
+    self.normalizer = normalizer
 
   def initial_state(self, batch_size: int) -> types.Nest:
     """Returns the state before an episode, `[B, ...]`; () without a core."""
@@ -63,7 +74,7 @@ class SequenceNetwork(snt.Module):
     self, observation: types.Nest, state: types.Nest
   ) -> tuple[types.Nest, types.Nest]:
     """Maps observations `[B, ...]` and state to outputs and the next state."""
-    features = self._torso(observation)  # [B, D]
+    features = self._extract(observation)  # [B, D]
     if self._core is not None:
       features, state = self._core(features, state)  # [B, H]
     return self._head(features), state
@@ -81,7 +92,13 @@ class SequenceNetwork(snt.Module):
     Returns:
       Outputs `[T, B, ...]`, and the state behind the last observation.
     """
-    features = snt.BatchApply(self._torso)(observation)  # [T, B, D]
+    features = snt.BatchApply(self._extract)(observation)  # [T, B, D]
     if self._core is not None:
       features, state = recurrent.unroll(self._core, features, first, state)
     return snt.BatchApply(self._head)(features), state
+
+  def _extract(self, observation: types.Nest) -> tf.Tensor:
+    """Maps observations `[B, ...]` to features `[B, D]`."""
+    if self.normalizer is not None:
+      observation = self.normalizer(observation)
+    return self._torso(observation)

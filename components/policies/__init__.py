@@ -1,5 +1,6 @@
 """How agents choose actions."""
 
+from repertory.components.policies.continuous import ContinuousPolicy
 from repertory.components.policies.epsilon_greedy import (
   EpsilonGreedyPolicy,
   RecurrentEpsilonGreedyPolicy,
@@ -11,6 +12,7 @@ from repertory.components.policies.stochastic import (
 )
 
 __all__ = [
+  'ContinuousPolicy',
   'EpsilonGreedyPolicy',
   'RecurrentEpsilonGreedyPolicy',
   'StochasticPolicy',

@@ -47,11 +47,11 @@ class Packing:
       columns.insert(0, records)
     return columns
 
-  def pack(self, leaves: Sequence[np.ndarray | None]) -> np.ndarray:
+  def pack(self, leaves: Sequence) -> np.ndarray:
     """Packs the small leaves of some items.
 
     Args:
-      leaves: All leaves of the signature, `[K, ...]`; of large ones nothing is
+      leaves: All arrays of the signature, `[K, ...]`; of large ones nothing is
         asked.
 
     Returns:

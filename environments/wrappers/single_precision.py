@@ -83,6 +83,20 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
     )
 
 
+def narrow(nested_spec: Nest, name: str, inwards: bool = False) -> Nest:
+  """Returns a nest of specs, at most 32 bits wide, as `SinglePrecision` does.
+
+  Args:
+    nested_spec: Nest of specs.
+    name: What it is called in messages.
+    inwards: Whether to round the bounds of floats inwards.
+
+  Raises:
+    ValueError: If a discrete spec has more values than int32.
+  """
+  return _Narrowing(name, nested_spec, inwards).spec
+
+
 class _Narrowing:
   """A nest of specs, made narrow, and the casts between the two."""
 

@@ -24,7 +24,7 @@ class GetTest(parameterized.TestCase):
 
   def test_typo(self):
     with self.assertRaisesRegex(
-      ValueError, r"one of \['dqn'.*\], got 'dqm'. Did you mean 'dqn'\?"
+      ValueError, r"one of \[.*'dqn'.*\], got 'dqm'. Did you mean 'dqn'\?"
     ):
       registry.get('dqm')
 
@@ -134,6 +134,32 @@ class MakeBuilderTest(parameterized.TestCase):
 
 
 Ints = tuple[int, ...]
+
+
+class PresetTest(parameterized.TestCase):
+  def test_every_preset_is_a_config_that_differs(self):
+    for agent in registry.agents():
+      for preset, settings in agent.presets.items():
+        with self.subTest(agent=agent.name, preset=preset):
+          config = registry.make_builder(agent.name, {}, preset).config
+          default = agent.config_class()
+          self.assertNotEmpty(settings)
+          for field, value in settings.items():
+            self.assertEqual(getattr(config, field), value)
+            self.assertNotEqual(getattr(default, field), value, field)
+
+  def test_settings_override_it(self):
+    config = registry.make_builder('dqn', {'n_step': '7'}, 'atari').config
+    self.assertEqual(config.n_step, 7)
+    self.assertEqual(config.max_abs_reward, 1)
+
+  def test_typo(self):
+    with self.assertRaisesRegex(
+      ValueError,
+      r"preset must be one of agent 'dqn', \['atari'\], got 'atary'. "
+      "Did you mean 'atari'",
+    ):
+      registry.make_builder('dqn', {}, 'atary')
 
 
 class ParseTest(parameterized.TestCase):

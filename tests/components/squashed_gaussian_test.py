@@ -54,7 +54,9 @@ class SampleTest(parameterized.TestCase):
     expected = 0
     for d in range(4):
       one = slice(d, d + 1)
-      part, part_log_prob = sample(mean[:, one], log_scale[:, one], noise[:, one])
+      part, part_log_prob = sample(
+        mean[:, one], log_scale[:, one], noise[:, one]
+      )
       expected += part_log_prob.numpy()
       np.testing.assert_allclose(action[:, one], part, rtol=1e-6)
     np.testing.assert_allclose(log_prob, expected, rtol=1e-5, atol=1e-5)
@@ -84,9 +86,7 @@ class SampleTest(parameterized.TestCase):
     gradient = tape.gradient(log_prob, parameters)
     # d/du of −log(1 − tanh²(u)) is 2 tanh(u); of −log σ, −1.
     slope = 2 * math.tanh(u)
-    np.testing.assert_allclose(
-      gradient, [[slope, -1], [-slope, -1]], rtol=1e-4
-    )
+    np.testing.assert_allclose(gradient, [[slope, -1], [-slope, -1]], rtol=1e-4)
     self.assertLessEqual(np.max(np.abs(action)), 1)
 
   def test_gradient_flows_through_the_sample(self):

@@ -6,7 +6,13 @@ import scripted_environment
 from absl.testing import absltest
 from dm_env import specs
 
-from repertory.environments import batch, catch, registry, wrappers
+from repertory.environments import (
+  batch,
+  catch,
+  gymnasium_adapter,
+  registry,
+  wrappers,
+)
 
 Scripted = scripted_environment.ScriptedEnvironment
 
@@ -61,6 +67,20 @@ class SingleSlotTest(absltest.TestCase):
     self.assertEqual(
       [t.observation['board'][0, 1, 2] for t in timesteps], [10, 11, 12, 20]
     )
+
+
+class SinglePrecisionBatchTest(
+  batch_conformance.BatchConformanceMixin, absltest.TestCase
+):
+  """A batch does the work of the wrappers around its environments."""
+
+  batch_size = 2
+  num_steps = 450
+
+  def make_environment(self, slot):
+    environment = gymnasium_adapter.make('Pendulum-v1', seed=slot)
+    limited = wrappers.StepLimit(environment, 100 + 50 * slot)
+    return wrappers.SinglePrecision(limited)
 
 
 class VectorReward(Scripted):

@@ -1,8 +1,12 @@
 """Tests of `environments/registry.py`."""
 
+import configparser
+import pathlib
 import pickle
+import re
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import tree
@@ -64,21 +68,78 @@ class RegistryTest(parameterized.TestCase):
   def test_names(self):
     entries = registry.names()
     self.assertEqual(
-      [pattern for pattern, _, _ in entries],
+      [entry.pattern for entry in entries],
       [
         'catch',
         'catch:<rows>x<columns>',
         'memory_chain',
         'memory_chain:<length>',
         'gym:<id>',
+        'atari:<game>',
+        'envpool:<id>',
+        'dm_control:<domain>/<task>',
+        'bsuite:<experiment>/<number>',
+        'minigrid:<id>',
+        'minatar:<game>',
       ],
     )
-    for _, description, _ in entries:
-      self.assertNotEmpty(description)
-      self.assertNotIn('\n', description)
-    requirements = [requirement for _, _, requirement in entries]
-    self.assertEqual(requirements[:4], [''] * 4)
-    self.assertIn('repertory[gymnasium]', requirements[4])
+    for entry in entries:
+      for line in (
+        entry.description,
+        *(option.description for option in entry.options),
+      ):
+        self.assertNotEmpty(line)
+        self.assertNotIn('\n', line)
+    self.assertEqual([entry.requirement for entry in entries[:4]], [''] * 4)
+
+  def test_requirements_are_extras_of_the_setup(self):
+    setup = configparser.ConfigParser()
+    setup.read(pathlib.Path(__file__).parents[2] / 'setup.cfg')
+    extras = setup['options.extras_require']
+    for entry in registry.names()[4:]:
+      found = re.fullmatch(
+        r"pip install 'repertory\[(.+)\]'", entry.requirement
+      )
+      self.assertIn(found[1], extras)
+
+  @parameterized.parameters(
+    ('atari:Pong', 'ale_py', 'atari'),
+    ('envpool:CartPole-v1', 'envpool', 'envpool'),
+    ('dm_control:cheetah/run', 'dm_control', 'dm-control'),
+    ('bsuite:catch/0', 'bsuite', 'bsuite'),
+    ('minigrid:MiniGrid-Empty-5x5-v0', 'minigrid', 'minigrid'),
+    ('minatar:breakout', 'minatar', 'minatar'),
+    ('gym:CartPole-v1', 'gymnasium', 'gymnasium'),
+  )
+  def test_missing_package(self, name, package, extra):
+    factory = registry.make_factory(name)
+    loaded = [
+      module for module in sys.modules if module.partition('.')[0] == package
+    ]
+    hidden = dict.fromkeys([package, *loaded])
+    message = rf"package {package}.*pip install 'repertory\[{extra}\]'"
+    with mock.patch.dict(sys.modules, hidden):
+      with self.assertRaisesRegex(ImportError, message):
+        factory(0)
+      with self.assertRaisesRegex(ImportError, message):
+        factory.make_batch([0] * 8)
+
+  @parameterized.parameters(
+    ('atari:Pong?lives=1', 'sticky_actions=0, life_loss=false.*got .lives.'),
+    ('atari:Pong?life_los=true', 'did you mean .life_loss.'),
+    ('atari:Pong?life_loss=yes', 'life_loss to be true or false'),
+    ('atari:Pong?life_loss', 'each option once'),
+    ('atari:Pong?noops=1&noops=2', 'each option once'),
+    ('atari:Pong?noops=1.5', 'noops to be an integer from 0 to 255'),
+    ('atari:Pong?sticky_actions=2', 'a number from 0 to 1, got .2.'),
+    ('atari:Pong?sticky_actions=nan', 'a number from 0 to 1'),
+    ('atari:Pong?max_frames=0', 'an integer of at least 1'),
+    ('gym:CartPole-v1?threads=1', 'there are none here'),
+    ('catch?rows=3', 'there are none here'),
+  )
+  def test_wrong_options(self, name, message):
+    with self.assertRaisesRegex(ValueError, f'`name`: .*{message}'):
+      registry.make_factory(name)
 
   @parameterized.parameters(
     ('cach', "'catch'"),
@@ -123,6 +184,7 @@ class RegistryTest(parameterized.TestCase):
       'from repertory.environments import batch, registry, wrappers\n'
       'registry.names()\n'
       "registry.make_factory('gym:CartPole-v1')\n"
+      "registry.make_factory('atari:Pong?noops=0')\n"
       "registry.make('catch', seed=0)\n"
       "assert 'gymnasium' not in sys.modules\n"
       "registry.make('gym:CartPole-v1', seed=0)\n"

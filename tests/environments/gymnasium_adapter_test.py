@@ -104,7 +104,7 @@ class MakeTest(parameterized.TestCase):
       gymnasium_adapter.make(environment_id, seed=0)
 
   def test_missing_package(self):
-    message = r'pip install repertory\[gymnasium\]'
+    message = r"pip install 'repertory\[gymnasium\]'"
     with (
       mock.patch.dict(sys.modules, {'gymnasium': None}),
       self.assertRaisesRegex(ImportError, message),

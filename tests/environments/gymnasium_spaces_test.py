@@ -145,12 +145,18 @@ class SpacesTest(parameterized.TestCase):
     ):
       environment.reset()
 
-  def test_unsupported_space(self):
-    space = spaces.Dict(hand=spaces.Tuple([spaces.Text(5)]))
+  @parameterized.parameters(
+    (spaces.Text(5), 'Text'),
+    (spaces.Sequence(spaces.Discrete(2)), 'Sequence'),
+    (spaces.Graph(spaces.Box(0, 1), None), 'Graph'),
+    (spaces.OneOf([spaces.Discrete(2), spaces.Discrete(3)]), 'OneOf'),
+  )
+  def test_unsupported_space(self, space, kind):
+    nested = spaces.Dict(hand=spaces.Tuple([space]))
     with self.assertRaisesRegex(
-      ValueError, r"observation_space\['hand'\]\[0\].*got Text"
+      ValueError, rf"observation_space\['hand'\]\[0\].*got {kind}"
     ):
-      gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(space), 0)
+      gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(nested), 0)
 
 
 if __name__ == '__main__':

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 import tree
 
+import follow
 import replay_fixture
 from repertory import launch
-from repertory.agents import dqn, impala, r2d2
+from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
 from repertory.components import core, signals
 from repertory.environments import registry
 from repertory.launch import coordinator as coordinator_lib
@@ -31,12 +32,18 @@ _CASES = {
       'previous_action_and_reward': True,
     },
   ),
+  'ppo': (ppo, {**_SEQUENCES, 'normalize_observations': True}),
   'r2d2': (r2d2, {**_SEQUENCES, 'core_size': 8, 'burn_in_length': 2}),
   'r2d2_across': (
     r2d2,
     {**_SEQUENCES, 'core': 'gru', 'core_size': 8, 'across_episodes': True},
   ),
   'dqn': (dqn, {'hidden_sizes': (8,), 'n_step': 3}),
+}
+
+_CONTINUOUS = {
+  'd4pg': (d4pg, {'hidden_sizes': (8,)}),
+  'sac': (sac, {'hidden_sizes': (8,), 'num_random_steps': 60}),
 }
 
 
@@ -70,10 +77,10 @@ def _make_builder(agent, config):
 
 
 @contextlib.contextmanager
-def _open(tmp_path, name, environment, builder):
+def _open(tmp_path, name, environment_factory, builder):
   experiment = launch.Experiment(
     builder=builder,
-    environment_factory=registry.make_factory(environment),
+    environment_factory=environment_factory,
     max_steps=1_000,
     directory=str(tmp_path / name),
     seed=3,
@@ -169,11 +176,24 @@ def _items(connection):
 )
 @pytest.mark.parametrize('case', _CASES)
 def test_items_are_equal(tmp_path, case, environment, num_lanes):
-  agent, config = _CASES[case]
+  factory = registry.make_factory(environment)
+  _check_items_are_equal(tmp_path, *_CASES[case], factory, num_lanes)
+
+
+@pytest.mark.parametrize('num_lanes', [1, 2])
+@pytest.mark.parametrize('case', _CONTINUOUS)
+def test_items_of_continuous_actions_are_equal(tmp_path, case, num_lanes):
+  agent, config = _CONTINUOUS[case]
+  _check_items_are_equal(tmp_path, agent, config, follow.Follow, num_lanes)
+
+
+def _check_items_are_equal(
+  tmp_path, agent, config, environment_factory, num_lanes
+):
   found = []
   for name in ('local', 'central'):
     builder = _make_builder(agent, config)
-    with _open(tmp_path, name, environment, builder) as parts:
+    with _open(tmp_path, name, environment_factory, builder) as parts:
       session = parts[0]
       tf.random.set_seed(5)
       network = builder.make_network(session.spec)

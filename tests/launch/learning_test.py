@@ -30,6 +30,15 @@ _SMALL_IMPALA = ('--config.batch_size=4', '--config.learning_rate=2e-3')
 # An unroll must be able to hold a whole episode of 11 steps.
 _MEMORY_IMPALA = (*_SMALL_IMPALA, '--config.unroll_length=40')
 
+# 200,000 steps are 195 learner steps.
+_ANNEALED_PPO = ('--config.anneal_learner_steps=195',)
+# Those of rl-baselines3-zoo, hyperparams/ppo.yml.
+_PENDULUM_PPO = (
+  '--config.unroll_length=1024', '--config.batch_size=4',
+  '--config.num_epochs=10', '--config.num_minibatches=64',
+  '--config.discount=0.9', '--config.entropy_cost=0',
+)  # fmt: skip
+
 _in_all_topologies = pytest.mark.parametrize('topology', _TOPOLOGIES)
 _in_all_and_central = pytest.mark.parametrize('topology', _WITH_CENTRAL)
 _over_seeds = pytest.mark.parametrize('seed', _SEEDS)
@@ -44,6 +53,8 @@ def _train(
   topology,
   seed,
   environments=1,
+  episodes=100,
+  deadline_seconds=900,
 ):
   """Trains an agent in a process of its own; returns its last evaluation.
 
@@ -56,6 +67,8 @@ def _train(
     topology: Its name, with Launchpad's launch type where it has one.
     seed: Of the run.
     environments: In all; two actors share them where there are several nodes.
+    episodes: Of the evaluation.
+    deadline_seconds: For all of it.
   """
   name, *launch_type = topology
   actors = 1 if name == 'single' or environments == 1 else 2
@@ -70,11 +83,11 @@ def _train(
     f'--num_actors={actors}',
     f'--environments_per_actor={environments // actors}',
     f'--seed={seed}',
-    '--evaluation_episodes=100',
+    f'--evaluation_episodes={episodes}',
     f'--evaluation_period={steps}',
     '--directory=run',
     cwd=directory,
-  ).wait(900)
+  ).wait(deadline_seconds)
   assert ended.code == 0, ended.output
   assert ended.left == []
   path = pathlib.Path(directory, 'run', 'logs', 'evaluator.csv')
@@ -171,6 +184,36 @@ class TestIMPALA:
     assert (status.evaluation_return or -100) >= -7.5
 
 
+class TestPPO:
+  @_in_all_and_central
+  @_over_seeds
+  def test_cartpole(self, tmp_path, topology, seed):
+    mean_return = _train(
+      tmp_path, 'ppo', 'gym:CartPole-v1', *_ANNEALED_PPO,
+      steps=200_000, topology=topology, seed=seed, environments=8,
+    )  # fmt: skip
+    assert mean_return >= 475
+
+  @_over_seeds
+  def test_pendulum(self, tmp_path, seed):
+    # rl-baselines3-zoo's benchmark.md has −172 ± 104 after as many steps, with
+    # a kind of exploration that is not here: the mean, less half a deviation.
+    mean_return = _train(
+      tmp_path, 'ppo', 'gym:Pendulum-v1', *_PENDULUM_PPO,
+      steps=100_000, topology=_TOPOLOGIES[0], seed=seed, environments=4,
+    )  # fmt: skip
+    assert mean_return >= -172 - 104 / 2
+
+  @_over_seeds
+  def test_memory(self, tmp_path, seed):
+    mean_return = _train(
+      tmp_path, 'ppo', 'memory_chain:10', '--config.core=lstm',
+      '--config.core_size=64',
+      steps=50_000, topology=_TOPOLOGIES[0], seed=seed, environments=8,
+    )  # fmt: skip
+    assert mean_return >= 0.95
+
+
 class TestR2D2:
   @_in_all_and_central
   @_over_seeds
@@ -182,3 +225,49 @@ class TestR2D2:
       steps=30_000, topology=topology, seed=seed, environments=4,
     )  # fmt: skip
     assert mean_return >= 0.95
+
+
+class TestD4PG:
+  @_over_seeds
+  def test_pendulum(self, tmp_path, seed):
+    # A random policy gets about −1,200, and about −150 is the best mean: most
+    # starts cost something whatever is done. Atoms further apart than 10 leave
+    # some seeds near −200.
+    mean_return = _train(
+      tmp_path, 'd4pg', 'gym:Pendulum-v1',
+      '--config.vmin=-1000', '--config.vmax=0', '--config.num_atoms=101',
+      '--config.n_step=3', '--config.samples_per_insert=128',
+      steps=20_000, topology=_TOPOLOGIES[0], seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @_over_seeds
+  def test_cartpole_swingup(self, tmp_path, seed):
+    # Of 1,000. An update every four steps, as by default.
+    mean_return = _train(
+      tmp_path, 'd4pg', 'dm_control:cartpole/swingup',
+      steps=150_000, topology=_TOPOLOGIES[0], seed=seed,
+      episodes=10, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= 700
+
+
+class TestSAC:
+  @_over_seeds
+  def test_pendulum(self, tmp_path, seed):
+    mean_return = _train(
+      tmp_path, 'sac', 'gym:Pendulum-v1',
+      steps=10_000, topology=_TOPOLOGIES[0], seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @_over_seeds
+  def test_cartpole_swingup(self, tmp_path, seed):
+    # Fewer and larger steps than by default: an update every four steps.
+    mean_return = _train(
+      tmp_path, 'sac', 'dm_control:cartpole/swingup',
+      '--config.samples_per_insert=64', '--config.learning_rate=1e-3',
+      steps=150_000, topology=_TOPOLOGIES[0], seed=seed,
+      episodes=10, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= 700

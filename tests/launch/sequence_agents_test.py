@@ -11,6 +11,9 @@ from repertory import launch
 _AGENTS = {
   'impala': {'core': 'lstm', 'core_size': 8, 'unroll_length': 5,
              'batch_size': 2, 'previous_action_and_reward': True},
+  'ppo': {'core': 'gru', 'core_size': 8, 'hidden_sizes': (8,),
+          'unroll_length': 5, 'num_minibatches': 2, 'num_epochs': 2,
+          'normalize_observations': True, 'jit_compile': False},
   'r2d2': {'core_size': 8, 'burn_in_length': 2, 'unroll_length': 6,
            'batch_size': 4, 'min_replay_size': 20},
 }  # fmt: skip

@@ -37,7 +37,9 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
     connection = replay.Connection(
       f'localhost:{server.port}', timeout_seconds=timeout_seconds
     )
-    dataset = builder.make_dataset(connection, table)
+    dataset = builder.make_dataset(
+      connection, table, builder.batch_size(batch_size)
+    )
     stack.callback(dataset.close)
     adder = builder.make_adder(
       adders.Destination(connection, table), batch_size
@@ -124,9 +126,24 @@ class TargetTest(parameterized.TestCase):
         1000 + 0.5 * 8,
       ],
     },
+    {
+      'testcase_name': 'clipped_rewards',
+      'n_step': 2,
+      'discounts': [1, 1, 1, 0],
+      'expected': [
+        1 + 0.5 * 10 + 0.25 * 4,
+        10 + 0.5 * 20 + 0.25 * 6,
+        20 + 0.5 * 20,
+        20,
+      ],
+      'max_abs_reward': 20.0,
+    },
   )
-  def test_is_the_textbooks_return(self, n_step, discounts, expected):
+  def test_is_the_textbooks_return(
+    self, n_step, discounts, expected, max_abs_reward=None
+  ):
     builder = make_builder(
+      max_abs_reward=max_abs_reward,
       n_step=n_step,
       discount=0.5,
       double=False,
@@ -390,7 +407,7 @@ class SettingsTest(parameterized.TestCase):
     here |= {'error_buffer', 'batch_size', 'n_step', 'prioritized'}
     here |= {'priority_exponent', 'epsilon_base', 'epsilon_exponent'}
     here |= {'evaluation_epsilon', 'min_priority', 'jit_compile', 'prefetch'}
-    here |= {'epsilon_anneal_steps'}
+    here |= {'epsilon_anneal_steps', 'max_abs_reward'}
     in_network_tests = {'hidden_sizes', 'dueling', 'image_torso'}
     in_learning_tests = {'double', 'discount', 'learning_rate', 'adam_epsilon'}
     in_learning_tests |= {'max_gradient_norm', 'huber_threshold'}

@@ -20,6 +20,7 @@ REFUSED = {
   'adam_epsilon': ([0, -1e-3, _NAN], 'positive'),
   'max_gradient_norm': ([0, -1, _NAN], 'positive'),
   'huber_threshold': ([0, -1, _NAN], 'positive'),
+  'max_abs_reward': ([0, -1, _NAN], 'positive'),
   'min_priority': ([0, -1, _NAN], 'positive'),
   'samples_per_insert': ([0, -1, _NAN], 'positive'),
   'discount': ([-0.1, 1.1, _NAN], r'in \[0, 1\]'),

@@ -41,7 +41,8 @@ def _connection():
 
 def _make_adder(connection, n_step=1, batch_size=1, **settings):
   options = {'discount': G}
-  options.update({k: settings.pop(k) for k in ('discount',) if k in settings})
+  names = ('discount', 'max_abs_reward')
+  options.update({k: settings.pop(k) for k in names if k in settings})
   return adders.TransitionAdder(
     replay_fixture.destination(connection, **settings),
     batch_size,
@@ -226,6 +227,18 @@ def test_gamma_of_one_and_zero(connection):
     (1, 0),
     (10, 0),
     (100, 1),
+  ]
+
+
+def test_rewards_are_clipped_before_they_are_summed(connection):
+  adder = _make_adder(connection, n_step=2, max_abs_reward=2.0)
+  adder.add_first(_batch(0, FIRST))
+  _add(adder, 1, reward=5)
+  _add(adder, 2, LAST, reward=-7, discount=0)
+  adder.close()
+  assert _items(connection) == [
+    (0, 100, 2 + G * -2, 0, 2),
+    (1, 101, -2, 0, 2),
   ]
 
 
@@ -461,6 +474,7 @@ def test_close_hands_over_what_is_complete(connection):
     ({'discount': 1.01}, r'discount must be in \[0, 1\], got 1.01'),
     ({'discount': -0.1}, r'discount must be in \[0, 1\], got -0.1'),
     ({'discount': float('nan')}, r'discount must be in \[0, 1\], got nan'),
+    ({'max_abs_reward': 0.0}, 'max_abs_reward must be positive or None, got 0'),
   ],
 )
 def test_arguments_are_checked(connection, settings, message):

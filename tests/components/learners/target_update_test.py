@@ -70,5 +70,39 @@ class PeriodicCopyTest(parameterized.TestCase):
       learners.PeriodicCopy(source, [tf.Variable(t) for t in target], 1)
 
 
+class SoftUpdateTest(parameterized.TestCase):
+  @parameterized.parameters('eager', 'function', 'xla')
+  def test_moves_a_part_of_the_way(self, how):
+    source = [tf.Variable([4.0, 8.0]), tf.Variable(12.0)]
+    target = [tf.Variable([-1.0, -2.0]), tf.Variable(-3.0)]
+    update = learners.SoftUpdate(source, target, 0.25)
+    call = update
+    if how != 'eager':
+      call = tf.function(update, jit_compile=how == 'xla')
+    self.assertEqual(target[0].numpy().tolist(), [4, 8])
+    self.assertEqual(target[1].numpy(), 12)
+    source[0].assign([0.0, 16.0])
+    source[1].assign(0.0)
+    call()
+    # A quarter from 4 to 0, from 8 to 16 and from 12 to 0.
+    self.assertEqual(target[0].numpy().tolist(), [3, 10])
+    self.assertEqual(target[1].numpy(), 9)
+    call()
+    self.assertEqual(target[0].numpy().tolist(), [2.25, 11.5])
+    self.assertEqual(target[1].numpy(), 6.75)
+    self.assertEqual(source[0].numpy().tolist(), [0, 16])
+
+  @parameterized.parameters(0.0, -0.1, 1.1, float('nan'))
+  def test_refuses_rate(self, rate):
+    with self.assertRaisesRegex(
+      ValueError, rf'rate must be in \(0, 1\], got {rate}'
+    ):
+      learners.SoftUpdate([], [], rate)
+
+  def test_refuses_other_shapes(self):
+    with self.assertRaisesRegex(ValueError, 'must have the same shapes'):
+      learners.SoftUpdate([tf.Variable([0.0])], [tf.Variable(0.0)], 0.5)
+
+
 if __name__ == '__main__':
   absltest.main()

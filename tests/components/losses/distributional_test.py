@@ -53,7 +53,7 @@ class CategoricalProjectionTest(parameterized.TestCase):
   )
   def test_equals_the_loop(self, num_atoms, num_others, ends):
     random = np.random.default_rng(0)
-    z_q = np.linspace(*ends, num_atoms)
+    z_q = np.linspace(ends[0], ends[1], num_atoms)
     width = ends[1] - ends[0]
     z_p = random.uniform(
       ends[0] - 0.3 * width, ends[1] + 0.3 * width, (9, num_others)

@@ -51,7 +51,9 @@ class SoftQTargetsTest(parameterized.TestCase):
 
   def test_refuses_shapes(self):
     one, two = constant([1]), constant([[1, 2]])
-    with self.assertRaisesRegex(ValueError, r'q_t must have rank 2, got .*\(1,'):
+    with self.assertRaisesRegex(
+      ValueError, r'q_t must have rank 2, got .*\(1,'
+    ):
       losses.soft_q_targets(one, one, one, one, constant(0.1))
     with self.assertRaisesRegex(ValueError, 'log_prob_t must have rank 1'):
       losses.soft_q_targets(one, one, two, two, constant(0.1))

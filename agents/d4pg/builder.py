@@ -1,0 +1,56 @@
+"""The parts of D4PG."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import transition_replay
+from repertory.agents.d4pg import config as d4pg_config
+from repertory.agents.d4pg import learning, networks
+from repertory.components import action_scaling, policies, programs, specs
+
+
+class D4PGBuilder(transition_replay.TransitionReplayBuilder):
+  """Deterministic policy gradients with a distributional critic.
+
+  See https://arxiv.org/abs/1804.08617. The network is the policy's; the critic
+  is the update's own.
+  """
+
+  config: d4pg_config.D4PGConfig
+
+  def __init__(self, config: d4pg_config.D4PGConfig | None = None):
+    super().__init__(config or d4pg_config.D4PGConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_policy_network(spec, self.config)
+
+  def make_policy(
+    self,
+    network: snt.Module,
+    spec: specs.EnvironmentSpec,
+    *,
+    num_environments: int,
+    seed: int,
+    steps_done: int,
+    evaluation: bool,
+  ) -> programs.Policy:
+    sigma = self.config.sigma
+    return policies.ContinuousPolicy(
+      network,
+      lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
+      action_scaling.ActionScaling(spec.actions),
+      seed,
+      steps_done=steps_done,
+      evaluation=evaluation,
+    )
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    online = learning.Networks(network, networks.make_critic(spec, self.config))
+    target = learning.Networks(
+      self.make_network(spec), networks.make_critic(spec, self.config)
+    )
+    return learning.D4PGUpdate(
+      online, target, action_scaling.ActionScaling(spec.actions), self.config
+    )

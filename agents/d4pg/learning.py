@@ -1,0 +1,142 @@
+"""The update of D4PG."""
+
+from typing import NamedTuple
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import experience_replay
+from repertory.agents.d4pg import config as d4pg_config
+from repertory.components import (
+  action_scaling,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+
+class Networks(NamedTuple):
+  """The two networks of D4PG.
+
+  Attributes:
+    policy: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
+    critic: Maps observations and actions `[B, D]` to logits `[B, N]`.
+  """
+
+  policy: snt.Module
+  critic: networks.Critic
+
+  @property
+  def variables(self) -> list[tf.Variable]:
+    """Those of both."""
+    return [*self.policy.variables, *self.critic.variables]
+
+
+class D4PGUpdate(programs.Update):
+  """Makes the critic's distributions consistent, and the policy follow it.
+
+  See https://arxiv.org/abs/1804.08617, algorithm 1. The critic sees actions
+  scaled to [−1, 1].
+  """
+
+  def __init__(
+    self,
+    online: Networks,
+    target: Networks,
+    scaling: action_scaling.ActionScaling,
+    config: d4pg_config.D4PGConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      online: What is learned.
+      target: Of the same kind, made to follow.
+      scaling: Of the environment's actions.
+      config: The settings.
+    """
+    super().__init__()
+    self._online = online
+    self._target = target
+    self._scaling = scaling
+    self._config = config
+    self._support = tf.linspace(
+      config.vmin, config.vmax, config.num_atoms
+    )  # [N]
+    self._policy_optimizer, self._critic_optimizer = (
+      learners.ClippedAdam(
+        config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+      )
+      for _ in range(2)
+    )
+    self._update_target = learners.PeriodicCopy(
+      online.variables, target.variables, config.target_update_period
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._online.policy.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data = sample.data
+    weights = experience_replay.importance_weights(self._config, sample)  # [B]
+    # First the policy: it follows the critic as it was before this step.
+    policy_metrics = self._improve_policy(data)
+    critic_metrics, divergences = self._improve_critic(data, weights)
+    self._update_target()
+    return programs.UpdateResult(
+      {**critic_metrics, **policy_metrics},
+      priorities=divergences if self._config.prioritized else None,
+    )
+
+  def _improve_policy(self, data: types.Transition) -> dict:
+    policy, critic = self._online
+    with tf.GradientTape() as policy_tape:
+      action = policy(data.observation)  # [B, D]
+      with tf.GradientTape() as action_tape:
+        action_tape.watch(action)
+        logits = critic(data.observation, action)  # [B, N]
+        q = losses.categorical_mean(logits, self._support)  # [B]
+      dqda = action_tape.gradient(q, action)  # [B, D]
+      loss = losses.deterministic_policy_loss(
+        action, dqda, self._config.max_action_gradient_norm
+      )
+    norm = self._policy_optimizer.minimize(
+      policy_tape, loss, policy.trainable_variables
+    )
+    return {
+      'policy_value': tf.reduce_mean(q),
+      'policy_gradient_norm': norm,
+    }
+
+  def _improve_critic(
+    self, data: types.Transition, weights: tf.Tensor
+  ) -> tuple[dict, tf.Tensor]:
+    critic = self._online.critic
+    action_t = self._target.policy(data.next_observation)  # [B, D]
+    targets = losses.categorical_td_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=self._config.discount * data.discount,
+      logits_t=self._target.critic(data.next_observation, action_t),
+      z=self._support,
+    )  # [B, N]
+    action_tm1 = self._scaling.from_action(data.action)  # [B, D]
+    with tf.GradientTape() as tape:
+      logits_tm1 = critic(data.observation, action_tm1)  # [B, N]
+      divergences = losses.categorical_divergence(targets, logits_tm1)  # [B]
+      loss = tf.reduce_mean(weights * divergences)
+    norm = self._critic_optimizer.minimize(
+      tape, loss, critic.trainable_variables
+    )
+    q_tm1 = losses.categorical_mean(logits_tm1, self._support)  # [B]
+    # What the ends of the support hold is a sign that it is too narrow.
+    ends = targets[:, 0] + targets[:, -1]  # [B]
+    metrics = {
+      'critic_loss': loss,
+      'q_value': tf.reduce_mean(q_tm1),
+      'share_at_ends': tf.reduce_mean(ends),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, divergences

@@ -1,0 +1,55 @@
+"""The networks of D4PG."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents.d4pg import config as d4pg_config
+from repertory.components import action_scaling, networks, specs
+
+# Of the policy's last weights, as a variance: its first actions are near 0,
+# where tanh is steep.
+_HEAD_SCALE = 1e-4
+
+
+def make_policy_network(
+  spec: specs.EnvironmentSpec, config: d4pg_config.D4PGConfig
+) -> snt.Module:
+  """Makes a network that maps observations to actions in [−1, 1], `[B, D]`.
+
+  Args:
+    spec: Of an environment with one bounded array of floats for an action.
+    config: Sizes and kinds of its layers.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  size = action_scaling.ActionScaling(spec.actions).size
+  torso = networks.ObservationTorso(spec.observations, (), config.image_torso)
+  body = networks.LayerNormMLP(config.hidden_sizes)
+  initializer = snt.initializers.VarianceScaling(_HEAD_SCALE)
+  head = snt.Linear(size, w_init=initializer, name='head')
+  network = snt.Sequential([torso, body, head, tf.tanh])
+  networks.create_variables(network, spec.observations)
+  return network
+
+
+def make_critic(
+  spec: specs.EnvironmentSpec, config: d4pg_config.D4PGConfig
+) -> networks.Critic:
+  """Makes a critic of actions in [−1, 1], with logits `[B, num_atoms]`.
+
+  Args:
+    spec: Of an environment that `make_policy_network` takes.
+    config: Sizes and kinds of its layers.
+  """
+  critic = networks.Critic(
+    spec.observations,
+    config.hidden_sizes,
+    num_outputs=config.num_atoms,
+    image_torso=config.image_torso,
+    layer_norm=True,
+  )
+  networks.create_critic_variables(
+    critic, spec.observations, action_scaling.ActionScaling(spec.actions).size
+  )
+  return critic

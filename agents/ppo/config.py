@@ -1,0 +1,172 @@
+"""Settings of PPO."""
+
+import dataclasses
+
+from repertory.agents import config_checks
+from repertory.components import networks
+
+# Unrolls of a batch if nothing is said: as many as the paper has actors for
+# Atari.
+_MIN_BATCH_SIZE = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class PPOConfig:
+  """Settings of PPO, each with where its default comes from.
+
+  The defaults suit small environments with vector observations; "the paper" is
+  arXiv:1707.06347, and "Andrychowicz" arXiv:2006.05990.
+  """
+
+  # Layers that policy and value share, before the memory if there is one.
+  shared_sizes: tuple[int, ...] = ()
+  # Layers of the policy and as many of the value, behind the memory: the paper,
+  # section 6.1; that they share none: Andrychowicz, section 3.2.
+  hidden_sizes: tuple[int, ...] = (64, 64)
+  # Convolutions for image leaves, 'nature' (doi:10.1038/nature14236) or
+  # 'residual' (arXiv:1802.01561, figure 3).
+  image_torso: str = 'nature'
+  # Memory: 'none', 'lstm' or 'gru'.
+  core: str = 'none'
+  # Size of the memory's output.
+  core_size: int = 128
+  # Whether the network sees the action and the reward before each observation.
+  previous_action_and_reward: bool = False
+  # Whether observations other than images are shifted and scaled to mean 0 and
+  # deviation 1, as recommended for MuJoCo: Andrychowicz, section 3.3.
+  normalize_observations: bool = False
+  # T, steps of an unroll: the paper, table 5.
+  unroll_length: int = 128
+  # Unrolls a learner step takes; None for the same number of each environment,
+  # together 8 or more.
+  batch_size: int | None = None
+  # Passes over a batch; the paper has 3 for Atari and 10 for MuJoCo.
+  num_epochs: int = 4
+  # Gradient steps of a pass; the paper has 4 for Atari and 32 for MuJoCo.
+  num_minibatches: int = 4
+  # γ: the paper, tables 3 and 5.
+  discount: float = 0.99
+  # λ of the advantages: the paper, tables 3 and 5.
+  lambda_: float = 0.95
+  # ε, how far a probability may move from the one that acted, as a ratio: the
+  # paper, table 1.
+  clip_epsilon: float = 0.2
+  # How far a value may move in one learner step before its loss is clipped;
+  # None for no clipping: Andrychowicz, section 3.3.
+  value_clip_epsilon: float | None = None
+  # Whether advantages are shifted and scaled to mean 0 and deviation 1, in each
+  # minibatch.
+  normalize_advantages: bool = True
+  # Of Adam; the paper has 3e-4 for MuJoCo.
+  learning_rate: float = 1e-3
+  # Of Adam's denominator.
+  adam_epsilon: float = 1e-5
+  # Global norm at which gradients are clipped: that of the paper's code.
+  max_gradient_norm: float = 0.5
+  # Learner steps in which learning rate and clip_epsilon fall to 0, linearly;
+  # None for never. The paper lets them fall over a run on Atari.
+  anneal_learner_steps: int | None = None
+  # Approximate KL divergence of a minibatch from the policy that acted, behind
+  # which a learner step takes no further gradient steps; None for no limit.
+  target_kl: float | None = None
+  # Weight of the value loss: that of the paper's code.
+  baseline_cost: float = 0.5
+  # Weight of the entropy: the paper, table 5, for Atari.
+  entropy_cost: float = 0.01
+  # Rewards are clipped to ± this before learning; None leaves them as they are.
+  max_abs_reward: float | None = None
+  # Unrolls the queue holds; None for a batch and one of each environment.
+  max_queue_size: int | None = None
+  # Batches prepared ahead of the learner; each one makes the data older.
+  prefetch: int = 0
+  # An actor's steps between fetches of variables.
+  variable_update_period: int = 10
+  # Compile policy and update with XLA: faster for small networks on a CPU;
+  # convolutions are better off without.
+  jit_compile: bool = True
+
+  def __post_init__(self):
+    config_checks.check_sizes(self, 'shared_sizes')
+    config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    config_checks.check_one_of(self, 'core', networks.CORES)
+    config_checks.check_at_least(
+      self, 1, 'core_size', 'unroll_length', 'num_epochs', 'num_minibatches',
+      'variable_update_period',
+    )  # fmt: skip
+    config_checks.check_at_least(
+      self, 0, 'baseline_cost', 'entropy_cost', 'prefetch'
+    )
+    config_checks.check_positive(
+      self, 'clip_epsilon', 'learning_rate', 'adam_epsilon', 'max_gradient_norm'
+    )
+    config_checks.check_fraction(self, 'discount', 'lambda_')
+    for name in ('batch_size', 'anneal_learner_steps', 'max_queue_size'):
+      if getattr(self, name) is not None:
+        config_checks.check_at_least(self, 1, name)
+    for name in ('value_clip_epsilon', 'target_kl', 'max_abs_reward'):
+      if getattr(self, name) is not None:
+        config_checks.check_positive(self, name)
+
+  def batch_size_for(self, num_environments: int) -> int:
+    """Returns how many unrolls a learner step takes.
+
+    Args:
+      num_environments: Over all actors.
+
+    Raises:
+      ValueError: If they cannot be divided into minibatches.
+    """
+    size = self.batch_size
+    if size is None:
+      size = num_environments * -(-_MIN_BATCH_SIZE // num_environments)
+    # Of unrolls through a memory, none is divided.
+    parts = size * (self.unroll_length if self.core == 'none' else 1)
+    config_checks.check(
+      self,
+      'num_minibatches',
+      self.num_minibatches <= parts,
+      f'at most {parts}, for a batch is {size} unrolls '
+      f'of {self.unroll_length} steps and core is {self.core!r}',
+    )
+    return size
+
+  def queue_size_for(self, num_environments: int) -> int:
+    """Returns how many unrolls the queue holds.
+
+    Args:
+      num_environments: Over all actors.
+    """
+    if self.max_queue_size is not None:
+      return self.max_queue_size
+    return self.batch_size_for(num_environments) + num_environments
+
+  @property
+  def max_items_per_step(self) -> int:
+    """Items that one step of an environment may make."""
+    return 1
+
+
+PRESETS = {
+  # The paper, table 5, for 10 million steps of 8 environments.
+  'atari': {
+    'shared_sizes': (512,),
+    'hidden_sizes': (),
+    'num_epochs': 3,
+    'learning_rate': 2.5e-4,
+    'clip_epsilon': 0.1,
+    'anneal_learner_steps': 9_765,
+    'max_abs_reward': 1.0,
+    'jit_compile': False,
+  },
+  # The paper, table 3, with the observations of its code; 8 unrolls of 256
+  # steps are as many as its one of 2048.
+  'mujoco': {
+    'normalize_observations': True,
+    'unroll_length': 256,
+    'num_epochs': 10,
+    'num_minibatches': 32,
+    'learning_rate': 3e-4,
+    'entropy_cost': 0.0,
+  },
+}

@@ -1,0 +1,248 @@
+"""The update of PPO."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+import tree
+
+from repertory.agents.ppo import config as ppo_config
+from repertory.components import (
+  distributions,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+# What is averaged over the gradient steps of an update.
+_METRICS = (
+  'loss', 'policy_loss', 'value_loss', 'entropy', 'approximate_kl',
+  'clip_fraction', 'gradient_norm',
+)  # fmt: skip
+
+
+class _Steps(NamedTuple):
+  """What the losses need of the steps of K pieces of a batch, `[K, T, ...]`.
+
+  Attributes:
+    observation: x_t.
+    first: Whether x_t is the first of an episode.
+    mask: Whether the step happened.
+    sample: What the action a_t was made of.
+    log_prob: log μ(a_t | x_t).
+    value: V(x_t) before the update.
+    advantage: A_t.
+    target: v_t.
+    state: The memory before x_0, `[K, ...]`.
+  """
+
+  observation: types.Nest
+  first: tf.Tensor
+  mask: tf.Tensor
+  sample: types.Nest
+  log_prob: tf.Tensor
+  value: tf.Tensor
+  advantage: tf.Tensor
+  target: tf.Tensor
+  state: types.Nest
+
+
+class PPOUpdate(programs.Update):
+  """Takes many gradient steps on one batch, none of them far.
+
+  The loss of a minibatch is the clipped surrogate + `baseline_cost` · ½ (v −
+  V)² − `entropy_cost` · H, each a mean over the steps that happened. See
+  https://arxiv.org/abs/1707.06347, algorithm 1.
+  """
+
+  def __init__(
+    self,
+    network: networks.SequenceNetwork,
+    distribution: distributions.Distribution,
+    config: ppo_config.PPOConfig,
+  ):
+    """Takes over the network, and draws the seed of the minibatches.
+
+    Args:
+      network: Its outputs are `networks.ActorCriticOutput`.
+      distribution: What its parameters mean.
+      config: The settings.
+    """
+    super().__init__()
+    self._network = network
+    self._distribution = distribution
+    self._config = config
+    self._learning_rate = tf.Variable(
+      config.learning_rate, trainable=False, name='learning_rate'
+    )
+    self._optimizer = learners.ClippedAdam(
+      self._learning_rate, config.adam_epsilon, config.max_gradient_norm
+    )
+    # A key for the run, and the number of updates: together the seed of one.
+    key = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
+    self._seed = tf.Variable(
+      tf.stack([key, 0]), trainable=False, name='shuffling_seed'
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._network.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data = sample.data
+    steps, metrics = self._estimate(learners.time_major(data))
+    metrics.update(self._take_steps(steps))
+    # Last, so that the policy of the first gradient step is the one that acted.
+    if self._network.normalizer is not None:
+      observation = tree.map_structure(lambda x: x[:, :-1], data.observation)
+      self._network.normalizer.update(observation, data.mask)
+    self._seed.assign_add([0, 1])
+    return programs.UpdateResult(metrics)
+
+  def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
+    """Computes advantages and targets, with the network as it is."""
+    config, mask = self._config, data.mask  # [T, B]
+    output, _ = self._network.unroll(data.observation, data.first, data.state)
+    values = output.value[:-1]  # [T, B]
+    advantages, targets = losses.generalized_advantages(
+      rewards=self._clipped(data.reward),
+      discounts=config.discount * data.discount,
+      values=values,
+      bootstrap_value=output.value[-1],
+      mask=mask,
+      lambda_=config.lambda_,
+    )
+    steps = _Steps(
+      observation=tree.map_structure(lambda x: x[:-1], data.observation),
+      first=data.first[:-1],
+      mask=mask,
+      sample=data.extras['sample'],
+      log_prob=data.extras['log_prob'],
+      value=values,
+      advantage=advantages,
+      target=targets,
+      state=data.state,
+    )
+    log_probs = self._distribution.log_prob(
+      output.parameters[:-1], steps.sample
+    )
+    ratios = losses.importance_ratios(log_probs, steps.log_prob, mask)
+    return self._divided(steps), {
+      'value': losses.masked_mean(values, mask),
+      'importance_ratio': losses.masked_mean(ratios, mask),
+      'explained_variance': losses.explained_variance(values, targets, mask),
+      'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+    }
+
+  def _divided(self, steps: _Steps) -> _Steps:
+    """Turns `[T, B, ...]` into the pieces that minibatches are made of.
+
+    They are whole unrolls `[B, T, ...]` where there is a memory, else single
+    steps `[B · T, 1, ...]`.
+    """
+    pieces = learners.swap_leading_axes(steps._replace(state=()))
+    if tree.flatten(steps.state):
+      return pieces._replace(state=steps.state)
+    return tree.map_structure(
+      lambda x: tf.reshape(x, [x.shape[0] * x.shape[1], 1, *x.shape[2:]]),
+      pieces,
+    )
+
+  def _take_steps(self, steps: _Steps) -> dict[str, tf.Tensor]:
+    """Takes the gradient steps; returns the means of their metrics."""
+    config = self._config
+    left = self._annealed()
+    self._learning_rate.assign(config.learning_rate * left)
+    indices, counts = learners.shuffled_minibatches(
+      tf.identity(self._seed),
+      steps.mask.shape[0],
+      config.num_epochs,
+      config.num_minibatches,
+    )  # [E · M, K]
+    num_steps = indices.shape[0]
+    max_kl = float('inf') if config.target_kl is None else config.target_kl
+
+    def take_step(i, kl, sums):
+      del kl
+      minibatch = tree.map_structure(lambda x: tf.gather(x, indices[i]), steps)
+      minibatch = minibatch._replace(mask=minibatch.mask & counts[i][:, None])
+      metrics = self._descend(minibatch, config.clip_epsilon * left)
+      sums = {name: sums[name] + metrics[name] for name in sums}
+      return i + 1, metrics['approximate_kl'], sums
+
+    taken, _, sums = tf.while_loop(
+      lambda i, kl, sums: (i < num_steps) & (kl <= max_kl),
+      take_step,
+      (0, 0.0, dict.fromkeys(_METRICS, 0.0)),
+      maximum_iterations=num_steps,
+    )
+    taken = tf.cast(taken, tf.float32)
+    means = {name: total / taken for name, total in sums.items()}
+    return {**means, 'gradient_steps': taken}
+
+  def _descend(
+    self, minibatch: _Steps, epsilon: tf.Tensor
+  ) -> Mapping[str, tf.Tensor]:
+    """Takes one gradient step on `[K, T, ...]`."""
+    steps = learners.swap_leading_axes(
+      minibatch._replace(state=())
+    )  # [T, K, ...]
+    with tf.GradientTape() as tape:
+      loss, metrics = self._loss(steps._replace(state=minibatch.state), epsilon)
+    norm = self._optimizer.minimize(
+      tape, loss, self._network.trainable_variables
+    )
+    return {'loss': loss, **metrics, 'gradient_norm': norm}
+
+  def _loss(
+    self, steps: _Steps, epsilon: tf.Tensor
+  ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+    config, mask = self._config, steps.mask  # [T, K]
+    output, _ = self._network.unroll(
+      steps.observation, steps.first, steps.state
+    )
+    log_probs = self._distribution.log_prob(output.parameters, steps.sample)
+    ratios = losses.importance_ratios(log_probs, steps.log_prob, mask)
+    advantages = steps.advantage
+    if config.normalize_advantages:
+      advantages = losses.standardize(advantages, mask)
+    policy_loss = losses.clipped_surrogate_loss(
+      ratios, advantages, mask, epsilon
+    )
+    if config.value_clip_epsilon is None:
+      value_loss = losses.value_loss(output.value, steps.target, mask)
+    else:
+      value_loss = losses.clipped_value_loss(
+        output.value, steps.value, steps.target, mask, config.value_clip_epsilon
+      )
+    entropy_loss = losses.entropy_loss(
+      self._distribution.entropy(output.parameters), mask
+    )
+    loss = (
+      policy_loss
+      + config.baseline_cost * value_loss
+      + config.entropy_cost * entropy_loss
+    )
+    is_clipped = tf.cast(tf.abs(ratios - 1) > epsilon, tf.float32)
+    return loss, {
+      'policy_loss': policy_loss,
+      'value_loss': value_loss,
+      'entropy': -entropy_loss,
+      'approximate_kl': losses.approximate_kl(ratios, mask),
+      'clip_fraction': losses.masked_mean(is_clipped, mask),
+    }
+
+  def _annealed(self) -> tf.Tensor:
+    """Returns what is left of learning rate and ε, in [0, 1]."""
+    period = self._config.anneal_learner_steps
+    if period is None:
+      return tf.constant(1.0)
+    return tf.maximum(1 - tf.cast(self._seed[1], tf.float32) / period, 0)
+
+  def _clipped(self, rewards: tf.Tensor) -> tf.Tensor:
+    limit = self._config.max_abs_reward
+    return (
+      rewards if limit is None else tf.clip_by_value(rewards, -limit, limit)
+    )

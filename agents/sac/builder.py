@@ -1,0 +1,63 @@
+"""The parts of SAC."""
+
+import sonnet as snt
+
+from repertory.agents import transition_replay
+from repertory.agents.sac import config as sac_config
+from repertory.agents.sac import learning, networks
+from repertory.components import (
+  action_scaling,
+  policies,
+  programs,
+  specs,
+  squashed_gaussian,
+)
+
+
+class SACBuilder(transition_replay.TransitionReplayBuilder):
+  """Soft actor-critic with a learned temperature.
+
+  See https://arxiv.org/abs/1812.05905. The network is the policy's; the critics
+  are the update's own.
+  """
+
+  config: sac_config.SACConfig
+
+  def __init__(self, config: sac_config.SACConfig | None = None):
+    super().__init__(config or sac_config.SACConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_policy_network(spec, self.config)
+
+  def make_policy(
+    self,
+    network: snt.Module,
+    spec: specs.EnvironmentSpec,
+    *,
+    num_environments: int,
+    seed: int,
+    steps_done: int,
+    evaluation: bool,
+  ) -> programs.Policy:
+    scaling = action_scaling.ActionScaling(spec.actions)
+    distribution = squashed_gaussian.SquashedGaussian(scaling.size)
+    return policies.ContinuousPolicy(
+      network,
+      lambda parameters, noise: distribution.sample(parameters, noise)[0],
+      scaling,
+      seed,
+      num_random_steps=self.config.num_random_steps // num_environments,
+      steps_done=steps_done,
+      evaluation=evaluation,
+    )
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    return learning.SACUpdate(
+      network,
+      networks.make_critics(spec, self.config),
+      networks.make_critics(spec, self.config),
+      action_scaling.ActionScaling(spec.actions),
+      self.config,
+    )

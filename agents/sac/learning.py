@@ -1,0 +1,160 @@
+"""The update of SAC."""
+
+import math
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import experience_replay
+from repertory.agents.sac import config as sac_config
+from repertory.components import (
+  action_scaling,
+  learners,
+  losses,
+  networks,
+  programs,
+  squashed_gaussian,
+  types,
+)
+
+
+class SACUpdate(programs.Update):
+  """Improves critics, policy and temperature, in this order.
+
+  See https://arxiv.org/abs/1812.05905, algorithm 1. Critics see actions scaled
+  to [−1, 1]; the densities are those of scaled actions, too.
+  """
+
+  def __init__(
+    self,
+    policy_network: snt.Module,
+    critics: networks.CriticEnsemble,
+    target_critics: networks.CriticEnsemble,
+    scaling: action_scaling.ActionScaling,
+    config: sac_config.SACConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      policy_network: Maps observations to parameters of a `SquashedGaussian`.
+      critics: Map observations and actions `[B, D]` to values `[B, N]`.
+      target_critics: Of the same kind, made to follow.
+      scaling: Of the environment's actions.
+      config: The settings.
+    """
+    super().__init__()
+    self._policy_network = policy_network
+    self._critics = critics
+    self._target_critics = target_critics
+    self._scaling = scaling
+    self._config = config
+    self._distribution = squashed_gaussian.SquashedGaussian(scaling.size)
+    self._target_entropy = (
+      -float(scaling.size)
+      if config.target_entropy is None
+      else config.target_entropy
+    )
+    self._log_temperature = tf.Variable(
+      math.log(config.initial_temperature),
+      dtype=tf.float32,
+      name='log_temperature',
+    )
+    self._policy_optimizer = self._make_optimizer(config.learning_rate)
+    self._critic_optimizer = self._make_optimizer(config.learning_rate)
+    self._temperature_optimizer = self._make_optimizer(
+      config.temperature_learning_rate
+    )
+    self._update_target = learners.SoftUpdate(
+      critics.variables, target_critics.variables, config.target_update_rate
+    )
+    self._noise = learners.UpdateNoise()
+
+  @property
+  def exports(self):
+    return {'policy': self._policy_network.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data = sample.data
+    batch_size = tf.shape(data.reward)[0]
+    # For the actions of the next and of the first states.
+    noise_t, noise_tm1 = tf.unstack(
+      self._noise.normals([2, batch_size, self._scaling.size])
+    )  # [B, D]
+    weights = experience_replay.importance_weights(self._config, sample)  # [B]
+    critic_metrics, sizes = self._improve_critics(data, noise_t, weights)
+    policy_metrics, log_prob = self._improve_policy(data, noise_tm1)
+    self._improve_temperature(log_prob)
+    self._update_target()
+    return programs.UpdateResult(
+      {**critic_metrics, **policy_metrics},
+      priorities=sizes if self._config.prioritized else None,
+    )
+
+  def _improve_critics(
+    self, data: types.Transition, noise: tf.Tensor, weights: tf.Tensor
+  ) -> tuple[dict, tf.Tensor]:
+    action_t, log_prob_t = self._distribution.sample(
+      self._policy_network(data.next_observation), noise
+    )  # [B, D], [B]
+    targets = losses.soft_q_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=self._config.discount * data.discount,
+      q_t=self._target_critics(data.next_observation, action_t),
+      log_prob_t=log_prob_t,
+      temperature=self._temperature(),
+    )  # [B]
+    action_tm1 = self._scaling.from_action(data.action)  # [B, D]
+    with tf.GradientTape() as tape:
+      q_tm1 = self._critics(data.observation, action_tm1)  # [B, N]
+      errors = targets[:, None] - q_tm1  # [B, N]
+      loss_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)  # [B]
+      loss = tf.reduce_mean(weights * loss_per_item)
+    norm = self._critic_optimizer.minimize(
+      tape, loss, self._critics.trainable_variables
+    )
+    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
+    metrics = {
+      'critic_loss': loss,
+      'td_error': tf.reduce_mean(sizes),
+      'q_value': tf.reduce_mean(q_tm1),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, sizes
+
+  def _improve_policy(
+    self, data: types.Transition, noise: tf.Tensor
+  ) -> tuple[dict, tf.Tensor]:
+    temperature = self._temperature()
+    with tf.GradientTape() as tape:
+      action, log_prob = self._distribution.sample(
+        self._policy_network(data.observation), noise
+      )  # [B, D], [B]
+      q = self._critics(data.observation, action)  # [B, N]
+      loss = losses.soft_policy_loss(q, log_prob, temperature)
+    # Only the policy's variables are asked for: the critics stay as they are.
+    norm = self._policy_optimizer.minimize(
+      tape, loss, self._policy_network.trainable_variables
+    )
+    metrics = {
+      'policy_loss': loss,
+      'entropy': -tf.reduce_mean(log_prob),
+      'temperature': temperature,
+      'policy_gradient_norm': norm,
+    }
+    return metrics, log_prob
+
+  def _improve_temperature(self, log_prob: tf.Tensor) -> None:
+    with tf.GradientTape() as tape:
+      loss = losses.temperature_loss(
+        self._temperature(), log_prob, self._target_entropy
+      )
+    self._temperature_optimizer.minimize(tape, loss, [self._log_temperature])
+
+  def _temperature(self) -> tf.Tensor:
+    return tf.exp(self._log_temperature)
+
+  def _make_optimizer(self, learning_rate: float) -> learners.ClippedAdam:
+    return learners.ClippedAdam(
+      learning_rate, self._config.adam_epsilon, self._config.max_gradient_norm
+    )

@@ -1,0 +1,65 @@
+"""The networks of SAC."""
+
+import sonnet as snt
+
+from repertory.agents.sac import config as sac_config
+from repertory.components import (
+  action_scaling,
+  networks,
+  specs,
+  squashed_gaussian,
+)
+
+
+def make_policy_network(
+  spec: specs.EnvironmentSpec, config: sac_config.SACConfig
+) -> snt.Module:
+  """Makes a network that maps observations to parameters, `[B, P]`.
+
+  They are those of a `SquashedGaussian`.
+
+  Args:
+    spec: Of an environment with one bounded array of floats for an action.
+    config: Sizes and kinds of its layers.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  size = action_scaling.ActionScaling(spec.actions).size
+  distribution = squashed_gaussian.SquashedGaussian(size)
+  torso = networks.ObservationTorso(
+    spec.observations, config.hidden_sizes, config.image_torso
+  )
+  head = snt.Linear(distribution.num_parameters, name='head')
+  network = snt.Sequential([torso, head])
+  networks.create_variables(network, spec.observations)
+  return network
+
+
+def make_critics(
+  spec: specs.EnvironmentSpec, config: sac_config.SACConfig
+) -> networks.CriticEnsemble:
+  """Makes critics of actions in [−1, 1], with values `[B, num_critics]`.
+
+  Args:
+    spec: Of an environment that `make_policy_network` takes.
+    config: Sizes, kinds and number.
+  """
+  critics = networks.CriticEnsemble(
+    [
+      networks.Critic(
+        spec.observations,
+        config.hidden_sizes,
+        num_outputs=1,
+        image_torso=config.image_torso,
+        name=f'critic_{i}',
+      )
+      for i in range(config.num_critics)
+    ]
+  )
+  networks.create_critic_variables(
+    critics,
+    spec.observations,
+    action_scaling.ActionScaling(spec.actions).size,
+  )
+  return critics

@@ -1,0 +1,230 @@
+"""What a batch of ours costs, against each family's own loop.
+
+Prints, for each family and batch size, the environment steps per second of the
+family's own loop, those of our batch, and how much longer ours takes. The two
+take turns within the same seconds. Actions are drawn beforehand.
+
+The own loop is the family's vector environment where it has one (Gymnasium's
+`SyncVectorEnv`, else the one of CartPole, ALE's, EnvPool's), and else a bare
+loop that steps each environment and resets it at its end. The line 'loop' of
+CartPole compares with such a loop too, which does not even keep what it is
+told; no batch can be as fast.
+
+  python benchmarks/environments.py [--seconds=3] [--only=atari]
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import tree
+from absl import app, flags
+
+from repertory.environments import registry
+
+_SECONDS = flags.DEFINE_float('seconds', 2, 'Per line, for each of the two.')
+_ONLY = flags.DEFINE_string('only', '', 'Only names that contain this.')
+_SIZES = flags.DEFINE_list('sizes', ['1', '16'], 'Batch sizes.')
+
+_NUM_ACTIONS = 64
+_NUM_TURNS = 10
+
+Step = Callable[[int], None]
+
+
+def main(_):
+  print(f'{"name":38}{"B":>4}{"own/s":>10}{"ours/s":>10}{"overhead":>10}')
+  for name, make_own in OWN_LOOPS:
+    if _ONLY.value not in name:
+      continue
+    for size in map(int, _SIZES.value):
+      own, ours = measure(name.partition(' ')[0], make_own, size)
+      overhead = f'{100 * (own / ours - 1):.0f} %'
+      print(f'{name:38}{size:4}{own:10.0f}{ours:10.0f}{overhead:>10}')
+
+
+def measure(name: str, make_own, size: int) -> tuple[float, float]:
+  """Returns the environment steps per second of both, medians of turns."""
+  batch = registry.make_factory(name).make_batch(list(range(size)))
+  actions = _draw(batch.action_spec(), size)
+  own = make_own(name, size, actions)
+  batch.reset()
+
+  def ours(i):
+    batch.step(actions[i])
+
+  rates = [[], []]
+  for turn in range(_NUM_TURNS + 1):
+    for step, found in zip((own, ours), rates):
+      rate = _rate(step, _SECONDS.value / _NUM_TURNS)
+      if turn:  # The first one warms up.
+        found.append(rate * size)
+  batch.close()
+  return statistics.median(rates[0]), statistics.median(rates[1])
+
+
+def _rate(step: Step, seconds: float) -> float:
+  start = time.perf_counter()
+  num_steps = 0
+  while time.perf_counter() - start < seconds:
+    for i in range(_NUM_ACTIONS if num_steps else 1):
+      step(i)
+      num_steps += 1
+      if time.perf_counter() - start > 2 * seconds:
+        break
+  return num_steps / (time.perf_counter() - start)
+
+
+def _draw(spec, size: int) -> list:
+  random = np.random.default_rng(0)
+
+  def sample(leaf):
+    shape = (size, *leaf.shape)
+    if leaf.dtype.kind == 'i':
+      actions = random.integers(leaf.minimum, leaf.maximum + 1, shape)
+    else:
+      actions = random.uniform(leaf.minimum, leaf.maximum, shape)
+    return actions.astype(leaf.dtype)
+
+  return [tree.map_structure(sample, spec) for _ in range(_NUM_ACTIONS)]
+
+
+def _id(name: str) -> str:
+  return name.partition(':')[2]
+
+
+def _gymnasium_vector(mode):
+  def make(name, size, actions) -> Step:
+    import gymnasium  # noqa: PLC0415 - an extra.
+
+    envs = gymnasium.make_vec(_id(name), size, vectorization_mode=mode)
+    envs.reset(seed=0)
+    dtype = envs.single_action_space.dtype
+    wide = [action.astype(dtype) for action in actions]
+
+    def step(i):
+      envs.step(wide[i])
+
+    return step
+
+  return make
+
+
+def _gymnasium_loop(name, size, actions) -> Step:
+  import gymnasium  # noqa: PLC0415 - an extra.
+
+  if name.startswith('minigrid:'):
+    import minigrid  # noqa: F401, PLC0415 - an extra, which registers worlds.
+  envs = [
+    gymnasium.make(_id(name), disable_env_checker=True) for _ in range(size)
+  ]
+  for seed, env in enumerate(envs):
+    env.reset(seed=seed)
+  dtype = envs[0].action_space.dtype
+  rows = [list(action.astype(dtype)) for action in actions]
+
+  def step(i):
+    for env, action in zip(envs, rows[i]):
+      _, _, terminated, truncated, _ = env.step(action)
+      if terminated or truncated:
+        env.reset()
+
+  return step
+
+
+def _atari(name, size, actions) -> Step:
+  import ale_py  # noqa: PLC0415 - an extra.
+
+  envs = ale_py.AtariVectorEnv(
+    _id(name).lower(), size, reward_clipping=False, use_fire_reset=False
+  )
+  envs.reset(seed=0)
+
+  def step(i):
+    envs.step(actions[i])
+
+  return step
+
+
+def _envpool(name, size, actions) -> Step:
+  import envpool  # noqa: PLC0415 - an extra.
+
+  pool = envpool.make_gymnasium(_id(name), num_envs=size)
+  pool.reset()
+
+  def step(i):
+    pool.step(actions[i])
+
+  return step
+
+
+def _dm_env_loop(make_environment):
+  def make(name, size, actions) -> Step:
+    environments = [make_environment(_id(name), seed) for seed in range(size)]
+    for environment in environments:
+      environment.reset()
+    rows = [list(action) for action in actions]
+
+    def step(i):
+      for environment, action in zip(environments, rows[i]):
+        environment.step(action)
+
+    return step
+
+  return make
+
+
+def _make_dm_control(task, seed):
+  from dm_control import suite  # noqa: PLC0415 - an extra.
+
+  return suite.load(
+    *task.split('/'),
+    task_kwargs={'random': seed},
+    environment_kwargs={'flat_observation': True},
+  )
+
+
+def _make_bsuite(bsuite_id, seed):
+  del seed
+  from bsuite import bsuite  # noqa: PLC0415 - an extra.
+
+  return bsuite.load_from_id(bsuite_id)
+
+
+def _minatar(name, size, actions) -> Step:
+  import minatar  # noqa: PLC0415 - an extra.
+
+  games = [minatar.Environment(_id(name)) for _ in range(size)]
+  rows = [list(action) for action in actions]
+
+  def step(i):
+    for game, action in zip(games, rows[i]):
+      _, ended = game.act(action)
+      if ended:
+        game.reset()
+      game.state()
+
+  return step
+
+
+OWN_LOOPS = (
+  ('gym:CartPole-v1 (vector)', _gymnasium_vector('vector_entry_point')),
+  ('gym:CartPole-v1 (sync)', _gymnasium_vector('sync')),
+  ('gym:CartPole-v1 (loop)', _gymnasium_loop),
+  ('gym:Acrobot-v1 (sync)', _gymnasium_vector('sync')),
+  ('gym:MountainCar-v0 (sync)', _gymnasium_vector('sync')),
+  ('atari:Pong', _atari),
+  ('envpool:CartPole-v1', _envpool),
+  ('envpool:HalfCheetah-v4', _envpool),
+  ('envpool:Pong-v5', _envpool),
+  ('dm_control:cheetah/run', _dm_env_loop(_make_dm_control)),
+  ('dm_control:cartpole/swingup', _dm_env_loop(_make_dm_control)),
+  ('bsuite:catch/0', _dm_env_loop(_make_bsuite)),
+  ('minigrid:MiniGrid-DoorKey-5x5-v0', _gymnasium_loop),
+  ('minatar:breakout', _minatar),
+)
+
+
+if __name__ == '__main__':
+  app.run(main)

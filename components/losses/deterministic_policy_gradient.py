@@ -1,0 +1,31 @@
+"""The gradient of a policy whose actions are certain."""
+
+import tensorflow as tf
+
+
+def deterministic_policy_loss(
+  a_t: tf.Tensor, dqda_t: tf.Tensor, max_norm: float | None = None
+) -> tf.Tensor:
+  """Computes mean ½ |a + ∂q/∂a − a|², with the first two held constant.
+
+  Its gradient is −∂q/∂a ∂a/∂θ: the policy follows the critic upwards. See
+  https://arxiv.org/abs/1509.02971, equation 6.
+
+  Args:
+    a_t: Actions of the policy, `[B, D]`.
+    dqda_t: ∂q/∂a at these actions, `[B, D]`.
+    max_norm: Each row of ∂q/∂a that is longer is scaled down to this; None for
+      no limit.
+
+  Raises:
+    ValueError: If a shape does not fit.
+  """
+  if len(a_t.shape) != 2 or not a_t.shape.is_compatible_with(dqda_t.shape):
+    raise ValueError(
+      'a_t and dqda_t must have the same shape [B, D], got '
+      f'{a_t.shape} and {dqda_t.shape}.'
+    )
+  if max_norm is not None:
+    dqda_t = tf.clip_by_norm(dqda_t, max_norm, axes=[-1])
+  target = tf.stop_gradient(a_t + dqda_t)  # [B, D]
+  return tf.reduce_mean(0.5 * tf.reduce_sum((target - a_t) ** 2, axis=-1))

@@ -1,0 +1,105 @@
+"""Values as distributions over a fixed support.
+
+A distribution is a vector of probabilities of N atoms, z_1 < … < z_N, which are
+equally far apart: https://arxiv.org/abs/1707.06887.
+"""
+
+import tensorflow as tf
+
+
+def categorical_projection(
+  z_p: tf.Tensor, probs: tf.Tensor, z_q: tf.Tensor
+) -> tf.Tensor:
+  """Moves the probabilities of any atoms to those of the support.
+
+  An atom beyond the support counts for its end, and one between two atoms of
+  it is shared among them by how near they are, which keeps its mean:
+
+    q_i = Σ_j max(0, 1 − |[z_p_j] − z_q_i| / Δz) p_j
+
+  where [·] limits to the support. See https://arxiv.org/abs/1707.06887,
+  equation 7.
+
+  Args:
+    z_p: Atoms, `[B, N]`.
+    probs: p, their probabilities, `[B, N]`.
+    z_q: Atoms of the support, equally far apart and ascending, `[M]`, M ≥ 2.
+
+  Returns:
+    q, `[B, M]`.
+
+  Raises:
+    ValueError: If a shape does not fit.
+  """
+  _check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
+  spacing = z_q[1] - z_q[0]
+  limited = tf.clip_by_value(z_p, z_q[0], z_q[-1])  # [B, N]
+  distances = tf.abs(limited[:, None, :] - z_q[None, :, None])  # [B, M, N]
+  shares = tf.maximum(1 - distances / spacing, 0)  # [B, M, N]
+  return tf.reduce_sum(shares * probs[:, None, :], axis=-1)  # [B, M]
+
+
+def categorical_td_targets(
+  r_t: tf.Tensor, discount_t: tf.Tensor, logits_t: tf.Tensor, z: tf.Tensor
+) -> tf.Tensor:
+  """Projects the distribution of r + γ Z(s', a') onto the support.
+
+  See https://arxiv.org/abs/1707.06887, algorithm 1; no gradient flows into it.
+
+  Args:
+    r_t: Rewards, `[B]`.
+    discount_t: Discounts of the bootstrap value, γ included, `[B]`.
+    logits_t: Of the distribution Z of the next state, `[B, N]`.
+    z: Atoms of the support, `[N]`.
+
+  Returns:
+    Probabilities, `[B, N]`.
+  """
+  _check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
+  _check_ranks(logits_t=(logits_t, 2), z=(z, 1))
+  z_p = r_t[:, None] + discount_t[:, None] * z  # [B, N]
+  target = categorical_projection(z_p, tf.nn.softmax(logits_t), z)
+  return tf.stop_gradient(target)  # [B, N]
+
+
+def categorical_divergence(
+  target_probs: tf.Tensor, logits: tf.Tensor
+) -> tf.Tensor:
+  """Computes Σ_i p_i (log p_i − log q_i), the divergence of q from p.
+
+  For constant p its gradient is that of the cross-entropy.
+
+  Args:
+    target_probs: p, `[B, N]`.
+    logits: Of q, `[B, N]`.
+
+  Returns:
+    At least 0 but for rounding, and 0 where they are the same, `[B]`.
+  """
+  _check_ranks(target_probs=(target_probs, 2), logits=(logits, 2))
+  # xlogy is 0 where p is.
+  negative_entropy = tf.math.xlogy(target_probs, target_probs)  # [B, N]
+  cross = target_probs * tf.nn.log_softmax(logits)  # [B, N]
+  return tf.reduce_sum(negative_entropy - cross, axis=-1)  # [B]
+
+
+def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+  """Computes Σ_i q_i z_i.
+
+  Args:
+    logits: Of q, `[B, N]`.
+    z: Atoms of the support, `[N]`.
+
+  Returns:
+    Values, `[B]`.
+  """
+  _check_ranks(logits=(logits, 2), z=(z, 1))
+  return tf.reduce_sum(tf.nn.softmax(logits) * z, axis=-1)
+
+
+def _check_ranks(**tensors) -> None:
+  for name, (tensor, rank) in tensors.items():
+    if len(tensor.shape) != rank:
+      raise ValueError(
+        f'{name} must have rank {rank}, got shape {tensor.shape}.'
+      )

@@ -1,0 +1,142 @@
+"""Losses that keep a policy close to the one that acted.
+
+All are means over the steps of a mask, `[T, B]`; "the paper" is
+https://arxiv.org/abs/1707.06347.
+"""
+
+import tensorflow as tf
+
+from repertory.components.losses import masking
+
+# Keeps equal advantages from being divided by 0.
+_MIN_DEVIATION = 1e-8
+
+
+def importance_ratios(
+  target_log_probs: tf.Tensor, behavior_log_probs: tf.Tensor, mask: tf.Tensor
+) -> tf.Tensor:
+  """Computes π(a_t | x_t) / μ(a_t | x_t), `[T, B]`; 1 outside the mask.
+
+  Args:
+    target_log_probs: log π(a_t | x_t), of the policy that learns, `[T, B]`.
+    behavior_log_probs: log μ(a_t | x_t), of the one that acted, `[T, B]`.
+    mask: Bool `[T, B]`.
+  """
+  masking.check_shapes(
+    target_log_probs=target_log_probs,
+    behavior_log_probs=behavior_log_probs,
+    mask=mask,
+  )
+  # Masked before the exponential: its gradient would be 0 · ∞.
+  differences = target_log_probs - behavior_log_probs
+  return tf.exp(tf.where(mask, differences, tf.zeros_like(differences)))
+
+
+def clipped_surrogate_loss(
+  ratios: tf.Tensor,
+  advantages: tf.Tensor,
+  mask: tf.Tensor,
+  epsilon: float | tf.Tensor,
+) -> tf.Tensor:
+  """Computes −mean min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε) A_t).
+
+  A pessimistic bound: where a ratio beyond ε would make it better, there is no
+  gradient; where it makes it worse, there is. The paper, equation 7.
+
+  Args:
+    ratios: ρ_t = π / μ, `[T, B]`.
+    advantages: A_t, `[T, B]`; no gradient flows into them.
+    mask: Bool `[T, B]`.
+    epsilon: ε, not negative.
+  """
+  masking.check_shapes(ratios=ratios, advantages=advantages, mask=mask)
+  # Masked before the product too: 0 · ∞ is no 0.
+  advantages = tf.stop_gradient(
+    tf.where(mask, advantages, tf.zeros_like(advantages))
+  )
+  clipped = tf.clip_by_value(ratios, 1 - epsilon, 1 + epsilon)
+  surrogates = tf.minimum(ratios * advantages, clipped * advantages)
+  return -masking.masked_mean(surrogates, mask)
+
+
+def clipped_value_loss(
+  values: tf.Tensor,
+  old_values: tf.Tensor,
+  targets: tf.Tensor,
+  mask: tf.Tensor,
+  epsilon: float | tf.Tensor,
+) -> tf.Tensor:
+  """Computes mean ½ max((v_t − V)², (v_t − V_old − clip(V − V_old, ±ε))²).
+
+  Not in the paper but in its code; it holds values near those that the
+  advantages were made of: see https://arxiv.org/abs/2005.12729, section 3.
+
+  Args:
+    values: V(x_t), `[T, B]`.
+    old_values: V_old(x_t), from before the update, `[T, B]`.
+    targets: v_t, `[T, B]`.
+    mask: Bool `[T, B]`.
+    epsilon: ε, not negative, in units of the values.
+  """
+  masking.check_shapes(
+    values=values, old_values=old_values, targets=targets, mask=mask
+  )
+  old_values = tf.stop_gradient(old_values)
+  targets = tf.stop_gradient(targets)
+  moves = tf.clip_by_value(values - old_values, -epsilon, epsilon)
+  errors = tf.maximum(
+    (targets - values) ** 2, (targets - old_values - moves) ** 2
+  )
+  return masking.masked_mean(0.5 * errors, mask)
+
+
+def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+  """Shifts and scales to mean 0 and deviation 1 over the mask.
+
+  Args:
+    values: `[T, B]`.
+    mask: Bool `[T, B]`.
+
+  Returns:
+    `[T, B]`; 0 outside the mask.
+  """
+  masking.check_shapes(values=values, mask=mask)
+  zeros = tf.zeros_like(values)
+  centered = tf.where(mask, values - masking.masked_mean(values, mask), zeros)
+  deviation = tf.sqrt(masking.masked_mean(centered**2, mask))
+  return centered / (deviation + _MIN_DEVIATION)
+
+
+def approximate_kl(ratios: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+  """Estimates KL(μ ‖ π) as mean (ρ_t − 1 − log ρ_t), which is never negative.
+
+  See http://joschu.net/blog/kl-approx.html, estimator k3.
+
+  Args:
+    ratios: ρ_t = π / μ, of actions that μ took, `[T, B]`.
+    mask: Bool `[T, B]`.
+  """
+  masking.check_shapes(ratios=ratios, mask=mask)
+  return masking.masked_mean(ratios - 1 - tf.math.log(ratios), mask)
+
+
+def explained_variance(
+  values: tf.Tensor, targets: tf.Tensor, mask: tf.Tensor
+) -> tf.Tensor:
+  """Computes 1 − Var(v_t − V(x_t)) / Var(v_t); 0 where targets are all equal.
+
+  1 where values foretell the targets, 0 where they tell nothing, below if they
+  mislead.
+
+  Args:
+    values: V(x_t), `[T, B]`.
+    targets: v_t, `[T, B]`.
+    mask: Bool `[T, B]`.
+  """
+  masking.check_shapes(values=values, targets=targets, mask=mask)
+
+  def variance(x):
+    return masking.masked_mean((x - masking.masked_mean(x, mask)) ** 2, mask)
+
+  total = variance(targets)
+  return tf.math.divide_no_nan(total - variance(targets - values), total)

@@ -1,0 +1,122 @@
+"""Observations of mean 0 and deviation 1."""
+
+import numpy as np
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from repertory.components import specs, types
+
+# Keeps what never changes from being divided by 0.
+_MIN_VARIANCE = 1e-8
+
+
+class ObservationNormalizer(snt.Module):
+  """Shifts and scales numbers by the mean and the deviation seen so far.
+
+  These are variables of the network, not trained but exported with it: whoever
+  acts normalizes as the learner does. They stay as they are until `update`.
+
+  Images (rank 3), `DiscreteArray`s and booleans pass as they are.
+  """
+
+  def __init__(
+    self,
+    observation_spec: types.Nest,
+    max_abs_value: float = 10.0,
+    name: str = 'observation_normalizer',
+  ):
+    """Starts with mean 0 and deviation 1, which the first `update` replaces.
+
+    Args:
+      observation_spec: Nest of array specs, without a batch axis.
+      max_abs_value: Normalized numbers are clipped to ± this.
+      name: Of the module.
+    """
+    super().__init__(name=name)
+    self._observation_spec = observation_spec
+    self._max_abs_value = max_abs_value
+    leaf_specs = tree.flatten(observation_spec)
+    self._places = [i for i, s in enumerate(leaf_specs) if _is_normalized(s)]
+    # In double precision, for after 10⁷ steps another one would be lost.
+    self._count = _make_variable(np.zeros([]), 'count')
+    shapes = [leaf_specs[i].shape for i in self._places]
+    self._means = [_make_variable(np.zeros(s), 'mean') for s in shapes]
+    self._variances = [_make_variable(np.ones(s), 'variance') for s in shapes]
+
+  def __call__(self, observation: types.Nest) -> types.Nest:
+    """Maps observations `[B, ...]` to such of the same structure.
+
+    Args:
+      observation: Nest as the spec has it.
+
+    Returns:
+      What is normalized as float32, all else as it came.
+    """
+    leaves = self._leaves_of(observation)
+    statistics = zip(self._places, self._means, self._variances)
+    for place, mean, variance in statistics:
+      shift = tf.cast(mean, tf.float32)
+      scale = tf.cast(tf.math.rsqrt(variance + _MIN_VARIANCE), tf.float32)
+      normalized = (tf.cast(leaves[place], tf.float32) - shift) * scale
+      leaves[place] = tf.clip_by_value(
+        normalized, -self._max_abs_value, self._max_abs_value
+      )
+    return tree.unflatten_as(self._observation_spec, leaves)
+
+  def update(self, observation: types.Nest, mask: tf.Tensor) -> None:
+    """Takes observations into mean and deviation.
+
+    Two sets of n and m numbers whose means are δ apart have together the mean
+    μ_n + δ m / (n + m) and the variance
+    (n σ²_n + m σ²_m + δ² n m / (n + m)) / (n + m): see Chan et al.,
+    https://doi.org/10.1080/00031305.1983.10483115, equation 2.1.
+
+    Args:
+      observation: Nest of `[T, B, ...]`.
+      mask: Bool `[T, B]`: which of them count.
+    """
+    leaves = self._leaves_of(observation)
+    before = tf.identity(self._count)
+    new = tf.reduce_sum(tf.cast(mask, tf.float64))
+    total = tf.maximum(before + new, 1)
+    for place, mean, variance in zip(
+      self._places, self._means, self._variances
+    ):
+      new_mean, new_variance = _moments(leaves[place], mask)
+      gap = new_mean - mean
+      merged = (
+        before * variance + new * new_variance + gap**2 * before * new / total
+      ) / total
+      variance.assign(tf.where(new > 0, merged, variance))
+      mean.assign_add(gap * new / total)
+    self._count.assign_add(new)
+
+  def _leaves_of(self, observation: types.Nest) -> list[tf.Tensor]:
+    # Sequences may have turned into tuples.
+    return tree.flatten_up_to(
+      self._observation_spec, observation, check_types=False
+    )
+
+
+def _moments(leaf: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns mean and variance over the mask, of one leaf `[T, B, ...]`."""
+  x = tf.cast(leaf, tf.float64)
+  mask = tf.reshape(mask, [*mask.shape, *[1] * (len(x.shape) - 2)])
+  count = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64)), 1)
+  zeros = tf.zeros_like(x)
+  mean = tf.reduce_sum(tf.where(mask, x, zeros), axis=[0, 1]) / count
+  squares = tf.where(mask, (x - mean) ** 2, zeros)
+  return mean, tf.reduce_sum(squares, axis=[0, 1]) / count
+
+
+def _is_normalized(spec: specs.Array) -> bool:
+  return (
+    len(spec.shape) < 3
+    and not isinstance(spec, specs.DiscreteArray)
+    and np.issubdtype(spec.dtype, np.number)
+  )
+
+
+def _make_variable(value: np.ndarray, name: str) -> tf.Variable:
+  return tf.Variable(value, trainable=False, dtype=tf.float64, name=name)

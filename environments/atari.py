@@ -1,0 +1,186 @@
+"""Atari games with the usual preprocessing, many at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import (
+  channels,
+  close_names,
+  extras,
+  gymnasium_sources,
+  name_options,
+  single_slot,
+  vector_batch,
+)
+from repertory.environments import seeds as seeds_lib
+
+OPTIONS = (
+  name_options.Option(
+    'sticky_actions',
+    0.0,
+    'Probability that a frame repeats the action before (0.25 in Machado et'
+    ' al. 2018)',
+    maximum=1,
+  ),
+  name_options.Option(
+    'life_loss', False, 'Whether a lost life ends the episode, not the game'
+  ),
+  name_options.Option(
+    'full_actions', False, 'Whether all 18 actions are there in each game'
+  ),
+  name_options.Option(
+    'noops', 30, 'Most no-ops at the start of a game', maximum=255
+  ),
+  name_options.Option('frame_skip', 4, 'Frames that an action lasts', 1, 60),
+  name_options.Option('stack', 4, 'Frames in an observation', 1, 60),
+  name_options.Option(
+    'max_frames', 108_000, 'Frames until a game is truncated', 1
+  ),
+  name_options.Option(
+    'threads', 0, 'Threads of a batch; 0 for one per core', maximum=1024
+  ),
+)
+
+
+def games() -> list[str]:
+  """Returns the names of all games, such as 'SpaceInvaders'.
+
+  Raises:
+    ImportError: If ale-py is not installed.
+  """
+  return sorted(_roms())
+
+
+def make(
+  game: str, settings: Mapping[str, Any], seed: int
+) -> dm_env.Environment:
+  """Makes one game: see `AtariSource`."""
+  return single_slot.SingleSlot(AtariSource(game, settings, [seed]))
+
+
+def make_batch(
+  game: str, settings: Mapping[str, Any], seeds: Sequence[int]
+) -> vector_batch.VectorBatch:
+  """Makes a batch of games: see `AtariSource`."""
+  return vector_batch.VectorBatch(AtariSource(game, settings, seeds))
+
+
+class AtariSource(gymnasium_sources.GymnasiumOutcomes):
+  """B games in ALE's own vector environment, as a `vector_batch.Source`.
+
+  Each action lasts some frames. An observation is the stack of the last gray
+  screens, `[84, 84, stack]` of uint8, the newest at its end; each screen is the
+  maximum of two successive frames, as sprites flicker, and before a game there
+  are black ones. Rewards are not clipped. See
+  https://doi.org/10.1038/nature14236 and https://arxiv.org/abs/1709.06009.
+
+  A slot behaves the same whatever the other slots are. When a life that is lost
+  ends an episode, the game goes on: the step that restarts the slot is one
+  no-op, and the stack still shows what came before.
+  """
+
+  def __init__(
+    self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
+  ):
+    """Loads the game.
+
+    Args:
+      game: See `games`.
+      settings: A value for each of `OPTIONS`.
+      seeds: One per slot, at least 0, of the first game alone.
+
+    Raises:
+      ImportError: If ale-py or gymnasium is not installed.
+      ValueError: If there is no such game, or if a seed is not valid.
+    """
+    self._seeds: np.ndarray | None = np.array(
+      [seeds_lib.fold(seed) for seed in seeds]
+    )
+    roms = _roms()
+    if game not in roms:
+      raise ValueError(close_names.describe('`game`', game, sorted(roms)))
+    ale_py = extras.import_extra('ale_py', 'atari')
+    # It tells its version whenever it starts.
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    self._env = ale_py.AtariVectorEnv(
+      roms[game],
+      len(seeds),
+      num_threads=settings['threads'],
+      max_num_frames_per_episode=settings['max_frames'],
+      repeat_action_probability=settings['sticky_actions'],
+      full_action_space=settings['full_actions'],
+      stack_num=settings['stack'],
+      frameskip=settings['frame_skip'],
+      noop_max=settings['noops'],
+      life_loss_info=settings['life_loss'],
+      reward_clipping=False,
+      use_fire_reset=False,
+      autoreset_mode='NextStep',
+    )
+    self._size = len(seeds)
+    _, height, width = self._env.single_observation_space.shape
+    self._observation_spec = specs.BoundedArray(
+      (height, width, settings['stack']), np.uint8, 0, 255, 'screens'
+    )
+    self._action_spec = specs.DiscreteArray(
+      int(self._env.single_action_space.n), np.int32, 'action'
+    )
+    self._life_loss = settings['life_loss']
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._size
+
+  def observation_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the screens, `[84, 84, stack]`."""
+    return self._observation_spec
+
+  def action_spec(self) -> specs.DiscreteArray:
+    """Returns the spec of the action, whose first value is the no-op."""
+    return self._action_spec
+
+  def reset(self) -> np.ndarray:
+    """Starts all games anew; the first reset seeds them."""
+    seeds, self._seeds = self._seeds, None
+    screens, _ = self._env.reset(seed=seeds)
+    return channels.move_last(screens)
+
+  def step(
+    self, actions: np.ndarray, ended: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps each game, or starts it anew or the life after a lost one."""
+    screens, rewards, terminated, truncated, _ = self._env.step(actions)
+    if self._life_loss:
+      # The game may be over with the no-op that begins the next life.
+      over = ended & (terminated | truncated)
+      if over.any():
+        started, _ = self._env.reset(options={'reset_mask': over})
+        screens = np.where(over[:, None, None, None], started, screens)
+    outcome = self.to_outcome(rewards, terminated, truncated)
+    return (channels.move_last(screens), *outcome)
+
+  def close(self) -> None:
+    """Ends the threads, which takes that nobody holds the environment."""
+    self._env.close()
+    del self._env
+
+
+def _roms() -> dict[str, str]:
+  """Returns the file of each game that one player can play."""
+  ale_py = extras.import_extra('ale_py', 'atari')
+  gymnasium = extras.import_extra('gymnasium', 'atari')
+  if not hasattr(ale_py, 'AtariVectorEnv'):
+    raise ImportError(
+      'This environment needs the vector environments of ale-py. Install it'
+      " with: pip install 'repertory[atari]'"
+    )
+  return {
+    name.removeprefix('ALE/').removesuffix('-v5'): spec.kwargs['game']
+    for name, spec in gymnasium.registry.items()
+    if name.startswith('ALE/') and name.endswith('-v5')
+  }

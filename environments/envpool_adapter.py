@@ -1,0 +1,174 @@
+"""EnvPool: environments in C++, many at once."""
+
+import contextlib
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import (
+  channels,
+  close_names,
+  extras,
+  gymnasium_sources,
+  gymnasium_spaces,
+  layout,
+  name_options,
+  single_slot,
+  vector_batch,
+)
+from repertory.environments import seeds as seeds_lib
+
+Nest = Any
+
+OPTIONS = (
+  name_options.Option(
+    'threads', 0, "Threads of a batch; 0 for EnvPool's choice", maximum=1024
+  ),
+)
+
+
+def ids() -> list[str]:
+  """Returns the ids of all environments, such as 'CartPole-v1'.
+
+  Raises:
+    ImportError: If envpool is not installed.
+  """
+  return _import_envpool().list_all_envs()
+
+
+def make(
+  environment_id: str, settings: Mapping[str, Any], seed: int
+) -> dm_env.Environment:
+  """Makes one environment: see `EnvPoolSource`."""
+  return single_slot.SingleSlot(EnvPoolSource(environment_id, settings, [seed]))
+
+
+def make_batch(
+  environment_id: str, settings: Mapping[str, Any], seeds: Sequence[int]
+) -> vector_batch.VectorBatch:
+  """Makes a batch of environments: see `EnvPoolSource`."""
+  return vector_batch.VectorBatch(
+    EnvPoolSource(environment_id, settings, seeds)
+  )
+
+
+class EnvPoolSource(gymnasium_sources.GymnasiumOutcomes):
+  """A pool as a `vector_batch.Source`.
+
+  It is EnvPool's Gymnasium interface: the one for dm_env tells an episode that
+  a time limit ends from one that terminates no more than by discount 0. Images
+  `[C, H, W]` of uint8 become `[H, W, C]`.
+  """
+
+  def __init__(
+    self,
+    environment_id: str,
+    settings: Mapping[str, Any],
+    seeds: Sequence[int],
+  ):
+    """Makes the pool.
+
+    Args:
+      environment_id: See `ids`.
+      settings: A value for each of `OPTIONS`.
+      seeds: One per slot. A pool is seeded by all of them together, so that
+        what happens in a slot depends on the whole batch.
+
+    Raises:
+      ImportError: If envpool is not installed.
+      ValueError: If there is no such environment, or if a space has no spec.
+    """
+    envpool = _import_envpool()
+    known = envpool.list_all_envs()
+    if environment_id not in known:
+      raise ValueError(close_names.describe('`id`', environment_id, known))
+    with warnings.catch_warnings():
+      # It makes bounds of float32 out of those of float64, and warns of it.
+      warnings.filterwarnings('ignore', '.*precision lowered by casting.*')
+      self._pool = envpool.make_gymnasium(
+        environment_id,
+        num_envs=len(seeds),
+        num_threads=settings['threads'],
+        seed=seeds_lib.combine(seeds),
+      )
+      observation_space = self._pool.observation_space
+      action_space = self._pool.action_space
+    self._size = len(seeds)
+    self._observation = gymnasium_spaces.make_batch_codec(
+      observation_space, 'observation_space'
+    )
+    self._action = gymnasium_spaces.make_batch_codec(
+      action_space, 'action_space'
+    )
+    leaves = layout.Layout(self._observation.spec, 'observation')
+    self._layout = leaves
+    self._moves = [_move_of(spec) for spec in leaves.specs]
+    self._is_array = isinstance(self._observation.spec, specs.Array)
+    self._observation_spec = leaves.unflatten(
+      [_move_spec(spec) for spec in leaves.specs]
+    )
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._size
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs that the observation space became."""
+    return self._observation_spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs that the action space became."""
+    return self._action.spec
+
+  def reset(self) -> Nest:
+    """Starts all episodes."""
+    return self._decode(self._pool.reset()[0])
+
+  def step(
+    self, actions: Nest, ended: np.ndarray
+  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps or restarts each slot; the pool knows itself which."""
+    del ended
+    observation, *outcome = self._pool.step(self._action.encode(actions))[:4]
+    return (self._decode(observation), *self.to_outcome(*outcome))
+
+  def close(self) -> None:
+    """Ends the threads, which takes that nobody holds the pool."""
+    del self._pool
+
+  def _decode(self, observation: Any) -> Nest:
+    nest = self._observation.decode(observation)
+    if self._is_array:
+      return self._moves[0](nest)
+    return self._layout.map(self._moves, nest)
+
+
+def _import_envpool() -> Any:
+  """Imports envpool without the farewell of gym, which it imports in turn."""
+  with contextlib.redirect_stderr(io.StringIO()):
+    return extras.import_extra('envpool', 'envpool')
+
+
+def _is_image(spec: specs.Array) -> bool:
+  return len(spec.shape) == 3 and spec.dtype == np.uint8
+
+
+def _move_of(spec: specs.Array):
+  return channels.move_last if _is_image(spec) else lambda array: array
+
+
+def _move_spec(spec: specs.Array) -> specs.Array:
+  if spec.dtype.kind == 'f':
+    # Some bounds are wrong: positions of the Control Suite are below their 0.
+    return specs.Array(spec.shape, spec.dtype, spec.name)
+  if not _is_image(spec):
+    return spec
+  channel, height, width = spec.shape
+  shape = (height, width, channel)
+  return specs.BoundedArray(shape, np.uint8, 0, 255, spec.name)

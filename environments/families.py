@@ -1,0 +1,216 @@
+"""The kinds of names that the registry knows, and what makes them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import dm_env
+
+from repertory.environments import (
+  atari,
+  bsuite_adapter,
+  catch,
+  dm_control_adapter,
+  envpool_adapter,
+  gymnasium_adapter,
+  gymnasium_sources,
+  memory_chain,
+  minatar_adapter,
+  minigrid_adapter,
+  name_options,
+  vector_batch,
+)
+from repertory.environments.wrappers import single_precision
+
+# What the pattern of a name found, and the value of every option.
+Match = Mapping[str, str]
+Settings = Mapping[str, Any]
+
+
+class Entry(NamedTuple):
+  """One kind of name.
+
+  Attributes:
+    pattern: The name, with its free parts in angle brackets.
+    description: One line.
+    requirement: What must be installed besides, empty if nothing.
+    options: What may follow a question mark.
+  """
+
+  pattern: str
+  description: str
+  requirement: str = ''
+  options: tuple[name_options.Option, ...] = ()
+
+
+class Family(NamedTuple):
+  """How to read and to make one kind of name.
+
+  Attributes:
+    entry: What is told of it.
+    syntax: The name without options, as a whole.
+    make: Makes one environment.
+    make_batch: Makes a batch of its own kind; None for a loop.
+    cheap: Whether making one is so cheap that a factory tries it at once.
+  """
+
+  entry: Entry
+  syntax: re.Pattern
+  make: Callable[[Match, Settings, int], dm_env.Environment]
+  make_batch: (
+    Callable[[Match, Settings, Sequence[int]], vector_batch.VectorBatch] | None
+  ) = None
+  cheap: bool = False
+
+
+def _make_catch(match: Match, settings: Settings, seed: int):
+  del settings
+  return catch.Catch(**_read_sizes(match), seed=seed)
+
+
+def _make_memory_chain(match: Match, settings: Settings, seed: int):
+  del settings
+  return memory_chain.MemoryChain(**_read_sizes(match), seed=seed)
+
+
+def _read_sizes(match: Match) -> dict[str, int]:
+  return {name: int(digits) for name, digits in match.items()}
+
+
+def _make_gymnasium(match: Match, settings: Settings, seed: int):
+  del settings
+  environment = gymnasium_adapter.make(match['id'], seed)
+  return single_precision.SinglePrecision(environment)
+
+
+def _make_gymnasium_batch(
+  match: Match, settings: Settings, seeds: Sequence[int]
+):
+  del settings
+  return gymnasium_sources.make_batch(match['id'], seeds)
+
+
+def _make_bsuite(match: Match, settings: Settings, seed: int):
+  del settings
+  return bsuite_adapter.make(match['id'], seed)
+
+
+def _with_id(function: Callable[[str, Settings, Any], Any]):
+  """Lets a function of id, settings and seeds take a match."""
+  return lambda match, settings, seeds: function(match['id'], settings, seeds)
+
+
+def _requires(extra: str) -> str:
+  return f"pip install 'repertory[{extra}]'"
+
+
+def _compile(prefix: str) -> re.Pattern:
+  return re.compile(f'{prefix}:(?P<id>.+)')
+
+
+FAMILIES = (
+  Family(
+    Entry('catch', 'Catch a falling ball on a board of 10 rows, 5 columns'),
+    re.compile('catch'),
+    _make_catch,
+    cheap=True,
+  ),
+  Family(
+    Entry(
+      'catch:<rows>x<columns>',
+      'Catch on a board of another size, for example catch:12x7',
+    ),
+    re.compile('catch:(?P<rows>[0-9]+)x(?P<columns>[0-9]+)'),
+    _make_catch,
+    cheap=True,
+  ),
+  Family(
+    Entry(
+      'memory_chain', 'Tell after 10 steps which of two cues was shown at first'
+    ),
+    re.compile('memory_chain'),
+    _make_memory_chain,
+    cheap=True,
+  ),
+  Family(
+    Entry(
+      'memory_chain:<length>',
+      'Memory chain of another length, for example memory_chain:30',
+    ),
+    re.compile('memory_chain:(?P<length>[0-9]+)'),
+    _make_memory_chain,
+    cheap=True,
+  ),
+  Family(
+    Entry(
+      'gym:<id>',
+      'A registered Gymnasium environment, for example gym:CartPole-v1',
+      _requires('gymnasium'),
+    ),
+    _compile('gym'),
+    _make_gymnasium,
+    _make_gymnasium_batch,
+  ),
+  Family(
+    Entry(
+      'atari:<game>',
+      'An Atari game with the usual preprocessing, for example atari:Pong',
+      _requires('atari'),
+      atari.OPTIONS,
+    ),
+    _compile('atari'),
+    _with_id(atari.make),
+    _with_id(atari.make_batch),
+  ),
+  Family(
+    Entry(
+      'envpool:<id>',
+      'An environment of EnvPool, for example envpool:CartPole-v1',
+      _requires('envpool'),
+      envpool_adapter.OPTIONS,
+    ),
+    _compile('envpool'),
+    _with_id(envpool_adapter.make),
+    _with_id(envpool_adapter.make_batch),
+  ),
+  Family(
+    Entry(
+      'dm_control:<domain>/<task>',
+      'A Control Suite task, for example dm_control:cartpole/swingup',
+      _requires('dm-control'),
+      dm_control_adapter.OPTIONS,
+    ),
+    _compile('dm_control'),
+    _with_id(dm_control_adapter.make),
+  ),
+  Family(
+    Entry(
+      'bsuite:<experiment>/<number>',
+      'A Behaviour Suite setting, for example bsuite:catch/0',
+      _requires('bsuite'),
+    ),
+    _compile('bsuite'),
+    _make_bsuite,
+  ),
+  Family(
+    Entry(
+      'minigrid:<id>',
+      'A world of tiles, for example minigrid:MiniGrid-DoorKey-5x5-v0',
+      _requires('minigrid'),
+      minigrid_adapter.OPTIONS,
+    ),
+    _compile('minigrid'),
+    _with_id(minigrid_adapter.make),
+    _with_id(minigrid_adapter.make_batch),
+  ),
+  Family(
+    Entry(
+      'minatar:<game>',
+      'A small Atari game on a board, for example minatar:breakout',
+      _requires('minatar'),
+      minatar_adapter.OPTIONS,
+    ),
+    _compile('minatar'),
+    _with_id(minatar_adapter.MinAtar),
+  ),
+)

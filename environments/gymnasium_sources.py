@@ -1,0 +1,326 @@
+"""Batches of Gymnasium environments: a loop over them, or a vector one."""
+
+import contextlib
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import (
+  gymnasium_adapter,
+  gymnasium_spaces,
+  layout,
+  timestep_checker,
+  vector_batch,
+)
+from repertory.environments import seeds as seeds_lib
+
+if TYPE_CHECKING:
+  import gymnasium
+
+Nest = Any
+
+_MAX = float(np.finfo(np.float32).max)
+
+
+def make_batch(
+  environment_id: str, seeds: Sequence[int]
+) -> vector_batch.VectorBatch:
+  """Makes a batch of registered Gymnasium environments.
+
+  Where Gymnasium has a vector environment of arrays (as for CartPole) and the
+  batch is large enough for it to pay, that one is used.
+
+  Args:
+    environment_id: As for `gymnasium.make`.
+    seeds: One per slot. A vector environment is seeded by all of them together,
+      so that what happens in a slot depends on the whole batch.
+
+  Raises:
+    ImportError: If gymnasium is not installed.
+    ValueError: As by `gymnasium_adapter.make`.
+  """
+  vector_env = _make_vector_env(environment_id, len(seeds))
+  if vector_env is None:
+    return vector_batch.VectorBatch(
+      GymnasiumLoop(
+        [gymnasium_adapter.make_env(environment_id) for _ in seeds], seeds
+      )
+    )
+  return vector_batch.VectorBatch(
+    GymnasiumVectorSource(vector_env, seeds_lib.combine(seeds))
+  )
+
+
+# Below, arrays of this few rows cost more than a loop.
+_MIN_VECTOR_SIZE = 8
+
+
+def _make_vector_env(
+  environment_id: str, size: int
+) -> 'gymnasium.vector.VectorEnv | None':
+  gymnasium = gymnasium_spaces.import_gymnasium()
+  spec = gymnasium.registry.get(environment_id)
+  if size < _MIN_VECTOR_SIZE or spec is None:
+    return None
+  if spec.vector_entry_point is None or spec.additional_wrappers:
+    return None
+  mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
+  vector_env = gymnasium.make_vec(environment_id, size, mode)
+  if not _restarts_with_next_step(vector_env):
+    vector_env.close()
+    return None
+  return vector_env
+
+
+def _restarts_with_next_step(vector_env: 'gymnasium.vector.VectorEnv') -> bool:
+  modes = gymnasium_spaces.import_gymnasium().vector.AutoresetMode
+  return vector_env.metadata.get('autoreset_mode') is modes.NEXT_STEP
+
+
+class GymnasiumOutcomes:
+  """What is the same in all sources that speak as Gymnasium does."""
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of the reward, a float32."""
+    return specs.Array((), np.float32, name='reward')
+
+  def discount_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the discount, a float32: 0 if terminated, else 1."""
+    return specs.BoundedArray((), np.float32, 0, 1, name='discount')
+
+  def to_outcome(
+    self, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns rewards, discounts and which slots said LAST, all `[B]`.
+
+    Raises:
+      vector_batch.SlotError: If a reward is not finite.
+    """
+    # NaN and infinity last through a sum.
+    if not math.isfinite(np.add.reduce(rewards)):
+      for slot in np.flatnonzero(~np.isfinite(rewards)):
+        raise vector_batch.SlotError(
+          int(slot),
+          f'reward: expected a finite number, found {rewards[slot]}',
+        )
+    # New arrays, whatever becomes of those given.
+    return rewards.astype(np.float32), ~terminated, terminated | truncated
+
+
+class GymnasiumVectorSource(GymnasiumOutcomes):
+  """A `gymnasium.vector.VectorEnv` as a `vector_batch.Source`.
+
+  It must restart an ended slot with the next step, which is what dm_env does;
+  the observation of an end is then the one of this end.
+  """
+
+  def __init__(self, vector_env: 'gymnasium.vector.VectorEnv', seed: int):
+    """Takes over the vector environment.
+
+    Args:
+      vector_env: One whose `autoreset_mode` is `NEXT_STEP`.
+      seed: Of the first reset alone.
+
+    Raises:
+      ValueError: If it restarts slots otherwise, or if a space has no spec.
+    """
+    if not _restarts_with_next_step(vector_env):
+      raise ValueError(
+        '`vector_env`: expected AutoresetMode.NEXT_STEP, got'
+        f' {vector_env.metadata.get("autoreset_mode")}.'
+      )
+    self._env = vector_env
+    self._seed: int | None = seed
+    self._observation = gymnasium_spaces.make_batch_codec(
+      vector_env.single_observation_space, 'observation_space'
+    )
+    self._action = gymnasium_spaces.make_batch_codec(
+      vector_env.single_action_space, 'action_space'
+    )
+    self._layout = layout.Layout(self._observation.spec, 'observation')
+    self._copies = [np.array] * len(self._layout.specs)
+    self._is_array = isinstance(self._observation.spec, specs.Array)
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._env.num_envs
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs that the observation space became."""
+    return self._observation.spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs that the action space became."""
+    return self._action.spec
+
+  def reset(self) -> Nest:
+    """Starts all episodes; the first reset seeds the environments."""
+    seed, self._seed = self._seed, None
+    observation, _ = self._env.reset(seed=seed)
+    return self._decode(observation)
+
+  def step(
+    self, actions: Nest, ended: np.ndarray
+  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps or restarts each slot; the environment knows itself which."""
+    del ended
+    observation, *outcome = self._env.step(self._action.encode(actions))[:4]
+    return (self._decode(observation), *self.to_outcome(*outcome))
+
+  def close(self) -> None:
+    """Closes the vector environment."""
+    self._env.close()
+
+  def _decode(self, observation: Any) -> Nest:
+    nest = self._observation.decode(observation)
+    # Copies, as a vector environment may use its buffers again.
+    return (
+      np.array(nest) if self._is_array else self._layout.map(self._copies, nest)
+    )
+
+
+class GymnasiumLoop(GymnasiumOutcomes):
+  """Gymnasium environments, one after the other, as a `vector_batch.Source`.
+
+  Checks what `batch.EnvironmentBatch` checks of adapters around them, but casts
+  and compares once per batch where it can.
+  """
+
+  def __init__(self, gym_envs: Sequence['gymnasium.Env'], seeds: Sequence[int]):
+    """Takes over the environments.
+
+    Args:
+      gym_envs: At least one, with equal spaces, that nobody else steps.
+      seeds: One for each, of its first reset alone.
+
+    Raises:
+      ValueError: As by the adapter; also if there is no environment, or if
+        their specs differ.
+    """
+    adapters = [
+      gymnasium_adapter.GymnasiumAdapter(env, seed)
+      for env, seed in zip(gym_envs, seeds, strict=True)
+    ]
+    timestep_checker.check_environments(adapters)
+    self._envs = list(gym_envs)
+    self._seeds: list[int] | None = list(seeds)
+    self._observation = gymnasium_spaces.make_codec(
+      gym_envs[0].observation_space, 'observation_space'
+    )
+    self._action = gymnasium_spaces.make_codec(
+      gym_envs[0].action_space, 'action_space'
+    )
+    self._actions = layout.Layout(self._action.spec, '`actions`')
+    observations = layout.Layout(self._observation.spec, 'observation')
+    self._build = observations.unflatten
+    self._checker = timestep_checker.TimestepChecker(
+      observations, self.reward_spec(), self.discount_spec()
+    )
+    self._buffers = [
+      ((len(self._envs), *spec.shape), spec.dtype)
+      for spec in observations.specs
+    ]
+    self._plain_observation = _is_plain(gym_envs[0].observation_space)
+    self._plain_action = _is_plain(gym_envs[0].action_space)
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return len(self._envs)
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs that the observation space became."""
+    return self._observation.spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs that the action space became."""
+    return self._action.spec
+
+  def reset(self) -> Nest:
+    """Starts all episodes; the first reset seeds the environments."""
+    seeds, self._seeds = self._seeds or [None] * len(self._envs), None
+    arrays = [np.empty(*buffer) for buffer in self._buffers]
+    for slot, (env, seed) in enumerate(zip(self._envs, seeds)):
+      self._store(env.reset(seed=seed)[0], arrays, slot)
+    return self._build(arrays)
+
+  def step(
+    self, actions: Nest, ended: np.ndarray
+  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps or restarts each slot."""
+    size = len(self._envs)
+    arrays = [np.empty(*buffer) for buffer in self._buffers]
+    rewards: list[float] = [0.0] * size
+    discounts: list[float] = [1.0] * size
+    last: list[bool] = [False] * size
+    slots = zip(range(size), self._envs, self._split(actions), ended.tolist())
+    for slot, env, action, again in slots:
+      if again:
+        observation, _ = env.reset()
+      else:
+        observation, reward, done, cut, _ = env.step(action)
+        if type(reward) is not float or not -_MAX <= reward <= _MAX:
+          reward = self._to_float(reward, slot)
+        rewards[slot] = reward
+        if done:
+          discounts[slot] = 0.0
+        if done or cut:
+          last[slot] = True
+      self._store(observation, arrays, slot)
+    return (
+      self._build(arrays),
+      np.array(rewards, np.float32),
+      np.array(discounts, np.float32),
+      np.array(last),
+    )
+
+  def close(self) -> None:
+    """Closes every environment even if one fails; raises the first error."""
+    with contextlib.ExitStack() as stack:
+      for env in self._envs:
+        stack.callback(env.close)
+
+  def _split(self, actions: Nest) -> list[Nest]:
+    """Returns one action per slot, as the space has it."""
+    if self._plain_action:
+      return list(actions)
+    columns = self._actions.flatten(actions)
+    return [
+      self._action.encode(self._actions.unflatten(row))
+      for row in zip(*columns, strict=True)
+    ]
+
+  def _store(
+    self, observation: Any, arrays: list[np.ndarray], slot: int
+  ) -> None:
+    if self._plain_observation and type(observation) is np.ndarray:
+      array = arrays[0]
+      if observation.dtype == array.dtype:
+        shape = observation.shape
+        if shape == array.shape[1:]:
+          array[slot] = observation
+          return
+    try:
+      self._checker.store(self._observation.decode(observation), arrays, slot)
+    except ValueError as error:
+      raise vector_batch.SlotError(slot, str(error)) from error
+
+  def _to_float(self, reward: Any, slot: int) -> float:
+    try:
+      return self._checker.check_reward(reward)
+    except ValueError as error:
+      raise vector_batch.SlotError(slot, str(error)) from error
+
+
+def _is_plain(space: Any) -> bool:
+  """Returns whether the values of a space are those of its spec."""
+  spaces = gymnasium_spaces.import_gymnasium().spaces
+  if isinstance(space, spaces.Discrete):
+    return not space.start
+  return isinstance(
+    space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
+  )

@@ -1,0 +1,94 @@
+"""The options of an environment's name: `atari:Pong?life_loss=true&noops=0`."""
+
+import difflib
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+_FLAGS = {'true': True, 'false': False}
+
+
+class Option(NamedTuple):
+  """One option of a kind of name.
+
+  Attributes:
+    name: As it is written.
+    default: What holds without it; its type is that of the values.
+    description: One line.
+    minimum: The smallest allowed number.
+    maximum: The largest allowed number.
+  """
+
+  name: str
+  default: bool | int | float
+  description: str
+  minimum: float = 0
+  maximum: float = math.inf
+
+
+def parse(text: str, known: Sequence[Option]) -> dict[str, Any]:
+  """Reads the part of a name behind its question mark.
+
+  Args:
+    text: Such as 'life_loss=true&noops=0', empty for no options.
+    known: The options there are.
+
+  Returns:
+    The values of all options that there are.
+
+  Raises:
+    ValueError: If an option is unknown, comes twice or has a wrong value.
+  """
+  options = {option.name: option for option in known}
+  values = {option.name: option.default for option in known}
+  given = set()
+  for part in text.split('&') if text else ():
+    name, equals, value = part.partition('=')
+    if name not in options:
+      raise ValueError(_describe_unknown(name, known))
+    if not equals or name in given:
+      raise ValueError(
+        f'expected each option once, as <option>=<value>, got {text!r}'
+      )
+    given.add(name)
+    values[name] = _read(options[name], value)
+  return values
+
+
+def describe(option: Option) -> str:
+  """Returns the option with its default, as it is written."""
+  default = option.default
+  shown = str(default).lower() if isinstance(default, bool) else f'{default:g}'
+  return f'{option.name}={shown}'
+
+
+def _describe_unknown(name: str, known: Sequence[Option]) -> str:
+  if not known:
+    return f'expected no options, as there are none here, got {name!r}'
+  listed = ', '.join(describe(option) for option in known)
+  names = [option.name for option in known]
+  close = difflib.get_close_matches(name, names, 1)
+  hint = f'; did you mean {close[0]!r}?' if close else ''
+  return f'expected one of the options {listed}; got {name!r}{hint}'
+
+
+def _read(option: Option, text: str) -> Any:
+  kind = type(option.default)
+  if kind is bool:
+    if text not in _FLAGS:
+      raise ValueError(f'expected {option.name} to be true or false: {text!r}')
+    return _FLAGS[text]
+  try:
+    value = kind(text)
+  except ValueError:
+    value = math.nan
+  # False for NaN too.
+  if not option.minimum <= value <= option.maximum or value == math.inf:
+    what = 'an integer' if kind is int else 'a number'
+    limit = '' if option.maximum == math.inf else f' to {option.maximum:g}'
+    start = 'from' if limit else 'of at least'
+    raise ValueError(
+      f'expected {option.name} to be {what} {start} {option.minimum:g}{limit},'
+      f' got {text!r}'
+    )
+  return value

@@ -1,0 +1,343 @@
+"""Makes an environment batch of what steps many environments at once."""
+
+from typing import Any, Protocol
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import casting, layout
+from repertory.environments.wrappers import single_precision
+
+Nest = Any
+
+_FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
+
+
+class EnvironmentContractError(ValueError):
+  """An environment broke its specs or dm_env's rules."""
+
+
+class SlotError(ValueError):
+  """What an environment said of one slot does not fit its specs.
+
+  Attributes:
+    slot: Which.
+  """
+
+  def __init__(self, slot: int, message: str):
+    super().__init__(message)
+    self.slot = slot
+
+
+class Source(Protocol):
+  """B environments of one kind that step together.
+
+  Arrays have a leading `[B]` and are new in each call. Specs have none, and may
+  be of double precision.
+  """
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    ...
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of one environment."""
+    ...
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment."""
+    ...
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward, of shape `()`."""
+    ...
+
+  def discount_spec(self) -> specs.Array:
+    """Returns the spec of one environment's discount, of shape `()`."""
+    ...
+
+  def reset(self) -> Nest:
+    """Starts all episodes and returns the observations.
+
+    Raises:
+      SlotError: If an environment breaks its specs.
+    """
+    ...
+
+  def step(
+    self, actions: Nest, ended: np.ndarray
+  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps each slot, or restarts it.
+
+    Args:
+      actions: Nest of arrays `[B, ...]` of exactly the action spec's dtypes;
+        those of discrete specs are in range.
+      ended: `[B]`, bool: the slots to restart; their actions mean nothing.
+
+    Returns:
+      Observations, finite rewards `[B]`, discounts `[B]` in [0, 1], and `[B]`,
+      bool, which slots said LAST. Of restarted slots only the observation
+      counts.
+
+    Raises:
+      SlotError: If an environment breaks its specs.
+    """
+    ...
+
+  def close(self) -> None:
+    """Releases everything."""
+    ...
+
+
+class VectorBatch:
+  """Steps B environments of one kind side by side.
+
+  A timestep of the batch is one `dm_env.TimeStep` whose `step_type` is an int32
+  array `[B]` of `dm_env.StepType` values, whose `reward` and `discount` are
+  arrays `[B]` and whose observation is a nest of arrays `[B, ...]`. The slots
+  end their episodes independently: the step after a slot's LAST restarts this
+  slot alone, ignores its action and gives FIRST, reward 0 and discount 1.
+
+  Every array is new in each step, so callers may keep them.
+  """
+
+  def __init__(self, source: Source, *, narrows: bool = True):
+    """Takes over the source: from now on only the batch steps it.
+
+    Args:
+      source: What steps the environments.
+      narrows: Whether to make everything single precision, as
+        `wrappers.SinglePrecision` does.
+
+    Raises:
+      ValueError: If a spec cannot be of single precision.
+    """
+    self._source = source
+    self._size = size = source.batch_size
+    self._observation_spec = source.observation_spec()
+    self._action_spec = source.action_spec()
+    self._reward_spec = source.reward_spec()
+    self._discount_spec = source.discount_spec()
+    wide = layout.Layout(self._action_spec, '`actions`')
+    if narrows:
+      narrow = single_precision.narrow
+      self._observation_spec = narrow(self._observation_spec, 'observation')
+      self._action_spec = narrow(self._action_spec, 'action', inwards=True)
+      self._reward_spec = narrow(self._reward_spec, 'reward')
+      self._discount_spec = narrow(self._discount_spec, 'discount')
+    self._observations = layout.Layout(self._observation_spec, 'observation')
+    self._actions = layout.Layout(self._action_spec, '`actions`')
+    self._leaves = [
+      ((size, *spec.shape), spec.dtype) for spec in self._observations.specs
+    ]
+    self._columns = [
+      _ActionColumn(path, size, spec, wide_spec.dtype)
+      for path, spec, wide_spec in zip(
+        self._actions.paths, self._actions.specs, wide.specs
+      )
+    ]
+    # Nests of one leaf are common, and need no taking apart.
+    self._is_array = isinstance(self._observation_spec, specs.Array)
+    self._is_action = isinstance(self._action_spec, specs.Array)
+    self._mid = np.full(size, _MID, np.int32)
+    self._reward_dtype = self._reward_spec.dtype
+    self._discount_dtype = self._discount_spec.dtype
+    self._ended = np.ones(size, np.bool_)
+    self._any_ended = True
+    self._clock = 0
+    # What the clock showed when the episodes of the slots began.
+    self._starts = np.zeros(size, np.int64)
+    self._started = False
+    self._closed = False
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._size
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._observation_spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._action_spec
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward, of shape `()`."""
+    return self._reward_spec
+
+  def discount_spec(self) -> specs.Array:
+    """Returns the spec of one environment's discount, of shape `()`."""
+    return self._discount_spec
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts a new episode in every slot, whether the last one ended or not.
+
+    Raises:
+      EnvironmentContractError: If an environment breaks its specs, as in
+        `step`.
+    """
+    self._started = False
+    self._starts[:] = self._clock
+    try:
+      observation = self._narrow(self._source.reset())
+    except SlotError as error:
+      raise self._explain(error) from error
+    self._ended = np.zeros(self._size, np.bool_)
+    self._any_ended = False
+    self._started = True
+    return dm_env.TimeStep(
+      np.full(self._size, _FIRST, np.int32),
+      np.zeros(self._size, self._reward_spec.dtype),
+      np.ones(self._size, self._discount_spec.dtype),
+      observation,
+    )
+
+  def step(self, actions: Nest) -> dm_env.TimeStep:
+    """Steps every slot, or restarts it if its episode has ended.
+
+    Before the first `reset`, and after an error has left the slots at
+    different times, a step resets all slots and ignores the actions, as a step
+    of a fresh dm_env environment does.
+
+    Args:
+      actions: Nest of arrays `[B, ...]` of the action spec. Ended slots ignore
+        theirs.
+
+    Raises:
+      ValueError: If `actions` do not fit the action spec with a leading `[B]`.
+      EnvironmentContractError: If an environment breaks its specs; names the
+        slot and the step of its episode, where FIRST is step 0.
+    """
+    if not self._started:
+      return self.reset()
+    actions = self._widen(actions)
+    self._started = False  # Until every slot has come through.
+    ended, any_ended = self._ended, self._any_ended
+    self._clock += 1
+    if any_ended:
+      self._starts[ended] = self._clock
+    try:
+      observation, rewards, discounts, last = self._source.step(actions, ended)
+    except SlotError as error:
+      raise self._explain(error) from error
+    step_types = self._mid + last  # [B], as LAST is MID + 1.
+    if rewards.dtype != self._reward_dtype:
+      rewards = rewards.astype(self._reward_dtype)  # [B]
+    if discounts.dtype != self._discount_dtype:
+      discounts = discounts.astype(self._discount_dtype)  # [B]
+    if any_ended:
+      last = last & ~ended
+      step_types[ended] = _FIRST
+      discounts[ended] = 1
+      rewards[ended] = 0
+    observation = self._narrow(observation)
+    self._ended = last
+    self._any_ended = b'\1' in last.tobytes()  # Faster than `any`.
+    self._started = True
+    return dm_env.TimeStep(step_types, rewards, discounts, observation)
+
+  def close(self) -> None:
+    """Closes the source; idempotent."""
+    if not self._closed:
+      self._closed = True
+      self._source.close()
+
+  def _widen(self, actions: Nest) -> Nest:
+    """Returns actions of the source's dtypes, idle ones for ended slots."""
+    ended = self._ended if self._any_ended else None
+    try:
+      if self._is_action:
+        return self._columns[0].read(actions, ended)
+      leaves = self._actions.flatten(actions)
+      return self._actions.unflatten(
+        [
+          column.read(leaf, ended)
+          for column, leaf in zip(self._columns, leaves)
+        ]
+      )
+    except ValueError as error:
+      raise ValueError(
+        f'{error}. Give one action of `action_spec()` per slot, with a leading'
+        f' axis of {self._size}.'
+      ) from error
+
+  def _narrow(self, observation: Nest) -> Nest:
+    try:
+      if self._is_array:
+        return self._narrow_leaf(0, observation)
+      leaves = self._observations.flatten(observation)
+      return self._observations.unflatten(
+        [self._narrow_leaf(i, leaf) for i, leaf in enumerate(leaves)]
+      )
+    except ValueError as error:
+      raise EnvironmentContractError(f'{error}.') from error
+
+  def _narrow_leaf(self, index: int, leaf: Any) -> np.ndarray:
+    shape, dtype = self._leaves[index]
+    if type(leaf) is np.ndarray and leaf.shape == shape:
+      if leaf.dtype == dtype:
+        return leaf
+      if leaf.dtype == np.float64 and dtype == np.float32:
+        return leaf.astype(np.float32)
+    try:
+      return casting.cast(leaf, shape, dtype)
+    except ValueError as error:
+      raise ValueError(f'{self._observations.paths[index]}: {error}') from error
+
+  def _explain(self, error: SlotError) -> EnvironmentContractError:
+    """Adds where and when it was."""
+    step = self._clock - int(self._starts[error.slot])
+    return EnvironmentContractError(
+      f'Slot {error.slot}, step {step} of its episode: {error}. Make the'
+      ' environment keep to its specs, or wrap it.'
+    )
+
+
+class _ActionColumn:
+  """Brings the actions of one leaf to the dtype of the source."""
+
+  def __init__(
+    self, path: str, size: int, spec: specs.Array, wide: np.dtype
+  ) -> None:
+    self._path = path
+    self._shape = (size, *spec.shape)
+    self._dtype = spec.dtype
+    self._wide = wide
+    self._num_values = None
+    zero = np.zeros(spec.shape, wide)
+    if isinstance(spec, specs.DiscreteArray):
+      self._num_values = spec.num_values
+      self._unsigned = np.dtype(f'u{wide.itemsize}')
+    elif isinstance(spec, specs.BoundedArray):
+      zero = np.clip(zero, spec.minimum, spec.maximum).astype(wide)
+    # What an ended slot is given.
+    self._idle = zero
+
+  def read(self, leaf: Any, ended: np.ndarray | None) -> np.ndarray:
+    array = np.asarray(leaf)
+    if array.dtype != self._dtype or array.shape != self._shape:
+      try:
+        array = casting.cast(array, self._shape, self._dtype)
+      except ValueError as error:
+        raise ValueError(f'{self._path}: {error}') from error
+    # A copy, as an environment may work on its action in place.
+    array = array.astype(self._wide)
+    if ended is not None:
+      array[ended] = self._idle
+    if self._num_values is not None:
+      # As unsigned numbers, negative ones are large.
+      unsigned = array.view(self._unsigned)
+      # NumPy takes longer than Python for so few.
+      few = len(unsigned) <= 32
+      highest = max(unsigned.tolist()) if few else np.maximum.reduce(unsigned)
+      if highest >= self._num_values:
+        slot = int(np.flatnonzero(unsigned >= self._num_values)[0])
+        raise ValueError(
+          f'{self._path}: expected integers from 0 to {self._num_values - 1},'
+          f' found {array[slot]} in slot {slot}'
+        )
+    return array

@@ -1,0 +1,204 @@
+"""Tests of the builders of agents for bounded continuous actions."""
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from acme import specs
+
+import replay_fixture
+from repertory.agents import d4pg, sac
+from repertory.components import adders, replay
+
+FLOAT = specs.Array((), np.float32)
+AGENTS = {
+  'sac': (sac.SACBuilder, sac.SACConfig),
+  'd4pg': (d4pg.D4PGBuilder, d4pg.D4PGConfig),
+}
+
+
+def make_spec(actions=None, observations=None):
+  if actions is None:
+    actions = specs.BoundedArray((2,), np.float32, [-1, 2], [3, 4])
+  if observations is None:
+    observations = specs.Array((3,), np.float32)
+  return specs.EnvironmentSpec(observations, actions, FLOAT, FLOAT)
+
+
+def make_builder(agent, **config):
+  builder_class, config_class = AGENTS[agent]
+  return builder_class(config_class(**{'hidden_sizes': (8,), **config}))
+
+
+def make_policy(builder, spec, num_environments=4, seed=0, **settings):
+  return builder.make_policy(
+    builder.make_network(spec),
+    spec,
+    num_environments=num_environments,
+    seed=seed,
+    **{'steps_done': 0, 'evaluation': False, **settings},
+  )
+
+
+def actions_of(policy, num_rows, num_steps=3, scale=1.0):
+  """Returns `[T, B, ...]`; observations are of that scale."""
+  step = tf.function(policy.step, autograph=False)
+  state, actions = policy.initial_state(range(num_rows)), []
+  random = np.random.default_rng(0)
+  for _ in range(num_steps):
+    observation = tf.constant(scale * random.normal(size=(num_rows, 3)))
+    output = step(tf.cast(observation, tf.float32), state)
+    actions.append(output.action.numpy())
+    state = output.state
+  return np.stack(actions)
+
+
+class PolicyTest(parameterized.TestCase):
+  @parameterized.product(
+    agent=list(AGENTS),
+    bounds=[(-2, 2), (0.1, 0.7), (1e6, 1e6 + 1), (-3e38, 3e38)],
+    kind=[((), np.float32), ((2, 2), np.float64), ((3,), np.float32)],
+    evaluation=[False, True],
+  )
+  def test_actions_are_valid(self, agent, bounds, kind, evaluation):
+    actions = specs.BoundedArray(*kind, *bounds)
+    builder = make_builder(agent)
+    spec = make_spec(actions)
+    policy = make_policy(builder, spec, evaluation=evaluation)
+    # Where tanh is flat, too.
+    found = actions_of(policy, 50, scale=100.0)
+    for action in found.reshape(-1, *actions.shape):
+      actions.validate(np.asarray(action))
+
+  @parameterized.parameters(*AGENTS)
+  def test_evaluation_is_the_same_for_all_seeds(self, agent):
+    builder, spec = make_builder(agent), make_spec()
+    network = builder.make_network(spec)
+
+    def act(seed, evaluation):
+      policy = builder.make_policy(
+        network, spec, num_environments=4, seed=seed, steps_done=10**6,
+        evaluation=evaluation,
+      )  # fmt: skip
+      return actions_of(policy, 4)
+
+    np.testing.assert_array_equal(act(1, True), act(2, True))
+    self.assertGreater(np.abs(act(1, False) - act(2, False)).max(), 0.1)
+
+  @parameterized.parameters(0.0, 0.1, 0.4)
+  def test_d4pg_sigma(self, sigma):
+    builder = make_builder('d4pg', sigma=sigma)
+    spec = make_spec(specs.BoundedArray((2,), np.float32, -3, 3))
+    policy = make_policy(builder, spec, num_environments=2_000)
+    # The head begins near 0. A sigma of 1 is half of the range.
+    actions = actions_of(policy, 2_000)
+    limited = np.clip(np.random.default_rng(0).normal(0, sigma, 100_000), -1, 1)
+    np.testing.assert_allclose(actions.std(), 3 * limited.std(), atol=0.05)
+
+  def test_sac_shares_random_steps(self):
+    policy = make_policy(make_builder('sac', num_random_steps=100), make_spec())
+    self.assertEqual(policy.describe([0]), {'num_random_steps': 25})
+
+
+class NetworkTest(parameterized.TestCase):
+  @parameterized.product(
+    agent=list(AGENTS),
+    actions=[
+      specs.DiscreteArray(3),
+      specs.Array((2,), np.float32),
+      specs.BoundedArray((2,), np.float32, -1, np.inf),
+      specs.BoundedArray((2,), np.int32, -1, 1),
+      {'move': specs.BoundedArray((2,), np.float32, -1, 1)},
+    ],
+  )
+  def test_refuses_actions(self, agent, actions):
+    with self.assertRaisesRegex(ValueError, 'The action spec must ') as caught:
+      make_builder(agent).make_network(make_spec(actions))
+    self.assertIn(repr(actions), str(caught.exception))
+
+  @parameterized.parameters(*AGENTS)
+  def test_refuses_observations(self, agent):
+    video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
+    with self.assertRaisesRegex(ValueError, 'network of your own'):
+      make_builder(agent).make_network(make_spec(observations=video))
+
+  @parameterized.parameters(*AGENTS)
+  def test_takes_nests_and_images(self, agent):
+    builder = make_builder(agent)
+    spec = make_spec(
+      observations={
+        'x': specs.Array((3,), np.float32),
+        'eye': specs.BoundedArray((36, 36, 1), np.uint8, 0, 255),
+      }
+    )
+    network = builder.make_network(spec)
+    update = builder.make_update(network, spec)
+    self.assertLen(update.exports['policy'], len(network.variables))
+
+
+class TablesTest(parameterized.TestCase):
+  @parameterized.product(
+    agent=list(AGENTS),
+    num_environments=[1, 7, 64, 1000],
+    n_step=[1, 5, 40],
+    config=[
+      {},
+      {'batch_size': 1, 'min_replay_size': 1},
+      {'samples_per_insert': 0.25, 'prioritized': True},
+    ],
+  )
+  def test_can_run(self, agent, num_environments, n_step, config):
+    builder = make_builder(agent, n_step=n_step, **config)
+    (table,) = builder.make_tables(make_spec(), num_environments)
+    # When all episodes end in the same step, it writes n + 1 items of each: the
+    # one held back, and all that are open.
+    table.check(
+      builder.config.batch_size,
+      items_per_insert=num_environments * (n_step + 1),
+    )
+
+  @parameterized.product(agent=list(AGENTS), prioritized=[True, False])
+  def test_sampler_and_priorities(self, agent, prioritized):
+    builder = make_builder(agent, prioritized=prioritized)
+    (table,) = builder.make_tables(make_spec(), 1)
+    options = table.make().info.sampler_options
+    self.assertEqual(options.HasField('uniform'), not prioritized)
+    connection = replay.Connection('localhost:1', 1)
+    updater = builder.make_priority_updater(connection, table)
+    self.assertEqual(updater is not None, prioritized)
+    if updater is not None:
+      updater.close()
+
+  @parameterized.parameters(*AGENTS)
+  def test_items(self, agent):
+    # γ = ½ between the two rewards; the second step is cut off, not the end.
+    builder = make_builder(agent, n_step=2, discount=0.5)
+    spec = make_spec()
+    (table,) = builder.make_tables(spec, 1)
+    fifo = replay_fixture.make_fifo(table.signature)
+    with replay_fixture.serve(fifo) as connection:
+      adder = builder.make_adder(adders.Destination(connection, fifo), 1)
+      steps = [
+        dm_env.TimeStep(
+          np.array([step_type], np.int32),
+          np.array([reward], np.float32),
+          np.ones([1], np.float32),
+          np.full([1, 3], t, np.float32),
+        )
+        for t, (step_type, reward) in enumerate([(0, 0), (1, 10), (2, 100)])
+      ]
+      adder.add_first(steps[0])
+      for t, step in enumerate(steps[1:]):
+        adder.add(np.full([1, 2], t, np.float32), step)
+      adder.flush()
+      items = replay_fixture.drain(connection)
+      adder.close()
+    found = sorted(
+      (float(i.data.action[0]), float(i.data.reward), float(i.data.discount))
+      for i in items
+    )
+    self.assertEqual(found, [(0, 10 + 0.5 * 100, 0.5), (1, 100, 1)])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,42 @@
+"""Tests of `agents/d4pg/config.py`."""
+
+from absl.testing import absltest, parameterized
+
+from repertory.agents import d4pg
+
+
+class D4PGConfigTest(parameterized.TestCase):
+  @parameterized.parameters(
+    ('hidden_sizes', (3, 0), 'positive numbers'),
+    ('hidden_sizes', (), 'at least one'),
+    ('image_torso', 'vgg', 'one of'),
+    ('num_atoms', 1, 'at least 2'),
+    ('vmax', -150.0, r'finite and above vmin = -150.0'),
+    ('vmax', float('inf'), r'finite and above vmin = -150.0'),
+    ('vmax', float('nan'), r'finite and above vmin = -150.0'),
+    ('n_step', 0, 'at least 1'),
+    ('discount', 1.1, r'in \[0, 1\]'),
+    ('learning_rate', 0.0, 'positive'),
+    ('max_gradient_norm', 0.0, 'positive'),
+    ('max_action_gradient_norm', -1.0, 'positive'),
+    ('target_update_period', 0, 'at least 1'),
+    ('sigma', -0.1, 'at least 0'),
+    ('samples_per_insert', 0.0, 'positive'),
+  )
+  def test_refuses(self, name, value, expected):
+    with self.assertRaisesRegex(ValueError, f'{name} must be {expected}'):
+      d4pg.D4PGConfig(**{name: value})
+
+  def test_accepts_the_ends(self):
+    d4pg.D4PGConfig(
+      sigma=0.0, max_gradient_norm=None, max_action_gradient_norm=None,
+      num_atoms=2,
+    )  # fmt: skip
+
+  def test_items_per_step(self):
+    # The last step of an episode: all that are open, and the one held back.
+    self.assertEqual(d4pg.D4PGConfig(n_step=3).max_items_per_step, 4)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,276 @@
+"""Tests of `agents/d4pg/learning.py`."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from acme import specs
+
+import numeric_gradients
+from repertory.agents import d4pg
+from repertory.agents.d4pg import learning, networks
+from repertory.components import action_scaling, types
+
+B, D = 6, 2
+FLOAT = specs.Array((), np.float32)
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.BoundedArray((D,), np.float32, [-1, 2], [3, 4]),
+  rewards=FLOAT,
+  discounts=FLOAT,
+)
+CONFIG = d4pg.D4PGConfig(
+  hidden_sizes=(4, 3),
+  batch_size=B,
+  discount=0.8,
+  num_atoms=5,
+  vmin=-2.0,
+  vmax=2.0,
+  learning_rate=0.05,
+  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  target_update_period=2,
+)
+
+
+def make_batch(seed):
+  random = np.random.default_rng(seed)
+  return {
+    'observation': random.normal(size=(B, 3)),
+    'action': random.uniform([-1, 2], [3, 4], (B, D)),
+    'reward': random.normal(size=B),
+    'discount': random.choice([0.0, 0.5, 1.0], B),
+    'next_observation': random.normal(size=(B, 3)),
+    'probabilities': random.uniform(0.01, 0.2, B),
+  }
+
+
+def to_sample(batch):
+  fields = types.Transition._fields[:-1]
+  return types.Sample(
+    data=types.Transition(
+      *(tf.constant(batch[name], tf.float32) for name in fields)
+    ),
+    keys=tf.range(B),
+    probabilities=tf.constant(batch['probabilities'], tf.float64),
+    table_sizes=tf.fill([B], tf.constant(50, tf.int64)),
+  )
+
+
+def make(config, seed=0):
+  """Returns online networks, target networks and update."""
+  tf.random.set_seed(seed)
+  online, target = (
+    learning.Networks(
+      networks.make_policy_network(SPEC, config),
+      networks.make_critic(SPEC, config),
+    )
+    for _ in range(2)
+  )
+  # Small at first, and 0 in all layers' biases: too simple a case.
+  random = np.random.default_rng(seed)
+  for variable in (*online.policy.variables, *online.critic.variables):
+    variable.assign(random.normal(size=variable.shape))
+  scaling = action_scaling.ActionScaling(SPEC.actions)
+  return online, target, learning.D4PGUpdate(online, target, scaling, config)
+
+
+def arrays(module):
+  return {v.name: v.numpy().astype(np.float64) for v in module.variables}
+
+
+def mlp(arrays, prefix, x):
+  """A normalized layer with tanh, one with an ELU, and a linear one."""
+  x = numeric_gradients.linear(arrays, f'{prefix}layer_norm_mlp/first', x)
+  mean = np.mean(x, axis=-1, keepdims=True)
+  variance = np.mean((x - mean) ** 2, axis=-1, keepdims=True)
+  norm = f'{prefix}layer_norm_mlp/layer_norm'
+  x = (x - mean) / np.sqrt(variance + 1e-5)
+  x = np.tanh(x * arrays[f'{norm}/scale:0'] + arrays[f'{norm}/offset:0'])
+  x = numeric_gradients.linear(
+    arrays, f'{prefix}layer_norm_mlp/mlp/linear_0', x
+  )
+  x = np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1)
+  return numeric_gradients.linear(arrays, f'{prefix}head', x)
+
+
+class Twin:
+  """https://arxiv.org/abs/1804.08617, algorithm 1, in NumPy."""
+
+  def __init__(self, config, online, target):
+    self.config = config
+    self.policy, self.critic = arrays(online.policy), arrays(online.critic)
+    self.target_policy = arrays(target.policy)
+    self.target_critic = arrays(target.critic)
+    self.support = np.linspace(config.vmin, config.vmax, config.num_atoms)
+    self._adams = [
+      numeric_gradients.Adam(config.learning_rate, config.adam_epsilon)
+      for _ in range(2)
+    ]
+    self._num_steps = 0
+
+  def act(self, arrays, observation):
+    return np.tanh(mlp(arrays, '', observation))
+
+  def probs(self, arrays, observation, action):
+    inputs = np.concatenate([observation, action], axis=-1)
+    powers = np.exp(mlp(arrays, 'critic/', inputs))
+    return powers / np.sum(powers, axis=-1, keepdims=True)
+
+  def target(self, batch):
+    """Shares each atom's probability between its neighbors."""
+    observation, config = batch['next_observation'], self.config
+    action = self.act(self.target_policy, observation)
+    probs = self.probs(self.target_critic, observation, action)
+    spacing, found = self.support[1] - self.support[0], np.zeros_like(probs)
+    for b in range(B):
+      for z, p in zip(self.support, probs[b]):
+        moved = batch['reward'][b] + config.discount * batch['discount'][b] * z
+        place = (np.clip(moved, config.vmin, config.vmax) - config.vmin) / (
+          spacing
+        )
+        lower = min(int(place), config.num_atoms - 2)
+        found[b, lower] += p * (lower + 1 - place)
+        found[b, lower + 1] += p * (place - lower)
+    return found
+
+  def step(self, batch):
+    config, observation = self.config, batch['observation']
+    target = self.target(batch)
+    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    weights = np.ones(B)
+    if config.prioritized:
+      weights = (50 * batch['probabilities']) ** -config.importance_exponent
+      weights /= weights.max()
+
+    def value(action):
+      return self.probs(self.critic, observation, action) @ self.support
+
+    # ∂q/∂a by differences, each row clipped by itself.
+    action = self.act(self.policy, observation)
+    slopes = numeric_gradients.gradients(
+      lambda arrays: np.sum(value(arrays['a'])), {'a': action}
+    )['a']
+    if config.max_action_gradient_norm is not None:
+      norms = np.linalg.norm(slopes, axis=-1, keepdims=True)
+      slopes *= np.minimum(1, config.max_action_gradient_norm / norms)
+
+    def policy_loss(arrays):
+      return -np.mean(np.sum(slopes * self.act(arrays, observation), axis=-1))
+
+    def divergences(arrays):
+      probs = self.probs(arrays, observation, scaled)
+      terms = np.where(target > 0, target, 1) / probs
+      return np.sum(target * np.log(terms), axis=-1)
+
+    def critic_loss(arrays):
+      return np.mean(weights * divergences(arrays))
+
+    sizes = divergences(self.critic)
+    metrics = {
+      'critic_loss': critic_loss(self.critic),
+      'q_value': np.mean(value(scaled)),
+      'policy_value': np.mean(value(action)),
+      'share_at_ends': np.mean(target[:, 0] + target[:, -1]),
+    }
+    # Both gradients are those of before the step.
+    for i, (name, loss) in enumerate(
+      {'policy': policy_loss, 'critic': critic_loss}.items()
+    ):
+      gradients = numeric_gradients.gradients(loss, getattr(self, name))
+      metrics[f'{name}_gradient_norm'] = numeric_gradients.norm(gradients)
+      clipped = numeric_gradients.clipped(gradients, config.max_gradient_norm)
+      metrics[name] = self._adams[i].apply(clipped, getattr(self, name))
+    self.policy, self.critic = metrics.pop('policy'), metrics.pop('critic')
+    self._num_steps += 1
+    if self._num_steps % config.target_update_period == 0:
+      self.target_policy, self.target_critic = self.policy, self.critic
+    return metrics, sizes
+
+
+class D4PGUpdateTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('default', {}, None),
+    ('xla', {}, True),
+    ('prioritized', {'prioritized': True}, None),
+    ('clipped', {'max_gradient_norm': 0.1}, None),
+    ('clipped_slopes', {'max_action_gradient_norm': 0.2}, None),
+  )
+  def test_equals_the_twin(self, changes, jit_compile):
+    config = dataclasses.replace(CONFIG, **changes)
+    online, target, update = make(config)
+    twin = Twin(config, online, target)
+    call = tf.function(update, autograph=False, jit_compile=jit_compile)
+    # In the second step the target networks differ, and after it they follow.
+    for i in range(2):
+      batch = make_batch(i)
+      result = call(to_sample(batch))
+      metrics, sizes = twin.step(batch)
+      self.assertEqual(set(result.metrics), set(metrics))
+      for name, value in metrics.items():
+        np.testing.assert_allclose(
+          result.metrics[name], value, rtol=1e-3, atol=1e-4, err_msg=name
+        )
+      if config.prioritized:
+        np.testing.assert_allclose(
+          result.priorities, sizes, rtol=1e-3, atol=1e-4
+        )
+      else:
+        self.assertIsNone(result.priorities)
+      for module, expected in (
+        (online.policy, twin.policy),
+        (online.critic, twin.critic),
+        (target.policy, twin.target_policy),
+        (target.critic, twin.target_critic),
+      ):
+        for name, array in arrays(module).items():
+          np.testing.assert_allclose(
+            array, expected[name], rtol=1e-3, atol=2e-4, err_msg=name
+          )
+
+  def test_exports_the_policy(self):
+    online, _, update = make(CONFIG)
+    self.assertLen(update.exports['policy'], 8)
+    for exported, variable in zip(
+      update.exports['policy'], online.policy.variables
+    ):
+      self.assertIs(exported, variable)
+
+  def test_owns_all_that_changes(self):
+    online, _, update = make(CONFIG)
+    tf.function(update, autograph=False)(to_sample(make_batch(0)))
+    # Networks, their targets and two moments; two counts of Adam's and one of
+    # the copies.
+    self.assertLen(update.variables, 4 * len(online.variables) + 3)
+
+
+class SettingsTest(parameterized.TestCase):
+  def run_updates(self, **changes):
+    """Returns the policy after some steps."""
+    online, _, update = make(dataclasses.replace(CONFIG, **changes))
+    for i in range(4):
+      update(to_sample(make_batch(i)))
+    return np.concatenate([np.ravel(v) for v in online.policy.variables])
+
+  @parameterized.parameters(
+    {'discount': 0.5},
+    {'learning_rate': 0.01},
+    {'adam_epsilon': 1.0},
+    {'max_gradient_norm': 0.01},
+    {'max_action_gradient_norm': 0.01},
+    {'target_update_period': 1},
+    {'vmin': -3.0},
+    {'vmax': 3.0},
+    {'prioritized': True},
+  )
+  def test_has_an_effect(self, **changes):
+    usual, changed = self.run_updates(), self.run_updates(**changes)
+    self.assertGreater(np.abs(usual - changed).max(), 2e-5)
+
+  def test_runs_are_repeatable(self):
+    # The premise of the test above.
+    np.testing.assert_array_equal(self.run_updates(), self.run_updates())
+
+
+if __name__ == '__main__':
+  absltest.main()

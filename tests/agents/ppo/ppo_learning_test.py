@@ -1,0 +1,390 @@
+"""Tests of `agents/ppo/learning.py`."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+from repertory.agents import ppo
+from repertory.components import distributions, specs, types
+
+FLOAT = specs.Array((), np.float32)
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.DiscreteArray(3),
+  rewards=FLOAT,
+  discounts=FLOAT,
+)
+B, T = 3, 5
+# One gradient step on everything, so that losses can be told in advance.
+CONFIG = ppo.PPOConfig(
+  hidden_sizes=(4,),
+  normalize_observations=True,
+  unroll_length=T,
+  batch_size=B,
+  num_epochs=1,
+  num_minibatches=1,
+  discount=0.8,
+  lambda_=0.7,
+  clip_epsilon=0.1,
+  baseline_cost=0.7,
+  entropy_cost=0.3,
+  max_abs_reward=1.5,
+  jit_compile=False,
+)
+LSTM = dataclasses.replace(CONFIG, core='lstm', core_size=4)
+# Row 0 goes on over an end, row 1 is padded at its end, row 2 is whole.
+MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 0, 0], [1] * 5], np.bool_)
+FIRST = np.array([[1, 0, 0, 1, 0, 0], [1] + [0] * 5, [0] * 6], np.bool_)
+
+
+def make(config=CONFIG, spec=SPEC):
+  builder = ppo.PPOBuilder(config)
+  network = builder.make_network(spec)
+  random = np.random.default_rng(0)
+  for variable in network.trainable_variables:
+    variable.assign(random.normal(size=variable.shape))
+  if network.normalizer is not None:
+    _, mean, variance = network.normalizer.variables
+    mean.assign(random.normal(size=mean.shape))
+    variance.assign(random.uniform(0.5, 2, size=mean.shape))
+  return network, builder.make_update(network, spec)
+
+
+def make_sample(network, spec=SPEC, spoil=0.0, lag=0.5, seed=3):
+  """A batch of what the network did; its log-probabilities are off by `lag`.
+
+  What lies in steps that did not happen is `spoil`.
+  """
+  random = np.random.default_rng(seed)
+  observation = random.normal(size=[B, T + 1, 3])
+  observation[1, 4:] += spoil
+  reward = np.where(MASK, 2 * random.normal(size=[B, T]), spoil)
+  discount = random.choice([0.5, 1.0], [B, T])
+  discount[0, 1] = 0
+  distribution = distributions.make_distribution(spec.actions)
+  state = tree.map_structure(
+    lambda leaf: tf.constant(random.normal(size=leaf.shape), tf.float32),
+    network.initial_state(B),
+  )
+  output, _ = network.unroll(
+    tf.constant(observation.swapaxes(0, 1), tf.float32),
+    tf.constant(FIRST.T),
+    state,
+  )
+  parameters = tf.reshape(output.parameters[:-1], [T * B, -1])
+  sample, _ = distribution.sample(
+    parameters, tf.cast(tf.range(T * B), tf.uint64)
+  )
+  log_prob = distribution.log_prob(parameters, sample).numpy()
+  log_prob = log_prob.reshape([T, B]).T - random.normal(size=[B, T]) * lag
+  sample = sample.numpy().reshape([T, B, *sample.shape[1:]]).swapaxes(0, 1)
+  data = types.Sequence(
+    observation=tf.constant(observation, tf.float32),
+    first=tf.constant(FIRST),
+    action=tf.constant(sample),
+    reward=tf.constant(reward, tf.float32),
+    discount=tf.constant(np.where(MASK, discount, spoil), tf.float32),
+    mask=tf.constant(MASK),
+    extras={
+      'sample': tf.constant(sample),
+      'log_prob': tf.constant(np.where(MASK, log_prob, -spoil), tf.float32),
+    },
+    state=state,
+    version=tf.zeros([B], tf.int64),
+  )
+  return types.Sample(data, tf.range(B), tf.ones([B]), tf.ones([B], tf.int64))
+
+
+def twin(network, sample, config):
+  """Means of `twin_steps`, and what is made of them."""
+  rows, numbers, targets = twin_steps(network, sample, config)
+  means = {
+    name: np.mean([row[name] for row in rows.values()])
+    for name in next(iter(rows.values()))
+  }
+  means['loss'] = (
+    means['policy_loss']
+    + config.baseline_cost * means['value_loss']
+    - config.entropy_cost * means['entropy']
+  )
+  means['explained_variance'] = 1 - np.var(numbers) / np.var(targets)
+  return means
+
+
+def twin_steps(network, sample, config):
+  """Losses and measures from the network's outputs, step by step."""
+  data = sample.data
+  output, _ = network.unroll(
+    tf.transpose(data.observation, [1, 0, 2]),
+    tf.transpose(data.first),
+    data.state,
+  )
+  logits, values = output.parameters.numpy(), output.value.numpy()
+  advantages, rows = {}, {}
+  for b in range(B):
+    following = 0.0
+    for t in reversed(range(T)):
+      if not MASK[b, t]:
+        following = 0.0
+        continue
+      r, limit = float(data.reward[b, t]), config.max_abs_reward
+      r = r if limit is None else min(max(r, -limit), limit)
+      gamma = config.discount * float(data.discount[b, t])
+      delta = r + gamma * values[t + 1, b] - values[t, b]
+      following = delta + gamma * config.lambda_ * following
+      advantages[b, t] = following
+  numbers = np.array(list(advantages.values()))
+  for (b, t), advantage in advantages.items():
+    error = advantage  # The target less the value.
+    if config.normalize_advantages:
+      advantage = (advantage - numbers.mean()) / numbers.std()
+    z = logits[t, b] - logits[t, b].max()
+    log_p = z - np.log(np.exp(z).sum())
+    log_pi = log_p[int(data.extras['sample'][b, t])]
+    ratio = np.exp(log_pi - float(data.extras['log_prob'][b, t]))
+    low, high = 1 - config.clip_epsilon, 1 + config.clip_epsilon
+    rows[b, t] = {
+      'policy_loss': -min(
+        ratio * advantage, min(max(ratio, low), high) * advantage
+      ),
+      'value_loss': 0.5 * error**2,
+      'entropy': -np.sum(np.exp(log_p) * log_p),
+      'approximate_kl': ratio - 1 - np.log(ratio),
+      'clip_fraction': not low <= ratio <= high,
+      'importance_ratio': ratio,
+      'value': values[t, b],
+    }
+  targets = [values[t, b] + a for (b, t), a in advantages.items()]
+  return rows, numbers, targets
+
+
+def arrays(module):
+  return [variable.numpy() for variable in module.variables]
+
+
+class LossTest(parameterized.TestCase):
+  @parameterized.parameters(
+    {},
+    {'discount': 0.5},
+    {'lambda_': 0.2},
+    {'max_abs_reward': None},
+    {'max_abs_reward': 0.1},
+    {'clip_epsilon': 0.6},
+    {'normalize_advantages': False},
+    {'baseline_cost': 0.0},
+    {'entropy_cost': 0.0},
+  )
+  def test_loss_equals_the_twin(self, **changes):
+    for base in (CONFIG, LSTM):
+      config = dataclasses.replace(base, **changes)
+      network, update = make(config)
+      sample = make_sample(network)
+      expected = twin(network, sample, config)
+      if changes:
+        # The premise: the setting matters in this batch.
+        usual = twin(network, sample, base)
+        self.assertGreater(abs(usual['loss'] - expected['loss']), 1e-3)
+      metrics = update(sample).metrics
+      for name, value in expected.items():
+        np.testing.assert_allclose(
+          metrics[name], value, rtol=1e-3, atol=1e-5, err_msg=name
+        )
+      self.assertEqual(metrics['gradient_steps'], 1)
+      np.testing.assert_allclose(metrics['share_of_padding'], 3 / 15)
+
+  def test_values_move_no_further_than_they_may(self):
+    # After a first step that moves them far, clipped values are not free.
+    config = dataclasses.replace(
+      CONFIG, num_epochs=2, learning_rate=0.5, max_gradient_norm=1e6
+    )
+    found = []
+    for value_clip_epsilon in (None, 0.01, 1e6):
+      network, update = make(
+        dataclasses.replace(config, value_clip_epsilon=value_clip_epsilon)
+      )
+      found.append(update(make_sample(network)).metrics['value_loss'].numpy())
+    self.assertGreater(abs(found[1] - found[0]), 1e-3)
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-5)
+
+
+class UpdateTest(parameterized.TestCase):
+  @parameterized.parameters((CONFIG, True), (LSTM, False))
+  def test_padding_has_no_influence(self, base, jit_compile):
+    config = dataclasses.replace(
+      base, num_epochs=2, num_minibatches=2, target_kl=100.0
+    )
+    network, update = make(config)
+    compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
+    samples = [make_sample(network, spoil=spoil) for spoil in (0.0, 500.0)]
+    concrete = compiled.get_concrete_function(samples[0])
+    before = arrays(update)
+    results = []
+    for sample in samples:
+      for variable, value in zip(update.variables, before):
+        variable.assign(value)
+      metrics = concrete(*tree.flatten(sample)).metrics
+      results.append((metrics, arrays(network)))
+    tree.map_structure(
+      lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5),
+      *results,
+    )
+
+  def test_the_first_ratio_is_1_as_statistics_change_last(self):
+    for config in (CONFIG, LSTM):
+      network, update = make(config)
+      for seed in range(2):  # The second time with other statistics.
+        before = arrays(network.normalizer)
+        metrics = update(make_sample(network, lag=0.0, seed=seed)).metrics
+        np.testing.assert_allclose(metrics['importance_ratio'], 1, atol=1e-5)
+        np.testing.assert_allclose(metrics['approximate_kl'], 0, atol=1e-5)
+        self.assertEqual(metrics['clip_fraction'], 0)
+        after = arrays(network.normalizer)
+        self.assertEqual(after[0], before[0] + MASK.sum())
+        self.assertTrue(np.all(after[1] != before[1]))
+
+  def test_statistics_are_those_of_the_steps_that_happened(self):
+    network, update = make()
+    count, mean, variance = network.normalizer.variables
+    count.assign(0)
+    sample = make_sample(network, spoil=1e6)
+    update(sample)
+    seen = sample.data.observation.numpy()[:, :-1][MASK]
+    np.testing.assert_allclose(count, MASK.sum())
+    np.testing.assert_allclose(mean, seen.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(variance, seen.var(axis=0), rtol=1e-5)
+
+  def test_takes_all_gradient_steps_on_all_of_the_batch(self):
+    config = dataclasses.replace(CONFIG, num_epochs=3, num_minibatches=4)
+    network, update = make(config)
+    metrics = update(make_sample(network)).metrics
+    self.assertEqual(metrics['gradient_steps'], 12)
+
+  def test_minibatches_of_an_epoch_are_the_batch(self):
+    # Without learning, the mean over equal minibatches is that of the batch.
+    config = dataclasses.replace(
+      CONFIG,
+      num_minibatches=15,
+      learning_rate=1e-12,
+      normalize_advantages=False,
+    )
+    network, update = make(config)
+    sample = make_sample(network)
+    expected = twin(network, sample, config)
+    metrics = update(sample).metrics
+    for name in ('policy_loss', 'value_loss', 'entropy'):
+      # Of fifteen steps three did not happen.
+      np.testing.assert_allclose(
+        metrics[name], expected[name] * 12 / 15, rtol=1e-4, err_msg=name
+      )
+
+  def test_what_fills_up_a_minibatch_does_not_count(self):
+    # Three unrolls in two parts: two of them, and the third alone.
+    config = dataclasses.replace(LSTM, num_minibatches=2, learning_rate=1e-12)
+    network, update = make(config)
+    network.normalizer = None
+    sample = make_sample(network)
+    rows, _, _ = twin_steps(network, sample, config)
+    losses = [
+      [row['value_loss'] for (b, _), row in rows.items() if b == unroll]
+      for unroll in range(B)
+    ]
+    expected = [
+      (np.mean(losses[i]) + np.mean(losses[i - 1] + losses[i - 2])) / 2
+      for i in range(B)
+    ]
+    found = set()
+    for _ in range(8):
+      value_loss = update(sample).metrics['value_loss'].numpy()
+      gaps = np.abs(np.subtract(expected, value_loss))
+      self.assertLess(gaps.min(), 1e-4)
+      found.add(gaps.argmin())
+    self.assertGreater(len(found), 1)
+
+  def test_a_memory_sees_its_past(self):
+    # With the unrolls cut up, the outputs would be those of other states.
+    config = dataclasses.replace(LSTM, num_minibatches=3, learning_rate=1e-12)
+    network, update = make(config)
+    metrics = update(make_sample(network, lag=0.0)).metrics
+    np.testing.assert_allclose(metrics['approximate_kl'], 0, atol=1e-5)
+
+  def test_stops_beyond_the_target_kl(self):
+    config = dataclasses.replace(
+      CONFIG, num_epochs=50, target_kl=0.05, learning_rate=0.02
+    )
+    network, update = make(config)
+    compiled = tf.function(update, autograph=False)
+    metrics = compiled(make_sample(network, lag=0.0)).metrics
+    self.assertBetween(metrics['gradient_steps'].numpy(), 2, 49)
+    # All minibatches but the last were within it.
+    n = metrics['gradient_steps'].numpy()
+    self.assertLess(metrics['approximate_kl'], 0.05 + 1 / n)
+    for value in metrics.values():
+      self.assertTrue(np.isfinite(value))
+
+  def test_anneals(self):
+    config = dataclasses.replace(CONFIG, anneal_learner_steps=4)
+    network, update = make(config)
+    sample = make_sample(network)
+    before, rates, fractions = arrays(network), [], []
+    for _ in range(6):
+      fractions.append(update(sample).metrics['clip_fraction'].numpy())
+      rates.append(update._learning_rate.numpy())
+    np.testing.assert_allclose(
+      np.divide(rates, config.learning_rate), [1, 0.75, 0.5, 0.25, 0, 0]
+    )
+    self.assertLess(fractions[0], 1)
+    self.assertEqual(fractions[-1], 1)  # ε is 0, too.
+    self.assertTrue(np.any(arrays(network)[0] != before[0]))
+
+  def test_order_is_new_in_each_update_and_follows_from_the_seed(self):
+    config = dataclasses.replace(CONFIG, num_minibatches=5)
+
+    def learn(seed):
+      tf.random.set_seed(seed)
+      network, update = make(config)
+      for _ in range(2):
+        update(make_sample(network))
+      return arrays(network), update._seed.numpy()
+
+    (first, seed), (same, _), (other, _) = learn(1), learn(1), learn(2)
+    self.assertEqual(seed[1], 2)
+    for array, equal in zip(first, same):
+      np.testing.assert_array_equal(array, equal)
+    self.assertTrue(any(np.any(x != y) for x, y in zip(first, other)))
+
+  def test_learns_continuous_actions(self):
+    spec = SPEC._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
+    config = dataclasses.replace(CONFIG, num_epochs=2, num_minibatches=2)
+    network, update = make(config, spec)
+    before = arrays(network)
+    metrics = update(make_sample(network, spec, lag=0.0)).metrics
+    np.testing.assert_allclose(metrics['importance_ratio'], 1, atol=1e-4)
+    for old, new in zip(before, arrays(network), strict=True):
+      self.assertTrue(np.any(old != new))
+
+  def test_exports_the_network_with_its_statistics(self):
+    network, update = make()
+    self.assertEqual(list(update.exports), ['policy'])
+    for exported, variable in zip(
+      update.exports['policy'], network.variables, strict=True
+    ):
+      self.assertIs(exported, variable)
+    exported = {v.ref() for v in update.exports['policy']}
+    statistics = {v.ref() for v in network.normalizer.variables}
+    self.assertContainsSubset(statistics, exported)
+
+  def test_gives_no_priorities_and_learns_all_variables(self):
+    for config in (CONFIG, LSTM):
+      network, update = make(config)
+      before = arrays(network)
+      result = update(make_sample(network))
+      self.assertIsNone(result.priorities)
+      for old, new in zip(before, arrays(network), strict=True):
+        self.assertTrue(np.any(old != new))
+
+
+if __name__ == '__main__':
+  absltest.main()

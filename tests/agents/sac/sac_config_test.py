@@ -1,0 +1,44 @@
+"""Tests of `agents/sac/config.py`."""
+
+from absl.testing import absltest, parameterized
+
+from repertory.agents import sac
+
+
+class SACConfigTest(parameterized.TestCase):
+  @parameterized.parameters(
+    ('hidden_sizes', (3, 0), 'positive numbers'),
+    ('image_torso', 'vgg', 'one of'),
+    ('num_critics', 0, 'at least 1'),
+    ('n_step', 0, 'at least 1'),
+    ('discount', 1.1, r'in \[0, 1\]'),
+    ('batch_size', 2.5, 'an integer'),
+    ('learning_rate', 0.0, 'positive'),
+    ('temperature_learning_rate', -1e-3, 'at least 0'),
+    ('initial_temperature', 0.0, 'positive'),
+    ('target_entropy', float('nan'), 'finite'),
+    ('target_entropy', float('inf'), 'finite'),
+    ('target_update_rate', 0.0, 'positive'),
+    ('target_update_rate', 1.5, r'in \[0, 1\]'),
+    ('max_gradient_norm', 0.0, 'positive'),
+    ('num_random_steps', -1, 'at least 0'),
+    ('samples_per_insert', float('nan'), 'positive'),
+    ('importance_exponent', 2.0, r'in \[0, 1\]'),
+  )
+  def test_refuses(self, name, value, expected):
+    with self.assertRaisesRegex(ValueError, f'{name} must be {expected}'):
+      sac.SACConfig(**{name: value})
+
+  def test_accepts_the_ends(self):
+    sac.SACConfig(
+      target_update_rate=1.0, temperature_learning_rate=0.0, num_random_steps=0,
+      discount=1.0, target_entropy=-3.0, max_gradient_norm=None,
+    )  # fmt: skip
+
+  def test_items_per_step(self):
+    # The last step of an episode: all that are open, and the one held back.
+    self.assertEqual(sac.SACConfig(n_step=3).max_items_per_step, 4)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,295 @@
+"""Tests of `agents/sac/learning.py`."""
+
+import dataclasses
+import math
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from acme import specs
+
+import numeric_gradients
+from repertory.agents import sac
+from repertory.agents.sac import learning, networks
+from repertory.components import action_scaling, types
+
+B, D = 6, 2
+FLOAT = specs.Array((), np.float32)
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.BoundedArray((D,), np.float32, [-1, 2], [3, 4]),
+  rewards=FLOAT,
+  discounts=FLOAT,
+)
+CONFIG = sac.SACConfig(
+  hidden_sizes=(4,),
+  batch_size=B,
+  discount=0.8,
+  learning_rate=0.05,
+  temperature_learning_rate=0.1,
+  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  initial_temperature=0.4,
+  target_update_rate=0.3,
+)
+
+
+def make_batch(seed):
+  random = np.random.default_rng(seed)
+  return {
+    'observation': random.normal(size=(B, 3)),
+    'action': random.uniform([-1, 2], [3, 4], (B, D)),
+    'reward': random.normal(size=B),
+    'discount': random.choice([0.0, 0.5, 1.0], B),
+    'next_observation': random.normal(size=(B, 3)),
+    'noise': random.normal(size=(2, B, D)),
+    'probabilities': random.uniform(0.01, 0.2, B),
+  }
+
+
+def to_sample(batch):
+  fields = types.Transition._fields[:-1]
+  return types.Sample(
+    data=types.Transition(
+      *(tf.constant(batch[name], tf.float32) for name in fields)
+    ),
+    keys=tf.range(B),
+    probabilities=tf.constant(batch['probabilities'], tf.float64),
+    table_sizes=tf.fill([B], tf.constant(50, tf.int64)),
+  )
+
+
+def make(config, seed=0):
+  """Returns policy network, critics, target critics and update."""
+  tf.random.set_seed(seed)
+  policy = networks.make_policy_network(SPEC, config)
+  critics, targets = (networks.make_critics(SPEC, config) for _ in range(2))
+  scaling = action_scaling.ActionScaling(SPEC.actions)
+  update = learning.SACUpdate(policy, critics, targets, scaling, config)
+  return policy, critics, targets, update
+
+
+def arrays(module):
+  return {v.name: v.numpy().astype(np.float64) for v in module.variables}
+
+
+class Twin:
+  """The equations of arXiv:1812.05905 in NumPy, step by step."""
+
+  def __init__(self, config, policy, critics, targets):
+    self.config = config
+    self.policy, self.critics, self.targets = policy, critics, targets
+    self.log_temperature = {
+      '': np.array([math.log(config.initial_temperature)])
+    }
+    rate, epsilon = config.learning_rate, config.adam_epsilon
+    self._adams = [
+      numeric_gradients.Adam(rate, epsilon),
+      numeric_gradients.Adam(rate, epsilon),
+      numeric_gradients.Adam(config.temperature_learning_rate, epsilon),
+    ]
+
+  def values(self, arrays, observation, action):
+    values = []
+    for i in range(self.config.num_critics):
+      x = np.concatenate([observation, action], axis=-1)
+      x = numeric_gradients.linear(arrays, f'critic_{i}/mlp/linear_0', x)
+      x = numeric_gradients.linear(arrays, f'critic_{i}/head', np.maximum(x, 0))
+      values.append(x[:, 0])
+    return np.stack(values, axis=-1)
+
+  def act(self, arrays, observation, noise):
+    x = numeric_gradients.linear(
+      arrays, 'observation_torso/mlp/linear_0', observation
+    )
+    x = numeric_gradients.linear(arrays, 'head', np.maximum(x, 0))
+    mean, log_scale = x[:, :D], np.clip(x[:, D:], -20, 2)
+    action = np.tanh(mean + np.exp(log_scale) * noise)
+    density = -(noise**2) / 2 - log_scale - np.log(2 * np.pi) / 2
+    return action, np.sum(density - np.log(1 - action**2), axis=-1)
+
+  def step(self, batch):
+    config = self.config
+    temperature = np.exp(self.log_temperature[''][0])
+    action, log_prob = self.act(
+      self.policy, batch['next_observation'], batch['noise'][0]
+    )
+    q = self.values(self.targets, batch['next_observation'], action)
+    target = batch['reward'] + config.discount * batch['discount'] * (
+      np.min(q, axis=-1) - temperature * log_prob
+    )
+    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    weights = np.ones(B)
+    if config.prioritized:
+      weights = (50 * batch['probabilities']) ** -config.importance_exponent
+      weights /= weights.max()
+
+    def critic_loss(arrays):
+      errors = target[:, None] - self.values(
+        arrays, batch['observation'], scaled
+      )
+      return np.mean(weights * np.sum(errors**2, axis=-1) / 2)
+
+    q = self.values(self.critics, batch['observation'], scaled)
+    sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
+    metrics = {
+      'critic_loss': critic_loss(self.critics),
+      'td_error': np.mean(sizes),
+      'q_value': np.mean(q),
+    }
+    self.critics, metrics['critic_gradient_norm'] = self._descend(
+      0, critic_loss, self.critics
+    )
+
+    def policy_loss(arrays):
+      action, log_prob = self.act(
+        arrays, batch['observation'], batch['noise'][1]
+      )
+      q = self.values(self.critics, batch['observation'], action)
+      return np.mean(temperature * log_prob - np.min(q, axis=-1))
+
+    _, log_prob = self.act(self.policy, batch['observation'], batch['noise'][1])
+    metrics['policy_loss'] = policy_loss(self.policy)
+    metrics['entropy'] = -np.mean(log_prob)
+    metrics['temperature'] = temperature
+    self.policy, metrics['policy_gradient_norm'] = self._descend(
+      1, policy_loss, self.policy
+    )
+    aim = -D if config.target_entropy is None else config.target_entropy
+    self.log_temperature, _ = self._descend(
+      2,
+      lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
+      self.log_temperature,
+    )
+    tau = config.target_update_rate
+    for name, array in self.critics.items():
+      self.targets[name] = (1 - tau) * self.targets[name] + tau * array
+    return metrics, sizes
+
+  def _descend(self, index, loss, arrays):
+    gradients = numeric_gradients.gradients(loss, arrays)
+    clipped = numeric_gradients.clipped(
+      gradients, self.config.max_gradient_norm
+    )
+    norm = numeric_gradients.norm(gradients)
+    return self._adams[index].apply(clipped, arrays), norm
+
+
+class SACUpdateTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('default', {}, None),
+    ('xla', {}, True),
+    ('prioritized', {'prioritized': True}, None),
+    ('target_entropy', {'target_entropy': 1.5}, None),
+    ('fixed_temperature', {'temperature_learning_rate': 0.0}, None),
+    ('clipped', {'max_gradient_norm': 0.3}, None),
+    ('three_critics', {'num_critics': 3}, None),
+  )
+  def test_equals_the_twin(self, changes, jit_compile):
+    config = dataclasses.replace(CONFIG, **changes)
+    policy, critics, targets, update = make(config)
+    twin = Twin(config, arrays(policy), arrays(critics), arrays(targets))
+    noise = tf.Variable(tf.zeros([2, B, D]))
+
+    def normals(shape):
+      self.assertEqual((shape[0], shape[2]), (2, D))
+      return noise.read_value()
+
+    update._noise.normals = normals
+    call = tf.function(update, autograph=False, jit_compile=jit_compile)
+    for i in range(2):
+      batch = make_batch(i)
+      noise.assign(batch['noise'])
+      result = call(to_sample(batch))
+      metrics, sizes = twin.step(batch)
+      self.assertEqual(set(result.metrics), set(metrics))
+      for name, value in metrics.items():
+        np.testing.assert_allclose(
+          result.metrics[name], value, rtol=1e-3, atol=1e-4, err_msg=name
+        )
+      if config.prioritized:
+        np.testing.assert_allclose(result.priorities, sizes, rtol=1e-3)
+      else:
+        self.assertIsNone(result.priorities)
+      for module, expected in (
+        (policy, twin.policy),
+        (critics, twin.critics),
+        (targets, twin.targets),
+      ):
+        for name, array in arrays(module).items():
+          np.testing.assert_allclose(
+            array, expected[name], rtol=1e-3, atol=2e-4, err_msg=name
+          )
+
+  def test_target_critics_start_as_a_copy(self):
+    _, critics, targets, _ = make(CONFIG)
+    copies = arrays(targets)
+    for name, array in arrays(critics).items():
+      np.testing.assert_array_equal(copies[name], array)
+
+  def test_critics_differ(self):
+    critics = arrays(make(CONFIG)[1])
+    first, second = (critics[f'critic_{i}/head/w:0'] for i in range(2))
+    self.assertGreater(np.abs(first - second).min(), 1e-4)
+
+  def test_exports_the_policy(self):
+    policy, _, _, update = make(CONFIG)
+    self.assertLen(update.exports['policy'], 4)
+    for exported, variable in zip(update.exports['policy'], policy.variables):
+      self.assertIs(exported, variable)
+
+  def test_owns_all_that_changes(self):
+    policy, critics, _, update = make(CONFIG)
+    tf.function(update, autograph=False)(to_sample(make_batch(0)))
+    # Policy and temperature with two moments each, critics with their targets
+    # too; three counts of Adam's; seed and count of the noise.
+    expected = 3 * (len(policy.variables) + 1) + 4 * len(critics.variables) + 5
+    self.assertLen(update.variables, expected)
+
+  def test_noise_is_new_in_every_step_and_follows_the_seed(self):
+    def losses(seed):
+      config = dataclasses.replace(
+        CONFIG, learning_rate=1e-30, temperature_learning_rate=0.0
+      )
+      *_, update = make(config)
+      update._noise._seed.assign(seed)
+      sample = to_sample(make_batch(0))
+      return [float(update(sample).metrics['policy_loss']) for _ in range(3)]
+
+    first = losses(1)
+    self.assertLen(set(first), 3)
+    self.assertEqual(first, losses(1))
+    self.assertNoCommonElements(first, losses(2))
+
+
+class SettingsTest(parameterized.TestCase):
+  def run_updates(self, **changes):
+    """Returns the policy after some steps."""
+    policy, *_, update = make(dataclasses.replace(CONFIG, **changes))
+    update._noise._seed.assign(1)
+    for i in range(4):
+      update(to_sample(make_batch(i)))
+    return np.concatenate([np.ravel(v.numpy()) for v in policy.variables])
+
+  @parameterized.parameters(
+    {'discount': 0.5},
+    {'learning_rate': 0.01},
+    {'temperature_learning_rate': 0.01},
+    {'adam_epsilon': 1.0},
+    {'max_gradient_norm': 0.01},
+    {'initial_temperature': 1.0},
+    {'target_entropy': 3.0},
+    {'target_update_rate': 1.0},
+    {'prioritized': True},
+    {'num_critics': 1},
+  )
+  def test_has_an_effect(self, **changes):
+    usual, changed = self.run_updates(), self.run_updates(**changes)
+    self.assertGreater(np.abs(usual - changed).max(), 2e-5)
+
+  def test_runs_are_repeatable(self):
+    # The premise of the test above.
+    np.testing.assert_array_equal(self.run_updates(), self.run_updates())
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,171 @@
+"""Tests of `components/losses/advantages.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import losses
+
+
+def slow_advantages(rewards, discounts, values, bootstrap_value, mask, lambda_):
+  """Equation 16 as a sum over steps, which ends where the mask does."""
+  length, batch = rewards.shape
+  v = np.concatenate([values, bootstrap_value[None]])
+  advantages = np.zeros([length, batch])
+  for s, b in np.ndindex(length, batch):
+    for t in range(s, length):
+      if not mask[t, b]:
+        break
+      delta = rewards[t, b] + discounts[t, b] * v[t + 1, b] - v[t, b]
+      product = 1.0
+      for i in range(s, t):
+        product *= lambda_ * discounts[i, b]
+      advantages[s, b] += product * delta
+  return losses.Advantages(advantages, advantages + values)
+
+
+def random_arguments(length, batch, seed=0, masked=0.25):
+  """Returns a batch with some terminal and some masked steps."""
+  random = np.random.default_rng([seed, length, batch])
+  size = [length, batch]
+  return {
+    'rewards': random.normal(size=size),
+    'discounts': random.choice([0.0, 0.6, 0.99], size, p=[0.1, 0.45, 0.45]),
+    'values': random.normal(size=size),
+    'bootstrap_value': random.normal(size=batch),
+    'mask': random.uniform(size=size) >= masked,
+  }
+
+
+def advantages_of(lambda_=0.9, **arguments):
+  tensors = {name: tf.constant(value) for name, value in arguments.items()}
+  outputs = losses.generalized_advantages(**tensors, lambda_=lambda_)
+  return losses.Advantages(*(output.numpy() for output in outputs))
+
+
+def one_sequence(**changes):
+  """Three steps with γ = ½."""
+  arguments = {
+    'rewards': np.array([[1.0], [2.0], [3.0]]),
+    'discounts': np.array([[0.5], [0.5], [0.5]]),
+    'values': np.array([[2.0], [4.0], [6.0]]),
+    'bootstrap_value': np.array([8.0]),
+    'mask': np.array([[True], [True], [True]]),
+  }
+  return {**arguments, **changes}
+
+
+class ByHandTest(parameterized.TestCase):
+  # Errors: 1 + ½·4 − 2 = 1, 2 + ½·6 − 4 = 1, 3 + ½·8 − 6 = 1; λγ = ¼.
+  @parameterized.named_parameters(
+    ('mid_episode', {}, [1 + 0.25 * 1.25, 1 + 0.25, 1]),
+    # The second error is 2 − 4, and nothing of the third comes through.
+    (
+      'the_second_step_terminates',
+      {'discounts': np.array([[0.5], [0.0], [0.5]])},
+      [1 + 0.25 * -2, -2, 1],
+    ),
+    # Discounts say that the episode goes on: truncation. The first step
+    # bootstraps from V(x_1), where the episode ended.
+    (
+      'the_second_step_never_happened',
+      {'mask': np.array([[True], [False], [True]])},
+      [1, 0, 1],
+    ),
+    (
+      'the_sequence_is_shorter',
+      {'mask': np.array([[True], [True], [False]])},
+      [1 + 0.25, 1, 0],
+    ),
+  )
+  def test_advantages(self, changes, expected):
+    arguments = one_sequence(**changes)
+    outputs = advantages_of(0.5, **arguments)
+    np.testing.assert_allclose(outputs.advantages[:, 0], expected)
+    np.testing.assert_allclose(
+      outputs.targets[:, 0], expected + arguments['values'][:, 0]
+    )
+
+
+class AdvantagesTest(parameterized.TestCase):
+  @parameterized.product(
+    length=[1, 2, 7, 32], batch=[1, 3], lambda_=[0.0, 0.8, 1.0]
+  )
+  def test_equals_the_equation(self, length, batch, lambda_):
+    for seed in range(3):
+      arguments = random_arguments(length, batch, seed)
+      actual = advantages_of(lambda_, **arguments)
+      expected = slow_advantages(**arguments, lambda_=lambda_)
+      np.testing.assert_allclose(actual.advantages, expected[0], atol=1e-12)
+      np.testing.assert_allclose(actual.targets, expected[1], atol=1e-12)
+
+  def test_is_vtrace_on_policy(self):
+    arguments = random_arguments(20, 3)
+    actual = advantages_of(0.8, **arguments)
+    tensors = {name: tf.constant(value) for name, value in arguments.items()}
+    zeros = tf.zeros([20, 3], tf.float64)
+    trace = losses.vtrace(zeros, zeros, **tensors, lambda_=0.8)
+    np.testing.assert_allclose(actual.targets, trace.targets, atol=1e-12)
+
+  @parameterized.named_parameters(('truncated', 1.0), ('terminated', 0.0))
+  def test_three_episodes_are_as_each_by_itself(self, last_discount):
+    # Steps 0 to 4, 6 to 11 and 13 to 19; 5 and 12 lead to the next episode.
+    arguments = random_arguments(20, 2, masked=0)
+    arguments['discounts'][:] = 0.95
+    for last in (4, 11):
+      arguments['discounts'][last] = last_discount
+      arguments['mask'][last + 1] = False
+    whole = advantages_of(**arguments)
+    values = np.concatenate(
+      [arguments['values'], arguments['bootstrap_value'][None]]
+    )
+    for start, end in [(0, 5), (6, 12), (13, 20)]:
+      part = {name: value[start:end] for name, value in arguments.items()}
+      part['bootstrap_value'] = values[end]
+      for actual, expected in zip(whole, advantages_of(**part)):
+        np.testing.assert_allclose(actual[start:end], expected, atol=1e-12)
+
+  @parameterized.parameters(np.nan, np.inf, 1e30)
+  def test_padding_has_no_effect(self, spoil):
+    arguments = random_arguments(20, 3, masked=0)
+    arguments['mask'][15:, 1:] = False
+    before = advantages_of(**arguments)
+    mask = arguments['mask']
+    for name in ('rewards', 'discounts'):
+      arguments[name][~mask] = spoil
+    arguments['values'][16:, 1:] = spoil  # The 15th is bootstrapped from.
+    after = advantages_of(**arguments)
+    np.testing.assert_array_equal(before.advantages, after.advantages)
+    np.testing.assert_array_equal(before.targets[mask], after.targets[mask])
+
+  def test_no_gradient_flows(self):
+    arguments = random_arguments(5, 2)
+    mask = tf.constant(arguments.pop('mask'))
+    variables = {name: tf.Variable(x) for name, x in arguments.items()}
+    with tf.GradientTape() as tape:
+      outputs = losses.generalized_advantages(
+        **variables, mask=mask, lambda_=0.9
+      )
+      loss = tf.reduce_sum(outputs.advantages + outputs.targets)
+    self.assertEqual(tape.gradient(loss, list(variables.values())), [None] * 4)
+
+  @parameterized.product(
+    name=['discounts', 'values', 'mask'], size=[(4, 2), (5, 1), (2,)]
+  )
+  def test_wrong_shape_is_named(self, name, size):
+    arguments = random_arguments(5, 2)
+    arguments[name] = np.zeros(size, arguments[name].dtype)
+    with self.assertRaisesRegex(ValueError, f'^{name} must have shape'):
+      advantages_of(**arguments)
+
+  def test_wrong_bootstrap_value_and_lambda_are_named(self):
+    arguments = random_arguments(5, 2)
+    with self.assertRaisesRegex(ValueError, '^lambda_ must be in'):
+      advantages_of(1.1, **arguments)
+    arguments['bootstrap_value'] = np.zeros([1])
+    with self.assertRaisesRegex(ValueError, '^bootstrap_value must have'):
+      advantages_of(**arguments)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,172 @@
+"""Tests of `components/losses/proximal_policy.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import losses
+
+
+def column(*numbers):
+  return tf.constant([[float(x)] for x in numbers], tf.float64)
+
+
+def make_mask(*values):
+  return tf.constant([[bool(x)] for x in values])
+
+
+class ImportanceRatiosTest(absltest.TestCase):
+  def test_values_and_gradient(self):
+    target = tf.Variable([[0.0], [1.0], [1e5]])
+    behavior = tf.constant([[1.0], [0.5], [-1e5]])
+    with tf.GradientTape() as tape:
+      ratios = losses.importance_ratios(target, behavior, make_mask(1, 1, 0))
+      total = tf.reduce_sum(ratios)
+    expected = [np.exp(-1), np.exp(0.5), 1]
+    np.testing.assert_allclose(ratios[:, 0], expected, rtol=1e-6)
+    # The masked ratio is infinite, and yet gives no NaN.
+    np.testing.assert_allclose(
+      tape.gradient(total, target)[:, 0], [*expected[:2], 0], rtol=1e-6
+    )
+
+
+class ClippedSurrogateLossTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    # Ratio, advantage, min(ρ A, clip(ρ, 0.8, 1.2) A), and whether ρ is free.
+    ('within', 1.1, 2.0, 2.2, True),
+    ('within_and_bad', 0.9, -2.0, -1.8, True),
+    ('likelier_and_good', 1.5, 2.0, 1.2 * 2, False),
+    ('likelier_and_bad', 1.5, -2.0, 1.5 * -2, True),
+    ('rarer_and_good', 0.5, 2.0, 0.5 * 2, True),
+    ('rarer_and_bad', 0.5, -2.0, 0.8 * -2, False),
+  )
+  def test_one_step(self, ratio, advantage, surrogate, is_free):
+    ratios, advantages = tf.Variable(column(ratio)), column(advantage)
+    with tf.GradientTape() as tape:
+      tape.watch(advantages)
+      loss = losses.clipped_surrogate_loss(
+        ratios, advantages, make_mask(1), 0.2
+      )
+    np.testing.assert_allclose(loss, -surrogate)
+    gradients = tape.gradient(loss, [ratios, advantages])
+    np.testing.assert_allclose(gradients[0], [[-advantage * is_free]])
+    self.assertIsNone(gradients[1])
+
+  def test_equals_the_equation_over_the_mask(self):
+    random = np.random.default_rng(0)
+    ratios = np.exp(random.normal(0, 0.3, [6, 5]))
+    advantages = random.normal(size=[6, 5])
+    mask = random.uniform(size=[6, 5]) < 0.7
+    terms = [
+      min(r * a, min(max(r, 0.9), 1.1) * a)
+      for r, a, m in zip(ratios.ravel(), advantages.ravel(), mask.ravel())
+      if m
+    ]
+    for spoil in (0.0, np.inf, np.nan):
+      advantages[~mask] = spoil
+      loss = losses.clipped_surrogate_loss(
+        tf.constant(ratios), tf.constant(advantages), tf.constant(mask), 0.1
+      )
+      np.testing.assert_allclose(loss, -np.mean(terms))
+
+
+class ClippedValueLossTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    # V, V_old and v; ½ of the larger square; whether V is free to move.
+    ('small_move', 1.2, 1.0, 3.0, 0.5 * 1.8**2, True),
+    # Moved to 2, which counts as 1.5.
+    ('large_move_to_the_target', 2.0, 1.0, 3.0, 0.5 * 1.5**2, False),
+    ('large_move_from_the_target', 0.0, 1.0, 3.0, 0.5 * 3**2, True),
+    # Beyond the target: 1 off as it is, 0.5 as it counts.
+    ('large_move_too_far', 3.0, 1.0, 2.0, 0.5 * 1**2, True),
+  )
+  def test_one_step(self, value, old_value, target, expected, is_free):
+    values = tf.Variable(column(value))
+    with tf.GradientTape() as tape:
+      loss = losses.clipped_value_loss(
+        values, column(old_value), column(target), make_mask(1), 0.5
+      )
+    np.testing.assert_allclose(loss, expected)
+    np.testing.assert_allclose(
+      tape.gradient(loss, values), [[(value - target) * is_free]]
+    )
+
+  def test_is_the_mean_over_the_mask(self):
+    loss = losses.clipped_value_loss(
+      column(1.2, 0.0, 9.0),
+      column(1.0, 1.0, 0.0),
+      column(3.0, 3.0, -9.0),
+      make_mask(1, 1, 0),
+      0.5,
+    )
+    np.testing.assert_allclose(loss, (0.5 * 1.8**2 + 0.5 * 3**2) / 2)
+
+
+class StandardizeTest(parameterized.TestCase):
+  @parameterized.parameters(7.0, np.inf, np.nan)
+  def test_mean_and_deviation_are_of_the_mask(self, spoil):
+    # Mean 4 and deviation 2, by (2² + 0² + 2² + 2² + 2²) / 5 = 16 / 5.
+    values = column(2, 4, 6, spoil, 2, 6)
+    actual = losses.standardize(values, make_mask(1, 1, 1, 0, 1, 1))
+    expected = np.array([-2, 0, 2, 0, -2, 2]) / np.sqrt(16 / 5)
+    np.testing.assert_allclose(actual[:, 0], expected, rtol=1e-6)
+
+  def test_equal_ones_become_zeros(self):
+    actual = losses.standardize(column(3, 3), make_mask(1, 1))
+    np.testing.assert_array_equal(actual, [[0], [0]])
+
+
+class MeasuresTest(absltest.TestCase):
+  def test_approximate_kl(self):
+    # ρ − 1 − log ρ of 2, 1 and ½.
+    expected = (1 - np.log(2) + 0 + -0.5 + np.log(2)) / 3
+    actual = losses.approximate_kl(column(2, 1, 0.5, 9), make_mask(1, 1, 1, 0))
+    np.testing.assert_allclose(actual, expected)
+
+  def test_approximate_kl_is_that_of_its_definition(self):
+    mu, pi = np.array([0.2, 0.5, 0.3]), np.array([0.4, 0.4, 0.2])
+    kl = np.sum(mu * np.log(mu / pi))
+    actions = np.random.default_rng(0).choice(3, 100_000, p=mu)
+    ratios = tf.constant((pi / mu)[actions][:, None])
+    actual = losses.approximate_kl(ratios, tf.ones_like(ratios, tf.bool))
+    np.testing.assert_allclose(actual, kl, rtol=0.02)
+
+  def test_explained_variance(self):
+    targets, mask = column(1, 3, 5, 100), make_mask(1, 1, 1, 0)
+    for values, expected in (
+      (column(1, 3, 5, 0), 1),
+      (column(11, 13, 15, 0), 1),  # A constant gap has no variance.
+      (column(0, 0, 0, 0), 0),
+      (column(5, 3, 1, 0), 1 - 4),  # Twice the errors of 0.
+    ):
+      actual = losses.explained_variance(values, targets, mask)
+      np.testing.assert_allclose(actual, expected, atol=1e-12)
+
+  def test_explained_variance_of_equal_targets(self):
+    actual = losses.explained_variance(
+      column(1, 2), column(3, 3), make_mask(1, 1)
+    )
+    self.assertEqual(actual, 0)
+
+
+class ErrorsTest(absltest.TestCase):
+  def test_wrong_shapes_are_named(self):
+    x, flat, mask = column(1, 2), tf.constant([1.0, 2.0]), make_mask(1, 1)
+    for function, arguments, name in (
+      (losses.importance_ratios, (x, flat, mask), 'behavior_log_probs'),
+      (losses.clipped_surrogate_loss, (x, flat, mask, 0.2), 'advantages'),
+      (losses.clipped_value_loss, (x, flat, x, mask, 0.2), 'old_values'),
+      (losses.clipped_value_loss, (x, x, flat, mask, 0.2), 'targets'),
+      (losses.standardize, (x, mask[:1]), 'mask'),
+      (losses.approximate_kl, (x, mask[:1]), 'mask'),
+      (losses.explained_variance, (x, flat, mask), 'targets'),
+    ):
+      with (
+        self.subTest(function.__name__),
+        self.assertRaisesRegex(ValueError, f'^{name} must have shape'),
+      ):
+        function(*arguments)
+
+
+if __name__ == '__main__':
+  absltest.main()

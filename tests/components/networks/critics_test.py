@@ -1,0 +1,110 @@
+"""Tests of `critics.py` and `layer_norm_mlp.py`."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from repertory.components import networks, specs
+
+VECTOR = specs.Array((3,), np.float32)
+IMAGE = specs.BoundedArray((36, 36, 1), np.uint8, 0, 255)
+
+
+def normal(*shape, seed=0):
+  random = np.random.default_rng(seed)
+  return tf.constant(random.normal(size=shape), tf.float32)
+
+
+class CriticTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (False, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,)]),
+    # With scale and offset of the normalized layer.
+    (True, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,), (8,), (8,)]),
+  )
+  def test_variables(self, layer_norm, expected):
+    critic = networks.Critic(VECTOR, (8, 4), 7, layer_norm=layer_norm)
+    networks.create_critic_variables(critic, VECTOR, 2)
+    self.assertCountEqual([tuple(v.shape) for v in critic.variables], expected)
+    self.assertEqual(critic(normal(6, 3), normal(6, 2)).shape, [6, 7])
+    self.assertLen({v.name for v in critic.variables}, len(expected))
+
+  def test_equals_numpy(self):
+    critic = networks.Critic(VECTOR, (8,), 1)
+    networks.create_critic_variables(critic, VECTOR, 2)
+    values = {v.name: v.numpy() for v in critic.variables}
+    observation, action = normal(6, 3), normal(6, 2, seed=1)
+    x = np.concatenate([observation, action], axis=-1)
+    x = np.maximum(x @ values['critic/mlp/linear_0/w:0'], 0)
+    np.testing.assert_allclose(
+      critic(observation, action), x @ values['critic/head/w:0'], atol=1e-5
+    )
+
+  @parameterized.parameters('nature', 'residual')
+  def test_images(self, image_torso):
+    spec = {'eye': IMAGE, 'x': VECTOR}
+    critic = networks.Critic(spec, (8,), 1, image_torso)
+    networks.create_critic_variables(critic, spec, 2)
+    pixels = np.random.default_rng(0).integers(0, 256, [4, 36, 36, 1])
+    observation = {
+      'eye': tf.constant(pixels, tf.uint8),
+      'x': tf.zeros([4, 3]),
+    }
+    values = critic(observation, tf.zeros([4, 2]))
+    self.assertLen(np.unique(values), 4)
+
+
+class CriticEnsembleTest(absltest.TestCase):
+  def test_each_rates_on_its_own(self):
+    critics = [
+      networks.Critic(VECTOR, (8,), 1, name=f'critic_{i}') for i in range(3)
+    ]
+    ensemble = networks.CriticEnsemble(critics)
+    networks.create_critic_variables(ensemble, VECTOR, 2)
+    observation, action = normal(6, 3), normal(6, 2, seed=1)
+    values = ensemble(observation, action)
+    self.assertEqual(values.shape, [6, 3])
+    for i, critic in enumerate(critics):
+      np.testing.assert_allclose(
+        values[:, i : i + 1], critic(observation, action), rtol=1e-6
+      )
+    names = [v.name for v in ensemble.variables]
+    self.assertLen(set(names), 3 * 4)
+
+
+class LayerNormMLPTest(parameterized.TestCase):
+  @parameterized.parameters([[(8,)], [(8, 5)], [(8, 5, 6)]])
+  def test_shapes(self, sizes):
+    found = networks.LayerNormMLP(sizes)(normal(6, 3))
+    self.assertEqual(found.shape, [6, sizes[-1]])
+
+  def test_size_of_the_inputs_is_of_no_matter(self):
+    network = networks.LayerNormMLP((8, 5))
+    inputs = normal(6, 3)
+    np.testing.assert_allclose(
+      network(inputs), network(1000 * inputs), atol=1e-3
+    )
+    self.assertGreater(np.abs(network(inputs) - network(-inputs)).max(), 0.1)
+
+  def test_equals_numpy(self):
+    network = networks.LayerNormMLP((8, 5))
+    inputs = normal(6, 3)
+    network(inputs)
+    values = {v.name: v for v in network.variables}
+    for i, variable in enumerate(network.variables):
+      variable.assign(normal(*variable.shape, seed=i))
+    x = inputs @ values['layer_norm_mlp/first/w:0']
+    x = (x + values['layer_norm_mlp/first/b:0']).numpy()
+    x = x - x.mean(axis=-1, keepdims=True)
+    x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
+    x = np.tanh(
+      x * values['layer_norm_mlp/layer_norm/scale:0']
+      + values['layer_norm_mlp/layer_norm/offset:0']
+    )
+    x = x @ values['layer_norm_mlp/mlp/linear_0/w:0'].numpy()
+    x = x + values['layer_norm_mlp/mlp/linear_0/b:0'].numpy()
+    expected = np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+    np.testing.assert_allclose(network(inputs), expected, rtol=1e-4, atol=1e-5)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,192 @@
+"""Tests of `environments/gymnasium_sources.py`."""
+
+import dm_env
+import fake_gym_env
+import gymnasium
+import numpy as np
+import tree
+from absl.testing import absltest, parameterized
+from gymnasium import spaces
+
+from repertory.environments import (
+  batch,
+  gymnasium_adapter,
+  gymnasium_sources,
+  vector_batch,
+)
+from repertory.environments.wrappers import single_precision
+
+FakeGymEnv = fake_gym_env.FakeGymEnv
+_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+
+
+def make_loop(*envs):
+  return vector_batch.VectorBatch(
+    gymnasium_sources.GymnasiumLoop(envs, list(range(len(envs))))
+  )
+
+
+class LoopTest(parameterized.TestCase):
+  @parameterized.parameters('CartPole-v1', 'Taxi-v4', 'Pendulum-v1')
+  def test_says_what_adapters_say(self, environment_id):
+    seeds = [3, 1, 2]
+    loop = make_loop_of(environment_id, seeds)
+    twins = batch.EnvironmentBatch(
+      [
+        single_precision.SinglePrecision(
+          gymnasium_adapter.make(environment_id, seed)
+        )
+        for seed in seeds
+      ]
+    )
+    self.assertEqual(loop.action_spec(), twins.action_spec())
+    one, other = loop.reset(), twins.reset()
+    random = np.random.default_rng(0)
+    spec = loop.action_spec()
+    for _ in range(220):
+      tree.map_structure(np.testing.assert_array_equal, one, other)
+      if spec.dtype.kind == 'i':
+        actions = random.integers(0, spec.num_values, 3).astype(np.int32)
+      else:
+        actions = random.uniform(-2, 2, (3, 1)).astype(np.float32)
+      one, other = loop.step(actions), twins.step(actions)
+
+  def test_nests_and_starts(self):
+    observation_space = spaces.Dict(
+      hand=spaces.Tuple([spaces.Discrete(3, start=1), spaces.MultiBinary(2)])
+    )
+    action_space = spaces.Dict(
+      move=spaces.Discrete(3, start=5), force=spaces.Box(1, 2, (2,), np.float64)
+    )
+    envs = [
+      FakeGymEnv(
+        observation_space,
+        action_space,
+        observation={'hand': (number, np.int8([1, 0]))},
+        terminated=number == 3,
+      )
+      for number in (1, 3)
+    ]
+    loop = make_loop(*envs)
+    timestep = loop.reset()
+    np.testing.assert_array_equal(timestep.observation['hand'][0], [0, 2])
+    actions = {
+      'move': np.int32([0, 2]),
+      'force': np.float32([[1, 2], [2, 1]]),
+    }
+    timestep = loop.step(actions)
+    np.testing.assert_array_equal(timestep.step_type, [_MID, _LAST])
+    # The starts are added to the actions.
+    self.assertEqual([env.actions[0]['move'] for env in envs], [5, 7])
+    self.assertTrue(action_space.contains(envs[1].actions[0]))
+    timestep = loop.step(actions)
+    np.testing.assert_array_equal(timestep.step_type, [_MID, _FIRST])
+    self.assertEqual([env.seeds for env in envs], [[0], [1, None]])
+
+  @parameterized.named_parameters(
+    ('nan', {'reward': float('nan')}, 'reward.*finite.*nan'),
+    ('overflow', {'reward': 1e39}, r'reward.*float32.*1e\+39'),
+    ('vector', {'reward': np.ones(1)}, r'reward.*\(1,\)'),
+    ('shape', {'observation': np.zeros(3, np.float32)}, r'\(2,\).*\(3,\)'),
+    ('dtype', {'observation': np.array(['a', 'b'])}, 'float32'),
+  )
+  def test_wrong_step(self, changes, message):
+    space = spaces.Box(-1, 1, (2,), np.float32)
+    good = np.zeros(2, np.float32)
+    envs = [FakeGymEnv(space, observation=good) for _ in range(2)]
+    loop = make_loop(*envs)
+    loop.reset()
+    loop.step(np.zeros(2, np.int32))
+    envs[1].observation = changes.get('observation', good)
+    envs[1].outcome = (changes.get('reward', 0.0), False, False, {})
+    with self.assertRaisesRegex(
+      batch.EnvironmentContractError, f'Slot 1, step 2 .*{message}'
+    ):
+      loop.step(np.zeros(2, np.int32))
+    # After an error, all slots start anew.
+    envs[1].observation, envs[1].outcome = good, (0.0, False, False, {})
+    timestep = loop.step(np.zeros(2, np.int32))
+    np.testing.assert_array_equal(timestep.step_type, [_FIRST] * 2)
+
+  def test_closes_all(self):
+    envs = [FakeGymEnv(), FakeGymEnv()]
+    make_loop(*envs).close()
+    self.assertTrue(all(env.closed for env in envs))
+
+  def test_different_spaces(self):
+    with self.assertRaisesRegex(ValueError, 'slot 1'):
+      make_loop(FakeGymEnv(), FakeGymEnv(spaces.Discrete(2)))
+
+
+def make_loop_of(environment_id, seeds):
+  return vector_batch.VectorBatch(
+    gymnasium_sources.GymnasiumLoop(
+      [gymnasium_adapter.make_env(environment_id) for _ in seeds], seeds
+    )
+  )
+
+
+class VectorTest(parameterized.TestCase):
+  def test_ends(self):
+    # No pole falls within 5 steps.
+    envs = gymnasium.make_vec(
+      'CartPole-v1',
+      3,
+      vectorization_mode='vector_entry_point',
+      max_episode_steps=5,
+    )
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    timesteps = [environments.reset()]
+    for _ in range(6):
+      timesteps.append(environments.step(np.zeros(3, np.int32)))
+    self.assertEqual(
+      [t.step_type[0] for t in timesteps],
+      [_FIRST, _MID, _MID, _MID, _MID, _LAST, _FIRST],
+    )
+    self.assertEqual([t.discount[0] for t in timesteps], [1] * 7)
+    self.assertEqual([t.reward[0] for t in timesteps], [0, 1, 1, 1, 1, 1, 0])
+
+  @parameterized.parameters((1, False), (7, False), (8, True))
+  def test_is_used_where_it_pays(self, size, expected):
+    environments = gymnasium_sources.make_batch('CartPole-v1', range(size))
+    self.addCleanup(environments.close)
+    source = environments._source
+    self.assertEqual(
+      isinstance(source, gymnasium_sources.GymnasiumVectorSource), expected
+    )
+
+  def test_other_restarts_are_refused(self):
+    envs = gymnasium.make_vec(
+      'CartPole-v1',
+      2,
+      vectorization_mode='sync',
+      vector_kwargs={
+        'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP
+      },
+    )
+    with self.assertRaisesRegex(ValueError, 'NEXT_STEP, got.*SAME_STEP'):
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+
+  def test_wrong_reward(self):
+    envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    environments.reset()
+    envs.step = lambda actions: (
+      np.zeros((2, 4), np.float32),
+      np.array([1.0, np.nan]),
+      np.zeros(2, bool),
+      np.zeros(2, bool),
+      {},
+    )
+    with self.assertRaisesRegex(
+      batch.EnvironmentContractError, 'Slot 1, step 1 .*reward.*nan'
+    ):
+      environments.step(np.zeros(2, np.int32))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,59 @@
+"""What learns without a gradient tape: differences, and Adam in NumPy."""
+
+import numpy as np
+
+_STEP = 1e-5
+
+
+def linear(arrays, name, x):
+  """Computes x W + b with the arrays '<name>/w:0' and '<name>/b:0'."""
+  return x @ arrays[f'{name}/w:0'] + arrays[f'{name}/b:0']
+
+
+def gradients(function, arrays):
+  """Returns the gradient of a function of arrays by central differences."""
+  found = {}
+  for name, array in arrays.items():
+    gradient = np.zeros_like(array)
+    for index in np.ndindex(array.shape):
+      values = []
+      for step in (_STEP, -_STEP):
+        moved = array.copy()
+        moved[index] += step
+        values.append(function({**arrays, name: moved}))
+      gradient[index] = (values[0] - values[1]) / (2 * _STEP)
+    found[name] = gradient
+  return found
+
+
+def norm(gradients):
+  return np.sqrt(sum(np.sum(g**2) for g in gradients.values()))
+
+
+def clipped(gradients, max_norm):
+  if max_norm is None or norm(gradients) <= max_norm:
+    return gradients
+  return {k: g * max_norm / norm(gradients) for k, g in gradients.items()}
+
+
+class Adam:
+  """https://arxiv.org/abs/1412.6980, algorithm 1."""
+
+  def __init__(self, learning_rate, epsilon):
+    self._learning_rate, self._epsilon = learning_rate, epsilon
+    self._t, self._first, self._second = 0, {}, {}
+
+  def apply(self, gradients, arrays):
+    """Returns the arrays after a step."""
+    self._t += 1
+    moved = {}
+    for name, g in gradients.items():
+      first = 0.9 * self._first.get(name, 0) + 0.1 * g
+      second = 0.999 * self._second.get(name, 0) + 0.001 * g**2
+      self._first[name], self._second[name] = first, second
+      first_hat = first / (1 - 0.9**self._t)
+      second_hat = second / (1 - 0.999**self._t)
+      moved[name] = arrays[name] - self._learning_rate * first_hat / (
+        np.sqrt(second_hat) + self._epsilon
+      )
+    return moved
