@@ -64,11 +64,11 @@ class EnvironmentFactory:
     if not len(seeds):
       raise ValueError('`seeds`: expected one for each slot, got none.')
     family, match, settings = _parse(self.name)
-    if family.make_batch is not None:
+    # A subclass may wrap each environment.
+    is_plain = type(self).__call__ is EnvironmentFactory.__call__
+    if is_plain and family.make_batch is not None:
       return family.make_batch(match, settings, seeds)
-    return batch.EnvironmentBatch(
-      [family.make(match, settings, seed) for seed in seeds]
-    )
+    return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
 
 def make_factory(name: str) -> EnvironmentFactory:

@@ -57,9 +57,11 @@ class EvaluatorNode:
     self._inference_client = None
     if self._num_episodes == 0:
       return
+    # First, for if it fails nothing may be open.
+    coordinator.register(self.name, {'episodes': self._num_episodes})
     if isinstance(learner, str):
       self._environment = make_environments(session, self._num_episodes)
-      self._loop, self._inference_client, _ = thin.make_loop(
+      self._loop, self._inference_client = thin.make_loop(
         learner,
         self._environment,
         session.spec,
@@ -77,7 +79,6 @@ class EvaluatorNode:
       self._loop, self._environment = make_loop(
         session, network, self._num_episodes, [self._note_progress]
       )
-    coordinator.register(self.name, {'episodes': self._num_episodes})
 
   def is_due(self, steps: int) -> bool:
     """Returns whether `steps` has passed a multiple of the period.

@@ -54,28 +54,41 @@ class ThinActorNode(acting.ActingNode):
     """
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
-    loops = []
-    for lane in range(settings.num_lanes):
-      part = slice(lane, None, settings.num_lanes)
-      loop, client, environments = make_loop(
-        address,
-        settings.environments.make(settings.seeds[part]),
-        settings.spec,
-        settings.environment_ids[part],
-        actor=f'{settings.name} lane {lane}',
-        purpose=client_lib.TRAINING,
-        timeout_seconds=settings.timeout_seconds,
-        stop=stop,
-      )
-      loops.append(loop)
-      self._clients.append(client)
-      self._environments.append(environments)
+    # First, for if it fails nothing may be open.
     coordinator.register(
       settings.name, {'environment_ids': list(settings.environment_ids)}
     )
+    try:
+      loops = [
+        self._make_lane(settings, address, lane, stop)
+        for lane in range(settings.num_lanes)
+      ]
+    except BaseException:
+      self.close()
+      raise
     super().__init__(
       settings.name, loops, len(settings.environment_ids), coordinator, stop
     )
+
+  def _make_lane(
+    self, settings, address, lane: int, stop
+  ) -> environment_loop.EnvironmentLoop:
+    """Makes the environments of a lane, and connects them."""
+    part = slice(lane, None, settings.num_lanes)
+    environments = settings.environments.make(settings.seeds[part])
+    self._environments.append(environments)
+    loop, client = make_loop(
+      address,
+      environments,
+      settings.spec,
+      settings.environment_ids[part],
+      actor=f'{settings.name} lane {lane}',
+      purpose=client_lib.TRAINING,
+      timeout_seconds=settings.timeout_seconds,
+      stop=stop,
+    )
+    self._clients.append(client)
+    return loop
 
   def run(self) -> None:
     super().run()
@@ -110,7 +123,7 @@ def make_loop(
     **client_settings: Of `InferenceClient`.
 
   Returns:
-    The loop, its connection and the environments, both to close.
+    The loop, and its connection to close.
   """
   client = client_lib.InferenceClient(
     address, spec, environment_ids, **client_settings
@@ -119,7 +132,7 @@ def make_loop(
   loop = environment_loop.EnvironmentLoop(
     environments, actor, observers=observers
   )
-  return loop, client, environments
+  return loop, client
 
 
 class ThinActorService:

@@ -79,11 +79,16 @@ def serve(*tables, **settings):
   server = replay.make_server(tables)
   settings.setdefault('timeout_seconds', DEADLINE_SECONDS)
   address = f'localhost:{server.port}'
-  _tables.update({(address, table.name): table for table in tables})
+  remember(address, tables)
   try:
     yield replay.Connection(address, **settings)
   finally:
     server.stop()
+
+
+def remember(address, tables):
+  """Keeps what a server's tables are, for who reads or writes items here."""
+  _tables.update({(address, table.name): table for table in tables})
 
 
 def table_of(connection, name=replay.DEFAULT_TABLE) -> replay.Table:
@@ -189,8 +194,7 @@ class ServerProcess:
       text=True,
     )
     self._port = int(Call(self._process.stdout.readline).result(60))
-    address = f'localhost:{self._port}'
-    _tables.update({(address, t.name): t for t in make_process_tables()})
+    remember(f'localhost:{self._port}', make_process_tables())
 
   def connect(self, **settings):
     """Returns a new connection to it."""

@@ -66,8 +66,8 @@ class PolicyActor(core.Actor):
   def select_action(self, observation: types.Nest) -> types.Nest:
     """Maps observations `[B, ...]` to actions `[B, ...]`."""
     leaves = self._act(
-      *map(tf.convert_to_tensor, tree.flatten(observation)),
-      tf.convert_to_tensor(self._step_type),
+      *map(np.asarray, tree.flatten(observation)),
+      self._step_type,
       *self._state,
     )
     num_outputs = len(leaves) - len(self._state)

@@ -388,10 +388,11 @@ def test_place_no_replay(tmp_path, replay_path):
 
 
 def _serve(directory):
-  server = replay.make_server(
-    [replay_fixture.make_prioritized()], checkpoint_directory=directory
-  )
-  return server, replay.Connection(f'localhost:{server.port}')
+  tables = [replay_fixture.make_prioritized()]
+  server = replay.make_server(tables, checkpoint_directory=directory)
+  connection = replay.Connection(f'localhost:{server.port}')
+  replay_fixture.remember(connection.address, tables)
+  return server, connection
 
 
 def test_replay_survives_the_round_trip(tmp_path, directory):
