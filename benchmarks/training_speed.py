@@ -12,6 +12,10 @@ import numpy as np
 import rich.console
 import rich.table
 
+# First imported under absl's `app.run`, TensorFlow's XLA does not find the
+# functions of loops.
+import tensorflow as tf  # noqa: F401
+
 from repertory import launch
 from repertory.environments import registry
 

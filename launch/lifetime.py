@@ -63,7 +63,12 @@ def pulse(
     thread.join()
   if errors:
     raise errors[0]
-  report()
+  try:
+    report()
+  except Exception:
+    # At the end of a run the coordinator may be gone before a node is.
+    if not stop.is_set():
+      raise
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import numpy as np
+import psutil
 import reverb
 import tensorflow as tf
 from dm_env import specs as dm_env_specs
@@ -204,6 +205,12 @@ class ServerProcess:
   def freeze(self):
     """Keeps it from answering; connections stay."""
     self._process.send_signal(signal.SIGSTOP)
+    wait_until(
+      lambda: (
+        psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED
+      ),
+      'the stop of the process',
+    )
 
   def thaw(self):
     """Lets it answer all that it was asked."""
