@@ -12,8 +12,8 @@ import numpy as np
 import rich.console
 import rich.table
 
-# First imported under absl's `app.run`, TensorFlow's XLA does not find the
-# functions of loops.
+# Before absl's `app.run`: imported inside of it, TensorFlow 2.8 makes its
+# context before it turns to eager execution, and functions with loops fail.
 import tensorflow as tf  # noqa: F401
 
 from repertory import launch

@@ -44,10 +44,9 @@ def on_device(name: str | None) -> Iterator[None]:
 class CompiledFunction:
   """A function compiled for one signature, called with flat lists.
 
-  If it has no loops or branches, as most policies, it is called as TensorFlow's
-  own concrete functions call themselves in the end, without what they do on the
-  way (binding and checking arguments, looking for gradient tapes), which takes
-  half the time of a small call.
+  It is called as TensorFlow's own concrete functions call themselves in the
+  end, without what they do on the way (binding and checking arguments, looking
+  for gradient tapes), which takes half the time of a small call.
   """
 
   def __init__(
@@ -82,12 +81,10 @@ class CompiledFunction:
 
     # AutoGraph would take five seconds to rewrite all that is called.
     compiled = tf.function(call, autograph=False, jit_compile=jit_compile)
+    # Kept, for the runtime forgets a function that nobody holds.
     self._function = compiled.get_concrete_function(
       *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
     )
-    # TensorFlow looks after the functions that loops and branches call, but
-    # only if it is asked.
-    self._is_plain = not self._function.graph._functions
     self._name = self._function.name
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
@@ -123,16 +120,13 @@ class CompiledFunction:
       else leaf
       for leaf in leaves
     ]
-    if self._is_plain:
-      outputs = execute.execute(
-        self._name,
-        self._num_outputs,
-        inputs + self._captured,
-        self._attributes,
-        self._context,
-      )
-    else:
-      outputs = list(self._function(*inputs))
+    outputs = execute.execute(
+      self._name,
+      self._num_outputs,
+      inputs + self._captured,
+      self._attributes,
+      self._context,
+    )
     for place in self._absent:
       outputs.insert(place, None)
     return outputs

@@ -80,7 +80,6 @@ class PPOUpdate(programs.Update):
     self._optimizer = learners.ClippedAdam(
       self._learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
-    self._optimizer.create_variables(network.trainable_variables)
     # A key for the run, and the number of updates: together the seed of one.
     key = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
     self._seed = tf.Variable(

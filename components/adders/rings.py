@@ -6,15 +6,13 @@ import numpy as np
 class Rings:
   """The last moments of all slots, an array for each leaf."""
 
-  def __init__(self, size: int, batch_size: int):
+  def __init__(self, size: int):
     """Makes rings whose leaves are known with the first `write`.
 
     Args:
       size: Moments that are kept.
-      batch_size: B.
     """
     self._size = size
-    self._batch_size = batch_size
     self._arrays: list[np.ndarray] | None = None  # Each [size, B, ...]
 
   def write(self, time: int, leaves: list) -> None:

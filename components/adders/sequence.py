@@ -76,9 +76,9 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     self._across_episodes = across_episodes
     # The last `length` moments of all slots, in rings. Before a step is done,
     # all that is known of its moment is the observation.
-    self._moments = rings.Rings(length, batch_size)
-    self._steps = rings.Rings(length, batch_size)
-    self._states = rings.Rings(length, batch_size)
+    self._moments = rings.Rings(length)
+    self._steps = rings.Rings(length)
+    self._states = rings.Rings(length)
     self._versions = np.zeros([length], np.int64)
     self._now = 0
     # Per slot: when its recorded steps begin, and when its open item does.

@@ -56,8 +56,8 @@ class TransitionAdder(reverb_adder.ReverbAdder):
     self._layout = _Layout(destination.table.signature, self._packing.whole)
     # The small leaves of the last steps: observation, action and extras; and
     # what came of them.
-    self._starts = rings.Rings(n_step, batch_size)
-    self._outcomes = rings.Rings(n_step, batch_size)
+    self._starts = rings.Rings(n_step)
+    self._outcomes = rings.Rings(n_step)
     # The large ones, as references by time and slot: of observations, and of
     # action and extras.
     self._seen = _references(n_step + 1, batch_size)

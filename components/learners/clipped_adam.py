@@ -19,7 +19,7 @@ class ClippedAdam(tf.Module):
     epsilon: float,
     max_norm: float | None,
   ):
-    """Makes no variables: `create_variables` or the first step does.
+    """Makes no variables: the first step does.
 
     Args:
       learning_rate: α; a variable if it changes.
@@ -30,14 +30,6 @@ class ClippedAdam(tf.Module):
     super().__init__()
     self._adam = snt.optimizers.Adam(learning_rate, epsilon=epsilon)
     self._max_norm = max_norm
-
-  def create_variables(self, variables: Sequence[tf.Variable]) -> None:
-    """Makes the moments of the variables to minimize by.
-
-    Needed where the first step is taken inside of a `tf.while_loop`, in which
-    no variables can be made.
-    """
-    self._adam._initialize(variables)  # Sonnet has no public way.
 
   def minimize(
     self,
