@@ -55,7 +55,10 @@ class Services:
 
   @property
   def handles(self) -> list[Any]:
-    """All of them, in the order in which they are shut down."""
+    """All of them, in the order in which they are shut down.
+
+    The coordinator is the last, for all others report to it.
+    """
     return [*self.inference, self.learner, self.replay, self.coordinator]
 
 
@@ -81,8 +84,12 @@ def run(
     try:
       return _watch(coordinator, workers, interruption, show)
     finally:
-      for service in services.handles:
+      *others, last = services.handles
+      for service in others:
         _shut_down(service.dereference())
+      # Who still reports to the coordinator would wait for it in vain.
+      workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but='coordinator')
+      _shut_down(last.dereference())
 
 
 def _watch(coordinator, workers: '_Workers', interruption, show):
@@ -232,16 +239,21 @@ class _Workers:
       return f'\nEnd of {path}:\n{lines}'
     return ''
 
+  def wait_for_end(self, seconds: float, but: str | None = None) -> None:
+    """Waits until all nodes but one have ended, or that one has."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+      alive = {name for name, w in self._workers.items() if _is_alive(w)}
+      if not alive or alive == {but} or (but and but not in alive):
+        return
+      time.sleep(_POLL_SECONDS)
+
   def end(self) -> list[str]:
     """Waits for all to end and kills what does not; returns whose thread hangs.
 
     Threads cannot be killed.
     """
-    deadline = time.monotonic() + _EXIT_TIMEOUT_SECONDS
-    while time.monotonic() < deadline and any(
-      _is_alive(worker) for worker in self._workers.values()
-    ):
-      time.sleep(_POLL_SECONDS)
+    self.wait_for_end(_EXIT_TIMEOUT_SECONDS)
     for worker in self._workers.values():
       if isinstance(worker, subprocess.Popen):
         _kill_tree(worker)
