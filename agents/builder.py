@@ -1,7 +1,8 @@
 """The seam between agents and everything that runs them."""
 
 import abc
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sonnet as snt
@@ -36,6 +37,9 @@ class Builder(abc.ABC):
   # more hide the way's latency, fewer keep data fresh.
   max_pending_items_per_environment: int = 4
 
+  # What the config calls 'max_size' and 'min_size' of the tables, for errors.
+  setting_names: Mapping[str, str] = types.MappingProxyType({})
+
   def __init__(self, config: Any):
     self.config = config
 
@@ -59,6 +63,10 @@ class Builder(abc.ABC):
     """
     del num_environments
     return self.config.batch_size
+
+  def max_items(self, num_steps: int) -> int:
+    """Returns the most items that so many environment steps can make."""
+    return num_steps * self.config.max_items_per_step
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
@@ -134,6 +142,7 @@ class Builder(abc.ABC):
     dataset: datasets.ReplayDataset,
     priority_updater: replay.PriorityUpdater | None,
     logger: loggers.Logger,
+    divergence: learners.Divergence | None = None,
   ) -> learners.GradientLearner:
     """Makes the learner; one that needs its own explains why."""
     return learners.GradientLearner(
@@ -143,4 +152,5 @@ class Builder(abc.ABC):
       priority_updater=priority_updater,
       logger=logger,
       jit_compile=self.config.jit_compile,
+      divergence=divergence,
     )

@@ -9,7 +9,21 @@ from typing import Any
 
 import tensorflow as tf
 
+from repertory.agents import config_checks
 from repertory.components import losses, replay, types
+
+
+def check_settings(config: Any) -> None:
+  """Raises a ValueError if one of the fields above does not fit.
+
+  The limit that the error buffer must keep is checked with the table.
+  """
+  config_checks.check_at_least(
+    config, 1, 'batch_size', 'max_replay_size', 'min_replay_size'
+  )
+  config_checks.check_at_least(config, 0, 'priority_exponent')
+  config_checks.check_positive(config, 'min_priority', 'samples_per_insert')
+  config_checks.check_fraction(config, 'importance_exponent')
 
 
 def error_buffer(config: Any, num_environments: int) -> float:

@@ -72,6 +72,7 @@ _SHARED_BY_AGENTS = (
   'experience_replay',
   'exploration',
   'transition_replay',
+  'unroll_queue',
 )
 _DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
 

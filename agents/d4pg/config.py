@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents import config_checks
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks
 
 
@@ -84,18 +84,13 @@ class D4PGConfig:
     )
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     config_checks.check_at_least(self, 2, 'num_atoms')
+    experience_replay.check_settings(self)
     config_checks.check_at_least(
-      self, 1, 'n_step', 'batch_size', 'target_update_period',
-      'max_replay_size', 'min_replay_size', 'variable_update_period',
-    )  # fmt: skip
-    config_checks.check_at_least(
-      self, 0, 'sigma', 'priority_exponent', 'prefetch'
+      self, 1, 'n_step', 'target_update_period', 'variable_update_period'
     )
-    config_checks.check_positive(
-      self, 'learning_rate', 'adam_epsilon', 'min_priority',
-      'samples_per_insert',
-    )  # fmt: skip
-    config_checks.check_fraction(self, 'discount', 'importance_exponent')
+    config_checks.check_at_least(self, 0, 'sigma', 'prefetch')
+    config_checks.check_positive(self, 'learning_rate', 'adam_epsilon')
+    config_checks.check_fraction(self, 'discount')
     for name in ('max_gradient_norm', 'max_action_gradient_norm'):
       if getattr(self, name) is not None:
         config_checks.check_positive(self, name)

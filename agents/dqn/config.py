@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents import config_checks
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks
 
 
@@ -80,23 +80,20 @@ class DQNConfig:
   def __post_init__(self):
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    experience_replay.check_settings(self)
     config_checks.check_at_least(
-      self, 1, 'n_step', 'batch_size', 'target_update_period',
-      'max_replay_size', 'min_replay_size', 'variable_update_period',
-    )  # fmt: skip
+      self, 1, 'n_step', 'target_update_period', 'variable_update_period'
+    )
     config_checks.check_at_least(
-      self, 0, 'priority_exponent', 'epsilon_exponent', 'epsilon_anneal_steps',
-      'prefetch',
-    )  # fmt: skip
+      self, 0, 'epsilon_exponent', 'epsilon_anneal_steps', 'prefetch'
+    )
     config_checks.check_positive(
       self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
-      'huber_threshold', 'min_priority', 'samples_per_insert',
+      'huber_threshold',
     )  # fmt: skip
     if self.max_abs_reward is not None:
       config_checks.check_positive(self, 'max_abs_reward')
-    config_checks.check_fraction(
-      self, 'discount', 'importance_exponent', 'evaluation_epsilon'
-    )
+    config_checks.check_fraction(self, 'discount', 'evaluation_epsilon')
     config_checks.check(
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
     )

@@ -63,7 +63,7 @@ class PPOUpdate(programs.Update):
     distribution: distributions.Distribution,
     config: ppo_config.PPOConfig,
   ):
-    """Takes over the network, and draws the seed of the minibatches.
+    """Takes over the network.
 
     Args:
       network: Its outputs are `networks.ActorCriticOutput`.
@@ -80,11 +80,8 @@ class PPOUpdate(programs.Update):
     self._optimizer = learners.ClippedAdam(
       self._learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
-    # A key for the run, and the number of updates: together the seed of one.
-    key = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
-    self._seed = tf.Variable(
-      tf.stack([key, 0]), trainable=False, name='shuffling_seed'
-    )
+    # Of the minibatches; its calls are the updates.
+    self._noise = learners.UpdateNoise()
 
   @property
   def exports(self):
@@ -98,7 +95,6 @@ class PPOUpdate(programs.Update):
     if self._network.normalizer is not None:
       observation = tree.map_structure(lambda x: x[:, :-1], data.observation)
       self._network.normalizer.update(observation, data.mask)
-    self._seed.assign_add([0, 1])
     return programs.UpdateResult(metrics)
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
@@ -153,10 +149,10 @@ class PPOUpdate(programs.Update):
   def _take_steps(self, steps: _Steps) -> dict[str, tf.Tensor]:
     """Takes the gradient steps; returns the means of their metrics."""
     config = self._config
-    left = self._annealed()
+    left = self._annealed()  # Before `seed` counts this update.
     self._learning_rate.assign(config.learning_rate * left)
     indices, counts = learners.shuffled_minibatches(
-      tf.identity(self._seed),
+      self._noise.seed(),
       steps.mask.shape[0],
       config.num_epochs,
       config.num_minibatches,
@@ -239,7 +235,8 @@ class PPOUpdate(programs.Update):
     period = self._config.anneal_learner_steps
     if period is None:
       return tf.constant(1.0)
-    return tf.maximum(1 - tf.cast(self._seed[1], tf.float32) / period, 0)
+    done = tf.cast(self._noise.num_calls, tf.float32)
+    return tf.maximum(1 - done / period, 0)
 
   def _clipped(self, rewards: tf.Tensor) -> tf.Tensor:
     limit = self._config.max_abs_reward

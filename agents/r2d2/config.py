@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents import config_checks
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks
 
 
@@ -39,7 +39,7 @@ class R2D2Config:
   # Whether sequences go on over the end of episodes; else the last one of an
   # episode is padded. The paper: "never crossing episode boundaries".
   across_episodes: bool = False
-  # n of the returns: the paper, section 2.3.
+  # n of the returns, at most `unroll_length`: the paper, section 2.3.
   n_step: int = 5
   # γ: the paper, section 2.3.
   discount: float = 0.997
@@ -97,25 +97,29 @@ class R2D2Config:
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     cores = [core for core in networks.CORES if core != 'none']
     config_checks.check_one_of(self, 'core', cores)
+    experience_replay.check_settings(self)
     config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'n_step', 'batch_size',
-      'target_update_period', 'max_replay_size', 'min_replay_size',
+      self, 1, 'core_size', 'unroll_length', 'n_step', 'target_update_period',
       'variable_update_period',
     )  # fmt: skip
     config_checks.check_at_least(
-      self, 0, 'burn_in_length', 'priority_exponent', 'epsilon_exponent',
-      'epsilon_anneal_steps', 'prefetch',
+      self, 0, 'burn_in_length', 'epsilon_exponent', 'epsilon_anneal_steps',
+      'prefetch',
     )  # fmt: skip
     config_checks.check_positive(
-      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
-      'min_priority', 'samples_per_insert',
-    )  # fmt: skip
+      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm'
+    )
     config_checks.check_fraction(
-      self, 'discount', 'importance_exponent', 'max_priority_share',
-      'evaluation_epsilon',
-    )  # fmt: skip
+      self, 'discount', 'max_priority_share', 'evaluation_epsilon'
+    )
     config_checks.check(
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
+    )
+    config_checks.check(
+      self,
+      'n_step',
+      self.n_step <= self.unroll_length,
+      f'at most unroll_length = {self.unroll_length}',
     )
     if self.rescale_epsilon is not None:
       config_checks.check_positive(self, 'rescale_epsilon')

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from repertory.agents import config_checks
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks
 
 
@@ -77,21 +77,18 @@ class SACConfig:
   def __post_init__(self):
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    experience_replay.check_settings(self)
     config_checks.check_at_least(
-      self, 1, 'num_critics', 'n_step', 'batch_size', 'max_replay_size',
-      'min_replay_size', 'variable_update_period',
-    )  # fmt: skip
+      self, 1, 'num_critics', 'n_step', 'variable_update_period'
+    )
     config_checks.check_at_least(
-      self, 0, 'temperature_learning_rate', 'num_random_steps',
-      'priority_exponent', 'prefetch',
-    )  # fmt: skip
+      self, 0, 'temperature_learning_rate', 'num_random_steps', 'prefetch'
+    )
     config_checks.check_positive(
       self, 'learning_rate', 'adam_epsilon', 'initial_temperature',
-      'target_update_rate', 'min_priority', 'samples_per_insert',
+      'target_update_rate',
     )  # fmt: skip
-    config_checks.check_fraction(
-      self, 'discount', 'target_update_rate', 'importance_exponent'
-    )
+    config_checks.check_fraction(self, 'discount', 'target_update_rate')
     if self.max_gradient_norm is not None:
       config_checks.check_positive(self, 'max_gradient_norm')
     if self.target_entropy is not None:

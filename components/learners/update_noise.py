@@ -24,11 +24,22 @@ class UpdateNoise(tf.Module):
       0, dtype=tf.int32, trainable=False, name='num_calls'
     )
 
+  @property
+  def num_calls(self) -> tf.Tensor:
+    """How often numbers or a seed were drawn, int32."""
+    return self._num_calls.read_value()
+
+  def seed(self) -> tf.Tensor:
+    """Returns a new seed of stateless random operations, int32 `[2]`.
+
+    Its second entry is `num_calls` from before this call.
+    """
+    return tf.stack([self._seed, self._num_calls.assign_add(1) - 1])
+
   def normals(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
     """Returns new numbers of mean 0 and deviation 1, float32.
 
     Args:
       shape: Of what to draw.
     """
-    seed = tf.stack([self._seed, self._num_calls.assign_add(1)])
-    return tf.random.stateless_normal(shape, seed)
+    return tf.random.stateless_normal(shape, self.seed())

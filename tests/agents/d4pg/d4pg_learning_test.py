@@ -5,21 +5,19 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
-from acme import specs
 
 import numeric_gradients
+import numpy_dqn
+import transition_updates
 from repertory.agents import d4pg
 from repertory.agents.d4pg import learning, networks
-from repertory.components import action_scaling, types
+from repertory.components import action_scaling
 
-B, D = 6, 2
-FLOAT = specs.Array((), np.float32)
-SPEC = specs.EnvironmentSpec(
-  observations=specs.Array((3,), np.float32),
-  actions=specs.BoundedArray((D,), np.float32, [-1, 2], [3, 4]),
-  rewards=FLOAT,
-  discounts=FLOAT,
-)
+arrays = transition_updates.arrays
+make_batch = transition_updates.make_continuous_batch
+to_sample = transition_updates.to_sample
+B, D = transition_updates.B, transition_updates.D
+SPEC = transition_updates.CONTINUOUS_SPEC
 CONFIG = d4pg.D4PGConfig(
   hidden_sizes=(4, 3),
   batch_size=B,
@@ -31,30 +29,6 @@ CONFIG = d4pg.D4PGConfig(
   adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
   target_update_period=2,
 )
-
-
-def make_batch(seed):
-  random = np.random.default_rng(seed)
-  return {
-    'observation': random.normal(size=(B, 3)),
-    'action': random.uniform([-1, 2], [3, 4], (B, D)),
-    'reward': random.normal(size=B),
-    'discount': random.choice([0.0, 0.5, 1.0], B),
-    'next_observation': random.normal(size=(B, 3)),
-    'probabilities': random.uniform(0.01, 0.2, B),
-  }
-
-
-def to_sample(batch):
-  fields = types.Transition._fields[:-1]
-  return types.Sample(
-    data=types.Transition(
-      *(tf.constant(batch[name], tf.float32) for name in fields)
-    ),
-    keys=tf.range(B),
-    probabilities=tf.constant(batch['probabilities'], tf.float64),
-    table_sizes=tf.fill([B], tf.constant(50, tf.int64)),
-  )
 
 
 def make(config, seed=0):
@@ -73,10 +47,6 @@ def make(config, seed=0):
     variable.assign(random.normal(size=variable.shape))
   scaling = action_scaling.ActionScaling(SPEC.actions)
   return online, target, learning.D4PGUpdate(online, target, scaling, config)
-
-
-def arrays(module):
-  return {v.name: v.numpy().astype(np.float64) for v in module.variables}
 
 
 def mlp(arrays, prefix, x):
@@ -138,10 +108,7 @@ class Twin:
     config, observation = self.config, batch['observation']
     target = self.target(batch)
     scaled = (batch['action'] - [1, 3]) / [2, 1]
-    weights = np.ones(B)
-    if config.prioritized:
-      weights = (50 * batch['probabilities']) ** -config.importance_exponent
-      weights /= weights.max()
+    weights = numpy_dqn.weights(batch, config)
 
     def value(action):
       return self.probs(self.critic, observation, action) @ self.support
@@ -206,27 +173,17 @@ class D4PGUpdateTest(parameterized.TestCase):
       batch = make_batch(i)
       result = call(to_sample(batch))
       metrics, sizes = twin.step(batch)
-      self.assertEqual(set(result.metrics), set(metrics))
-      for name, value in metrics.items():
-        np.testing.assert_allclose(
-          result.metrics[name], value, rtol=1e-3, atol=1e-4, err_msg=name
-        )
-      if config.prioritized:
-        np.testing.assert_allclose(
-          result.priorities, sizes, rtol=1e-3, atol=1e-4
-        )
-      else:
-        self.assertIsNone(result.priorities)
+      priorities = sizes if config.prioritized else None
+      transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (
         (online.policy, twin.policy),
         (online.critic, twin.critic),
         (target.policy, twin.target_policy),
         (target.critic, twin.target_critic),
       ):
-        for name, array in arrays(module).items():
-          np.testing.assert_allclose(
-            array, expected[name], rtol=1e-3, atol=2e-4, err_msg=name
-          )
+        transition_updates.assert_all_close(
+          arrays(module), expected, tolerance=2e-4
+        )
 
   def test_exports_the_policy(self):
     online, _, update = make(CONFIG)

@@ -8,18 +8,15 @@ from absl.testing import absltest, parameterized
 from acme import specs
 
 import numpy_dqn
+import transition_updates
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
 from repertory.components import types
 
-FLOAT = specs.Array((), np.float32)
-SPEC = specs.EnvironmentSpec(
-  observations=specs.Array((3,), np.float32),
-  actions=specs.DiscreteArray(3),
-  rewards=FLOAT,
-  discounts=FLOAT,
-)
-B = 6
+arrays = transition_updates.arrays
+to_sample = transition_updates.to_sample
+B = transition_updates.B
+SPEC = transition_updates.DISCRETE_SPEC
 # Everything small; both sides of the Huber threshold are met, the gradients are
 # clipped in some steps and not in others, and Adam's denominator lets the size
 # of a gradient through.
@@ -53,24 +50,6 @@ def make_batch(seed, n_step=3):
   }
 
 
-def to_sample(batch):
-  def number(name):
-    return tf.constant(batch[name], tf.float32)
-
-  return types.Sample(
-    data=types.Transition(
-      observation=number('observation'),
-      action=tf.constant(batch['action'], tf.int32),
-      reward=number('reward'),
-      discount=number('discount'),
-      next_observation=number('next_observation'),
-    ),
-    keys=tf.range(B),
-    probabilities=tf.constant(batch['probability'], tf.float64),
-    table_sizes=tf.constant(batch['table_size'], tf.int64),
-  )
-
-
 def make(config):
   """Online and target network of random variables, and their update."""
   builder = dqn.DQNBuilder(config)
@@ -82,10 +61,6 @@ def make(config):
     for variable in sorted(network.variables, key=lambda v: v.name):
       variable.assign(random.normal(size=variable.shape))
   return online, target, update
-
-
-def arrays(variables):
-  return {variable.name: variable.numpy() for variable in variables}
 
 
 class DQNUpdateTest(parameterized.TestCase):
@@ -110,9 +85,7 @@ class DQNUpdateTest(parameterized.TestCase):
 
   def check_against_twin(self, config, num_steps, jit_compile):
     network, target_network, update = make(config)
-    twin = numpy_dqn.Learner(
-      arrays(network.variables), arrays(target_network.variables), config
-    )
+    twin = numpy_dqn.Learner(arrays(network), arrays(target_network), config)
     call = tf.function(update, jit_compile=jit_compile)
     for i in range(num_steps):
       batch = make_batch(i, config.n_step)
@@ -122,39 +95,26 @@ class DQNUpdateTest(parameterized.TestCase):
       ]
       loss, errors, norm = twin.step(batch)
       result = call(to_sample(batch))
-      metrics = {name: float(v) for name, v in result.metrics.items()}
-      expected = {
+      metrics = {
         'loss': loss,
         'td_error': np.mean(np.abs(errors)),
         'q_value': np.mean(q_values),
         'gradient_norm': norm,  # Before it is clipped.
       }
-      self.assertEqual(set(metrics), set(expected))
-      for name, value in expected.items():
-        np.testing.assert_allclose(
-          metrics[name], value, rtol=1e-3, atol=1e-4, err_msg=name
-        )
-      if config.prioritized:
-        np.testing.assert_allclose(
-          result.priorities, np.abs(errors), rtol=1e-3, atol=1e-4
-        )
-      else:
-        self.assertIsNone(result.priorities)
+      priorities = np.abs(errors) if config.prioritized else None
+      transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (
         (network, twin.online),
         (target_network, twin.target),
       ):
-        for name, array in arrays(module.variables).items():
-          np.testing.assert_allclose(
-            array, expected[name], rtol=1e-3, atol=1e-4, err_msg=name
-          )
+        transition_updates.assert_all_close(arrays(module), expected)
 
   def test_inputs_can_tell_the_formulas_apart(self):
     # The premise of the tests above: the formulas give different numbers.
     batch = make_batch(0)
     network, target_network, _ = make(CONFIG)
-    online = arrays(network.variables)
-    target = arrays(target_network.variables)
+    online = arrays(network)
+    target = arrays(target_network)
     losses = {
       name: numpy_dqn.loss(
         online, target, batch, dataclasses.replace(CONFIG, **changes)
@@ -216,8 +176,8 @@ class DQNUpdateTest(parameterized.TestCase):
     builder = dqn.DQNBuilder(CONFIG)
     online, target = builder.make_network(SPEC), builder.make_network(SPEC)
     learning.DQNUpdate(online, target, CONFIG)
-    copies = arrays(target.variables)
-    for name, array in arrays(online.variables).items():
+    copies = arrays(target)
+    for name, array in arrays(online).items():
       np.testing.assert_array_equal(copies[name], array)
 
   def test_exports_the_online_network(self):
@@ -243,10 +203,10 @@ class DQNUpdateTest(parameterized.TestCase):
       learning_rate=1e4,
     )
     network, _, update = make(config)
-    before = arrays(network.variables)
+    before = arrays(network)
     result = update(to_sample(make_batch(0)))
     self.assertGreater(float(result.metrics['gradient_norm']), 0.2)
-    after = arrays(network.variables)
+    after = arrays(network)
     moved = np.sqrt(
       sum(np.sum((after[name] - before[name]) ** 2) for name in before)
     )
@@ -263,7 +223,7 @@ def run(num_steps=4, **changes):
     if result.priorities is not None:
       priorities += result.priorities.numpy().tolist()
   return np.concatenate(
-    [np.ravel(a) for _, a in sorted(arrays(network.variables).items())]
+    [np.ravel(a) for _, a in sorted(arrays(network).items())]
   ), priorities
 
 

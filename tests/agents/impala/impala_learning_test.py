@@ -7,18 +7,13 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
+import sequence_updates
 from repertory.agents import impala
 from repertory.agents.impala import learning
-from repertory.components import distributions, learners, specs, types
+from repertory.components import distributions, learners
 
-FLOAT = specs.Array((), np.float32)
-SPEC = specs.EnvironmentSpec(
-  observations=specs.Array((3,), np.float32),
-  actions=specs.DiscreteArray(3),
-  rewards=FLOAT,
-  discounts=FLOAT,
-)
-B, T = 3, 5
+B, T = sequence_updates.B, sequence_updates.T
+MASK, SPEC = sequence_updates.MASK, sequence_updates.SPEC
 CONFIG = impala.IMPALAConfig(
   hidden_sizes=(4,),
   core='lstm',
@@ -36,38 +31,22 @@ CONFIG = impala.IMPALAConfig(
   lambda_=0.9,
   jit_compile=False,
 )
-# Row 0 goes on over an end, row 1 is padded at its end, row 2 is whole.
-MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 0, 0], [1] * 5], np.bool_)
-FIRST = np.array([[1, 0, 0, 1, 0, 0], [1] + [0] * 5, [0] * 6], np.bool_)
 
 
-def make_sample(spoil=0.0):
+def make_sample(network, spoil=0.0):
   """A batch; what lies in steps that did not happen is `spoil`."""
   random = np.random.default_rng(3)
-  observation = random.normal(size=[B, T + 1, 3])
-  observation[1, 4:] += spoil
-  reward = np.where(MASK, 2 * random.normal(size=[B, T]), spoil)
-  discount = random.choice([0.5, 1.0], [B, T])
-  discount[0, 1] = 0
+  batch = sequence_updates.make_unrolls(random, spoil)
   action = np.where(MASK, random.integers(3, size=[B, T]), int(spoil) % 3)
   log_prob = np.where(MASK, -random.uniform(0.5, 2, [B, T]), -spoil)
-  data = types.Sequence(
-    observation=tf.constant(observation, tf.float32),
-    first=tf.constant(FIRST),
-    action=tf.constant(action, tf.int32),
-    reward=tf.constant(reward, tf.float32),
-    discount=tf.constant(np.where(MASK, discount, spoil), tf.float32),
-    mask=tf.constant(MASK),
-    extras={
-      'sample': tf.constant(action, tf.int32),
-      'log_prob': tf.constant(log_prob, tf.float32),
-    },
-    state=tuple(
-      tf.constant(random.normal(size=[B, 4]), tf.float32) for _ in range(2)
-    ),
-    version=tf.zeros([B], tf.int64),
+  extras = {
+    'sample': tf.constant(action, tf.int32),
+    'log_prob': tf.constant(log_prob, tf.float32),
+  }
+  state = sequence_updates.random_state(network, random)
+  return sequence_updates.to_sample(
+    batch, action.astype(np.int32), state, extras=extras
   )
-  return types.Sample(data, tf.range(B), tf.ones([B]), tf.ones([B], tf.int64))
 
 
 def make(config=CONFIG):
@@ -78,14 +57,6 @@ def make(config=CONFIG):
   distribution = distributions.make_distribution(SPEC.actions)
   update = learning.IMPALAUpdate(network, distribution, config)
   return network, update
-
-
-def fit_state(network, sample):
-  """Gives the sample's state the structure of the network's."""
-  state = tree.unflatten_as(
-    network.initial_state(B), tree.flatten(sample.data.state)
-  )
-  return sample._replace(data=sample.data._replace(state=state))
 
 
 def twin_loss(network, sample, config):
@@ -145,7 +116,7 @@ class IMPALAUpdateTest(parameterized.TestCase):
   def test_loss_equals_the_twin(self, **changes):
     config = dataclasses.replace(CONFIG, **changes)
     network, update = make(config)
-    sample = fit_state(network, make_sample())
+    sample = make_sample(network)
     expected, (policy, value, entropy) = twin_loss(network, sample, config)
     if changes:
       # The premise: the setting matters in this batch.
@@ -162,7 +133,7 @@ class IMPALAUpdateTest(parameterized.TestCase):
     results = []
     for value in (0.0, spoil):
       network, update = make()
-      sample = fit_state(network, make_sample(value))
+      sample = make_sample(network, value)
       result = tf.function(update, jit_compile=jit_compile)(sample)
       results.append((result.metrics, arrays(network)))
     tree.map_structure(
@@ -181,7 +152,7 @@ class IMPALAUpdateTest(parameterized.TestCase):
   def test_gives_no_priorities_and_learns_all_variables(self):
     network, update = make()
     before = arrays(network)
-    result = update(fit_state(network, make_sample()))
+    result = update(make_sample(network))
     self.assertIsNone(result.priorities)
     for old, new in zip(before, arrays(network), strict=True):
       self.assertTrue(np.any(old != new))

@@ -7,17 +7,12 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
+import sequence_updates
 from repertory.agents import ppo
-from repertory.components import distributions, specs, types
+from repertory.components import distributions, specs
 
-FLOAT = specs.Array((), np.float32)
-SPEC = specs.EnvironmentSpec(
-  observations=specs.Array((3,), np.float32),
-  actions=specs.DiscreteArray(3),
-  rewards=FLOAT,
-  discounts=FLOAT,
-)
-B, T = 3, 5
+B, T = sequence_updates.B, sequence_updates.T
+MASK, SPEC = sequence_updates.MASK, sequence_updates.SPEC
 # One gradient step on everything, so that losses can be told in advance.
 CONFIG = ppo.PPOConfig(
   hidden_sizes=(4,),
@@ -35,9 +30,6 @@ CONFIG = ppo.PPOConfig(
   jit_compile=False,
 )
 LSTM = dataclasses.replace(CONFIG, core='lstm', core_size=4)
-# Row 0 goes on over an end, row 1 is padded at its end, row 2 is whole.
-MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 0, 0], [1] * 5], np.bool_)
-FIRST = np.array([[1, 0, 0, 1, 0, 0], [1] + [0] * 5, [0] * 6], np.bool_)
 
 
 def make(config=CONFIG, spec=SPEC):
@@ -59,19 +51,12 @@ def make_sample(network, spec=SPEC, spoil=0.0, lag=0.5, seed=3):
   What lies in steps that did not happen is `spoil`.
   """
   random = np.random.default_rng(seed)
-  observation = random.normal(size=[B, T + 1, 3])
-  observation[1, 4:] += spoil
-  reward = np.where(MASK, 2 * random.normal(size=[B, T]), spoil)
-  discount = random.choice([0.5, 1.0], [B, T])
-  discount[0, 1] = 0
+  batch = sequence_updates.make_unrolls(random, spoil)
   distribution = distributions.make_distribution(spec.actions)
-  state = tree.map_structure(
-    lambda leaf: tf.constant(random.normal(size=leaf.shape), tf.float32),
-    network.initial_state(B),
-  )
+  state = sequence_updates.random_state(network, random)
   output, _ = network.unroll(
-    tf.constant(observation.swapaxes(0, 1), tf.float32),
-    tf.constant(FIRST.T),
+    tf.constant(batch['observation'].swapaxes(0, 1), tf.float32),
+    tf.constant(sequence_updates.FIRST.T),
     state,
   )
   parameters = tf.reshape(output.parameters[:-1], [T * B, -1])
@@ -81,21 +66,11 @@ def make_sample(network, spec=SPEC, spoil=0.0, lag=0.5, seed=3):
   log_prob = distribution.log_prob(parameters, sample).numpy()
   log_prob = log_prob.reshape([T, B]).T - random.normal(size=[B, T]) * lag
   sample = sample.numpy().reshape([T, B, *sample.shape[1:]]).swapaxes(0, 1)
-  data = types.Sequence(
-    observation=tf.constant(observation, tf.float32),
-    first=tf.constant(FIRST),
-    action=tf.constant(sample),
-    reward=tf.constant(reward, tf.float32),
-    discount=tf.constant(np.where(MASK, discount, spoil), tf.float32),
-    mask=tf.constant(MASK),
-    extras={
-      'sample': tf.constant(sample),
-      'log_prob': tf.constant(np.where(MASK, log_prob, -spoil), tf.float32),
-    },
-    state=state,
-    version=tf.zeros([B], tf.int64),
-  )
-  return types.Sample(data, tf.range(B), tf.ones([B]), tf.ones([B], tf.int64))
+  extras = {
+    'sample': tf.constant(sample),
+    'log_prob': tf.constant(np.where(MASK, log_prob, -spoil), tf.float32),
+  }
+  return sequence_updates.to_sample(batch, sample, state, extras=extras)
 
 
 def twin(network, sample, config):
@@ -347,10 +322,10 @@ class UpdateTest(parameterized.TestCase):
       network, update = make(config)
       for _ in range(2):
         update(make_sample(network))
-      return arrays(network), update._seed.numpy()
+      return arrays(network), update._noise.num_calls
 
-    (first, seed), (same, _), (other, _) = learn(1), learn(1), learn(2)
-    self.assertEqual(seed[1], 2)
+    (first, num_calls), (same, _), (other, _) = learn(1), learn(1), learn(2)
+    self.assertEqual(num_calls, 2)
     for array, equal in zip(first, same):
       np.testing.assert_array_equal(array, equal)
     self.assertTrue(any(np.any(x != y) for x, y in zip(first, other)))

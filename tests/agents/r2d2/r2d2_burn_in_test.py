@@ -230,7 +230,7 @@ CASES = {
   'no_burn_in': {'burn_in_length': 0},
   'period_of_one': {'sequence_period': 1},
   'whole_period': {'sequence_period': 5},
-  'long_burn_in': {'burn_in_length': 9, 'unroll_length': 2},
+  'long_burn_in': {'burn_in_length': 9, 'unroll_length': 2, 'n_step': 2},
   'across': {'across_episodes': True},
   'across_period': {'across_episodes': True, 'sequence_period': 4},
   'across_gru': {'across_episodes': True, 'core': 'gru', 'burn_in_length': 0},

@@ -3,21 +3,15 @@
 import dataclasses
 
 import numpy as np
-import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
+import sequence_updates
 from repertory.agents import r2d2
 from repertory.agents.r2d2 import learning
-from repertory.components import learners, specs, types
+from repertory.components import learners
 
-FLOAT = specs.Array((), np.float32)
-SPEC = specs.EnvironmentSpec(
-  observations=specs.Array((3,), np.float32),
-  actions=specs.DiscreteArray(3),
-  rewards=FLOAT,
-  discounts=FLOAT,
-)
+SPEC = sequence_updates.SPEC
 B, T, BURN_IN = 3, 4, 2
 CONFIG = r2d2.R2D2Config(
   hidden_sizes=(4,),
@@ -47,26 +41,20 @@ def make_sample(network, spoil=0.0):
   observation = random.normal(size=[B, shape[1] + 1, 3])
   observation[0, :2] += spoil
   observation[1, 5:] += spoil
-  reward = np.where(MASK, 3 * random.normal(size=shape), spoil)
-  discount = np.where(MASK, random.choice([0.5, 1.0], shape), spoil)
+  batch = {
+    'observation': observation,
+    'reward': np.where(MASK, 3 * random.normal(size=shape), spoil),
+    'discount': np.where(MASK, random.choice([0.5, 1.0], shape), spoil),
+  }
   action = np.where(MASK, random.integers(3, size=shape), int(spoil) % 3)
-  data = types.Sequence(
-    observation=tf.constant(observation, tf.float32),
-    first=tf.constant(FIRST),
-    action=tf.constant(action, tf.int32),
-    reward=tf.constant(reward, tf.float32),
-    discount=tf.constant(discount, tf.float32),
-    mask=tf.constant(MASK),
-    extras=(),
-    state=tree.map_structure(
-      lambda leaf: tf.constant(random.normal(size=leaf.shape), tf.float32),
-      network.initial_state(B),
-    ),
-    version=tf.zeros([B], tf.int64),
+  return sequence_updates.to_sample(
+    batch,
+    action.astype(np.int32),
+    sequence_updates.random_state(network, random),
+    first=FIRST,
+    mask=MASK,
+    probabilities=[0.01, 0.02, 0.05],
   )
-  probabilities = tf.constant([0.01, 0.02, 0.05], tf.float64)
-  sizes = tf.fill([B], tf.constant(50, tf.int64))
-  return types.Sample(data, tf.range(B), probabilities, sizes)
 
 
 def make(config=CONFIG):
@@ -131,7 +119,7 @@ class R2D2UpdateTest(parameterized.TestCase):
     {},
     {'discount': 0.5},
     {'n_step': 1},
-    {'n_step': 9},
+    {'n_step': T},
     {'rescale_epsilon': None},
     {'importance_exponent': 0.1},
   )

@@ -6,21 +6,19 @@ import math
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
-from acme import specs
 
 import numeric_gradients
+import numpy_dqn
+import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import learning, networks
-from repertory.components import action_scaling, types
+from repertory.components import action_scaling
 
-B, D = 6, 2
-FLOAT = specs.Array((), np.float32)
-SPEC = specs.EnvironmentSpec(
-  observations=specs.Array((3,), np.float32),
-  actions=specs.BoundedArray((D,), np.float32, [-1, 2], [3, 4]),
-  rewards=FLOAT,
-  discounts=FLOAT,
-)
+arrays = transition_updates.arrays
+make_batch = transition_updates.make_continuous_batch
+to_sample = transition_updates.to_sample
+B, D = transition_updates.B, transition_updates.D
+SPEC = transition_updates.CONTINUOUS_SPEC
 CONFIG = sac.SACConfig(
   hidden_sizes=(4,),
   batch_size=B,
@@ -33,31 +31,6 @@ CONFIG = sac.SACConfig(
 )
 
 
-def make_batch(seed):
-  random = np.random.default_rng(seed)
-  return {
-    'observation': random.normal(size=(B, 3)),
-    'action': random.uniform([-1, 2], [3, 4], (B, D)),
-    'reward': random.normal(size=B),
-    'discount': random.choice([0.0, 0.5, 1.0], B),
-    'next_observation': random.normal(size=(B, 3)),
-    'noise': random.normal(size=(2, B, D)),
-    'probabilities': random.uniform(0.01, 0.2, B),
-  }
-
-
-def to_sample(batch):
-  fields = types.Transition._fields[:-1]
-  return types.Sample(
-    data=types.Transition(
-      *(tf.constant(batch[name], tf.float32) for name in fields)
-    ),
-    keys=tf.range(B),
-    probabilities=tf.constant(batch['probabilities'], tf.float64),
-    table_sizes=tf.fill([B], tf.constant(50, tf.int64)),
-  )
-
-
 def make(config, seed=0):
   """Returns policy network, critics, target critics and update."""
   tf.random.set_seed(seed)
@@ -66,10 +39,6 @@ def make(config, seed=0):
   scaling = action_scaling.ActionScaling(SPEC.actions)
   update = learning.SACUpdate(policy, critics, targets, scaling, config)
   return policy, critics, targets, update
-
-
-def arrays(module):
-  return {v.name: v.numpy().astype(np.float64) for v in module.variables}
 
 
 class Twin:
@@ -118,10 +87,7 @@ class Twin:
       np.min(q, axis=-1) - temperature * log_prob
     )
     scaled = (batch['action'] - [1, 3]) / [2, 1]
-    weights = np.ones(B)
-    if config.prioritized:
-      weights = (50 * batch['probabilities']) ** -config.importance_exponent
-      weights /= weights.max()
+    weights = numpy_dqn.weights(batch, config)
 
     def critic_loss(arrays):
       errors = target[:, None] - self.values(
@@ -201,24 +167,16 @@ class SACUpdateTest(parameterized.TestCase):
       noise.assign(batch['noise'])
       result = call(to_sample(batch))
       metrics, sizes = twin.step(batch)
-      self.assertEqual(set(result.metrics), set(metrics))
-      for name, value in metrics.items():
-        np.testing.assert_allclose(
-          result.metrics[name], value, rtol=1e-3, atol=1e-4, err_msg=name
-        )
-      if config.prioritized:
-        np.testing.assert_allclose(result.priorities, sizes, rtol=1e-3)
-      else:
-        self.assertIsNone(result.priorities)
+      priorities = sizes if config.prioritized else None
+      transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (
         (policy, twin.policy),
         (critics, twin.critics),
         (targets, twin.targets),
       ):
-        for name, array in arrays(module).items():
-          np.testing.assert_allclose(
-            array, expected[name], rtol=1e-3, atol=2e-4, err_msg=name
-          )
+        transition_updates.assert_all_close(
+          arrays(module), expected, tolerance=2e-4
+        )
 
   def test_target_critics_start_as_a_copy(self):
     _, critics, targets, _ = make(CONFIG)

@@ -43,6 +43,30 @@ class UpdateNoiseTest(parameterized.TestCase):
       target.assign(source)
     np.testing.assert_array_equal(first.normals([9]), other.normals([9]))
 
+  @parameterized.parameters(None, False, True)
+  def test_seeds_count_their_calls(self, jit_compile):
+    noise = make(1)
+
+    def draw():
+      before = noise.num_calls
+      return before, noise.seed(), noise.num_calls
+
+    if jit_compile is not None:
+      draw = tf.function(draw, autograph=False, jit_compile=jit_compile)
+    for call in range(3):
+      before, seed, after = draw()
+      self.assertEqual((before, after), (call, call + 1))
+      self.assertEqual(seed.dtype, tf.int32)
+      np.testing.assert_array_equal(seed, [noise._seed.numpy(), call])
+
+  def test_numbers_are_those_of_the_next_seed(self):
+    noise, same = make(1), make(1)
+    for _ in range(2):
+      np.testing.assert_array_equal(
+        noise.normals([9]), tf.random.stateless_normal([9], same.seed())
+      )
+    self.assertEqual(noise.num_calls, 2)
+
 
 if __name__ == '__main__':
   absltest.main()

@@ -1,0 +1,117 @@
+"""Speed of an agent's update alone, on batches of zeros and on one core.
+
+Or of its training, as `training_speed` has it: the flag `--part` chooses.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import training_speed
+import tree
+from absl import app, flags
+
+from repertory.agents import builder as builder_lib
+from repertory.components import compilation, specs, types
+
+_ENVIRONMENT = flags.DEFINE_string('env', 'gym:CartPole-v1', 'The environment.')
+_STEPS = flags.DEFINE_integer('steps', 200_000, 'Environment steps of a run.')
+_PART = flags.DEFINE_enum(
+  'part',
+  'update',
+  ['update', 'training'],
+  'What to measure. The update is limited to one core, training is not, and '
+  'TensorFlow can be told so once.',
+)
+
+# CartPole's, in single precision.
+_SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((4,), np.float32),
+  actions=specs.DiscreteArray(2),
+  rewards=specs.Array((), np.float32),
+  discounts=specs.BoundedArray((), np.float32, 0, 1),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+  """Seconds: of tracing, compiling and the first call; of each later call."""
+
+  first: float
+  later: list[float]
+
+
+def run(
+  print_updates: Callable[[], None],
+  cases: Sequence[training_speed.Case],
+  agent: str,
+  settings: Mapping[str, Any],
+) -> None:
+  """Reads the flags and measures what they ask for.
+
+  Args:
+    print_updates: Measures updates, on one core.
+    cases: Ways to train.
+    agent: Its name.
+    settings: Of the agent, in training.
+  """
+
+  def main(_):
+    if _PART.value == 'training':
+      training_speed.print_table(
+        cases, agent, _ENVIRONMENT.value, _STEPS.value, settings
+      )
+      return
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    print_updates()
+
+  app.run(main)
+
+
+def measure(
+  builder: builder_lib.Builder, batch_size: int, repeats: int
+) -> Times:
+  """Times the update of items all of whose steps happened.
+
+  Args:
+    builder: Of an agent that learns from sequences.
+    batch_size: Items of the batch.
+    repeats: Calls behind the first.
+  """
+  update = builder.make_update(builder.make_network(_SPEC), _SPEC)
+  sample = _make_sample(builder, batch_size)
+  element_spec = tree.map_structure(
+    lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), sample
+  )
+  leaves = tree.flatten(sample)
+  start = time.perf_counter()
+  compiled = compilation.CompiledFunction(
+    lambda sample: tuple(update(sample)),
+    (element_spec,),
+    builder.config.jit_compile,
+  )
+  compiled(*leaves)
+  first = time.perf_counter() - start
+  later = []
+  for _ in range(repeats):
+    start = time.perf_counter()
+    compiled(*leaves)
+    later.append(time.perf_counter() - start)
+  return Times(first, later)
+
+
+def _make_sample(builder: builder_lib.Builder, batch_size: int) -> types.Sample:
+  signature = builder.make_tables(_SPEC, batch_size)[0].signature
+  data = tree.map_structure(
+    lambda spec: tf.zeros([batch_size, *spec.shape], spec.dtype), signature
+  )
+  return types.Sample(
+    data._replace(mask=tf.ones_like(data.mask)),
+    keys=tf.zeros([batch_size], tf.uint64),
+    probabilities=tf.ones([batch_size], tf.float64),
+    table_sizes=tf.ones([batch_size], tf.int64),
+  )

@@ -1,0 +1,78 @@
+"""Tests of `agents/unroll_queue.py`, by the agents that derive from it."""
+
+import dm_env
+import numpy as np
+from absl.testing import absltest, parameterized
+
+import replay_fixture
+import sequence_updates
+from repertory.agents import impala, ppo
+from repertory.components import adders, types
+
+AGENTS = {
+  'impala': (impala.IMPALABuilder, impala.IMPALAConfig),
+  'ppo': (ppo.PPOBuilder, ppo.PPOConfig),
+}
+
+
+def make_builder(agent, **config):
+  builder_class, config_class = AGENTS[agent]
+  return builder_class(config_class(hidden_sizes=(4,), **config))
+
+
+def timestep(step_type):
+  """One row; a step is rewarded with 1."""
+  return dm_env.TimeStep(
+    np.array([step_type], np.int32),
+    np.ones([1], np.float32),
+    np.ones([1], np.float32),
+    np.ones([1, 3], np.float32),
+  )
+
+
+class UnrollQueueTest(parameterized.TestCase):
+  @parameterized.parameters(
+    # Two episodes of one step each: one unroll, or one of each.
+    ('ppo', {}, [([1, 0, 1, 0], [1, 0, 1])]),
+    ('impala', {}, [([1, 0, 1, 0], [1, 0, 1])]),
+    ('impala', {'across_episodes': False}, [([1, 0, 0, 0], [1, 0, 0])] * 2),
+  )
+  def test_unrolls(self, agent, config, expected):
+    builder = make_builder(agent, unroll_length=3, **config)
+    (table,) = builder.make_tables(sequence_updates.SPEC, 1)
+    fifo = replay_fixture.make_fifo(table.signature)
+    action = np.array([2], np.int32)
+    extras = types.SequenceExtras(
+      step={'sample': action, 'log_prob': np.array([-0.5], np.float32)}
+    )
+    with replay_fixture.serve(fifo) as connection:
+      adder = builder.make_adder(adders.Destination(connection, fifo), 1)
+      adder.add_first(timestep(dm_env.StepType.FIRST))
+      for step_type in (2, 0, 2):
+        adder.add(action, timestep(step_type), extras)
+      adder.flush()
+      items = [item.data for item in replay_fixture.drain(connection)]
+      adder.close()
+    found = [(item.first.tolist(), item.mask.tolist()) for item in items]
+    self.assertEqual(found, expected)
+    for item in items:
+      np.testing.assert_allclose(item.extras['log_prob'], -0.5 * item.mask)
+
+  @parameterized.product(agent=list(AGENTS), num_environments=[1, 3])
+  def test_queue(self, agent, num_environments):
+    builder = make_builder(agent)
+    (table,) = builder.make_tables(sequence_updates.SPEC, num_environments)
+    size = builder.config.queue_size_for(num_environments)
+    self.assertEqual(table.max_size, size)
+    info = table.make().info
+    self.assertTrue(info.sampler_options.fifo)
+    self.assertEqual(info.max_times_sampled, 1)
+
+  @parameterized.product(agent=list(AGENTS), observes=[False, True])
+  def test_observes_what_led_to_it(self, agent, observes):
+    builder = make_builder(agent, previous_action_and_reward=observes)
+    self.assertEqual(builder.observes_previous_action_and_reward, observes)
+
+
+if __name__ == '__main__':
+  absltest.main()

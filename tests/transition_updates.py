@@ -1,0 +1,73 @@
+"""What tests of updates share that learn from transitions."""
+
+import numpy as np
+import tensorflow as tf
+from acme import specs
+
+from repertory.components import types
+
+# Items of a batch, and entries of an action.
+B, D = 6, 2
+_FLOAT = specs.Array((), np.float32)
+CONTINUOUS_SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.BoundedArray((D,), np.float32, [-1, 2], [3, 4]),
+  rewards=_FLOAT,
+  discounts=_FLOAT,
+)
+DISCRETE_SPEC = CONTINUOUS_SPEC._replace(actions=specs.DiscreteArray(3))
+
+
+def make_continuous_batch(seed):
+  """A batch with actions of `CONTINUOUS_SPEC`; some episodes terminated."""
+  random = np.random.default_rng(seed)
+  return {
+    'observation': random.normal(size=(B, 3)),
+    'action': random.uniform([-1, 2], [3, 4], (B, D)),
+    'reward': random.normal(size=B),
+    'discount': random.choice([0.0, 0.5, 1.0], B),
+    'next_observation': random.normal(size=(B, 3)),
+    'probability': random.uniform(0.01, 0.2, B),
+    'table_size': np.full(B, 50),
+    'noise': random.normal(size=(2, B, D)),
+  }
+
+
+def to_sample(batch):
+  """Makes of a batch what an update takes."""
+  dtypes = dict.fromkeys(types.Transition._fields[:-1], tf.float32)
+  if np.issubdtype(batch['action'].dtype, np.integer):
+    dtypes['action'] = tf.int32
+  return types.Sample(
+    data=types.Transition(
+      **{name: tf.constant(batch[name], d) for name, d in dtypes.items()}
+    ),
+    keys=tf.range(B),
+    probabilities=tf.constant(batch['probability'], tf.float64),
+    table_sizes=tf.constant(batch['table_size'], tf.int64),
+  )
+
+
+def arrays(module):
+  """Returns a module's variables by name, float64."""
+  return {v.name: v.numpy().astype(np.float64) for v in module.variables}
+
+
+def assert_all_close(found, expected, tolerance=1e-4):
+  """Fails unless two dictionaries of numbers or arrays are alike."""
+  assert set(found) == set(expected), (set(found), set(expected))
+  for name, value in expected.items():
+    np.testing.assert_allclose(
+      found[name], value, rtol=1e-3, atol=tolerance, err_msg=name
+    )
+
+
+def assert_step(result, metrics, priorities):
+  """Fails unless an update gave these metrics and priorities, or none."""
+  assert_all_close(result.metrics, metrics)
+  if priorities is None:
+    assert result.priorities is None, result.priorities
+  else:
+    np.testing.assert_allclose(
+      result.priorities, priorities, rtol=1e-3, atol=1e-4
+    )
