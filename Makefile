@@ -17,12 +17,16 @@ train: set-up  ## Train a DQN agent on Catch.
 	$(BIN)/repertory train --agent=dqn --env=catch --steps=9000 $(ARGS)
 
 .PHONY: test
-test: set-up  ## Run the tests, except those that train agents.
+test: set-up  ## Run the tests, except those of the next two targets.
 	$(BIN)/python -m pytest tests --numprocesses=2 --dist=worksteal $(ARGS)
 
 .PHONY: test-learning
 test-learning: set-up  ## Run only the tests that train agents.
 	$(BIN)/python -m pytest tests -m learning $(ARGS)
+
+.PHONY: test-chaos
+test-chaos: set-up  ## Run only the tests that kill and break things.
+	$(BIN)/python -m pytest tests -m chaos $(ARGS)
 
 .PHONY: lint
 lint: set-up  ## Check style, format and types.

@@ -1,7 +1,6 @@
 """The seam between agents and everything that runs them."""
 
 import abc
-import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,7 +37,7 @@ class Builder(abc.ABC):
   max_pending_items_per_environment: int = 4
 
   # What the config calls 'max_size' and 'min_size' of the tables, for errors.
-  setting_names: Mapping[str, str] = types.MappingProxyType({})
+  setting_names: Mapping[str, str] = {}
 
   def __init__(self, config: Any):
     self.config = config

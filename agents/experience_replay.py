@@ -12,6 +12,9 @@ import tensorflow as tf
 from repertory.agents import config_checks
 from repertory.components import losses, replay, types
 
+# What the tables' settings are called here.
+SETTING_NAMES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
+
 
 def check_settings(config: Any) -> None:
   """Raises a ValueError if one of the fields above does not fit.

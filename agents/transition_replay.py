@@ -14,6 +14,11 @@ class TransitionReplayBuilder(builder.Builder):
   `discount`. Policies give no extras.
   """
 
+  setting_names = experience_replay.SETTING_NAMES
+
+  def max_items(self, num_steps: int) -> int:
+    return num_steps  # Each step starts one.
+
   def make_tables(
     self, spec: specs.EnvironmentSpec, num_environments: int
   ) -> Sequence[replay.Table]:

@@ -26,6 +26,7 @@ class UnrollQueueBuilder(builder.Builder):
   """
 
   max_pending_items_per_environment = 1
+  setting_names = {'max_size': 'max_queue_size'}  # noqa: RUF012
 
   @property
   def observes_previous_action_and_reward(self) -> bool:
@@ -56,6 +57,11 @@ class UnrollQueueBuilder(builder.Builder):
       distributions.make_distribution(spec.actions),
       seed,
       evaluation=evaluation,
+    )
+
+  def max_items(self, num_steps: int) -> int:
+    return adders.max_sequences(
+      num_steps, self.config.unroll_length, self.across_episodes
     )
 
   def make_tables(

@@ -1,22 +1,34 @@
 """Checkpoints that a `kill -9` at any moment leaves whole.
 
-A checkpoint is a folder: `arrays.npz`, `state.json` and, where replay is kept,
-`replay/`. It is written under a temporary name, synced and renamed; so what
-has its final name is complete, and the one before is there until then.
+A checkpoint is a folder: `arrays.npz`, `state.json`, `checksums.json` and,
+where replay is kept, `replay/`. It is written under a temporary name, synced
+and renamed; so what has its final name is complete, and the one before is there
+until then. It is removed in the same way: first it loses its name.
+
+The checksums are CRC-32: they are there against damage, not against intent, and
+of what Python has it is the fastest. All other files are listed with theirs, so
+that a damaged list shows too. Nothing that is read is executed: arrays are no
+pickles, and a file that holds one is refused.
 """
 
 import dataclasses
 import json
 import os
 import shutil
+import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 # Of the layout of a checkpoint. A reader refuses others.
-_FORMAT = 1
+_FORMAT = 2
 _TEMPORARY_PREFIX = '.writing-'
+_REMOVED_PREFIX = '.removing-'
+_CHECKSUMS = 'checksums.json'
+_REPLAY = 'replay'
+_CHUNK_BYTES = 2**20  # Read at once.
 
 
 class CheckpointError(ValueError):
@@ -47,7 +59,7 @@ class Checkpointer:
     """Remembers the directory; nothing is written yet.
 
     Args:
-      directory: Holds the checkpoints and nothing else.
+      directory: Holds the checkpoints.
       max_to_keep: Older ones are removed after a new one is complete.
     """
     if max_to_keep < 1:
@@ -63,8 +75,10 @@ class Checkpointer:
   ) -> str:
     """Writes a checkpoint; it counts as soon as this returns.
 
+    If that fails, what was written is removed and the one before still counts.
+
     Args:
-      arrays: Arrays by name.
+      arrays: Arrays by name, of plain numbers.
       state: Whatever JSON can express.
       replay_path: Folder of a replay checkpoint, taken in as hard links: what
         happens to that folder later does not matter.
@@ -72,72 +86,59 @@ class Checkpointer:
     Returns:
       The checkpoint's folder.
     """
+    for name, array in arrays.items():
+      if array.dtype.hasobject:
+        raise ValueError(
+          f'arrays must hold plain numbers, but {name} has dtype {array.dtype}.'
+        )
     os.makedirs(self._directory, exist_ok=True)
-    self._remove_unfinished()
+    self.remove_unfinished()
     numbers = self._numbers()
     name = f'{(numbers[-1] + 1 if numbers else 1):08d}'
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
-    os.makedirs(temporary)
-    with open(os.path.join(temporary, 'arrays.npz'), 'wb') as file:
-      np.savez(file, **arrays)
-      _sync(file)
-    if replay_path is not None:
-      _link_tree(replay_path, os.path.join(temporary, 'replay'))
-    content = {
-      'format': _FORMAT,
-      'files': _file_sizes(temporary),
-      'state': state,
-    }
-    with open(os.path.join(temporary, 'state.json'), 'w') as file:
-      json.dump(content, file, indent=2)
-      _sync(file)
-    _sync_tree(temporary)
     path = os.path.join(self._directory, name)
-    os.rename(temporary, path)
+    try:
+      _write(temporary, arrays, state, replay_path)
+      os.rename(temporary, path)
+    except Exception:
+      shutil.rmtree(temporary, ignore_errors=True)
+      raise
     _sync_folder(self._directory)
     for number in numbers[: max(0, len(numbers) + 1 - self._max_to_keep)]:
-      shutil.rmtree(os.path.join(self._directory, f'{number:08d}'))
+      self._remove(f'{number:08d}')
     return path
 
-  def load(self) -> Checkpoint | None:
+  def load(self, check_replay: bool = True) -> Checkpoint | None:
     """Reads the newest checkpoint; None if there is none.
 
+    Args:
+      check_replay: Whether to read the files of replay, too, and compare their
+        checksums; without, only that they are there and as long as they were.
+
     Raises:
-      CheckpointError: If it cannot be read, saying what is wrong with it.
+      CheckpointError: If it cannot be read or was damaged, saying what is
+        wrong with it. An older one is never taken in its place.
     """
-    numbers = self._numbers()
-    if not numbers:
-      return None
-    path = os.path.join(self._directory, f'{numbers[-1]:08d}')
-    try:
-      with open(os.path.join(path, 'state.json')) as file:
-        content = json.load(file)
-      if content['format'] != _FORMAT:
-        raise CheckpointError(
-          f'Checkpoint {path} has format {content["format"]}, this version '
-          f'reads format {_FORMAT}. Go on with the version that wrote it, or '
-          'start afresh.'
-        )
-      _check_files(path, content['files'])
-      # NumPy by itself leaves open what it cannot read.
-      with (
-        open(os.path.join(path, 'arrays.npz'), 'rb') as file,
-        np.load(file) as arrays,
-      ):
-        arrays = {name: arrays[name] for name in arrays.files}
-      state = content['state']
-    except CheckpointError:
-      raise
-    except Exception as error:  # Broken bytes may raise anything.
-      why = f'{type(error).__name__}: {error}'
-      raise CheckpointError(_unreadable(path, why)) from error
-    replay_path = os.path.join(path, 'replay')
-    return Checkpoint(
-      path=path,
-      arrays=arrays,
-      state=state,
-      replay_path=replay_path if os.path.isdir(replay_path) else None,
-    )
+    while numbers := self._numbers():
+      path = os.path.join(self._directory, f'{numbers[-1]:08d}')
+      try:
+        return _read(path, check_replay)
+      except Exception as error:  # Broken bytes may raise anything.
+        if self._numbers()[-1:] > numbers[-1:]:
+          continue  # It made way for a newer one meanwhile.
+        if isinstance(error, CheckpointError):
+          raise
+        why = f'{type(error).__name__}: {error}'
+        raise CheckpointError(_unreadable(path, why)) from error
+    return None
+
+  def remove_unfinished(self) -> None:
+    """Removes what an end in the middle of writing or removing left."""
+    if not os.path.isdir(self._directory):
+      return
+    for name in os.listdir(self._directory):
+      if name.startswith((_TEMPORARY_PREFIX, _REMOVED_PREFIX)):
+        shutil.rmtree(os.path.join(self._directory, name))
 
   def _numbers(self) -> list[int]:
     if not os.path.isdir(self._directory):
@@ -145,10 +146,10 @@ class Checkpointer:
     names = os.listdir(self._directory)
     return sorted(int(name) for name in names if name.isdigit())
 
-  def _remove_unfinished(self) -> None:
-    for name in os.listdir(self._directory):
-      if name.startswith(_TEMPORARY_PREFIX):
-        shutil.rmtree(os.path.join(self._directory, name))
+  def _remove(self, name: str) -> None:
+    removed = os.path.join(self._directory, _REMOVED_PREFIX + name)
+    os.rename(os.path.join(self._directory, name), removed)
+    shutil.rmtree(removed)
 
 
 def place_replay(replay_path: str | None, directory: str) -> None:
@@ -168,16 +169,96 @@ def place_replay(replay_path: str | None, directory: str) -> None:
     _link_tree(replay_path, os.path.join(directory, '0-restored'))
 
 
-def _check_files(path: str, sizes: Mapping[str, int]) -> None:
-  for name, size in sizes.items():
+def _write(
+  folder: str,
+  arrays: Mapping[str, np.ndarray],
+  state: Mapping[str, Any],
+  replay_path: str | None,
+) -> None:
+  """Writes all files of a checkpoint, and waits until the disk has them."""
+  os.makedirs(folder)
+  _write_arrays(os.path.join(folder, 'arrays.npz'), arrays)
+  with open(os.path.join(folder, 'state.json'), 'w') as file:
+    json.dump(state, file, indent=2)
+  if replay_path is not None:
+    _link_tree(replay_path, os.path.join(folder, _REPLAY))
+  files = {
+    name: _describe(os.path.join(folder, name)) for name in _list(folder)
+  }
+  with open(os.path.join(folder, _CHECKSUMS), 'w') as file:
+    json.dump({'format': _FORMAT, 'files': files}, file, indent=2)
+  _sync_tree(folder)
+
+
+def _write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes what `np.load` reads.
+
+  `np.savez` would leave its archive open when the disk is full.
+  """
+  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
+    for name, array in arrays.items():
+      with archive.open(f'{name}.npy', 'w', force_zip64=True) as entry:
+        np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _read(path: str, check_replay: bool) -> Checkpoint:
+  """Reads a checkpoint, whatever is wrong with it."""
+  with open(os.path.join(path, _CHECKSUMS)) as file:
+    content = json.load(file)
+  if content['format'] != _FORMAT:
+    raise CheckpointError(
+      f'Checkpoint {path} has format {content["format"]}, this version reads '
+      f'format {_FORMAT}. Go on with the version that wrote it, or start '
+      'afresh.'
+    )
+  _check_files(path, content['files'], check_replay)
+  with open(os.path.join(path, 'state.json')) as file:
+    state = json.load(file)
+  # NumPy by itself leaves open what it cannot read.
+  with (
+    open(os.path.join(path, 'arrays.npz'), 'rb') as file,
+    np.load(file, allow_pickle=False) as arrays,
+  ):
+    arrays = {name: arrays[name] for name in arrays.files}
+  replay_path = os.path.join(path, _REPLAY)
+  return Checkpoint(
+    path=path,
+    arrays=arrays,
+    state=state,
+    replay_path=replay_path if os.path.isdir(replay_path) else None,
+  )
+
+
+def _check_files(
+  path: str, expected: Mapping[str, Mapping[str, Any]], check_replay: bool
+) -> None:
+  found = set(_list(path)) - {_CHECKSUMS}
+  if found != set(expected):
+    missing, unknown = set(expected) - found, found - set(expected)
+    raise CheckpointError(
+      _unreadable(
+        path,
+        f'{_CHECKSUMS} does not list what is there; missing: '
+        f'{sorted(missing)}, not listed: {sorted(unknown)}',
+      )
+    )
+  for name, description in expected.items():
     file = os.path.join(path, name)
-    found = os.path.getsize(file) if os.path.isfile(file) else None
-    if found != size:
+    size = os.path.getsize(file)
+    if size != description['size']:
+      raise CheckpointError(
+        _unreadable(
+          path, f'{name} should have {description["size"]} bytes, has {size}'
+        )
+      )
+    if name.startswith(_REPLAY + os.sep) and not check_replay:
+      continue
+    if (checksum := _checksum(file)) != description['crc32']:
       raise CheckpointError(
         _unreadable(
           path,
-          f'{name} should have {size} bytes, '
-          + ('is missing' if found is None else f'has {found}'),
+          f'{name} was damaged: its checksum should be '
+          f'{description["crc32"]}, is {checksum}',
         )
       )
 
@@ -189,14 +270,25 @@ def _unreadable(path: str, why: str) -> str:
   )
 
 
-def _file_sizes(folder: str) -> dict[str, int]:
-  return {
-    os.path.relpath(os.path.join(root, name), folder): os.path.getsize(
-      os.path.join(root, name)
-    )
+def _list(folder: str) -> list[str]:
+  """Returns the files under a folder, as paths from there."""
+  return sorted(
+    os.path.relpath(os.path.join(root, name), folder)
     for root, _, names in os.walk(folder)
     for name in names
-  }
+  )
+
+
+def _describe(file: str) -> dict[str, Any]:
+  return {'size': os.path.getsize(file), 'crc32': _checksum(file)}
+
+
+def _checksum(file: str) -> str:
+  checksum = 0
+  with open(file, 'rb') as opened:
+    while chunk := opened.read(_CHUNK_BYTES):
+      checksum = zlib.crc32(chunk, checksum)
+  return f'{checksum:08x}'
 
 
 def _link_tree(source: str, destination: str) -> None:
@@ -205,11 +297,6 @@ def _link_tree(source: str, destination: str) -> None:
   except (OSError, shutil.Error):  # Another file system, or one without links.
     shutil.rmtree(destination, ignore_errors=True)
     shutil.copytree(source, destination)
-
-
-def _sync(file) -> None:
-  file.flush()
-  os.fsync(file.fileno())
 
 
 def _sync_tree(folder: str) -> None:

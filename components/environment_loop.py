@@ -1,6 +1,7 @@
 """Drives an actor over an environment batch."""
 
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 
 import dm_env
@@ -62,12 +63,24 @@ class EnvironmentLoop(core.Worker):
     self._observers = list(observers)
     self._should_update = should_update
     self._timestep: dm_env.TimeStep | None = None
+    self._entered_at = 0.0  # When the environment was called; 0 if it is not.
     self._returns = np.zeros([environment.batch_size])
     self._lengths = np.zeros([environment.batch_size], np.int64)
 
+  @property
+  def environment_seconds(self) -> float:
+    """How long the environment has been at a step or reset; 0 if at none.
+
+    It may be asked from other threads.
+    """
+    entered_at = self._entered_at
+    return time.monotonic() - entered_at if entered_at else 0.0
+
   def reset(self) -> dm_env.TimeStep:
     """Starts all episodes anew; the open ones are not reported."""
+    self._entered_at = time.monotonic()
     timestep = self._timestep = self._environment.reset()
+    self._entered_at = 0.0
     self._returns[:] = 0
     self._lengths[:] = 0
     self._actor.observe_first(timestep)
@@ -82,7 +95,9 @@ class EnvironmentLoop(core.Worker):
     """
     previous = self._timestep or self.reset()
     action = self._actor.select_action(previous.observation)
+    self._entered_at = time.monotonic()
     timestep = self._timestep = self._environment.step(action)
+    self._entered_at = 0.0
     self._actor.observe(action, timestep)
     if self._should_update:
       self._actor.update()

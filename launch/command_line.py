@@ -15,14 +15,21 @@ from absl import flags
 from repertory.agents import registry as agents_registry
 from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
+from repertory.launch import (
+  checkpoints,
+  failures,
+  flag_tables,
+  graph,
+  running,
+)
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import failures, flag_tables, graph, running
 from repertory.launch import session as session_lib
 from repertory.launch.topologies import central
 
 # Exit codes, besides 0.
 _FAILED = 1
 _BAD_INPUT = 2
+_NOT_SAVED = 3
 _SIGNAL_BASE = 128  # Plus the number of the signal that ended the run.
 
 _CONFIG_PREFIX = '--config.'
@@ -47,7 +54,7 @@ class _Command:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-  """Runs a command and exits: 0 done, 1 failed, 2 bad input."""
+  """Runs a command and exits: 0 done, 1 failed, 2 bad input, 3 not saved."""
   # TensorFlow's remarks on the machine are no answer to what was asked.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
@@ -123,7 +130,12 @@ def _train(values, settings, positional) -> int:
     )
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')
-  return _SIGNAL_BASE + result.interrupted if result.interrupted else 0
+  loss = checkpoints.describe_loss(result.directory, status.learner_steps)
+  if loss:
+    print(f'repertory: {loss}', file=sys.stderr)
+  if result.interrupted:
+    return _SIGNAL_BASE + result.interrupted
+  return _NOT_SAVED if loss else 0
 
 
 def _evaluate(values, settings, positional) -> int:
@@ -137,7 +149,7 @@ def _evaluate(values, settings, positional) -> int:
     raise ValueError(f'--episodes must be at least 1, got {values.episodes}.')
   if not values.directory:
     raise ValueError('--directory must name the directory of a trained agent.')
-  checkpoint = session_lib.load_checkpoint(values.directory)
+  checkpoint = session_lib.load_checkpoint(values.directory, check_replay=False)
   if checkpoint is None:
     raise ValueError(
       f'--directory must hold a checkpoint, found none in {values.directory}.'

@@ -5,45 +5,39 @@ take and return plain values and records of them.
 """
 
 import collections
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers, replay
-from repertory.launch import failures, logs, reports
+from repertory.launch import (
+  failures,
+  leases,
+  logs,
+  rates,
+  reports,
+  roster,
+  statuses,
+)
 from repertory.launch import session as session_lib
 
-# Over how many episodes and how much time figures are averaged.
+# Over how many episodes the return is averaged.
 _NUM_RETURNS = 100
-_RATE_SECONDS = 10.0
-
-# Of the replay log: what a table is like at a moment, and when that is.
-_REPLAY_COLUMNS = (
-  'steps',
-  'learner_steps',
-  'elapsed_seconds',
-  'size',
-  'inserts',
-  'samples',
-  'samples_per_insert',
-  'target_samples_per_insert',
-)
-
-# Environment steps an actor is granted at once, at most.
-_MAX_GRANT = 1000
 
 
 class Coordinator:
   """The one place that knows how far a run is."""
 
-  def __init__(self, session: session_lib.Session, title: str):
+  def __init__(
+    self, session: session_lib.Session, title: str, max_restarts: int = 0
+  ):
     """Goes on counting where the resumed run ended.
 
     Args:
       session: What runs.
       title: What the display calls it.
+      max_restarts: Of one node, within `roster.RESTART_WINDOW_SECONDS`.
     """
     experiment = session.experiment
     self._session = session
@@ -51,69 +45,47 @@ class Coordinator:
     self._num_actors = experiment.num_actors
     self._max_steps = experiment.max_steps
     self._counts = dict(session.counts)
-    self._granted = self._counts['steps']
+    self._leases = leases.StepLeases(self._max_steps, self._num_actors)
+    self._roster = roster.Roster(max_restarts)
     self._lock = threading.Lock()
     self._phase = reports.ACTING
     self._failure: failures.Failure | None = None
-    self._message = 'resumed from a checkpoint' if session.is_resumed else ''
-    self._finished: set[str] = set()
-    self._states: dict[str, str] = {}
+    # Of nodes that are started again, before their processes have ended.
+    self._causes: dict[str, failures.Failure] = {}
+    self._message = session.message
+    self._progressed_at = time.monotonic()
     self._start = time.monotonic()
     self._returns = collections.deque(maxlen=_NUM_RETURNS)
-    self._rates = collections.deque()
+    self._rates = rates.Rates()
     self._versions: dict[str, tuple[int, float]] = {}
     self._tables: Mapping[str, replay.TableStatus] = {}
     self._limits = {t.name: t.rate_limit for t in session.tables}
     self._evaluation: tuple[int, float] | None = None
-    directory = session.log_directory
-    self._episode_logger = logs.aggregate(
-      logs.make_logger(directory, 'actors'),
-      latest=('steps', 'episodes', 'learner_steps', 'elapsed_seconds'),
-    )
-    self._directory = directory
     self._inference: dict[str, Mapping[str, float]] = {}
-    self._loggers = {
-      'learner': logs.make_logger(directory, 'learner'),
-      'replay': logs.aggregate(
-        logs.make_logger(directory, 'replay'), latest=_REPLAY_COLUMNS
-      ),
-      'evaluator': logs.make_logger(directory, 'evaluator'),
-    }
-    self._node_logger = loggers.JsonlFile(
-      os.path.join(directory, 'nodes.jsonl')
-    )
+    self._logs = logs.RunLogs(session.log_directory)
+
+  def expect(self, nodes: Sequence[str]) -> None:
+    """Notes which nodes are being started."""
+    with self._lock:
+      self._roster.expect(nodes)
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
     """Notes that a node runs, and with what; see `logs/nodes.jsonl`."""
     with self._lock:
-      self._states[node] = 'running'
-      row = {'node': node, 'run': self._counts['runs'], **description}
-      self._node_logger.write(row)
+      self._roster.register(node)
+      self._note(node, description)
 
-  def acquire_steps(self, wanted: int) -> int:
-    """Grants environment steps to an actor.
-
-    Args:
-      wanted: The least that is of use: a step of its environment batch.
-
-    Returns:
-      How many it may take before it asks again: at least `wanted`, or 0 when
-      the run has no more.
-    """
+  def acquire_steps(self, node: str, wanted: int) -> int:
+    """Grants environment steps to an actor; see `StepLeases.acquire`."""
     with self._lock:
-      left = self._max_steps - self._granted
-      if left <= 0 or self._phase != reports.ACTING:
+      if self._phase != reports.ACTING:
         return 0
-      # Smaller grants towards the end, so that all actors end together.
-      share = left // (4 * self._num_actors)
-      granted = max(wanted, min(share, _MAX_GRANT))
-      self._granted += granted
-      return granted
+      return self._leases.acquire(node, wanted, self._counts['steps'])
 
-  def return_steps(self, unused: int) -> None:
+  def return_steps(self, node: str, unused: int) -> None:
     """Takes back granted steps that were not taken."""
     with self._lock:
-      self._granted -= unused
+      self._leases.give_back(node, unused)
 
   def report_actor(
     self, node: str, report: reports.ActorReport
@@ -121,16 +93,21 @@ class Coordinator:
     """Takes what an actor did since it reported last."""
     with self._lock:
       self._counts['steps'] += report.steps
+      self._leases.use(node, report.steps)
+      self._roster.hear(node, report.total_steps, report.environment_seconds)
+      if report.steps:
+        self._progressed_at = time.monotonic()
       for episode_return, length in report.episodes:
         self._counts['episodes'] += 1
         self._returns.append(episode_return)
-        self._episode_logger.write(
+        self._logs.write(
+          'actors',
           {
             'episode_return': episode_return,
             'episode_length': length,
             **self._position(),
             'episodes': self._counts['episodes'],
-          }
+          },
         )
       if report.version >= 0:
         self._versions[node] = (report.version, report.age_seconds)
@@ -141,14 +118,12 @@ class Coordinator:
   ) -> reports.Directive:
     """Takes what an inference node did since it reported last."""
     with self._lock:
+      self._roster.hear(node)
       self._versions[node] = (version, age_seconds)
       self._inference[node] = row
-      if 'inference' not in self._loggers:
-        self._loggers['inference'] = logs.make_logger(
-          self._directory, 'inference'
-        )
-      self._loggers['inference'].write(
-        {**self._position(), 'node': node, 'version': version, **row}
+      self._logs.write(
+        'inference',
+        {**self._position(), 'node': node, 'version': version, **row},
       )
       return self._directive()
 
@@ -157,6 +132,9 @@ class Coordinator:
   ) -> reports.Directive:
     """Takes the learner's total of updates, and the state of its tables."""
     with self._lock:
+      self._roster.hear('learner', learner_steps)
+      if learner_steps != self._counts['learner_steps']:
+        self._progressed_at = time.monotonic()
       self._counts['learner_steps'] = learner_steps
       self._tables = tables
       return self._directive()
@@ -164,7 +142,7 @@ class Coordinator:
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Logs a row of 'learner', 'replay' or 'evaluator'."""
     with self._lock:
-      self._loggers[label].write({**self._position(), **row})
+      self._logs.write(label, {**self._position(), **row})
 
   def report_evaluation(self, returns: Sequence[float], lengths) -> None:
     """Logs an evaluation: returns and lengths of its episodes."""
@@ -183,34 +161,74 @@ class Coordinator:
     )
     with self._lock:
       self._evaluation = (self._counts['steps'], mean)
+      self._progressed_at = time.monotonic()
 
-  def poll(self) -> reports.Directive:
-    """Returns what is to be done, to a node with nothing to report."""
+  def poll(
+    self, node: str, environment_seconds: float = 0.0
+  ) -> reports.Directive:
+    """Returns what is to be done, to a node with nothing to report.
+
+    Args:
+      node: Who asks.
+      environment_seconds: How long its environments have been at a step.
+    """
     with self._lock:
+      self._roster.hear(node, environment_seconds=environment_seconds)
       return self._directive()
 
   def finish(self, node: str) -> None:
     """Notes that a node has done its part."""
     with self._lock:
-      self._finished.add(node)
-      self._states[node] = 'done'
-      actors = [name for name in self._finished if name.startswith('actor/')]
-      if self._phase == reports.ACTING and len(actors) == self._num_actors:
+      self._roster.finish(node)
+      self._leases.drop(node)
+      if self._phase == reports.ACTING and self._have_actors_finished():
         self._phase = reports.LEARNING
-      if self._phase == reports.LEARNING and 'learner' in self._finished:
+      is_done = self._roster.has_finished
+      if self._phase == reports.LEARNING and is_done('learner'):
         self._phase = reports.EVALUATING
-      if self._phase == reports.EVALUATING and 'evaluator' in self._finished:
+      if self._phase == reports.EVALUATING and is_done('evaluator'):
         self._phase = reports.DONE
 
   def fail(self, failure: failures.Failure) -> None:
-    """Ends the run because a node failed; the first failure is told."""
+    """Ends the run because a node failed; the first failure is told.
+
+    But one that can be started again is only noted, until `lose`.
+    """
     with self._lock:
-      self._states[failure.node] = 'failed'
-      self._finished.add(failure.node)
-      if self._failure is None:
-        self._failure = failure
-        self._message = f'{failure.node} failed'
-      self._phase = reports.STOPPING
+      can_go_on = self._is_going_on() and not failure.is_bad_input
+      if can_go_on and self._roster.may_restart(failure.node):
+        self._causes[failure.node] = failure
+      else:
+        self._end(failure)
+
+  def abort(self, failure: failures.Failure) -> None:
+    """Ends the run, whatever could be started again."""
+    with self._lock:
+      self._end(failure)
+
+  def lose(self, failure: failures.Failure) -> bool:
+    """Takes note that a node's process has ended before its part was done.
+
+    Args:
+      failure: How it ended; what the node itself told goes before that.
+
+    Returns:
+      Whether it is to be started again. If not, and it matters, the run ends.
+    """
+    with self._lock:
+      node = failure.node
+      failure = self._causes.pop(node, failure)
+      if self._roster.has_finished(node) or not self._is_going_on():
+        return False
+      if not self._roster.may_restart(node):
+        self._end(failure)
+        return False
+      self._roster.restart(node)
+      self._leases.drop(node)
+      self._inference.pop(node, None)
+      self._message = f'{node} was started again: {failure.summary}'
+      self._note(node, {'restarted_after': failure.cause})
+      return True
 
   def stop(self, reason: str) -> None:
     """Ends the run early; nodes save what is to be saved."""
@@ -223,14 +241,36 @@ class Coordinator:
     """Returns why the run failed, if it did."""
     return self._failure
 
-  def finished(self) -> Sequence[str]:
-    """Returns the names of the nodes that have done their part."""
+  def have_actors_finished(self) -> bool:
+    """Returns whether all actors have done their part."""
     with self._lock:
-      return sorted(self._finished)
+      return self._have_actors_finished()
 
-  def phase(self) -> str:
-    """Returns the phase of the run."""
-    return self._phase
+  def observe(self) -> reports.Observation:
+    """Returns what the launcher goes by."""
+    status = self.status()
+    experiment = self._session.experiment
+    with self._lock:
+      if not self._roster.have_all_started():
+        self._progressed_at = time.monotonic()
+      idle = time.monotonic() - self._progressed_at
+      return reports.Observation(
+        status=status,
+        phase=self._phase,
+        finished=self._roster.finished(),
+        overdue=self._roster.find_overdue(
+          # Before those who wait for it give up.
+          experiment.timeout_seconds / 2,
+          experiment.stall_seconds,
+        ),
+        idle_seconds=idle if self._phase == reports.ACTING else 0.0,
+        laggard=self._roster.find_laggard(),
+      )
+
+  def describe_nodes(self) -> Mapping[str, str]:
+    """Says of each node how it does, for a report."""
+    with self._lock:
+      return self._roster.describe()
 
   def save(self) -> dict[str, Any]:
     """Returns what a checkpoint holds of the run as a whole."""
@@ -245,7 +285,9 @@ class Coordinator:
   def status(self) -> loggers.Status:
     """Returns what the display shows."""
     with self._lock:
-      steps_rate, learner_rate = self._measure_rates()
+      steps_rate, learner_rate = self._rates.measure(
+        self._counts['steps'], self._counts['learner_steps']
+      )
       learner_steps = self._counts['learner_steps']
       # The learner reports later than actors fetch.
       lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
@@ -264,42 +306,44 @@ class Coordinator:
         learner_steps_per_second=learner_rate,
         samples_per_insert=achieved,
         target_samples_per_insert=target,
-        tables=tuple(
-          loggers.TableStatus(name, table.size, table.max_size, table.waiting)
-          for name, table in self._tables.items()
-        ),
+        tables=statuses.list_tables(self._tables),
         variables_age_steps=_mean(lags),
         variables_age_seconds=_mean(ages),
         evaluation_return=self._evaluation and self._evaluation[1],
         evaluation_steps=self._evaluation and self._evaluation[0],
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,
-        nodes=tuple(sorted(self._states.items())),
-        inference=tuple(
-          loggers.InferenceStatus(
-            name=name,
-            rows_per_second=row['rows_per_second'],
-            rows_per_batch=row['rows_per_batch'],
-            fill=row['fill'],
-            wait_ms=row['wait_ms_p50'],
-            run_ms=row['run_ms_p50'],
-            transport_ms=row['transport_ms_p50'],
-            adding_share=row['adding_share'],
-          )
-          for name, row in sorted(self._inference.items())
-        ),
+        nodes=self._roster.states(),
+        num_restarts=self._num_restarts(),
+        inference=statuses.list_inference(self._inference),
         message=self._message,
       )
 
   def close(self) -> None:
     """Writes what the logs still hold back."""
     with self._lock:
-      for logger in (
-        self._episode_logger,
-        *self._loggers.values(),
-        self._node_logger,
-      ):
-        logger.close()
+      self._logs.close()
+
+  def _is_going_on(self) -> bool:
+    return self._phase not in (reports.STOPPING, reports.DONE)
+
+  def _have_actors_finished(self) -> bool:
+    return self._roster.num_finished('actor') == self._num_actors
+
+  def _end(self, failure: failures.Failure) -> None:
+    self._roster.fail(failure.node)
+    if self._failure is None:
+      self._failure = failure
+      self._message = f'{failure.node} failed'
+    self._phase = reports.STOPPING
+
+  def _note(self, node: str, row: Mapping[str, Any]) -> None:
+    self._logs.write(
+      'nodes', {'node': node, 'run': self._counts['runs'], **row}
+    )
+
+  def _num_restarts(self) -> int | None:
+    return self._session.num_restarts + self._roster.num_restarts or None
 
   def _directive(self) -> reports.Directive:
     return reports.Directive(
@@ -316,37 +360,13 @@ class Coordinator:
   def _elapsed(self) -> float:
     return self._session.elapsed_seconds + time.monotonic() - self._start
 
-  def _measure_rates(self) -> tuple[float, float]:
-    now = time.monotonic()
-    self._rates.append(
-      (now, self._counts['steps'], self._counts['learner_steps'])
-    )
-    while now - self._rates[0][0] > _RATE_SECONDS and len(self._rates) > 2:
-      self._rates.popleft()
-    then, steps, learner_steps = self._rates[0]
-    seconds = now - then
-    if not seconds:
-      return 0.0, 0.0
-    return (
-      (self._counts['steps'] - steps) / seconds,
-      (self._counts['learner_steps'] - learner_steps) / seconds,
-    )
-
   def _samples_per_insert(self) -> tuple[float | None, float | None]:
     """Returns draws per item beyond the minimum, so far and as aimed at."""
     name, limit = next(iter(self._limits.items()))  # The learner samples it.
     table = self._tables.get(name)
     if table is None or limit is None:
       return None, None
-    return achieved_ratio(table, limit), limit.samples_per_insert
-
-
-def achieved_ratio(
-  table: replay.TableStatus, limit: replay.RateLimit
-) -> float | None:
-  """Returns samples / (inserts − min_size); None before the first sample."""
-  beyond = table.inserts - limit.min_size
-  return table.samples / beyond if beyond > 0 and table.samples else None
+    return statuses.achieved_ratio(table, limit), limit.samples_per_insert
 
 
 def _mean(values) -> float | None:

@@ -59,3 +59,18 @@ class EnvironmentSettings:
     if any(leaf.dtype == np.float64 for leaf in leaves):
       return wrappers.SinglePrecision(environment)
     return environment
+
+
+def renew(seeds: Sequence[int], life: int) -> list[int]:
+  """Returns other seeds for every life of a node, for its episodes differ.
+
+  Args:
+    seeds: Of its environments.
+    life: How often it was started before; 0 for the seeds as they are.
+  """
+  if not life:
+    return list(seeds)
+  return [
+    int(np.random.SeedSequence([seed, life]).generate_state(1)[0] >> 1)
+    for seed in seeds
+  ]

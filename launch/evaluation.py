@@ -46,6 +46,7 @@ class EvaluatorNode:
     self._max_steps = experiment.max_steps
     self._timeout_seconds = experiment.timeout_seconds
     self._progressed_at = time.monotonic()
+    self._steps = 0
     self._coordinator = coordinator
     self._stop = stop
     self._num_episodes = experiment.evaluation_episodes
@@ -55,10 +56,10 @@ class EvaluatorNode:
     self._next = self._period * (session.counts['steps'] // self._period + 1)
     self._variable_client = None
     self._inference_client = None
-    if self._num_episodes == 0:
-      return
     # First, for if it fails nothing may be open.
     coordinator.register(self.name, {'episodes': self._num_episodes})
+    if self._num_episodes == 0:
+      return
     if isinstance(learner, str):
       self._environment = make_environments(session, self._num_episodes)
       self._loop, self._inference_client = thin.make_loop(
@@ -79,6 +80,16 @@ class EvaluatorNode:
       self._loop, self._environment = make_loop(
         session, network, self._num_episodes, [self._note_progress]
       )
+
+  @property
+  def total_steps(self) -> int:
+    """Steps of its environment batch since it started."""
+    return self._steps
+
+  @property
+  def environment_seconds(self) -> float:
+    """How long its environments have been at a step; 0 if at none."""
+    return self._loop.environment_seconds if self._num_episodes else 0.0
 
   def is_due(self, steps: int) -> bool:
     """Returns whether `steps` has passed a multiple of the period.
@@ -107,6 +118,7 @@ class EvaluatorNode:
       )
 
   def _should_stop(self) -> bool:
+    self._steps += 1
     if time.monotonic() - self._progressed_at > self._timeout_seconds:
       raise TimeoutError(
         f'Waited {self._timeout_seconds:g} seconds for an evaluation episode '

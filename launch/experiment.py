@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
+import tree
 
 from repertory.agents import builder as builder_lib
 from repertory.agents import registry as agents_registry
-from repertory.components import specs
+from repertory.components import learners, specs, types
 from repertory.environments import registry as environments_registry
 
 EnvironmentFactory = Callable[[int], dm_env.Environment]
+
+CHECKPOINT_ERRORS = ('warn', 'raise')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +45,24 @@ class Experiment:
     evaluation_episodes: Episodes of an evaluation; 0 for no evaluations.
     checkpoint_period_seconds: Time between checkpoints. One more comes at the
       end, also of a run that was interrupted.
+    checkpoint_period_learner_steps: Updates after which a checkpoint comes
+      even if that time is not over; None for time alone.
     checkpoint_replay: Whether checkpoints hold the replay tables. Without, a
       resumed run starts with empty ones.
+    checkpoints_to_keep: The newest so many are kept.
+    checkpoint_errors: What a checkpoint that cannot be written does, perhaps
+      because the disk is full: 'warn' keeps the last one and tries again after
+      the period, 'raise' ends the run.
     timeout_seconds: After how long a wait on another node is an error.
+    stall_seconds: After how long without an environment step, an update or an
+      evaluation the run is ended, with a report on why; also the longest that
+      a step or reset of an environment may take.
+    max_restarts: How often within ten minutes a node's process may be started
+      again when it has ended; of the learner, the replay server and the
+      coordinator all nodes' are, from the last checkpoint. 0 for never.
+    on_divergence: What becomes of a learner step whose metrics or priorities
+      are not finite: 'stop' ends the run and saves the batch; 'skip' undoes the
+      step and goes on, unless a hundred before it were skipped in a row.
   """
 
   builder: builder_lib.Builder
@@ -59,8 +77,14 @@ class Experiment:
   evaluation_period: int | None = None
   evaluation_episodes: int = 10
   checkpoint_period_seconds: float = 120.0
+  checkpoint_period_learner_steps: int | None = None
   checkpoint_replay: bool = True
+  checkpoints_to_keep: int = 2
+  checkpoint_errors: str = 'warn'
   timeout_seconds: float = 600.0
+  stall_seconds: float = 300.0
+  max_restarts: int = 3
+  on_divergence: str = 'stop'
 
   def __post_init__(self):
     for field, minimum in (
@@ -69,21 +93,36 @@ class Experiment:
       ('num_actors', 1),
       ('environments_per_actor', 1),
       ('evaluation_episodes', 0),
+      ('max_restarts', 0),
+      ('checkpoints_to_keep', 1),
     ):
       value = getattr(self, field)
       if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f'{field} must be an integer, got {value!r}.')
       if value < minimum:
         raise ValueError(f'{field} must be at least {minimum}, got {value}.')
-    for field in ('checkpoint_period_seconds', 'timeout_seconds'):
+    for field in (
+      'checkpoint_period_seconds',
+      'timeout_seconds',
+      'stall_seconds',
+    ):
       if not getattr(self, field) > 0:
         raise ValueError(
           f'{field} must be positive, got {getattr(self, field)}.'
         )
-    if self.evaluation_period is not None and self.evaluation_period < 1:
-      raise ValueError(
-        f'evaluation_period must be at least 1, got {self.evaluation_period}.'
-      )
+    for field in ('evaluation_period', 'checkpoint_period_learner_steps'):
+      value = getattr(self, field)
+      if value is not None and value < 1:
+        raise ValueError(f'{field} must be at least 1, got {value}.')
+    for field, choices in (
+      ('checkpoint_errors', CHECKPOINT_ERRORS),
+      ('on_divergence', learners.DIVERGENCE_ACTIONS),
+    ):
+      value = getattr(self, field)
+      if value not in choices:
+        raise ValueError(
+          f'{field} must be one of {", ".join(choices)}; got {value!r}.'
+        )
 
   @property
   def num_environments(self) -> int:
@@ -108,7 +147,11 @@ class Experiment:
       'num_environments': self.num_environments,
       **{f'config.{name}': _plain(value) for name, value in config.items()},
       **{
-        f'table.{table.name}': f'max_size={table.max_size}, {table.rate_limit}'
+        f'table.{table.name}': (
+          f'max_size={table.max_size}, {table.rate_limit}, '
+          f'max_times_sampled={table.max_times_sampled}, '
+          f'signature={_describe(table.signature)}'
+        )
         for table in tables
       },
     }
@@ -193,6 +236,14 @@ def default_directory(agent: str, environment: str, seed: int) -> str:
   """Returns runs/<agent>/<environment>/seed_<seed>."""
   folder = re.sub('[^A-Za-z0-9_.]', '-', environment)
   return os.path.join('runs', agent, folder, f'seed_{seed}')
+
+
+def _describe(signature: types.Nest) -> str:
+  """Returns names, shapes and dtypes of an item."""
+  return ', '.join(
+    f'{"/".join(map(str, path))} {spec.shape} {spec.dtype.name}'
+    for path, spec in tree.flatten_with_path(signature)
+  )
 
 
 def _plain(value: Any) -> Any:

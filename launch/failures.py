@@ -18,11 +18,19 @@ class Failure:
     cause: Its traceback, or how its process ended.
     is_bad_input: Whether the environment broke its contract, which only its
       author can mend.
+    is_lost: Whether its process was killed or hung, rather than raised.
   """
 
   node: str
   cause: str
   is_bad_input: bool = False
+  is_lost: bool = False
+
+  @property
+  def summary(self) -> str:
+    """The last line of the cause."""
+    lines = self.cause.strip().splitlines()
+    return lines[-1] if lines else ''
 
 
 class NodeError(RuntimeError):

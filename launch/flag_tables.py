@@ -136,16 +136,57 @@ TRAIN_FLAGS = (
     'Time between checkpoints.',
   ),
   (
+    'checkpoint_period_learner_steps',
+    flags.DEFINE_integer,
+    DEFAULTS['checkpoint_period_learner_steps'],
+    'Updates after which a checkpoint comes even if that time is not over; '
+    'default: none.',
+  ),
+  (
     'checkpoint_replay',
     flags.DEFINE_bool,
     DEFAULTS['checkpoint_replay'],
     'Whether checkpoints hold the replay tables.',
   ),
   (
+    'checkpoints_to_keep',
+    flags.DEFINE_integer,
+    DEFAULTS['checkpoints_to_keep'],
+    'The newest so many are kept.',
+  ),
+  (
+    'checkpoint_errors',
+    flags.DEFINE_string,
+    DEFAULTS['checkpoint_errors'],
+    'What a checkpoint that cannot be written does: warn keeps the last one '
+    'and tries again after the period, raise ends the run.',
+  ),
+  (
     'timeout_seconds',
     flags.DEFINE_float,
     DEFAULTS['timeout_seconds'],
     'After how long a wait on another node is an error.',
+  ),
+  (
+    'stall_seconds',
+    flags.DEFINE_float,
+    DEFAULTS['stall_seconds'],
+    'After how long without any progress the run is ended, with a report; also '
+    'the longest that a step or reset of an environment may take.',
+  ),
+  (
+    'max_restarts',
+    flags.DEFINE_integer,
+    DEFAULTS['max_restarts'],
+    'Of processes: how often within ten minutes one that has ended is started '
+    'again; 0 for never.',
+  ),
+  (
+    'on_divergence',
+    flags.DEFINE_string,
+    DEFAULTS['on_divergence'],
+    'What becomes of a learner step whose metrics or priorities are not '
+    'finite. stop: the run ends and the batch is saved. skip: it is undone.',
   ),
 )
 EVALUATE_FLAGS = (

@@ -100,7 +100,7 @@ class InferenceNode:
     """Tells the coordinator the figures of the last second."""
     now = time.monotonic()
     if now - self._reported_at < _REPORT_PERIOD_SECONDS:
-      return self._coordinator.poll()
+      return self._coordinator.poll(self.name)
     self._reported_at = now
     return self._coordinator.report_inference(
       self.name,

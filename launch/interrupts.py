@@ -2,11 +2,13 @@
 
 import contextlib
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 from repertory.components import signals
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_DEMAND = signal.SIGUSR2
 
 
 class Interruption(signals.StopSignal):
@@ -48,6 +50,37 @@ def catch_interrupts() -> Iterator[Interruption]:
     yield interruption
   finally:
     restore()
+
+
+@contextlib.contextmanager
+def raising_on_demand() -> Iterator[Callable[[BaseException], None]]:
+  """Lets other threads end what this thread, the main one, is waiting for.
+
+  Yields:
+    Makes the main thread raise an exception, as soon as it runs Python code or
+    is at a call that a signal interrupts. In other threads than the main one
+    the exception is dropped.
+  """
+  raised, thread = [], threading.get_ident()
+
+  def handle(number, frame):
+    del number, frame
+    if raised:
+      raise raised.pop()
+
+  def demand(error: BaseException) -> None:
+    raised.append(error)
+    signal.pthread_kill(thread, _DEMAND)
+
+  try:
+    old_handler = signal.signal(_DEMAND, handle)
+  except ValueError:  # Not the main thread.
+    yield lambda error: None
+    return
+  try:
+    yield demand
+  finally:
+    signal.signal(_DEMAND, old_handler)
 
 
 def current_handlers() -> dict:

@@ -2,9 +2,12 @@
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import signal
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from typing import Any
@@ -17,8 +20,18 @@ from repertory.launch import failures, reports
 # How often nodes report, and hear what is to be done.
 REPORT_PERIOD_SECONDS = 0.25
 
-# Tells the processes of nodes who launched them.
+# How long a node may take to start, and how often others look for it.
+START_TIMEOUT_SECONDS = 120
+_LOOK_SECONDS = 0.1
+
+# Tell the processes of nodes, and those that they start: who launched them, in
+# which run, and how often the node was started before.
 LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
+RUN_VARIABLE = 'REPERTORY_RUN'
+LIFE_VARIABLE = 'REPERTORY_LIFE'
+
+# Makes a node's process print the stacks of all its threads.
+STACKS_SIGNAL = signal.SIGUSR2
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
 
@@ -98,18 +111,87 @@ def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
   return call.result()
 
 
-def isolate() -> None:
+def is_listening(client) -> bool:
+  """Returns whether the server of a Courier client takes connections."""
+  host, _, port = client.address.rpartition(':')
+  try:
+    socket.create_connection((host, int(port)), REPORT_PERIOD_SECONDS).close()
+  except OSError:
+    return False
+  return True
+
+
+def wait_for_server(
+  client,
+  timeout_seconds: float = START_TIMEOUT_SECONDS,
+  should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+  """Waits until the server of a Courier client takes connections.
+
+  A call would do so, too, but looks for the server ever less often: a minute
+  after it began, only every half minute.
+
+  Args:
+    client: Of a node that is being started.
+    timeout_seconds: For its start, if that is more than the least.
+    should_stop: Ends the wait.
+
+  Raises:
+    signals.Stopped: If the wait was ended.
+    TimeoutError: If the server did not start in time.
+  """
+  timeout_seconds = max(timeout_seconds, START_TIMEOUT_SECONDS)
+  deadline = time.monotonic() + timeout_seconds
+  while not is_listening(client):
+    if should_stop():
+      raise signals.Stopped
+    if time.monotonic() > deadline:
+      raise TimeoutError(
+        f'Waited {timeout_seconds:g} seconds for a node to listen at '
+        f'{client.address}.'
+      )
+    time.sleep(_LOOK_SECONDS)
+
+
+def die_with_launcher() -> None:
+  """Lets the kernel end this process when the one that launched it is gone.
+
+  The first thing that a node's process does.
+  """
+  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+  if os.getppid() != int(os.environ[LAUNCHER_VARIABLE]):
+    os._exit(1)  # It was gone before the kernel was asked.
+
+
+def isolate(coordinator=None) -> bool:
   """Lets a node's process live and die with the launcher's alone.
 
-  Ctrl-C reaches all processes of a terminal; only the launcher heeds it. The
-  kernel ends a node whose launcher is gone. In a thread there is nothing to do.
+  Ctrl-C reaches all processes of a terminal, and SIGTERM may be sent to a whole
+  group; only the launcher heeds them. In a thread there is nothing to do.
+
+  Args:
+    coordinator: Client of the coordinator, for which a node waits; None in the
+      coordinator itself.
+
+  Returns:
+    Whether the node has a process of its own.
   """
   if threading.current_thread() is not threading.main_thread():
-    return
+    if coordinator is not None:
+      wait_for_server(coordinator)
+    return False
+  faulthandler.enable()
+  faulthandler.register(STACKS_SIGNAL)
   signal.signal(signal.SIGINT, signal.SIG_IGN)
+  # Ignored it would be by what the node's environments start, too.
+  signal.signal(signal.SIGTERM, lambda number, frame: None)
   signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
   logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
-  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-  launcher = os.environ.get(LAUNCHER_VARIABLE)
-  if launcher is not None and os.getppid() != int(launcher):
-    os._exit(1)  # It was gone before the kernel was asked.
+  if coordinator is not None:
+    wait_for_server(coordinator)
+  return True
+
+
+def life() -> int:
+  """Returns how often this node was started before, in this run."""
+  return int(os.environ.get(LIFE_VARIABLE, '0'))

@@ -20,7 +20,14 @@ from repertory.components import (
   types,
   variables,
 )
-from repertory.launch import acting, logs, reports
+from repertory.launch import (
+  acting,
+  checkpoints,
+  lifetime,
+  logs,
+  reports,
+  statuses,
+)
 from repertory.launch import coordinator as coordinator_lib
 from repertory.launch import session as session_lib
 
@@ -30,9 +37,12 @@ _POLL_SECONDS = 0.1
 
 def start_replay(session: session_lib.Session) -> reverb.Server:
   """Starts the replay server, filled from the checkpoint if there is one."""
-  return replay.make_server(
+  server = replay.make_server(
     session.tables, checkpoint_directory=session.replay_directory
   )
+  # It has read all; links would keep the room of checkpoints that are removed.
+  replay.remove_checkpoints(session.replay_directory)
+  return server
 
 
 class ActorNode(acting.ActingNode):
@@ -81,7 +91,9 @@ class ActorNode(acting.ActingNode):
       ),
       batch_size,
     )
-    self._environment = session.make_environments(environment_ids)
+    self._environment = session.make_environments(
+      environment_ids, lifetime.life()
+    )
     policy = make_policy(session, network)
     actor = actors.PolicyActor(
       policy,
@@ -91,10 +103,9 @@ class ActorNode(acting.ActingNode):
       variable_client=self._variable_client,
       jit_compile=builder.config.jit_compile,
     )
-    description = policy.describe(environment_ids)
-    coordinator.register(
-      name, {'environment_ids': list(environment_ids), **description}
-    )
+    acting_with = policy.describe(environment_ids)
+    ids = list(environment_ids)
+    coordinator.register(name, {'environment_ids': ids, **acting_with})
     loop = environment_loop.EnvironmentLoop(self._environment, actor)
     super().__init__(name, [loop], batch_size, coordinator, connection.stop)
 
@@ -152,29 +163,31 @@ class LearnerNode(core.VariableSource):
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = builder.make_network(spec)
     # Asked before there is a dataset: that one samples ahead of the learner.
-    status = self._status()
+    tables = replay.table_status(connection.client)
     self._dataset = builder.make_dataset(
       connection, self._table, self._batch_size
     )
     self._priority_updater = builder.make_priority_updater(
       connection, self._table
     )
-    self._logger = logs.aggregate(_RemoteLogger(coordinator, 'learner'))
+    self._logger = logs.aggregate(
+      _RemoteLogger(coordinator, 'learner'), latest=['skipped_updates']
+    )
     self.learner = builder.make_learner(
       builder.make_update(self.network, spec),
       self._dataset,
       self._priority_updater,
       self._logger,
+      session.divergence,
     )
-    self._checkpointer = session.make_checkpointer()
-    self._checkpointed_at = time.monotonic()
-    checkpoint = self._checkpointer.load() if session.is_resumed else None
-    if checkpoint is not None:
-      self.learner.restore(checkpoint.arrays)
+    self._checkpoints = checkpoints.CheckpointWriter(
+      session, connection, coordinator, self.learner, self._priority_updater
+    )
+    resumed_from = self._checkpoints.restore(tables)
     # What was sampled ahead of the learner when the checkpoint was written is
     # lost to it, but not to the rate limiter.
-    self._first_inserts = status.inserts
-    self._first_samples = status.samples
+    self._first_inserts = tables[self._table.name].inserts
+    self._first_samples = tables[self._table.name].samples
     self._first_steps = self.learner.steps
     coordinator.register(
       self.name,
@@ -182,6 +195,7 @@ class LearnerNode(core.VariableSource):
         'config': session.identity(),
         'samples_per_insert': _ratio(self._table),
         'run_starts_at_learner_step': self.learner.steps,
+        'resumed_from': resumed_from,
       },
     )
 
@@ -253,7 +267,7 @@ class LearnerNode(core.VariableSource):
     tables = replay.table_status(self._connection.client)
     table = tables[self._table.name]
     limit = self._table.rate_limit
-    ratio = coordinator_lib.achieved_ratio(table, limit) if limit else None
+    ratio = statuses.achieved_ratio(table, limit) if limit else None
     directive = self._coordinator.report_learner(self.learner.steps, tables)
     self._coordinator.write(
       'replay',
@@ -268,25 +282,16 @@ class LearnerNode(core.VariableSource):
     return directive
 
   def checkpoint_if_due(self) -> None:
-    """Writes a checkpoint when the last one is old enough."""
-    period = self._session.experiment.checkpoint_period_seconds
-    if time.monotonic() - self._checkpointed_at > period:
-      self.checkpoint()
+    """Begins a checkpoint when the last one is old enough."""
+    self._checkpoints.write_if_due()
 
-  def checkpoint(self) -> str:
-    """Writes a checkpoint of learner, counts and replay; returns its path."""
-    replay_path = None
-    if self._session.experiment.checkpoint_replay:
-      replay_path = replay.write_checkpoint(self._connection)
-    self.report()  # So that the counts are those of the arrays.
-    path = self._checkpointer.save(
-      self.learner.save(), self._coordinator.save(), replay_path
-    )
-    self._checkpointed_at = time.monotonic()
-    return path
+  def checkpoint(self) -> str | None:
+    """Writes the last checkpoint; returns its path, or None if it failed."""
+    return self._checkpoints.write()
 
   def close(self) -> None:
     """Writes what the log still holds back and ends all threads."""
+    self._checkpoints.close()
     self._logger.close()
     self._dataset.close()
     if self._priority_updater is not None:

@@ -1,7 +1,8 @@
 """What nodes tell the coordinator, and what they hear; needs no TensorFlow."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 # Phases of a run, in order. A stopped or failed run skips those in between.
 ACTING = 'acting'
@@ -32,13 +33,40 @@ class ActorReport:
 
   Attributes:
     steps: Environment steps.
+    total_steps: Environment steps since it started.
     episodes: Return and length of each that ended.
+    environment_seconds: How long its environments have been at the step or
+      reset that they are at; 0 if at none.
     version: Learner steps of the variables it acts with; −1 if they are the
       learner's own.
     age_seconds: Time since it got them.
   """
 
   steps: int
+  total_steps: int
   episodes: Sequence[tuple[float, int]]
+  environment_seconds: float = 0.0
   version: int = -1
   age_seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Observation:
+  """What the launcher goes by.
+
+  Attributes:
+    status: `loggers.Status`, for the display.
+    phase: Of the run.
+    finished: Names of the nodes that have done their part.
+    overdue: Nodes that hang, and what is wrong with each.
+    idle_seconds: Time without an environment step, an update or an evaluation,
+      while there should be some.
+    laggard: Who got on longest ago; None before anybody did.
+  """
+
+  status: Any
+  phase: str
+  finished: Sequence[str]
+  overdue: Mapping[str, str]
+  idle_seconds: float
+  laggard: str | None

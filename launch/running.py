@@ -4,6 +4,8 @@ import contextlib
 import dataclasses
 import os
 
+import tensorflow as tf
+
 from repertory.agents import registry as agents_registry
 from repertory.components import environment_loop, learners, loggers
 from repertory.launch import evaluation, interrupts, native_output
@@ -62,6 +64,7 @@ def run(
     NodeError: If a node failed.
   """
   _check(topology, launch_type, placement)
+  _check_tensorflow()
   placement = placement or central.Placement()
   if topology == 'central':
     placement.check(experiment)
@@ -105,6 +108,24 @@ def _check(
       f"placement must be left out: it is of topology 'central', got "
       f'{topology!r}.'
     )
+
+
+def _check_tensorflow() -> None:
+  """Raises ValueError if traced functions cannot get out of their graph."""
+  found = []
+
+  def look():
+    with tf.init_scope():
+      found.append(tf.executing_eagerly())
+
+  tf.function(look).get_concrete_function()
+  if found[0]:
+    return
+  raise ValueError(
+    'tensorflow must be imported before `absl.app.run` is called, but was '
+    'first imported inside of it, where its functions cannot make variables. '
+    'Import `tensorflow` at the top of the script.'
+  )
 
 
 def _ignore(status: loggers.Status) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import checkpointing, replay, specs
-from repertory.launch import environment_batches
+from repertory.components import checkpointing, learners, replay, specs
+from repertory.launch import environment_batches, preflight
 from repertory.launch import experiment as experiment_lib
 
 
@@ -26,6 +26,8 @@ class Session:
     counts: 'steps', 'episodes', 'learner_steps' and 'runs' before this run.
     elapsed_seconds: Of the runs that this one resumes.
     is_resumed: Whether there is a checkpoint to go on from.
+    num_restarts: How often nodes were started again, before this start.
+    message: What the user should know of this start.
   """
 
   experiment: experiment_lib.Experiment
@@ -33,6 +35,8 @@ class Session:
   counts: Mapping[str, int]
   elapsed_seconds: float
   is_resumed: bool
+  num_restarts: int = 0
+  message: str = ''
 
   @property
   def log_directory(self) -> str:
@@ -48,6 +52,15 @@ class Session:
     return os.path.join(self.checkpoint_directory, '.replay')
 
   @property
+  def divergence(self) -> learners.Divergence:
+    """What the learner does about an update that is not finite."""
+    experiment = self.experiment
+    return learners.Divergence(
+      experiment.on_divergence,
+      os.path.join(experiment.directory, 'diverged'),
+    )
+
+  @property
   def steps_per_environment(self) -> int:
     """Steps that each training environment took before this run, on average."""
     return self.counts['steps'] // self.experiment.num_environments
@@ -60,7 +73,9 @@ class Session:
     )
 
   def make_checkpointer(self) -> checkpointing.Checkpointer:
-    return checkpointing.Checkpointer(self.checkpoint_directory)
+    return checkpointing.Checkpointer(
+      self.checkpoint_directory, self.experiment.checkpoints_to_keep
+    )
 
   def make_seed(self, *purpose: int) -> int:
     """Returns a seed of its own for a purpose, new in every resumed run."""
@@ -72,15 +87,25 @@ class Session:
     return [self.make_seed(_ENVIRONMENTS, i) for i in ids]
 
   def make_environments(
-    self, ids: Sequence[int]
+    self, ids: Sequence[int], life: int = 0
   ) -> environment_batches.EnvironmentBatch:
-    """Makes an environment batch, each environment seeded by its id."""
+    """Makes an environment batch, each environment seeded by its id.
+
+    Args:
+      ids: Of the environments.
+      life: How often who asks was started before, in this run.
+    """
     settings = environment_settings(self.experiment)
-    return settings.make(self.environment_seeds(ids))
+    return settings.make(
+      environment_batches.renew(self.environment_seeds(ids), life)
+    )
 
   def identity(self) -> dict[str, Any]:
     return self.experiment.identity(self.spec)
 
+
+# Held by the run that writes to a directory.
+_LOCK = '.lock'
 
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
@@ -97,35 +122,23 @@ def environment_settings(
 
 
 def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
-  """Finds out, without writing anything, whether an experiment can run.
+  """Finds out whether the agent fits the environment; writes nothing.
+
+  Whether the experiment can also be trained, `preflight.check` tells.
 
   Returns:
     The environment's spec.
 
   Raises:
     ValueError: If the network cannot take the environment's observations or
-      actions, or the rate limits would make somebody wait for ever.
+      actions.
   """
   environments = environment_settings(experiment).make([experiment.seed])
   try:
     spec = specs.make_environment_spec(environments)
   finally:
     environments.close()
-  builder = experiment.builder
-  for table in builder.make_tables(spec, experiment.num_environments):
-    try:
-      table.check(
-        builder.batch_size(experiment.num_environments),
-        experiment.num_environments * builder.config.max_items_per_step,
-      )
-    except ValueError as error:
-      if '_size' not in str(error).replace('batch_size', ''):
-        raise
-      raise ValueError(
-        f"{error} (The agent's settings: max_size is max_replay_size or "
-        'max_queue_size, min_size is min_replay_size.)'
-      ) from error
-  builder.make_network(spec)
+  experiment.builder.make_network(spec)
   return spec
 
 
@@ -144,36 +157,35 @@ def open_session(
     The session.
 
   Raises:
-    ValueError: If the experiment cannot run; nothing was written.
+    ValueError: If the experiment cannot run, or another run has the directory;
+      nothing was written.
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
   spec = check(experiment)
-  checkpoint = None
-  if not fresh:
-    checkpoint = load_checkpoint(experiment.directory)
+  warning = preflight.check(experiment, spec)
+  directory = experiment.directory
+  _check_writable(directory)
+  with contextlib.ExitStack() as held:
+    # First, so that what is read next is nobody else's to change.
+    held.enter_context(_lock(directory))
+    if fresh and _move_aside(directory):
+      held.enter_context(_lock(directory))
+    checkpoint = load_checkpoint(directory)
     if checkpoint is not None:
       check_identity(checkpoint, experiment.identity(spec))
-  _check_writable(experiment.directory)
-  if fresh:
-    _move_aside(experiment.directory)
-  try:
-    os.makedirs(experiment.directory, exist_ok=True)
-  except OSError as error:
-    raise ValueError(
-      f'directory must be writable, got {experiment.directory}: {error}.'
-    ) from error
-  state = checkpoint.state if checkpoint else {}
-  counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
-  counts.update(state.get('counts', {}))
-  with _lock(experiment.directory):
+    state = checkpoint.state if checkpoint else {}
+    counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
+    counts.update(state.get('counts', {}))
     session = Session(
       experiment=experiment,
       spec=spec,
       counts=counts,
       elapsed_seconds=state.get('elapsed_seconds', 0.0),
       is_resumed=checkpoint is not None,
+      message=' '.join(filter(None, [_describe_start(checkpoint), warning])),
     )
+    session.make_checkpointer().remove_unfinished()
     checkpointing.place_replay(
       checkpoint.replay_path if checkpoint else None, session.replay_directory
     )
@@ -182,10 +194,52 @@ def open_session(
     yield session
 
 
-def load_checkpoint(directory: str) -> checkpointing.Checkpoint | None:
-  """Reads the newest checkpoint of an experiment's directory, if any."""
+def resume(session: Session, num_restarts: int, message: str) -> Session | None:
+  """Goes back to the newest checkpoint of a run whose nodes have ended.
+
+  Args:
+    session: Of the run; its directory is still held.
+    num_restarts: With this one.
+    message: Why.
+
+  Returns:
+    The session to go on with; None if there is no checkpoint.
+  """
+  checkpoint = load_checkpoint(session.experiment.directory)
+  if checkpoint is None:
+    return None
+  checkpointing.place_replay(checkpoint.replay_path, session.replay_directory)
+  name = os.path.basename(checkpoint.path)
+  return dataclasses.replace(
+    session,
+    counts=checkpoint.state['counts'],
+    elapsed_seconds=checkpoint.state['elapsed_seconds'],
+    is_resumed=True,
+    num_restarts=num_restarts,
+    message=f'{message}; all started again from checkpoint {name}',
+  )
+
+
+def load_checkpoint(
+  directory: str, check_replay: bool = True
+) -> checkpointing.Checkpoint | None:
+  """Reads the newest checkpoint of an experiment's directory, if any.
+
+  Args:
+    directory: Of the experiment.
+    check_replay: Whether to compare the checksums of replay, too.
+  """
   path = os.path.join(directory, 'checkpoints')
-  return checkpointing.Checkpointer(path).load()
+  return checkpointing.Checkpointer(path).load(check_replay)
+
+
+def _describe_start(checkpoint: checkpointing.Checkpoint | None) -> str:
+  if checkpoint is None:
+    return ''
+  name = os.path.basename(checkpoint.path)
+  if checkpoint.replay_path is None:
+    return f'resumed from checkpoint {name}, which has no replay: that is empty'
+  return f'resumed from checkpoint {name}'
 
 
 def check_identity(
@@ -229,23 +283,35 @@ def _check_writable(directory: str) -> None:
     )
 
 
-def _move_aside(directory: str) -> None:
-  if not os.path.isdir(directory) or not os.listdir(directory):
-    return
-  with _lock(directory):
-    pass  # Nobody writes to it.
-  stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S')
+def _move_aside(directory: str) -> bool:
+  """Renames a directory that is held; returns whether anything was in it."""
+  if os.listdir(directory) == [_LOCK]:
+    return False
+  stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')
   os.rename(directory, f'{os.path.normpath(directory)}.{stamp}')
+  return True
 
 
 @contextlib.contextmanager
 def _lock(directory: str) -> Iterator[None]:
-  """Holds the directory, so that no second run writes to it."""
-  with open(os.path.join(directory, '.lock'), 'w') as file:
+  """Makes and holds a directory, so that no second run writes to it."""
+  path = os.path.join(directory, _LOCK)
+  try:
+    os.makedirs(directory, exist_ok=True)
+    file = open(path, 'w')  # noqa: SIM115, closed where it is held
+  except OSError as error:
+    raise ValueError(
+      f'directory must be writable, got {directory}: {error}.'
+    ) from error
+  with file:
     try:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+      # Another run may have moved the directory aside meanwhile.
+      is_ours = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+      is_ours = False
+    if not is_ours:
       raise ValueError(
         f'directory must not be in use, but another run writes to {directory}.'
-      ) from error
+      )
     yield

@@ -1,6 +1,8 @@
 """An actor that only steps environments; its process loads no TensorFlow."""
 
 import dataclasses
+import itertools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +34,10 @@ class ThinSettings:
   spec: Any
   timeout_seconds: float
   num_lanes: int = 1
+
+
+# How soon it looks for another server, when one is gone.
+_RECONNECT_SECONDS = 0.25
 
 
 class ThinActorNode(acting.ActingNode):
@@ -136,42 +142,92 @@ def make_loop(
 
 
 class ThinActorService:
-  """A thin actor, until the steps are used up."""
+  """A thin actor, until the steps are used up.
+
+  When its inference server goes away, it asks for the new one and starts its
+  environments anew.
+  """
 
   def __init__(self, settings: ThinSettings, inference, coordinator):
-    lifetime.isolate()
+    lifetime.isolate(coordinator)
     self._settings = settings
     self._inference = inference
     self._coordinator = coordinator
 
   def run(self) -> None:
-    stop = signals.StopSignal()
     name = self._settings.name
+    connected_at = time.monotonic()
     with lifetime.failures_reported(name, self._coordinator):
-      address = find_address(self._inference, name, self._coordinator)
-      if address is None:
-        return
-      node = ThinActorNode(self._settings, address, self._coordinator, stop)
+      for attempt in itertools.count():
+        address = find_address(
+          self._inference,
+          name,
+          self._coordinator,
+          self._settings.timeout_seconds,
+        )
+        if address is None:
+          return
+        try:
+          if self._act(address, attempt):
+            break
+          connected_at = time.monotonic()
+        except ConnectionError:
+          if time.monotonic() - connected_at > self._settings.timeout_seconds:
+            raise
+        time.sleep(_RECONNECT_SECONDS)
+      self._coordinator.finish(name)
+
+  def _act(self, address: str, attempt: int) -> bool:
+    """Acts until the steps are used up, or the server goes away.
+
+    Args:
+      address: Of the server.
+      attempt: How many servers there were before.
+
+    Returns:
+      Whether the steps are used up.
+
+    Raises:
+      ConnectionError: If the server is not there.
+    """
+    stop = signals.StopSignal()
+    seeds = environment_batches.renew(self._settings.seeds, lifetime.life())
+    settings = dataclasses.replace(
+      self._settings, seeds=environment_batches.renew(seeds, attempt)
+    )
+    node = ThinActorNode(settings, address, self._coordinator, stop)
+    try:
       with (
         lifetime.pulse(node.report, stop),
         lifetime.closed_at_end(node, stop),
       ):
         node.run()
-      self._coordinator.finish(name)
+    except ConnectionError:
+      node.report()  # What it did until then.
+      return False
+    return True
 
 
-def find_address(inference, name: str, coordinator) -> str | None:
+def find_address(
+  inference, name: str, coordinator, timeout_seconds: float
+) -> str | None:
   """Asks where the server listens; None if the run ends before it does.
 
   Args:
     inference: Client of a node that has `inference_address`.
     name: Of the node that asks.
     coordinator: Knows whether the run goes on.
+    timeout_seconds: For the start of that node.
   """
-  call = inference.futures.inference_address(name)
+
+  def is_stopping() -> bool:
+    return coordinator.poll(name).phase == reports.STOPPING
+
+  if is_stopping():
+    return None
   try:
-    return lifetime.result_of(
-      call, lambda: coordinator.poll().phase == reports.STOPPING
-    )
+    lifetime.wait_for_server(inference, timeout_seconds, is_stopping)
+    call = inference.futures.inference_address(name)
+    return lifetime.result_of(call, is_stopping)
   except signals.Stopped:
     return None

@@ -25,6 +25,7 @@ class R2D2Builder(builder.Builder):
 
   config: r2d2_config.R2D2Config
   max_pending_items_per_environment = 1
+  setting_names = experience_replay.SETTING_NAMES
 
   def __init__(self, config: r2d2_config.R2D2Config | None = None):
     super().__init__(config or r2d2_config.R2D2Config())
@@ -32,6 +33,11 @@ class R2D2Builder(builder.Builder):
   @property
   def observes_previous_action_and_reward(self) -> bool:
     return self.config.previous_action_and_reward
+
+  def max_items(self, num_steps: int) -> int:
+    return adders.max_sequences(
+      num_steps, self.config.period, self.config.across_episodes
+    )
 
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
     return networks.make_network(spec, self.config)

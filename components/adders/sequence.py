@@ -218,3 +218,18 @@ def signature(
     state=specs.tensor_spec(extras_spec.state),
     version=tf.TensorSpec([], tf.int64),
   )
+
+
+def max_sequences(num_steps: int, period: int, across_episodes: bool) -> int:
+  """Returns the most items that environment steps can make, over all slots.
+
+  Args:
+    num_steps: Of all slots; to begin an episode is none.
+    period: As of the adder.
+    across_episodes: As of the adder.
+  """
+  if across_episodes:
+    # In episodes of one step every other moment is the step from one to the
+    # next, which an item holds too.
+    return 2 * num_steps // period
+  return num_steps  # Episodes of one step are an item each.

@@ -1,6 +1,11 @@
 """From batches to better variables."""
 
 from repertory.components.learners.clipped_adam import ClippedAdam
+from repertory.components.learners.divergence import (
+  DIVERGENCE_ACTIONS,
+  Divergence,
+  undone_unless_finite,
+)
 from repertory.components.learners.gradient_learner import (
   GradientLearner,
   restore_exported,
@@ -17,7 +22,9 @@ from repertory.components.learners.time_major import (
 from repertory.components.learners.update_noise import UpdateNoise
 
 __all__ = [
+  'DIVERGENCE_ACTIONS',
   'ClippedAdam',
+  'Divergence',
   'GradientLearner',
   'PeriodicCopy',
   'SoftUpdate',
@@ -26,4 +33,5 @@ __all__ = [
   'shuffled_minibatches',
   'swap_leading_axes',
   'time_major',
+  'undone_unless_finite',
 ]

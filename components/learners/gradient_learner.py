@@ -1,5 +1,6 @@
 """The learner of every agent that learns from batches by an `Update`."""
 
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,6 +9,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import compilation, core, loggers, programs, types
+from repertory.components.learners import divergence as divergence_lib
 from repertory.components.replay import priorities as priorities_lib
 
 # The priority of an item before any was computed.
@@ -32,6 +34,7 @@ class GradientLearner(core.Learner):
     priority_updater: priorities_lib.PriorityUpdater | None = None,
     logger: loggers.Logger | None = None,
     jit_compile: bool = False,
+    divergence: divergence_lib.Divergence | None = None,
   ):
     """Compiles the update.
 
@@ -41,14 +44,21 @@ class GradientLearner(core.Learner):
       element_spec: Nest of `tf.TensorSpec` of a batch.
       priority_updater: Takes the new priorities; None where there are none.
       logger: Takes the metrics of every step; for sequences also 'policy_lag',
-        how many learner steps older the weights were that acted, on average.
+        how many learner steps older the weights were that acted, on average;
+        and where updates may be skipped 'skipped_updates', how many have been.
       jit_compile: Whether to compile with XLA: faster for small networks.
+      divergence: What to do about an update that is not finite; by default
+        the learner stops and saves nothing.
     """
     self._module = update
+    guarded = divergence_lib.undone_unless_finite(update)
     # Tracing creates the optimizer's variables, which are part of the state.
     self._update = compilation.CompiledFunction(
-      lambda sample: tuple(update(sample)), (element_spec,), jit_compile
+      lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
     )
+    self._divergence = divergence or divergence_lib.Divergence()
+    self._num_skipped = 0
+    self._num_skipped_in_a_row = 0
     self._dataset = dataset
     self._priority_updater = priority_updater
     self._logger = logger
@@ -70,23 +80,34 @@ class GradientLearner(core.Learner):
   def step(self) -> None:
     """Waits for a batch and learns from it.
 
+    An update that is not finite is undone. If it may be skipped, it counts as a
+    step all the same, for its batch was drawn.
+
     Raises:
-      FloatingPointError: If a metric or priority is not finite.
+      FloatingPointError: If a metric or priority is not finite and the update
+        may not be skipped.
       signals.Stopped: If the wait was ended.
     """
     sample = next(self._dataset)
     with self._lock:
       leaves = self._update(*tree.flatten(sample))
       self._steps += 1
-    result = programs.UpdateResult(*self._update.unflatten(leaves))
+    result, finite = self._update.unflatten(leaves)
+    is_finite = bool(finite)
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
+    if is_finite:
+      self._num_skipped_in_a_row = 0
+    else:
+      self._skip_or_stop(sample, metrics)
     if isinstance(sample.data, types.Sequence):
       lags = self._steps - 1 - np.asarray(sample.data.version)
       metrics['policy_lag'] = lags.mean()
-    self._check_finite(metrics)
-    if self._priority_updater is not None and result.priorities is not None:
+    if self._divergence.action == 'skip':
+      metrics['skipped_updates'] = self._num_skipped
+    updater = self._priority_updater
+    if updater is not None and result.priorities is not None and is_finite:
       priorities = result.priorities.numpy()
-      self._priority_updater.update(np.asarray(sample.keys), priorities)
+      updater.update(np.asarray(sample.keys), priorities)
       self._max_priority = max(self._max_priority, float(priorities.max()))
     if self._logger is not None:
       self._logger.write(metrics)
@@ -101,14 +122,19 @@ class GradientLearner(core.Learner):
       return [self._get(name) for name in names]
 
   def save(self) -> Mapping[str, np.ndarray]:
-    """Returns all that was learned, as arrays by name."""
+    """Returns all that was learned, as arrays by name.
+
+    Raises:
+      FloatingPointError: If a variable is not finite.
+    """
     with self._lock:
       state = {
         name: variable.numpy() for name, variable in self._named_variables()
       }
       state['learner_steps'] = np.asarray(self._steps, np.int64)
       state['max_priority'] = np.asarray(self._max_priority, np.float64)
-      return state
+    _check_finite(state)
+    return state
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
     """Goes on from what `save` returned.
@@ -149,13 +175,52 @@ class GradientLearner(core.Learner):
       named.append((_array_name('other', i, variable), variable))
     return named
 
-  def _check_finite(self, metrics: Mapping[str, np.ndarray]) -> None:
-    if not np.all(np.isfinite(list(metrics.values()))):
-      raise FloatingPointError(
-        f'Learning diverged in learner step {self._steps}: every metric must '
-        f'be finite, got {metrics}. Try a smaller learning rate, clip '
-        'gradients, or look for extreme rewards.'
-      )
+  def _skip_or_stop(
+    self, sample: types.Sample, metrics: Mapping[str, np.ndarray]
+  ) -> None:
+    """Counts an update that was undone, or raises what ends the run."""
+    settings = self._divergence
+    # Else every batch to come would be skipped.
+    _check_finite({name: v.numpy() for name, v in self._named_variables()})
+    self._num_skipped += 1
+    self._num_skipped_in_a_row += 1
+    skips = self._num_skipped_in_a_row
+    if settings.action == 'skip' and skips <= settings.max_skips:
+      return
+    when = f'learner step {self._steps}'
+    if settings.action == 'skip':
+      when += f', as in all of the last {skips}'
+    arrays = divergence_lib.sample_arrays(sample)
+    bad = divergence_lib.names_of_nonfinite(arrays)
+    raise FloatingPointError(
+      f'Learning diverged in {when}: metrics and priorities must be finite, '
+      f'got {dict(metrics)}. The step was undone. Its batch '
+      f'{self._save_batch(arrays)}; not finite in it: '
+      f'{", ".join(bad) or "nothing"}. Try a smaller learning rate, clip '
+      'gradients, look for extreme rewards, or skip such steps '
+      "(on_divergence='skip')."
+    )
+
+  def _save_batch(self, arrays: Mapping[str, np.ndarray]) -> str:
+    """Saves a batch, if wished; says where it is."""
+    directory = self._divergence.directory
+    if directory is None:
+      return 'was not saved'
+    path = os.path.join(directory, f'step_{self._steps}.npz')
+    try:
+      divergence_lib.save_arrays(path, arrays)
+    except OSError as error:  # It must not hide why the learner stops.
+      return f'could not be saved ({error})'
+    return f'is in {path}'
+
+
+def _check_finite(state: Mapping[str, np.ndarray]) -> None:
+  if names := divergence_lib.names_of_nonfinite(state):
+    raise FloatingPointError(
+      'Learning diverged: every variable of the learner must be finite, but '
+      f'these are not: {", ".join(names)}. An update made them so although its '
+      'metrics were finite: let it report the norms of its gradients.'
+    )
 
 
 def restore_exported(

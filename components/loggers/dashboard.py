@@ -158,6 +158,7 @@ def _list(status: Status) -> Iterator[tuple[str, str]]:
     'target_samples_per_insert',
     'variables_age_steps',
     'variables_age_seconds',
+    'num_restarts',
   ):
     value = getattr(status, name)
     if value is not None:

@@ -121,6 +121,8 @@ def _list_acting(status: status_lib.Status) -> list[tuple]:
     rows.append(('evaluation', figures.number(status.evaluation_return), note))
   rows.append(('episodes', figures.number(status.episodes), ''))
   rows.append(('steps/s', figures.number(status.steps_per_second), ''))
+  if status.num_restarts:
+    rows.append(('restarts', figures.number(status.num_restarts), ''))
   return rows
 
 

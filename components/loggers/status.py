@@ -84,6 +84,7 @@ class Status:
     seconds_left: Time to go at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
     inference: The inference servers.
+    num_restarts: How often nodes were started again; None if never.
     message: What else the user should know now; '' if nothing.
   """
 
@@ -107,4 +108,5 @@ class Status:
   seconds_left: float | None = None
   nodes: tuple[tuple[str, str], ...] = ()
   inference: tuple[InferenceStatus, ...] = ()
+  num_restarts: int | None = None
   message: str = ''

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from repertory.components.replay import connection as connection_lib
 
 # Updates that may wait for the replay server before the learner does.
 _QUEUE_LENGTH = 8
+
+# How often a flush looks whether the thread still works.
+_SLICE_SECONDS = 0.2
 
 
 class PriorityUpdater:
@@ -80,6 +84,29 @@ class PriorityUpdater:
         self._connection.stop,
       )
 
+  def flush(self) -> None:
+    """Waits until the table has all priorities that were handed over.
+
+    Not ended by the stop signal: the last checkpoint is written after it.
+
+    Raises:
+      TimeoutError: If the replay server takes none.
+      Exception: What an earlier update met.
+    """
+    deadline = time.monotonic() + self._connection.timeout_seconds
+    is_flushed = threading.Event()
+    is_queued = False
+    while not (is_queued and is_flushed.wait(_SLICE_SECONDS)):
+      if self._error is not None:
+        raise self._error
+      if time.monotonic() > deadline:
+        raise TimeoutError(
+          f'Waited {self._connection.timeout_seconds:g} seconds for '
+          f'{self._connection} to take the last priorities for table '
+          f"'{self._table}'."
+        )
+      is_queued = is_queued or self._try_to_put(is_flushed, _SLICE_SECONDS)
+
   def close(self, timeout_seconds: float = 5.0) -> None:
     """Writes what is waiting and ends the thread, within the time-out."""
     try:
@@ -93,6 +120,9 @@ class PriorityUpdater:
   def _put(self, updates, seconds: float) -> bool:
     if self._error is not None:
       raise self._error
+    return self._try_to_put(updates, seconds)
+
+  def _try_to_put(self, updates, seconds: float) -> bool:
     try:
       self._queue.put(updates, timeout=seconds)
     except queue.Full:
@@ -101,6 +131,9 @@ class PriorityUpdater:
 
   def _run(self) -> None:
     while not self._is_closed and (updates := self._queue.get()) is not None:
+      if isinstance(updates, threading.Event):
+        updates.set()
+        continue
       try:
         self._connection.client.mutate_priorities(self._table, updates=updates)
       except Exception as error:  # Told to the learner by its next update.

@@ -1,6 +1,7 @@
 """The ratio of acting to learning, and whether it can work at all."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import reverb
 
@@ -87,6 +88,8 @@ def check(
   max_size: int,
   batch_size: int,
   items_per_insert: int,
+  max_times_sampled: int = 0,
+  names: Mapping[str, str] | None = None,
 ) -> None:
   """Refuses limits under which a learner or an actor would wait for ever.
 
@@ -97,24 +100,23 @@ def check(
     batch_size: Items the learner draws at once.
     items_per_insert: The most items one thread inserts before it lets the
       learner go on: all that one step of its environments can make.
+    max_times_sampled: After so many samples an item leaves; 0 for no limit.
+    names: What the errors call 'max_size', 'min_size' and others, if not that.
 
   Raises:
     ValueError: Naming the setting to change.
   """
+  called = NamesOf(names)
   if max_size < 1:
     raise ValueError(
-      f"max_size of table '{table}' must be at least 1, got {max_size}."
+      f"{called['max_size']} of table '{table}' must be at least 1, got "
+      f'{max_size}.'
     )
   if limit.min_size > max_size:
     raise ValueError(
-      f"Table '{table}' can never be sampled: it needs min_size = "
-      f'{limit.min_size} items and holds at most max_size = {max_size}. '
-      'Lower min_size or raise max_size.'
-    )
-  if batch_size > max_size:
-    raise ValueError(
-      f"Table '{table}' can never fill a batch: batch_size = {batch_size} is "
-      f'larger than max_size = {max_size}. Lower batch_size or raise max_size.'
+      f"Table '{table}' can never be sampled: it needs {called['min_size']} = "
+      f'{limit.min_size} items and holds at most {called["max_size"]} = '
+      f'{max_size}. Lower {called["min_size"]} or raise {called["max_size"]}.'
     )
   needed = batch_size + limit.samples_per_insert * items_per_insert
   if limit.error_buffer < needed:
@@ -125,3 +127,40 @@ def check(
       'learner and an actor that take turns would both wait for ever; got '
       f'{limit.error_buffer:g}. Raise error_buffer, or lower the others.'
     )
+  if max_times_sampled:
+    _check_items_that_leave(
+      limit, table, max_size, batch_size + items_per_insert, max_times_sampled
+    )
+
+
+def _check_items_that_leave(
+  limit: RateLimit,
+  table: str,
+  max_size: int,
+  turn: int,
+  max_times_sampled: int,
+) -> None:
+  """Refuses limits that count on samples of items that are gone."""
+  if limit.samples_per_insert > max_times_sampled:
+    raise ValueError(
+      f"max_times_sampled of table '{table}' must be at least "
+      f'samples_per_insert = {limit.samples_per_insert:g}, or its items are '
+      f'gone before the learner has drawn its share; got {max_times_sampled}.'
+    )
+  if max_size < limit.min_size + turn:
+    raise ValueError(
+      f"max_size of table '{table}', whose items leave once they were sampled, "
+      'must be at least min_size + (batch_size + items per step) = '
+      f'{limit.min_size} + {turn}, or items are lost before the learner has '
+      f'drawn its share; got {max_size}.'
+    )
+
+
+class NamesOf(dict):
+  """What an agent calls the settings of its tables; else as tables do."""
+
+  def __init__(self, names: Mapping[str, str] | None):
+    super().__init__(names or {})
+
+  def __missing__(self, name: str) -> str:
+    return name

@@ -2,15 +2,12 @@
 
 import dataclasses
 import os
-import queue
 import socket
-import threading
 from collections.abc import Mapping, Sequence
 
 import reverb
 from reverb import errors as reverb_errors
 
-from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import tables as tables_lib
 
 # A server answers at once, unless it is gone or the machine overloaded.
@@ -122,33 +119,3 @@ def _check_port_is_free(port: int) -> None:
         f'port must be free for the replay server, but something listens on '
         f'{port} already. Choose another.'
       )
-
-
-def write_checkpoint(connection: connection_lib.Connection) -> str:
-  """Lets the server write a checkpoint; returns its folder.
-
-  Not ended by the stop signal: the last checkpoint is written after it.
-
-  Raises:
-    TimeoutError: If the server takes too long. Reverb itself would wait.
-    Exception: What Reverb raised.
-  """
-  results: queue.Queue = queue.Queue()
-
-  def write():
-    try:
-      results.put((connection.client.checkpoint(), None))
-    except Exception as error:  # Raised by the one who waits.
-      results.put((None, error))
-
-  threading.Thread(target=write, name='replay_checkpoint', daemon=True).start()
-  try:
-    path, error = results.get(timeout=connection.timeout_seconds)
-  except queue.Empty:
-    raise TimeoutError(
-      f'Waited {connection.timeout_seconds:g} seconds for {connection} to '
-      'write a checkpoint.'
-    ) from None
-  if error is not None:
-    raise error
-  return path

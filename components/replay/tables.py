@@ -6,14 +6,21 @@ anything starts; `make` turns it into the Reverb table.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import numpy as np
 import reverb
+import tensorflow as tf
+import tree
 
 from repertory.components import types
 from repertory.components.replay import packing, rate_limiters
 
 DEFAULT_TABLE = 'replay'
+
+# What an item and each of its columns take besides their data, measured: keys,
+# priorities, and the messages around the chunks.
+_ITEM_BYTES, _COLUMN_BYTES = 300, 1200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +78,39 @@ class Table:
     """Items it must hold to be sampled from."""
     return self.rate_limit.min_size if self.rate_limit else 1
 
-  def check(self, batch_size: int, items_per_insert: int) -> None:
-    """Refuses what could never run; see `rate_limiters.check`."""
+  @functools.cached_property
+  def item_bytes(self) -> int:
+    """Estimates what an item takes of the server's memory, at most.
+
+    Reverb compresses what it holds, images to a sixth or less; that is not
+    counted. Of a transition, large leaves of the next observation are not
+    counted either: they are those of a later one, but at an episode's end.
+    """
+    columns = self.packing.stored_signature
+    size = _ITEM_BYTES + _COLUMN_BYTES * len(columns)
+    size += sum(_num_bytes(column) for column in columns)
+    if isinstance(self.signature, types.Transition):
+      after = self.signature.next_observation
+      leaves, shared = tree.flatten(after), packing.Packing(after).whole
+      size -= sum(_COLUMN_BYTES + _num_bytes(leaves[i]) for i in shared)
+    return size
+
+  def check(
+    self,
+    batch_size: int,
+    items_per_insert: int,
+    names: Mapping[str, str] | None = None,
+  ) -> None:
+    """Refuses what could never run; see `rate_limiters.check`.
+
+    Args:
+      batch_size: Items the learner draws at once.
+      items_per_insert: The most items one step of all environments can make.
+      names: What the errors call 'max_size' and 'min_size', if not that.
+
+    Raises:
+      ValueError: Naming the setting to change.
+    """
     if self.rate_limit:
       rate_limiters.check(
         self.rate_limit,
@@ -80,12 +118,15 @@ class Table:
         max_size=self.max_size,
         batch_size=batch_size,
         items_per_insert=items_per_insert,
+        max_times_sampled=self.max_times_sampled,
+        names=names,
       )
     elif self.max_size < batch_size + items_per_insert:
+      called = rate_limiters.NamesOf(names)
       raise ValueError(
         f"Queue '{self.name}' must hold at least batch_size + items per step = "
         f'{batch_size} + {items_per_insert} items, or it could fill up before '
-        f'a batch is ready; got max_size = {self.max_size}.'
+        f'a batch is ready; got {called["max_size"]} = {self.max_size}.'
       )
 
 
@@ -138,3 +179,8 @@ def queue(
     sampler=reverb.selectors.Fifo,
     max_times_sampled=1,
   )
+
+
+def _num_bytes(spec: tf.TensorSpec) -> int:
+  shape = spec.shape.as_list()
+  return spec.dtype.size * int(np.prod(shape, dtype=np.int64))

@@ -114,9 +114,12 @@ def run(
 ) -> loggers.Status:
   """Runs an experiment with central inference; see `distributed.run`."""
   distributed.check_thread()
-  program, services = make_program(session, title, placement)
   return supervision.run(
-    program, services, session, interruption, show, launch_type
+    lambda session: make_program(session, title, placement),
+    session,
+    interruption,
+    show,
+    launch_type,
   )
 
 
@@ -268,7 +271,7 @@ class InferenceService:
     learner,
     index: int,
   ):
-    lifetime.isolate()
+    lifetime.isolate(coordinator)
     self._coordinator = coordinator
     self._serving = signals.StopSignal()
     self._shut_down = threading.Event()
@@ -279,7 +282,9 @@ class InferenceService:
       self._node = inference.InferenceNode(
         session,
         name,
-        distributed.RemoteSource(learner, self._serving),
+        distributed.RemoteSource(
+          learner, session.experiment.timeout_seconds, self._serving
+        ),
         distributed.connect(session, replay_service, self._serving),
         coordinator,
         rows=placement.rows_of(index, session),
@@ -307,7 +312,12 @@ class CentralEvaluatorService(distributed.EvaluatorService):
     del stop
     if self._session.experiment.evaluation_episodes == 0:
       return ''
-    return thin.find_address(self._learner, 'evaluator', self._coordinator)
+    return thin.find_address(
+      self._learner,
+      'evaluator',
+      self._coordinator,
+      self._session.experiment.timeout_seconds,
+    )
 
 
 def _serve(node: inference.InferenceNode, coordinator) -> None:

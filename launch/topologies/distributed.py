@@ -22,6 +22,7 @@ from repertory.launch import (
   nodes,
   reports,
   supervision,
+  workers,
 )
 from repertory.launch import session as session_lib
 
@@ -56,9 +57,12 @@ def run(
     failures.NodeError: If a node failed; all others have been ended.
   """
   check_thread()
-  program, services = make_program(session, title)
   return supervision.run(
-    program, services, session, interruption, show, launch_type
+    lambda session: make_program(session, title),
+    session,
+    interruption,
+    show,
+    launch_type,
   )
 
 
@@ -149,7 +153,7 @@ def describe(
   owners, callers = {}, []
   for label, members in program.groups.items():
     for index, node in enumerate(members):
-      name = f'{label}/{index}' if label in supervision.GROUPS else label
+      name = f'{label}/{index}' if label in workers.GROUPS else label
       callers.append((name, node))
       owners.update({id(address): name for address in node.addresses})
   calls = [
@@ -169,8 +173,10 @@ class CoordinatorService(coordinator_lib.Coordinator):
   """The coordinator, until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, title: str):
-    lifetime.isolate()
-    super().__init__(session, title)
+    # Threads cannot be ended, so they are not started again either.
+    has_process = lifetime.isolate()
+    restarts = session.experiment.max_restarts if has_process else 0
+    super().__init__(session, title, restarts)
     self._shut_down = threading.Event()
 
   def shutdown(self) -> None:
@@ -186,7 +192,8 @@ class ReplayService:
   """The replay server, until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, coordinator):
-    lifetime.isolate()
+    lifetime.isolate(coordinator)
+    self._coordinator = coordinator
     self._shut_down = threading.Event()
     with lifetime.failures_reported('replay', coordinator):
       self._server = nodes.start_replay(session)
@@ -199,7 +206,8 @@ class ReplayService:
     self._shut_down.set()
 
   def run(self) -> None:
-    self._shut_down.wait()
+    while not self._shut_down.wait(lifetime.REPORT_PERIOD_SECONDS):
+      self._coordinator.poll('replay')
     self._server.stop()
 
 
@@ -207,9 +215,8 @@ class LearnerService:
   """The learner; it answers until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, replay_service, coordinator):
-    lifetime.isolate()
+    lifetime.isolate(coordinator)
     self._coordinator = coordinator
-    self._num_actors = session.experiment.num_actors
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
     self._phase = reports.ACTING
@@ -249,10 +256,7 @@ class LearnerService:
     """Gives actors that were stopped a moment to report their last steps."""
     deadline = time.monotonic() + _LAST_REPORT_SECONDS
     while time.monotonic() < deadline:
-      finished = self._coordinator.finished()
-      if (
-        sum(name.startswith('actor/') for name in finished) == self._num_actors
-      ):
+      if self._coordinator.have_actors_finished():
         return
       time.sleep(lifetime.REPORT_PERIOD_SECONDS / 5)
 
@@ -269,7 +273,7 @@ class ActorService:
   """An actor, until the steps are used up."""
 
   def __init__(self, session, index: int, replay_service, learner, coordinator):
-    lifetime.isolate()
+    lifetime.isolate(coordinator)
     self._session = session
     self._name = f'actor/{index}'
     per_actor = session.experiment.environments_per_actor
@@ -286,7 +290,9 @@ class ActorService:
         self._name,
         self._environment_ids,
         connect(self._session, self._replay_service, stop),
-        RemoteSource(self._learner, stop),
+        RemoteSource(
+          self._learner, self._session.experiment.timeout_seconds, stop
+        ),
         self._coordinator,
       )
       with (
@@ -301,7 +307,7 @@ class EvaluatorService:
   """The evaluator, until it has seen the learner's last variables."""
 
   def __init__(self, session, learner, coordinator):
-    lifetime.isolate()
+    lifetime.isolate(coordinator)
     self._session = session
     self._learner = learner
     self._coordinator = coordinator
@@ -316,7 +322,7 @@ class EvaluatorService:
         self._session, source, self._coordinator, stop
       )
       with (
-        lifetime.pulse(self._coordinator.poll, stop),
+        lifetime.pulse(lambda: self._poll(node), stop),
         lifetime.closed_at_end(node, stop),
       ):
         self._evaluate(node, stop)
@@ -324,13 +330,18 @@ class EvaluatorService:
 
   def _find_source(self, stop: signals.StopSignal) -> Any:
     """Returns where the policy comes from, or who acts."""
-    return RemoteSource(self._learner, stop)
+    return RemoteSource(
+      self._learner, self._session.experiment.timeout_seconds, stop
+    )
+
+  def _poll(self, node: evaluation.EvaluatorNode) -> reports.Directive:
+    return self._coordinator.poll('evaluator', node.environment_seconds)
 
   def _evaluate(
     self, node: evaluation.EvaluatorNode, stop: signals.StopSignal
   ) -> None:
     while not stop.wait(lifetime.REPORT_PERIOD_SECONDS):
-      directive = self._coordinator.poll()
+      directive = self._poll(node)
       is_last = directive.phase == reports.EVALUATING
       if is_last or node.is_due(directive.steps):
         node.evaluate(directive.steps)
@@ -341,17 +352,26 @@ class EvaluatorService:
 class RemoteSource(core.VariableSource):
   """The learner elsewhere; a call to it ends when the node is stopped."""
 
-  def __init__(self, client, stop: signals.StopSignal):
+  def __init__(self, client, timeout_seconds: float, stop: signals.StopSignal):
     self._client = client
+    self._timeout_seconds = timeout_seconds
     self._stop = stop
+    self._is_found = False
 
   def get_variables(self, names):
+    if not self._is_found:
+      lifetime.wait_for_server(
+        self._client, self._timeout_seconds, self._stop.is_set
+      )
+      self._is_found = True
     call = self._client.futures.get_variables(names)
     return lifetime.result_of(call, self._stop.is_set)
 
 
 def connect(session, replay_service, stop) -> replay.Connection:
   """Returns a connection to the replay server, wherever it listens."""
+  timeout_seconds = session.experiment.timeout_seconds
+  lifetime.wait_for_server(replay_service, timeout_seconds, stop.is_set)
   return replay.Connection(
-    replay_service.server_address(), session.experiment.timeout_seconds, stop
+    replay_service.server_address(), timeout_seconds, stop
   )

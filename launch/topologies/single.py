@@ -1,11 +1,20 @@
 """Replay, actor, learner and evaluator in turn, in one thread."""
 
 import contextlib
+import dataclasses
 import time
+from collections.abc import Iterator
 
 from repertory.components import loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import evaluation, failures, interrupts, nodes
+from repertory.launch import (
+  evaluation,
+  failures,
+  interrupts,
+  nodes,
+  stall_reports,
+  watchdog,
+)
 from repertory.launch import session as session_lib
 
 # How often counts are reported and the display is drawn.
@@ -79,12 +88,51 @@ class _Turns:
   """Who does what when, in one thread."""
 
   def __init__(self, session, coordinator, learner, actor, evaluator):
+    self._session = session
     self._coordinator = coordinator
     self._learner = learner
     self._actor = actor
     self._evaluator = evaluator
     self._max_steps = session.experiment.max_steps
     self._steps = session.counts['steps']
+
+  @contextlib.contextmanager
+  def _watched(self) -> Iterator[None]:
+    """Ends the block with a report when nothing goes on."""
+    with (
+      interrupts.raising_on_demand() as demand,
+      watchdog.watching(
+        lambda: (
+          self._actor.total_steps,
+          self._learner.version,
+          self._evaluator.total_steps,
+        ),
+        self._session.experiment.stall_seconds,
+        lambda seconds: demand(self._describe_stall(seconds)),
+      ),
+    ):
+      yield
+
+  def _describe_stall(self, seconds: float) -> failures.NodeError:
+    """Writes the report on a run in which nothing goes on.
+
+    Args:
+      seconds: For how long.
+    """
+    evaluator = self._evaluator
+    self._actor.report()
+    self._coordinator.poll(evaluator.name, evaluator.environment_seconds)
+    seen = dataclasses.replace(
+      self._coordinator.observe(), idle_seconds=seconds
+    )
+    for node in (self._actor, evaluator):
+      if node.environment_seconds >= seconds:
+        seen = dataclasses.replace(seen, laggard=node.name)
+    nodes = self._coordinator.describe_nodes()
+    stacks = {'this process': stall_reports.own_stacks()}
+    return failures.NodeError(
+      stall_reports.write(seen, nodes, stacks, self._session)
+    )
 
   def run(self, interruption: interrupts.Interruption, show) -> None:
     """Takes turns to the end or until interrupted, and writes a checkpoint.
@@ -93,7 +141,7 @@ class _Turns:
       failures.NodeError: If one of them failed.
     """
     try:
-      with contextlib.suppress(signals.Stopped):
+      with contextlib.suppress(signals.Stopped), self._watched():
         self._take(interruption, show)
     except failures.NodeError as error:
       if error.failure.node != self._learner.name:

@@ -5,7 +5,11 @@ import re
 
 import pytest
 
+import real_disk_errors
 from repertory.launch import command_line
+
+# Just enough for the learner to take steps.
+_FEW_STEPS = ('--steps=20', '--config.min_replay_size=4')
 
 
 def _run(capsys, *arguments) -> tuple[int, str, str]:
@@ -22,15 +26,29 @@ def empty_folder(tmp_path, monkeypatch):
 class TestTrain:
   def test_tells_where_things_are(self, capsys):
     code, out, _ = _run(
-      capsys, 'train', '--env=catch', '--steps=200', '--directory=here'
+      capsys, 'train', '--env=catch', '--steps=202', '--directory=here'
     )
     assert code == 0
     assert 'here/logs' in out
     assert 'here/checkpoints' in out
-    assert 'steps=200' in out
+    assert 'steps=202' in out
+
+  def test_says_that_the_last_checkpoint_could_not_be_written(self, capsys):
+    arguments = ('train', '--env=catch', '--directory=here', *_FEW_STEPS)
+    with real_disk_errors.file_size_limit(20_000):
+      code, out, err = _run(capsys, *arguments, '--evaluation_episodes=0')
+    assert code == 3
+    assert 'No checkpoint could be written' in err
+    assert 'steps=20' in out
+    # With one to go on from.
+    assert _run(capsys, *arguments)[0] == 0
+    with real_disk_errors.file_size_limit(20_000):
+      code, _, err = _run(capsys, *arguments, '--steps=60')
+    assert code == 3
+    assert re.search('the newest, 00000001, has [0-9]+ of [0-9]+ updates', err)
 
   def test_default_directory_is_by_agent_environment_and_seed(self, capsys):
-    _run(capsys, 'train', '--env=catch:6x4', '--steps=20', '--seed=3')
+    _run(capsys, 'train', '--env=catch:6x4', *_FEW_STEPS, '--seed=3')
     assert os.path.isdir('runs/dqn/catch-6x4/seed_3/checkpoints')
 
   @pytest.mark.parametrize(
@@ -62,17 +80,18 @@ class TestTrain:
       (['--seed=-1'], ['seed', 'at least 0', '-1']),
       (['--evaluation_period=0'], ['evaluation_period', 'at least 1', '0']),
       (['--timeout_seconds=0'], ['timeout_seconds', 'positive', '0']),
+      (['--on_divergence=pray'], ['on_divergence', 'stop, skip', "'pray'"]),
       (['--stepz=3'], ['stepz']),
       (['extra'], ['extra', '--name=value']),
       # The rate limits that can never work.
       (
-        ['--config.batch_size=64', '--config.max_replay_size=32',
-         '--config.min_replay_size=8'],
-        ['batch_size = 64', 'max_size = 32'],
-      ),
-      (
         ['--config.min_replay_size=100', '--config.max_replay_size=99'],
-        ['min_size = 100', 'max_size = 99'],
+        ['min_replay_size = 100', 'max_replay_size = 99'],
+      ),
+      (['--steps=201'], ['--steps', 'min_replay_size = 200', '201']),
+      (
+        ['--agent=impala', '--config.max_queue_size=8'],
+        ['8 + 1 items', 'max_queue_size = 8'],
       ),
       (['--config.error_buffer=1'], ['error_buffer', 'at least', '1']),
       (
@@ -111,14 +130,14 @@ class TestTrain:
     assert '/proc' in err
 
   def test_checkpoint_of_other_settings_is_refused(self, capsys):
-    _run(capsys, 'train', '--steps=20', '--directory=run')
+    _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     code, _, err = _run(
-      capsys, 'train', '--steps=40', '--directory=run', '--config.n_step=2'
+      capsys, 'train', *_FEW_STEPS, '--directory=run', '--config.n_step=2'
     )
     assert code == 2
     assert 'config.n_step: 3 in the checkpoint, 2 now' in err
     code, _, _ = _run(
-      capsys, 'train', '--steps=40', '--directory=run', '--config.n_step=2',
+      capsys, 'train', *_FEW_STEPS, '--directory=run', '--config.n_step=2',
       '--fresh',
     )  # fmt: skip
     assert code == 0
@@ -126,7 +145,7 @@ class TestTrain:
 
 class TestEvaluate:
   def test_prints_the_four_figures(self, capsys):
-    _run(capsys, 'train', '--steps=20', '--directory=run')
+    _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     code, out, _ = _run(capsys, 'evaluate', '--directory=run', '--episodes=5')
     assert code == 0
     figures = dict(re.findall(r'^(\w+) +(-?[\d.]+)$', out, re.MULTILINE))
@@ -138,7 +157,7 @@ class TestEvaluate:
 
   def test_settings_come_from_the_checkpoint(self, capsys):
     _run(
-      capsys, 'train', '--steps=20', '--directory=run',
+      capsys, 'train', *_FEW_STEPS, '--directory=run',
       '--config.hidden_sizes=8,4', '--config.dueling=false',
     )  # fmt: skip
     code, _, _ = _run(capsys, 'evaluate', '--directory=run', '--episodes=1')
@@ -154,7 +173,7 @@ class TestEvaluate:
     ],
   )
   def test_bad_input_is_told(self, capsys, arguments, message):
-    _run(capsys, 'train', '--steps=20', '--directory=run')
+    _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     code, out, err = _run(capsys, 'evaluate', *arguments)
     assert code == 2
     assert not out

@@ -32,7 +32,7 @@ def make_environment(seed):
 if __name__ == '__main__':
   experiment = launch.Experiment(
     dqn.DQNBuilder(), make_environment, max_steps=10**6, directory='run',
-    num_actors=2, evaluation_episodes=0)
+    num_actors=2, evaluation_episodes=0, max_restarts=0)
   try:
     launch.run(experiment, 'distributed', {launch_type!r})
   except launch.NodeError as error:
@@ -158,7 +158,7 @@ class TestProcesses:
     'node', ['actor/1', 'learner', 'replay', 'evaluator', 'coordinator']
   )
   def test_killed_node_ends_the_program_with_its_name(self, tmp_path, node):
-    running = _train(tmp_path, 'local_mp', steps=10**6)
+    running = _train(tmp_path, 'local_mp', '--max_restarts=0', steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     running.node(node).kill()
     ended = running.wait(60)
@@ -166,6 +166,23 @@ class TestProcesses:
     assert ended.left == []
     assert f"Node '{node}' failed" in ended.output
     assert 'signal 9' in ended.output
+
+  def test_killed_actor_is_replaced(self, tmp_path):
+    running = _train(tmp_path, 'local_mp', steps=4000)
+    program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
+    running.node('actor/1').kill()
+    ended = running.wait(_SECONDS)
+    assert ended.code == 0, ended.output
+    assert ended.left == []
+    # What it had not reported was done again.
+    assert 'steps=4000 ' in ended.output
+    assert 'num_restarts=1 ' in ended.output
+    lives = [
+      row.get('restarted_after', 'start')
+      for row in log_files.nodes(tmp_path / 'run')
+      if row['node'] == 'actor/1'
+    ]
+    assert lives == ['start', 'Its process ended with signal 9.', 'start']
 
   def test_sigterm_saves_and_ends(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)

@@ -1,9 +1,14 @@
 """Tests of checkpoints as a user meets them."""
 
+import fcntl
 import json
+import os
+import threading
+import time
 
 import numpy as np
 import pytest
+from dm_env import specs
 
 import log_files
 from repertory import launch
@@ -56,7 +61,7 @@ class TestResume:
       np.testing.assert_array_equal(before[name], after[name], err_msg=name)
 
   def test_random_numbers_do_not_repeat(self, tmp_path):
-    _run(tmp_path, 90)
+    _run(tmp_path, 108)
     first = session_lib.load_checkpoint(str(tmp_path)).state['counts']['runs']
     _run(tmp_path, 180)
     second = session_lib.load_checkpoint(str(tmp_path)).state['counts']['runs']
@@ -77,8 +82,8 @@ class TestResume:
   def test_fresh_moves_the_old_one_aside(self, tmp_path):
     directory = tmp_path / 'run'
     _run(directory, 450)
-    status = _run(directory, 90, fresh=True).status
-    assert status.steps == 90
+    status = _run(directory, 108, fresh=True).status
+    assert status.steps == 108
     old = [path for path in tmp_path.iterdir() if path != directory]
     assert len(old) == 1
     assert (
@@ -86,7 +91,7 @@ class TestResume:
     )
 
   def test_other_experiment_is_refused_with_its_fields(self, tmp_path):
-    _run(tmp_path, 90)
+    _run(tmp_path, 108)
     with pytest.raises(checkpointing.CheckpointError) as error:
       _run(tmp_path, 180, {'n_step': 5, 'learning_rate': 0.5})
     message = str(error.value)
@@ -100,13 +105,13 @@ class TestResume:
 
   def test_directory_in_use_is_refused(self, tmp_path):
     with (
-      session_lib.open_session(_experiment(tmp_path, 90)),
+      session_lib.open_session(_experiment(tmp_path, 108)),
       pytest.raises(ValueError, match='in use'),
     ):
-      _run(tmp_path, 90)
+      _run(tmp_path, 108)
 
   def test_half_written_checkpoint_is_passed_over(self, tmp_path):
-    _run(tmp_path, 90)
+    _run(tmp_path, 108)
     half = tmp_path / 'checkpoints' / '.writing-00000002'
     half.mkdir()
     (half / 'arrays.npz').write_bytes(b'PK')
@@ -115,17 +120,128 @@ class TestResume:
 
   @pytest.mark.parametrize('file', ['arrays.npz', 'state.json'])
   def test_truncated_checkpoint_is_refused_and_kept(self, tmp_path, file):
-    _run(tmp_path, 90)
+    _run(tmp_path, 108)
     path = tmp_path / 'checkpoints' / '00000001' / file
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(checkpointing.CheckpointError, match='00000001'):
       _run(tmp_path, 180)
     assert path.exists()
-    assert _run(tmp_path, 90, fresh=True).status.steps == 90
+    assert _run(tmp_path, 108, fresh=True).status.steps == 108
 
   def test_state_holds_no_arrays_and_is_readable(self, tmp_path):
-    _run(tmp_path, 90)
+    _run(tmp_path, 108)
     path = tmp_path / 'checkpoints' / '00000001' / 'state.json'
     content = json.loads(path.read_text())
-    assert content['state']['experiment']['agent'] == 'dqn'
-    assert content['state']['counts']['steps'] == 90
+    assert content['experiment']['agent'] == 'dqn'
+    assert content['counts']['steps'] == 108
+
+
+class TestTwoStarts:
+  def test_the_checkpoint_is_read_by_who_has_the_directory(self, tmp_path):
+    """Whoever else reads could see it change, or a damage that is repaired."""
+    experiment = _experiment(tmp_path, 108)
+    with session_lib.open_session(experiment):
+      checkpoint = tmp_path / 'checkpoints' / '00000001'
+      checkpoint.mkdir()
+      with (
+        pytest.raises(ValueError, match='in use'),
+        session_lib.open_session(experiment),
+      ):
+        pass
+    with (
+      pytest.raises(checkpointing.CheckpointError),
+      session_lib.open_session(experiment),
+    ):
+      pass
+
+  @pytest.mark.parametrize('fresh', [False, True])
+  def test_one_of_many_at_once_gets_it(self, tmp_path, fresh):
+    """Also when the directory is moved aside under the others."""
+    directory = tmp_path / 'run'
+    experiment = _experiment(directory, 108)
+    with session_lib.open_session(experiment):
+      (directory / 'mine').write_text('old')
+    num_starts = 4
+    barrier = threading.Barrier(num_starts)
+    errors, holders = [], []
+
+    def start():
+      barrier.wait()
+      try:
+        with session_lib.open_session(experiment, fresh):
+          holders.append((directory / '.lock').stat().st_ino)
+          assert (directory / 'mine').exists() != fresh
+          time.sleep(2)  # Until all others have tried.
+          assert (directory / '.lock').stat().st_ino == holders[0]
+      except ValueError as error:
+        errors.append(str(error))
+
+    threads = [threading.Thread(target=start) for _ in range(num_starts)]
+    for thread in threads:
+      thread.start()
+    for thread in threads:
+      thread.join()
+    assert len(holders) == 1
+    assert len(errors) == num_starts - 1
+    assert all('in use' in error for error in errors)
+    old = [path for path in tmp_path.iterdir() if path != directory]
+    assert len(old) == fresh
+    assert all((path / 'mine').read_text() == 'old' for path in old)
+
+  def test_a_directory_that_is_moved_aside_is_not_held(
+    self, tmp_path, monkeypatch
+  ):
+    """Another start may do that between opening the lock and taking it."""
+    directory = tmp_path / 'run'
+    directory.mkdir()
+    flock = fcntl.flock
+
+    def overtake(file, operation):
+      directory.rename(tmp_path / 'aside')
+      directory.mkdir()
+      (directory / '.lock').touch()
+      flock(file, operation)
+
+    monkeypatch.setattr(fcntl, 'flock', overtake)
+    with (
+      pytest.raises(ValueError, match='in use'),
+      session_lib.open_session(_experiment(directory, 108)),
+    ):
+      pass
+
+  def test_fresh_in_an_empty_directory_moves_nothing(self, tmp_path):
+    directory = tmp_path / 'run'
+    directory.mkdir()
+    with session_lib.open_session(_experiment(directory, 108), fresh=True):
+      pass
+    assert list(tmp_path.iterdir()) == [directory]
+
+  def test_leftovers_of_a_kill_are_removed_at_once(self, tmp_path):
+    for name in ('.writing-00000002', '.removing-00000001', '.replay/2026'):
+      (tmp_path / 'checkpoints' / name).mkdir(parents=True)
+    with session_lib.open_session(_experiment(tmp_path, 108)) as session:
+      assert os.listdir(session.checkpoint_directory) == ['.replay']
+      assert os.listdir(session.replay_directory) == []
+
+
+class TestOtherTables:
+  def test_another_item_is_another_experiment(self, tmp_path):
+    """Else a table would silently stay as the checkpoint has it."""
+    spec = preflight_spec(tmp_path)
+    identity = _experiment(tmp_path, 108).identity(spec)
+    changed = spec._replace(
+      observations=specs.Array(
+        spec.observations.shape, np.uint8, spec.observations.name
+      ),
+    )
+    other = _experiment(tmp_path, 108).identity(changed)
+    differing = {name for name in identity if identity[name] != other[name]}
+    assert differing == {'table.replay'}
+    assert 'uint8' in other['table.replay']
+    assert 'max_times_sampled=0' in other['table.replay']
+
+
+def preflight_spec(directory):
+  """Returns the spec of the experiments here."""
+  with session_lib.open_session(_experiment(directory, 108)) as session:
+    return session.spec

@@ -268,3 +268,24 @@ def test_items_in_reverb_are_the_twins(seed, across_episodes):
     items = [item.data for item in replay_fixture.drain(connection)]
   for found, expected in zip(_by_slot(items, case), _expect(case)):
     sequence_twin.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize('across_episodes', [False, True])
+def test_no_history_makes_more_items_than_told(across_episodes):
+  tight = 0
+  for seed in range(60):
+    case = _draw(
+      np.random.default_rng([8, seed]), across_episodes=across_episodes
+    )
+    settings = case.settings
+    window = settings['length'] - 1 - settings['burn_in']
+    for history, items in zip(case.histories, _expect(case)):
+      num_steps = sum(
+        len(moments) - 1 for moments, _ in sequence_twin.split(history)
+      )
+      most = adders.max_sequences(
+        num_steps, settings['period'] or window, across_episodes
+      )
+      assert len(items) <= most
+      tight += bool(items) and len(items) == most
+  assert tight

@@ -141,3 +141,43 @@ def test_close_twice(connection):
   updater = _updater(connection)
   updater.close()
   replay_fixture.Call(updater.close).result(10)
+
+
+def test_flush_waits_for_what_was_handed_over(connection):
+  keys = _insert(connection, 2)
+  updater = _updater(connection)
+  for _ in range(10):
+    for priority in (2.0, 3.0, 5.0, 7.0):
+      updater.update(keys[:1], np.array([priority]))
+    updater.flush()
+    assert _priorities(connection, 2) == [(7, 7 / 8), (1, 1 / 8)]
+  updater.close()
+
+
+def test_flush_raises_the_error_of_the_server(connection):
+  updater = _updater(connection, table='no_such_table')
+  updater.update(_insert(connection, 1), np.ones(1))
+  with pytest.raises(Exception, match='no_such_table'):
+    replay_fixture.Call(updater.flush).result(10)
+  updater.close()
+
+
+def test_flush_waits_for_a_server_but_not_for_ever():
+  server = replay_fixture.ServerProcess()
+  keys = _insert(server.connect(), 1)
+  # Not ended by the stop signal: the last checkpoint comes after it.
+  connection = server.connect(timeout_seconds=2)
+  connection.stop.set()
+  updater = _updater(connection)
+  updater.flush()
+  server.freeze()
+  updater.update(keys, np.ones(1))
+  call = replay_fixture.Call(updater.flush)
+  assert call.is_waiting(1)
+  message = "Waited 2 seconds for .* the last priorities for table 'replay'"
+  with pytest.raises(TimeoutError, match=message):
+    call.result(10)
+  server.thaw()
+  replay_fixture.Call(updater.flush).result(10)
+  updater.close()
+  server.kill()

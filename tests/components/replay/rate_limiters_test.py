@@ -67,11 +67,25 @@ def _check(limit, **settings):
   [
     ((1.0, 1, INF), {'max_size': 0}, ['max_size'], [1, 0]),
     ((1.0, 101, INF), {}, ['min_size', 'max_size'], [101, 100]),
+    # Of items that leave, each can give one sample, and all must be there.
     (
-      (1.0, 1, INF),
-      {'batch_size': 101},
-      ['batch_size', 'max_size'],
-      [101, 100],
+      (1.5, 1, INF),
+      {'max_times_sampled': 1},
+      ['max_times_sampled', 'samples_per_insert'],
+      [1.5, 1],
+    ),
+    (
+      (1.0, 3, INF),
+      {'max_times_sampled': 1, 'max_size': 8},
+      ['max_size', 'min_size', 'batch_size', 'items per step'],
+      ['3 + 6', 8],
+    ),
+    # The agent's names.
+    (
+      (1.0, 101, INF),
+      {'names': {'min_size': 'least', 'max_size': 'most'}},
+      ['least = 101', 'most = 100', 'Lower least or raise most'],
+      [],
     ),
     # 4 + 8 × 2 = 20.
     (
@@ -94,7 +108,10 @@ def test_what_could_never_run_is_refused(limit, settings, names, numbers):
   ('limit', 'settings'),
   [
     ((1.0, 100, INF), {}),
-    ((1.0, 1, INF), {'batch_size': 100}),
+    # A batch may hold an item twice.
+    ((1.0, 1, INF), {'batch_size': 101}),
+    ((1.0, 1, INF), {'max_times_sampled': 1}),
+    ((1.0, 2, INF), {'max_times_sampled': 1, 'max_size': 8}),
     ((8.0, 1, 20.0), {}),
     ((0.5, 1, 5.0), {}),
   ],

@@ -110,6 +110,8 @@ def test_check_of_a_queue():
     queue.check(batch_size=4, items_per_insert=3)
   for expected in ("Queue 'unrolls'", 'batch_size', '4 + 3', 'max_size = 6'):
     assert expected in str(error.value)
+  with pytest.raises(ValueError, match='got room = 6'):
+    queue.check(4, 3, names={'max_size': 'room'})
 
 
 def test_check_of_a_limited_table():
@@ -119,6 +121,10 @@ def test_check_of_a_limited_table():
     replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT).check(5, 3)
   with pytest.raises(ValueError, match='max_size = 9'):
     replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(4, 3)
+  with pytest.raises(ValueError, match='room = 9'):
+    replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(
+      4, 3, names={'max_size': 'room'}
+    )
 
 
 def test_zero_exponent_samples_uniformly():

@@ -1,0 +1,125 @@
+"""What becomes of an update whose results are not finite."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import programs, types
+
+DIVERGENCE_ACTIONS = ('stop', 'skip')
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+  """What a learner does about an update that diverges.
+
+  Such an update is undone in any case.
+
+  Attributes:
+    action: 'stop' to raise, 'skip' to go on with the next batch.
+    directory: Where the batch is saved when the learner stops; None to save
+      none.
+    max_skips: Updates that may be skipped in a row; the next one stops the
+      learner.
+  """
+
+  action: str = 'stop'
+  directory: str | None = None
+  max_skips: int = 100
+
+  def __post_init__(self):
+    if self.action not in DIVERGENCE_ACTIONS:
+      raise ValueError(
+        f'action must be one of {", ".join(DIVERGENCE_ACTIONS)}; got '
+        f'{self.action!r}.'
+      )
+    if self.max_skips < 0:
+      raise ValueError(f'max_skips must be at least 0, got {self.max_skips}.')
+
+
+def undone_unless_finite(
+  update: programs.Update,
+) -> Callable[[types.Sample], tuple[programs.UpdateResult, tf.Tensor]]:
+  """Makes an update happen as a whole or not at all.
+
+  It is undone if a metric or priority is not finite: then all its variables
+  (networks, targets, optimizers, counts, seeds) are what they were. An update
+  of several steps, such as those on the minibatches of PPO or on critic and
+  policy, is undone with all of them, for what follows a bad step is of no use.
+
+  Among the metrics should be the losses and the norms of the gradients: a loss
+  may be finite where its gradient is not.
+
+  Args:
+    update: What is called.
+
+  Returns:
+    Maps a batch to the update's result and to whether that is finite. It is
+    called inside a `tf.function`.
+  """
+
+  def call(sample: types.Sample) -> tuple[programs.UpdateResult, tf.Tensor]:
+    # TensorFlow traces a function anew when the first trace made variables, so
+    # in the trace that counts those of the optimizer are among them.
+    variables = update.variables
+    before = [variable.read_value() for variable in variables]
+    result = update(sample)
+
+    def undo():
+      for variable, value in zip(variables, before):
+        variable.assign(value)
+
+    finite = _is_finite(result)
+    # Not `tf.where`: that would copy all variables in every update.
+    tf.cond(finite, lambda: None, undo)
+    return result, finite
+
+  return call
+
+
+def names_of_nonfinite(arrays: Mapping[str, np.ndarray]) -> list[str]:
+  """Returns the names of those arrays that hold a NaN or an infinity."""
+  return [
+    name
+    for name, array in arrays.items()
+    if np.issubdtype(array.dtype, np.inexact) and not np.isfinite(array).all()
+  ]
+
+
+def sample_arrays(sample: types.Sample) -> dict[str, np.ndarray]:
+  """Returns the leaves of a batch by path, such as 'data/reward'."""
+  return {
+    '/'.join(str(part) for part in path): np.asarray(leaf)
+    for path, leaf in tree.flatten_with_path(sample)
+  }
+
+
+def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes arrays to a file that `np.load` reads without pickles.
+
+  Raises:
+    OSError: If it cannot be written; then there is no such file.
+  """
+  os.makedirs(os.path.dirname(path), exist_ok=True)
+  temporary = f'{path}.tmp'
+  try:
+    with open(temporary, 'wb') as file:
+      np.savez(file, **arrays)
+    os.replace(temporary, path)
+  except OSError:
+    if os.path.exists(temporary):
+      os.remove(temporary)
+    raise
+
+
+def _is_finite(result: programs.UpdateResult) -> tf.Tensor:
+  """Whether all metrics and priorities are, a scalar."""
+  metrics = [tf.cast(value, tf.float32) for value in result.metrics.values()]
+  finite = tf.reduce_all(tf.math.is_finite(tf.stack(metrics or [0.0])))
+  if result.priorities is None:
+    return finite
+  return finite & tf.reduce_all(tf.math.is_finite(result.priorities))

@@ -1,0 +1,280 @@
+"""When checkpoints are written, of what, and what happens if that fails."""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from repertory.components import checkpointing, learners, replay, signals
+from repertory.launch import coordinator as coordinator_lib
+from repertory.launch import session as session_lib
+
+# How often is looked whether replay has settled what it writes.
+_POLL_SECONDS = 0.002
+
+# Of a writer that is closed: for how long it waits for one being written.
+_CLOSE_SECONDS = 5.0
+
+
+class CheckpointWriter:
+  """Writes checkpoints of learner, counts and replay while the run goes on.
+
+  A checkpoint is of one moment, for which the learner waits: the table has all
+  priorities that the learner computed, the learner's state is copied, the
+  counts are taken and the replay server has settled which items it writes.
+  What takes long, writing it all, is done in a thread of its own.
+
+  Of what others do at that moment the counts are up to one report old, so
+  replay may hold items of environment steps that are not counted, but never
+  lacks items of those that are.
+  """
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    connection: replay.Connection,
+    coordinator: coordinator_lib.Coordinator,
+    learner: learners.GradientLearner,
+    priority_updater: replay.PriorityUpdater | None,
+  ):
+    """Writes nothing yet.
+
+    Args:
+      session: What runs.
+      connection: To the replay server.
+      coordinator: Has the counts, and takes warnings.
+      learner: What is saved and restored.
+      priority_updater: What may still hold the learner's priorities.
+    """
+    self._session = session
+    self._experiment = session.experiment
+    self._connection = connection
+    self._coordinator = coordinator
+    self._learner = learner
+    self._priority_updater = priority_updater
+    self._checkpointer = session.make_checkpointer()
+    self._writing: futures.Future | None = None
+    self._path: str | None = None
+    self._begun_at = time.monotonic()
+    self._begun_at_step = learner.steps
+    self._lock = threading.Lock()
+    self._is_closed = False
+
+  @property
+  def is_writing(self) -> bool:
+    """Whether a checkpoint is being written, or its outcome is not settled."""
+    return self._writing is not None
+
+  def restore(self, tables: Mapping[str, replay.TableStatus]) -> str | None:
+    """Restores the learner, if the session is resumed.
+
+    Args:
+      tables: How the tables are, which the server has restored.
+
+    Returns:
+      The checkpoint's folder; None if there is none.
+
+    Raises:
+      CheckpointError: If a table lacks what the checkpoint has of it.
+    """
+    if not self._session.is_resumed:
+      return None
+    # The session has compared the checksums of replay before its server read.
+    checkpoint = self._checkpointer.load(check_replay=False)
+    if checkpoint is None:
+      raise checkpointing.CheckpointError(
+        f'There should be a checkpoint in {self._session.checkpoint_directory}.'
+      )
+    if checkpoint.replay_path is not None:
+      _check_tables(checkpoint, tables)
+    self._learner.restore(checkpoint.arrays)
+    self._begun_at_step = self._learner.steps
+    return checkpoint.path
+
+  def write_if_due(self) -> None:
+    """Begins a checkpoint after the period, and sees how the last one went.
+
+    Raises:
+      TimeoutError: If the last one takes too long.
+      Exception: What kept it from being written, if that is to end the run.
+    """
+    self._settle(wait=False)
+    if self._writing is None and self._is_due():
+      self._begin()
+
+  def write(self) -> str | None:
+    """Writes a checkpoint and waits for it; for the end of a run.
+
+    Returns:
+      The checkpoint's folder; None if it could not be written, which was told.
+
+    Raises:
+      TimeoutError: If it takes too long.
+      Exception: What kept it from being written, if that is to end the run.
+    """
+    self._settle(wait=True)
+    self._path = None
+    self._begin()
+    self._settle(wait=True)
+    return self._path
+
+  def close(self) -> None:
+    """Gives up a checkpoint that is being written, if there is one."""
+    if self._writing is None:
+      return
+    with self._lock:
+      self._is_closed = True
+    futures.wait([self._writing], timeout=_CLOSE_SECONDS)
+
+  def _is_due(self) -> bool:
+    seconds = time.monotonic() - self._begun_at
+    if seconds > self._experiment.checkpoint_period_seconds:
+      return True
+    period = self._experiment.checkpoint_period_learner_steps
+    steps = self._learner.steps - self._begun_at_step
+    return period is not None and steps >= period
+
+  def _begin(self) -> None:
+    """Takes what a checkpoint holds, and lets it be written."""
+    self._begun_at = time.monotonic()
+    self._begun_at_step = self._learner.steps
+    if self._priority_updater is not None:
+      self._priority_updater.flush()
+    state = self._coordinator.save()
+    state['counts'] = {
+      **state['counts'],
+      'learner_steps': self._learner.steps,
+    }
+    arrays = self._learner.save()
+    if not self._experiment.checkpoint_replay:
+      self._writing = _start(lambda: self._save(arrays, state, None))
+      return
+    directory = self._session.replay_directory
+    tables = replay.table_status(self._connection.client)
+    state['tables'] = {
+      name: {'inserts': table.inserts, 'samples': table.samples}
+      for name, table in tables.items()
+    }
+    try:
+      replay.remove_checkpoints(directory)
+    except OSError as error:
+      self._fail(error)
+      return
+    self._writing = _start(lambda: self._write(arrays, state))
+    while not (self._writing.done() or replay.is_snapshot_taken(directory)):
+      self._check_time()
+      time.sleep(_POLL_SECONDS)
+
+  def _write(
+    self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
+  ) -> str:
+    """Writes a checkpoint with replay; in a thread of its own."""
+    try:
+      replay_path = replay.write_checkpoint(self._connection)
+      return self._save(arrays, state, replay_path)
+    finally:
+      # The checkpoint has links of its own. What cannot be removed is tried
+      # again before the next one.
+      with contextlib.suppress(OSError):
+        replay.remove_checkpoints(self._session.replay_directory)
+
+  def _save(
+    self,
+    arrays: Mapping[str, np.ndarray],
+    state: Mapping[str, Any],
+    replay_path: str | None,
+  ) -> str:
+    with self._lock:
+      if self._is_closed:
+        raise signals.Stopped
+      return self._checkpointer.save(arrays, state, replay_path)
+
+  def _settle(self, wait: bool) -> None:
+    """Takes note of how the checkpoint that is being written went."""
+    if self._writing is None:
+      return
+    while not self._writing.done():
+      self._check_time()
+      if not wait:
+        return
+      futures.wait([self._writing], timeout=1)
+    writing, self._writing = self._writing, None
+    try:
+      self._path = writing.result()
+    except (OSError, replay.ReplayCheckpointError) as error:
+      self._fail(error)
+
+  def _fail(self, error: Exception) -> None:
+    """Raises an error, or tells of it and lets the run go on."""
+    # A replay server that is gone is none of the disk's errors.
+    is_fatal = isinstance(error, (TimeoutError, ConnectionError))
+    if is_fatal or self._experiment.checkpoint_errors == 'raise':
+      raise error
+    message = f'checkpoint not written: {type(error).__name__}: {error}'
+    logging.warning('%s. The last one is kept.', message)
+    try:
+      self._coordinator.register('learner', {'warning': message})
+    except Exception as unwritten:  # That log may be on the same full disk.
+      logging.warning('Nor is that in nodes.jsonl: %s', unwritten)
+
+  def _check_time(self) -> None:
+    limit = self._experiment.timeout_seconds
+    if time.monotonic() - self._begun_at > limit:
+      raise TimeoutError(
+        f'Waited {limit:g} seconds for a checkpoint to be written, and for '
+        f'{self._connection} to do its part.'
+      )
+
+
+def describe_loss(directory: str, learner_steps: int) -> str:
+  """Says what a run that has ended did not save; '' if it saved all.
+
+  Args:
+    directory: Of the experiment.
+    learner_steps: Updates so far.
+  """
+  checkpoint = session_lib.load_checkpoint(directory, check_replay=False)
+  if checkpoint is None:
+    return 'No checkpoint could be written: this run cannot be resumed.'
+  saved = checkpoint.state['counts']['learner_steps']
+  if saved >= learner_steps:
+    return ''
+  name = os.path.basename(checkpoint.path)
+  return (
+    f'The last checkpoint could not be written: the newest, {name}, has '
+    f'{saved} of {learner_steps} updates.'
+  )
+
+
+def _start(write: Callable[[], str]) -> futures.Future:
+  """Runs a function in a thread that keeps nobody from ending."""
+  future = futures.Future()
+
+  def run():
+    try:
+      future.set_result(write())
+    except BaseException as error:  # Raised by the one who waits.
+      future.set_exception(error)
+
+  threading.Thread(target=run, name='checkpoint', daemon=True).start()
+  return future
+
+
+def _check_tables(
+  checkpoint: checkpointing.Checkpoint,
+  tables: Mapping[str, replay.TableStatus],
+) -> None:
+  for name, counts in checkpoint.state['tables'].items():
+    found = tables.get(name, replay.TableStatus(0, 0, 0, 0))
+    if found.inserts < counts['inserts'] or found.samples < counts['samples']:
+      raise checkpointing.CheckpointError(
+        f"Table '{name}' should go on from {counts['inserts']} inserts and "
+        f'{counts["samples"]} samples, as checkpoint {checkpoint.path} has it, '
+        f'but the replay server restored {found.inserts} and {found.samples}.'
+      )

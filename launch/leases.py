@@ -1,0 +1,55 @@
+"""Who may take how many of the environment steps that are left."""
+
+# Environment steps an actor is granted at once, at most.
+_MAX_GRANT = 1000
+
+
+class StepLeases:
+  """Grants environment steps to actors, and takes back what is not used.
+
+  A step is granted, then reported; so the sum of both is never more than the
+  run is to have, but for less than one environment batch.
+  """
+
+  def __init__(self, max_steps: int, num_actors: int):
+    """Grants nothing yet.
+
+    Args:
+      max_steps: Of the run, with those before this start.
+      num_actors: Who share them.
+    """
+    self._max_steps = max_steps
+    self._num_actors = num_actors
+    self._open: dict[str, int] = {}
+
+  def acquire(self, node: str, wanted: int, steps_done: int) -> int:
+    """Grants steps to an actor.
+
+    Args:
+      node: Who asks.
+      wanted: The least that is of use to it.
+      steps_done: Of the run, as reported so far.
+
+    Returns:
+      At least `wanted`, or 0 when there are none left.
+    """
+    left = self._max_steps - steps_done - sum(self._open.values())
+    if left <= 0:
+      return 0
+    # Smaller grants towards the end, so that all actors end together.
+    share = left // (4 * self._num_actors)
+    granted = max(wanted, min(share, _MAX_GRANT))
+    self._open[node] = self._open.get(node, 0) + granted
+    return granted
+
+  def give_back(self, node: str, unused: int) -> None:
+    """Takes back granted steps that were not taken."""
+    self._open[node] = self._open.get(node, 0) - unused
+
+  def use(self, node: str, steps: int) -> None:
+    """Notes that granted steps were taken and reported."""
+    self._open[node] = self._open.get(node, 0) - steps
+
+  def drop(self, node: str) -> None:
+    """Takes back all that an actor has not reported, for it is gone."""
+    self._open.pop(node, None)

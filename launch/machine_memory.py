@@ -1,0 +1,46 @@
+"""How much memory there is for this process and those it starts."""
+
+import os
+from collections.abc import Iterator
+
+import psutil
+
+
+def total_bytes(root: str = '/') -> int:
+  """Returns the machine's memory, or less where a control group limits it.
+
+  Args:
+    root: Where `proc` and `sys` are.
+  """
+  limits = [psutil.virtual_memory().total]
+  for path in _limit_files(root):
+    try:
+      with open(path) as file:
+        text = file.read().strip()
+    except OSError:
+      continue
+    if text.isdigit():  # Else it is 'max'.
+      limits.append(int(text))
+  return min(limits)
+
+
+def _limit_files(root: str) -> Iterator[str]:
+  """Gives the files with the limits of the group and those it is part of."""
+  try:
+    with open(os.path.join(root, 'proc/self/cgroup')) as file:
+      lines = file.read().splitlines()
+  except OSError:
+    return
+  for line in lines:
+    # Of version 2 there is one line, without controllers.
+    _, controllers, group = line.split(':', 2)
+    if not controllers:
+      folder, name = 'sys/fs/cgroup', 'memory.max'
+    elif 'memory' in controllers.split(','):
+      folder, name = 'sys/fs/cgroup/memory', 'memory.limit_in_bytes'
+    else:
+      continue
+    # In a container the path may be the host's; its own group is the top then.
+    parts = [part for part in group.split('/') if part]
+    for count in range(len(parts) + 1):
+      yield os.path.join(root, folder, *parts[:count], name)

@@ -1,0 +1,127 @@
+"""What can never run, found out before anything starts."""
+
+from collections.abc import Sequence
+
+from repertory.components import replay, specs
+from repertory.launch import experiment as experiment_lib
+from repertory.launch import machine_memory
+
+_WARNING_SHARE = 0.5  # Of the machine's memory.
+
+
+def check(
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+) -> str:
+  """Refuses an experiment in which somebody would wait for ever.
+
+  One that would do so in any topology is refused in all of them, for equal
+  experiments mean the same algorithm. docs/operations.md lists what is refused.
+
+  Args:
+    experiment: What is to run.
+    spec: Of its environment.
+
+  Returns:
+    What the user should know although it can run; '' for nothing.
+
+  Raises:
+    ValueError: Naming the setting to change.
+  """
+  tables = experiment.builder.make_tables(spec, experiment.num_environments)
+  _check_names(tables)
+  _check_limits(experiment, tables)
+  _check_steps(experiment, tables[0])
+  return _check_memory(experiment, tables, machine_memory.total_bytes())
+
+
+def _check_names(tables: Sequence[replay.Table]) -> None:
+  names = [table.name for table in tables]
+  if not names or len(set(names)) < len(names):
+    raise ValueError(
+      f'make_tables must return one table or more, of different names; got '
+      f'{names}.'
+    )
+
+
+def _check_limits(
+  experiment: experiment_lib.Experiment, tables: Sequence[replay.Table]
+) -> None:
+  """Checks rate limits and queues against batch size and all that acts."""
+  builder, num_environments = experiment.builder, experiment.num_environments
+  for table in tables:
+    table.check(
+      builder.batch_size(num_environments),
+      num_environments * builder.config.max_items_per_step,
+      builder.setting_names,
+    )
+
+
+def _check_steps(
+  experiment: experiment_lib.Experiment, table: replay.Table
+) -> None:
+  """Refuses a run that ends before its learner is to take a step."""
+  builder, names = experiment.builder, experiment.builder.setting_names
+  batch_size = builder.batch_size(experiment.num_environments)
+  max_items = _max_items(experiment)
+  if table.sample_target(max_items) >= batch_size:
+    return
+  needs = f'batch_size = {batch_size} items'
+  if table.rate_limit:
+    min_size = names.get('min_size', 'min_size')
+    needs = (
+      f'{min_size} = {table.min_size} items, and then batch_size / '
+      f'samples_per_insert = {batch_size} / '
+      f'{table.rate_limit.samples_per_insert:g}'
+    )
+  raise ValueError(
+    f'max_steps (--steps) must be more for the learner to take any step: it '
+    f'needs {needs}, and {experiment.max_steps} environment steps make '
+    f'{max_items} items at most. Raise max_steps, or lower the others.'
+  )
+
+
+def _check_memory(
+  experiment: experiment_lib.Experiment,
+  tables: Sequence[replay.Table],
+  total_bytes: int,
+) -> str:
+  """Compares what the tables may take with what there is.
+
+  Returns:
+    A warning if it is more than half; else ''.
+  """
+  max_items = _max_items(experiment)
+  counts = [min(table.max_size, max_items) for table in tables]
+  sizes = [table.item_bytes * count for table, count in zip(tables, counts)]
+  needed = sum(sizes)
+  if needed <= _WARNING_SHARE * total_bytes:
+    return ''
+  largest = sizes.index(max(sizes))
+  table = tables[largest]
+  setting = experiment.builder.setting_names.get('max_size', 'max_size')
+  others = needed - sizes[largest]
+  text = (
+    f'Replay may take {_gigabytes(needed)} of the {_gigabytes(total_bytes)} of '
+    f"memory: table '{table.name}' up to {counts[largest]:,} items of "
+    f'{table.item_bytes:,} bytes each, compression not counted'
+  )
+  if needed <= total_bytes:
+    return f'{text} (max_size is {setting} = {table.max_size:,}).'
+  fitting = (total_bytes - others) // table.item_bytes
+  raise ValueError(
+    f'{text}. That is more than there is. Lower {setting} = '
+    f'{table.max_size:,} to {max(0, fitting):,} or less, or use a machine with '
+    'more memory.'
+  )
+
+
+def _max_items(experiment: experiment_lib.Experiment) -> int:
+  """Returns the most items that the run can make."""
+  # The last step of all environments may go beyond `max_steps`.
+  return experiment.builder.max_items(
+    experiment.max_steps + experiment.num_environments - 1
+  )
+
+
+def _gigabytes(num_bytes: float) -> str:
+  return f'{num_bytes / 1e9:.3g} GB'

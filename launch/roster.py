@@ -1,0 +1,212 @@
+"""What is known of the nodes: whether they live, and when they got on."""
+
+import collections
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+# Within this time a node may be started again only so often.
+RESTART_WINDOW_SECONDS = 600.0
+
+# A node that starts has at least so long before it must call.
+_START_SECONDS = 120.0
+
+_STARTING = ('starting', 'restarting')
+
+# Nodes that the others can do without for a while.
+_REPLACEABLE = ('actor', 'evaluator', 'inference')
+
+
+def is_replaceable(name: str) -> bool:
+  """Returns whether the others can do without a node for a while."""
+  return name.split('/')[0] in _REPLACEABLE
+
+
+@dataclasses.dataclass
+class _Node:
+  """A node.
+
+  Attributes:
+    state: For the display.
+    heard_at: When it called last.
+    progress: How much it has done.
+    progressed_at: When that last grew.
+    environment_seconds: How long its environments have been at a step.
+    restarted_at: When it was started again, within the window.
+    restarts: How often, ever.
+    is_ready: Whether it has registered.
+  """
+
+  state: str = 'starting'
+  heard_at: float = 0.0
+  progress: float = 0.0
+  progressed_at: float = 0.0
+  environment_seconds: float = 0.0
+  restarted_at: collections.deque = dataclasses.field(
+    default_factory=collections.deque
+  )
+  restarts: int = 0
+  is_ready: bool = False
+
+
+class Roster:
+  """All nodes of a run, by name."""
+
+  def __init__(
+    self, max_restarts: int, clock: Callable[[], float] = time.monotonic
+  ):
+    """Knows nobody yet.
+
+    Args:
+      max_restarts: Of one node, within `RESTART_WINDOW_SECONDS`.
+      clock: Tells seconds.
+    """
+    self._max_restarts = max_restarts
+    self._clock = clock
+    self._nodes: dict[str, _Node] = {}
+    self._finished: set[str] = set()
+
+  @property
+  def num_restarts(self) -> int:
+    """Of all nodes."""
+    return sum(node.restarts for node in self._nodes.values())
+
+  def expect(self, names: Sequence[str]) -> None:
+    """Notes which nodes are being started."""
+    for name in names:
+      self._hear(name)
+
+  def register(self, name: str) -> None:
+    """Notes that a node has started."""
+    node = self._hear(name)
+    node.is_ready = True
+    node.state = 'running'
+    node.progressed_at = self._clock()
+
+  def hear(
+    self,
+    name: str,
+    progress: float | None = None,
+    environment_seconds: float = 0.0,
+  ) -> None:
+    """Notes that a node called.
+
+    Args:
+      name: Of the node.
+      progress: How much it has done; None if that does not tell.
+      environment_seconds: How long its environments have been at a step.
+    """
+    node = self._hear(name)
+    node.environment_seconds = environment_seconds
+    if progress is not None and progress != node.progress:
+      node.progress = progress
+      node.progressed_at = self._clock()
+
+  def finish(self, name: str) -> None:
+    """Notes that a node has done its part."""
+    self._hear(name).state = 'done'
+    self._finished.add(name)
+
+  def fail(self, name: str) -> None:
+    """Notes that a node failed, and is not started again."""
+    self._nodes.setdefault(name, _Node()).state = 'failed'
+    self._finished.add(name)
+
+  def may_restart(self, name: str) -> bool:
+    """Returns whether a node that ended can be started again.
+
+    Not one that never got as far as to register: it would fail again.
+    """
+    node = self._nodes.get(name)
+    if node is None or not node.is_ready:
+      return False
+    now = self._clock()
+    while (
+      node.restarted_at and now - node.restarted_at[0] > RESTART_WINDOW_SECONDS
+    ):
+      node.restarted_at.popleft()
+    return is_replaceable(name) and len(node.restarted_at) < self._max_restarts
+
+  def restart(self, name: str) -> None:
+    """Notes that a node is being started again."""
+    node = self._nodes[name]
+    node.restarted_at.append(self._clock())
+    node.restarts += 1
+    node.state = 'restarting'
+    node.heard_at = node.progressed_at = self._clock()
+    node.environment_seconds = 0.0
+
+  def finished(self) -> list[str]:
+    """Returns the names of the nodes that have done their part."""
+    return sorted(self._finished)
+
+  def has_finished(self, name: str) -> bool:
+    return name in self._finished
+
+  def num_finished(self, group: str) -> int:
+    """Returns how many nodes of a group have done their part."""
+    return sum(name.startswith(f'{group}/') for name in self._finished)
+
+  def have_all_started(self) -> bool:
+    """Returns whether no node is at its start, or at a new one."""
+    states = [node.state for node in self._nodes.values()]
+    return not any(state in _STARTING for state in states)
+
+  def states(self) -> tuple[tuple[str, str], ...]:
+    """Returns pairs of name and state."""
+    return tuple(sorted((n, node.state) for n, node in self._nodes.items()))
+
+  def find_overdue(
+    self, silence_seconds: float, environment_seconds: float
+  ) -> dict[str, str]:
+    """Finds nodes that hang; returns by name what is wrong.
+
+    Args:
+      silence_seconds: After how long without a call a node hangs.
+      environment_seconds: How long a step of its environments may take.
+    """
+    now, overdue = self._clock(), {}
+    for name, node in self._nodes.items():
+      if name in self._finished:
+        continue
+      silence, limit = now - node.heard_at, silence_seconds
+      if node.state in _STARTING:
+        limit = max(limit, _START_SECONDS)
+      if silence > limit:
+        overdue[name] = f'It has not reported for {silence:.0f} seconds.'
+      elif node.environment_seconds > environment_seconds:
+        overdue[name] = (
+          'Its environment has been at one step or reset for '
+          f'{node.environment_seconds:.0f} seconds.'
+        )
+    return overdue
+
+  def find_laggard(self) -> str | None:
+    """Returns who of those that are at work got on longest ago."""
+    names = [
+      name
+      for name, node in self._nodes.items()
+      if node.is_ready and node.progress and name not in self._finished
+    ]
+    return min(names, key=lambda n: self._nodes[n].progressed_at, default=None)
+
+  def describe(self) -> Mapping[str, str]:
+    """Says of each node how it does, for a report."""
+    now = self._clock()
+    return {
+      name: (
+        f'{node.state}; got on {now - node.progressed_at:.0f} s ago, at '
+        f'{node.progress:.0f}; reported {now - node.heard_at:.1f} s ago'
+        + (
+          f'; in its environment for {node.environment_seconds:.0f} s'
+          if node.environment_seconds > 1
+          else ''
+        )
+      )
+      for name, node in sorted(self._nodes.items())
+    }
+
+  def _hear(self, name: str) -> _Node:
+    node = self._nodes.setdefault(name, _Node())
+    node.heard_at = self._clock()
+    return node

@@ -1,0 +1,83 @@
+"""What is told when a run gets no further."""
+
+import faulthandler
+import os
+import tempfile
+from collections.abc import Mapping
+
+from repertory.components import loggers
+from repertory.launch import failures, reports
+from repertory.launch import session as session_lib
+
+_FILE = 'stall.txt'
+
+_SIDES = {
+  'insert': 'inserts wait: acting is held back until the learner has sampled',
+  'sample': 'samples wait: learning is held back until there is more to sample',
+  '': 'neither side waits',
+}
+
+
+def write(
+  seen: reports.Observation,
+  nodes: Mapping[str, str],
+  stacks: Mapping[str, str],
+  session: session_lib.Session,
+) -> failures.Failure:
+  """Writes a report beside the logs.
+
+  Args:
+    seen: How the run is.
+    nodes: By name, how each node does.
+    stacks: By name, where the threads of each node are.
+    session: What runs.
+
+  Returns:
+    The failure of whoever got on longest ago, with the report but for the
+    stacks.
+  """
+  text = describe(seen, nodes, session.tables)
+  path = os.path.join(session.log_directory, _FILE)
+  with open(path, 'w') as file:
+    file.write(text)
+    for name, stack in stacks.items():
+      file.write(f'\nThreads of {name}:\n{stack}')
+  return failures.Failure(
+    seen.laggard or 'coordinator',
+    f'{text}Where each thread is: {path}',
+  )
+
+
+def own_stacks() -> str:
+  """Returns where the threads of this process are."""
+  with tempfile.TemporaryFile('w+') as file:
+    faulthandler.dump_traceback(file, all_threads=True)
+    file.seek(0)
+    return file.read()
+
+
+def describe(
+  seen: reports.Observation, nodes: Mapping[str, str], tables
+) -> str:
+  """Returns the report in lines: what stands still, and who waits for whom."""
+  lines = [
+    f'The run has got no further for {seen.idle_seconds:.0f} seconds: no '
+    'environment step, no update, no evaluation.'
+  ]
+  limits = {table.name: table.rate_limit for table in tables}
+  for table in seen.status.tables:
+    lines += [_describe_table(table), f'  Its limit: {limits[table.name]}.']
+  for server in seen.status.inference:
+    lines.append(
+      f'{server.name}: {server.rows_per_second:.0f} rows/s, adders took or '
+      f'waited {server.adding_share:.0%} of the time.'
+    )
+  lines += [f'{name}: {text}.' for name, text in nodes.items()]
+  return '\n'.join(lines) + '\n'
+
+
+def _describe_table(table: loggers.TableStatus) -> str:
+  return (
+    f"Table '{table.name}' holds {table.size} of at most {table.max_size} "
+    f'items; {_SIDES[table.blocked]}.'
+  )

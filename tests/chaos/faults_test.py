@@ -1,0 +1,112 @@
+"""What happens to a run when a node is hit; run by `make test-chaos`."""
+
+import signal
+import time
+
+import pytest
+
+import log_files
+import program
+
+pytestmark = pytest.mark.chaos
+
+_SECONDS = 240
+# After half of it, a silent node is taken for dead.
+_TIMEOUT_SECONDS = 40
+
+_DISTRIBUTED = ('--agent=dqn', '--topology=distributed')
+_CENTRAL = (
+  '--agent=impala', '--topology=central', '--environments_per_actor=2',
+  '--config.batch_size=4', '--config.unroll_length=10',
+)  # fmt: skip
+_WITH_SERVERS = (*_CENTRAL, '--num_inference_servers=1')
+
+_NODES = [
+  *((_DISTRIBUTED, n) for n in ('actor/1', 'evaluator', 'learner', 'replay')),
+  *((_CENTRAL, n) for n in ('actor/0', 'evaluator', 'learner', 'replay')),
+  (_WITH_SERVERS, 'inference/0'),
+  (_DISTRIBUTED, 'coordinator'),
+]
+_FAULTS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
+
+
+class _Run:
+  """A run that learns until it is stopped."""
+
+  def __init__(self, directory, settings):
+    self.directory = directory / 'run'
+    self.program = program.repertory(
+      'train', '--env=catch', '--lp_launch_type=local_mp', '--num_actors=2',
+      '--steps=1000000000', '--directory=run', '--checkpoint_period_seconds=2',
+      '--evaluation_episodes=2', '--evaluation_period=1000',
+      f'--timeout_seconds={_TIMEOUT_SECONDS}', *settings, cwd=directory,
+    )  # fmt: skip
+
+  def wait_for_checkpoint(self) -> None:
+    program.wait_for_learning(self.program, self.directory, _SECONDS)
+    self._wait(lambda: self._checkpoint() > 1, 'a second checkpoint')
+
+  def wait_for_progress(self) -> None:
+    """Waits until there are new steps, updates, evaluations, checkpoints."""
+    before = self._totals()
+
+    def goes_on():
+      return all(new > old for new, old in zip(self._totals(), before))
+
+    self._wait(goes_on, 'the run to go on')
+
+  def wait_for_start_of(self, node: str) -> None:
+    """Waits until a node has been started for the second time."""
+
+    def has_started():
+      rows = log_files.nodes(self.directory)
+      told = {'restarted_after', 'warning'}
+      starts = [r for r in rows if r['node'] == node and not told & set(r)]
+      return len(starts) > 1
+
+    self._wait(has_started, f'{node} to start again')
+
+  def _totals(self) -> list[float]:
+    logs = self.directory / 'logs'
+    return [
+      *((logs / f'{name}.csv').stat().st_size
+        for name in ('actors', 'learner', 'evaluator')),
+      self._checkpoint(),
+    ]  # fmt: skip
+
+  def _checkpoint(self) -> int:
+    names = (self.directory / 'checkpoints').glob('0*')
+    return max((int(path.name) for path in names), default=0)
+
+  def _wait(self, condition, what: str) -> None:
+    def is_true():
+      assert self.program.is_running(), self.program.output()
+      return condition()
+
+    program.wait_until(is_true, _SECONDS, what)
+
+  def stop(self) -> program.Ended:
+    self.program.terminate()
+    ended = self.program.wait(_SECONDS)
+    assert ended.code == 128 + signal.SIGTERM, ended.output
+    assert ended.left == []
+    return ended
+
+
+@pytest.mark.parametrize('fault', _FAULTS, ids=lambda f: f.name)
+@pytest.mark.parametrize(
+  ('settings', 'node'), _NODES, ids=lambda v: v if isinstance(v, str) else v[0]
+)
+def test_run_goes_on(tmp_path, settings, node, fault):
+  run = _Run(tmp_path, settings)
+  run.wait_for_checkpoint()
+  run.program.node(node).send_signal(fault)
+  if fault == signal.SIGTERM:
+    time.sleep(2)
+  else:
+    run.wait_for_start_of('learner' if node == 'coordinator' else node)
+  run.wait_for_progress()
+  ended = run.stop()
+  # Who is asked to end takes no notice: that is the launcher's affair.
+  restarts = 'num_restarts=' in ended.output
+  assert restarts == (fault != signal.SIGTERM), ended.output

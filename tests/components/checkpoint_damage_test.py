@@ -1,0 +1,232 @@
+"""Tests that no damaged checkpoint is read, and that none can do harm."""
+
+import io
+import json
+import os
+import pickle
+import shutil
+import zlib
+
+import numpy as np
+import pytest
+
+from repertory.components import checkpointing
+
+_REPLAY_FILES = (
+  os.path.join('replay', 'DONE'),
+  os.path.join('replay', 'tables.tfrecord'),
+  os.path.join('replay', 'nested', 'chunks.tfrecord'),
+)
+_FILES = ('arrays.npz', 'state.json', 'checksums.json', *_REPLAY_FILES)
+
+
+@pytest.fixture(name='directory')
+def _directory(tmp_path):
+  return str(tmp_path / 'checkpoints')
+
+
+@pytest.fixture(name='path')
+def _path(directory, tmp_path):
+  """The newer of two checkpoints, with replay."""
+  path = ''
+  for number in (1, 2):
+    # Each has its own, or the damage of one were the damage of both.
+    replay_path = tmp_path / f'replay{number}'
+    (replay_path / 'nested').mkdir(parents=True)
+    (replay_path / 'tables.tfrecord').write_bytes(b'tables' * 5)
+    (replay_path / 'nested' / 'chunks.tfrecord').write_bytes(b'chunks' * 5)
+    (replay_path / 'DONE').write_bytes(b'')
+    path = checkpointing.Checkpointer(directory).save(
+      {'w': np.full((2, 2), number, np.float32)},
+      {'number': number, 'name': 'é'},
+      str(replay_path),
+    )
+  return path
+
+
+def _load(directory, **settings):
+  return checkpointing.Checkpointer(directory).load(**settings)
+
+
+def _assert_refused(directory, path, *words, **settings):
+  with pytest.raises(checkpointing.CheckpointError) as error:
+    _load(directory, **settings)
+  message = str(error.value)
+  for expected in (path, *words):
+    assert expected in message
+  # It says what to do.
+  assert 'start afresh' in message
+
+
+def _read(file):
+  with open(file, 'rb') as opened:
+    return opened.read()
+
+
+def _write(file, content):
+  with open(file, 'wb') as opened:
+    opened.write(content)
+
+
+def _rewrite_checksums(path, name):
+  """Makes the list agree with what a file holds now."""
+  listed = os.path.join(path, 'checksums.json')
+  content = json.loads(_read(listed))
+  changed = _read(os.path.join(path, name))
+  content['files'][name] = {
+    'size': len(changed),
+    'crc32': f'{zlib.crc32(changed):08x}',
+  }
+  _write(listed, json.dumps(content).encode())
+
+
+def test_what_it_says_to_do_helps(directory, path):
+  os.truncate(os.path.join(path, 'arrays.npz'), 10)
+  _assert_refused(directory, path, 'arrays.npz', 'Remove that folder')
+  shutil.rmtree(path)
+  assert _load(directory).state['number'] == 1
+
+
+@pytest.mark.parametrize('name', _FILES)
+def test_missing(directory, path, name):
+  os.remove(os.path.join(path, name))
+  _assert_refused(directory, path, name)
+
+
+@pytest.mark.parametrize('name', [n for n in _FILES if 'DONE' not in n])
+@pytest.mark.parametrize('num_left', [0, 1, -1])
+def test_truncated(directory, path, name, num_left):
+  file = os.path.join(path, name)
+  size = os.path.getsize(file)
+  os.truncate(file, num_left % size)
+  expected = [] if name == 'checksums.json' else [name, str(size)]
+  _assert_refused(directory, path, *expected)
+
+
+@pytest.mark.parametrize('name', _FILES)
+def test_longer(directory, path, name):
+  with open(os.path.join(path, name), 'ab') as file:
+    file.write(b'x')
+  _assert_refused(directory, path)
+
+
+@pytest.mark.parametrize('name', [n for n in _FILES if 'DONE' not in n])
+def test_any_flipped_byte(directory, path, name):
+  """Each byte of each file in turn, in all its bits or only the last."""
+  file = os.path.join(path, name)
+  content = _read(file)
+  assert len(content) >= 30
+  for index in range(len(content)):
+    for mask in (0xFF, 0x01):
+      changed = bytearray(content)
+      changed[index] ^= mask
+      _write(file, changed)
+      _assert_refused(directory, path)
+  _write(file, content)
+  assert _load(directory).state['number'] == 2
+
+
+def test_a_file_too_many(directory, path):
+  _write(os.path.join(path, 'replay', '1-other'), b'')
+  _assert_refused(directory, path, '1-other', 'not listed')
+
+
+@pytest.mark.parametrize('name', _REPLAY_FILES[1:])
+def test_replay_need_not_be_read(directory, path, name):
+  """For an evaluation its gigabytes do not matter; that it is there does."""
+  file = os.path.join(path, name)
+  content = bytearray(_read(file))
+  content[7] ^= 0xFF
+  _write(file, content)
+  assert _load(directory, check_replay=False).state['number'] == 2
+  _assert_refused(directory, path, name, 'checksum')
+  os.truncate(file, 10)
+  _assert_refused(directory, path, name, check_replay=False)
+
+
+@pytest.mark.parametrize('name', ['arrays.npz', 'state.json'])
+def test_replay_aside_all_is_read(directory, path, name):
+  file = os.path.join(path, name)
+  content = bytearray(_read(file))
+  content[20] ^= 0xFF
+  _write(file, content)
+  _assert_refused(directory, path, name, 'checksum', check_replay=False)
+
+
+@pytest.mark.parametrize(
+  'content',
+  [
+    b'',
+    b'{"format": 2, "fi',
+    b'\xff\xfe',
+    b'null',
+    b'[]',
+    b'7',
+    b'{}',
+    b'{"format": 2}',
+    b'{"format": 2, "files": 3}',
+    b'{"format": 2, "files": {}}',
+  ],
+)
+def test_other_lists(directory, path, content):
+  _write(os.path.join(path, 'checksums.json'), content)
+  _assert_refused(directory, path)
+
+
+@pytest.mark.parametrize('content', [b'', b'{"number": 2', b'\xff\xfe'])
+def test_what_was_never_a_state(directory, path, content):
+  """Whoever changes a file and its checksum still gets a named error."""
+  _write(os.path.join(path, 'state.json'), content)
+  _rewrite_checksums(path, 'state.json')
+  _assert_refused(directory, path)
+
+
+def test_other_format(directory, path):
+  file = os.path.join(path, 'checksums.json')
+  content = json.loads(_read(file))
+  content['format'] += 1
+  _write(file, json.dumps(content).encode())
+  with pytest.raises(
+    checkpointing.CheckpointError, match=r'format 3.* reads format 2'
+  ):
+    _load(directory)
+
+
+class Weapon:
+  """Does harm when it is unpickled."""
+
+  fired = False
+
+  def __reduce__(self):
+    return setattr, (Weapon, 'fired', True)
+
+
+def test_pickles_are_not_loaded(directory, path):
+  """Not even where the checksums say that all is well."""
+  armed = np.array([Weapon()], dtype=object)
+  file = os.path.join(path, 'arrays.npz')
+  np.savez(file, w=armed)
+  _rewrite_checksums(path, 'arrays.npz')
+  _assert_refused(directory, path, 'allow_pickle=False')
+  # A bare pickle instead of an archive of arrays.
+  _write(file, pickle.dumps(Weapon()))
+  _rewrite_checksums(path, 'arrays.npz')
+  _assert_refused(directory, path)
+  assert not Weapon.fired
+  np.load(io.BytesIO(_saved(armed)), allow_pickle=True)
+  assert Weapon.fired  # It would have.
+
+
+def _saved(array):
+  file = io.BytesIO()
+  np.save(file, array, allow_pickle=True)
+  return file.getvalue()
+
+
+def test_pickles_are_not_saved(directory):
+  with pytest.raises(ValueError, match=r'plain numbers, but w has dtype obj'):
+    checkpointing.Checkpointer(directory).save(
+      {'w': np.array([None])}, {'number': 1}
+    )
+  assert not os.path.exists(directory)
+  assert _load(directory) is None

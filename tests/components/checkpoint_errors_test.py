@@ -1,0 +1,119 @@
+"""Tests that an error of the disk leaves the last good checkpoint."""
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+
+import numpy as np
+import pytest
+
+import real_disk_errors
+from repertory.components import checkpointing
+
+_SOURCE = """
+import json, os, subprocess, sys
+import numpy as np
+from repertory.components import checkpointing
+
+directory = os.path.join(sys.argv[1], 'checkpoints')
+checkpointer = checkpointing.Checkpointer(directory)
+
+def save(number, size):
+  try:
+    checkpointer.save({'w': np.full(size, number, np.uint8)}, {'n': number})
+    error = None
+  except OSError as raised:
+    error = raised.errno
+  newest = checkpointer.load()
+  assert np.all(newest.arrays['w'] == newest.state['n'])
+  print(json.dumps([error, newest.state['n'], sorted(os.listdir(directory))]))
+"""
+_FIRST, _SECOND = '00000001', '00000002'
+
+
+def _lines(output):
+  return [json.loads(line) for line in output.splitlines()]
+
+
+def test_full_disk(tmp_path):
+  if not real_disk_errors.can_mount(tmp_path):
+    pytest.skip('may not mount a small disk here')
+  output = real_disk_errors.run_on_small_disk(
+    _SOURCE + 'for n, size in enumerate((4e5, 9e5, 4e5)): save(n, int(size))',
+    tmp_path,
+    '1m',
+  )
+  # What did not fit was removed, or there would be no room for the third.
+  assert _lines(output) == [
+    [None, 0, [_FIRST]],
+    [errno.ENOSPC, 0, [_FIRST]],
+    [None, 2, [_FIRST, _SECOND]],
+  ]
+
+
+def test_read_only_disk(tmp_path):
+  if not real_disk_errors.can_mount(tmp_path):
+    pytest.skip('may not mount a small disk here')
+  remount = "subprocess.run(['mount', '-o', 'remount,{}', sys.argv[1]])\n"
+  output = real_disk_errors.run_on_small_disk(
+    f'{_SOURCE}save(0, 9)\n{remount.format("ro")}save(1, 9)\n'
+    f'{remount.format("rw")}save(2, 9)',
+    tmp_path,
+    '1m',
+  )
+  assert _lines(output) == [
+    [None, 0, [_FIRST]],
+    [errno.EROFS, 0, [_FIRST]],
+    [None, 2, [_FIRST, _SECOND]],
+  ]
+
+
+def test_no_permission():
+  # Not where pytest has its folders: only their owner may enter those.
+  folder = tempfile.mkdtemp()
+  os.chmod(folder, 0o755)
+  try:
+    output = real_disk_errors.run_as_nobody(
+      f'{_SOURCE}os.umask(0o022)\nsave(0, 9)\n'
+      'os.chmod(directory, 0o555)\nbecome_nobody()\nsave(1, 9)',
+      folder,
+    )
+  finally:
+    shutil.rmtree(folder)
+  assert _lines(output) == [[None, 0, [_FIRST]], [errno.EACCES, 0, [_FIRST]]]
+
+
+@pytest.mark.parametrize('limit', [0, 100, 5_000])
+def test_file_that_may_not_grow(tmp_path, limit):
+  """Wherever it stops, nothing of it is left."""
+  directory = str(tmp_path / 'checkpoints')
+  checkpointer = checkpointing.Checkpointer(directory)
+  checkpointer.save({'w': np.zeros(9)}, {'n': 0})
+  with (
+    real_disk_errors.file_size_limit(limit),
+    pytest.raises(OSError) as error,
+  ):
+    checkpointer.save({'w': np.zeros(9_000)}, {'n': 1})
+  assert error.value.errno == errno.EFBIG
+  assert os.listdir(directory) == [_FIRST]
+  assert checkpointer.load().state['n'] == 0
+  checkpointer.save({'w': np.zeros(9_000)}, {'n': 2})
+  assert checkpointer.load().state['n'] == 2
+
+
+def test_folder_that_is_a_file(tmp_path):
+  directory = tmp_path / 'checkpoints'
+  directory.write_text('')
+  with pytest.raises(OSError, match='checkpoints'):
+    checkpointing.Checkpointer(str(directory)).save({}, {})
+  assert directory.read_text() == ''
+  assert checkpointing.Checkpointer(str(directory)).load() is None
+
+
+def test_state_that_cannot_be_written_leaves_nothing(tmp_path):
+  directory = str(tmp_path / 'checkpoints')
+  with pytest.raises(TypeError, match='JSON'):
+    checkpointing.Checkpointer(directory).save({}, {'state': object()})
+  assert os.listdir(directory) == []

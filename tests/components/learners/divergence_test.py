@@ -1,0 +1,326 @@
+"""Tests of `components/learners/divergence.py` and of the learner with it."""
+
+import os
+
+import numpy as np
+import pytest
+import sonnet as snt
+import tensorflow as tf
+import tree
+from dm_env import specs as dm_env_specs
+
+from repertory.agents import registry
+from repertory.components import learners, programs, specs, types
+
+_LARGEST = float(np.finfo(np.float32).max)
+_NUMBER = dm_env_specs.Array((), np.float32)
+_DISCRETE = specs.EnvironmentSpec(
+  observations=dm_env_specs.Array((3,), np.float32),
+  actions=dm_env_specs.DiscreteArray(2),
+  rewards=_NUMBER,
+  discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
+)
+_CONTINUOUS = _DISCRETE._replace(
+  actions=dm_env_specs.BoundedArray((2,), np.float32, -1, 1)
+)
+_SMALL = {'hidden_sizes': (4,), 'jit_compile': False}
+# Spec, settings, and the leaf whose largest numbers overflow: the rewards; with
+# D4PG observations, for its support cuts off whatever is too large.
+_AGENTS = {
+  'dqn': (_DISCRETE, {'batch_size': 4, 'target_update_period': 1}, 'reward'),
+  'r2d2': (_DISCRETE, {'batch_size': 4, 'target_update_period': 1}, 'reward'),
+  'impala': (_DISCRETE, {}, 'reward'),
+  'ppo': (
+    _DISCRETE,
+    {'unroll_length': 8, 'normalize_observations': True},
+    'reward',
+  ),
+  'sac': (_CONTINUOUS, {'batch_size': 4}, 'reward'),
+  'd4pg': (
+    _CONTINUOUS,
+    {'batch_size': 4, 'target_update_period': 1},
+    'observation',
+  ),
+}
+
+
+class _Linear(programs.Update):
+  """Fits y = x · w; what is reported of it is up to the test."""
+
+  def __init__(self, report=lambda loss: {'loss': loss}):
+    super().__init__()
+    self.weights = tf.Variable([1.0, 2.0])
+    self.optimizer = snt.optimizers.Adam(0.1)
+    self._report = report
+
+  @property
+  def exports(self):
+    return {'policy': [self.weights]}
+
+  def __call__(self, sample):
+    with tf.GradientTape() as tape:
+      x, y = sample.data['x'], sample.data['y']
+      errors = y - tf.linalg.matvec(x, self.weights)
+      loss = tf.reduce_mean(errors**2)
+    gradients = tape.gradient(loss, [self.weights])
+    self.optimizer.apply(gradients, [self.weights])
+    return programs.UpdateResult(self._report(loss), tf.abs(errors))
+
+
+class _Recorder:
+  """Stands for a logger and a priority updater; keeps what it is given."""
+
+  def __init__(self):
+    self.rows, self.keys = [], []
+
+  def write(self, row):
+    self.rows.append(row)
+
+  def update(self, keys, priorities):
+    del priorities
+    self.keys.append(keys.tolist())
+
+
+def _batch(key, y=1.0):
+  return types.Sample(
+    data={'x': tf.constant([[1.0, -1.0]]), 'y': tf.constant([y])},
+    keys=tf.constant([key], tf.uint64),
+    probabilities=tf.constant([0.1], tf.float64),
+    table_sizes=tf.constant([10], tf.int64),
+  )
+
+
+def _make(targets, update=None, recorder=None, jit_compile=False, **divergence):
+  """Makes a learner whose i-th batch has key i and the i-th target."""
+  batches = [_batch(i, y) for i, y in enumerate(targets)]
+  return learners.GradientLearner(
+    update or _Linear(),
+    iter(batches),
+    _spec_of(batches[0]),
+    logger=recorder,
+    priority_updater=recorder,
+    jit_compile=jit_compile,
+    divergence=learners.Divergence(**divergence),
+  )
+
+
+def _spec_of(sample):
+  return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), sample)
+
+
+def _agent_batch(builder, spec, seed):
+  """Makes a batch that fits an agent's table."""
+  random = np.random.default_rng(seed)
+  size = builder.batch_size(4)
+
+  def draw(leaf):
+    shape = [size, *leaf.shape]
+    if leaf.dtype == tf.bool:
+      return tf.ones(shape, tf.bool)
+    if leaf.dtype.is_floating:
+      return tf.constant(random.uniform(-0.9, -0.1, shape), leaf.dtype)
+    return tf.constant(random.integers(0, 2, shape), leaf.dtype)
+
+  data = tree.map_structure(draw, builder.make_tables(spec, 4)[0].signature)
+  return types.Sample(
+    data=data._replace(discount=tf.abs(data.discount)),
+    keys=tf.range(size),
+    probabilities=tf.fill([size], tf.constant(0.1, tf.float64)),
+    table_sizes=tf.fill([size], tf.constant(100, tf.int64)),
+  )
+
+
+def _poisoned(sample, leaf):
+  value = getattr(sample.data, leaf)
+  bad = tf.fill(value.shape, tf.constant(_LARGEST))
+  return sample._replace(data=sample.data._replace(**{leaf: bad}))
+
+
+def _assert_equal(one, other, but=()):
+  assert one.keys() == other.keys()
+  for name in one.keys() - set(but):
+    np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+class TestAgents:
+  @pytest.mark.parametrize('name', _AGENTS)
+  def test_skipped_batch_might_as_well_never_have_come(self, name):
+    spec, settings, leaf = _AGENTS[name]
+    builder = registry.make_builder(name, {**_SMALL, **settings})
+    good = [_agent_batch(builder, spec, seed) for seed in range(3)]
+    bad = _poisoned(_agent_batch(builder, spec, 9), leaf)
+    assert np.isfinite(getattr(bad.data, leaf)).all()
+
+    def make(batches):
+      tf.random.set_seed(1)
+      return learners.GradientLearner(
+        builder.make_update(builder.make_network(spec), spec),
+        iter(batches),
+        _spec_of(bad),
+        divergence=learners.Divergence('skip'),
+      )
+
+    learner, twin = make([*good[:2], bad, bad, good[2]]), make(good)
+    for _ in range(2):
+      learner.step()
+      twin.step()
+    before = learner.save()
+    _assert_equal(before, twin.save())
+    for _ in range(2):
+      learner.step()
+    _assert_equal(learner.save(), before, but=['learner_steps'])
+    assert learner.steps == 4
+    learner.step()
+    twin.step()
+    _assert_equal(learner.save(), twin.save(), but=['learner_steps'])
+    changed = [
+      key
+      for key, value in learner.save().items()
+      if not np.array_equal(value, before[key])
+    ]
+    assert any(key.startswith('policy/') for key in changed)
+
+  @pytest.mark.parametrize('name', _AGENTS)
+  def test_without_the_guard_variables_would_break_or_be_moved(self, name):
+    # The premise: finite numbers of the environment do harm.
+    spec, settings, leaf = _AGENTS[name]
+    builder = registry.make_builder(name, {**_SMALL, **settings})
+    update = builder.make_update(builder.make_network(spec), spec)
+    sample = _agent_batch(builder, spec, 0)
+    tf.function(update, autograph=False)(sample)
+    before = [v.numpy() for v in update.exports['policy']]
+    result = tf.function(update, autograph=False)(_poisoned(sample, leaf))
+    assert not all(np.isfinite(v) for v in result.metrics.values())
+    after = [v.numpy() for v in update.exports['policy']]
+    assert not all(map(np.array_equal, before, after))
+
+
+class TestSkip:
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_counts_logs_and_writes_no_priorities(self, jit_compile):
+    recorder = _Recorder()
+    targets = [1.0, _LARGEST, 2.0, np.nan, np.inf, 3.0]
+    learner = _make(
+      targets, recorder=recorder, jit_compile=jit_compile, action='skip'
+    )
+    for _ in targets:
+      learner.step()
+    assert learner.steps == 6
+    assert [row['skipped_updates'] for row in recorder.rows] == [
+      *[0, 1, 1, 2, 3, 3]
+    ]
+    assert recorder.keys == [[0], [2], [5]]
+    assert learner.max_priority < 10
+    twin = _make([1.0, 2.0, 3.0], jit_compile=jit_compile)
+    for _ in range(3):
+      twin.step()
+    _assert_equal(
+      learner.save(), twin.save(), but=['learner_steps', 'max_priority']
+    )
+
+  def test_priority_that_is_not_finite_is_enough(self):
+    update = _Linear(report=lambda loss: {'size': tf.constant(1)})
+    recorder = _Recorder()
+    learner = _make([1.0, np.inf], update, recorder, action='skip', max_skips=1)
+    learner.step()
+    before = learner.save()
+    learner.step()
+    assert recorder.rows[-1]['skipped_updates'] == 1
+    _assert_equal(learner.save(), before, but=['learner_steps'])
+
+  def test_too_many_in_a_row_stop_the_learner(self, tmp_path):
+    bad = np.nan
+    targets = [bad, bad, 1.0, bad, bad, bad]
+    learner = _make(
+      targets, action='skip', max_skips=2, directory=str(tmp_path / 'new')
+    )
+    for _ in range(5):
+      learner.step()
+    before = learner.save()
+    with pytest.raises(
+      FloatingPointError, match='step 6, as in all of the last 3:'
+    ):
+      learner.step()
+    _assert_equal(learner.save(), before, but=['learner_steps'])
+    assert os.listdir(tmp_path / 'new') == ['step_6.npz']
+
+
+class TestStop:
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_saves_the_batch_and_keeps_the_variables(self, tmp_path, jit_compile):
+    learner = _make(
+      [1.0, 2.0, _LARGEST], jit_compile=jit_compile, directory=str(tmp_path)
+    )
+    learner.step()
+    learner.step()
+    before = learner.save()
+    with pytest.raises(FloatingPointError) as error:
+      learner.step()
+    _assert_equal(learner.save(), before, but=['learner_steps'])
+    path = tmp_path / 'step_3.npz'
+    message = str(error.value)
+    assert 'learner step 3:' in message
+    assert "'loss': inf" in message
+    assert str(path) in message
+    assert 'not finite in it: nothing' in message
+    assert os.listdir(tmp_path) == [path.name]
+    with np.load(path, allow_pickle=False) as arrays:
+      assert set(arrays) == {
+        *['data/x', 'data/y', 'keys', 'probabilities', 'table_sizes']
+      }
+      assert arrays['data/y'].tolist() == [_LARGEST]
+      assert arrays['keys'].tolist() == [2]
+
+  def test_names_what_is_not_finite_in_the_batch(self):
+    with pytest.raises(
+      FloatingPointError, match='was not saved; not finite in it: data/y'
+    ):
+      _make([np.inf]).step()
+
+  def test_file_that_cannot_be_written_hides_nothing(self, tmp_path):
+    (tmp_path / 'file').write_text('')
+    learner = _make([np.nan], directory=str(tmp_path / 'file' / 'below'))
+    with pytest.raises(
+      FloatingPointError, match=r'step 1: .*could not be saved.*file'
+    ):
+      learner.step()
+
+
+class TestVariables:
+  def test_update_that_hides_its_gradient_stops_in_the_next_step(self):
+    # √0 has a slope of infinity, and a loss of 0.
+    class Hiding(_Linear):
+      def __call__(self, sample):
+        with tf.GradientTape() as tape:
+          predictions = tf.linalg.matvec(sample.data['x'], self.weights)
+          loss = tf.reduce_sum(tf.sqrt(predictions))
+        gradients = tape.gradient(loss, [self.weights])
+        self.optimizer.apply(gradients, [self.weights])
+        return programs.UpdateResult({'loss': loss})
+
+    update = Hiding()
+    update.weights.assign([1.0, 1.0])
+    learner = _make([1.0, 1.0], update, action='skip')
+    learner.step()
+    message = r'these are not: policy/0000/Variable:0.*norms of its gradients'
+    with pytest.raises(FloatingPointError, match=message):
+      learner.save()
+    with pytest.raises(FloatingPointError, match=message):
+      learner.step()
+
+  def test_finite_ones_are_saved(self):
+    learner = _make([1.0])
+    learner.step()
+    assert all(np.isfinite(v).all() for v in learner.save().values())
+
+
+@pytest.mark.parametrize(
+  'settings, message',
+  [
+    ({'action': 'ignore'}, "action must be one of stop, skip; got 'ignore'"),
+    ({'max_skips': -1}, 'max_skips must be at least 0, got -1'),
+  ],
+)
+def test_wrong_settings(settings, message):
+  with pytest.raises(ValueError, match=message):
+    learners.Divergence(**settings)

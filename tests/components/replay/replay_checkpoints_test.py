@@ -1,0 +1,184 @@
+"""Tests of the checkpoints of a replay server: what is in them, what is not."""
+
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+import reverb
+import tensorflow as tf
+
+import real_disk_errors
+import replay_fixture
+from repertory.components import replay
+from repertory.components.replay import server as server_lib
+
+# Incompressible items, so that the size of the files is about known.
+SIZE = 5_000
+TABLE = replay.uniform(
+  {'x': tf.TensorSpec((SIZE,), tf.uint8)}, 100_000, replay_fixture.NO_LIMIT
+)
+
+
+class Served:
+  """A server with checkpoints, and a writer of items."""
+
+  def __init__(self, directory):
+    self.directory = str(directory)
+    self.server = replay.make_server(
+      [TABLE], checkpoint_directory=self.directory
+    )
+    self.connection = replay.Connection(f'localhost:{self.server.port}')
+    self.random = np.random.default_rng(0)
+    self.num_items = 0
+
+  def insert(self, num_items):
+    """Inserts items one by one, each in the table before the next."""
+    with self.connection.client.trajectory_writer(1) as writer:
+      for _ in range(num_items):
+        writer.append([self.random.integers(0, 256, SIZE, dtype=np.uint8)])
+        writer.create_item(TABLE.name, 1.0, [writer.history[0][-1]])
+        writer.flush()
+        self.num_items += 1
+
+  def status(self):
+    return replay_fixture.table_status(self.connection, TABLE.name)
+
+  def restored_size(self):
+    """Returns how many items a server finds that starts there."""
+    server = replay.make_server([TABLE], checkpoint_directory=self.directory)
+    client = reverb.Client(f'localhost:{server.port}')
+    size = replay.table_status(client)[TABLE.name].size
+    server.stop()
+    return size
+
+
+@pytest.fixture(name='served')
+def _served(tmp_path):
+  served = Served(tmp_path / 'replay')
+  yield served
+  served.server.stop()
+
+
+def test_what_comes_after_the_snapshot_is_not_in_it(served):
+  """So the learner need not wait until all is written."""
+  served.insert(2_000)
+  stop = threading.Event()
+
+  def go_on():
+    while not stop.is_set():
+      served.insert(5)
+
+  inserting = threading.Thread(target=go_on)
+  inserting.start()
+  before = served.status().inserts
+  writing = replay_fixture.Call(replay.write_checkpoint, served.connection)
+  try:
+    replay_fixture.wait_until(
+      lambda: replay.is_snapshot_taken(served.directory), 'the snapshot'
+    )
+    settled = served.status().inserts
+    assert writing.is_waiting(0)
+    path = str(writing.result(60))
+    assert served.status().inserts > settled  # They went on.
+  finally:
+    stop.set()
+    inserting.join()
+  assert os.listdir(served.directory) == [os.path.basename(path)]
+  assert before <= served.restored_size() <= settled
+
+
+def test_snapshot_is_not_taken_before(served):
+  assert not replay.is_snapshot_taken(served.directory)
+  os.makedirs(os.path.join(served.directory, 'some'))
+  assert not replay.is_snapshot_taken(served.directory)
+
+
+def test_a_file_that_is_cut_off_is_no_checkpoint(served):
+  """Reverb says that all is well when only the last bytes find no room."""
+  served.insert(20)
+  path = replay.write_checkpoint(served.connection)
+  size = os.path.getsize(os.path.join(path, 'chunks.tfrecord'))
+  outcomes = set()
+  # The size differs a little each time.
+  for missing in (*range(0, 400, 20), size // 2, size):
+    replay.remove_checkpoints(served.directory)
+    try:
+      with real_disk_errors.file_size_limit(size - missing):
+        replay.write_checkpoint(served.connection)
+    except replay.ReplayCheckpointError as error:
+      outcomes.add('here' if 'its end is missing' in str(error) else 'Reverb')
+    else:
+      assert served.restored_size() == 20
+  assert outcomes == {'here', 'Reverb'}  # Who noticed.
+  # The server is as well as before.
+  assert served.status().size == 20
+  served.insert(1)
+  replay.remove_checkpoints(served.directory)
+  replay.write_checkpoint(served.connection)
+  assert served.restored_size() == 21
+
+
+def test_empty_table(served):
+  replay.write_checkpoint(served.connection)
+  assert served.restored_size() == 0
+
+
+def test_full_disk(tmp_path):
+  if not real_disk_errors.can_mount(tmp_path):
+    pytest.skip('may not mount a small disk here')
+  source = """
+import os, sys
+sys.path[:0] = {folders}
+import replay_checkpoints_test as test
+from repertory.components import replay
+
+served = test.Served(os.path.join(sys.argv[1], 'replay'))
+served.insert(150)
+for _ in range(3):
+  try:
+    replay.write_checkpoint(served.connection)
+  except replay.ReplayCheckpointError as error:
+    print('No space left' in str(error), len(os.listdir(served.directory)))
+replay.remove_checkpoints(served.directory)
+print(os.listdir(served.directory), served.status().size)
+os._exit(0 if not sys.stdout.flush() else 1)
+"""
+  modules = (replay_fixture, sys.modules[__name__])
+  folders = [os.path.dirname(str(module.__file__)) for module in modules]
+  output = real_disk_errors.run_on_small_disk(
+    source.format(folders=folders), tmp_path, '500k'
+  )
+  # Reverb leaves what it could not finish, each time; all of it goes.
+  assert output.split('\n')[:-1] == ['True 1', 'True 2', 'True 3', '[] 150']
+
+
+def test_remove_checkpoints(served):
+  served.insert(3)
+  for _ in range(2):
+    replay.write_checkpoint(served.connection)
+    assert len(os.listdir(served.directory)) == 1
+    replay.remove_checkpoints(served.directory)
+    assert os.listdir(served.directory) == []
+
+
+def test_remove_checkpoints_where_there_are_none(tmp_path):
+  replay.remove_checkpoints(str(tmp_path / 'replay'))
+
+
+def test_folder_that_is_a_file(served):
+  os.rmdir(served.directory)
+  with open(served.directory, 'w'):
+    pass
+  with pytest.raises(replay.ReplayCheckpointError, match='not a directory'):
+    replay.write_checkpoint(served.connection)
+
+
+def test_server_that_is_gone_is_another_error(tmp_path, monkeypatch):
+  monkeypatch.setattr(server_lib, 'STATUS_TIMEOUT_SECONDS', 2)
+  served = Served(tmp_path)
+  served.server.stop()
+  call = replay_fixture.Call(replay.write_checkpoint, served.connection)
+  with pytest.raises((ConnectionError, TimeoutError)):
+    call.result(20)

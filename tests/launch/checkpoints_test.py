@@ -1,0 +1,406 @@
+"""Tests of when checkpoints are written, of what, and what a failure does."""
+
+import contextlib
+import json
+import os
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import real_disk_errors
+from repertory import launch
+from repertory.components import checkpointing, replay
+from repertory.launch import coordinator as coordinator_lib
+from repertory.launch import interrupts, nodes
+from repertory.launch import session as session_lib
+
+_NEVER = 1e6
+# Less than the arrays have, more than a log.
+_SMALL = 20_000
+
+
+class Run:
+  """The parts of a run in this thread, stepped by a test."""
+
+  def __init__(self, directory, stack, **settings):
+    settings = {'checkpoint_period_seconds': _NEVER, **settings}
+    self.session = stack.enter_context(
+      session_lib.open_session(make_experiment(directory, **settings))
+    )
+    self.coordinator = coordinator_lib.Coordinator(self.session, 'test')
+    stack.callback(self.coordinator.close)
+    server = nodes.start_replay(self.session)
+    stack.callback(server.stop)
+    self.connection = replay.Connection(
+      f'localhost:{server.port}', 60.0, interrupts.Interruption()
+    )
+    self.learner = nodes.LearnerNode(
+      self.session, self.connection, self.coordinator
+    )
+    stack.callback(self.learner.close)
+    self.actor = nodes.ActorNode(
+      self.session,
+      'actor/0',
+      [0],
+      self.connection,
+      self.learner,
+      self.coordinator,
+    )
+    stack.callback(self.actor.close)
+
+  def learn(self, num_updates):
+    """Acts and learns until there were so many updates more."""
+    goal = self.learner.version + num_updates
+    while self.learner.version < goal:
+      self.actor.step()
+      self.learner.catch_up(self.actor)
+    self.actor.report()
+    self.actor.flush()
+
+  def status(self):
+    return replay.table_status(self.connection.client)['replay']
+
+  def settle(self):
+    """Waits for the checkpoint that is being written."""
+    deadline = time.monotonic() + 60
+    while self.learner._checkpoints.is_writing:
+      assert time.monotonic() < deadline
+      time.sleep(0.01)
+      self.learner.checkpoint_if_due()
+
+  def checkpoint(self):
+    """Writes one as in the middle of a run."""
+    self.learner._checkpoints._begin()
+    self.settle()
+
+  def saved(self):
+    return session_lib.load_checkpoint(self.session.experiment.directory)
+
+  def names(self):
+    return sorted(os.listdir(self.session.checkpoint_directory))
+
+  def warnings(self):
+    with open(os.path.join(self.session.log_directory, 'nodes.jsonl')) as file:
+      rows = [json.loads(line) for line in file]
+    return [row['warning'] for row in rows if 'warning' in row]
+
+
+def make_experiment(directory, **settings):
+  return launch.make_experiment(
+    'dqn',
+    'catch',
+    max_steps=100_000,
+    directory=str(directory),
+    config={'min_replay_size': 50},
+    evaluation_episodes=0,
+    **settings,
+  )
+
+
+@pytest.fixture(name='start')
+def _start(tmp_path):
+  with contextlib.ExitStack() as stack:
+    yield lambda **settings: Run(tmp_path, stack, **settings)
+
+
+class TestWhen:
+  def test_after_so_many_updates(self, start):
+    run = start(checkpoint_period_learner_steps=10, checkpoints_to_keep=9)
+    last, numbers = 0, set()
+    while run.learner.version < 34:
+      run.learn(1)  # Perhaps several, at the end of an episode.
+      run.learner.checkpoint_if_due()
+      run.settle()
+      if run.learner.version >= last + 10:
+        last = run.learner.version
+      checkpoint = run.saved()
+      saved = checkpoint.state['counts']['learner_steps'] if checkpoint else 0
+      assert saved == last
+      numbers.add(saved)
+    assert len(numbers) == 4
+
+  def test_after_so_much_time(self, start):
+    run = start(checkpoint_period_seconds=0.5)
+    begun = time.monotonic()
+    while not run.saved():
+      run.learn(1)
+      run.learner.checkpoint_if_due()
+      assert time.monotonic() < begun + 60
+    assert time.monotonic() >= begun + 0.5
+
+  def test_not_before(self, start):
+    run = start(checkpoint_period_learner_steps=1_000)
+    run.learn(20)
+    run.learner.checkpoint_if_due()
+    run.settle()
+    assert run.saved() is None
+
+  def test_one_at_a_time(self, start):
+    run = start(checkpoint_period_learner_steps=1)
+    run.learn(1)
+    run.learner.checkpoint_if_due()
+    begun = run.learner.version
+    if run.learner._checkpoints.is_writing:
+      run.learner.checkpoint_if_due()
+    run.settle()
+    assert run.saved().state['counts']['learner_steps'] >= begun
+
+  def test_so_many_are_kept(self, start):
+    run = start(checkpoints_to_keep=3)
+    run.learn(1)
+    for _ in range(5):
+      run.checkpoint()
+    assert run.names() == ['.replay', '00000003', '00000004', '00000005']
+
+  @pytest.mark.parametrize(
+    ('field', 'value', 'message'),
+    [
+      ('checkpoint_period_learner_steps', 0, 'at least 1, got 0'),
+      ('checkpoints_to_keep', 0, 'at least 1, got 0'),
+      ('checkpoints_to_keep', 1.5, 'an integer, got 1.5'),
+      ('checkpoint_errors', 'ignore', "one of warn, raise; got 'ignore'"),
+      ('checkpoint_period_seconds', 0.0, 'positive, got 0'),
+    ],
+  )
+  def test_settings_are_checked(self, tmp_path, field, value, message):
+    with pytest.raises(ValueError, match=f'{field} must be .*{message}'):
+      make_experiment(tmp_path, **{field: value})
+
+
+class TestWhat:
+  def test_is_of_one_moment(self, start, tmp_path):
+    """Though the run goes on while it is written."""
+    run = start(checkpoint_period_learner_steps=100)
+    run.learn(100)
+    learner_steps = run.learner.version
+    counts = run.coordinator.save()['counts'] | {'learner_steps': learner_steps}
+    inserts = run.status().inserts
+    variables = run.learner.learner.save()
+    run.learner.checkpoint_if_due()
+    run.learn(50)
+    run.settle()
+    assert run.status().inserts > inserts
+    checkpoint = run.saved()
+    assert checkpoint.state['counts'] == counts
+    assert checkpoint.state['tables']['replay']['inserts'] == inserts
+    for name, variable in variables.items():
+      np.testing.assert_array_equal(checkpoint.arrays[name], variable)
+    with contextlib.ExitStack() as other:
+      # Nobody else has the copy's lock.
+      copy = _copy(tmp_path)
+      resumed = Run(copy, other)
+      assert resumed.status().inserts == inserts
+      assert resumed.learner.version == learner_steps
+
+  def test_priorities_of_the_last_update_are_in_it(self, start, tmp_path):
+    run = start()
+    told = {}
+    updater = run.learner._priority_updater
+    update = updater.update
+
+    def note(keys, priorities):
+      update(keys, priorities)
+      told.update(zip(keys.tolist(), priorities.tolist()))
+
+    client: Any = run.connection.client
+    mutate = client.mutate_priorities
+
+    def mutate_slowly(*args, **kwargs):
+      time.sleep(0.05)
+      mutate(*args, **kwargs)
+
+    updater.update = note
+    client.mutate_priorities = mutate_slowly
+    for number in range(3):
+      run.learn(20)
+      run.checkpoint()
+      with contextlib.ExitStack() as other:
+        resumed = Run(_copy(tmp_path, number), other)
+        client: Any = resumed.connection.client
+        items = client.sample('replay', 100, emit_timesteps=False)
+        info = [item.info for item in items]
+        checked = [i for i in info if i.key in told]
+        assert len(checked) > 10
+        for item in checked:
+          assert item.priority == pytest.approx(told[item.key], rel=1e-4)
+
+  def test_counts_in_replay_are_checked(self, start, tmp_path):
+    run = start()
+    run.learn(5)
+    run.checkpoint()
+    checkpoint = run.saved()
+    state = dict(checkpoint.state)
+    inserts = state['tables']['replay']['inserts']
+    state['tables'] = {'replay': {'inserts': inserts + 1, 'samples': 0}}
+    run.session.make_checkpointer().save(
+      checkpoint.arrays, state, checkpoint.replay_path
+    )
+    message = f'should go on from {inserts + 1} inserts.*restored {inserts} '
+    with (
+      contextlib.ExitStack() as other,
+      pytest.raises(checkpointing.CheckpointError, match=message),
+    ):
+      Run(_copy(tmp_path), other)
+
+  def test_replay_has_no_other_links(self, start, tmp_path):
+    """Or room would not be free when a checkpoint is removed."""
+    run = start()
+    run.learn(5)
+    for _ in range(3):
+      run.checkpoint()
+    assert os.listdir(run.session.replay_directory) == []
+    files = [
+      os.path.join(root, name)
+      for root, _, names in os.walk(run.session.checkpoint_directory)
+      for name in names
+    ]
+    assert {os.stat(file).st_nlink for file in files} == {1}
+    with contextlib.ExitStack() as other:
+      resumed = Run(_copy(tmp_path), other)
+      assert os.listdir(resumed.session.replay_directory) == []
+
+  def test_without_replay(self, start, tmp_path):
+    run = start(checkpoint_replay=False)
+    run.learn(5)
+    run.checkpoint()
+    version = run.learner.version
+    assert run.saved().replay_path is None
+    with contextlib.ExitStack() as other:
+      resumed = Run(_copy(tmp_path), other)
+      assert resumed.status().inserts == 0
+      assert resumed.learner.version == version
+      assert 'no replay' in resumed.session.message
+
+  def test_log_says_from_what_it_goes_on(self, start, tmp_path):
+    run = start()
+    run.learn(1)
+    run.checkpoint()
+    with contextlib.ExitStack() as other:
+      resumed = Run(_copy(tmp_path), other)
+      name = os.path.join('checkpoints', '00000001')
+      assert name[-8:] in resumed.session.message
+    rows = [
+      json.loads(line)
+      for line in (tmp_path / 'copy0/logs/nodes.jsonl').read_text().splitlines()
+    ]
+    paths = [row['resumed_from'] for row in rows if row['node'] == 'learner']
+    assert paths[0] is None
+    assert paths[1].endswith(name)
+
+
+def _copy(directory, number=0):
+  """Copies a directory that is held, to open it a second time."""
+  copy = directory / f'copy{number}'
+  os.makedirs(copy)
+  for name in ('checkpoints', 'logs'):
+    _copy_tree(directory / name, copy / name)
+  return copy
+
+
+def _copy_tree(source, target):
+  os.makedirs(target)
+  for entry in os.scandir(source):
+    if entry.is_dir():
+      _copy_tree(entry.path, os.path.join(target, entry.name))
+    else:
+      with open(entry.path, 'rb') as file:
+        content = file.read()
+      with open(os.path.join(target, entry.name), 'wb') as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def _full_disk(run):
+  with real_disk_errors.file_size_limit(_SMALL):
+    yield
+
+
+@contextlib.contextmanager
+def _no_replay_folder(run):
+  os.rmdir(run.session.replay_directory)
+  with open(run.session.replay_directory, 'w'):
+    pass
+  yield
+  os.remove(run.session.replay_directory)
+
+
+class TestErrors:
+  @pytest.mark.parametrize(
+    ('obstacle', 'words'),
+    [
+      (_full_disk, 'OSError: [Errno 27] File too large'),
+      (_no_replay_folder, 'ReplayCheckpointError: the replay server at'),
+    ],
+  )
+  def test_warn_keeps_the_last_and_tries_again(self, start, obstacle, words):
+    run = start(checkpoint_period_learner_steps=10)
+    run.learn(10)
+    run.learner.checkpoint_if_due()
+    run.settle()
+    first = run.learner.version
+    run.learn(10)
+    with obstacle(run):
+      run.learner.checkpoint_if_due()
+      run.settle()
+      assert run.learner.checkpoint() is None
+      assert run.saved().state['counts']['learner_steps'] == first
+      # Nothing of it is left.
+      kept = [name for name in run.names() if name != '.replay']
+      assert kept == ['00000001']
+      for warning in run.warnings():
+        assert words in warning
+      assert len(run.warnings()) == 2
+    # Not before the period is over.
+    failed = run.learner.version
+    run.learn(1)
+    assert run.learner.version < failed + 10
+    run.learner.checkpoint_if_due()
+    run.settle()
+    assert run.saved().state['counts']['learner_steps'] == first
+    run.learn(9)
+    run.learner.checkpoint_if_due()
+    run.settle()
+    assert run.saved().state['counts']['learner_steps'] == run.learner.version
+    assert os.listdir(run.session.replay_directory) == []
+    assert len(run.warnings()) == 2
+
+  @pytest.mark.parametrize(
+    ('obstacle', 'error'),
+    [
+      (_full_disk, OSError),
+      (_no_replay_folder, replay.ReplayCheckpointError),
+    ],
+  )
+  def test_raise_ends_the_run(self, start, obstacle, error):
+    run = start(checkpoint_errors='raise')
+    run.learn(1)
+    run.checkpoint()
+    with obstacle(run):
+      with pytest.raises(error):
+        run.checkpoint()
+      with pytest.raises(error):
+        run.learner.checkpoint()
+    assert run.names()[-1] == '00000001'
+    assert run.warnings() == []
+
+  def test_full_disk_without_replay(self, start):
+    run = start(checkpoint_replay=False)
+    run.learn(1)
+    with _full_disk(run):
+      assert run.learner.checkpoint() is None
+    assert run.saved() is None
+    assert run.learner.checkpoint().endswith('00000001')
+
+  def test_close_leaves_no_thread_and_nothing_half(self, start):
+    run = start(checkpoint_period_learner_steps=1)
+    for _ in range(5):
+      run.learn(1)
+      run.learner.checkpoint_if_due()
+      run.learner._checkpoints.close()
+      assert 'checkpoint' not in [t.name for t in threading.enumerate()]
+      run.learner._checkpoints._writing = None
+      run.learner._checkpoints._is_closed = False
+    assert not [n for n in run.names() if n.startswith('.writing')]

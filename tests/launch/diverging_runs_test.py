@@ -1,0 +1,73 @@
+"""Tests of runs whose rewards overflow the loss."""
+
+import numpy as np
+import pytest
+
+import log_files
+from repertory import launch
+from repertory.agents import impala
+from repertory.environments import registry
+from repertory.launch import session as session_lib
+
+_LARGEST = np.finfo(np.float32).max
+
+
+class _Poisonous(registry.EnvironmentFactory):
+  """Makes Catch, but one reward of many is as large as a number can be."""
+
+  def __call__(self, seed):
+    environment = super().__call__(seed)
+    step, count = environment.step, iter(range(10**9))
+
+    def poisonous_step(action):
+      timestep = step(action)
+      if timestep.last() and next(count) == 40:
+        return timestep._replace(reward=_LARGEST)
+      return timestep
+
+    environment.step = poisonous_step
+    return environment
+
+
+def _experiment(directory, **settings):
+  config = impala.IMPALAConfig(
+    hidden_sizes=(8,), unroll_length=9, jit_compile=False
+  )
+  return launch.Experiment(
+    impala.IMPALABuilder(config),
+    _Poisonous('catch'),
+    max_steps=900,
+    directory=str(directory),
+    evaluation_episodes=0,
+    timeout_seconds=30,
+    **settings,
+  )
+
+
+def test_stops_and_saves_the_batch(tmp_path):
+  with pytest.raises(launch.NodeError, match='FloatingPointError') as error:
+    launch.run(_experiment(tmp_path), display=False)
+  assert error.value.failure.node == 'learner'
+  (path,) = (tmp_path / 'diverged').iterdir()
+  assert str(path) in str(error.value)
+  with np.load(path, allow_pickle=False) as arrays:
+    assert arrays['data/reward'].max() == _LARGEST
+  assert session_lib.load_checkpoint(str(tmp_path)) is None
+
+
+def test_skips_and_goes_on_if_asked_for(tmp_path):
+  result = launch.run(
+    _experiment(tmp_path, on_divergence='skip'), display=False
+  )
+  assert result.status.steps == 900
+  rows = log_files.rows(tmp_path, 'learner')
+  assert rows[-1]['skipped_updates'] == 1
+  assert sum(row.get('loss_nonfinite') or 0 for row in rows) == 1
+  assert log_files.total(rows) == result.status.learner_steps
+  assert not (tmp_path / 'diverged').exists()
+  checkpoint = session_lib.load_checkpoint(str(tmp_path))
+  assert all(np.isfinite(array).all() for array in checkpoint.arrays.values())
+  # Whether to skip may change when a run is resumed.
+  assert not any(
+    'divergence' in name for name in checkpoint.state['experiment']
+  )

@@ -1,0 +1,51 @@
+"""Tests of the leases of environment steps."""
+
+from repertory.launch import leases
+
+
+def test_grants_all_steps_and_no_more():
+  steps = leases.StepLeases(max_steps=100, num_actors=2)
+  done = 0
+  while granted := steps.acquire('actor/0', 1, done):
+    steps.use('actor/0', granted)
+    done += granted
+  assert done == 100
+
+
+def test_grants_at_least_what_is_of_use():
+  steps = leases.StepLeases(max_steps=10, num_actors=4)
+  assert steps.acquire('actor/0', 8, 0) == 8
+  assert steps.acquire('actor/1', 8, 0) == 8  # Two are left: one batch more.
+  assert steps.acquire('actor/0', 8, 0) == 0
+
+
+def test_grants_get_smaller_towards_the_end():
+  steps = leases.StepLeases(max_steps=1600, num_actors=4)
+  assert steps.acquire('actor/0', 1, 0) == 1600 // 16
+  assert steps.acquire('actor/1', 1, 0) == 1500 // 16
+  # And no grant is longer than a display should wait for.
+  assert leases.StepLeases(10**6, 1).acquire('actor/0', 1, 0) == 1000
+
+
+def test_steps_before_this_start_count():
+  steps = leases.StepLeases(max_steps=100, num_actors=1)
+  assert steps.acquire('actor/0', 1, 100) == 0
+
+
+def test_takes_back_what_was_not_used():
+  steps = leases.StepLeases(max_steps=10, num_actors=1)
+  assert steps.acquire('actor/0', 10, 0) == 10
+  steps.give_back('actor/0', 4)
+  assert steps.acquire('actor/1', 1, 0) == 1
+  assert steps.acquire('actor/1', 3, 0) == 3
+  assert steps.acquire('actor/1', 1, 0) == 0
+
+
+def test_a_lost_actor_leaves_what_it_did_not_report():
+  steps = leases.StepLeases(max_steps=10, num_actors=1)
+  assert steps.acquire('actor/0', 10, 0) == 10
+  steps.use('actor/0', 4)
+  assert steps.acquire('actor/1', 1, 4) == 0
+  steps.drop('actor/0')
+  assert steps.acquire('actor/1', 6, 4) == 6
+  assert steps.acquire('actor/1', 1, 4) == 0

@@ -1,0 +1,283 @@
+"""Tests of `launch/preflight.py`: what it refuses, and that it is right to."""
+
+import contextlib
+import dataclasses
+import re
+
+import dm_env
+import numpy as np
+import pytest
+from dm_env import specs as dm_env_specs
+
+from repertory import launch
+from repertory.agents import dqn, impala
+from repertory.environments import registry
+from repertory.launch import machine_memory, preflight
+from repertory.launch import session as session_lib
+
+_SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
+_DQN = {**_SMALL, 'min_replay_size': 50, 'samples_per_insert': 8.0}
+_IMPALA = {**_SMALL, 'unroll_length': 5}
+
+
+def _experiment(agent, config, *, max_steps=600, **settings):
+  return launch.make_experiment(
+    agent, 'catch', max_steps=max_steps, config=config, **settings
+  )
+
+
+def _limited(**changes):
+  """Makes an experiment of DQN with another table, learning from items once."""
+
+  class Limited(dqn.DQNBuilder):
+    def make_tables(self, spec, num_environments):
+      (table,) = super().make_tables(spec, num_environments)
+      return [dataclasses.replace(table, **changes)]
+
+  config = dqn.DQNConfig(**{**_DQN, 'min_replay_size': 1})
+  config = dataclasses.replace(config, samples_per_insert=2.0)
+  return launch.Experiment(
+    Limited(config),
+    registry.make_factory('catch'),
+    max_steps=600,
+    directory='unused',
+    environments_per_actor=32,
+  )
+
+
+def _check(experiment):
+  return preflight.check(experiment, session_lib.check(experiment))
+
+
+# Experiment, what the error must say, and the nearest that is accepted. Those
+# that wait for ever when they are started all the same are tried below.
+_CASES = {
+  'min_size': (
+    lambda size: _experiment('dqn', {**_DQN, 'max_replay_size': size}),
+    (49, r'min_replay_size = 50 .* max_replay_size = 49', 50),
+  ),
+  # 32 + 8 × 32 environments × 4 items.
+  'error_buffer': (
+    lambda buffer: _experiment(
+      'dqn', {**_DQN, 'error_buffer': buffer}, environments_per_actor=32
+    ),
+    (1055.0, r'error_buffer .* 32 \+ 8 × 128 = 1056.* got 1055', 1056.0),
+  ),
+  # 8 + 16 environments.
+  'queue': (
+    lambda size: _experiment(
+      'impala',
+      {**_IMPALA, 'max_queue_size': size},
+      num_actors=8,
+      environments_per_actor=2,
+    ),
+    (23, r'8 \+ 16 items.* got max_queue_size = 23', 24),
+  ),
+  'max_times_sampled': (
+    lambda times: _limited(max_times_sampled=times),
+    (1, r'max_times_sampled .* at least samples_per_insert = 2.* got 1', 2),
+  ),
+  # 1 + (32 + 32 environments × 4).
+  'items_that_leave': (
+    lambda size: _limited(max_times_sampled=2, max_size=size),
+    (160, r'max_size .* = 1 \+ 160, .* got 160', 161),
+  ),
+  # (54 − 50) × 8 = 32.
+  'steps': (
+    lambda steps: _experiment('dqn', _DQN, max_steps=steps),
+    (
+      53,
+      r'--steps.* min_replay_size = 50 .* 32 / 8, and 53 .* make 53 items',
+      54,
+    ),
+  ),
+  # 2 × 19 // 5 = 7, and 8 with 20 steps: episodes may have one step each.
+  'steps_of_a_queue': (
+    lambda steps: _experiment('impala', _IMPALA, max_steps=steps),
+    (19, r'needs batch_size = 8 items, and 19 .* make 7 items', 20),
+  ),
+  # Not across episodes, an unroll may be of one step.
+  'steps_of_padded_unrolls': (
+    lambda steps: _experiment(
+      'impala', {**_IMPALA, 'across_episodes': False}, max_steps=steps
+    ),
+    (7, r'batch_size = 8 items, and 7 .* make 7 items', 8),
+  ),
+}
+
+
+@pytest.mark.parametrize('name', _CASES)
+def test_refuses_and_accepts_the_nearest(name):
+  make, (refused, message, accepted) = _CASES[name]
+  with pytest.raises(ValueError, match=message):
+    _check(make(refused))
+  assert _check(make(accepted)) == ''
+
+
+@pytest.mark.parametrize('agent', ['dqn', 'r2d2', 'impala', 'ppo'])
+@pytest.mark.parametrize('actors', [(1, 1), (3, 5), (64, 4)])
+def test_defaults_are_accepted(agent, actors):
+  num_actors, environments_per_actor = actors
+  experiment = _experiment(
+    agent,
+    {},
+    max_steps=200_000,
+    num_actors=num_actors,
+    environments_per_actor=environments_per_actor,
+  )
+  assert _check(experiment) == ''
+
+
+@contextlib.contextmanager
+def _past_preflight(monkeypatch):
+  with monkeypatch.context() as patch:
+    patch.setattr(preflight, 'check', lambda experiment, spec: '')
+    yield
+
+
+# Of the cases above, what is far enough from the accepted side to wait for
+# ever although the data set reads ahead.
+_FORCED = {
+  'min_size': 20,
+  'error_buffer': 8.0,
+  'queue': 1,
+  'max_times_sampled': 1,
+  'items_that_leave': 2,
+}
+
+
+@pytest.mark.parametrize('name', _FORCED)
+def test_forced_past_it_waits_for_ever(name, tmp_path, monkeypatch):
+  experiment = dataclasses.replace(
+    _CASES[name][0](_FORCED[name]),
+    max_steps=2_000,
+    directory=str(tmp_path),
+    evaluation_episodes=0,
+    timeout_seconds=1.0,
+  )
+  with (
+    _past_preflight(monkeypatch),
+    pytest.raises((launch.NodeError, TimeoutError), match='Waited 1 seconds'),
+  ):
+    launch.run(experiment, display=False)
+
+
+@pytest.mark.parametrize('name', _FORCED)
+def test_accepted_runs(name, tmp_path):
+  make, (_, _, accepted) = _CASES[name]
+  experiment = dataclasses.replace(
+    make(accepted),
+    max_steps=2_000,
+    directory=str(tmp_path),
+    evaluation_episodes=0,
+    timeout_seconds=20.0,
+  )
+  result = launch.run(experiment, display=False)
+  assert result.status.learner_steps > 0
+
+
+class _Wide(dm_env.Environment):
+  """Has observations of 10,000 numbers."""
+
+  def __init__(self, seed):
+    del seed
+
+  def observation_spec(self):
+    return dm_env_specs.Array((10_000,), np.float32)
+
+  def action_spec(self):
+    return dm_env_specs.DiscreteArray(2)
+
+  def reset(self):
+    return dm_env.restart(np.zeros(10_000, np.float32))
+
+  def step(self, action):
+    return dm_env.termination(0.0, np.zeros(10_000, np.float32))
+
+
+class TestMemory:
+  def _experiment(self, max_replay_size, max_steps=10**9, builder=None):
+    config = dqn.DQNConfig(
+      hidden_sizes=(1,), max_replay_size=max_replay_size, n_step=1
+    )
+    return launch.Experiment(
+      builder or dqn.DQNBuilder(config), _Wide, max_steps, 'unused'
+    )
+
+  def _check(self, monkeypatch, experiment, memory):
+    monkeypatch.setattr(machine_memory, 'total_bytes', lambda: memory)
+    return _check(experiment)
+
+  # An observation is 40,000 bytes; the packed rest is an int32 and two floats.
+  # 300 for the item, 1200 for each of its own two columns.
+  ITEM = 40_000 + 12 + 300 + 2 * 1200
+
+  def test_more_than_all_is_refused(self, monkeypatch):
+    experiment = self._experiment(1_000_000)
+    message = (
+      r'Replay may take 42\.7 GB of the 40 GB .* 1,000,000 items of 42,712 '
+      r'bytes each, compression not counted.* Lower max_replay_size = '
+      r'1,000,000 to 936,504 or less'
+    )
+    with pytest.raises(ValueError, match=message):
+      self._check(monkeypatch, experiment, 40 * 10**9)
+    fitting = self._experiment(936_504)
+    assert self._check(monkeypatch, fitting, 40 * 10**9)
+    with pytest.raises(ValueError, match='Replay may take'):
+      self._check(monkeypatch, self._experiment(936_505), 40 * 10**9)
+
+  def test_more_than_half_is_told(self, monkeypatch):
+    memory = 2 * 1000 * self.ITEM
+    warning = self._check(monkeypatch, self._experiment(1001), memory)
+    assert re.search(
+      r'up to 1,001 items .*\(max_size is max_replay_size = 1,001\)', warning
+    )
+    assert self._check(monkeypatch, self._experiment(1000), memory) == ''
+
+  def test_run_that_cannot_fill_the_table_needs_less(self, monkeypatch):
+    experiment = self._experiment(1_000_000, max_steps=1000)
+    assert self._check(monkeypatch, experiment, 2 * 1000 * self.ITEM) == ''
+    longer = self._experiment(1_000_000, max_steps=1001)
+    assert self._check(monkeypatch, longer, 2 * 1000 * self.ITEM)
+
+  def test_sequences_share_nothing(self):
+    builder = impala.IMPALABuilder(impala.IMPALAConfig(unroll_length=2))
+    experiment = self._experiment(1, builder=builder)
+    spec = session_lib.check(experiment)
+    (table,) = builder.make_tables(spec, 1)
+    # Three observations, in a column of their own; all else is packed.
+    extra = table.item_bytes - 3 * 40_000 - 300 - 2 * 1200
+    assert 0 < extra < 200
+
+
+class TestMachineMemory:
+  def _write(self, root, path, text):
+    path = root / path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+  def test_without_groups_it_is_the_machine(self, tmp_path):
+    total = machine_memory.total_bytes(str(tmp_path))
+    assert total > 10**8
+    self._write(tmp_path, 'proc/self/cgroup', '0::/\n')
+    assert machine_memory.total_bytes(str(tmp_path)) == total
+    self._write(tmp_path, 'sys/fs/cgroup/memory.max', 'max\n')
+    assert machine_memory.total_bytes(str(tmp_path)) == total
+    self._write(tmp_path, 'sys/fs/cgroup/memory.max', f'{10**18}\n')
+    assert machine_memory.total_bytes(str(tmp_path)) == total
+
+  @pytest.mark.parametrize('place', ['', 'a/', 'a/b/'])
+  def test_limit_of_a_group_or_one_it_is_in(self, tmp_path, place):
+    self._write(tmp_path, 'proc/self/cgroup', '0::/a/b\n')
+    for folder in ('', 'a/', 'a/b/'):
+      self._write(tmp_path, f'sys/fs/cgroup/{folder}memory.max', 'max\n')
+    self._write(tmp_path, f'sys/fs/cgroup/{place}memory.max', '5000000\n')
+    assert machine_memory.total_bytes(str(tmp_path)) == 5_000_000
+
+  def test_first_version_in_a_container(self, tmp_path):
+    # The path is the host's and not there.
+    lines = '9:cpu,cpuacct:/docker/x\n4:memory:/docker/x\n0::/\n'
+    self._write(tmp_path, 'proc/self/cgroup', lines)
+    limit = 'sys/fs/cgroup/memory/memory.limit_in_bytes'
+    self._write(tmp_path, limit, '7000000\n')
+    assert machine_memory.total_bytes(str(tmp_path)) == 7_000_000

@@ -1,0 +1,143 @@
+"""Tests of what is known of the nodes."""
+
+import pytest
+
+from repertory.launch import roster
+
+
+class _Clock:
+  def __init__(self):
+    self.now = 1000.0
+
+  def __call__(self) -> float:
+    return self.now
+
+
+@pytest.fixture
+def clock():
+  return _Clock()
+
+
+@pytest.fixture
+def nodes(clock):
+  return roster.Roster(max_restarts=2, clock=clock)
+
+
+class TestRestarts:
+  @pytest.mark.parametrize(
+    ('name', 'may'),
+    [
+      ('actor/3', True),
+      ('evaluator', True),
+      ('inference/0', True),
+      ('learner', False),
+      ('replay', False),
+      ('coordinator', False),
+    ],
+  )
+  def test_only_whom_others_can_wait_for(self, nodes, name, may):
+    nodes.register(name)
+    assert nodes.may_restart(name) == may
+    assert roster.is_replaceable(name) == may
+
+  def test_not_before_it_has_registered(self, nodes):
+    nodes.expect(['actor/0'])
+    assert not nodes.may_restart('actor/0')
+    assert not nodes.may_restart('actor/1')
+
+  def test_so_often_within_the_window(self, nodes, clock):
+    nodes.register('actor/0')
+    nodes.register('actor/1')
+    for _ in range(2):
+      assert nodes.may_restart('actor/0')
+      nodes.restart('actor/0')
+      clock.now += 10
+    assert not nodes.may_restart('actor/0')
+    assert nodes.may_restart('actor/1')
+    clock.now += roster.RESTART_WINDOW_SECONDS - 15
+    assert nodes.may_restart('actor/0')
+    nodes.restart('actor/0')
+    assert not nodes.may_restart('actor/0')
+    assert nodes.num_restarts == 3
+
+  def test_never_if_so_asked(self, clock):
+    nodes = roster.Roster(max_restarts=0, clock=clock)
+    nodes.register('actor/0')
+    assert not nodes.may_restart('actor/0')
+
+
+class TestStates:
+  def test_go_with_what_happens(self, nodes):
+    nodes.expect(['actor/0', 'learner'])
+    assert dict(nodes.states()) == {
+      'actor/0': 'starting',
+      'learner': 'starting',
+    }
+    assert not nodes.have_all_started()
+    nodes.register('actor/0')
+    nodes.register('learner')
+    assert nodes.have_all_started()
+    nodes.restart('actor/0')
+    assert dict(nodes.states())['actor/0'] == 'restarting'
+    assert not nodes.have_all_started()
+    nodes.register('actor/0')
+    nodes.finish('actor/0')
+    nodes.fail('learner')
+    assert nodes.states() == (('actor/0', 'done'), ('learner', 'failed'))
+    assert nodes.finished() == ['actor/0', 'learner']
+    assert nodes.num_finished('actor') == 1
+
+
+class TestOverdue:
+  def test_silence(self, nodes, clock):
+    for name in ('actor/0', 'actor/1', 'actor/2'):
+      nodes.register(name)
+    clock.now += 20
+    nodes.hear('actor/1')
+    nodes.finish('actor/2')
+    clock.now += 15
+    overdue = nodes.find_overdue(30, 100)
+    assert overdue == {'actor/0': 'It has not reported for 35 seconds.'}
+
+  def test_one_that_starts_has_longer(self, nodes, clock):
+    nodes.expect(['actor/0'])
+    nodes.register('actor/1')
+    nodes.restart('actor/1')
+    clock.now += 100
+    assert not nodes.find_overdue(30, 100)
+    clock.now += 30
+    assert set(nodes.find_overdue(30, 100)) == {'actor/0', 'actor/1'}
+    assert not nodes.find_overdue(200, 100)
+
+  def test_environment(self, nodes):
+    nodes.register('actor/0')
+    nodes.hear('actor/0', 10, environment_seconds=99)
+    assert not nodes.find_overdue(30, 100)
+    nodes.hear('actor/0', 10, environment_seconds=101)
+    assert '101 seconds' in nodes.find_overdue(30, 100)['actor/0']
+    # The time is of the life before.
+    nodes.restart('actor/0')
+    assert not nodes.find_overdue(30, 100)
+
+
+class TestLaggard:
+  def test_got_on_longest_ago(self, nodes, clock):
+    for name in ('actor/0', 'actor/1', 'learner', 'replay'):
+      nodes.register(name)
+      nodes.hear(name, None if name == 'replay' else 5)
+    clock.now += 10
+    nodes.hear('actor/0', 6)
+    nodes.hear('learner', 6)
+    clock.now += 10
+    nodes.hear('actor/1', 5)
+    nodes.hear('learner', 7)
+    assert nodes.find_laggard() == 'actor/1'
+    nodes.finish('actor/1')
+    assert nodes.find_laggard() == 'actor/0'
+    described = nodes.describe()
+    assert 'got on 10 s ago, at 6' in described['actor/0']
+    assert 'got on 0 s ago, at 7' in described['learner']
+
+  def test_there_may_be_none(self, nodes):
+    nodes.register('actor/0')
+    assert nodes.find_laggard() is None

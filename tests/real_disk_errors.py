@@ -1,0 +1,75 @@
+"""Errors that the operating system raises, not a stand-in."""
+
+import contextlib
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+# Mounts of a child are its own and end with it.
+_UNSHARE = ('unshare', '--mount')
+_MOUNT = 'mount -t tmpfs -o size={size} tmpfs {folder}'
+
+
+@contextlib.contextmanager
+def file_size_limit(num_bytes: int) -> Iterator[None]:
+  """Lets no file of this process grow beyond a size: EFBIG."""
+  limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, limits[1]))
+  try:
+    yield
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def can_mount(folder) -> bool:
+  """Returns whether a child of this process may mount a file system."""
+  if shutil.which('unshare') is None:
+    return False
+  mount = _MOUNT.format(size='1m', folder=folder)
+  command = [*_UNSHARE, 'sh', '-c', mount]
+  return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def run_on_small_disk(source: str, folder, size: str) -> str:
+  """Runs Python code whose `folder` is a disk of its own; returns its output.
+
+  Args:
+    source: What to run; `sys.argv[1]` is the folder.
+    folder: Where the disk is mounted, for the code alone.
+    size: Of the disk, such as '1m'.
+  """
+  mount = _MOUNT.format(size=size, folder=folder)
+  return _run(
+    [*_UNSHARE, 'sh', '-c', f'{mount} && exec "$@"', 'sh'], source, folder
+  )
+
+
+def run_as_nobody(source: str, folder) -> str:
+  """Runs Python code that can become an ordinary user; returns its output.
+
+  Args:
+    source: What to run; after `become_nobody()` permissions count.
+    folder: `sys.argv[1]` of the code.
+  """
+  prelude = (
+    'import os\n'
+    'def become_nobody():\n'
+    '  if os.getuid() == 0:\n'
+    '    os.setuid(65534)\n'
+  )
+  return _run([], prelude + source, folder)
+
+
+def _run(prefix: list[str], source: str, folder) -> str:
+  done = subprocess.run(
+    [*prefix, sys.executable, '-c', source, str(folder)],
+    capture_output=True,
+    text=True,
+    timeout=120,
+    env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'},
+  )
+  assert done.returncode == 0, done.stdout + done.stderr
+  return done.stdout
