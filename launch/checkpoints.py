@@ -219,7 +219,7 @@ class CheckpointWriter:
     message = f'checkpoint not written: {type(error).__name__}: {error}'
     logging.warning('%s. The last one is kept.', message)
     try:
-      self._coordinator.register('learner', {'warning': message})
+      self._coordinator.warn('learner', message)
     except Exception as unwritten:  # That log may be on the same full disk.
       logging.warning('Nor is that in nodes.jsonl: %s', unwritten)
 

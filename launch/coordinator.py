@@ -75,6 +75,12 @@ class Coordinator:
       self._roster.register(node)
       self._note(node, description)
 
+  def warn(self, node: str, message: str) -> None:
+    """Notes what the user should know although the run goes on."""
+    with self._lock:
+      self._message = message
+      self._note(node, {'warning': message})
+
   def acquire_steps(self, node: str, wanted: int) -> int:
     """Grants environment steps to an actor; see `StepLeases.acquire`."""
     with self._lock:

@@ -159,7 +159,9 @@ def evaluate(
   if num_episodes < 1:
     raise ValueError(f'num_episodes must be at least 1, got {num_episodes}.')
   spec = session_lib.check(experiment)
-  checkpoint = session_lib.load_checkpoint(experiment.directory)
+  checkpoint = session_lib.load_checkpoint(
+    experiment.directory, check_replay=False
+  )
   if checkpoint is None:
     raise ValueError(
       'directory must hold a checkpoint, found none in '

@@ -66,7 +66,11 @@ def describe(
   ]
   limits = {table.name: table.rate_limit for table in tables}
   for table in seen.status.tables:
-    lines += [_describe_table(table), f'  Its limit: {limits[table.name]}.']
+    limit = limits[table.name]
+    lines += [
+      _describe_table(table),
+      f'  It is limited by {limit or "its size"}.',
+    ]
   for server in seen.status.inference:
     lines.append(
       f'{server.name}: {server.rows_per_second:.0f} rows/s, adders took or '

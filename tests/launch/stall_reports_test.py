@@ -1,0 +1,50 @@
+"""Tests of the report on a run that gets no further."""
+
+import pytest
+
+from repertory.components import loggers, replay
+from repertory.launch import reports, stall_reports
+
+
+def _observe(**status) -> reports.Observation:
+  return reports.Observation(
+    status=loggers.Status('a run', **status),
+    phase=reports.ACTING,
+    finished=[],
+    overdue={},
+    idle_seconds=61.2,
+    laggard='learner',
+  )
+
+
+@pytest.mark.parametrize(
+  ('blocked', 'told'),
+  [
+    ('insert', 'acting is held back until the learner has sampled'),
+    ('sample', 'learning is held back until there is more to sample'),
+    ('', 'neither side waits'),
+  ],
+)
+def test_tells_who_waits_for_whom(blocked, told):
+  seen = _observe(tables=(loggers.TableStatus('replay', 7, 100, blocked),))
+  table = replay.Table(
+    'replay', (), max_size=100, rate_limit=replay.RateLimit(4.0, 10, 64.0)
+  )
+  text = stall_reports.describe(seen, {'actor/0': 'running; got on'}, [table])
+  lines = text.splitlines()
+  assert 'no further for 61 seconds' in lines[0]
+  assert lines[1].startswith("Table 'replay' holds 7 of at most 100 items; ")
+  assert told in lines[1]
+  assert 'samples_per_insert=4.0' in lines[2]
+  assert lines[3] == 'actor/0: running; got on.'
+
+
+def test_a_queue_is_limited_by_its_size():
+  seen = _observe(tables=(loggers.TableStatus('queue', 7, 7, 'insert'),))
+  table = replay.Table('queue', (), max_size=7, rate_limit=None)
+  text = stall_reports.describe(seen, {}, [table])
+  assert 'It is limited by its size.' in text
+
+
+def test_stacks_are_of_all_threads():
+  assert 'test_stacks_are_of_all_threads' in stall_reports.own_stacks()
