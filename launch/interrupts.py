@@ -58,7 +58,8 @@ def raising_on_demand() -> Iterator[Callable[[BaseException], None]]:
 
   Yields:
     Makes the main thread raise an exception, as soon as it runs Python code or
-    is at a call that a signal interrupts. In other threads than the main one
+    is at a call that a signal interrupts. Not all that is written in other
+    languages bears that; Reverb does not. In other threads than the main one
     the exception is dropped.
   """
   raised, thread = [], threading.get_ident()

@@ -87,8 +87,11 @@ def _check_memory(
 ) -> str:
   """Compares what the tables may take with what there is.
 
+  Images may be compressed by much, or not: a run is refused only if it does not
+  fit even so.
+
   Returns:
-    A warning if it is more than half; else ''.
+    A warning if it may be more than half; else ''.
   """
   max_items = _max_items(experiment)
   counts = [min(table.max_size, max_items) for table in tables]
@@ -99,19 +102,20 @@ def _check_memory(
   largest = sizes.index(max(sizes))
   table = tables[largest]
   setting = experiment.builder.setting_names.get('max_size', 'max_size')
-  others = needed - sizes[largest]
   text = (
     f'Replay may take {_gigabytes(needed)} of the {_gigabytes(total_bytes)} of '
     f"memory: table '{table.name}' up to {counts[largest]:,} items of "
     f'{table.item_bytes:,} bytes each, compression not counted'
   )
-  if needed <= total_bytes:
+  least_sizes = [t.least_item_bytes * n for t, n in zip(tables, counts)]
+  if sum(least_sizes) <= total_bytes:
     return f'{text} (max_size is {setting} = {table.max_size:,}).'
-  fitting = (total_bytes - others) // table.item_bytes
+  others = sum(least_sizes) - least_sizes[largest]
+  fitting = (total_bytes - others) // table.least_item_bytes
   raise ValueError(
-    f'{text}. That is more than there is. Lower {setting} = '
-    f'{table.max_size:,} to {max(0, fitting):,} or less, or use a machine with '
-    'more memory.'
+    f'{text}. That is more than there is, even if images compress well. Lower '
+    f'{setting} = {table.max_size:,} to {max(0, fitting):,} or less, or use a '
+    'machine with more memory.'
   )
 
 

@@ -22,6 +22,9 @@ DEFAULT_TABLE = 'replay'
 # priorities, and the messages around the chunks.
 _ITEM_BYTES, _COLUMN_BYTES = 300, 1200
 
+# Of the frames of a game, which Reverb stores as differences: 6 or more.
+_IMAGE_COMPRESSION = 6
+
 
 @dataclasses.dataclass(frozen=True)
 class Table:
@@ -82,17 +85,25 @@ class Table:
   def item_bytes(self) -> int:
     """Estimates what an item takes of the server's memory, at most.
 
-    Reverb compresses what it holds, images to a sixth or less; that is not
-    counted. Of a transition, large leaves of the next observation are not
-    counted either: they are those of a later one, but at an episode's end.
+    Reverb compresses what it holds; that is not counted. Of a transition, large
+    leaves of the next observation are not counted either: they are those of a
+    later one, but at an episode's end.
     """
+    return self._estimate_bytes(_num_bytes)
+
+  @functools.cached_property
+  def least_item_bytes(self) -> int:
+    """The same, with images as small as Reverb commonly makes them."""
+    return self._estimate_bytes(_num_compressed_bytes)
+
+  def _estimate_bytes(self, num_bytes: Callable[[tf.TensorSpec], int]) -> int:
     columns = self.packing.stored_signature
     size = _ITEM_BYTES + _COLUMN_BYTES * len(columns)
-    size += sum(_num_bytes(column) for column in columns)
+    size += sum(num_bytes(column) for column in columns)
     if isinstance(self.signature, types.Transition):
       after = self.signature.next_observation
       leaves, shared = tree.flatten(after), packing.Packing(after).whole
-      size -= sum(_COLUMN_BYTES + _num_bytes(leaves[i]) for i in shared)
+      size -= sum(_COLUMN_BYTES + num_bytes(leaves[i]) for i in shared)
     return size
 
   def check(
@@ -179,6 +190,11 @@ def queue(
     sampler=reverb.selectors.Fifo,
     max_times_sampled=1,
   )
+
+
+def _num_compressed_bytes(spec: tf.TensorSpec) -> int:
+  is_image = spec.dtype == tf.uint8 and spec.shape.rank >= 2
+  return _num_bytes(spec) // (_IMAGE_COMPRESSION if is_image else 1)
 
 
 def _num_bytes(spec: tf.TensorSpec) -> int:

@@ -5,6 +5,8 @@ import dataclasses
 import time
 from collections.abc import Iterator
 
+from absl import logging
+
 from repertory.components import loggers, replay, signals
 from repertory.launch import coordinator as coordinator_lib
 from repertory.launch import (
@@ -97,8 +99,18 @@ class _Turns:
     self._steps = session.counts['steps']
 
   @contextlib.contextmanager
-  def _watched(self) -> Iterator[None]:
+  def _watched(self, interruption: interrupts.Interruption) -> Iterator[None]:
     """Ends the block with a report when nothing goes on."""
+    stalls = []
+
+    def end(seconds: float) -> None:
+      stalls.append(self._describe_stall(seconds))
+      if self._in_environment_for():
+        demand(stalls[0])
+      else:
+        # Our own waits heed it, and Reverb's do not bear another exception.
+        interruption.set()
+
     with (
       interrupts.raising_on_demand() as demand,
       watchdog.watching(
@@ -108,10 +120,19 @@ class _Turns:
           self._evaluator.total_steps,
         ),
         self._session.experiment.stall_seconds,
-        lambda seconds: demand(self._describe_stall(seconds)),
+        end,
       ),
+      contextlib.suppress(signals.Stopped),
     ):
       yield
+    if stalls:
+      raise stalls[0]
+
+  def _in_environment_for(self) -> float:
+    """Returns how long an environment has been at a step; 0 if none is."""
+    return max(
+      self._actor.environment_seconds, self._evaluator.environment_seconds
+    )
 
   def _describe_stall(self, seconds: float) -> failures.NodeError:
     """Writes the report on a run in which nothing goes on.
@@ -121,6 +142,8 @@ class _Turns:
     """
     evaluator = self._evaluator
     self._actor.report()
+    with contextlib.suppress(Exception):  # The replay server may be gone.
+      self._learner.report()
     self._coordinator.poll(evaluator.name, evaluator.environment_seconds)
     seen = dataclasses.replace(
       self._coordinator.observe(), idle_seconds=seconds
@@ -141,12 +164,13 @@ class _Turns:
       failures.NodeError: If one of them failed.
     """
     try:
-      with contextlib.suppress(signals.Stopped), self._watched():
+      with self._watched(interruption):
         self._take(interruption, show)
     except failures.NodeError as error:
       if error.failure.node != self._learner.name:
-        self.report()
-        self._learner.checkpoint()
+        self._save_in_spite_of_failure()
+      # Nothing of a run that failed may wait any longer.
+      interruption.set()
       raise
     self.report()
     with failures.named(self._learner.name):
@@ -154,6 +178,14 @@ class _Turns:
       self._learner.checkpoint()
     if not interruption.is_set():
       self.evaluate()
+
+  def _save_in_spite_of_failure(self) -> None:
+    """Writes a checkpoint if it can; what failed before is what counts."""
+    try:
+      self.report()
+      self._learner.checkpoint()
+    except Exception:
+      logging.exception('No checkpoint could be written.')
 
   def _take(self, interruption: interrupts.Interruption, show) -> None:
     """Acts, learns and evaluates until the steps are done."""

@@ -1,8 +1,10 @@
 """What happens to a run when a node is hit; run by `make test-chaos`."""
 
+import random
 import signal
 import time
 
+import psutil
 import pytest
 
 import log_files
@@ -54,6 +56,18 @@ class _Run:
       return all(new > old for new, old in zip(self._totals(), before))
 
     self._wait(goes_on, 'the run to go on')
+
+  def hit(self, node: str) -> None:
+    """Kills a node, as soon as there is one."""
+
+    def is_hit():
+      try:
+        self.program.node(node).kill()
+      except (LookupError, psutil.NoSuchProcess, FileNotFoundError):
+        return False
+      return True
+
+    self._wait(is_hit, f'a process of {node}')
 
   def wait_for_start_of(self, node: str) -> None:
     """Waits until a node has been started for the second time."""
@@ -110,3 +124,24 @@ def test_run_goes_on(tmp_path, settings, node, fault):
   # Who is asked to end takes no notice: that is the launcher's affair.
   restarts = 'num_restarts=' in ended.output
   assert restarts == (fault != signal.SIGTERM), ended.output
+
+
+def test_run_survives_fifty_random_faults(tmp_path):
+  chance = random.Random(1)
+  replaceable = ('actor/0', 'actor/1', 'evaluator', 'inference/0')
+  run = _Run(tmp_path, (*_WITH_SERVERS, '--max_restarts=100'))
+  run.wait_for_checkpoint()
+  for number in range(1, 51):
+    is_tenth = number % 10 == 0
+    run.hit(chance.choice(('learner', 'replay') if is_tenth else replaceable))
+    if is_tenth:
+      run.wait_for_progress()
+    else:
+      time.sleep(chance.uniform(0, 3))
+  run.wait_for_progress()
+  ended = run.stop()
+  status = ended.output.splitlines()[-4]
+  restarts = int(status.partition('num_restarts=')[2].split()[0])
+  # A node that is hit as it starts is not there yet, and is waited for; one
+  # that is hit while all others are being replaced goes with them.
+  assert restarts >= 25, ended.output

@@ -157,9 +157,29 @@ def test_forced_past_it_waits_for_ever(name, tmp_path, monkeypatch):
   )
   with (
     _past_preflight(monkeypatch),
-    pytest.raises((launch.NodeError, TimeoutError), match='Waited 1 seconds'),
+    pytest.raises(launch.NodeError, match='Waited 1 seconds'),
   ):
     launch.run(experiment, display=False)
+
+
+@pytest.mark.parametrize('name', _FORCED)
+def test_forced_past_it_is_reported(name, tmp_path, monkeypatch):
+  experiment = dataclasses.replace(
+    _CASES[name][0](_FORCED[name]),
+    max_steps=2_000,
+    directory=str(tmp_path),
+    evaluation_episodes=0,
+    timeout_seconds=100.0,
+    stall_seconds=1.0,
+  )
+  acting_waits = name in ('error_buffer', 'queue')
+  blocked = 'inserts wait' if acting_waits else 'samples wait'
+  with (
+    _past_preflight(monkeypatch),
+    pytest.raises(launch.NodeError, match=blocked),
+  ):
+    launch.run(experiment, display=False)
+  assert 'Threads of' in (tmp_path / 'logs' / 'stall.txt').read_text()
 
 
 @pytest.mark.parametrize('name', _FORCED)
@@ -193,6 +213,19 @@ class _Wide(dm_env.Environment):
 
   def step(self, action):
     return dm_env.termination(0.0, np.zeros(10_000, np.float32))
+
+
+class _Screen(_Wide):
+  """Observations are images."""
+
+  def observation_spec(self):
+    return dm_env_specs.BoundedArray((60, 70, 3), np.uint8, 0, 255)
+
+  def reset(self):
+    return dm_env.restart(np.zeros((60, 70, 3), np.uint8))
+
+  def step(self, action):
+    return dm_env.termination(0.0, np.zeros((60, 70, 3), np.uint8))
 
 
 class TestMemory:
@@ -239,6 +272,20 @@ class TestMemory:
     assert self._check(monkeypatch, experiment, 2 * 1000 * self.ITEM) == ''
     longer = self._experiment(1_000_000, max_steps=1001)
     assert self._check(monkeypatch, longer, 2 * 1000 * self.ITEM)
+
+  def test_images_may_compress_to_a_sixth(self, monkeypatch):
+    builder = dqn.DQNBuilder(
+      dqn.DQNConfig(n_step=1, max_replay_size=1000, hidden_sizes=(1,))
+    )
+    experiment = launch.Experiment(builder, _Screen, 10**9, 'unused')
+    small = 300 + 2 * 1200 + 12
+    assert 'max_size is' in self._check(
+      monkeypatch, experiment, 1000 * (60 * 70 * 3 // 6 + small)
+    )
+    with pytest.raises(ValueError, match='even if images compress well'):
+      self._check(
+        monkeypatch, experiment, 1000 * (60 * 70 * 3 // 6 + small) - 1
+      )
 
   def test_sequences_share_nothing(self):
     builder = impala.IMPALABuilder(impala.IMPALAConfig(unroll_length=2))
