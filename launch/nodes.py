@@ -12,6 +12,7 @@ from repertory.components import (
   actors,
   adders,
   core,
+  datasets,
   environment_loop,
   loggers,
   programs,
@@ -33,6 +34,9 @@ from repertory.launch import session as session_lib
 
 # How often the learner looks whether it can begin.
 _POLL_SECONDS = 0.1
+
+# A batch that is due comes at once, unless it was lost.
+_PATIENCE_SECONDS = 5.0
 
 
 def start_replay(session: session_lib.Session) -> reverb.Server:
@@ -226,9 +230,39 @@ class LearnerNode(core.VariableSource):
         the learner samples, the table must have taken them all: else it would
         depend on chance from which items is sampled.
     """
+    self._dataset.patience_seconds = _PATIENCE_SECONDS
+    since = time.monotonic()
     while self._is_due(self._first_inserts + actor.num_items):
       actor.flush()
-      self.learner.step()
+      try:
+        self.learner.step()
+        since = time.monotonic()
+      except datasets.Starved:
+        self._go_on_without_lost(since)
+
+  def _go_on_without_lost(self, since: float) -> None:
+    """Counts from here: what was sampled before, nobody has any more.
+
+    Args:
+      since: When the last batch came.
+
+    Raises:
+      TimeoutError: If that is too long ago.
+    """
+    limit = self._connection.timeout_seconds
+    if time.monotonic() - since > limit:
+      raise TimeoutError(
+        f"Waited {limit:g} seconds for a batch from table '{self._table.name}' "
+        f'of {self._connection}.'
+      )
+    samples = self._status().samples
+    consumed = (self.learner.steps - self._first_steps) * self._batch_size
+    lost = samples - self._first_samples - consumed
+    self._first_samples, self._first_steps = samples, self.learner.steps
+    if lost:
+      self._coordinator.warn(
+        self.name, f'Reverb lost items that it had sampled, or {lost} at most'
+      )
 
   def wait_for_items(self) -> None:
     """Waits until the table holds enough to be sampled from.

@@ -1,5 +1,5 @@
 """Batches for learners."""
 
-from repertory.components.datasets.replay_dataset import ReplayDataset
+from repertory.components.datasets.replay_dataset import ReplayDataset, Starved
 
-__all__ = ['ReplayDataset']
+__all__ = ['ReplayDataset', 'Starved']

@@ -15,6 +15,10 @@ from repertory.components.replay import tables as tables_lib
 _WATCH_PERIOD_SECONDS = 0.5
 
 
+class Starved(Exception):
+  """No batch came in due time; what was sampled ahead has been given up."""
+
+
 class ReplayDataset:
   """Iterates over batches of a replay table.
 
@@ -25,6 +29,11 @@ class ReplayDataset:
   A Reverb dataset by itself waits for ever when its server is gone. Here a
   wait ends when `close` is called, when the stop signal is set, or
   after the time-out.
+
+  A dataset that reads a server of its own process may lose items: Reverb 0.7.2
+  looks every three seconds of a wait whether it was ended, and what was sampled
+  at that moment is dropped, although the limiter has counted it. Who knows that
+  a batch is due sets `patience_seconds`.
   """
 
   def __init__(
@@ -55,28 +64,15 @@ class ReplayDataset:
         'max_samples_in_flight must be at least 1 or None, got '
         f'{max_samples_in_flight}.'
       )
-    self._table = table.name
+    self._table = table
     self._connection = connection
-    columns = table.packing.stored_signature
-    self._packing = table.packing
-    dataset = reverb.TrajectoryDataset(
-      server_address=connection.address,
-      table=table.name,
-      dtypes=[spec.dtype for spec in columns],
-      shapes=[spec.shape for spec in columns],
-      max_in_flight_samples_per_worker=max_samples_in_flight or batch_size,
-      num_workers_per_iterator=1,
-    )
-    dataset = dataset.batch(batch_size, drop_remainder=True)
-    if prefetch:
-      dataset = dataset.prefetch(prefetch)
-    self._iterator = iter(dataset)
-    get_next = tf.function(self._get_next, autograph=False)
-    self._next = get_next.get_concrete_function()
-    self._cancellation = cancellation.CancellationManager()
-    self._cancelable_next = self._cancellation.get_cancelable_function(
-      self._next
-    )
+    self._batch_size = batch_size
+    self._prefetch = prefetch
+    self._max_samples_in_flight = max_samples_in_flight or batch_size
+    self._open()
+    # After how long `next` raises `Starved`; None for never.
+    self.patience_seconds: float | None = None
+    self._is_starved = False
     self._waiting_since: float | None = None
     self._timed_out = False
     self._closed = threading.Event()
@@ -84,6 +80,28 @@ class ReplayDataset:
       target=self._watch, name='replay_dataset_watcher', daemon=True
     )
     self._watcher.start()
+
+  def _open(self) -> None:
+    """Begins to sample."""
+    columns = self._table.packing.stored_signature
+    dataset = reverb.TrajectoryDataset(
+      server_address=self._connection.address,
+      table=self._table.name,
+      dtypes=[spec.dtype for spec in columns],
+      shapes=[spec.shape for spec in columns],
+      max_in_flight_samples_per_worker=self._max_samples_in_flight,
+      num_workers_per_iterator=1,
+    )
+    dataset = dataset.batch(self._batch_size, drop_remainder=True)
+    if self._prefetch:
+      dataset = dataset.prefetch(self._prefetch)
+    self._iterator = iter(dataset)
+    get_next = tf.function(self._get_next, autograph=False)
+    self._next = get_next.get_concrete_function()
+    self._cancellation = cancellation.CancellationManager()
+    self._cancelable_next = self._cancellation.get_cancelable_function(
+      self._next
+    )
 
   @property
   def element_spec(self) -> types.Sample:
@@ -102,6 +120,7 @@ class ReplayDataset:
     Raises:
       signals.Stopped: If the dataset was closed or the stop signal was set.
       TimeoutError: If no batch came in time.
+      Starved: If none came within `patience_seconds`; it may be asked again.
     """
     self._waiting_since = time.monotonic()
     try:
@@ -110,8 +129,12 @@ class ReplayDataset:
       if self._timed_out:
         raise TimeoutError(
           f'Waited {self._connection.timeout_seconds:g} seconds for a batch '
-          f"from table '{self._table}' of {self._connection}."
+          f"from table '{self._table.name}' of {self._connection}."
         ) from error
+      if self._is_starved:
+        self._is_starved = False
+        self._open()
+        raise Starved from None
       raise signals.Stopped from None
     finally:
       self._waiting_since = None
@@ -125,7 +148,7 @@ class ReplayDataset:
   def _get_next(self) -> types.Sample:
     sample = self._iterator.get_next()
     return types.Sample(
-      data=self._packing.unpack(sample.data),
+      data=self._table.packing.unpack(sample.data),
       keys=sample.info.key,
       probabilities=sample.info.probability,
       table_sizes=sample.info.table_size,
@@ -139,7 +162,11 @@ class ReplayDataset:
       if self._connection.stop.is_set():
         self._cancellation.start_cancel()
         return
-      if time.monotonic() - since > self._connection.timeout_seconds:
+      waited, patience = time.monotonic() - since, self.patience_seconds
+      if waited > self._connection.timeout_seconds:
         self._timed_out = True
         self._cancellation.start_cancel()
         return
+      if patience is not None and waited > patience:
+        self._is_starved = True
+        self._cancellation.start_cancel()
