@@ -1,6 +1,10 @@
 """Curves of a run for TensorBoard."""
 
 import os
+import socket
+import time
+import uuid
+from typing import Any
 
 from acme.utils.loggers import base
 
@@ -28,11 +32,21 @@ class TensorBoard(base.Logger):
         curve itself.
       prefix: Put before each name with a slash, which groups the curves.
     """
-    # Those who only step environments load no TensorFlow.
-    import tensorflow as tf  # noqa: PLC0415
+    # Those who only step environments do without.
+    from tensorboard.compat.proto import event_pb2  # noqa: PLC0415
+    from tensorboard.plugins.scalar import summary_v2  # noqa: PLC0415
+    from tensorboard.summary.writer import record_writer  # noqa: PLC0415
 
-    self._summary = tf.summary
-    self._writer = tf.summary.create_file_writer(os.fspath(directory))
+    self._make_event: Any = event_pb2.Event
+    self._make_scalar = summary_v2.scalar_pb
+    os.makedirs(directory, exist_ok=True)
+    name = f'{time.time():.0f}.{socket.gethostname()}.{uuid.uuid4().hex}'
+    path = os.path.join(directory, f'events.out.tfevents.{name}')
+    # Not TensorFlow's writer, which keeps some memory of every value; nor
+    # TensorBoard's own, whose thread a full disk ends without a word.
+    self._file = open(path, 'wb')  # noqa: SIM115
+    self._writer = record_writer.RecordWriter(self._file)
+    self._write(file_version='brain.Event:2')
     self._step_key = step_key
     self._prefix = f'{prefix}/' if prefix else ''
 
@@ -49,12 +63,16 @@ class TensorBoard(base.Logger):
         f'data: expected a number under the step key {self._step_key!r}, '
         f'found {step!r} among {sorted(data)}'
       )
-    with self._writer.as_default(step=int(step)):
-      for key, value in row.items():
-        if scalars.is_number(value):
-          self._summary.scalar(self._prefix + key, float(value))
-    # Leaving the writer's context has flushed it.
+    for key, value in row.items():
+      if scalars.is_number(value):
+        summary = self._make_scalar(self._prefix + key, float(value))
+        self._write(step=int(step), summary=summary)
+    self._writer.flush()
 
   def close(self) -> None:
     """Closes the events file."""
-    self._writer.close()
+    self._file.close()
+
+  def _write(self, **content) -> None:
+    event = self._make_event(wall_time=time.time(), **content)
+    self._writer.write(event.SerializeToString())
