@@ -138,24 +138,32 @@ class TestDistributed:
     assert 'Traceback' in ended.output
     assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
 
-  def test_bad_reward_is_told_with_slot_and_step(self, tmp_path, launch_type):
-    script = tmp_path / 'failing.py'
-    script.write_text(
-      _FAILING.format(
-        failure="return timestep._replace(reward=float('nan'))",
-        launch_type=launch_type,
-      )
+
+def test_bad_reward_is_told_with_slot_and_step(tmp_path):
+  script = tmp_path / 'failing.py'
+  script.write_text(
+    _FAILING.format(
+      failure="return timestep._replace(reward=float('nan'))",
+      launch_type='local_mt',
     )
-    ended = program.Program([str(script)], str(tmp_path)).wait(_SECONDS)
-    assert 'NODE actor/' in ended.output
-    assert ' True' in ended.output
-    assert 'Slot 0, step 2 of its episode: reward' in ended.output
-    assert ended.left == []
+  )
+  ended = program.Program([str(script)], str(tmp_path)).wait(_SECONDS)
+  assert 'NODE actor/' in ended.output
+  assert ' True' in ended.output
+  assert 'Slot 0, step 2 of its episode: reward' in ended.output
+  assert ended.left == []
 
 
 class TestProcesses:
   @pytest.mark.parametrize(
-    'node', ['actor/1', 'learner', 'replay', 'evaluator', 'coordinator']
+    'node',
+    [
+      'replay',
+      *(
+        pytest.param(node, marks=pytest.mark.chaos)
+        for node in ('actor/1', 'learner', 'evaluator', 'coordinator')
+      ),
+    ],
   )
   def test_killed_node_ends_the_program_with_its_name(self, tmp_path, node):
     running = _train(tmp_path, 'local_mp', '--max_restarts=0', steps=10**6)

@@ -146,6 +146,7 @@ _FORCED = {
 }
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize('name', _FORCED)
 def test_forced_past_it_waits_for_ever(name, tmp_path, monkeypatch):
   experiment = dataclasses.replace(
@@ -182,6 +183,7 @@ def test_forced_past_it_is_reported(name, tmp_path, monkeypatch):
   assert 'Threads of' in (tmp_path / 'logs' / 'stall.txt').read_text()
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize('name', _FORCED)
 def test_accepted_runs(name, tmp_path):
   make, (_, _, accepted) = _CASES[name]

@@ -90,7 +90,10 @@ class TestRaisingOnDemand:
     assert results == ['went on']
 
 
-@pytest.mark.parametrize('topology', ['single', 'distributed'])
+@pytest.mark.parametrize(
+  'topology',
+  ['single', pytest.param('distributed', marks=pytest.mark.chaos)],
+)
 def test_hanging_environment_ends_the_run_with_its_actor(tmp_path, topology):
   script = tmp_path / 'hanging.py'
   script.write_text(_HANGING.replace('{topology!r}', repr(topology)))
