@@ -192,6 +192,7 @@ class TestProcesses:
     ]
     assert lives == ['start', 'Its process ended with signal 9.', 'start']
 
+  @pytest.mark.chaos
   def test_sigterm_saves_and_ends(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
