@@ -9,6 +9,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import inference_fixture
+import program
 import raw_lane
 import replay_fixture
 from repertory.components import variables
@@ -159,7 +160,10 @@ class StressTest(absltest.TestCase):
         call.result()
       seconds = time.monotonic() - started_at
       row = it.server.report()
-      self.assertEqual(row['actors'], 0)
+      # The last ones have gone, but the server may not have noticed yet.
+      program.wait_until(
+        lambda: it.server.report()['actors'] == 0, 10, 'all actors to be gone'
+      )
       num_requests = sum(caller.num_requests for caller in callers)
       num_deaths = sum(caller.num_deaths for caller in callers)
       self.check_adders(it.adders, num_deaths)
