@@ -1,6 +1,5 @@
 """What is known of the nodes: whether they live, and when they got on."""
 
-import collections
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,35 @@ def is_replaceable(name: str) -> bool:
   return name.split('/')[0] in _REPLACEABLE
 
 
+class RestartBudget:
+  """How often something may be started again within a time."""
+
+  def __init__(
+    self, max_restarts: int, clock: Callable[[], float] = time.monotonic
+  ):
+    """Has all of it.
+
+    Args:
+      max_restarts: Within `RESTART_WINDOW_SECONDS`.
+      clock: Tells seconds.
+    """
+    self._max_restarts = max_restarts
+    self._clock = clock
+    self._taken_at: list[float] = []
+    self.num_taken = 0
+
+  def is_left(self) -> bool:
+    """Returns whether another restart is allowed now."""
+    since = self._clock() - RESTART_WINDOW_SECONDS
+    self._taken_at = [t for t in self._taken_at if t >= since]
+    return len(self._taken_at) < self._max_restarts
+
+  def take(self) -> None:
+    """Notes a restart."""
+    self._taken_at.append(self._clock())
+    self.num_taken += 1
+
+
 @dataclasses.dataclass
 class _Node:
   """A node.
@@ -32,20 +60,16 @@ class _Node:
     progress: How much it has done.
     progressed_at: When that last grew.
     environment_seconds: How long its environments have been at a step.
-    restarted_at: When it was started again, within the window.
-    restarts: How often, ever.
+    restarts: How often it was started again, and may be.
     is_ready: Whether it has registered.
   """
 
+  restarts: 'RestartBudget'
   state: str = 'starting'
   heard_at: float = 0.0
   progress: float = 0.0
   progressed_at: float = 0.0
   environment_seconds: float = 0.0
-  restarted_at: collections.deque = dataclasses.field(
-    default_factory=collections.deque
-  )
-  restarts: int = 0
   is_ready: bool = False
 
 
@@ -69,7 +93,7 @@ class Roster:
   @property
   def num_restarts(self) -> int:
     """Of all nodes."""
-    return sum(node.restarts for node in self._nodes.values())
+    return sum(node.restarts.num_taken for node in self._nodes.values())
 
   def expect(self, names: Sequence[str]) -> None:
     """Notes which nodes are being started."""
@@ -109,7 +133,7 @@ class Roster:
 
   def fail(self, name: str) -> None:
     """Notes that a node failed, and is not started again."""
-    self._nodes.setdefault(name, _Node()).state = 'failed'
+    self._get(name).state = 'failed'
     self._finished.add(name)
 
   def may_restart(self, name: str) -> bool:
@@ -120,18 +144,12 @@ class Roster:
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
       return False
-    now = self._clock()
-    while (
-      node.restarted_at and now - node.restarted_at[0] > RESTART_WINDOW_SECONDS
-    ):
-      node.restarted_at.popleft()
-    return is_replaceable(name) and len(node.restarted_at) < self._max_restarts
+    return is_replaceable(name) and node.restarts.is_left()
 
   def restart(self, name: str) -> None:
     """Notes that a node is being started again."""
     node = self._nodes[name]
-    node.restarted_at.append(self._clock())
-    node.restarts += 1
+    node.restarts.take()
     node.state = 'restarting'
     node.heard_at = node.progressed_at = self._clock()
     node.environment_seconds = 0.0
@@ -207,6 +225,12 @@ class Roster:
     }
 
   def _hear(self, name: str) -> _Node:
-    node = self._nodes.setdefault(name, _Node())
+    node = self._get(name)
     node.heard_at = self._clock()
     return node
+
+  def _get(self, name: str) -> _Node:
+    if name not in self._nodes:
+      budget = RestartBudget(self._max_restarts, self._clock)
+      self._nodes[name] = _Node(budget)
+    return self._nodes[name]

@@ -1,6 +1,5 @@
 """Watches over the nodes of a program: restarts them, or ends them all."""
 
-import collections
 import contextlib
 import dataclasses
 import os
@@ -80,9 +79,7 @@ def run(
   Raises:
     failures.NodeError: If a node failed for good.
   """
-  restarted_at: collections.deque = collections.deque(
-    maxlen=max(1, session.experiment.max_restarts)
-  )
+  budget = roster.RestartBudget(session.experiment.max_restarts)
   while True:
     watch = _Watch(session, interruption, show)
     program, services = make_program(session)
@@ -96,24 +93,16 @@ def run(
         or roster.is_replaceable(error.failure.node)
         or launch_type != 'local_mp'
         or interruption.is_set()
-        or not _may_restart(session, restarted_at)
+        or not budget.is_left()
       ):
         raise
-      restarted_at.append(time.monotonic())
+      budget.take()
       resumed = session_lib.resume(
         session, watch.num_restarts + 1, f'{error.failure.node} was lost'
       )
       if resumed is None:  # There is no checkpoint yet.
         raise
       session = resumed
-
-
-def _may_restart(session: session_lib.Session, restarted_at) -> bool:
-  """Returns whether the program has not been restarted too often lately."""
-  limit = session.experiment.max_restarts
-  now = time.monotonic()
-  recent = [t for t in restarted_at if now - t <= roster.RESTART_WINDOW_SECONDS]
-  return len(recent) < limit
 
 
 class _Watch:
@@ -186,7 +175,7 @@ class _Watch:
         self._workers.restart(name)
 
   def _end_overdue(self, seen: reports.Observation) -> None:
-    """Kills processes that hang; they are then found to have ended."""
+    """Kills processes that hang, and starts them again; or ends the run."""
     for name, cause in seen.overdue.items():
       owner = self._workers.kill(name)
       cause += '' if owner is None else ' Its process was killed.'

@@ -105,7 +105,7 @@ class _Turns:
 
     def end(seconds: float) -> None:
       stalls.append(self._describe_stall(seconds))
-      if self._in_environment_for():
+      if self._find_in_environment():
         demand(stalls[0])
       else:
         # Our own waits heed it, and Reverb's do not bear another exception.
@@ -128,11 +128,12 @@ class _Turns:
     if stalls:
       raise stalls[0]
 
-  def _in_environment_for(self) -> float:
-    """Returns how long an environment has been at a step; 0 if none is."""
-    return max(
-      self._actor.environment_seconds, self._evaluator.environment_seconds
-    )
+  def _find_in_environment(self) -> str | None:
+    """Returns the name of the node whose environment is at a step, if any."""
+    for node in (self._actor, self._evaluator):
+      if node.environment_seconds:
+        return node.name
+    return None
 
   def _describe_stall(self, seconds: float) -> failures.NodeError:
     """Writes the report on a run in which nothing goes on.
@@ -145,12 +146,12 @@ class _Turns:
     with contextlib.suppress(Exception):  # The replay server may be gone.
       self._learner.report()
     self._coordinator.poll(evaluator.name, evaluator.environment_seconds)
+    seen = self._coordinator.observe()
     seen = dataclasses.replace(
-      self._coordinator.observe(), idle_seconds=seconds
+      seen,
+      idle_seconds=seconds,
+      laggard=self._find_in_environment() or seen.laggard,
     )
-    for node in (self._actor, evaluator):
-      if node.environment_seconds >= seconds:
-        seen = dataclasses.replace(seen, laggard=node.name)
     nodes = self._coordinator.describe_nodes()
     stacks = {'this process': stall_reports.own_stacks()}
     return failures.NodeError(

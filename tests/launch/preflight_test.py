@@ -146,15 +146,22 @@ _FORCED = {
 }
 
 
+def _brief(experiment, directory, **settings):
+  """Returns the experiment as a short run without evaluations."""
+  return dataclasses.replace(
+    experiment,
+    max_steps=2_000,
+    directory=str(directory),
+    evaluation_episodes=0,
+    **settings,
+  )
+
+
 @pytest.mark.chaos
 @pytest.mark.parametrize('name', _FORCED)
 def test_forced_past_it_waits_for_ever(name, tmp_path, monkeypatch):
-  experiment = dataclasses.replace(
-    _CASES[name][0](_FORCED[name]),
-    max_steps=2_000,
-    directory=str(tmp_path),
-    evaluation_episodes=0,
-    timeout_seconds=1.0,
+  experiment = _brief(
+    _CASES[name][0](_FORCED[name]), tmp_path, timeout_seconds=1.0
   )
   with (
     _past_preflight(monkeypatch),
@@ -165,11 +172,9 @@ def test_forced_past_it_waits_for_ever(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('name', _FORCED)
 def test_forced_past_it_is_reported(name, tmp_path, monkeypatch):
-  experiment = dataclasses.replace(
+  experiment = _brief(
     _CASES[name][0](_FORCED[name]),
-    max_steps=2_000,
-    directory=str(tmp_path),
-    evaluation_episodes=0,
+    tmp_path,
     timeout_seconds=100.0,
     stall_seconds=1.0,
   )
@@ -187,13 +192,7 @@ def test_forced_past_it_is_reported(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize('name', _FORCED)
 def test_accepted_runs(name, tmp_path):
   make, (_, _, accepted) = _CASES[name]
-  experiment = dataclasses.replace(
-    make(accepted),
-    max_steps=2_000,
-    directory=str(tmp_path),
-    evaluation_episodes=0,
-    timeout_seconds=20.0,
-  )
+  experiment = _brief(make(accepted), tmp_path, timeout_seconds=20.0)
   result = launch.run(experiment, display=False)
   assert result.status.learner_steps > 0
 
