@@ -169,6 +169,21 @@ def place_replay(replay_path: str | None, directory: str) -> None:
     _link_tree(replay_path, os.path.join(directory, '0-restored'))
 
 
+def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes a file that `np.load` reads without pickles.
+
+  `np.savez` would leave its archive open when the disk is full.
+
+  Args:
+    path: Of the file.
+    arrays: Arrays by name, of plain numbers.
+  """
+  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
+    for name, array in arrays.items():
+      with archive.open(f'{name}.npy', 'w', force_zip64=True) as entry:
+        np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
 def _write(
   folder: str,
   arrays: Mapping[str, np.ndarray],
@@ -177,7 +192,7 @@ def _write(
 ) -> None:
   """Writes all files of a checkpoint, and waits until the disk has them."""
   os.makedirs(folder)
-  _write_arrays(os.path.join(folder, 'arrays.npz'), arrays)
+  write_arrays(os.path.join(folder, 'arrays.npz'), arrays)
   with open(os.path.join(folder, 'state.json'), 'w') as file:
     json.dump(state, file, indent=2)
   if replay_path is not None:
@@ -188,17 +203,6 @@ def _write(
   with open(os.path.join(folder, _CHECKSUMS), 'w') as file:
     json.dump({'format': _FORMAT, 'files': files}, file, indent=2)
   _sync_tree(folder)
-
-
-def _write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-  """Writes what `np.load` reads.
-
-  `np.savez` would leave its archive open when the disk is full.
-  """
-  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
-    for name, array in arrays.items():
-      with archive.open(f'{name}.npy', 'w', force_zip64=True) as entry:
-        np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
 def _read(path: str, check_replay: bool) -> Checkpoint:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import programs, types
+from repertory.components import checkpointing, programs, types
 
 DIVERGENCE_ACTIONS = ('stop', 'skip')
 
@@ -107,8 +107,7 @@ def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
   os.makedirs(os.path.dirname(path), exist_ok=True)
   temporary = f'{path}.tmp'
   try:
-    with open(temporary, 'wb') as file:
-      np.savez(file, **arrays)
+    checkpointing.write_arrays(temporary, arrays)
     os.replace(temporary, path)
   except OSError:
     if os.path.exists(temporary):
