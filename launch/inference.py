@@ -90,11 +90,13 @@ class InferenceNode:
 
   def run(self) -> None:
     """Serves until the stop signal is set."""
-    try:
-      self._variables.update(wait=True)
-      self._server.run()
-    finally:
-      self._variables.close()
+    self._variables.update(wait=True)
+    self._server.serve()
+
+  def close(self) -> None:
+    """Ends all connections and threads."""
+    self._server.close()
+    self._variables.close()
 
   def report(self) -> reports.Directive:
     """Tells the coordinator the figures of the last second."""

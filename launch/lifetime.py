@@ -36,13 +36,20 @@ STACKS_SIGNAL = signal.SIGUSR2
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
 
 
-@contextlib.contextmanager
-def failures_reported(name: str, coordinator) -> Iterator[None]:
+def failures_reported(name: str, coordinator):
   """Tells the coordinator why a node fails, before it does."""
+  return failures_told(name, coordinator.fail)
+
+
+@contextlib.contextmanager
+def failures_told(
+  name: str, tell: Callable[[failures.Failure], None]
+) -> Iterator[None]:
+  """Calls `tell` with why a node fails, before it does."""
   try:
     yield
   except BaseException as error:
-    coordinator.fail(failures.of_current_exception(name, error))
+    tell(failures.of_current_exception(name, error))
     raise
 
 

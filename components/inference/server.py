@@ -70,7 +70,20 @@ class InferenceServer:
     self._held: list[lanes.Lane] = []
 
   def run(self) -> None:
-    """Serves until the stop signal is set.
+    """Serves until the stop signal is set, and closes.
+
+    Raises:
+      Exception: What an adder or the variables raised.
+    """
+    try:
+      self.serve()
+    finally:
+      self.close()
+
+  def serve(self) -> None:
+    """Serves until the stop signal is set; leaves the connections open.
+
+    For those who tell others of a failure before the clients notice it.
 
     Raises:
       Exception: What an adder or the variables raised.
@@ -88,8 +101,6 @@ class InferenceServer:
     except BaseException:
       self._stop.set()  # Nothing of a server that fails may wait any longer.
       raise
-    finally:
-      self._close()
 
   def report(self) -> dict[str, float]:
     """Returns what happened since the last report; see `Statistics`."""
@@ -364,7 +375,8 @@ class InferenceServer:
       if lane.is_leaving and not lane.is_held:
         self._say_goodbye(lane)
 
-  def _close(self) -> None:
+  def close(self) -> None:
+    """Ends all connections and threads."""
     for lane in list(self._lanes):
       self._forget(lane.stream)
       lane.is_closed = True

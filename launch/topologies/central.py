@@ -22,6 +22,7 @@ from repertory.components import (
 )
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import (
+  failures,
   inference,
   interrupts,
   lifetime,
@@ -245,7 +246,8 @@ class CentralLearnerService(distributed.LearnerService):
     for node in self._servers:
       thread = threading.Thread(
         target=_serve,
-        args=(node, self._coordinator),
+        # It cannot be started again on its own.
+        args=(node, self._coordinator.abort),
         name=node.name,
         daemon=True,
       )
@@ -301,7 +303,7 @@ class InferenceService:
     self._shut_down.set()
 
   def run(self) -> None:
-    _serve(self._node, self._coordinator)
+    _serve(self._node, self._coordinator.fail)
     self._shut_down.wait()
 
 
@@ -320,15 +322,24 @@ class CentralEvaluatorService(distributed.EvaluatorService):
     )
 
 
-def _serve(node: inference.InferenceNode, coordinator) -> None:
+def _serve(
+  node: inference.InferenceNode,
+  tell: Callable[[failures.Failure], None],
+) -> None:
   """Serves and reports until the launcher shuts it down.
 
   A run that stops early does not end it: who waits for actions would take that
-  for a failure before hearing that the run stops.
+  for a failure before hearing that the run stops. So would they if it failed,
+  so its connections end after it has told of that.
+
+  Args:
+    node: What serves.
+    tell: Takes its failure.
   """
   run_stops = signals.StopSignal()
   with (
-    lifetime.failures_reported(node.name, coordinator),
+    contextlib.closing(node),
+    lifetime.failures_told(node.name, tell),
     lifetime.pulse(node.report, run_stops),
     contextlib.suppress(signals.Stopped),
   ):
