@@ -6,7 +6,7 @@ import time
 import reverb
 import tensorflow as tf
 import tree
-from tensorflow.python.eager import cancellation
+from tensorflow.python.eager import cancellation, context, execute
 
 from repertory.components import signals, types
 from repertory.components.replay import connection as connection_lib
@@ -93,23 +93,30 @@ class ReplayDataset:
       num_workers_per_iterator=1,
     )
     dataset = dataset.batch(self._batch_size, drop_remainder=True)
+    dataset = dataset.map(self._unpack)
     if self._prefetch:
       dataset = dataset.prefetch(self._prefetch)
+    # Else tf.data would prefetch more than it was asked to.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = dataset.with_options(options)
+    self._element_spec = dataset.element_spec
     self._iterator = iter(dataset)
-    get_next = tf.function(self._get_next, autograph=False)
-    self._next = get_next.get_concrete_function()
-    self._cancellation = cancellation.CancellationManager()
-    self._cancelable_next = self._cancellation.get_cancelable_function(
-      self._next
+    specs = tree.flatten(self._element_spec)
+    self._num_leaves = len(specs)
+    self._attributes = (
+      'output_types',
+      [spec.dtype.as_datatype_enum for spec in specs],
+      'output_shapes',
+      [spec.shape for spec in specs],
     )
+    self._cancellation = cancellation.CancellationManager()
 
   @property
   def element_spec(self) -> types.Sample:
     """The `tf.TensorSpec`s of a batch."""
-    return tree.map_structure(
-      lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype),
-      self._next.structured_outputs,
-    )
+    return self._element_spec
 
   def __iter__(self):
     return self
@@ -124,7 +131,7 @@ class ReplayDataset:
     """
     self._waiting_since = time.monotonic()
     try:
-      return self._cancelable_next()
+      return self._get_next()
     except tf.errors.CancelledError as error:
       if self._timed_out:
         raise TimeoutError(
@@ -146,7 +153,23 @@ class ReplayDataset:
     self._watcher.join()
 
   def _get_next(self) -> types.Sample:
-    sample = self._iterator.get_next()
+    """Calls the iterator's operation by itself.
+
+    What calls it in a `tf.function` can be cancelled too, but TensorFlow 2.8
+    keeps 400 bytes of every call of such a function without XLA.
+    """
+    leaves = execute.execute_with_cancellation(
+      'IteratorGetNext',
+      self._num_leaves,
+      [self._iterator._iterator_resource],
+      self._attributes,
+      context.context(),
+      self._cancellation,
+    )
+    return tree.unflatten_as(self._element_spec, leaves)
+
+  @tf.autograph.experimental.do_not_convert
+  def _unpack(self, sample: reverb.ReplaySample) -> types.Sample:
     return types.Sample(
       data=self._table.packing.unpack(sample.data),
       keys=sample.info.key,

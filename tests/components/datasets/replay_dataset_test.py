@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 import tree
 
+import heap
 import replay_fixture
 import transition_twin
 from repertory.components import adders, datasets, replay, signals, types
@@ -109,6 +110,21 @@ def test_probabilities_of_a_prioritized_table(serve, exponent):
   # The counts of 400 draws; 6 standard deviations, which are at most 10.
   counts = np.bincount(which, minlength=4)
   np.testing.assert_allclose(counts, 400 * expected, atol=60)
+
+
+def test_a_batch_leaves_no_memory_behind(serve):
+  _, make = serve(replay_fixture.make_prioritized(), num_items=10)
+  dataset = make()
+
+  def take(num_batches):
+    for _ in range(num_batches):
+      next(dataset)
+    return heap.used_bytes()
+
+  before = replay_fixture.Call(take, 1000).result()
+  after = replay_fixture.Call(take, 4000).result()
+  # A `tf.function` without XLA would leave 400 bytes at each call.
+  assert after - before < 4000 * 100
 
 
 def test_keys_name_the_items(serve):
