@@ -17,8 +17,9 @@ class D4PGConfig:
   # Layers of the policy and of the critic, the first one normalized; Acme has
   # (256, 256, 256) and (512, 512, 256).
   hidden_sizes: tuple[int, ...] = (256, 256)
-  # Convolutions for image leaves, 'nature' (doi:10.1038/nature14236) or
-  # 'residual' (arXiv:1802.01561, figure 3); policy and critic have their own.
+  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
+  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
+  # (arXiv:1906.05243, appendix); policy and critic have their own.
   image_torso: str = 'nature'
   # Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5.
   num_atoms: int = 51

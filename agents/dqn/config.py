@@ -15,8 +15,9 @@ class DQNConfig:
 
   # Layers of the network before its head.
   hidden_sizes: tuple[int, ...] = (128, 128)
-  # Convolutions for image leaves, 'nature' (doi:10.1038/nature14236) or
-  # 'residual' (arXiv:1802.01561, figure 3).
+  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
+  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
+  # (arXiv:1906.05243, appendix).
   image_torso: str = 'nature'
   # Separate streams for state value and advantages (arXiv:1511.06581).
   dueling: bool = True

@@ -19,7 +19,7 @@ def make_network(
     spec: Of an environment with discrete actions.
     hidden_sizes: Layers before the head.
     dueling: Whether the head has two streams.
-    image_torso: Of image leaves, 'nature' or 'residual'.
+    image_torso: Of image leaves, one of `networks.IMAGE_TORSOS`.
 
   Raises:
     ValueError: If observations or actions are of a kind it cannot take.

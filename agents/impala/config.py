@@ -16,8 +16,9 @@ class IMPALAConfig:
 
   # Layers of the network before its core.
   hidden_sizes: tuple[int, ...] = (128, 128)
-  # Convolutions for image leaves, 'nature' (doi:10.1038/nature14236) or
-  # 'residual' (arXiv:1802.01561, figure 3).
+  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
+  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
+  # (arXiv:1906.05243, appendix).
   image_torso: str = 'nature'
   # Memory: 'none', 'lstm' (the paper, figure 3) or 'gru'.
   core: str = 'none'

@@ -23,8 +23,9 @@ class PPOConfig:
   # Layers of the policy and as many of the value, behind the memory: the paper,
   # section 6.1; that they share none: Andrychowicz, section 3.2.
   hidden_sizes: tuple[int, ...] = (64, 64)
-  # Convolutions for image leaves, 'nature' (doi:10.1038/nature14236) or
-  # 'residual' (arXiv:1802.01561, figure 3).
+  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
+  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
+  # (arXiv:1906.05243, appendix).
   image_torso: str = 'nature'
   # Memory: 'none', 'lstm' or 'gru'.
   core: str = 'none'

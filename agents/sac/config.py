@@ -16,8 +16,9 @@ class SACConfig:
 
   # Layers of the policy and of each critic: the paper, table 1.
   hidden_sizes: tuple[int, ...] = (256, 256)
-  # Convolutions for image leaves, 'nature' (doi:10.1038/nature14236) or
-  # 'residual' (arXiv:1802.01561, figure 3); policy and critics have their own.
+  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
+  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
+  # (arXiv:1906.05243, appendix); policy and critics have their own.
   image_torso: str = 'nature'
   # Critics, of whose values the least counts: the paper, section 6, has two.
   num_critics: int = 2

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import reverb
 import tensorflow as tf
@@ -169,7 +170,7 @@ class ReplayDataset:
     return tree.unflatten_as(self._element_spec, leaves)
 
   @tf.autograph.experimental.do_not_convert
-  def _unpack(self, sample: reverb.ReplaySample) -> types.Sample:
+  def _unpack(self, sample: Any) -> types.Sample:
     return types.Sample(
       data=self._table.packing.unpack(sample.data),
       keys=sample.info.key,

@@ -9,6 +9,7 @@ from repertory.components.networks.heads import (
 )
 from repertory.components.networks.image_torsos import (
   IMAGE_TORSOS,
+  DataEfficientTorso,
   NatureTorso,
   ResidualTorso,
 )
@@ -37,6 +38,7 @@ __all__ = [
   'ActorCriticOutput',
   'Critic',
   'CriticEnsemble',
+  'DataEfficientTorso',
   'DuelingHead',
   'LayerNormMLP',
   'NatureTorso',

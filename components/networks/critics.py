@@ -32,7 +32,7 @@ class Critic(snt.Module):
       observation_spec: Nest of array specs, without a batch axis.
       hidden_sizes: Layers; of a `LayerNormMLP`, at least one.
       num_outputs: N.
-      image_torso: Of image leaves, 'nature' or 'residual'.
+      image_torso: Of image leaves, one of `IMAGE_TORSOS`.
       layer_norm: Whether they are a `LayerNormMLP`; else a ReLU follows each.
       name: Of the module.
     """

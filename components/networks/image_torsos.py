@@ -1,6 +1,6 @@
 """From images to feature vectors.
 
-Both networks are the published ones up to, and without, their dense layer:
+All networks are the published ones up to, and without, their dense layer:
 that one is an MLP's, see `torsos.ObservationTorso`.
 """
 
@@ -10,23 +10,20 @@ import sonnet as snt
 import tensorflow as tf
 
 
-class NatureTorso(snt.Module):
-  """Applies the three convolutions of Nature DQN, a ReLU after each.
+class _ConvolutionalTorso(snt.Module):
+  """Applies convolutions without padding, a ReLU after each."""
 
-  See https://doi.org/10.1038/nature14236, methods, "model architecture".
-  """
+  def __init__(self, layers: Sequence[tuple[int, int, int]], name: str):
+    """Makes the layers.
 
-  # Backwards: the last layer needs 3 pixels, so the second one 3 · 2 + 2 = 8,
-  # so the first one 8 · 4 + 4 = 36.
-  min_pixels = 36
-
-  def __init__(self, name: str = 'nature_torso'):
+    Args:
+      layers: Channels, pixels of a kernel's side and stride of each.
+      name: Of the module.
+    """
     super().__init__(name=name)
     self._convolutions = [
       snt.Conv2D(channels, size, stride, padding='VALID', name=f'conv_{i}')
-      for i, (channels, size, stride) in enumerate(
-        [(32, 8, 4), (64, 4, 2), (64, 3, 1)]
-      )
+      for i, (channels, size, stride) in enumerate(layers)
     ]
 
   def __call__(self, images: tf.Tensor) -> tf.Tensor:
@@ -37,12 +34,40 @@ class NatureTorso(snt.Module):
         0 to 255, or other numbers, which are taken as they are.
 
     Returns:
-      `[B, D]`, at least 0; D = 3136 for 84 by 84 pixels.
+      `[B, D]`, at least 0.
     """
     x = _scale(images)  # [B, H, W, C]
     for convolution in self._convolutions:
       x = tf.nn.relu(convolution(x))
     return _flatten(x)  # [B, D]
+
+
+class NatureTorso(_ConvolutionalTorso):
+  """The three convolutions of Nature DQN: 3136 features for 84 by 84 pixels.
+
+  See https://doi.org/10.1038/nature14236, methods, "model architecture".
+  """
+
+  # Backwards: the last layer needs 3 pixels, so the second one 3 · 2 + 2 = 8,
+  # so the first one 8 · 4 + 4 = 36.
+  min_pixels = 36
+
+  def __init__(self, name: str = 'nature_torso'):
+    super().__init__([(32, 8, 4), (64, 4, 2), (64, 3, 1)], name)
+
+
+class DataEfficientTorso(_ConvolutionalTorso):
+  """Two convolutions that overlap nowhere: 576 features for 84 by 84 pixels.
+
+  A sixth of the arithmetic of `NatureTorso`. That of data-efficient Rainbow,
+  see https://arxiv.org/abs/1906.05243, appendix.
+  """
+
+  # Backwards: the last layer needs 5 pixels, so the first one 5 · 5 = 25.
+  min_pixels = 25
+
+  def __init__(self, name: str = 'data_efficient_torso'):
+    super().__init__([(32, 5, 5), (64, 5, 5)], name)
 
 
 class ResidualTorso(snt.Module):
@@ -84,7 +109,11 @@ class ResidualTorso(snt.Module):
 
 
 # Those that agents know by name.
-IMAGE_TORSOS = {'nature': NatureTorso, 'residual': ResidualTorso}
+IMAGE_TORSOS = {
+  'nature': NatureTorso,
+  'residual': ResidualTorso,
+  'data_efficient': DataEfficientTorso,
+}
 
 
 class _Section(snt.Module):

@@ -38,7 +38,7 @@ class ObservationTorso(snt.Module):
       observation_spec: Nest of array specs, without a batch axis.
       hidden_sizes: Layers on top, a ReLU after each; the last one's size is D.
         Without any, D is the size of all vectors together.
-      image_torso: 'nature' or 'residual': see `image_torsos.py`.
+      image_torso: One of `IMAGE_TORSOS`: see `image_torsos.py`.
       name: Of the module.
 
     Raises:
@@ -82,7 +82,7 @@ def check_observation(
 
   Args:
     observation_spec: Nest of array specs, without a batch axis.
-    image_torso: For leaves of rank 3: 'nature' or 'residual'.
+    image_torso: For leaves of rank 3: one of `IMAGE_TORSOS`.
 
   Raises:
     ValueError: Naming the leaf, if it is not numeric, of rank 4 or more, empty,

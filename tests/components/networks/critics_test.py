@@ -39,7 +39,7 @@ class CriticTest(parameterized.TestCase):
       critic(observation, action), x @ values['critic/head/w:0'], atol=1e-5
     )
 
-  @parameterized.parameters('nature', 'residual')
+  @parameterized.parameters(*networks.IMAGE_TORSOS)
   def test_images(self, image_torso):
     spec = {'eye': IMAGE, 'x': VECTOR}
     critic = networks.Critic(spec, (8,), 1, image_torso)

@@ -9,7 +9,7 @@ from absl.testing import absltest, parameterized
 
 from repertory.components import networks
 
-TORSOS = (networks.NatureTorso, networks.ResidualTorso)
+TORSOS = tuple(networks.IMAGE_TORSOS.values())
 
 
 def randomize(module):
@@ -65,11 +65,11 @@ def slow_max_pool(x):
   return y
 
 
-def slow_nature(arrays, image):
+def slow_convolutional(name, strides, arrays, image):
   """Features of one image."""
   x = image / 255
-  for layer, stride in enumerate([4, 2, 1]):
-    w, b = (arrays[f'nature_torso/conv_{layer}/{n}:0'] for n in 'wb')
+  for layer, stride in enumerate(strides):
+    w, b = (arrays[f'{name}/conv_{layer}/{n}:0'] for n in 'wb')
     x = np.maximum(slow_convolution(x, w, b, stride), 0)
   return x.ravel()
 
@@ -131,18 +131,53 @@ class NatureTorsoTest(parameterized.TestCase):
     features = torso(tf.constant(images))
     # 40: 9, 3, 1; 44: 10, 4, 2.
     self.assertEqual(features.shape, [2, 1 * 2 * 64])
-    expected = [slow_nature(arrays, image) for image in images]
+    expected = [
+      slow_convolutional('nature_torso', [4, 2, 1], arrays, image)
+      for image in images
+    ]
     self.assertBetween(np.count_nonzero(expected), 60, 200)
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
 
-  def test_smallest_is_where_the_feature_map_ends(self):
-    smallest = networks.NatureTorso.min_pixels
+  @parameterized.parameters(networks.NatureTorso, networks.DataEfficientTorso)
+  def test_smallest_is_where_the_feature_map_ends(self, make):
+    smallest = make.min_pixels
     for size in ((smallest, 84), (84, smallest)):
-      features = networks.NatureTorso()(tf.zeros([1, *size, 1]))
+      features = make()(tf.zeros([1, *size, 1]))
       self.assertGreater(features.shape[1], 0)
     for size in ((smallest - 1, 84), (84, smallest - 1)):
-      features = networks.NatureTorso()(tf.zeros([1, *size, 1]))
+      features = make()(tf.zeros([1, *size, 1]))
       self.assertEqual(features.shape[1], 0)
+
+
+class DataEfficientTorsoTest(absltest.TestCase):
+  def test_variables(self):
+    torso = networks.DataEfficientTorso()
+    # ⌊(84 − 5) / 5⌋ + 1 = 16; ⌊(16 − 5) / 5⌋ + 1 = 3.
+    self.assertEqual(torso(tf.zeros([1, 84, 84, 4])).shape, [1, 3 * 3 * 64])
+    self.assertEqual(
+      shapes(torso),
+      {
+        'conv_0/w:0': (5, 5, 4, 32),
+        'conv_0/b:0': (32,),
+        'conv_1/w:0': (5, 5, 32, 64),
+        'conv_1/b:0': (64,),
+      },
+    )
+
+  def test_is_the_slow_one(self):
+    images = make_images(26, 54, 2)
+    torso = networks.DataEfficientTorso()
+    torso(tf.constant(images))
+    arrays = randomize(torso)
+    features = torso(tf.constant(images))
+    # 26: 5, 1; 54: 10, 2.
+    self.assertEqual(features.shape, [2, 1 * 2 * 64])
+    expected = [
+      slow_convolutional('data_efficient_torso', [5, 5], arrays, image)
+      for image in images
+    ]
+    self.assertBetween(np.count_nonzero(expected), 60, 200)
+    np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
 
 
 class ResidualTorsoTest(parameterized.TestCase):

@@ -60,6 +60,8 @@ IMAGE_SIZES = {
   'nature': (1 * 1 * 64, 2, 1 * 1 * 64),
   # 36: 18, 9, 5; 40: 20, 10, 5.
   'residual': (5 * 5 * 32, 2, 5 * 5 * 32),
+  # 36: 7, 1; 40: 8, 1.
+  'data_efficient': (1 * 1 * 64, 2, 1 * 1 * 64),
 }
 KINDS = tuple(IMAGE_SIZES)
 
@@ -242,7 +244,7 @@ class ImagesTest(parameterized.TestCase):
   def test_names_of_variables_differ(self, kind):
     names = [v.name for v in self.make(kind, [4]).variables]
     # An image torso has 3 or 15 convolutions; the MLP has a layer.
-    convolutions = {'nature': 3, 'residual': 15}[kind]
+    convolutions = {'nature': 3, 'residual': 15, 'data_efficient': 2}[kind]
     self.assertLen(set(names), 2 * (2 * convolutions + 1))
 
   @parameterized.product(kind=KINDS, jit_compile=[False, True])
@@ -374,7 +376,7 @@ class CheckObservationTest(parameterized.TestCase):
 
   def test_refuses_other_torsos_even_without_images(self):
     vector = specs.Array((3,), np.float32)
-    message = r"image_torso must be one of \['nature', 'residual'\], got 'vgg'"
+    message = r"image_torso must be one of \['nature', 'residual', .*got 'vgg'"
     with self.assertRaisesRegex(ValueError, message):
       networks.check_observation(vector, 'vgg')
 
