@@ -1,6 +1,8 @@
 """The baseline agents by name."""
 
+import contextlib
 import dataclasses
+import decimal
 import difflib
 import inspect
 import re
@@ -9,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from repertory.agents import builder, d4pg, dqn, impala, ppo, r2d2, sac
+from repertory.components import specs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,10 +99,20 @@ def get(name: str) -> Agent:
   by_name = {agent.name: agent for agent in _AGENTS}
   if name not in by_name:
     raise ValueError(
-      f"agent must be one of {sorted(by_name)}, got '{name}'."
+      f"agent must be one of {', '.join(by_name)}; got '{name}'."
       + did_you_mean(name, by_name)
     )
   return by_name[name]
+
+
+def fitting(spec: specs.EnvironmentSpec) -> list[str]:
+  """Returns the agents whose networks take an environment's specs."""
+  found = []
+  for agent in _AGENTS:
+    with contextlib.suppress(ValueError):
+      agent.builder_class(agent.config_class()).make_network(spec)
+      found.append(agent.name)
+  return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,10 +159,11 @@ def make_builder(
   agent = get(name)
   if preset is not None:
     if preset not in agent.presets:
-      known = sorted(agent.presets)
+      known = ', '.join(sorted(agent.presets))
+      what = f'be one of {known}' if known else 'be left out, for it has none'
       raise ValueError(
-        f"preset must be one of agent '{name}', {known}, got '{preset}'."
-        + did_you_mean(preset, known)
+        f"preset of agent '{name}' must {what}; got '{preset}'."
+        + did_you_mean(preset, agent.presets)
       )
     settings = {**agent.presets[preset], **settings}
   fields = {
@@ -201,8 +215,9 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
         return scalar(value)
     except (TypeError, ValueError):
       pass
+  hint = write_whole(value) if 'int' in text else ''
   raise ValueError(
-    f'{name} must be of type {_type_name(annotation)}, got {value!r}.'
+    f'{name} must be of type {_type_name(annotation)}, got {value!r}.{hint}'
   )
 
 
@@ -210,6 +225,16 @@ def _type_name(annotation: Any) -> str:
   # A `tuple[int, ...]` is a type too, whose name is 'tuple'.
   is_plain = not typing.get_args(annotation)
   return annotation.__name__ if is_plain else str(annotation)
+
+
+def write_whole(value: Any) -> str:
+  """Returns ' Write 10000.' for '1e4', or nothing if it is no integer."""
+  try:
+    number = decimal.Decimal(value)
+    is_whole = number.adjusted() < 20 and number == int(number)
+  except (ArithmeticError, TypeError, ValueError):
+    return ''
+  return f' Write {int(number)}.' if is_whole else ''
 
 
 def did_you_mean(name: str, known) -> str:

@@ -93,7 +93,7 @@ class Checkpointer:
         )
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
-    numbers = self._numbers()
+    numbers = _numbers(self._directory)
     name = f'{(numbers[-1] + 1 if numbers else 1):08d}'
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
     path = os.path.join(self._directory, name)
@@ -119,12 +119,12 @@ class Checkpointer:
       CheckpointError: If it cannot be read or was damaged, saying what is
         wrong with it. An older one is never taken in its place.
     """
-    while numbers := self._numbers():
+    while numbers := _numbers(self._directory):
       path = os.path.join(self._directory, f'{numbers[-1]:08d}')
       try:
         return _read(path, check_replay)
       except Exception as error:  # Broken bytes may raise anything.
-        if self._numbers()[-1:] > numbers[-1:]:
+        if _numbers(self._directory)[-1:] > numbers[-1:]:
           continue  # It made way for a newer one meanwhile.
         if isinstance(error, CheckpointError):
           raise
@@ -139,12 +139,6 @@ class Checkpointer:
     for name in os.listdir(self._directory):
       if name.startswith((_TEMPORARY_PREFIX, _REMOVED_PREFIX)):
         shutil.rmtree(os.path.join(self._directory, name))
-
-  def _numbers(self) -> list[int]:
-    if not os.path.isdir(self._directory):
-      return []
-    names = os.listdir(self._directory)
-    return sorted(int(name) for name in names if name.isdigit())
 
   def _remove(self, name: str) -> None:
     removed = os.path.join(self._directory, _REMOVED_PREFIX + name)
@@ -213,7 +207,7 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
     raise CheckpointError(
       f'Checkpoint {path} has format {content["format"]}, this version reads '
       f'format {_FORMAT}. Go on with the version that wrote it, or start '
-      'afresh.'
+      'afresh (fresh=True).'
     )
   _check_files(path, content['files'], check_replay)
   with open(os.path.join(path, 'state.json')) as file:
@@ -268,10 +262,24 @@ def _check_files(
 
 
 def _unreadable(path: str, why: str) -> str:
-  return (
-    f'Checkpoint {path} cannot be read: {why}. Remove that folder to go on '
-    'from the checkpoint before it, or start afresh.'
-  )
+  directory, name = os.path.split(path)
+  older = [number for number in _numbers(directory) if number < int(name)]
+  if older:
+    advice = (
+      f'Remove that folder to go on from checkpoint {older[-1]:08d}, or start '
+      'afresh'
+    )
+  else:
+    advice = 'There is none before it: start afresh'
+  return f'Checkpoint {path} cannot be read: {why}. {advice} (fresh=True).'
+
+
+def _numbers(directory: str) -> list[int]:
+  """Returns the numbers of a directory's checkpoints, in order."""
+  if not os.path.isdir(directory):
+    return []
+  names = os.listdir(directory)
+  return sorted(int(name) for name in names if name.isdigit())
 
 
 def _list(folder: str) -> list[str]:

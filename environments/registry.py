@@ -10,9 +10,7 @@ import dm_env
 
 from repertory.environments import batch, families, name_options, vector_batch
 
-_HOW_TO_LIST = (
-  'List the names with `repertory environments` or `registry.names()`.'
-)
+_HOW_TO_LIST = '`repertory environments` lists them.'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,6 @@ This is the only module that reads flags: they do not reach other processes.
 """
 
 import dataclasses
-import os
 import signal
 import statistics
 import sys
@@ -18,6 +17,7 @@ from repertory.environments import registry as environments_registry
 from repertory.launch import (
   checkpoints,
   failures,
+  flag_errors,
   flag_tables,
   graph,
   running,
@@ -53,13 +53,6 @@ class _Command:
   run: Callable[[flags.FlagValues, Mapping[str, str], Sequence[str]], int]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-  """Runs a command and exits: 0 done, 1 failed, 2 bad input, 3 not saved."""
-  # TensorFlow's remarks on the machine are no answer to what was asked.
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
-  sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
-
-
 def run(arguments: Sequence[str]) -> int:
   """Runs a command.
 
@@ -90,12 +83,16 @@ def run(arguments: Sequence[str]) -> int:
     settings, rest = _split_settings(rest)
     positional = values([f'repertory {name}', *rest])[1:]
     return command.run(values, settings, positional)
+  except flags.IllegalFlagValueError as error:
+    return _complain(flag_errors.describe_illegal(str(error), values))
   except (ValueError, ImportError, flags.Error) as error:
-    return _complain(str(error))
+    return _complain(flag_errors.name_flags(str(error), values))
   except KeyboardInterrupt:
+    print('repertory: interrupted', file=sys.stderr)
     return _SIGNAL_BASE + signal.SIGINT
   except failures.NodeError as error:
-    print(f'\nrepertory: {error}', file=sys.stderr)
+    message = flag_errors.name_flags(str(error), values)
+    print(f'\nrepertory: {message}', file=sys.stderr)
     return _BAD_INPUT if error.failure.is_bad_input else _FAILED
 
 

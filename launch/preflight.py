@@ -74,9 +74,9 @@ def _check_steps(
       f'{table.rate_limit.samples_per_insert:g}'
     )
   raise ValueError(
-    f'max_steps (--steps) must be more for the learner to take any step: it '
-    f'needs {needs}, and {experiment.max_steps} environment steps make '
-    f'{max_items} items at most. Raise max_steps, or lower the others.'
+    f'max_steps must be more for the learner to take any step: it needs {needs}'
+    f', and {experiment.max_steps} environment steps make {max_items} items at '
+    'most. Take more steps, or lower the others.'
   )
 
 

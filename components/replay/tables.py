@@ -22,6 +22,9 @@ DEFAULT_TABLE = 'replay'
 # priorities, and the messages around the chunks.
 _ITEM_BYTES, _COLUMN_BYTES = 300, 1200
 
+# Reverb's counts of items and samples have 32 bits.
+_MAX_INTEGER = 2**31 - 1
+
 # Of the frames of a game, which Reverb stores as differences: 6 or more.
 _IMAGE_COMPRESSION = 6
 
@@ -112,7 +115,9 @@ class Table:
     items_per_insert: int,
     names: Mapping[str, str] | None = None,
   ) -> None:
-    """Refuses what could never run; see `rate_limiters.check`.
+    """Refuses what could never run or is beyond Reverb's integers.
+
+    See `rate_limiters.check`.
 
     Args:
       batch_size: Items the learner draws at once.
@@ -122,6 +127,13 @@ class Table:
     Raises:
       ValueError: Naming the setting to change.
     """
+    called = rate_limiters.NamesOf(names)
+    for name in ('max_size', 'max_times_sampled'):
+      if getattr(self, name) > _MAX_INTEGER:
+        raise ValueError(
+          f"{called[name]} of table '{self.name}' must be at most "
+          f'{_MAX_INTEGER}, got {getattr(self, name)}.'
+        )
     if self.rate_limit:
       rate_limiters.check(
         self.rate_limit,
@@ -133,7 +145,6 @@ class Table:
         names=names,
       )
     elif self.max_size < batch_size + items_per_insert:
-      called = rate_limiters.NamesOf(names)
       raise ValueError(
         f"Queue '{self.name}' must hold at least batch_size + items per step = "
         f'{batch_size} + {items_per_insert} items, or it could fill up before '

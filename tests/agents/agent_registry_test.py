@@ -24,7 +24,7 @@ class GetTest(parameterized.TestCase):
 
   def test_typo(self):
     with self.assertRaisesRegex(
-      ValueError, r"one of \[.*'dqn'.*\], got 'dqm'. Did you mean 'dqn'\?"
+      ValueError, r"one of .*, dqn, .*; got 'dqm'. Did you mean 'dqn'\?"
     ):
       registry.get('dqm')
 
@@ -156,10 +156,33 @@ class PresetTest(parameterized.TestCase):
   def test_typo(self):
     with self.assertRaisesRegex(
       ValueError,
-      r"preset must be one of agent 'dqn', \['atari'\], got 'atary'. "
+      r"preset of agent 'dqn' must be one of atari; got 'atary'. "
       "Did you mean 'atari'",
     ):
       registry.make_builder('dqn', {}, 'atary')
+
+  def test_there_are_none(self):
+    with self.assertRaisesRegex(
+      ValueError, "preset of agent 'd4pg' must be left out, .*; got 'atari'"
+    ):
+      registry.make_builder('d4pg', {}, 'atari')
+
+
+class WriteWholeTest(parameterized.TestCase):
+  @parameterized.parameters(
+    ('1e4', ' Write 10000.'),
+    ('2.0', ' Write 2.'),
+    ('-1E+2', ' Write -100.'),
+    ('1.5', ''),
+    ('many', ''),
+    ('inf', ''),
+    ('nan', ''),
+    ('1e999999', ''),
+    (None, ''),
+    ((1,), ''),
+  )
+  def test_hint(self, value, hint):
+    self.assertEqual(registry.write_whole(value), hint)
 
 
 class ParseTest(parameterized.TestCase):

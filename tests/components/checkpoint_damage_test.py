@@ -82,9 +82,22 @@ def _rewrite_checksums(path, name):
 
 def test_what_it_says_to_do_helps(directory, path):
   os.truncate(os.path.join(path, 'arrays.npz'), 10)
-  _assert_refused(directory, path, 'arrays.npz', 'Remove that folder')
+  _assert_refused(
+    directory, path, 'arrays.npz', 'go on from checkpoint 00000001'
+  )
   shutil.rmtree(path)
   assert _load(directory).state['number'] == 1
+
+
+def test_it_names_no_older_one_that_is_not_there(directory, path):
+  older = os.path.join(directory, '00000001')
+  os.truncate(os.path.join(older, 'arrays.npz'), 10)
+  shutil.rmtree(path)
+  with pytest.raises(checkpointing.CheckpointError) as error:
+    _load(directory)
+  assert str(error.value).endswith(
+    'There is none before it: start afresh (fresh=True).'
+  )
 
 
 @pytest.mark.parametrize('name', _FILES)

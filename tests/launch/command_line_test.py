@@ -54,29 +54,54 @@ class TestTrain:
   @pytest.mark.parametrize(
     ('arguments', 'messages'),
     [
-      (['--agent=dpn'], ["'dpn'", 'dqn', "Did you mean 'dqn'"]),
-      (['--env=cath'], ["'cath'", 'Did you mean', 'catch']),
+      (
+        ['--agent=dpn'],
+        ['--agent must be one of d4pg, dqn, ', "'dpn'. Did you mean 'dqn'"],
+      ),
+      (
+        ['--env=cath'],
+        ["--env: expected one of catch, ", "'cath'", 'mean', '`repertory env'],
+      ),
+      (['--env=minatar:pong'], ['--env: `game`: expected one of asterix']),
       (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),
       (['--env=gym:CartPol-v1'], ['CartPol-v1', 'CartPole-v1']),
       (['--topology=distribted'], ["'distribted'", "mean 'distributed'"]),
       (
         ['--topology=distributed', '--lp_launch_type=local_mx'],
-        ["'local_mx'", 'local_mt'],
+        ['--lp_launch_type must be one of local_mt', "'local_mx'"],
       ),
       (['--lp_launch_type=local_mp'], ['--lp_launch_type', 'single']),
       (
         ['--config.learning_rat=1'],
-        ['config.learning_rat ', "Did you mean 'learning_rate'"],
+        ['--config.learning_rat is', "Did you mean 'learning_rate'"],
       ),
-      (['--config.learning_rate=fast'], ['float', "'fast'"]),
+      (
+        ['--config.learning_rate=fast'],
+        ['--config.learning_rate', 'float', "'fast'"],
+      ),
+      (['--config.n_step=1e1'], ['--config.n_step', "'1e1'. Write 10."]),
       (['--config.n_step=1.5'], ['config.n_step', 'int', "'1.5'"]),
       (['--config.n_step=0'], ['n_step', 'at least 1', '0']),
-      (['--config.learning_rate=-1'], ['learning_rate', 'positive', '-1']),
+      (
+        ['--config.learning_rate=-1'],
+        ['--config.learning_rate must be positive, got -1'],
+      ),
       (['--config.learning_rate'], ['--config.learning_rate', 'value']),
       (['--config.double=maybe'], ['config.double', 'bool', "'maybe'"]),
       (['--steps=0'], ['--steps', 'at least 1', '0']),
-      (['--steps=many'], ['steps', 'many']),
-      (['--num_actors=-2'], ['num_actors', 'at least 1', '-2']),
+      (['--steps=many'], ["--steps must be an integer, got 'many'.\n"]),
+      (['--steps=1.5'], ["--steps must be an integer, got '1.5'.\n"]),
+      (
+        ['--steps=1e4'],
+        ["--steps must be an integer, got '1e4'. Write 10000.\n"],
+      ),
+      (['--stall_seconds=x'], ["--stall_seconds must be a number, got 'x'"]),
+      (['--fresh=x'], ["--fresh must be true or false, got 'x'"]),
+      (
+        ['--preset=atri'],
+        ["--preset of agent 'dqn' must be one of atari; got 'atri'."],
+      ),
+      (['--num_actors=-2'], ['--num_actors must be at least 1', '-2']),
       (['--seed=-1'], ['seed', 'at least 0', '-1']),
       (['--evaluation_period=0'], ['evaluation_period', 'at least 1', '0']),
       (['--timeout_seconds=0'], ['timeout_seconds', 'positive', '0']),
@@ -88,7 +113,10 @@ class TestTrain:
         ['--config.min_replay_size=100', '--config.max_replay_size=99'],
         ['min_replay_size = 100', 'max_replay_size = 99'],
       ),
-      (['--steps=201'], ['--steps', 'min_replay_size = 200', '201']),
+      (
+        ['--steps=201'],
+        ['--steps must be more', 'min_replay_size = 200', '201'],
+      ),
       (
         ['--agent=impala', '--config.max_queue_size=8'],
         ['8 + 1 items', 'max_queue_size = 8'],
@@ -99,7 +127,23 @@ class TestTrain:
         ['error_buffer', '64 + 16 × 4', '70'],
       ),
       # Agent and environment that do not fit.
-      (['--env=gym:Pendulum-v1'], ['DiscreteArray', 'BoundedArray']),
+      (
+        ['--env=gym:Pendulum-v1'],
+        ['DiscreteArray', 'BoundedArray', "'dqn' does", 'd4pg, impala, ppo, s'],
+      ),
+      (
+        ['--agent=sac', '--env=catch'],
+        ["Agent 'sac' does not fit environment 'catch'", 'dqn, impala, ppo, r'],
+      ),
+      # Beyond the integers of Reverb.
+      (
+        ['--config.max_replay_size=2147483648'],
+        ['--config.max_replay_size of', 'at most 2147483647, got 2147483648'],
+      ),
+      (
+        ['--agent=impala', '--config.max_queue_size=100000000000'],
+        ['--config.max_queue_size of', 'at most 2147483647, got 100000000000'],
+      ),
     ],
   )  # fmt: skip
   def test_bad_input_is_told_and_nothing_written(
@@ -136,11 +180,26 @@ class TestTrain:
     )
     assert code == 2
     assert 'config.n_step: 3 in the checkpoint, 2 now' in err
+    assert 'start afresh (--fresh)' in err
     code, _, _ = _run(
       capsys, 'train', *_FEW_STEPS, '--directory=run', '--config.n_step=2',
       '--fresh',
     )  # fmt: skip
     assert code == 0
+
+  def test_damaged_checkpoint_without_another_is_told(self, capsys):
+    _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
+    os.truncate('run/checkpoints/00000001/state.json', 3)
+    code, _, err = _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
+    assert code == 2
+    assert 'There is none before it: start afresh (--fresh).' in err
+
+  def test_says_that_all_steps_were_taken(self, capsys):
+    arguments = ('train', *_FEW_STEPS, '--directory=run')
+    assert 'already' not in _run(capsys, *arguments)[1]
+    code, out, _ = _run(capsys, *arguments)
+    assert code == 0
+    assert 'by which all 20 steps were taken already' in out
 
 
 class TestEvaluate:
@@ -200,7 +259,9 @@ class TestOthers:
     assert 'dqn' in _run(capsys, 'agents')[1]
     out = _run(capsys, 'agents', 'dqn')[1]
     assert '--config.n_step=3' in out
-    assert _run(capsys, 'agents', 'dpn')[0] == 2
+    code, _, err = _run(capsys, 'agents', 'dpn')
+    assert code == 2
+    assert 'repertory: agent must be one of' in err  # It is no flag here.
 
   def test_environments(self, capsys):
     out = _run(capsys, 'environments')[1]

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from absl import flags
 
 import log_files
 from repertory import launch
 from repertory.agents import impala
 from repertory.environments import registry
+from repertory.launch import flag_errors
 from repertory.launch import session as session_lib
 
 _LARGEST = np.finfo(np.float32).max
@@ -53,6 +55,11 @@ def test_stops_and_saves_the_batch(tmp_path):
   with np.load(path, allow_pickle=False) as arrays:
     assert arrays['data/reward'].max() == _LARGEST
   assert session_lib.load_checkpoint(str(tmp_path)) is None
+  # The command line names the flag.
+  values = flags.FlagValues()
+  told = flag_errors.name_flags(str(error.value), values)
+  assert "(on_divergence='skip')" in str(error.value)
+  assert told.endswith('or skip such steps (--on_divergence=skip).')
 
 
 def test_skips_and_goes_on_if_asked_for(tmp_path):

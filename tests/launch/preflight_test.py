@@ -87,7 +87,7 @@ _CASES = {
     lambda steps: _experiment('dqn', _DQN, max_steps=steps),
     (
       53,
-      r'--steps.* min_replay_size = 50 .* 32 / 8, and 53 .* make 53 items',
+      r'max_steps must .*_replay_size = 50 .* 32 / 8, and 53 .* make 53 items',
       54,
     ),
   ),

@@ -1,5 +1,7 @@
 """Tests of the table descriptions, made real and asked what they are."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -125,6 +127,22 @@ def test_check_of_a_limited_table():
     replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(
       4, 3, names={'max_size': 'room'}
     )
+
+
+@pytest.mark.parametrize('name', ['max_size', 'max_times_sampled'])
+@pytest.mark.parametrize('limit', [LIMIT, None])
+def test_check_of_what_reverb_can_count(name, limit):
+  largest = 2**31 - 1
+  table = replay.Table('t', replay_fixture.SIGNATURE, 50, limit)
+  fitting = dataclasses.replace(table, **{name: largest})
+  fitting.check(4, 3)
+  assert getattr(fitting.make().info, name) == largest
+  beyond = dataclasses.replace(table, **{name: largest + 1})
+  with pytest.raises(TypeError, match='incompatible'):
+    beyond.make()
+  message = "room of table 't' must be at most 2147483647, got 2147483648"
+  with pytest.raises(ValueError, match=message):
+    beyond.check(4, 3, names={name: 'room'})
 
 
 def test_zero_exponent_samples_uniformly():

@@ -1,0 +1,98 @@
+"""Tests of how the command `repertory` starts and ends, as a process."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import program
+
+_CODE = 'from repertory.launch import entry_point; entry_point.main()'
+
+
+@pytest.mark.parametrize('arguments', [['agents'], ['graph', '--help']])
+def test_ends_quietly_when_nobody_reads(arguments, tmp_path):
+  reader, writer = os.pipe()
+  os.close(reader)
+  ended = subprocess.run(
+    [sys.executable, '-c', _CODE, *arguments],
+    cwd=tmp_path,
+    stdout=writer,
+    stderr=subprocess.PIPE,
+    text=True,
+    timeout=60,
+  )
+  os.close(writer)
+  assert ended.returncode == 128 + signal.SIGPIPE
+  assert 'Traceback' not in ended.stderr
+  assert 'BrokenPipe' not in ended.stderr
+
+
+def test_other_broken_pipes_are_errors(tmp_path):
+  code = """
+import os
+from repertory.launch import command_line, entry_point
+
+def run(arguments):
+  reader, writer = os.pipe()
+  os.close(reader)
+  os.write(writer, b'lost')
+
+command_line.run = run
+entry_point.main()
+"""
+  ended = program.Program(['-c', code], str(tmp_path)).wait(60)
+  assert ended.code == 1
+  assert 'BrokenPipeError' in ended.output
+
+
+def test_interrupt_during_imports(tmp_path):
+  running = program.repertory('agents', cwd=tmp_path)
+  maps = pathlib.Path(f'/proc/{running.pid}/maps')
+  # TensorFlow's library is mapped early in its import, which goes on.
+  deadline = time.monotonic() + 60
+  while 'tensorflow' not in maps.read_text():
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+  running.interrupt()
+  ended = running.wait(60)
+  assert ended.code == 128 + signal.SIGINT
+  assert ended.output == 'repertory: interrupted\n'
+  assert os.listdir(tmp_path) == [
+    name for name in os.listdir(tmp_path) if name.startswith('output-')
+  ]
+
+
+def test_imports_leave_the_handler_as_it_was(tmp_path):
+  code = """
+import signal
+from repertory.launch import command_line, entry_point
+command_line.run = lambda arguments: print(
+  signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+entry_point.main()
+"""
+  ended = program.Program(['-c', code], str(tmp_path)).wait(60)
+  assert ended.output == 'True\n'
+
+
+def test_interrupt_before_the_run_is_set_up(tmp_path):
+  code = """
+import os, signal
+from repertory.launch import entry_point, session
+
+def check(experiment):
+  os.kill(os.getpid(), signal.SIGINT)
+
+session.check = check
+entry_point.main()
+"""
+  ended = program.Program(
+    ['-c', code, 'train', '--directory=run'], str(tmp_path)
+  ).wait(60)
+  assert ended.code == 128 + signal.SIGINT
+  assert ended.output == 'repertory: interrupted\n'
+  assert not (tmp_path / 'run').exists()
