@@ -73,7 +73,12 @@ class ActingNode:
           granted = coordinator.acquire_steps(self.name, self._num_environments)
           if granted <= 0:
             break
-        granted -= self.step()
+        before = self._total_steps
+        try:
+          self.step()
+        finally:
+          # A loop may have stepped before another one raised.
+          granted -= self._total_steps - before
     finally:
       coordinator.return_steps(self.name, granted)
 

@@ -31,8 +31,10 @@ class CheckpointWriter:
   What takes long, writing it all, is done in a thread of its own.
 
   Of what others do at that moment the counts are up to one report old, so
-  replay may hold items of environment steps that are not counted, but never
-  lacks items of those that are.
+  replay may hold items of environment steps that are not counted. And where
+  actors do not wait for the learner, it may lack items of steps that are:
+  those on their way, of each environment at most
+  `Builder.max_pending_items_per_environment` and those of its last two steps.
   """
 
   def __init__(
@@ -63,7 +65,6 @@ class CheckpointWriter:
     self._path: str | None = None
     self._begun_at = time.monotonic()
     self._begun_at_step = learner.steps
-    self._lock = threading.Lock()
     self._is_closed = False
 
   @property
@@ -125,11 +126,14 @@ class CheckpointWriter:
     return self._path
 
   def close(self) -> None:
-    """Gives up a checkpoint that is being written, if there is one."""
+    """Gives up a checkpoint that is being written, if there is one.
+
+    Of one whose files are being written it waits for the end, but not for ever:
+    on a disk that hangs it could still be completed later.
+    """
     if self._writing is None:
       return
-    with self._lock:
-      self._is_closed = True
+    self._is_closed = True
     futures.wait([self._writing], timeout=_CLOSE_SECONDS)
 
   def _is_due(self) -> bool:
@@ -190,10 +194,9 @@ class CheckpointWriter:
     state: Mapping[str, Any],
     replay_path: str | None,
   ) -> str:
-    with self._lock:
-      if self._is_closed:
-        raise signals.Stopped
-      return self._checkpointer.save(arrays, state, replay_path)
+    if self._is_closed:
+      raise signals.Stopped
+    return self._checkpointer.save(arrays, state, replay_path)
 
   def _settle(self, wait: bool) -> None:
     """Takes note of how the checkpoint that is being written went."""

@@ -63,6 +63,9 @@ class Coordinator:
     self._evaluation: tuple[int, float] | None = None
     self._inference: dict[str, Mapping[str, float]] = {}
     self._logs = logs.RunLogs(session.log_directory)
+    if session.restarted_after is not None:
+      failure = session.restarted_after
+      self._note(failure.node, {'restarted_after': failure.cause})
 
   def expect(self, nodes: Sequence[str]) -> None:
     """Notes which nodes are being started."""

@@ -56,8 +56,22 @@ class EvaluatorNode:
     self._next = self._period * (session.counts['steps'] // self._period + 1)
     self._variable_client = None
     self._inference_client = None
-    # First, for if it fails nothing may be open.
-    coordinator.register(self.name, {'episodes': self._num_episodes})
+    self._environment = None
+    try:
+      self._connect(session, learner, stop)
+      # Who registers has started, and is started again when it fails.
+      coordinator.register(self.name, {'episodes': self._num_episodes})
+    except BaseException:
+      self.close()
+      raise
+
+  def _connect(
+    self,
+    session: session_lib.Session,
+    learner: core.VariableSource | str,
+    stop: signals.StopSignal,
+  ) -> None:
+    """Makes the environments, and finds who acts in them."""
     if self._num_episodes == 0:
       return
     if isinstance(learner, str):
@@ -137,7 +151,7 @@ class EvaluatorNode:
       self._variable_client.close()
     if self._inference_client is not None:
       self._inference_client.close()
-    if self._num_episodes:
+    if self._environment is not None:
       self._environment.close()
 
 

@@ -62,7 +62,7 @@ class InferenceNode:
     with compilation.on_device(device):
       network = session.experiment.builder.make_network(session.spec)
     self._variables = self._follow(source, network)
-    policy = nodes.make_policy(session, network)
+    policy = nodes.make_policy(session, network, name, coordinator)
     roles = {
       client.TRAINING: lanes.Role(
         self._make_store(policy, rows, device), self._make_adder
@@ -92,6 +92,10 @@ class InferenceNode:
     """Serves until the stop signal is set."""
     self._variables.update(wait=True)
     self._server.serve()
+
+  def stop(self) -> None:
+    """Ends `run`."""
+    self._stop.set()
 
   def close(self) -> None:
     """Ends all connections and threads."""
@@ -127,7 +131,8 @@ class InferenceNode:
     policy, ids = evaluation.make_policy(
       self._session, network, self._session.experiment.evaluation_episodes
     )
-    return lanes.Role(self._make_store(policy, [len(ids)], device, len(ids)))
+    store = self._make_store(policy, [len(ids)], device, len(ids))
+    return lanes.Role(store, is_up_to_date=True)
 
   def _make_store(
     self, policy, rows: Sequence[int], device, num_environments=None

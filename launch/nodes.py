@@ -26,6 +26,7 @@ from repertory.launch import (
   checkpoints,
   lifetime,
   logs,
+  pacing,
   reports,
   statuses,
 )
@@ -34,9 +35,6 @@ from repertory.launch import session as session_lib
 
 # How often the learner looks whether it can begin.
 _POLL_SECONDS = 0.1
-
-# A batch that is due comes at once, unless it was lost.
-_PATIENCE_SECONDS = 5.0
 
 
 def start_replay(session: session_lib.Session) -> reverb.Server:
@@ -98,7 +96,7 @@ class ActorNode(acting.ActingNode):
     self._environment = session.make_environments(
       environment_ids, lifetime.life()
     )
-    policy = make_policy(session, network)
+    policy = make_policy(session, network, name, coordinator)
     actor = actors.PolicyActor(
       policy,
       session.spec.observations,
@@ -188,11 +186,11 @@ class LearnerNode(core.VariableSource):
       session, connection, coordinator, self.learner, self._priority_updater
     )
     resumed_from = self._checkpoints.restore(tables)
-    # What was sampled ahead of the learner when the checkpoint was written is
-    # lost to it, but not to the rate limiter.
-    self._first_inserts = tables[self._table.name].inserts
-    self._first_samples = tables[self._table.name].samples
-    self._first_steps = self.learner.steps
+    status = tables[self._table.name]
+    self._first_inserts = status.inserts
+    self._pace = pacing.Pace(
+      connection, self._table, self._batch_size, status, self.learner.steps
+    )
     coordinator.register(
       self.name,
       {
@@ -230,39 +228,14 @@ class LearnerNode(core.VariableSource):
         the learner samples, the table must have taken them all: else it would
         depend on chance from which items is sampled.
     """
-    self._dataset.patience_seconds = _PATIENCE_SECONDS
-    since = time.monotonic()
+    self.expect_batches()
     while self._is_due(self._first_inserts + actor.num_items):
       actor.flush()
-      try:
-        self.learner.step()
-        since = time.monotonic()
-      except datasets.Starved:
-        self._go_on_without_lost(since)
+      self.step()
 
-  def _go_on_without_lost(self, since: float) -> None:
-    """Counts from here: what was sampled before, nobody has any more.
-
-    Args:
-      since: When the last batch came.
-
-    Raises:
-      TimeoutError: If that is too long ago.
-    """
-    limit = self._connection.timeout_seconds
-    if time.monotonic() - since > limit:
-      raise TimeoutError(
-        f"Waited {limit:g} seconds for a batch from table '{self._table.name}' "
-        f'of {self._connection}.'
-      )
-    samples = self._status().samples
-    consumed = (self.learner.steps - self._first_steps) * self._batch_size
-    lost = samples - self._first_samples - consumed
-    self._first_samples, self._first_steps = samples, self.learner.steps
-    if lost:
-      self._coordinator.warn(
-        self.name, f'Reverb lost items that it had sampled, or {lost} at most'
-      )
+  def expect_batches(self) -> None:
+    """Takes a batch for lost, from now on, that does not come in due time."""
+    self._dataset.patience_seconds = pacing.PATIENCE_SECONDS
 
   def wait_for_items(self) -> None:
     """Waits until the table holds enough to be sampled from.
@@ -291,8 +264,17 @@ class LearnerNode(core.VariableSource):
     return not self._is_due(self._status().inserts)
 
   def step(self) -> None:
-    """Learns from the next batch, as soon as the rate limiter gives it."""
-    self.learner.step()
+    """Learns from the next batch, as soon as the rate limiter gives it.
+
+    Or takes none, if batches are expected and one was lost.
+    """
+    try:
+      self.learner.step()
+    except datasets.Starved:
+      if lost := self._pace.count_anew(self.version):
+        what = f'Reverb lost items that it had sampled, or {lost} at most'
+        self._coordinator.warn(self.name, what)
+      return
     if self._publisher is not None:
       self._publisher.publish(self.version, self.max_priority)
 
@@ -332,23 +314,36 @@ class LearnerNode(core.VariableSource):
       self._priority_updater.close()
 
   def _is_due(self, inserts: int) -> bool:
-    steps = self.learner.steps - self._first_steps + 1
-    samples = self._first_samples + steps * self._batch_size
-    return samples <= self._table.sample_target(inserts)
+    return self._pace.is_due(self.version, inserts)
 
   def _status(self) -> replay.TableStatus:
     return replay.table_status(self._connection.client)[self._table.name]
 
 
-def make_policy(session: session_lib.Session, network: Any) -> programs.Policy:
-  """Makes the policy that trains, for any of the environments."""
+def make_policy(
+  session: session_lib.Session,
+  network: Any,
+  name: str,
+  coordinator: coordinator_lib.Coordinator,
+) -> programs.Policy:
+  """Makes the policy that trains, for any of the environments.
+
+  Args:
+    session: What runs.
+    network: Of the policy.
+    name: Of the node that acts.
+    coordinator: Knows how far the run is, if that node was started again.
+  """
   experiment = session.experiment
+  steps, life = session.steps_per_environment, lifetime.life()
+  if life:
+    steps = coordinator.poll(name).steps // experiment.num_environments
   return experiment.builder.make_policy(
     network,
     session.spec,
     num_environments=experiment.num_environments,
-    seed=session.make_seed(session_lib.POLICY),
-    steps_done=session.steps_per_environment,
+    seed=session.make_seed(session_lib.POLICY, *([life] if life else [])),
+    steps_done=steps,
     evaluation=False,
   )
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, learners, replay, specs
-from repertory.launch import environment_batches, preflight
+from repertory.launch import environment_batches, failures, preflight
 from repertory.launch import experiment as experiment_lib
 
 
@@ -28,6 +29,7 @@ class Session:
     is_resumed: Whether there is a checkpoint to go on from.
     num_restarts: How often nodes were started again, before this start.
     message: What the user should know of this start.
+    restarted_after: Why all nodes were started again, if they were.
   """
 
   experiment: experiment_lib.Experiment
@@ -37,6 +39,7 @@ class Session:
   is_resumed: bool
   num_restarts: int = 0
   message: str = ''
+  restarted_after: failures.Failure | None = None
 
   @property
   def log_directory(self) -> str:
@@ -138,7 +141,15 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     spec = specs.make_environment_spec(environments)
   finally:
     environments.close()
-  experiment.builder.make_network(spec)
+  try:
+    experiment.builder.make_network(spec)
+  except ValueError as error:
+    fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
+    raise ValueError(
+      f"Agent '{experiment.agent}' does not fit environment "
+      f"'{experiment.environment}': {error} Agents of the registry that fit, "
+      f'with their defaults: {fitting}.'
+    ) from error
   return spec
 
 
@@ -183,7 +194,9 @@ def open_session(
       counts=counts,
       elapsed_seconds=state.get('elapsed_seconds', 0.0),
       is_resumed=checkpoint is not None,
-      message=' '.join(filter(None, [_describe_start(checkpoint), warning])),
+      message=' '.join(
+        filter(None, [_describe_start(checkpoint, experiment), warning])
+      ),
     )
     session.make_checkpointer().remove_unfinished()
     checkpointing.place_replay(
@@ -194,13 +207,15 @@ def open_session(
     yield session
 
 
-def resume(session: Session, num_restarts: int, message: str) -> Session | None:
+def resume(
+  session: Session, num_restarts: int, failure: failures.Failure
+) -> Session | None:
   """Goes back to the newest checkpoint of a run whose nodes have ended.
 
   Args:
     session: Of the run; its directory is still held.
     num_restarts: With this one.
-    message: Why.
+    failure: Why.
 
   Returns:
     The session to go on with; None if there is no checkpoint.
@@ -216,7 +231,10 @@ def resume(session: Session, num_restarts: int, message: str) -> Session | None:
     elapsed_seconds=checkpoint.state['elapsed_seconds'],
     is_resumed=True,
     num_restarts=num_restarts,
-    message=f'{message}; all started again from checkpoint {name}',
+    restarted_after=failure,
+    message=(
+      f'{failure.node} was lost; all started again from checkpoint {name}'
+    ),
   )
 
 
@@ -233,10 +251,18 @@ def load_checkpoint(
   return checkpointing.Checkpointer(path).load(check_replay)
 
 
-def _describe_start(checkpoint: checkpointing.Checkpoint | None) -> str:
+def _describe_start(
+  checkpoint: checkpointing.Checkpoint | None,
+  experiment: experiment_lib.Experiment,
+) -> str:
   if checkpoint is None:
     return ''
   name = os.path.basename(checkpoint.path)
+  if checkpoint.state['counts']['steps'] >= experiment.max_steps:
+    return (
+      f'resumed from checkpoint {name}, by which all {experiment.max_steps} '
+      'steps were taken already'
+    )
   if checkpoint.replay_path is None:
     return f'resumed from checkpoint {name}, which has no replay: that is empty'
   return f'resumed from checkpoint {name}'
@@ -262,7 +288,7 @@ def check_identity(
       f'Checkpoint {checkpoint.path} is of another experiment: '
       + '; '.join(differences)
       + '. Ask for what the checkpoint has, choose another directory, or start '
-      'afresh.'
+      'afresh (fresh=True).'
     )
 
 

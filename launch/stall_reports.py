@@ -24,7 +24,7 @@ def write(
   stacks: Mapping[str, str],
   session: session_lib.Session,
 ) -> failures.Failure:
-  """Writes a report beside the logs.
+  """Writes a report beside the logs, if the disk takes it.
 
   Args:
     seen: How the run is.
@@ -38,10 +38,13 @@ def write(
   """
   text = describe(seen, nodes, session.tables)
   path = os.path.join(session.log_directory, _FILE)
-  with open(path, 'w') as file:
-    file.write(text)
-    for name, stack in stacks.items():
-      file.write(f'\nThreads of {name}:\n{stack}')
+  try:
+    with open(path, 'w') as file:
+      file.write(text)
+      for name, stack in stacks.items():
+        file.write(f'\nThreads of {name}:\n{stack}')
+  except OSError as error:
+    path = f'could not be written ({type(error).__name__}: {error})'
   return failures.Failure(
     seen.laggard or 'coordinator',
     f'{text}Where each thread is: {path}',

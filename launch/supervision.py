@@ -29,7 +29,8 @@ _STATUS_PERIOD_SECONDS = 0.25
 _ANSWER_TIMEOUT_SECONDS = 30
 
 # After a stop was asked for: time to save a checkpoint, which takes 20 s for
-# each GB of replay, and to go.
+# each GB of replay, if the time-outs of two checkpoints are not longer; and to
+# go.
 _SAVE_TIMEOUT_SECONDS = 300
 _EXIT_TIMEOUT_SECONDS = 5
 _SHUT_DOWN_TIMEOUT_SECONDS = 1
@@ -56,6 +57,7 @@ class Services:
 def run(
   make_program: Callable[[session_lib.Session], tuple[lp.Program, Services]],
   session: session_lib.Session,
+  title: str,
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],
   launch_type: str,
@@ -69,6 +71,7 @@ def run(
   Args:
     make_program: Wires the nodes of a session.
     session: What runs.
+    title: What the display calls it.
     interruption: Ends the run early when set.
     show: Takes the status now and then.
     launch_type: 'local_mt' or 'local_mp'.
@@ -81,7 +84,7 @@ def run(
   """
   budget = roster.RestartBudget(session.experiment.max_restarts)
   while True:
-    watch = _Watch(session, interruption, show)
+    watch = _Watch(session, title, interruption, show)
     program, services = make_program(session)
     log_directory = os.path.join(session.log_directory, 'nodes')
     try:
@@ -98,7 +101,7 @@ def run(
         raise
       budget.take()
       resumed = session_lib.resume(
-        session, watch.num_restarts + 1, f'{error.failure.node} was lost'
+        session, watch.num_restarts + 1, error.failure
       )
       if resumed is None:  # There is no checkpoint yet.
         raise
@@ -108,8 +111,11 @@ def run(
 class _Watch:
   """Over one launch of a program."""
 
-  def __init__(self, session: session_lib.Session, interruption, show):
+  def __init__(
+    self, session: session_lib.Session, title: str, interruption, show
+  ):
     self._session = session
+    self._title = title
     self._interruption = interruption
     self._show = show
     self.num_restarts = session.num_restarts
@@ -129,32 +135,41 @@ class _Watch:
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
-    self._wait_for(self._is_listening, lifetime.START_TIMEOUT_SECONDS)
-    seen = self._ask()
+    if not self._wait_for_start():
+      return self._starting_status()
     names = [name for name in self._workers.names if name != 'coordinator']
-    self._coordinator.expect(names)
+    self._call('expect', names)
+    seen = self._call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
       self._show(seen.status)
       self.num_restarts = seen.status.num_restarts or 0
       if self._interruption.is_set():
-        self._coordinator.stop('interrupted')
+        self._call('stop', 'interrupted')
       else:
         self._restart_ended()
         self._end_overdue(seen)
         if not seen.overdue:
           self._check_progress(seen)
       time.sleep(_STATUS_PERIOD_SECONDS)
-      seen = self._ask()
+      seen = self._call('observe')
     return self._wait_for_end(seen)
 
   def _wait_for_end(self, seen: reports.Observation) -> loggers.Status:
     """Waits until all is saved and the nodes that end by themselves have."""
     since = time.monotonic()
+    save_seconds = max(
+      _SAVE_TIMEOUT_SECONDS, 2 * self._session.experiment.timeout_seconds
+    )
     while True:
       self._show(seen.status)
-      # A learner without its replay server has nothing to save to.
-      is_saved = 'learner' in seen.finished or 'replay' in seen.finished
-      limit = _EXIT_TIMEOUT_SECONDS if is_saved else _SAVE_TIMEOUT_SECONDS
+      # A learner without its replay server has nothing to save to, and one that
+      # has not started yet has nothing new.
+      is_saved = (
+        'learner' in seen.finished
+        or 'replay' in seen.finished
+        or ('learner', 'starting') in seen.status.nodes
+      )
+      limit = _EXIT_TIMEOUT_SECONDS if is_saved else save_seconds
       is_late = time.monotonic() - since > limit
       if (is_saved and not self._workers.clients_alive()) or is_late:
         self._raise_failure()
@@ -163,24 +178,26 @@ class _Watch:
         return seen.status
       for name in () if is_saved else ('replay', 'learner'):
         if not self._workers.is_alive(name):
-          self._coordinator.abort(self._workers.failure_of(name))
+          self._call('abort', self._workers.failure_of(name))
       time.sleep(_STATUS_PERIOD_SECONDS)
-      seen = self._ask()
+      seen = self._call('observe')
 
   def _restart_ended(self) -> None:
     """Starts again what has ended too early, or lets the run end."""
     for name in self._workers.find_ended():
       failure = self._workers.failure_of(name)
-      if self._coordinator.lose(failure):
+      if self._call('lose', failure):
         self._workers.restart(name)
 
   def _end_overdue(self, seen: reports.Observation) -> None:
     """Kills processes that hang, and starts them again; or ends the run."""
     for name, cause in seen.overdue.items():
       owner = self._workers.kill(name)
+      if owner not in (None, name):
+        cause = f"Of '{name}', which is in it: {cause}"
       cause += '' if owner is None else ' Its process was killed.'
       failure = failures.Failure(owner or name, cause, is_lost=True)
-      if self._coordinator.lose(failure) and owner is not None:
+      if self._call('lose', failure) and owner is not None:
         self._workers.restart(owner)
 
   def _check_progress(self, seen: reports.Observation) -> None:
@@ -188,19 +205,42 @@ class _Watch:
     limit = self._session.experiment.stall_seconds
     if seen.idle_seconds <= limit:
       return
-    nodes = self._coordinator.describe_nodes()
+    nodes = self._call('describe_nodes')
     stacks = self._workers.stacks(list(nodes))
     failure = stall_reports.write(seen, nodes, stacks, self._session)
-    self._coordinator.abort(failure)
+    self._call('abort', failure)
 
-  def _is_listening(self) -> bool:
-    """Looks whether the coordinator takes calls yet."""
-    time.sleep(_POLL_SECONDS)
-    return lifetime.is_listening(self._coordinator)
+  def _wait_for_start(self) -> bool:
+    """Waits until the coordinator takes calls; False if interrupted first."""
 
-  def _ask(self) -> reports.Observation:
-    """Asks the coordinator how things are."""
-    call = self._coordinator.futures.observe()
+    def is_settled():
+      if self._interruption.is_set():
+        return True
+      self._show(self._starting_status())
+      time.sleep(_POLL_SECONDS)
+      return lifetime.is_listening(self._coordinator)
+
+    self._wait_for(is_settled, lifetime.START_TIMEOUT_SECONDS)
+    return not self._interruption.is_set()
+
+  def _starting_status(self) -> loggers.Status:
+    """Returns what is known before the coordinator tells more."""
+    session = self._session
+    return loggers.Status(
+      title=self._title,
+      steps=session.counts['steps'],
+      max_steps=session.experiment.max_steps,
+      episodes=session.counts['episodes'],
+      learner_steps=session.counts['learner_steps'],
+      elapsed_seconds=session.elapsed_seconds,
+      nodes=tuple((name, 'starting') for name in sorted(self._workers.names)),
+      num_restarts=session.num_restarts or None,
+      message=session.message,
+    )
+
+  def _call(self, method: str, *arguments: Any) -> Any:
+    """Calls the coordinator, which may have died or hang."""
+    call = getattr(self._coordinator.futures, method)(*arguments)
     try:
       self._wait_for(
         lambda: futures.wait([call], timeout=_POLL_SECONDS).done,
@@ -230,15 +270,19 @@ class _Watch:
 
   def _raise_failure(self) -> None:
     """Raises what made the run fail, with what that node printed; if it did."""
-    failure = self._coordinator.failure()
+    failure = self._call('failure')
     if failure is None:
       return
-    killed = self._workers.find_killed()
+    killed = self._workers.find_killed_service()
     if killed is not None and killed != failure.node:
       # Who needed it may have noticed before the launcher did.
       how = self._workers.failure_of(killed)
       cause = f"{how.cause}\nThereupon '{failure.node}' failed:\n"
-      failure = dataclasses.replace(how, cause=cause + failure.cause)
+      failure = dataclasses.replace(
+        how,
+        cause=cause + failure.cause,
+        is_bad_input=failure.is_bad_input,
+      )
     cause = failure.cause + self._workers.log_of(failure.node)
     raise failures.NodeError(dataclasses.replace(failure, cause=cause))
 

@@ -60,15 +60,15 @@ class ThinActorNode(acting.ActingNode):
     """
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
-    # First, for if it fails nothing may be open.
-    coordinator.register(
-      settings.name, {'environment_ids': list(settings.environment_ids)}
-    )
     try:
       loops = [
         self._make_lane(settings, address, lane, stop)
         for lane in range(settings.num_lanes)
       ]
+      # Who registers has started, and is started again when it fails.
+      coordinator.register(
+        settings.name, {'environment_ids': list(settings.environment_ids)}
+      )
     except BaseException:
       self.close()
       raise
@@ -171,7 +171,7 @@ class ThinActorService:
           if self._act(address, attempt):
             break
           connected_at = time.monotonic()
-        except ConnectionError:
+        except client_lib.ServerLost:
           if time.monotonic() - connected_at > self._settings.timeout_seconds:
             raise
         time.sleep(_RECONNECT_SECONDS)
@@ -188,7 +188,7 @@ class ThinActorService:
       Whether the steps are used up.
 
     Raises:
-      ConnectionError: If the server is not there.
+      client.ServerLost: If the server is not there.
     """
     stop = signals.StopSignal()
     seeds = environment_batches.renew(self._settings.seeds, lifetime.life())
@@ -202,7 +202,7 @@ class ThinActorService:
         lifetime.closed_at_end(node, stop),
       ):
         node.run()
-    except ConnectionError:
+    except client_lib.ServerLost:
       node.report()  # What it did until then.
       return False
     return True

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import glob
 import io
 import os
 import shutil
@@ -34,6 +35,9 @@ GROUPS = ('actor', 'inference')
 _SERVICES = ('coordinator', 'replay', 'learner', 'inference')
 
 _LOG_LINES = 20
+
+# Of the name of a file that has what a node printed the last time.
+_PREVIOUS = '.previous'
 
 
 class Workers:
@@ -83,10 +87,10 @@ class Workers:
     ended = [name for name, w in self._workers.items() if not _is_alive(w)]
     return sorted(ended, key=lambda name: name.split('/')[0] not in _SERVICES)
 
-  def find_killed(self) -> str | None:
-    """Returns the name of a node whose process a signal ended, if any."""
+  def find_killed_service(self) -> str | None:
+    """Returns the name of a node that others need and a signal ended."""
     for name in self.find_ended():
-      if self._signal_of(name):
+      if name.split('/')[0] in _SERVICES and self._signal_of(name):
         return name
     return None
 
@@ -185,7 +189,8 @@ class Workers:
     """
     self.wait_for_end(_EXIT_TIMEOUT_SECONDS)
     for worker in self._workers.values():
-      if isinstance(worker, subprocess.Popen):
+      # The process id of one that has ended may be another's by now.
+      if isinstance(worker, subprocess.Popen) and _is_alive(worker):
         _kill_tree(worker)
     if self.are_processes:
       self._kill_strays()
@@ -195,15 +200,18 @@ class Workers:
 
   def _kill_strays(self) -> None:
     """Kills processes that nodes started and left behind."""
-    known = {os.getpid()}
-    for worker in self._workers.values():
-      if isinstance(worker, subprocess.Popen) and _is_alive(worker):
-        known |= {p.pid for p in _tree(worker.pid)}
+    alive = {
+      worker.pid
+      for worker in self._workers.values()
+      if isinstance(worker, subprocess.Popen) and _is_alive(worker)
+    }
     mark = self._environment[lifetime.RUN_VARIABLE]
     for process in psutil.process_iter():
       with contextlib.suppress(psutil.Error):
-        is_ours = process.environ().get(lifetime.RUN_VARIABLE) == mark
-        if is_ours and process.pid not in known:
+        if process.environ().get(lifetime.RUN_VARIABLE) != mark:
+          continue
+        family = {process.pid, *(p.pid for p in process.parents())}
+        if process.pid != os.getpid() and not family & alive:
           process.kill()
 
   def _signal_of(self, name: str) -> int | None:
@@ -236,7 +244,7 @@ def launched(
   Raises:
     failures.NodeError: If a thread did not end.
   """
-  os.makedirs(log_directory, exist_ok=True)
+  _keep_logs(log_directory)
   # What processes are to run. Here the next run finds what a killed one left.
   program_directory = os.path.join(log_directory, '.programs')
   shutil.rmtree(program_directory, ignore_errors=True)
@@ -283,6 +291,14 @@ def launched(
   if hanging:
     cause = f'Its thread did not end within {_EXIT_TIMEOUT_SECONDS} s.'
     raise failures.NodeError(failures.Failure(hanging[0], cause))
+
+
+def _keep_logs(directory: str) -> None:
+  """Renames what nodes printed when they were launched the last time."""
+  os.makedirs(directory, exist_ok=True)
+  for path in glob.glob(os.path.join(directory, '*', '*')):
+    if not path.endswith(_PREVIOUS):
+      os.replace(path, path + _PREVIOUS)
 
 
 @contextlib.contextmanager
@@ -348,4 +364,5 @@ def _kill_tree(process: subprocess.Popen) -> None:
   for member in _tree(process.pid):
     with contextlib.suppress(psutil.NoSuchProcess):
       member.kill()
-  process.wait(_EXIT_TIMEOUT_SECONDS)
+  with contextlib.suppress(subprocess.TimeoutExpired):  # It waits for a disk.
+    process.wait(_EXIT_TIMEOUT_SECONDS)

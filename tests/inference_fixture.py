@@ -138,7 +138,9 @@ class Serving:
       )
     }
     if evaluation_policy is not None:
-      roles[client.EVALUATION] = lanes.Role(make_store(evaluation_policy))
+      roles[client.EVALUATION] = lanes.Role(
+        make_store(evaluation_policy), is_up_to_date=True
+      )
     self.server = server.InferenceServer(
       address or addresses.make_unix_address(),
       spec,

@@ -21,6 +21,10 @@ _LAST = int(dm_env.StepType.LAST)
 _SLICE_SECONDS = 0.2
 
 
+class ServerLost(ConnectionError):
+  """The server is not there, or has gone."""
+
+
 class InferenceClient:
   """Sends timesteps of some environments, and receives actions for them.
 
@@ -54,7 +58,7 @@ class InferenceClient:
 
     Raises:
       frames.ProtocolError: If the server refuses; it says why.
-      ConnectionError: If the server is not there.
+      ServerLost: If the server is not there.
       TimeoutError: If it did not answer in time.
     """
     self._address = address
@@ -72,7 +76,7 @@ class InferenceClient:
     try:
       self._stream = addresses.connect(address, timeout_seconds)
     except OSError as error:
-      raise ConnectionError(
+      raise ServerLost(
         f'No inference server answers at {address}: {error}.'
       ) from error
     self._stream.settimeout(_SLICE_SECONDS)
@@ -102,7 +106,7 @@ class InferenceClient:
       start: Whether the environments start anew; then all are FIRST.
 
     Raises:
-      ConnectionError: If the server is gone.
+      ServerLost: If the server is gone.
       signals.Stopped: If the stop signal was set.
       TimeoutError: If the server takes nothing.
     """
@@ -135,7 +139,7 @@ class InferenceClient:
 
     Raises:
       frames.ProtocolError: If the server refused the request.
-      ConnectionError: If the server is gone.
+      ServerLost: If the server is gone.
       signals.Stopped: If the stop signal was set.
       TimeoutError: If no answer came in time.
     """
@@ -230,8 +234,8 @@ class InferenceClient:
         f'server at {self._address}.'
       )
 
-  def _lost(self) -> ConnectionError:
-    return ConnectionError(
+  def _lost(self) -> ServerLost:
+    return ServerLost(
       f'The inference server at {self._address} ended the connection.'
     )
 

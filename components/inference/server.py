@@ -46,8 +46,8 @@ class InferenceServer:
       address: Where; see `addresses`.
       spec: Of one environment.
       roles: By purpose: 'training', and 'evaluation' if it is offered.
-      variables: Whatever has `update()` and `version`: refreshes the policies'
-        variables between batches. None if they never change.
+      variables: Whatever has `update(wait)` and `version`: refreshes the
+        policies' variables between batches. None if they never change.
       window_seconds: How long the first row of a batch waits for others.
       stop: Ends `run`.
     """
@@ -176,6 +176,8 @@ class InferenceServer:
 
   def _note_frame(self, lane: lanes.Lane, kind: int) -> None:
     """Puts a frame in line for the policy, unless it needs no action."""
+    if kind == frames.START and lane.role.is_up_to_date and self._variables:
+      self._variables.update(wait=True)
     lane.note_step(kind)
     if client.is_answerless(lane.leaves[0]):
       lane.forget_action()
@@ -184,8 +186,11 @@ class InferenceServer:
       lane.is_pending = True
       lane.role.pending.append(lane)
 
-  def _go_on(self, lane: lanes.Lane) -> None:
-    """Gives the frame to the adder; reads on, unless that one must wait."""
+  def _go_on(self, lane: lanes.Lane) -> bool:
+    """Gives the frame to the adder; returns whether it reads on.
+
+    It does not while the adder must wait.
+    """
     started_at = time.perf_counter()
     must_wait = lane.go_on()
     self._adding_seconds += time.perf_counter() - started_at
@@ -193,6 +198,7 @@ class InferenceServer:
       self._selector.unregister(lane.stream)
       self._held.append(lane)
       self._waiter.submit(lane, closes=False)
+    return not must_wait
 
   def _release_held(self) -> None:
     if not self._held:
@@ -357,8 +363,7 @@ class InferenceServer:
       self._end(lane)
       return
     lane.keep_action()
-    self._go_on(lane)
-    if lane.has_unsent and not lane.is_held:
+    if self._go_on(lane) and lane.has_unsent:
       self._watch(lane, self._selector.modify)
 
   # Other threads.

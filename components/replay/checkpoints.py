@@ -68,7 +68,7 @@ def remove_checkpoints(directory: str) -> None:
 
 
 def _check_complete(path: str) -> None:
-  """Finds files that are cut off.
+  """Finds files that are cut off or damaged.
 
   Reverb does not notice when the last bytes of a file find no room. Files are
   zlib streams, which tell their end.
@@ -77,9 +77,18 @@ def _check_complete(path: str) -> None:
     stream = zlib.decompressobj()
     with open(file, 'rb') as opened:
       while chunk := opened.read(_CHUNK_BYTES):
-        stream.decompress(chunk)
+        _decompress(stream, chunk, file)
     if not stream.eof:
       raise ReplayCheckpointError(
         f'The replay server wrote {file}, but its end is missing. Is the disk '
         'full?'
       )
+
+
+def _decompress(stream, chunk: bytes, file: str) -> None:
+  try:
+    stream.decompress(chunk)
+  except zlib.error as error:
+    raise ReplayCheckpointError(
+      f'The replay server wrote {file}, but it is damaged: {error}.'
+    ) from error

@@ -66,6 +66,12 @@ class Placement:
       )
     devices.check('inference_devices', self.inference_devices)
     devices.check('learner_devices', self.learner_devices)
+    if 0 < self.num_inference_servers < len(self.inference_devices):
+      raise ValueError(
+        'inference_devices must be at most one for each of the '
+        f'{self.num_inference_servers} inference servers, or some are not used;'
+        f' got {list(self.inference_devices)}.'
+      )
     if len(self.learner_devices) > 1:
       raise ValueError(
         'learner_devices must be one device, for a learner runs on one; got '
@@ -118,6 +124,7 @@ def run(
   return supervision.run(
     lambda session: make_program(session, title, placement),
     session,
+    title,
     interruption,
     show,
     launch_type,
@@ -218,21 +225,26 @@ class CentralLearnerService(distributed.LearnerService):
     sys.setswitchinterval(_SWITCH_SECONDS)
     publisher = variables.Publisher(self._node.network.variables)
     self._node.publish_to(publisher)
-    for index in range(placement.num_servers):
-      name = f'inference/{index}'
-      with lifetime.failures_reported(name, coordinator):
-        self._servers.append(
-          inference.InferenceNode(
-            session,
-            name,
-            publisher,
-            distributed.connect(session, replay_service, self._serving),
-            coordinator,
-            rows=placement.rows_of(index, session),
-            device=placement.device_of(index),
-            evaluates=index == 0,
+    # The learner has registered; to compile may take longer than it may be
+    # silent.
+    with lifetime.pulse(
+      lambda: coordinator.poll('learner'), signals.StopSignal()
+    ):
+      for index in range(placement.num_servers):
+        name = f'inference/{index}'
+        with lifetime.failures_reported(name, coordinator):
+          self._servers.append(
+            inference.InferenceNode(
+              session,
+              name,
+              publisher,
+              distributed.connect(session, replay_service, self._serving),
+              coordinator,
+              rows=placement.rows_of(index, session),
+              device=placement.device_of(index),
+              evaluates=index == 0,
+            )
           )
-        )
 
   def inference_address(self, name: str) -> str:
     """Returns the address of the server for an actor or the evaluator."""
@@ -336,11 +348,19 @@ def _serve(
     node: What serves.
     tell: Takes its failure.
   """
+
+  def report():
+    try:
+      return node.report()
+    except BaseException:
+      node.stop()
+      raise
+
   run_stops = signals.StopSignal()
   with (
     contextlib.closing(node),
     lifetime.failures_told(node.name, tell),
-    lifetime.pulse(node.report, run_stops),
+    lifetime.pulse(report, run_stops),
     contextlib.suppress(signals.Stopped),
   ):
     node.run()

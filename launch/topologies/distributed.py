@@ -20,6 +20,7 @@ from repertory.launch import (
   interrupts,
   lifetime,
   nodes,
+  pacing,
   reports,
   supervision,
   workers,
@@ -60,6 +61,7 @@ def run(
   return supervision.run(
     lambda session: make_program(session, title),
     session,
+    title,
     interruption,
     show,
     launch_type,
@@ -219,7 +221,7 @@ class LearnerService:
     self._coordinator = coordinator
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
-    self._phase = reports.ACTING
+    self._phase, self._phase_since = reports.ACTING, time.monotonic()
     with lifetime.failures_reported('learner', coordinator):
       self._node = nodes.LearnerNode(
         session, connect(session, replay_service, self._stop), coordinator
@@ -262,10 +264,16 @@ class LearnerService:
 
   def _report(self) -> reports.Directive:
     directive = self._node.report()
-    self._phase = directive.phase
-    # With all actors done, a learner that has caught up would wait for ever.
-    if self._phase == reports.LEARNING and self._node.is_caught_up():
-      self._stop.set()
+    if directive.phase != self._phase:
+      self._phase, self._phase_since = directive.phase, time.monotonic()
+    if self._phase == reports.LEARNING:
+      # With all actors done, a learner that has caught up would wait for ever.
+      if self._node.is_caught_up():
+        self._stop.set()
+      # And so would one for what was lost, though not before all had time to
+      # come that the actors left.
+      elif time.monotonic() - self._phase_since > pacing.PATIENCE_SECONDS:
+        self._node.expect_batches()
     return directive
 
 

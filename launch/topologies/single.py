@@ -55,7 +55,7 @@ def run(
   """
   coordinator = coordinator_lib.Coordinator(session, title)
   with contextlib.ExitStack() as stack:
-    stack.callback(coordinator.close)
+    stack.enter_context(_closed_at_end(coordinator))
     with failures.named('replay'):
       server = nodes.start_replay(session)
     stack.callback(server.stop)
@@ -66,7 +66,7 @@ def run(
     )
     with failures.named('learner'):
       learner = nodes.LearnerNode(session, connection, coordinator)
-    stack.callback(learner.close)
+    stack.enter_context(_closed_at_end(learner))
     actor = nodes.ActorNode(
       session,
       'actor/0',
@@ -75,15 +75,29 @@ def run(
       learner,
       coordinator,
     )
-    stack.callback(actor.close)
+    stack.enter_context(_closed_at_end(actor))
     evaluator = evaluation.EvaluatorNode(
       session, learner, coordinator, interruption
     )
-    stack.callback(evaluator.close)
+    stack.enter_context(_closed_at_end(evaluator))
     _Turns(session, coordinator, learner, actor, evaluator).run(
       interruption, show
     )
     return coordinator.status()
+
+
+@contextlib.contextmanager
+def _closed_at_end(node) -> Iterator[None]:
+  """Closes a node; if the run has failed, that is what counts."""
+  try:
+    yield
+  except BaseException:
+    try:
+      node.close()
+    except Exception:  # It may write to the same full disk.
+      logging.exception('Closing failed, too.')
+    raise
+  node.close()
 
 
 class _Turns:
@@ -104,7 +118,10 @@ class _Turns:
     stalls = []
 
     def end(seconds: float) -> None:
-      stalls.append(self._describe_stall(seconds))
+      try:
+        stalls.append(self._describe_stall(seconds))
+      except Exception as error:  # Or nothing would end the block.
+        stalls.append(self._name_stall(seconds, error))
       if self._find_in_environment():
         demand(stalls[0])
       else:
@@ -158,6 +175,21 @@ class _Turns:
       stall_reports.write(seen, nodes, stacks, self._session)
     )
 
+  def _name_stall(self, seconds: float, error: Exception) -> failures.NodeError:
+    """Says of a stall what is known without a report.
+
+    Args:
+      seconds: For how long nothing goes on.
+      error: Why there is no report.
+    """
+    return failures.NodeError(
+      failures.Failure(
+        self._find_in_environment() or 'coordinator',
+        f'The run has got no further for {seconds:.0f} seconds. There is no '
+        f'report on it: {type(error).__name__}: {error}',
+      )
+    )
+
   def run(self, interruption: interrupts.Interruption, show) -> None:
     """Takes turns to the end or until interrupted, and writes a checkpoint.
 
@@ -178,7 +210,8 @@ class _Turns:
       self._actor.flush()
       self._learner.checkpoint()
     if not interruption.is_set():
-      self.evaluate()
+      with self._watched(interruption):
+        self.evaluate()
 
   def _save_in_spite_of_failure(self) -> None:
     """Writes a checkpoint if it can; what failed before is what counts."""

@@ -124,6 +124,12 @@ def test_run_goes_on(tmp_path, settings, node, fault):
   # Who is asked to end takes no notice: that is the launcher's affair.
   restarts = 'num_restarts=' in ended.output
   assert restarts == (fault != signal.SIGTERM), ended.output
+  told = [
+    row['node']
+    for row in log_files.nodes(run.directory)
+    if 'restarted_after' in row
+  ]
+  assert (node in told) == restarts, told
 
 
 def test_run_survives_fifty_random_faults(tmp_path):

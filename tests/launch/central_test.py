@@ -142,6 +142,11 @@ def test_killed_inference_server_is_replaced_and_actors_go_on(tmp_path):
     ({'learner_devices': ('CPU:0', 'CPU:1')}, {}, 'must be one device'),
     ({'num_inference_servers': -1}, {}, 'must be at least 0, got -1'),
     ({'num_inference_servers': 2}, {}, 'num_actors must be at least .* 2'),
+    (
+      {'num_inference_servers': 1, 'inference_devices': ('CPU:0', 'CPU:1')},
+      {},
+      'inference_devices must be at most one for each of the 1 inference',
+    ),
     ({'double_buffering': True}, {}, 'environments_per_actor must be at least'),
   ],
 )

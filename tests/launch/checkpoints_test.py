@@ -13,8 +13,8 @@ import pytest
 import real_disk_errors
 from repertory import launch
 from repertory.components import checkpointing, replay
+from repertory.launch import checkpoints, interrupts, nodes
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import interrupts, nodes
 from repertory.launch import session as session_lib
 
 _NEVER = 1e6
@@ -327,12 +327,30 @@ def _no_replay_folder(run):
   os.remove(run.session.replay_directory)
 
 
+@contextlib.contextmanager
+def _damaged_replay(run):
+  client: Any = run.connection.client
+  write = client.checkpoint
+
+  def write_and_damage():
+    path = write()
+    with open(os.path.join(path, 'chunks.tfrecord'), 'r+b') as file:
+      file.seek(os.path.getsize(file.name) // 2)
+      file.write(bytes(50))
+    return path
+
+  client.checkpoint = write_and_damage
+  yield
+  client.checkpoint = write
+
+
 class TestErrors:
   @pytest.mark.parametrize(
     ('obstacle', 'words'),
     [
       (_full_disk, 'OSError: [Errno 27] File too large'),
       (_no_replay_folder, 'ReplayCheckpointError: the replay server at'),
+      (_damaged_replay, 'ReplayCheckpointError: The replay server wrote'),
     ],
   )
   def test_warn_keeps_the_last_and_tries_again(self, start, obstacle, words):
@@ -404,3 +422,27 @@ class TestErrors:
       run.learner._checkpoints._writing = None
       run.learner._checkpoints._is_closed = False
     assert not [n for n in run.names() if n.startswith('.writing')]
+
+  def test_close_does_not_wait_for_a_slow_disk(self, start, monkeypatch):
+    """Or nobody would hear of the time-out."""
+    monkeypatch.setattr(checkpoints, '_CLOSE_SECONDS', 0.2)
+    run = start(checkpoint_replay=False, timeout_seconds=1.0)
+    run.learn(1)
+    checkpointer = run.learner._checkpoints._checkpointer
+    save, disk_works = checkpointer.save, threading.Event()
+
+    def save_slowly(*arguments):
+      assert disk_works.wait(60)
+      return save(*arguments)
+
+    checkpointer.save = save_slowly
+    with pytest.raises(TimeoutError, match='Waited 1 seconds for a checkpoint'):
+      run.learner.checkpoint()
+    closing = threading.Thread(
+      target=run.learner._checkpoints.close, daemon=True
+    )
+    closing.start()
+    closing.join(10)
+    is_closed = not closing.is_alive()
+    disk_works.set()
+    assert is_closed

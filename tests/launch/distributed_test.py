@@ -192,6 +192,16 @@ class TestProcesses:
     ]
     assert lives == ['start', 'Its process ended with signal 9.', 'start']
 
+  def test_ctrl_c_while_the_nodes_start_ends_them(self, tmp_path):
+    running = _train(tmp_path, 'local_mp', steps=10**6)
+    program.wait_until(
+      lambda: 'nodes.starting' in running.output(), _SECONDS, 'the display'
+    )
+    running.interrupt(signal.SIGINT)
+    ended = running.wait(30)
+    assert ended.code == 128 + signal.SIGINT, ended.output
+    assert ended.left == []
+
   @pytest.mark.chaos
   def test_sigterm_saves_and_ends(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)

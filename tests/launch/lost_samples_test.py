@@ -4,11 +4,58 @@ import json
 
 import pytest
 
+import log_files
+import program
 from repertory import launch
 from repertory.components import datasets, replay, signals
 from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import nodes
+from repertory.launch import nodes, pacing
 from repertory.launch import session as session_lib
+
+_SECONDS = 120
+
+_THREADS = """
+import threading
+import time
+from repertory import launch
+from repertory.agents import impala
+from repertory.components import datasets
+from repertory.environments import registry
+from repertory.launch import pacing
+
+pacing.PATIENCE_SECONDS = 1.0
+
+class Builder(impala.IMPALABuilder):
+  def make_dataset(self, connection, table, batch_size):
+    def steal():
+      thief = datasets.ReplayDataset(connection, table, batch_size)
+      next(thief)
+      thief.close()
+    if {is_robbed}:
+      threading.Thread(target=steal, daemon=True).start()
+    return super().make_dataset(connection, table, batch_size)
+
+def make_environment(seed):
+  environment = registry.make('catch', seed)
+  step, steps = environment.step, []
+  def slow_step(action):
+    steps.append(action)
+    if len(steps) in {slow_steps}:
+      time.sleep(2)  # Less than it takes Reverb to lose something.
+    return step(action)
+  environment.step = slow_step
+  return environment
+
+if __name__ == '__main__':
+  config = impala.IMPALAConfig(
+    batch_size=4, unroll_length=5, max_queue_size=64, hidden_sizes=(8,),
+    jit_compile=False)
+  experiment = launch.Experiment(
+    Builder(config), make_environment, max_steps=500, directory='run',
+    evaluation_episodes=0, timeout_seconds=20)
+  result = launch.run(experiment, 'distributed', 'local_mt', display=False)
+  print('LEARNED', result.status.learner_steps)
+"""
 
 
 @pytest.fixture
@@ -46,7 +93,7 @@ def _steal_samples(server, table) -> int:
 
 
 def test_learner_that_starves_counts_anew(session, monkeypatch):
-  monkeypatch.setattr(nodes, '_PATIENCE_SECONDS', 1.0)
+  monkeypatch.setattr(pacing, 'PATIENCE_SECONDS', 1.0)
   coordinator = coordinator_lib.Coordinator(session, '')
   server = nodes.start_replay(session)
   connection = replay.Connection(
@@ -80,3 +127,41 @@ def test_learner_that_starves_counts_anew(session, monkeypatch):
   with open(log) as file:
     warnings = [json.loads(line).get('warning', '') for line in file]
   assert sum('lost items' in warning for warning in warnings) == 1
+
+
+def _run_threads(folder, is_robbed: bool, slow_steps: list[int]):
+  """Runs to the end; returns items, learner steps and warnings."""
+  script = folder / 'threads.py'
+  script.write_text(_THREADS.format(is_robbed=is_robbed, slow_steps=slow_steps))
+  ended = program.Program([str(script)], str(folder)).wait(_SECONDS)
+  assert ended.code == 0, ended.output
+  assert ended.left == []
+  state = folder / 'run' / 'checkpoints' / '00000001' / 'state.json'
+  state = json.loads(state.read_text())
+  learner_steps = state['counts']['learner_steps']
+  assert f'LEARNED {learner_steps}' in ended.output
+  rows = log_files.nodes(folder / 'run')
+  return (
+    state['tables']['replay']['inserts'],
+    learner_steps,
+    [row['warning'] for row in rows if 'warning' in row],
+  )
+
+
+def test_learner_in_a_thread_ends_without_what_is_lost(tmp_path):
+  """Its last batch would not come: of a queue, each item comes once."""
+  items, learner_steps, warnings = _run_threads(tmp_path, True, [])
+  # Two of each episode of 9 steps; 500 = 55 × 9 + 5.
+  assert 110 <= items <= 111
+  # The thief had one batch, and perhaps three on their way.
+  assert items - 5 * 4 < 4 * learner_steps <= items - 4
+  assert len(warnings) == 1
+  assert 'lost items' in warnings[0]
+
+
+def test_learner_in_a_thread_waits_while_actors_act(tmp_path):
+  """However long: nothing is lost."""
+  slow_steps = [28, 263, 494]
+  items, learner_steps, warnings = _run_threads(tmp_path, False, slow_steps)
+  assert learner_steps == items // 4
+  assert warnings == []

@@ -1,5 +1,6 @@
 """Tests that what hangs is noticed, told and ended."""
 
+import json
 import re
 import threading
 import time
@@ -12,18 +13,24 @@ from repertory.launch import interrupts, watchdog
 _SECONDS = 120
 
 _HANGING = """
+import shutil
 import sys
+import tempfile
 import time
 from repertory import launch
 from repertory.agents import dqn
 from repertory.environments import registry
 
+made = []
+
 def make_environment(seed):
   environment = registry.make('catch', seed)
+  made.append(environment)
   step, steps = environment.step, []
   def hanging_step(action):
     steps.append(action)
-    if len(steps) == 300:
+    if {condition}:
+      {trouble}
       time.sleep(10**6)
     return step(action)
   environment.step = hanging_step
@@ -31,8 +38,9 @@ def make_environment(seed):
 
 if __name__ == '__main__':
   experiment = launch.Experiment(
-    dqn.DQNBuilder(), make_environment, max_steps=10**6, directory='run',
-    evaluation_episodes=0, stall_seconds=3)
+    dqn.DQNBuilder(dqn.DQNConfig(jit_compile=False)), make_environment,
+    directory='run', stall_seconds=6,
+    {settings})
   try:
     launch.run(experiment, {topology!r})
   except launch.NodeError as error:
@@ -40,6 +48,37 @@ if __name__ == '__main__':
     print(error)
     sys.exit(1)
 """
+
+
+def _run_hanging(
+  folder,
+  topology='single',
+  condition='len(steps) == 300',
+  trouble='pass',
+  settings='max_steps=10**6, evaluation_episodes=0',
+) -> program.Ended:
+  """Runs an experiment whose environment hangs.
+
+  Args:
+    folder: Where; its directory is 'run'.
+    topology: Of the run.
+    condition: At which step the environment hangs.
+    trouble: What it does before.
+    settings: Of the experiment.
+  """
+  script = folder / 'hanging.py'
+  script.write_text(
+    _HANGING.format(
+      topology=topology,
+      condition=condition,
+      trouble=trouble,
+      settings=settings,
+    )
+  )
+  ended = program.Program([str(script)], str(folder)).wait(_SECONDS)
+  assert ended.code == 1, ended.output
+  assert ended.left == []
+  return ended
 
 
 class TestWatching:
@@ -95,18 +134,48 @@ class TestRaisingOnDemand:
   ['single', pytest.param('distributed', marks=pytest.mark.chaos)],
 )
 def test_hanging_environment_ends_the_run_with_its_actor(tmp_path, topology):
-  script = tmp_path / 'hanging.py'
-  script.write_text(_HANGING.replace('{topology!r}', repr(topology)))
-  ended = program.Program([str(script)], str(tmp_path)).wait(_SECONDS)
-  assert ended.code == 1, ended.output
-  assert ended.left == []
+  ended = _run_hanging(tmp_path, topology)
   assert 'NODE actor/0' in ended.output
   # What was learned until then is not lost.
   assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
   if topology == 'single':
-    assert re.search(r'in its environment for \d s', ended.output)
+    assert re.search(r'in its environment for \d+ s', ended.output)
     report = (tmp_path / 'run' / 'logs' / 'stall.txt').read_text()
     assert 'in hanging_step' in report
     assert "Table 'replay' holds" in report
   else:
     assert re.search(r'at one step or reset for \d seconds', ended.output)
+
+
+def test_environment_that_hangs_in_the_last_evaluation_ends_the_run(tmp_path):
+  ended = _run_hanging(
+    tmp_path,
+    # The evaluator's environment is made last.
+    condition='environment is made[-1] and len(steps) == 5',
+    settings='max_steps=600, evaluation_episodes=1, evaluation_period=10**6',
+  )
+  assert 'NODE evaluator' in ended.output
+  assert re.search(r'no further for \d+ seconds', ended.output)
+  report = (tmp_path / 'run' / 'logs' / 'stall.txt').read_text()
+  assert 'in hanging_step' in report
+  # It was written before the evaluation.
+  state = tmp_path / 'run' / 'checkpoints' / '00000001' / 'state.json'
+  assert json.loads(state.read_text())['counts']['steps'] == 600
+
+
+@pytest.mark.parametrize(
+  ('trouble', 'told'),
+  [
+    # No report can be written.
+    ("shutil.rmtree('run/logs')", ["Table 'replay' holds", 'stall.txt']),
+    # Nor can it be found where threads are.
+    ("tempfile.tempdir = '/nowhere'", ['no report on it', '/nowhere/']),
+  ],
+)
+def test_stall_that_cannot_be_described_ends_the_run(tmp_path, trouble, told):
+  ended = _run_hanging(tmp_path, trouble=trouble)
+  assert 'NODE actor/0' in ended.output
+  assert re.search(r'no further for \d+ seconds', ended.output)
+  assert 'FileNotFoundError' in ended.output
+  for words in told:
+    assert words in ended.output

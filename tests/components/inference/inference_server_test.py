@@ -229,7 +229,8 @@ class RawTest(parameterized.TestCase):
     class Ticking:
       version = 0
 
-      def update(self):
+      def update(self, wait=False):
+        del wait
         self.version += 1
         for variable in policy.versions:
           variable.assign(self.version)
@@ -240,6 +241,28 @@ class RawTest(parameterized.TestCase):
         self.assertEqual(set(lane.step(now)[:, 3]), {version})
       lane.finish()
       self.assertEqual(it.adders[0].versions, [1])
+
+  def test_evaluation_starts_with_the_newest_variables(self):
+    waits = []
+
+    class Waiting:
+      version = 0
+
+      def update(self, wait=False):
+        waits.append(wait)
+
+    with inference_fixture.serving(
+      evaluation_policy=inference_fixture.EchoPolicy(), variables=Waiting()
+    ) as it:
+      training = it.lane([0])
+      evaluation = it.lane([0], purpose='evaluation')
+      for now in range(2):
+        training.step(now)
+      self.assertEqual(waits, [False, False])
+      for now in range(2):
+        evaluation.step(now)
+      # It waits as it starts; then it is updated between batches, as all are.
+      self.assertEqual(waits[2:], [True, False, False])
 
   def test_what_the_adder_gets_is_its_own_row_by_row(self):
     with inference_fixture.serving() as it:

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,6 +119,25 @@ def test_a_file_that_is_cut_off_is_no_checkpoint(served):
   replay.remove_checkpoints(served.directory)
   replay.write_checkpoint(served.connection)
   assert served.restored_size() == 21
+
+
+def test_a_file_with_damage_in_the_middle_is_no_checkpoint(served):
+  served.insert(20)
+  client: Any = served.connection.client
+  write = client.checkpoint
+
+  def write_and_damage():
+    path = write()
+    with open(os.path.join(path, 'chunks.tfrecord'), 'r+b') as file:
+      file.seek(os.path.getsize(file.name) // 2)
+      file.write(bytes(100))
+    return path
+
+  client.checkpoint = write_and_damage
+  with pytest.raises(
+    replay.ReplayCheckpointError, match=r'chunks.tfrecord, but .* damaged'
+  ):
+    replay.write_checkpoint(served.connection)
 
 
 def test_empty_table(served):
