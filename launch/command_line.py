@@ -113,6 +113,9 @@ def _train(values, settings, positional) -> int:
     placement=placement,
   )
   status = result.status
+  if result.interrupted and not status.steps:
+    print('Interrupted before the first step; the same command starts afresh.')
+    return _SIGNAL_BASE + result.interrupted
   if result.interrupted:
     print('Interrupted; the same command goes on from the checkpoint.')
   elif status.evaluation_return is not None:

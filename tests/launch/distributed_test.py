@@ -200,6 +200,7 @@ class TestProcesses:
     running.interrupt(signal.SIGINT)
     ended = running.wait(30)
     assert ended.code == 128 + signal.SIGINT, ended.output
+    assert 'Interrupted before the first step' in ended.output
     assert ended.left == []
 
   @pytest.mark.chaos
