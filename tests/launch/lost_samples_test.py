@@ -159,6 +159,7 @@ def test_learner_in_a_thread_ends_without_what_is_lost(tmp_path):
   assert 'lost items' in warnings[0]
 
 
+@pytest.mark.chaos
 def test_learner_in_a_thread_waits_while_actors_act(tmp_path):
   """However long: nothing is lost."""
   slow_steps = [28, 263, 494]

@@ -169,7 +169,11 @@ def test_environment_that_hangs_in_the_last_evaluation_ends_the_run(tmp_path):
     # No report can be written.
     ("shutil.rmtree('run/logs')", ["Table 'replay' holds", 'stall.txt']),
     # Nor can it be found where threads are.
-    ("tempfile.tempdir = '/nowhere'", ['no report on it', '/nowhere/']),
+    pytest.param(
+      "tempfile.tempdir = '/nowhere'",
+      ['no report on it', '/nowhere/'],
+      marks=pytest.mark.chaos,
+    ),
   ],
 )
 def test_stall_that_cannot_be_described_ends_the_run(tmp_path, trouble, told):
