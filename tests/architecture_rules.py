@@ -15,7 +15,15 @@ MAX_FUNCTION_LINES = 60
 _FOLDERS = ('components', 'agents', 'environments', 'launch')
 # Inside `components` a part may import its own rank and those before it.
 _RANKS = (
-  ('types', 'specs', 'signals', 'compilation', 'devices', 'random_streams'),
+  (
+    'types',
+    'specs',
+    'signals',
+    'compilation',
+    'devices',
+    'random_streams',
+    'loopback',
+  ),
   ('core', 'programs'),
   (
     'counting',

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import reverb
 from reverb import errors as reverb_errors
 
+from repertory.components import loopback
 from repertory.components.replay import tables as tables_lib
 
 # A server answers at once, unless it is gone or the machine overloaded.
@@ -37,6 +38,7 @@ def make_server(
   tables: Sequence[tables_lib.Table],
   port: int | None = None,
   checkpoint_directory: str | None = None,
+  loopback_only: bool = True,
 ) -> reverb.Server:
   """Starts a replay server in this process.
 
@@ -45,6 +47,9 @@ def make_server(
     port: Where it listens; None picks a free port.
     checkpoint_directory: Where `client.checkpoint()` writes to, and from where
       the tables are filled if a complete checkpoint is there. None for neither.
+    loopback_only: Whether to take connections from this machine alone. Reverb
+      knows no users: who else reaches the port may read and change everything,
+      and have checkpoints written.
 
   Raises:
     ValueError: If the port is in use. Reverb itself would start, and clients
@@ -58,11 +63,14 @@ def make_server(
     checkpointer = reverb.checkpointers.DefaultCheckpointer(
       checkpoint_directory
     )
-  return reverb.Server(
+  server = reverb.Server(
     tables=[table.make() for table in tables],
     port=port,
     checkpointer=checkpointer,
   )
+  if loopback_only:
+    loopback.restrict(server.port)
+  return server
 
 
 def table_status(client: reverb.Client) -> Mapping[str, TableStatus]:

@@ -29,6 +29,7 @@ from repertory.launch import (
   supervision,
   thin,
 )
+from repertory.launch import services as services_lib
 from repertory.launch import session as session_lib
 from repertory.launch.topologies import distributed
 
@@ -254,7 +255,7 @@ class CentralLearnerService(distributed.LearnerService):
     self._serving.set()
     super().shutdown()
 
-  def run(self) -> None:
+  def _work(self) -> None:
     for node in self._servers:
       thread = threading.Thread(
         target=_serve,
@@ -266,14 +267,14 @@ class CentralLearnerService(distributed.LearnerService):
       thread.start()
       self._threads.append(thread)
     try:
-      super().run()
+      super()._work()
     finally:
       self._serving.set()
       for thread in self._threads:
         thread.join(_JOIN_SECONDS)
 
 
-class InferenceService:
+class InferenceService(services_lib.Service):
   """An inference server, until the launcher shuts it down."""
 
   def __init__(
@@ -285,10 +286,10 @@ class InferenceService:
     learner,
     index: int,
   ):
+    super().__init__()
     lifetime.isolate(coordinator)
     self._coordinator = coordinator
     self._serving = signals.StopSignal()
-    self._shut_down = threading.Event()
     name = f'inference/{index}'
     with lifetime.failures_reported(name, coordinator):
       device = placement.device_of(index)
@@ -312,9 +313,9 @@ class InferenceService:
 
   def shutdown(self) -> None:
     self._serving.set()
-    self._shut_down.set()
+    super().shutdown()
 
-  def run(self) -> None:
+  def _work(self) -> None:
     _serve(self._node, self._coordinator.fail)
     self._shut_down.wait()
 

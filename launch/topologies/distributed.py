@@ -25,6 +25,7 @@ from repertory.launch import (
   supervision,
   workers,
 )
+from repertory.launch import services as services_lib
 from repertory.launch import session as session_lib
 
 # A call between nodes may take this long at least: it includes the start of the
@@ -171,32 +172,29 @@ def describe(
   return ['launcher', *(name for name, _ in callers)], calls
 
 
-class CoordinatorService(coordinator_lib.Coordinator):
+class CoordinatorService(services_lib.Service, coordinator_lib.Coordinator):
   """The coordinator, until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, title: str):
     # Threads cannot be ended, so they are not started again either.
     has_process = lifetime.isolate()
     restarts = session.experiment.max_restarts if has_process else 0
-    super().__init__(session, title, restarts)
-    self._shut_down = threading.Event()
+    services_lib.Service.__init__(self)
+    coordinator_lib.Coordinator.__init__(self, session, title, restarts)
 
-  def shutdown(self) -> None:
-    self._shut_down.set()
-
-  def run(self) -> None:
+  def _work(self) -> None:
     # The launcher's watch is the time-out: without it, this process dies too.
     self._shut_down.wait()
     self.close()
 
 
-class ReplayService:
+class ReplayService(services_lib.Service):
   """The replay server, until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, coordinator):
+    super().__init__()
     lifetime.isolate(coordinator)
     self._coordinator = coordinator
-    self._shut_down = threading.Event()
     with lifetime.failures_reported('replay', coordinator):
       self._server = nodes.start_replay(session)
       coordinator.register('replay', {})
@@ -204,23 +202,20 @@ class ReplayService:
   def server_address(self) -> str:
     return f'localhost:{self._server.port}'
 
-  def shutdown(self) -> None:
-    self._shut_down.set()
-
-  def run(self) -> None:
+  def _work(self) -> None:
     while not self._shut_down.wait(lifetime.REPORT_PERIOD_SECONDS):
       self._coordinator.poll('replay')
     self._server.stop()
 
 
-class LearnerService:
+class LearnerService(services_lib.Service):
   """The learner; it answers until the launcher shuts it down."""
 
   def __init__(self, session: session_lib.Session, replay_service, coordinator):
+    super().__init__()
     lifetime.isolate(coordinator)
     self._coordinator = coordinator
     self._stop = signals.StopSignal()
-    self._shut_down = threading.Event()
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     with lifetime.failures_reported('learner', coordinator):
       self._node = nodes.LearnerNode(
@@ -230,10 +225,7 @@ class LearnerService:
   def get_variables(self, names):
     return self._node.get_variables(names)
 
-  def shutdown(self) -> None:
-    self._shut_down.set()
-
-  def run(self) -> None:
+  def _work(self) -> None:
     with lifetime.failures_reported('learner', self._coordinator):
       with (
         lifetime.pulse(self._report, self._stop),

@@ -1,0 +1,115 @@
+"""Keeps other machines away from the servers of this process.
+
+Neither Reverb nor Courier can be told on which network interface to listen. But
+a process may attach a packet filter to sockets of its own, without any
+privilege, and the kernel drops what the filter does not let through (socket(7),
+SO_ATTACH_FILTER; the program is classic BPF, as in "The BSD Packet Filter",
+McCanne and Jacobson, 1993).
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+from collections.abc import Iterator
+
+from absl import logging
+
+_SO_ATTACH_FILTER = 26
+
+# Operations of classic BPF, and where it finds the interface of a packet.
+_LOAD_WORD = 0x20
+_JUMP_IF_EQUAL = 0x15
+_RETURN = 0x06
+_INTERFACE_INDEX = 0xFFFFF000 + 8
+
+_ALL_BYTES = 0xFFFFFFFF
+_NO_BYTES = 0
+
+
+class _Instruction(ctypes.Structure):
+  _fields_ = (
+    ('operation', ctypes.c_uint16),
+    ('skip_if_true', ctypes.c_uint8),
+    ('skip_if_false', ctypes.c_uint8),
+    ('operand', ctypes.c_uint32),
+  )
+
+
+class _Program(ctypes.Structure):
+  _fields_ = (
+    ('length', ctypes.c_uint16),
+    ('instructions', ctypes.POINTER(_Instruction)),
+  )
+
+
+def restrict(port: int) -> None:
+  """Lets a TCP server of this process hear the loopback interface alone.
+
+  To other machines its port then looks like one behind a firewall: connections
+  time out. This holds for what the server has accepted before, too, but for a
+  connection that came since it listens and is not yet accepted.
+
+  Where the system has no such filters, a warning says that the port stays open.
+
+  Args:
+    port: Of a server that listens already.
+
+  Raises:
+    ValueError: If no socket of this process listens there.
+  """
+  is_listening = False
+  for server in _sockets_at(port):
+    is_listening |= bool(
+      server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    )
+    try:
+      _drop_all_but(server, socket.if_nametoindex('lo'))
+    except OSError as error:
+      logging.warning(
+        'Port %d is open to all who reach this machine, for its system does '
+        'not filter what a socket receives (%s). Put it behind a firewall.',
+        port,
+        error,
+      )
+  if not is_listening:
+    raise ValueError(
+      'port must be where a server of this process listens already, got '
+      f'{port}.'
+    )
+
+
+def _sockets_at(port: int) -> Iterator[socket.socket]:
+  """Lends this process's TCP sockets at a local port, one after the other."""
+  for name in os.listdir('/proc/self/fd'):
+    try:
+      borrowed = socket.socket(
+        socket.AF_INET6, socket.SOCK_STREAM, fileno=int(name)
+      )
+    except OSError:  # It is no socket, or closed by now.
+      continue
+    try:
+      if _is_tcp_at(borrowed, port):
+        yield borrowed
+    finally:
+      borrowed.detach()
+
+
+def _is_tcp_at(connection: socket.socket, port: int) -> bool:
+  with contextlib.suppress(OSError):
+    protocol = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
+    if protocol == socket.IPPROTO_TCP:
+      return connection.getsockname()[1] == port
+  return False
+
+
+def _drop_all_but(server: socket.socket, interface: int) -> None:
+  """Lets a socket receive what comes over one interface, and nothing else."""
+  instructions = (_Instruction * 4)(
+    _Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX),
+    _Instruction(_JUMP_IF_EQUAL, 0, 1, interface),
+    _Instruction(_RETURN, 0, 0, _ALL_BYTES),
+    _Instruction(_RETURN, 0, 0, _NO_BYTES),
+  )
+  program = _Program(len(instructions), instructions)
+  server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))

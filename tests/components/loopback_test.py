@@ -1,0 +1,110 @@
+"""Tests that servers hear this machine alone."""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+
+import two_machines
+from repertory.components import loopback
+
+# Makes a network namespace, even without privileges, and dies with the test.
+_IN_NAMESPACE = (
+  'unshare',
+  '--map-root-user',
+  '--net',
+  '--fork',
+  '--kill-child',
+)
+
+
+def _have_namespaces() -> bool:
+  if not shutil.which('unshare') or not shutil.which('ip'):
+    return False
+  trial = [*_IN_NAMESPACE, 'ip', 'link', 'set', 'lo', 'up']
+  return subprocess.run(trial, check=False, timeout=20).returncode == 0
+
+
+@pytest.mark.skipif(
+  not _have_namespaces(), reason='needs network namespaces (unshare, ip)'
+)
+def test_another_machine_reaches_only_what_is_opened_to_it():
+  program = subprocess.run(
+    [*_IN_NAMESPACE, sys.executable, two_machines.__file__],
+    cwd=pathlib.Path(two_machines.__file__).parent,
+    check=True,
+    timeout=200,
+    stdout=subprocess.PIPE,
+    text=True,
+  )
+  assert json.loads(program.stdout) == {
+    'replay, loopback_only=True, from here': 'connected',
+    'replay, loopback_only=True, from there': 'timed out',
+    'replay, loopback_only=False, from here': 'connected',
+    'replay, loopback_only=False, from there': 'connected',
+    'service, from here': 'connected',
+    'service, from there': 'timed out',
+  }
+
+
+def test_data_passes_in_both_directions_on_connections_old_and_new():
+  with socket.create_server(('::', 0), family=socket.AF_INET6) as server:
+    port = server.getsockname()[1]
+    data = bytes(range(256)) * 10_000
+    with socket.create_connection(('::1', port), 5) as old:
+      accepted, _ = server.accept()
+      loopback.restrict(port)
+      new = socket.create_connection(('::1', port), 5)
+      accepted_later, _ = server.accept()
+      with accepted, accepted_later, new:
+        for one, other in ((old, accepted), (new, accepted_later)):
+          for sender, receiver in ((one, other), (other, one)):
+            sender.sendall(data[:50_000])
+            received = receiver.recv(50_000, socket.MSG_WAITALL)
+            assert received == data[:50_000]
+
+
+def test_only_the_server_at_the_port_is_filtered(monkeypatch):
+  filtered = []
+  monkeypatch.setattr(
+    loopback,
+    '_drop_all_but',
+    lambda server, interface: filtered.append(server.getsockname()[1]),
+  )
+  with socket.create_server(('', 0)) as server, socket.create_server(('', 0)):
+    port = server.getsockname()[1]
+    loopback.restrict(port)
+    assert filtered == [port]
+
+
+def test_no_file_is_left_open():
+  with socket.create_server(('', 0)) as server:
+    before = sorted(os.listdir('/proc/self/fd'))
+    for _ in range(3):
+      loopback.restrict(server.getsockname()[1])
+    assert sorted(os.listdir('/proc/self/fd')) == before
+
+
+def test_port_without_server_is_refused():
+  with socket.socket() as silent:
+    silent.bind(('localhost', 0))
+    port = silent.getsockname()[1]
+    with pytest.raises(ValueError, match=f'listens already, got {port}'):
+      loopback.restrict(port)
+
+
+def test_system_without_filters_leaves_a_warning(monkeypatch, caplog):
+  def refuse(server, interface):
+    raise OSError(92, 'Protocol not available')
+
+  monkeypatch.setattr(loopback, '_drop_all_but', refuse)
+  with socket.create_server(('', 0)) as server:
+    port = server.getsockname()[1]
+    loopback.restrict(port)
+  assert f'Port {port} is open to all' in caplog.text
+  assert 'Protocol not available' in caplog.text

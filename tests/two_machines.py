@@ -1,0 +1,109 @@
+"""Says which of our servers another machine can reach.
+
+A program that prints JSON: by server, what came of a connection. It must be run
+with an empty network namespace of its own, and makes a second one, which plays
+the other machine, at the end of a virtual cable.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import courier
+from launchpad.nodes.courier import courier_utils
+
+import replay_fixture
+from repertory.components import replay
+from repertory.launch import services
+
+_HERE, _THERE = '10.77.0.1', '10.77.0.2'
+
+# Prints what comes of a connection to the address in its arguments.
+_CONNECT = """
+import socket, sys
+try:
+  socket.create_connection((sys.argv[1], int(sys.argv[2])), 2).close()
+except TimeoutError:
+  print('timed out')
+else:
+  print('connected')
+"""
+
+
+class _Doubler(services.Service):
+  def double(self, number):
+    return 2 * number
+
+  def _work(self):
+    self._shut_down.wait(60)
+
+
+@contextlib.contextmanager
+def _other_machine() -> Iterator[str]:
+  """Yields the command that runs another one there."""
+  sleeper = subprocess.Popen(['unshare', '--net', 'sleep', '120'])
+  try:
+    there = f'/proc/{sleeper.pid}/ns/net'
+    deadline = time.monotonic() + 10
+    while os.readlink(there) == os.readlink('/proc/self/ns/net'):
+      assert time.monotonic() < deadline, 'unshare did not start.'
+      time.sleep(0.01)
+    enter = f'nsenter --net={there}'
+    for command in (
+      'ip link set lo up',
+      f'ip link add here type veth peer name there netns {sleeper.pid}',
+      f'ip addr add {_HERE}/24 dev here',
+      'ip link set here up',
+      f'{enter} ip addr add {_THERE}/24 dev there',
+      f'{enter} ip link set there up',
+    ):
+      subprocess.run(command.split(), check=True, timeout=10)
+    yield enter
+  finally:
+    sleeper.kill()
+    sleeper.wait()
+
+
+def _connect(port: int, command: str = '') -> str:
+  return subprocess.run(
+    [*command.split(), sys.executable, '-c', _CONNECT, _HERE, str(port)],
+    check=True,
+    timeout=30,
+    stdout=subprocess.PIPE,
+    text=True,
+  ).stdout.strip()
+
+
+def main():
+  results = {}
+  with _other_machine() as there:
+    for loopback_only in (True, False):
+      table = replay_fixture.make_prioritized()
+      server = replay.make_server([table], loopback_only=loopback_only)
+      name = f'replay, loopback_only={loopback_only}'
+      results[name, 'here'] = _connect(server.port)
+      results[name, 'there'] = _connect(server.port, there)
+      server.stop()
+    service = _Doubler()
+    server = courier_utils.make_courier_server(service)
+    service.set_courier_server(server)
+    thread = threading.Thread(target=service.run)
+    thread.start()
+    client = courier.Client(f'localhost:{server.port}', call_timeout=20)
+    assert client.double(21) == 42
+    results['service', 'here'] = _connect(server.port)
+    results['service', 'there'] = _connect(server.port, there)
+    client.shutdown()
+    thread.join(20)
+  print(
+    json.dumps({', from '.join(key): what for key, what in results.items()})
+  )
+
+
+if __name__ == '__main__':
+  main()
