@@ -67,6 +67,16 @@ class Builder(abc.ABC):
     """Returns the most items that so many environment steps can make."""
     return num_steps * self.config.max_items_per_step
 
+  def bundle_size(self, num_slots: int, num_environments: int) -> int:
+    """Returns how many items the table may hold as one; see `Table.bundled`.
+
+    Args:
+      num_slots: What the environments of every adder are a multiple of.
+      num_environments: Over all actors.
+    """
+    del num_slots, num_environments
+    return 1
+
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     """Makes a network with all its variables.

@@ -1,6 +1,7 @@
 """What agents have in common that learn from a queue of unrolls."""
 
 import abc
+import math
 from collections.abc import Sequence
 
 from repertory.agents import builder
@@ -77,6 +78,11 @@ class UnrollQueueBuilder(builder.Builder):
     return [
       replay.queue(signature, self.config.queue_size_for(num_environments))
     ]
+
+  def bundle_size(self, num_slots: int, num_environments: int) -> int:
+    if not self.across_episodes:
+      return 1  # Unrolls end with the episodes, each at a time of its own.
+    return math.gcd(num_slots, self.batch_size(num_environments))
 
   def make_adder(
     self, destination: adders.Destination, batch_size: int

@@ -97,7 +97,9 @@ def serve(network: str, actors: int, environments: int, learns: bool):
     inference.make_buckets([environments] * actors),
     jit_compile=builder.config.jit_compile,
   )
-  learner = _Learner(builder, spec, total, stop) if learns else None
+  learner = None
+  if learns:
+    learner = _Learner(builder, spec, environments, total, stop)
   variables = make_adder = None
   if learner:
     variables = variables_lib.PublishedVariables(
@@ -129,10 +131,13 @@ def serve(network: str, actors: int, environments: int, learns: bool):
 class _Learner:
   """IMPALA's learner and its queue, in this process."""
 
-  def __init__(self, builder, spec, num_environments: int, stop):
+  def __init__(self, builder, spec, num_slots: int, num_environments, stop):
     self._builder = builder
     self._stop = stop
-    (self._table,) = builder.make_tables(spec, num_environments)
+    (table,) = builder.make_tables(spec, num_environments)
+    self._table = table.bundled(
+      builder.bundle_size(num_slots, num_environments)
+    )
     self._server = replay.make_server([self._table])
     self._connection = replay.Connection(
       f'localhost:{self._server.port}', 60.0, stop

@@ -92,7 +92,7 @@ class CheckpointWriter:
       raise checkpointing.CheckpointError(
         f'There should be a checkpoint in {self._session.checkpoint_directory}.'
       )
-    if checkpoint.replay_path is not None:
+    if self._session.takes_replay_of(checkpoint):
       _check_tables(checkpoint, tables)
     self._learner.restore(checkpoint.arrays)
     self._begun_at_step = self._learner.steps
@@ -160,7 +160,8 @@ class CheckpointWriter:
       self._writing = _start(lambda: self._save(arrays, state, None))
       return
     directory = self._session.replay_directory
-    tables = replay.table_status(self._connection.client)
+    tables = replay.table_status(self._connection.client, self._session.tables)
+    state['bundle_sizes'] = self._session.bundle_sizes
     state['tables'] = {
       name: {'inserts': table.inserts, 'samples': table.samples}
       for name, table in tables.items()

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import reverb
@@ -165,7 +165,7 @@ class LearnerNode(core.VariableSource):
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = builder.make_network(spec)
     # Asked before there is a dataset: that one samples ahead of the learner.
-    tables = replay.table_status(connection.client)
+    tables = replay.table_status(connection.client, session.tables)
     self._dataset = builder.make_dataset(
       connection, self._table, self._batch_size
     )
@@ -280,7 +280,7 @@ class LearnerNode(core.VariableSource):
 
   def report(self) -> reports.Directive:
     """Tells the coordinator how far learning and the tables are."""
-    tables = replay.table_status(self._connection.client)
+    tables = self._statuses()
     table = tables[self._table.name]
     limit = self._table.rate_limit
     ratio = statuses.achieved_ratio(table, limit) if limit else None
@@ -317,7 +317,11 @@ class LearnerNode(core.VariableSource):
     return self._pace.is_due(self.version, inserts)
 
   def _status(self) -> replay.TableStatus:
-    return replay.table_status(self._connection.client)[self._table.name]
+    return self._statuses()[self._table.name]
+
+  def _statuses(self) -> Mapping[str, replay.TableStatus]:
+    client = self._connection.client
+    return replay.table_status(client, self._session.tables)
 
 
 def make_policy(

@@ -72,7 +72,7 @@ class Pace:
         f"Waited {limit:g} seconds for a batch from table '{self._table.name}' "
         f'of {self._connection}.'
       )
-    tables = replay.table_status(self._connection.client)
+    tables = replay.table_status(self._connection.client, [self._table])
     samples = tables[self._table.name].samples
     lost = samples - self._count_samples(learner_steps)
     self._origin = (samples, learner_steps)

@@ -72,7 +72,8 @@ def run(
   if topology != 'single':
     title += f' ({LAUNCH_TYPES[launch_type]})'
   with contextlib.ExitStack() as stack:
-    session = stack.enter_context(session_lib.open_session(experiment, fresh))
+    opened = session_lib.open_session(experiment, fresh, placement.num_lanes)
+    session = stack.enter_context(opened)
     stack.enter_context(
       native_output.redirected(
         os.path.join(session.log_directory, 'native.log')

@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import fcntl
 import functools
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ class Session:
     num_restarts: How often nodes were started again, before this start.
     message: What the user should know of this start.
     restarted_after: Why all nodes were started again, if they were.
+    num_lanes: Parts into which each actor divides its environments.
   """
 
   experiment: experiment_lib.Experiment
@@ -40,6 +42,7 @@ class Session:
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
+  num_lanes: int = 1
 
   @property
   def log_directory(self) -> str:
@@ -71,9 +74,36 @@ class Session:
   @functools.cached_property
   def tables(self) -> Sequence[replay.Table]:
     """The agent's; actors write to the first, and the learner samples it."""
-    return self.experiment.builder.make_tables(
-      self.spec, self.experiment.num_environments
-    )
+    experiment = self.experiment
+    builder, num_environments = experiment.builder, experiment.num_environments
+    table, *others = builder.make_tables(self.spec, num_environments)
+    num_slots = math.gcd(*self.lane_sizes)
+    size = builder.bundle_size(num_slots, num_environments)
+    # What is drawn by chance must not come in company.
+    if table.rate_limit is None:
+      table = table.bundled(size)
+    return [table, *others]
+
+  @property
+  def lane_sizes(self) -> list[int]:
+    """Environments of each lane of an actor."""
+    ids = range(self.experiment.environments_per_actor)
+    return [len(ids[lane :: self.num_lanes]) for lane in range(self.num_lanes)]
+
+  @property
+  def bundle_sizes(self) -> dict[str, int]:
+    """Of the tables, by name."""
+    return {table.name: table.bundle_size for table in self.tables}
+
+  def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
+    """Whether the tables go on with what a checkpoint has of them.
+
+    Not if it has nothing, or holds a queue in bundles of another size: those
+    follow from how the environments are divided among actors.
+    """
+    without = dict.fromkeys(self.bundle_sizes, 1)
+    sizes = checkpoint.state.get('bundle_sizes', without)
+    return checkpoint.replay_path is not None and sizes == self.bundle_sizes
 
   def make_checkpointer(self) -> checkpointing.Checkpointer:
     return checkpointing.Checkpointer(
@@ -155,7 +185,7 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
 
 @contextlib.contextmanager
 def open_session(
-  experiment: experiment_lib.Experiment, fresh: bool = False
+  experiment: experiment_lib.Experiment, fresh: bool = False, num_lanes: int = 1
 ) -> Iterator[Session]:
   """Checks an experiment, finds its checkpoint and holds its directory.
 
@@ -163,6 +193,7 @@ def open_session(
     experiment: What to run.
     fresh: Start over although there is a checkpoint; the old directory is
       moved aside.
+    num_lanes: Parts into which each actor divides its environments.
 
   Yields:
     The session.
@@ -194,14 +225,14 @@ def open_session(
       counts=counts,
       elapsed_seconds=state.get('elapsed_seconds', 0.0),
       is_resumed=checkpoint is not None,
-      message=' '.join(
-        filter(None, [_describe_start(checkpoint, experiment), warning])
-      ),
+      num_lanes=num_lanes,
+    )
+    described = _describe_start(checkpoint, session)
+    session = dataclasses.replace(
+      session, message=' '.join(filter(None, [described, warning]))
     )
     session.make_checkpointer().remove_unfinished()
-    checkpointing.place_replay(
-      checkpoint.replay_path if checkpoint else None, session.replay_directory
-    )
+    _place_replay(checkpoint, session)
     os.makedirs(session.log_directory, exist_ok=True)
     _ = session.tables  # Now, so that other processes get them with the rest.
     yield session
@@ -223,7 +254,7 @@ def resume(
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
     return None
-  checkpointing.place_replay(checkpoint.replay_path, session.replay_directory)
+  _place_replay(checkpoint, session)
   name = os.path.basename(checkpoint.path)
   return dataclasses.replace(
     session,
@@ -251,12 +282,22 @@ def load_checkpoint(
   return checkpointing.Checkpointer(path).load(check_replay)
 
 
+def _place_replay(
+  checkpoint: checkpointing.Checkpoint | None, session: Session
+) -> None:
+  """Lets the replay server take up what a checkpoint has for it."""
+  path = None
+  if checkpoint is not None and session.takes_replay_of(checkpoint):
+    path = checkpoint.replay_path
+  checkpointing.place_replay(path, session.replay_directory)
+
+
 def _describe_start(
-  checkpoint: checkpointing.Checkpoint | None,
-  experiment: experiment_lib.Experiment,
+  checkpoint: checkpointing.Checkpoint | None, session: Session
 ) -> str:
   if checkpoint is None:
     return ''
+  experiment = session.experiment
   name = os.path.basename(checkpoint.path)
   if checkpoint.state['counts']['steps'] >= experiment.max_steps:
     return (
@@ -265,6 +306,11 @@ def _describe_start(
     )
   if checkpoint.replay_path is None:
     return f'resumed from checkpoint {name}, which has no replay: that is empty'
+  if not session.takes_replay_of(checkpoint):
+    return (
+      f'resumed from checkpoint {name} with an empty queue: what it has of it '
+      'is in bundles, for actors with other numbers of environments'
+    )
   return f'resumed from checkpoint {name}'
 
 

@@ -116,10 +116,18 @@ def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):
 
 
 def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
-  """Draws items, which must be there; each has `info` and `data`."""
+  """Draws items or bundles of them, which must be there.
+
+  Returns:
+    The items, each with `info` and `data`.
+  """
   items = connection.client.sample(table, num_samples, emit_timesteps=False)
   packing = table_of(connection, table).packing
-  return [item._replace(data=packing.unpack_item(item.data)) for item in items]
+  return [
+    item._replace(data=data)
+    for item in items
+    for data in packing.unpack_items(item.data)
+  ]
 
 
 def drain(connection, table=replay.DEFAULT_TABLE) -> list[Any]:

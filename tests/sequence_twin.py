@@ -231,7 +231,7 @@ class Memory:
 
   def _put(self, leaves):
     assert [(leaf.dtype, leaf.shape) for leaf in leaves] == self._specs
-    self.items.append(self._packing.unpack_item(leaves))
+    self.items.extend(self._packing.unpack_items(leaves))
 
 
 class _MemoryWriter:

@@ -59,7 +59,8 @@ class ReverbAdder(core.Adder):
     self._batch_size = batch_size
     self._num_refs_alive = num_steps_alive * batch_size
     self._num_items = 0
-    self._num_unflushed = 0
+    self._num_unflushed = 0  # As Reverb counts: bundles, if there are any.
+    self._bundle_size = destination.table.bundle_size
     self._columns: list = []
     self._packing = destination.table.packing
     self._writer = self._open_writer()
@@ -114,7 +115,8 @@ class ReverbAdder(core.Adder):
 
   def is_ahead(self) -> bool:
     """Returns whether more items may be on their way than are to be."""
-    return self._num_unflushed > self._destination.max_pending_items
+    pending = self._num_unflushed * self._bundle_size
+    return pending > self._destination.max_pending_items
 
   def wait(self) -> None:
     """Waits until the table has taken half of what may be on its way.
@@ -183,16 +185,11 @@ class ReverbAdder(core.Adder):
 
   def _create_items(self, leaves: Sequence[np.ndarray]) -> None:
     """Puts items whose leaves, `[K, ...]`, are in no item besides."""
-    records = self._packing.pack(leaves)
-    whole = [leaves[i] for i in self._packing.whole]
-    for i in range(len(leaves[0])):
-      columns = [leaf[i] for leaf in whole]
-      if records.size:
-        columns.insert(0, records[i])
+    for columns in zip(*self._packing.bundle(leaves)):
       self._create_item(self._append(columns))
 
   def _create_item(self, columns: Sequence) -> None:
-    """Puts an item, its columns in the order of the table's."""
+    """Puts an item or bundle, its columns in the order of the table's."""
     priority = self._destination.priority()
     if not np.isfinite(priority) or priority < 0:
       raise ValueError(
@@ -200,7 +197,7 @@ class ReverbAdder(core.Adder):
         f'{priority}.'
       )
     self._writer.create_item(self._destination.table.name, priority, columns)
-    self._num_items += 1
+    self._num_items += self._bundle_size
     self._num_unflushed += 1
 
   def _open_writer(self) -> reverb.TrajectoryWriter:
@@ -209,13 +206,14 @@ class ReverbAdder(core.Adder):
     return client.trajectory_writer(self._num_refs_alive)
 
   def _flush(self, max_pending_items: int) -> None:
+    max_pending = max_pending_items // self._bundle_size
     connection = self._destination.connection
 
     def attempt(seconds: float) -> bool:
       # Reverb takes 0 ms for ever.
       milliseconds = max(1, int(seconds * 1000))
       try:
-        self._writer.flush(max_pending_items, timeout_ms=milliseconds)
+        self._writer.flush(max_pending, timeout_ms=milliseconds)
       except reverb_errors.DeadlineExceededError:
         return False
       return True
@@ -230,4 +228,4 @@ class ReverbAdder(core.Adder):
       connection.timeout_seconds,
       connection.stop,
     )
-    self._num_unflushed = max_pending_items
+    self._num_unflushed = max_pending

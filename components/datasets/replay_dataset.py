@@ -65,6 +65,11 @@ class ReplayDataset:
         'max_samples_in_flight must be at least 1 or None, got '
         f'{max_samples_in_flight}.'
       )
+    if batch_size % table.bundle_size:
+      raise ValueError(
+        f'batch_size must be a multiple of {table.bundle_size}, the bundles of '
+        f"table '{table.name}', got {batch_size}."
+      )
     self._table = table
     self._connection = connection
     self._batch_size = batch_size
@@ -85,15 +90,20 @@ class ReplayDataset:
   def _open(self) -> None:
     """Begins to sample."""
     columns = self._table.packing.stored_signature
+    bundle_size = self._table.bundle_size
     dataset = reverb.TrajectoryDataset(
       server_address=self._connection.address,
       table=self._table.name,
       dtypes=[spec.dtype for spec in columns],
       shapes=[spec.shape for spec in columns],
-      max_in_flight_samples_per_worker=self._max_samples_in_flight,
+      max_in_flight_samples_per_worker=max(
+        1, self._max_samples_in_flight // bundle_size
+      ),
       num_workers_per_iterator=1,
     )
-    dataset = dataset.batch(self._batch_size, drop_remainder=True)
+    dataset = dataset.batch(
+      self._batch_size // bundle_size, drop_remainder=True
+    )
     dataset = dataset.map(self._unpack)
     if self._prefetch:
       dataset = dataset.prefetch(self._prefetch)
@@ -171,12 +181,14 @@ class ReplayDataset:
 
   @tf.autograph.experimental.do_not_convert
   def _unpack(self, sample: Any) -> types.Sample:
-    return types.Sample(
-      data=self._table.packing.unpack(sample.data),
-      keys=sample.info.key,
-      probabilities=sample.info.probability,
-      table_sizes=sample.info.table_size,
-    )
+    info, bundle_size = sample.info, self._table.bundle_size
+    leaves = [info.key, info.probability, info.table_size * bundle_size]
+    if bundle_size > 1:  # The items of a bundle share what is known of it.
+      leaves = [
+        tf.reshape(tf.repeat(leaf, bundle_size), [self._batch_size])
+        for leaf in leaves
+      ]
+    return types.Sample(self._table.packing.unpack(sample.data), *leaves)
 
   def _watch(self) -> None:
     while not self._closed.wait(_WATCH_PERIOD_SECONDS):

@@ -19,15 +19,20 @@ class Packing:
   To write a column costs Reverb some 40 µs of a core, whatever is in it, and
   the items of most agents are a dozen small leaves: in one column they cost a
   fifth. Large leaves, such as images, have columns of their own.
+
+  Several items may share their columns besides, as a *bundle*: Reverb takes,
+  counts and samples it as one, at a little more than the price of one.
   """
 
-  def __init__(self, signature: types.Nest):
+  def __init__(self, signature: types.Nest, bundle_size: int = 1):
     """Decides where each leaf goes.
 
     Args:
       signature: Nest of `tf.TensorSpec` of one item.
+      bundle_size: Items of a bundle.
     """
     self._signature = signature
+    self._bundle_size = bundle_size
     self._specs = tree.flatten(signature)
     self._shapes = [tuple(spec.shape.as_list()) for spec in self._specs]
     self._dtypes = [np.dtype(spec.dtype.as_numpy_dtype) for spec in self._specs]
@@ -42,9 +47,45 @@ class Packing:
   def stored_signature(self) -> list[tf.TensorSpec]:
     """The columns: the bytes of all packed leaves, then the other leaves."""
     columns = [self._specs[i] for i in self.whole]
+    num_bytes, size = self._record.itemsize, self._bundle_size
+    if size > 1:
+      columns = [
+        tf.TensorSpec([size, *spec.shape], spec.dtype, spec.name)
+        for spec in columns
+      ]
     if self._packed:
-      records = tf.TensorSpec([self._record.itemsize], tf.uint8, 'packed')
+      records = tf.TensorSpec([size * num_bytes], tf.uint8, 'packed')
       columns.insert(0, records)
+    return columns
+
+  def bundle(self, leaves: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Maps the leaves of items to the columns of their bundles.
+
+    Args:
+      leaves: All arrays of the signature, `[K, ...]`.
+
+    Returns:
+      The columns, `[K / bundle_size, ...]`.
+
+    Raises:
+      ValueError: If the items do not fill their bundles, or shape or dtype of a
+        small leaf is not the signature's.
+    """
+    count, size = len(leaves[0]), self._bundle_size
+    if count % size:
+      raise ValueError(
+        f'Items must come in bundles of {size}, as the table has them; got '
+        f'{count}.'
+      )
+    columns = [np.asarray(leaves[i]) for i in self.whole]
+    if size > 1:
+      columns = [
+        column.reshape(count // size, size, *column.shape[1:])
+        for column in columns
+      ]
+    if self._packed:
+      records = self.pack(leaves)
+      columns.insert(0, records.reshape(count // size, -1))
     return columns
 
   def pack(self, leaves: Sequence) -> np.ndarray:
@@ -70,35 +111,51 @@ class Packing:
     return records.view(np.uint8).reshape(count, self._record.itemsize)
 
   def unpack(self, columns: Sequence[tf.Tensor]) -> types.Nest:
-    """Maps the columns of a batch of items, `[B, ...]`, to their leaves."""
+    """Maps the columns of a batch, `[B / bundle_size, ...]`, to its leaves.
+
+    Returns:
+      The leaves of all items, `[B, ...]`, in the structure of the signature.
+    """
     columns = list(columns)
     leaves: list = [None] * len(self._specs)
     if self._packed:
+      records = self._open_bundles(columns.pop(0), (self._record.itemsize,))
       sizes = [self._record[str(i)].itemsize for i in self._packed]
-      pieces = tf.split(columns.pop(0), sizes, axis=1)
+      pieces = tf.split(records, sizes, axis=1)
       for i, piece in zip(self._packed, pieces):
         leaves[i] = self._restore(i, piece)
     for i, column in zip(self.whole, columns):
-      leaves[i] = column
+      leaves[i] = self._open_bundles(column, self._shapes[i])
     return tree.unflatten_as(self._signature, leaves)
 
-  def unpack_item(self, columns: Sequence[np.ndarray]) -> types.Nest:
-    """Maps the columns of one item, as Reverb's client gives them."""
-    columns = list(columns)
+  def unpack_items(self, columns: Sequence[np.ndarray]) -> list[types.Nest]:
+    """Maps the columns of a bundle, as Reverb's client gives them, to items."""
+    columns = [np.asarray(column) for column in columns]
     leaves: list = [None] * len(self._specs)
     if self._packed:
-      record = np.ascontiguousarray(columns.pop(0)).view(self._record)[0]
+      records = np.ascontiguousarray(columns.pop(0)).view(self._record)
       for i in self._packed:
-        leaves[i] = np.array(record[str(i)])
+        leaves[i] = records[str(i)]
     for i, column in zip(self.whole, columns):
-      leaves[i] = column
-    return tree.unflatten_as(self._signature, leaves)
+      leaves[i] = column if self._bundle_size > 1 else column[np.newaxis]
+    return [
+      tree.unflatten_as(self._signature, [np.array(leaf[k]) for leaf in leaves])
+      for k in range(self._bundle_size)
+    ]
 
   def _is_small(self, index: int) -> bool:
     shape, dtype = self._shapes[index], self._dtypes[index]
     if dtype.hasobject or None in shape:
       return False
     return dtype.itemsize * int(np.prod(shape)) <= _MAX_PACKED_BYTES
+
+  def _open_bundles(self, column: tf.Tensor, shape: Sequence) -> tf.Tensor:
+    """Maps bundles of items of a shape to the items."""
+    size = self._bundle_size
+    if size == 1:
+      return column
+    count = column.shape[0] * size if column.shape[0] else -1
+    return tf.reshape(column, [count, *shape])
 
   def _restore(self, index: int, piece: tf.Tensor) -> tf.Tensor:
     """Maps bytes `[B, n]` to a leaf `[B, ...]`."""

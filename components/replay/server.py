@@ -73,8 +73,14 @@ def make_server(
   return server
 
 
-def table_status(client: reverb.Client) -> Mapping[str, TableStatus]:
+def table_status(
+  client: reverb.Client, tables: Sequence[tables_lib.Table] = ()
+) -> Mapping[str, TableStatus]:
   """Asks the server for the state of its tables.
+
+  Args:
+    client: Of the server.
+    tables: Those of its tables that may hold bundles.
 
   Raises:
     TimeoutError: If it does not answer.
@@ -91,17 +97,20 @@ def table_status(client: reverb.Client) -> Mapping[str, TableStatus]:
     raise ConnectionError(
       f'The replay server at {client.server_address} went away: {error}.'
     ) from error
-  return {name: _to_status(info) for name, info in infos.items()}
+  sizes = {table.name: table.bundle_size for table in tables}
+  return {
+    name: _to_status(info, sizes.get(name, 1)) for name, info in infos.items()
+  }
 
 
-def _to_status(info) -> TableStatus:
+def _to_status(info, bundle_size: int) -> TableStatus:
   inserts = info.rate_limiter_info.insert_stats.completed
   samples = info.rate_limiter_info.sample_stats.completed
   return TableStatus(
-    size=info.current_size,
-    max_size=info.max_size,
-    inserts=inserts,
-    samples=samples,
+    size=info.current_size * bundle_size,
+    max_size=info.max_size * bundle_size,
+    inserts=inserts * bundle_size,
+    samples=samples * bundle_size,
     waiting=_waiting_side(
       info.rate_limiter_info, info.current_size, inserts, samples
     ),

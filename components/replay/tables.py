@@ -22,6 +22,9 @@ DEFAULT_TABLE = 'replay'
 # priorities, and the messages around the chunks.
 _ITEM_BYTES, _COLUMN_BYTES = 300, 1200
 
+# What costs Reverb as much to handle as it costs to handle an item at all.
+_MAX_BUNDLE_BYTES = 2**18
+
 # Reverb's counts of items and samples have 32 bits.
 _MAX_INTEGER = 2**31 - 1
 
@@ -42,6 +45,8 @@ class Table:
     sampler: Makes the selector of items to sample.
     remover: Makes the selector of items to remove.
     max_times_sampled: After so many samples an item leaves; 0 for no limit.
+    bundle_size: Items that Reverb holds, counts and samples as one. All counts
+      here and in `TableStatus` are of items nevertheless.
   """
 
   name: str
@@ -51,24 +56,51 @@ class Table:
   sampler: Callable[[], object] = reverb.selectors.Uniform
   remover: Callable[[], object] = reverb.selectors.Fifo
   max_times_sampled: int = 0
+  bundle_size: int = 1
 
   @functools.cached_property
   def packing(self) -> packing.Packing:
     """How its items are stored."""
-    return packing.Packing(self.signature)
+    return packing.Packing(self.signature, self.bundle_size)
+
+  def bundled(self, size: int) -> 'Table':
+    """Returns a queue that holds its items in bundles.
+
+    What an item costs Reverb hardly depends on its size. So bundles spare most
+    of that where items are small, made several at a time, and taken in order.
+
+    Args:
+      size: Items that are made at a time, and by which the learner's batch can
+        be divided. Bundles have so many, or if items are large, as many of them
+        as keep a bundle small.
+
+    Raises:
+      ValueError: If this is not a queue.
+    """
+    if self.rate_limit:
+      raise ValueError(
+        f"Table '{self.name}' must be a queue to hold bundles: what samples at "
+        'random would take those of a bundle together.'
+      )
+    if size < 1:
+      raise ValueError(f'size must be at least 1, got {size}.')
+    most = min(size, self.max_size, _MAX_BUNDLE_BYTES // self.item_bytes)
+    divisors = [n for n in range(1, most + 1) if size % n == 0]
+    return dataclasses.replace(self, bundle_size=max(divisors, default=1))
 
   def make(self) -> reverb.Table:
     """Builds the Reverb table."""
+    max_size = self.max_size // self.bundle_size
     return reverb.Table(
       name=self.name,
       sampler=self.sampler(),
       remover=self.remover(),
-      max_size=self.max_size,
+      max_size=max_size,
       max_times_sampled=self.max_times_sampled,
       rate_limiter=(
         self.rate_limit.make()
         if self.rate_limit
-        else reverb.rate_limiters.Queue(self.max_size)
+        else reverb.rate_limiters.Queue(max_size)
       ),
       signature=self.packing.stored_signature,
     )
@@ -100,7 +132,7 @@ class Table:
     return self._estimate_bytes(_num_compressed_bytes)
 
   def _estimate_bytes(self, num_bytes: Callable[[tf.TensorSpec], int]) -> int:
-    columns = self.packing.stored_signature
+    columns = packing.Packing(self.signature).stored_signature
     size = _ITEM_BYTES + _COLUMN_BYTES * len(columns)
     size += sum(num_bytes(column) for column in columns)
     if isinstance(self.signature, types.Transition):

@@ -84,6 +84,11 @@ class Placement:
     """Inference servers, wherever they are."""
     return self.num_inference_servers or max(1, len(self.inference_devices))
 
+  @property
+  def num_lanes(self) -> int:
+    """Parts into which each actor divides its environments."""
+    return 2 if self.double_buffering else 1
+
   def device_of(self, index: int) -> str | None:
     """Returns the device of an inference server."""
     names = self.inference_devices
@@ -91,11 +96,10 @@ class Placement:
 
   def rows_of(self, index: int, session: session_lib.Session) -> list[int]:
     """Returns the size of each request that an inference server will get."""
-    experiment = session.experiment
-    num_actors = len(range(index, experiment.num_actors, self.num_servers))
-    size = experiment.environments_per_actor
-    halves = [size - size // 2, size // 2] if self.double_buffering else [size]
-    return num_actors * halves
+    num_actors = len(
+      range(index, session.experiment.num_actors, self.num_servers)
+    )
+    return num_actors * session.lane_sizes
 
   def check(self, experiment: experiment_lib.Experiment) -> None:
     """Raises ValueError if the experiment cannot be placed so."""
@@ -177,7 +181,7 @@ def make_program(
       program.add_node(
         lp.PyClassNode(
           thin.ThinActorService,
-          _thin_settings(session, index, placement),
+          _thin_settings(session, index),
           homes[index % len(homes)],
           coordinator,
         )
@@ -188,7 +192,7 @@ def make_program(
 
 
 def _thin_settings(
-  session: session_lib.Session, index: int, placement: Placement
+  session: session_lib.Session, index: int
 ) -> thin.ThinSettings:
   experiment = session.experiment
   size = experiment.environments_per_actor
@@ -200,7 +204,7 @@ def _thin_settings(
     environments=session_lib.environment_settings(experiment),
     spec=session.spec,
     timeout_seconds=experiment.timeout_seconds,
-    num_lanes=2 if placement.double_buffering else 1,
+    num_lanes=session.num_lanes,
   )
 
 

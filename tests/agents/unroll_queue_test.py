@@ -68,6 +68,21 @@ class UnrollQueueTest(parameterized.TestCase):
     self.assertTrue(info.sampler_options.fifo)
     self.assertEqual(info.max_times_sampled, 1)
 
+  @parameterized.parameters(
+    # The greatest size that divides environments of an adder, and the batch.
+    ('impala', {'batch_size': 32}, 16, 128, 16),
+    ('impala', {'batch_size': 32}, 64, 128, 32),
+    ('impala', {'batch_size': 32}, 6, 12, 2),
+    ('impala', {'batch_size': 8}, 1, 4, 1),
+    ('impala', {'batch_size': 8, 'across_episodes': False}, 8, 8, 1),
+    ('ppo', {}, 3, 6, 3),
+    ('ppo', {}, 8, 8, 8),
+  )
+  def test_bundles(self, agent, config, num_slots, num_environments, expected):
+    builder = make_builder(agent, **config)
+    size = builder.bundle_size(num_slots, num_environments)
+    self.assertEqual(size, expected)
+
   @parameterized.product(agent=list(AGENTS), observes=[False, True])
   def test_observes_what_led_to_it(self, agent, observes):
     builder = make_builder(agent, previous_action_and_reward=observes)

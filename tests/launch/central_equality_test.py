@@ -12,7 +12,7 @@ import follow
 import replay_fixture
 from repertory import launch
 from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
-from repertory.components import core, signals
+from repertory.components import core, replay, signals
 from repertory.environments import registry
 from repertory.launch import coordinator as coordinator_lib
 from repertory.launch import inference, nodes, thin
@@ -22,6 +22,8 @@ _NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
 _SEQUENCES = {'unroll_length': 5, 'hidden_sizes': (8,)}
 _CASES = {
   'impala': (impala, _SEQUENCES),
+  # With 3 environments each, these come in bundles, and PPO's do.
+  'impala_bundles': (impala, {**_SEQUENCES, 'batch_size': 6}),
   'impala_padded': (impala, {**_SEQUENCES, 'across_episodes': False}),
   'impala_lstm': (
     impala,
@@ -71,13 +73,15 @@ def _make_builder(agent, config):
 
     def make_tables(self, spec, num_environments):
       (table,) = super().make_tables(spec, num_environments)
+      if table.rate_limit is None:  # Which may hold bundles.
+        return [replay.queue(table.signature, 100_000)]
       return [replay_fixture.make_fifo(table.signature)]
 
   return Kept(config_class(**config))
 
 
 @contextlib.contextmanager
-def _open(tmp_path, name, environment_factory, builder):
+def _open(tmp_path, name, environment_factory, builder, num_lanes=1):
   experiment = launch.Experiment(
     builder=builder,
     environment_factory=environment_factory,
@@ -88,7 +92,7 @@ def _open(tmp_path, name, environment_factory, builder):
     environments_per_actor=_PER_ACTOR,
     timeout_seconds=20,
   )
-  with session_lib.open_session(experiment) as session:
+  with session_lib.open_session(experiment, num_lanes=num_lanes) as session:
     coordinator = coordinator_lib.Coordinator(session, '')
     stop = signals.StopSignal()
     with (
@@ -193,7 +197,8 @@ def _check_items_are_equal(
   found = []
   for name in ('local', 'central'):
     builder = _make_builder(agent, config)
-    with _open(tmp_path, name, environment_factory, builder) as parts:
+    lanes = num_lanes if name == 'central' else 1
+    with _open(tmp_path, name, environment_factory, builder, lanes) as parts:
       session = parts[0]
       tf.random.set_seed(5)
       network = builder.make_network(session.spec)

@@ -79,6 +79,56 @@ class TestResume:
     status = launch.run(experiment, 'distributed', display=False).status
     assert status.steps == 900
 
+  def test_queue_is_left_out_if_environments_are_divided_otherwise(
+    self, tmp_path
+  ):
+    def experiment(num_actors, environments_per_actor, max_steps=900):
+      return launch.make_experiment(
+        'impala',
+        'catch',
+        max_steps=max_steps,
+        directory=str(tmp_path),
+        config={'batch_size': 4, 'unroll_length': 5},
+        evaluation_episodes=0,
+        num_actors=num_actors,
+        environments_per_actor=environments_per_actor,
+      )
+
+    launch.run(experiment(1, 4, max_steps=630), 'single', display=False)
+    for division, num_lanes, bundle_size, is_empty in (
+      ((1, 4), 1, 4, False),
+      ((1, 4), 2, 2, True),
+      ((2, 2), 1, 2, True),
+    ):
+      opened = session_lib.open_session(
+        experiment(*division), num_lanes=num_lanes
+      )
+      with opened as session:
+        assert session.tables[0].bundle_size == bundle_size
+        assert ('with an empty queue' in session.message) == is_empty
+        found = os.listdir(session.replay_directory)
+        assert found == ([] if is_empty else ['0-restored'])
+    status = launch.run(experiment(1, 4), 'single', display=False).status
+    assert status.steps == 900
+
+  def test_queue_in_other_bundles_starts_empty(self, tmp_path):
+    settings = {
+      'directory': str(tmp_path),
+      'config': {'batch_size': 4, 'unroll_length': 5},
+      'evaluation_episodes': 0,
+    }
+    first = launch.make_experiment(
+      'impala', 'catch', max_steps=640, environments_per_actor=4, **settings
+    )
+    before = launch.run(first, 'single', display=False).status
+    second = launch.make_experiment(
+      'impala', 'catch', max_steps=1280, num_actors=4, **settings
+    )
+    after = launch.run(second, 'distributed', 'local_mt', display=False).status
+    # All that these actors made was learned from, and counts go on.
+    assert after.steps == 1280
+    assert after.learner_steps - before.learner_steps >= 640 // 20 - 2
+
   def test_fresh_moves_the_old_one_aside(self, tmp_path):
     directory = tmp_path / 'run'
     _run(directory, 450)

@@ -398,3 +398,98 @@ class TestBackPressure:
     # None was lost or doubled.
     starts = [int(item.data.version) - 100 for item in found]
     assert starts == [1, 4, 7, 10]
+
+
+def _play_slots(bundle_size, num_steps=14):
+  """Two slots take random steps; returns the items, in the order written."""
+  signature = sequence.signature(tables.SPEC, 4, tables.EXTRAS_SPEC)
+  table = replay.queue(signature, 100).bundled(bundle_size)
+  random = np.random.default_rng(0)
+  with replay_fixture.serve(table) as connection:
+    adder = adders.SequenceAdder(
+      replay_fixture.destination(connection),
+      4,
+      length=4,
+      across_episodes=True,
+    )
+
+    def timestep(step_types):
+      return dm_env.TimeStep(
+        np.array(step_types, np.int32),
+        random.random(4, np.float32),
+        random.random(4, np.float32),
+        random.integers(0, 99, 4),
+      )
+
+    adder.add_first(timestep([0, 0, 0, 0]))
+    for _ in range(num_steps):
+      adder.add(
+        random.integers(0, 9, 4, np.int32),
+        timestep(random.integers(0, 3, 4)),
+        types.SequenceExtras(state=random.random([4, 2], np.float32)),
+      )
+    status = replay.table_status(connection.client, [table])[table.name]
+    assert adder.num_items == status.inserts
+    # Each of the 4 slots ends an item every 3 steps.
+    assert adder.num_items == 4 * (num_steps // 3)
+    found = [item.data for item in replay_fixture.drain(connection)]
+    adder.close()
+  return found
+
+
+@pytest.mark.parametrize('bundle_size', [2, 4])
+def test_bundles_hold_the_same_items(bundle_size):
+  for lone, bundled in zip(
+    _play_slots(1), _play_slots(bundle_size), strict=True
+  ):
+    for ours, theirs in zip(
+      tree.flatten(lone), tree.flatten(bundled), strict=True
+    ):
+      assert ours.dtype == theirs.dtype
+      np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+  ('batch_size', 'across_episodes'), [(3, True), (4, False)]
+)
+def test_bundles_that_slots_do_not_fill_are_refused(
+  batch_size, across_episodes
+):
+  signature = sequence.signature(tables.SPEC, 4, tables.EXTRAS_SPEC)
+  table = replay.queue(signature, 100).bundled(2)
+  with (
+    replay_fixture.serve(table) as connection,
+    pytest.raises(ValueError, match=f'of 2, batch_size is {batch_size} and'),
+  ):
+    adders.SequenceAdder(
+      replay_fixture.destination(connection),
+      batch_size,
+      length=4,
+      across_episodes=across_episodes,
+    )
+
+
+def test_bundles_on_their_way_count_as_items():
+  signature = sequence.signature(tables.SPEC, 4, tables.EXTRAS_SPEC)
+  table = replay.queue(signature, 4).bundled(2)
+  with replay_fixture.serve(table) as connection:
+    adder = adders.SequenceAdder(
+      replay_fixture.destination(connection, max_pending_items=3),
+      2,
+      length=4,
+      across_episodes=True,
+    )
+    step = dm_env.TimeStep(
+      np.ones([2], np.int32),
+      np.ones([2], np.float32),
+      np.ones([2], np.float32),
+      np.ones([2], np.int64),
+    )
+    extras = types.SequenceExtras(state=np.ones([2, 2], np.float32))
+    adder.add_first(step._replace(step_type=np.zeros([2], np.int32)))
+    for expected in (False, False, False, False, False, True):
+      adder.put(np.ones([2], np.int32), step, extras)
+      assert adder.is_ahead() == expected
+    adder.wait()
+    assert not adder.is_ahead()
+    adder.close()

@@ -311,3 +311,33 @@ def test_arguments_are_checked(serve, settings, message):
   _, make = serve(replay_fixture.make_prioritized())
   with pytest.raises(ValueError, match=message):
     make(**settings)
+
+
+def test_batches_of_bundles(serve):
+  table = replay.queue(replay_fixture.SIGNATURE, 12).bundled(3)
+  connection, make = serve(table)
+  dataset = make(6, prefetch=0)
+  assert dataset.element_spec.data['x'] == tf.TensorSpec([6], tf.int64)
+  assert dataset.element_spec.table_sizes == tf.TensorSpec([6], tf.int64)
+  (records,) = table.packing.bundle([np.arange(12)])
+  with connection.client.trajectory_writer(1) as writer:
+    for record in records:
+      writer.append([record])
+      writer.create_item(table.name, 1.0, [writer.history[0][-1]])
+    writer.flush(timeout_ms=20_000)
+  keys = []
+  for first in (0, 6):
+    sample = _next(dataset)
+    np.testing.assert_array_equal(sample.data['x'], np.arange(6) + first)
+    keys += sample.keys.numpy().tolist()
+    assert sample.probabilities.numpy().tolist() == [1.0] * 6
+  # Those of a bundle share their key.
+  assert [keys.index(key) for key in keys] == [
+    *[0] * 3, *[3] * 3, *[6] * 3, *[9] * 3,
+  ]  # fmt: skip
+
+
+def test_batches_must_be_of_whole_bundles(serve):
+  _, make = serve(replay.queue(replay_fixture.SIGNATURE, 12).bundled(3))
+  with pytest.raises(ValueError, match='batch_size must be a multiple of 3'):
+    make(4)

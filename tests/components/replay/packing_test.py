@@ -84,7 +84,31 @@ def test_item_comes_back():
   packing = replay.Packing(SIGNATURE)
   leaves = _random_leaves(4)
   columns = [column[2] for column in _columns(packing, leaves)]
-  _assert_same(packing.unpack_item(columns), [leaf[2] for leaf in leaves])
+  (item,) = packing.unpack_items(columns)
+  _assert_same(item, [leaf[2] for leaf in leaves])
+
+
+def test_bundles_come_back():
+  packing = replay.Packing(SIGNATURE, bundle_size=3)
+  assert packing.stored_signature == [
+    tf.TensorSpec([3 * NUM_BYTES], tf.uint8, 'packed'),
+    tf.TensorSpec([3, 40, 40], tf.uint8),
+  ]
+  leaves = _random_leaves(6)
+  columns = packing.bundle(leaves)
+  for column, spec in zip(columns, packing.stored_signature, strict=True):
+    assert (column.shape, column.dtype) == ((2, *spec.shape), spec.dtype)
+  found = packing.unpack(list(map(tf.constant, columns)))
+  _assert_same(tree.map_structure(lambda leaf: leaf.numpy(), found), leaves)
+  second = packing.unpack_items([column[1] for column in columns])
+  for item, k in zip(second, (3, 4, 5), strict=True):
+    _assert_same(item, [leaf[k] for leaf in leaves])
+
+
+def test_bundles_must_be_full():
+  packing = replay.Packing(SIGNATURE, bundle_size=3)
+  with pytest.raises(ValueError, match=r'bundles of 3, .* got 4'):
+    packing.bundle(_random_leaves(4))
 
 
 def test_all_may_be_large():

@@ -97,6 +97,57 @@ def test_queue_gives_each_item_once_and_in_order():
     assert (status.size, status.inserts, status.samples) == (0, 4, 4)
 
 
+@pytest.mark.parametrize(
+  ('size', 'max_size', 'num_floats', 'expected'),
+  [
+    (1, 9, 1, 1),
+    (6, 9, 1, 6),
+    # What divides 6 and is no more than the queue holds.
+    (6, 5, 1, 3),
+    (6, 1, 1, 1),
+    # 20,000 floats are 80 kB, of which 3 are less than 256 KiB.
+    (6, 9, 20_000, 3),
+    (8, 9, 20_000, 2),
+    (6, 9, 200_000, 1),
+  ],
+)
+def test_bundles_divide_what_comes_and_are_small(
+  size, max_size, num_floats, expected
+):
+  signature = {'x': tf.TensorSpec([num_floats], tf.float32)}
+  queue = replay.queue(signature, max_size)
+  assert queue.bundled(size).bundle_size == expected
+  assert queue.bundled(size).max_size == max_size
+
+
+def test_only_queues_hold_bundles():
+  table = replay.uniform(replay_fixture.SIGNATURE, 3, replay_fixture.NO_LIMIT)
+  with pytest.raises(ValueError, match='must be a queue to hold bundles'):
+    table.bundled(3)
+  with pytest.raises(ValueError, match='size must be at least 1, got 0'):
+    replay.queue(replay_fixture.SIGNATURE, 3).bundled(0)
+
+
+def test_counts_are_of_items_not_of_bundles():
+  table = replay.queue(replay_fixture.SIGNATURE, 7).bundled(3)
+  with replay_fixture.serve(table) as connection:
+    (records,) = table.packing.bundle([np.arange(6)])
+    with connection.client.trajectory_writer(1) as writer:
+      for record in records:
+        writer.append([record])
+        writer.create_item(table.name, 1.0, [writer.history[0][-1]])
+      writer.flush(timeout_ms=20_000)
+    status = replay.table_status(connection.client, [table])[table.name]
+    # Of the 7 that were asked for, two bundles have room.
+    assert (status.size, status.max_size) == (6, 6)
+    assert (status.inserts, status.samples) == (6, 0)
+    assert status.waiting == 'insert'
+    found = replay_fixture.sample(connection, 1)
+    assert [int(item.data['x']) for item in found] == [0, 1, 2]
+    status = replay.table_status(connection.client, [table])[table.name]
+    assert (status.size, status.samples) == (3, 3)
+
+
 def test_sample_target():
   limited = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
   assert [limited.sample_target(n) for n in (0, 10, 12)] == [0, 0, 2 * 4]
