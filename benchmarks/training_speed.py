@@ -15,11 +15,14 @@ import rich.table
 # Before absl's `app.run`: imported inside of it, TensorFlow 2.8 makes its
 # context before it turns to eager execution, and functions with loops fail.
 import tensorflow as tf  # noqa: F401
+from absl import app
 
 from repertory import launch
 from repertory.environments import registry
 
 _BARE_STEPS = 50_000
+# Shorter runs are not measured: figures are logged once a second.
+_MIN_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +60,9 @@ def measure(
 
   The start of nodes and the compilation of programs come before the first
   learner step, and are left out.
+
+  Raises:
+    app.UsageError: If there are too few steps to measure.
   """
   with tempfile.TemporaryDirectory() as directory:
     experiment = launch.make_experiment(
@@ -77,11 +83,19 @@ def measure(
         for row in csv.DictReader(file)
       ]
   # Learning and acting are both under way from here on.
-  first = next(row for row in rows if row['steps'] > steps / 5)
+  rows = [row for row in rows if row['steps'] > steps / 5]
+  first = rows[0]
   last = next(
     row for row in rows if row['steps'] >= max(r['steps'] for r in rows)
   )
   seconds = last['elapsed_seconds'] - first['elapsed_seconds']
+  if seconds < _MIN_SECONDS:
+    raise app.UsageError(
+      f'--steps must be so many that those behind the first fifth take '
+      f'{_MIN_SECONDS} s at least; got {steps}, of which {case.topology} with '
+      f'{case.num_actors} × {case.environments_per_actor} environments logged '
+      f'{seconds:.1f} s. Ask for several times as many.'
+    )
   return (
     (last['steps'] - first['steps']) / seconds,
     (last['learner_steps'] - first['learner_steps']) / seconds,

@@ -3,6 +3,7 @@
 import atexit
 import dataclasses
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,9 @@ class Dashboard:
   The cursor is never hidden, so that there is nothing to restore even if the
   process is killed; leaving the `with` block by an exception, or the
   interpreter's exit, closes a display that was forgotten.
+
+  If what reads the standard output ends, as in `| head`, the display is given
+  up and the run goes on.
   """
 
   def __init__(
@@ -58,7 +62,7 @@ class Dashboard:
     ):
       if not period >= 0:
         raise ValueError(f'{name}: expected at least 0, found {period}')
-    self._console = console or rich.console.Console()
+    self._console = console or _Console()
     # Neither a pipe nor a terminal that cannot move its cursor.
     self._interactive = self._console.is_interactive
     self._period = period_seconds if self._interactive else plain_period_seconds
@@ -137,6 +141,17 @@ class Dashboard:
       highlight=False,
       emoji=False,
     )
+
+
+class _Console(rich.console.Console):
+  """Falls silent when what reads it has ended, where rich would exit."""
+
+  def on_broken_pipe(self) -> None:
+    self.quiet = True
+    # What others print there later would fail, too.
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, self.file.fileno())
+    os.close(null)
 
 
 def _list(status: Status) -> Iterator[tuple[str, str]]:

@@ -20,10 +20,11 @@ def deterministic_policy_loss(
   Raises:
     ValueError: If a shape does not fit.
   """
-  if len(a_t.shape) != 2 or not a_t.shape.is_compatible_with(dqda_t.shape):
+  shape = tf.TensorShape(a_t.shape)
+  if shape.rank != 2 or not shape.is_compatible_with(dqda_t.shape):
     raise ValueError(
       'a_t and dqda_t must have the same shape [B, D], got '
-      f'{a_t.shape} and {dqda_t.shape}.'
+      f'{shape} and {dqda_t.shape}.'
     )
   if max_norm is not None:
     dqda_t = tf.clip_by_norm(dqda_t, max_norm, axes=[-1])

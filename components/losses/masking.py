@@ -21,14 +21,14 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 def check_shapes(**tensors: tf.Tensor) -> None:
   """Raises a ValueError unless all tensors are `[T, B]`, of equal T and B."""
-  first_name, first = next(iter(tensors.items()))
-  for name, tensor in tensors.items():
-    if len(tensor.shape) != 2 or not tensor.shape.is_compatible_with(
-      first.shape
-    ):
+  # Those of arrays are tuples.
+  shapes = {name: tf.TensorShape(x.shape) for name, x in tensors.items()}
+  first_name, first_shape = next(iter(shapes.items()))
+  for name, shape in shapes.items():
+    if shape.rank != 2 or not shape.is_compatible_with(first_shape):
       raise ValueError(
-        f'{name} must have shape [T, B] as {first_name} has, got '
-        f'{tensor.shape}, with {first_name} of shape {first.shape}.'
+        f'{name} must have shape [T, B] as {first_name} has, got {shape}, with '
+        f'{first_name} of shape {first_shape}.'
       )
 
 
@@ -36,8 +36,8 @@ def check_bootstrap_value(
   bootstrap_value: tf.Tensor, values: tf.Tensor
 ) -> None:
   """Raises a ValueError unless it is `[B]` where the values are `[T, B]`."""
-  if not bootstrap_value.shape.is_compatible_with(values.shape[1:]):
+  shape = tf.TensorShape(bootstrap_value.shape)
+  if not shape.is_compatible_with(values.shape[1:]):
     raise ValueError(
-      f'bootstrap_value must have shape [B] = {values.shape[1:]}, got '
-      f'{bootstrap_value.shape}.'
+      f'bootstrap_value must have shape [B] = {values.shape[1:]}, got {shape}.'
     )

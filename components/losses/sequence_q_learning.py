@@ -38,10 +38,13 @@ def n_step_returns(
     ValueError: If a shape or n does not fit.
   """
   masking.check_shapes(rewards=rewards, discounts=discounts, mask=mask)
-  if not values[:-1].shape.is_compatible_with(rewards.shape):
+  shape = tf.TensorShape(values.shape)
+  if shape.rank != 2 or not tf.TensorShape(
+    values[:-1].shape
+  ).is_compatible_with(rewards.shape):
     raise ValueError(
       'values must have shape [T + 1, B], with T and B of rewards, got '
-      f'{values.shape}, with rewards of shape {rewards.shape}.'
+      f'{shape}, with rewards of shape {rewards.shape}.'
     )
   if n_step < 1:
     raise ValueError(f'n_step must be at least 1, got {n_step}.')
@@ -87,10 +90,11 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
   Raises:
     ValueError: If a shape or n does not fit.
   """
-  if len(q.shape) != 3 or not q.shape.is_compatible_with(target_q.shape):
+  shape = tf.TensorShape(q.shape)
+  if shape.rank != 3 or not shape.is_compatible_with(target_q.shape):
     raise ValueError(
       'q and target_q must have the same shape [T + 1, B, A], got '
-      f'{q.shape} and {target_q.shape}.'
+      f'{shape} and {target_q.shape}.'
     )
   masking.check_shapes(rewards=rewards, actions=actions, mask=mask)
   best = tf.argmax(q, axis=-1, output_type=tf.int32)  # [T + 1, B]

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import log_files
 import program
 
 _CODE = 'from repertory.launch import entry_point; entry_point.main()'
@@ -30,6 +31,31 @@ def test_ends_quietly_when_nobody_reads(arguments, tmp_path):
   assert ended.returncode == 128 + signal.SIGPIPE
   assert 'Traceback' not in ended.stderr
   assert 'BrokenPipe' not in ended.stderr
+
+
+def test_training_goes_on_when_nobody_reads(tmp_path):
+  flags = ['--agent=dqn', '--env=catch', '--steps=300', '--directory=run']
+  errors = tmp_path / 'errors.txt'
+  with errors.open('w') as file:
+    training = subprocess.Popen(
+      [sys.executable, '-c', _CODE, 'train', *flags],
+      cwd=tmp_path,
+      stdout=subprocess.PIPE,
+      stderr=file,
+    )
+  try:
+    head = subprocess.run(
+      ['head', '-1'], stdin=training.stdout, capture_output=True, timeout=60
+    )
+    training.stdout.close()
+    code = training.wait(60)
+  finally:
+    training.kill()
+    training.wait()
+  assert head.stdout.startswith(b'dqn on catch')
+  assert (code, errors.read_text()) == (0, '')
+  assert log_files.rows(tmp_path / 'run', 'replay')[-1]['steps'] >= 300
+  assert os.listdir(tmp_path / 'run' / 'checkpoints')
 
 
 def test_other_broken_pipes_are_errors(tmp_path):

@@ -1,6 +1,8 @@
 """Tests of Dashboard where there is no terminal."""
 
+import contextlib
 import io
+import os
 import re
 
 import dashboard_fakes
@@ -73,6 +75,17 @@ def test_last_plain_line_even_on_exceptions(clock):
     dashboard.update(dashboard_fakes.change(episodes=777))
     raise KeyError('broken')
   assert 'episodes=777' in dashboard_fakes.read_sent(console).splitlines()[-1]
+
+
+def test_goes_on_when_nobody_reads(clock):
+  reader, writer = os.pipe()
+  os.close(reader)
+  with os.fdopen(writer, 'w') as stdout, contextlib.redirect_stdout(stdout):
+    with loggers.Dashboard(clock=clock) as dashboard:
+      for now in (0, 10, 20):
+        clock.now = now
+        dashboard.update(dashboard_fakes.STATUS)
+    print('What others print is lost, too.', flush=True)
 
 
 def test_terminal_without_cursor_control_gets_lines(clock, monkeypatch):

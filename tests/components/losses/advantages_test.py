@@ -158,6 +158,12 @@ class AdvantagesTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f'^{name} must have shape'):
       advantages_of(**arguments)
 
+  def test_takes_arrays(self):
+    arguments = random_arguments(5, 2)
+    outputs = losses.generalized_advantages(**arguments, lambda_=0.9)
+    for found, expected in zip(outputs, advantages_of(0.9, **arguments)):
+      np.testing.assert_allclose(found, expected, rtol=1e-12)
+
   def test_wrong_bootstrap_value_and_lambda_are_named(self):
     arguments = random_arguments(5, 2)
     with self.assertRaisesRegex(ValueError, '^lambda_ must be in'):

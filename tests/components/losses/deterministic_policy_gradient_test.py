@@ -35,11 +35,19 @@ class DeterministicPolicyLossTest(parameterized.TestCase):
     )
     np.testing.assert_array_equal(loss, 0)
 
-  def test_refuses_shapes(self):
+  @parameterized.parameters(None, 1.0)
+  def test_takes_arrays(self, max_norm):
+    loss = losses.deterministic_policy_loss(
+      np.ones([1, 2]), np.array([[0.6, 0.8]]), max_norm
+    )
+    np.testing.assert_allclose(loss, 0.5 * (0.6**2 + 0.8**2), rtol=1e-6)
+
+  @parameterized.parameters(tf.ones, np.ones)
+  def test_refuses_shapes(self, ones):
     with self.assertRaisesRegex(ValueError, r'same shape \[B, D\], got \(2,'):
-      losses.deterministic_policy_loss(tf.ones([2, 3]), tf.ones([2, 1]))
+      losses.deterministic_policy_loss(ones([2, 3]), ones([2, 1]))
     with self.assertRaisesRegex(ValueError, r'same shape \[B, D\], got \(2,\)'):
-      losses.deterministic_policy_loss(tf.ones([2]), tf.ones([2]))
+      losses.deterministic_policy_loss(ones([2]), ones([2]))
 
 
 if __name__ == '__main__':

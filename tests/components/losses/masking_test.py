@@ -1,5 +1,7 @@
 """Tests of `components/losses/masking.py`."""
 
+import re
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -76,29 +78,27 @@ class MaskedMeanTest(parameterized.TestCase):
 
 
 class CheckShapesTest(parameterized.TestCase):
-  @parameterized.parameters(
+  @parameterized.product(
     # What fits by its size alone, and would broadcast, is refused too.
-    {'shape': [3]},
-    {'shape': []},
-    {'shape': [3, 1]},
-    {'shape': [1, 2]},
-    {'shape': [2, 3]},
-    {'shape': [3, 2, 1]},
+    shape=[[3], [], [3, 1], [1, 2], [2, 3], [3, 2, 1]],
+    ones=[tf.ones, np.ones],
   )
-  def test_names_what_does_not_fit(self, shape):
+  def test_names_what_does_not_fit(self, shape, ones):
     with self.assertRaisesRegex(
       ValueError, r'^other must have shape \[T, B\] as first has, got '
     ):
       masking.check_shapes(
-        first=tf.ones([3, 2]), fits=tf.ones([3, 2]), other=tf.ones(shape)
+        first=ones([3, 2]), fits=ones([3, 2]), other=ones(shape)
       )
 
-  def test_the_first_needs_two_axes_itself(self):
+  @parameterized.parameters(tf.ones, np.ones)
+  def test_the_first_needs_two_axes_itself(self, ones):
     with self.assertRaisesRegex(ValueError, r'^first must have shape \[T, B\]'):
-      masking.check_shapes(first=tf.ones([3]), other=tf.ones([3]))
+      masking.check_shapes(first=ones([3]), other=ones([3]))
 
   def test_equal_shapes_pass(self):
     masking.check_shapes(a=tf.ones([3, 2]), b=tf.ones([3, 2], tf.bool))
+    masking.check_shapes(a=np.ones([3, 2]), b=tf.ones([3, 2]))
 
   def test_unknown_sizes_pass(self):
     spec = tf.TensorSpec([None, None], tf.float32)
@@ -109,6 +109,23 @@ class CheckShapesTest(parameterized.TestCase):
       return first + other
 
     self.assertEqual(traced(tf.ones([3, 2]), tf.ones([3, 2])).shape, [3, 2])
+
+
+class CheckBootstrapValueTest(parameterized.TestCase):
+  @parameterized.product(
+    shape=[[], [1], [3], [1, 2], [2, 1]], ones=[tf.ones, np.ones]
+  )
+  def test_says_what_does_not_fit(self, shape, ones):
+    with self.assertRaisesRegex(
+      ValueError,
+      r'^bootstrap_value must have shape \[B\] = \(2,\), got '
+      + re.escape(str(tf.TensorShape(shape))),
+    ):
+      masking.check_bootstrap_value(ones(shape), ones([3, 2]))
+
+  @parameterized.product(ones=[tf.ones, np.ones], other_ones=[tf.ones, np.ones])
+  def test_one_value_per_sequence_passes(self, ones, other_ones):
+    masking.check_bootstrap_value(ones([2]), other_ones([3, 2]))
 
 
 if __name__ == '__main__':

@@ -192,6 +192,7 @@ class NStepReturnsTest(parameterized.TestCase):
     {'name': 'discounts', 'size': (5, 1)},
     {'name': 'mask', 'size': (4, 2)},
     {'name': 'rewards', 'size': (5, 2, 1)},
+    {'name': 'values', 'size': ()},
     {'name': 'values', 'size': (6,)},
     # No entry for the state behind the last step, one too many, one sequence.
     {'name': 'values', 'size': (5, 2)},
@@ -201,8 +202,9 @@ class NStepReturnsTest(parameterized.TestCase):
   def test_wrong_shape_is_named(self, name, size):
     arguments = {**random_steps(5, 2), 'values': np.zeros([6, 2])}
     arguments[name] = np.zeros(size, arguments[name].dtype)
-    with self.assertRaisesRegex(ValueError, f'{name} .*shape'):
-      losses.n_step_returns(**tensors_of(arguments), n_step=2)
+    for made in (tensors_of(arguments), arguments):
+      with self.assertRaisesRegex(ValueError, f'{name} .*shape'):
+        losses.n_step_returns(**made, n_step=2)
 
   def test_compiled_equals_eager(self):
     tensors = tensors_of({**random_steps(20, 3), 'values': np.ones([21, 3])})
@@ -314,8 +316,17 @@ class SequenceDoubleQErrorsTest(parameterized.TestCase):
   def test_wrong_shape_is_named(self, name, size):
     arguments = {**random_steps(5, 2), **random_values(5, 2)}
     arguments[name] = np.zeros(size, arguments[name].dtype)
-    with self.assertRaisesRegex(ValueError, f'{name} .*shape'):
-      losses.sequence_double_q_errors(**tensors_of(arguments), n_step=2)
+    for made in (tensors_of(arguments), arguments):
+      with self.assertRaisesRegex(ValueError, f'{name} .*shape'):
+        losses.sequence_double_q_errors(**made, n_step=2)
+
+  def test_takes_arrays(self):
+    arguments = {**random_steps(5, 2), **random_values(5, 2)}
+    np.testing.assert_allclose(
+      losses.sequence_double_q_errors(**arguments, n_step=2),
+      losses.sequence_double_q_errors(**tensors_of(arguments), n_step=2),
+      rtol=1e-12,
+    )
 
   @parameterized.parameters(5, 7)
   def test_values_of_one_state_more_than_steps_are_needed(self, length):

@@ -1,0 +1,158 @@
+"""Tests of `launch/workers.py` with processes that do nothing."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import types
+import uuid
+
+import psutil
+import pytest
+
+import program
+from repertory.launch import lifetime
+from repertory.launch import workers as workers_lib
+
+# Nobody lives longer than a minute, whatever becomes of the tests.
+_SLEEP = 'import time; time.sleep(60)'
+_PARENT = f"""
+import subprocess, sys
+subprocess.run([sys.executable, '-c', {_SLEEP!r}])
+"""
+_GRANDPARENT = f"""
+import subprocess, sys
+subprocess.run([sys.executable, '-c', {_PARENT!r}])
+"""
+
+
+class _Run:
+  """The processes of a run, which bear its mark."""
+
+  def __init__(self, directory):
+    self._directory = directory
+    self._mark = uuid.uuid4().hex
+    self._started = []
+
+  def start(self, code: str) -> subprocess.Popen:
+    started = subprocess.Popen(
+      [sys.executable, '-c', code],
+      env={**os.environ, lifetime.RUN_VARIABLE: self._mark},
+    )
+    self._started.append(started)
+    return started
+
+  def workers(self, **nodes: subprocess.Popen) -> workers_lib.Workers:
+    """Takes nodes by their name, with '_' for '/'."""
+    active = {name.replace('_', '/'): [node] for name, node in nodes.items()}
+    manager = types.SimpleNamespace(_active_workers=active)
+    environment = {lifetime.RUN_VARIABLE: self._mark}
+    for name in active:
+      (self._directory / name).parent.mkdir(exist_ok=True)
+    return workers_lib.Workers(manager, str(self._directory), environment)
+
+  def living(self) -> set[int]:
+    """Returns the ids of all that bear the mark and run."""
+    found = set()
+    for process in psutil.process_iter():
+      try:
+        # Of one that has ended there is no environment.
+        if process.environ().get(lifetime.RUN_VARIABLE) == self._mark:
+          found.add(process.pid)
+      except psutil.Error:
+        continue
+    return found
+
+  def wait_for(self, count: int) -> set[int]:
+    """Waits until so many run; returns their ids."""
+    program.wait_until(
+      lambda: len(self.living()) == count, 30, f'{count} processes'
+    )
+    return self.living()
+
+  def end(self) -> None:
+    while living := self.living():
+      for pid in living:
+        with contextlib.suppress(psutil.NoSuchProcess):
+          psutil.Process(pid).kill()
+    for started in self._started:
+      started.wait(30)
+
+
+@pytest.fixture(name='run')
+def _run(tmp_path):
+  run = _Run(tmp_path)
+  yield run
+  run.end()
+
+
+def _kill(process: subprocess.Popen) -> None:
+  """Kills a process, and none that it started."""
+  process.kill()
+  process.wait(30)
+
+
+@pytest.mark.parametrize('service', ['replay', 'learner', 'inference_0'])
+def test_killed_service_is_found_among_all_that_ended(run, service):
+  nodes = {'actor_0': run.start(_SLEEP), service: run.start(_SLEEP)}
+  workers = run.workers(**nodes)
+  assert workers.find_killed_service() is None
+  # Nobody needs an actor, so its end explains no other.
+  _kill(nodes['actor_0'])
+  assert workers.find_ended() == ['actor/0']
+  assert workers.find_killed_service() is None
+  _kill(nodes[service])
+  name = service.replace('_', '/')
+  assert workers.find_ended() == [name, 'actor/0']
+  assert workers.find_killed_service() == name
+  assert workers.failure_of(name).cause == 'Its process ended with signal 9.'
+
+
+@pytest.mark.parametrize('code', [0, 1])
+def test_service_that_ended_by_itself_was_not_killed(run, code):
+  learner = run.start(f'raise SystemExit({code})')
+  replay = run.start(_SLEEP)
+  workers = run.workers(learner=learner, replay=replay)
+  learner.wait(30)
+  assert workers.find_ended() == ['learner']
+  assert workers.find_killed_service() is None
+  # The one that was killed is found behind it, too.
+  _kill(replay)
+  assert workers.find_ended() == ['learner', 'replay']
+  assert workers.find_killed_service() == 'replay'
+
+
+def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
+  other = _Run(tmp_path)
+  try:
+    other_ids = {other.start(_SLEEP).pid}
+    learner, healthy = run.start(_SLEEP), run.start(_GRANDPARENT)
+    spared = run.wait_for(4)
+    ended = run.start(_GRANDPARENT)
+    workers = run.workers(learner=learner, actor_0=healthy, actor_1=ended)
+    strays = run.wait_for(7) - spared - {ended.pid}
+    _kill(ended)
+    assert run.living() == spared | strays
+
+    workers.restart('actor/1')
+    # The new process and what it starts in turn.
+    program.wait_until(
+      lambda: len(run.living() - spared - strays) == 3, 30, 'the new process'
+    )
+    program.wait_until(lambda: not run.living() & strays, 30, 'their end')
+    assert run.living() >= spared
+    assert workers.find_ended() == []
+    assert other.wait_for(1) == other_ids
+    workers.kill('actor/1')
+  finally:
+    other.end()
+
+
+def test_end_kills_what_ended_nodes_left(run):
+  learner = run.start(_PARENT)
+  workers = run.workers(learner=learner)
+  run.wait_for(2)
+  _kill(learner)
+  assert len(run.living()) == 1
+  assert workers.end() == []
+  run.wait_for(0)
