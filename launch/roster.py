@@ -10,6 +10,9 @@ RESTART_WINDOW_SECONDS = 600.0
 # A node that starts has at least so long before it must call.
 _START_SECONDS = 120.0
 
+# No node that is well pauses for so long between two reports.
+_PAUSE_SECONDS = 2.0
+
 _STARTING = ('starting', 'restarting')
 
 # Nodes that the others can do without for a while.
@@ -191,12 +194,19 @@ class Roster:
       if node.state in _STARTING:
         limit = max(limit, _START_SECONDS)
       if silence > limit:
-        overdue[name] = f'It has not reported for {silence:.0f} seconds.'
+        overdue[name] = _describe_silence(silence)
       elif node.environment_seconds > environment_seconds:
         overdue[name] = (
           'Its environment has been at one step or reset for '
           f'{node.environment_seconds:.0f} seconds.'
         )
+    if 'learner' in overdue and 'replay' in self._nodes:
+      # The learner reports what the replay server tells it, so it falls silent
+      # with that one, and may be found first.
+      silence = now - self._nodes['replay'].heard_at
+      if silence > _PAUSE_SECONDS:
+        del overdue['learner']
+        overdue['replay'] = _describe_silence(silence)
     return overdue
 
   def find_laggard(self) -> str | None:
@@ -234,3 +244,7 @@ class Roster:
       budget = RestartBudget(self._max_restarts, self._clock)
       self._nodes[name] = _Node(budget)
     return self._nodes[name]
+
+
+def _describe_silence(seconds: float) -> str:
+  return f'It has not reported for {seconds:.0f} seconds.'

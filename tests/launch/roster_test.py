@@ -109,6 +109,23 @@ class TestOverdue:
     assert set(nodes.find_overdue(30, 100)) == {'actor/0', 'actor/1'}
     assert not nodes.find_overdue(200, 100)
 
+  @pytest.mark.parametrize(
+    ('pause', 'expected'), [(1, {'learner': 31}), (29, {'replay': 29})]
+  )
+  def test_a_learner_that_waits_for_replay_is_not_to_blame(
+    self, nodes, clock, pause, expected
+  ):
+    for name in ('actor/0', 'learner', 'replay'):
+      nodes.register(name)
+    clock.now += 31 - pause
+    nodes.hear('replay')
+    clock.now += pause
+    nodes.hear('actor/0')
+    assert nodes.find_overdue(30, 100) == {
+      name: f'It has not reported for {seconds} seconds.'
+      for name, seconds in expected.items()
+    }
+
   def test_environment(self, nodes):
     nodes.register('actor/0')
     nodes.hear('actor/0', 10, environment_seconds=99)
