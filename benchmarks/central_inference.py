@@ -7,7 +7,12 @@ Run it with nothing else on the machine:
 Actors are processes that step cheap environments of arrays. In each line the
 same actors act with an inference server (acting only, then with IMPALA learning
 beside it) and with a network of their own each, one after the other in the same
-minute. Times are shares of a core.
+minute.
+
+Shares are of an actor's time: its environments, and of the round trip the
+transport, waiting for a batch, and the network, by their medians. Replay's is
+the share of the server's time in which it hands items over or waits for the
+queue.
 """
 
 import contextlib
@@ -186,12 +191,15 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
   with serve(network, actors, environments, learns=False) as (service, _):
     address = service.address
     acting = run_actors(network, actors, environments, address)
-    row = service.report()
+    shares = _shares(acting, service.report())
   with serve(network, actors, environments, learns=True) as (service, learner):
+    service.report()
     start = time.perf_counter()
     learning = run_actors(network, actors, environments, service.address)
     steps = learner.steps if learner else 0
     updates = steps / (time.perf_counter() - start)
+    row = service.report()
+    learning_shares = f'{_shares(learning, row)} + {row["adding_share"]:.0%}'
   local = run_actors(network, actors, environments, '')
   rate = acting['steps_per_second']
   return [
@@ -199,15 +207,26 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
     f'{actors} × {environments}',
     f'{rate:,.0f}',
     f'{learning["steps_per_second"]:,.0f}',
+    f'{learning["steps_per_second"] / rate:.2f}',
     f'{local["steps_per_second"]:,.0f}',
     f'{rate / local["steps_per_second"]:.2f}',
-    f'{acting["environment_share"]:.0%}',
-    f'{row["wait_ms_p50"]:.2f} + {row["run_ms_p50"]:.2f} + '
-    f'{row["transport_ms_p50"]:.2f}',
+    shares,
+    learning_shares,
     f'{row["rows_per_batch"]:.0f}',
     f'{updates:.0f}',
     f'{acting["memory_mb"]:.0f} / {local["memory_mb"]:.0f}',
   ]
+
+
+def _shares(actors: dict[str, float], server_row: dict[str, float]) -> str:
+  """Returns the shares of environments, transport, waiting and network."""
+  parts = [
+    server_row[f'{name}_ms_p50'] for name in ('transport', 'wait', 'run')
+  ]
+  environments = actors['environment_share']
+  scale = (1 - environments) / sum(parts)
+  shares = [environments, *(scale * part for part in parts)]
+  return ' + '.join(f'{share:.0%}' for share in shares)
 
 
 def main(_) -> None:
@@ -218,10 +237,11 @@ def main(_) -> None:
     'actors × environments',
     'central',
     '… and learning',
+    '… / acting',
     'local',
     'central / local',
-    'in environments',
-    'wait + run + transport, ms',
+    'environment + transport + wait + network',
+    '… and learning, + replay',
     'rows',
     'updates/s',
     'MB an actor, central / local',

@@ -12,7 +12,7 @@ import tree
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
-from repertory.components import types
+from repertory.components import nests, types
 
 # XLA spends most of its time on LLVM passes from which what it compiles here
 # does not gain: without them an update compiles 2.5 times as fast, and runs as
@@ -89,6 +89,7 @@ class CompiledFunction:
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
     self._output_structure = output_structure[0]
+    self._unflatten = nests.Unflattener(self._output_structure)
     self._absent = absent  # Where the output has None.
     self._context: Any = context.context()
     options = self._context.function_call_options
@@ -138,7 +139,7 @@ class CompiledFunction:
 
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Gives leaves the structure of the output."""
-    return tree.unflatten_as(self._output_structure, leaves)
+    return self._unflatten(leaves)
 
 
 def _ask_for_fast_compilation() -> None:

@@ -17,6 +17,7 @@ _FOLDERS = ('components', 'agents', 'environments', 'launch')
 _RANKS = (
   (
     'types',
+    'nests',
     'specs',
     'signals',
     'compilation',

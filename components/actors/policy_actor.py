@@ -7,7 +7,14 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, core, programs, specs, types
+from repertory.components import (
+  compilation,
+  core,
+  nests,
+  programs,
+  specs,
+  types,
+)
 from repertory.components.variables import client as variables_client
 
 
@@ -58,10 +65,8 @@ class PolicyActor(core.Actor):
       ),
       jit_compile,
     )
-    # What the caller gets; unflattening takes a fifth of a step's time, and a
-    # single action without extras needs none.
-    self._outputs = tuple(self._act.output_structure[:2])
-    self._is_plain = self._outputs == (None, ())
+    # What the caller gets.
+    self._unflatten = nests.Unflattener(self._act.output_structure[:2])
 
   def select_action(self, observation: types.Nest) -> types.Nest:
     """Maps observations `[B, ...]` to actions `[B, ...]`."""
@@ -73,9 +78,7 @@ class PolicyActor(core.Actor):
     num_outputs = len(leaves) - len(self._state)
     self._state = leaves[num_outputs:]
     arrays = [leaf.numpy() for leaf in leaves[:num_outputs]]
-    if self._is_plain:
-      return arrays[0]
-    action, self._extras = tree.unflatten_as(self._outputs, arrays)
+    action, self._extras = self._unflatten(arrays)
     return action
 
   def observe_first(self, timestep: dm_env.TimeStep) -> None:

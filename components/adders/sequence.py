@@ -8,6 +8,10 @@ import tree
 from repertory.components import specs, types
 from repertory.components.adders import reverb_adder, rings
 
+# As numbers: NumPy compares arrays with members of an enumeration slowly.
+_FIRST = int(dm_env.StepType.FIRST)
+_LAST = int(dm_env.StepType.LAST)
+
 _NO_EXTRAS = types.SequenceExtras()
 
 
@@ -96,7 +100,7 @@ class SequenceAdder(reverb_adder.ReverbAdder):
 
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     self._now += 1
-    self._see(timestep)
+    self._see(timestep, timestep.step_type == _FIRST)
     self._begin(slice(None))
 
   def put(
@@ -106,7 +110,7 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     extras: types.Nest = (),
   ) -> None:
     step_types = next_timestep.step_type
-    first = step_types == dm_env.StepType.FIRST
+    first = step_types == _FIRST
     step_extras, state = extras or _NO_EXTRAS
     self._steps.write(
       self._now,
@@ -125,12 +129,12 @@ class SequenceAdder(reverb_adder.ReverbAdder):
       self._states.clear(self._now, first)
     self._versions[self._now % self._length] = self._destination.version()
     self._now += 1
-    self._see(next_timestep)
+    self._see(next_timestep, first)
     if not self._across_episodes:
       self._begin(first)
     due = self._now - self._starts == self._length - 1
     if not self._across_episodes:
-      due |= step_types == dm_env.StepType.LAST
+      due |= step_types == _LAST
     if due.any():
       self._write(due.nonzero()[0])
     self._starts[due] += self._period
@@ -139,9 +143,8 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     super().reset()
     self._begin(slice(None))
 
-  def _see(self, timestep: dm_env.TimeStep) -> None:
+  def _see(self, timestep: dm_env.TimeStep, first: np.ndarray) -> None:
     """Records what is known of a moment before its step."""
-    first = timestep.step_type == dm_env.StepType.FIRST
     self._moments.write(self._now, [*tree.flatten(timestep.observation), first])
 
   def _begin(self, slots) -> None:

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tree
 from tensorflow.python.eager import cancellation, context, execute
 
-from repertory.components import signals, types
+from repertory.components import nests, signals, types
 from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import tables as tables_lib
 
@@ -116,6 +116,7 @@ class ReplayDataset:
     self._iterator = iter(dataset)
     specs = tree.flatten(self._element_spec)
     self._num_leaves = len(specs)
+    self._unflatten = nests.Unflattener(self._element_spec)
     self._attributes = (
       'output_types',
       [spec.dtype.as_datatype_enum for spec in specs],
@@ -177,7 +178,7 @@ class ReplayDataset:
       context.context(),
       self._cancellation,
     )
-    return tree.unflatten_as(self._element_spec, leaves)
+    return self._unflatten(leaves)
 
   @tf.autograph.experimental.do_not_convert
   def _unpack(self, sample: Any) -> types.Sample:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
-import tree
 
-from repertory.components import types
+from repertory.components import nests, types
 from repertory.components.inference import client as client_lib
 from repertory.components.inference import frames, state_store
 
@@ -92,7 +91,8 @@ class Lane:
     self.completed = 0
     self.arrived_at = 0.0
     self.began_at = 0.0
-    self._spec = spec
+    self._to_observation = nests.Unflattener(spec.observations)
+    self._to_action = nests.Unflattener(spec.actions)
     leaves = client_lib.timestep_leaves(spec)
     self._frame, self.leaves = frames.make_frame(leaves, self.batch_size)
     self._payload_size = len(self._frame) - frames.HEADER_SIZE
@@ -206,7 +206,7 @@ class Lane:
       step_type,
       reward,
       discount,
-      tree.unflatten_as(self._spec.observations, observation),
+      self._to_observation(observation),
     )
     if kind == frames.START:
       self._step = _Step(timestep)
@@ -216,8 +216,8 @@ class Lane:
 
   def keep_action(self) -> None:
     """Keeps the action that was answered, for the step that follows."""
-    self._action = tree.unflatten_as(
-      self._spec.actions, [leaf.copy() for leaf in self._answer_leaves]
+    self._action = self._to_action(
+      [leaf.copy() for leaf in self._answer_leaves]
     )
 
   def forget_action(self) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, programs, specs, types
+from repertory.components import compilation, nests, programs, specs, types
 
 
 class StateStore:
@@ -58,7 +58,7 @@ class StateStore:
     self._inputs = {bucket: self._make_inputs(bucket) for bucket in buckets}
     outputs = self._calls[buckets[0]].output_structure
     self._num_actions = len(tree.flatten(outputs[0]))
-    self._extras_structure = outputs[1]
+    self._unflatten_extras = nests.Unflattener(outputs[1])
     for bucket in buckets:  # The first call of each is slow.
       _, extras = self.act(bucket, 0)
       self._extras = [(leaf.shape[1:], leaf.dtype) for leaf in extras]
@@ -100,7 +100,7 @@ class StateStore:
 
   def unflatten_extras(self, leaves: Sequence[np.ndarray]) -> types.Nest:
     """Gives the leaves of extras their structure."""
-    return tree.unflatten_as(self._extras_structure, list(leaves))
+    return self._unflatten_extras(leaves)
 
   def empty_extras(self, num_rows: int) -> list[np.ndarray]:
     """Returns zeros for rows that the policy was not asked about."""

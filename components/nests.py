@@ -1,0 +1,58 @@
+"""Nests that are taken apart and put together at every step."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tree
+
+from repertory.components import types
+
+
+class Unflattener:
+  """`tree.unflatten_as` for one structure, ten times as fast.
+
+  The structure is looked at once, when this is made.
+  """
+
+  def __init__(self, structure: types.Nest):
+    """Looks at a structure, whose leaves do not matter."""
+    self._num_leaves = len(tree.flatten(structure))
+    self._build = _builder_of(structure)
+
+  def __call__(self, leaves: Sequence[Any]) -> types.Nest:
+    """Gives leaves the structure.
+
+    Args:
+      leaves: In the order of `tree.flatten`.
+
+    Raises:
+      ValueError: If there are more or less than the structure has.
+    """
+    if len(leaves) != self._num_leaves:
+      raise ValueError(
+        f'leaves must be {self._num_leaves}, as the structure has, got '
+        f'{len(leaves)}.'
+      )
+    return self._build(iter(leaves))
+
+
+def _builder_of(structure: types.Nest) -> Callable[[Iterator], types.Nest]:
+  """Returns what takes the leaves of a structure from an iterator."""
+  if not tree.is_nested(structure):
+    return next
+  kind = type(structure)
+  if kind is dict:
+    # Flattened they are in the order of their keys.
+    builders = {key: _builder_of(structure[key]) for key in sorted(structure)}
+    return lambda leaves: {key: f(leaves) for key, f in builders.items()}
+  if kind is tuple or kind is list:
+    parts = [_builder_of(part) for part in structure]
+    return lambda leaves: kind([f(leaves) for f in parts])
+  if hasattr(structure, '_fields'):  # A named tuple.
+    parts = [_builder_of(part) for part in structure]
+    return lambda leaves: kind(*[f(leaves) for f in parts])
+  # Other mappings, and what `tree` knows besides.
+  size = len(tree.flatten(structure))
+  return lambda leaves: tree.unflatten_as(
+    structure, [next(leaves) for _ in range(size)]
+  )
