@@ -15,7 +15,7 @@ from typing import Any
 from absl import logging
 
 from repertory.components import signals
-from repertory.launch import failures, reports
+from repertory.launch import failures, printed, reports
 
 # How often nodes report, and hear what is to be done.
 REPORT_PERIOD_SECONDS = 0.25
@@ -163,11 +163,13 @@ def wait_for_server(
 def die_with_launcher() -> None:
   """Lets the kernel end this process when the one that launched it is gone.
 
-  The first thing that a node's process does.
+  The first thing that a node's process does. What it prints is appended from
+  then on.
   """
   ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
   if os.getppid() != int(os.environ[LAUNCHER_VARIABLE]):
     os._exit(1)  # It was gone before the kernel was asked.
+  printed.append()
 
 
 def isolate(coordinator=None) -> bool:

@@ -3,12 +3,13 @@
 import contextlib
 import dataclasses
 import os
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
 from repertory.agents import registry as agents_registry
 from repertory.components import environment_loop, learners, loggers
-from repertory.launch import evaluation, interrupts, native_output
+from repertory.launch import evaluation, interrupts, native_output, printed
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import session as session_lib
 from repertory.launch.topologies import central, distributed, single
@@ -74,14 +75,9 @@ def run(
   with contextlib.ExitStack() as stack:
     opened = session_lib.open_session(experiment, fresh, placement.num_lanes)
     session = stack.enter_context(opened)
-    stack.enter_context(
-      native_output.redirected(
-        os.path.join(session.log_directory, 'native.log')
-      )
-    )
-    show = _ignore
-    if display:
-      show = stack.enter_context(loggers.Dashboard()).update
+    path = os.path.join(session.log_directory, printed.NATIVE)
+    stack.enter_context(native_output.redirected(path))
+    show = stack.enter_context(_display(session, display))
     interruption = stack.enter_context(interrupts.catch_interrupts())
     if topology == 'single':
       status = single.run(session, title, interruption, show)
@@ -129,8 +125,20 @@ def _check_tensorflow() -> None:
   )
 
 
-def _ignore(status: loggers.Status) -> None:
-  del status
+@contextlib.contextmanager
+def _display(
+  session: session_lib.Session, is_shown: bool
+) -> Iterator[Callable[[loggers.Status], None]]:
+  """Yields what takes the status now and then."""
+  with contextlib.ExitStack() as stack:
+    dashboard = stack.enter_context(loggers.Dashboard()) if is_shown else None
+
+    def take(status: loggers.Status) -> None:
+      printed.shorten(session.log_directory)
+      if dashboard is not None:
+        dashboard.update(status)
+
+    yield take
 
 
 def check_topology(topology: str) -> None:

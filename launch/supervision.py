@@ -15,6 +15,7 @@ from repertory.launch import (
   failures,
   interrupts,
   lifetime,
+  printed,
   reports,
   roster,
   stall_reports,
@@ -86,7 +87,7 @@ def run(
   while True:
     watch = _Watch(session, title, interruption, show)
     program, services = make_program(session)
-    log_directory = os.path.join(session.log_directory, 'nodes')
+    log_directory = os.path.join(session.log_directory, printed.NODES)
     try:
       with workers_lib.launched(program, launch_type, log_directory) as workers:
         return watch.run(workers, services)

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import glob
 import io
 import os
 import shutil
@@ -21,7 +20,13 @@ from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
-from repertory.launch import failures, interrupts, lifetime, stall_reports
+from repertory.launch import (
+  failures,
+  interrupts,
+  lifetime,
+  printed,
+  stall_reports,
+)
 
 _POLL_SECONDS = 0.1
 _EXIT_TIMEOUT_SECONDS = 5
@@ -35,9 +40,6 @@ GROUPS = ('actor', 'inference')
 _SERVICES = ('coordinator', 'replay', 'learner', 'inference')
 
 _LOG_LINES = 20
-
-# Of the name of a file that has what a node printed the last time.
-_PREVIOUS = '.previous'
 
 
 class Workers:
@@ -244,7 +246,7 @@ def launched(
   Raises:
     failures.NodeError: If a thread did not end.
   """
-  _keep_logs(log_directory)
+  printed.set_aside(log_directory)
   # What processes are to run. Here the next run finds what a killed one left.
   program_directory = os.path.join(log_directory, '.programs')
   shutil.rmtree(program_directory, ignore_errors=True)
@@ -291,14 +293,6 @@ def launched(
   if hanging:
     cause = f'Its thread did not end within {_EXIT_TIMEOUT_SECONDS} s.'
     raise failures.NodeError(failures.Failure(hanging[0], cause))
-
-
-def _keep_logs(directory: str) -> None:
-  """Renames what nodes printed when they were launched the last time."""
-  os.makedirs(directory, exist_ok=True)
-  for path in glob.glob(os.path.join(directory, '*', '*')):
-    if not path.endswith(_PREVIOUS):
-      os.replace(path, path + _PREVIOUS)
 
 
 @contextlib.contextmanager
