@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from absl import logging
 
-_SO_ATTACH_FILTER = 26
+_SO_ATTACH_FILTER = _SO_GET_FILTER = 26
 
 # Operations of classic BPF, and where it finds the interface of a packet.
 _LOAD_WORD = 0x20
@@ -60,12 +60,14 @@ def restrict(port: int) -> None:
   """
   is_listening = False
   for server in _sockets_at(port):
-    is_listening |= bool(
-      server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-    )
+    listens = False
     try:
+      listens = bool(server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+      is_listening |= listens
       _drop_all_but(server, socket.if_nametoindex('lo'))
     except OSError as error:
+      if not listens:
+        continue  # A connection that has ended meanwhile.
       logging.warning(
         'Port %d is open to all who reach this machine, for its system does '
         'not filter what a socket receives (%s). Put it behind a firewall.',
@@ -113,3 +115,8 @@ def _drop_all_but(server: socket.socket, interface: int) -> None:
   )
   program = _Program(len(instructions), instructions)
   server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))
+  # Linux tells how many instructions there are; others may only have nodded.
+  size = ctypes.sizeof(instructions)
+  found = server.getsockopt(socket.SOL_SOCKET, _SO_GET_FILTER, size)
+  if len(found) != len(instructions):
+    raise OSError('what was attached is not there')

@@ -44,7 +44,14 @@ def _builder_of(structure: types.Nest) -> Callable[[Iterator], types.Nest]:
   if kind is dict:
     # Flattened they are in the order of their keys.
     builders = {key: _builder_of(structure[key]) for key in sorted(structure)}
-    return lambda leaves: {key: f(leaves) for key, f in builders.items()}
+    if list(builders) == list(structure):
+      return lambda leaves: {key: f(leaves) for key, f in builders.items()}
+
+    def build(leaves):
+      built = {key: f(leaves) for key, f in builders.items()}
+      return {key: built[key] for key in structure}
+
+    return build
   if kind is tuple or kind is list:
     parts = [_builder_of(part) for part in structure]
     return lambda leaves: kind([f(leaves) for f in parts])

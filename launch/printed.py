@@ -32,10 +32,10 @@ def shorten(log_directory: str) -> None:
   """
   nodes = os.path.join(log_directory, NODES)
   for path in [os.path.join(log_directory, NATIVE), *_find(nodes)]:
-    # One that is not there yet, or a full disk: then the next time.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # It may not be there yet.
       if os.path.getsize(path) > _MAX_BYTES:
-        shutil.copyfile(path, path + _PREVIOUS)
+        with contextlib.suppress(OSError):  # On a full disk, room is all.
+          shutil.copyfile(path, path + _PREVIOUS)
         os.truncate(path, 0)
 
 

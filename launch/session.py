@@ -79,8 +79,7 @@ class Session:
     table, *others = builder.make_tables(self.spec, num_environments)
     num_slots = math.gcd(*self.lane_sizes)
     size = builder.bundle_size(num_slots, num_environments)
-    # What is drawn by chance must not come in company.
-    if table.rate_limit is None:
+    if table.is_queue:
       table = table.bundled(size)
     return [table, *others]
 
@@ -256,7 +255,7 @@ def resume(
     return None
   _place_replay(checkpoint, session)
   name = os.path.basename(checkpoint.path)
-  return dataclasses.replace(
+  resumed = dataclasses.replace(
     session,
     counts=checkpoint.state['counts'],
     elapsed_seconds=checkpoint.state['elapsed_seconds'],
@@ -265,8 +264,11 @@ def resume(
     restarted_after=failure,
     message=(
       f'{failure.node} was lost; all started again from checkpoint {name}'
+      f'{_describe_omission(checkpoint, session)}'
     ),
   )
+  _ = resumed.tables
+  return resumed
 
 
 def load_checkpoint(
@@ -292,6 +294,15 @@ def _place_replay(
   checkpointing.place_replay(path, session.replay_directory)
 
 
+def _describe_omission(
+  checkpoint: checkpointing.Checkpoint, session: Session
+) -> str:
+  """Says of a checkpoint with replay if that is not taken up; else ''."""
+  if checkpoint.replay_path is None or session.takes_replay_of(checkpoint):
+    return ''
+  return ', but with empty replay tables: its queue has bundles of another size'
+
+
 def _describe_start(
   checkpoint: checkpointing.Checkpoint | None, session: Session
 ) -> str:
@@ -306,12 +317,9 @@ def _describe_start(
     )
   if checkpoint.replay_path is None:
     return f'resumed from checkpoint {name}, which has no replay: that is empty'
-  if not session.takes_replay_of(checkpoint):
-    return (
-      f'resumed from checkpoint {name} with an empty queue: what it has of it '
-      'is in bundles, for actors with other numbers of environments'
-    )
-  return f'resumed from checkpoint {name}'
+  return (
+    f'resumed from checkpoint {name}{_describe_omission(checkpoint, session)}'
+  )
 
 
 def check_identity(

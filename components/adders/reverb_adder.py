@@ -41,7 +41,13 @@ class ReverbAdder(core.Adder):
   All slots share one writer, so that a step of the whole batch waits for the
   server once. That wait is where the rate limiter holds back the actors: a
   writer that never flushes is not held back at all.
+
+  Attributes:
+    makes_bundles: Whether all items go through `_create_items`, those of all
+      slots together.
   """
+
+  makes_bundles = False
 
   def __init__(
     self, destination: Destination, batch_size: int, *, num_steps_alive: int
@@ -55,6 +61,16 @@ class ReverbAdder(core.Adder):
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
+    table = destination.table
+    if table.bundle_size > 1 and not (
+      self.makes_bundles and batch_size % table.bundle_size == 0
+    ):
+      raise ValueError(
+        f"Table '{table.name}' must hold no bundles, for not all slots of this "
+        f'{type(self).__name__} end their items together, or they do not fill '
+        f'bundles: they are of {table.bundle_size}, and batch_size is '
+        f'{batch_size}. Let the bundle_size of the builder return 1.'
+      )
     self._destination = destination
     self._batch_size = batch_size
     self._num_refs_alive = num_steps_alive * batch_size
@@ -119,7 +135,7 @@ class ReverbAdder(core.Adder):
     return pending > self._destination.max_pending_items
 
   def wait(self) -> None:
-    """Waits until the table has taken half of what may be on its way.
+    """Waits until half of what may be on its way is left, in whole bundles.
 
     Raises:
       signals.Stopped: If the stop signal was set during the wait.

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# Of small leaves, whole moments are copied in less time than cell by cell.
+_MAX_CELL_BYTES = 64
+
 
 class Rings:
   """The last moments of all slots, an array for each leaf."""
@@ -58,7 +61,11 @@ class Rings:
     are_aligned = (starts == starts[0]).all()
     cuts = []
     for array in self._arrays or []:
-      if are_aligned:  # Whole moments are copied ten times as fast.
+      if (
+        are_aligned
+        and len(slots) == array.shape[1]
+        and array[0, 0].nbytes <= _MAX_CELL_BYTES
+      ):
         cut = array[places[0]].swapaxes(0, 1)[slots]
       else:
         cut = array[places, slots[:, None]]

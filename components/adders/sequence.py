@@ -73,15 +73,8 @@ class SequenceAdder(reverb_adder.ReverbAdder):
         f'period must be in [1, length − 1 − burn_in] = [1, {window}], or some '
         f'steps would be learned from in no item; got {period}.'
       )
-    bundle_size = destination.table.bundle_size
-    if bundle_size > 1 and not (
-      across_episodes and batch_size % bundle_size == 0
-    ):
-      raise ValueError(
-        f"Table '{destination.table.name}' must hold no bundles, or slots must "
-        f'end their items together: its bundles are of {bundle_size}, '
-        f'batch_size is {batch_size} and across_episodes is {across_episodes}.'
-      )
+    # Then all slots begin and end their items at the same steps.
+    self.makes_bundles = across_episodes
     super().__init__(destination, batch_size, num_steps_alive=1)
     self._length = length
     self._period = period

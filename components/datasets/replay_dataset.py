@@ -68,7 +68,8 @@ class ReplayDataset:
     if batch_size % table.bundle_size:
       raise ValueError(
         f'batch_size must be a multiple of {table.bundle_size}, the bundles of '
-        f"table '{table.name}', got {batch_size}."
+        f"table '{table.name}', got {batch_size}. Choose another, or let the "
+        'bundle_size of the builder return 1.'
       )
     self._table = table
     self._connection = connection

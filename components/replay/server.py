@@ -69,7 +69,11 @@ def make_server(
     checkpointer=checkpointer,
   )
   if loopback_only:
-    loopback.restrict(server.port)
+    try:
+      loopback.restrict(server.port)
+    except BaseException:
+      server.stop()
+      raise
   return server
 
 

@@ -63,6 +63,15 @@ class Table:
     """How its items are stored."""
     return packing.Packing(self.signature, self.bundle_size)
 
+  @property
+  def is_queue(self) -> bool:
+    """Whether each item is sampled once, in the order of insertion."""
+    return (
+      self.rate_limit is None
+      and self.sampler is reverb.selectors.Fifo
+      and self.max_times_sampled == 1
+    )
+
   def bundled(self, size: int) -> 'Table':
     """Returns a queue that holds its items in bundles.
 
@@ -77,10 +86,10 @@ class Table:
     Raises:
       ValueError: If this is not a queue.
     """
-    if self.rate_limit:
+    if not self.is_queue:
       raise ValueError(
-        f"Table '{self.name}' must be a queue to hold bundles: what samples at "
-        'random would take those of a bundle together.'
+        f"Table '{self.name}' must be a queue to hold bundles: what is drawn "
+        'by chance must not come in company.'
       )
     if size < 1:
       raise ValueError(f'size must be at least 1, got {size}.')

@@ -108,3 +108,11 @@ def test_system_without_filters_leaves_a_warning(monkeypatch, caplog):
     loopback.restrict(port)
   assert f'Port {port} is open to all' in caplog.text
   assert 'Protocol not available' in caplog.text
+
+
+def test_system_that_only_nods_leaves_a_warning(monkeypatch, caplog):
+  # What this option gives has another length.
+  monkeypatch.setattr(loopback, '_SO_GET_FILTER', socket.SO_LINGER)
+  with socket.create_server(('', 0)) as server:
+    loopback.restrict(server.getsockname()[1])
+  assert 'what was attached is not there' in caplog.text

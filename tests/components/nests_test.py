@@ -38,6 +38,7 @@ def test_is_what_dm_tree_makes(structure):
   found = nests.Unflattener(structure)(leaves)
   tree.assert_same_structure(found, expected, check_types=True)
   assert found == expected
+  assert repr(found) == repr(expected)  # So dictionaries have their order.
   # And by place, whatever equality says of it.
   assert [id(leaf) for leaf in tree.flatten(found)] == [id(x) for x in leaves]
 

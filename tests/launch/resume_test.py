@@ -105,7 +105,7 @@ class TestResume:
       )
       with opened as session:
         assert session.tables[0].bundle_size == bundle_size
-        assert ('with an empty queue' in session.message) == is_empty
+        assert ('with empty replay tables' in session.message) == is_empty
         found = os.listdir(session.replay_directory)
         assert found == ([] if is_empty else ['0-restored'])
     status = launch.run(experiment(1, 4), 'single', display=False).status

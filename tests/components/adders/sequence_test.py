@@ -459,7 +459,7 @@ def test_bundles_that_slots_do_not_fill_are_refused(
   table = replay.queue(signature, 100).bundled(2)
   with (
     replay_fixture.serve(table) as connection,
-    pytest.raises(ValueError, match=f'of 2, batch_size is {batch_size} and'),
+    pytest.raises(ValueError, match=f'of 2, and batch_size is {batch_size}'),
   ):
     adders.SequenceAdder(
       replay_fixture.destination(connection),
