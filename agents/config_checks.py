@@ -16,7 +16,9 @@ def check(config: Any, name: str, holds: bool, expected: str) -> None:
 def check_at_least(config: Any, minimum: int, *names: str) -> None:
   """Refuses fields below a minimum, and broken numbers where they count."""
   counts = {
-    field.name for field in dataclasses.fields(config) if field.type is int
+    field.name
+    for field in dataclasses.fields(config)
+    if field.type in (int, int | None)
   }
   for name in names:
     value = getattr(config, name)
@@ -43,6 +45,9 @@ def check_one_of(config: Any, name: str, known: Collection[str]) -> None:
 
 
 def check_sizes(config: Any, name: str) -> None:
-  """Refuses a tuple with entries below 1."""
-  holds = all(size >= 1 for size in getattr(config, name))
-  check(config, name, holds, 'positive numbers')
+  """Refuses what is no tuple or list of integers of at least 1."""
+  sizes = getattr(config, name)
+  holds = isinstance(sizes, tuple | list) and all(
+    isinstance(size, numbers.Integral) and int(size) >= 1 for size in sizes
+  )
+  check(config, name, holds, 'a tuple of integers of at least 1')

@@ -6,10 +6,13 @@ Run it with nothing else on the machine:
 
 Each peer is installed into a virtual environment of its own under
 `build/peers/`, and runs right before and after ours; the ratio is to the mean
-of the two. All have a batch of environments in one process and one thread for
-the networks of the peer.
+of the two. All have a batch of environments in one process, and
+Stable-Baselines3 has one thread for its networks, with which it is fastest. An
+agent of dm-acme in one process has one environment: the cases are with as many
+of ours, and for IMPALA also with 16, whose unrolls are a batch.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -34,6 +37,23 @@ _REQUIREMENTS = {
     'gymnasium[atari]==1.2.3',
     'opencv-python-headless',
   ),
+  # The newest that fit dm-acme; it asks for TensorFlow with CUDA. Its adders
+  # need this Reverb: 0.7.2 lacks an argument of theirs.
+  'dm_acme': (
+    'dm-acme==0.4.0',
+    'dm-launchpad==0.5.0',
+    'dm-reverb==0.7.0',
+    'dm-sonnet==2.0.2',
+    'gym==0.25.2',
+    'jax==0.4.13',
+    'jaxlib==0.4.13',
+    'numpy==1.23.5',
+    'protobuf==3.19.6',
+    'setuptools<70',
+    'tensorflow-cpu==2.8.4',
+    'tensorflow-probability==0.15.0',
+    'trfl==1.2.0',
+  ),
 }
 _TIMEOUT_SECONDS = 1800.0
 
@@ -44,11 +64,13 @@ class Case(NamedTuple):
   Attributes:
     agent: Ours.
     environment: Its name with us.
-    environments: How many.
+    environments: How many of ours.
     settings: Of our agent.
+    steps: Environment steps of our run.
     peer: The other library.
+    peer_environments: How many of the peer's.
     peer_settings: What its script is told.
-    steps: Environment steps of each run.
+    peer_steps: Environment steps of each of its runs.
     mark: The ratio to reach.
   """
 
@@ -56,9 +78,11 @@ class Case(NamedTuple):
   environment: str
   environments: int
   settings: Mapping[str, Any]
-  peer: str
-  peer_settings: Mapping[str, Any]
   steps: int
+  peer: str
+  peer_environments: int
+  peer_settings: Mapping[str, Any]
+  peer_steps: int
   mark: float
 
 
@@ -69,7 +93,9 @@ CASES = {
     'gym:CartPole-v1',
     8,
     {'unroll_length': 128, 'num_epochs': 4, 'num_minibatches': 4},
+    200_000,
     'stable_baselines3',
+    8,
     {
       'algorithm': 'PPO',
       'environment': 'CartPole-v1',
@@ -78,17 +104,20 @@ CASES = {
     200_000,
     1.0,
   ),
-  # 5 steps of 64 environments are a batch.
+  # 5 steps of 64 environments are a batch; 64 × 64, shared by policy and value.
   'impala_cartpole': Case(
     'impala',
     'gym:CartPole-v1',
     64,
     {'unroll_length': 5, 'batch_size': 64, 'hidden_sizes': (64, 64)},
+    400_000,
     'stable_baselines3',
+    64,
     {
       'algorithm': 'A2C',
       'environment': 'CartPole-v1',
       'settings': {'n_steps': 5},
+      'shared_sizes': (64, 64),
     },
     400_000,
     1.0,
@@ -105,7 +134,9 @@ CASES = {
       'max_abs_reward': 1.0,
       'jit_compile': False,
     },
+    20_000,
     'stable_baselines3',
+    16,
     {
       'algorithm': 'A2C',
       'environment': 'ALE/Pong-v5',
@@ -126,7 +157,9 @@ CASES = {
       'n_step': 1,
       'samples_per_insert': 16.0,
     },
+    20_000,
     'stable_baselines3',
+    1,
     {
       'algorithm': 'DQN',
       'environment': 'CartPole-v1',
@@ -139,6 +172,79 @@ CASES = {
     20_000,
     1.0,
   ),
+  # dm-acme's own settings.
+  'dqn_cartpole_acme': Case(
+    'dqn',
+    'gym:CartPole-v1',
+    1,
+    {
+      'batch_size': 256,
+      'hidden_sizes': (50, 50),
+      'dueling': False,
+      'n_step': 5,
+      'samples_per_insert': 32.0,
+      'min_replay_size': 1_000,
+    },
+    40_000,
+    'dm_acme',
+    1,
+    {
+      'algorithm': 'DQN',
+      'environment': 'CartPole-v1',
+      'hidden_sizes': (50, 50),
+      'settings': {},
+    },
+    6_000,
+    3.0,
+  ),
+  'd4pg_pendulum_acme': Case(
+    'd4pg',
+    'gym:Pendulum-v1',
+    1,
+    {'samples_per_insert': 32.0},
+    10_000,
+    'dm_acme',
+    1,
+    {
+      'algorithm': 'D4PG',
+      'environment': 'Pendulum-v1',
+      'hidden_sizes': (256, 256),
+      'settings': {},
+    },
+    6_000,
+    3.0,
+  ),
+  **{
+    f'impala_cartpole_acme_{environments}': Case(
+      'impala',
+      'gym:CartPole-v1',
+      environments,
+      {
+        'unroll_length': 20,
+        'batch_size': 16,
+        'hidden_sizes': (50, 50),
+        'core': 'lstm',
+        'core_size': 20,
+      },
+      steps,
+      'dm_acme',
+      1,
+      {
+        'algorithm': 'IMPALA',
+        'environment': 'CartPole-v1',
+        'hidden_sizes': (50, 50),
+        'settings': {
+          'sequence_length': 20,
+          'sequence_period': 20,
+          'batch_size': 16,
+          'core_size': 20,
+        },
+      },
+      8_000,
+      mark,
+    )
+    for environments, steps, mark in ((1, 40_000, 1.0), (16, 400_000, 20.0))
+  },
 }
 
 
@@ -147,24 +253,31 @@ def install(peer: str) -> str:
   directory = os.path.join(_PEERS, peer)
   python = os.path.join(directory, 'bin', 'python')
   done = os.path.join(directory, '.done')
-  if not os.path.exists(done):
+  requirements = '\n'.join(_REQUIREMENTS[peer])
+  if _read(done) != requirements:
     print(f'Installing {peer} into {directory} …', flush=True)
     venv.create(directory, with_pip=True, clear=True)
     subprocess.run(
       [python, '-m', 'pip', 'install', '--quiet', *_REQUIREMENTS[peer]],
       check=True,
     )
-    with open(done, 'w'):
-      pass
+    with open(done, 'w') as file:
+      file.write(requirements)
   return python
+
+
+def _read(path: str) -> str | None:
+  """Returns a file's text; None if there is no file."""
+  with contextlib.suppress(FileNotFoundError), open(path) as file:
+    return file.read()
 
 
 def measure_peer(python: str, case: Case) -> float:
   """Returns the peer's environment steps per second."""
   settings = {
     **case.peer_settings,
-    'environments': case.environments,
-    'steps': case.steps,
+    'environments': case.peer_environments,
+    'steps': case.peer_steps,
   }
   result = subprocess.run(
     [
@@ -199,7 +312,7 @@ def main(_) -> None:
   if unknown:
     sys.exit(f'--cases must be among {sorted(CASES)}, got {unknown}.')
   table = rich.table.Table(title='Environment steps per second, learning')
-  for column in ('case', 'environments', 'ours', 'peer', 'ratio', 'mark'):
+  for column in ('case', 'B, ours / peer', 'ours', 'peer', 'ratio', 'mark'):
     table.add_column(column, justify='right')
   for name in names:
     case = CASES[name]
@@ -209,7 +322,7 @@ def main(_) -> None:
     peer = (before + measure_peer(python, case)) / 2
     row = (
       name,
-      str(case.environments),
+      f'{case.environments} / {case.peer_environments}',
       f'{ours:,.0f}',
       f'{case.peer} {case.peer_settings["algorithm"]} {peer:,.0f}',
       f'{ours / peer:.2f}',

@@ -24,7 +24,9 @@ class ActionScaling:
       action_spec: One array of floats with a least and a largest value.
 
     Raises:
-      ValueError: If the spec is of another kind, or a bound is missing.
+      ValueError: If the spec is of another kind, a bound is missing, or the
+        bounds of a number are equal: what rates actions could not tell that
+        this number means nothing.
     """
     if not (
       isinstance(action_spec, specs.Array)
@@ -39,11 +41,12 @@ class ActionScaling:
     with np.errstate(invalid='ignore'):
       width = maximum / 2 - minimum / 2
       middle = maximum / 2 + minimum / 2
-    if not (np.all(np.isfinite(middle)) and np.all(width >= 0)):
+    if not (np.all(np.isfinite(middle)) and np.all(width > 0)):
       raise ValueError(
-        'The action spec must have a finite least and largest value for each '
-        f'number, to scale actions to, got {action_spec!r}. Wrap the '
-        'environment in one that states its bounds.'
+        'The action spec must have a finite least value for each number, and a '
+        f'finite larger one, to scale actions to; got {action_spec!r}. Wrap '
+        'the environment in one that states its bounds, without numbers that '
+        'nobody can choose.'
       )
     self.size = int(np.prod(action_spec.shape))
     self._shape = action_spec.shape
@@ -64,13 +67,9 @@ class ActionScaling:
     return tf.reshape(tf.cast(action, self._dtype), [-1, *self._shape])
 
   def from_action(self, action: tf.Tensor) -> tf.Tensor:
-    """Turns actions of the spec, `[B, ...]`, into `[B, D]` within [−1, 1].
-
-    A number whose bounds are equal becomes 0.
-    """
+    """Turns actions of the spec, `[B, ...]`, into `[B, D]` within [−1, 1]."""
     wide = tf.cast(tf.reshape(action, [-1, self.size]), tf.float64)
-    divisor = np.where(self._half_width > 0, self._half_width, 1.0)
-    scaled = (wide - self._middle) / divisor
+    scaled = (wide - self._middle) / self._half_width
     return tf.cast(tf.clip_by_value(scaled, -1.0, 1.0), tf.float32)
 
 

@@ -21,9 +21,10 @@ _FIRST, _MID, _LAST = dm_env.StepType
 class EnvironmentBatch(vector_batch.VectorBatch):
   """Steps environments one after the other: see `VectorBatch`.
 
-  Everything that an environment says is compared with its specs before it is
-  copied, because a wrong shape that broadcasts, or a NaN, is hard to find later
-  on.
+  Structure, shape and dtype of what an environment says are compared with its
+  specs before it is copied, because a wrong shape that broadcasts is hard to
+  find later on; so are the values of rewards and discounts. Those of
+  observations are not looked at.
   """
 
   def __init__(self, environments: Sequence[dm_env.Environment]):

@@ -21,7 +21,7 @@ def check_environments(environments: Sequence[dm_env.Environment]) -> None:
 
   Raises:
     ValueError: If there are none, if one comes twice, if their specs differ or
-      if the reward or the discount is not a scalar.
+      if the reward or the discount is not a scalar of floats.
   """
   if not environments:
     raise ValueError(
@@ -47,10 +47,11 @@ def check_environments(environments: Sequence[dm_env.Environment]) -> None:
         )
   for name in ('reward_spec', 'discount_spec'):
     spec = getattr(environments[0], name)()
-    if not isinstance(spec, specs.Array) or spec.shape:
+    is_scalar = isinstance(spec, specs.Array) and not spec.shape
+    if not is_scalar or spec.dtype.kind != 'f':
       raise ValueError(
-        f'`environments`: expected the `{name}()` of a scalar, got {spec}.'
-        ' Wrap the environments so that they give one number per step.'
+        f'`environments`: expected the `{name}()` of a scalar of floats, got'
+        f' {spec}. Wrap the environments so that they give one float per step.'
       )
 
 

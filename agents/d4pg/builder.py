@@ -7,6 +7,7 @@ from repertory.agents import transition_replay
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning, networks
 from repertory.components import action_scaling, policies, programs, specs
+from repertory.components.networks import Critic
 
 
 class D4PGBuilder(transition_replay.TransitionReplayBuilder):
@@ -23,6 +24,10 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     return networks.make_policy_network(spec, self.config)
+
+  def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
+    """Makes a critic with all its variables; twice, for the target too."""
+    return networks.make_critic(spec, self.config)
 
   def make_policy(
     self,
@@ -47,10 +52,8 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    online = learning.Networks(network, networks.make_critic(spec, self.config))
-    target = learning.Networks(
-      self.make_network(spec), networks.make_critic(spec, self.config)
-    )
+    online = learning.Networks(network, self.make_critic(spec))
+    target = learning.Networks(self.make_network(spec), self.make_critic(spec))
     return learning.D4PGUpdate(
       online, target, action_scaling.ActionScaling(spec.actions), self.config
     )

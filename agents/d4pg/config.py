@@ -17,9 +17,9 @@ class D4PGConfig:
   # Layers of the policy and of the critic, the first one normalized; Acme has
   # (256, 256, 256) and (512, 512, 256).
   hidden_sizes: tuple[int, ...] = (256, 256)
-  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
-  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
-  # (arXiv:1906.05243, appendix); policy and critic have their own.
+  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
+  # 'minatar', see docs/environments.md; policy and critic
+  # have their own.
   image_torso: str = 'nature'
   # Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5.
   num_atoms: int = 51
@@ -103,7 +103,7 @@ class D4PGConfig:
   @property
   def max_items_per_step(self) -> int:
     """Items that one step of an environment may make: all that are open."""
-    return self.n_step + 1
+    return self.n_step
 
 
 PRESETS: dict[str, dict] = {}

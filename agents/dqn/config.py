@@ -15,9 +15,8 @@ class DQNConfig:
 
   # Layers of the network before its head.
   hidden_sizes: tuple[int, ...] = (128, 128)
-  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
-  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
-  # (arXiv:1906.05243, appendix).
+  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
+  # 'minatar', see docs/environments.md.
   image_torso: str = 'nature'
   # Separate streams for state value and advantages (arXiv:1511.06581).
   dueling: bool = True
@@ -102,7 +101,7 @@ class DQNConfig:
   @property
   def max_items_per_step(self) -> int:
     """Items that one step of an environment may make: all that are open."""
-    return self.n_step + 1
+    return self.n_step
 
 
 PRESETS = {

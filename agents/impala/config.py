@@ -16,9 +16,8 @@ class IMPALAConfig:
 
   # Layers of the network before its core.
   hidden_sizes: tuple[int, ...] = (128, 128)
-  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
-  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
-  # (arXiv:1906.05243, appendix).
+  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
+  # 'minatar', see docs/environments.md.
   image_torso: str = 'nature'
   # Memory: 'none', 'lstm' (the paper, figure 3) or 'gru'.
   core: str = 'none'
@@ -39,6 +38,9 @@ class IMPALAConfig:
   discount: float = 0.99
   # Of Adam; for small networks larger than the paper's.
   learning_rate: float = 1e-3
+  # Learner steps in which the learning rate falls to 0, linearly; None for
+  # never. The paper, appendix D, lets it fall over a run on Atari.
+  anneal_learner_steps: int | None = None
   # Of Adam's denominator.
   adam_epsilon: float = 1e-5
   # Global norm at which gradients are clipped: the paper's, appendix D, of a
@@ -93,8 +95,9 @@ class IMPALAConfig:
     )
     if self.max_abs_reward is not None:
       config_checks.check_positive(self, 'max_abs_reward')
-    if self.max_queue_size is not None:
-      config_checks.check_at_least(self, 1, 'max_queue_size')
+    for name in ('anneal_learner_steps', 'max_queue_size'):
+      if getattr(self, name) is not None:
+        config_checks.check_at_least(self, 1, name)
 
   def queue_size_for(self, num_environments: int) -> int:
     """Returns how many unrolls the queue holds.
@@ -122,6 +125,16 @@ PRESETS = {
     'max_abs_reward': 1.0,
     'learning_rate': 2e-4,
     'entropy_cost': 5e-3,
+    'jit_compile': False,
+  },
+  # Ours, for 1,500,000 steps: see docs/results.md.
+  'minatar': {
+    'hidden_sizes': (128,),
+    'image_torso': 'residual',
+    'unroll_length': 20,
+    'learning_rate': 4e-4,
+    'anneal_learner_steps': 9_375,
+    'max_gradient_norm': 1.0,
     'jit_compile': False,
   },
 }

@@ -38,8 +38,12 @@ class IMPALAUpdate(programs.Update):
     self._network = network
     self._distribution = distribution
     self._config = config
+    self._learning_rate = tf.Variable(
+      config.learning_rate, trainable=False, name='learning_rate'
+    )
+    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
     self._optimizer = learners.ClippedAdam(
-      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+      self._learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
 
   @property
@@ -50,6 +54,7 @@ class IMPALAUpdate(programs.Update):
     data = learners.time_major(sample.data)
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(data)
+    self._learning_rate.assign(self._config.learning_rate * self._annealing())
     norm = self._optimizer.minimize(
       tape, loss, self._network.trainable_variables
     )

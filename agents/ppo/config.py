@@ -23,9 +23,8 @@ class PPOConfig:
   # Layers of the policy and as many of the value, behind the memory: the paper,
   # section 6.1; that they share none: Andrychowicz, section 3.2.
   hidden_sizes: tuple[int, ...] = (64, 64)
-  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
-  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
-  # (arXiv:1906.05243, appendix).
+  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
+  # 'minatar', see docs/environments.md.
   image_torso: str = 'nature'
   # Memory: 'none', 'lstm' or 'gru'.
   core: str = 'none'

@@ -80,7 +80,8 @@ class PPOUpdate(programs.Update):
     self._optimizer = learners.ClippedAdam(
       self._learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
-    # Of the minibatches; its calls are the updates.
+    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
+    # Of the minibatches.
     self._noise = learners.UpdateNoise()
 
   @property
@@ -149,7 +150,7 @@ class PPOUpdate(programs.Update):
   def _take_steps(self, steps: _Steps) -> dict[str, tf.Tensor]:
     """Takes the gradient steps; returns the means of their metrics."""
     config = self._config
-    left = self._annealed()  # Before `seed` counts this update.
+    left = self._annealing()
     self._learning_rate.assign(config.learning_rate * left)
     indices, counts = learners.shuffled_minibatches(
       self._noise.seed(),
@@ -229,14 +230,6 @@ class PPOUpdate(programs.Update):
       'approximate_kl': losses.approximate_kl(ratios, mask),
       'clip_fraction': losses.masked_mean(is_clipped, mask),
     }
-
-  def _annealed(self) -> tf.Tensor:
-    """Returns what is left of learning rate and ε, in [0, 1]."""
-    period = self._config.anneal_learner_steps
-    if period is None:
-      return tf.constant(1.0)
-    done = tf.cast(self._noise.num_calls, tf.float32)
-    return tf.maximum(1 - done / period, 0)
 
   def _clipped(self, rewards: tf.Tensor) -> tf.Tensor:
     limit = self._config.max_abs_reward

@@ -16,9 +16,8 @@ class R2D2Config:
 
   # Layers of the network before its core.
   hidden_sizes: tuple[int, ...] = (64,)
-  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236, as in the
-  # paper), 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
-  # (arXiv:1906.05243, appendix).
+  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
+  # 'minatar', see docs/environments.md.
   image_torso: str = 'nature'
   # Memory: 'lstm' (the paper, section 2.3) or 'gru'.
   core: str = 'lstm'

@@ -12,6 +12,7 @@ from repertory.components import (
   specs,
   squashed_gaussian,
 )
+from repertory.components.networks import CriticEnsemble
 
 
 class SACBuilder(transition_replay.TransitionReplayBuilder):
@@ -28,6 +29,10 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     return networks.make_policy_network(spec, self.config)
+
+  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+    """Makes critics with all their variables; twice, for the targets too."""
+    return networks.make_critics(spec, self.config)
 
   def make_policy(
     self,
@@ -46,7 +51,7 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
       lambda parameters, noise: distribution.sample(parameters, noise)[0],
       scaling,
       seed,
-      num_random_steps=self.config.num_random_steps // num_environments,
+      num_random_steps=-(-self.config.num_random_steps // num_environments),
       steps_done=steps_done,
       evaluation=evaluation,
     )
@@ -56,8 +61,8 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
   ) -> programs.Update:
     return learning.SACUpdate(
       network,
-      networks.make_critics(spec, self.config),
-      networks.make_critics(spec, self.config),
+      self.make_critics(spec),
+      self.make_critics(spec),
       action_scaling.ActionScaling(spec.actions),
       self.config,
     )

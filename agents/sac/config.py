@@ -16,9 +16,9 @@ class SACConfig:
 
   # Layers of the policy and of each critic: the paper, table 1.
   hidden_sizes: tuple[int, ...] = (256, 256)
-  # Convolutions for image leaves: 'nature' (doi:10.1038/nature14236),
-  # 'residual' (arXiv:1802.01561, figure 3) or 'data_efficient'
-  # (arXiv:1906.05243, appendix); policy and critics have their own.
+  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
+  # 'minatar', see docs/environments.md; policy and critics
+  # have their own.
   image_torso: str = 'nature'
   # Critics, of whose values the least counts: the paper, section 6, has two.
   num_critics: int = 2
@@ -99,7 +99,7 @@ class SACConfig:
   @property
   def max_items_per_step(self) -> int:
     """Items that one step of an environment may make: all that are open."""
-    return self.n_step + 1
+    return self.n_step
 
 
 PRESETS = {

@@ -7,9 +7,16 @@ import json
 import sys
 import time
 
+import ale_py
+import gymnasium
 import stable_baselines3
 import torch
-from stable_baselines3.common import callbacks, env_util, vec_env
+from stable_baselines3.common import (
+  callbacks,
+  env_util,
+  torch_layers,
+  vec_env,
+)
 
 # Of the steps, these come before the clock is started.
 _WARM_UP_SHARE = 0.2
@@ -35,13 +42,34 @@ class _Clock(callbacks.BaseCallback):
     return (self.num_timesteps - steps) / (time.perf_counter() - began)
 
 
+class _SharedLayers(torch_layers.BaseFeaturesExtractor):
+  """What policy and value have in common; by default they share no layers."""
+
+  def __init__(self, observation_space, sizes):
+    super().__init__(observation_space, features_dim=sizes[-1])
+    self._layers = torch.nn.Sequential(
+      *torch_layers.create_mlp(
+        observation_space.shape[0], -1, sizes, torch.nn.ReLU
+      )
+    )
+
+  def forward(self, observations):
+    return self._layers(observations)
+
+
 def main():
   """Runs what the argument, a JSON object, asks for."""
   case = json.loads(sys.argv[1])
   torch.set_num_threads(1)  # Two take up to four times as long.
   if case['environment'].startswith('ALE/'):
+    gymnasium.register_envs(ale_py)
+    # The wrapper skips frames, and ours has no sticky actions.
     environments = env_util.make_atari_env(
-      case['environment'], n_envs=case['environments'], seed=0
+      case['environment'],
+      n_envs=case['environments'],
+      seed=0,
+      env_kwargs={'frameskip': 1, 'repeat_action_probability': 0.0},
+      wrapper_kwargs={'terminal_on_life_loss': False},
     )
     environments = vec_env.VecFrameStack(environments, n_stack=4)
     policy = 'CnnPolicy'
@@ -51,7 +79,14 @@ def main():
     )
     policy = 'MlpPolicy'
   algorithm = getattr(stable_baselines3, case['algorithm'])
-  model = algorithm(policy, environments, device='cpu', **case['settings'])
+  settings = dict(case['settings'])
+  if sizes := case.get('shared_sizes'):
+    settings['policy_kwargs'] = {
+      'features_extractor_class': _SharedLayers,
+      'features_extractor_kwargs': {'sizes': sizes},
+      'net_arch': [],
+    }
+  model = algorithm(policy, environments, device='cpu', **settings)
   clock = _Clock(case['steps'])
   model.learn(case['steps'], callback=clock)
   print(json.dumps({'steps_per_second': clock.rate()}))

@@ -1,5 +1,6 @@
 """From batches to better variables."""
 
+from repertory.components.learners.annealing import LinearAnnealing
 from repertory.components.learners.clipped_adam import ClippedAdam
 from repertory.components.learners.divergence import (
   DIVERGENCE_ACTIONS,
@@ -26,6 +27,7 @@ __all__ = [
   'ClippedAdam',
   'Divergence',
   'GradientLearner',
+  'LinearAnnealing',
   'PeriodicCopy',
   'SoftUpdate',
   'UpdateNoise',

@@ -24,15 +24,10 @@ class UpdateNoise(tf.Module):
       0, dtype=tf.int32, trainable=False, name='num_calls'
     )
 
-  @property
-  def num_calls(self) -> tf.Tensor:
-    """How often numbers or a seed were drawn, int32."""
-    return self._num_calls.read_value()
-
   def seed(self) -> tf.Tensor:
     """Returns a new seed of stateless random operations, int32 `[2]`.
 
-    Its second entry is `num_calls` from before this call.
+    Its second entry is how many numbers or seeds were drawn before.
     """
     return tf.stack([self._seed, self._num_calls.assign_add(1) - 1])
 

@@ -13,6 +13,7 @@ from repertory.components.losses.distributional import (
   categorical_projection,
   categorical_td_targets,
 )
+from repertory.components.losses.importance import importance_ratios
 from repertory.components.losses.masking import masked_mean
 from repertory.components.losses.policy_gradient import (
   entropy_loss,
@@ -24,7 +25,6 @@ from repertory.components.losses.proximal_policy import (
   clipped_surrogate_loss,
   clipped_value_loss,
   explained_variance,
-  importance_ratios,
   standardize,
 )
 from repertory.components.losses.q_learning import (

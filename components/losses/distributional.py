@@ -6,6 +6,8 @@ equally far apart: https://arxiv.org/abs/1707.06887.
 
 import tensorflow as tf
 
+from repertory.components.losses import ranks
+
 
 def categorical_projection(
   z_p: tf.Tensor, probs: tf.Tensor, z_q: tf.Tensor
@@ -31,7 +33,7 @@ def categorical_projection(
   Raises:
     ValueError: If a shape does not fit.
   """
-  _check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
+  ranks.check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
   spacing = z_q[1] - z_q[0]
   limited = tf.clip_by_value(z_p, z_q[0], z_q[-1])  # [B, N]
   distances = tf.abs(limited[:, None, :] - z_q[None, :, None])  # [B, M, N]
@@ -55,8 +57,8 @@ def categorical_td_targets(
   Returns:
     Probabilities, `[B, N]`.
   """
-  _check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
-  _check_ranks(logits_t=(logits_t, 2), z=(z, 1))
+  ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
+  ranks.check_ranks(logits_t=(logits_t, 2), z=(z, 1))
   z_p = r_t[:, None] + discount_t[:, None] * z  # [B, N]
   target = categorical_projection(z_p, tf.nn.softmax(logits_t), z)
   return tf.stop_gradient(target)  # [B, N]
@@ -76,7 +78,7 @@ def categorical_divergence(
   Returns:
     At least 0 but for rounding, and 0 where they are the same, `[B]`.
   """
-  _check_ranks(target_probs=(target_probs, 2), logits=(logits, 2))
+  ranks.check_ranks(target_probs=(target_probs, 2), logits=(logits, 2))
   # xlogy is 0 where p is.
   negative_entropy = tf.math.xlogy(target_probs, target_probs)  # [B, N]
   cross = target_probs * tf.nn.log_softmax(logits)  # [B, N]
@@ -93,13 +95,5 @@ def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
   Returns:
     Values, `[B]`.
   """
-  _check_ranks(logits=(logits, 2), z=(z, 1))
+  ranks.check_ranks(logits=(logits, 2), z=(z, 1))
   return tf.reduce_sum(tf.nn.softmax(logits) * z, axis=-1)
-
-
-def _check_ranks(**tensors) -> None:
-  for name, (tensor, rank) in tensors.items():
-    if len(tensor.shape) != rank:
-      raise ValueError(
-        f'{name} must have rank {rank}, got shape {tensor.shape}.'
-      )

@@ -4,32 +4,13 @@ All are means over the steps of a mask, `[T, B]`; "the paper" is
 https://arxiv.org/abs/1707.06347.
 """
 
+import numpy as np
 import tensorflow as tf
 
 from repertory.components.losses import masking
 
 # Keeps equal advantages from being divided by 0.
 _MIN_DEVIATION = 1e-8
-
-
-def importance_ratios(
-  target_log_probs: tf.Tensor, behavior_log_probs: tf.Tensor, mask: tf.Tensor
-) -> tf.Tensor:
-  """Computes π(a_t | x_t) / μ(a_t | x_t), `[T, B]`; 1 outside the mask.
-
-  Args:
-    target_log_probs: log π(a_t | x_t), of the policy that learns, `[T, B]`.
-    behavior_log_probs: log μ(a_t | x_t), of the one that acted, `[T, B]`.
-    mask: Bool `[T, B]`.
-  """
-  masking.check_shapes(
-    target_log_probs=target_log_probs,
-    behavior_log_probs=behavior_log_probs,
-    mask=mask,
-  )
-  # Masked before the exponential: its gradient would be 0 · ∞.
-  differences = target_log_probs - behavior_log_probs
-  return tf.exp(tf.where(mask, differences, tf.zeros_like(differences)))
 
 
 def clipped_surrogate_loss(
@@ -117,7 +98,10 @@ def approximate_kl(ratios: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     mask: Bool `[T, B]`.
   """
   masking.check_shapes(ratios=ratios, mask=mask)
-  return masking.masked_mean(ratios - 1 - tf.math.log(ratios), mask)
+  # An action that is next to impossible now may have a ratio of 0.
+  least = np.finfo(tf.as_dtype(ratios.dtype).as_numpy_dtype).tiny
+  logarithms = tf.math.log(tf.maximum(ratios, least))
+  return masking.masked_mean(ratios - 1 - logarithms, mask)
 
 
 def explained_variance(

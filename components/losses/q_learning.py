@@ -6,6 +6,8 @@ state acted in, `q_t` those of the state it led to.
 
 import tensorflow as tf
 
+from repertory.components.losses import ranks
+
 
 def double_q_errors(
   q_tm1: tf.Tensor,
@@ -37,9 +39,9 @@ def double_q_errors(
   Raises:
     ValueError: If a shape does not fit.
   """
-  _check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1), r_t=(r_t, 1))
-  _check_ranks(discount_t=(discount_t, 1), q_t_value=(q_t_value, 2))
-  _check_ranks(q_t_selector=(q_t_selector, 2))
+  ranks.check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1), r_t=(r_t, 1))
+  ranks.check_ranks(discount_t=(discount_t, 1), q_t_value=(q_t_value, 2))
+  ranks.check_ranks(q_t_selector=(q_t_selector, 2))
   a_t = tf.argmax(q_t_selector, axis=-1, output_type=tf.int32)  # [B]
   bootstrap = tf.gather(q_t_value, a_t, batch_dims=1)  # [B]
   target = tf.stop_gradient(r_t + discount_t * bootstrap)  # [B]
@@ -79,15 +81,9 @@ def importance_weights(
   Returns:
     Weights in (0, 1], float32 `[B]`.
   """
-  _check_ranks(probabilities=(probabilities, 1), table_sizes=(table_sizes, 1))
+  ranks.check_ranks(
+    probabilities=(probabilities, 1), table_sizes=(table_sizes, 1)
+  )
   likelihood = tf.cast(table_sizes, probabilities.dtype) * probabilities
   weights = likelihood**-exponent
   return tf.cast(weights / tf.reduce_max(weights), tf.float32)
-
-
-def _check_ranks(**tensors) -> None:
-  for name, (tensor, rank) in tensors.items():
-    if len(tensor.shape) != rank:
-      raise ValueError(
-        f'{name} must have rank {rank}, got shape {tensor.shape}.'
-      )

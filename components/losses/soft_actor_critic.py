@@ -6,6 +6,8 @@ what a unit of entropy is worth in units of reward.
 
 import tensorflow as tf
 
+from repertory.components.losses import ranks
+
 
 def soft_q_targets(
   r_t: tf.Tensor,
@@ -32,8 +34,8 @@ def soft_q_targets(
   Raises:
     ValueError: If a shape does not fit.
   """
-  _check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2))
-  _check_ranks(log_prob_t=(log_prob_t, 1))
+  ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2))
+  ranks.check_ranks(log_prob_t=(log_prob_t, 1))
   value = tf.reduce_min(q_t, axis=-1) - temperature * log_prob_t  # [B]
   return tf.stop_gradient(r_t + discount_t * value)  # [B]
 
@@ -50,7 +52,7 @@ def soft_policy_loss(
     log_prob: log π of the action, `[B]`.
     temperature: α, a scalar; no gradient flows into it.
   """
-  _check_ranks(q=(q, 2), log_prob=(log_prob, 1))
+  ranks.check_ranks(q=(q, 2), log_prob=(log_prob, 1))
   price = tf.stop_gradient(temperature) * log_prob  # [B]
   return tf.reduce_mean(price - tf.reduce_min(q, axis=-1))
 
@@ -67,14 +69,6 @@ def temperature_loss(
     log_prob: log π of actions drawn from π, `[B]`; no gradient flows into it.
     target_entropy: H̄.
   """
-  _check_ranks(log_prob=(log_prob, 1))
+  ranks.check_ranks(log_prob=(log_prob, 1))
   lack = tf.stop_gradient(log_prob) + target_entropy  # [B]
   return -temperature * tf.reduce_mean(lack)
-
-
-def _check_ranks(**tensors) -> None:
-  for name, (tensor, rank) in tensors.items():
-    if len(tensor.shape) != rank:
-      raise ValueError(
-        f'{name} must have rank {rank}, got shape {tensor.shape}.'
-      )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from repertory.components.losses import masking, recurrence
+from repertory.components.losses import importance, masking, recurrence
 
 
 class VTrace(NamedTuple):
@@ -23,7 +23,7 @@ class VTrace(NamedTuple):
     targets: v_s, which the values are drawn to, `[T, B]`.
     advantages: min(ρ̄_pg, π/μ) (r_s + γ v_{s+1} − V(x_s)), `[T, B]`; 0 outside
       the mask.
-    ratios: π/μ, not clipped, `[T, B]`; 0 outside the mask.
+    ratios: π/μ, not clipped but at e^20, `[T, B]`; 0 outside the mask.
   """
 
   targets: tf.Tensor
@@ -80,7 +80,10 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
   masking.check_bootstrap_value(bootstrap_value, values)
   _check_bounds(max_rho, max_c, lambda_)
   zeros = tf.zeros_like(values)
-  ratios = tf.where(mask, tf.exp(target_log_probs - behavior_log_probs), zeros)
+  ratios = importance.importance_ratios(
+    target_log_probs, behavior_log_probs, mask
+  )
+  ratios = tf.where(mask, ratios, zeros)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
   errors = rewards + discounts * next_values - values  # [T, B]
   targets = values + recurrence.backward_sums(

@@ -10,6 +10,7 @@ from repertory.components.networks.heads import (
 from repertory.components.networks.image_torsos import (
   IMAGE_TORSOS,
   DataEfficientTorso,
+  MinAtarTorso,
   NatureTorso,
   ResidualTorso,
 )
@@ -41,6 +42,7 @@ __all__ = [
   'DataEfficientTorso',
   'DuelingHead',
   'LayerNormMLP',
+  'MinAtarTorso',
   'NatureTorso',
   'ObservationNormalizer',
   'ObservationTorso',

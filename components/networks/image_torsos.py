@@ -70,6 +70,18 @@ class DataEfficientTorso(_ConvolutionalTorso):
     super().__init__([(32, 5, 5), (64, 5, 5)], name)
 
 
+class MinAtarTorso(_ConvolutionalTorso):
+  """One convolution of 3 pixels: 1024 features for 10 by 10 pixels.
+
+  See https://arxiv.org/abs/1903.03176, section 4.
+  """
+
+  min_pixels = 3
+
+  def __init__(self, name: str = 'minatar_torso'):
+    super().__init__([(16, 3, 1)], name)
+
+
 class ResidualTorso(snt.Module):
   """Applies the deep residual network of IMPALA.
 
@@ -113,6 +125,7 @@ IMAGE_TORSOS = {
   'nature': NatureTorso,
   'residual': ResidualTorso,
   'data_efficient': DataEfficientTorso,
+  'minatar': MinAtarTorso,
 }
 
 

@@ -1,6 +1,7 @@
 """Shows the last few observations at once, so that motion is visible."""
 
 import collections
+from collections.abc import Sequence
 from typing import Any
 
 import dm_env
@@ -14,10 +15,12 @@ Nest = Any
 
 
 class FrameStack(environment_wrapper.EnvironmentWrapper):
-  """Stacks the last observations along a new last axis, the newest at its end.
+  """Shows the last observations together, the newest at the end.
 
-  Every leaf of a nested observation is stacked. At the start of an episode the
-  first observation takes the place of those before it.
+  Every leaf of a nested observation is stacked: images `[H, W, C]` along their
+  channels, all others along a new last axis. A discrete leaf becomes an array
+  of bounded integers. At the start of an episode the first observation takes
+  the place of those before it.
   """
 
   def __init__(self, environment: dm_env.Environment, num_frames: int):
@@ -25,7 +28,7 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
 
     Args:
       environment: The environment.
-      num_frames: Length of the new axis, at least 1.
+      num_frames: T, at least 1.
 
     Raises:
       ValueError: If `num_frames` is not an integer of at least 1.
@@ -47,7 +50,7 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
     return self._stack(self._environment.step(action))
 
   def observation_spec(self) -> Nest:
-    """Returns the specs with `num_frames` as their last axis."""
+    """Returns the specs `[H, W, C · T]` of images, of others `[..., T]`."""
     return self._layout.unflatten(
       [_stack_spec(spec, self._num_frames) for spec in self._layout.specs]
     )
@@ -66,19 +69,24 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
         frames.append(leaf)
     return timestep._replace(
       observation=self._layout.unflatten(
-        [np.stack(frames, axis=-1) for frames in self._frames]
+        [_join(frames) for frames in self._frames]
       )
     )
 
 
+def _join(frames: Sequence[np.ndarray]) -> np.ndarray:
+  is_image = frames[0].ndim == 3
+  return (np.concatenate if is_image else np.stack)(frames, axis=-1)
+
+
 def _stack_spec(spec: specs.Array, num_frames: int) -> specs.Array:
-  shape = (*spec.shape, num_frames)
+  def stacked(bound: np.ndarray) -> np.ndarray:
+    return _join([np.broadcast_to(bound, spec.shape)] * num_frames)
+
   if not isinstance(spec, specs.BoundedArray):
+    shape = stacked(np.zeros((), spec.dtype)).shape
     return specs.Array(shape, spec.dtype, spec.name)
+  minimum, maximum = stacked(spec.minimum), stacked(spec.maximum)
   return specs.BoundedArray(
-    shape,
-    spec.dtype,
-    spec.minimum[..., np.newaxis] if spec.minimum.shape else spec.minimum,
-    spec.maximum[..., np.newaxis] if spec.maximum.shape else spec.maximum,
-    spec.name,
+    minimum.shape, spec.dtype, minimum, maximum, spec.name
   )

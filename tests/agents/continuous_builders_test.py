@@ -2,13 +2,14 @@
 
 import dm_env
 import numpy as np
+import sonnet as snt
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 from acme import specs
 
 import replay_fixture
 from repertory.agents import d4pg, sac
-from repertory.components import adders, replay
+from repertory.components import adders, networks, replay
 
 FLOAT = specs.Array((), np.float32)
 AGENTS = {
@@ -98,6 +99,62 @@ class PolicyTest(parameterized.TestCase):
   def test_sac_shares_random_steps(self):
     policy = make_policy(make_builder('sac', num_random_steps=100), make_spec())
     self.assertEqual(policy.describe([0]), {'num_random_steps': 25})
+    policy = make_policy(
+      make_builder('sac', num_random_steps=100), make_spec(), 128
+    )
+    self.assertEqual(policy.describe([0]), {'num_random_steps': 1})
+
+
+class VolumeSAC(sac.SACBuilder):
+  """For observations of rank 4, with networks of its own."""
+
+  def make_network(self, spec):
+    network = snt.Sequential([snt.Flatten(), snt.Linear(2 * 2)])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_critics(self, spec):
+    return make_own_critics(spec, 1)
+
+
+class VolumeD4PG(d4pg.D4PGBuilder):
+  """For observations of rank 4, with networks of its own."""
+
+  def make_network(self, spec):
+    network = snt.Sequential([snt.Flatten(), snt.Linear(2), tf.tanh])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_critic(self, spec):
+    return make_own_critics(spec, self.config.num_atoms)
+
+
+class OwnCritic(snt.Module):
+  def __init__(self, num_outputs):
+    super().__init__()
+    self.head = snt.Linear(num_outputs)
+
+  def __call__(self, observation, action):
+    return self.head(tf.concat([snt.Flatten()(observation), action], -1))
+
+
+def make_own_critics(spec, num_outputs):
+  critic = OwnCritic(num_outputs)
+  networks.create_critic_variables(critic, spec.observations, 2)
+  return critic
+
+
+class OwnNetworksTest(parameterized.TestCase):
+  @parameterized.parameters(VolumeSAC, VolumeD4PG)
+  def test_policy_and_critics_are_replaced(self, builder_class):
+    spec = make_spec(observations=specs.Array((2, 2, 2, 2), np.float32))
+    builder = builder_class()
+    update = builder.make_update(builder.make_network(spec), spec)
+    name = 'own_critic/head/w:0'
+    sizes = [np.prod(v.shape) for v in update.variables if v.name == name]
+    outputs = getattr(builder.config, 'num_atoms', 1)
+    # Online and target critic.
+    self.assertEqual(sizes, [(16 + 2) * outputs] * 2)
 
 
 class NetworkTest(parameterized.TestCase):

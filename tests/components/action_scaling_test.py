@@ -17,10 +17,7 @@ BOUNDS = (
   (-3e38, 3e38),
   (1e30, 3e38),
   (-1e-30, 3e-30),
-  (0, 1e-45),
-  (-1e-45, 1e-45),
   (-1e-45, TINY),
-  (5, 5),
   (-(2**24) - 1, 2**24 + 1),
 )
 
@@ -37,6 +34,7 @@ class ToActionTest(parameterized.TestCase):
     for dtype in ('float16', 'float32', 'float64')
     for jit_compile in (None, True)
     if max(np.abs(bounds)) < np.finfo(dtype).max
+    and bounds[1] >= np.finfo(dtype).tiny
   )
   def test_stays_within_the_bounds(self, bounds, dtype, jit_compile):
     spec, scaling = make(*bounds, dtype=dtype)
@@ -108,12 +106,6 @@ class FromActionTest(parameterized.TestCase):
     scaled = scaling.from_action(tf.constant([[-5.0], [1.0], [2.1]]))
     np.testing.assert_array_equal(scaled, [[-1], [0.5], [1]])
 
-  def test_equal_bounds_become_0(self):
-    _, scaling = make([5, -1], [5, 1], shape=(2,))
-    np.testing.assert_array_equal(
-      scaling.from_action(tf.constant([[5.0, 1.0]])), [[0, 1]]
-    )
-
 
 class SpecTest(parameterized.TestCase):
   @parameterized.named_parameters(
@@ -122,11 +114,14 @@ class SpecTest(parameterized.TestCase):
     ('below', specs.BoundedArray((2,), np.float32, -np.inf, 1)),
     ('one_of_two', specs.BoundedArray((2,), np.float32, -1, [1, np.inf])),
     ('not_a_number', specs.BoundedArray((2,), np.float32, np.nan, 1)),
+    ('nothing', specs.BoundedArray((2,), np.float32, 0, [1, 1e-45])),
+    ('equal', specs.BoundedArray((2,), np.float32, [5, -1], [5, 1])),
     ('only_subnormal', specs.BoundedArray((1,), np.float32, 1e-45, 3e-45)),
   )
   def test_refuses_without_bounds(self, spec):
     with self.assertRaisesRegex(
-      ValueError, 'action spec must have a finite least and largest value'
+      ValueError,
+      'must have a finite least value for each number, and a finite larger',
     ) as caught:
       action_scaling.ActionScaling(spec)
     self.assertIn(repr(spec), str(caught.exception))

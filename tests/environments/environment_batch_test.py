@@ -88,6 +88,11 @@ class VectorReward(Scripted):
     return specs.Array((2,), np.float32)
 
 
+class IntegerReward(Scripted):
+  def reward_spec(self):
+    return specs.Array((), np.int64)
+
+
 class ConstructionTest(absltest.TestCase):
   def test_empty(self):
     with self.assertRaisesRegex(ValueError, '`environments`.*at least one'):
@@ -112,6 +117,10 @@ class ConstructionTest(absltest.TestCase):
   def test_vector_reward(self):
     with self.assertRaisesRegex(ValueError, r'reward_spec\(\).*scalar.*\(2,\)'):
       batch.EnvironmentBatch([VectorReward()])
+
+  def test_integer_reward(self):
+    with self.assertRaisesRegex(ValueError, r'reward_spec\(\).*floats.*int64'):
+      batch.EnvironmentBatch([IntegerReward()])
 
 
 class FailingClose(Scripted):

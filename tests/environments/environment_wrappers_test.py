@@ -190,6 +190,27 @@ class VectorBounds(ScriptedEnvironment):
     return specs.BoundedArray((2,), np.float32, [0, -2], [1, 3])
 
 
+class CountedImage(ScriptedEnvironment):
+  """Images whose two channels are the step and its double."""
+
+  def observation_spec(self):
+    maximum = np.broadcast_to([7, 9], (2, 4, 2))
+    return specs.BoundedArray((2, 4, 2), np.uint8, 0, maximum)
+
+  def reset(self):
+    self._count = 0
+    return self._image(super().reset())
+
+  def step(self, action):
+    self._count += 1
+    return self._image(super().step(action))
+
+  def _image(self, timestep):
+    image = np.zeros((2, 4, 2), np.uint8)
+    image[...] = [self._count, 2 * self._count]
+    return timestep._replace(observation=image)
+
+
 class FrameStackTest(parameterized.TestCase):
   def test_stacks(self):
     environment = wrappers.FrameStack(ScriptedEnvironment(length=3), 3)
@@ -219,6 +240,16 @@ class FrameStackTest(parameterized.TestCase):
     np.testing.assert_array_equal(
       np.broadcast_to(spec.maximum, spec.shape), [[1] * 4, [3] * 4]
     )
+
+  def test_images_are_joined_along_their_channels(self):
+    environment = wrappers.FrameStack(CountedImage(), 3)
+    spec = environment.observation_spec()
+    self.assertEqual(spec.shape, (2, 4, 6))
+    np.testing.assert_array_equal(spec.maximum[1, 2], [7, 9, 7, 9, 7, 9])
+    environment.reset()
+    observation = environment.step(None).observation
+    spec.validate(observation)
+    np.testing.assert_array_equal(observation[1, 2], [0, 0, 0, 0, 1, 2])
 
   @parameterized.parameters(0, 1.5, None)
   def test_wrong_argument(self, num_frames):

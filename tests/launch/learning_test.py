@@ -171,6 +171,16 @@ class TestIMPALA:
     assert abs(mean_return) <= 0.4
 
   @_over_seeds
+  def test_minatar_breakout(self, tmp_path, seed):
+    # gymnax's README has 28 for its PPO, see docs/results.md.
+    mean_return = _train(
+      tmp_path, 'impala', 'minatar:breakout', '--preset=minatar',
+      steps=1_500_000, topology=_TOPOLOGIES[0], seed=seed, environments=64,
+      deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return > 28
+
+  @_over_seeds
   def test_continuous_actions(self, tmp_path, seed):
     config = impala.IMPALAConfig(
       batch_size=16, learning_rate=3e-4, discount=0.0, entropy_cost=1e-3
@@ -263,10 +273,9 @@ class TestSAC:
 
   @_over_seeds
   def test_cartpole_swingup(self, tmp_path, seed):
-    # Fewer and larger steps than by default: an update every four steps.
+    # Of 1,000. An update every four steps.
     mean_return = _train(
-      tmp_path, 'sac', 'dm_control:cartpole/swingup',
-      '--config.samples_per_insert=64', '--config.learning_rate=1e-3',
+      tmp_path, 'sac', 'dm_control:cartpole/swingup', '--preset=dm_control',
       steps=150_000, topology=_TOPOLOGIES[0], seed=seed,
       episodes=10, deadline_seconds=3_600,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from repertory.agents import d4pg
 
 class D4PGConfigTest(parameterized.TestCase):
   @parameterized.parameters(
-    ('hidden_sizes', (3, 0), 'positive numbers'),
+    ('hidden_sizes', (3, 0), 'a tuple of integers of at least 1'),
     ('hidden_sizes', (), 'at least one'),
     ('image_torso', 'vgg', 'one of'),
     ('num_atoms', 1, 'at least 2'),
@@ -34,8 +34,8 @@ class D4PGConfigTest(parameterized.TestCase):
     )  # fmt: skip
 
   def test_items_per_step(self):
-    # The last step of an episode: all that are open, and the one held back.
-    self.assertEqual(d4pg.D4PGConfig(n_step=3).max_items_per_step, 4)
+    # The last step of an episode completes all that are open.
+    self.assertEqual(d4pg.D4PGConfig(n_step=3).max_items_per_step, 3)
 
 
 if __name__ == '__main__':

@@ -31,7 +31,7 @@ REFUSED = {
   'prefetch': ([-1], 'at least 0'),
   'epsilon_anneal_steps': ([-1], 'at least 0'),
   'epsilon_base': ([0, -0.1, 1.1, _NAN], r'in \(0, 1\]'),
-  'hidden_sizes': ([(0,), (16, -1)], 'positive numbers'),
+  'hidden_sizes': ([(0,), (16, -1)], 'a tuple of integers of at least 1'),
   'image_torso': (['Nature', ''], r"one of \['nature', 'residual', .*\]"),
 }
 # Ends of the ranges, which are allowed.
@@ -98,19 +98,19 @@ class ErrorBufferTest(parameterized.TestCase):
       'environments': 1,
       'expected': 200,
     },
-    # 2 (10 + 2 · 20 · (3 + 1)).
+    # 2 (10 + 2 · 20 · 3).
     {
       'testcase_name': 'turns',
       'changes': {},
       'environments': 20,
-      'expected': 340,
+      'expected': 260,
     },
-    # 2 (10 + 2 · 20 · (9 + 1)).
+    # 2 (10 + 2 · 20 · 9).
     {
       'testcase_name': 'more_steps',
       'changes': {'n_step': 9},
       'environments': 20,
-      'expected': 820,
+      'expected': 740,
     },
     {
       'testcase_name': 'stated',
@@ -133,10 +133,8 @@ class ErrorBufferTest(parameterized.TestCase):
 
   @parameterized.parameters(1, 3, 10)
   def test_items_of_a_step(self, n_step):
-    # At an episode's end: the one held back, and n that are open.
-    self.assertEqual(
-      dqn.DQNConfig(n_step=n_step).max_items_per_step, n_step + 1
-    )
+    # The last step of an episode completes all that are open.
+    self.assertEqual(dqn.DQNConfig(n_step=n_step).max_items_per_step, n_step)
 
 
 if __name__ == '__main__':

@@ -141,6 +141,20 @@ class IMPALAUpdateTest(parameterized.TestCase):
       *results,
     )
 
+  def test_anneals_the_learning_rate(self):
+    config = dataclasses.replace(CONFIG, anneal_learner_steps=4)
+    network, update = make(config)
+    sample, before, rates = make_sample(network), [], []
+    for _ in range(6):
+      before = [v.numpy() for v in network.trainable_variables]
+      update(sample)
+      rates.append(update._learning_rate.numpy())
+    np.testing.assert_allclose(
+      np.divide(rates, config.learning_rate), [1, 0.75, 0.5, 0.25, 0, 0]
+    )
+    for old, new in zip(before, network.trainable_variables, strict=True):
+      np.testing.assert_array_equal(old, new)
+
   def test_exports_the_network(self):
     network, update = make()
     self.assertEqual(list(update.exports), ['policy'])

@@ -7,7 +7,7 @@ from repertory.agents import sac
 
 class SACConfigTest(parameterized.TestCase):
   @parameterized.parameters(
-    ('hidden_sizes', (3, 0), 'positive numbers'),
+    ('hidden_sizes', (3, 0), 'a tuple of integers of at least 1'),
     ('image_torso', 'vgg', 'one of'),
     ('num_critics', 0, 'at least 1'),
     ('n_step', 0, 'at least 1'),
@@ -36,8 +36,8 @@ class SACConfigTest(parameterized.TestCase):
     )  # fmt: skip
 
   def test_items_per_step(self):
-    # The last step of an episode: all that are open, and the one held back.
-    self.assertEqual(sac.SACConfig(n_step=3).max_items_per_step, 4)
+    # The last step of an episode completes all that are open.
+    self.assertEqual(sac.SACConfig(n_step=3).max_items_per_step, 3)
 
 
 if __name__ == '__main__':

@@ -138,7 +138,9 @@ class NatureTorsoTest(parameterized.TestCase):
     self.assertBetween(np.count_nonzero(expected), 60, 200)
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
 
-  @parameterized.parameters(networks.NatureTorso, networks.DataEfficientTorso)
+  @parameterized.parameters(
+    networks.NatureTorso, networks.DataEfficientTorso, networks.MinAtarTorso
+  )
   def test_smallest_is_where_the_feature_map_ends(self, make):
     smallest = make.min_pixels
     for size in ((smallest, 84), (84, smallest)):
@@ -177,6 +179,29 @@ class DataEfficientTorsoTest(absltest.TestCase):
       for image in images
     ]
     self.assertBetween(np.count_nonzero(expected), 60, 200)
+    np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
+
+
+class MinAtarTorsoTest(absltest.TestCase):
+  def test_variables(self):
+    torso = networks.MinAtarTorso()
+    self.assertEqual(torso(tf.zeros([1, 10, 10, 4])).shape, [1, 8 * 8 * 16])
+    self.assertEqual(
+      shapes(torso), {'conv_0/w:0': (3, 3, 4, 16), 'conv_0/b:0': (16,)}
+    )
+
+  def test_is_the_slow_one(self):
+    images = make_images(4, 5, 2)
+    torso = networks.MinAtarTorso()
+    torso(tf.constant(images))
+    arrays = randomize(torso)
+    features = torso(tf.constant(images))
+    self.assertEqual(features.shape, [2, 2 * 3 * 16])
+    expected = [
+      slow_convolutional('minatar_torso', [1], arrays, image)
+      for image in images
+    ]
+    self.assertBetween(np.count_nonzero(expected), 60, 180)
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
 
 

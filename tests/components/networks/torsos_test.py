@@ -62,6 +62,8 @@ IMAGE_SIZES = {
   'residual': (5 * 5 * 32, 2, 5 * 5 * 32),
   # 36: 7, 1; 40: 8, 1.
   'data_efficient': (1 * 1 * 64, 2, 1 * 1 * 64),
+  # 36: 34; 40: 38.
+  'minatar': (34 * 38 * 16, 2, 34 * 34 * 16),
 }
 KINDS = tuple(IMAGE_SIZES)
 
@@ -243,8 +245,10 @@ class ImagesTest(parameterized.TestCase):
   @parameterized.parameters(*KINDS)
   def test_names_of_variables_differ(self, kind):
     names = [v.name for v in self.make(kind, [4]).variables]
-    # An image torso has 3 or 15 convolutions; the MLP has a layer.
-    convolutions = {'nature': 3, 'residual': 15, 'data_efficient': 2}[kind]
+    # The MLP has a layer.
+    convolutions = {
+      'nature': 3, 'residual': 15, 'data_efficient': 2, 'minatar': 1,
+    }[kind]  # fmt: skip
     self.assertLen(set(names), 2 * (2 * convolutions + 1))
 
   @parameterized.product(kind=KINDS, jit_compile=[False, True])

@@ -1,0 +1,26 @@
+"""Numbers that fall while an agent learns."""
+
+import tensorflow as tf
+
+
+class LinearAnnealing(tf.Module):
+  """A share that falls from 1 to 0 over so many calls, and stays there."""
+
+  def __init__(self, num_calls: int | None):
+    """Makes the count, a variable of the update.
+
+    Args:
+      num_calls: After how many calls it is 0; None for a share that stays 1.
+    """
+    super().__init__()
+    self._num_calls = num_calls
+    self._done = tf.Variable(
+      0, dtype=tf.int32, trainable=False, name='annealing_calls'
+    )
+
+  def __call__(self) -> tf.Tensor:
+    """Returns what is left, a float32 in [0, 1], and counts this call."""
+    if self._num_calls is None:
+      return tf.constant(1.0)
+    done = tf.cast(self._done.assign_add(1) - 1, tf.float32)
+    return tf.maximum(1 - done / self._num_calls, 0)
