@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from repertory.components.losses import importance, masking, recurrence
+from repertory.components.losses import masking, recurrence
+from repertory.components.losses.importance import importance_ratios
 
 
 class VTrace(NamedTuple):
@@ -59,8 +60,7 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
     discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
     values: V(x_t), `[T, B]`.
     bootstrap_value: V(x_T), `[B]`.
-    mask: Bool `[T, B]`, false where no step happened: padding, and the way from
-      an episode's last observation to the next one's first.
+    mask: Bool `[T, B]`, false where no step happened; see `types.Sequence`.
     max_rho: ρ̄, at least `max_c`.
     max_pg_rho: ρ̄_pg.
     max_c: c̄.
@@ -71,7 +71,6 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
   """
   masking.check_shapes(
     target_log_probs=target_log_probs,
-    behavior_log_probs=behavior_log_probs,
     rewards=rewards,
     discounts=discounts,
     values=values,
@@ -80,9 +79,7 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
   masking.check_bootstrap_value(bootstrap_value, values)
   _check_bounds(max_rho, max_c, lambda_)
   zeros = tf.zeros_like(values)
-  ratios = importance.importance_ratios(
-    target_log_probs, behavior_log_probs, mask
-  )
+  ratios = importance_ratios(target_log_probs, behavior_log_probs, mask)
   ratios = tf.where(mask, ratios, zeros)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
   errors = rewards + discounts * next_values - values  # [T, B]
