@@ -56,12 +56,12 @@ _CASES = {
     lambda size: _experiment('dqn', {**_DQN, 'max_replay_size': size}),
     (49, r'min_replay_size = 50 .* max_replay_size = 49', 50),
   ),
-  # 32 + 8 × 32 environments × 4 items.
+  # 32 + 8 × 32 environments × 3 items.
   'error_buffer': (
     lambda buffer: _experiment(
       'dqn', {**_DQN, 'error_buffer': buffer}, environments_per_actor=32
     ),
-    (1055.0, r'error_buffer .* 32 \+ 8 × 128 = 1056.* got 1055', 1056.0),
+    (799.0, r'error_buffer .* 32 \+ 8 × 96 = 800.* got 799', 800.0),
   ),
   # 8 + 16 environments.
   'queue': (
@@ -77,10 +77,10 @@ _CASES = {
     lambda times: _limited(max_times_sampled=times),
     (1, r'max_times_sampled .* at least samples_per_insert = 2.* got 1', 2),
   ),
-  # 1 + (32 + 32 environments × 4).
+  # 1 + (32 + 32 environments × 3).
   'items_that_leave': (
     lambda size: _limited(max_times_sampled=2, max_size=size),
-    (160, r'max_size .* = 1 \+ 160, .* got 160', 161),
+    (128, r'max_size .* = 1 \+ 128, .* got 128', 129),
   ),
   # (54 − 50) × 8 = 32.
   'steps': (
