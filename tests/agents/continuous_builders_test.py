@@ -150,7 +150,7 @@ class OwnNetworksTest(parameterized.TestCase):
     spec = make_spec(observations=specs.Array((2, 2, 2, 2), np.float32))
     builder = builder_class()
     update = builder.make_update(builder.make_network(spec), spec)
-    name = 'own_critic/head/w:0'
+    name = 'own_critic/linear/w:0'
     sizes = [np.prod(v.shape) for v in update.variables if v.name == name]
     outputs = getattr(builder.config, 'num_atoms', 1)
     # Online and target critic.

@@ -219,6 +219,10 @@ class TestWhat:
       run.checkpoint()
       with contextlib.ExitStack() as other:
         resumed = Run(_copy(tmp_path, number), other)
+        # The learner had taken what it could: each new item allows 16 samples.
+        inserts = resumed.status().inserts
+        while resumed.status().inserts < inserts + 7:
+          resumed.actor.step()
         client: Any = resumed.connection.client
         items = client.sample('replay', 100, emit_timesteps=False)
         info = [item.info for item in items]
