@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 
@@ -20,23 +20,35 @@ def check_at_least(config: Any, minimum: int, *names: str) -> None:
     for field in dataclasses.fields(config)
     if field.type in (int, int | None)
   }
-  for name in names:
-    value = getattr(config, name)
+  for name, value in _numbers(config, names):
+    check(config, name, value >= minimum, f'at least {minimum}')
     is_whole = name not in counts or isinstance(value, numbers.Integral)
     check(config, name, is_whole, 'an integer')
-    check(config, name, getattr(config, name) >= minimum, f'at least {minimum}')
 
 
 def check_positive(config: Any, *names: str) -> None:
   """Refuses fields that are not positive and finite."""
-  for name in names:
-    check(config, name, 0 < getattr(config, name) < math.inf, 'positive')
+  for name, value in _numbers(config, names):
+    check(config, name, 0 < value < math.inf, 'positive')
 
 
 def check_fraction(config: Any, *names: str) -> None:
   """Refuses fields outside [0, 1]."""
+  for name, value in _numbers(config, names):
+    check(config, name, 0 <= value <= 1, 'in [0, 1]')
+
+
+def _numbers(config: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+  """Yields fields with their values, but for None where the type allows it."""
+  types: dict[str, Any] = {
+    field.name: field.type for field in dataclasses.fields(config)
+  }
   for name in names:
-    check(config, name, 0 <= getattr(config, name) <= 1, 'in [0, 1]')
+    value = getattr(config, name)
+    if value is None and isinstance(None, types[name]):
+      continue
+    check(config, name, isinstance(value, numbers.Real), 'a number')
+    yield name, value
 
 
 def check_one_of(config: Any, name: str, known: Collection[str]) -> None:

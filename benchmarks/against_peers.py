@@ -12,9 +12,8 @@ agent of dm-acme in one process has one environment: the cases are with as many
 of ours, and for IMPALA also with 16, whose unrolls are a batch.
 """
 
-import contextlib
 import json
-import os
+import pathlib
 import subprocess
 import sys
 import venv
@@ -27,8 +26,8 @@ import training_speed
 from absl import app, flags
 
 _CASES_FLAG = flags.DEFINE_list('cases', None, 'Names of cases; default: all.')
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_PEERS = os.path.join(os.path.dirname(_HERE), 'build', 'peers')
+_HERE = pathlib.Path(__file__).resolve().parent
+_PEERS = _HERE.parent / 'build' / 'peers'
 
 # What each peer needs; its script is `peers/<name>_peer.py`.
 _REQUIREMENTS = {
@@ -250,26 +249,19 @@ CASES = {
 
 def install(peer: str) -> str:
   """Makes the peer's virtual environment; returns its Python."""
-  directory = os.path.join(_PEERS, peer)
-  python = os.path.join(directory, 'bin', 'python')
-  done = os.path.join(directory, '.done')
+  directory = _PEERS / peer
+  python = str(directory / 'bin' / 'python')
+  done = directory / '.done'
   requirements = '\n'.join(_REQUIREMENTS[peer])
-  if _read(done) != requirements:
+  if not done.exists() or done.read_text() != requirements:
     print(f'Installing {peer} into {directory} …', flush=True)
     venv.create(directory, with_pip=True, clear=True)
     subprocess.run(
       [python, '-m', 'pip', 'install', '--quiet', *_REQUIREMENTS[peer]],
       check=True,
     )
-    with open(done, 'w') as file:
-      file.write(requirements)
+    done.write_text(requirements)
   return python
-
-
-def _read(path: str) -> str | None:
-  """Returns a file's text; None if there is no file."""
-  with contextlib.suppress(FileNotFoundError), open(path) as file:
-    return file.read()
 
 
 def measure_peer(python: str, case: Case) -> float:
@@ -282,7 +274,7 @@ def measure_peer(python: str, case: Case) -> float:
   result = subprocess.run(
     [
       python,
-      os.path.join(_HERE, 'peers', f'{case.peer}_peer.py'),
+      str(_HERE / 'peers' / f'{case.peer}_peer.py'),
       json.dumps(settings),
     ],
     stdout=subprocess.PIPE,

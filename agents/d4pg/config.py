@@ -18,8 +18,7 @@ class D4PGConfig:
   # (256, 256, 256) and (512, 512, 256).
   hidden_sizes: tuple[int, ...] = (256, 256)
   # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
-  # 'minatar', see docs/environments.md; policy and critic
-  # have their own.
+  # 'minatar', see docs/environments.md; policy and critic have their own.
   image_torso: str = 'nature'
   # Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5.
   num_atoms: int = 51
@@ -90,11 +89,11 @@ class D4PGConfig:
       self, 1, 'n_step', 'target_update_period', 'variable_update_period'
     )
     config_checks.check_at_least(self, 0, 'sigma', 'prefetch')
-    config_checks.check_positive(self, 'learning_rate', 'adam_epsilon')
+    config_checks.check_positive(
+      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
+      'max_action_gradient_norm',
+    )  # fmt: skip
     config_checks.check_fraction(self, 'discount')
-    for name in ('max_gradient_norm', 'max_action_gradient_norm'):
-      if getattr(self, name) is not None:
-        config_checks.check_positive(self, name)
     is_wide = 0 < self.vmax - self.vmin < float('inf')
     config_checks.check(
       self, 'vmax', is_wide, f'finite and above vmin = {self.vmin}'

@@ -89,10 +89,8 @@ class DQNConfig:
     )
     config_checks.check_positive(
       self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
-      'huber_threshold',
+      'huber_threshold', 'max_abs_reward',
     )  # fmt: skip
-    if self.max_abs_reward is not None:
-      config_checks.check_positive(self, 'max_abs_reward')
     config_checks.check_fraction(self, 'discount', 'evaluation_epsilon')
     config_checks.check(
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'

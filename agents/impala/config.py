@@ -77,15 +77,16 @@ class IMPALAConfig:
     config_checks.check_one_of(self, 'core', networks.CORES)
     config_checks.check_at_least(
       self, 1, 'core_size', 'unroll_length', 'batch_size',
-      'variable_update_period',
+      'variable_update_period', 'anneal_learner_steps', 'max_queue_size',
     )  # fmt: skip
     config_checks.check_at_least(
       self, 0, 'baseline_cost', 'entropy_cost', 'max_rho', 'max_pg_rho',
       'max_c', 'prefetch',
     )  # fmt: skip
     config_checks.check_positive(
-      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm'
-    )
+      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
+      'max_abs_reward',
+    )  # fmt: skip
     config_checks.check_fraction(self, 'discount', 'lambda_')
     config_checks.check(
       self,
@@ -93,11 +94,6 @@ class IMPALAConfig:
       self.max_rho >= self.max_c,
       f'at least max_c = {self.max_c}',
     )
-    if self.max_abs_reward is not None:
-      config_checks.check_positive(self, 'max_abs_reward')
-    for name in ('anneal_learner_steps', 'max_queue_size'):
-      if getattr(self, name) is not None:
-        config_checks.check_at_least(self, 1, name)
 
   def queue_size_for(self, num_environments: int) -> int:
     """Returns how many unrolls the queue holds.

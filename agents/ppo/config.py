@@ -91,22 +91,18 @@ class PPOConfig:
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     config_checks.check_one_of(self, 'core', networks.CORES)
     config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'num_epochs', 'num_minibatches',
-      'variable_update_period',
+      self, 1, 'core_size', 'unroll_length', 'batch_size', 'num_epochs',
+      'num_minibatches', 'variable_update_period', 'anneal_learner_steps',
+      'max_queue_size',
     )  # fmt: skip
     config_checks.check_at_least(
       self, 0, 'baseline_cost', 'entropy_cost', 'prefetch'
     )
     config_checks.check_positive(
-      self, 'clip_epsilon', 'learning_rate', 'adam_epsilon', 'max_gradient_norm'
-    )
+      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl', 'learning_rate',
+      'adam_epsilon', 'max_gradient_norm', 'max_abs_reward',
+    )  # fmt: skip
     config_checks.check_fraction(self, 'discount', 'lambda_')
-    for name in ('batch_size', 'anneal_learner_steps', 'max_queue_size'):
-      if getattr(self, name) is not None:
-        config_checks.check_at_least(self, 1, name)
-    for name in ('value_clip_epsilon', 'target_kl', 'max_abs_reward'):
-      if getattr(self, name) is not None:
-        config_checks.check_positive(self, name)
 
   def batch_size_for(self, num_environments: int) -> int:
     """Returns how many unrolls a learner step takes.

@@ -107,8 +107,9 @@ class R2D2Config:
       'prefetch',
     )  # fmt: skip
     config_checks.check_positive(
-      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm'
-    )
+      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
+      'rescale_epsilon',
+    )  # fmt: skip
     config_checks.check_fraction(
       self, 'discount', 'max_priority_share', 'evaluation_epsilon'
     )
@@ -121,8 +122,6 @@ class R2D2Config:
       self.n_step <= self.unroll_length,
       f'at most unroll_length = {self.unroll_length}',
     )
-    if self.rescale_epsilon is not None:
-      config_checks.check_positive(self, 'rescale_epsilon')
     config_checks.check(
       self,
       'sequence_period',

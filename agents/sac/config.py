@@ -17,8 +17,7 @@ class SACConfig:
   # Layers of the policy and of each critic: the paper, table 1.
   hidden_sizes: tuple[int, ...] = (256, 256)
   # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
-  # 'minatar', see docs/environments.md; policy and critics
-  # have their own.
+  # 'minatar', see docs/environments.md; policy and critics have their own.
   image_torso: str = 'nature'
   # Critics, of whose values the least counts: the paper, section 6, has two.
   num_critics: int = 2
@@ -87,11 +86,9 @@ class SACConfig:
     )
     config_checks.check_positive(
       self, 'learning_rate', 'adam_epsilon', 'initial_temperature',
-      'target_update_rate',
+      'max_gradient_norm', 'target_update_rate',
     )  # fmt: skip
     config_checks.check_fraction(self, 'discount', 'target_update_rate')
-    if self.max_gradient_norm is not None:
-      config_checks.check_positive(self, 'max_gradient_norm')
     if self.target_entropy is not None:
       is_finite = math.isfinite(self.target_entropy)
       config_checks.check(self, 'target_entropy', is_finite, 'finite')

@@ -6,8 +6,8 @@ dm-acme has one environment.
 
 import json
 import sys
-import time
 
+import clock
 import gym
 import numpy as np
 import sonnet as snt
@@ -16,34 +16,23 @@ from acme.agents.tf import d4pg, dqn, impala
 from acme.tf import networks
 from acme.utils import loggers
 
-# Of the steps, these come before the clock is started.
-_WARM_UP_SHARE = 0.2
 
+class _Observer:
+  """Tells the clock of the loop's steps."""
 
-class _Clock:
-  """An observer of the loop: measures from the end of the warm-up on."""
-
-  def __init__(self, steps):
-    self._start = _WARM_UP_SHARE * steps
+  def __init__(self, watch):
+    self._clock = watch
     self._steps = 0
-    self._began = None
 
   def observe_first(self, env, timestep):
     pass
 
   def observe(self, env, timestep, action):
     self._steps += 1
-    if self._began is None and self._steps >= self._start:
-      self._began = self._steps, time.perf_counter()
+    self._clock.count(self._steps)
 
   def get_metrics(self):
     return {}
-
-  def rate(self):
-    if self._began is None:
-      raise RuntimeError('It ended before the clock was started.')
-    steps, began = self._began
-    return (self._steps - steps) / (time.perf_counter() - began)
 
 
 def _make_dqn(spec, sizes, settings):
@@ -102,12 +91,15 @@ def main():
   spec = specs.make_environment_spec(environment)
   make = _MAKERS[case['algorithm']]
   agent = make(spec, case['hidden_sizes'], case['settings'])
-  clock = _Clock(case['steps'])
+  watch = clock.Clock(case['steps'])
   loop = environment_loop.EnvironmentLoop(
-    environment, agent, logger=loggers.NoOpLogger(), observers=[clock]
+    environment,
+    agent,
+    logger=loggers.NoOpLogger(),
+    observers=[_Observer(watch)],
   )
   loop.run(num_steps=case['steps'])
-  print(json.dumps({'steps_per_second': clock.rate()}))
+  watch.print_rate()
 
 
 if __name__ == '__main__':

@@ -5,9 +5,9 @@ Prints steps per second, its warm-up left out.
 
 import json
 import sys
-import time
 
 import ale_py
+import clock
 import gymnasium
 import stable_baselines3
 import torch
@@ -18,28 +18,17 @@ from stable_baselines3.common import (
   vec_env,
 )
 
-# Of the steps, these come before the clock is started.
-_WARM_UP_SHARE = 0.2
 
+class _Callback(callbacks.BaseCallback):
+  """Tells the clock of the steps."""
 
-class _Clock(callbacks.BaseCallback):
-  """Measures from the end of the warm-up on."""
-
-  def __init__(self, steps):
+  def __init__(self, watch):
     super().__init__()
-    self._start = _WARM_UP_SHARE * steps
-    self._began = None
+    self._clock = watch
 
   def _on_step(self):
-    if self._began is None and self.num_timesteps >= self._start:
-      self._began = self.num_timesteps, time.perf_counter()
+    self._clock.count(self.num_timesteps)
     return True
-
-  def rate(self):
-    if self._began is None:
-      raise RuntimeError('It ended before the clock was started.')
-    steps, began = self._began
-    return (self.num_timesteps - steps) / (time.perf_counter() - began)
 
 
 class _SharedLayers(torch_layers.BaseFeaturesExtractor):
@@ -87,9 +76,9 @@ def main():
       'net_arch': [],
     }
   model = algorithm(policy, environments, device='cpu', **settings)
-  clock = _Clock(case['steps'])
-  model.learn(case['steps'], callback=clock)
-  print(json.dumps({'steps_per_second': clock.rate()}))
+  watch = clock.Clock(case['steps'])
+  model.learn(case['steps'], callback=_Callback(watch))
+  watch.print_rate()
 
 
 if __name__ == '__main__':

@@ -13,6 +13,8 @@ class SACConfigTest(parameterized.TestCase):
     ('n_step', 0, 'at least 1'),
     ('discount', 1.1, r'in \[0, 1\]'),
     ('batch_size', 2.5, 'an integer'),
+    ('learning_rate', None, 'a number'),
+    ('n_step', None, 'a number'),
     ('learning_rate', 0.0, 'positive'),
     ('temperature_learning_rate', -1e-3, 'at least 0'),
     ('initial_temperature', 0.0, 'positive'),

@@ -123,21 +123,6 @@ class NatureTorsoTest(parameterized.TestCase):
     features = networks.NatureTorso()(tf.zeros([3, height, width, 2]))
     self.assertEqual(features.shape, [3, expected])
 
-  def test_is_the_slow_one(self):
-    images = make_images(40, 44, 2)
-    torso = networks.NatureTorso()
-    torso(tf.constant(images))
-    arrays = randomize(torso)
-    features = torso(tf.constant(images))
-    # 40: 9, 3, 1; 44: 10, 4, 2.
-    self.assertEqual(features.shape, [2, 1 * 2 * 64])
-    expected = [
-      slow_convolutional('nature_torso', [4, 2, 1], arrays, image)
-      for image in images
-    ]
-    self.assertBetween(np.count_nonzero(expected), 60, 200)
-    np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
-
   @parameterized.parameters(
     networks.NatureTorso, networks.DataEfficientTorso, networks.MinAtarTorso
   )
@@ -166,21 +151,6 @@ class DataEfficientTorsoTest(absltest.TestCase):
       },
     )
 
-  def test_is_the_slow_one(self):
-    images = make_images(26, 54, 2)
-    torso = networks.DataEfficientTorso()
-    torso(tf.constant(images))
-    arrays = randomize(torso)
-    features = torso(tf.constant(images))
-    # 26: 5, 1; 54: 10, 2.
-    self.assertEqual(features.shape, [2, 1 * 2 * 64])
-    expected = [
-      slow_convolutional('data_efficient_torso', [5, 5], arrays, image)
-      for image in images
-    ]
-    self.assertBetween(np.count_nonzero(expected), 60, 200)
-    np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
-
 
 class MinAtarTorsoTest(absltest.TestCase):
   def test_variables(self):
@@ -190,18 +160,36 @@ class MinAtarTorsoTest(absltest.TestCase):
       shapes(torso), {'conv_0/w:0': (3, 3, 4, 16), 'conv_0/b:0': (16,)}
     )
 
-  def test_is_the_slow_one(self):
-    images = make_images(4, 5, 2)
-    torso = networks.MinAtarTorso()
+
+class ConvolutionsTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    # 40: 9, 3, 1; 44: 10, 4, 2.
+    ('nature', networks.NatureTorso, (40, 44), [4, 2, 1], 1 * 2 * 64),
+    # 26: 5, 1; 54: 10, 2.
+    (
+      'data_efficient',
+      networks.DataEfficientTorso,
+      (26, 54),
+      [5, 5],
+      1 * 2 * 64,
+    ),
+    # 4: 2; 5: 3.
+    ('minatar', networks.MinAtarTorso, (4, 5), [1], 2 * 3 * 16),
+  )
+  def test_is_the_slow_one(self, make, size, strides, num_features):
+    height, width = size
+    images = make_images(height, width, 2)
+    torso = make()
     torso(tf.constant(images))
     arrays = randomize(torso)
     features = torso(tf.constant(images))
-    self.assertEqual(features.shape, [2, 2 * 3 * 16])
+    self.assertEqual(features.shape, [2, num_features])
     expected = [
-      slow_convolutional('minatar_torso', [1], arrays, image)
-      for image in images
+      slow_convolutional(torso.name, strides, arrays, image) for image in images
     ]
-    self.assertBetween(np.count_nonzero(expected), 60, 180)
+    # Some are cut off at 0, and not nearly all.
+    share = np.count_nonzero(expected) / np.size(expected)
+    self.assertBetween(share, 0.25, 0.8)
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
 
 
