@@ -22,11 +22,13 @@ test: set-up  ## Run the tests, except those of the next two targets.
 
 .PHONY: test-learning
 test-learning: set-up  ## Run only the tests that train agents.
-	$(BIN)/python -m pytest tests -m learning --timeout=7200 $(ARGS)
+	$(BIN)/python -m pytest tests -m learning \
+	  --override-ini=faulthandler_timeout=7200 $(ARGS)
 
 .PHONY: test-chaos
 test-chaos: set-up  ## Run only the tests that kill and break things.
-	$(BIN)/python -m pytest tests -m chaos --timeout=3600 $(ARGS)
+	$(BIN)/python -m pytest tests -m chaos \
+	  --override-ini=faulthandler_timeout=3600 $(ARGS)
 
 .PHONY: lint
 lint: set-up  ## Check style, format and types.

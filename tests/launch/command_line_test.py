@@ -124,7 +124,7 @@ class TestTrain:
       (['--config.error_buffer=1'], ['error_buffer', 'at least', '1']),
       (
         ['--config.error_buffer=70', '--config.batch_size=64'],
-        ['error_buffer', '64 + 16 × 4', '70'],
+        ['error_buffer', '64 + 16 × 3', '70'],
       ),
       # Agent and environment that do not fit.
       (
