@@ -77,3 +77,22 @@ def random_state(network, random, num_items=B):
     lambda leaf: tf.constant(random.normal(size=leaf.shape), tf.float32),
     network.initial_state(num_items),
   )
+
+
+def compiled_outcomes(update, samples, jit_compile):
+  """Compiles an update once, and calls it with each sample from the start.
+
+  Returns:
+    Of each sample the metrics, and all variables of the update after it.
+  """
+  compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
+  concrete = compiled.get_concrete_function(samples[0])
+  before = [variable.numpy() for variable in update.variables]
+  outcomes = []
+  for sample in samples:
+    for variable, value in zip(update.variables, before, strict=True):
+      variable.assign(value)
+    metrics = concrete(*tree.flatten(sample)).metrics
+    after = [variable.numpy() for variable in update.variables]
+    outcomes.append((metrics, after))
+  return outcomes

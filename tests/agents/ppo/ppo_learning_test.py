@@ -192,16 +192,8 @@ class UpdateTest(parameterized.TestCase):
       base, num_epochs=2, num_minibatches=2, target_kl=100.0
     )
     network, update = make(config)
-    compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
     samples = [make_sample(network, spoil=spoil) for spoil in (0.0, 500.0)]
-    concrete = compiled.get_concrete_function(samples[0])
-    before = arrays(update)
-    results = []
-    for sample in samples:
-      for variable, value in zip(update.variables, before):
-        variable.assign(value)
-      metrics = concrete(*tree.flatten(sample)).metrics
-      results.append((metrics, arrays(network)))
+    results = sequence_updates.compiled_outcomes(update, samples, jit_compile)
     tree.map_structure(
       lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5),
       *results,

@@ -127,8 +127,9 @@ class Acting:
       jit_compile=config.jit_compile,
     )
     self._environments = environments
-    self._network = network
-    self._state = network.initial_state(B)
+    self._zeros = network.initial_state(B)
+    self._state = self._zeros
+    self._step = tf.function(network.step, autograph=False)
 
   def run(self, num_steps):
     """Starts all episodes anew, and acts."""
@@ -152,20 +153,19 @@ class Acting:
   def _observe(self, timestep):
     """Steps the network row by row, each with a state of its own."""
     first = timestep.step_type == dm_env.StepType.FIRST
-    zeros = self._network.initial_state(B)
     self._state = tree.map_structure(
       lambda leaf, zero: tf.where(first[:, None], zero, leaf),
       self._state,
-      zeros,
+      self._zeros,
     )
     observation = tree.map_structure(tf.constant, timestep.observation)
-    q, self._state = self._network.step(observation, self._state)
+    q, self._state = self._step(observation, self._state)
     self.q.append(q.numpy())
     self.first.append(first)
 
 
 def act(kind, changes, runs=(NUM_STEPS,)):
-  """Returns what was acted, the network and the items."""
+  """Returns what was acted, the network, the items and the config."""
   settings = {
     'hidden_sizes': (8,),
     'core_size': 6,
@@ -197,7 +197,7 @@ def act(kind, changes, runs=(NUM_STEPS,)):
   return acting, network, items, config
 
 
-def unroll(network, item, burn_in):
+def unroll(network_unroll, item, burn_in):
   """Returns q `[T + 1, A]`, in two parts as the learner has them."""
   one = tree.map_structure(
     lambda leaf: tf.constant(leaf)[:, None], (item.observation, item.first)
@@ -207,7 +207,7 @@ def unroll(network, item, burn_in):
   for part in (slice(0, burn_in), slice(burn_in, None)):
     observation, first = tree.map_structure(lambda x, p=part: x[p], one)
     if first.shape[0]:
-      q, state = network.unroll(observation, first, state)
+      q, state = network_unroll(observation, first, state)
       parts.append(q[:, 0])
   return np.concatenate(parts)
 
@@ -246,11 +246,12 @@ class BurnInTest(parameterized.TestCase):
     reset = kind == 'random'
     runs = (17, NUM_STEPS) if reset else (NUM_STEPS,)
     acting, network, items, config = act(kind, CASES[case], runs)
+    network_unroll = tf.function(network.unroll, autograph=False)
     seen = {'episode': 0, 'middle': 0, 'overlap': 0, 'anew': 0, 'resets': 0}
     covered = [set() for _ in range(B)]
     for item in items:
       slot, positions, times = places_of(item)
-      found = unroll(network, item, config.burn_in_length)
+      found = unroll(network_unroll, item, config.burn_in_length)
       # An item that starts where an episode ended has no state to start from.
       ended = (
         times[0] + 1 < len(acting.first) and (acting.first[times[0] + 1][slot])
@@ -290,6 +291,7 @@ class BurnInTest(parameterized.TestCase):
     # The premise: from a state of zeros, or without flags, values differ.
     changes = {'core': core, 'across_episodes': True}
     acting, network, items, _ = act('random', changes)
+    network_unroll = tf.function(network.unroll, autograph=False)
     without_state = without_flags = 0
     for item in items:
       slot, positions, times = places_of(item)
@@ -297,8 +299,10 @@ class BurnInTest(parameterized.TestCase):
       zeros = item._replace(state=tree.map_structure(np.zeros_like, item.state))
       flags = item._replace(first=np.zeros_like(item.first))
       differs = [
-        np.abs(unroll(network, changed, 3)[positions] - expected).max() > 1e-2
-        for changed in (zeros, flags)
+        np.abs(q[positions] - expected).max() > 1e-2
+        for q in (
+          unroll(network_unroll, changed, 3) for changed in (zeros, flags)
+        )
       ]
       without_state += differs[0]
       without_flags += differs[1]
