@@ -110,6 +110,7 @@ def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
   assert 'resumed' in again.output or f'max_steps={steps + 500}' in again.output
 
 
+@pytest.mark.chaos
 def test_killed_inference_server_is_replaced_and_actors_go_on(tmp_path):
   running = _train(
     tmp_path,

@@ -56,9 +56,23 @@ def _train(tmp_path, launch_type, *arguments, steps=3000):
   )
 
 
+@pytest.fixture(scope='module', name='single')
+def _single(tmp_path_factory):
+  """Where the same experiment ran in one thread."""
+  directory = tmp_path_factory.mktemp('single')
+  ended = program.repertory(
+    'train', '--env=catch', '--num_actors=2', '--steps=3000',
+    '--directory=run', cwd=directory,
+  ).wait(_SECONDS)  # fmt: skip
+  assert ended.code == 0, ended.output
+  return directory / 'run'
+
+
 @pytest.mark.parametrize('launch_type', _LAUNCH_TYPES)
 class TestDistributed:
-  def test_runs_to_the_end_at_the_stated_ratio(self, tmp_path, launch_type):
+  def test_runs_to_the_end_at_the_stated_ratio(
+    self, tmp_path, single, launch_type
+  ):
     ended = _train(tmp_path, launch_type).wait(_SECONDS)
     assert ended.code == 0, ended.output
     assert ended.left == []
@@ -79,18 +93,13 @@ class TestDistributed:
     # No episode is missing from the log.
     assert log_files.total(actors) == actors[-1]['episodes']
     assert actors[-1]['episodes'] in (3000 // 9, 3000 // 9 - 1)
-    self._check_against_one_thread(tmp_path)
+    self._check_is_the_same(single, tmp_path / 'run')
 
-  def _check_against_one_thread(self, tmp_path):
+  def _check_is_the_same(self, single, distributed):
     """Asserts from the logs that it was the same experiment."""
-    single = program.repertory(
-      'train', '--env=catch', '--num_actors=2', '--steps=3000',
-      '--directory=single', cwd=tmp_path,
-    ).wait(_SECONDS)  # fmt: skip
-    assert single.code == 0, single.output
     one, other = (
-      {node['node']: node for node in log_files.nodes(tmp_path / directory)}
-      for directory in ('single', 'run')
+      {node['node']: node for node in log_files.nodes(directory)}
+      for directory in (single, distributed)
     )
     # The same ε for the same environment, whoever acts for it.
     assert one['actor/0']['environment_ids'] == [0, 1]
@@ -100,8 +109,8 @@ class TestDistributed:
     # The same targets: discount, n, double, target period and all the rest.
     assert one['learner']['config'] == other['learner']['config']
     ratios = [
-      log_files.rows(tmp_path / directory, 'replay')[-1]['samples_per_insert']
-      for directory in ('single', 'run')
+      log_files.rows(directory, 'replay')[-1]['samples_per_insert']
+      for directory in (single, distributed)
     ]
     assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
     assert ratios[0] == pytest.approx(16, rel=0.05)
@@ -156,15 +165,9 @@ def test_bad_reward_is_told_with_slot_and_step(tmp_path):
 
 class TestProcesses:
   @pytest.mark.parametrize(
-    'node',
-    [
-      'replay',
-      *(
-        pytest.param(node, marks=pytest.mark.chaos)
-        for node in ('actor/1', 'learner', 'evaluator', 'coordinator')
-      ),
-    ],
+    'node', ['replay', 'actor/1', 'learner', 'evaluator', 'coordinator']
   )
+  @pytest.mark.chaos
   def test_killed_node_ends_the_program_with_its_name(self, tmp_path, node):
     running = _train(tmp_path, 'local_mp', '--max_restarts=0', steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
