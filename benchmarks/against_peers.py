@@ -9,7 +9,7 @@ Each peer is installed into a virtual environment of its own under
 of the two. All have a batch of environments in one process, and
 Stable-Baselines3 has one thread for its networks, with which it is fastest. An
 agent of dm-acme in one process has one environment: the cases are with as many
-of ours, and for IMPALA also with 16, whose unrolls are a batch.
+of ours, and with 16, which changes nothing in the number of updates per step.
 """
 
 import json
@@ -83,6 +83,14 @@ class Case(NamedTuple):
   peer_settings: Mapping[str, Any]
   peer_steps: int
   mark: float
+
+
+def _beside_acme(
+  name: str, case: Case, steps_of_16: int, mark_of_16: float
+) -> dict[str, Case]:
+  """Names a case with one environment, and the same with 16 of ours."""
+  with_16 = case._replace(environments=16, steps=steps_of_16, mark=mark_of_16)
+  return {f'{name}_1': case, f'{name}_16': with_16}
 
 
 CASES = {
@@ -172,52 +180,63 @@ CASES = {
     1.0,
   ),
   # dm-acme's own settings.
-  'dqn_cartpole_acme': Case(
-    'dqn',
-    'gym:CartPole-v1',
-    1,
-    {
-      'batch_size': 256,
-      'hidden_sizes': (50, 50),
-      'dueling': False,
-      'n_step': 5,
-      'samples_per_insert': 32.0,
-      'min_replay_size': 1_000,
-    },
-    40_000,
-    'dm_acme',
-    1,
-    {
-      'algorithm': 'DQN',
-      'environment': 'CartPole-v1',
-      'hidden_sizes': (50, 50),
-      'settings': {},
-    },
-    6_000,
-    3.0,
+  **_beside_acme(
+    'dqn_cartpole_acme',
+    Case(
+      'dqn',
+      'gym:CartPole-v1',
+      1,
+      {
+        'batch_size': 256,
+        'hidden_sizes': (50, 50),
+        'dueling': False,
+        'n_step': 5,
+        'samples_per_insert': 32.0,
+        'min_replay_size': 1_000,
+      },
+      40_000,
+      'dm_acme',
+      1,
+      {
+        'algorithm': 'DQN',
+        'environment': 'CartPole-v1',
+        'hidden_sizes': (50, 50),
+        'settings': {},
+      },
+      6_000,
+      3.0,
+    ),
+    steps_of_16=120_000,
+    mark_of_16=3.0,
   ),
-  'd4pg_pendulum_acme': Case(
-    'd4pg',
-    'gym:Pendulum-v1',
-    1,
-    {'samples_per_insert': 32.0},
-    10_000,
-    'dm_acme',
-    1,
-    {
-      'algorithm': 'D4PG',
-      'environment': 'Pendulum-v1',
-      'hidden_sizes': (256, 256),
-      'settings': {},
-    },
-    6_000,
-    3.0,
+  **_beside_acme(
+    'd4pg_pendulum_acme',
+    Case(
+      'd4pg',
+      'gym:Pendulum-v1',
+      1,
+      {'samples_per_insert': 32.0},
+      10_000,
+      'dm_acme',
+      1,
+      {
+        'algorithm': 'D4PG',
+        'environment': 'Pendulum-v1',
+        'hidden_sizes': (256, 256),
+        'settings': {},
+      },
+      6_000,
+      3.0,
+    ),
+    steps_of_16=16_000,
+    mark_of_16=3.0,
   ),
-  **{
-    f'impala_cartpole_acme_{environments}': Case(
+  **_beside_acme(
+    'impala_cartpole_acme',
+    Case(
       'impala',
       'gym:CartPole-v1',
-      environments,
+      1,
       {
         'unroll_length': 20,
         'batch_size': 16,
@@ -225,7 +244,7 @@ CASES = {
         'core': 'lstm',
         'core_size': 20,
       },
-      steps,
+      40_000,
       'dm_acme',
       1,
       {
@@ -240,10 +259,11 @@ CASES = {
         },
       },
       8_000,
-      mark,
-    )
-    for environments, steps, mark in ((1, 40_000, 1.0), (16, 400_000, 20.0))
-  },
+      1.0,
+    ),
+    steps_of_16=400_000,
+    mark_of_16=20.0,
+  ),
 }
 
 

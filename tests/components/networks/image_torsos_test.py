@@ -94,6 +94,13 @@ def shapes(module):
   return {v.name.split('/', 1)[1]: tuple(v.shape) for v in module.variables}
 
 
+def num_features(torso, size):
+  """Infers it: not all kernels take an image without pixels."""
+  torso(tf.zeros([1, 84, 84, 1]))
+  images = tf.TensorSpec([1, *size, 1])
+  return tf.function(torso).get_concrete_function(images).outputs[0].shape[1]
+
+
 class NatureTorsoTest(parameterized.TestCase):
   def test_variables(self):
     torso = networks.NatureTorso()
@@ -129,11 +136,9 @@ class NatureTorsoTest(parameterized.TestCase):
   def test_smallest_is_where_the_feature_map_ends(self, make):
     smallest = make.min_pixels
     for size in ((smallest, 84), (84, smallest)):
-      features = make()(tf.zeros([1, *size, 1]))
-      self.assertGreater(features.shape[1], 0)
+      self.assertGreater(num_features(make(), size), 0)
     for size in ((smallest - 1, 84), (84, smallest - 1)):
-      features = make()(tf.zeros([1, *size, 1]))
-      self.assertEqual(features.shape[1], 0)
+      self.assertEqual(num_features(make(), size), 0)
 
 
 class DataEfficientTorsoTest(absltest.TestCase):
