@@ -78,7 +78,8 @@ EXPERIMENT_FLAGS = (
     'learner_devices',
     flags.DEFINE_list,
     None,
-    "Of central: the device of the learner; default: TensorFlow's choice.",
+    'Of central: devices of the learner; several divide the rows of its '
+    "networks. Default: TensorFlow's choice.",
   ),
   (
     'double_buffering',

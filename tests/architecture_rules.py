@@ -21,6 +21,7 @@ _RANKS = (
     'specs',
     'signals',
     'compilation',
+    'data_parallel',
     'devices',
     'random_streams',
     'loopback',

@@ -9,6 +9,7 @@ from repertory.agents import experience_replay
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.components import (
   action_scaling,
+  data_parallel,
   learners,
   losses,
   networks,
@@ -91,7 +92,7 @@ class D4PGUpdate(programs.Update):
     )
 
   def _improve_policy(self, data: types.Transition) -> dict:
-    policy, critic = self._online
+    policy, critic = map(data_parallel.by_rows, self._online)
     with tf.GradientTape() as policy_tape:
       action = policy(data.observation)  # [B, D]
       with tf.GradientTape() as action_tape:
@@ -103,7 +104,7 @@ class D4PGUpdate(programs.Update):
         action, dqda, self._config.max_action_gradient_norm
       )
     norm = self._policy_optimizer.minimize(
-      policy_tape, loss, policy.trainable_variables
+      policy_tape, loss, self._online.policy.trainable_variables
     )
     return {
       'policy_value': tf.reduce_mean(q),
@@ -113,13 +114,14 @@ class D4PGUpdate(programs.Update):
   def _improve_critic(
     self, data: types.Transition, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
-    critic = self._online.critic
-    action_t = self._target.policy(data.next_observation)  # [B, D]
+    critic = data_parallel.by_rows(self._online.critic)
+    target_policy, target_critic = map(data_parallel.by_rows, self._target)
+    action_t = target_policy(data.next_observation)  # [B, D]
     targets = losses.categorical_td_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      logits_t=self._target.critic(data.next_observation, action_t),
+      logits_t=target_critic(data.next_observation, action_t),
       z=self._support,
     )  # [B, N]
     action_tm1 = self._scaling.from_action(data.action)  # [B, D]
@@ -128,7 +130,7 @@ class D4PGUpdate(programs.Update):
       divergences = losses.categorical_divergence(targets, logits_tm1)  # [B]
       loss = tf.reduce_mean(weights * divergences)
     norm = self._critic_optimizer.minimize(
-      tape, loss, critic.trainable_variables
+      tape, loss, self._online.critic.trainable_variables
     )
     q_tm1 = losses.categorical_mean(logits_tm1, self._support)  # [B]
     # What the ends of the support hold is a sign that it is too narrow.

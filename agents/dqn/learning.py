@@ -5,7 +5,13 @@ import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.dqn import config as dqn_config
-from repertory.components import learners, losses, programs, types
+from repertory.components import (
+  data_parallel,
+  learners,
+  losses,
+  programs,
+  types,
+)
 
 
 class DQNUpdate(programs.Update):
@@ -61,10 +67,12 @@ class DQNUpdate(programs.Update):
     )
 
   def _errors(self, data: types.Transition) -> tuple[tf.Tensor, tf.Tensor]:
-    q_tm1 = self._network(data.observation)  # [B, A]
-    q_t_value = self._target_network(data.next_observation)  # [B, A]
+    values = data_parallel.by_rows(self._network)
+    target_values = data_parallel.by_rows(self._target_network)
+    q_tm1 = values(data.observation)  # [B, A]
+    q_t_value = target_values(data.next_observation)  # [B, A]
     q_t_selector = (
-      self._network(data.next_observation) if self._config.double else q_t_value
+      values(data.next_observation) if self._config.double else q_t_value
     )
     errors = losses.double_q_errors(
       q_tm1=q_tm1,

@@ -6,7 +6,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import specs, types
+from repertory.components import data_parallel, specs, types
 from repertory.components.networks import (
   initialization,
   normalization,
@@ -92,6 +92,12 @@ class SequenceNetwork(snt.Module):
     Returns:
       Outputs `[T, B, ...]`, and the state behind the last observation.
     """
+    unroll = data_parallel.by_rows(self._unroll, (1, 1, 0), (1, 0))
+    return unroll(observation, first, state)
+
+  def _unroll(
+    self, observation: types.Nest, first: tf.Tensor, state: types.Nest
+  ) -> tuple[types.Nest, types.Nest]:
     features = snt.BatchApply(self._extract)(observation)  # [T, B, D]
     if self._core is not None:
       features, state = recurrent.unroll(self._core, features, first, state)

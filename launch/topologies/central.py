@@ -15,6 +15,7 @@ import launchpad as lp
 
 from repertory.components import (
   compilation,
+  data_parallel,
   devices,
   loggers,
   signals,
@@ -49,7 +50,8 @@ class Placement:
       own; 0 for one per inference device in the learner's process.
     inference_devices: Of the inference servers, in turn; none for TensorFlow's
       choice.
-    learner_devices: Of the learner: one, or none for TensorFlow's choice.
+    learner_devices: Of the learner: none for TensorFlow's choice; among several
+      the rows of its networks are divided, and all else is on the first.
     double_buffering: Whether actors step one half of their environments while
       the other half waits for its actions.
   """
@@ -73,10 +75,9 @@ class Placement:
         f'{self.num_inference_servers} inference servers, or some are not used;'
         f' got {list(self.inference_devices)}.'
       )
-    if len(self.learner_devices) > 1:
+    if len(set(self.learner_devices)) < len(self.learner_devices):
       raise ValueError(
-        'learner_devices must be one device, for a learner runs on one; got '
-        f'{list(self.learner_devices)}.'
+        f'learner_devices must differ, got {list(self.learner_devices)}.'
       )
 
   @property
@@ -113,6 +114,12 @@ class Placement:
       raise ValueError(
         'environments_per_actor must be at least 2 for double buffering, which '
         f'halves them; got {experiment.environments_per_actor}.'
+      )
+    if len(self.learner_devices) > 1 and experiment.builder.config.jit_compile:
+      raise ValueError(
+        'learner_devices must be one while jit_compile is on, for XLA compiles '
+        f'an update for one device; got {list(self.learner_devices)}. Add '
+        '--config.jit_compile=false.'
       )
 
 
@@ -220,7 +227,10 @@ class CentralLearnerService(distributed.LearnerService):
         names += placement.inference_devices
       devices.prepare('learner_devices and inference_devices', names)
     device = next(iter(placement.learner_devices), None)
-    with compilation.on_device(device):
+    with (
+      compilation.on_device(device),
+      data_parallel.over_devices(placement.learner_devices),
+    ):
       super().__init__(session, replay_service, coordinator)
     self._serving = signals.StopSignal()
     self._servers: list[inference.InferenceNode] = []

@@ -88,7 +88,8 @@ def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
     'local_mp',
     '--agent=impala',
     '--inference_devices=CPU:1',
-    '--learner_devices=CPU:0',
+    '--learner_devices=CPU:0,CPU:2',
+    '--config.jit_compile=false',
     steps=10**6,
   )
   program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
@@ -104,7 +105,7 @@ def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
   again = program.repertory(
     'train', '--agent=impala', '--env=catch', '--num_actors=2',
     '--environments_per_actor=2', f'--steps={steps + 500}', '--directory=run',
-    cwd=tmp_path,
+    '--config.jit_compile=false', cwd=tmp_path,
   ).wait(_SECONDS)  # fmt: skip
   assert again.code == 0, again.output
   assert 'resumed' in again.output or f'max_steps={steps + 500}' in again.output
@@ -140,7 +141,8 @@ def test_killed_inference_server_is_replaced_and_actors_go_on(tmp_path):
   [
     ({'inference_devices': ('cpu',)}, {}, "like 'CPU:0' or 'GPU:1', got 'cpu'"),
     ({'inference_devices': ('GPU:7',)}, {}, 'this machine, got GPU:7; it has'),
-    ({'learner_devices': ('CPU:0', 'CPU:1')}, {}, 'must be one device'),
+    ({'learner_devices': ('CPU:1', 'CPU:1')}, {}, 'must differ'),
+    ({'learner_devices': ('CPU:0', 'CPU:1')}, {}, 'jit_compile=false'),
     ({'num_inference_servers': -1}, {}, 'must be at least 0, got -1'),
     ({'num_inference_servers': 2}, {}, 'num_actors must be at least .* 2'),
     (

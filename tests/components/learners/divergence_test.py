@@ -7,40 +7,16 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 import tree
-from dm_env import specs as dm_env_specs
 
-from repertory.agents import registry
-from repertory.components import learners, programs, specs, types
+import agent_batches
+from repertory.components import learners, programs, types
 
 _LARGEST = float(np.finfo(np.float32).max)
-_NUMBER = dm_env_specs.Array((), np.float32)
-_DISCRETE = specs.EnvironmentSpec(
-  observations=dm_env_specs.Array((3,), np.float32),
-  actions=dm_env_specs.DiscreteArray(2),
-  rewards=_NUMBER,
-  discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
-)
-_CONTINUOUS = _DISCRETE._replace(
-  actions=dm_env_specs.BoundedArray((2,), np.float32, -1, 1)
-)
-_SMALL = {'hidden_sizes': (4,), 'jit_compile': False}
-# Spec, settings, and the leaf whose largest numbers overflow: the rewards; with
-# D4PG observations, for its support cuts off whatever is too large.
-_AGENTS = {
-  'dqn': (_DISCRETE, {'batch_size': 4, 'target_update_period': 1}, 'reward'),
-  'r2d2': (_DISCRETE, {'batch_size': 4, 'target_update_period': 1}, 'reward'),
-  'impala': (_DISCRETE, {}, 'reward'),
-  'ppo': (
-    _DISCRETE,
-    {'unroll_length': 8, 'normalize_observations': True},
-    'reward',
-  ),
-  'sac': (_CONTINUOUS, {'batch_size': 4}, 'reward'),
-  'd4pg': (
-    _CONTINUOUS,
-    {'batch_size': 4, 'target_update_period': 1},
-    'observation',
-  ),
+# The leaf whose largest numbers overflow; with D4PG not the rewards, for its
+# support cuts off whatever is too large.
+_LEAVES = {
+  name: 'observation' if name == 'd4pg' else 'reward'
+  for name in agent_batches.AGENTS
 }
 
 
@@ -108,28 +84,6 @@ def _spec_of(sample):
   return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), sample)
 
 
-def _agent_batch(builder, spec, seed):
-  """Makes a batch that fits an agent's table."""
-  random = np.random.default_rng(seed)
-  size = builder.batch_size(4)
-
-  def draw(leaf):
-    shape = [size, *leaf.shape]
-    if leaf.dtype == tf.bool:
-      return tf.ones(shape, tf.bool)
-    if leaf.dtype.is_floating:
-      return tf.constant(random.uniform(-0.9, -0.1, shape), leaf.dtype)
-    return tf.constant(random.integers(0, 2, shape), leaf.dtype)
-
-  data = tree.map_structure(draw, builder.make_tables(spec, 4)[0].signature)
-  return types.Sample(
-    data=data._replace(discount=tf.abs(data.discount)),
-    keys=tf.range(size),
-    probabilities=tf.fill([size], tf.constant(0.1, tf.float64)),
-    table_sizes=tf.fill([size], tf.constant(100, tf.int64)),
-  )
-
-
 def _poisoned(sample, leaf):
   value = getattr(sample.data, leaf)
   bad = tf.fill(value.shape, tf.constant(_LARGEST))
@@ -143,12 +97,12 @@ def _assert_equal(one, other, but=()):
 
 
 class TestAgents:
-  @pytest.mark.parametrize('name', _AGENTS)
+  @pytest.mark.parametrize('name', agent_batches.AGENTS)
   def test_skipped_batch_might_as_well_never_have_come(self, name):
-    spec, settings, leaf = _AGENTS[name]
-    builder = registry.make_builder(name, {**_SMALL, **settings})
-    good = [_agent_batch(builder, spec, seed) for seed in range(3)]
-    bad = _poisoned(_agent_batch(builder, spec, 9), leaf)
+    spec, leaf = agent_batches.AGENTS[name].spec, _LEAVES[name]
+    builder = agent_batches.make_builder(name)
+    good = [agent_batches.make_batch(builder, spec, seed) for seed in range(3)]
+    bad = _poisoned(agent_batches.make_batch(builder, spec, 9), leaf)
     assert np.isfinite(getattr(bad.data, leaf)).all()
 
     def make(batches):
@@ -180,13 +134,13 @@ class TestAgents:
     ]
     assert any(key.startswith('policy/') for key in changed)
 
-  @pytest.mark.parametrize('name', _AGENTS)
+  @pytest.mark.parametrize('name', agent_batches.AGENTS)
   def test_without_the_guard_variables_would_break_or_be_moved(self, name):
     # The premise: finite numbers of the environment do harm.
-    spec, settings, leaf = _AGENTS[name]
-    builder = registry.make_builder(name, {**_SMALL, **settings})
+    spec, leaf = agent_batches.AGENTS[name].spec, _LEAVES[name]
+    builder = agent_batches.make_builder(name)
     update = builder.make_update(builder.make_network(spec), spec)
-    sample = _agent_batch(builder, spec, 0)
+    sample = agent_batches.make_batch(builder, spec, 0)
     tf.function(update, autograph=False)(sample)
     before = [v.numpy() for v in update.exports['policy']]
     result = tf.function(update, autograph=False)(_poisoned(sample, leaf))

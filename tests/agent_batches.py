@@ -1,0 +1,82 @@
+"""Small batches for each of the agents."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.agents import registry
+from repertory.components import specs, types
+
+_NUMBER = specs.Array((), np.float32)
+_DISCRETE = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.DiscreteArray(2),
+  rewards=_NUMBER,
+  discounts=specs.BoundedArray((), np.float32, 0, 1),
+)
+_CONTINUOUS = _DISCRETE._replace(
+  actions=specs.BoundedArray((2,), np.float32, -1, 1)
+)
+
+
+class Agent(NamedTuple):
+  """What an agent learns from here.
+
+  Attributes:
+    spec: Of the environment.
+    settings: Its own ones.
+  """
+
+  spec: specs.EnvironmentSpec
+  settings: Mapping[str, Any]
+
+
+_REPLAY = {'batch_size': 4, 'target_update_period': 1}
+AGENTS = {
+  'dqn': Agent(_DISCRETE, _REPLAY),
+  'r2d2': Agent(_DISCRETE, _REPLAY),
+  'impala': Agent(_DISCRETE, {}),
+  'ppo': Agent(
+    _DISCRETE,
+    {
+      'unroll_length': 8,
+      'num_minibatches': 2,
+      'normalize_observations': True,
+    },
+  ),
+  'sac': Agent(_CONTINUOUS, {'batch_size': 4}),
+  'd4pg': Agent(_CONTINUOUS, _REPLAY),
+}
+
+
+def make_builder(name, **settings):
+  """Makes the builder of an agent with small layers, without XLA."""
+  small = {'hidden_sizes': (4,), 'jit_compile': False}
+  return registry.make_builder(
+    name, {**small, **AGENTS[name].settings, **settings}
+  )
+
+
+def make_batch(builder, spec, seed):
+  """Makes a batch that fits an agent's table."""
+  random = np.random.default_rng(seed)
+  size = builder.batch_size(4)
+
+  def draw(leaf):
+    shape = [size, *leaf.shape]
+    if leaf.dtype == tf.bool:
+      return tf.ones(shape, tf.bool)
+    if leaf.dtype.is_floating:
+      return tf.constant(random.uniform(-0.9, -0.1, shape), leaf.dtype)
+    return tf.constant(random.integers(0, 2, shape), leaf.dtype)
+
+  data = tree.map_structure(draw, builder.make_tables(spec, 4)[0].signature)
+  return types.Sample(
+    data=data._replace(discount=tf.abs(data.discount)),
+    keys=tf.range(size),
+    probabilities=tf.fill([size], tf.constant(0.1, tf.float64)),
+    table_sizes=tf.fill([size], tf.constant(100, tf.int64)),
+  )
