@@ -8,6 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import repertory  # noqa: F401  Before TensorFlow: see its first lines.
+
+# isort: split
 import numpy as np
 import rich.console
 import rich.table
