@@ -27,13 +27,21 @@ def over_devices(names: Sequence[str]) -> Iterator[None]:
 
   Args:
     names: Such as 'GPU:0' and 'GPU:1'; nothing is divided over fewer than two.
+
+  Raises:
+    ValueError: At the end, if there were several and nothing was divided.
   """
-  before = _devices()
-  _scope.devices = tuple(names)
+  before = getattr(_scope, 'devices', ()), getattr(_scope, 'is_used', False)
+  _scope.devices, _scope.is_used = tuple(names), False
   try:
     yield
+    if len(names) > 1 and not _scope.is_used:
+      raise ValueError(
+        f'Nothing was divided over the devices {list(names)}: let the update '
+        'call its networks by `data_parallel.by_rows`, or name one device.'
+      )
   finally:
-    _scope.devices = before
+    _scope.devices, _scope.is_used = before
 
 
 def by_rows(
@@ -53,17 +61,14 @@ def by_rows(
   """
 
   def call(*inputs: types.Nest) -> types.Nest:
-    names = _devices()
+    names = getattr(_scope, 'devices', ())
     if len(names) < 2:
       return function(*inputs)
+    _scope.is_used = True
     division = _Division(function, names, inputs, input_axes, output_axes)
     return division.call()
 
   return call
-
-
-def _devices() -> tuple[str, ...]:
-  return getattr(_scope, 'devices', ())
 
 
 class _Division:

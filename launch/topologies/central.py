@@ -228,6 +228,7 @@ class CentralLearnerService(distributed.LearnerService):
       devices.prepare('learner_devices and inference_devices', names)
     device = next(iter(placement.learner_devices), None)
     with (
+      lifetime.failures_reported('learner', coordinator),
       compilation.on_device(device),
       data_parallel.over_devices(placement.learner_devices),
     ):

@@ -179,6 +179,11 @@ def test_rows_are_divided_inside_the_scope_alone():
     return sizes
 
   assert call() == [5]
+  with (
+    pytest.raises(ValueError, match=r"divided over .* \['CPU:0', 'CPU:1'\]"),
+    data_parallel.over_devices(['CPU:0', 'CPU:1']),
+  ):
+    pass
   with data_parallel.over_devices(['CPU:0', 'CPU:0']):
     assert call() == [3, 2]
     with data_parallel.over_devices(['CPU:0']):
