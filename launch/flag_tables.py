@@ -78,8 +78,8 @@ EXPERIMENT_FLAGS = (
     'learner_devices',
     flags.DEFINE_list,
     None,
-    'Of central: devices of the learner; several divide the rows of its '
-    "networks. Default: TensorFlow's choice.",
+    'Of central: devices of the learner, several divide the rows of its '
+    "networks; default: TensorFlow's choice.",
   ),
   (
     'double_buffering',
