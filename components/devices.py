@@ -58,7 +58,13 @@ def prepare(argument: str, names: Sequence[str]) -> None:
   for kind, index in places:
     available = len(tf.config.list_logical_devices(kind))
     if index >= available:
+      hint = ''
+      if kind == 'CPU':
+        hint = (
+          ' A CPU cannot be divided once TensorFlow is in use: in processes '
+          'of their own (--lp_launch_type=local_mp) nodes do it in time.'
+        )
       raise ValueError(
         f'{argument} must name devices of this process, got {kind}:{index}; it '
-        f'has {available} of kind {kind}.'
+        f'has {available} of kind {kind}.{hint}'
       )
