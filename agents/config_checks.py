@@ -14,16 +14,9 @@ def check(config: Any, name: str, holds: bool, expected: str) -> None:
 
 
 def check_at_least(config: Any, minimum: int, *names: str) -> None:
-  """Refuses fields below a minimum, and broken numbers where they count."""
-  counts = {
-    field.name
-    for field in dataclasses.fields(config)
-    if field.type in (int, int | None)
-  }
+  """Refuses fields below a minimum."""
   for name, value in _numbers(config, names):
     check(config, name, value >= minimum, f'at least {minimum}')
-    is_whole = name not in counts or isinstance(value, numbers.Integral)
-    check(config, name, is_whole, 'an integer')
 
 
 def check_positive(config: Any, *names: str) -> None:
@@ -39,15 +32,20 @@ def check_fraction(config: Any, *names: str) -> None:
 
 
 def _numbers(config: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-  """Yields fields with their values, but for None where the type allows it."""
+  """Yields fields with their values, but for None where the type allows it.
+
+  What is no number is refused, and a broken one where the field counts.
+  """
   types: dict[str, Any] = {
     field.name: field.type for field in dataclasses.fields(config)
   }
   for name in names:
-    value = getattr(config, name)
-    if value is None and isinstance(None, types[name]):
+    value, kind = getattr(config, name), types[name]
+    if value is None and isinstance(None, kind):
       continue
     check(config, name, isinstance(value, numbers.Real), 'a number')
+    if kind in (int, int | None):
+      check(config, name, isinstance(value, numbers.Integral), 'an integer')
     yield name, value
 
 

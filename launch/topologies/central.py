@@ -226,13 +226,12 @@ class CentralLearnerService(distributed.LearnerService):
       if not placement.num_inference_servers:
         names += placement.inference_devices
       devices.prepare('learner_devices and inference_devices', names)
-    device = next(iter(placement.learner_devices), None)
-    with (
-      lifetime.failures_reported('learner', coordinator),
-      compilation.on_device(device),
-      data_parallel.over_devices(placement.learner_devices),
-    ):
-      super().__init__(session, replay_service, coordinator)
+      device = next(iter(placement.learner_devices), None)
+      with (
+        compilation.on_device(device),
+        data_parallel.over_devices(placement.learner_devices),
+      ):
+        super().__init__(session, replay_service, coordinator)
     self._serving = signals.StopSignal()
     self._servers: list[inference.InferenceNode] = []
     self._threads: list[threading.Thread] = []
