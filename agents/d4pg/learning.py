@@ -67,9 +67,12 @@ class D4PGUpdate(programs.Update):
     )  # [N]
     self._policy_optimizer, self._critic_optimizer = (
       learners.ClippedAdam(
-        config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+        network.trainable_variables,
+        config.learning_rate,
+        config.adam_epsilon,
+        config.max_gradient_norm,
       )
-      for _ in range(2)
+      for network in (online.policy, online.critic)
     )
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
@@ -103,9 +106,7 @@ class D4PGUpdate(programs.Update):
       loss = losses.deterministic_policy_loss(
         action, dqda, self._config.max_action_gradient_norm
       )
-    norm = self._policy_optimizer.minimize(
-      policy_tape, loss, self._online.policy.trainable_variables
-    )
+    norm = self._policy_optimizer.minimize(policy_tape, loss)
     return {
       'policy_value': tf.reduce_mean(q),
       'policy_gradient_norm': norm,
@@ -129,9 +130,7 @@ class D4PGUpdate(programs.Update):
       logits_tm1 = critic(data.observation, action_tm1)  # [B, N]
       divergences = losses.categorical_divergence(targets, logits_tm1)  # [B]
       loss = tf.reduce_mean(weights * divergences)
-    norm = self._critic_optimizer.minimize(
-      tape, loss, self._online.critic.trainable_variables
-    )
+    norm = self._critic_optimizer.minimize(tape, loss)
     q_tm1 = losses.categorical_mean(logits_tm1, self._support)  # [B]
     # What the ends of the support hold is a sign that it is too narrow.
     ends = targets[:, 0] + targets[:, -1]  # [B]

@@ -35,7 +35,10 @@ class DQNUpdate(programs.Update):
     self._target_network = target_network
     self._config = config
     self._optimizer = learners.ClippedAdam(
-      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+      network.trainable_variables,
+      config.learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
     )
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
@@ -51,9 +54,7 @@ class DQNUpdate(programs.Update):
       losses_per_item = losses.huber(errors, self._config.huber_threshold)
       weights = experience_replay.importance_weights(self._config, sample)
       loss = tf.reduce_mean(weights * losses_per_item)
-    norm = self._optimizer.minimize(
-      tape, loss, self._network.trainable_variables
-    )
+    norm = self._optimizer.minimize(tape, loss)
     self._update_target()
     sizes = tf.abs(errors)
     metrics = {

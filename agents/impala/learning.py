@@ -43,7 +43,10 @@ class IMPALAUpdate(programs.Update):
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
     self._optimizer = learners.ClippedAdam(
-      self._learning_rate, config.adam_epsilon, config.max_gradient_norm
+      network.trainable_variables,
+      self._learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
     )
 
   @property
@@ -55,9 +58,7 @@ class IMPALAUpdate(programs.Update):
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(data)
     self._learning_rate.assign(self._config.learning_rate * self._annealing())
-    norm = self._optimizer.minimize(
-      tape, loss, self._network.trainable_variables
-    )
+    norm = self._optimizer.minimize(tape, loss)
     return programs.UpdateResult(
       {'loss': loss, **metrics, 'gradient_norm': norm}
     )

@@ -78,7 +78,10 @@ class PPOUpdate(programs.Update):
       config.learning_rate, trainable=False, name='learning_rate'
     )
     self._optimizer = learners.ClippedAdam(
-      self._learning_rate, config.adam_epsilon, config.max_gradient_norm
+      network.trainable_variables,
+      self._learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
     # Of the minibatches.
@@ -188,9 +191,7 @@ class PPOUpdate(programs.Update):
     )  # [T, K, ...]
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(steps._replace(state=minibatch.state), epsilon)
-    norm = self._optimizer.minimize(
-      tape, loss, self._network.trainable_variables
-    )
+    norm = self._optimizer.minimize(tape, loss)
     return {'loss': loss, **metrics, 'gradient_norm': norm}
 
   def _loss(

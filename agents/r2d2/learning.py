@@ -36,7 +36,10 @@ class R2D2Update(programs.Update):
     self._target_network = target_network
     self._config = config
     self._optimizer = learners.ClippedAdam(
-      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+      network.trainable_variables,
+      config.learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
     )
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
@@ -60,9 +63,7 @@ class R2D2Update(programs.Update):
       errors, q = self._errors(data)  # [T, B], [T + 1, B, A]
       weights = experience_replay.importance_weights(config, sample)  # [B]
       loss = tf.reduce_mean(weights * tf.reduce_sum(0.5 * errors**2, axis=0))
-    norm = self._optimizer.minimize(
-      tape, loss, self._network.trainable_variables
-    )
+    norm = self._optimizer.minimize(tape, loss)
     self._update_target()
     metrics = {
       'loss': loss,

@@ -1,6 +1,7 @@
 """The update of SAC."""
 
 import math
+from collections.abc import Sequence
 
 import sonnet as snt
 import tensorflow as tf
@@ -63,10 +64,14 @@ class SACUpdate(programs.Update):
       dtype=tf.float32,
       name='log_temperature',
     )
-    self._policy_optimizer = self._make_optimizer(config.learning_rate)
-    self._critic_optimizer = self._make_optimizer(config.learning_rate)
+    self._policy_optimizer = self._make_optimizer(
+      policy_network.trainable_variables, config.learning_rate
+    )
+    self._critic_optimizer = self._make_optimizer(
+      critics.trainable_variables, config.learning_rate
+    )
     self._temperature_optimizer = self._make_optimizer(
-      config.temperature_learning_rate
+      [self._log_temperature], config.temperature_learning_rate
     )
     self._update_target = learners.SoftUpdate(
       critics.variables, target_critics.variables, config.target_update_rate
@@ -114,9 +119,7 @@ class SACUpdate(programs.Update):
       errors = targets[:, None] - q_tm1  # [B, N]
       loss_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)  # [B]
       loss = tf.reduce_mean(weights * loss_per_item)
-    norm = self._critic_optimizer.minimize(
-      tape, loss, self._critics.trainable_variables
-    )
+    norm = self._critic_optimizer.minimize(tape, loss)
     sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
     metrics = {
       'critic_loss': loss,
@@ -137,9 +140,7 @@ class SACUpdate(programs.Update):
       q = self._apply_critics(data.observation, action)  # [B, N]
       loss = losses.soft_policy_loss(q, log_prob, temperature)
     # Only the policy's variables are asked for: the critics stay as they are.
-    norm = self._policy_optimizer.minimize(
-      tape, loss, self._policy_network.trainable_variables
-    )
+    norm = self._policy_optimizer.minimize(tape, loss)
     metrics = {
       'policy_loss': loss,
       'entropy': -tf.reduce_mean(log_prob),
@@ -153,12 +154,17 @@ class SACUpdate(programs.Update):
       loss = losses.temperature_loss(
         self._temperature(), log_prob, self._target_entropy
       )
-    self._temperature_optimizer.minimize(tape, loss, [self._log_temperature])
+    self._temperature_optimizer.minimize(tape, loss)
 
   def _temperature(self) -> tf.Tensor:
     return tf.exp(self._log_temperature)
 
-  def _make_optimizer(self, learning_rate: float) -> learners.ClippedAdam:
+  def _make_optimizer(
+    self, variables: Sequence[tf.Variable], learning_rate: float
+  ) -> learners.ClippedAdam:
     return learners.ClippedAdam(
-      learning_rate, self._config.adam_epsilon, self._config.max_gradient_norm
+      variables,
+      learning_rate,
+      self._config.adam_epsilon,
+      self._config.max_gradient_norm,
     )

@@ -15,38 +15,38 @@ class ClippedAdam(tf.Module):
 
   def __init__(
     self,
+    variables: Sequence[tf.Variable],
     learning_rate: float | tf.Variable,
     epsilon: float,
     max_norm: float | None,
   ):
-    """Makes no variables: the first step does.
+    """Makes the moments.
 
     Args:
+      variables: What is to be learned, at least one.
       learning_rate: α; a variable if it changes.
       epsilon: ε, added to the denominator.
       max_norm: Gradients of a larger global norm are scaled down to it; None
         leaves them as they are.
     """
     super().__init__()
+    self._learned = list(variables)
     self._adam = snt.optimizers.Adam(learning_rate, epsilon=epsilon)
+    # Else the first step would make them, and TensorFlow traces a function
+    # twice that makes variables.
+    self._adam._initialize(self._learned)
     self._max_norm = max_norm
 
-  def minimize(
-    self,
-    tape: tf.GradientTape,
-    loss: tf.Tensor,
-    variables: Sequence[tf.Variable],
-  ) -> tf.Tensor:
+  def minimize(self, tape: tf.GradientTape, loss: tf.Tensor) -> tf.Tensor:
     """Takes a step and returns the global norm before it was limited.
 
     Args:
       tape: Recorded how the loss came from the variables.
       loss: A scalar.
-      variables: The same in each call.
     """
-    gradients = tape.gradient(loss, variables)
+    gradients = tape.gradient(loss, self._learned)
     norm = tf.linalg.global_norm(gradients)
     if self._max_norm is not None:
       gradients, _ = tf.clip_by_global_norm(gradients, self._max_norm, norm)
-    self._adam.apply(gradients, variables)
+    self._adam.apply(gradients, self._learned)
     return norm

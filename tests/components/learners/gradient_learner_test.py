@@ -5,8 +5,10 @@ import threading
 import numpy as np
 import sonnet as snt
 import tensorflow as tf
+import tree
 from absl.testing import absltest, parameterized
 
+import agent_batches
 from repertory.components import learners, programs, types
 
 B = 2
@@ -95,6 +97,22 @@ def assert_equal_states(one, other):
   assert set(one) == set(other)
   for name in one:
     np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+class TracingTest(parameterized.TestCase):
+  @parameterized.parameters(*agent_batches.AGENTS)
+  def test_makes_no_variables(self, name):
+    # Or TensorFlow would trace the update twice, the better part of its start.
+    spec = agent_batches.AGENTS[name].spec
+    builder = agent_batches.make_builder(name)
+    update = builder.make_update(builder.make_network(spec), spec)
+    before = [variable.ref() for variable in update.variables]
+    batch = agent_batches.make_batch(builder, spec, seed=0)
+    element_spec = tree.map_structure(
+      lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), batch
+    )
+    learners.GradientLearner(update, iter([]), element_spec)
+    self.assertEqual([v.ref() for v in update.variables], before)
 
 
 class StepTest(parameterized.TestCase):
