@@ -94,7 +94,8 @@ def make_experiment(directory, **settings):
     'catch',
     max_steps=100_000,
     directory=str(directory),
-    config={'min_replay_size': 50},
+    # XLA would take most of the time.
+    config={'min_replay_size': 50, 'jit_compile': False},
     evaluation_episodes=0,
     **settings,
   )

@@ -16,7 +16,7 @@ _SMALL = {
   'samples_per_insert': 2.0,
 }
 _AGENTS = {
-  'd4pg': {**_SMALL, 'prioritized': True},
+  'd4pg': {**_SMALL, 'prioritized': True, 'jit_compile': False},
   'sac': {**_SMALL, 'num_random_steps': 100},
 }
 

@@ -9,6 +9,12 @@ import log_files
 import program
 
 _LAUNCH_TYPES = ('local_mt', 'local_mp')
+_in_both = pytest.mark.parametrize('launch_type', _LAUNCH_TYPES)
+# Processes start slowly; all their faults are among the tests of chaos.
+_in_threads_or_chaos = pytest.mark.parametrize(
+  'launch_type',
+  ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
+)
 _SECONDS = 120
 
 _FAILING = """
@@ -68,8 +74,8 @@ def _single(tmp_path_factory):
   return directory / 'run'
 
 
-@pytest.mark.parametrize('launch_type', _LAUNCH_TYPES)
 class TestDistributed:
+  @_in_both
   def test_runs_to_the_end_at_the_stated_ratio(
     self, tmp_path, single, launch_type
   ):
@@ -115,6 +121,7 @@ class TestDistributed:
     assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
     assert ratios[0] == pytest.approx(16, rel=0.05)
 
+  @_in_threads_or_chaos
   def test_ctrl_c_saves_and_ends(self, tmp_path, launch_type):
     running = _train(tmp_path, launch_type, steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
@@ -130,6 +137,7 @@ class TestDistributed:
     assert again.code == 0, again.output
     assert f'steps={steps + 500} ' in again.output
 
+  @_in_threads_or_chaos
   def test_raising_node_ends_the_program_with_its_name(
     self, tmp_path, launch_type
   ):
@@ -178,6 +186,7 @@ class TestProcesses:
     assert f"Node '{node}' failed" in ended.output
     assert 'signal 9' in ended.output
 
+  @pytest.mark.chaos
   def test_killed_actor_is_replaced(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=4000)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
@@ -216,6 +225,7 @@ class TestProcesses:
     assert ended.left == []
     assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
 
+  @pytest.mark.chaos
   def test_killed_launcher_takes_all_nodes_with_it(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)

@@ -15,6 +15,11 @@ from repertory import launch
 from repertory.components import checkpointing
 from repertory.launch import session as session_lib
 
+# XLA would take most of the time.
+_SETTINGS = {
+  'min_replay_size': 100, 'hidden_sizes': (32,), 'jit_compile': False
+}  # fmt: skip
+
 
 def _experiment(directory, max_steps, config=None, **settings):
   return launch.make_experiment(
@@ -22,7 +27,7 @@ def _experiment(directory, max_steps, config=None, **settings):
     'catch',
     max_steps=max_steps,
     directory=str(directory),
-    config={'min_replay_size': 100, **(config or {})},
+    config={**_SETTINGS, **(config or {})},
     evaluation_episodes=0,
     **settings,
   )

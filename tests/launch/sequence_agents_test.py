@@ -15,7 +15,7 @@ _AGENTS = {
           'unroll_length': 5, 'num_minibatches': 2, 'num_epochs': 2,
           'normalize_observations': True, 'jit_compile': False},
   'r2d2': {'core_size': 8, 'burn_in_length': 2, 'unroll_length': 6,
-           'batch_size': 4, 'min_replay_size': 20},
+           'batch_size': 4, 'min_replay_size': 20, 'jit_compile': False},
 }  # fmt: skip
 
 

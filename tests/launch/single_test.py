@@ -7,7 +7,9 @@ from repertory import launch
 from repertory.agents import dqn
 from repertory.environments import registry
 
-_SETTINGS = {'min_replay_size': 100, 'samples_per_insert': 16.0}
+_SETTINGS = {
+  'min_replay_size': 100, 'samples_per_insert': 16.0, 'jit_compile': False
+}  # fmt: skip
 
 
 def _experiment(directory, **settings) -> launch.Experiment:
