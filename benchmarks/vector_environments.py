@@ -4,7 +4,8 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+_FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
+_FORCES = np.array([-10, 10], np.float32)  # Newton, by action.
 
 
 class VectorCartPole:
@@ -17,9 +18,13 @@ class VectorCartPole:
   def __init__(self, batch_size: int, seed: int):
     self.batch_size = batch_size
     self._random = np.random.default_rng(seed)
+    # Position, speed, angle and angular speed.
     self._state = np.zeros([4, batch_size], np.float32)
     self._steps = np.zeros([batch_size], np.int32)
     self._ended = np.ones([batch_size], np.bool_)
+    self._any_ended = True
+    self._ones = np.ones([batch_size], np.float32)
+    self._mid = np.full([batch_size], _MID, np.int32)
 
   def observation_spec(self):
     return specs.Array((4,), np.float32)
@@ -34,42 +39,44 @@ class VectorCartPole:
     return specs.BoundedArray((), np.float32, 0, 1)
 
   def reset(self) -> dm_env.TimeStep:
-    self._ended[:] = True
+    self._ended[:] = self._any_ended = True
     return self.step(np.zeros([self.batch_size], np.int32))
 
   def step(self, actions) -> dm_env.TimeStep:
-    again = self._ended
-    x, v, angle, w = self._state
-    force = np.where(actions == 1, np.float32(10), np.float32(-10))
-    sine, cosine = np.sin(angle), np.cos(angle)
-    push = (force + np.float32(0.05) * w * w * sine) / np.float32(1.1)
-    turn = (np.float32(9.8) * sine - cosine * push) / (
-      np.float32(0.5) * (np.float32(4 / 3) - cosine * cosine / np.float32(11))
-    )
-    tau = np.float32(0.02)
-    self._state = np.stack(
-      [
-        x + tau * v,
-        v + tau * (push - turn * cosine / np.float32(22)),
-        angle + tau * w,
-        w + tau * turn,
-      ]
-    )
-    self._steps += 1
-    if again.any():
+    self._move(_FORCES.take(actions))
+    again, any_again = self._ended, self._any_ended
+    if any_again:
       self._state[:, again] = self._random.uniform(
         -0.05, 0.05, [4, int(again.sum())]
       )
       self._steps[again] = 0
-    fell = (np.abs(self._state[0]) > 2.4) | (np.abs(self._state[2]) > 0.2095)
-    self._ended = ended = (fell | (self._steps >= 500)) & ~again
-    step_type = np.where(ended, _LAST, np.where(again, _FIRST, _MID))
-    return dm_env.TimeStep(
-      step_type.astype(np.int32),
-      np.where(again, np.float32(0), np.float32(1)),
-      np.where(fell & ended, np.float32(0), np.float32(1)),
-      np.ascontiguousarray(self._state.T),
-    )
+    x, _, angle, _ = self._state
+    fell = (np.abs(x) > 2.4) | (np.abs(angle) > 0.2095)
+    ended = fell | (self._steps >= 500)
+    if any_again:
+      ended &= ~again
+    self._ended, self._any_ended = ended, bool(ended.any())
+    step_type = self._mid + ended  # LAST is MID + 1.
+    reward, discount = self._ones.copy(), self._ones.copy()
+    if any_again:
+      step_type[again] = _FIRST
+      reward[again] = 0
+    if self._any_ended:
+      discount[fell & ended] = 0
+    observation = np.ascontiguousarray(self._state.T)
+    return dm_env.TimeStep(step_type, reward, discount, observation)
+
+  def _move(self, force: np.ndarray) -> None:
+    """Lets 0.02 seconds pass."""
+    x, v, angle, w = self._state
+    sine, cosine = np.sin(angle), np.cos(angle)
+    push = (force + 0.05 * w * w * sine) / 1.1
+    turn = (9.8 * sine - cosine * push) / (2 / 3 - cosine * cosine / 22)
+    x += 0.02 * v
+    angle += 0.02 * w
+    v += 0.02 * (push - turn * cosine / 22)
+    w += 0.02 * turn
+    self._steps += 1
 
   def close(self) -> None:
     pass

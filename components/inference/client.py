@@ -130,8 +130,7 @@ class InferenceClient:
       self._held = bytes(self._frame)
       return
     self._sent_at = time.perf_counter()
-    data, self._held = [self._held, self._frame], b''
-    self._send(data)
+    self._send_with_held(self._frame)
     self._is_waiting = True
 
   def receive(self) -> types.Nest:
@@ -156,7 +155,7 @@ class InferenceClient:
     """
     if self._is_waiting:
       self.receive()
-    self._send([self._held, frames.header(frames.BYE, 0)])
+    self._send_with_held(frames.header(frames.BYE, 0))
     self._receive(frames.GOODBYE, bytearray(frames.HEADER_SIZE), 'a goodbye')
 
   def close(self) -> None:
@@ -165,24 +164,24 @@ class InferenceClient:
 
   def _shake_hands(self, **message) -> None:
     message.update(protocol=frames.PROTOCOL, run_id=uuid.uuid4().hex)
-    self._send([frames.pack_json(frames.HELLO, message)])
+    self._send(frames.pack_json(frames.HELLO, message))
     self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
 
-  def _send(self, buffers: Sequence) -> None:
-    views = [memoryview(b).cast('B') for b in buffers if len(b)]
+  def _send_with_held(self, frame: bytes | memoryview) -> None:
+    if self._held:
+      frame, self._held = b''.join([self._held, frame]), b''
+    self._send(frame)
+
+  def _send(self, data: bytes | memoryview) -> None:
+    view = memoryview(data)
     deadline = time.monotonic() + self._timeout_seconds
-    while views:
+    while view:
       try:
-        sent = self._stream.sendmsg(views)
+        view = view[self._stream.send(view) :]
       except TimeoutError:
         self._check(deadline, 'to take timesteps')
-        continue
       except OSError as error:
         raise self._lost() from error
-      while views and sent >= len(views[0]):
-        sent -= len(views.pop(0))
-      if sent:
-        views[0] = views[0][sent:]
 
   def _receive(self, kind: int, answer, what: str) -> None:
     """Receives a frame of one kind and size into `answer`."""
@@ -242,7 +241,8 @@ class InferenceClient:
 
 def is_answerless(step_types: np.ndarray) -> bool:
   """Returns whether no row needs an action: all episodes have ended."""
-  return int(step_types.min()) == _LAST
+  # Mostly the first row tells already.
+  return step_types.item(0) == _LAST and int(step_types.min()) == _LAST
 
 
 def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:
