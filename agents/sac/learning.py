@@ -48,9 +48,6 @@ class SACUpdate(programs.Update):
     self._policy_network = policy_network
     self._critics = critics
     self._target_critics = target_critics
-    self._apply_policy, self._apply_critics, self._apply_target_critics = map(
-      data_parallel.by_rows, (policy_network, critics, target_critics)
-    )
     self._scaling = scaling
     self._config = config
     self._distribution = squashed_gaussian.SquashedGaussian(scaling.size)
@@ -102,20 +99,24 @@ class SACUpdate(programs.Update):
   def _improve_critics(
     self, data: types.Transition, noise: tf.Tensor, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
+    policy, critics, target_critics = map(
+      data_parallel.by_rows,
+      (self._policy_network, self._critics, self._target_critics),
+    )
     action_t, log_prob_t = self._distribution.sample(
-      self._apply_policy(data.next_observation), noise
+      policy(data.next_observation), noise
     )  # [B, D], [B]
     targets = losses.soft_q_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      q_t=self._apply_target_critics(data.next_observation, action_t),
+      q_t=target_critics(data.next_observation, action_t),
       log_prob_t=log_prob_t,
       temperature=self._temperature(),
     )  # [B]
     action_tm1 = self._scaling.from_action(data.action)  # [B, D]
     with tf.GradientTape() as tape:
-      q_tm1 = self._apply_critics(data.observation, action_tm1)  # [B, N]
+      q_tm1 = critics(data.observation, action_tm1)  # [B, N]
       errors = targets[:, None] - q_tm1  # [B, N]
       loss_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)  # [B]
       loss = tf.reduce_mean(weights * loss_per_item)
@@ -132,12 +133,15 @@ class SACUpdate(programs.Update):
   def _improve_policy(
     self, data: types.Transition, noise: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
+    policy, critics = map(
+      data_parallel.by_rows, (self._policy_network, self._critics)
+    )
     temperature = self._temperature()
     with tf.GradientTape() as tape:
       action, log_prob = self._distribution.sample(
-        self._apply_policy(data.observation), noise
+        policy(data.observation), noise
       )  # [B, D], [B]
-      q = self._apply_critics(data.observation, action)  # [B, N]
+      q = critics(data.observation, action)  # [B, N]
       loss = losses.soft_policy_loss(q, log_prob, temperature)
     # Only the policy's variables are asked for: the critics stay as they are.
     norm = self._policy_optimizer.minimize(tape, loss)

@@ -204,6 +204,7 @@ class TestProcesses:
     ]
     assert lives == ['start', 'Its process ended with signal 9.', 'start']
 
+  @pytest.mark.chaos
   def test_ctrl_c_while_the_nodes_start_ends_them(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
     program.wait_until(

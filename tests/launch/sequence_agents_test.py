@@ -10,7 +10,8 @@ from repertory import launch
 
 _AGENTS = {
   'impala': {'core': 'lstm', 'core_size': 8, 'unroll_length': 5,
-             'batch_size': 2, 'previous_action_and_reward': True},
+             'batch_size': 2, 'previous_action_and_reward': True,
+             'jit_compile': False},
   'ppo': {'core': 'gru', 'core_size': 8, 'hidden_sizes': (8,),
           'unroll_length': 5, 'num_minibatches': 2, 'num_epochs': 2,
           'normalize_observations': True, 'jit_compile': False},
