@@ -11,7 +11,7 @@ import program
 from repertory import launch
 from repertory.launch.topologies import central
 
-_SECONDS = 120
+_SECONDS = 300
 
 
 def _train(tmp_path, launch_type, *arguments, steps=3000, environment='catch'):

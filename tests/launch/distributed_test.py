@@ -15,7 +15,7 @@ _in_threads_or_chaos = pytest.mark.parametrize(
   'launch_type',
   ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
 )
-_SECONDS = 120
+_SECONDS = 300
 
 _FAILING = """
 import sys
