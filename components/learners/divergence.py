@@ -64,7 +64,7 @@ def undone_unless_finite(
 
   def call(sample: types.Sample) -> tuple[programs.UpdateResult, tf.Tensor]:
     # TensorFlow traces a function anew when the first trace made variables, so
-    # in the trace that counts those of the optimizer are among them.
+    # in the trace that counts they are among them.
     variables = update.variables
     before = [variable.read_value() for variable in variables]
     result = update(sample)

@@ -52,7 +52,7 @@ class GradientLearner(core.Learner):
     """
     self._module = update
     guarded = divergence_lib.undone_unless_finite(update)
-    # Tracing creates the optimizer's variables, which are part of the state.
+    # Should the update make variables now, they are part of the state.
     self._update = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
     )
