@@ -1,18 +1,18 @@
 """Composes an agent from DQN, with other parts in three places.
 
     python examples/own_agent.py runs/own_agent
+    python examples/own_agent.py runs/distributed distributed local_mp
 
 - Its network normalizes what its layers give; DQN's does not.
 - Its replay table throws out the item of smallest priority, not the oldest.
 - It explores by drawing from softmax(values / temperature), hotter in some
   environments and cooler in others, instead of ε-greedily.
 
-All that is not overridden is DQN's, and the agent runs in every topology: here
-first in one thread, then distributed over processes.
+All that is not overridden is DQN's, and the agent runs in every topology: by
+the first line above in one thread, by the second distributed over processes.
 """
 
 import dataclasses
-import os
 import sys
 from collections.abc import Sequence
 
@@ -113,24 +113,19 @@ class OwnBuilder(dqn.DQNBuilder):
     )
 
 
-def main(directory: str) -> None:
+def main(directory: str, *topology: str) -> None:
   experiment = launch.Experiment(
     builder=OwnBuilder(OwnConfig(hidden_sizes=(64,), max_replay_size=2_000)),
     environment_factory=registry.make_factory('catch:6x5'),
     max_steps=3_000,
-    directory=os.path.join(directory, 'single'),
+    directory=directory,
     agent='own agent',
     environment='catch:6x5',
     num_actors=2,
     environments_per_actor=2,
   )
-  print(launch.run(experiment).status.evaluation_return)
-  distributed = dataclasses.replace(
-    experiment, directory=os.path.join(directory, 'distributed')
-  )
-  result = launch.run(distributed, 'distributed', 'local_mp')
-  print(result.status.evaluation_return)
+  print(launch.run(experiment, *topology).status.evaluation_return)
 
 
 if __name__ == '__main__':
-  main(sys.argv[1] if len(sys.argv) > 1 else 'runs/own_agent')
+  main(*(sys.argv[1:] or ['runs/own_agent']))
