@@ -34,11 +34,23 @@ def categorical_projection(
     ValueError: If a shape does not fit.
   """
   ranks.check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
+  size, num_atoms = tf.shape(z_p)[0], tf.shape(z_q)[0]
   spacing = z_q[1] - z_q[0]
   limited = tf.clip_by_value(z_p, z_q[0], z_q[-1])  # [B, N]
-  distances = tf.abs(limited[:, None, :] - z_q[None, :, None])  # [B, M, N]
-  shares = tf.maximum(1 - distances / spacing, 0)  # [B, M, N]
-  return tf.reduce_sum(shares * probs[:, None, :], axis=-1)  # [B, M]
+  places = (limited - z_q[0]) / spacing  # [B, N], from 0 to M - 1
+  # Limited once more, for what NaN is cast to.
+  below = tf.clip_by_value(tf.cast(places, tf.int32), 0, num_atoms - 2)
+  # And for rounding: no probability may be below 0.
+  above_share = tf.clip_by_value(
+    (limited - tf.gather(z_q, below)) / spacing, 0, 1
+  )  # [B, N]
+  # Two sums for each atom, instead of one for each pair of atoms.
+  shares = tf.stack([probs * (1 - above_share), probs * above_share])
+  indices = num_atoms * tf.range(size)[:, None] + below  # [B, N]
+  sums = tf.math.unsorted_segment_sum(
+    shares, tf.stack([indices, indices + 1]), size * num_atoms
+  )  # [B · M]
+  return tf.reshape(sums, [size, num_atoms])
 
 
 def categorical_td_targets(

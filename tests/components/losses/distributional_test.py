@@ -74,6 +74,26 @@ class CategoricalProjectionTest(parameterized.TestCase):
       found.numpy() @ z_q, np.sum(z_p * probs, axis=-1), atol=1e-4
     )
 
+  @parameterized.parameters(False, True)
+  def test_no_probability_is_below_zero(self, jit_compile):
+    # Atoms right at those of the support, and beyond the last one.
+    call = tf.function(losses.categorical_projection, jit_compile=jit_compile)
+    for low, high, size in [(-1000, 0, 101), (-0.1, 0.7, 51), (0, 1e-3, 7)]:
+      z_q = tf.linspace(constant(low), constant(high), size)
+      z_p = tf.stack([z_q, z_q * 1.0000002, z_q * 0.9999999, z_q + high])
+      probs = tf.fill(z_p.shape, 1 / size)
+      found = call(z_p, probs, z_q).numpy()
+      self.assertGreaterEqual(found.min(), 0)
+      np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-5)
+
+  @parameterized.product(jit_compile=[False, True], value=[np.nan, np.inf])
+  def test_shows_what_is_not_finite(self, jit_compile, value):
+    call = tf.function(losses.categorical_projection, jit_compile=jit_compile)
+    probs = constant([[0.2, 0.3, 0.5], [0.2, value, 0.5]])
+    found = call(tf.zeros([2, 3]), probs, constant([-1, 0, 1]))
+    self.assertTrue(np.isfinite(found[0]).all())
+    self.assertFalse(np.isfinite(found[1]).all())
+
   def test_refuses_shapes(self):
     two = constant([[1, 2]])
     with self.assertRaisesRegex(ValueError, r'z_q must have rank 1'):
