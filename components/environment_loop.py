@@ -109,11 +109,9 @@ class EnvironmentLoop(core.Worker):
     if num_first := step_types.count(_FIRST):
       num_steps -= num_first
       self._lengths[timestep.step_type == _FIRST] = 0
-    episodes = (
-      [self._end_episode(i) for i, t in enumerate(step_types) if t == _LAST]
-      if _LAST in step_types
-      else []
-    )
+    episodes = [
+      self._end_episode(i) for i, t in enumerate(step_types) if t == _LAST
+    ]
     if self._counter is not None:
       self._counter.increment(steps=num_steps, episodes=len(episodes))
     for episode in episodes:

@@ -60,6 +60,11 @@ def make_builder(name, **settings):
   )
 
 
+def spec_of(batch):
+  """Returns the specs of the tensors of a batch, as learners take them."""
+  return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), batch)
+
+
 def make_batch(builder, spec, seed):
   """Makes a batch that fits an agent's table."""
   random = np.random.default_rng(seed)

@@ -19,7 +19,6 @@ import sys
 
 import numpy as np
 import tensorflow as tf
-import tree
 
 (cpu,) = tf.config.list_physical_devices('CPU')
 tf.config.set_logical_device_configuration(
@@ -47,7 +46,7 @@ def learn(name, core, devices):
     learner = learners.GradientLearner(
       builder.make_update(builder.make_network(spec), spec),
       iter(batches),
-      tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), batches[0]),
+      agent_batches.spec_of(batches[0]),
       logger=log,
     )
   print('BEGINS', name, core, file=sys.stderr, flush=True)

@@ -8,8 +8,7 @@ import pytest
 import log_files
 import program
 
-_LAUNCH_TYPES = ('local_mt', 'local_mp')
-_in_both = pytest.mark.parametrize('launch_type', _LAUNCH_TYPES)
+_in_both = pytest.mark.parametrize('launch_type', ['local_mt', 'local_mp'])
 # Processes start slowly; all their faults are among the tests of chaos.
 _in_threads_or_chaos = pytest.mark.parametrize(
   'launch_type',

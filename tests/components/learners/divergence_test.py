@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import sonnet as snt
 import tensorflow as tf
-import tree
 
 import agent_batches
 from repertory.components import learners, programs, types
@@ -72,16 +71,12 @@ def _make(targets, update=None, recorder=None, jit_compile=False, **divergence):
   return learners.GradientLearner(
     update or _Linear(),
     iter(batches),
-    _spec_of(batches[0]),
+    agent_batches.spec_of(batches[0]),
     logger=recorder,
     priority_updater=recorder,
     jit_compile=jit_compile,
     divergence=learners.Divergence(**divergence),
   )
-
-
-def _spec_of(sample):
-  return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), sample)
 
 
 def _poisoned(sample, leaf):
@@ -110,7 +105,7 @@ class TestAgents:
       return learners.GradientLearner(
         builder.make_update(builder.make_network(spec), spec),
         iter(batches),
-        _spec_of(bad),
+        agent_batches.spec_of(bad),
         divergence=learners.Divergence('skip'),
       )
 

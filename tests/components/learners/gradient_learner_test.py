@@ -5,7 +5,6 @@ import threading
 import numpy as np
 import sonnet as snt
 import tensorflow as tf
-import tree
 from absl.testing import absltest, parameterized
 
 import agent_batches
@@ -108,10 +107,7 @@ class TracingTest(parameterized.TestCase):
     update = builder.make_update(builder.make_network(spec), spec)
     before = [variable.ref() for variable in update.variables]
     batch = agent_batches.make_batch(builder, spec, seed=0)
-    element_spec = tree.map_structure(
-      lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), batch
-    )
-    learners.GradientLearner(update, iter([]), element_spec)
+    learners.GradientLearner(update, iter([]), agent_batches.spec_of(batch))
     self.assertEqual([v.ref() for v in update.variables], before)
 
 

@@ -292,17 +292,20 @@ class BothTest(parameterized.TestCase):
         call(images), torso(images), rtol=1e-4, atol=1e-4
       )
 
-  @parameterized.parameters(*TORSOS)
-  def test_gradients_reach_all_variables(self, make):
+  @parameterized.product(make=TORSOS, jit_compile=[False, True])
+  def test_gradients_reach_all_variables(self, make, jit_compile):
     torso = make()
     images = tf.constant(make_images(36, 36, 2))
     torso(images)
     randomize(torso)
 
-    with tf.GradientTape() as tape:
-      loss = tf.reduce_sum(torso(images) ** 2)
-    gradients = tape.gradient(loss, torso.trainable_variables)
-    for variable, gradient in zip(torso.trainable_variables, gradients):
+    @tf.function(jit_compile=jit_compile)
+    def gradients():
+      with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(torso(images) ** 2)
+      return tape.gradient(loss, torso.trainable_variables)
+
+    for variable, gradient in zip(torso.trainable_variables, gradients()):
       self.assertIsNotNone(gradient, variable.name)
       self.assertTrue(np.all(np.isfinite(gradient)), variable.name)
       self.assertGreater(np.max(np.abs(gradient)), 0, variable.name)
