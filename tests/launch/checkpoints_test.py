@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+import types
 from typing import Any
 
 import numpy as np
@@ -123,14 +124,21 @@ class TestWhen:
       numbers.add(saved)
     assert len(numbers) == 4
 
-  def test_after_so_much_time(self, start):
-    run = start(checkpoint_period_seconds=0.5)
-    begun = time.monotonic()
-    while not run.saved():
-      run.learn(1)
+  def test_after_so_much_time(self, start, monkeypatch):
+    now = 1_000.0
+    clock = types.SimpleNamespace(monotonic=lambda: now, sleep=time.sleep)
+    monkeypatch.setattr(checkpoints, 'time', clock)
+    run = start(checkpoint_period_seconds=30.0)
+    run.learn(1)
+    # After the start, and after the checkpoint before.
+    for name in ('00000001', '00000002'):
+      now += 29.9
       run.learner.checkpoint_if_due()
-      assert time.monotonic() < begun + 60
-    assert time.monotonic() >= begun + 0.5
+      assert not run.learner._checkpoints.is_writing
+      now += 0.2
+      run.learner.checkpoint_if_due()
+      run.settle()
+      assert run.names()[-1] == name
 
   def test_not_before(self, start):
     run = start(checkpoint_period_learner_steps=1_000)
