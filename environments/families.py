@@ -211,6 +211,7 @@ FAMILIES = (
       minatar_adapter.OPTIONS,
     ),
     _compile('minatar'),
-    _with_id(minatar_adapter.MinAtar),
+    _with_id(minatar_adapter.make),
+    _with_id(minatar_adapter.make_batch),
   ),
 )

@@ -1,7 +1,6 @@
 """MinAtar: Atari games in miniature, on boards of 10 by 10."""
 
-import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dm_env
@@ -12,8 +11,10 @@ from repertory.environments import (
   close_names,
   extras,
   name_options,
-  seeds,
+  single_slot,
+  vector_batch,
 )
+from repertory.environments import seeds as seeds_lib
 
 GAMES = ('asterix', 'breakout', 'freeway', 'seaquest', 'space_invaders')
 
@@ -31,71 +32,62 @@ OPTIONS = (
 )
 
 
-_ZERO, _ONE = np.float32(0), np.float32(1)
+def make(
+  game: str, settings: Mapping[str, Any], seed: int
+) -> dm_env.Environment:
+  """Makes one game: see `MinAtarSource`."""
+  return single_slot.SingleSlot(MinAtarSource(game, settings, [seed]))
 
 
-class MinAtar(dm_env.Environment):
-  """One game, whose observation is its board, `[10, 10, C]` of 0 and 1.
+def make_batch(
+  game: str, settings: Mapping[str, Any], seeds: Sequence[int]
+) -> vector_batch.VectorBatch:
+  """Makes a batch of games: see `MinAtarSource`."""
+  return vector_batch.VectorBatch(MinAtarSource(game, settings, seeds))
 
-  Episodes end with discount 0 only; there is no time limit but Freeway's own,
-  which counts as an end. See https://arxiv.org/abs/1903.03176.
+
+class MinAtarSource:
+  """Games as a `vector_batch.Source`, stepped one after the other.
+
+  An observation is a board, `[10, 10, C]` of 0 and 1. Episodes end with
+  discount 0 only; there is no time limit but Freeway's own, which counts as an
+  end. See https://arxiv.org/abs/1903.03176.
   """
 
-  def __init__(self, game: str, settings: Mapping[str, Any], seed: int):
-    """Makes the game.
+  def __init__(
+    self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
+  ):
+    """Makes the games.
 
     Args:
       game: One of `GAMES`.
       settings: A value for each of `OPTIONS`.
-      seed: At least 0.
+      seeds: One per slot, at least 0.
 
     Raises:
       ImportError: If MinAtar is not installed.
-      ValueError: If there is no such game, or if the seed is not valid.
+      ValueError: If there is no such game, or if a seed is not valid.
     """
     if game not in GAMES:
       raise ValueError(close_names.describe('`game`', game, GAMES))
     minatar = extras.import_extra('minatar', 'minatar')
-    self._game = minatar.Environment(
-      game, settings['sticky_actions'], settings['ramping']
-    )
-    self._game.seed(seeds.fold(seed))
-    self._actions = list(range(self._game.num_actions()))
-    if not settings['full_actions']:
-      self._actions = list(self._game.minimal_action_set())
-    self._shape = tuple(self._game.state_shape())
-    self._ended = True
-
-  def reset(self) -> dm_env.TimeStep:
-    """Starts a game."""
-    self._game.reset()
-    self._ended = False
-    return dm_env.restart(self._observe())
-
-  def step(self, action: Any) -> dm_env.TimeStep:
-    """Takes one step, or starts a game after the last one's end.
-
-    Raises:
-      ValueError: If the action is not an index of the action spec.
-    """
-    if self._ended:
-      return self.reset()
-    try:
-      index = operator.index(action)
-    except TypeError:
-      index = -1
-    if not 0 <= index < len(self._actions):
-      raise ValueError(
-        f'`action`: expected an integer from 0 to {len(self._actions) - 1},'
-        f' got {action!r}.'
+    self._games = []
+    for seed in seeds:
+      made = minatar.Environment(
+        game, settings['sticky_actions'], settings['ramping']
       )
-    reward, self._ended = self._game.act(self._actions[index])
-    return dm_env.TimeStep(
-      dm_env.StepType.LAST if self._ended else dm_env.StepType.MID,
-      np.float32(reward),
-      _ZERO if self._ended else _ONE,
-      self._observe(),
-    )
+      made.seed(seeds_lib.fold(seed))
+      self._games.append(made)
+    first = self._games[0]
+    self._actions = list(range(first.num_actions()))
+    if not settings['full_actions']:
+      self._actions = list(first.minimal_action_set())
+    self._shape = tuple(first.state_shape())
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return len(self._games)
 
   def observation_spec(self) -> specs.BoundedArray:
     """Returns the spec of the board, one channel for each kind of thing."""
@@ -113,5 +105,34 @@ class MinAtar(dm_env.Environment):
     """Returns the spec of the discount, 0 at the end and 1 before it."""
     return specs.BoundedArray((), np.float32, 0, 1, 'discount')
 
-  def _observe(self) -> np.ndarray:
-    return self._game.state().astype(np.float32)
+  def reset(self) -> np.ndarray:
+    """Starts all games."""
+    boards = self._make_boards()
+    for slot, game in enumerate(self._games):
+      game.reset()
+      boards[slot] = game.state()
+    return boards.astype(np.float32)
+
+  def step(
+    self, actions: np.ndarray, ended: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps or restarts each game."""
+    boards = self._make_boards()
+    rewards = [0.0] * len(self._games)
+    last = [False] * len(self._games)
+    slots = zip(self._games, actions.tolist(), ended.tolist())
+    for slot, (game, action, again) in enumerate(slots):
+      if again:
+        game.reset()
+      else:
+        rewards[slot], last[slot] = game.act(self._actions[action])
+      boards[slot] = game.state()
+    over = np.array(last, np.bool_)
+    boards = boards.astype(np.float32)
+    return boards, np.array(rewards, np.float32), ~over, over
+
+  def close(self) -> None:
+    """Does nothing: games hold nothing."""
+
+  def _make_boards(self) -> np.ndarray:
+    return np.empty((len(self._games), *self._shape), np.bool_)

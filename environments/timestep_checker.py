@@ -133,7 +133,7 @@ class TimestepChecker:
     for index, (shape, dtype) in enumerate(self._leaves):
       leaf = leaves[index]
       if (
-        type(leaf) is not np.ndarray
+        not (type(leaf) is np.ndarray or isinstance(leaf, np.generic))
         or leaf.shape != shape
         or leaf.dtype != dtype
       ):
