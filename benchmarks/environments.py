@@ -5,14 +5,14 @@ family's own loop, those of our batch, and how much longer ours takes. The two
 take turns within the same seconds. Actions are drawn beforehand.
 
 The own loop is the family's vector environment where it has one (Gymnasium's
-`SyncVectorEnv`, else the one of CartPole, ALE's, EnvPool's), and else a bare
-loop that steps each environment and resets it at its end. The line 'loop' of
-CartPole compares with such a loop too, which does not even keep what it is
-told; no batch can be as fast.
+`SyncVectorEnv`, else the one of CartPole, ALE's, EnvPool's). Else it steps each
+environment and resets it at its end: 'gathered' makes arrays of a batch of what
+it is told, 'bare' does not even keep it, so that no batch can be as fast.
 
   python benchmarks/environments.py [--seconds=3] [--only=atari]
 """
 
+import collections
 import itertools
 import statistics
 import time
@@ -32,7 +32,9 @@ _SIZES = flags.DEFINE_list('sizes', ['1', '16'], 'Batch sizes.')
 _NUM_ACTIONS = 1024
 _NUM_TURNS = 10
 
-Step = Callable[[int], None]
+Step = Callable[[int], object]
+# What each environment says.
+Loop = Callable[[int], Iterator[tuple]]
 
 
 def main(_):
@@ -112,7 +114,7 @@ def _gymnasium_vector(mode):
   return make
 
 
-def _gymnasium_loop(name, size, actions) -> Step:
+def _gymnasium_loop(name, size, actions) -> Loop:
   import gymnasium  # noqa: PLC0415 - an extra.
 
   if name.startswith('minigrid:'):
@@ -127,9 +129,12 @@ def _gymnasium_loop(name, size, actions) -> Step:
 
   def step(i):
     for env, action in zip(envs, rows[i]):
-      _, _, terminated, truncated, _ = env.step(action)
+      observation, reward, terminated, truncated, _ = env.step(action)
       if terminated or truncated:
         env.reset()
+      if isinstance(observation, dict):
+        observation = observation['image']
+      yield observation, reward, terminated, truncated
 
   return step
 
@@ -161,7 +166,7 @@ def _envpool(name, size, actions) -> Step:
 
 
 def _dm_env_loop(make_environment):
-  def make(name, size, actions) -> Step:
+  def make(name, size, actions) -> Loop:
     environments = [make_environment(_id(name), seed) for seed in range(size)]
     for environment in environments:
       environment.reset()
@@ -169,7 +174,11 @@ def _dm_env_loop(make_environment):
 
     def step(i):
       for environment, action in zip(environments, rows[i]):
-        environment.step(action)
+        step_type, reward, discount, observation = environment.step(action)
+        if isinstance(observation, dict):
+          observation = observation['observations']
+        # None with FIRST.
+        yield observation, reward or 0.0, discount or 0.0, int(step_type)
 
     return step
 
@@ -193,7 +202,7 @@ def _make_bsuite(bsuite_id, seed):
   return bsuite.load_from_id(bsuite_id)
 
 
-def _minatar(name, size, actions) -> Step:
+def _minatar(name, size, actions) -> Loop:
   import minatar  # noqa: PLC0415 - an extra.
 
   games = [minatar.Environment(_id(name)) for _ in range(size)]
@@ -201,29 +210,56 @@ def _minatar(name, size, actions) -> Step:
 
   def step(i):
     for game, action in zip(games, rows[i]):
-      _, ended = game.act(action)
+      reward, ended = game.act(action)
       if ended:
         game.reset()
-      game.state()
+      yield game.state(), reward, ended
 
   return step
 
 
+def _bare(make_loop):
+  """Steps and forgets."""
+
+  def make(name, size, actions) -> Step:
+    loop = make_loop(name, size, actions)
+    return lambda i: collections.deque(loop(i), maxlen=0)
+
+  return make
+
+
+def _gathered(make_loop):
+  """Steps and keeps what is told in arrays `[B, ...]`, but checks nothing."""
+
+  def make(name, size, actions) -> Step:
+    loop = make_loop(name, size, actions)
+    return lambda i: [np.array(column) for column in zip(*loop(i))]
+
+  return make
+
+
+_LOOPS = (
+  ('gym:CartPole-v1', _gymnasium_loop),
+  ('dm_control:cheetah/run', _dm_env_loop(_make_dm_control)),
+  ('dm_control:cartpole/swingup', _dm_env_loop(_make_dm_control)),
+  ('bsuite:catch/0', _dm_env_loop(_make_bsuite)),
+  ('bsuite:mountain_car/0', _dm_env_loop(_make_bsuite)),
+  ('minigrid:MiniGrid-DoorKey-5x5-v0', _gymnasium_loop),
+  ('minatar:breakout', _minatar),
+  ('minatar:seaquest', _minatar),
+)
+
 OWN_LOOPS = (
   ('gym:CartPole-v1 (vector)', _gymnasium_vector('vector_entry_point')),
   ('gym:CartPole-v1 (sync)', _gymnasium_vector('sync')),
-  ('gym:CartPole-v1 (loop)', _gymnasium_loop),
   ('gym:Acrobot-v1 (sync)', _gymnasium_vector('sync')),
   ('gym:MountainCar-v0 (sync)', _gymnasium_vector('sync')),
   ('atari:Pong', _atari),
   ('envpool:CartPole-v1', _envpool),
   ('envpool:HalfCheetah-v4', _envpool),
   ('envpool:Pong-v5', _envpool),
-  ('dm_control:cheetah/run', _dm_env_loop(_make_dm_control)),
-  ('dm_control:cartpole/swingup', _dm_env_loop(_make_dm_control)),
-  ('bsuite:catch/0', _dm_env_loop(_make_bsuite)),
-  ('minigrid:MiniGrid-DoorKey-5x5-v0', _gymnasium_loop),
-  ('minatar:breakout', _minatar),
+  *((f'{name} (gathered)', _gathered(loop)) for name, loop in _LOOPS),
+  *((f'{name} (bare)', _bare(loop)) for name, loop in _LOOPS),
 )
 
 
