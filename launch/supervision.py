@@ -3,8 +3,9 @@
 import contextlib
 import dataclasses
 import os
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -89,7 +90,10 @@ def run(
     program, services = make_program(session)
     log_directory = os.path.join(session.log_directory, printed.NODES)
     try:
-      with workers_lib.launched(program, launch_type, log_directory) as workers:
+      with (
+        _shared_interpreter(launch_type),
+        workers_lib.launched(program, launch_type, log_directory) as workers,
+      ):
         return watch.run(workers, services)
     except failures.NodeError as error:
       if (
@@ -107,6 +111,18 @@ def run(
       if resumed is None:  # There is no checkpoint yet.
         raise
       session = resumed
+
+
+@contextlib.contextmanager
+def _shared_interpreter(launch_type: str) -> Iterator[None]:
+  """Lets nodes that are threads take turns often, while they run."""
+  before = sys.getswitchinterval()
+  if launch_type == 'local_mt':
+    lifetime.share_interpreter()
+  try:
+    yield
+  finally:
+    sys.setswitchinterval(before)
 
 
 class _Watch:

@@ -7,7 +7,6 @@ one of its own, which acts for them all and writes to replay.
 
 import contextlib
 import dataclasses
-import sys
 import threading
 from collections.abc import Callable
 
@@ -35,10 +34,6 @@ from repertory.launch import session as session_lib
 from repertory.launch.topologies import distributed
 
 _JOIN_SECONDS = 5
-
-# Learner and inference server share an interpreter: who waits for it gets it
-# after so long. Python's 5 ms are the time of many requests.
-_SWITCH_SECONDS = 0.0005
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,7 +232,7 @@ class CentralLearnerService(distributed.LearnerService):
     self._threads: list[threading.Thread] = []
     if placement.num_inference_servers:
       return
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    lifetime.share_interpreter()
     publisher = variables.Publisher(self._node.network.variables)
     self._node.publish_to(publisher)
     # The learner has registered; to compile may take longer than it may be

@@ -2,6 +2,7 @@
 
 import csv
 import pathlib
+import sys
 
 import pytest
 
@@ -21,10 +22,12 @@ _AGENTS = {
 }
 
 
-def _run(directory, agent, max_steps, topology=('single',)):
+def _run(
+  directory, agent, max_steps, topology=('single',), environment=follow.Follow
+):
   experiment = launch.Experiment(
     registry.make_builder(agent, _AGENTS[agent]),
-    follow.Follow,
+    environment,
     max_steps=max_steps,
     directory=str(directory),
     num_actors=2,
@@ -57,7 +60,18 @@ def test_runs_and_resumes(tmp_path, agent):
   [('d4pg', 'distributed'), ('sac', 'distributed'), ('sac', 'central')],
 )
 def test_runs_in_several_nodes(tmp_path, agent, topology):
-  status = _run(tmp_path, agent, 1_000, (topology, 'local_mt'))
+  before, meanwhile = sys.getswitchinterval(), []
+
+  def make_environment(seed):
+    meanwhile.append(sys.getswitchinterval())
+    return follow.Follow(seed)
+
+  status = _run(
+    tmp_path, agent, 1_000, (topology, 'local_mt'), make_environment
+  )
+  # Threads take turns more often while they share the interpreter.
+  assert meanwhile[-1] == 0.0005
+  assert sys.getswitchinterval() == before == 0.005
   assert status.steps >= 1_000
   assert status.learner_steps > 50
   rows = _rows(tmp_path, 'learner')

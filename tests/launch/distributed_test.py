@@ -15,6 +15,9 @@ _in_threads_or_chaos = pytest.mark.parametrize(
   ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
 )
 _SECONDS = 300
+_STEPS = 1_500
+# XLA takes longer to compile than so few steps.
+_SETTINGS = ('--env=catch', '--num_actors=2', '--config.jit_compile=false')
 
 _FAILING = """
 import sys
@@ -47,13 +50,12 @@ if __name__ == '__main__':
 """
 
 
-def _train(tmp_path, launch_type, *arguments, steps=3000):
+def _train(tmp_path, launch_type, *arguments, steps=_STEPS):
   return program.repertory(
     'train',
-    '--env=catch',
+    *_SETTINGS,
     '--topology=distributed',
     f'--lp_launch_type={launch_type}',
-    '--num_actors=2',
     f'--steps={steps}',
     '--directory=run',
     *arguments,
@@ -66,9 +68,8 @@ def _single(tmp_path_factory):
   """Where the same experiment ran in one thread."""
   directory = tmp_path_factory.mktemp('single')
   ended = program.repertory(
-    'train', '--env=catch', '--num_actors=2', '--steps=3000',
-    '--directory=run', cwd=directory,
-  ).wait(_SECONDS)  # fmt: skip
+    'train', *_SETTINGS, f'--steps={_STEPS}', '--directory=run', cwd=directory
+  ).wait(_SECONDS)
   assert ended.code == 0, ended.output
   return directory / 'run'
 
@@ -81,13 +82,13 @@ class TestDistributed:
     ended = _train(tmp_path, launch_type).wait(_SECONDS)
     assert ended.code == 0, ended.output
     assert ended.left == []
-    assert 'steps=3000 ' in ended.output
+    assert f'steps={_STEPS} ' in ended.output
     replay = log_files.rows(tmp_path / 'run', 'replay')[-1]
     learner = log_files.rows(tmp_path / 'run', 'learner')
     actors = log_files.rows(tmp_path / 'run', 'actors')
     # All steps are items, but for the one per actor that waits for the next
     # step, and one or two more before it: n = 3.
-    assert 3000 - 2 * 3 <= replay['inserts'] <= 3000
+    assert _STEPS - 2 * 3 <= replay['inserts'] <= _STEPS
     # Learning used up what is due, and not more than the limiter's buffer.
     due = (replay['inserts'] - 200) * 16
     learned = 32 * log_files.total(learner)
@@ -97,7 +98,7 @@ class TestDistributed:
     assert replay['samples'] == pytest.approx(due, rel=0.05)
     # No episode is missing from the log.
     assert log_files.total(actors) == actors[-1]['episodes']
-    assert actors[-1]['episodes'] in (3000 // 9, 3000 // 9 - 1)
+    assert actors[-1]['episodes'] in (_STEPS // 9, _STEPS // 9 - 1)
     self._check_is_the_same(single, tmp_path / 'run')
 
   def _check_is_the_same(self, single, distributed):
