@@ -66,10 +66,14 @@ def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
   assert log_files.rows(tmp_path / 'run', 'evaluator')
 
 
-def test_r2d2_runs_in_processes_with_servers_of_their_own(tmp_path):
+@pytest.mark.parametrize(
+  'launch_type',
+  ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
+)
+def test_r2d2_runs_with_servers_of_their_own(tmp_path, launch_type):
   ended = _train(
     tmp_path,
-    'local_mp',
+    launch_type,
     '--agent=r2d2',
     '--num_inference_servers=2',
     '--double_buffering',

@@ -9,7 +9,9 @@ import real_disk_errors
 from repertory.launch import command_line
 
 # Just enough for the learner to take steps.
-_FEW_STEPS = ('--steps=20', '--config.min_replay_size=4')
+_FEW_STEPS = (
+  '--steps=20', '--config.min_replay_size=4', '--config.jit_compile=false'
+)  # fmt: skip
 
 
 def _run(capsys, *arguments) -> tuple[int, str, str]:

@@ -19,6 +19,7 @@ from repertory.launch import session as session_lib
 _SETTINGS = {
   'min_replay_size': 100, 'hidden_sizes': (32,), 'jit_compile': False
 }  # fmt: skip
+_QUEUE = {'batch_size': 4, 'unroll_length': 5, 'jit_compile': False}
 
 
 def _experiment(directory, max_steps, config=None, **settings):
@@ -93,7 +94,7 @@ class TestResume:
         'catch',
         max_steps=max_steps,
         directory=str(tmp_path),
-        config={'batch_size': 4, 'unroll_length': 5},
+        config=_QUEUE,
         evaluation_episodes=0,
         num_actors=num_actors,
         environments_per_actor=environments_per_actor,
@@ -119,7 +120,7 @@ class TestResume:
   def test_queue_in_other_bundles_starts_empty(self, tmp_path):
     settings = {
       'directory': str(tmp_path),
-      'config': {'batch_size': 4, 'unroll_length': 5},
+      'config': _QUEUE,
       'evaluation_episodes': 0,
     }
     first = launch.make_experiment(

@@ -70,7 +70,7 @@ def test_runs_distributed(tmp_path, agent):
     'train',
     f'--agent={agent}',
     '--env=memory_chain:4',
-    '--steps=1500',
+    '--steps=600',
     '--topology=distributed',
     '--lp_launch_type=local_mt',
     '--num_actors=2',
