@@ -7,7 +7,8 @@ take turns within the same seconds. Actions are drawn beforehand.
 The own loop is the family's vector environment where it has one (Gymnasium's
 `SyncVectorEnv`, else the one of CartPole, ALE's, EnvPool's). Else it steps each
 environment and resets it at its end: 'gathered' makes arrays of a batch of what
-it is told, 'bare' does not even keep it, so that no batch can be as fast.
+it is told, but converts and checks nothing; 'bare' does not even keep it, so
+that no batch can be as fast.
 
   python benchmarks/environments.py [--seconds=3] [--only=atari]
 """
@@ -229,7 +230,7 @@ def _bare(make_loop):
 
 
 def _gathered(make_loop):
-  """Steps and keeps what is told in arrays `[B, ...]`, but checks nothing."""
+  """Steps and makes arrays `[B, ...]`, but converts and checks nothing."""
 
   def make(name, size, actions) -> Step:
     loop = make_loop(name, size, actions)

@@ -18,9 +18,9 @@ from repertory.components import nests, types
 # does not gain: without them an update compiles 2.5 times as fast, and runs as
 # fast.
 _FAST_COMPILATION = '--xla_llvm_disable_expensive_passes'
-# With several threads for a product of matrices, updates on two cores are no
-# faster and take up to a third more of the time of both, which acting and
-# replay need.
+# With several threads for products of matrices and convolutions, updates on two
+# cores are no faster and take up to a third more of the time of both, which
+# acting and replay need.
 _SEVERAL_THREADS = '--xla_cpu_multi_thread_eigen'
 _FEW_CORES = 2
 
@@ -149,7 +149,10 @@ class CompiledFunction:
 
 
 def set_xla_flags() -> None:
-  """Adds to `XLA_FLAGS` what it does not mention."""
+  """Asks for fast compilation, and on two cores for one thread.
+
+  What the variable `XLA_FLAGS` says of them already stays.
+  """
   flags = os.environ.get('XLA_FLAGS', '')
   wanted = {_FAST_COMPILATION: 'true'}
   if len(os.sched_getaffinity(0)) <= _FEW_CORES:

@@ -70,8 +70,8 @@ def test_runs_in_several_nodes(tmp_path, agent, topology):
     tmp_path, agent, 1_000, (topology, 'local_mt'), make_environment
   )
   # Threads take turns more often while they share the interpreter.
-  assert meanwhile[-1] == 0.0005
-  assert sys.getswitchinterval() == before == 0.005
+  assert meanwhile[-1] < before
+  assert sys.getswitchinterval() == before
   assert status.steps >= 1_000
   assert status.learner_steps > 50
   rows = _rows(tmp_path, 'learner')

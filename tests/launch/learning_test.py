@@ -273,8 +273,8 @@ class TestSAC:
 
   @_over_seeds
   def test_cartpole_swingup(self, tmp_path, seed):
-    # Of 1,000. An update every other step; with one every four steps, one seed
-    # in three stays below.
+    # Of 1,000. An update every other step; with one every four steps, seed 3
+    # stays below.
     mean_return = _train(
       tmp_path, 'sac', 'dm_control:cartpole/swingup', '--preset=dm_control',
       steps=150_000, topology=_TOPOLOGIES[0], seed=seed,
