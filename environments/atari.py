@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import dm_env
 import numpy as np
 from dm_env import specs
 
@@ -13,8 +12,6 @@ from repertory.environments import (
   extras,
   gymnasium_sources,
   name_options,
-  single_slot,
-  vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
 
@@ -53,20 +50,6 @@ def games() -> list[str]:
     ImportError: If ale-py is not installed.
   """
   return sorted(_roms())
-
-
-def make(
-  game: str, settings: Mapping[str, Any], seed: int
-) -> dm_env.Environment:
-  """Makes one game: see `AtariSource`."""
-  return single_slot.SingleSlot(AtariSource(game, settings, [seed]))
-
-
-def make_batch(
-  game: str, settings: Mapping[str, Any], seeds: Sequence[int]
-) -> vector_batch.VectorBatch:
-  """Makes a batch of games: see `AtariSource`."""
-  return vector_batch.VectorBatch(AtariSource(game, settings, seeds))
 
 
 class AtariSource(gymnasium_sources.GymnasiumOutcomes):

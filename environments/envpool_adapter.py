@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import dm_env
 import numpy as np
 from dm_env import specs
 
@@ -18,8 +17,6 @@ from repertory.environments import (
   gymnasium_spaces,
   layout,
   name_options,
-  single_slot,
-  vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
 
@@ -39,22 +36,6 @@ def ids() -> list[str]:
     ImportError: If envpool is not installed.
   """
   return _import_envpool().list_all_envs()
-
-
-def make(
-  environment_id: str, settings: Mapping[str, Any], seed: int
-) -> dm_env.Environment:
-  """Makes one environment: see `EnvPoolSource`."""
-  return single_slot.SingleSlot(EnvPoolSource(environment_id, settings, [seed]))
-
-
-def make_batch(
-  environment_id: str, settings: Mapping[str, Any], seeds: Sequence[int]
-) -> vector_batch.VectorBatch:
-  """Makes a batch of environments: see `EnvPoolSource`."""
-  return vector_batch.VectorBatch(
-    EnvPoolSource(environment_id, settings, seeds)
-  )
 
 
 class EnvPoolSource(gymnasium_sources.GymnasiumOutcomes):

@@ -18,6 +18,7 @@ from repertory.environments import (
   minatar_adapter,
   minigrid_adapter,
   name_options,
+  single_slot,
   vector_batch,
 )
 from repertory.environments.wrappers import single_precision
@@ -25,6 +26,8 @@ from repertory.environments.wrappers import single_precision
 # What the pattern of a name found, and the value of every option.
 Match = Mapping[str, str]
 Settings = Mapping[str, Any]
+# Of an id, options and seeds, one for each slot.
+MakeSource = Callable[[str, Settings, Sequence[int]], vector_batch.Source]
 
 
 class Entry(NamedTuple):
@@ -100,6 +103,20 @@ def _with_id(function: Callable[[str, Settings, Any], Any]):
   return lambda match, settings, seeds: function(match['id'], settings, seeds)
 
 
+def _one_of(make_source: MakeSource):
+  """Makes one environment of what steps many, given id, settings and seeds."""
+  return lambda match, settings, seed: single_slot.SingleSlot(
+    make_source(match['id'], settings, [seed])
+  )
+
+
+def _batch_of(make_source: MakeSource):
+  """Makes a batch of what steps many, given id, settings and seeds."""
+  return lambda match, settings, seeds: vector_batch.VectorBatch(
+    make_source(match['id'], settings, seeds)
+  )
+
+
 def _requires(extra: str) -> str:
   return f"pip install 'repertory[{extra}]'"
 
@@ -159,8 +176,8 @@ FAMILIES = (
       atari.OPTIONS,
     ),
     _compile('atari'),
-    _with_id(atari.make),
-    _with_id(atari.make_batch),
+    _one_of(atari.AtariSource),
+    _batch_of(atari.AtariSource),
   ),
   Family(
     Entry(
@@ -170,8 +187,8 @@ FAMILIES = (
       envpool_adapter.OPTIONS,
     ),
     _compile('envpool'),
-    _with_id(envpool_adapter.make),
-    _with_id(envpool_adapter.make_batch),
+    _one_of(envpool_adapter.EnvPoolSource),
+    _batch_of(envpool_adapter.EnvPoolSource),
   ),
   Family(
     Entry(
@@ -211,7 +228,7 @@ FAMILIES = (
       minatar_adapter.OPTIONS,
     ),
     _compile('minatar'),
-    _with_id(minatar_adapter.make),
-    _with_id(minatar_adapter.make_batch),
+    _one_of(minatar_adapter.MinAtarSource),
+    _batch_of(minatar_adapter.MinAtarSource),
   ),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import dm_env
 import numpy as np
 from dm_env import specs
 
@@ -11,8 +10,6 @@ from repertory.environments import (
   close_names,
   extras,
   name_options,
-  single_slot,
-  vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
 
@@ -30,20 +27,6 @@ OPTIONS = (
   ),
   name_options.Option('ramping', True, 'Whether games grow harder with time'),
 )
-
-
-def make(
-  game: str, settings: Mapping[str, Any], seed: int
-) -> dm_env.Environment:
-  """Makes one game: see `MinAtarSource`."""
-  return single_slot.SingleSlot(MinAtarSource(game, settings, [seed]))
-
-
-def make_batch(
-  game: str, settings: Mapping[str, Any], seeds: Sequence[int]
-) -> vector_batch.VectorBatch:
-  """Makes a batch of games: see `MinAtarSource`."""
-  return vector_batch.VectorBatch(MinAtarSource(game, settings, seeds))
 
 
 class MinAtarSource:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from repertory.environments import minatar_adapter, seeds
+from repertory.environments import minatar_adapter, seeds, vector_batch
 
 minatar = pytest.importorskip('minatar')
 
@@ -25,7 +25,8 @@ def _make_twin(game: str, settings: dict, seed: int):
 def test_does_what_the_games_do(game, full_actions):
   settings = {o.name: o.default for o in minatar_adapter.OPTIONS}
   settings['full_actions'] = full_actions
-  batch = minatar_adapter.make_batch(game, settings, _SEEDS)
+  source = minatar_adapter.MinAtarSource(game, settings, _SEEDS)
+  batch = vector_batch.VectorBatch(source)
   twins = [_make_twin(game, settings, seed) for seed in _SEEDS]
   moves = list(range(6)) if full_actions else twins[0].minimal_action_set()
   assert batch.action_spec().num_values == len(moves)
