@@ -27,7 +27,34 @@ _FEW_CORES = 2
 # Its whole name, for looking up a shorter one takes as long as the copy.
 _HOST = '/job:localhost/replica:0/task:0/device:CPU:0'
 
+# Calls a function: an operation like others.
+_CALL = b'StatefulPartitionedCall'
+_WRAPPING = 'TF_RUN_EAGER_OP_AS_FUNCTION'
+
 _scope = threading.local()
+
+
+def _wrap_operations() -> bool:
+  """Tells TensorFlow to wrap single operations in functions.
+
+  What it wraps, it runs in the thread that calls. This is for the whole process
+  and must be told before there are threads, for an operation fails that is
+  starting meanwhile. TensorFlow's word is that nothing else changes; each one
+  takes some ten microseconds longer.
+
+  Returns:
+    Whether it does: not if the variable says 0, nor beside an accelerator.
+  """
+  devices = tf.config.list_physical_devices()
+  if os.environ.get(_WRAPPING) == '0' or any(
+    device.device_type != 'CPU' for device in devices
+  ):
+    return False
+  context.enable_run_eager_op_as_function()
+  return True
+
+
+_WRAPS_OPERATIONS = _wrap_operations()
 
 
 @contextlib.contextmanager
@@ -59,6 +86,8 @@ class CompiledFunction:
     function: Callable[..., types.Nest],
     signature: Sequence[types.Nest],
     jit_compile: bool,
+    *,
+    in_caller: bool = False,
   ):
     """Traces the function, which creates the variables that it makes.
 
@@ -71,6 +100,10 @@ class CompiledFunction:
         reads `XLA_FLAGS` once per process; what is compiled here asks it for
         fast compilation, and on two cores for one thread, unless the variable
         says otherwise by then.
+      in_caller: Whether to run it in the thread that calls, one operation after
+        the other, where that can be: without XLA, and on a machine without
+        accelerators. Else TensorFlow hands it to threads of its own, and to
+        wake a core for them may take longer than a small function does.
     """
     if jit_compile:
       set_xla_flags()
@@ -91,20 +124,26 @@ class CompiledFunction:
     self._function = compiled.get_concrete_function(
       *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
     )
-    self._name = self._function.name
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
     self._output_structure = output_structure[0]
     self._unflatten = nests.Unflattener(self._output_structure)
     self._absent = absent  # Where the output has None.
     self._context: Any = context.context()
+    in_caller = in_caller and _WRAPS_OPERATIONS and not jit_compile
+    self._operation = _CALL if in_caller else self._function.name
     options = self._context.function_call_options
-    self._attributes = (
-      'executor_type',
-      options.executor_type or '',
-      'config_proto',
-      options.config_proto_serialized,
+    self._attributes: tuple[Any, ...] = (
+      *('executor_type', options.executor_type or ''),
+      *('config_proto', options.config_proto_serialized),
     )
+    if in_caller:
+      self._attributes += (
+        *('Tin', _data_types(self._function.inputs)),
+        *('Tout', _data_types(self._function.outputs)),
+        *('f', self._function),
+        *('config', ''),
+      )
 
   def __call__(self, *leaves: tf.Tensor | np.ndarray) -> list[tf.Tensor]:
     """Maps the leaves of all arguments to the leaves of the output.
@@ -128,7 +167,7 @@ class CompiledFunction:
       for leaf in leaves
     ]
     outputs = execute.execute(
-      self._name,
+      self._operation,
       self._num_outputs,
       inputs + self._captured,
       self._attributes,
@@ -146,6 +185,41 @@ class CompiledFunction:
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Gives leaves the structure of the output."""
     return self._unflatten(leaves)
+
+
+def compile_policy(
+  step: Callable[..., types.Nest],
+  signature: Sequence[types.Nest],
+  state: types.Nest,
+  jit_compile: bool,
+) -> CompiledFunction:
+  """Compiles what a policy does in a step.
+
+  Without accelerators, XLA pays for recurrent policies alone. It has a thread
+  of its own for each call, and to wake a core for it takes longer than the few
+  operations of other policies, which run in the thread that calls.
+
+  Args:
+    step: See `CompiledFunction`.
+    signature: Of `step`.
+    state: The policy's, with a leading `[B]`. That of a recurrent one has
+      leaves `[B, ...]`; numbers of each row alone are no memory.
+    jit_compile: Whether XLA may be used.
+
+  Returns:
+    The compiled step.
+  """
+  is_recurrent = any(leaf.shape.rank > 1 for leaf in tree.flatten(state))
+  return CompiledFunction(
+    step,
+    signature,
+    jit_compile and (is_recurrent or not _WRAPS_OPERATIONS),
+    in_caller=True,
+  )
+
+
+def _data_types(tensors: Sequence[tf.Tensor]) -> list[int]:
+  return [tensor.dtype.as_datatype_enum for tensor in tensors]
 
 
 def set_xla_flags() -> None:

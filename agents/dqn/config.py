@@ -73,8 +73,8 @@ class DQNConfig:
   prefetch: int = 1
   # An actor's steps between fetches of variables.
   variable_update_period: int = 10
-  # Compile policy and update with XLA: a third faster for small networks on a
-  # CPU; convolutions are better off without.
+  # Compile the update with XLA (beside an accelerator also the policy): a third
+  # faster for small networks on a CPU; convolutions are better off without.
   jit_compile: bool = True
 
   def __post_init__(self):

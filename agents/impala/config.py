@@ -67,8 +67,9 @@ class IMPALAConfig:
   prefetch: int = 0
   # An actor's steps between fetches of variables.
   variable_update_period: int = 10
-  # Compile policy and update with XLA: faster for small networks on a CPU;
-  # convolutions are better off without.
+  # Compile update and recurrent policy (beside an accelerator any policy) with
+  # XLA: faster for small networks on a CPU; convolutions are better off
+  # without.
   jit_compile: bool = True
 
   def __post_init__(self):

@@ -70,8 +70,9 @@ class SACConfig:
   prefetch: int = 1
   # An actor's steps between fetches of variables.
   variable_update_period: int = 10
-  # Compile policy and update with XLA: a fifth less work for a CPU with small
-  # networks; convolutions are better off without.
+  # Compile the update with XLA (beside an accelerator also the policy): a fifth
+  # less work for a CPU with small networks; convolutions are better off
+  # without.
   jit_compile: bool = True
 
   def __post_init__(self):

@@ -40,7 +40,8 @@ class PolicyActor(core.Actor):
       adder: Takes what happened; None to forget it.
       variable_client: Keeps the policy's variables fresh; None where they are
         the learner's own.
-      jit_compile: Whether to compile with XLA: faster for small networks.
+      jit_compile: Whether to compile with XLA where it pays, see
+        `compilation.compile_policy`.
     """
     self._batch_size = len(environment_ids)
     self._adder = adder
@@ -54,7 +55,7 @@ class PolicyActor(core.Actor):
       output = policy.act(observation, step_type, state)
       return output.action, output.extras, output.state
 
-    self._act = compilation.CompiledFunction(
+    self._act = compilation.compile_policy(
       act,
       (
         specs.tensor_spec(observation_spec, self._batch_size),
@@ -63,6 +64,7 @@ class PolicyActor(core.Actor):
           lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), state
         ),
       ),
+      state,
       jit_compile,
     )
     # What the caller gets.

@@ -34,7 +34,8 @@ class StateStore:
       observation_spec: Nest of array specs, without a batch axis.
       num_environments: Environment ids are below it.
       buckets: Batch sizes, ascending.
-      jit_compile: Whether to compile with XLA.
+      jit_compile: Whether to compile with XLA where it pays, see
+        `compilation.compile_policy`.
       device: Where states live and the policy runs; None for TensorFlow's
         choice.
     """
@@ -112,20 +113,23 @@ class StateStore:
       output = self._policy.act(
         observation, step_type, tree.unflatten_as(self._structure, rows)
       )
-      # A call that fails, say by an assertion, must not change states.
-      done = tf.compat.v1.get_default_graph().get_operations()
-      with tf.control_dependencies(done):
+      # A call that fails, say by an assertion, must not change states. What
+      # only the learner wants of the network, such as values, is left out.
+      operations = tf.compat.v1.get_default_graph().get_operations()
+      checks = [o for o in operations if o.op_def.is_stateful]
+      with tf.control_dependencies([*checks, *tree.flatten(output)]):
         for variable, leaf in zip(self._states, tree.flatten(output.state)):
           variable.scatter_update(tf.IndexedSlices(leaf, ids))
       return output.action, output.extras
 
-    return compilation.CompiledFunction(
+    return compilation.compile_policy(
       act,
       (
         tf.TensorSpec([bucket], tf.int32),
         tf.TensorSpec([bucket], tf.int32),
         specs.tensor_spec(self._spec, bucket),
       ),
+      tree.unflatten_as(self._structure, self._states),
       jit_compile,
     )
 

@@ -1,8 +1,11 @@
-"""Tests of what compiled functions ask XLA for."""
+"""Tests of compiled functions: where they run, and what they ask XLA for."""
 
 import os
+import threading
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from repertory.components import compilation
 
@@ -31,3 +34,157 @@ def test_flags(monkeypatch, before, cores, after):
   for _ in range(2):  # Once is as good as twice.
     compilation.set_xla_flags()
     assert os.environ['XLA_FLAGS'] == after
+
+
+class _Caller:
+  """A function that notes which threads run it, and that XLA cannot compile."""
+
+  def __init__(self):
+    self.threads = set()
+    self.signature = (tf.TensorSpec([3], tf.float32),)
+
+  def __call__(self, x):
+    (y,) = tf.numpy_function(self._note, [x], [tf.float32])
+    return tf.ensure_shape(y, [3]) + 1
+
+  def _note(self, x):
+    self.threads.add(threading.get_ident())
+    if (x < 0).any():
+      raise ValueError('negative')
+    return x
+
+
+@pytest.mark.parametrize('in_caller', [False, True])
+def test_in_caller(in_caller):
+  function = _Caller()
+  compiled = compilation.CompiledFunction(
+    function, function.signature, False, in_caller=in_caller
+  )
+  for i in range(5):
+    (result,) = compiled(np.full([3], i, np.float32))
+    assert result.numpy().tolist() == [i + 1] * 3
+  assert (function.threads == {threading.get_ident()}) == in_caller
+
+
+def test_in_caller_has_variables_none_and_many_outputs():
+  variable = tf.Variable([1.0, 2.0])
+
+  def add(x, y):
+    variable.assign_add(x)
+    return {'a': y, 'b': None, 'c': variable.read_value()}
+
+  compiled = compilation.CompiledFunction(
+    add,
+    (tf.TensorSpec([2], tf.float32), tf.TensorSpec([], tf.int64)),
+    False,
+    in_caller=True,
+  )
+  inputs = np.array([1, 1], np.float32), np.array(7)
+  compiled(*inputs)
+  output = compiled.unflatten(compiled(*inputs))
+  assert output['a'].numpy() == 7
+  assert output['b'] is None
+  assert output['c'].numpy().tolist() == [3, 4]
+  assert variable.numpy().tolist() == [3, 4]
+
+
+def test_in_caller_that_fails():
+  function = _Caller()
+  compiled = compilation.CompiledFunction(
+    function, function.signature, False, in_caller=True
+  )
+  with pytest.raises(tf.errors.InvalidArgumentError, match='negative'):
+    compiled(np.full([3], -1, np.float32))
+  (result,) = compiled(np.zeros([3], np.float32))
+  assert result.numpy().tolist() == [1, 1, 1]
+
+
+def test_in_caller_beside_other_threads():
+  """Each gets its own results, others' operations and datasets too."""
+  num = 2_000
+  failures = []
+
+  def call(place):
+    compiled = compilation.CompiledFunction(
+      lambda x: x * 2 + place,
+      (tf.TensorSpec([3], tf.float32),),
+      False,
+      in_caller=True,
+    )
+    for i in range(num):
+      (result,) = compiled(np.full([3], i, np.float32))
+      assert result.numpy().tolist() == [2 * i + place] * 3
+
+  def iterate(place):
+    del place
+    variable = tf.Variable(0)
+    for i, element in enumerate(tf.data.Dataset.range(num)):
+      variable.assign(i)
+      assert element.numpy() == variable.numpy() == i
+
+  def run(work, place):
+    try:
+      work(place)
+    except BaseException as error:
+      failures.append(str(error))
+
+  works = [call, call, iterate, iterate]
+  threads = [
+    threading.Thread(target=run, args=(work, place))
+    for place, work in enumerate(works)
+  ]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join(120)
+    assert not thread.is_alive()
+  assert not failures
+
+
+@pytest.mark.parametrize(
+  ('variable', 'devices', 'wraps'),
+  [
+    (None, ['CPU'], True),
+    ('1', ['CPU', 'CPU'], True),
+    ('0', ['CPU'], False),
+    (None, ['CPU', 'GPU'], False),
+  ],
+)
+def test_wrapping_is_told_unless_refused(monkeypatch, variable, devices, wraps):
+  monkeypatch.delenv('TF_RUN_EAGER_OP_AS_FUNCTION', raising=False)
+  if variable is not None:
+    monkeypatch.setenv('TF_RUN_EAGER_OP_AS_FUNCTION', variable)
+  physical = [
+    tf.config.PhysicalDevice(f'/physical_device:{kind}:0', kind)
+    for kind in devices
+  ]
+  monkeypatch.setattr(tf.config, 'list_physical_devices', lambda: physical)
+  assert compilation._wrap_operations() == wraps
+
+
+@pytest.mark.parametrize('wraps', [False, True])
+@pytest.mark.parametrize('jit_compile', [False, True])
+@pytest.mark.parametrize(
+  ('state', 'is_recurrent'),
+  [
+    ((), False),
+    ({'random': np.zeros([3], np.uint64)}, False),
+    ({'core': np.zeros([3, 2]), 'random': np.zeros([3], np.uint64)}, True),
+  ],
+)
+def test_policies(monkeypatch, wraps, jit_compile, state, is_recurrent):
+  """XLA compiles recurrent ones alone where others can run in the caller."""
+  monkeypatch.setattr(compilation, '_WRAPS_OPERATIONS', wraps)
+  function = _Caller()
+  compiled = compilation.compile_policy(
+    function,
+    function.signature,
+    tf.nest.map_structure(tf.constant, state),
+    jit_compile,
+  )
+  if jit_compile and (is_recurrent or not wraps):
+    with pytest.raises(tf.errors.InvalidArgumentError, match='XLA_CPU_JIT'):
+      compiled(np.zeros([3], np.float32))
+  else:
+    compiled(np.zeros([3], np.float32))
+    assert (function.threads == {threading.get_ident()}) == wraps

@@ -103,10 +103,13 @@ class PolicyActorTest(parameterized.TestCase):
     )
 
   def test_xla_is_used_if_asked_for(self):
-    class Uncompilable(counting_policy.CountingPolicy):
+    class Uncompilable(programs.Policy):
+      def initial_state(self, environment_ids):
+        return tf.zeros([len(environment_ids), 2])  # XLA is for the recurrent.
+
       def step(self, observation, state):
         tf.py_function(lambda: None, [], [])  # XLA cannot call Python.
-        return super().step(observation, state)
+        return programs.PolicyOutput(tf.zeros([1], tf.int32), (), state)
 
     environments = make_environments([2])
     timestep = environments.reset()
