@@ -13,6 +13,9 @@ Shares are of an actor's time: its environments, and of the round trip the
 transport, waiting for a batch, and the network, by their medians. Replay's is
 the share of the server's time in which it hands items over or waits for the
 queue.
+
+How fast the machine is in that minute is told by a bare loop over one CartPole
+of gymnasium, before and after: compare machines and hours by 'central / bare'.
 """
 
 import contextlib
@@ -24,6 +27,7 @@ import threading
 import time
 from typing import Any
 
+import gymnasium
 import rich.console
 import rich.table
 import vector_environments
@@ -186,8 +190,23 @@ class _Learner:
     self._server.stop()
 
 
+def measure_bare_loop(seconds: float = 1.0) -> float:
+  """Returns the steps per second of a CartPole and nothing else."""
+  environment = gymnasium.make('CartPole-v1')
+  environment.reset(seed=0)
+  steps, start = 0, time.perf_counter()
+  while (elapsed := time.perf_counter() - start) < seconds:
+    for action in range(2):
+      *_, terminated, truncated, _ = environment.step(action)
+      if terminated or truncated:
+        environment.reset()
+      steps += 1
+  return steps / elapsed
+
+
 def measure(network: str, actors: int, environments: int) -> list[str]:
   """Returns a line of the table."""
+  bare_before = measure_bare_loop()
   with serve(network, actors, environments, learns=False) as (service, _):
     address = service.address
     acting = run_actors(network, actors, environments, address)
@@ -201,6 +220,7 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
     row = service.report()
     learning_shares = f'{_shares(learning, row)} + {row["adding_share"]:.0%}'
   local = run_actors(network, actors, environments, '')
+  bare = (bare_before + measure_bare_loop()) / 2
   rate = acting['steps_per_second']
   return [
     network,
@@ -215,6 +235,8 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
     f'{row["rows_per_batch"]:.0f}',
     f'{updates:.0f}',
     f'{acting["memory_mb"]:.0f} / {local["memory_mb"]:.0f}',
+    f'{bare:,.0f}',
+    f'{rate / bare:.2f}',
   ]
 
 
@@ -245,6 +267,8 @@ def main(_) -> None:
     'rows',
     'updates/s',
     'MB an actor, central / local',
+    'bare loop',
+    'central / bare',
   ):
     table.add_column(column, justify='right')
   console = rich.console.Console(width=150)

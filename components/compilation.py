@@ -129,21 +129,10 @@ class CompiledFunction:
     self._output_structure = output_structure[0]
     self._unflatten = nests.Unflattener(self._output_structure)
     self._absent = absent  # Where the output has None.
-    self._context: Any = context.context()
+    self._context = _context()
     in_caller = in_caller and _WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
-    options = self._context.function_call_options
-    self._attributes: tuple[Any, ...] = (
-      *('executor_type', options.executor_type or ''),
-      *('config_proto', options.config_proto_serialized),
-    )
-    if in_caller:
-      self._attributes += (
-        *('Tin', _data_types(self._function.inputs)),
-        *('Tout', _data_types(self._function.outputs)),
-        *('f', self._function),
-        *('config', ''),
-      )
+    self._attributes = _attributes_of(self._function, in_caller)
 
   def __call__(self, *leaves: tf.Tensor | np.ndarray) -> list[tf.Tensor]:
     """Maps the leaves of all arguments to the leaves of the output.
@@ -218,8 +207,31 @@ def compile_policy(
   )
 
 
-def _data_types(tensors: Sequence[tf.Tensor]) -> list[int]:
-  return [tensor.dtype.as_datatype_enum for tensor in tensors]
+def _context() -> Any:
+  """Returns TensorFlow's, which its annotations take for None."""
+  return context.context()
+
+
+def _attributes_of(function: Any, in_caller: bool) -> tuple[Any, ...]:
+  """Returns names and values, in turn, for the operation that calls it."""
+  options = _context().function_call_options
+  attributes = (
+    *('executor_type', options.executor_type or ''),
+    *('config_proto', options.config_proto_serialized),
+  )
+  if not in_caller:
+    return attributes
+  types_in, types_out = (
+    [tensor.dtype.as_datatype_enum for tensor in tensors]
+    for tensors in (function.inputs, function.outputs)
+  )
+  return (
+    *attributes,
+    *('Tin', types_in),
+    *('Tout', types_out),
+    *('f', function),
+    *('config', ''),
+  )
 
 
 def set_xla_flags() -> None:

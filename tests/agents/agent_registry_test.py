@@ -62,7 +62,7 @@ class SettingsTest(parameterized.TestCase):
     self.assertEqual(by_name['error_buffer'].type, 'float | None')
     # A comment of several lines becomes one.
     self.assertRegex(
-      by_name['jit_compile'].description, '^Compile policy .* without.$'
+      by_name['jit_compile'].description, '^Compile the update .* without.$'
     )
 
 

@@ -213,4 +213,5 @@ def _check_items_are_equal(
   for ours, theirs in zip(local, central):
     for leaf, other in zip(ours, theirs, strict=True):
       assert leaf.dtype == other.dtype
-      np.testing.assert_allclose(leaf, other, rtol=0, atol=1e-6)
+      # Above 8, a float32 is no more exact than to 1e-6 itself.
+      np.testing.assert_allclose(leaf, other, rtol=1e-6, atol=1e-6)
