@@ -39,22 +39,21 @@ def _wrap_operations() -> bool:
 
   What it wraps, it runs in the thread that calls. This is for the whole process
   and must be told before there are threads, for an operation fails that is
-  starting meanwhile. TensorFlow's word is that nothing else changes; each one
-  takes some ten microseconds longer.
+  starting meanwhile. TensorFlow's word is that nothing else changes; on slow
+  cores each operation takes 10 to 50 µs longer.
 
   Returns:
     Whether it does: not if the variable says 0, nor beside an accelerator.
   """
-  devices = tf.config.list_physical_devices()
   if os.environ.get(_WRAPPING) == '0' or any(
-    device.device_type != 'CPU' for device in devices
+    device.device_type != 'CPU' for device in tf.config.get_visible_devices()
   ):
     return False
   context.enable_run_eager_op_as_function()
   return True
 
 
-_WRAPS_OPERATIONS = _wrap_operations()
+WRAPS_OPERATIONS = _wrap_operations()
 
 
 @contextlib.contextmanager
@@ -76,9 +75,9 @@ def on_device(name: str | None) -> Iterator[None]:
 class CompiledFunction:
   """A function compiled for one signature, called with flat lists.
 
-  It is called as TensorFlow's own concrete functions call themselves in the
-  end, without what they do on the way (binding and checking arguments, looking
-  for gradient tapes), which takes half the time of a small call.
+  It is called without what TensorFlow's own concrete functions do on the way
+  (binding and checking arguments, looking for gradient tapes), which takes half
+  the time of a small call.
   """
 
   def __init__(
@@ -101,9 +100,10 @@ class CompiledFunction:
         fast compilation, and on two cores for one thread, unless the variable
         says otherwise by then.
       in_caller: Whether to run it in the thread that calls, one operation after
-        the other, where that can be: without XLA, and on a machine without
-        accelerators. Else TensorFlow hands it to threads of its own, and to
-        wake a core for them may take longer than a small function does.
+        the other (a large one may still divide its work), where that can be:
+        without XLA and with `WRAPS_OPERATIONS`. Else TensorFlow hands it to
+        threads of its own, and to wake a core for them may take longer than a
+        small function does.
     """
     if jit_compile:
       set_xla_flags()
@@ -130,7 +130,7 @@ class CompiledFunction:
     self._unflatten = nests.Unflattener(self._output_structure)
     self._absent = absent  # Where the output has None.
     self._context = _context()
-    in_caller = in_caller and _WRAPS_OPERATIONS and not jit_compile
+    in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
     self._attributes = _attributes_of(self._function, in_caller)
 
@@ -191,18 +191,18 @@ def compile_policy(
   Args:
     step: See `CompiledFunction`.
     signature: Of `step`.
-    state: The policy's, with a leading `[B]`. That of a recurrent one has
-      leaves `[B, ...]`; numbers of each row alone are no memory.
+    state: The policy's. One with a leaf `[B, D, ...]` is taken for recurrent;
+      with one number of each row, `[B]`, it is not.
     jit_compile: Whether XLA may be used.
 
   Returns:
     The compiled step.
   """
-  is_recurrent = any(leaf.shape.rank > 1 for leaf in tree.flatten(state))
+  is_recurrent = any(len(leaf.shape) > 1 for leaf in tree.flatten(state))
   return CompiledFunction(
     step,
     signature,
-    jit_compile and (is_recurrent or not _WRAPS_OPERATIONS),
+    jit_compile and (is_recurrent or not WRAPS_OPERATIONS),
     in_caller=True,
   )
 

@@ -169,7 +169,8 @@ class ReplayDataset:
     """Calls the iterator's operation by itself.
 
     What calls it in a `tf.function` can be cancelled too, but TensorFlow 2.8
-    keeps 400 bytes of every call of such a function without XLA.
+    keeps 400 bytes of every call of such a function without XLA. What it wraps
+    itself (see `compilation`) leaves nothing.
     """
     leaves = execute.execute_with_cancellation(
       'IteratorGetNext',

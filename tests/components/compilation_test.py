@@ -6,8 +6,14 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from repertory.components import compilation
+
+_needs_wrapping = pytest.mark.skipif(
+  not compilation.WRAPS_OPERATIONS,
+  reason='beside accelerators TensorFlow is not told to wrap operations',
+)
 
 _FAST = '--xla_llvm_disable_expensive_passes'
 _THREADS = '--xla_cpu_multi_thread_eigen'
@@ -54,6 +60,7 @@ class _Caller:
     return x
 
 
+@_needs_wrapping
 @pytest.mark.parametrize('in_caller', [False, True])
 def test_in_caller(in_caller):
   function = _Caller()
@@ -158,10 +165,16 @@ def test_wrapping_is_told_unless_refused(monkeypatch, variable, devices, wraps):
     tf.config.PhysicalDevice(f'/physical_device:{kind}:0', kind)
     for kind in devices
   ]
-  monkeypatch.setattr(tf.config, 'list_physical_devices', lambda: physical)
+  monkeypatch.setattr(tf.config, 'get_visible_devices', lambda: physical)
+  told = []
+  monkeypatch.setattr(
+    context, 'enable_run_eager_op_as_function', lambda: told.append(True)
+  )
   assert compilation._wrap_operations() == wraps
+  assert told == [True] * wraps
 
 
+@_needs_wrapping
 @pytest.mark.parametrize('wraps', [False, True])
 @pytest.mark.parametrize('jit_compile', [False, True])
 @pytest.mark.parametrize(
@@ -170,16 +183,18 @@ def test_wrapping_is_told_unless_refused(monkeypatch, variable, devices, wraps):
     ((), False),
     ({'random': np.zeros([3], np.uint64)}, False),
     ({'core': np.zeros([3, 2]), 'random': np.zeros([3], np.uint64)}, True),
+    (tf.zeros([3]), False),
+    ((tf.zeros([3, 2, 2]),), True),
   ],
 )
 def test_policies(monkeypatch, wraps, jit_compile, state, is_recurrent):
   """XLA compiles recurrent ones alone where others can run in the caller."""
-  monkeypatch.setattr(compilation, '_WRAPS_OPERATIONS', wraps)
+  monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', wraps)
   function = _Caller()
   compiled = compilation.compile_policy(
     function,
     function.signature,
-    tf.nest.map_structure(tf.constant, state),
+    state,
     jit_compile,
   )
   if jit_compile and (is_recurrent or not wraps):

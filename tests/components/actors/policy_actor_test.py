@@ -1,5 +1,7 @@
 """Tests of `components/actors/policy_actor.py`."""
 
+from unittest import mock
+
 import dm_env
 import numpy as np
 import tensorflow as tf
@@ -7,7 +9,7 @@ from absl.testing import absltest, parameterized
 
 import counting_policy
 import recording_adder
-from repertory.components import actors, programs
+from repertory.components import actors, compilation, programs
 from repertory.environments import batch, catch, wrappers
 
 
@@ -35,6 +37,10 @@ class PolicyActorTest(parameterized.TestCase):
 
   @parameterized.parameters(False, True)
   def test_rows_are_reset_each_for_itself(self, jit_compile):
+    if jit_compile:  # The policy's memory is not of a recurrent network.
+      self.enter_context(
+        mock.patch.object(compilation, 'WRAPS_OPERATIONS', False)
+      )
     lengths, ids = (2, 3, 9), (4, 0, 7)
     environments, adder, actor = self.make(
       lengths, ids, jit_compile=jit_compile

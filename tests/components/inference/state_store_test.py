@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +16,7 @@ import counting_policy
 import inference_fixture
 import raw_lane
 from raw_lane import FIRST, LAST, MID
-from repertory.components import programs, specs
+from repertory.components import compilation, programs, specs
 from repertory.components.inference import state_store
 
 N = 7  # Environments.
@@ -88,6 +89,10 @@ class StateStoreTest(parameterized.TestCase):
     kind=['counting', *acting_policies.MAKERS], jit_compile=[False, True]
   )
   def test_equals_acting_with_the_policy(self, kind, jit_compile):
+    if jit_compile:  # For the others too, as beside an accelerator.
+      self.enter_context(
+        mock.patch.object(compilation, 'WRAPS_OPERATIONS', False)
+      )
     spec = acting_policies.SPEC
     if kind == 'counting':
       policy = counting_policy.CountingPolicy()
@@ -173,6 +178,26 @@ class StateStoreTest(parameterized.TestCase):
         checked = tf.py_function(check, [observation], tf.float32)
         checked = tf.cast(tf.ensure_shape(checked, observation.shape), tf.int32)
         return output._replace(action=output.action + 0 * checked)
+
+    store = state_store.StateStore(
+      Failing(), specs.Array((), np.float32), N, [2]
+    )
+    act(store, 2, [0, 1], [FIRST] * 2, [1.0, 1.0])
+    with self.assertRaises(tf.errors.OpError):
+      act(store, 2, [0, 1], [MID] * 2, [1.0, -1.0])
+    _, found = act(store, 2, [0, 1], [MID] * 2, [1.0, 1.0])
+    self.assertEqual(found.tolist(), [1, 1])
+
+  def test_check_that_nothing_depends_on_keeps_states_too(self):
+    class Failing(counting_policy.CountingPolicy):
+      def step(self, observation, state):
+        def check(values):
+          if (values.numpy() < 0).any():
+            time.sleep(0.3)
+            raise ValueError('negative')
+
+        tf.py_function(check, [observation], [])
+        return super().step(observation, state)
 
     store = state_store.StateStore(
       Failing(), specs.Array((), np.float32), N, [2]
