@@ -2,7 +2,8 @@
 
 Prints, for each family and batch size, the environment steps per second of the
 family's own loop, those of our batch, and how much longer ours takes. The two
-take turns within the same seconds. Actions are drawn beforehand.
+take short turns and neighbors are compared, so that whatever else runs on the
+machine slows both; told is the median. Actions are drawn beforehand.
 
 The own loop is the family's vector environment where it has one (Gymnasium's
 `SyncVectorEnv`, else the one of CartPole, ALE's, EnvPool's). Else it steps each
@@ -15,7 +16,6 @@ that no batch can be as fast.
 
 import collections
 import itertools
-import statistics
 import time
 from collections.abc import Callable, Iterator
 
@@ -25,13 +25,18 @@ from absl import app, flags
 
 from repertory.environments import registry
 
-_SECONDS = flags.DEFINE_float('seconds', 2, 'Per line, for each of the two.')
+_SECONDS = flags.DEFINE_float(
+  'seconds', 2, 'Per line, for each of the two.', lower_bound=0.2
+)
 _ONLY = flags.DEFINE_string('only', '', 'Only names that contain this.')
 _SIZES = flags.DEFINE_list('sizes', ['1', '16'], 'Batch sizes.')
 
 # Few of them in a circle would leave some worlds in costly corners.
 _NUM_ACTIONS = 1024
-_NUM_TURNS = 10
+# As short as what others do on the machine, and so long that the clock does not
+# count.
+_TURN_SECONDS = 0.02
+_NUM_WARM_UP_TURNS = 10
 
 Step = Callable[[int], object]
 # What each environment says.
@@ -39,18 +44,19 @@ Loop = Callable[[int], Iterator[tuple]]
 
 
 def main(_):
-  print(f'{"name":38}{"B":>4}{"own/s":>10}{"ours/s":>10}{"overhead":>10}')
+  print(f'{"name":42}{"B":>4}{"own/s":>10}{"ours/s":>10}{"overhead":>10}')
   for name, make_own in OWN_LOOPS:
     if _ONLY.value not in name:
       continue
     for size in map(int, _SIZES.value):
-      own, ours = measure(name.partition(' ')[0], make_own, size)
-      overhead = f'{100 * (own / ours - 1):.0f} %'
-      print(f'{name:38}{size:4}{own:10.0f}{ours:10.0f}{overhead:>10}')
+      rates = measure(name.partition(' ')[0], make_own, size)
+      own, ours = np.median(rates, axis=1)
+      overhead = f'{100 * (np.median(rates[0] / rates[1]) - 1):.0f} %'
+      print(f'{name:42}{size:4}{own:10.0f}{ours:10.0f}{overhead:>10}')
 
 
-def measure(name: str, make_own, size: int) -> tuple[float, float]:
-  """Returns the environment steps per second of both, medians of turns."""
+def measure(name: str, make_own, size: int) -> np.ndarray:
+  """Returns the environment steps per second of both, `[2, turns]`."""
   batch = registry.make_factory(name).make_batch(list(range(size)))
   actions = _draw(batch.action_spec(), size)
   own = make_own(name, size, actions)
@@ -61,14 +67,13 @@ def measure(name: str, make_own, size: int) -> tuple[float, float]:
 
   # Each goes on where its last turn ended.
   cases = [(step, itertools.cycle(range(_NUM_ACTIONS))) for step in (own, ours)]
-  rates = [[], []]
-  for turn in range(_NUM_TURNS + 1):
-    for (step, indices), found in zip(cases, rates):
-      rate = _rate(step, indices, _SECONDS.value / _NUM_TURNS)
-      if turn:  # The first one warms up.
-        found.append(rate * size)
+  num_turns = round(_SECONDS.value / _TURN_SECONDS)
+  rates = [
+    [size * _rate(step, indices, _TURN_SECONDS) for step, indices in cases]
+    for _ in range(num_turns + _NUM_WARM_UP_TURNS)
+  ]
   batch.close()
-  return statistics.median(rates[0]), statistics.median(rates[1])
+  return np.transpose(rates[_NUM_WARM_UP_TURNS:])
 
 
 def _rate(step: Step, indices: Iterator[int], seconds: float) -> float:
