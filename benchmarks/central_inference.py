@@ -190,7 +190,7 @@ class _Learner:
     self._server.stop()
 
 
-def measure_bare_loop(seconds: float = 1.0) -> float:
+def measure_gymnasium_loop(seconds: float = 1.0) -> float:
   """Returns the steps per second of a CartPole and nothing else."""
   environment = gymnasium.make('CartPole-v1')
   environment.reset(seed=0)
@@ -206,7 +206,7 @@ def measure_bare_loop(seconds: float = 1.0) -> float:
 
 def measure(network: str, actors: int, environments: int) -> list[str]:
   """Returns a line of the table."""
-  bare_before = measure_bare_loop()
+  bare_before = measure_gymnasium_loop()
   with serve(network, actors, environments, learns=False) as (service, _):
     address = service.address
     acting = run_actors(network, actors, environments, address)
@@ -220,7 +220,7 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
     row = service.report()
     learning_shares = f'{_shares(learning, row)} + {row["adding_share"]:.0%}'
   local = run_actors(network, actors, environments, '')
-  bare = (bare_before + measure_bare_loop()) / 2
+  bare = (bare_before + measure_gymnasium_loop()) / 2
   rate = acting['steps_per_second']
   return [
     network,
