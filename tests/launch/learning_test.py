@@ -182,16 +182,18 @@ class TestIMPALA:
 
   @_over_seeds
   def test_continuous_actions(self, tmp_path, seed):
+    # Without annealing it falls again, once its actions hardly vary.
     config = impala.IMPALAConfig(
-      batch_size=16, learning_rate=3e-4, discount=0.0, entropy_cost=1e-3
-    )
+      batch_size=16, learning_rate=3e-4, discount=0.0, entropy_cost=1e-3,
+      anneal_learner_steps=680,
+    )  # fmt: skip
     experiment = launch.Experiment(
       impala.IMPALABuilder(config), follow.Follow, max_steps=100_000, seed=seed,
       environments_per_actor=8, directory=str(tmp_path),
       evaluation_episodes=100,
     )  # fmt: skip
     status = launch.run(experiment, display=False).status
-    assert (status.evaluation_return or -100) >= -7.5
+    assert (status.evaluation_return or -100) >= -0.5
 
 
 class TestPPO:
