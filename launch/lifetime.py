@@ -21,8 +21,9 @@ from repertory.launch import failures, printed, reports
 # How often nodes report, and hear what is to be done.
 REPORT_PERIOD_SECONDS = 0.25
 
-# How long a node may take to start, and how often others look for it.
-START_TIMEOUT_SECONDS = 120
+# How long a node may take to start, which on a busy machine is minutes, and how
+# often others look for it. One that dies meanwhile is noticed at once.
+START_SECONDS = 300.0
 _LOOK_SECONDS = 0.1
 
 # Tell the processes of nodes, and those that they start: who launched them, in
@@ -140,7 +141,7 @@ def is_listening(client) -> bool:
 
 def wait_for_server(
   client,
-  timeout_seconds: float = START_TIMEOUT_SECONDS,
+  timeout_seconds: float = START_SECONDS,
   should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
   """Waits until the server of a Courier client takes connections.
@@ -157,7 +158,7 @@ def wait_for_server(
     signals.Stopped: If the wait was ended.
     TimeoutError: If the server did not start in time.
   """
-  timeout_seconds = max(timeout_seconds, START_TIMEOUT_SECONDS)
+  timeout_seconds = max(timeout_seconds, START_SECONDS)
   deadline = time.monotonic() + timeout_seconds
   while not is_listening(client):
     if should_stop():

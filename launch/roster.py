@@ -4,11 +4,10 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from repertory.launch import lifetime
+
 # Within this time a node may be started again only so often.
 RESTART_WINDOW_SECONDS = 600.0
-
-# A node that starts has at least so long before it must call.
-_START_SECONDS = 120.0
 
 # No node that is well pauses for so long between two reports.
 _PAUSE_SECONDS = 2.0
@@ -192,7 +191,7 @@ class Roster:
         continue
       silence, limit = now - node.heard_at, silence_seconds
       if node.state in _STARTING:
-        limit = max(limit, _START_SECONDS)
+        limit = max(limit, lifetime.START_SECONDS)
       if silence > limit:
         overdue[name] = _describe_silence(silence)
       elif node.environment_seconds > environment_seconds:

@@ -237,7 +237,7 @@ class _Watch:
       time.sleep(_POLL_SECONDS)
       return lifetime.is_listening(self._coordinator)
 
-    self._wait_for(is_settled, lifetime.START_TIMEOUT_SECONDS)
+    self._wait_for(is_settled, lifetime.START_SECONDS, 'start')
     return not self._interruption.is_set()
 
   def _starting_status(self) -> loggers.Status:
@@ -267,7 +267,9 @@ class _Watch:
     finally:
       call.cancel()
 
-  def _wait_for(self, is_ready: Callable[[], Any], seconds: float) -> None:
+  def _wait_for(
+    self, is_ready: Callable[[], Any], seconds: float, what: str = 'answer'
+  ) -> None:
     """Waits for the coordinator, which may have died or hang."""
     start = time.monotonic()
     interrupted_at = None
@@ -282,7 +284,7 @@ class _Watch:
         if time.monotonic() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
           raise _error(name, 'It did not answer when interrupted.')
       if time.monotonic() - start > seconds:
-        cause = f'It did not answer within {seconds} seconds.'
+        cause = f'It did not {what} within {seconds:g} seconds.'
         raise _error(name, cause, is_lost=True)
 
   def _raise_failure(self) -> None:

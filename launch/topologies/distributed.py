@@ -28,10 +28,6 @@ from repertory.launch import (
 from repertory.launch import services as services_lib
 from repertory.launch import session as session_lib
 
-# A call between nodes may take this long at least: it includes the start of the
-# one that is called.
-_CALL_TIMEOUT_SECONDS = 120
-
 # How long a learner that was stopped waits for the actors' last reports.
 _LAST_REPORT_SECONDS = 1.5
 
@@ -144,7 +140,8 @@ def set_timeouts(
   session: session_lib.Session, services: supervision.Services
 ) -> None:
   """Limits every call between nodes."""
-  timeout = max(_CALL_TIMEOUT_SECONDS, session.experiment.timeout_seconds)
+  # The first call may include the start of the one that is called.
+  timeout = max(lifetime.START_SECONDS, session.experiment.timeout_seconds)
   for handle in services.handles:
     handle.set_client_kwargs(call_timeout=timeout)
 
