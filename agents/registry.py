@@ -201,7 +201,10 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
     items = value.strip('()[]').split(',') if isinstance(value, str) else value
     if isinstance(items, (list, tuple)):
       item_type = annotation.__args__[0]
-      return tuple(parse(name, item, item_type) for item in items if item != '')
+      with contextlib.suppress(ValueError):  # Told of the whole, below.
+        return tuple(
+          parse(name, item, item_type) for item in items if item != ''
+        )
   elif 'bool' in text:
     if str(value).lower() in ('true', 'false'):
       return str(value).lower() == 'true'

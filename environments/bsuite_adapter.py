@@ -1,6 +1,7 @@
 """The Behaviour Suite: small experiments on what an agent can do."""
 
 import inspect
+import urllib.error
 from typing import Any
 
 import dm_env
@@ -35,7 +36,7 @@ def make(bsuite_id: str, seed: int) -> dm_env.Environment:
 
   Raises:
     ImportError: If bsuite is not installed.
-    ValueError: If there is no such setting.
+    ValueError: If there is no such setting, or its pictures do not come.
   """
   known = ids()
   if bsuite_id not in known:
@@ -53,4 +54,11 @@ def make(bsuite_id: str, seed: int) -> dm_env.Environment:
     settings['deterministic'] = False
   if 'seed' in inspect.signature(load).parameters:
     settings['seed'] = seed
-  return single_precision.SinglePrecision(load(**settings))
+  try:
+    environment = load(**settings)
+  except urllib.error.URLError as error:
+    raise ValueError(
+      f'`id`: expected a setting whose pictures can be downloaded, got'
+      f' {bsuite_id!r}: {error}. Try again with a connection, or take another.'
+    ) from error
+  return single_precision.SinglePrecision(environment)

@@ -38,18 +38,20 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
     **settings: Of the environment, as for `gymnasium.make`.
 
   Raises:
-    ImportError: If gymnasium is not installed.
+    ImportError: If gymnasium is not installed, or what the environment needs.
     ValueError: If Gymnasium does not know the id.
   """
   gymnasium = gymnasium_spaces.import_gymnasium()
   try:
     # Gymnasium's checker of the first step only warns; a batch raises.
     return gymnasium.make(environment_id, disable_env_checker=True, **settings)
-  except gymnasium.error.DependencyNotInstalled:
-    raise  # Says itself what to install.
+  except gymnasium.error.DependencyNotInstalled as error:
+    raise ImportError(str(error)) from error  # Says itself what to install.
   except gymnasium.error.Error as error:
     close = difflib.get_close_matches(environment_id, gymnasium.registry)
     hint = f' Did you mean {" or ".join(close)}?' if close else ''
+    if environment_id.startswith('ALE/'):
+      hint = ' Games of Atari are made by the name atari:<game>.'
     raise ValueError(
       '`environment_id`: expected the id of a registered Gymnasium'
       f' environment, got {environment_id!r}: {error}{hint}'

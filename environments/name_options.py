@@ -26,11 +26,11 @@ class Option(NamedTuple):
   maximum: float = math.inf
 
 
-def parse(text: str, known: Sequence[Option]) -> dict[str, Any]:
+def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
   """Reads the part of a name behind its question mark.
 
   Args:
-    text: Such as 'life_loss=true&noops=0', empty for no options.
+    text: Such as 'life_loss=true&noops=0'; None if there is no question mark.
     known: The options there are.
 
   Returns:
@@ -42,7 +42,7 @@ def parse(text: str, known: Sequence[Option]) -> dict[str, Any]:
   options = {option.name: option for option in known}
   values = {option.name: option.default for option in known}
   given = set()
-  for part in text.split('&') if text else ():
+  for part in () if text is None else text.split('&'):
     name, equals, value = part.partition('=')
     if name not in options:
       raise ValueError(_describe_unknown(name, known))
@@ -76,7 +76,9 @@ def _read(option: Option, text: str) -> Any:
   kind = type(option.default)
   if kind is bool:
     if text not in _FLAGS:
-      raise ValueError(f'expected {option.name} to be true or false: {text!r}')
+      raise ValueError(
+        f'expected {option.name} to be true or false, got {text!r}'
+      )
     return _FLAGS[text]
   try:
     value = kind(text)

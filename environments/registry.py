@@ -1,9 +1,10 @@
 """Environments by name, for the command line and for other processes."""
 
+import contextlib
 import dataclasses
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import dm_env
@@ -45,7 +46,8 @@ class EnvironmentFactory:
       ValueError: If the name's parts or the seed are not valid.
     """
     parsed = _parse(self.name)
-    return parsed.family.make(parsed.match, parsed.settings, seed)
+    with _naming(self.name):
+      return parsed.family.make(parsed.match, parsed.settings, seed)
 
   def make_batch(
     self, seeds: Sequence[int]
@@ -65,7 +67,8 @@ class EnvironmentFactory:
     # A subclass may wrap each environment.
     is_plain = type(self).__call__ is EnvironmentFactory.__call__
     if is_plain and family.make_batch is not None:
-      return family.make_batch(match, settings, seeds)
+      with _naming(self.name):
+        return family.make_batch(match, settings, seeds)
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
 
@@ -90,14 +93,25 @@ class _Parsed(NamedTuple):
   settings: dict[str, Any]
 
 
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+  """Says in the error of a missing package what it is missing for."""
+  try:
+    yield
+  except ImportError as error:
+    raise ImportError(f'`name`: {name!r} cannot be made. {error}') from error
+
+
 def _parse(name: str) -> _Parsed:
-  bare, _, query = name.partition('?')
+  bare, mark, query = name.partition('?')
   for family in families.FAMILIES:
     match = family.syntax.fullmatch(bare)
     if match is None:
       continue
     try:
-      settings = name_options.parse(query, family.entry.options)
+      settings = name_options.parse(
+        query if mark else None, family.entry.options
+      )
     except ValueError as error:
       raise ValueError(f'`name`: {error}, in {name!r}.') from error
     return _Parsed(family, match.groupdict(), settings)

@@ -6,13 +6,21 @@ import pickle
 import re
 import subprocess
 import sys
+import urllib.error
 from unittest import mock
 
 import numpy as np
 import tree
 from absl.testing import absltest, parameterized
+from bsuite.utils import datasets
 
 from repertory.environments import registry
+
+
+def _hide(package):
+  """Lets a package be missing."""
+  loaded = [name for name in sys.modules if name.partition('.')[0] == package]
+  return mock.patch.dict(sys.modules, dict.fromkeys([package, *loaded]))
 
 
 class RegistryTest(parameterized.TestCase):
@@ -113,21 +121,46 @@ class RegistryTest(parameterized.TestCase):
   )
   def test_missing_package(self, name, package, extra):
     factory = registry.make_factory(name)
-    loaded = [
-      module for module in sys.modules if module.partition('.')[0] == package
-    ]
-    hidden = dict.fromkeys([package, *loaded])
-    message = rf"package {package}.*pip install 'repertory\[{extra}\]'"
-    with mock.patch.dict(sys.modules, hidden):
+    message = (
+      rf"^`name`: '{re.escape(name)}' cannot be made.*package {package}"
+      rf".*pip install 'repertory\[{extra}\]'"
+    )
+    with _hide(package):
       with self.assertRaisesRegex(ImportError, message):
         factory(0)
       with self.assertRaisesRegex(ImportError, message):
         factory.make_batch([0] * 8)
 
   @parameterized.parameters(
+    ('gym:LunarLander-v3', 'Box2D', r'gymnasium\[box2d\]'),
+    ('gym:phys2d/CartPole-v1', 'jax', 'jax'),
+    ('gym:unheard_of:Chess-v0', 'unheard_of', 'unheard_of'),
+  )
+  def test_missing_package_of_an_environment(self, name, package, message):
+    factory = registry.make_factory(name)
+    message = f"^`name`: '{name}' cannot be made.*{message}"
+    with _hide(package):
+      with self.assertRaisesRegex(ImportError, message):
+        factory(0)
+      with self.assertRaisesRegex(ImportError, message):
+        factory.make_batch([0] * 8)
+
+  def test_pictures_that_do_not_come(self):
+    factory = registry.make_factory('bsuite:mnist/0')
+    message = 'downloaded.*mnist/0.*no route'
+    failing = mock.Mock(side_effect=urllib.error.URLError('no route'))
+    with (
+      mock.patch.object(datasets, '_download', failing),
+      self.assertRaisesRegex(ValueError, message),
+    ):
+      factory(0)
+
+  @parameterized.parameters(
+    ('atari:Pong?', "one of the options .*noops=30.*got ''"),
+    ('catch?', "there are none here, got ''"),
     ('atari:Pong?lives=1', 'sticky_actions=0, life_loss=false.*got .lives.'),
     ('atari:Pong?life_los=true', 'did you mean .life_loss.'),
-    ('atari:Pong?life_loss=yes', 'life_loss to be true or false'),
+    ('atari:Pong?life_loss=yes', "life_loss to be true or false, got 'yes'"),
     ('atari:Pong?life_loss', 'each option once'),
     ('atari:Pong?noops=1&noops=2', 'each option once'),
     ('atari:Pong?noops=1.5', 'noops to be an integer from 0 to 255'),

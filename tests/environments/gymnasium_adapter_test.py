@@ -98,6 +98,7 @@ class MakeTest(parameterized.TestCase):
     ('spelling', 'CartPol-v1', r'CartPol-v1.*[Dd]id you mean.*CartPole-v1'),
     ('malformed', 'Cart Pole!', '`environment_id`.*Cart Pole!'),
     ('namespace', 'nowhere/Pong-v5', '`environment_id`.*nowhere/Pong-v5'),
+    ('atari', 'ALE/Nowhere-v5', 'atari:<game>'),
   )
   def test_unknown_id(self, environment_id, message):
     with self.assertRaisesRegex(ValueError, f'(?s){message}'):

@@ -159,6 +159,18 @@ class TestResume:
     ):
       _run(tmp_path, 180, seed=7)
 
+  def test_of_another_agent_its_settings_are_not_told(self, tmp_path):
+    _run(tmp_path, 108)
+    other = launch.make_experiment(
+      'impala', 'catch', max_steps=180, directory=str(tmp_path)
+    )
+    with pytest.raises(checkpointing.CheckpointError) as error:
+      launch.run(other, display=False)
+    message = str(error.value)
+    assert 'agent: dqn in the checkpoint, impala now' in message
+    assert 'config.' not in message
+    assert 'table.' not in message
+
   def test_directory_in_use_is_refused(self, tmp_path):
     with (
       session_lib.open_session(_experiment(tmp_path, 108)),
