@@ -14,9 +14,10 @@ def check(config: Any, name: str, holds: bool, expected: str) -> None:
 
 
 def check_at_least(config: Any, minimum: int, *names: str) -> None:
-  """Refuses fields below a minimum."""
+  """Refuses fields below a minimum, and infinite ones."""
   for name, value in _numbers(config, names):
     check(config, name, value >= minimum, f'at least {minimum}')
+    check(config, name, value < math.inf, 'finite')
 
 
 def check_positive(config: Any, *names: str) -> None:

@@ -35,7 +35,7 @@ OPTIONS = (
   name_options.Option('frame_skip', 4, 'Frames that an action lasts', 1, 60),
   name_options.Option('stack', 4, 'Frames in an observation', 1, 60),
   name_options.Option(
-    'max_frames', 108_000, 'Frames until a game is truncated', 1
+    'max_frames', 108_000, 'Frames until a game is truncated', 1, 2**31 - 1
   ),
   name_options.Option(
     'threads', 0, 'Threads of a batch; 0 for one per core', maximum=1024

@@ -137,7 +137,10 @@ def _import_envpool() -> Any:
 
 
 def _is_image(spec: specs.Array) -> bool:
-  return len(spec.shape) == 3 and spec.dtype == np.uint8
+  """Returns whether a leaf is an image whose channels are to be moved."""
+  # Those of CarRacing are the last axis already.
+  is_image = len(spec.shape) == 3 and spec.dtype == np.uint8
+  return is_image and spec.shape[2] != 3
 
 
 def _move_of(spec: specs.Array):

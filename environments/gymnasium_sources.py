@@ -69,7 +69,8 @@ def _make_vector_env(
     return None
   mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
   vector_env = gymnasium.make_vec(environment_id, size, mode)
-  if not _restarts_with_next_step(vector_env):
+  # Those of JAX stop all slots while one restarts.
+  if not _restarts_with_next_step(vector_env) or vector_env.metadata.get('jax'):
     vector_env.close()
     return None
   return vector_env

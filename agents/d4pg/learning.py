@@ -63,7 +63,7 @@ class D4PGUpdate(programs.Update):
     self._scaling = scaling
     self._config = config
     self._support = tf.linspace(
-      config.vmin, config.vmax, config.num_atoms
+      float(config.vmin), float(config.vmax), config.num_atoms
     )  # [N]
     self._policy_optimizer, self._critic_optimizer = (
       learners.ClippedAdam(

@@ -39,7 +39,7 @@ class IMPALAUpdate(programs.Update):
     self._distribution = distribution
     self._config = config
     self._learning_rate = tf.Variable(
-      config.learning_rate, trainable=False, name='learning_rate'
+      float(config.learning_rate), trainable=False, name='learning_rate'
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
     self._optimizer = learners.ClippedAdam(

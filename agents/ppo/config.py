@@ -118,13 +118,19 @@ class PPOConfig:
     if size is None:
       size = num_environments * -(-_MIN_BATCH_SIZE // num_environments)
     # Of unrolls through a memory, none is divided.
-    parts = size * (self.unroll_length if self.core == 'none' else 1)
+    is_divided = self.core == 'none'
+    parts = size * (self.unroll_length if is_divided else 1)
+    steps = parts if is_divided else parts * self.unroll_length
+    if self.normalize_advantages:
+      # The advantage of a single step would be its own mean.
+      parts = min(parts, steps // 2)
     config_checks.check(
       self,
       'num_minibatches',
       self.num_minibatches <= parts,
       f'at most {parts}, for a batch is {size} unrolls '
-      f'of {self.unroll_length} steps and core is {self.core!r}',
+      f'of {self.unroll_length} steps, core is {self.core!r} and '
+      f'normalize_advantages is {self.normalize_advantages}',
     )
     return size
 

@@ -75,7 +75,7 @@ class PPOUpdate(programs.Update):
     self._distribution = distribution
     self._config = config
     self._learning_rate = tf.Variable(
-      config.learning_rate, trainable=False, name='learning_rate'
+      float(config.learning_rate), trainable=False, name='learning_rate'
     )
     self._optimizer = learners.ClippedAdam(
       network.trainable_variables,

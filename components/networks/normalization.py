@@ -56,9 +56,11 @@ class ObservationNormalizer(snt.Module):
     leaves = self._leaves_of(observation)
     statistics = zip(self._places, self._means, self._variances)
     for place, mean, variance in statistics:
-      shift = tf.cast(mean, tf.float32)
-      scale = tf.cast(tf.math.rsqrt(variance + _MIN_VARIANCE), tf.float32)
-      normalized = (tf.cast(leaves[place], tf.float32) - shift) * scale
+      # In double precision, for the mean may be large beside the deviation.
+      shifted = tf.cast(leaves[place], tf.float64) - mean
+      normalized = tf.cast(
+        shifted * tf.math.rsqrt(variance + _MIN_VARIANCE), tf.float32
+      )
       leaves[place] = tf.clip_by_value(
         normalized, -self._max_abs_value, self._max_abs_value
       )

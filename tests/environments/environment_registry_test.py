@@ -166,7 +166,8 @@ class RegistryTest(parameterized.TestCase):
     ('atari:Pong?noops=1.5', 'noops to be an integer from 0 to 255'),
     ('atari:Pong?sticky_actions=2', 'a number from 0 to 1, got .2.'),
     ('atari:Pong?sticky_actions=nan', 'a number from 0 to 1'),
-    ('atari:Pong?max_frames=0', 'an integer of at least 1'),
+    ('atari:Pong?max_frames=0', 'an integer from 1 to'),
+    ('atari:Pong?max_frames=3000000000', 'an integer from 1 to'),
     ('gym:CartPole-v1?threads=1', 'there are none here'),
     ('catch?rows=3', 'there are none here'),
   )

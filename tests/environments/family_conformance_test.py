@@ -54,6 +54,7 @@ CASES = (
   Case('envpool:FrozenLake-v1', (0,), alone=False),
   Case('envpool:Pong-v5?threads=1', (), 20, alone=False),
   Case('envpool:CheetahRun-v1', (), 20, alone=False),
+  Case('envpool:CarRacing-v2', (), 20, alone=False),
   Case('dm_control:cartpole/swingup', (1,), 1010),
   Case('dm_control:cartpole/swingup?nested=true', (), 20),
   Case('bsuite:catch/0', (0,)),

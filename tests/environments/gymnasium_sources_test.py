@@ -1,5 +1,7 @@
 """Tests of `environments/gymnasium_sources.py`."""
 
+from unittest import mock
+
 import dm_env
 import fake_gym_env
 import gymnasium
@@ -7,6 +9,7 @@ import numpy as np
 import tree
 from absl.testing import absltest, parameterized
 from gymnasium import spaces
+from gymnasium.envs.classic_control import cartpole
 
 from repertory.environments import (
   batch,
@@ -156,6 +159,14 @@ class VectorTest(parameterized.TestCase):
     self.assertEqual(
       isinstance(source, gymnasium_sources.GymnasiumVectorSource), expected
     )
+
+  def test_those_of_jax_are_left_alone(self):
+    # While one of their slots restarts, the others stand still.
+    metadata = cartpole.CartPoleVectorEnv.metadata
+    with mock.patch.dict(metadata, jax=True):
+      environments = gymnasium_sources.make_batch('CartPole-v1', range(8))
+    self.addCleanup(environments.close)
+    self.assertIsInstance(environments._source, gymnasium_sources.GymnasiumLoop)
 
   def test_other_restarts_are_refused(self):
     envs = gymnasium.make_vec(

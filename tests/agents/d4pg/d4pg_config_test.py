@@ -21,6 +21,7 @@ class D4PGConfigTest(parameterized.TestCase):
     ('max_action_gradient_norm', -1.0, 'positive'),
     ('target_update_period', 0, 'at least 1'),
     ('sigma', -0.1, 'at least 0'),
+    ('sigma', float('inf'), 'finite'),
     ('samples_per_insert', 0.0, 'positive'),
   )
   def test_refuses(self, name, value, expected):

@@ -224,6 +224,12 @@ class SettingsTest(parameterized.TestCase):
     usual, changed = self.run_updates(), self.run_updates(**changes)
     self.assertGreater(np.abs(usual - changed).max(), 2e-5)
 
+  @parameterized.parameters(int, np.float64)
+  def test_numbers_of_other_types(self, kind):
+    usual = self.run_updates()
+    changed = self.run_updates(vmin=kind(CONFIG.vmin), vmax=kind(CONFIG.vmax))
+    np.testing.assert_array_equal(usual, changed)
+
   def test_runs_are_repeatable(self):
     # The premise of the test above.
     np.testing.assert_array_equal(self.run_updates(), self.run_updates())

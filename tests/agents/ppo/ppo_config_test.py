@@ -45,6 +45,7 @@ class SettingsTest(parameterized.TestCase):
     ({'learning_rate': 0.0}, 'learning_rate must be positive'),
     ({'max_gradient_norm': 0.0}, 'max_gradient_norm must be positive'),
     ({'entropy_cost': -1.0}, 'entropy_cost must be at least 0'),
+    ({'entropy_cost': float('inf')}, 'entropy_cost must be finite'),
     ({'max_abs_reward': 0.0}, 'max_abs_reward must be positive'),
     ({'max_queue_size': 0}, 'max_queue_size must be at least 1'),
   )
@@ -66,10 +67,24 @@ class SettingsTest(parameterized.TestCase):
     self.assertEqual(config.queue_size_for(8), 13)
 
   def test_a_memory_is_not_cut_up(self):
-    for core, limit in (('none', 5 * 2), ('gru', 2)):
+    for core, limit in (('none', 5 * 2 // 2), ('gru', 2)):
       settings = {'core': core, 'batch_size': 2, 'unroll_length': 5}
       fits = ppo.PPOConfig(**settings, num_minibatches=limit)
       self.assertEqual(fits.batch_size_for(1), 2)
+      config = ppo.PPOConfig(**settings, num_minibatches=limit + 1)
+      with self.assertRaisesRegex(
+        ValueError, f'num_minibatches must be at most {limit}, for a batch'
+      ):
+        config.batch_size_for(1)
+
+  def test_a_single_step_has_no_advantage_over_itself(self):
+    for changes, limit in (
+      ({}, 5),
+      ({'normalize_advantages': False}, 10),
+      ({'core': 'gru', 'unroll_length': 1, 'batch_size': 6}, 3),
+    ):
+      settings = {'batch_size': 2, 'unroll_length': 5, **changes}
+      ppo.PPOConfig(**settings, num_minibatches=limit).batch_size_for(1)
       config = ppo.PPOConfig(**settings, num_minibatches=limit + 1)
       with self.assertRaisesRegex(
         ValueError, f'num_minibatches must be at most {limit}, for a batch'

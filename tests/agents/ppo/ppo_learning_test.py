@@ -291,6 +291,48 @@ class UpdateTest(parameterized.TestCase):
     for value in metrics.values():
       self.assertTrue(np.isfinite(value))
 
+  def test_settings_have_an_effect(self):
+    def run(**changes):
+      config = dataclasses.replace(
+        CONFIG, num_minibatches=2, learning_rate=0.05, **changes
+      )
+      tf.random.set_seed(0)
+      network, update = make(config)
+      sample = make_sample(network)
+      for _ in range(3):
+        update(sample)
+      return np.concatenate([np.ravel(v) for v in network.trainable_variables])
+
+    usual = run()
+    np.testing.assert_array_equal(usual, run())
+    for name, value in (
+      ('max_gradient_norm', 0.01),
+      ('adam_epsilon', 1.0),
+      ('num_epochs', 2),
+      ('clip_epsilon', 0.5),
+      ('value_clip_epsilon', 0.01),
+      ('baseline_cost', 0.1),
+      ('entropy_cost', 0.0),
+      ('normalize_advantages', False),
+      ('max_abs_reward', 0.5),
+      ('discount', 0.5),
+      ('lambda_', 0.1),
+    ):
+      with self.subTest(name):
+        self.assertGreater(np.abs(run(**{name: value}) - usual).max(), 1e-4)
+
+  @parameterized.parameters(np.float64(0.05), 1)
+  def test_learning_rates_of_other_types(self, rate):
+    found = []
+    for learning_rate in (rate, float(rate)):
+      tf.random.set_seed(0)
+      network, update = make(
+        dataclasses.replace(CONFIG, learning_rate=learning_rate)
+      )
+      update(make_sample(network))
+      found.append([v.numpy() for v in network.trainable_variables])
+    tree.map_structure(np.testing.assert_array_equal, *found)
+
   def test_anneals(self):
     config = dataclasses.replace(CONFIG, anneal_learner_steps=4)
     network, update = make(config)

@@ -42,6 +42,17 @@ class ObservationNormalizerTest(parameterized.TestCase):
     actual = normalizer(tf.constant(seen, tf.float32))
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
+  def test_of_large_numbers_that_hardly_differ(self):
+    normalizer = make(specs.Array((1,), np.int32))
+    values = 10**9 + np.arange(10, dtype=np.int32)  # Deviation √(99 / 12).
+    all_of = tf.ones([1, 10], tf.bool)
+    normalizer.update(tf.constant(values[None, :, None]), all_of)
+    np.testing.assert_allclose(
+      normalizer(tf.constant(values[:, None]))[:, 0],
+      (np.arange(10) - 4.5) / np.sqrt(99 / 12),
+      rtol=1e-6,
+    )
+
   def test_merges_by_hand(self):
     normalizer = make(specs.Array((1,), np.float32))
     all_of = tf.ones([1, 2], tf.bool)
