@@ -37,7 +37,7 @@ class ActionScaling:
         'The action spec must be one array of floats that is not empty, got '
         f'{action_spec!r}.'
       )
-    minimum, maximum = _inward_bounds(action_spec)
+    minimum, maximum = distributions.inward_bounds(action_spec)
     with np.errstate(invalid='ignore'):
       width = maximum / 2 - minimum / 2
       middle = maximum / 2 + minimum / 2
@@ -71,18 +71,3 @@ class ActionScaling:
     wide = tf.cast(tf.reshape(action, [-1, self.size]), tf.float64)
     scaled = (wide - self._middle) / self._half_width
     return tf.cast(tf.clip_by_value(scaled, -1.0, 1.0), tf.float32)
-
-
-def _inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the bounds, narrowed where processors might round beyond them.
-
-  TensorFlow takes subnormal numbers, those below `tiny`, for 0.
-  """
-  minimum, maximum = distributions.bounds(spec)
-  tiny = float(np.finfo(spec.dtype).tiny)
-
-  def raised(bound):
-    is_subnormal = np.abs(bound) < tiny
-    return np.where(is_subnormal, np.where(bound > 0, tiny, 0.0), bound)
-
-  return raised(minimum), -raised(-maximum)

@@ -112,7 +112,7 @@ class DiagonalGaussian(Distribution):
     self._shape = list(action_spec.shape)
     self._dtype = tf.as_dtype(action_spec.dtype)
     minimum, maximum = bounds(action_spec)
-    self._minimum, self._maximum = minimum, maximum
+    self._minimum, self._maximum = inward_bounds(action_spec)
     is_bounded = np.isfinite(minimum) & np.isfinite(maximum)
     with np.errstate(invalid='ignore'):
       self._middle = np.where(is_bounded, minimum / 2 + maximum / 2, 0)
@@ -163,6 +163,21 @@ def bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
     np.broadcast_to(np.asarray(minimum, np.float64), shape),
     np.broadcast_to(np.asarray(maximum, np.float64), shape),
   )
+
+
+def inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the bounds, narrowed where processors might round beyond them.
+
+  TensorFlow takes subnormal numbers, those below `tiny`, for 0.
+  """
+  minimum, maximum = bounds(spec)
+  tiny = float(np.finfo(spec.dtype).tiny)
+
+  def raised(bound):
+    is_subnormal = np.abs(bound) < tiny
+    return np.where(is_subnormal, np.where(bound > 0, tiny, 0.0), bound)
+
+  return raised(minimum), -raised(-maximum)
 
 
 def make_distribution(action_spec: specs.Array) -> Distribution:

@@ -12,6 +12,7 @@ from repertory.environments import (
   extras,
   gymnasium_sources,
   name_options,
+  vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
 
@@ -134,18 +135,18 @@ class AtariSource(gymnasium_sources.GymnasiumOutcomes):
     return channels.move_last(screens)
 
   def step(
-    self, actions: np.ndarray, ended: np.ndarray
-  ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    self, actions: np.ndarray, ended: np.ndarray | None
+  ) -> vector_batch.Outcome:
     """Steps each game, or starts it anew or the life after a lost one."""
     screens, rewards, terminated, truncated, _ = self._env.step(actions)
-    if self._life_loss:
+    if self._life_loss and ended is not None:
       # The game may be over with the no-op that begins the next life.
       over = ended & (terminated | truncated)
       if over.any():
         started, _ = self._env.reset(options={'reset_mask': over})
         screens = np.where(over[:, None, None, None], started, screens)
-    outcome = self.to_outcome(rewards, terminated, truncated)
-    return (channels.move_last(screens), *outcome)
+    screens = channels.move_last(screens)
+    return self.to_outcome(screens, rewards, terminated, truncated, ended)
 
   def close(self) -> None:
     """Ends the threads, which takes that nobody holds the environment."""

@@ -99,17 +99,18 @@ class _Loop:
     return self._observations.unflatten(arrays)
 
   def step(
-    self, actions: Nest, ended: np.ndarray
-  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    self, actions: Nest, ended: np.ndarray | None
+  ) -> vector_batch.Outcome:
     """Steps or resets each slot and collects what it says."""
     checker, size = self._checker, len(self._environments)
     arrays = [np.empty(*buffer) for buffer in self._buffers]  # [B, ...]
     rewards = [0.0] * size
     discounts = [1.0] * size
     last = [False] * size
-    slots = zip(
-      range(size), self._environments, self._split(actions), ended.tolist()
-    )
+    shape, dtype = checker.plain
+    limit = checker.reward_limit
+    restarts = [False] * size if ended is None else ended.tolist()
+    slots = zip(range(size), self._environments, self._split(actions), restarts)
     for slot, environment, action, resets in slots:
       if resets:
         self._reset(environment, arrays, slot)
@@ -119,18 +120,30 @@ class _Loop:
         if step_type is not _MID:
           _check_last(step_type)
           last[slot] = True
-        rewards[slot] = checker.check_reward(reward)
-        # The most frequent value, which needs no look.
+        # What most environments say, without a call.
+        if type(reward) is float and -limit <= reward <= limit:
+          rewards[slot] = reward
+        else:
+          rewards[slot] = checker.check_reward(reward)
         if type(discount) is not float or discount != 1.0:
           discounts[slot] = checker.check_discount(discount)
-        checker.store(observation, arrays, slot)
+        if (
+          type(observation) is np.ndarray
+          and observation.shape == shape
+          and observation.dtype == dtype
+        ):
+          arrays[0][slot] = observation
+        else:
+          checker.store(observation, arrays, slot)
       except ValueError as error:
         raise vector_batch.SlotError(slot, str(error)) from error
-    return (
+    return vector_batch.gather(
       self._observations.unflatten(arrays),
-      np.array(rewards, self._reward_spec.dtype),
-      np.array(discounts, self._discount_spec.dtype),
-      np.array(last),
+      rewards,
+      discounts,
+      last,
+      self._reward_spec.dtype,
+      self._discount_spec.dtype,
     )
 
   def close(self) -> None:

@@ -17,6 +17,7 @@ from repertory.environments import (
   gymnasium_spaces,
   layout,
   name_options,
+  vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
 
@@ -112,12 +113,14 @@ class EnvPoolSource(gymnasium_sources.GymnasiumOutcomes):
     return self._decode(self._pool.reset()[0])
 
   def step(
-    self, actions: Nest, ended: np.ndarray
-  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    self, actions: Nest, ended: np.ndarray | None
+  ) -> vector_batch.Outcome:
     """Steps or restarts each slot; the pool knows itself which."""
-    del ended
-    observation, *outcome = self._pool.step(self._action.encode(actions))[:4]
-    return (self._decode(observation), *self.to_outcome(*outcome))
+    actions = self._action.encode(actions)
+    observation, rewards, terminated, truncated, _ = self._pool.step(actions)
+    return self.to_outcome(
+      self._decode(observation), rewards, terminated, truncated, ended
+    )
 
   def close(self) -> None:
     """Ends the threads, which takes that nobody holds the pool."""

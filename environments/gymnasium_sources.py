@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 Nest = Any
 
-_MAX = float(np.finfo(np.float32).max)
+_FLOAT32 = np.dtype(np.float32)
+_MAX = float(np.finfo(_FLOAT32).max)
 
 
 def make_batch(
@@ -93,22 +94,40 @@ class GymnasiumOutcomes:
     return specs.BoundedArray((), np.float32, 0, 1, name='discount')
 
   def to_outcome(
-    self, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray
-  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns rewards, discounts and which slots said LAST, all `[B]`.
+    self,
+    observation: Nest,
+    rewards: np.ndarray,
+    terminated: np.ndarray,
+    truncated: np.ndarray,
+    ended: np.ndarray | None,
+  ) -> vector_batch.Outcome:
+    """Says what a vector environment did as `vector_batch.Source.step` does.
 
     Raises:
       vector_batch.SlotError: If a reward is not finite.
     """
-    # NaN and infinity last through a sum.
-    if not math.isfinite(np.add.reduce(rewards)):
+    # NaN and infinity last through the sum of squares, the fastest sum.
+    if not math.isfinite(rewards.dot(rewards)):
       for slot in np.flatnonzero(~np.isfinite(rewards)):
         raise vector_batch.SlotError(
           int(slot),
           f'reward: expected a finite number, found {rewards[slot]}',
         )
     # New arrays, whatever becomes of those given.
-    return rewards.astype(np.float32), ~terminated, terminated | truncated
+    rewards = rewards.astype(np.float32)
+    if ended is not None:
+      rewards[ended] = 0
+      terminated, truncated = terminated & ~ended, truncated & ~ended
+    discounts = last = None
+    if _any(terminated):
+      discounts, last = ~terminated, terminated | truncated
+    elif _any(truncated):
+      last = truncated.copy()
+    return vector_batch.Outcome(observation, rewards, discounts, last)
+
+
+def _any(flags: np.ndarray) -> bool:
+  return b'\1' in flags.tobytes()  # Faster than `any`.
 
 
 class GymnasiumVectorSource(GymnasiumOutcomes):
@@ -165,12 +184,14 @@ class GymnasiumVectorSource(GymnasiumOutcomes):
     return self._decode(observation)
 
   def step(
-    self, actions: Nest, ended: np.ndarray
-  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    self, actions: Nest, ended: np.ndarray | None
+  ) -> vector_batch.Outcome:
     """Steps or restarts each slot; the environment knows itself which."""
-    del ended
-    observation, *outcome = self._env.step(self._action.encode(actions))[:4]
-    return (self._decode(observation), *self.to_outcome(*outcome))
+    actions = self._action.encode(actions)
+    observation, rewards, terminated, truncated, _ = self._env.step(actions)
+    return self.to_outcome(
+      self._decode(observation), rewards, terminated, truncated, ended
+    )
 
   def close(self) -> None:
     """Closes the vector environment."""
@@ -225,7 +246,9 @@ class GymnasiumLoop(GymnasiumOutcomes):
       ((len(self._envs), *spec.shape), spec.dtype)
       for spec in observations.specs
     ]
-    self._plain_observation = _is_plain(gym_envs[0].observation_space)
+    self._plain = (None, None)
+    if _is_plain(gym_envs[0].observation_space):
+      self._plain = self._checker.plain
     self._plain_action = _is_plain(gym_envs[0].action_space)
 
   @property
@@ -250,15 +273,17 @@ class GymnasiumLoop(GymnasiumOutcomes):
     return self._build(arrays)
 
   def step(
-    self, actions: Nest, ended: np.ndarray
-  ) -> tuple[Nest, np.ndarray, np.ndarray, np.ndarray]:
+    self, actions: Nest, ended: np.ndarray | None
+  ) -> vector_batch.Outcome:
     """Steps or restarts each slot."""
     size = len(self._envs)
     arrays = [np.empty(*buffer) for buffer in self._buffers]
     rewards: list[float] = [0.0] * size
     discounts: list[float] = [1.0] * size
     last: list[bool] = [False] * size
-    slots = zip(range(size), self._envs, self._split(actions), ended.tolist())
+    shape, dtype = self._plain
+    restarts = [False] * size if ended is None else ended.tolist()
+    slots = zip(range(size), self._envs, self._split(actions), restarts)
     for slot, env, action, again in slots:
       if again:
         observation, _ = env.reset()
@@ -271,12 +296,18 @@ class GymnasiumLoop(GymnasiumOutcomes):
           discounts[slot] = 0.0
         if done or cut:
           last[slot] = True
-      self._store(observation, arrays, slot)
-    return (
-      self._build(arrays),
-      np.array(rewards, np.float32),
-      np.array(discounts, np.float32),
-      np.array(last),
+      # What most environments say, without a call.
+      if (
+        type(observation) is np.ndarray
+        and observation.shape == shape
+        and observation.dtype == dtype
+      ):
+        arrays[0][slot] = observation
+      else:
+        self._store(observation, arrays, slot)
+    nest = self._build(arrays)
+    return vector_batch.gather(
+      nest, rewards, discounts, last, _FLOAT32, _FLOAT32
     )
 
   def close(self) -> None:
@@ -298,13 +329,6 @@ class GymnasiumLoop(GymnasiumOutcomes):
   def _store(
     self, observation: Any, arrays: list[np.ndarray], slot: int
   ) -> None:
-    if self._plain_observation and type(observation) is np.ndarray:
-      array = arrays[0]
-      if observation.dtype == array.dtype:
-        shape = observation.shape
-        if shape == array.shape[1:]:
-          array[slot] = observation
-          return
     try:
       self._checker.store(self._observation.decode(observation), arrays, slot)
     except ValueError as error:

@@ -147,7 +147,9 @@ def _make_mapping_codec(children: abc.Mapping, place: str) -> Codec:
   }
 
   def check(nest: Any) -> Any:
-    if not isinstance(nest, abc.Mapping) or nest.keys() != codecs.keys():
+    if (
+      not isinstance(nest, (dict, abc.Mapping)) or nest.keys() != codecs.keys()
+    ):
       raise ValueError(
         f'{place}: expected a mapping with the keys {list(codecs)}, found'
         f' {casting.shorten(nest)}.'

@@ -10,6 +10,7 @@ from repertory.environments import (
   close_names,
   extras,
   name_options,
+  vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
 
@@ -97,22 +98,27 @@ class MinAtarSource:
     return boards.astype(np.float32)
 
   def step(
-    self, actions: np.ndarray, ended: np.ndarray
-  ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    self, actions: np.ndarray, ended: np.ndarray | None
+  ) -> vector_batch.Outcome:
     """Steps or restarts each game."""
     boards = self._make_boards()  # [B, 10, 10, C]
-    rewards = [0.0] * len(self._games)
-    last = [False] * len(self._games)
-    slots = zip(self._games, actions.tolist(), ended.tolist())
+    size = len(self._games)
+    rewards, last = [0.0] * size, [False] * size
+    restarts = [False] * size if ended is None else ended.tolist()
+    slots = zip(self._games, actions.tolist(), restarts)
     for slot, (game, action, again) in enumerate(slots):
       if again:
         game.reset()
       else:
         rewards[slot], last[slot] = game.act(self._actions[action])
       boards[slot] = game.state()
-    over = np.array(last, np.bool_)  # [B]
-    boards = boards.astype(np.float32)
-    return boards, np.array(rewards, np.float32), ~over, over
+    over = np.array(last, np.bool_) if True in last else None  # [B]
+    return vector_batch.Outcome(
+      boards.astype(np.float32),
+      np.array(rewards, np.float32),
+      None if over is None else ~over,
+      over,
+    )
 
   def close(self) -> None:
     """Does nothing: games hold nothing."""

@@ -101,6 +101,8 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
     direction=seen['direction'],
     image=spaces.Box(0, highest, (height, width, depth), np.float32),
   )
+  # Worlds compare an action many times, with NumPy's integers slowly.
+  env = gymnasium.wrappers.TransformAction(env, int, env.action_space)
   return gymnasium.wrappers.TransformObservation(
     env, _make_transformation(convert), space
   )

@@ -59,7 +59,13 @@ class TimestepChecker:
   """Checks the parts of a timestep; the messages start with which part.
 
   The common case, a value that is just what the spec says, costs a few
-  comparisons; all else goes through `casting.cast`.
+  comparisons; all else goes through `casting.cast`. A caller may spare itself
+  calls with the attributes.
+
+  Attributes:
+    plain: Shape and dtype of an observation that is an array and no nest, else
+      Nones: what is just this can be copied as it is.
+    reward_limit: The largest finite reward; its negative is the smallest.
   """
 
   def __init__(
@@ -67,13 +73,9 @@ class TimestepChecker:
   ):
     self._layout = observation
     self._leaves = [(spec.shape, spec.dtype) for spec in observation.specs]
-    # Of an observation that is no nest.
-    self._plain = self._leaves[0] if observation.is_leaf else None
+    self.plain = self._leaves[0] if observation.is_leaf else (None, None)
     self._reward_dtype = reward.dtype
-    self._reward_limit = float('inf')
-    if reward.dtype.kind == 'f':
-      self._reward_limit = float(np.finfo(reward.dtype).max)
-    self._reward_types = _FLOATS if reward.dtype.kind == 'f' else frozenset()
+    self.reward_limit = float(np.finfo(reward.dtype).max)
     self._discount_dtype = discount.dtype
 
   def check_reward(self, reward: Any) -> float:
@@ -83,11 +85,11 @@ class TimestepChecker:
       ValueError: If it is no finite scalar that fits the spec's dtype.
     """
     value = reward
-    if type(value) not in self._reward_types:
+    if type(value) not in _FLOATS:
       value = _cast('reward', value, (), self._reward_dtype)
     value = float(value)
     # False for NaN too.
-    if -self._reward_limit <= value <= self._reward_limit:
+    if -self.reward_limit <= value <= self.reward_limit:
       return value
     raise ValueError(
       f'reward: expected a finite number of {self._reward_dtype}, found'
@@ -124,11 +126,6 @@ class TimestepChecker:
     Raises:
       ValueError: If structure, shape or kind of dtype is not the spec's.
     """
-    if self._plain is not None and type(observation) is np.ndarray:
-      shape, dtype = self._plain
-      if observation.dtype == dtype and observation.shape == shape:
-        arrays[0][slot] = observation
-        return
     leaves = self._layout.flatten(observation)
     for index, (shape, dtype) in enumerate(self._leaves):
       leaf = leaves[index]

@@ -85,6 +85,8 @@ def run(arguments: Sequence[str]) -> int:
     return command.run(values, settings, positional)
   except flags.IllegalFlagValueError as error:
     return _complain(flag_errors.describe_illegal(str(error), values))
+  except flags.UnrecognizedFlagError as error:
+    return _complain(flag_errors.describe_unknown(error.flagname, values))
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(flag_errors.name_flags(str(error), values))
   except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
+import numpy as np
 import tree
 
 from repertory.agents import builder as builder_lib
@@ -252,6 +253,8 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value]
   if isinstance(value, dict):
     return {str(key): _plain(item) for key, item in value.items()}
+  if isinstance(value, np.generic):
+    return value.item()
   if value is None or isinstance(value, (bool, int, float, str)):
     return value
   return repr(value)

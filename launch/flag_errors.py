@@ -62,6 +62,17 @@ def describe_illegal(message: str, values: flags.FlagValues) -> str:
   return f'--{name} must be {kind}, got {value!r}.{hint}'
 
 
+def describe_unknown(name: str, values: flags.FlagValues) -> str:
+  """Says that a command has no such flag.
+
+  Args:
+    name: Of the flag, without dashes.
+    values: The flags of the command.
+  """
+  hint = agents_registry.did_you_mean(name, values)
+  return f"Unknown flag '--{name}'.{hint} --help lists all."
+
+
 def _type_advice(match: re.Match) -> str:
   name, value = match.groups()
   if name not in {flag for flag, *_ in flag_tables.TRAIN_FLAGS}:

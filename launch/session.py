@@ -354,12 +354,13 @@ def _check_writable(directory: str) -> None:
   existing = os.path.abspath(directory)
   while not os.path.exists(existing):
     existing = os.path.dirname(existing)
-  if not os.path.isdir(existing):
+  if os.path.isfile(existing):
     raise ValueError(
       f'directory must be a folder, got {directory}, where {existing} is a '
       'file.'
     )
-  if not os.access(existing, os.W_OK | os.X_OK):
+  may_write = os.access(existing, os.W_OK | os.X_OK)
+  if not may_write and os.path.exists(existing):  # Else it was moved just now.
     raise ValueError(
       f'directory must be writable, got {directory}: no permission to write '
       f'in {existing}.'
@@ -379,20 +380,18 @@ def _move_aside(directory: str) -> bool:
 def _lock(directory: str) -> Iterator[None]:
   """Makes and holds a directory, so that no second run writes to it."""
   path = os.path.join(directory, _LOCK)
-  try:
-    os.makedirs(directory, exist_ok=True)
-    file = open(path, 'w')  # noqa: SIM115, closed where it is held
-  except OSError as error:
-    raise ValueError(
-      f'directory must be writable, got {directory}: {error}.'
-    ) from error
-  with file:
+  with contextlib.ExitStack() as held:
     try:
+      os.makedirs(directory, exist_ok=True)
+      file = held.enter_context(open(path, 'w'))
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      # Another run may have moved the directory aside meanwhile.
       is_ours = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except OSError:
-      is_ours = False
+    except (BlockingIOError, FileExistsError, FileNotFoundError):
+      is_ours = False  # All but the first: another run moved it aside just now.
+    except OSError as error:
+      raise ValueError(
+        f'directory must be writable, got {directory}: {error}.'
+      ) from error
     if not is_ours:
       raise ValueError(
         f'directory must not be in use, but another run writes to {directory}.'

@@ -78,6 +78,7 @@ class D4PGConfig:
   jit_compile: bool = True
 
   def __post_init__(self):
+    config_checks.check_types(self)
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check(
       self, 'hidden_sizes', len(self.hidden_sizes) >= 1, 'at least one number'
@@ -94,7 +95,7 @@ class D4PGConfig:
       'max_action_gradient_norm',
     )  # fmt: skip
     config_checks.check_fraction(self, 'discount')
-    is_wide = 0 < self.vmax - self.vmin < float('inf')
+    is_wide = 0 < self.vmax - self.vmin <= config_checks.MAX
     config_checks.check(
       self, 'vmax', is_wide, f'finite and above vmin = {self.vmin}'
     )

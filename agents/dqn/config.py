@@ -78,6 +78,7 @@ class DQNConfig:
   jit_compile: bool = True
 
   def __post_init__(self):
+    config_checks.check_types(self)
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     experience_replay.check_settings(self)

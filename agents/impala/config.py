@@ -73,6 +73,7 @@ class IMPALAConfig:
   jit_compile: bool = True
 
   def __post_init__(self):
+    config_checks.check_types(self)
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     config_checks.check_one_of(self, 'core', networks.CORES)

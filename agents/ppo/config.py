@@ -87,6 +87,7 @@ class PPOConfig:
   jit_compile: bool = True
 
   def __post_init__(self):
+    config_checks.check_types(self)
     config_checks.check_sizes(self, 'shared_sizes')
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)

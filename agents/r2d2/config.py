@@ -93,6 +93,7 @@ class R2D2Config:
   jit_compile: bool = True
 
   def __post_init__(self):
+    config_checks.check_types(self)
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     cores = [core for core in networks.CORES if core != 'none']

@@ -1,7 +1,6 @@
 """Settings of SAC."""
 
 import dataclasses
-import math
 
 from repertory.agents import config_checks, experience_replay
 from repertory.components import networks
@@ -76,6 +75,7 @@ class SACConfig:
   jit_compile: bool = True
 
   def __post_init__(self):
+    config_checks.check_types(self)
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     experience_replay.check_settings(self)
@@ -91,7 +91,7 @@ class SACConfig:
     )  # fmt: skip
     config_checks.check_fraction(self, 'discount', 'target_update_rate')
     if self.target_entropy is not None:
-      is_finite = math.isfinite(self.target_entropy)
+      is_finite = abs(self.target_entropy) <= config_checks.MAX
       config_checks.check(self, 'target_entropy', is_finite, 'finite')
 
   @property

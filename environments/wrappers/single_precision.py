@@ -168,6 +168,12 @@ def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
   else:
     minimum = _round_bound(spec.minimum, dtype, np.inf if inwards else None)
     maximum = _round_bound(spec.maximum, dtype, -np.inf if inwards else None)
+    if (minimum > maximum).any():
+      raise ValueError(
+        f'`environment`: expected a number of {dtype} between the bounds of'
+        f' {name}, got {spec}. Give all environments wider bounds, or leave'
+        ' out what nobody can choose.'
+      )
   return specs.BoundedArray(spec.shape, dtype, minimum, maximum, spec.name)
 
 

@@ -256,6 +256,13 @@ class ToActionTest(parameterized.TestCase):
     for action in distribution.to_action(normal([500, *spec.shape], 0, 2.0)):
       spec.validate(action.numpy())
 
+  @parameterized.parameters((1e-40, 1), (-1, -1e-40), (-1, 1e-40))
+  def test_bounds_that_processors_take_for_zero(self, minimum, maximum):
+    spec = specs.BoundedArray((2,), np.float32, minimum, maximum)
+    distribution = distributions.make_distribution(spec)
+    for sample in (-2.0, -1.0, 0.0, 1.0, 2.0):
+      spec.validate(distribution.to_action(tf.fill([1, 2], sample))[0].numpy())
+
   @parameterized.parameters(False, True)
   def test_compiled(self, jit_compile):
     spec = specs.BoundedArray((2,), np.float32, [-0.1, 5], [0.3, 7])

@@ -139,6 +139,16 @@ class SinglePrecisionTest(parameterized.TestCase):
     self.assertAlmostEqual(float(narrow.maximum), 0.1, places=7)
     self.assertAlmostEqual(float(narrow.minimum), -0.1, places=7)
 
+  def test_bounds_without_a_narrow_number_between_them(self):
+    class Narrow(WideEnvironment):
+      def action_spec(self):
+        return specs.BoundedArray((2,), np.float64, [0, 0.1], [1, 0.1])
+
+    with self.assertRaisesRegex(
+      ValueError, '`environment`: expected a number of float32 .* of action'
+    ):
+      wrappers.SinglePrecision(Narrow())
+
   def test_integer_that_does_not_fit(self):
     environment = wrappers.SinglePrecision(WideEnvironment(counter=2**31))
     with self.assertRaisesRegex(

@@ -180,6 +180,32 @@ class VectorTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'NEXT_STEP, got.*SAME_STEP'):
       gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
 
+  def test_what_is_said_of_a_restart_does_not_count(self):
+    envs = gymnasium.make_vec('CartPole-v1', 3, vectorization_mode='sync')
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    environments.reset()
+    # Terminated, truncated and going on; then all of it where slots restart.
+    terminated, truncated = np.eye(3, dtype=bool)[:2]
+    outcomes = iter(
+      [(terminated, truncated), (terminated | truncated, truncated)]
+    )
+    envs.step = lambda actions: (
+      np.zeros((3, 4), np.float32),
+      np.array([5.0, 6.0, 7.0]),
+      *next(outcomes),
+      {},
+    )
+    end = environments.step(np.zeros(3, np.int32))
+    np.testing.assert_array_equal(end.step_type, [_LAST, _LAST, _MID])
+    np.testing.assert_array_equal(end.discount, [0, 1, 1])
+    np.testing.assert_array_equal(end.reward, [5, 6, 7])
+    start = environments.step(np.zeros(3, np.int32))
+    np.testing.assert_array_equal(start.step_type, [_FIRST, _FIRST, _MID])
+    np.testing.assert_array_equal(start.discount, [1, 1, 1])
+    np.testing.assert_array_equal(start.reward, [0, 0, 7])
+
   def test_wrong_reward(self):
     envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
     environments = vector_batch.VectorBatch(

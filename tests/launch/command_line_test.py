@@ -108,7 +108,9 @@ class TestTrain:
       (['--evaluation_period=0'], ['evaluation_period', 'at least 1', '0']),
       (['--timeout_seconds=0'], ['timeout_seconds', 'positive', '0']),
       (['--on_divergence=pray'], ['on_divergence', 'stop, skip', "'pray'"]),
-      (['--stepz=3'], ['stepz']),
+      (['--stepz=3'], ["Unknown flag '--stepz'. Did you mean 'steps'?"]),
+      (['--agnt=dqn'], ["Unknown flag '--agnt'. Did you mean 'agent'?"]),
+      (['--nowhere'], ["Unknown flag '--nowhere'.", '--help']),
       (['extra'], ['extra', '--name=value']),
       # The rate limits that can never work.
       (

@@ -251,7 +251,7 @@ class TestTwoStarts:
       thread.join()
     assert len(holders) == 1
     assert len(errors) == num_starts - 1
-    assert all('in use' in error for error in errors)
+    assert all('in use' in error for error in errors), errors
     old = [path for path in tmp_path.iterdir() if path != directory]
     assert len(old) == fresh
     assert all((path / 'mine').read_text() == 'old' for path in old)
@@ -307,6 +307,15 @@ class TestOtherTables:
     assert differing == {'table.replay'}
     assert 'uint8' in other['table.replay']
     assert 'max_times_sampled=0' in other['table.replay']
+
+  def test_numbers_of_numpy_are_the_same_experiment(self, tmp_path):
+    spec = preflight_spec(tmp_path)
+    identities = [
+      _experiment(tmp_path, 108, {'batch_size': size}).identity(spec)
+      for size in (32, np.int64(32))
+    ]
+    assert identities[0] == identities[1]
+    assert json.loads(json.dumps(identities[1])) == identities[1]
 
 
 def preflight_spec(directory):

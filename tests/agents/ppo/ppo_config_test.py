@@ -27,7 +27,7 @@ class SettingsTest(parameterized.TestCase):
     ({'hidden_sizes': (0,)}, 'hidden_sizes must be a tuple'),
     ({'hidden_sizes': (64.5,)}, 'hidden_sizes must be a tuple of integers'),
     ({'hidden_sizes': 64}, 'hidden_sizes must be a tuple of .*, got 64'),
-    ({'batch_size': 8.5}, 'batch_size must be an integer, got 8.5'),
+    ({'batch_size': 8.5}, 'batch_size must be an integer or None, got 8.5'),
     ({'shared_sizes': (4, 0)}, 'shared_sizes must be a tuple'),
     ({'image_torso': 'x'}, 'image_torso must be one of'),
     ({'core': 'x'}, 'core must be one of'),

@@ -270,6 +270,31 @@ class UpdateTest(parameterized.TestCase):
       found.add(gaps.argmin())
     self.assertGreater(len(found), 1)
 
+  def test_advantages_are_standardized_in_each_minibatch(self):
+    # Each unroll is one, so that their order does not matter.
+    config = dataclasses.replace(LSTM, num_minibatches=B, learning_rate=1e-12)
+    network, update = make(config)
+    network.normalizer = None
+    sample = make_sample(network)
+    rows, numbers, _ = twin_steps(network, sample, config)
+    terms = [[] for _ in range(B)]
+    for unroll in range(B):
+      steps = [
+        (i, row) for i, (k, row) in enumerate(rows.items()) if k[0] == unroll
+      ]
+      own = np.array([numbers[i] for i, _ in steps])
+      for advantage, (_, row) in zip((own - own.mean()) / own.std(), steps):
+        ratio = row['importance_ratio']
+        clipped = np.clip(
+          ratio, 1 - config.clip_epsilon, 1 + config.clip_epsilon
+        )
+        terms[unroll].append(-min(ratio * advantage, clipped * advantage))
+    expected = np.mean([np.mean(term) for term in terms])
+    of_batch = np.mean([row['policy_loss'] for row in rows.values()])
+    self.assertGreater(abs(of_batch - expected), 1e-3)
+    policy_loss = update(sample).metrics['policy_loss']
+    np.testing.assert_allclose(policy_loss, expected, rtol=1e-3)
+
   def test_a_memory_sees_its_past(self):
     # With the unrolls cut up, the outputs would be those of other states.
     config = dataclasses.replace(LSTM, num_minibatches=3, learning_rate=1e-12)

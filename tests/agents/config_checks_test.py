@@ -1,0 +1,71 @@
+"""Tests of `agents/config_checks.py`, by the settings of all agents."""
+
+import dataclasses
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
+
+CONFIGS = (
+  d4pg.D4PGConfig,
+  dqn.DQNConfig,
+  impala.IMPALAConfig,
+  ppo.PPOConfig,
+  r2d2.R2D2Config,
+  sac.SACConfig,
+)
+FIELDS = [
+  (f'{config.__name__}_{field.name}', config, field)
+  for config in CONFIGS
+  for field in dataclasses.fields(config)
+]
+
+
+class ConfigChecksTest(parameterized.TestCase):
+  @parameterized.named_parameters(*FIELDS)
+  def test_each_field_has_one_type(self, config, field):
+    with self.assertRaisesRegex(ValueError, f"^{field.name} must be .*'1'"):
+      # Text that is a number is no number; a text must be a known one.
+      config(**{field.name: '1'})
+    with self.assertRaisesRegex(ValueError, f'^{field.name} must be .*'):
+      config(**{field.name: [1.5]})
+
+  @parameterized.named_parameters(*FIELDS)
+  def test_none_is_for_fields_that_say_so(self, config, field):
+    if 'None' in str(field.type):
+      self.assertIsNone(getattr(config(**{field.name: None}), field.name))
+    else:
+      with self.assertRaisesRegex(ValueError, f'^{field.name} .* got None'):
+        config(**{field.name: None})
+
+  @parameterized.parameters(
+    ('n_step', 2.5, 'n_step must be an integer, got 2.5.'),
+    ('n_step', True, 'n_step must be an integer, got True.'),
+    ('discount', False, 'discount must be a number, got False.'),
+    ('prioritized', 1, 'prioritized must be True or False, got 1.'),
+    ('prioritized', 'no', "prioritized must be True or False, got 'no'."),
+    ('error_buffer', 'x', "must be a number or None, got 'x'."),
+    ('hidden_sizes', (4, '4'), r"of integers, got \(4, '4'\)."),
+    ('image_torso', ['nature'], r"must be a text, got \['nature'\]."),
+    ('learning_rate', 1e39, 'must be finite in single precision, got 1e\\+39'),
+    ('min_priority', np.inf, 'must be finite in single precision, got inf'),
+  )
+  def test_says_what_it_expected(self, name, value, message):
+    with self.assertRaisesRegex(ValueError, message):
+      dqn.DQNConfig(**{name: value})
+
+  def test_takes_numbers_of_numpy_integers_for_floats_and_lists(self):
+    config = dqn.DQNConfig(
+      n_step=np.int64(2),
+      discount=np.float32(0.5),
+      learning_rate=1,
+      prioritized=np.bool_(False),
+      hidden_sizes=[8, np.int32(4)],
+    )
+    self.assertEqual(config.n_step, 2)
+    self.assertEqual(config.learning_rate, 1)
+
+
+if __name__ == '__main__':
+  absltest.main()
