@@ -93,15 +93,19 @@ class _Loop:
 
   def reset(self) -> Nest:
     """Starts a new episode in every slot, whether the last one ended or not."""
-    arrays = [np.empty(*buffer) for buffer in self._buffers]  # [B, ...]
-    for slot, environment in enumerate(self._environments):
-      self._reset(environment, arrays, slot)
-    return self._observations.unflatten(arrays)
+    size = len(self._environments)
+    return self._advance([None] * size, [True] * size).observation
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.Outcome:
     """Steps or resets each slot and collects what it says."""
+    restarts = [False] * self.batch_size if ended is None else ended.tolist()
+    return self._advance(self._split(actions), restarts)
+
+  def _advance(
+    self, actions: Sequence[Nest], restarts: Sequence[bool]
+  ) -> vector_batch.Outcome:
     checker, size = self._checker, len(self._environments)
     arrays = [np.empty(*buffer) for buffer in self._buffers]  # [B, ...]
     rewards = [0.0] * size
@@ -109,24 +113,24 @@ class _Loop:
     last = [False] * size
     shape, dtype = checker.plain
     limit = checker.reward_limit
-    restarts = [False] * size if ended is None else ended.tolist()
-    slots = zip(range(size), self._environments, self._split(actions), restarts)
-    for slot, environment, action, resets in slots:
-      if resets:
-        self._reset(environment, arrays, slot)
-        continue
-      step_type, reward, discount, observation = environment.step(action)
+    slots = zip(range(size), self._environments, actions, restarts)
+    for slot, environment, action, again in slots:
+      timestep = environment.reset() if again else environment.step(action)
+      step_type, reward, discount, observation = timestep
       try:
-        if step_type is not _MID:
-          _check_last(step_type)
-          last[slot] = True
-        # What most environments say, without a call.
-        if type(reward) is float and -limit <= reward <= limit:
-          rewards[slot] = reward
+        if again:
+          _check(step_type, _FIRST)
         else:
-          rewards[slot] = checker.check_reward(reward)
-        if type(discount) is not float or discount != 1.0:
-          discounts[slot] = checker.check_discount(discount)
+          if step_type is not _MID:
+            _check(step_type, _LAST)
+            last[slot] = True
+          # What most environments say, without a call.
+          if type(reward) is float and -limit <= reward <= limit:
+            rewards[slot] = reward
+          else:
+            rewards[slot] = checker.check_reward(reward)
+          if type(discount) is not float or discount != 1.0:
+            discounts[slot] = checker.check_discount(discount)
         if (
           type(observation) is np.ndarray
           and observation.shape == shape
@@ -163,28 +167,12 @@ class _Loop:
     columns = self._actions.flatten(actions)
     return [self._actions.unflatten(row) for row in zip(*columns)]
 
-  def _reset(
-    self,
-    environment: dm_env.Environment,
-    arrays: list[np.ndarray],
-    slot: int,
-  ) -> None:
-    timestep = environment.reset()
-    try:
-      if timestep.step_type is not _FIRST:
-        raise ValueError(
-          'step_type: expected StepType.FIRST of `reset`, found'
-          f' {timestep.step_type!r}'
-        )
-      self._checker.store(timestep.observation, arrays, slot)
-    except ValueError as error:
-      raise vector_batch.SlotError(slot, str(error)) from error
 
-
-def _check_last(step_type: Any) -> None:
-  """Raises a ValueError unless what is not MID is LAST."""
-  if step_type is not _LAST:
-    raise ValueError(
-      'step_type: expected StepType.MID or StepType.LAST of `step`, found'
-      f' {step_type!r}'
-    )
+def _check(step_type: Any, expected: dm_env.StepType) -> None:
+  """Raises a ValueError unless the step is of the type that is due."""
+  if step_type is expected:
+    return
+  due = 'StepType.MID or StepType.LAST of `step`'
+  if expected is _FIRST:
+    due = 'StepType.FIRST of `reset`'
+  raise ValueError(f'step_type: expected {due}, found {step_type!r}')

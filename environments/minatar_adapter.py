@@ -62,6 +62,8 @@ class MinAtarSource:
       )
       made.seed(seeds_lib.fold(seed))
       self._games.append(made)
+    # Of the games themselves, to save a call.
+    self._states = [game.env.state for game in self._games]
     first = self._games[0]
     self._actions = list(range(first.num_actions()))
     if not settings['full_actions']:
@@ -94,7 +96,7 @@ class MinAtarSource:
     boards = self._make_boards()  # [B, 10, 10, C]
     for slot, game in enumerate(self._games):
       game.reset()
-      boards[slot] = game.state()
+      boards[slot] = self._states[slot]()
     return boards.astype(np.float32)
 
   def step(
@@ -105,13 +107,15 @@ class MinAtarSource:
     size = len(self._games)
     rewards, last = [0.0] * size, [False] * size
     restarts = [False] * size if ended is None else ended.tolist()
-    slots = zip(self._games, actions.tolist(), restarts)
-    for slot, (game, action, again) in enumerate(slots):
+    slots = zip(
+      range(size), self._games, self._states, actions.tolist(), restarts
+    )
+    for slot, game, state, action, again in slots:
       if again:
         game.reset()
       else:
         rewards[slot], last[slot] = game.act(self._actions[action])
-      boards[slot] = game.state()
+      boards[slot] = state()
     over = np.array(last, np.bool_) if True in last else None  # [B]
     return vector_batch.Outcome(
       boards.astype(np.float32),
