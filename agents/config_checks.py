@@ -24,15 +24,24 @@ def check_types(config: Any) -> None:
   """Refuses fields that are not of their type; the other checks rely on it.
 
   NumPy's numbers pass, an integer passes for a float, and a list for a tuple.
+  Fields of types that no agent here has, or that are told as text, are left to
+  who added them.
+
+  Raises:
+    ValueError: Naming the first field whose value does not fit.
   """
   for field in dataclasses.fields(config):
-    value, kind, suffix = getattr(config, field.name), field.type, ''
-    if isinstance(kind, types.UnionType):  # Of one type and None.
-      if value is None:
+    name, kind = field.name, field.type
+    value, kinds = getattr(config, name), [kind]
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+      kinds = [kind for kind in typing.get_args(kind) if kind is not _NONE]
+      if value is None or len(kinds) > 1:
         continue
-      kind, suffix = typing.get_args(kind)[0], ' or None'
-    is_of_kind, expected = _KINDS[kind]
-    check(config, field.name, is_of_kind(value), expected + suffix)
+    # Not looked up: types in annotations need not be hashable.
+    for known, is_of_kind, expected in _KINDS:
+      if kinds == [known]:
+        suffix = ' or None' if kinds != [kind] else ''
+        check(config, name, is_of_kind(value), expected + suffix)
 
 
 def _is_number(value: Any) -> bool:
@@ -47,27 +56,34 @@ def _are_integers(value: Any) -> bool:
   return isinstance(value, tuple | list) and all(map(_is_integer, value))
 
 
-_KINDS = {
-  bool: (lambda value: isinstance(value, bool | np.bool_), 'True or False'),
-  int: (_is_integer, 'an integer'),
-  float: (_is_number, 'a number'),
-  str: (lambda value: isinstance(value, str), 'a text'),
-  tuple[int, ...]: (_are_integers, 'a tuple of integers'),
-}
+_KINDS = (
+  (bool, lambda value: isinstance(value, bool | np.bool_), 'True or False'),
+  (int, _is_integer, 'an integer'),
+  (float, _is_number, 'a number'),
+  (str, lambda value: isinstance(value, str), 'a text'),
+  (tuple[int, ...], _are_integers, 'a tuple of integers'),
+)
+_NONE = type(None)
 
 
 def check_at_least(config: Any, minimum: int, *names: str) -> None:
   """Refuses fields below a minimum, and infinite ones; None passes."""
   for name, value in _numbers(config, names):
     check(config, name, value >= minimum, f'at least {minimum}')
-    check(config, name, value <= MAX, 'finite in single precision')
+  check_finite(config, *names)
 
 
 def check_positive(config: Any, *names: str) -> None:
   """Refuses fields that are not positive and finite; None passes."""
   for name, value in _numbers(config, names):
     check(config, name, value > 0, 'positive')
-    check(config, name, value <= MAX, 'finite in single precision')
+  check_finite(config, *names)
+
+
+def check_finite(config: Any, *names: str) -> None:
+  """Refuses fields that single precision cannot hold; None passes."""
+  for name, value in _numbers(config, names):
+    check(config, name, abs(value) <= MAX, 'finite in single precision')
 
 
 def check_fraction(config: Any, *names: str) -> None:

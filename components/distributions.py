@@ -169,6 +169,9 @@ def inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
   """Returns the bounds, narrowed where processors might round beyond them.
 
   TensorFlow takes subnormal numbers, those below `tiny`, for 0.
+
+  Raises:
+    ValueError: If all numbers between two bounds are taken for 0.
   """
   minimum, maximum = bounds(spec)
   tiny = float(np.finfo(spec.dtype).tiny)
@@ -177,7 +180,13 @@ def inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
     is_subnormal = np.abs(bound) < tiny
     return np.where(is_subnormal, np.where(bound > 0, tiny, 0.0), bound)
 
-  return raised(minimum), -raised(-maximum)
+  minimum, maximum = raised(minimum), -raised(-maximum)
+  if np.any(minimum > maximum):
+    raise ValueError(
+      'The action spec must have a number between its bounds that processors '
+      f'do not take for 0, got {spec!r}. Scale the actions.'
+    )
+  return minimum, maximum
 
 
 def make_distribution(action_spec: specs.Array) -> Distribution:

@@ -1,7 +1,6 @@
 """Batches of Gymnasium environments: a loop over them, or a vector one."""
 
 import contextlib
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -106,18 +105,18 @@ class GymnasiumOutcomes:
     Raises:
       vector_batch.SlotError: If a reward is not finite.
     """
-    # NaN and infinity last through the sum of squares, the fastest sum.
-    if not math.isfinite(rewards.dot(rewards)):
-      for slot in np.flatnonzero(~np.isfinite(rewards)):
+    if ended is not None:
+      rewards = np.where(ended, 0, rewards)
+      terminated, truncated = terminated & ~ended, truncated & ~ended
+    # Of all sums the fastest; NaN lasts through it.
+    if not rewards.dot(rewards) <= _MAX**2:
+      for slot in np.flatnonzero(~(np.abs(rewards) <= _MAX)):
         raise vector_batch.SlotError(
           int(slot),
-          f'reward: expected a finite number, found {rewards[slot]}',
+          f'reward: expected a finite number of float32, found {rewards[slot]}',
         )
-    # New arrays, whatever becomes of those given.
+    # A new array, whatever becomes of the one given.
     rewards = rewards.astype(np.float32)
-    if ended is not None:
-      rewards[ended] = 0
-      terminated, truncated = terminated & ~ended, truncated & ~ended
     discounts = last = None
     if _any(terminated):
       discounts, last = ~terminated, terminated | truncated

@@ -346,13 +346,14 @@ class _ActionColumn:
     self._shape = (size, *spec.shape)
     self._dtype = spec.dtype
     self._wide = wide
-    # Of a discrete action, and those that are found fast to be in range.
+    # Of a discrete action, and those that are soon found to be in range.
     self._num_values = 0
     self._common: frozenset[int] = frozenset()
     zero = np.zeros(spec.shape, wide)
     if isinstance(spec, specs.DiscreteArray):
       self._num_values = spec.num_values
-      self._common = frozenset(range(min(spec.num_values, 1024)))
+      if size <= 128:  # For more, NumPy is faster than Python.
+        self._common = frozenset(range(min(spec.num_values, 1024)))
     elif isinstance(spec, specs.BoundedArray):
       zero = np.clip(zero, spec.minimum, spec.maximum).astype(wide)
     # What an ended slot is given.
@@ -369,14 +370,17 @@ class _ActionColumn:
     array = array.astype(self._wide)
     if ended is not None:
       array[ended] = self._idle
-    # Unless there are many, Python is faster than NumPy.
-    if self._num_values and not self._common.issuperset(array.tolist()):
+    if self._num_values and not (
+      self._common and self._common.issuperset(array.tolist())
+    ):
       self._check_range(array)
     return array
 
   def _check_range(self, array: np.ndarray) -> None:
-    outside = (array < 0) | (array >= self._num_values)  # [B]
-    for slot in np.flatnonzero(outside):
+    # As unsigned numbers, negative ones are large.
+    unsigned = array.view(f'u{array.itemsize}')  # [B]
+    if np.maximum.reduce(unsigned) >= self._num_values:
+      slot = int(np.argmax(unsigned >= self._num_values))
       raise ValueError(
         f'{self._path}: expected integers from 0 to {self._num_values - 1},'
         f' found {array[slot]} in slot {slot}'

@@ -249,12 +249,12 @@ def _describe(signature: types.Nest) -> str:
 
 def _plain(value: Any) -> Any:
   """Returns what JSON would make of a value."""
+  if isinstance(value, np.generic):
+    value = value.item()
   if isinstance(value, (tuple, list)):
     return [_plain(item) for item in value]
   if isinstance(value, dict):
     return {str(key): _plain(item) for key, item in value.items()}
-  if isinstance(value, np.generic):
-    return value.item()
   if value is None or isinstance(value, (bool, int, float, str)):
     return value
   return repr(value)

@@ -2,8 +2,6 @@
 
 import contextlib
 import dataclasses
-import datetime
-import fcntl
 import functools
 import math
 import os
@@ -14,7 +12,12 @@ import numpy as np
 
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, learners, replay, specs
-from repertory.launch import environment_batches, failures, preflight
+from repertory.launch import (
+  directories,
+  environment_batches,
+  failures,
+  preflight,
+)
 from repertory.launch import experiment as experiment_lib
 
 
@@ -136,9 +139,6 @@ class Session:
     return self.experiment.identity(self.spec)
 
 
-# Held by the run that writes to a directory.
-_LOCK = '.lock'
-
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
 
@@ -206,12 +206,12 @@ def open_session(
   spec = check(experiment)
   warning = preflight.check(experiment, spec)
   directory = experiment.directory
-  _check_writable(directory)
+  directories.check_writable(directory)
   with contextlib.ExitStack() as held:
     # First, so that what is read next is nobody else's to change.
-    held.enter_context(_lock(directory))
-    if fresh and _move_aside(directory):
-      held.enter_context(_lock(directory))
+    held.enter_context(directories.hold(directory))
+    if fresh and directories.move_aside(directory):
+      held.enter_context(directories.hold(directory))
     checkpoint = load_checkpoint(directory)
     if checkpoint is not None:
       check_identity(checkpoint, experiment.identity(spec))
@@ -347,53 +347,3 @@ def check_identity(
       + '. Ask for what the checkpoint has, choose another directory, or start '
       'afresh (fresh=True).'
     )
-
-
-def _check_writable(directory: str) -> None:
-  """Raises ValueError unless the directory can be made and written to."""
-  existing = os.path.abspath(directory)
-  while not os.path.exists(existing):
-    existing = os.path.dirname(existing)
-  if os.path.isfile(existing):
-    raise ValueError(
-      f'directory must be a folder, got {directory}, where {existing} is a '
-      'file.'
-    )
-  may_write = os.access(existing, os.W_OK | os.X_OK)
-  if not may_write and os.path.exists(existing):  # Else it was moved just now.
-    raise ValueError(
-      f'directory must be writable, got {directory}: no permission to write '
-      f'in {existing}.'
-    )
-
-
-def _move_aside(directory: str) -> bool:
-  """Renames a directory that is held; returns whether anything was in it."""
-  if os.listdir(directory) == [_LOCK]:
-    return False
-  stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')
-  os.rename(directory, f'{os.path.normpath(directory)}.{stamp}')
-  return True
-
-
-@contextlib.contextmanager
-def _lock(directory: str) -> Iterator[None]:
-  """Makes and holds a directory, so that no second run writes to it."""
-  path = os.path.join(directory, _LOCK)
-  with contextlib.ExitStack() as held:
-    try:
-      os.makedirs(directory, exist_ok=True)
-      file = held.enter_context(open(path, 'w'))
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      is_ours = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except (BlockingIOError, FileExistsError, FileNotFoundError):
-      is_ours = False  # All but the first: another run moved it aside just now.
-    except OSError as error:
-      raise ValueError(
-        f'directory must be writable, got {directory}: {error}.'
-      ) from error
-    if not is_ours:
-      raise ValueError(
-        f'directory must not be in use, but another run writes to {directory}.'
-      )
-    yield

@@ -95,9 +95,10 @@ class D4PGConfig:
       'max_action_gradient_norm',
     )  # fmt: skip
     config_checks.check_fraction(self, 'discount')
-    is_wide = 0 < self.vmax - self.vmin <= config_checks.MAX
+    config_checks.check_finite(self, 'vmin', 'vmax')
+    is_above = 0 < self.vmax - self.vmin <= config_checks.MAX
     config_checks.check(
-      self, 'vmax', is_wide, f'finite and above vmin = {self.vmin}'
+      self, 'vmax', is_above, f'above vmin = {self.vmin}, by a finite number'
     )
 
   @property

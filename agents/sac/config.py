@@ -90,9 +90,7 @@ class SACConfig:
       'max_gradient_norm', 'target_update_rate',
     )  # fmt: skip
     config_checks.check_fraction(self, 'discount', 'target_update_rate')
-    if self.target_entropy is not None:
-      is_finite = abs(self.target_entropy) <= config_checks.MAX
-      config_checks.check(self, 'target_entropy', is_finite, 'finite')
+    config_checks.check_finite(self, 'target_entropy')
 
   @property
   def max_items_per_step(self) -> int:

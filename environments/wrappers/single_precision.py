@@ -35,7 +35,8 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
         precision already.
 
     Raises:
-      ValueError: If a discrete spec has more values than int32.
+      ValueError: If a discrete spec has more values than int32, or no float32
+        lies between the bounds of an action.
     """
     super().__init__(environment)
     self._observation = _Narrowing(
@@ -92,7 +93,8 @@ def narrow(nested_spec: Nest, name: str, inwards: bool = False) -> Nest:
     inwards: Whether to round the bounds of floats inwards.
 
   Raises:
-    ValueError: If a discrete spec has more values than int32.
+    ValueError: If a discrete spec has more values than int32, or no float32
+      lies between bounds that are rounded inwards.
   """
   return _Narrowing(name, nested_spec, inwards).spec
 

@@ -1,6 +1,8 @@
 """Tests of `agents/config_checks.py`, by the settings of all agents."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Optional
 
 import numpy as np
 from absl.testing import absltest, parameterized
@@ -65,6 +67,21 @@ class ConfigChecksTest(parameterized.TestCase):
     )
     self.assertEqual(config.n_step, 2)
     self.assertEqual(config.learning_rate, 1)
+
+  def test_fields_that_others_add(self):
+    @dataclasses.dataclass(frozen=True)
+    class Config(dqn.DQNConfig):
+      schedule: Callable[[int], float] = float
+      betas: tuple[float, ...] = (0.9, 0.999)
+      scale: Optional[float] = None  # noqa: UP045, another spelling.
+      either: int | str | None = 'x'
+      told_as_text: 'float' = 1.0
+
+    Config()
+    Config(scale=2, either=3)
+    for name in ('scale', 'discount'):
+      with self.assertRaisesRegex(ValueError, f'{name} must be a number'):
+        Config(**{name: 'x'})
 
 
 if __name__ == '__main__':

@@ -116,7 +116,6 @@ class SpecTest(parameterized.TestCase):
     ('not_a_number', specs.BoundedArray((2,), np.float32, np.nan, 1)),
     ('nothing', specs.BoundedArray((2,), np.float32, 0, [1, 1e-45])),
     ('equal', specs.BoundedArray((2,), np.float32, [5, -1], [5, 1])),
-    ('only_subnormal', specs.BoundedArray((1,), np.float32, 1e-45, 3e-45)),
   )
   def test_refuses_without_bounds(self, spec):
     with self.assertRaisesRegex(
@@ -125,6 +124,11 @@ class SpecTest(parameterized.TestCase):
     ) as caught:
       action_scaling.ActionScaling(spec)
     self.assertIn(repr(spec), str(caught.exception))
+
+  def test_refuses_bounds_that_processors_take_for_zero(self):
+    spec = specs.BoundedArray((1,), np.float32, 1e-45, 3e-45)
+    with self.assertRaisesRegex(ValueError, 'do not take for 0, got Bounded'):
+      action_scaling.ActionScaling(spec)
 
   @parameterized.named_parameters(
     ('discrete', specs.DiscreteArray(3)),

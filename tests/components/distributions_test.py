@@ -263,6 +263,12 @@ class ToActionTest(parameterized.TestCase):
     for sample in (-2.0, -1.0, 0.0, 1.0, 2.0):
       spec.validate(distribution.to_action(tf.fill([1, 2], sample))[0].numpy())
 
+  @parameterized.parameters((1e-40, 2e-40), (-2e-40, -1e-40))
+  def test_bounds_with_nothing_else_between(self, minimum, maximum):
+    spec = specs.BoundedArray((2,), np.float32, minimum, maximum)
+    with self.assertRaisesRegex(ValueError, 'do not take for 0'):
+      distributions.make_distribution(spec)
+
   @parameterized.parameters(False, True)
   def test_compiled(self, jit_compile):
     spec = specs.BoundedArray((2,), np.float32, [-0.1, 5], [0.3, 7])

@@ -1,5 +1,7 @@
 """The contract of batched timesteps, as tests for any batch of environments."""
 
+import itertools
+
 import dm_env
 import numpy as np
 import tree
@@ -148,3 +150,6 @@ class BatchConformanceMixin:
       copies.append(tree.map_structure(np.copy, timesteps[-1]))
     for timestep, copy in zip(timesteps, copies, strict=True):
       tree.map_structure(np.testing.assert_array_equal, timestep, copy)
+    leaves = [leaf for timestep in timesteps for leaf in tree.flatten(timestep)]
+    for one, other in itertools.combinations(leaves, 2):
+      self.assertFalse(np.shares_memory(one, other))

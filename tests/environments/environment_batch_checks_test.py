@@ -4,6 +4,7 @@ import dm_env
 import numpy as np
 import scripted_environment
 from absl.testing import absltest, parameterized
+from dm_env import specs
 
 from repertory.environments import batch
 
@@ -77,6 +78,67 @@ class ActionsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, message):
       self.batch.step({**make_actions(2), **changes})
     self.assertEqual(self.slots[0].actions, [])
+
+
+class Choice(Scripted):
+  """Has one array as observation, and one of many numbers as action."""
+
+  def observation_spec(self):
+    return specs.Array((2, 3), np.float32)
+
+  def make_observation(self):
+    return np.ones((2, 3), np.float32)
+
+  def action_spec(self):
+    return specs.DiscreteArray(2000, np.int32)
+
+
+class ChoiceTest(parameterized.TestCase):
+  @parameterized.product(
+    size=[2, 200], action=[-1, 2000, 2**31 - 1, -(2**31), 1500, 1999, 0]
+  )
+  def test_range(self, size, action):
+    slots = [Choice() for _ in range(size)]
+    choices = batch.EnvironmentBatch(slots)
+    choices.reset()
+    actions = np.ones(size, np.int32)
+    actions[1] = action
+    if 0 <= action < 2000:
+      choices.step(actions)
+      self.assertEqual(slots[1].actions, [action])
+    else:
+      with self.assertRaisesRegex(
+        ValueError, f'from 0 to 1999, found {action} in slot 1'
+      ):
+        choices.step(actions)
+
+  @parameterized.parameters(
+    (np.ones((1, 3), np.float32), r'\(2, 3\).*\(1, 3\)'),
+    (np.ones((2, 3), np.complex64), r'float32[\s\S]*complex64'),
+    ([[1.0] * 3] * 2, 'the nest'),
+  )
+  def test_wrong_observation(self, observation, message):
+    slots = [Choice(), Choice(override_step=2, observation=observation)]
+    choices = batch.EnvironmentBatch(slots)
+    choices.reset()
+    choices.step(np.zeros(2, np.int32))
+    with self.assertRaisesRegex(
+      batch.EnvironmentContractError,
+      f'Slot 1, step 2 of its episode: observation: expected .*{message}',
+    ):
+      choices.step(np.zeros(2, np.int32))
+
+  def test_steps_are_counted_from_the_restart(self):
+    slots = [Choice(length=2), Choice(length=9)]
+    choices = batch.EnvironmentBatch(slots)
+    choices.reset()
+    for _ in range(3):  # MID, LAST and FIRST in slot 0.
+      choices.step(np.zeros(2, np.int32))
+    slots[0]._override_step, slots[0]._overrides = 1, {'reward': 'x'}
+    with self.assertRaisesRegex(
+      batch.EnvironmentContractError, 'Slot 0, step 1 of its episode: reward'
+    ):
+      choices.step(np.zeros(2, np.int32))
 
 
 class OutputsTest(parameterized.TestCase):

@@ -188,12 +188,13 @@ class VectorTest(parameterized.TestCase):
     environments.reset()
     # Terminated, truncated and going on; then all of it where slots restart.
     terminated, truncated = np.eye(3, dtype=bool)[:2]
+    rewards = np.array([5.0, 6.0, 7.0])
     outcomes = iter(
       [(terminated, truncated), (terminated | truncated, truncated)]
     )
     envs.step = lambda actions: (
       np.zeros((3, 4), np.float32),
-      np.array([5.0, 6.0, 7.0]),
+      rewards,
       *next(outcomes),
       {},
     )
@@ -201,27 +202,31 @@ class VectorTest(parameterized.TestCase):
     np.testing.assert_array_equal(end.step_type, [_LAST, _LAST, _MID])
     np.testing.assert_array_equal(end.discount, [0, 1, 1])
     np.testing.assert_array_equal(end.reward, [5, 6, 7])
+    rewards = np.array([np.nan, 6.0, 7.0])
     start = environments.step(np.zeros(3, np.int32))
     np.testing.assert_array_equal(start.step_type, [_FIRST, _FIRST, _MID])
     np.testing.assert_array_equal(start.discount, [1, 1, 1])
     np.testing.assert_array_equal(start.reward, [0, 0, 7])
 
-  def test_wrong_reward(self):
+  @parameterized.parameters(
+    ((2, 4), np.nan, 'Slot 1, step 1 .*reward.*nan'),
+    ((2, 4), 1e39, r'Slot 1, step 1 .*reward.*float32.*1e\+39'),
+    ((1, 4), 1.0, r'observation: expected .*\(2, 4\).*\(1, 4\)'),
+  )
+  def test_what_is_wrong(self, shape, reward, message):
     envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
     environments = vector_batch.VectorBatch(
       gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
     )
     environments.reset()
     envs.step = lambda actions: (
-      np.zeros((2, 4), np.float32),
-      np.array([1.0, np.nan]),
+      np.zeros(shape, np.float32),
+      np.array([1.0, reward]),
       np.zeros(2, bool),
       np.zeros(2, bool),
       {},
     )
-    with self.assertRaisesRegex(
-      batch.EnvironmentContractError, 'Slot 1, step 1 .*reward.*nan'
-    ):
+    with self.assertRaisesRegex(batch.EnvironmentContractError, message):
       environments.step(np.zeros(2, np.int32))
 
 

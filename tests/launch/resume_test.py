@@ -277,6 +277,42 @@ class TestTwoStarts:
     ):
       pass
 
+  def test_a_directory_that_is_moved_aside_before_its_lock_is_opened(
+    self, tmp_path, monkeypatch
+  ):
+    directory, aside = tmp_path / 'run', tmp_path / 'aside'
+    makedirs = os.makedirs
+
+    def overtake(path, **settings):
+      makedirs(path, **settings)
+      if not aside.exists():
+        directory.rename(aside)
+
+    monkeypatch.setattr(os, 'makedirs', overtake)
+    with session_lib.open_session(_experiment(directory, 108)):
+      assert (directory / '.lock').exists()
+
+  def test_a_directory_that_is_moved_aside_is_not_taken_for_faulty(
+    self, tmp_path, monkeypatch
+  ):
+    access, first_answer = os.access, iter([False])
+
+    def overtake(*arguments):
+      return next(first_answer, True) and access(*arguments)
+
+    monkeypatch.setattr(os, 'access', overtake)
+    with session_lib.open_session(_experiment(tmp_path, 108)):
+      pass
+
+  def test_a_link_to_nowhere_is_named(self, tmp_path):
+    directory = tmp_path / 'run'
+    directory.symlink_to(tmp_path / 'missing')
+    with (
+      pytest.raises(ValueError, match=r'must be writable.*File exists'),
+      session_lib.open_session(_experiment(directory, 108)),
+    ):
+      pass
+
   def test_fresh_in_an_empty_directory_moves_nothing(self, tmp_path):
     directory = tmp_path / 'run'
     directory.mkdir()
