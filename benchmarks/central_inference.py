@@ -43,7 +43,7 @@ from repertory.components.inference import (
   server,
   state_store,
 )
-from repertory.launch import inference
+from repertory.launch.nodes import inference
 
 _NETWORKS = flags.DEFINE_list('networks', 'mlp,lstm', 'mlp, lstm, images.')
 _CASES = flags.DEFINE_list(

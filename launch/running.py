@@ -9,9 +9,10 @@ import tensorflow as tf
 
 from repertory.agents import registry as agents_registry
 from repertory.components import environment_loop, learners, loggers
-from repertory.launch import evaluation, interrupts, native_output, printed
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import session as session_lib
+from repertory.launch.host import interrupts, native_output, printed
+from repertory.launch.nodes import evaluation
+from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import central, distributed, single
 
 TOPOLOGIES = ('single', 'distributed', 'central')

@@ -97,7 +97,7 @@ class DirectionTest(parameterized.TestCase):
     ('launch/nodes.py', 'repertory.agents.registry'),
     ('launch/nodes.py', 'repertory.components'),
     ('launch/nodes.py', 'repertory.environments.batch'),
-    ('launch/topologies/a.py', 'repertory.launch.nodes'),
+    ('launch/topologies/a.py', 'repertory.launch.nodes.nodes'),
   )
   def test_allowed(self, path, target):
     self.assertEmpty(self.found(path, f'import {target}'))
@@ -108,13 +108,13 @@ class DirectionTest(parameterized.TestCase):
   @parameterized.parameters(
     ('components/core.py', 'repertory.environments'),
     ('components/core.py', 'repertory.agents.dqn'),
-    ('components/actors/a.py', 'repertory.launch.nodes'),
+    ('components/actors/a.py', 'repertory.launch.nodes.nodes'),
     ('environments/batch.py', 'repertory.components.types'),
     ('environments/wrappers/a.py', 'repertory.components'),
     ('environments/a.py', 'repertory.agents'),
     ('environments/a.py', 'repertory.launch'),
     ('agents/builder.py', 'repertory.environments'),
-    ('agents/builder.py', 'repertory.launch.nodes'),
+    ('agents/builder.py', 'repertory.launch.nodes.nodes'),
     ('agents/builder.py', 'repertory.agents.dqn'),
     ('agents/transition_replay.py', 'repertory.agents.sac'),
     ('agents/transition_replay.py', 'repertory.agents.registry'),
@@ -303,7 +303,7 @@ class AbsoluteImportsTest(parameterized.TestCase):
 
   @parameterized.parameters(
     'from repertory.components import core',
-    'import repertory.launch.nodes',
+    'import repertory.launch.nodes.nodes',
     'import launchpad',
     'from acme import agents',
   )

@@ -19,7 +19,9 @@ from repertory import launch
 from repertory.agents import dqn, experience_replay
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, environment_loop, loggers
-from repertory.launch import command_line, running, session
+from repertory.launch import running
+from repertory.launch.commands import command_line
+from repertory.launch.runs import session
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'

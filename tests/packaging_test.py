@@ -37,7 +37,8 @@ def _folders_with(filename_pattern: str) -> set[str]:
     subfolders[:] = [
       name
       for name in subfolders
-      if not name.startswith('.') and name not in _GENERATED
+      if not name.startswith('.')
+      and (folder != str(_ROOT) or name not in _GENERATED)
     ]
     if any(re.fullmatch(filename_pattern, name) for name in filenames):
       parts = pathlib.Path(folder).relative_to(_ROOT).parts

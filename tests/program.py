@@ -124,7 +124,7 @@ class Program:
 
 def repertory(*arguments: str, cwd) -> Program:
   """Starts `repertory` with the given arguments."""
-  code = 'from repertory.launch import entry_point; entry_point.main()'
+  code = 'from repertory.launch.commands import entry_point; entry_point.main()'
   return Program(['-c', code, *arguments], str(cwd))
 
 

@@ -19,7 +19,7 @@ from launchpad.nodes.courier import courier_utils
 
 import replay_fixture
 from repertory.components import replay
-from repertory.launch import services
+from repertory.launch.launchers import services
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
 

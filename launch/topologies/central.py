@@ -21,16 +21,12 @@ from repertory.components import (
   variables,
 )
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import (
-  failures,
-  inference,
-  interrupts,
-  lifetime,
-  supervision,
-  thin,
-)
-from repertory.launch import services as services_lib
-from repertory.launch import session as session_lib
+from repertory.launch import failures
+from repertory.launch.host import interrupts, lifetime
+from repertory.launch.launchers import services as services_lib
+from repertory.launch.launchers import supervision
+from repertory.launch.nodes import inference, thin
+from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import distributed
 
 _JOIN_SECONDS = 5

@@ -14,19 +14,13 @@ from typing import Any
 import launchpad as lp
 
 from repertory.components import core, loggers, replay, signals
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import (
-  evaluation,
-  interrupts,
-  lifetime,
-  nodes,
-  pacing,
-  reports,
-  supervision,
-  workers,
-)
-from repertory.launch import services as services_lib
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import reports
+from repertory.launch.host import interrupts, lifetime
+from repertory.launch.launchers import services as services_lib
+from repertory.launch.launchers import supervision, workers
+from repertory.launch.nodes import evaluation, nodes, pacing
+from repertory.launch.runs import session as session_lib
 
 # How long a learner that was stopped waits for the actors' last reports.
 _LAST_REPORT_SECONDS = 1.5

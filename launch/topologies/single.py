@@ -8,16 +8,12 @@ from collections.abc import Iterator
 from absl import logging
 
 from repertory.components import loggers, replay, signals
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import (
-  evaluation,
-  failures,
-  interrupts,
-  nodes,
-  stall_reports,
-  watchdog,
-)
-from repertory.launch import session as session_lib
+from repertory.launch import failures
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import stall_reports
+from repertory.launch.host import interrupts, watchdog
+from repertory.launch.nodes import evaluation, nodes
+from repertory.launch.runs import session as session_lib
 
 # How often counts are reported and the display is drawn.
 _REPORT_PERIOD_SECONDS = 0.25

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import program
-from repertory.launch import session as session_lib
+from repertory.launch.runs import session as session_lib
 
 pytestmark = pytest.mark.chaos
 

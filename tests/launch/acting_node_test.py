@@ -4,8 +4,10 @@ import pytest
 
 from repertory import launch
 from repertory.components import signals
-from repertory.launch import acting, coordinator, lifetime, nodes
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator
+from repertory.launch.host import lifetime
+from repertory.launch.nodes import acting, nodes
+from repertory.launch.runs import session as session_lib
 
 
 class _Loop:

@@ -14,9 +14,9 @@ from repertory import launch
 from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
 from repertory.components import core, replay, signals
 from repertory.environments import registry
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import inference, nodes, thin
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.nodes import inference, nodes, thin
+from repertory.launch.runs import session as session_lib
 
 _NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
 _SEQUENCES = {'unroll_length': 5, 'hidden_sizes': (8,)}

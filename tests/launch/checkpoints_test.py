@@ -14,9 +14,10 @@ import pytest
 import real_disk_errors
 from repertory import launch
 from repertory.components import checkpointing, replay
-from repertory.launch import checkpoints, interrupts, nodes
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.host import interrupts
+from repertory.launch.nodes import checkpoints, nodes
+from repertory.launch.runs import session as session_lib
 
 _NEVER = 1e6
 # Less than the arrays have, more than a log.

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import real_disk_errors
-from repertory.launch import command_line
+from repertory.launch.commands import command_line
 
 # Just enough for the learner to take steps.
 _FEW_STEPS = (

@@ -8,8 +8,8 @@ import log_files
 from repertory import launch
 from repertory.agents import impala
 from repertory.environments import registry
-from repertory.launch import flag_errors
-from repertory.launch import session as session_lib
+from repertory.launch.commands import flag_errors
+from repertory.launch.runs import session as session_lib
 
 _LARGEST = np.finfo(np.float32).max
 

@@ -12,7 +12,7 @@ import pytest
 import log_files
 import program
 
-_CODE = 'from repertory.launch import entry_point; entry_point.main()'
+_CODE = 'from repertory.launch.commands import entry_point; entry_point.main()'
 
 
 @pytest.mark.parametrize('arguments', [['agents'], ['graph', '--help']])
@@ -61,7 +61,7 @@ def test_training_goes_on_when_nobody_reads(tmp_path):
 def test_other_broken_pipes_are_errors(tmp_path):
   code = """
 import os
-from repertory.launch import command_line, entry_point
+from repertory.launch.commands import command_line, entry_point
 
 def run(arguments):
   reader, writer = os.pipe()
@@ -96,7 +96,7 @@ def test_interrupt_during_imports(tmp_path):
 def test_imports_leave_the_handler_as_it_was(tmp_path):
   code = """
 import signal
-from repertory.launch import command_line, entry_point
+from repertory.launch.commands import command_line, entry_point
 command_line.run = lambda arguments: print(
   signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 entry_point.main()
@@ -108,7 +108,8 @@ entry_point.main()
 def test_interrupt_before_the_run_is_set_up(tmp_path):
   code = """
 import os, signal
-from repertory.launch import entry_point, session
+from repertory.launch.commands import entry_point
+from repertory.launch.runs import session
 
 def check(experiment):
   os.kill(os.getpid(), signal.SIGINT)

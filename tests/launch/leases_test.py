@@ -1,6 +1,6 @@
 """Tests of the leases of environment steps."""
 
-from repertory.launch import leases
+from repertory.launch.coordination import leases
 
 
 def test_grants_all_steps_and_no_more():

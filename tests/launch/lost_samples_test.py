@@ -8,9 +8,9 @@ import log_files
 import program
 from repertory import launch
 from repertory.components import datasets, replay, signals
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import nodes, pacing
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.nodes import nodes, pacing
+from repertory.launch.runs import session as session_lib
 
 _SECONDS = 120
 
@@ -21,7 +21,7 @@ from repertory import launch
 from repertory.agents import impala
 from repertory.components import datasets
 from repertory.environments import registry
-from repertory.launch import pacing
+from repertory.launch.nodes import pacing
 
 pacing.PATIENCE_SECONDS = 1.0
 

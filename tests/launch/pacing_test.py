@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import replay, signals
-from repertory.launch import pacing
+from repertory.launch.nodes import pacing
 
 TABLE = replay.uniform(
   {'x': tf.TensorSpec((), tf.float32)},

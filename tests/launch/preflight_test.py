@@ -12,8 +12,9 @@ from dm_env import specs as dm_env_specs
 from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.environments import registry
-from repertory.launch import machine_memory, preflight
-from repertory.launch import session as session_lib
+from repertory.launch.host import machine_memory
+from repertory.launch.runs import preflight
+from repertory.launch.runs import session as session_lib
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
 _DQN = {**_SMALL, 'min_replay_size': 50, 'samples_per_insert': 8.0}

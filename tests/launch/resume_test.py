@@ -13,7 +13,7 @@ from dm_env import specs
 import log_files
 from repertory import launch
 from repertory.components import checkpointing
-from repertory.launch import session as session_lib
+from repertory.launch.runs import session as session_lib
 
 # XLA would take most of the time.
 _SETTINGS = {

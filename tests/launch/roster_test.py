@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.launch import roster
+from repertory.launch.coordination import roster
 
 
 class _Clock:

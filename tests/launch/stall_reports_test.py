@@ -3,7 +3,7 @@
 import pytest
 
 from repertory.components import loggers, replay
-from repertory.launch import reports, stall_reports
+from repertory.launch.coordination import reports, stall_reports
 
 
 def _observe(**status) -> reports.Observation:

@@ -7,8 +7,10 @@ import portpicker
 import pytest
 
 from repertory import launch
-from repertory.launch import failures, interrupts, supervision
-from repertory.launch import session as session_lib
+from repertory.launch import failures
+from repertory.launch.host import interrupts
+from repertory.launch.launchers import supervision
+from repertory.launch.runs import session as session_lib
 
 
 class _Workers:

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 import program
-from repertory.launch import lifetime
-from repertory.launch import workers as workers_lib
+from repertory.launch.host import lifetime
+from repertory.launch.launchers import workers as workers_lib
 
 # Nobody lives longer than a minute, whatever becomes of the tests.
 _SLEEP = 'import time; time.sleep(60)'

@@ -6,7 +6,7 @@ import re
 from absl import flags
 
 from repertory.agents import registry as agents_registry
-from repertory.launch import flag_tables
+from repertory.launch.commands import flag_tables
 
 # An argument or a setting at the beginning of an error.
 _ARGUMENT = re.compile(r'(config\.)?(\w+)(?= of | must | is no )')

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from repertory.components import replay, specs
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import machine_memory
+from repertory.launch.host import machine_memory
 
 _WARNING_SHARE = 0.5  # Of the machine's memory.
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers, replay
-from repertory.launch import (
-  failures,
+from repertory.launch import failures
+from repertory.launch.coordination import (
   leases,
   logs,
   rates,
@@ -20,7 +20,7 @@ from repertory.launch import (
   roster,
   statuses,
 )
-from repertory.launch import session as session_lib
+from repertory.launch.runs import session as session_lib
 
 # Over how many episodes the return is averaged.
 _NUM_RETURNS = 100

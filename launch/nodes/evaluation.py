@@ -13,9 +13,10 @@ from repertory.components import (
   signals,
 )
 from repertory.components.inference import client
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import environment_batches, nodes, thin
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.nodes import nodes, thin
+from repertory.launch.runs import environment_batches
+from repertory.launch.runs import session as session_lib
 
 # Environments that evaluate together.
 _BATCH_SIZE = 10

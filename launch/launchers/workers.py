@@ -20,13 +20,9 @@ from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
-from repertory.launch import (
-  failures,
-  interrupts,
-  lifetime,
-  printed,
-  stall_reports,
-)
+from repertory.launch import failures
+from repertory.launch.coordination import stall_reports
+from repertory.launch.host import interrupts, lifetime, printed
 
 _POLL_SECONDS = 0.1
 _EXIT_TIMEOUT_SECONDS = 5

@@ -2,7 +2,7 @@
 
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import running
-from repertory.launch import session as session_lib
+from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import central, distributed, single
 
 

@@ -12,13 +12,9 @@ import numpy as np
 
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, learners, replay, specs
-from repertory.launch import (
-  directories,
-  environment_batches,
-  failures,
-  preflight,
-)
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import failures
+from repertory.launch.runs import directories, environment_batches, preflight
 
 
 @dataclasses.dataclass(frozen=True)

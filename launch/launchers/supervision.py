@@ -12,17 +12,11 @@ from typing import Any
 import launchpad as lp
 
 from repertory.components import loggers
-from repertory.launch import (
-  failures,
-  interrupts,
-  lifetime,
-  printed,
-  reports,
-  roster,
-  stall_reports,
-)
-from repertory.launch import session as session_lib
-from repertory.launch import workers as workers_lib
+from repertory.launch import failures
+from repertory.launch.coordination import reports, roster, stall_reports
+from repertory.launch.host import interrupts, lifetime, printed
+from repertory.launch.launchers import workers as workers_lib
+from repertory.launch.runs import session as session_lib
 
 _POLL_SECONDS = 0.1
 _STATUS_PERIOD_SECONDS = 0.25

@@ -12,8 +12,8 @@ import numpy as np
 from absl import logging
 
 from repertory.components import checkpointing, learners, replay, signals
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.runs import session as session_lib
 
 # How often is looked whether replay has settled what it writes.
 _POLL_SECONDS = 0.002

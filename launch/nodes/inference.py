@@ -18,9 +18,10 @@ from repertory.components.inference import (
   server,
   state_store,
 )
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import evaluation, nodes, reports
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import evaluation, nodes
+from repertory.launch.runs import session as session_lib
 
 _REPORT_PERIOD_SECONDS = 1.0
 

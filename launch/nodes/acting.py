@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from repertory.components import environment_loop, signals
-from repertory.launch import reports
+from repertory.launch.coordination import reports
 
 
 class ActingNode:

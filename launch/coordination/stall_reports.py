@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Mapping
 
 from repertory.components import loggers
-from repertory.launch import failures, reports
-from repertory.launch import session as session_lib
+from repertory.launch import failures
+from repertory.launch.coordination import reports
+from repertory.launch.runs import session as session_lib
 
 _FILE = 'stall.txt'
 

@@ -16,7 +16,9 @@ from typing import Any
 from absl import logging
 
 from repertory.components import signals
-from repertory.launch import failures, printed, reports
+from repertory.launch import failures
+from repertory.launch.coordination import reports
+from repertory.launch.host import printed
 
 # How often nodes report, and hear what is to be done.
 REPORT_PERIOD_SECONDS = 0.25

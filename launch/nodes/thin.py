@@ -9,7 +9,10 @@ from typing import Any
 from repertory.components import environment_loop, signals
 from repertory.components.inference import client as client_lib
 from repertory.components.inference import thin_actor
-from repertory.launch import acting, environment_batches, lifetime, reports
+from repertory.launch.coordination import reports
+from repertory.launch.host import lifetime
+from repertory.launch.nodes import acting
+from repertory.launch.runs import environment_batches
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,16 +14,11 @@ from absl import flags
 from repertory.agents import registry as agents_registry
 from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
-from repertory.launch import (
-  checkpoints,
-  failures,
-  flag_errors,
-  flag_tables,
-  graph,
-  running,
-)
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import session as session_lib
+from repertory.launch import failures, running
+from repertory.launch.commands import flag_errors, flag_tables, graph
+from repertory.launch.nodes import checkpoints
+from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import central
 
 # Exit codes, besides 0.

@@ -16,7 +16,9 @@ def main() -> None:
   # TensorFlow's remarks on the machine are no answer to what was asked.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   with _exiting_on_interrupt():
-    command_line = importlib.import_module('repertory.launch.command_line')
+    command_line = importlib.import_module(
+      'repertory.launch.commands.command_line'
+    )
   try:
     code = command_line.run(sys.argv[1:])
     print(end='', flush=True)  # Here, where its failure can be caught.

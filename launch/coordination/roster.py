@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from repertory.launch import lifetime
+from repertory.launch.host import lifetime
 
 # Within this time a node may be started again only so often.
 RESTART_WINDOW_SECONDS = 600.0

@@ -21,17 +21,11 @@ from repertory.components import (
   types,
   variables,
 )
-from repertory.launch import (
-  acting,
-  checkpoints,
-  lifetime,
-  logs,
-  pacing,
-  reports,
-  statuses,
-)
-from repertory.launch import coordinator as coordinator_lib
-from repertory.launch import session as session_lib
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import logs, reports, statuses
+from repertory.launch.host import lifetime
+from repertory.launch.nodes import acting, checkpoints, pacing
+from repertory.launch.runs import session as session_lib
 
 # How often the learner looks whether it can begin.
 _POLL_SECONDS = 0.1

@@ -1,0 +1,1 @@
+"""What the machine does to a run: signals, output, memory, time."""

@@ -1,0 +1,1 @@
+"""What hosts the nodes of a program."""

@@ -1,0 +1,1 @@
+"""What runs in the nodes of a program."""

@@ -1,0 +1,1 @@
+"""What a run is: checked before it starts, new or resumed."""
