@@ -6,6 +6,7 @@ from typing import Any
 
 import sonnet as snt
 
+from repertory.agents import agent_config
 from repertory.components import (
   adders,
   datasets,
@@ -27,9 +28,7 @@ class Builder(abc.ABC):
   A part is replaced by overriding the method that makes it.
 
   Attributes:
-    config: Frozen dataclass of the agent's settings. It has at least
-      `batch_size`, `prefetch`, `variable_update_period`, `jit_compile` and
-      `max_items_per_step`: items that one step of an environment may make.
+    config: The agent's settings, an `agent_config.AgentConfig`.
   """
 
   # Items of each environment that may be on their way to replay while it acts:
@@ -39,8 +38,8 @@ class Builder(abc.ABC):
   # What the config calls 'max_size' and 'min_size' of the tables, for errors.
   setting_names: Mapping[str, str] = {}
 
-  def __init__(self, config: Any):
-    self.config = config
+  def __init__(self, config: agent_config.AgentConfig):
+    self.config: Any = config
 
   @property
   def observes_previous_action_and_reward(self) -> bool:

@@ -1,4 +1,4 @@
-"""Checks of agents' settings."""
+"""Checks of settings, which are the fields of a dataclass."""
 
 import dataclasses
 import numbers
@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from repertory.components.settings import SettingError
+
 # Networks compute in single precision, where larger numbers are infinite.
 MAX = float(np.finfo(np.float32).max)
 
 
 def check(config: Any, name: str, holds: bool, expected: str) -> None:
-  """Raises a ValueError that names the field, unless the condition holds."""
+  """Raises a SettingError that names the field, unless the condition holds."""
   if not holds:
     found = getattr(config, name)
-    raise ValueError(f'{name} must be {expected}, got {found!r}.')
+    raise SettingError(name, f'must be {expected}, got {found!r}.')
 
 
 def check_types(config: Any) -> None:
@@ -28,7 +30,7 @@ def check_types(config: Any) -> None:
   who added them.
 
   Raises:
-    ValueError: Naming the first field whose value does not fit.
+    SettingError: Naming the first field whose value does not fit.
   """
   for field in dataclasses.fields(config):
     name, kind = field.name, field.type

@@ -14,6 +14,7 @@ pickles, and a file that holds one is refused.
 import dataclasses
 import json
 import os
+import re
 import shutil
 import zipfile
 import zlib
@@ -22,17 +23,24 @@ from typing import Any
 
 import numpy as np
 
+from repertory.components.settings import SettingError
+
 # Of the layout of a checkpoint. A reader refuses others.
 _FORMAT = 2
 _TEMPORARY_PREFIX = '.writing-'
 _REMOVED_PREFIX = '.removing-'
 _CHECKSUMS = 'checksums.json'
 _REPLAY = 'replay'
+_NAME = re.compile(r'[0-9]{8}|[1-9][0-9]{8,}')
 _CHUNK_BYTES = 2**20  # Read at once.
 
 
-class CheckpointError(ValueError):
-  """A checkpoint cannot be read or does not fit."""
+class CheckpointError(SettingError):
+  """A checkpoint cannot be read or does not fit; settings may help."""
+
+  def __init__(self, problem: str, **remedy: Any):
+    super().__init__('', problem, **remedy)
+    self.args = (problem,)  # Of which pickles make it anew.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +102,7 @@ class Checkpointer:
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
     numbers = _numbers(self._directory)
-    name = f'{(numbers[-1] + 1 if numbers else 1):08d}'
+    name = _next_name(self._directory)
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
     path = os.path.join(self._directory, name)
     try:
@@ -129,7 +137,7 @@ class Checkpointer:
         if isinstance(error, CheckpointError):
           raise
         why = f'{type(error).__name__}: {error}'
-        raise CheckpointError(_unreadable(path, why)) from error
+        raise _unreadable(path, why) from error
     return None
 
   def remove_unfinished(self) -> None:
@@ -138,7 +146,7 @@ class Checkpointer:
       return
     for name in os.listdir(self._directory):
       if name.startswith((_TEMPORARY_PREFIX, _REMOVED_PREFIX)):
-        shutil.rmtree(os.path.join(self._directory, name))
+        _remove_entry(os.path.join(self._directory, name))
 
   def _remove(self, name: str) -> None:
     removed = os.path.join(self._directory, _REMOVED_PREFIX + name)
@@ -155,7 +163,8 @@ def place_replay(replay_path: str | None, directory: str) -> None:
     replay_path: Of a checkpoint; None to start empty.
     directory: What the server will read; its old contents are removed.
   """
-  shutil.rmtree(directory, ignore_errors=True)
+  if os.path.lexists(directory):
+    _remove_entry(directory)
   os.makedirs(directory)
   if replay_path is not None:
     # Reverb keeps the checkpoint whose name sorts last, and names new ones by
@@ -201,13 +210,18 @@ def _write(
 
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint, whatever is wrong with it."""
-  with open(os.path.join(path, _CHECKSUMS)) as file:
+  checksums = os.path.join(path, _CHECKSUMS)
+  if not os.path.exists(checksums):
+    why = f'it has no {_CHECKSUMS}, so it is damaged or no checkpoint'
+    raise _unreadable(path, why)
+  with open(checksums) as file:
     content = json.load(file)
   if content['format'] != _FORMAT:
     raise CheckpointError(
       f'Checkpoint {path} has format {content["format"]}, this version reads '
       f'format {_FORMAT}. Go on with the version that wrote it, or start '
-      'afresh (fresh=True).'
+      'afresh.',
+      fresh=True,
     )
   _check_files(path, content['files'], check_replay)
   with open(os.path.join(path, 'state.json')) as file:
@@ -233,53 +247,72 @@ def _check_files(
   found = set(_list(path)) - {_CHECKSUMS}
   if found != set(expected):
     missing, unknown = set(expected) - found, found - set(expected)
-    raise CheckpointError(
-      _unreadable(
-        path,
-        f'{_CHECKSUMS} does not list what is there; missing: '
-        f'{sorted(missing)}, not listed: {sorted(unknown)}',
-      )
+    raise _unreadable(
+      path,
+      f'{_CHECKSUMS} does not list what is there; missing: '
+      f'{sorted(missing)}, not listed: {sorted(unknown)}',
     )
   for name, description in expected.items():
     file = os.path.join(path, name)
     size = os.path.getsize(file)
     if size != description['size']:
-      raise CheckpointError(
-        _unreadable(
-          path, f'{name} should have {description["size"]} bytes, has {size}'
-        )
+      raise _unreadable(
+        path, f'{name} should have {description["size"]} bytes, has {size}'
       )
     if name.startswith(_REPLAY + os.sep) and not check_replay:
       continue
     if (checksum := _checksum(file)) != description['crc32']:
-      raise CheckpointError(
-        _unreadable(
-          path,
-          f'{name} was damaged: its checksum should be '
-          f'{description["crc32"]}, is {checksum}',
-        )
+      raise _unreadable(
+        path,
+        f'{name} was damaged: its checksum should be '
+        f'{description["crc32"]}, is {checksum}',
       )
 
 
-def _unreadable(path: str, why: str) -> str:
+def _unreadable(path: str, why: str) -> CheckpointError:
   directory, name = os.path.split(path)
   older = [number for number in _numbers(directory) if number < int(name)]
   if older:
     advice = (
-      f'Remove that folder to go on from checkpoint {older[-1]:08d}, or start '
-      'afresh'
+      f'Move that folder away to go on from checkpoint {older[-1]:08d}, or '
+      'start afresh.'
     )
   else:
-    advice = 'There is none before it: start afresh'
-  return f'Checkpoint {path} cannot be read: {why}. {advice} (fresh=True).'
+    advice = 'There is none before it: start afresh.'
+  return CheckpointError(
+    f'Checkpoint {path} cannot be read: {why}. {advice}', fresh=True
+  )
 
 
 def _numbers(directory: str) -> list[int]:
-  """Returns the numbers of a directory's checkpoints, in order."""
+  """Returns the numbers of a directory's checkpoints, in order.
+
+  What others put there is none: a file, or a folder of another name. One that
+  makes way for a newer one at this moment is.
+  """
   if not os.path.isdir(directory):
     return []
+  return sorted(
+    int(name)
+    for name in os.listdir(directory)
+    if _NAME.fullmatch(name)
+    and not os.path.isfile(os.path.join(directory, name))
+  )
+
+
+def _next_name(directory: str) -> str:
+  """Returns the name of a new checkpoint, which nothing there has."""
   names = os.listdir(directory)
-  return sorted(int(name) for name in names if name.isdigit())
+  taken = [int(name) for name in names if _NAME.fullmatch(name)]
+  return f'{max(taken, default=0) + 1:08d}'
+
+
+def _remove_entry(path: str) -> None:
+  """Removes a folder, or what somebody put in its place."""
+  if os.path.isdir(path) and not os.path.islink(path):
+    shutil.rmtree(path)
+  else:
+    os.remove(path)
 
 
 def _list(folder: str) -> list[str]:

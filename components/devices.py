@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from repertory.components.settings import SettingError
+
 _NAME = re.compile(r'(CPU|GPU|TPU):(\d+)')
 
 
@@ -17,19 +19,20 @@ def check(argument: str, names: Sequence[str]) -> None:
     names: Such as 'CPU:0' or 'GPU:1'.
 
   Raises:
-    ValueError: If a name is of another form, or there is no such device.
+    SettingError: If a name is of another form, or there is no such device.
   """
   for name in names:
     if not _NAME.fullmatch(name):
-      raise ValueError(
-        f"{argument} must be names like 'CPU:0' or 'GPU:1', got {name!r}."
+      raise SettingError(
+        argument, f"must be names like 'CPU:0' or 'GPU:1', got {name!r}."
       )
     kind, index = name.split(':')
     num_devices = len(tf.config.list_physical_devices(kind))
     if kind != 'CPU' and int(index) >= num_devices:
-      raise ValueError(
-        f'{argument} must name devices of this machine, got {name}; it has '
-        f'{num_devices} of kind {kind}.'
+      raise SettingError(
+        argument,
+        f'must name devices of this machine, got {name}; it has {num_devices} '
+        f'of kind {kind}.',
       )
 
 
@@ -44,7 +47,7 @@ def prepare(argument: str, names: Sequence[str]) -> None:
     names: Such as 'CPU:0' or 'GPU:1'.
 
   Raises:
-    ValueError: If there is no such device.
+    SettingError: If there is no such device.
   """
   check(argument, names)
   places = [(kind, int(index)) for kind, index in (n.split(':') for n in names)]
@@ -62,9 +65,10 @@ def prepare(argument: str, names: Sequence[str]) -> None:
       if kind == 'CPU':
         hint = (
           ' A CPU cannot be divided once TensorFlow is in use: in processes '
-          'of their own (--lp_launch_type=local_mp) nodes do it in time.'
+          'of their own (launch type local_mp) nodes do it in time.'
         )
-      raise ValueError(
-        f'{argument} must name devices of this process, got {kind}:{index}; it '
-        f'has {available} of kind {kind}.{hint}'
+      raise SettingError(
+        argument,
+        f'must name devices of this process, got {kind}:{index}; it has '
+        f'{available} of kind {kind}.{hint}',
       )

@@ -76,6 +76,10 @@ class EnvironmentLoop(core.Worker):
     entered_at = self._entered_at
     return time.monotonic() - entered_at if entered_at else 0.0
 
+  def add_observer(self, observer: Callable[[Episode], None]) -> None:
+    """Lets another one be called with every finished episode."""
+    self._observers.append(observer)
+
   def reset(self) -> dm_env.TimeStep:
     """Starts all episodes anew; the open ones are not reported."""
     self._entered_at = time.monotonic()

@@ -1,7 +1,27 @@
-"""Checks of constructor arguments that environments have in common."""
+"""Errors and checks of what environments are made of."""
 
 import operator
 from typing import Any
+
+
+class ArgumentError(ValueError):
+  """An argument of an environment, or of what makes or holds it, does not fit.
+
+  It keeps the argument's name, so that who passed it on under another name, as
+  the command line does, need not look for it in the message.
+
+  Attributes:
+    argument: Its name.
+    problem: What was expected and what came.
+  """
+
+  def __init__(self, argument: str, problem: str):
+    super().__init__(argument, problem)
+    self.argument = argument
+    self.problem = problem
+
+  def __str__(self) -> str:
+    return f'`{self.argument}`: {self.problem}'
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
@@ -13,14 +33,14 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
     minimum: The smallest allowed value.
 
   Raises:
-    ValueError: If `value` is not an integer or too small.
+    ArgumentError: If `value` is not an integer or too small.
   """
   try:
     number = operator.index(value)
   except TypeError:
     number = minimum - 1
   if isinstance(value, bool) or number < minimum:
-    raise ValueError(
-      f'`{name}`: expected an integer of at least {minimum}, got {value!r}.'
+    raise ArgumentError(
+      name, f'expected an integer of at least {minimum}, got {value!r}.'
     )
   return number

@@ -85,8 +85,7 @@ class AtariSource(gymnasium_sources.GymnasiumOutcomes):
       [seeds_lib.fold(seed) for seed in seeds]
     )
     roms = _roms()
-    if game not in roms:
-      raise ValueError(close_names.describe('`game`', game, sorted(roms)))
+    close_names.check('game', game, sorted(roms))
     ale_py = extras.import_extra('ale_py', 'atari')
     # It tells its version whenever it starts.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)

@@ -8,6 +8,7 @@ import dm_env
 
 from repertory.environments import close_names, extras
 from repertory.environments import seeds as seeds_lib
+from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.wrappers import single_precision
 
 
@@ -38,9 +39,7 @@ def make(bsuite_id: str, seed: int) -> dm_env.Environment:
     ImportError: If bsuite is not installed.
     ValueError: If there is no such setting, or its pictures do not come.
   """
-  known = ids()
-  if bsuite_id not in known:
-    raise ValueError(close_names.describe('`id`', bsuite_id, known))
+  close_names.check('id', bsuite_id, ids())
   seed = seeds_lib.fold(seed)
   settings: dict[str, Any] = dict(
     extras.import_extra('bsuite.sweep', 'bsuite').SETTINGS[bsuite_id]
@@ -57,8 +56,9 @@ def make(bsuite_id: str, seed: int) -> dm_env.Environment:
   try:
     environment = load(**settings)
   except urllib.error.URLError as error:
-    raise ValueError(
-      f'`id`: expected a setting whose pictures can be downloaded, got'
-      f' {bsuite_id!r}: {error}. Try again with a connection, or take another.'
+    raise ArgumentError(
+      'id',
+      'expected a setting whose pictures can be downloaded, got'
+      f' {bsuite_id!r}: {error}. Try again with a connection, or take another.',
     ) from error
   return single_precision.SinglePrecision(environment)

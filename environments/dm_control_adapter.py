@@ -52,9 +52,7 @@ def make(
     ImportError: If dm_control is not installed.
     ValueError: If there is no such task, or if the seed is not valid.
   """
-  known = tasks()
-  if task not in known:
-    raise ValueError(close_names.describe('`task`', task, known))
+  close_names.check('task', task, tasks())
   suite = extras.import_extra('dm_control.suite', 'dm-control')
   flat = not settings['nested']
   environment = suite.load(

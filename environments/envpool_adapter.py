@@ -66,9 +66,7 @@ class EnvPoolSource(gymnasium_sources.GymnasiumOutcomes):
       ValueError: If there is no such environment, or if a space has no spec.
     """
     envpool = _import_envpool()
-    known = envpool.list_all_envs()
-    if environment_id not in known:
-      raise ValueError(close_names.describe('`id`', environment_id, known))
+    close_names.check('id', environment_id, envpool.list_all_envs())
     with warnings.catch_warnings():
       # It makes bounds of float32 out of those of float64, and warns of it.
       warnings.filterwarnings('ignore', '.*precision lowered by casting.*')

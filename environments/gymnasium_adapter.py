@@ -1,14 +1,17 @@
 """Lets a Gymnasium environment speak dm_env."""
 
-import difflib
-import operator
 from typing import TYPE_CHECKING, Any
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import casting, gymnasium_spaces
+from repertory.environments import (
+  argument_checks,
+  casting,
+  close_names,
+  gymnasium_spaces,
+)
 
 if TYPE_CHECKING:
   import gymnasium
@@ -48,13 +51,13 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   except gymnasium.error.DependencyNotInstalled as error:
     raise ImportError(str(error)) from error  # Says itself what to install.
   except gymnasium.error.Error as error:
-    close = difflib.get_close_matches(environment_id, gymnasium.registry)
-    hint = f' Did you mean {" or ".join(close)}?' if close else ''
+    hint = close_names.hint(environment_id, gymnasium.registry)
     if environment_id.startswith('ALE/'):
       hint = ' Games of Atari are made by the name atari:<game>.'
-    raise ValueError(
-      '`environment_id`: expected the id of a registered Gymnasium'
-      f' environment, got {environment_id!r}: {error}{hint}'
+    raise argument_checks.ArgumentError(
+      'environment_id',
+      'expected the id of a registered Gymnasium environment, got'
+      f' {environment_id!r}: {error}{hint}',
     ) from error
 
 
@@ -79,16 +82,9 @@ class GymnasiumAdapter(dm_env.Environment):
       ValueError: If the seed is not an integer of at least 0, or if a space has
         no spec (see `gymnasium_spaces.make_codec`).
     """
-    try:
-      valid = operator.index(seed) >= 0
-    except TypeError:
-      valid = False
-    if not valid:
-      raise ValueError(
-        f'`seed`: expected an integer of at least 0, got {seed!r}.'
-      )
+    seed = argument_checks.check_integer('seed', seed, 0)
     self._env = gym_env
-    self._seed: int | None = operator.index(seed)
+    self._seed: int | None = seed
     self._observation = gymnasium_spaces.make_codec(
       gym_env.observation_space, 'observation_space'
     )

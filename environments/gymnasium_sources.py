@@ -15,6 +15,7 @@ from repertory.environments import (
   vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
+from repertory.environments.argument_checks import ArgumentError
 
 if TYPE_CHECKING:
   import gymnasium
@@ -106,8 +107,9 @@ class GymnasiumOutcomes:
       vector_batch.SlotError: If a reward is not finite.
     """
     if ended is not None:
-      rewards = np.where(ended, 0, rewards)
-      terminated, truncated = terminated & ~ended, truncated & ~ended
+      goes_on = ~ended
+      rewards = np.where(goes_on, rewards, 0)
+      terminated, truncated = terminated & goes_on, truncated & goes_on
     # Of all sums the fastest; NaN lasts through it.
     if not rewards.dot(rewards) <= _MAX**2:
       for slot in np.flatnonzero(~(np.abs(rewards) <= _MAX)):
@@ -147,9 +149,10 @@ class GymnasiumVectorSource(GymnasiumOutcomes):
       ValueError: If it restarts slots otherwise, or if a space has no spec.
     """
     if not _restarts_with_next_step(vector_env):
-      raise ValueError(
-        '`vector_env`: expected AutoresetMode.NEXT_STEP, got'
-        f' {vector_env.metadata.get("autoreset_mode")}.'
+      raise ArgumentError(
+        'vector_env',
+        'expected AutoresetMode.NEXT_STEP, got'
+        f' {vector_env.metadata.get("autoreset_mode")}.',
       )
     self._env = vector_env
     self._seed: int | None = seed

@@ -9,6 +9,7 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import casting, extras
+from repertory.environments.argument_checks import ArgumentError
 
 Nest = Any
 
@@ -65,10 +66,11 @@ def make_codec(space: Any, place: str) -> Codec:
     else:
       spec = specs.Array(space.shape, space.dtype, place)
   else:
-    raise ValueError(
-      f'`gym_env`: expected {place} to be a Box, Discrete, MultiBinary,'
+    raise ArgumentError(
+      'gym_env',
+      f'expected {place} to be a Box, Discrete, MultiBinary,'
       f' MultiDiscrete, Dict or Tuple, got {space!r}. Wrap the environment so'
-      ' that it gives arrays of fixed shape.'
+      ' that it gives arrays of fixed shape.',
     )
   return _make_array_codec(spec, place)
 

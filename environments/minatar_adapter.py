@@ -52,8 +52,7 @@ class MinAtarSource:
       ImportError: If MinAtar is not installed.
       ValueError: If there is no such game, or if a seed is not valid.
     """
-    if game not in GAMES:
-      raise ValueError(close_names.describe('`game`', game, GAMES))
+    close_names.check('game', game, GAMES)
     minatar = extras.import_extra('minatar', 'minatar')
     self._games = []
     for seed in seeds:

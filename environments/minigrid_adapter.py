@@ -83,9 +83,7 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
     ImportError: If minigrid is not installed.
     ValueError: If there is no such world.
   """
-  known = ids()
-  if world_id not in known:
-    raise ValueError(close_names.describe('`id`', world_id, known))
+  close_names.check('id', world_id, ids())
   gymnasium = extras.import_extra('gymnasium', 'minigrid')
   env = gymnasium_adapter.make_env(world_id)
   if settings['full']:

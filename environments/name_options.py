@@ -1,9 +1,10 @@
 """The options of an environment's name: `atari:Pong?life_loss=true&noops=0`."""
 
-import difflib
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from repertory.environments import close_names
 
 _FLAGS = {'true': True, 'false': False}
 
@@ -48,7 +49,7 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
       raise ValueError(_describe_unknown(name, known))
     if not equals or name in given:
       raise ValueError(
-        f'expected each option once, as <option>=<value>, got {text!r}'
+        f'expected each option once, as <option>=<value>, got {text!r}.'
       )
     given.add(name)
     values[name] = _read(options[name], value)
@@ -64,12 +65,10 @@ def describe(option: Option) -> str:
 
 def _describe_unknown(name: str, known: Sequence[Option]) -> str:
   if not known:
-    return f'expected no options, as there are none here, got {name!r}'
+    return f'expected no options, as there are none here, got {name!r}.'
   listed = ', '.join(describe(option) for option in known)
-  names = [option.name for option in known]
-  close = difflib.get_close_matches(name, names, 1)
-  hint = f'; did you mean {close[0]!r}?' if close else ''
-  return f'expected one of the options {listed}; got {name!r}{hint}'
+  hint = close_names.hint(name, [option.name for option in known])
+  return f'expected one of the options {listed}; got {name!r}.{hint}'
 
 
 def _read(option: Option, text: str) -> Any:
@@ -77,7 +76,7 @@ def _read(option: Option, text: str) -> Any:
   if kind is bool:
     if text not in _FLAGS:
       raise ValueError(
-        f'expected {option.name} to be true or false, got {text!r}'
+        f'expected {option.name} to be true or false, got {text!r}.'
       )
     return _FLAGS[text]
   try:
@@ -91,6 +90,6 @@ def _read(option: Option, text: str) -> Any:
     start = 'from' if limit else 'of at least'
     raise ValueError(
       f'expected {option.name} to be {what} {start} {option.minimum:g}{limit},'
-      f' got {text!r}'
+      f' got {text!r}.'
     )
   return value

@@ -2,14 +2,20 @@
 
 import contextlib
 import dataclasses
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import dm_env
 
-from repertory.environments import batch, families, name_options, vector_batch
+from repertory.environments import (
+  batch,
+  close_names,
+  families,
+  name_options,
+  vector_batch,
+)
+from repertory.environments.argument_checks import ArgumentError
 
 _HOW_TO_LIST = '`repertory environments` lists them.'
 
@@ -24,7 +30,7 @@ class EnvironmentFactory:
       package knows an id.
 
   Raises:
-    ValueError: If the name has none of the known forms, or if its numbers or
+    ArgumentError: If the name has none of the known forms, or if its numbers or
       options are not valid.
   """
 
@@ -43,7 +49,7 @@ class EnvironmentFactory:
 
     Raises:
       ImportError: If a package that the name needs is not installed.
-      ValueError: If the name's parts or the seed are not valid.
+      ArgumentError: If the name's parts or the seed are not valid.
     """
     parsed = _parse(self.name)
     with _naming(self.name):
@@ -59,10 +65,10 @@ class EnvironmentFactory:
 
     Raises:
       ImportError: If a package that the name needs is not installed.
-      ValueError: If the name's parts or a seed are not valid.
+      ArgumentError: If the name's parts or a seed are not valid.
     """
     if not len(seeds):
-      raise ValueError('`seeds`: expected one for each slot, got none.')
+      raise ArgumentError('seeds', 'expected one for each slot, got none.')
     family, match, settings = _parse(self.name)
     # A subclass may wrap each environment.
     is_plain = type(self).__call__ is EnvironmentFactory.__call__
@@ -99,7 +105,9 @@ def _naming(name: str) -> Iterator[None]:
   try:
     yield
   except ImportError as error:
-    raise ImportError(f'`name`: {name!r} cannot be made. {error}') from error
+    raise ImportError(
+      f'Environment {name!r} cannot be made. {error}'
+    ) from error
 
 
 def _parse(name: str) -> _Parsed:
@@ -113,13 +121,13 @@ def _parse(name: str) -> _Parsed:
         query if mark else None, family.entry.options
       )
     except ValueError as error:
-      raise ValueError(f'`name`: {error}, in {name!r}.') from error
+      raise ArgumentError('name', f'in {name!r}, {error}') from error
     return _Parsed(family, match.groupdict(), settings)
   patterns = ', '.join(entry.pattern for entry in names())
   close = _suggest(bare)
   hint = f' Did you mean {close!r}?' if close else ''
-  raise ValueError(
-    f'`name`: expected one of {patterns}, got {name!r}.{hint} {_HOW_TO_LIST}'
+  raise ArgumentError(
+    'name', f'expected one of {patterns}, got {name!r}.{hint} {_HOW_TO_LIST}'
   )
 
 
@@ -130,7 +138,7 @@ def _suggest(name: str) -> str | None:
   prefix, colon, rest = name.partition(':')
   patterns = [entry.pattern for entry in names()]
   prefixes = [pattern.partition(':')[0] for pattern in patterns]
-  close = difflib.get_close_matches(prefix.lower(), prefixes, 1, 0.5)
+  close = close_names.find(prefix, prefixes, 1)
   if not close:
     return None
   guess = close[0] + colon + rest

@@ -8,6 +8,7 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import layout, vector_batch
+from repertory.environments.argument_checks import ArgumentError
 
 Nest = Any
 
@@ -22,8 +23,8 @@ class SingleSlot(dm_env.Environment):
       ValueError: If it is larger.
     """
     if source.batch_size != 1:
-      raise ValueError(
-        f'`source`: expected a batch size of 1, got {source.batch_size}.'
+      raise ArgumentError(
+        'source', f'expected a batch size of 1, got {source.batch_size}.'
       )
     self._batch = vector_batch.VectorBatch(source)
     observations = layout.Layout(self._batch.observation_spec(), 'observation')

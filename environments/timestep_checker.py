@@ -8,6 +8,7 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import casting, layout
+from repertory.environments.argument_checks import ArgumentError
 
 Nest = Any
 
@@ -24,34 +25,37 @@ def check_environments(environments: Sequence[dm_env.Environment]) -> None:
       if the reward or the discount is not a scalar of floats.
   """
   if not environments:
-    raise ValueError(
-      '`environments`: expected at least one environment, got none.'
+    raise ArgumentError(
+      'environments', 'expected at least one environment, got none.'
     )
   slots: dict[int, int] = {}
   for slot, environment in enumerate(environments):
     if slots.setdefault(id(environment), slot) != slot:
-      raise ValueError(
-        '`environments`: expected distinct environments, but slots'
+      raise ArgumentError(
+        'environments',
+        'expected distinct environments, but slots'
         f' {slots[id(environment)]} and {slot} hold the same one. Make a new'
-        ' one for each slot.'
+        ' one for each slot.',
       )
   for name in _SPECS:
     expected = getattr(environments[0], name)()
     for slot, environment in enumerate(environments):
       found = getattr(environment, name)()
       if not _equal(expected, found):
-        raise ValueError(
-          f'`environments`: expected equal specs, but the `{name}()` of slot'
+        raise ArgumentError(
+          'environments',
+          f'expected equal specs, but the `{name}()` of slot'
           f' {slot} is {found} and that of slot 0 is {expected}. Batch only'
-          ' environments of one kind.'
+          ' environments of one kind.',
         )
   for name in ('reward_spec', 'discount_spec'):
     spec = getattr(environments[0], name)()
     is_scalar = isinstance(spec, specs.Array) and not spec.shape
     if not is_scalar or spec.dtype.kind != 'f':
-      raise ValueError(
-        f'`environments`: expected the `{name}()` of a scalar of floats, got'
-        f' {spec}. Wrap the environments so that they give one float per step.'
+      raise ArgumentError(
+        'environments',
+        f'expected the `{name}()` of a scalar of floats, got'
+        f' {spec}. Wrap the environments so that they give one float per step.',
       )
 
 

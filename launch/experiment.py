@@ -11,8 +11,10 @@ import numpy as np
 import tree
 
 from repertory.agents import builder as builder_lib
+from repertory.agents import config_checks
 from repertory.agents import registry as agents_registry
 from repertory.components import learners, specs, types
+from repertory.components.settings import SettingError
 from repertory.environments import registry as environments_registry
 
 EnvironmentFactory = Callable[[int], dm_env.Environment]
@@ -98,31 +100,26 @@ class Experiment:
       ('checkpoints_to_keep', 1),
     ):
       value = getattr(self, field)
-      if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f'{field} must be an integer, got {value!r}.')
-      if value < minimum:
-        raise ValueError(f'{field} must be at least {minimum}, got {value}.')
+      is_integer = isinstance(value, int) and not isinstance(value, bool)
+      config_checks.check(self, field, is_integer, 'an integer')
+      config_checks.check_at_least(self, minimum, field)
     for field in (
       'checkpoint_period_seconds',
       'timeout_seconds',
       'stall_seconds',
     ):
-      if not getattr(self, field) > 0:
-        raise ValueError(
-          f'{field} must be positive, got {getattr(self, field)}.'
-        )
-    for field in ('evaluation_period', 'checkpoint_period_learner_steps'):
-      value = getattr(self, field)
-      if value is not None and value < 1:
-        raise ValueError(f'{field} must be at least 1, got {value}.')
+      config_checks.check(self, field, getattr(self, field) > 0, 'positive')
+    config_checks.check_at_least(
+      self, 1, 'evaluation_period', 'checkpoint_period_learner_steps'
+    )
     for field, choices in (
       ('checkpoint_errors', CHECKPOINT_ERRORS),
       ('on_divergence', learners.DIVERGENCE_ACTIONS),
     ):
       value = getattr(self, field)
       if value not in choices:
-        raise ValueError(
-          f'{field} must be one of {", ".join(choices)}; got {value!r}.'
+        raise SettingError(
+          field, f'must be one of {", ".join(choices)}; got {value!r}.'
         )
 
   @property
@@ -134,9 +131,6 @@ class Experiment:
     """Returns what must be the same for a run to be resumed, as plain values.
 
     Steps, topology, evaluation and checkpoint settings may change.
-
-    Args:
-      spec: Of the environment.
     """
     tables = self.builder.make_tables(spec, self.num_environments)
     config = dataclasses.asdict(self.builder.config)
@@ -184,7 +178,9 @@ def make_experiment(
     **settings: Other fields of `Experiment`.
 
   Raises:
-    ValueError: Naming what is unknown or does not fit.
+    SettingError: Naming what of the agent or of the experiment is unknown or
+      does not fit.
+    ArgumentError: If there is no such environment.
   """
   builder = agents_registry.make_builder(agent, config or {}, preset)
   factory = environments_registry.make_factory(environment)
@@ -205,7 +201,6 @@ def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
 
   Args:
     identity: What `Experiment.identity` returned.
-    directory: Of the experiment.
 
   Raises:
     ValueError: If agent or environment are not in the registries.

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import traceback
-from collections.abc import Iterator
 
 from repertory.components import signals
 from repertory.environments import batch
@@ -45,21 +44,34 @@ class NodeError(RuntimeError):
     self.failure = failure
 
 
-@contextlib.contextmanager
-def named(node: str) -> Iterator[None]:
-  """Turns an exception into the failure of a node."""
-  try:
-    yield
-  except (signals.Stopped, NodeError):
-    raise
-  except Exception as error:
-    raise NodeError(of_current_exception(node, error)) from error
+class named(contextlib.AbstractContextManager):  # noqa: N801
+  """Turns an exception into the failure of a node.
+
+  Also one that would end a program or a loop without an error, such as
+  `SystemExit` and `StopIteration`: an environment has no business to raise it.
+  No generator, for Python lets none of those turn `StopIteration` into an error
+  of their own.
+  """
+
+  def __init__(self, node: str, let_go: tuple[type[BaseException], ...] = ()):
+    """Names the node.
+
+    Args:
+      node: Its name.
+      let_go: What is raised as it is, besides `Stopped` and `NodeError`.
+    """
+    self._node = node
+    self._let_go = (signals.Stopped, NodeError, *let_go)
+
+  def __exit__(self, kind, error, trace) -> None:
+    if error is not None and not isinstance(error, self._let_go):
+      raise NodeError(of_exception(self._node, error)) from error
 
 
-def of_current_exception(node: str, error: BaseException) -> Failure:
-  """Describes the exception that is being handled."""
+def of_exception(node: str, error: BaseException) -> Failure:
+  """Describes why a node failed, by what it raised."""
   return Failure(
     node,
-    traceback.format_exc(),
+    ''.join(traceback.format_exception(error)),
     is_bad_input=isinstance(error, batch.EnvironmentContractError),
   )

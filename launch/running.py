@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from repertory.agents import registry as agents_registry
-from repertory.components import environment_loop, learners, loggers
+from repertory.components import environment_loop, learners, loggers, settings
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, native_output, printed
-from repertory.launch.nodes import evaluation
+from repertory.launch.launchers import launcher as launcher_lib
+from repertory.launch.nodes import evaluator
+from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
-from repertory.launch.topologies import central, distributed, single
-
-TOPOLOGIES = ('single', 'distributed', 'central')
-LAUNCH_TYPES = {'local_mt': 'threads', 'local_mp': 'processes'}
+from repertory.launch.topologies import topology as topology_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,75 +35,71 @@ class Result:
 
 def run(
   experiment: experiment_lib.Experiment,
-  topology: str = 'single',
+  topology: str | topology_lib.Topology = 'single',
   launch_type: str = 'local_mt',
   *,
   fresh: bool = False,
   display: bool = True,
-  placement: central.Placement | None = None,
 ) -> Result:
   """Runs an experiment, or goes on with it where its directory has it.
 
   Args:
     experiment: What to run.
-    topology: 'single': all in one thread; 'distributed': replay, learner,
-      evaluator and each actor in one of their own; 'central': so, but inference
-      servers act for all actors.
-    launch_type: Of a topology with several nodes: 'local_mt' for threads,
-      'local_mp' for processes.
+    topology: What runs where: 'single', 'distributed', 'central' or another
+      name that `--topology` takes; or one with settings, such as
+      `central.Central(double_buffering=True)` of `launch.topologies`.
+    launch_type: Hosts the nodes of a topology with several: 'local_mt' for
+      threads, 'local_mp' for processes. Where all is in one thread, nothing but
+      'local_mt' will do.
     fresh: Start over; what is in the directory is moved aside.
     display: Show how the run goes, on the terminal.
-    placement: Of 'central': where inference and learning run.
 
   Returns:
-    How it ended; also of a run that Ctrl-C or SIGTERM ended early, after its
-    checkpoint was written.
+    How it ended; also of a run that Ctrl-C, SIGTERM or SIGHUP ended early,
+    after its checkpoint was written.
 
   Raises:
     ValueError: If it cannot run, saying what to change; nothing was written.
     NodeError: If a node failed.
   """
-  _check(topology, launch_type, placement)
+  if isinstance(topology, str):
+    topology = topology_lib.get(topology)()
+  launcher = launcher_lib.get(launch_type)
   _check_tensorflow()
-  placement = placement or central.Placement()
-  if topology == 'central':
-    placement.check(experiment)
-  title = f'{experiment.agent} on {experiment.environment}, {topology}'
-  if topology != 'single':
-    title += f' ({LAUNCH_TYPES[launch_type]})'
+  _check(topology, launcher, experiment)
+  title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
+  if topology.launch_types is None:
+    title += f' ({launcher.title})'
   with contextlib.ExitStack() as stack:
-    opened = session_lib.open_session(experiment, fresh, placement.num_lanes)
+    smallest_batch = topology.smallest_batch(experiment)
+    opened = resuming.open_session(experiment, fresh, smallest_batch)
     session = stack.enter_context(opened)
     path = os.path.join(session.log_directory, printed.NATIVE)
     stack.enter_context(native_output.redirected(path))
     show = stack.enter_context(_display(session, display))
     interruption = stack.enter_context(interrupts.catch_interrupts())
-    if topology == 'single':
-      status = single.run(session, title, interruption, show)
-    elif topology == 'central':
-      status = central.run(
-        session, title, interruption, show, launch_type, placement
-      )
-    else:
-      status = distributed.run(session, title, interruption, show, launch_type)
+    stage = topology_lib.Stage(title, interruption, show, launcher)
+    status = topology.run(session, stage)
     show(status)
   return Result(status, experiment.directory, interruption.number)
 
 
 def _check(
-  topology: str, launch_type: str, placement: central.Placement | None
+  topology: topology_lib.Topology,
+  launcher: launcher_lib.Launcher,
+  experiment: experiment_lib.Experiment,
 ) -> None:
-  check_topology(topology)
-  if launch_type not in LAUNCH_TYPES:
-    raise ValueError(
-      f'launch_type must be one of {", ".join(LAUNCH_TYPES)}; got '
-      f'{launch_type!r}.'
+  """Raises ValueError if they do not go together."""
+  allowed = topology.launch_types
+  if allowed is None:
+    launcher.check()
+  elif launcher.name not in allowed:
+    raise settings.SettingError(
+      'launch_type',
+      f'must be one of {", ".join(allowed)} or left out with topology '
+      f"'{topology.name}', got {launcher.name!r}.",
     )
-  if placement is not None and topology != 'central':
-    raise ValueError(
-      f"placement must be left out: it is of topology 'central', got "
-      f'{topology!r}.'
-    )
+  topology.check(experiment)
 
 
 def _check_tensorflow() -> None:
@@ -142,15 +136,6 @@ def _display(
     yield take
 
 
-def check_topology(topology: str) -> None:
-  """Raises ValueError unless there is a topology of that name."""
-  if topology not in TOPOLOGIES:
-    raise ValueError(
-      f'topology must be one of {", ".join(TOPOLOGIES)}; got {topology!r}.'
-      + agents_registry.did_you_mean(topology, TOPOLOGIES)
-    )
-
-
 def evaluate(
   experiment: experiment_lib.Experiment, num_episodes: int
 ) -> list[environment_loop.Episode]:
@@ -167,24 +152,31 @@ def evaluate(
     ValueError: If there is no checkpoint, or it is of another experiment.
   """
   if num_episodes < 1:
-    raise ValueError(f'num_episodes must be at least 1, got {num_episodes}.')
+    raise settings.SettingError(
+      'num_episodes', f'must be at least 1, got {num_episodes}.'
+    )
   spec = session_lib.check(experiment)
-  checkpoint = session_lib.load_checkpoint(
+  checkpoint = resuming.load_checkpoint(
     experiment.directory, check_replay=False
   )
   if checkpoint is None:
-    raise ValueError(
-      'directory must hold a checkpoint, found none in '
-      f'{experiment.directory}. Train first.'
+    raise settings.SettingError(
+      'directory',
+      f'must hold a checkpoint, found none in {experiment.directory}. Train '
+      'first.',
     )
-  session_lib.check_identity(checkpoint, experiment.identity(spec))
+  resuming.check_identity(checkpoint, experiment.identity(spec))
   network = experiment.builder.make_network(spec)
   learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   session = session_lib.Session(
-    experiment, spec, checkpoint.state['counts'], 0.0, is_resumed=True
+    dataclasses.replace(experiment, evaluation_episodes=num_episodes),
+    spec,
+    checkpoint.state['counts'],
+    0.0,
+    is_resumed=True,
   )
-  loop, environment = evaluation.make_loop(session, network, num_episodes)
+  evaluation = evaluator.make_evaluation(session, network)
   try:
-    return loop.run_episodes(num_episodes)
+    return evaluation.loop.run_episodes(num_episodes)
   finally:
-    environment.close()
+    evaluation.close()

@@ -13,8 +13,8 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 _FOLDERS = ('components', 'agents', 'environments', 'launch')
-# Inside `components` a part may import its own rank and those before it.
-_RANKS = (
+# Inside a folder a part may import its own rank and those before it.
+_RANKS_OF_COMPONENTS = (
   (
     'types',
     'nests',
@@ -24,6 +24,7 @@ _RANKS = (
     'data_parallel',
     'devices',
     'random_streams',
+    'settings',
     'loopback',
   ),
   ('core', 'programs'),
@@ -44,7 +45,23 @@ _RANKS = (
   ('datasets', 'actors', 'learners', 'inference'),
   ('environment_loop',),
 )
-RANK_OF = {name: rank for rank, names in enumerate(_RANKS) for name in names}
+_RANKS_OF_LAUNCH = (
+  ('host', 'registries', 'failures', 'experiment'),
+  ('runs',),
+  ('coordination',),
+  ('nodes',),
+  ('launchers',),
+  ('topologies',),
+  ('running',),
+  ('commands',),
+)
+_RANK_OF = {
+  folder: {name: rank for rank, names in enumerate(ranks) for name in names}
+  for folder, ranks in (
+    ('components', _RANKS_OF_COMPONENTS),
+    ('launch', _RANKS_OF_LAUNCH),
+  )
+}
 # By library: where it may be imported, as folders and as files.
 _GYMNASIUM_AND_FRIENDS = (
   'gymnasium',
@@ -57,8 +74,8 @@ _GYMNASIUM_AND_FRIENDS = (
   'procgen',
 )
 _FENCES = {
-  'launchpad': ('launch/',),
-  'courier': ('launch/',),
+  'launchpad': ('launch/launchers/launchpad.py',),
+  'courier': ('launch/launchers/launchpad.py',),
   'acme': (
     'components/core.py',
     'components/specs.py',
@@ -71,12 +88,12 @@ _FENCES = {
     'components/replay/',
     'components/datasets/',
     'agents/*/builder.py',
-    'launch/',
   ),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # What agents may import of `agents` besides their own folder.
 _SHARED_BY_AGENTS = (
+  'agent_config',
   'builder',
   'config_checks',
   'experience_replay',
@@ -89,11 +106,15 @@ _DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
 
 def source_files(root):
   """Returns the paths of all Python files that are no tests, sorted."""
-  skipped = {'tests', 'build', 'dist', 'runs', '__pycache__', 'node_modules'}
+  skipped = {'tests', 'build', 'dist', 'runs'}  # In the root alone.
   paths = []
   for folder, names, files in os.walk(root):
+    is_root = pathlib.Path(folder) == pathlib.Path(root)
     names[:] = [
-      name for name in names if name not in skipped and not name.startswith('.')
+      name
+      for name in names
+      if not name.startswith(('.', '__pycache__'))
+      and not (is_root and name in skipped)
     ]
     paths += [
       pathlib.Path(folder, file).relative_to(root).as_posix()
@@ -103,11 +124,12 @@ def source_files(root):
   return sorted(paths)
 
 
-def imports(path, tree):
+def imports(path, tree, calls=True):
   """Returns (line, dotted name) of all that is imported, wherever it stands.
 
   `from a import b, c` is a.b and a.c, whether they are modules or names. Names
-  of relative imports are made absolute.
+  of relative imports are made absolute. Calls of `import_module` count, unless
+  told otherwise.
   """
   found = []
   for node in ast.walk(tree):
@@ -120,7 +142,7 @@ def imports(path, tree):
         parents = parents[: len(parents) + 1 - node.level]
         module = '.'.join([*parents, module] if module else parents)
       found += [(node.lineno, f'{module}.{a.name}') for a in node.names]
-    elif isinstance(node, ast.Call) and _is_import_call(node):
+    elif calls and isinstance(node, ast.Call) and _is_import_call(node):
       found.append((node.lineno, node.args[0].value))
   return found
 
@@ -170,37 +192,39 @@ def _may_import(path, target):
 
 
 def check_ranks(path, tree):
-  """Parts of `components` import none of a later rank."""
-  part = _part(path)
+  """Parts of `components` and `launch` import none of a later rank."""
+  folder, part = _part(path)
   if part is None:
     return []
-  if part not in RANK_OF:
-    return [f'{path}:1: has no rank among the components']
+  rank_of = _RANK_OF[folder]
+  if part not in rank_of:
+    return [f'{path}:1: has no rank in {folder}']
   return [
     f'{path}:{line}: imports {name} of a later rank'
     for line, name in imports(path, tree)
-    if name.startswith('repertory.components.')
-    and RANK_OF.get(name.split('.')[2], -1) > RANK_OF[part]
+    if name.startswith(f'repertory.{folder}.')
+    and rank_of.get(name.split('.')[2], -1) > rank_of[part]
   ]
 
 
 def imported_parts(path, tree):
-  """Returns the other parts of `components` that a part of them imports."""
-  part = _part(path)
+  """Returns the other parts of its folder that a part imports."""
+  folder, part = _part(path)
   if part is None:
     return set()
   return {
     name.split('.')[2]
     for _, name in imports(path, tree)
-    if name.startswith('repertory.components.')
+    if name.startswith(f'repertory.{folder}.')
   } - {part}
 
 
 def _part(path):
+  """Returns a file's folder, and its part of that: a folder or module."""
   folder, *inner = path.split('/')
-  if folder != 'components' or inner == ['__init__.py']:
-    return None
-  return inner[0].removesuffix('.py')
+  if folder not in _RANK_OF or inner == ['__init__.py']:
+    return folder, None
+  return folder, inner[0].removesuffix('.py')
 
 
 def find_cycle(graph):
@@ -224,6 +248,35 @@ def find_cycle(graph):
     if cycle:
       return cycle
   return None
+
+
+def count_floors(trees, folder):
+  """Returns, by module of a folder, the modules on its longest way down.
+
+  Args:
+    trees: Syntax trees by path.
+    folder: Whose modules count. What only re-exports does not, nor what a door
+      imports by a call, when it is opened.
+  """
+  modules = {
+    path.removesuffix('.py').replace('/', '.'): (path, tree)
+    for path, tree in trees.items()
+    if path.startswith(f'{folder}/') and not path.endswith('__init__.py')
+  }
+  floors = {}
+
+  def floor_of(module):
+    if module not in floors:
+      below = set()
+      for _, name in imports(*modules[module], calls=False):
+        name = name.removeprefix('repertory.')
+        below |= {name, name.rpartition('.')[0]} & modules.keys()
+      floors[module] = 1 + max(map(floor_of, below - {module}), default=0)
+    return floors[module]
+
+  for module in modules:
+    floor_of(module)
+  return floors
 
 
 def check_fences(path, tree):

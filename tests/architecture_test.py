@@ -40,18 +40,25 @@ class CodeTest(parameterized.TestCase):
   def test_direction(self):
     self.check_all(rules.check_direction)
 
-  def test_ranks_of_components(self):
+  def test_ranks(self):
     self.check_all(rules.check_ranks)
 
-  def test_components_import_each_other_in_no_circle(self):
+  @parameterized.parameters(
+    ('components', 'policies', 'programs'),
+    ('launch', 'topologies', 'launchers'),
+  )
+  def test_parts_import_each_other_in_no_circle(self, folder, part, imported):
     graph = {}
     for path, tree in TREES.items():
-      for part in rules.imported_parts(path, tree):
-        graph.setdefault(path.split('/')[1].removesuffix('.py'), set()).add(
-          part
-        )
-    self.assertIn('programs', graph['policies'])
+      if path.startswith(f'{folder}/'):
+        name = path.split('/')[1].removesuffix('.py')
+        graph.setdefault(name, set()).update(rules.imported_parts(path, tree))
+    self.assertIn(imported, graph[part])
     self.assertIsNone(rules.find_cycle(graph))
+
+  def test_modules_of_launch_are_on_few_floors(self):
+    floors = rules.count_floors(TREES, 'launch')
+    self.assertLessEqual(max(floors.values()), 8, floors)
 
   def test_fences(self):
     self.check_all(rules.check_fences)
@@ -94,10 +101,10 @@ class DirectionTest(parameterized.TestCase):
     ('agents/dqn/builder.py', 'repertory.agents.builder'),
     ('agents/dqn/builder.py', 'repertory.agents.dqn.config'),
     ('agents/dqn/builder.py', 'repertory.components.losses'),
-    ('launch/nodes.py', 'repertory.agents.registry'),
-    ('launch/nodes.py', 'repertory.components'),
-    ('launch/nodes.py', 'repertory.environments.batch'),
-    ('launch/topologies/a.py', 'repertory.launch.nodes.nodes'),
+    ('launch/nodes/a.py', 'repertory.agents.registry'),
+    ('launch/nodes/a.py', 'repertory.components'),
+    ('launch/nodes/a.py', 'repertory.environments.batch'),
+    ('launch/topologies/a.py', 'repertory.launch.nodes.learner'),
   )
   def test_allowed(self, path, target):
     self.assertEmpty(self.found(path, f'import {target}'))
@@ -108,13 +115,13 @@ class DirectionTest(parameterized.TestCase):
   @parameterized.parameters(
     ('components/core.py', 'repertory.environments'),
     ('components/core.py', 'repertory.agents.dqn'),
-    ('components/actors/a.py', 'repertory.launch.nodes.nodes'),
+    ('components/actors/a.py', 'repertory.launch.nodes.learner'),
     ('environments/batch.py', 'repertory.components.types'),
     ('environments/wrappers/a.py', 'repertory.components'),
     ('environments/a.py', 'repertory.agents'),
     ('environments/a.py', 'repertory.launch'),
     ('agents/builder.py', 'repertory.environments'),
-    ('agents/builder.py', 'repertory.launch.nodes.nodes'),
+    ('agents/builder.py', 'repertory.launch.nodes.learner'),
     ('agents/builder.py', 'repertory.agents.dqn'),
     ('agents/transition_replay.py', 'repertory.agents.sac'),
     ('agents/transition_replay.py', 'repertory.agents.registry'),
@@ -170,9 +177,14 @@ class RanksTest(parameterized.TestCase):
     ('components/learners/a.py', 'loggers'),
     ('components/actors/a.py', 'variables.client'),
     ('components/environment_loop.py', 'counting'),
+    ('launch/runs/a.py', 'host.b'),
+    ('launch/nodes/a.py', 'coordination.b'),
+    ('launch/topologies/a.py', 'topologies.b'),
+    ('launch/running.py', 'topologies.b'),
   )
   def test_allowed(self, path, target):
-    self.assertEmpty(self.found(path, f'import repertory.components.{target}'))
+    folder = path.split('/')[0]
+    self.assertEmpty(self.found(path, f'import repertory.{folder}.{target}'))
 
   @parameterized.parameters(
     ('components/types.py', 'core'),
@@ -186,21 +198,29 @@ class RanksTest(parameterized.TestCase):
     ('components/variables/a.py', 'actors.policy_actor'),
     ('components/learners/a.py', 'environment_loop'),
     ('components/actors/a.py', 'environment_loop'),
+    ('launch/host/a.py', 'runs'),
+    ('launch/coordination/a.py', 'nodes.b'),
+    ('launch/nodes/a.py', 'launchers.program'),
+    ('launch/launchers/a.py', 'topologies.b'),
+    ('launch/topologies/a.py', 'running'),
+    ('launch/running.py', 'commands'),
   )
   def test_forbidden(self, path, target):
+    folder = path.split('/')[0]
     for source in (
-      f'import repertory.components.{target}',
-      f'from repertory.components import specs, {target.split(".")[0]}',
-      f'from repertory.components.{target} import anything',
+      f'import repertory.{folder}.{target}',
+      f'from repertory.{folder} import specs, {target.split(".")[0]}',
+      f'from repertory.{folder}.{target} import anything',
     ):
       self.assertLen(self.found(path, source), 1, source)
 
   def test_every_part_needs_a_rank(self):
     self.assertEqual(
       self.found('components/novelty/a.py', ''),
-      ['components/novelty/a.py:1: has no rank among the components'],
+      ['components/novelty/a.py:1: has no rank in components'],
     )
     self.assertLen(self.found('components/novelty.py', ''), 1)
+    self.assertLen(self.found('launch/novelty/a.py', ''), 1)
     self.assertEmpty(self.found('components/__init__.py', ''))
     self.assertEmpty(self.found('agents/novelty.py', ''))
 
@@ -214,7 +234,19 @@ class RanksTest(parameterized.TestCase):
     self.assertEqual(
       rules.imported_parts('components/adders/a.py', tree), {'core', 'replay'}
     )
-    self.assertEqual(rules.imported_parts('launch/a.py', tree), set())
+    self.assertEqual(rules.imported_parts('agents/a.py', tree), set())
+
+  def test_floors(self):
+    trees = {
+      'launch/a.py': ast.parse('import numpy'),
+      'launch/room/b.py': ast.parse('from repertory.launch import a'),
+      'launch/room/c.py': ast.parse('from repertory.launch.room.b import d'),
+      'components/d.py': ast.parse('from repertory.launch.room import c'),
+    }
+    self.assertEqual(
+      rules.count_floors(trees, 'launch'),
+      {'launch.a': 1, 'launch.room.b': 2, 'launch.room.c': 3},
+    )
 
   def test_cycles(self):
     self.assertIsNone(rules.find_cycle({}))
@@ -230,9 +262,8 @@ class FencesTest(parameterized.TestCase):
     return rules.check_fences(path, ast.parse(source))
 
   @parameterized.parameters(
-    ('launch/nodes.py', 'launchpad'),
-    ('launch/topologies/a.py', 'courier'),
-    ('launch/a.py', 'reverb'),
+    ('launch/launchers/launchpad.py', 'launchpad'),
+    ('launch/launchers/launchpad.py', 'courier'),
     ('components/core.py', 'acme'),
     ('components/specs.py', 'acme.specs'),
     ('components/types.py', 'acme'),
@@ -254,6 +285,9 @@ class FencesTest(parameterized.TestCase):
 
   @parameterized.parameters(
     ('components/core.py', 'launchpad'),
+    ('launch/nodes/a.py', 'launchpad'),
+    ('launch/launchers/a.py', 'courier'),
+    ('launch/nodes/a.py', 'reverb'),
     ('agents/dqn/builder.py', 'launchpad'),
     ('environments/a.py', 'launchpad.nodes'),
     ('components/variables/client.py', 'courier'),
@@ -303,7 +337,7 @@ class AbsoluteImportsTest(parameterized.TestCase):
 
   @parameterized.parameters(
     'from repertory.components import core',
-    'import repertory.launch.nodes.nodes',
+    'import repertory.launch.nodes',
     'import launchpad',
     'from acme import agents',
   )
@@ -374,6 +408,7 @@ class SourceFilesTest(absltest.TestCase):
       '__init__.py',
       'components/a.py',
       'components/deep/er/b.py',
+      'components/runs/b.py',
       'benchmarks/c.py',
       'components/readme.md',
       'tests/d_test.py',
@@ -390,6 +425,7 @@ class SourceFilesTest(absltest.TestCase):
         'benchmarks/c.py',
         'components/a.py',
         'components/deep/er/b.py',
+        'components/runs/b.py',
       ],
     )
 

@@ -1,6 +1,7 @@
 """Runs what README, docs and examples show, and checks what they say."""
 
 import contextlib
+import dataclasses
 import io
 import os
 import pathlib
@@ -15,13 +16,17 @@ from unittest import mock
 import psutil
 from absl.testing import absltest, parameterized
 
+import architecture_rules
 from repertory import launch
 from repertory.agents import dqn, experience_replay
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, environment_loop, loggers
 from repertory.launch import running
-from repertory.launch.commands import command_line
-from repertory.launch.runs import session
+from repertory.launch.commands import commands as command_line
+from repertory.launch.coordination import kinds
+from repertory.launch.launchers import launcher
+from repertory.launch.runs import resuming, session
+from repertory.launch.topologies import topology
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
@@ -84,6 +89,21 @@ def _table(page: str, heading: str) -> list[list[str]]:
   section = re.split(r'^#', section, maxsplit=1, flags=re.MULTILINE)[0]
   rows = [line for line in section.splitlines() if line.startswith('|')]
   return [[c.strip() for c in row.strip('|').split(' | ')] for row in rows[2:]]
+
+
+def _rows_of_topologies() -> list[list[str]]:
+  """Returns flag, default and meaning of the settings of all topologies."""
+  rows: dict[str, list[str]] = {}
+  for name, kind in topology.topologies().items():
+    for field in dataclasses.fields(kind):
+      told = field.metadata['help'].removesuffix('.')
+      told, _, choice = told.partition('; default: ')
+      default = choice or f'{field.default}'.lower()
+      meaning = f'Of {name}: {told}.'
+      if field.name in rows:
+        meaning = f'{rows[field.name][2]} {meaning}'
+      rows[field.name] = [f'--{field.name}', default, meaning]
+  return list(rows.values())
 
 
 def _make_folder(test: absltest.TestCase) -> str:
@@ -176,6 +196,28 @@ class ReadmeTest(absltest.TestCase):
         else:  # No fixed value: the text says what is done without one.
           self.assertIn(f'default: {default.replace("`", "")}', _words(told))
 
+  def test_settings_of_topologies_are_those_of_the_registry(self):
+    rows = [
+      [cell.replace('`', '') for cell in row]
+      for row in _table(_README, '### Flags of `train`')
+      if row[2].startswith('Of `')
+    ]
+    self.assertEqual(rows, _rows_of_topologies())
+
+  def test_topologies_and_launchers_are_those_of_the_registries(self):
+    told = {
+      row[0]: re.findall(r'`(\w+)`', row[2])
+      for row in _table(_README, '### Flags of `train`')
+    }
+    self.assertEqual(told['`--topology`'], list(topology.topologies()))
+    self.assertEqual(told['`--lp_launch_type`'], list(launcher.launchers()))
+    (sentence,) = re.findall(
+      r'^And there are .*?\. ', _read(_README), re.M | re.S
+    )
+    self.assertEqual(
+      re.findall(r'\*\*(\w+)\*\*', sentence), list(topology.topologies())
+    )
+
   def test_make_targets_exist(self):
     makefile = _read('Makefile')
     prose = _read(_README)
@@ -204,7 +246,7 @@ class CommandsTest(parameterized.TestCase):
     for module, name, value in (
       (running, 'run', result),
       (running, 'evaluate', episodes),
-      (session, 'load_checkpoint', checkpoint),
+      (resuming, 'load_checkpoint', checkpoint),
     ):
       patch = mock.patch.object(module, name, return_value=value)
       self.enter_context(patch)
@@ -235,13 +277,59 @@ class DocsTest(parameterized.TestCase):
         with self.subTest(page=page, link=link):
           self.assertTrue((_ROOT / page).parent.joinpath(link).exists())
 
+  def test_paths_of_files_lead_somewhere(self):
+    folders = r'(?:agents|components|environments|launch|tests|examples|\.ci)'
+    for page in (*_PAGES, 'CHANGELOG.md'):
+      for path in re.findall(rf'`({folders}/[\w/.]*)`', _read(page)):
+        with self.subTest(page=page, path=path):
+          self.assertTrue((_ROOT / path).exists())
+
+  def test_rooms_of_launch_are_those_of_the_rules(self):
+    rows = _table('docs/architecture.md', '## The rooms')
+    told = [(int(floor), rooms.strip('`')) for floor, rooms, *_ in rows]
+    ranks = enumerate(architecture_rules._RANKS_OF_LAUNCH, 1)
+    self.assertEqual(
+      told, [(rank, room) for rank, rooms in ranks for room in rooms]
+    )
+    for _, room, _, modules in rows:
+      for module in re.findall(r'`(\w+)`', modules):
+        path = _ROOT / 'launch' / room.strip('`') / f'{module}.py'
+        self.assertTrue(path.exists(), path)
+
+  def test_kinds_of_nodes_are_those_of_the_code(self):
+    self.assertEqual(
+      _table('docs/architecture.md', '## Adding a kind of node'),
+      [
+        [
+          f'`{kind.name}`',
+          f'`{kind.phase}`' if kind.phase else '–',
+          *(
+            'yes' if does else 'no'
+            for does in (kind.serves, kind.is_replaceable, kind.saves)
+          ),
+        ]
+        for kind in kinds._KINDS.values()
+      ],
+    )
+
+  def test_what_launch_exports_is_on_the_page_of_parts(self):
+    page = _read('docs/api.md')
+    names = [f'repertory.launch.{name}' for name in launch.__all__]
+    for kind in topology.topologies().values():
+      names.append(f'{kind.__module__}.{kind.__qualname__}')
+    for name in names:
+      self.assertRegex(page, rf'(?m)^\.\. auto\w+:: {re.escape(name)}$')
+
   def test_graphs_are_as_printed(self):
     printouts = re.findall(
       r'The printout of `repertory (graph [^`]*)`.*?^```text\n(.*?)^```$',
       _read('docs/topologies.md'),
       re.MULTILINE | re.DOTALL,
     )
-    self.assertLen(printouts, len(running.TOPOLOGIES))
+    shown = [
+      re.search(r'--topology=(\w+)', command)[1] for command, _ in printouts
+    ]
+    self.assertEqual(shown, list(topology.topologies()))
     for command, expected in printouts:
       with self.subTest(command):
         code, printed, _ = _call(command.split())
@@ -294,7 +382,7 @@ class DocsTest(parameterized.TestCase):
   @parameterized.parameters(*[a.name for a in agents_registry.agents()])
   def test_settings_of_agent_are_those_of_its_config(self, name):
     expected = [
-      [f'`{setting.name}`', f'`{setting.default}`', setting.description]
+      [f'`{setting.name}`', f'`{setting.default}`', setting.help]
       for setting in agents_registry.settings(name)
     ]
     rows = '\n'.join(f'| {" | ".join(row)} |' for row in expected)

@@ -15,11 +15,11 @@ import time
 from collections.abc import Iterator
 
 import courier
-from launchpad.nodes.courier import courier_utils
 
 import replay_fixture
 from repertory.components import replay
-from repertory.launch.launchers import services
+from repertory.launch.launchers import launchpad, program
+from repertory.launch.nodes import node
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
 
@@ -35,12 +35,26 @@ else:
 """
 
 
-class _Doubler(services.Service):
-  def double(self, number):
-    return 2 * number
+class _Doubler(node.Node):
+  """Answers until it is shut down; it is hosted without a coordinator."""
 
-  def _work(self):
-    self._shut_down.wait(60)
+  name = 'replay'
+
+  def __init__(self, context):
+    self._stop = context.stop
+
+  @property
+  def served(self):
+    return {'double': lambda number: 2 * number}
+
+  def run(self):
+    self._stop.wait(60)
+
+  def report(self):
+    raise NotImplementedError('Nobody hears it.')
+
+  def close(self):
+    pass
 
 
 @contextlib.contextmanager
@@ -89,8 +103,9 @@ def main():
       results[name, 'here'] = _connect(server.port)
       results[name, 'there'] = _connect(server.port, there)
       server.stop()
-    service = _Doubler()
-    server = courier_utils.make_courier_server(service)
+    plan = program.PlannedNode(_Doubler.name, _Doubler)
+    service = launchpad._Service(plan, {}, can_restart=False)
+    server = courier.Server()
     service.set_courier_server(server)
     thread = threading.Thread(target=service.run)
     thread.start()

@@ -2,94 +2,120 @@
 
 import dataclasses
 
-from repertory.agents import config_checks
-from repertory.components import networks
+from repertory.agents import agent_config, config_checks
+from repertory.components import networks, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class IMPALAConfig:
+class IMPALAConfig(agent_config.AgentConfig):
   """Settings of IMPALA, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
   arXiv:1802.01561.
   """
 
-  # Layers of the network before its core.
-  hidden_sizes: tuple[int, ...] = (128, 128)
-  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
-  # 'minatar', see docs/environments.md.
-  image_torso: str = 'nature'
-  # Memory: 'none', 'lstm' (the paper, figure 3) or 'gru'.
-  core: str = 'none'
-  # Size of the memory's output.
-  core_size: int = 128
-  # Whether the network sees the action and the reward before each observation,
-  # as the paper's recurrent network does.
-  previous_action_and_reward: bool = False
-  # T, steps of an unroll; the paper has 20 for Atari, which gives fewer and
-  # larger batches.
-  unroll_length: int = 10
-  # Whether unrolls go on over the end of episodes; else the last one of an
-  # episode is padded.
-  across_episodes: bool = True
-  # Unrolls a learner step takes; the paper has 32.
-  batch_size: int = 8
-  # γ: the paper, appendix D.
-  discount: float = 0.99
-  # Of Adam; for small networks larger than the paper's.
-  learning_rate: float = 1e-3
-  # Learner steps in which the learning rate falls to 0, linearly; None for
-  # never. The paper, appendix D, lets it fall over a run on Atari.
-  anneal_learner_steps: int | None = None
-  # Of Adam's denominator.
-  adam_epsilon: float = 1e-5
-  # Global norm at which gradients are clipped: the paper's, appendix D, of a
-  # sum over steps. Of a mean, as here, it only catches extremes.
-  max_gradient_norm: float = 40.0
-  # Weight of the value loss: the paper, appendix D.
-  baseline_cost: float = 0.5
-  # Weight of the entropy: the paper, appendix D, for Atari.
-  entropy_cost: float = 0.01
-  # Rewards are clipped to ± this before learning; None leaves them as they are.
-  # The paper has 1 for Atari.
-  max_abs_reward: float | None = None
-  # ρ̄, the bound of the ratios in V-trace's errors: the paper, section 4.1.
-  max_rho: float = 1.0
-  # ρ̄_pg, the bound of the ratios in the policy's gradient: the paper, 4.2.
-  max_pg_rho: float = 1.0
-  # c̄, the bound of the ratios that carry errors back: the paper, section 4.1.
-  max_c: float = 1.0
-  # λ of V-trace: the paper, remark 2.
-  lambda_: float = 1.0
-  # Unrolls the queue holds; None for two batches and one of each environment.
-  max_queue_size: int | None = None
-  # Batches prepared ahead of the learner; each one makes the data older.
-  prefetch: int = 0
-  # An actor's steps between fetches of variables.
-  variable_update_period: int = 10
-  # Compile update and recurrent policy (beside an accelerator any policy) with
-  # XLA: faster for small networks on a CPU; convolutions are better off
-  # without.
-  jit_compile: bool = True
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (128, 128), 'Layers of the network before its core.'
+  )
+  image_torso: str = settings.field(
+    'nature',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
+    "'minatar', see docs/environments.md.",
+  )
+  core: str = settings.field(
+    'none', "Memory: 'none', 'lstm' (the paper, figure 3) or 'gru'."
+  )
+  core_size: int = settings.field(128, "Size of the memory's output.")
+  previous_action_and_reward: bool = settings.field(
+    False,
+    'Whether the network sees the action and the reward before each '
+    "observation, as the paper's recurrent network does.",
+  )
+  unroll_length: int = settings.field(
+    10,
+    'T, steps of an unroll; the paper has 20 for Atari, which gives fewer and '
+    'larger batches.',
+  )
+  across_episodes: bool = settings.field(
+    True,
+    'Whether unrolls go on over the end of episodes; else the last one of an '
+    'episode is padded.',
+  )
+  batch_size: int = settings.field(
+    8, 'Unrolls a learner step takes; the paper has 32.'
+  )
+  discount: float = settings.field(0.99, 'γ: the paper, appendix D.')
+  learning_rate: float = settings.field(
+    1e-3, "Of Adam; for small networks larger than the paper's."
+  )
+  anneal_learner_steps: int | None = settings.field(
+    None,
+    'Learner steps in which the learning rate falls to 0, linearly; None for '
+    'never. The paper, appendix D, lets it fall over a run on Atari.',
+  )
+  adam_epsilon: float = settings.field(1e-5, "Of Adam's denominator.")
+  amsgrad: bool = settings.field(
+    True,
+    'Whether Adam divides by the largest mean square of a gradient so far '
+    '(AMSGrad, arXiv:1904.09237) and not by the last. That one fades once a '
+    'task is solved, and steps on noise grow: CartPole was lost again, see '
+    '"Stability".',
+  )
+  max_gradient_norm: float = settings.field(
+    40.0,
+    "Global norm at which gradients are clipped: the paper's, appendix D, of a "
+    'sum over steps. Of a mean, as here, it only catches extremes.',
+  )
+  baseline_cost: float = settings.field(
+    0.5, 'Weight of the value loss: the paper, appendix D.'
+  )
+  entropy_cost: float = settings.field(
+    0.01, 'Weight of the entropy: the paper, appendix D, for Atari.'
+  )
+  max_abs_reward: float | None = settings.field(
+    None,
+    'Rewards are clipped to ± this before learning; None leaves them as they '
+    'are. The paper has 1 for Atari.',
+  )
+  max_rho: float = settings.field(
+    1.0,
+    "ρ̄, the bound of the ratios in V-trace's errors: the paper, section 4.1.",
+  )
+  max_pg_rho: float = settings.field(
+    1.0,
+    "ρ̄_pg, the bound of the ratios in the policy's gradient: the paper, 4.2.",
+  )
+  max_c: float = settings.field(
+    1.0,
+    'c̄, the bound of the ratios that carry errors back: the paper, section '
+    '4.1.',
+  )
+  lambda_: float = settings.field(1.0, 'λ of V-trace: the paper, remark 2.')
+  max_queue_size: int | None = settings.field(
+    None,
+    'Unrolls the queue holds; None for two batches and one of each '
+    'environment.',
+  )
+  prefetch: int = settings.field(
+    0, 'Batches prepared ahead of the learner; each one makes the data older.'
+  )
 
   def __post_init__(self):
-    config_checks.check_types(self)
+    super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     config_checks.check_one_of(self, 'core', networks.CORES)
     config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'batch_size',
-      'variable_update_period', 'anneal_learner_steps', 'max_queue_size',
+      self, 1, 'core_size', 'unroll_length', 'anneal_learner_steps',
+      'max_queue_size',
     )  # fmt: skip
     config_checks.check_at_least(
-      self, 0, 'baseline_cost', 'entropy_cost', 'max_rho', 'max_pg_rho',
-      'max_c', 'prefetch',
-    )  # fmt: skip
+      self, 0, 'baseline_cost', 'entropy_cost', 'max_rho', 'max_pg_rho', 'max_c'
+    )
     config_checks.check_positive(
-      self, 'learning_rate', 'adam_epsilon', 'max_gradient_norm',
-      'max_abs_reward',
-    )  # fmt: skip
-    config_checks.check_fraction(self, 'discount', 'lambda_')
+      self, 'adam_epsilon', 'max_gradient_norm', 'max_abs_reward'
+    )
+    config_checks.check_fraction(self, 'lambda_')
     config_checks.check(
       self,
       'max_rho',
@@ -109,7 +135,6 @@ class IMPALAConfig:
 
   @property
   def max_items_per_step(self) -> int:
-    """Items that one step of an environment may make."""
     return 1
 
 
@@ -117,6 +142,7 @@ PRESETS = {
   # The paper, appendix D, with the learning rate and entropy of Acme's example,
   # for Adam and not RMSProp.
   'atari': {
+    'amsgrad': False,
     'hidden_sizes': (512,),
     'unroll_length': 20,
     'batch_size': 32,
@@ -125,8 +151,9 @@ PRESETS = {
     'entropy_cost': 5e-3,
     'jit_compile': False,
   },
-  # Ours, for 1,500,000 steps: see docs/results.md.
+  # Ours, for 1,500,000 steps, measured with Adam: see docs/results.md.
   'minatar': {
+    'amsgrad': False,
     'hidden_sizes': (128,),
     'image_torso': 'residual',
     'unroll_length': 20,

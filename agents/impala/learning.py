@@ -47,6 +47,7 @@ class IMPALAUpdate(programs.Update):
       self._learning_rate,
       config.adam_epsilon,
       config.max_gradient_norm,
+      amsgrad=config.amsgrad,
     )
 
   @property

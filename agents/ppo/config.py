@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from repertory.agents import config_checks
-from repertory.components import networks
+from repertory.agents import agent_config, config_checks
+from repertory.components import networks, settings
 
 # Unrolls of a batch if nothing is said: as many as the paper has actors for
 # Atari.
@@ -11,100 +11,124 @@ _MIN_BATCH_SIZE = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(agent_config.AgentConfig):
   """Settings of PPO, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
   arXiv:1707.06347, and "Andrychowicz" arXiv:2006.05990.
   """
 
-  # Layers that policy and value share, before the memory if there is one.
-  shared_sizes: tuple[int, ...] = ()
-  # Layers of the policy and as many of the value, behind the memory: the paper,
-  # section 6.1; that they share none: Andrychowicz, section 3.2.
-  hidden_sizes: tuple[int, ...] = (64, 64)
-  # Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or
-  # 'minatar', see docs/environments.md.
-  image_torso: str = 'nature'
-  # Memory: 'none', 'lstm' or 'gru'.
-  core: str = 'none'
-  # Size of the memory's output.
-  core_size: int = 128
-  # Whether the network sees the action and the reward before each observation.
-  previous_action_and_reward: bool = False
-  # Whether observations other than images are shifted and scaled to mean 0 and
-  # deviation 1, as recommended for MuJoCo: Andrychowicz, section 3.3.
-  normalize_observations: bool = False
-  # T, steps of an unroll: the paper, table 5.
-  unroll_length: int = 128
-  # Unrolls a learner step takes; None for the same number of each environment,
-  # together 8 or more.
-  batch_size: int | None = None
-  # Passes over a batch; the paper has 3 for Atari and 10 for MuJoCo.
-  num_epochs: int = 4
-  # Gradient steps of a pass; the paper has 4 for Atari and 32 for MuJoCo.
-  num_minibatches: int = 4
-  # γ: the paper, tables 3 and 5.
-  discount: float = 0.99
-  # λ of the advantages: the paper, tables 3 and 5.
-  lambda_: float = 0.95
-  # ε, how far a probability may move from the one that acted, as a ratio: the
-  # paper, table 1.
-  clip_epsilon: float = 0.2
-  # How far a value may move in one learner step before its loss is clipped;
-  # None for no clipping: Andrychowicz, section 3.3.
-  value_clip_epsilon: float | None = None
-  # Whether advantages are shifted and scaled to mean 0 and deviation 1, in each
-  # minibatch.
-  normalize_advantages: bool = True
-  # Of Adam; the paper has 3e-4 for MuJoCo.
-  learning_rate: float = 1e-3
-  # Of Adam's denominator.
-  adam_epsilon: float = 1e-5
-  # Global norm at which gradients are clipped: that of the paper's code.
-  max_gradient_norm: float = 0.5
-  # Learner steps in which learning rate and clip_epsilon fall to 0, linearly;
-  # None for never. The paper lets them fall over a run on Atari.
-  anneal_learner_steps: int | None = None
-  # Approximate KL divergence of a minibatch from the policy that acted, behind
-  # which a learner step takes no further gradient steps; None for no limit.
-  target_kl: float | None = None
-  # Weight of the value loss: that of the paper's code.
-  baseline_cost: float = 0.5
-  # Weight of the entropy: the paper, table 5, for Atari.
-  entropy_cost: float = 0.01
-  # Rewards are clipped to ± this before learning; None leaves them as they are.
-  max_abs_reward: float | None = None
-  # Unrolls the queue holds; None for a batch and one of each environment.
-  max_queue_size: int | None = None
-  # Batches prepared ahead of the learner; each one makes the data older.
-  prefetch: int = 0
-  # An actor's steps between fetches of variables.
-  variable_update_period: int = 10
-  # Compile update and recurrent policy (beside an accelerator any policy) with
-  # XLA: faster for small networks on a CPU; convolutions are better off
-  # without.
-  jit_compile: bool = True
+  shared_sizes: tuple[int, ...] = settings.field(
+    (), 'Layers that policy and value share, before the memory if there is one.'
+  )
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (64, 64),
+    'Layers of the policy and as many of the value, behind the memory: the '
+    'paper, section 6.1; that they share none: Andrychowicz, section 3.2.',
+  )
+  image_torso: str = settings.field(
+    'nature',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
+    "'minatar', see docs/environments.md.",
+  )
+  core: str = settings.field('none', "Memory: 'none', 'lstm' or 'gru'.")
+  core_size: int = settings.field(128, "Size of the memory's output.")
+  previous_action_and_reward: bool = settings.field(
+    False,
+    'Whether the network sees the action and the reward before each '
+    'observation.',
+  )
+  normalize_observations: bool = settings.field(
+    False,
+    'Whether observations other than images are shifted and scaled to mean 0 '
+    'and deviation 1, as recommended for MuJoCo: Andrychowicz, section 3.3.',
+  )
+  unroll_length: int = settings.field(
+    128, 'T, steps of an unroll: the paper, table 5.'
+  )
+  batch_size: int | None = settings.field(
+    None,
+    'Unrolls a learner step takes; None for the same number of each '
+    'environment, together 8 or more.',
+  )
+  num_epochs: int = settings.field(
+    4, 'Passes over a batch; the paper has 3 for Atari and 10 for MuJoCo.'
+  )
+  num_minibatches: int = settings.field(
+    4, 'Gradient steps of a pass; the paper has 4 for Atari and 32 for MuJoCo.'
+  )
+  discount: float = settings.field(0.99, 'γ: the paper, tables 3 and 5.')
+  lambda_: float = settings.field(
+    0.95, 'λ of the advantages: the paper, tables 3 and 5.'
+  )
+  clip_epsilon: float = settings.field(
+    0.2,
+    'ε, how far a probability may move from the one that acted, as a ratio: '
+    'the paper, table 1.',
+  )
+  value_clip_epsilon: float | None = settings.field(
+    None,
+    'How far a value may move in one learner step before its loss is clipped; '
+    'None for no clipping: Andrychowicz, section 3.3.',
+  )
+  normalize_advantages: bool = settings.field(
+    True,
+    'Whether advantages are shifted and scaled to mean 0 and deviation 1, in '
+    'each minibatch.',
+  )
+  learning_rate: float = settings.field(
+    1e-3, 'Of Adam; the paper has 3e-4 for MuJoCo.'
+  )
+  adam_epsilon: float = settings.field(1e-5, "Of Adam's denominator.")
+  max_gradient_norm: float = settings.field(
+    0.5, "Global norm at which gradients are clipped: that of the paper's code."
+  )
+  anneal_learner_steps: int | None = settings.field(
+    None,
+    'Learner steps in which learning rate and clip_epsilon fall to 0, '
+    'linearly; None for never. The paper lets them fall over a run on Atari.',
+  )
+  target_kl: float | None = settings.field(
+    None,
+    'Approximate KL divergence of a minibatch from the policy that acted, '
+    'behind which a learner step takes no further gradient steps; None for no '
+    'limit.',
+  )
+  baseline_cost: float = settings.field(
+    0.5, "Weight of the value loss: that of the paper's code."
+  )
+  entropy_cost: float = settings.field(
+    0.01, 'Weight of the entropy: the paper, table 5, for Atari.'
+  )
+  max_abs_reward: float | None = settings.field(
+    None,
+    'Rewards are clipped to ± this before learning; None leaves them as they '
+    'are.',
+  )
+  max_queue_size: int | None = settings.field(
+    None,
+    'Unrolls the queue holds; None for a batch and one of each environment.',
+  )
+  prefetch: int = settings.field(
+    0, 'Batches prepared ahead of the learner; each one makes the data older.'
+  )
 
   def __post_init__(self):
-    config_checks.check_types(self)
+    super().__post_init__()
     config_checks.check_sizes(self, 'shared_sizes')
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     config_checks.check_one_of(self, 'core', networks.CORES)
     config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'batch_size', 'num_epochs',
-      'num_minibatches', 'variable_update_period', 'anneal_learner_steps',
-      'max_queue_size',
+      self, 1, 'core_size', 'unroll_length', 'num_epochs', 'num_minibatches',
+      'anneal_learner_steps', 'max_queue_size',
     )  # fmt: skip
-    config_checks.check_at_least(
-      self, 0, 'baseline_cost', 'entropy_cost', 'prefetch'
-    )
+    config_checks.check_at_least(self, 0, 'baseline_cost', 'entropy_cost')
     config_checks.check_positive(
-      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl', 'learning_rate',
-      'adam_epsilon', 'max_gradient_norm', 'max_abs_reward',
+      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl', 'adam_epsilon',
+      'max_gradient_norm', 'max_abs_reward',
     )  # fmt: skip
-    config_checks.check_fraction(self, 'discount', 'lambda_')
+    config_checks.check_fraction(self, 'lambda_')
 
   def batch_size_for(self, num_environments: int) -> int:
     """Returns how many unrolls a learner step takes.
@@ -147,7 +171,6 @@ class PPOConfig:
 
   @property
   def max_items_per_step(self) -> int:
-    """Items that one step of an environment may make."""
     return 1
 
 

@@ -15,7 +15,7 @@ from repertory.components import (
   specs,
   types,
 )
-from repertory.components.variables import client as variables_client
+from repertory.components.variables import followed
 
 
 class PolicyActor(core.Actor):
@@ -28,7 +28,7 @@ class PolicyActor(core.Actor):
     environment_ids: Sequence[int],
     *,
     adder: core.Adder | None = None,
-    variable_client: variables_client.VariableClient | None = None,
+    variables: followed.FollowedVariables | None = None,
     jit_compile: bool = False,
   ):
     """Compiles the policy.
@@ -38,14 +38,13 @@ class PolicyActor(core.Actor):
       observation_spec: Nest of array specs, without a batch axis.
       environment_ids: Of the slots of the environment batch, in order.
       adder: Takes what happened; None to forget it.
-      variable_client: Keeps the policy's variables fresh; None where they are
-        the learner's own.
+      variables: Keeps the policy's fresh; None where others do, or nobody.
       jit_compile: Whether to compile with XLA where it pays, see
         `compilation.compile_policy`.
     """
     self._batch_size = len(environment_ids)
     self._adder = adder
-    self._variable_client = variable_client
+    self._variables = variables
     state = policy.initial_state(environment_ids)
     self._state = tree.flatten(state)  # Leaves [B, ...]
     self._step_type = self._all_first()
@@ -100,5 +99,5 @@ class PolicyActor(core.Actor):
 
   def update(self, wait: bool = False) -> None:
     """Looks for fresh variables."""
-    if self._variable_client is not None:
-      self._variable_client.update(wait)
+    if self._variables is not None:
+      self._variables.update(wait)

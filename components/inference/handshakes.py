@@ -9,13 +9,39 @@ from typing import Any
 from repertory.components import specs
 from repertory.components.inference import client, frames, lanes
 
+# How long a connection may take to say who it is. An actor says it as soon as
+# it is there, in one go; who says nothing would keep a descriptor for ever.
+TIMEOUT_SECONDS = 30.0
+
 
 class Handshake:
   """A connection that has not said yet who it is."""
 
-  def __init__(self, stream: socket.socket):
+  def __init__(self, stream: socket.socket, began_at: float):
+    """Has received nothing yet.
+
+    Args:
+      stream: Does not block.
+      began_at: Time of the connection, in seconds.
+    """
     self.stream = stream
+    self._began_at = began_at
     self._data = b''
+
+  def is_late(self, now: float) -> bool:
+    """Returns whether it has taken `TIMEOUT_SECONDS`."""
+    return now - self._began_at > TIMEOUT_SECONDS
+
+  def describe_lateness(self) -> frames.ProtocolError:
+    """Says what was waited for."""
+    size = f'at least {frames.HEADER_SIZE}'
+    if len(self._data) >= frames.HEADER_SIZE:
+      _, payload, _ = frames.parse_header(self._data[: frames.HEADER_SIZE])
+      size = str(frames.HEADER_SIZE + payload)
+    return frames.ProtocolError(
+      f'Waited {TIMEOUT_SECONDS:g} seconds for the handshake with which every '
+      f'connection begins, got {len(self._data)} of {size} bytes.'
+    )
 
   def receive(self) -> dict[str, Any] | None:
     """Takes what has arrived; returns the message when it is complete.
@@ -24,13 +50,23 @@ class Handshake:
       ConnectionError: If the other side has gone.
       frames.ProtocolError: If this is no handshake.
     """
-    try:
-      data = self.stream.recv(1 << 16)
-    except BlockingIOError:
-      return None
-    if not data:
+    has_gone = self._receive_all()
+    hello = self._parse()
+    if hello is None and has_gone:
       raise ConnectionError
-    self._data += data
+    return hello
+
+  def _receive_all(self) -> bool:
+    """Takes what has arrived; returns whether the other side has gone."""
+    with contextlib.suppress(BlockingIOError):
+      while len(self._data) < frames.HEADER_SIZE + frames.MAX_JSON_SIZE:
+        data = self.stream.recv(1 << 16)
+        if not data:
+          return True
+        self._data += data
+    return False
+
+  def _parse(self) -> dict[str, Any] | None:
     if len(self._data) < frames.HEADER_SIZE:
       return None
     head = self._data[: frames.HEADER_SIZE]

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import dm_env
@@ -298,3 +299,40 @@ class Lane:
       raise frames.ProtocolError(
         f'{self} sent step types other than 0, 1 and 2: {step_types.tolist()}.'
       )
+
+
+def act_for(store: state_store.StateStore, batch: Sequence[Lane]) -> int:
+  """Runs the rows of some lanes, which fit a bucket, or of a larger one.
+
+  Returns:
+    Rows that were computed, with those of the padding.
+  """
+  first, largest = batch[0], store.buckets[-1]
+  if len(batch) > 1 or first.batch_size <= largest:
+    return _act(store, batch)
+  return sum(
+    _act(store, [first], start, min(largest, first.batch_size - start))
+    for start in range(0, first.batch_size, largest)
+  )
+
+
+def _act(
+  store: state_store.StateStore,
+  batch: Sequence[Lane],
+  start: int = 0,
+  num: int | None = None,
+) -> int:
+  """Runs one network call; returns its bucket."""
+  counts = [lane.batch_size for lane in batch] if num is None else [num]
+  bucket = store.bucket_for(sum(counts))
+  inputs = store.inputs(bucket)
+  place = 0
+  for lane, count in zip(batch, counts):
+    lane.fill(inputs, place, start, count)
+    place += count
+  actions, extras = store.act(bucket, place)
+  place = 0
+  for lane, count in zip(batch, counts):
+    lane.take(actions, extras, place, start, count)
+    place += count
+  return bucket

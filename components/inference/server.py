@@ -39,6 +39,7 @@ class InferenceServer:
     variables: Any = None,
     window_seconds: float = 0.001,
     stop: signals.StopSignal | None = None,
+    clock: Callable[[], float] = time.monotonic,
   ):
     """Starts to listen.
 
@@ -50,6 +51,7 @@ class InferenceServer:
         policies' variables between batches. None if they never change.
       window_seconds: How long the first row of a batch waits for others.
       stop: Ends `run`.
+      clock: Tells seconds, for connections that do not say who they are.
     """
     self._listener, self.address = addresses.listen(address)
     self._spec = spec
@@ -57,6 +59,7 @@ class InferenceServer:
     self._variables = variables
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
+    self._clock = clock
     self.statistics = statistics.Statistics()
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
@@ -66,6 +69,7 @@ class InferenceServer:
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
+    self._handshakes: dict[socket.socket, handshakes.Handshake] = {}
     self._lanes: set[lanes.Lane] = set()
     self._held: list[lanes.Lane] = []
 
@@ -92,6 +96,7 @@ class InferenceServer:
       while not self._stop.is_set():
         for key, _ in self._selector.select(self._wait_seconds()):
           key.data()
+        self._end_late_handshakes()
         self._release_held()
         if self._waiter.error is not None:
           raise self._waiter.error
@@ -118,7 +123,8 @@ class InferenceServer:
       if not addresses.is_of_this_user(stream):
         stream.close()
         return
-      handshake = handshakes.Handshake(stream)
+      handshake = handshakes.Handshake(stream, self._clock())
+      self._handshakes[stream] = handshake
       self._selector.register(
         stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
       )
@@ -137,9 +143,9 @@ class InferenceServer:
       self._forget(stream)
       return
     except frames.ProtocolError as error:
-      handshakes.refuse(stream, error)
-      self._forget(stream)
+      self._refuse(handshake, error)
       return
+    del self._handshakes[stream]
     lane = lanes.Lane(stream, hello, role, self._spec)
     self._lanes.add(lane)
     role.owners.update(dict.fromkeys(hello['environment_ids'], lane))
@@ -148,6 +154,21 @@ class InferenceServer:
       stream.send(frames.header(frames.WELCOME, 0))
     except OSError:  # It has gone already.
       self._end(lane)
+
+  def _end_late_handshakes(self) -> None:
+    now = self._clock()
+    late = [h for h in self._handshakes.values() if h.is_late(now)]
+    for handshake in late:
+      # It may have come while others were served.
+      self._shake_hands(handshake)
+      if handshake.stream in self._handshakes:
+        self._refuse(handshake, handshake.describe_lateness())
+
+  def _refuse(
+    self, handshake: handshakes.Handshake, error: frames.ProtocolError
+  ) -> None:
+    handshakes.refuse(handshake.stream, error)
+    self._forget(handshake.stream)
 
   def _receive(self, lane: lanes.Lane) -> None:
     if lane.has_unsent and not self._send_rest(lane):
@@ -241,6 +262,7 @@ class InferenceServer:
     self._forget(lane.stream)
 
   def _forget(self, stream: socket.socket) -> None:
+    self._handshakes.pop(stream, None)
     with contextlib.suppress(KeyError, ValueError):
       self._selector.unregister(stream)
     stream.close()
@@ -307,7 +329,7 @@ class InferenceServer:
     """Acts for some lanes and answers them; if that fails, for each alone."""
     started_at = time.perf_counter()
     try:
-      bucket = self._act_for(role.store, batch)
+      bucket = lanes.act_for(role.store, batch)
     except Exception as error:
       if len(batch) > 1:
         for lane in batch:
@@ -326,33 +348,6 @@ class InferenceServer:
       run=acted_at - started_at,
       reason=reason,
     )
-
-  def _act_for(self, store, batch: list[lanes.Lane]) -> int:
-    """Runs the rows of some lanes, which fit a bucket, or of a larger one."""
-    first = batch[0]
-    if len(batch) == 1 and first.batch_size > store.buckets[-1]:
-      largest = store.buckets[-1]
-      return sum(
-        self._act(store, [first], start, min(largest, first.batch_size - start))
-        for start in range(0, first.batch_size, largest)
-      )
-    return self._act(store, batch)
-
-  def _act(self, store, batch, start: int = 0, num: int | None = None) -> int:
-    """Runs one network call; returns its bucket."""
-    counts = [lane.batch_size for lane in batch] if num is None else [num]
-    bucket = store.bucket_for(sum(counts))
-    inputs = store.inputs(bucket)
-    place = 0
-    for lane, count in zip(batch, counts):
-      lane.fill(inputs, place, start, count)
-      place += count
-    actions, extras = store.act(bucket, place)
-    place = 0
-    for lane, count in zip(batch, counts):
-      lane.take(actions, extras, place, start, count)
-      place += count
-    return bucket
 
   def _answer(self, lane: lanes.Lane) -> None:
     if self._variables is not None:
@@ -385,10 +380,8 @@ class InferenceServer:
     for lane in list(self._lanes):
       self._forget(lane.stream)
       lane.is_closed = True
-    for key in list(self._selector.get_map().values()):
-      stream = key.fileobj
-      if isinstance(stream, socket.socket) and stream is not self._listener:
-        self._forget(stream)  # It has not said yet who it is.
+    for stream in list(self._handshakes):
+      self._forget(stream)
     self._waiter.close()
     for lane in self._lanes:
       if lane.adder is not None and not lane.is_leaving:

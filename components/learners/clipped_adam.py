@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import sonnet as snt
 import tensorflow as tf
 
+from repertory.components.learners import amsgrad as amsgrad_lib
+
 
 class ClippedAdam(tf.Module):
   """Adam on gradients whose global norm is limited.
@@ -19,6 +21,8 @@ class ClippedAdam(tf.Module):
     learning_rate: float | tf.Variable,
     epsilon: float,
     max_norm: float | None,
+    *,
+    amsgrad: bool = False,
   ):
     """Makes the moments.
 
@@ -28,13 +32,17 @@ class ClippedAdam(tf.Module):
       epsilon: ε, added to the denominator.
       max_norm: Gradients of a larger global norm are scaled down to it; None
         leaves them as they are.
+      amsgrad: Whether steps stay small once gradients have been large.
     """
     super().__init__()
     self._learned = list(variables)
-    self._adam = snt.optimizers.Adam(learning_rate, epsilon=epsilon)
-    # Else the first step would make them, and TensorFlow traces a function
-    # twice that makes variables.
-    self._adam._initialize(self._learned)
+    if amsgrad:
+      self._adam = amsgrad_lib.AMSGrad(self._learned, learning_rate, epsilon)
+    else:
+      self._adam = snt.optimizers.Adam(learning_rate, epsilon=epsilon)
+      # Else the first step would make them, and TensorFlow traces a function
+      # twice that makes variables.
+      self._adam._initialize(self._learned)
     self._max_norm = max_norm
 
   def minimize(self, tape: tf.GradientTape, loss: tf.Tensor) -> tf.Tensor:

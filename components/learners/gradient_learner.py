@@ -198,7 +198,7 @@ class GradientLearner(core.Learner):
       f'{self._save_batch(arrays)}; not finite in it: '
       f'{", ".join(bad) or "nothing"}. Try a smaller learning rate, clip '
       'gradients, look for extreme rewards, or skip such steps '
-      "(on_divergence='skip')."
+      '(on_divergence: skip).'
     )
 
   def _save_batch(self, arrays: Mapping[str, np.ndarray]) -> str:

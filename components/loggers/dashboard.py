@@ -1,18 +1,20 @@
 """A live display of a training run."""
 
 import atexit
-import dataclasses
-import json
-import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import rich.console
-import rich.live
 
-from repertory.components.loggers import dashboard_view, figures, sparkline
+from repertory.components.loggers import (
+  dashboard_drawing,
+  dashboard_streams,
+  dashboard_thread,
+  sparkline,
+)
 from repertory.components.loggers.status import Status, TableStatus
 
 __all__ = ('Dashboard', 'Status', 'TableStatus')
@@ -26,13 +28,15 @@ class Dashboard:
   left standing. Where the output is a file or a pipe, a line of `key=value`
   figures is written from time to time, and always one at the end.
 
-  It has no thread: it draws within `update`, as often as its period allows.
-  The cursor is never hidden, so that there is nothing to restore even if the
-  process is killed; leaving the `with` block by an exception, or the
-  interpreter's exit, closes a display that was forgotten.
+  It draws in a thread of its own. A terminal that takes nothing, because it is
+  held by Ctrl-S or nobody reads the pipe, keeps nobody from going on: when it
+  takes something again, the newest status is drawn. Until then the prints of
+  others above the panel are kept, though not without end.
 
-  If what reads the standard output ends, as in `| head`, the display is given
-  up and the run goes on.
+  Leaving the `with` block by an exception, or the interpreter's exit, closes a
+  display that was forgotten. If what reads the standard output ends, as in
+  `| head`, or the terminal is closed, the display is given up and the run goes
+  on; so it does if drawing fails, which is logged.
   """
 
   def __init__(
@@ -41,6 +45,7 @@ class Dashboard:
     period_seconds: float = 0.5,
     plain_period_seconds: float = 5.0,
     *,
+    close_seconds: float = 5.0,
     clock: Callable[[], float] = time.monotonic,
   ):
     """Prepares a display, of which nothing is seen before the first update.
@@ -51,65 +56,82 @@ class Dashboard:
         second is as often as figures can be read.
       plain_period_seconds: Least time between two lines elsewhere; longer, as
         they stay.
+      close_seconds: How long `close` waits for a terminal that takes nothing.
       clock: Gives seconds.
 
     Raises:
-      ValueError: If a period is negative.
+      ValueError: If a time is negative.
     """
-    for name, period in (
+    for name, seconds in (
       ('period_seconds', period_seconds),
       ('plain_period_seconds', plain_period_seconds),
+      ('close_seconds', close_seconds),
     ):
-      if not period >= 0:
-        raise ValueError(f'{name}: expected at least 0, found {period}')
-    self._console = console or _Console()
-    # Neither a pipe nor a terminal that cannot move its cursor.
-    self._interactive = self._console.is_interactive
-    self._period = period_seconds if self._interactive else plain_period_seconds
+      if not seconds >= 0:
+        raise ValueError(f'{name}: expected at least 0, found {seconds}')
+    writer = self._lines = None
+    if console is None:
+      self._lines = dashboard_streams.LineBuffering(sys.stdout)
+      writer = dashboard_streams.find_writer(sys.stdout)
+      console = _Console(file=cast(Any, writer or sys.stdout))
+    drawing = dashboard_drawing.Drawing(console)
+    self._is_interactive = drawing.is_interactive
+    self._period = (
+      period_seconds if self._is_interactive else plain_period_seconds
+    )
+    self._close_seconds = close_seconds
     self._clock = clock
     # Reentrant, for a signal handler may close what it interrupts.
     self._lock = threading.RLock()
-    self._live = None
     self._history = sparkline.History()
-    self._status = None
-    self._drawn_at = None
-    self._closed = False
+    self._status: Status | None = None
+    self._drawn_at: float | None = None
+    self._is_closed = False
+    self._thread = dashboard_thread.DrawingThread(
+      drawing, at_end=writer.close if writer else lambda: None
+    )
+    self._proxies: dict[str, dashboard_streams.Proxy] = {}
 
   def update(self, status: Status) -> None:
-    """Takes a new status and draws it if the period has passed.
+    """Hands over a new status, to be drawn if the period has passed.
 
     Raises:
       ValueError: If the display is closed.
     """
     with self._lock:
-      if self._closed:
+      if self._is_closed:
         raise ValueError('update() after close()')
-      self._status = status
+      is_first, self._status = self._status is None, status
       now = self._clock()
       if self._drawn_at is not None and now - self._drawn_at < self._period:
         return
       self._drawn_at = now
       if status.mean_return is not None:
         self._history.add(status.mean_return)
-      if self._interactive:
-        self._draw(status)
-      else:
-        self._print_line(status)
+      self._thread.show(status, self._history.values)
+      if is_first:
+        self._begin()
 
   def close(self) -> None:
-    """Draws the latest status a last time and gives the terminal back."""
+    """Draws the latest status a last time and gives the terminal back.
+
+    If the terminal does not take it within `close_seconds`, it is left out.
+    """
     with self._lock:
-      if self._closed:
+      if self._is_closed:
         return
-      self._closed = True
-      atexit.unregister(self.close)
-      if self._status is None:
-        return
-      if not self._interactive:
-        self._print_line(self._status)
-      elif self._live is not None:
-        self._live.update(self._make_view(self._status))
-        self._live.stop()
+      self._is_closed = True
+    atexit.unregister(self.close)
+    for name, proxy in self._proxies.items():
+      proxy.flush()
+      if getattr(sys, name) is proxy:
+        setattr(sys, name, proxy.stream)
+    if self._status is not None:
+      self._thread.close(
+        self._status, self._history.values, self._close_seconds
+      )
+    if self._lines is not None:
+      self._lines.restore()
 
   def __enter__(self) -> 'Dashboard':
     return self
@@ -117,78 +139,19 @@ class Dashboard:
   def __exit__(self, *exc_info: Any) -> None:
     self.close()
 
-  def _make_view(self, status: Status) -> dashboard_view.StatusView:
-    return dashboard_view.StatusView(status, self._history.values)
-
-  def _draw(self, status: Status) -> None:
-    if self._live is not None:
-      self._live.update(self._make_view(status), refresh=True)
+  def _begin(self) -> None:
+    """Sees to it that the panel is neither torn up nor forgotten."""
+    if not self._is_interactive:
       return
-    self._live = rich.live.Live(
-      self._make_view(status), console=self._console, auto_refresh=False
-    )
     atexit.register(self.close)
-    self._live.start()
-    self._console.show_cursor(True)
-    self._live.refresh()
-
-  def _print_line(self, status: Status) -> None:
-    line = ' '.join(f'{key}={value}' for key, value in _list(status))
-    self._console.print(
-      f'{status.title}: {line}',
-      soft_wrap=True,
-      markup=False,
-      highlight=False,
-      emoji=False,
-    )
+    for name in ('stdout', 'stderr'):
+      proxy = dashboard_streams.Proxy(getattr(sys, name), self._thread)
+      self._proxies[name] = proxy
+      setattr(sys, name, proxy)
 
 
 class _Console(rich.console.Console):
-  """Falls silent when what reads it has ended, where rich would exit."""
+  """Lets a broken pipe be an error, where rich would exit."""
 
   def on_broken_pipe(self) -> None:
-    self.quiet = True
-    # What others print there later would fail, too.
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, self.file.fileno())
-    os.close(null)
-
-
-def _list(status: Status) -> Iterator[tuple[str, str]]:
-  """Lists the known figures by name, in the order of interest."""
-  for name in (
-    'elapsed_seconds',
-    'seconds_left',
-    'steps',
-    'max_steps',
-    'steps_per_second',
-    'episodes',
-    'mean_return',
-    'num_returns',
-    'evaluation_return',
-    'evaluation_steps',
-    'learner_steps',
-    'learner_steps_per_second',
-    'samples_per_insert',
-    'target_samples_per_insert',
-    'variables_age_steps',
-    'variables_age_seconds',
-    'num_restarts',
-  ):
-    value = getattr(status, name)
-    if value is not None:
-      yield name, figures.exact(value)
-  for table in status.tables:
-    yield f'{table.name}.size', figures.exact(table.size)
-    yield f'{table.name}.max_size', figures.exact(table.max_size)
-    if table.blocked:
-      yield f'{table.name}.blocked', table.blocked
-  for server in status.inference:
-    for field in dataclasses.fields(server)[1:]:
-      value = figures.exact(getattr(server, field.name))
-      yield f'{server.name}.{field.name}', value
-  states = [state for _, state in status.nodes]
-  for state in sorted(set(states)):
-    yield f'nodes.{state}', str(states.count(state))
-  if status.message:
-    yield 'message', json.dumps(status.message, ensure_ascii=False)
+    raise

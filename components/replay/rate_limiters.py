@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 import reverb
 
+from repertory.components.settings import SettingError
+
 # Of a default error buffer, in samples due at the minimal size.
 _BUFFER_SHARE = 0.1
 
@@ -30,18 +32,21 @@ class RateLimit:
 
   def __post_init__(self):
     if not 0 < self.samples_per_insert < float('inf'):
-      raise ValueError(
-        'samples_per_insert must be positive and finite, got '
-        f'{self.samples_per_insert}.'
+      raise SettingError(
+        'samples_per_insert',
+        f'must be positive and finite, got {self.samples_per_insert}.',
       )
     if self.min_size < 1:
-      raise ValueError(f'min_size must be at least 1, got {self.min_size}.')
+      raise SettingError(
+        'min_size', f'must be at least 1, got {self.min_size}.'
+      )
     smallest = max(1.0, self.samples_per_insert)
     if not self.error_buffer >= smallest:
-      raise ValueError(
-        f'error_buffer must be at least max(1, samples_per_insert) = '
-        f'{smallest:g}, or inserting and sampling could both wait for ever; '
-        f'got {self.error_buffer}.'
+      raise SettingError(
+        'error_buffer',
+        f'must be at least max(1, samples_per_insert) = {smallest:g}, or '
+        'inserting and sampling could both wait for ever; got '
+        f'{self.error_buffer}.',
       )
 
   def make(self) -> reverb.rate_limiters.RateLimiter:
@@ -104,28 +109,29 @@ def check(
     names: What the errors call 'max_size', 'min_size' and others, if not that.
 
   Raises:
-    ValueError: Naming the setting to change.
+    SettingError: Naming the setting to change.
   """
   called = NamesOf(names)
   if max_size < 1:
-    raise ValueError(
-      f"{called['max_size']} of table '{table}' must be at least 1, got "
-      f'{max_size}.'
+    raise SettingError(
+      called['max_size'],
+      f"of table '{table}' must be at least 1, got {max_size}.",
     )
   if limit.min_size > max_size:
-    raise ValueError(
-      f"Table '{table}' can never be sampled: it needs {called['min_size']} = "
-      f'{limit.min_size} items and holds at most {called["max_size"]} = '
-      f'{max_size}. Lower {called["min_size"]} or raise {called["max_size"]}.'
+    raise SettingError(
+      called['min_size'],
+      f"of table '{table}' must be at most {called['max_size']} = {max_size}, "
+      f'or it can never be sampled; got {limit.min_size}.',
     )
   needed = batch_size + limit.samples_per_insert * items_per_insert
   if limit.error_buffer < needed:
-    raise ValueError(
-      f"error_buffer of table '{table}' must be at least batch_size + "
-      f'samples_per_insert × items per step = {batch_size} + '
-      f'{limit.samples_per_insert:g} × {items_per_insert} = {needed:g}, or a '
-      'learner and an actor that take turns would both wait for ever; got '
-      f'{limit.error_buffer:g}. Raise error_buffer, or lower the others.'
+    raise SettingError(
+      'error_buffer',
+      f"of table '{table}' must be at least batch_size + samples_per_insert × "
+      f'items per step = {batch_size} + {limit.samples_per_insert:g} × '
+      f'{items_per_insert} = {needed:g}, or a learner and an actor that take '
+      f'turns would both wait for ever; got {limit.error_buffer:g}. Raise it, '
+      'or lower the others.',
     )
   if max_times_sampled:
     _check_items_that_leave(
@@ -142,17 +148,19 @@ def _check_items_that_leave(
 ) -> None:
   """Refuses limits that count on samples of items that are gone."""
   if limit.samples_per_insert > max_times_sampled:
-    raise ValueError(
-      f"max_times_sampled of table '{table}' must be at least "
-      f'samples_per_insert = {limit.samples_per_insert:g}, or its items are '
-      f'gone before the learner has drawn its share; got {max_times_sampled}.'
+    raise SettingError(
+      'max_times_sampled',
+      f"of table '{table}' must be at least samples_per_insert = "
+      f'{limit.samples_per_insert:g}, or its items are gone before the learner '
+      f'has drawn its share; got {max_times_sampled}.',
     )
   if max_size < limit.min_size + turn:
-    raise ValueError(
-      f"max_size of table '{table}', whose items leave once they were sampled, "
-      'must be at least min_size + (batch_size + items per step) = '
+    raise SettingError(
+      'max_size',
+      f"of table '{table}', whose items leave once they were sampled, must be "
+      'at least min_size + (batch_size + items per step) = '
       f'{limit.min_size} + {turn}, or items are lost before the learner has '
-      f'drawn its share; got {max_size}.'
+      f'drawn its share; got {max_size}.',
     )
 
 

@@ -15,6 +15,7 @@ import tree
 
 from repertory.components import types
 from repertory.components.replay import packing, rate_limiters
+from repertory.components.settings import SettingError
 
 DEFAULT_TABLE = 'replay'
 
@@ -166,14 +167,15 @@ class Table:
       names: What the errors call 'max_size' and 'min_size', if not that.
 
     Raises:
-      ValueError: Naming the setting to change.
+      SettingError: Naming the setting to change.
     """
     called = rate_limiters.NamesOf(names)
     for name in ('max_size', 'max_times_sampled'):
       if getattr(self, name) > _MAX_INTEGER:
-        raise ValueError(
-          f"{called[name]} of table '{self.name}' must be at most "
-          f'{_MAX_INTEGER}, got {getattr(self, name)}.'
+        raise SettingError(
+          called[name],
+          f"of table '{self.name}' must be at most {_MAX_INTEGER}, got "
+          f'{getattr(self, name)}.',
         )
     if self.rate_limit:
       rate_limiters.check(
@@ -186,10 +188,11 @@ class Table:
         names=names,
       )
     elif self.max_size < batch_size + items_per_insert:
-      raise ValueError(
-        f"Queue '{self.name}' must hold at least batch_size + items per step = "
-        f'{batch_size} + {items_per_insert} items, or it could fill up before '
-        f'a batch is ready; got {called["max_size"]} = {self.max_size}.'
+      raise SettingError(
+        called['max_size'],
+        f"of queue '{self.name}' must be at least batch_size + items per step "
+        f'= {batch_size} + {items_per_insert} items, or it could fill up '
+        f'before a batch is ready; got {self.max_size}.',
       )
 
 
@@ -220,8 +223,8 @@ def prioritized(
     name: The table's name.
   """
   if not priority_exponent >= 0:
-    raise ValueError(
-      f'priority_exponent must be at least 0, got {priority_exponent}.'
+    raise SettingError(
+      'priority_exponent', f'must be at least 0, got {priority_exponent}.'
     )
 
   def sampler():

@@ -1,9 +1,17 @@
 """Variables on their way from learners to actors."""
 
-from repertory.components.variables.client import VariableClient
+from repertory.components.variables.fetched import FetchedVariables
+from repertory.components.variables.followed import FollowedVariables
 from repertory.components.variables.published import (
   PublishedVariables,
   Publisher,
 )
+from repertory.components.variables.shared import SharedVariables
 
-__all__ = ['PublishedVariables', 'Publisher', 'VariableClient']
+__all__ = [
+  'FetchedVariables',
+  'FollowedVariables',
+  'PublishedVariables',
+  'Publisher',
+  'SharedVariables',
+]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repertory.components import compilation
+from repertory.components.variables import followed
 
 
 class _Snapshot(NamedTuple):
@@ -46,11 +47,10 @@ class Publisher:
     self.newest = _Snapshot(values, version, max_priority, time.monotonic())
 
 
-class PublishedVariables:
+class PublishedVariables(followed.FollowedVariables):
   """Copies what a learner of the same process has published.
 
-  The copy may be on another device. It stands in for `VariableClient`, which
-  fetches from another process.
+  The copy may be on another device.
   """
 
   def __init__(self, publisher: Publisher, variables: Sequence[tf.Variable]):

@@ -8,6 +8,7 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import casting, layout
+from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.wrappers import environment_wrapper
 
 Nest = Any
@@ -156,9 +157,10 @@ def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
     return spec
   if isinstance(spec, specs.DiscreteArray):
     if spec.num_values - 1 > np.iinfo(dtype).max:
-      raise ValueError(
-        f'`environment`: expected {name} to have at most 2**31 values, got'
-        f' {spec.num_values}; they do not fit into int32.'
+      raise ArgumentError(
+        'environment',
+        f'expected {name} to have at most 2**31 values, got'
+        f' {spec.num_values}; they do not fit into int32.',
       )
     return specs.DiscreteArray(spec.num_values, dtype, spec.name)
   if not isinstance(spec, specs.BoundedArray):
@@ -171,10 +173,11 @@ def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
     minimum = _round_bound(spec.minimum, dtype, np.inf if inwards else None)
     maximum = _round_bound(spec.maximum, dtype, -np.inf if inwards else None)
     if (minimum > maximum).any():
-      raise ValueError(
-        f'`environment`: expected a number of {dtype} between the bounds of'
+      raise ArgumentError(
+        'environment',
+        f'expected a number of {dtype} between the bounds of'
         f' {name}, got {spec}. Give all environments wider bounds, or leave'
-        ' out what nobody can choose.'
+        ' out what nobody can choose.',
       )
   return specs.BoundedArray(spec.shape, dtype, minimum, maximum, spec.name)
 

@@ -3,10 +3,11 @@
 import contextlib
 import importlib
 import os
-import select
 import signal
 import sys
 from collections.abc import Iterator
+
+from repertory.launch.host import lost_readers
 
 _SIGNAL_BASE = 128  # Plus the number of the signal.
 
@@ -16,17 +17,14 @@ def main() -> None:
   # TensorFlow's remarks on the machine are no answer to what was asked.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   with _exiting_on_interrupt():
-    command_line = importlib.import_module(
-      'repertory.launch.commands.command_line'
-    )
+    commands = importlib.import_module('repertory.launch.commands.commands')
   try:
-    code = command_line.run(sys.argv[1:])
+    code = commands.run(sys.argv[1:])
     print(end='', flush=True)  # Here, where its failure can be caught.
   except BrokenPipeError:
-    if not _has_stdout_lost_its_reader():
-      raise
     # Python writes what is left when it ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not lost_readers.let_go():
+      raise
     code = _SIGNAL_BASE + signal.SIGPIPE
   sys.exit(code)
 
@@ -49,10 +47,3 @@ def _exiting_on_interrupt() -> Iterator[None]:
     yield
   finally:
     signal.signal(signal.SIGINT, old_handler)
-
-
-def _has_stdout_lost_its_reader() -> bool:
-  """Tells a pipe like `| head` that was closed from other broken pipes."""
-  poll = select.poll()
-  poll.register(sys.stdout.fileno(), 0)
-  return any(event & select.POLLERR for _, event in poll.poll(0))

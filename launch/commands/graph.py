@@ -1,47 +1,38 @@
 """A topology as a Mermaid graph, read off its wiring."""
 
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import running
 from repertory.launch.runs import session as session_lib
-from repertory.launch.topologies import central, distributed, single
+from repertory.launch.topologies import topology as topology_lib
 
 
 def mermaid(
-  experiment: experiment_lib.Experiment,
-  topology: str,
-  placement: central.Placement | None = None,
+  experiment: experiment_lib.Experiment, topology: topology_lib.Topology
 ) -> str:
   """Returns the graph of an experiment; an arrow points from caller to called.
 
   Args:
     experiment: What would run.
-    topology: As `launch.run` takes it.
-    placement: Of 'central'.
+    topology: What would run where.
 
   Raises:
-    ValueError: If the experiment could not run or the topology is unknown.
+    ValueError: If the experiment could not run so.
   """
-  running.check_topology(topology)
+  topology.check(experiment)
   spec = session_lib.check(experiment)
-  lines = ['flowchart LR']
-  if topology == 'single':
-    lines.append('  subgraph thread [one thread]')
-    lines += [f'    {caller} --> {called}' for caller, called in single.CALLS]
-    lines.append('  end')
-    return '\n'.join(lines)
-  session = session_lib.Session(experiment, spec, {'runs': 0}, 0.0, False)
-  if topology == 'central':
-    program, services = central.make_program(
-      session, '', placement or central.Placement()
-    )
-  else:
-    program, services = distributed.make_program(session, '')
-  nodes, calls = distributed.describe(program, services)
-  lines += [f'  {_identifier(node)}["{node}"]' for node in nodes]
+  graph = topology.graph(
+    session_lib.Session(experiment, spec, {'runs': 0}, 0.0, False)
+  )
+  lines, indent = ['flowchart LR'], '  '
+  if graph.frame:
+    lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')
+    indent = '    '
+  lines += [f'{indent}{_identifier(node)}["{node}"]' for node in graph.nodes]
   lines += [
-    f'  {_identifier(caller)} --> {_identifier(called)}'
-    for caller, called in calls
+    f'{indent}{_identifier(caller)} --> {_identifier(called)}'
+    for caller, called in graph.calls
   ]
+  if graph.frame:
+    lines.append('  end')
   return '\n'.join(lines)
 
 

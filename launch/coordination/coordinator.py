@@ -5,6 +5,7 @@ take and return plain values and records of them.
 """
 
 import collections
+import itertools
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -35,17 +36,16 @@ class Coordinator:
     """Goes on counting where the resumed run ended.
 
     Args:
-      session: What runs.
       title: What the display calls it.
-      max_restarts: Of one node, within `roster.RESTART_WINDOW_SECONDS`.
+      max_restarts: How often one node may be started again within
+        `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
     """
     experiment = session.experiment
     self._session = session
     self._title = title
-    self._num_actors = experiment.num_actors
     self._max_steps = experiment.max_steps
     self._counts = dict(session.counts)
-    self._leases = leases.StepLeases(self._max_steps, self._num_actors)
+    self._leases = leases.StepLeases(self._max_steps, experiment.num_actors)
     self._roster = roster.Roster(max_restarts)
     self._lock = threading.Lock()
     self._phase = reports.ACTING
@@ -71,12 +71,22 @@ class Coordinator:
     """Notes which nodes are being started."""
     with self._lock:
       self._roster.expect(nodes)
+      self._go_through_phases()
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
-    """Notes that a node runs, and with what; see `logs/nodes.jsonl`."""
+    """Notes that a node runs, and with what; see `logs/nodes.jsonl`.
+
+    Args:
+      description: With what; 'address' is where others find it.
+    """
     with self._lock:
-      self._roster.register(node)
+      self._roster.register(node, description.get('address'))
       self._note(node, description)
+
+  def address_of(self, node: str) -> str | None:
+    """Returns where a node listens; None if it does not, or not yet."""
+    with self._lock:
+      return self._roster.address_of(node)
 
   def warn(self, node: str, message: str) -> None:
     """Notes what the user should know although the run goes on."""
@@ -120,7 +130,7 @@ class Coordinator:
         )
       if report.version >= 0:
         self._versions[node] = (report.version, report.age_seconds)
-      return self._directive()
+      return self.directive()
 
   def report_inference(
     self, node: str, version: int, age_seconds: float, row: Mapping[str, float]
@@ -134,7 +144,7 @@ class Coordinator:
         'inference',
         {**self._position(), 'node': node, 'version': version, **row},
       )
-      return self._directive()
+      return self.directive()
 
   def report_learner(
     self, learner_steps: int, tables: Mapping[str, replay.TableStatus]
@@ -146,7 +156,7 @@ class Coordinator:
         self._progressed_at = time.monotonic()
       self._counts['learner_steps'] = learner_steps
       self._tables = tables
-      return self._directive()
+      return self.directive()
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Logs a row of 'learner', 'replay' or 'evaluator'."""
@@ -178,25 +188,24 @@ class Coordinator:
     """Returns what is to be done, to a node with nothing to report.
 
     Args:
-      node: Who asks.
       environment_seconds: How long its environments have been at a step.
     """
     with self._lock:
       self._roster.hear(node, environment_seconds=environment_seconds)
-      return self._directive()
+      return self.directive()
+
+  def directive(self) -> reports.Directive:
+    """Returns what is to be done."""
+    return reports.Directive(
+      self._phase, self._counts['steps'], self._counts['learner_steps']
+    )
 
   def finish(self, node: str) -> None:
     """Notes that a node has done its part."""
     with self._lock:
       self._roster.finish(node)
       self._leases.drop(node)
-      if self._phase == reports.ACTING and self._have_actors_finished():
-        self._phase = reports.LEARNING
-      is_done = self._roster.has_finished
-      if self._phase == reports.LEARNING and is_done('learner'):
-        self._phase = reports.EVALUATING
-      if self._phase == reports.EVALUATING and is_done('evaluator'):
-        self._phase = reports.DONE
+      self._go_through_phases()
 
   def fail(self, failure: failures.Failure) -> None:
     """Ends the run because a node failed; the first failure is told.
@@ -253,7 +262,7 @@ class Coordinator:
   def have_actors_finished(self) -> bool:
     """Returns whether all actors have done their part."""
     with self._lock:
-      return self._have_actors_finished()
+      return self._roster.have_finished(reports.ACTING)
 
   def observe(self) -> reports.Observation:
     """Returns what the launcher goes by."""
@@ -336,8 +345,11 @@ class Coordinator:
   def _is_going_on(self) -> bool:
     return self._phase not in (reports.STOPPING, reports.DONE)
 
-  def _have_actors_finished(self) -> bool:
-    return self._roster.num_finished('actor') == self._num_actors
+  def _go_through_phases(self) -> None:
+    """Ends the phases in which all have done their part."""
+    for phase, following in itertools.pairwise(reports.PHASES):
+      if self._phase == phase and self._roster.have_finished(phase):
+        self._phase = following
 
   def _end(self, failure: failures.Failure) -> None:
     self._roster.fail(failure.node)
@@ -353,11 +365,6 @@ class Coordinator:
 
   def _num_restarts(self) -> int | None:
     return self._session.num_restarts + self._roster.num_restarts or None
-
-  def _directive(self) -> reports.Directive:
-    return reports.Directive(
-      self._phase, self._counts['steps'], self._counts['learner_steps']
-    )
 
   def _position(self) -> dict[str, float]:
     return {

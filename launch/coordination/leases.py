@@ -16,7 +16,7 @@ class StepLeases:
 
     Args:
       max_steps: Of the run, with those before this start.
-      num_actors: Who share them.
+      num_actors: How many share them: the more, the smaller are grants.
     """
     self._max_steps = max_steps
     self._num_actors = num_actors
@@ -26,7 +26,6 @@ class StepLeases:
     """Grants steps to an actor.
 
     Args:
-      node: Who asks.
       wanted: The least that is of use to it.
       steps_done: Of the run, as reported so far.
 

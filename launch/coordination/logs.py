@@ -28,11 +28,7 @@ class RunLogs:
   """All logs of a run: those of training, and one on the nodes."""
 
   def __init__(self, directory: str):
-    """Makes the files that every run has.
-
-    Args:
-      directory: Of the run's logs.
-    """
+    """Makes the files that every run has."""
     self._directory = directory
     self._loggers: dict[str, loggers.Logger] = {
       'nodes': loggers.JsonlFile(os.path.join(directory, 'nodes.jsonl'))
@@ -59,12 +55,7 @@ class RunLogs:
 
 
 def make_logger(directory: str, label: str) -> loggers.Logger:
-  """Makes a logger to `<label>.csv`, `<label>.jsonl` and TensorBoard.
-
-  Args:
-    directory: Of the run's logs.
-    label: Of the rows.
-  """
+  """Makes a logger to `<label>.csv`, `<label>.jsonl` and TensorBoard."""
   return loggers.Dispatch(
     [
       loggers.CsvFile(os.path.join(directory, f'{label}.csv')),

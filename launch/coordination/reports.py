@@ -4,12 +4,16 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Phases of a run, in order. A stopped or failed run skips those in between.
+# Phases of a run. A stopped or failed run skips those in between.
 ACTING = 'acting'
 LEARNING = 'learning'  # Actors are done; the learner uses what they left.
 EVALUATING = 'evaluating'  # The learner is done.
 DONE = 'done'
+PHASES = (ACTING, LEARNING, EVALUATING, DONE)
 STOPPING = 'stopping'  # Interrupted, or a node failed.
+
+# How often nodes report, and hear what is to be done.
+PERIOD_SECONDS = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +21,7 @@ class Directive:
   """What a node learns when it reports.
 
   Attributes:
-    phase: Of the run.
+    phase: One of `PHASES`, or `STOPPING`.
     steps: Environment steps so far.
     learner_steps: Updates so far.
   """
@@ -56,7 +60,7 @@ class Observation:
 
   Attributes:
     status: `loggers.Status`, for the display.
-    phase: Of the run.
+    phase: One of `PHASES`, or `STOPPING`.
     finished: Names of the nodes that have done their part.
     overdue: Nodes that hang, and what is wrong with each.
     idle_seconds: Time without an environment step, an update or an evaluation,

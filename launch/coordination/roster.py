@@ -4,52 +4,13 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from repertory.launch.host import lifetime
-
-# Within this time a node may be started again only so often.
-RESTART_WINDOW_SECONDS = 600.0
+from repertory.launch.coordination import kinds, restarts
+from repertory.launch.host import watchdog
 
 # No node that is well pauses for so long between two reports.
 _PAUSE_SECONDS = 2.0
 
 _STARTING = ('starting', 'restarting')
-
-# Nodes that the others can do without for a while.
-_REPLACEABLE = ('actor', 'evaluator', 'inference')
-
-
-def is_replaceable(name: str) -> bool:
-  """Returns whether the others can do without a node for a while."""
-  return name.split('/')[0] in _REPLACEABLE
-
-
-class RestartBudget:
-  """How often something may be started again within a time."""
-
-  def __init__(
-    self, max_restarts: int, clock: Callable[[], float] = time.monotonic
-  ):
-    """Has all of it.
-
-    Args:
-      max_restarts: Within `RESTART_WINDOW_SECONDS`.
-      clock: Tells seconds.
-    """
-    self._max_restarts = max_restarts
-    self._clock = clock
-    self._taken_at: list[float] = []
-    self.num_taken = 0
-
-  def is_left(self) -> bool:
-    """Returns whether another restart is allowed now."""
-    since = self._clock() - RESTART_WINDOW_SECONDS
-    self._taken_at = [t for t in self._taken_at if t >= since]
-    return len(self._taken_at) < self._max_restarts
-
-  def take(self) -> None:
-    """Notes a restart."""
-    self._taken_at.append(self._clock())
-    self.num_taken += 1
 
 
 @dataclasses.dataclass
@@ -64,15 +25,17 @@ class _Node:
     environment_seconds: How long its environments have been at a step.
     restarts: How often it was started again, and may be.
     is_ready: Whether it has registered.
+    address: Where it listens, if others are to find it.
   """
 
-  restarts: 'RestartBudget'
+  restarts: restarts.RestartBudget
   state: str = 'starting'
   heard_at: float = 0.0
   progress: float = 0.0
   progressed_at: float = 0.0
   environment_seconds: float = 0.0
   is_ready: bool = False
+  address: str | None = None
 
 
 class Roster:
@@ -84,12 +47,14 @@ class Roster:
     """Knows nobody yet.
 
     Args:
-      max_restarts: Of one node, within `RESTART_WINDOW_SECONDS`.
+      max_restarts: How often one node may be started again within
+        `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
       clock: Tells seconds.
     """
     self._max_restarts = max_restarts
     self._clock = clock
     self._nodes: dict[str, _Node] = {}
+    self._expected: set[str] = set()
     self._finished: set[str] = set()
 
   @property
@@ -101,11 +66,13 @@ class Roster:
     """Notes which nodes are being started."""
     for name in names:
       self._hear(name)
+    self._expected.update(names)
 
-  def register(self, name: str) -> None:
-    """Notes that a node has started."""
+  def register(self, name: str, address: str | None = None) -> None:
+    """Notes that a node has started, and where it listens if it does."""
     node = self._hear(name)
     node.is_ready = True
+    node.address = address
     node.state = 'running'
     node.progressed_at = self._clock()
 
@@ -118,7 +85,6 @@ class Roster:
     """Notes that a node called.
 
     Args:
-      name: Of the node.
       progress: How much it has done; None if that does not tell.
       environment_seconds: How long its environments have been at a step.
     """
@@ -146,13 +112,14 @@ class Roster:
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
       return False
-    return is_replaceable(name) and node.restarts.is_left()
+    return kinds.kind_of(name).is_replaceable and node.restarts.is_left()
 
   def restart(self, name: str) -> None:
     """Notes that a node is being started again."""
     node = self._nodes[name]
     node.restarts.take()
     node.state = 'restarting'
+    node.address = None
     node.heard_at = node.progressed_at = self._clock()
     node.environment_seconds = 0.0
 
@@ -163,9 +130,18 @@ class Roster:
   def has_finished(self, name: str) -> bool:
     return name in self._finished
 
-  def num_finished(self, group: str) -> int:
-    """Returns how many nodes of a group have done their part."""
-    return sum(name.startswith(f'{group}/') for name in self._finished)
+  def address_of(self, name: str) -> str | None:
+    """Returns where a node listens; None if it does not, or not yet."""
+    node = self._nodes.get(name)
+    return node.address if node else None
+
+  def have_finished(self, phase: str) -> bool:
+    """Returns whether all that have a part in a phase have done it.
+
+    False before it is known who is to be expected.
+    """
+    names = [n for n in self._expected if kinds.kind_of(n).phase == phase]
+    return bool(self._expected) and self._finished.issuperset(names)
 
   def have_all_started(self) -> bool:
     """Returns whether no node is at its start, or at a new one."""
@@ -191,7 +167,7 @@ class Roster:
         continue
       silence, limit = now - node.heard_at, silence_seconds
       if node.state in _STARTING:
-        limit = max(limit, lifetime.START_SECONDS)
+        limit = max(limit, watchdog.START_SECONDS)
       if silence > limit:
         overdue[name] = _describe_silence(silence)
       elif node.environment_seconds > environment_seconds:
@@ -240,7 +216,7 @@ class Roster:
 
   def _get(self, name: str) -> _Node:
     if name not in self._nodes:
-      budget = RestartBudget(self._max_restarts, self._clock)
+      budget = restarts.RestartBudget(self._max_restarts, self._clock)
       self._nodes[name] = _Node(budget)
     return self._nodes[name]
 

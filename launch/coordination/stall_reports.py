@@ -1,8 +1,6 @@
 """What is told when a run gets no further."""
 
-import faulthandler
 import os
-import tempfile
 from collections.abc import Mapping
 
 from repertory.components import loggers
@@ -31,7 +29,6 @@ def write(
     seen: How the run is.
     nodes: By name, how each node does.
     stacks: By name, where the threads of each node are.
-    session: What runs.
 
   Returns:
     The failure of whoever got on longest ago, with the report but for the
@@ -50,14 +47,6 @@ def write(
     seen.laggard or 'coordinator',
     f'{text}Where each thread is: {path}',
   )
-
-
-def own_stacks() -> str:
-  """Returns where the threads of this process are."""
-  with tempfile.TemporaryFile('w+') as file:
-    faulthandler.dump_traceback(file, all_threads=True)
-    file.seek(0)
-    return file.read()
 
 
 def describe(

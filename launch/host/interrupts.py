@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request to stop, once."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request to stop, once."""
 
 import contextlib
 import signal
@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 
 from repertory.components import signals
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEMAND = signal.SIGUSR2
+
+# What a terminal sends to all its processes.
+TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
 class Interruption(signals.StopSignal):
@@ -19,10 +22,12 @@ class Interruption(signals.StopSignal):
 
 @contextlib.contextmanager
 def catch_interrupts() -> Iterator[Interruption]:
-  """Turns the first SIGINT or SIGTERM into a stop signal.
+  """Turns the first SIGINT, SIGTERM or SIGHUP into a stop signal.
 
-  A second one has its usual effect. Works in the main thread only, where
-  Python handles signals; elsewhere nothing is caught.
+  A second SIGINT or SIGTERM has its usual effect. Further SIGHUPs have none:
+  of a terminal that is closed, the kernel sends one and the shell another. A
+  SIGHUP that is ignored, as by `nohup`, stays so. Works in the main thread
+  only, where Python handles signals; elsewhere nothing is caught.
 
   Yields:
     The stop signal.
@@ -32,24 +37,31 @@ def catch_interrupts() -> Iterator[Interruption]:
 
   def handle(number, frame):
     del frame
-    interruption.number = number
+    if interruption.number is None:
+      interruption.number = number
     interruption.set()
-    restore()
+    restore(signal.SIGINT, signal.SIGTERM)
 
-  def restore():
-    while old_handlers:
-      number, handler = old_handlers.popitem()
-      signal.signal(number, handler)
+  def restore(*numbers):
+    for number in numbers:
+      if number in old_handlers:
+        signal.signal(number, old_handlers.pop(number))
 
   try:
     for number in _NUMBERS:
-      old_handlers[number] = signal.signal(number, handle)
+      if number != signal.SIGHUP or not is_hangup_ignored():
+        old_handlers[number] = signal.signal(number, handle)
   except ValueError:
     pass  # Not the main thread.
   try:
     yield interruption
   finally:
-    restore()
+    restore(*_NUMBERS)
+
+
+def is_hangup_ignored() -> bool:
+  """Returns whether this process ignores SIGHUP, as `nohup` lets it."""
+  return signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 @contextlib.contextmanager
@@ -93,3 +105,17 @@ def set_handlers(handlers: dict) -> None:
   """Puts handlers back that another library replaced."""
   for number, handler in handlers.items():
     signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def blocked() -> Iterator[None]:
+  """Keeps what a terminal sends to all from processes that are being started.
+
+  It is the launcher's alone. Processes inherit the mask, and ignore the signals
+  before they lift it.
+  """
+  signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
+  try:
+    yield
+  finally:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINAL_SIGNALS)

@@ -6,6 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from repertory.launch.host import interrupts
+
+# How long what is being started may take, which on a busy machine is minutes.
+# What dies meanwhile is noticed at once.
+START_SECONDS = 300.0
+
 # How often it looks, at most and at least.
 _LONGEST_SECONDS = 1.0
 _LOOKS_PER_STALL = 4
@@ -44,3 +50,20 @@ def watching(
   finally:
     ended.set()
     thread.join()
+
+
+@contextlib.contextmanager
+def limited(seconds: float, what: str) -> Iterator[None]:
+  """Ends a block of Python that takes too long; in the main thread alone.
+
+  Args:
+    seconds: How long it may take.
+    what: Is waited for, for the error.
+
+  Raises:
+    TimeoutError: If it takes longer.
+  """
+  with interrupts.raising_on_demand() as demand:
+    error = TimeoutError(f'Waited {seconds:g} seconds for {what}.')
+    with watching(lambda: None, seconds, lambda waited: demand(error)):
+      yield

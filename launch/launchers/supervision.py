@@ -3,20 +3,27 @@
 import contextlib
 import dataclasses
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
-import launchpad as lp
-
 from repertory.components import loggers
 from repertory.launch import failures
-from repertory.launch.coordination import reports, roster, stall_reports
-from repertory.launch.host import interrupts, lifetime, printed
-from repertory.launch.launchers import workers as workers_lib
+from repertory.launch.coordination import (
+  kinds,
+  reports,
+  restarts,
+  stall_reports,
+)
+from repertory.launch.host import interrupts, printed, watchdog
+from repertory.launch.launchers import calls
+from repertory.launch.launchers import launcher as launcher_lib
+from repertory.launch.launchers import program as program_lib
+from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
+
+_COORDINATOR = 'coordinator'
 
 _POLL_SECONDS = 0.1
 _STATUS_PERIOD_SECONDS = 0.25
@@ -32,31 +39,13 @@ _EXIT_TIMEOUT_SECONDS = 5
 _SHUT_DOWN_TIMEOUT_SECONDS = 1
 
 
-@dataclasses.dataclass(frozen=True)
-class Services:
-  """Handles of the nodes that run until the launcher shuts them down."""
-
-  coordinator: Any
-  replay: Any
-  learner: Any
-  inference: Sequence[Any] = ()
-
-  @property
-  def handles(self) -> list[Any]:
-    """All of them, in the order in which they are shut down.
-
-    The coordinator is the last, for all others report to it.
-    """
-    return [*self.inference, self.learner, self.replay, self.coordinator]
-
-
 def run(
-  make_program: Callable[[session_lib.Session], tuple[lp.Program, Services]],
+  make_program: Callable[[session_lib.Session], program_lib.Program],
   session: session_lib.Session,
   title: str,
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],
-  launch_type: str,
+  launcher: launcher_lib.Launcher,
 ) -> loggers.Status:
   """Launches a program and watches it to its end; nothing is left behind.
 
@@ -65,12 +54,11 @@ def run(
   is, from its last checkpoint.
 
   Args:
-    make_program: Wires the nodes of a session.
-    session: What runs.
+    make_program: Plans the nodes of a session.
     title: What the display calls it.
     interruption: Ends the run early when set.
     show: Takes the status now and then.
-    launch_type: 'local_mt' or 'local_mp'.
+    launcher: Hosts the nodes.
 
   Returns:
     The status at the end.
@@ -78,45 +66,27 @@ def run(
   Raises:
     failures.NodeError: If a node failed for good.
   """
-  budget = roster.RestartBudget(session.experiment.max_restarts)
+  budget = restarts.RestartBudget(session.experiment.max_restarts)
+  log_directory = os.path.join(session.log_directory, printed.NODES)
   while True:
     watch = _Watch(session, title, interruption, show)
-    program, services = make_program(session)
-    log_directory = os.path.join(session.log_directory, printed.NODES)
     try:
-      with (
-        _shared_interpreter(launch_type),
-        workers_lib.launched(program, launch_type, log_directory) as workers,
-      ):
-        return watch.run(workers, services)
+      with launcher.launch(make_program(session), log_directory) as workers:
+        return watch.run(workers)
     except failures.NodeError as error:
       if (
         not error.failure.is_lost
-        or roster.is_replaceable(error.failure.node)
-        or launch_type != 'local_mp'
+        or kinds.kind_of(error.failure.node).is_replaceable
+        or not launcher.can_restart
         or interruption.is_set()
         or not budget.is_left()
       ):
         raise
       budget.take()
-      resumed = session_lib.resume(
-        session, watch.num_restarts + 1, error.failure
-      )
+      resumed = resuming.resume(session, watch.num_restarts + 1, error.failure)
       if resumed is None:  # There is no checkpoint yet.
         raise
       session = resumed
-
-
-@contextlib.contextmanager
-def _shared_interpreter(launch_type: str) -> Iterator[None]:
-  """Lets nodes that are threads take turns often, while they run."""
-  before = sys.getswitchinterval()
-  if launch_type == 'local_mt':
-    lifetime.share_interpreter()
-  try:
-    yield
-  finally:
-    sys.setswitchinterval(before)
 
 
 class _Watch:
@@ -131,24 +101,25 @@ class _Watch:
     self._show = show
     self.num_restarts = session.num_restarts
 
-  def run(self, workers: workers_lib.Workers, services: Services):
+  def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Watches to the end, and shuts all nodes down."""
     self._workers = workers
-    coordinator = self._coordinator = services.coordinator.dereference()
+    self._coordinator = workers.client(_COORDINATOR)
     try:
       return self._watch()
     finally:
-      for service in services.handles[:-1]:
-        _shut_down(service.dereference())
+      for name in reversed(workers.program.served):
+        if name != _COORDINATOR:
+          _shut_down(workers.client(name))
       # Who still reports to the coordinator would wait for it in vain.
-      workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but='coordinator')
-      _shut_down(coordinator)
+      workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but=_COORDINATOR)
+      _shut_down(self._coordinator)
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
     if not self._wait_for_start():
       return self._starting_status()
-    names = [name for name in self._workers.names if name != 'coordinator']
+    names = [name for name in self._workers.names if name != _COORDINATOR]
     self._call('expect', names)
     seen = self._call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
@@ -173,25 +144,35 @@ class _Watch:
     )
     while True:
       self._show(seen.status)
-      # A learner without its replay server has nothing to save to, and one that
-      # has not started yet has nothing new.
-      is_saved = (
-        'learner' in seen.finished
-        or 'replay' in seen.finished
-        or ('learner', 'starting') in seen.status.nodes
-      )
+      unsaved = self._find_unsaved(seen)
+      is_saved = not unsaved
       limit = _EXIT_TIMEOUT_SECONDS if is_saved else save_seconds
       is_late = time.monotonic() - since > limit
       if (is_saved and not self._workers.clients_alive()) or is_late:
         self._raise_failure()
         if not is_saved:
-          raise _error('learner', f'It saved no checkpoint within {limit} s.')
+          cause = f'It saved no checkpoint within {limit} s.'
+          raise _error(unsaved[-1], cause)
         return seen.status
-      for name in () if is_saved else ('replay', 'learner'):
+      for name in unsaved:
         if not self._workers.is_alive(name):
           self._call('abort', self._workers.failure_of(name))
       time.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._call('observe')
+
+  def _find_unsaved(self, seen: reports.Observation) -> list[str]:
+    """Returns who has something left to save, after those it needs for that."""
+    unsaved = []
+    for saver in self._workers.program.savers:
+      needed = [name for name in saver.calls if name != _COORDINATOR]
+      # Without its replay server a learner has nothing to save to, and if it
+      # has not started yet there is nothing new.
+      if (
+        not {saver.name, *needed} & set(seen.finished)
+        and (saver.name, 'starting') not in seen.status.nodes
+      ):
+        unsaved += [*needed, saver.name]
+    return unsaved
 
   def _restart_ended(self) -> None:
     """Starts again what has ended too early, or lets the run end."""
@@ -229,9 +210,9 @@ class _Watch:
         return True
       self._show(self._starting_status())
       time.sleep(_POLL_SECONDS)
-      return lifetime.is_listening(self._coordinator)
+      return calls.is_listening(self._coordinator)
 
-    self._wait_for(is_settled, lifetime.START_SECONDS, 'start')
+    self._wait_for(is_settled, watchdog.START_SECONDS, 'start')
     return not self._interruption.is_set()
 
   def _starting_status(self) -> loggers.Status:
@@ -267,7 +248,7 @@ class _Watch:
     """Waits for the coordinator, which may have died or hang."""
     start = time.monotonic()
     interrupted_at = None
-    name = 'coordinator'
+    name = _COORDINATOR
     while not is_ready():
       if not self._workers.is_alive(name):
         failure = self._workers.failure_of(name)

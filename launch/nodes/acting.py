@@ -3,43 +3,40 @@
 import threading
 from collections.abc import Sequence
 
-from repertory.components import environment_loop, signals
+from repertory.components import environment_loop
 from repertory.launch.coordination import reports
+from repertory.launch.nodes import node
 
 
-class ActingNode:
-  """Steps environments while the coordinator grants steps.
-
-  Attributes:
-    name: Of the node, 'actor/<index>'.
-  """
+class ActingNode(node.Node):
+  """Steps environments while the coordinator grants steps."""
 
   def __init__(
     self,
-    name: str,
+    context: node.Context,
     loops: Sequence[environment_loop.EnvironmentLoop],
-    num_environments: int,
-    coordinator,
-    stop: signals.StopSignal,
+    environment_ids: Sequence[int],
   ):
     """Keeps the parts.
 
     Args:
-      name: Of this node.
       loops: Of the environments; they take turns.
-      num_environments: Of all loops.
-      coordinator: Grants steps and takes counts.
-      stop: Ends `run`.
+      environment_ids: Of all environments that the loops step together; as many
+        steps are asked for at a time, at least.
     """
-    self.name = name
+    self.name = context.name
     self._loops = list(loops)
-    self._num_environments = num_environments
-    self._coordinator = coordinator
-    self._stop = stop
+    self._environment_ids = list(environment_ids)
+    self._coordinator = context.coordinator
+    self._stop = context.stop
     self._lock = threading.Lock()
     self._steps = 0
     self._total_steps = 0
     self._episodes: list[tuple[float, int]] = []
+
+  @property
+  def description(self):
+    return {'environment_ids': self._environment_ids}
 
   @property
   def total_steps(self) -> int:
@@ -49,7 +46,7 @@ class ActingNode:
   @property
   def environment_seconds(self) -> float:
     """How long an environment has been at a step or reset; 0 if none is."""
-    return max(loop.environment_seconds for loop in self._loops)
+    return max((loop.environment_seconds for loop in self._loops), default=0.0)
 
   def step(self) -> int:
     """Steps all environments once; returns the environment steps this was."""
@@ -66,11 +63,12 @@ class ActingNode:
   def run(self) -> None:
     """Acts until no more steps are granted, or the stop signal is set."""
     coordinator, granted = self._coordinator, 0
+    num_environments = len(self._environment_ids)
     try:
       while not self._stop.is_set():
-        if granted < self._num_environments:
+        if granted < num_environments:
           coordinator.return_steps(self.name, granted)
-          granted = coordinator.acquire_steps(self.name, self._num_environments)
+          granted = coordinator.acquire_steps(self.name, num_environments)
           if granted <= 0:
             break
         before = self._total_steps
@@ -88,7 +86,7 @@ class ActingNode:
       steps, episodes = self._steps, self._episodes
       total_steps = self._total_steps
       self._steps, self._episodes = 0, []
-    version, age_seconds = self._variables()
+    version, age_seconds = self._variables_in_use()
     return self._coordinator.report_actor(
       self.name,
       reports.ActorReport(
@@ -101,6 +99,6 @@ class ActingNode:
       ),
     )
 
-  def _variables(self) -> tuple[int, float]:
+  def _variables_in_use(self) -> tuple[int, float]:
     """Returns version and age of the variables; −1 if others tell them."""
     return -1, 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from absl import logging
 
 from repertory.components import checkpointing, learners, replay, signals
-from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 
 # How often is looked whether replay has settled what it writes.
@@ -41,14 +41,13 @@ class CheckpointWriter:
     self,
     session: session_lib.Session,
     connection: replay.Connection,
-    coordinator: coordinator_lib.Coordinator,
+    coordinator: Any,
     learner: learners.GradientLearner,
     priority_updater: replay.PriorityUpdater | None,
   ):
     """Writes nothing yet.
 
     Args:
-      session: What runs.
       connection: To the replay server.
       coordinator: Has the counts, and takes warnings.
       learner: What is saved and restored.
@@ -240,10 +239,9 @@ def describe_loss(directory: str, learner_steps: int) -> str:
   """Says what a run that has ended did not save; '' if it saved all.
 
   Args:
-    directory: Of the experiment.
     learner_steps: Updates so far.
   """
-  checkpoint = session_lib.load_checkpoint(directory, check_replay=False)
+  checkpoint = resuming.load_checkpoint(directory, check_replay=False)
   if checkpoint is None:
     return 'No checkpoint could be written: this run cannot be resumed.'
   saved = checkpoint.state['counts']['learner_steps']

@@ -2,15 +2,9 @@
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
-from repertory.components import (
-  adders,
-  compilation,
-  core,
-  replay,
-  signals,
-  variables,
-)
+from repertory.components import adders, replay, variables
 from repertory.components.inference import (
   addresses,
   client,
@@ -18,25 +12,24 @@ from repertory.components.inference import (
   server,
   state_store,
 )
-from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import evaluation, nodes
+from repertory.launch.nodes import node, policies
 from repertory.launch.runs import session as session_lib
 
 _REPORT_PERIOD_SECONDS = 1.0
 
 
-class InferenceNode:
+class InferenceNode(node.Node):
   """Acts for all thin actors that are assigned to it."""
 
   def __init__(
     self,
+    context: node.Context,
     session: session_lib.Session,
-    name: str,
-    source: core.VariableSource | variables.Publisher,
-    connection: replay.Connection,
-    coordinator: coordinator_lib.Coordinator,
     *,
+    network: Any,
+    followed: variables.FollowedVariables,
+    connection: replay.Connection,
     rows: Sequence[int],
     device: str | None = None,
     evaluates: bool = True,
@@ -44,59 +37,56 @@ class InferenceNode:
     """Compiles the policies and starts to listen.
 
     Args:
-      session: What runs.
-      name: Of this node, 'inference/<index>'.
-      source: Publishes the learner's variables, if that is in this process;
-        else what they are fetched from.
-      connection: To the replay server; its stop signal ends `run`.
-      coordinator: Takes the figures.
+      context: Of this node, 'inference/<index>'.
+      followed: Keeps the network's variables fresh.
+      connection: To the replay server.
       rows: Environments of each request that will come.
       device: Where the policies run; None for TensorFlow's choice.
       evaluates: Whether the evaluator is assigned to it, too.
     """
-    self.name = name
+    self.name = context.name
     self._session = session
     self._connection = connection
-    self._coordinator = coordinator
-    self._stop: signals.StopSignal = connection.stop
+    self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
-    with compilation.on_device(device):
-      network = session.experiment.builder.make_network(session.spec)
-    self._variables = self._follow(source, network)
-    policy = nodes.make_policy(session, network, name, coordinator)
-    roles = {
+    self._variables = followed
+    self._device = device
+    policy = policies.make_training_policy(context, session, network)
+    self._acting_with = policy.describe(
+      range(session.experiment.num_environments)
+    )
+    self._roles = {
       client.TRAINING: lanes.Role(
-        self._make_store(policy, rows, device), self._make_adder
+        self._make_store(policy, rows), self._make_adder
       )
     }
     if evaluates and session.experiment.evaluation_episodes:
-      roles[client.EVALUATION] = self._make_evaluation(network, device)
+      self._roles[client.EVALUATION] = self._make_evaluation(network)
     self._server = server.InferenceServer(
       addresses.make_unix_address(),
       session.spec,
-      roles,
-      variables=self._variables,
-      stop=connection.stop,
+      self._roles,
+      variables=followed,
+      stop=context.stop,
     )
-    self.address = self._server.address
-    coordinator.register(
-      name,
-      {
-        'address': self.address,
-        'device': device,
-        'buckets': list(roles[client.TRAINING].store.buckets),
-        **policy.describe(range(session.experiment.num_environments)),
-      },
-    )
+
+  @property
+  def description(self):
+    return {
+      'address': self._server.address,
+      'device': self._device,
+      'buckets': list(self._roles[client.TRAINING].store.buckets),
+      **self._acting_with,
+    }
 
   def run(self) -> None:
-    """Serves until the stop signal is set."""
+    """Serves until it is shut down.
+
+    A run that stops early does not end it: who waits for actions would take
+    that for a failure before hearing that the run stops.
+    """
     self._variables.update(wait=True)
     self._server.serve()
-
-  def stop(self) -> None:
-    """Ends `run`."""
-    self._stop.set()
 
   def close(self) -> None:
     """Ends all connections and threads."""
@@ -116,27 +106,14 @@ class InferenceNode:
       self._server.report(),
     )
 
-  def _follow(self, source, network):
-    if isinstance(source, variables.Publisher):
-      return variables.PublishedVariables(source, network.variables)
-    experiment = self._session.experiment
-    return variables.VariableClient(
-      source,
-      network.variables,
-      update_period=experiment.builder.config.variable_update_period,
-      timeout_seconds=experiment.timeout_seconds,
-      stop=self._stop,
-    )
-
-  def _make_evaluation(self, network, device) -> lanes.Role:
-    policy, ids = evaluation.make_policy(
-      self._session, network, self._session.experiment.evaluation_episodes
-    )
-    store = self._make_store(policy, [len(ids)], device, len(ids))
+  def _make_evaluation(self, network) -> lanes.Role:
+    policy = policies.make_evaluation_policy(self._session, network)
+    size = len(policies.evaluation_ids(self._session))
+    store = self._make_store(policy, [size], size)
     return lanes.Role(store, is_up_to_date=True)
 
   def _make_store(
-    self, policy, rows: Sequence[int], device, num_environments=None
+    self, policy, rows: Sequence[int], num_environments: int | None = None
   ) -> state_store.StateStore:
     experiment = self._session.experiment
     return state_store.StateStore(
@@ -145,7 +122,7 @@ class InferenceNode:
       num_environments or experiment.num_environments,
       make_buckets(rows),
       jit_compile=experiment.builder.config.jit_compile,
-      device=device,
+      device=self._device,
     )
 
   def _make_adder(self, lane: lanes.Lane):
@@ -171,7 +148,7 @@ def make_buckets(rows: Sequence[int]) -> list[int]:
   buckets are the smallest request times 1, 2, 4, …, and all of them together.
 
   Args:
-    rows: Of each request that will come.
+    rows: Environments of each request that will come.
   """
   buckets, total = [min(rows)], sum(rows)
   while 2 * buckets[-1] < total:

@@ -5,7 +5,8 @@ import datetime
 import fcntl
 import os
 from collections.abc import Iterator
-from typing import IO
+
+from repertory.components.settings import SettingError
 
 _LOCK = '.lock'
 # Another run may move a directory aside between two looks at it.
@@ -13,13 +14,13 @@ _NUM_ATTEMPTS = 3
 
 
 def check_writable(directory: str) -> None:
-  """Raises ValueError unless the directory can be made and written to."""
+  """Raises SettingError unless the directory can be made and written to."""
   obstacle = ''
   for _ in range(_NUM_ATTEMPTS):
     obstacle = _find_obstacle(directory)
     if not obstacle:
       return
-  raise ValueError(obstacle)
+  raise SettingError('directory', obstacle)
 
 
 def _find_obstacle(directory: str) -> str:
@@ -27,14 +28,11 @@ def _find_obstacle(directory: str) -> str:
   while not os.path.exists(existing):
     existing = os.path.dirname(existing)
   if not os.path.isdir(existing):
-    return (
-      f'directory must be a folder, got {directory}, where {existing} is a '
-      'file.'
-    )
+    return f'must be a folder, got {directory}, where {existing} is a file.'
   if not os.access(existing, os.W_OK | os.X_OK):
     return (
-      f'directory must be writable, got {directory}: no permission to write '
-      f'in {existing}.'
+      f'must be writable, got {directory}: no permission to write in '
+      f'{existing}.'
     )
   return ''
 
@@ -52,33 +50,67 @@ def move_aside(directory: str) -> bool:
 def hold(directory: str) -> Iterator[None]:
   """Makes and holds a directory, so that no second run writes to it.
 
+  It is free at the end of the block or of this process, whichever way that
+  ends, though processes that were started meanwhile live on, as those of an
+  environment may.
+
   Raises:
-    ValueError: If another run holds it, or it cannot be made.
+    SettingError: If another run holds it, or it cannot be made.
   """
-  with _open_lock(directory) as file:
-    try:
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      # Another run may have moved the directory aside meanwhile.
-      is_ours = os.path.samestat(os.fstat(file.fileno()), os.stat(file.name))
-    except (BlockingIOError, FileNotFoundError):
-      is_ours = False
-    if not is_ours:
-      raise ValueError(
-        f'directory must not be in use, but another run writes to {directory}.'
+  descriptor = _open_lock(directory)
+  _held.add(descriptor)
+  try:
+    if not _lock(descriptor, directory):
+      raise SettingError(
+        'directory',
+        f'must not be in use, but another run writes to {directory}.',
       )
     yield
+  finally:
+    # A process that was forked leaves the block without having the lock.
+    if descriptor in _held:
+      _held.remove(descriptor)
+      with contextlib.suppress(OSError):  # A file system without locks.
+        # Closing would not do it while others have copies of the descriptor.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+      os.close(descriptor)
 
 
-def _open_lock(directory: str) -> IO:
+def _open_lock(directory: str) -> int:
   attempt = 0
   while True:
     attempt += 1
     try:
       os.makedirs(directory, exist_ok=True)
-      return open(os.path.join(directory, _LOCK), 'w')
+      # Python lets no other program inherit it.
+      path = os.path.join(directory, _LOCK)
+      return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
       is_moved = isinstance(error, (FileExistsError, FileNotFoundError))
       if not is_moved or attempt == _NUM_ATTEMPTS:
-        raise ValueError(
-          f'directory must be writable, got {directory}: {error}.'
+        raise SettingError(
+          'directory', f'must be writable, got {directory}: {error}.'
         ) from error
+
+
+def _lock(descriptor: int, directory: str) -> bool:
+  """Returns whether the lock was free and is that of the directory."""
+  try:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # Another run may have moved the directory aside meanwhile.
+    return os.path.samestat(
+      os.fstat(descriptor), os.stat(os.path.join(directory, _LOCK))
+    )
+  except OSError:
+    return False
+
+
+def _close_copies() -> None:
+  """Closes, in a process that was forked, what is the other one's to hold."""
+  while _held:
+    os.close(_held.pop())
+
+
+# Descriptors of the locks that this process has.
+_held: set[int] = set()
+os.register_at_fork(after_in_child=_close_copies)

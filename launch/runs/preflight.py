@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from repertory.components import replay, specs
+from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
 
@@ -19,13 +20,12 @@ def check(
 
   Args:
     experiment: What is to run.
-    spec: Of its environment.
 
   Returns:
     What the user should know although it can run; '' for nothing.
 
   Raises:
-    ValueError: Naming the setting to change.
+    SettingError: Naming the setting to change.
   """
   tables = experiment.builder.make_tables(spec, experiment.num_environments)
   _check_names(tables)
@@ -73,10 +73,11 @@ def _check_steps(
       f'samples_per_insert = {batch_size} / '
       f'{table.rate_limit.samples_per_insert:g}'
     )
-  raise ValueError(
-    f'max_steps must be more for the learner to take any step: it needs {needs}'
-    f', and {experiment.max_steps} environment steps make {max_items} items at '
-    'most. Take more steps, or lower the others.'
+  raise SettingError(
+    'max_steps',
+    f'must be more for the learner to take any step: it needs {needs}, and '
+    f'{experiment.max_steps} environment steps make {max_items} items at most. '
+    'Take more steps, or lower the others.',
   )
 
 
@@ -112,10 +113,11 @@ def _check_memory(
     return f'{text} (max_size is {setting} = {table.max_size:,}).'
   others = sum(least_sizes) - least_sizes[largest]
   fitting = (total_bytes - others) // table.least_item_bytes
-  raise ValueError(
-    f'{text}. That is more than there is, even if images compress well. Lower '
-    f'{setting} = {table.max_size:,} to {max(0, fitting):,} or less, or use a '
-    'machine with more memory.'
+  raise SettingError(
+    setting,
+    f'must be at most {max(0, fitting):,}, or the machine must have more '
+    f'memory; got {table.max_size:,}. {text}. That is more than there is, even '
+    'if images compress well.',
   )
 
 

@@ -1,11 +1,9 @@
 """One run of an experiment: checked before anything starts, new or resumed."""
 
-import contextlib
 import dataclasses
 import functools
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,8 @@ from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, learners, replay, specs
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch.runs import directories, environment_batches, preflight
+from repertory.launch.host import watchdog
+from repertory.launch.runs import environment_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +29,8 @@ class Session:
     num_restarts: How often nodes were started again, before this start.
     message: What the user should know of this start.
     restarted_after: Why all nodes were started again, if they were.
-    num_lanes: Parts into which each actor divides its environments.
+    smallest_batch: What the environments of each adder are a multiple of; None
+      for the environments of an actor.
   """
 
   experiment: experiment_lib.Experiment
@@ -41,7 +41,7 @@ class Session:
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
-  num_lanes: int = 1
+  smallest_batch: int | None = None
 
   @property
   def log_directory(self) -> str:
@@ -76,17 +76,11 @@ class Session:
     experiment = self.experiment
     builder, num_environments = experiment.builder, experiment.num_environments
     table, *others = builder.make_tables(self.spec, num_environments)
-    num_slots = math.gcd(*self.lane_sizes)
+    num_slots = self.smallest_batch or experiment.environments_per_actor
     size = builder.bundle_size(num_slots, num_environments)
     if table.is_queue:
       table = table.bundled(size)
     return [table, *others]
-
-  @property
-  def lane_sizes(self) -> list[int]:
-    """Environments of each lane of an actor."""
-    ids = range(self.experiment.environments_per_actor)
-    return [len(ids[lane :: self.num_lanes]) for lane in range(self.num_lanes)]
 
   @property
   def bundle_sizes(self) -> dict[str, int]:
@@ -123,7 +117,6 @@ class Session:
     """Makes an environment batch, each environment seeded by its id.
 
     Args:
-      ids: Of the environments.
       life: How often who asks was started before, in this run.
     """
     settings = environment_settings(self.experiment)
@@ -161,11 +154,13 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     ValueError: If the network cannot take the environment's observations or
       actions.
   """
-  environments = environment_settings(experiment).make([experiment.seed])
-  try:
-    spec = specs.make_environment_spec(environments)
-  finally:
-    environments.close()
+  what = f"environment '{experiment.environment}' to be made"
+  with watchdog.limited(watchdog.START_SECONDS, what):
+    environments = environment_settings(experiment).make([experiment.seed])
+    try:
+      spec = specs.make_environment_spec(environments)
+    finally:
+      environments.close()
   try:
     experiment.builder.make_network(spec)
   except ValueError as error:
@@ -176,170 +171,3 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
       f'with their defaults: {fitting}.'
     ) from error
   return spec
-
-
-@contextlib.contextmanager
-def open_session(
-  experiment: experiment_lib.Experiment, fresh: bool = False, num_lanes: int = 1
-) -> Iterator[Session]:
-  """Checks an experiment, finds its checkpoint and holds its directory.
-
-  Args:
-    experiment: What to run.
-    fresh: Start over although there is a checkpoint; the old directory is
-      moved aside.
-    num_lanes: Parts into which each actor divides its environments.
-
-  Yields:
-    The session.
-
-  Raises:
-    ValueError: If the experiment cannot run, or another run has the directory;
-      nothing was written.
-    CheckpointError: If the checkpoint cannot be read or is of another
-      experiment; nothing was written.
-  """
-  spec = check(experiment)
-  warning = preflight.check(experiment, spec)
-  directory = experiment.directory
-  directories.check_writable(directory)
-  with contextlib.ExitStack() as held:
-    # First, so that what is read next is nobody else's to change.
-    held.enter_context(directories.hold(directory))
-    if fresh and directories.move_aside(directory):
-      held.enter_context(directories.hold(directory))
-    checkpoint = load_checkpoint(directory)
-    if checkpoint is not None:
-      check_identity(checkpoint, experiment.identity(spec))
-    state = checkpoint.state if checkpoint else {}
-    counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
-    counts.update(state.get('counts', {}))
-    session = Session(
-      experiment=experiment,
-      spec=spec,
-      counts=counts,
-      elapsed_seconds=state.get('elapsed_seconds', 0.0),
-      is_resumed=checkpoint is not None,
-      num_lanes=num_lanes,
-    )
-    described = _describe_start(checkpoint, session)
-    session = dataclasses.replace(
-      session, message=' '.join(filter(None, [described, warning]))
-    )
-    session.make_checkpointer().remove_unfinished()
-    _place_replay(checkpoint, session)
-    os.makedirs(session.log_directory, exist_ok=True)
-    _ = session.tables  # Now, so that other processes get them with the rest.
-    yield session
-
-
-def resume(
-  session: Session, num_restarts: int, failure: failures.Failure
-) -> Session | None:
-  """Goes back to the newest checkpoint of a run whose nodes have ended.
-
-  Args:
-    session: Of the run; its directory is still held.
-    num_restarts: With this one.
-    failure: Why.
-
-  Returns:
-    The session to go on with; None if there is no checkpoint.
-  """
-  checkpoint = load_checkpoint(session.experiment.directory)
-  if checkpoint is None:
-    return None
-  _place_replay(checkpoint, session)
-  name = os.path.basename(checkpoint.path)
-  resumed = dataclasses.replace(
-    session,
-    counts=checkpoint.state['counts'],
-    elapsed_seconds=checkpoint.state['elapsed_seconds'],
-    is_resumed=True,
-    num_restarts=num_restarts,
-    restarted_after=failure,
-    message=(
-      f'{failure.node} was lost; all started again from checkpoint {name}'
-      f'{_describe_omission(checkpoint, session)}'
-    ),
-  )
-  _ = resumed.tables
-  return resumed
-
-
-def load_checkpoint(
-  directory: str, check_replay: bool = True
-) -> checkpointing.Checkpoint | None:
-  """Reads the newest checkpoint of an experiment's directory, if any.
-
-  Args:
-    directory: Of the experiment.
-    check_replay: Whether to compare the checksums of replay, too.
-  """
-  path = os.path.join(directory, 'checkpoints')
-  return checkpointing.Checkpointer(path).load(check_replay)
-
-
-def _place_replay(
-  checkpoint: checkpointing.Checkpoint | None, session: Session
-) -> None:
-  """Lets the replay server take up what a checkpoint has for it."""
-  path = None
-  if checkpoint is not None and session.takes_replay_of(checkpoint):
-    path = checkpoint.replay_path
-  checkpointing.place_replay(path, session.replay_directory)
-
-
-def _describe_omission(
-  checkpoint: checkpointing.Checkpoint, session: Session
-) -> str:
-  """Says of a checkpoint with replay if that is not taken up; else ''."""
-  if checkpoint.replay_path is None or session.takes_replay_of(checkpoint):
-    return ''
-  return ', but with empty replay tables: its queue has bundles of another size'
-
-
-def _describe_start(
-  checkpoint: checkpointing.Checkpoint | None, session: Session
-) -> str:
-  if checkpoint is None:
-    return ''
-  experiment = session.experiment
-  name = os.path.basename(checkpoint.path)
-  if checkpoint.state['counts']['steps'] >= experiment.max_steps:
-    return (
-      f'resumed from checkpoint {name}, by which all {experiment.max_steps} '
-      'steps were taken already'
-    )
-  if checkpoint.replay_path is None:
-    return f'resumed from checkpoint {name}, which has no replay: that is empty'
-  return (
-    f'resumed from checkpoint {name}{_describe_omission(checkpoint, session)}'
-  )
-
-
-def check_identity(
-  checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
-) -> None:
-  """Refuses to go on from a checkpoint of another experiment.
-
-  Raises:
-    CheckpointError: Naming every field that differs; of another agent not the
-      settings and tables, which are others anyway.
-  """
-  found = checkpoint.state['experiment']
-  is_other_agent = found.get('builder') != identity.get('builder')
-  differences = [
-    f'{name}: {found.get(name, "nothing")} in the checkpoint, '
-    f'{identity.get(name, "nothing")} now'
-    for name in sorted(found.keys() | identity.keys())
-    if found.get(name) != identity.get(name)
-    and not (is_other_agent and '.' in name)
-  ]
-  if differences:
-    raise checkpointing.CheckpointError(
-      f'Checkpoint {checkpoint.path} is of another experiment: '
-      + '; '.join(differences)
-      + '. Ask for what the checkpoint has, choose another directory, or start '
-      'afresh (fresh=True).'
-    )

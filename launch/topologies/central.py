@@ -1,40 +1,35 @@
-"""Thin actors around an inference server, as a Launchpad program.
+"""Thin actors around inference servers that act for them all.
 
 Replay, coordinator and learner are those of `distributed`. Actors and evaluator
 stream their timesteps to an inference server, in the learner's process or in
-one of its own, which acts for them all and writes to replay.
+one of its own, which acts for them and writes to replay.
 """
 
-import contextlib
 import dataclasses
-import threading
-from collections.abc import Callable
-
-import launchpad as lp
+import functools
+import math
 
 from repertory.components import (
   compilation,
   data_parallel,
   devices,
-  loggers,
-  signals,
+  settings,
   variables,
 )
+from repertory.components.inference import client
+from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import failures
-from repertory.launch.host import interrupts, lifetime
-from repertory.launch.launchers import services as services_lib
-from repertory.launch.launchers import supervision
-from repertory.launch.nodes import inference, thin
+from repertory.launch.coordination import addresses
+from repertory.launch.launchers import program as program_lib
+from repertory.launch.nodes import evaluator, inference, policies, thin_actor
 from repertory.launch.runs import session as session_lib
-from repertory.launch.topologies import distributed
-
-_JOIN_SECONDS = 5
+from repertory.launch.topologies import parts, topology
 
 
+@topology.register
 @dataclasses.dataclass(frozen=True)
-class Placement:
-  """Where inference and learning run.
+class Central(topology.Topology):
+  """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:
     num_inference_servers: Inference servers in processes (or threads) of their
@@ -47,28 +42,50 @@ class Placement:
       the other half waits for its actions.
   """
 
-  num_inference_servers: int = 0
-  inference_devices: tuple[str, ...] = ()
-  learner_devices: tuple[str, ...] = ()
-  double_buffering: bool = False
+  name = 'central'
+  help = 'so, but inference servers act for all actors'
+  rank = 2
+
+  num_inference_servers: int = settings.field(
+    0,
+    'inference servers in nodes of their own; 0 for one per inference device '
+    "in the learner's node.",
+  )
+  inference_devices: tuple[str, ...] = settings.field(
+    (),
+    'devices of the inference servers, in turn, like GPU:1; default: '
+    "TensorFlow's choice.",
+  )
+  learner_devices: tuple[str, ...] = settings.field(
+    (),
+    'devices of the learner, several divide the rows of its networks; default: '
+    "TensorFlow's choice.",
+  )
+  double_buffering: bool = settings.field(
+    False,
+    'actors step one half of their environments while the other half waits for '
+    'its actions.',
+  )
 
   def __post_init__(self):
     if self.num_inference_servers < 0:
-      raise ValueError(
-        'num_inference_servers must be at least 0, got '
-        f'{self.num_inference_servers}.'
+      raise SettingError(
+        'num_inference_servers',
+        f'must be at least 0, got {self.num_inference_servers}.',
       )
     devices.check('inference_devices', self.inference_devices)
     devices.check('learner_devices', self.learner_devices)
     if 0 < self.num_inference_servers < len(self.inference_devices):
-      raise ValueError(
-        'inference_devices must be at most one for each of the '
+      raise SettingError(
+        'inference_devices',
+        'must be at most one for each of the '
         f'{self.num_inference_servers} inference servers, or some are not used;'
-        f' got {list(self.inference_devices)}.'
+        f' got {list(self.inference_devices)}.',
       )
     if len(set(self.learner_devices)) < len(self.learner_devices):
-      raise ValueError(
-        f'learner_devices must differ, got {list(self.learner_devices)}.'
+      raise SettingError(
+        'learner_devices',
+        f'must differ, got {list(self.learner_devices)}.',
       )
 
   @property
@@ -81,297 +98,194 @@ class Placement:
     """Parts into which each actor divides its environments."""
     return 2 if self.double_buffering else 1
 
-  def device_of(self, index: int) -> str | None:
-    """Returns the device of an inference server."""
-    names = self.inference_devices
-    return names[index % len(names)] if names else None
+  def lane_sizes(self, experiment: experiment_lib.Experiment) -> list[int]:
+    """Returns the environments of each lane of an actor."""
+    ids = range(experiment.environments_per_actor)
+    return [len(ids[lane :: self.num_lanes]) for lane in range(self.num_lanes)]
 
-  def rows_of(self, index: int, session: session_lib.Session) -> list[int]:
-    """Returns the size of each request that an inference server will get."""
+  def smallest_batch(self, experiment):
+    return math.gcd(*self.lane_sizes(experiment))
+
+  def check(self, experiment):
+    if self.num_servers > experiment.num_actors:
+      raise SettingError(
+        'num_actors',
+        f'must be at least the number of inference servers, '
+        f'{self.num_servers}, or some of them have nothing to do; got '
+        f'{experiment.num_actors}.',
+      )
+    if self.double_buffering and experiment.environments_per_actor < 2:
+      raise SettingError(
+        'environments_per_actor',
+        'must be at least 2 for double buffering, which halves them; got '
+        f'{experiment.environments_per_actor}.',
+      )
+    if len(self.learner_devices) > 1 and experiment.builder.config.jit_compile:
+      raise SettingError(
+        'learner_devices',
+        'must be one while jit_compile is on, for XLA compiles an update for '
+        f'one device; got {list(self.learner_devices)}. Turn that off.',
+        jit_compile=False,
+      )
+
+  def program(self, session, title):
+    planned = parts.make_program(session, title)
+    servers = [
+      self._plan_server(session, index) for index in range(self.num_servers)
+    ]
+    is_apart = self.num_inference_servers > 0
+    planned.add(
+      program_lib.PlannedNode(
+        parts.LEARNER,
+        functools.partial(_make_learner, session=session, central=self),
+        [parts.REPLAY, parts.COORDINATOR],
+        beside=() if is_apart else servers,
+      )
+    )
+    for server in servers if is_apart else ():
+      planned.add(server)
+
+    def calls(index):
+      home = servers[index % len(servers)].name if is_apart else parts.LEARNER
+      return [home, parts.COORDINATOR]
+
+    make = functools.partial(
+      _make_evaluator, session=session, server=servers[0].name
+    )
+    planned.add(program_lib.PlannedNode('evaluator', make, calls(0)))
+    for index in range(session.experiment.num_actors):
+      thin = self._thin_settings(
+        session, index, servers[index % len(servers)].name
+      )
+      make = functools.partial(thin_actor.ThinActorNode, thin)
+      planned.add(program_lib.PlannedNode(f'actor/{index}', make, calls(index)))
+    return planned
+
+  def _plan_server(
+    self, session: session_lib.Session, index: int
+  ) -> program_lib.PlannedNode:
+    names = self.inference_devices
+    # Environments of each request that it will get.
     num_actors = len(
       range(index, session.experiment.num_actors, self.num_servers)
     )
-    return num_actors * session.lane_sizes
+    rows = num_actors * self.lane_sizes(session.experiment)
+    chosen = {
+      'rows': rows,
+      'device': names[index % len(names)] if names else None,
+      'evaluates': index == 0,
+    }
+    is_apart = self.num_inference_servers > 0
+    return program_lib.PlannedNode(
+      f'inference/{index}',
+      functools.partial(
+        _make_server_apart if is_apart else _make_server_beside,
+        session=session,
+        **chosen,
+      ),
+      [parts.REPLAY, parts.LEARNER, parts.COORDINATOR]
+      if is_apart
+      else [parts.REPLAY, parts.COORDINATOR],
+    )
 
-  def check(self, experiment: experiment_lib.Experiment) -> None:
-    """Raises ValueError if the experiment cannot be placed so."""
-    if self.num_servers > experiment.num_actors:
-      raise ValueError(
-        f'num_actors must be at least the number of inference servers, '
-        f'{self.num_servers}, or some of them have nothing to do; got '
-        f'{experiment.num_actors}.'
-      )
-    if self.double_buffering and experiment.environments_per_actor < 2:
-      raise ValueError(
-        'environments_per_actor must be at least 2 for double buffering, which '
-        f'halves them; got {experiment.environments_per_actor}.'
-      )
-    if len(self.learner_devices) > 1 and experiment.builder.config.jit_compile:
-      raise ValueError(
-        'learner_devices must be one while jit_compile is on, for XLA compiles '
-        f'an update for one device; got {list(self.learner_devices)}. Add '
-        '--config.jit_compile=false.'
-      )
-
-
-def run(
-  session: session_lib.Session,
-  title: str,
-  interruption: interrupts.Interruption,
-  show: Callable[[loggers.Status], None],
-  launch_type: str,
-  placement: Placement,
-) -> loggers.Status:
-  """Runs an experiment with central inference; see `distributed.run`."""
-  distributed.check_thread()
-  return supervision.run(
-    lambda session: make_program(session, title, placement),
-    session,
-    title,
-    interruption,
-    show,
-    launch_type,
-  )
-
-
-def make_program(
-  session: session_lib.Session, title: str, placement: Placement
-) -> tuple[lp.Program, supervision.Services]:
-  """Wires the nodes.
-
-  Returns:
-    The program, and the handles of the nodes that the launcher calls.
-
-  Raises:
-    ValueError: If the experiment cannot be placed so.
-  """
-  placement.check(session.experiment)
-  program = lp.Program('repertory')
-  settings = {'courier_kwargs': distributed.server_settings(session)}
-  base = coordinator, replay = distributed.add_base(program, session, title)
-  learner = program.add_node(
-    lp.CourierNode(
-      CentralLearnerService, session, placement, *base, **settings
-    ),
-    label='learner',
-  )
-  servers = []
-  if placement.num_inference_servers:
-    with program.group('inference'):
-      for index in range(placement.num_inference_servers):
-        node = lp.CourierNode(
-          InferenceService,
-          session,
-          placement,
-          *base,
-          learner,
-          index,
-          **settings,
-        )
-        servers.append(program.add_node(node))
-  homes = servers or [learner]
-  program.add_node(
-    lp.PyClassNode(CentralEvaluatorService, session, homes[0], coordinator),
-    label='evaluator',
-  )
-  with program.group('actor'):
-    for index in range(session.experiment.num_actors):
-      program.add_node(
-        lp.PyClassNode(
-          thin.ThinActorService,
-          _thin_settings(session, index),
-          homes[index % len(homes)],
-          coordinator,
-        )
-      )
-  services = supervision.Services(coordinator, replay, learner, tuple(servers))
-  distributed.set_timeouts(session, services)
-  return program, services
-
-
-def _thin_settings(
-  session: session_lib.Session, index: int
-) -> thin.ThinSettings:
-  experiment = session.experiment
-  size = experiment.environments_per_actor
-  ids = range(index * size, (index + 1) * size)
-  return thin.ThinSettings(
-    name=f'actor/{index}',
-    environment_ids=list(ids),
-    seeds=session.environment_seeds(ids),
-    environments=session_lib.environment_settings(experiment),
-    spec=session.spec,
-    timeout_seconds=experiment.timeout_seconds,
-    num_lanes=session.num_lanes,
-  )
-
-
-class CentralLearnerService(distributed.LearnerService):
-  """The learner, with inference servers beside it unless they are elsewhere."""
-
-  def __init__(
-    self, session, placement: Placement, coordinator, replay_service
-  ):
-    with lifetime.failures_reported('learner', coordinator):
-      names = placement.learner_devices
-      if not placement.num_inference_servers:
-        names += placement.inference_devices
-      devices.prepare('learner_devices and inference_devices', names)
-      device = next(iter(placement.learner_devices), None)
-      with (
-        compilation.on_device(device),
-        data_parallel.over_devices(placement.learner_devices),
-      ):
-        super().__init__(session, replay_service, coordinator)
-    self._serving = signals.StopSignal()
-    self._servers: list[inference.InferenceNode] = []
-    self._threads: list[threading.Thread] = []
-    if placement.num_inference_servers:
-      return
-    lifetime.share_interpreter()
-    publisher = variables.Publisher(self._node.network.variables)
-    self._node.publish_to(publisher)
-    # The learner has registered; to compile may take longer than it may be
-    # silent.
-    with lifetime.pulse(
-      lambda: coordinator.poll('learner'), signals.StopSignal()
-    ):
-      for index in range(placement.num_servers):
-        name = f'inference/{index}'
-        with lifetime.failures_reported(name, coordinator):
-          self._servers.append(
-            inference.InferenceNode(
-              session,
-              name,
-              publisher,
-              distributed.connect(session, replay_service, self._serving),
-              coordinator,
-              rows=placement.rows_of(index, session),
-              device=placement.device_of(index),
-              evaluates=index == 0,
-            )
-          )
-
-  def inference_address(self, name: str) -> str:
-    """Returns the address of the server for an actor or the evaluator."""
-    return self._servers[_index_of(name) % len(self._servers)].address
-
-  def shutdown(self) -> None:
-    self._serving.set()
-    super().shutdown()
-
-  def _work(self) -> None:
-    for node in self._servers:
-      thread = threading.Thread(
-        target=_serve,
-        # It cannot be started again on its own.
-        args=(node, self._coordinator.abort),
-        name=node.name,
-        daemon=True,
-      )
-      thread.start()
-      self._threads.append(thread)
-    try:
-      super()._work()
-    finally:
-      self._serving.set()
-      for thread in self._threads:
-        thread.join(_JOIN_SECONDS)
-
-
-class InferenceService(services_lib.Service):
-  """An inference server, until the launcher shuts it down."""
-
-  def __init__(
-    self,
-    session: session_lib.Session,
-    placement: Placement,
-    coordinator,
-    replay_service,
-    learner,
-    index: int,
-  ):
-    super().__init__()
-    lifetime.isolate(coordinator)
-    self._coordinator = coordinator
-    self._serving = signals.StopSignal()
-    name = f'inference/{index}'
-    with lifetime.failures_reported(name, coordinator):
-      device = placement.device_of(index)
-      devices.prepare('inference_devices', [device] if device else [])
-      self._node = inference.InferenceNode(
-        session,
-        name,
-        distributed.RemoteSource(
-          learner, session.experiment.timeout_seconds, self._serving
-        ),
-        distributed.connect(session, replay_service, self._serving),
-        coordinator,
-        rows=placement.rows_of(index, session),
-        device=device,
-        evaluates=index == 0,
-      )
-
-  def inference_address(self, name: str) -> str:
-    del name  # Each server is asked by its own.
-    return self._node.address
-
-  def shutdown(self) -> None:
-    self._serving.set()
-    super().shutdown()
-
-  def _work(self) -> None:
-    _serve(self._node, self._coordinator.fail)
-    self._shut_down.wait()
-
-
-class CentralEvaluatorService(distributed.EvaluatorService):
-  """The evaluator, for which an inference server acts."""
-
-  def _find_source(self, stop: signals.StopSignal):
-    del stop
-    if self._session.experiment.evaluation_episodes == 0:
-      return ''
-    return thin.find_address(
-      self._learner,
-      'evaluator',
-      self._coordinator,
-      self._session.experiment.timeout_seconds,
+  def _thin_settings(
+    self, session: session_lib.Session, index: int, server: str
+  ) -> thin_actor.ThinSettings:
+    ids = parts.environment_ids(session, index)
+    return thin_actor.ThinSettings(
+      server=server,
+      environment_ids=list(ids),
+      seeds=session.environment_seeds(ids),
+      environments=session_lib.environment_settings(session.experiment),
+      spec=session.spec,
+      timeout_seconds=session.experiment.timeout_seconds,
+      num_lanes=self.num_lanes,
     )
 
 
-def _serve(
-  node: inference.InferenceNode,
-  tell: Callable[[failures.Failure], None],
-) -> None:
-  """Serves and reports until the launcher shuts it down.
-
-  A run that stops early does not end it: who waits for actions would take that
-  for a failure before hearing that the run stops. So would they if it failed,
-  so its connections end after it has told of that.
-
-  Args:
-    node: What serves.
-    tell: Takes its failure.
-  """
-
-  def report():
-    try:
-      return node.report()
-    except BaseException:
-      node.stop()
-      raise
-
-  run_stops = signals.StopSignal()
+def _make_learner(context, session, central):
+  names = central.learner_devices
+  if not central.num_inference_servers:
+    names += central.inference_devices
+  devices.prepare('learner_devices and inference_devices', names)
+  device = next(iter(central.learner_devices), None)
   with (
-    contextlib.closing(node),
-    lifetime.failures_told(node.name, tell),
-    lifetime.pulse(report, run_stops),
-    contextlib.suppress(signals.Stopped),
+    compilation.on_device(device),
+    data_parallel.over_devices(central.learner_devices),
   ):
-    node.run()
+    return parts.make_learner(context, session)
 
 
-def _index_of(name: str) -> int:
-  """Returns the index of an actor; 0 for the evaluator."""
-  return int(name.split('/')[1]) if '/' in name else 0
+def _make_server_beside(context, session, device, **settings):
+  """Makes an inference server to which the learner publishes."""
+  with compilation.on_device(device):
+    network = session.experiment.builder.make_network(session.spec)
+  return inference.InferenceNode(
+    context,
+    session,
+    network=network,
+    followed=variables.PublishedVariables(
+      context.beside.publisher, network.variables
+    ),
+    connection=parts.connect(context, session),
+    device=device,
+    **settings,
+  )
+
+
+def _make_server_apart(context, session, device, **settings):
+  """Makes an inference server that fetches the learner's variables."""
+  devices.prepare('inference_devices', [device] if device else [])
+  with compilation.on_device(device):
+    network, followed = policies.fetch(
+      session,
+      parts.source_of(context, session),
+      context.stop,
+      session.experiment.builder.config.variable_update_period,
+    )
+  return inference.InferenceNode(
+    context,
+    session,
+    network=network,
+    followed=followed,
+    connection=parts.connect(context, session),
+    device=device,
+    **settings,
+  )
+
+
+def _make_evaluator(context, session, server):
+  """Makes an evaluator for which an inference server acts."""
+  experiment = session.experiment
+  if experiment.evaluation_episodes == 0:
+    return evaluator.EvaluatorNode(context, session, None)
+  address = addresses.find(
+    context.coordinator,
+    server,
+    asks=context.name,
+    timeout_seconds=experiment.timeout_seconds,
+    stop=context.stop,
+  )
+  environments = evaluator.make_environments(session)
+  try:
+    loop, connection = thin_actor.make_loop(
+      address,
+      environments,
+      session.spec,
+      policies.evaluation_ids(session),
+      actor=context.name,
+      purpose=client.EVALUATION,
+      timeout_seconds=experiment.timeout_seconds,
+      stop=context.stop,
+    )
+  except BaseException:
+    environments.close()
+    raise
+
+  def close():
+    connection.close()
+    environments.close()
+
+  return evaluator.EvaluatorNode(
+    context, session, evaluator.Evaluation(loop, close)
+  )

@@ -1,11 +1,11 @@
 """Tests of `agents/registry.py`."""
 
 import dataclasses
-from typing import Optional
 
 from absl.testing import absltest, parameterized
 
-from repertory.agents import builder, dqn, registry
+from repertory.agents import agent_config, builder, dqn, registry
+from repertory.components import settings as settings_lib
 
 
 class GetTest(parameterized.TestCase):
@@ -20,6 +20,7 @@ class GetTest(parameterized.TestCase):
       self.assertIsInstance(made, builder.Builder)
       self.assertIsInstance(made, agent.builder_class)
       self.assertEqual(made.config, agent.config_class())
+      self.assertIsInstance(made.config, agent_config.AgentConfig)
       self.assertTrue(agent.config_class.__dataclass_params__.frozen)
 
   def test_typo(self):
@@ -42,27 +43,26 @@ class SettingsTest(parameterized.TestCase):
       [s.name for s in settings], [f.name for f in dataclasses.fields(config)]
     )
     for setting in settings:
-      self.assertNotEmpty(setting.description, setting.name)
-      self.assertNotIn('#', setting.description)
-      self.assertNotIn('\n', setting.description)
+      self.assertNotEmpty(setting.help, setting.name)
+      self.assertNotIn('\n', setting.help)
       self.assertEqual(setting.default, getattr(config, setting.name))
 
   def test_by_hand(self):
     by_name = {s.name: s for s in registry.settings('dqn')}
     self.assertEqual(
       by_name['hidden_sizes'],
-      registry.Setting(
+      settings_lib.Setting(
         name='hidden_sizes',
         type='tuple[int, ...]',
         default=dqn.DQNConfig().hidden_sizes,
-        description='Layers of the network before its head.',
+        help='Layers of the network before its head.',
       ),
     )
     self.assertEqual(by_name['n_step'].type, 'int')
     self.assertEqual(by_name['error_buffer'].type, 'float | None')
-    # A comment of several lines becomes one.
-    self.assertRegex(
-      by_name['jit_compile'].description, '^Compile the update .* without.$'
+    # Of what every agent has, without a word of DQN's.
+    self.assertEqual(
+      by_name['prefetch'].help, 'Batches prepared ahead of the learner.'
     )
 
 
@@ -133,9 +133,6 @@ class MakeBuilderTest(parameterized.TestCase):
     self.assertEqual(registry.make_builder('dqn', texts).config, defaults)
 
 
-Ints = tuple[int, ...]
-
-
 class PresetTest(parameterized.TestCase):
   def test_every_preset_is_a_config_that_differs(self):
     for agent in registry.agents():
@@ -166,107 +163,6 @@ class PresetTest(parameterized.TestCase):
       ValueError, "preset of agent 'd4pg' must be left out, .*; got 'atari'"
     ):
       registry.make_builder('d4pg', {}, 'atari')
-
-
-class WriteWholeTest(parameterized.TestCase):
-  @parameterized.parameters(
-    ('1e4', ' Write 10000.'),
-    ('2.0', ' Write 2.'),
-    ('-1E+2', ' Write -100.'),
-    ('1.5', ''),
-    ('many', ''),
-    ('inf', ''),
-    ('nan', ''),
-    ('1e999999', ''),
-    (None, ''),
-    ((1,), ''),
-  )
-  def test_hint(self, value, hint):
-    self.assertEqual(registry.write_whole(value), hint)
-
-
-class ParseTest(parameterized.TestCase):
-  @parameterized.parameters(
-    ('3', int, 3),
-    ('-3', int, -3),
-    (3, int, 3),
-    ('3', float, 3.0),
-    ('1e-3', float, 1e-3),
-    ('inf', float, float('inf')),
-    (3, float, 3.0),
-    (0.5, float, 0.5),
-    ('true', bool, True),
-    ('True', bool, True),
-    ('FALSE', bool, False),
-    (False, bool, False),
-    (True, bool, True),
-    ('text', str, 'text'),
-    ('1,2', str, '1,2'),
-    ('1,2', Ints, (1, 2)),
-    ('(64, 64)', Ints, (64, 64)),
-    ('[64,]', Ints, (64,)),
-    ('7', Ints, (7,)),
-    ('', Ints, ()),
-    ('()', Ints, ()),
-    ([1, 2], Ints, (1, 2)),
-    ((), Ints, ()),
-    ('1,2.5', tuple[float, ...], (1.0, 2.5)),
-    ('a,b', tuple[str, ...], ('a', 'b')),
-    ('true,false', tuple[bool, ...], (True, False)),
-    ('None', float | None, None),
-    (None, float | None, None),
-    ('2', float | None, 2.0),
-    (2, float | None, 2.0),
-    ('2', int | None, 2),
-    ('a', str | None, 'a'),
-    ('true', bool | None, True),
-    (None, bool | None, None),
-    ('2', Optional[int], 2),  # noqa: UP045 (its text differs)
-    ('None', Optional[int], None),  # noqa: UP045
-  )
-  def test_fits(self, value, annotation, expected):
-    parsed = registry.parse('x', value, annotation)
-    self.assertEqual(parsed, expected)
-    self.assertIs(type(parsed), type(expected))
-    if isinstance(expected, tuple):
-      self.assertEqual([type(p) for p in parsed], [type(e) for e in expected])
-
-  @parameterized.parameters(
-    ('3.5', int, 'int'),
-    (3.0, int, 'int'),  # As JSON has it: a whole number by chance.
-    (True, int, 'int'),
-    ('three', int, 'int'),
-    ('', int, 'int'),
-    ('a', float, 'float'),
-    (True, float, 'float'),
-    ([1.0], float, 'float'),
-    ('1', bool, 'bool'),
-    (1, bool, 'bool'),
-    ('yes', bool, 'bool'),
-    ('1,a', Ints, r'tuple\[int, ...\]'),
-    ([1.5], Ints, r'tuple\[int, ...\]'),
-    (5, Ints, r'tuple\[int, ...\]'),
-    (None, Ints, r'tuple\[int, ...\]'),
-    (None, int, 'int'),
-    ('None', float, 'float'),
-    ('a', float | None, r'float \| None'),
-    ('maybe', bool | None, r'bool \| None'),
-  )
-  def test_does_not_fit(self, value, annotation, type_name):
-    with self.assertRaisesRegex(
-      ValueError, f'^config.x must be of type {type_name}, got .*'
-    ):
-      registry.parse('config.x', value, annotation)
-
-
-class DidYouMeanTest(absltest.TestCase):
-  def test_nearest_or_nothing(self):
-    known = ['alpha', 'beta']
-    self.assertEqual(
-      registry.did_you_mean('alhpa', known), " Did you mean 'alpha'?"
-    )
-    self.assertEqual(registry.did_you_mean('q', known), '')
-    self.assertEqual(registry.did_you_mean('q', []), '')
 
 
 if __name__ == '__main__':

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import program
-from repertory.launch.runs import session as session_lib
+from repertory.launch.runs import resuming
 
 pytestmark = pytest.mark.chaos
 
@@ -113,7 +113,7 @@ def test_a_writer_killed_at_random_moments(tmp_path):
 
 def _newest(directory):
   """Reads the newest checkpoint with all checks; returns its counts."""
-  checkpoint = session_lib.load_checkpoint(str(directory))
+  checkpoint = resuming.load_checkpoint(str(directory))
   if checkpoint is None:
     return {'steps': 0, 'learner_steps': 0, 'runs': 0}
   counts = checkpoint.state['counts']
@@ -184,5 +184,5 @@ def _wait_for_checkpoint(running, directory, number):
 
 
 def _number(directory):
-  checkpoint = session_lib.load_checkpoint(str(directory))
+  checkpoint = resuming.load_checkpoint(str(directory))
   return int(os.path.basename(checkpoint.path)) if checkpoint else 0

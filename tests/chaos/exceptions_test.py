@@ -63,11 +63,11 @@ if __name__ == '__main__':
     builder, make_environment, max_steps=int(steps), directory='run',
     num_actors=2, environments_per_actor=2, evaluation_episodes=20,
     evaluation_period=500)
-  placement = None
+  chosen = topology
   if int(servers):
-    placement = central.Placement(num_inference_servers=int(servers))
+    chosen = central.Central(num_inference_servers=int(servers))
   try:
-    result = launch.run(experiment, topology, 'local_mp', placement=placement)
+    result = launch.run(experiment, chosen, 'local_mp')
     print('STEPS', result.status.steps)
   except launch.NodeError as error:
     print('NODE', error.failure.node)

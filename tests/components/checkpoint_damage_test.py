@@ -95,9 +95,11 @@ def test_it_names_no_older_one_that_is_not_there(directory, path):
   shutil.rmtree(path)
   with pytest.raises(checkpointing.CheckpointError) as error:
     _load(directory)
-  assert str(error.value).endswith(
-    'There is none before it: start afresh (fresh=True).'
-  )
+  for raised in (error.value, pickle.loads(pickle.dumps(error.value))):
+    assert str(raised).endswith(
+      'There is none before it: start afresh (fresh=True).'
+    )
+    assert raised.remedy == {'fresh': True}
 
 
 @pytest.mark.parametrize('name', _FILES)

@@ -306,6 +306,61 @@ def test_replay_is_copied_where_there_are_no_links(
   assert _read_tree(_load(directory).replay_path) == contents
 
 
+@pytest.mark.parametrize('name', ['notes.txt', '7', '²', '000000007', 'mine'])
+@pytest.mark.parametrize('is_folder', [False, True])
+def test_what_others_put_there_is_no_checkpoint(directory, name, is_folder):
+  stray = os.path.join(directory, name)
+  os.makedirs(stray if is_folder else directory)
+  if not is_folder:
+    with open(stray, 'w') as file:
+      file.write('mine')
+  assert _load(directory) is None
+  path = _save(directory, 1, 2, 3)
+  assert os.path.basename(path) == '00000003'
+  assert _loaded_number(directory) == 3
+  assert sorted(os.listdir(directory)) == sorted(['00000002', '00000003', name])
+
+
+def test_a_file_with_the_name_of_a_checkpoint_is_kept(directory):
+  _save(directory, 1)
+  stray = os.path.join(directory, '00000005')
+  with open(stray, 'w') as file:
+    file.write('mine')
+  assert _loaded_number(directory) == 1
+  path = _save(directory, 2, 3)
+  # None of them takes its place.
+  assert os.path.basename(path) == '00000007'
+  assert _loaded_number(directory) == 3
+  with open(stray) as file:
+    assert file.read() == 'mine'
+
+
+def test_a_folder_with_the_name_of_a_checkpoint_is_refused(directory):
+  _save(directory, 1)
+  os.makedirs(os.path.join(directory, '20240101'))
+  with pytest.raises(
+    checkpointing.CheckpointError,
+    match=r'no checksums.json.*Move that folder away.*checkpoint 00000001',
+  ):
+    _load(directory)
+
+
+def test_leftovers_that_are_files_are_removed(directory):
+  os.makedirs(directory)
+  stray = os.path.join(directory, '.writing-00000004')
+  with open(stray, 'w') as file:
+    file.write('torn')
+  checkpointing.Checkpointer(directory).remove_unfinished()
+  assert os.listdir(directory) == []
+
+
+def test_place_replay_where_a_file_is(tmp_path):
+  path = tmp_path / '.replay'
+  path.write_text('torn')
+  checkpointing.place_replay(None, str(path))
+  assert os.listdir(path) == []
+
+
 def test_place_replay(tmp_path, replay_path):
   directory = str(tmp_path / 'made' / 'served')
   contents = _read_tree(replay_path)

@@ -14,7 +14,7 @@ import tree
 from absl.testing import absltest, parameterized
 from bsuite.utils import datasets
 
-from repertory.environments import registry
+from repertory.environments import argument_checks, registry
 
 
 def _hide(package):
@@ -122,7 +122,7 @@ class RegistryTest(parameterized.TestCase):
   def test_missing_package(self, name, package, extra):
     factory = registry.make_factory(name)
     message = (
-      rf"^`name`: '{re.escape(name)}' cannot be made.*package {package}"
+      rf"^Environment '{re.escape(name)}' cannot be made.*package {package}"
       rf".*pip install 'repertory\[{extra}\]'"
     )
     with _hide(package):
@@ -138,7 +138,7 @@ class RegistryTest(parameterized.TestCase):
   )
   def test_missing_package_of_an_environment(self, name, package, message):
     factory = registry.make_factory(name)
-    message = f"^`name`: '{name}' cannot be made.*{message}"
+    message = f"^Environment '{name}' cannot be made.*{message}"
     with _hide(package):
       with self.assertRaisesRegex(ImportError, message):
         factory(0)
@@ -159,7 +159,7 @@ class RegistryTest(parameterized.TestCase):
     ('atari:Pong?', "one of the options .*noops=30.*got ''"),
     ('catch?', "there are none here, got ''"),
     ('atari:Pong?lives=1', 'sticky_actions=0, life_loss=false.*got .lives.'),
-    ('atari:Pong?life_los=true', 'did you mean .life_loss.'),
+    ('atari:Pong?life_los=true', 'Did you mean .life_loss.'),
     ('atari:Pong?life_loss=yes', "life_loss to be true or false, got 'yes'"),
     ('atari:Pong?life_loss', 'each option once'),
     ('atari:Pong?noops=1&noops=2', 'each option once'),
@@ -206,6 +206,22 @@ class RegistryTest(parameterized.TestCase):
       registry.make_factory('catch:1x5')
     with self.assertRaisesRegex(ValueError, '`length`.*at least 1, got 0'):
       registry.make_factory('memory_chain:0')
+
+  def test_errors_keep_the_argument(self):
+    for name, argument, problem in (
+      ('catch:1x5', 'rows', 'expected an integer of at least 2, got 1.'),
+      ('cach', 'name', 'expected one of catch, '),
+      ('catch?x=1', 'name', "in 'catch?x=1', expected no options"),
+    ):
+      with self.assertRaises(argument_checks.ArgumentError) as raised:
+        registry.make_factory(name)
+      for error in (
+        raised.exception,
+        pickle.loads(pickle.dumps(raised.exception)),
+      ):
+        self.assertEqual(error.argument, argument)
+        self.assertStartsWith(error.problem, problem)
+        self.assertEqual(str(error), f'`{argument}`: {error.problem}')
 
   def test_unknown_gymnasium_id(self):
     with self.assertRaisesRegex(ValueError, 'Did you mean.*CartPole-v1'):

@@ -307,13 +307,13 @@ class FamilyTest(parameterized.TestCase):
 
 class UnknownNamesTest(parameterized.TestCase):
   @parameterized.parameters(
-    ('atari:Pongg', '`game`.*Did you mean Pong'),
-    ('atari:space_invaders', '`game`.*Did you mean SpaceInvaders'),
-    ('envpool:CartPol-v1', '`id`.*Did you mean CartPole-v1'),
-    ('dm_control:cartpole', '`task`.*Did you mean cartpole/'),
+    ('atari:Pongg', "`game`.*Did you mean 'Pong'"),
+    ('atari:space_invaders', "`game`.*Did you mean 'SpaceInvaders'"),
+    ('envpool:CartPol-v1', "`id`.*Did you mean 'CartPole-v1'"),
+    ('dm_control:cartpole', "`task`.*Did you mean 'cartpole/"),
     ('dm_control:cheetah/walk', '`task`.*Did you mean.*cheetah/run'),
-    ('bsuite:catch', '`id`.*Did you mean catch/'),
-    ('bsuite:catch/99', '`id`.*Did you mean catch/'),
+    ('bsuite:catch', "`id`.*Did you mean 'catch/"),
+    ('bsuite:catch/99', "`id`.*Did you mean 'catch/"),
     ('minigrid:DoorKey-5x5-v0', '`id`.*Did you mean.*MiniGrid-DoorKey-5x5-v0'),
     ('minatar:pong', '`game`: expected one of asterix, .*pong'),
   )

@@ -2,12 +2,16 @@
 
 import pytest
 
+import lone_nodes
 from repertory import launch
-from repertory.components import signals
 from repertory.launch.coordination import coordinator
-from repertory.launch.host import lifetime
-from repertory.launch.nodes import acting, nodes
-from repertory.launch.runs import session as session_lib
+from repertory.launch.nodes import acting, policies
+from repertory.launch.runs import resuming
+
+
+class _Node(acting.ActingNode):
+  def close(self):
+    pass
 
 
 class _Loop:
@@ -32,14 +36,16 @@ def _session(tmp_path):
     'dqn', 'catch', max_steps=400, directory=str(tmp_path / 'run'),
     environments_per_actor=8,
   )  # fmt: skip
-  with session_lib.open_session(experiment) as session:
+  with resuming.open_session(experiment) as session:
     yield session
 
 
 def test_steps_before_a_loop_raised_are_counted_once(session):
   counts = coordinator.Coordinator(session, 'dqn on catch')
-  node = acting.ActingNode(
-    'actor/0', [_Loop(), _Loop(raises_at=3)], 8, counts, signals.StopSignal()
+  node = _Node(
+    lone_nodes.make_context('actor/0', counts),
+    [_Loop(), _Loop(raises_at=3)],
+    range(8),
   )
   with pytest.raises(RuntimeError, match='out of balls'):
     node.run()
@@ -54,20 +60,19 @@ def test_steps_before_a_loop_raised_are_counted_once(session):
 
 
 def test_policy_of_a_restarted_node_knows_how_far_the_run_is(
-  session, monkeypatch
+  session,
 ):
   counts = coordinator.Coordinator(session, 'dqn on catch')
   network = session.experiment.builder.make_network(session.spec)
 
   def states(life):
-    monkeypatch.setenv(lifetime.LIFE_VARIABLE, str(life))
-    policy = nodes.make_policy(session, network, 'actor/0', counts)
+    context = lone_nodes.make_context('actor/0', counts, life=life)
+    policy = policies.make_training_policy(context, session, network)
     return policy.initial_state([0, 1])
 
   first = states(0)
-  node = acting.ActingNode(
-    'actor/0', [_Loop()], 4, counts, signals.StopSignal()
-  )
+  context = lone_nodes.make_context('actor/0', counts)
+  node = _Node(context, [_Loop()], range(4))
   node.run()
   node.report()
   again = states(1)

@@ -9,13 +9,17 @@ import tensorflow as tf
 import tree
 
 import follow
+import lone_nodes
 import replay_fixture
 from repertory import launch
 from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
 from repertory.components import core, replay, signals
 from repertory.environments import registry
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.nodes import inference, nodes, thin
+from repertory.launch.nodes import actor as actor_lib
+from repertory.launch.nodes import inference, policies
+from repertory.launch.nodes import thin_actor as thin
+from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 
 _NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
@@ -92,7 +96,9 @@ def _open(tmp_path, name, environment_factory, builder, num_lanes=1):
     environments_per_actor=_PER_ACTOR,
     timeout_seconds=20,
   )
-  with session_lib.open_session(experiment, num_lanes=num_lanes) as session:
+  with resuming.open_session(
+    experiment, smallest_batch=_PER_ACTOR // num_lanes
+  ) as session:
     coordinator = coordinator_lib.Coordinator(session, '')
     stop = signals.StopSignal()
     with (
@@ -108,31 +114,41 @@ def _ids(index):
 
 def _act_locally(session, coordinator, connection, source):
   for index in range(_NUM_ACTORS):
-    node = nodes.ActorNode(
-      session, f'actor/{index}', _ids(index), connection, source, coordinator
+    context = lone_nodes.make_context(f'actor/{index}', coordinator)
+    network, followed = policies.fetch(session, source, context.stop, 1)
+    node = actor_lib.ActorNode(
+      context,
+      session,
+      _ids(index),
+      network=network,
+      followed=followed,
+      connection=connection,
     )
-    node._variable_client.update(wait=True)
+    followed.update(wait=True)
     for _ in range(_NUM_STEPS):
       node.step()
     node.close()
 
 
 def _act_centrally(session, coordinator, connection, source, num_lanes, device):
+  context = lone_nodes.make_context('inference/0', coordinator, connection.stop)
+  network, followed = policies.fetch(session, source, context.stop, 1)
   server = inference.InferenceNode(
+    context,
     session,
-    'inference/0',
-    source,
-    connection,
-    coordinator,
+    network=network,
+    followed=followed,
+    connection=connection,
     rows=[_PER_ACTOR] * _NUM_ACTORS,
     device=device,
   )
+  coordinator.register('inference/0', server.description)
   thread = threading.Thread(target=server.run)
   thread.start()
   actors = [
     thin.ThinActorNode(
       thin.ThinSettings(
-        name=f'actor/{index}',
+        server='inference/0',
         environment_ids=list(_ids(index)),
         seeds=session.environment_seeds(_ids(index)),
         environments=session_lib.environment_settings(session.experiment),
@@ -140,9 +156,7 @@ def _act_centrally(session, coordinator, connection, source, num_lanes, device):
         timeout_seconds=20,
         num_lanes=num_lanes,
       ),
-      server.address,
-      coordinator,
-      signals.StopSignal(),
+      lone_nodes.make_context(f'actor/{index}', coordinator),
     )
     for index in range(_NUM_ACTORS)
   ]

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lone_nodes
 import real_disk_errors
 from repertory import launch
 from repertory.components import checkpointing, replay
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.host import interrupts
-from repertory.launch.nodes import checkpoints, nodes
-from repertory.launch.runs import session as session_lib
+from repertory.launch.nodes import checkpoints
+from repertory.launch.nodes import learner as nodes
+from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.runs import resuming
 
 _NEVER = 1e6
 # Less than the arrays have, more than a log.
@@ -30,26 +33,28 @@ class Run:
   def __init__(self, directory, stack, **settings):
     settings = {'checkpoint_period_seconds': _NEVER, **settings}
     self.session = stack.enter_context(
-      session_lib.open_session(make_experiment(directory, **settings))
+      resuming.open_session(make_experiment(directory, **settings))
     )
     self.coordinator = coordinator_lib.Coordinator(self.session, 'test')
     stack.callback(self.coordinator.close)
-    server = nodes.start_replay(self.session)
-    stack.callback(server.stop)
+    server = replay_lib.ReplayNode(
+      lone_nodes.make_context('replay', self.coordinator), self.session
+    )
+    stack.callback(server.close)
     self.connection = replay.Connection(
-      f'localhost:{server.port}', 60.0, interrupts.Interruption()
+      server.address, 60.0, interrupts.Interruption()
     )
     self.learner = nodes.LearnerNode(
-      self.session, self.connection, self.coordinator
-    )
-    stack.callback(self.learner.close)
-    self.actor = nodes.ActorNode(
+      lone_nodes.make_context(
+        'learner', self.coordinator, self.connection.stop
+      ),
       self.session,
-      'actor/0',
-      [0],
       self.connection,
-      self.learner,
-      self.coordinator,
+    )
+    self.coordinator.register('learner', self.learner.description)
+    stack.callback(self.learner.close)
+    self.actor = lone_nodes.make_actor(
+      self.session, self.connection, self.learner, self.coordinator
     )
     stack.callback(self.actor.close)
 
@@ -58,7 +63,7 @@ class Run:
     goal = self.learner.version + num_updates
     while self.learner.version < goal:
       self.actor.step()
-      self.learner.catch_up(self.actor)
+      self.learner.catch_up(self.actor.num_items, self.actor.flush)
     self.actor.report()
     self.actor.flush()
 
@@ -79,7 +84,7 @@ class Run:
     self.settle()
 
   def saved(self):
-    return session_lib.load_checkpoint(self.session.experiment.directory)
+    return resuming.load_checkpoint(self.session.experiment.directory)
 
   def names(self):
     return sorted(os.listdir(self.session.checkpoint_directory))

@@ -3,10 +3,12 @@
 import os
 import re
 
+import gymnasium
+import numpy as np
 import pytest
 
 import real_disk_errors
-from repertory.launch.commands import command_line
+from repertory.launch.commands import commands as command_line
 
 # Just enough for the learner to take steps.
 _FEW_STEPS = (
@@ -23,6 +25,27 @@ def _run(capsys, *arguments) -> tuple[int, str, str]:
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def own_environment():
+  """A user's environment, `gym:Own-v0`."""
+
+  class Own(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+      del seed, options
+      return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+      del action
+      return np.zeros(2, np.float32), 0.0, True, False, {}
+
+  gymnasium.register('Own-v0', entry_point=Own)
+  yield Own
+  del gymnasium.registry['Own-v0']
 
 
 class TestTrain:
@@ -115,7 +138,7 @@ class TestTrain:
       # The rate limits that can never work.
       (
         ['--config.min_replay_size=100', '--config.max_replay_size=99'],
-        ['min_replay_size = 100', 'max_replay_size = 99'],
+        ['--config.min_replay_size of', 'max_replay_size = 99', 'got 100'],
       ),
       (
         ['--steps=201'],
@@ -123,7 +146,7 @@ class TestTrain:
       ),
       (
         ['--agent=impala', '--config.max_queue_size=8'],
-        ['8 + 1 items', 'max_queue_size = 8'],
+        ['--config.max_queue_size of', '8 + 1 items', 'got 8'],
       ),
       (['--config.error_buffer=1'], ['error_buffer', 'at least', '1']),
       (
@@ -139,6 +162,16 @@ class TestTrain:
         ['--agent=sac', '--env=catch'],
         ["Agent 'sac' does not fit environment 'catch'", 'dqn, impala, ppo, r'],
       ),
+      (
+        [
+          '--topology=central',
+          '--learner_devices=CPU:0,CPU:1',
+          '--inference_devices=CPU:0',
+        ],
+        ['--learner_devices must', 'that off (--config.jit_compile=false)'],
+      ),
+      (['--env=atari:Pong?lives=1'], ["--env: in 'atari:Pong?lives=1', ex"]),
+      (['--env=catch:1x5'], ['--env: `rows`: expected', 'at least 2, got 1.']),
       # Beyond the integers of Reverb.
       (
         ['--config.max_replay_size=2147483648'],
@@ -197,6 +230,31 @@ class TestTrain:
     code, _, err = _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     assert code == 2
     assert 'There is none before it: start afresh (--fresh).' in err
+
+  @pytest.mark.parametrize('place', ['__init__', 'step'])
+  @pytest.mark.parametrize('kind', [ValueError, RuntimeError, ImportError])
+  def test_exceptions_of_users_are_printed_as_they_are(
+    self, capsys, own_environment, kind, place
+  ):
+    text = (
+      'seed=True is empty, max_steps must be `rows`: config.n_step of 3,\n'
+      "agent must be one of two (fresh=True) or topology='single'."
+    )
+
+    def fail(*arguments, **settings):
+      raise kind(text)
+
+    setattr(own_environment, place, fail)
+    arguments = ('train', '--env=gym:Own-v0', *_FEW_STEPS)
+    if (place, kind) == ('__init__', RuntimeError):
+      with pytest.raises(RuntimeError, match=re.escape(text)):  # A traceback.
+        _run(capsys, *arguments)
+      return
+    code, _, err = _run(capsys, *arguments)
+    assert code == (1 if place == 'step' else 2)
+    assert err.endswith(f'{text}\n')
+    if (place, kind) == ('__init__', ValueError):
+      assert err == f'repertory: {text}\n'
 
   def test_says_that_all_steps_were_taken(self, capsys):
     arguments = ('train', *_FEW_STEPS, '--directory=run')
@@ -262,7 +320,7 @@ class TestOthers:
   def test_agents_and_their_settings(self, capsys):
     assert 'dqn' in _run(capsys, 'agents')[1]
     out = _run(capsys, 'agents', 'dqn')[1]
-    assert '--config.n_step=3' in out
+    assert '--config.n_step=3  (int)\n    Steps a transition spans: ' in out
     code, _, err = _run(capsys, 'agents', 'dpn')
     assert code == 2
     assert 'repertory: agent must be one of' in err  # It is no flag here.

@@ -1,5 +1,7 @@
 """Tests of how the command `repertory` starts and ends, as a process."""
 
+import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -58,17 +60,47 @@ def test_training_goes_on_when_nobody_reads(tmp_path):
   assert os.listdir(tmp_path / 'run' / 'checkpoints')
 
 
+def test_training_goes_on_while_nobody_reads(tmp_path):
+  reader, writer = os.pipe()
+  os.set_blocking(writer, False)
+  with contextlib.suppress(BlockingIOError):
+    while True:
+      os.write(writer, b'.' * 1000)
+  os.set_blocking(writer, True)
+  flags = ['--agent=dqn', '--env=catch', '--steps=300', '--directory=run']
+  training = subprocess.Popen(
+    [sys.executable, '-c', _CODE, 'train', *flags],
+    cwd=tmp_path,
+    stdout=writer,
+    stderr=subprocess.DEVNULL,
+  )
+  os.close(writer)
+  try:
+    state = tmp_path / 'run' / 'checkpoints' / '00000001' / 'state.json'
+    program.wait_until(state.exists, 120, 'the checkpoint at the end')
+    assert json.loads(state.read_text())['counts']['steps'] == 300
+    # It ends as soon as it can say so.
+    with open(reader) as stdout:
+      said = stdout.read()
+    code = training.wait(60)
+  finally:
+    training.kill()
+    training.wait()
+  assert code == 0
+  assert said.splitlines()[-1] == 'Checkpoints: run/checkpoints'
+
+
 def test_other_broken_pipes_are_errors(tmp_path):
   code = """
 import os
-from repertory.launch.commands import command_line, entry_point
+from repertory.launch.commands import commands, entry_point
 
 def run(arguments):
   reader, writer = os.pipe()
   os.close(reader)
   os.write(writer, b'lost')
 
-command_line.run = run
+commands.run = run
 entry_point.main()
 """
   ended = program.Program(['-c', code], str(tmp_path)).wait(60)
@@ -96,8 +128,8 @@ def test_interrupt_during_imports(tmp_path):
 def test_imports_leave_the_handler_as_it_was(tmp_path):
   code = """
 import signal
-from repertory.launch.commands import command_line, entry_point
-command_line.run = lambda arguments: print(
+from repertory.launch.commands import commands, entry_point
+commands.run = lambda arguments: print(
   signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 entry_point.main()
 """

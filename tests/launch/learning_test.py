@@ -61,6 +61,7 @@ def _train(
   seed,
   environments=1,
   episodes=100,
+  evaluations=1,
   deadline_seconds=900,
 ):
   """Trains an agent in a process of its own; returns its last evaluation.
@@ -74,7 +75,8 @@ def _train(
     topology: Its name, with Launchpad's launch type where it has one.
     seed: Of the run.
     environments: In all; two actors share them where there are several nodes.
-    episodes: Of the evaluation.
+    episodes: Of an evaluation.
+    evaluations: How many there are in a run.
     deadline_seconds: For all of it.
   """
   name, *launch_type = topology
@@ -91,16 +93,20 @@ def _train(
     f'--environments_per_actor={environments // actors}',
     f'--seed={seed}',
     f'--evaluation_episodes={episodes}',
-    f'--evaluation_period={steps}',
+    f'--evaluation_period={steps // evaluations}',
     '--directory=run',
     cwd=directory,
   ).wait(deadline_seconds)
   assert ended.code == 0, ended.output
   assert ended.left == []
+  return _evaluations(directory)[-1]
+
+
+def _evaluations(directory):
+  """Returns the mean returns of what `_train` evaluated, in order."""
   path = pathlib.Path(directory, 'run', 'logs', 'evaluator.csv')
   with path.open() as file:
-    rows = list(csv.DictReader(file))
-  return float(rows[-1]['episode_return'])
+    return [float(row['episode_return']) for row in csv.DictReader(file)]
 
 
 class TestDQN:
@@ -157,6 +163,17 @@ class TestIMPALA:
       steps=300_000, topology=topology, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 450
+
+  @_over_seeds
+  def test_keeps_a_solved_cartpole(self, tmp_path, seed):
+    # It is solved within 400,000 steps. With Adam in place of AMSGrad it is
+    # lost again within 1,000,000, see docs/results.md.
+    _train(
+      tmp_path, 'impala', 'gym:CartPole-v1',
+      steps=1_500_000, topology=_TOPOLOGIES[0], seed=seed, environments=32,
+      episodes=10, evaluations=15,
+    )  # fmt: skip
+    assert min(_evaluations(tmp_path)[5:]) >= 475
 
   @_in_all_and_central
   @_over_seeds

@@ -5,12 +5,15 @@ import json
 import pytest
 
 import log_files
+import lone_nodes
 import program
 from repertory import launch
 from repertory.components import datasets, replay, signals
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.nodes import nodes, pacing
-from repertory.launch.runs import session as session_lib
+from repertory.launch.nodes import learner as nodes
+from repertory.launch.nodes import pacing
+from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.runs import resuming
 
 _SECONDS = 120
 
@@ -74,15 +77,13 @@ def session(tmp_path):
       'jit_compile': False,
     },
   )
-  with session_lib.open_session(experiment) as opened:
+  with resuming.open_session(experiment) as opened:
     yield opened
 
 
-def _steal_samples(server, table) -> int:
+def _steal_samples(address, table) -> int:
   """Samples all that the rate limiter lets go; returns how many items."""
-  connection = replay.Connection(
-    f'localhost:{server.port}', 1.0, signals.StopSignal()
-  )
+  connection = replay.Connection(address, 1.0, signals.StopSignal())
   thief = datasets.ReplayDataset(connection, table, 4)
   before = replay.table_status(connection.client)[table.name].samples
   with pytest.raises(TimeoutError):
@@ -95,33 +96,35 @@ def _steal_samples(server, table) -> int:
 def test_learner_that_starves_counts_anew(session, monkeypatch):
   monkeypatch.setattr(pacing, 'PATIENCE_SECONDS', 1.0)
   coordinator = coordinator_lib.Coordinator(session, '')
-  server = nodes.start_replay(session)
-  connection = replay.Connection(
-    f'localhost:{server.port}', 60.0, signals.StopSignal()
+  server = replay_lib.ReplayNode(
+    lone_nodes.make_context('replay', coordinator), session
   )
-  learner = nodes.LearnerNode(session, connection, coordinator)
-  actor = nodes.ActorNode(
-    session, 'actor/0', range(1), connection, learner, coordinator
+  connection = replay.Connection(server.address, 60.0, signals.StopSignal())
+  learner = nodes.LearnerNode(
+    lone_nodes.make_context('learner', coordinator, connection.stop),
+    session,
+    connection,
   )
+  actor = lone_nodes.make_actor(session, connection, learner, coordinator)
   try:
     for _ in range(201):
       actor.step()
     actor.flush()
     assert actor.num_items == 40
     # The dataset has some already.
-    stolen = _steal_samples(server, session.tables[0])
+    stolen = _steal_samples(server.address, session.tables[0])
     assert stolen >= 4
-    learner.catch_up(actor)
+    learner.catch_up(actor.num_items, actor.flush)
     steps = learner.version
     assert 4 * steps <= 40 - stolen
     for _ in range(100):
       actor.step()
-      learner.catch_up(actor)
+      learner.catch_up(actor.num_items, actor.flush)
     assert learner.version == steps + 5
   finally:
     actor.close()
     learner.close()
-    server.stop()
+    server.close()
     coordinator.close()
   log = f'{session.log_directory}/nodes.jsonl'
   with open(log) as file:

@@ -55,7 +55,7 @@ def _check(experiment):
 _CASES = {
   'min_size': (
     lambda size: _experiment('dqn', {**_DQN, 'max_replay_size': size}),
-    (49, r'min_replay_size = 50 .* max_replay_size = 49', 50),
+    (49, r'^min_replay_size of .* max_replay_size = 49, .* got 50', 50),
   ),
   # 32 + 8 × 32 environments × 3 items.
   'error_buffer': (
@@ -72,7 +72,7 @@ _CASES = {
       num_actors=8,
       environments_per_actor=2,
     ),
-    (23, r'8 \+ 16 items.* got max_queue_size = 23', 24),
+    (23, r'max_queue_size of .* 8 \+ 16 items.* got 23', 24),
   ),
   'max_times_sampled': (
     lambda times: _limited(max_times_sampled=times),
@@ -250,9 +250,9 @@ class TestMemory:
   def test_more_than_all_is_refused(self, monkeypatch):
     experiment = self._experiment(1_000_000)
     message = (
-      r'Replay may take 42\.7 GB of the 40 GB .* 1,000,000 items of 42,712 '
-      r'bytes each, compression not counted.* Lower max_replay_size = '
-      r'1,000,000 to 936,504 or less'
+      r'^max_replay_size must be at most 936,504, .* got 1,000,000\. Replay '
+      r'may take 42\.7 GB of the 40 GB .* 1,000,000 items of 42,712 bytes '
+      'each, compression not counted'
     )
     with pytest.raises(ValueError, match=message):
       self._check(monkeypatch, experiment, 40 * 10**9)

@@ -1,5 +1,6 @@
 """Tests of checkpoints as a user meets them."""
 
+import errno
 import fcntl
 import json
 import os
@@ -13,7 +14,7 @@ from dm_env import specs
 import log_files
 from repertory import launch
 from repertory.components import checkpointing
-from repertory.launch.runs import session as session_lib
+from repertory.launch.runs import resuming
 
 # XLA would take most of the time.
 _SETTINGS = {
@@ -43,7 +44,7 @@ def _run(*arguments, fresh=False, **settings) -> launch.Result:
 class TestResume:
   def test_goes_on_where_it_was(self, tmp_path):
     first = _run(tmp_path, 900).status
-    checkpoint = session_lib.load_checkpoint(str(tmp_path))
+    checkpoint = resuming.load_checkpoint(str(tmp_path))
     second = _run(tmp_path, 1800).status
     assert (first.steps, second.steps) == (900, 1800)
     assert second.episodes == 200
@@ -58,19 +59,19 @@ class TestResume:
 
   def test_learner_state_is_restored_bit_for_bit(self, tmp_path):
     _run(tmp_path, 900)
-    before = session_lib.load_checkpoint(str(tmp_path)).arrays
+    before = resuming.load_checkpoint(str(tmp_path)).arrays
     # No step is left; the same state is written again.
     _run(tmp_path, 900)
-    after = session_lib.load_checkpoint(str(tmp_path)).arrays
+    after = resuming.load_checkpoint(str(tmp_path)).arrays
     assert before.keys() == after.keys()
     for name in before:
       np.testing.assert_array_equal(before[name], after[name], err_msg=name)
 
   def test_random_numbers_do_not_repeat(self, tmp_path):
     _run(tmp_path, 108)
-    first = session_lib.load_checkpoint(str(tmp_path)).state['counts']['runs']
+    first = resuming.load_checkpoint(str(tmp_path)).state['counts']['runs']
     _run(tmp_path, 180)
-    second = session_lib.load_checkpoint(str(tmp_path)).state['counts']['runs']
+    second = resuming.load_checkpoint(str(tmp_path)).state['counts']['runs']
     assert (first, second) == (1, 2)
 
   def test_without_replay_starts_with_empty_tables(self, tmp_path):
@@ -101,13 +102,13 @@ class TestResume:
       )
 
     launch.run(experiment(1, 4, max_steps=630), 'single', display=False)
-    for division, num_lanes, bundle_size, is_empty in (
-      ((1, 4), 1, 4, False),
+    for division, smallest_batch, bundle_size, is_empty in (
+      ((1, 4), 4, 4, False),
       ((1, 4), 2, 2, True),
-      ((2, 2), 1, 2, True),
+      ((2, 2), 2, 2, True),
     ):
-      opened = session_lib.open_session(
-        experiment(*division), num_lanes=num_lanes
+      opened = resuming.open_session(
+        experiment(*division), smallest_batch=smallest_batch
       )
       with opened as session:
         assert session.tables[0].bundle_size == bundle_size
@@ -142,9 +143,7 @@ class TestResume:
     assert status.steps == 108
     old = [path for path in tmp_path.iterdir() if path != directory]
     assert len(old) == 1
-    assert (
-      session_lib.load_checkpoint(str(old[0])).state['counts']['steps'] == 450
-    )
+    assert resuming.load_checkpoint(str(old[0])).state['counts']['steps'] == 450
 
   def test_other_experiment_is_refused_with_its_fields(self, tmp_path):
     _run(tmp_path, 108)
@@ -173,7 +172,7 @@ class TestResume:
 
   def test_directory_in_use_is_refused(self, tmp_path):
     with (
-      session_lib.open_session(_experiment(tmp_path, 108)),
+      resuming.open_session(_experiment(tmp_path, 108)),
       pytest.raises(ValueError, match='in use'),
     ):
       _run(tmp_path, 108)
@@ -208,17 +207,17 @@ class TestTwoStarts:
   def test_the_checkpoint_is_read_by_who_has_the_directory(self, tmp_path):
     """Whoever else reads could see it change, or a damage that is repaired."""
     experiment = _experiment(tmp_path, 108)
-    with session_lib.open_session(experiment):
+    with resuming.open_session(experiment):
       checkpoint = tmp_path / 'checkpoints' / '00000001'
       checkpoint.mkdir()
       with (
         pytest.raises(ValueError, match='in use'),
-        session_lib.open_session(experiment),
+        resuming.open_session(experiment),
       ):
         pass
     with (
       pytest.raises(checkpointing.CheckpointError),
-      session_lib.open_session(experiment),
+      resuming.open_session(experiment),
     ):
       pass
 
@@ -227,7 +226,7 @@ class TestTwoStarts:
     """Also when the directory is moved aside under the others."""
     directory = tmp_path / 'run'
     experiment = _experiment(directory, 108)
-    with session_lib.open_session(experiment):
+    with resuming.open_session(experiment):
       (directory / 'mine').write_text('old')
     num_starts = 4
     barrier = threading.Barrier(num_starts)
@@ -236,7 +235,7 @@ class TestTwoStarts:
     def start():
       barrier.wait()
       try:
-        with session_lib.open_session(experiment, fresh):
+        with resuming.open_session(experiment, fresh):
           holders.append((directory / '.lock').stat().st_ino)
           assert (directory / 'mine').exists() != fresh
           time.sleep(2)  # Until all others have tried.
@@ -273,7 +272,7 @@ class TestTwoStarts:
     monkeypatch.setattr(fcntl, 'flock', overtake)
     with (
       pytest.raises(ValueError, match='in use'),
-      session_lib.open_session(_experiment(directory, 108)),
+      resuming.open_session(_experiment(directory, 108)),
     ):
       pass
 
@@ -289,7 +288,7 @@ class TestTwoStarts:
         directory.rename(aside)
 
     monkeypatch.setattr(os, 'makedirs', overtake)
-    with session_lib.open_session(_experiment(directory, 108)):
+    with resuming.open_session(_experiment(directory, 108)):
       assert (directory / '.lock').exists()
 
   def test_a_directory_that_is_moved_aside_is_not_taken_for_faulty(
@@ -301,7 +300,18 @@ class TestTwoStarts:
       return next(first_answer, True) and access(*arguments)
 
     monkeypatch.setattr(os, 'access', overtake)
-    with session_lib.open_session(_experiment(tmp_path, 108)):
+    with resuming.open_session(_experiment(tmp_path, 108)):
+      pass
+
+  def test_a_file_system_without_locks(self, tmp_path, monkeypatch):
+    def refuse(file, operation):
+      raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, 'flock', refuse)
+    with (
+      pytest.raises(ValueError, match=r'^directory must'),
+      resuming.open_session(_experiment(tmp_path, 108)),
+    ):
       pass
 
   def test_a_link_to_nowhere_is_named(self, tmp_path):
@@ -309,21 +319,21 @@ class TestTwoStarts:
     directory.symlink_to(tmp_path / 'missing')
     with (
       pytest.raises(ValueError, match=r'must be writable.*File exists'),
-      session_lib.open_session(_experiment(directory, 108)),
+      resuming.open_session(_experiment(directory, 108)),
     ):
       pass
 
   def test_fresh_in_an_empty_directory_moves_nothing(self, tmp_path):
     directory = tmp_path / 'run'
     directory.mkdir()
-    with session_lib.open_session(_experiment(directory, 108), fresh=True):
+    with resuming.open_session(_experiment(directory, 108), fresh=True):
       pass
     assert list(tmp_path.iterdir()) == [directory]
 
   def test_leftovers_of_a_kill_are_removed_at_once(self, tmp_path):
     for name in ('.writing-00000002', '.removing-00000001', '.replay/2026'):
       (tmp_path / 'checkpoints' / name).mkdir(parents=True)
-    with session_lib.open_session(_experiment(tmp_path, 108)) as session:
+    with resuming.open_session(_experiment(tmp_path, 108)) as session:
       assert os.listdir(session.checkpoint_directory) == ['.replay']
       assert os.listdir(session.replay_directory) == []
 
@@ -356,5 +366,5 @@ class TestOtherTables:
 
 def preflight_spec(directory):
   """Returns the spec of the experiments here."""
-  with session_lib.open_session(_experiment(directory, 108)) as session:
+  with resuming.open_session(_experiment(directory, 108)) as session:
     return session.spec

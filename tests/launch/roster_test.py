@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.launch.coordination import roster
+from repertory.launch.coordination import restarts, roster
 
 
 class _Clock:
@@ -38,7 +38,6 @@ class TestRestarts:
   def test_only_whom_others_can_wait_for(self, nodes, name, may):
     nodes.register(name)
     assert nodes.may_restart(name) == may
-    assert roster.is_replaceable(name) == may
 
   def test_not_before_it_has_registered(self, nodes):
     nodes.expect(['actor/0'])
@@ -54,7 +53,7 @@ class TestRestarts:
       clock.now += 10
     assert not nodes.may_restart('actor/0')
     assert nodes.may_restart('actor/1')
-    clock.now += roster.RESTART_WINDOW_SECONDS - 15
+    clock.now += restarts.WINDOW_SECONDS - 15
     assert nodes.may_restart('actor/0')
     nodes.restart('actor/0')
     assert not nodes.may_restart('actor/0')
@@ -85,7 +84,18 @@ class TestStates:
     nodes.fail('learner')
     assert nodes.states() == (('actor/0', 'done'), ('learner', 'failed'))
     assert nodes.finished() == ['actor/0', 'learner']
-    assert nodes.num_finished('actor') == 1
+
+  def test_phase_ends_when_all_that_have_a_part_in_it_are_done(self, nodes):
+    assert not nodes.have_finished('acting')  # Nobody is expected yet.
+    nodes.expect(['replay', 'actor/0', 'actor/1', 'learner'])
+    assert nodes.have_finished('evaluating')  # There is no evaluator.
+    nodes.finish('actor/1')
+    assert not nodes.have_finished('acting')
+    nodes.finish('actor/0')
+    assert nodes.have_finished('acting')
+    assert not nodes.have_finished('learning')
+    nodes.finish('learner')
+    assert nodes.have_finished('learning')
 
 
 class TestOverdue:

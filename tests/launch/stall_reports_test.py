@@ -4,6 +4,7 @@ import pytest
 
 from repertory.components import loggers, replay
 from repertory.launch.coordination import reports, stall_reports
+from repertory.launch.host import stacks
 
 
 def _observe(**status) -> reports.Observation:
@@ -47,4 +48,4 @@ def test_a_queue_is_limited_by_its_size():
 
 
 def test_stacks_are_of_all_threads():
-  assert 'test_stacks_are_of_all_threads' in stall_reports.own_stacks()
+  assert 'test_stacks_are_of_all_threads' in stacks.of_this_process()

@@ -10,7 +10,7 @@ from repertory import launch
 from repertory.launch import failures
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import supervision
-from repertory.launch.runs import session as session_lib
+from repertory.launch.runs import resuming
 
 
 class _Workers:
@@ -38,7 +38,7 @@ def session(tmp_path):
   experiment = launch.make_experiment(
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run')
   )
-  with session_lib.open_session(experiment) as session:
+  with resuming.open_session(experiment) as session:
     yield session
 
 

@@ -164,20 +164,32 @@ def test_environment_that_hangs_in_the_last_evaluation_ends_the_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('trouble', 'told'),
+  ('num_steps', 'trouble', 'told'),
   [
-    # No report can be written.
-    ("shutil.rmtree('run/logs')", ["Table 'replay' holds", 'stall.txt']),
+    # No report can be written, nor any row of the logs: neither before the
+    # first one, which makes the files, nor later.
+    (10, "shutil.rmtree('run/logs')", ["Table 'replay' holds", 'stall.txt']),
+    pytest.param(
+      1000,
+      "shutil.rmtree('run/logs')",
+      ["Table 'replay' holds", 'stall.txt'],
+      marks=pytest.mark.chaos,
+    ),
     # Nor can it be found where threads are.
     pytest.param(
+      300,
       "tempfile.tempdir = '/nowhere'",
       ['no report on it', '/nowhere/'],
       marks=pytest.mark.chaos,
     ),
   ],
 )
-def test_stall_that_cannot_be_described_ends_the_run(tmp_path, trouble, told):
-  ended = _run_hanging(tmp_path, trouble=trouble)
+def test_stall_that_cannot_be_described_ends_the_run(
+  tmp_path, num_steps, trouble, told
+):
+  ended = _run_hanging(
+    tmp_path, condition=f'len(steps) == {num_steps}', trouble=trouble
+  )
   assert 'NODE actor/0' in ended.output
   assert re.search(r'no further for \d+ seconds', ended.output)
   assert 'FileNotFoundError' in ended.output

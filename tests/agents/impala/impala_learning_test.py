@@ -156,6 +156,29 @@ class IMPALAUpdateTest(parameterized.TestCase):
     for old, new in zip(before, network.trainable_variables, strict=True):
       np.testing.assert_array_equal(old, new)
 
+  def test_a_large_gradient_is_remembered(self):
+    # A batch without steps has a gradient of 0, so only the moments of the
+    # batch before it move the weights: Adam by 1 / √0.999 further, for its v
+    # fades.
+    moves = {}
+    for amsgrad in (False, True):
+      config = dataclasses.replace(
+        CONFIG, amsgrad=amsgrad, adam_epsilon=1e-12, learning_rate=0.1
+      )
+      network, update = make(config)
+      sample = make_sample(network)
+      update(sample)
+      before = np.concatenate([x.ravel() for x in arrays(network)])
+      nothing = sample.data._replace(mask=tf.zeros_like(sample.data.mask))
+      update(sample._replace(data=nothing))
+      after = np.concatenate([x.ravel() for x in arrays(network)])
+      moves[amsgrad] = after - before
+    far = np.abs(moves[True]) > 0.05
+    self.assertGreater(far.sum(), 50)
+    np.testing.assert_allclose(
+      moves[False][far] / moves[True][far], 1 / np.sqrt(0.999), rtol=1e-4
+    )
+
   def test_exports_the_network(self):
     network, update = make()
     self.assertEqual(list(update.exports), ['policy'])

@@ -177,14 +177,14 @@ class PolicyActorTest(parameterized.TestCase):
     actor.update()
     self.assertEqual(action.tolist(), [1])
 
-  def test_update_is_the_variable_clients(self):
+  def test_update_is_that_of_the_variables(self):
     calls = []
 
     class Client:
       def update(self, wait=False):
         calls.append(wait)
 
-    _, _, actor = self.make(variable_client=Client())
+    _, _, actor = self.make(variables=Client())
     actor.update()
     actor.update(wait=True)
     actor.update(True)

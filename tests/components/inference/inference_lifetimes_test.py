@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -16,7 +17,12 @@ import inference_fixture
 import raw_lane
 import replay_fixture
 from repertory.components import signals, specs
-from repertory.components.inference import addresses, client, frames
+from repertory.components.inference import (
+  addresses,
+  client,
+  frames,
+  handshakes,
+)
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 
@@ -147,6 +153,74 @@ class DeathTest(parameterized.TestCase):
       registered = it.server._selector.get_map()
       self.assertIsNone(registered)
       self.assertEqual(stream.recv(1), b'')
+
+
+class _Clock:
+  """Stands still until `now` is set."""
+
+  def __init__(self):
+    self.now = 1000.0
+
+  def __call__(self):
+    return self.now
+
+
+class LateHandshakeTest(parameterized.TestCase):
+  HELLO = frames.pack_json(frames.HELLO, raw_lane.hello([2, 3]))
+
+  @parameterized.named_parameters(
+    ('silent', b'', 'got 0 of at least 16 bytes'),
+    ('half_a_header', HELLO[:7], 'got 7 of at least 16 bytes'),
+    ('no_rest', HELLO[:40], f'got 40 of {len(HELLO)} bytes'),
+  )
+  def test_is_refused(self, data, message):
+    clock = _Clock()
+    with inference_fixture.serving(clock=clock) as it:
+      late = it.speak(data)
+      other = it.lane([0])  # By now the first one is accepted, too.
+      other.step(0)
+      clock.now += handshakes.TIMEOUT_SECONDS
+      other.step()
+      self.assertEmpty(select.select([late], [], [], 0)[0])  # Not yet.
+      early = it.speak(self.HELLO[:20])
+      it.lane([1])
+      clock.now += 0.1
+      reason = raw_lane.read_reason(late)
+      self.assertIn('Waited 30 seconds for the handshake with which', reason)
+      self.assertIn(message, reason)
+      self.assertEqual(late.recv(1), b'')
+      # Who shook hands goes on, and who came later may still do so.
+      other.step()
+      early.sendall(self.HELLO[20:])
+      kind, _ = raw_lane.read_frame(early)
+      self.assertEqual(kind, frames.WELCOME)
+      self.assertEqual(it.server.report()['actors'], 3)
+      other.finish()
+
+  def test_one_that_came_while_others_were_served_is_in_time(self):
+    clock = _Clock()
+    slow = []
+
+    def be_slow(adder):
+      put = adder.put
+
+      def put_slowly(*step):
+        # The server's loop, which has looked already what there is to read.
+        clock.now += handshakes.TIMEOUT_SECONDS + 1
+        slow[0].sendall(self.HELLO[20:])
+        put(*step)
+
+      adder.put = put_slowly
+
+    with inference_fixture.serving(clock=clock, configure=be_slow) as it:
+      slow.append(it.speak(self.HELLO[:20]))
+      lane = it.lane([0])
+      lane.step(0)
+      # What needs no answer is added as soon as it is read.
+      last = raw_lane.timestep_frame(np.zeros([1, 2]), raw_lane.LAST)
+      lane.stream.sendall(last)
+      kind, _ = raw_lane.read_frame(slow[0])
+      self.assertEqual(kind, frames.WELCOME)
 
 
 class ServerGoneTest(parameterized.TestCase):

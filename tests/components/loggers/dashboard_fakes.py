@@ -3,6 +3,8 @@
 import dataclasses
 import io
 import re
+import threading
+import time
 
 import rich.console
 
@@ -108,3 +110,23 @@ def read_screen(console):
 def change(**kwargs):
   """Returns the status with other figures."""
   return dataclasses.replace(STATUS, **kwargs)
+
+
+def set_terminal(monkeypatch):
+  """Lets nothing of the environment change how is drawn."""
+  monkeypatch.setenv('TERM', 'xterm-256color')
+  for name in ('NO_COLOR', 'FORCE_COLOR', 'TTY_INTERACTIVE', 'COLUMNS'):
+    monkeypatch.delenv(name, raising=False)
+
+
+def wait_until(condition, seconds=30):
+  """Waits for what a thread is to do, and fails on time-out."""
+  deadline = time.monotonic() + seconds
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(0.001)
+
+
+def drawing_threads():
+  """Returns the threads of dashboards."""
+  return [t for t in threading.enumerate() if t.name == 'dashboard']

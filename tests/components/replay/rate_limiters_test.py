@@ -84,8 +84,8 @@ def _check(limit, **settings):
     (
       (1.0, 101, INF),
       {'names': {'min_size': 'least', 'max_size': 'most'}},
-      ['least = 101', 'most = 100', 'Lower least or raise most'],
-      [],
+      ["least of table 'replay'", 'at most most = 100'],
+      [101],
     ),
     # 4 + 8 × 2 = 20.
     (

@@ -161,9 +161,9 @@ def test_check_of_a_queue():
   queue.check(batch_size=4, items_per_insert=2)
   with pytest.raises(ValueError) as error:
     queue.check(batch_size=4, items_per_insert=3)
-  for expected in ("Queue 'unrolls'", 'batch_size', '4 + 3', 'max_size = 6'):
+  for expected in ("queue 'unrolls'", 'batch_size', '4 + 3', 'got 6'):
     assert expected in str(error.value)
-  with pytest.raises(ValueError, match='got room = 6'):
+  with pytest.raises(ValueError, match=r"^room of queue 'unrolls'"):
     queue.check(4, 3, names={'max_size': 'room'})
 
 

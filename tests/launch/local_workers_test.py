@@ -1,18 +1,18 @@
-"""Tests of `launch/workers.py` with processes that do nothing."""
+"""Tests of nodes in processes, with processes that do nothing."""
 
 import contextlib
 import os
 import subprocess
 import sys
-import types
 import uuid
 
 import psutil
 import pytest
 
 import program
-from repertory.launch.host import lifetime
-from repertory.launch.launchers import workers as workers_lib
+from repertory.launch.host import child_processes
+from repertory.launch.launchers import local_workers
+from repertory.launch.launchers import program as program_lib
 
 # Nobody lives longer than a minute, whatever becomes of the tests.
 _SLEEP = 'import time; time.sleep(60)'
@@ -37,19 +37,26 @@ class _Run:
   def start(self, code: str) -> subprocess.Popen:
     started = subprocess.Popen(
       [sys.executable, '-c', code],
-      env={**os.environ, lifetime.RUN_VARIABLE: self._mark},
+      env={**os.environ, child_processes.RUN_VARIABLE: self._mark},
     )
     self._started.append(started)
     return started
 
-  def workers(self, **nodes: subprocess.Popen) -> workers_lib.Workers:
+  def workers(self, **nodes: subprocess.Popen) -> local_workers.Processes:
     """Takes nodes by their name, with '_' for '/'."""
-    active = {name.replace('_', '/'): [node] for name, node in nodes.items()}
-    manager = types.SimpleNamespace(_active_workers=active)
-    environment = {lifetime.RUN_VARIABLE: self._mark}
-    for name in active:
+    planned, active = program_lib.Program(60.0), {}
+    for key, node in nodes.items():
+      name = key.replace('_', '/')
+      planned.add(program_lib.PlannedNode(name, lambda context: None))
+      active[name] = node
       (self._directory / name).parent.mkdir(exist_ok=True)
-    return workers_lib.Workers(manager, str(self._directory), environment)
+    return local_workers.Processes(
+      planned,
+      {},
+      active,
+      str(self._directory),
+      {child_processes.RUN_VARIABLE: self._mark},
+    )
 
   def living(self) -> set[int]:
     """Returns the ids of all that bear the mark and run."""
@@ -57,7 +64,7 @@ class _Run:
     for process in psutil.process_iter():
       try:
         # Of one that has ended there is no environment.
-        if process.environ().get(lifetime.RUN_VARIABLE) == self._mark:
+        if process.environ().get(child_processes.RUN_VARIABLE) == self._mark:
           found.add(process.pid)
       except psutil.Error:
         continue

@@ -12,14 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from absl import flags
 
 from repertory.agents import registry as agents_registry
+from repertory.components import settings as settings_lib
 from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures, running
-from repertory.launch.commands import flag_errors, flag_tables, graph
+from repertory.launch.commands import errors as flag_errors
+from repertory.launch.commands import flags as flag_tables
+from repertory.launch.commands import graph
+from repertory.launch.host import lost_readers
 from repertory.launch.nodes import checkpoints
-from repertory.launch.runs import session as session_lib
-from repertory.launch.topologies import central
+from repertory.launch.runs import resuming
+from repertory.launch.topologies import topology as topology_lib
 
 # Exit codes, besides 0.
 _FAILED = 1
@@ -28,6 +32,8 @@ _NOT_SAVED = 3
 _SIGNAL_BASE = 128  # Plus the number of the signal that ended the run.
 
 _CONFIG_PREFIX = '--config.'
+
+_TRAIN_FLAG_NAMES = frozenset(name for name, *_ in flag_tables.TRAIN_FLAGS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
     return 0 if arguments else _BAD_INPUT
   name, *rest = arguments
   if name not in _COMMANDS:
-    hint = agents_registry.did_you_mean(name, _COMMANDS)
+    hint = settings_lib.did_you_mean(name, _COMMANDS)
     return _complain(
       f"command must be one of {', '.join(_COMMANDS)}; got '{name}'.{hint}"
     )
@@ -83,33 +89,27 @@ def run(arguments: Sequence[str]) -> int:
   except flags.UnrecognizedFlagError as error:
     return _complain(flag_errors.describe_unknown(error.flagname, values))
   except (ValueError, ImportError, flags.Error) as error:
-    return _complain(flag_errors.name_flags(str(error), values))
+    return _complain(flag_errors.describe(error, values, _TRAIN_FLAG_NAMES))
   except KeyboardInterrupt:
     print('repertory: interrupted', file=sys.stderr)
     return _SIGNAL_BASE + signal.SIGINT
   except failures.NodeError as error:
-    message = flag_errors.name_flags(str(error), values)
-    print(f'\nrepertory: {message}', file=sys.stderr)
+    print(f'\nrepertory: {str(error).rstrip()}', file=sys.stderr)
     return _BAD_INPUT if error.failure.is_bad_input else _FAILED
 
 
 def _train(values, settings, positional) -> int:
   _expect_no_arguments(positional)
-  if values.topology == 'single' and values['lp_launch_type'].present:
-    raise ValueError(
-      '--lp_launch_type must be left out with --topology=single, which has one '
-      f'thread; got {values.lp_launch_type}.'
-    )
   experiment = _make_experiment(values, settings)
-  placement = _make_placement(values)
   result = running.run(
     experiment,
-    topology=values.topology,
+    topology=_make_topology(values),
     launch_type=values.lp_launch_type,
     fresh=values.fresh,
-    placement=placement,
   )
   status = result.status
+  if result.interrupted == signal.SIGHUP:
+    lost_readers.let_go()  # Else it would be an error to say how it ended.
   if result.interrupted and not status.steps:
     print('Interrupted before the first step; the same command starts afresh.')
     return _SIGNAL_BASE + result.interrupted
@@ -142,11 +142,9 @@ def _evaluate(values, settings, positional) -> int:
       'config settings come from the checkpoint in `evaluate`, got '
       f'{sorted(settings)}.'
     )
-  if values.episodes < 1:
-    raise ValueError(f'--episodes must be at least 1, got {values.episodes}.')
   if not values.directory:
     raise ValueError('--directory must name the directory of a trained agent.')
-  checkpoint = session_lib.load_checkpoint(values.directory, check_replay=False)
+  checkpoint = resuming.load_checkpoint(values.directory, check_replay=False)
   if checkpoint is None:
     raise ValueError(
       f'--directory must hold a checkpoint, found none in {values.directory}.'
@@ -171,11 +169,8 @@ def _evaluate(values, settings, positional) -> int:
 
 def _graph(values, settings, positional) -> int:
   _expect_no_arguments(positional)
-  experiment, placement = (
-    _make_experiment(values, settings),
-    _make_placement(values),
-  )
-  print(graph.mermaid(experiment, values.topology, placement))
+  experiment = _make_experiment(values, settings)
+  print(graph.mermaid(experiment, _make_topology(values)))
   return 0
 
 
@@ -188,7 +183,7 @@ def _agents(flag_values, settings, positional) -> int:
   for name in positional:
     for setting in agents_registry.settings(name):
       print(f'--config.{setting.name}={setting.default}  ({setting.type})')
-      print(f'    {setting.description}')
+      print(f'    {setting.help}')
     for preset, values in agents_registry.get(name).presets.items():
       print(f'--preset={preset}')
       for field, value in values.items():
@@ -214,39 +209,46 @@ def _make_experiment(values, settings) -> experiment_lib.Experiment:
     for name in values
     if name in flag_tables.DEFAULTS and name != 'agent'
   }
-  steps = values.steps if 'steps' in values else 1
-  if steps < 1:
-    raise ValueError(f'--steps must be at least 1, got {steps}.')
   return experiment_lib.make_experiment(
     values.agent,
     values.env,
-    max_steps=steps,
+    max_steps=values.steps if 'steps' in values else 1,
     config=dict(settings),
     preset=values.preset,
     **chosen,
   )
 
 
-def _make_placement(values) -> central.Placement | None:
-  """Makes the placement of the flags; None for other topologies than central.
+def _make_topology(values) -> topology_lib.Topology:
+  """Makes the topology of the flags.
 
   Raises:
-    ValueError: If there are such flags for another topology.
+    ValueError: If there is none of that name, or there are flags of another.
   """
-  if values.topology == 'central':
-    chosen = {
-      name: values[name].value for name in flag_tables.PLACEMENT_DEFAULTS
+  kind = topology_lib.get(values.topology)
+  own = {field.name for field in dataclasses.fields(kind)}
+  chosen = {
+    name: values[name].value
+    for name, *_ in flag_tables.TOPOLOGY_FLAGS
+    if values[name].present
+  }
+  for name in sorted(chosen.keys() - own):
+    owners = [
+      other
+      for other, kind in topology_lib.topologies().items()
+      if name in {field.name for field in dataclasses.fields(kind)}
+    ]
+    raise settings_lib.SettingError(
+      name,
+      f'must be left out: it is of --topology={" or ".join(owners)}, got '
+      f'--topology={values.topology}.',
+    )
+  return kind(
+    **{
+      name: tuple(value) if isinstance(value, list) else value
+      for name, value in chosen.items()
     }
-    for name in ('inference_devices', 'learner_devices'):
-      chosen[name] = tuple(chosen[name] or ())
-    return central.Placement(**chosen)
-  for name in flag_tables.PLACEMENT_DEFAULTS:
-    if values[name].present:
-      raise ValueError(
-        f'--{name} must be left out: it is of --topology=central, got '
-        f'--topology={values.topology}.'
-      )
-  return None
+  )
 
 
 def _split_settings(

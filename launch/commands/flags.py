@@ -6,17 +6,47 @@ from typing import Any
 from absl import flags
 
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.topologies import central
+from repertory.launch.launchers import launcher
+from repertory.launch.topologies import topology
 
 DEFAULTS: dict[str, Any] = {
   field.name: field.default
   for field in dataclasses.fields(experiment_lib.Experiment)
 }
 
-# Flags of the topology `central`.
-PLACEMENT_DEFAULTS: dict[str, Any] = {
-  field.name: field.default for field in dataclasses.fields(central.Placement)
+_DEFINE = {
+  int: flags.DEFINE_integer,
+  float: flags.DEFINE_float,
+  bool: flags.DEFINE_bool,
+  str: flags.DEFINE_string,
+  tuple: flags.DEFINE_list,
 }
+
+
+def _topology_flags() -> tuple[tuple, ...]:
+  """Returns a flag for each setting of each topology.
+
+  Settings of one name are one flag; so they must be of one kind.
+  """
+  found: dict[str, tuple] = {}
+  for name, kind in topology.topologies().items():
+    for field in dataclasses.fields(kind):
+      define = _DEFINE[type(field.default)]
+      default, text = field.default or None, field.metadata['help']
+      if not isinstance(field.default, tuple):
+        default = field.default
+      if field.name in found:
+        _, known, _, others = found[field.name]
+        if known is not define:
+          raise TypeError(f'{field.name} must be of one type everywhere.')
+        text = f'{others} Of {name}: {text}'
+      else:
+        text = f'Of {name}: {text}'
+      found[field.name] = (field.name, define, default, text)
+  return tuple(found.values())
+
+
+TOPOLOGY_FLAGS = _topology_flags()
 
 # Name, kind, default and text. Those named like a field of `Experiment` set it.
 EXPERIMENT_FLAGS = (
@@ -44,9 +74,9 @@ EXPERIMENT_FLAGS = (
     'topology',
     flags.DEFINE_string,
     'single',
-    'single: all in one thread. distributed: replay, learner, evaluator and '
-    'actors in nodes of their own. central: so, but inference servers act for '
-    'all actors.',
+    ' '.join(
+      f'{name}: {kind.help}.' for name, kind in topology.topologies().items()
+    ),
   ),
   (
     'num_actors',
@@ -60,34 +90,7 @@ EXPERIMENT_FLAGS = (
     DEFAULTS['environments_per_actor'],
     'Environments that an actor steps together.',
   ),
-  (
-    'num_inference_servers',
-    flags.DEFINE_integer,
-    PLACEMENT_DEFAULTS['num_inference_servers'],
-    'Of central: inference servers in nodes of their own; 0 for one per '
-    "inference device in the learner's node.",
-  ),
-  (
-    'inference_devices',
-    flags.DEFINE_list,
-    None,
-    'Of central: devices of the inference servers, in turn, like GPU:1; '
-    "default: TensorFlow's choice.",
-  ),
-  (
-    'learner_devices',
-    flags.DEFINE_list,
-    None,
-    'Of central: devices of the learner, several divide the rows of its '
-    "networks; default: TensorFlow's choice.",
-  ),
-  (
-    'double_buffering',
-    flags.DEFINE_bool,
-    PLACEMENT_DEFAULTS['double_buffering'],
-    'Of central: actors step one half of their environments while the other '
-    'half waits for its actions.',
-  ),
+  *TOPOLOGY_FLAGS,
 )
 TRAIN_FLAGS = (
   *EXPERIMENT_FLAGS,
@@ -102,8 +105,11 @@ TRAIN_FLAGS = (
     'lp_launch_type',
     flags.DEFINE_string,
     'local_mt',
-    'Nodes of a topology with several run in threads (local_mt) or processes '
-    '(local_mp).',
+    'Nodes of a topology with several run in '
+    + ', '.join(
+      f'{kind.help} ({name})' for name, kind in launcher.launchers().items()
+    )
+    + '.',
   ),
   (
     'directory',

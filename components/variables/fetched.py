@@ -1,4 +1,4 @@
-"""Fresh variables for those who act."""
+"""Fresh variables for those who act elsewhere than the learner."""
 
 import threading
 import time
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from repertory.components import core, signals
+from repertory.components.variables import followed
 
 
-class VariableClient:
+class FetchedVariables(followed.FollowedVariables):
   """Copies variables from a source without making the actor wait.
 
   A fetch runs in a thread of its own; `update` starts one every
@@ -58,7 +59,7 @@ class VariableClient:
     self._wanted = threading.Event()
     self._arrived = threading.Event()
     self._thread = threading.Thread(
-      target=self._run, name='variable_client', daemon=True
+      target=self._run, name='fetched_variables', daemon=True
     )
     self._thread.start()
 

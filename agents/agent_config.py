@@ -1,0 +1,57 @@
+"""The settings that every agent has."""
+
+import abc
+import dataclasses
+
+from repertory.agents import config_checks
+from repertory.components import settings
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentConfig(abc.ABC):
+  """Settings of an agent: a frozen dataclass that checks itself.
+
+  An agent adds fields of its own, and declares those anew whose default is its
+  own business or another one; `components.settings.field` gives a field the
+  help that the command line and the docs print. All fields go into the
+  checkpoint, and a run is resumed only if they are the same.
+
+  Attributes:
+    batch_size: Items a learner step takes; None if that follows from the number
+      of environments, see `Builder.batch_size`.
+    discount: γ.
+    learning_rate: Of the optimizer.
+  """
+
+  batch_size: int | None
+  discount: float
+  learning_rate: float
+  prefetch: int = settings.field(1, 'Batches prepared ahead of the learner.')
+  variable_update_period: int = settings.field(
+    10, "An actor's steps between fetches of variables."
+  )
+  jit_compile: bool = settings.field(
+    True,
+    'Compile the update with XLA, and a recurrent policy (beside an '
+    'accelerator any policy): up to a third less work for a CPU with small '
+    'networks; with idle cores graph mode may be done sooner, and convolutions '
+    'are better off without.',
+  )
+
+  def __post_init__(self):
+    config_checks.check_types(self)
+    config_checks.check_at_least(
+      self, 1, 'batch_size', 'variable_update_period'
+    )
+    config_checks.check_at_least(self, 0, 'prefetch')
+    config_checks.check_fraction(self, 'discount')
+    config_checks.check_positive(self, 'learning_rate')
+
+  @property
+  @abc.abstractmethod
+  def max_items_per_step(self) -> int:
+    """Items that one step of an environment may make, at the most.
+
+    Rate limits and queues are checked against it, so that an actor which has
+    taken a step never waits for a learner that waits for the actor.
+    """

@@ -1,0 +1,81 @@
+"""Adam whose steps do not grow as gradients fade."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+# β1 and β2: those of Adam's authors, arXiv:1412.6980, section 2.
+_MEAN_DECAY = 0.9
+_SQUARE_DECAY = 0.999
+
+
+class AMSGrad(tf.Module):
+  """Divides by the largest mean square of a gradient so far, not the last.
+
+  Adam divides by the last one. Where a task is solved and gradients are no more
+  than noise, that shrinks with them, and the noise is followed in steps nearly
+  as large as those that solved the task. See https://arxiv.org/abs/1904.09237,
+  algorithm 2; with g_t the gradient and x the variable,
+
+    m_t = β1 m_{t−1} + (1 − β1) g_t
+    v_t = β2 v_{t−1} + (1 − β2) g_t²
+    v̂_t = max(v̂_{t−1}, v_t)
+    x_t = x_{t−1} − α (m_t / (1 − β1^t)) / (√(v̂_t / (1 − β2^t)) + ε)
+
+  where the corrections of the first steps are those of Adam, which the paper
+  leaves out.
+  """
+
+  def __init__(
+    self,
+    variables: Sequence[tf.Variable],
+    learning_rate: float | tf.Variable,
+    epsilon: float,
+  ):
+    """Makes the moments.
+
+    Args:
+      variables: x, what is to be learned.
+      learning_rate: α; a variable if it changes.
+      epsilon: ε, added to the denominator.
+    """
+    super().__init__()
+    self._learning_rate = learning_rate
+    self._epsilon = epsilon
+    self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name='t')
+    self._means = _zeros(variables, 'm')
+    self._squares = _zeros(variables, 'v')
+    self._largest = _zeros(variables, 'v_max')
+
+  def apply(
+    self, updates: Sequence[tf.Tensor], parameters: Sequence[tf.Variable]
+  ) -> None:
+    """Takes a step.
+
+    Args:
+      updates: g_t, one of each variable.
+      parameters: The variables that this was made for.
+    """
+    step = tf.cast(self._step.assign_add(1), tf.float32)
+    rate = self._learning_rate / (1 - _MEAN_DECAY**step)
+    correction = 1 - _SQUARE_DECAY**step
+    for gradient, variable, mean, square, largest in zip(
+      updates,
+      parameters,
+      self._means,
+      self._squares,
+      self._largest,
+      strict=True,
+    ):
+      mean.assign(_MEAN_DECAY * mean + (1 - _MEAN_DECAY) * gradient)
+      square.assign(_SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient**2)
+      largest.assign(tf.maximum(largest, square))
+      scale = tf.sqrt(largest / correction) + self._epsilon
+      variable.assign_sub(rate * mean / scale)
+
+
+def _zeros(variables: Sequence[tf.Variable], name: str) -> list[tf.Variable]:
+  return [
+    tf.Variable(tf.zeros_like(variable), trainable=False, name=name)
+    for variable in variables
+  ]

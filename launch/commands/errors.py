@@ -1,0 +1,97 @@
+"""Errors that name what was typed, where they name settings of Python."""
+
+import dataclasses
+import re
+from collections.abc import Collection
+from typing import Any
+
+from absl import flags
+
+from repertory.agents import registry as agents_registry
+from repertory.components import settings
+from repertory.environments import argument_checks
+
+# Flags that are not called like the setting they set.
+_FLAG_OF = {
+  'launch_type': 'lp_launch_type',
+  'max_steps': 'steps',
+  'num_episodes': 'episodes',
+}
+_CONFIG = 'config.'
+
+_ILLEGAL = re.compile(r'flag --(\w+)=(.*?): .*', re.DOTALL)
+_KINDS = {'int': 'an integer', 'float': 'a number', 'bool': 'true or false'}
+
+
+def describe(
+  error: Exception, values: flags.FlagValues, advised: Collection[str]
+) -> str:
+  """Says of an error what is to be typed, and changes nothing else in it.
+
+  Args:
+    error: One that names settings, or any other.
+    values: The flags of the command.
+    advised: Flags of `train`, which would help.
+  """
+  if isinstance(error, settings.SettingError):
+    return error.tell(
+      _call(error.setting, values),
+      *(_assign(name, value, advised) for name, value in error.remedy.items()),
+    )
+  # All that environments are given comes from their name.
+  if isinstance(error, argument_checks.ArgumentError) and 'env' in values:
+    return f'--env: {error.problem if error.argument == "name" else error}'
+  return str(error)
+
+
+def _call(setting: str, values: flags.FlagValues) -> str:
+  """Returns the flag that sets a setting; without one, the setting."""
+  flag = _FLAG_OF.get(setting, setting)
+  if flag in values:
+    return f'--{flag}'
+  name = setting.removeprefix(_CONFIG)
+  if 'agent' in values and (name != setting or _is_of_agent(name, values)):
+    return f'--{_CONFIG}{name}'
+  return setting
+
+
+def _is_of_agent(name: str, values: flags.FlagValues) -> bool:
+  config_class = agents_registry.get(values.agent).config_class
+  return name in {field.name for field in dataclasses.fields(config_class)}
+
+
+def _assign(setting: str, value: Any, advised: Collection[str]) -> str:
+  """Returns what to add to `repertory train` for a setting to have a value."""
+  flag = _FLAG_OF.get(setting, setting)
+  text = str(value).lower() if isinstance(value, bool) else str(value)
+  if flag not in advised:
+    return f'--{_CONFIG}{setting}={text}'
+  return f'--{flag}' if value is True else f'--{flag}={text}'
+
+
+def describe_illegal(message: str, values: flags.FlagValues) -> str:
+  """Says what a flag takes, where absl says what failed inside of it.
+
+  Args:
+    values: The flags of the command.
+  """
+  match = _ILLEGAL.fullmatch(message)
+  if match is None or match[1] not in values:
+    return message
+  name, value = match.groups()
+  kind = _KINDS.get(values[name].flag_type())
+  if kind is None:
+    return message
+  hint = settings.write_whole(value) if kind == 'an integer' else ''
+  return f'--{name} must be {kind}, got {value!r}.{hint}'
+
+
+def describe_unknown(name: str, values: flags.FlagValues) -> str:
+  """Says that a command has no such flag.
+
+  Args:
+    name: Of the flag, without dashes.
+    values: The flags of the command.
+  """
+  hint = settings.did_you_mean(name, values)
+  return f"Unknown flag '--{name}'.{hint} --help lists all."

@@ -1,0 +1,55 @@
+"""The parts that nodes play in a run; needs no TensorFlow."""
+
+import dataclasses
+
+from repertory.launch.coordination import reports
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """A part that nodes play.
+
+  Attributes:
+    name: Its only node is called so too; of several they are <name>/<index>.
+    phase: At whose end its nodes have done their part; None if they are there
+      for others until they are shut down.
+    serves: Whether others call its nodes. Then one stays, to answer, until it
+      is shut down; else it ends when its part is done.
+    is_replaceable: Whether the others can do without one for a while, so that
+      it may be started again by itself.
+    saves: Whether a run that is stopped waits for it to save what it has.
+  """
+
+  name: str
+  phase: str | None = None
+  serves: bool = False
+  is_replaceable: bool = False
+  saves: bool = False
+
+
+COORDINATOR = Kind('coordinator', serves=True)
+REPLAY = Kind('replay', serves=True)
+LEARNER = Kind('learner', phase=reports.LEARNING, serves=True, saves=True)
+INFERENCE = Kind('inference', serves=True, is_replaceable=True)
+ACTOR = Kind('actor', phase=reports.ACTING, is_replaceable=True)
+EVALUATOR = Kind('evaluator', phase=reports.EVALUATING, is_replaceable=True)
+
+_KINDS = {
+  kind.name: kind
+  for kind in (COORDINATOR, REPLAY, LEARNER, INFERENCE, ACTOR, EVALUATOR)
+}
+
+
+def kind_of(node: str) -> Kind:
+  """Returns the kind of a node by its name.
+
+  Raises:
+    ValueError: If there is none of that name.
+  """
+  name = node.split('/')[0]
+  if name not in _KINDS:
+    raise ValueError(
+      f'node must be called <kind> or <kind>/<index>, with a kind of '
+      f'{", ".join(_KINDS)}; got {node!r}.'
+    )
+  return _KINDS[name]

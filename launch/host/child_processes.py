@@ -1,0 +1,90 @@
+"""Processes that live and die with the one that launched them."""
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import signal
+import subprocess
+
+import psutil
+
+from repertory.launch.host import interrupts, printed
+
+# Tell a process, and those that it starts: who launched it, in which run, and
+# how often it was started before.
+LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
+RUN_VARIABLE = 'REPERTORY_RUN'
+LIFE_VARIABLE = 'REPERTORY_LIFE'
+
+# Makes a node's process print the stacks of all its threads.
+STACKS_SIGNAL = signal.SIGUSR2
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
+_KILL_SECONDS = 5
+
+
+def die_with_launcher() -> None:
+  """Lets the kernel end this process when the one that launched it is gone.
+
+  The first thing that a node's process does. What it prints is appended from
+  then on.
+  """
+  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+  if os.getppid() != int(os.environ[LAUNCHER_VARIABLE]):
+    os._exit(1)  # It was gone before the kernel was asked.
+  printed.append()
+
+
+def heed_launcher_alone() -> None:
+  """Lets this process be interrupted by nobody but its launcher.
+
+  Ctrl-C and SIGHUP reach all processes of a terminal, and SIGTERM may be sent
+  to a whole group.
+  """
+  faulthandler.enable()
+  faulthandler.register(STACKS_SIGNAL)
+  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  # Ignored it would be by what the node's environments start, too.
+  signal.signal(signal.SIGTERM, lambda number, frame: None)
+  if not interrupts.is_hangup_ignored():
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
+  signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.TERMINAL_SIGNALS)
+
+
+def life() -> int:
+  """Returns how often this process was started before, in this run."""
+  return int(os.environ.get(LIFE_VARIABLE, '0'))
+
+
+def kill_tree(process: subprocess.Popen) -> None:
+  """Kills a process and all that descend from it."""
+  for member in _tree(process.pid):
+    with contextlib.suppress(psutil.NoSuchProcess):
+      member.kill()
+  with contextlib.suppress(subprocess.TimeoutExpired):  # It waits for a disk.
+    process.wait(_KILL_SECONDS)
+
+
+def kill_strays(run: str, alive: set[int]) -> None:
+  """Kills what processes of a run started and left behind.
+
+  Args:
+    run: What `RUN_VARIABLE` is in its processes.
+    alive: Process ids of those that are to live on, with their children.
+  """
+  for process in psutil.process_iter():
+    with contextlib.suppress(psutil.Error):
+      if process.environ().get(RUN_VARIABLE) != run:
+        continue
+      family = {process.pid, *(p.pid for p in process.parents())}
+      if process.pid != os.getpid() and not family & alive:
+        process.kill()
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+  """Returns a process and all that descend from it, those first."""
+  with contextlib.suppress(psutil.NoSuchProcess):
+    parent = psutil.Process(pid)
+    return [*parent.children(recursive=True), parent]
+  return []

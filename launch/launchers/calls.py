@@ -1,0 +1,92 @@
+"""How nodes wait for others, and for what they answer."""
+
+import socket
+import time
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any
+
+from repertory.components import core, signals
+from repertory.launch.coordination import reports
+from repertory.launch.host import watchdog
+
+# How often is looked for a node that is being started.
+_LOOK_SECONDS = 0.1
+
+
+def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
+  """Waits for a call to another node, which has a time-out of its own.
+
+  Raises:
+    signals.Stopped: If the wait was ended by `should_stop`.
+  """
+  while not futures.wait([call], timeout=reports.PERIOD_SECONDS).done:
+    if should_stop():
+      call.cancel()
+      raise signals.Stopped
+  return call.result()
+
+
+def is_listening(client) -> bool:
+  """Returns whether the server of a Courier client takes connections."""
+  host, _, port = client.address.rpartition(':')
+  try:
+    socket.create_connection((host, int(port)), reports.PERIOD_SECONDS).close()
+  except OSError:
+    return False
+  return True
+
+
+def wait_for_server(
+  client,
+  timeout_seconds: float = watchdog.START_SECONDS,
+  should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+  """Waits until the server of a Courier client takes connections.
+
+  A call would do so, too, but looks for the server ever less often: a minute
+  after it began, only every half minute.
+
+  Args:
+    client: Of a node that is being started.
+    timeout_seconds: For its start, if that is more than the least.
+    should_stop: Ends the wait.
+
+  Raises:
+    signals.Stopped: If the wait was ended.
+    TimeoutError: If the server did not start in time.
+  """
+  timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
+  deadline = time.monotonic() + timeout_seconds
+  while not is_listening(client):
+    if should_stop():
+      raise signals.Stopped
+    if time.monotonic() > deadline:
+      raise TimeoutError(
+        f'Waited {timeout_seconds:g} seconds for a node to listen at '
+        f'{client.address}.'
+      )
+    time.sleep(_LOOK_SECONDS)
+
+
+class RemoteSource(core.VariableSource):
+  """The learner elsewhere; a call to it ends when the node is stopped."""
+
+  def __init__(self, client, timeout_seconds: float, stop: signals.StopSignal):
+    """Calls nobody yet.
+
+    Args:
+      timeout_seconds: For its start.
+      stop: Ends every wait.
+    """
+    self._client = client
+    self._timeout_seconds = timeout_seconds
+    self._stop = stop
+    self._is_found = False
+
+  def get_variables(self, names):
+    if not self._is_found:
+      wait_for_server(self._client, self._timeout_seconds, self._stop.is_set)
+      self._is_found = True
+    call = self._client.futures.get_variables(names)
+    return result_of(call, self._stop.is_set)

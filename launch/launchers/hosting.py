@@ -1,0 +1,237 @@
+"""How a node lives: made, run, reporting, closed; in every launcher.
+
+Needs no TensorFlow.
+"""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from absl import logging
+
+from repertory.components import signals
+from repertory.launch import failures
+from repertory.launch.coordination import reports
+from repertory.launch.launchers import calls, program
+from repertory.launch.nodes import node as node_lib
+
+# Nodes that share an interpreter get it after so long when they wait for it.
+# Python's 5 ms are the time of several steps, and of many requests.
+_SWITCH_SECONDS = 0.0005
+
+# Of a node beside another one, when that one has ended.
+_JOIN_SECONDS = 5
+
+Serve = Callable[
+  [Mapping[str, Callable[..., Any]]], contextlib.AbstractContextManager
+]
+
+
+class Host:
+  """Runs one node, from its making to its end."""
+
+  def __init__(
+    self,
+    plan: program.PlannedNode,
+    peers: Mapping[str, Any],
+    *,
+    life: int = 0,
+    can_restart: bool = False,
+    beside: node_lib.Node | None = None,
+  ):
+    """Makes nothing yet.
+
+    Args:
+      peers: Clients of those it calls, by name; all nodes but the coordinator
+        call that one.
+      life: How often the node was started before, in this run.
+      can_restart: Whether nodes that end too early can be started again.
+      beside: The node in whose thread or process it is, which cannot be started
+        again without that one.
+    """
+    self._plan = plan
+    self._peers = peers
+    self._coordinator = peers.get('coordinator')
+    self._tells = None
+    if self._coordinator is not None:
+      self._tells = (
+        self._coordinator.fail if beside is None else self._coordinator.abort
+      )
+    self._can_restart = can_restart
+    self._stop = signals.StopSignal()
+    self._shut_down = threading.Event()
+    self._context = node_lib.Context(
+      plan.name, peers, self._stop, life, can_restart, beside
+    )
+
+  def shut_down(self) -> None:
+    """Lets the node end; called in other threads."""
+    self._shut_down.set()
+    self._stop.set()
+
+  def run(self, serve: Serve) -> None:
+    """Makes the node and runs it to its end.
+
+    Args:
+      serve: Lets others call the given methods, by name, while its block runs.
+    """
+    if self._coordinator is not None:
+      calls.wait_for_server(self._coordinator)
+    try:
+      node = self.make()
+    except signals.Stopped:
+      return  # The run has ended before the node's part began.
+    with contextlib.ExitStack() as until_shut_down:
+
+      def begin():
+        for plan in self._plan.beside:
+          until_shut_down.enter_context(self._beside(node, plan))
+        until_shut_down.enter_context(serve(node.served))
+
+      self.finish(node, begin)
+
+  def make(self) -> node_lib.Node:
+    """Makes the node and tells the coordinator what it runs with."""
+    with self._failures_told():
+      node = self._plan.make(self._context)
+      try:
+        if self._coordinator is not None:
+          # Who registers has started, and is started again when it fails.
+          self._coordinator.register(self._plan.name, node.description)
+      except BaseException:
+        self._stop.set()
+        node.close()
+        raise
+    return node
+
+  def finish(
+    self, node: node_lib.Node, begin: Callable[[], None] = lambda: None
+  ) -> None:
+    """Runs the node that was made, and closes it.
+
+    Args:
+      node: From `make`.
+      begin: Called before it runs, while it reports already: it may take longer
+        than a node may be silent.
+    """
+    kind = self._plan.kind
+    with self._failures_told():
+      try:
+        # Told before it closes: who needs it would take that for a failure of
+        # its own.
+        with self._failures_told(), self._pulse(node):
+          for part in (begin, node.run):
+            with contextlib.suppress(signals.Stopped):
+              part()
+      except BaseException:
+        self._stop.set()  # Nothing of a node that fails may wait any longer.
+        _close_in_spite_of_failure(node)
+        raise
+      node.close()
+      if self._coordinator is not None and kind.phase is not None:
+        self._coordinator.finish(self._plan.name)
+    if kind.serves:
+      self._shut_down.wait()
+
+  @contextlib.contextmanager
+  def _beside(
+    self, node: node_lib.Node, plan: program.PlannedNode
+  ) -> Iterator[None]:
+    """Runs a node beside this one, in a thread, until the block ends."""
+    host = Host(plan, self._peers, can_restart=self._can_restart, beside=node)
+    thread = threading.Thread(
+      target=host.finish, args=[host.make()], name=plan.name, daemon=True
+    )
+    with shared_interpreter():
+      thread.start()
+      try:
+        yield
+      finally:
+        host.shut_down()
+        thread.join(_JOIN_SECONDS)
+
+  def _pulse(self, node: node_lib.Node):
+    if self._coordinator is None:
+      return contextlib.nullcontext()
+    does_part = self._plan.kind.phase is not None
+    return pulse(node.report, self._stop, stops_with_run=does_part)
+
+  @contextlib.contextmanager
+  def _failures_told(self) -> Iterator[None]:
+    """Tells the coordinator, once, why the node fails, before it does."""
+    try:
+      yield
+    except signals.Stopped:
+      raise
+    except BaseException as error:
+      tell, self._tells = self._tells, None
+      if tell is not None:
+        tell(failures.of_exception(self._plan.name, error))
+      raise
+
+
+@contextlib.contextmanager
+def pulse(
+  report: Callable[[], reports.Directive],
+  stop: signals.StopSignal,
+  *,
+  stops_with_run: bool = True,
+) -> Iterator[None]:
+  """Reports from a thread of its own, while the block runs and once after it.
+
+  A report that fails sets `stop` and is raised at the end.
+
+  Args:
+    report: Makes one.
+    stop: Ends the waits of the node.
+    stops_with_run: Whether to set `stop` when the run stops.
+  """
+  ended, run_stops = threading.Event(), threading.Event()
+  errors: list[Exception] = []
+
+  def beat():
+    try:
+      while not ended.wait(reports.PERIOD_SECONDS):
+        if report().phase == reports.STOPPING:
+          run_stops.set()
+          if stops_with_run:
+            stop.set()
+    except Exception as error:
+      errors.append(error)
+      stop.set()
+
+  thread = threading.Thread(target=beat, name='pulse', daemon=True)
+  thread.start()
+  try:
+    yield
+  finally:
+    ended.set()
+    thread.join()
+  if errors:
+    raise errors[0]
+  try:
+    report()
+  except Exception:
+    # At the end of a run the coordinator may be gone before a node is.
+    if not (stop.is_set() or run_stops.is_set()):
+      raise
+
+
+@contextlib.contextmanager
+def shared_interpreter() -> Iterator[None]:
+  """Lets the threads of this process take turns more often."""
+  before = sys.getswitchinterval()
+  sys.setswitchinterval(min(before, _SWITCH_SECONDS))
+  try:
+    yield
+  finally:
+    sys.setswitchinterval(before)
+
+
+def _close_in_spite_of_failure(node: node_lib.Node) -> None:
+  try:
+    node.close()
+  except Exception:  # What failed before is what counts.
+    logging.exception('Closing %s failed, too.', node.name)

@@ -1,0 +1,190 @@
+"""Threads and processes of this host that are nodes of a program."""
+
+import collections
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from repertory.launch import failures
+from repertory.launch.host import child_processes, interrupts, stacks
+from repertory.launch.launchers import launcher
+from repertory.launch.launchers import program as program_lib
+
+# How long nodes may take to end, when they have been told to.
+EXIT_TIMEOUT_SECONDS = 5
+
+_POLL_SECONDS = 0.1
+# Processes get so long to print their stacks.
+_STACKS_SECONDS = 1.0
+
+_LOG_LINES = 20
+
+
+class LocalWorkers(launcher.Workers):
+  """What threads and processes have in common."""
+
+  def __init__(self, program: program_lib.Program, handles: Mapping[str, Any]):
+    super().__init__(program)
+    self._handles = handles
+
+  def client(self, name: str) -> Any:
+    return self._handles[name].dereference()
+
+  def wait_for_end(self, seconds: float, but: str | None = None) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+      alive = {name for name in self.names if self.is_alive(name)}
+      if not alive or alive == {but} or (but and but not in alive):
+        return
+      time.sleep(_POLL_SECONDS)
+
+  def end(self) -> list[str]:
+    """Waits for all to end and kills what does not; returns who still lives."""
+    self.wait_for_end(EXIT_TIMEOUT_SECONDS)
+    for name in self.names:
+      if self.is_alive(name):
+        self.kill(name)
+    return [name for name in self.names if self.is_alive(name)]
+
+
+class Threads(LocalWorkers):
+  """Nodes in threads of this process, which cannot be killed."""
+
+  def __init__(self, program, handles, workers: Mapping[str, Any]):
+    super().__init__(program, handles)
+    self._workers = workers
+
+  def is_alive(self, name: str) -> bool:
+    return self._workers[name].thread.is_alive()
+
+  def failure_of(self, name: str) -> failures.Failure:
+    future = self._workers[name].future
+    error = future.exception() if future.done() else None
+    return failures.Failure(name, repr(error) if error else _describe_end(0))
+
+  def kill(self, name: str) -> None:
+    del name
+
+  def restart(self, name: str) -> None:
+    raise NotImplementedError(f'{name} is a thread.')
+
+  def log_of(self, name: str) -> str:
+    del name
+    return ''
+
+  def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
+    del names
+    return {'all nodes, in one process': stacks.of_this_process()}
+
+
+class Processes(LocalWorkers):
+  """Nodes in processes of their own."""
+
+  def __init__(
+    self,
+    program: program_lib.Program,
+    handles: Mapping[str, Any],
+    workers: Mapping[str, subprocess.Popen],
+    log_directory: str,
+    environment: Mapping[str, str],
+  ):
+    """Takes over processes.
+
+    Args:
+      program: Whose they are.
+      handles: Launchpad's, of the nodes that serve.
+      workers: The processes by node.
+      log_directory: Of the files to which they print.
+      environment: Variables of the processes besides this one's.
+    """
+    super().__init__(program, handles)
+    self._workers = dict(workers)
+    self._log_directory = log_directory
+    self._environment = environment
+    self._lives: collections.Counter = collections.Counter()
+
+  def is_alive(self, name: str) -> bool:
+    return self._workers[name].poll() is None
+
+  def failure_of(self, name: str) -> failures.Failure:
+    code = self._workers[name].poll() or 0
+    if code < 0:
+      cause = f'Its process ended with signal {-code}.'
+      return failures.Failure(name, cause, is_lost=True)
+    return failures.Failure(name, _describe_end(code))
+
+  def kill(self, name: str) -> str:
+    owner = self.program.owner_of(name)
+    # The process id of one that has ended may be another's by now.
+    if self.is_alive(owner):
+      child_processes.kill_tree(self._workers[owner])
+    return owner
+
+  def restart(self, name: str) -> None:
+    arguments = self._workers[name].args
+    self._lives[name] += 1
+    self._kill_strays()
+    environment = {
+      **os.environ,
+      **self._environment,
+      child_processes.LIFE_VARIABLE: str(self._lives[name]),
+    }
+    with open(self._path_of(name), 'a') as file, interrupts.blocked():
+      self._workers[name] = subprocess.Popen(
+        arguments, env=environment, stdout=file, stderr=file
+      )
+
+  def log_of(self, name: str) -> str:
+    if name not in self._workers:
+      return ''
+    path = self._path_of(name)
+    with contextlib.suppress(OSError), open(path, errors='replace') as file:
+      lines = ''.join(file.readlines()[-_LOG_LINES:])
+      return f'\nEnd of {path}:\n{lines}'
+    return ''
+
+  def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
+    asked = {}
+    for name in names:
+      if name in self._workers and self.is_alive(name):
+        asked[name] = os.path.getsize(self._path_of(name))
+        self._workers[name].send_signal(child_processes.STACKS_SIGNAL)
+    time.sleep(_STACKS_SECONDS)
+    return {name: self._read(name, start) for name, start in asked.items()}
+
+  def end(self) -> list[str]:
+    hanging = super().end()
+    self._kill_strays()
+    return hanging
+
+  def _kill_strays(self) -> None:
+    child_processes.kill_strays(
+      self._environment[child_processes.RUN_VARIABLE],
+      {w.pid for w in self._workers.values() if w.poll() is None},
+    )
+
+  def _path_of(self, name: str) -> str:
+    return os.path.join(self._log_directory, labels(self.program)[name])
+
+  def _read(self, name: str, start: int) -> str:
+    with open(self._path_of(name), errors='replace') as file:
+      file.seek(start)
+      return file.read()
+
+
+def labels(program: program_lib.Program) -> dict[str, str]:
+  """Returns for each node the file to which it prints: <kind>/<place>."""
+  places: collections.Counter = collections.Counter()
+  found = {}
+  for plan in program:
+    kind = plan.kind.name
+    found[plan.name] = f'{kind}/{places[kind]}'
+    places[kind] += 1
+  return found
+
+
+def _describe_end(code: int) -> str:
+  return f'It ended early, with exit code {code}.'

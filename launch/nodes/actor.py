@@ -1,0 +1,98 @@
+"""Actors with a policy of their own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from repertory.components import (
+  actors,
+  adders,
+  environment_loop,
+  replay,
+  variables,
+)
+from repertory.launch.nodes import acting, node, policies
+from repertory.launch.runs import session as session_lib
+
+
+class ActorNode(acting.ActingNode):
+  """Acts for some of the environments, with a policy of its own."""
+
+  def __init__(
+    self,
+    context: node.Context,
+    session: session_lib.Session,
+    environment_ids: Sequence[int],
+    *,
+    network: Any,
+    followed: variables.FollowedVariables,
+    connection: replay.Connection,
+    max_pending_items: int | None = None,
+  ):
+    """Makes the environments and all that acts for them.
+
+    Args:
+      context: Of this node, 'actor/<index>'.
+      environment_ids: Which of all training environments it steps; seeds and
+        exploration follow from them.
+      followed: Keeps the network's variables fresh.
+      connection: To the replay server; its stop signal ends every wait.
+      max_pending_items: Items that may be on their way to replay while it acts;
+        None for what the agent says.
+    """
+    builder = session.experiment.builder
+    batch_size = len(environment_ids)
+    if max_pending_items is None:
+      max_pending_items = builder.max_pending_items_per_environment * batch_size
+    self._followed = followed
+    self._adder = builder.make_adder(
+      adders.Destination(
+        connection,
+        session.tables[0],
+        priority=lambda: followed.max_priority,
+        version=lambda: followed.version,
+        max_pending_items=max_pending_items,
+      ),
+      batch_size,
+    )
+    self._environment = session.make_environments(environment_ids, context.life)
+    policy = policies.make_training_policy(context, session, network)
+    self._acting_with = policy.describe(environment_ids)
+    actor = actors.PolicyActor(
+      policy,
+      session.spec.observations,
+      environment_ids,
+      adder=self._adder,
+      variables=followed,
+      jit_compile=builder.config.jit_compile,
+    )
+    loop = environment_loop.EnvironmentLoop(self._environment, actor)
+    super().__init__(context, [loop], environment_ids)
+
+  @property
+  def description(self):
+    return {**super().description, **self._acting_with}
+
+  @property
+  def num_items(self) -> int:
+    """Items this node has added to replay."""
+    return self._adder.num_items
+
+  def flush(self) -> None:
+    """Waits until replay has taken all items."""
+    self._adder.flush()
+
+  def run(self) -> None:
+    self._followed.update(wait=True)
+    super().run()
+
+  def close(self) -> None:
+    """Hands over what is complete and ends all threads."""
+    self._adder.close()
+    self._followed.close()
+    self._environment.close()
+
+  def _variables_in_use(self) -> tuple[int, float]:
+    age_seconds = self._followed.age_seconds
+    if age_seconds is None:  # They are the learner's own.
+      return super()._variables_in_use()
+    return self._followed.version, age_seconds

@@ -1,0 +1,48 @@
+"""The coordinator, where it is a node of its own."""
+
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import node
+from repertory.launch.runs import session as session_lib
+
+# What `close` and the launcher's shut-down see to.
+_NOT_SERVED = ('close',)
+
+
+class CoordinatorNode(node.Node):
+  """Answers all others until it is shut down, the last of them."""
+
+  def __init__(
+    self, context: node.Context, session: session_lib.Session, title: str
+  ):
+    """Begins to count.
+
+    Args:
+      title: What the display calls it.
+    """
+    self.name = context.name
+    self._stop = context.stop
+    self._coordinator = coordinator_lib.Coordinator(
+      session,
+      title,
+      session.experiment.max_restarts if context.can_restart else 0,
+    )
+
+  @property
+  def served(self):
+    return {
+      name: getattr(self._coordinator, name)
+      for name in dir(self._coordinator)
+      if not name.startswith('_') and name not in _NOT_SERVED
+    }
+
+  def run(self) -> None:
+    # The launcher's watch is the time-out: without it, this process dies too.
+    while not self._stop.wait(reports.PERIOD_SECONDS):
+      pass
+
+  def report(self) -> reports.Directive:
+    return self._coordinator.directive()
+
+  def close(self) -> None:
+    self._coordinator.close()

@@ -1,0 +1,161 @@
+"""Measures how well a policy does, apart from training."""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from repertory.components import actors, environment_loop, variables
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import node, policies
+from repertory.launch.runs import environment_batches
+from repertory.launch.runs import session as session_lib
+
+
+class Evaluation(NamedTuple):
+  """What runs the episodes of evaluations.
+
+  Attributes:
+    loop: Over environments of its own, not those that are trained on.
+    close: Ends what it needs.
+  """
+
+  loop: environment_loop.EnvironmentLoop
+  close: Callable[[], None]
+
+
+class EvaluatorNode(node.Node):
+  """Measures the evaluation policy now and then."""
+
+  def __init__(
+    self,
+    context: node.Context,
+    session: session_lib.Session,
+    evaluation: Evaluation | None,
+    followed: variables.FollowedVariables | None = None,
+  ):
+    """Keeps the parts.
+
+    Args:
+      evaluation: Runs the episodes; None if there are to be none.
+      followed: Brought up to date before each evaluation; None where others see
+        to that.
+    """
+    experiment = session.experiment
+    self.name = context.name
+    self._coordinator = context.coordinator
+    self._stop = context.stop
+    self._max_steps = experiment.max_steps
+    self._timeout_seconds = experiment.timeout_seconds
+    self._progressed_at = time.monotonic()
+    self._steps = 0
+    self._num_episodes = experiment.evaluation_episodes
+    self._period = experiment.evaluation_period or max(
+      1, experiment.max_steps // 10
+    )
+    self._next = self._period * (session.counts['steps'] // self._period + 1)
+    self._evaluation = evaluation
+    self._followed = followed
+    if evaluation is not None:
+      evaluation.loop.add_observer(self._note_progress)
+
+  @property
+  def description(self):
+    return {'episodes': self._num_episodes}
+
+  @property
+  def total_steps(self) -> int:
+    """Steps of its environment batch since it started."""
+    return self._steps
+
+  @property
+  def environment_seconds(self) -> float:
+    """How long its environments have been at a step; 0 if at none."""
+    if self._evaluation is None:
+      return 0.0
+    return self._evaluation.loop.environment_seconds
+
+  def run(self) -> None:
+    """Evaluates until it has seen the learner's last variables."""
+    while not self._stop.wait(reports.PERIOD_SECONDS):
+      directive = self.report()
+      is_last = directive.phase == reports.EVALUATING
+      if is_last or self.is_due(directive.steps):
+        self.evaluate(directive.steps)
+      if is_last:
+        return
+
+  def report(self) -> reports.Directive:
+    return self._coordinator.poll(self.name, self.environment_seconds)
+
+  def is_due(self, steps: int) -> bool:
+    """Returns whether `steps` has passed a multiple of the period.
+
+    At the end of the run an evaluation comes anyway.
+    """
+    return self._next <= steps < self._max_steps
+
+  def evaluate(self, steps: int) -> None:
+    """Runs the episodes of an evaluation and reports them.
+
+    Args:
+      steps: Environment steps so far; the next evaluation is due a period on.
+    """
+    self._next = self._period * (steps // self._period + 1)
+    if self._evaluation is None:
+      return
+    if self._followed is not None:
+      self._followed.update(wait=True)
+    self._progressed_at = time.monotonic()
+    episodes = self._evaluation.loop.run_episodes(
+      self._num_episodes, self._should_stop
+    )
+    if len(episodes) == self._num_episodes:
+      self._coordinator.report_evaluation(
+        [episode.episode_return for episode in episodes],
+        [episode.length for episode in episodes],
+      )
+
+  def close(self) -> None:
+    """Ends all threads."""
+    if self._followed is not None:
+      self._followed.close()
+    if self._evaluation is not None:
+      self._evaluation.close()
+
+  def _should_stop(self) -> bool:
+    self._steps += 1
+    if time.monotonic() - self._progressed_at > self._timeout_seconds:
+      raise TimeoutError(
+        f'Waited {self._timeout_seconds:g} seconds for an evaluation episode '
+        'to end. If not every episode ends by itself, wrap the environment in '
+        '`wrappers.StepLimit`.'
+      )
+    return self._stop.is_set()
+
+  def _note_progress(self, episode: environment_loop.Episode) -> None:
+    del episode
+    self._progressed_at = time.monotonic()
+
+
+def make_evaluation(session: session_lib.Session, network: Any) -> Evaluation:
+  """Makes what evaluates a network; the session has evaluation episodes."""
+  ids = policies.evaluation_ids(session)
+  policy = policies.make_evaluation_policy(session, network)
+  environments = make_environments(session)
+  actor = actors.PolicyActor(
+    policy,
+    session.spec.observations,
+    ids,
+    jit_compile=session.experiment.builder.config.jit_compile,
+  )
+  loop = environment_loop.EnvironmentLoop(environments, actor)
+  return Evaluation(loop, environments.close)
+
+
+def make_environments(
+  session: session_lib.Session,
+) -> environment_batches.EnvironmentBatch:
+  """Makes environments of ids beyond those that are trained on."""
+  first = session.experiment.num_environments
+  ids = policies.evaluation_ids(session)
+  return session.make_environments([first + i for i in ids])

@@ -1,0 +1,80 @@
+"""With which policies nodes act, and of which network."""
+
+from typing import Any
+
+from repertory.components import core, programs, signals, variables
+from repertory.launch.nodes import node
+from repertory.launch.runs import session as session_lib
+
+# Environments that evaluate together.
+_BATCH_SIZE = 10
+
+
+def make_training_policy(
+  context: node.Context, session: session_lib.Session, network: Any
+) -> programs.Policy:
+  """Makes the policy that trains, for any of the environments.
+
+  Args:
+    context: Of the node that acts; its coordinator knows how far the run is, if
+      it was started again.
+  """
+  experiment, life = session.experiment, context.life
+  steps = session.steps_per_environment
+  if life:
+    directive = context.coordinator.poll(context.name)
+    steps = directive.steps // experiment.num_environments
+  return experiment.builder.make_policy(
+    network,
+    session.spec,
+    num_environments=experiment.num_environments,
+    seed=session.make_seed(session_lib.POLICY, *([life] if life else [])),
+    steps_done=steps,
+    evaluation=False,
+  )
+
+
+def make_evaluation_policy(
+  session: session_lib.Session, network: Any
+) -> programs.Policy:
+  """Makes the policy that evaluates."""
+  return session.experiment.builder.make_policy(
+    network,
+    session.spec,
+    num_environments=len(evaluation_ids(session)),
+    seed=session.make_seed(session_lib.EVALUATION_POLICY),
+    steps_done=session.steps_per_environment,
+    evaluation=True,
+  )
+
+
+def evaluation_ids(session: session_lib.Session) -> range:
+  """Returns the ids of the environments that evaluate together."""
+  return range(min(_BATCH_SIZE, session.experiment.evaluation_episodes))
+
+
+def fetch(
+  session: session_lib.Session,
+  source: core.VariableSource,
+  stop: signals.StopSignal,
+  update_period: int,
+) -> tuple[Any, variables.FetchedVariables]:
+  """Makes a network whose variables are fetched from a learner elsewhere.
+
+  Args:
+    source: The learner.
+    stop: Ends every wait.
+    update_period: Steps between fetches.
+
+  Returns:
+    The network, and what keeps it fresh.
+  """
+  network = session.experiment.builder.make_network(session.spec)
+  followed = variables.FetchedVariables(
+    source,
+    network.variables,
+    update_period=update_period,
+    timeout_seconds=session.experiment.timeout_seconds,
+    stop=stop,
+  )
+  return network, followed

@@ -1,0 +1,60 @@
+"""The replay server."""
+
+from repertory.components import replay
+from repertory.launch.coordination import addresses, reports
+from repertory.launch.nodes import node
+from repertory.launch.runs import session as session_lib
+
+
+class ReplayNode(node.Node):
+  """Holds the replay tables, filled from the checkpoint if there is one."""
+
+  def __init__(self, context: node.Context, session: session_lib.Session):
+    """Starts the server."""
+    self.name = context.name
+    self._coordinator = context.coordinator
+    self._stop = context.stop
+    self._server = replay.make_server(
+      session.tables, checkpoint_directory=session.replay_directory
+    )
+    # It has read all; links would keep the room of checkpoints that are
+    # removed.
+    replay.remove_checkpoints(session.replay_directory)
+
+  @property
+  def address(self) -> str:
+    """Where the server listens, 'host:port'."""
+    return f'localhost:{self._server.port}'
+
+  @property
+  def description(self):
+    return {'address': self.address}
+
+  def run(self) -> None:
+    while not self._stop.wait(reports.PERIOD_SECONDS):
+      pass
+
+  def report(self) -> reports.Directive:
+    return self._coordinator.poll(self.name)
+
+  def close(self) -> None:
+    self._server.stop()
+
+
+def connect(
+  context: node.Context, session: session_lib.Session
+) -> replay.Connection:
+  """Returns a connection to the replay server, once it listens.
+
+  Args:
+    context: Of the node that connects; its stop signal ends every wait.
+  """
+  timeout_seconds = session.experiment.timeout_seconds
+  address = addresses.find(
+    context.coordinator,
+    'replay',
+    asks=context.name,
+    timeout_seconds=timeout_seconds,
+    stop=context.stop,
+  )
+  return replay.Connection(address, timeout_seconds, context.stop)

@@ -1,0 +1,169 @@
+"""An actor that only steps environments; its process loads no TensorFlow."""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from repertory.components import environment_loop, signals
+from repertory.components.inference import client as client_lib
+from repertory.components.inference import thin_actor
+from repertory.launch.coordination import addresses
+from repertory.launch.nodes import acting, node
+from repertory.launch.runs import environment_batches
+
+# How soon it looks for another server, when one is gone.
+_RECONNECT_SECONDS = 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class ThinSettings:
+  """What a thin actor has to know of a run.
+
+  Attributes:
+    server: Name of the inference node that acts for it.
+    environment_ids: Which of all training environments it steps.
+    seeds: One for each of them, in the first life of this node.
+    environments: Makes them.
+    spec: `specs.EnvironmentSpec` of one of them.
+    timeout_seconds: How long it waits for actions, and for a server that was
+      lost to come back.
+    num_lanes: 1, or 2 for double buffering: halves of its environments, one of
+      which steps while the other waits for its actions.
+  """
+
+  server: str
+  environment_ids: Sequence[int]
+  seeds: Sequence[int]
+  environments: environment_batches.EnvironmentSettings
+  spec: Any
+  timeout_seconds: float
+  num_lanes: int = 1
+
+
+class ThinActorNode(acting.ActingNode):
+  """Steps environments; an inference server acts for them.
+
+  When the server goes away, it asks for the new one and starts its environments
+  anew.
+  """
+
+  def __init__(self, settings: ThinSettings, context: node.Context):
+    """Makes the environments and connects.
+
+    Args:
+      context: Of this node, 'actor/<index>'.
+    """
+    super().__init__(context, [], settings.environment_ids)
+    self._settings = settings
+    self._seeds = environment_batches.renew(settings.seeds, context.life)
+    self._clients: list[client_lib.InferenceClient] = []
+    self._environments = []
+    self._num_servers = 0  # Before the one that it is connected to.
+    self._connect()
+
+  def run(self) -> None:
+    while True:
+      try:
+        super().run()
+        for client in self._clients:
+          client.finish()
+        return
+      except client_lib.ServerLost:
+        self._disconnect()
+        self._num_servers += 1
+        if self._stop.wait(_RECONNECT_SECONDS):
+          raise signals.Stopped from None
+      self._connect()
+
+  def close(self) -> None:
+    """Ends the connections."""
+    self._disconnect()
+
+  def _connect(self) -> None:
+    """Makes the environments, and connects them as soon as there is a server.
+
+    Raises:
+      client.ServerLost: If it was told of one, again and again, that does not
+        answer.
+    """
+    since = time.monotonic()
+    while True:
+      address = addresses.find(
+        self._coordinator,
+        self._settings.server,
+        asks=self.name,
+        timeout_seconds=self._settings.timeout_seconds,
+        stop=self._stop,
+      )
+      try:
+        self._loops = [
+          self._make_lane(address, lane)
+          for lane in range(self._settings.num_lanes)
+        ]
+        return
+      except client_lib.ServerLost:
+        self._disconnect()
+        if time.monotonic() - since > self._settings.timeout_seconds:
+          raise
+      except BaseException:
+        self._disconnect()
+        raise
+      if self._stop.wait(_RECONNECT_SECONDS):
+        raise signals.Stopped
+
+  def _make_lane(
+    self, address: str, lane: int
+  ) -> environment_loop.EnvironmentLoop:
+    """Makes the environments of a lane, and connects them."""
+    settings = self._settings
+    part = slice(lane, None, settings.num_lanes)
+    environments = settings.environments.make(
+      environment_batches.renew(self._seeds, self._num_servers)[part]
+    )
+    self._environments.append(environments)
+    loop, client = make_loop(
+      address,
+      environments,
+      settings.spec,
+      settings.environment_ids[part],
+      actor=f'{self.name} lane {lane}',
+      purpose=client_lib.TRAINING,
+      timeout_seconds=settings.timeout_seconds,
+      stop=self._stop,
+    )
+    self._clients.append(client)
+    return loop
+
+  def _disconnect(self) -> None:
+    self._loops = []
+    while self._clients:
+      self._clients.pop().close()
+    while self._environments:
+      self._environments.pop().close()
+
+
+def make_loop(
+  address: str,
+  environments: environment_batches.EnvironmentBatch,
+  spec: Any,
+  environment_ids: Sequence[int],
+  **client_settings,
+) -> tuple[environment_loop.EnvironmentLoop, client_lib.InferenceClient]:
+  """Connects an environment batch to an inference server.
+
+  Args:
+    environments: To step.
+    spec: `specs.EnvironmentSpec` of one of them.
+    environment_ids: Of the slots of the batch, in order.
+    **client_settings: Of `InferenceClient`.
+
+  Returns:
+    The loop, and its connection to close.
+  """
+  client = client_lib.InferenceClient(
+    address, spec, environment_ids, **client_settings
+  )
+  actor = thin_actor.ThinActor(client, spec, len(environment_ids))
+  loop = environment_loop.EnvironmentLoop(environments, actor)
+  return loop, client

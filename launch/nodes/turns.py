@@ -1,0 +1,328 @@
+"""All nodes in one thread, each in its turn."""
+
+import contextlib
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from absl import logging
+
+from repertory.components import loggers, replay, signals, variables
+from repertory.launch import failures
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import stall_reports
+from repertory.launch.host import interrupts, stacks, watchdog
+from repertory.launch.nodes import actor as actor_lib
+from repertory.launch.nodes import evaluator as evaluator_lib
+from repertory.launch.nodes import learner as learner_lib
+from repertory.launch.nodes import node as node_lib
+from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.runs import session as session_lib
+
+# How often counts are reported and the display is drawn.
+_REPORT_PERIOD_SECONDS = 0.25
+
+# Who calls whom.
+CALLS = (
+  ('actor', 'replay'),
+  ('learner', 'replay'),
+  ('actor', 'coordinator'),
+  ('learner', 'coordinator'),
+  ('evaluator', 'coordinator'),
+)
+
+_WITH_ENVIRONMENTS = ('actor/0', 'evaluator')
+_NUM_NODES = 4  # Besides the coordinator.
+
+T = TypeVar('T', bound=node_lib.Node)
+
+
+class Turns:
+  """Makes the nodes of a run, lets them take turns, and closes them.
+
+  The rate limiter is on, as in every topology. After each step of the
+  environment batch the learner takes the batches that are due, so that which
+  learner step follows which environment step is the same in every run.
+  """
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    title: str,
+    interruption: interrupts.Interruption,
+    show: Callable[[loggers.Status], None],
+  ):
+    """Makes only the coordinator.
+
+    Args:
+      title: What the display calls it.
+      interruption: Ends the run early when set; the checkpoint is written.
+      show: Takes the status now and then.
+    """
+    self._session = session
+    self._interruption = interruption
+    self._show = show
+    self._coordinator = coordinator_lib.Coordinator(session, title)
+    self._nodes: list[node_lib.Node] = []
+    # Of nodes that were made or closed; and who is at that.
+    self._num_done = 0
+    self._busy = ''
+    self._max_steps = session.experiment.max_steps
+    self._steps = session.counts['steps']
+
+  def run(self) -> loggers.Status:
+    """Takes turns to the end or until interrupted, and writes a checkpoint.
+
+    Returns:
+      The status at the end.
+
+    Raises:
+      failures.NodeError: If a node failed.
+    """
+    try:
+      # To compile what is learned may take longer than any step.
+      with self._watched(watchdog.START_SECONDS):
+        self._make()
+      if len(self._nodes) == _NUM_NODES:  # Else it was interrupted.
+        self._work()
+    except BaseException:
+      # Nothing of a run that failed may wait any longer.
+      self._interruption.set()
+      self._close(has_failed=True)
+      raise
+    warnings = self._close(has_failed=False)
+    status = self._coordinator.status()
+    message = ' '.join(filter(None, [status.message, *warnings]))
+    return dataclasses.replace(status, message=message)
+
+  def _make(self) -> None:
+    session, interruption = self._session, self._interruption
+    server = self._add(
+      'replay', lambda context: replay_lib.ReplayNode(context, session)
+    )
+    connection = replay.Connection(
+      server.address, session.experiment.timeout_seconds, interruption
+    )
+    learner = self._learner = self._add(
+      'learner',
+      lambda context: learner_lib.LearnerNode(context, session, connection),
+    )
+    self._actor = self._add(
+      'actor/0',
+      lambda context: actor_lib.ActorNode(
+        context,
+        session,
+        range(session.experiment.num_environments),
+        network=learner.network,
+        followed=variables.SharedVariables(learner),
+        connection=connection,
+        # The learner sees to it that all have arrived before it samples.
+        max_pending_items=sys.maxsize,
+      ),
+    )
+    self._evaluator = self._add('evaluator', self._make_evaluator)
+
+  def _make_evaluator(self, context: node_lib.Context):
+    evaluation = None
+    if self._session.experiment.evaluation_episodes:
+      network = self._learner.network
+      evaluation = evaluator_lib.make_evaluation(self._session, network)
+    return evaluator_lib.EvaluatorNode(context, self._session, evaluation)
+
+  def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
+    """Makes a node, and tells the coordinator what it runs with."""
+    context = node_lib.Context(
+      name, {'coordinator': self._coordinator}, self._interruption
+    )
+    with self._at(name):
+      node = make(context)
+      self._nodes.append(node)
+      self._coordinator.register(name, node.description)
+    return node
+
+  def _work(self) -> None:
+    """Takes turns, and saves and evaluates what has been learned."""
+    try:
+      with self._watched():
+        self._take_turns()
+    except failures.NodeError as error:
+      if error.failure.node != self._learner.name:
+        self._save_in_spite_of_failure()
+      raise
+    self._report()
+    with self._named(self._learner.name):
+      self._actor.flush()
+      self._learner.checkpoint()
+    if not self._interruption.is_set():
+      with self._watched():
+        self._evaluate()
+
+  def _take_turns(self) -> None:
+    """Acts, learns and evaluates until the steps are done."""
+    reported_at = 0.0
+    actor, learner, evaluator = self._actor, self._learner, self._evaluator
+    while self._steps < self._max_steps:
+      self._interruption.check()
+      with self._named(actor.name):
+        self._steps += actor.step()
+      with self._named(learner.name):
+        learner.catch_up(actor.num_items, actor.flush)
+      if evaluator.is_due(self._steps):
+        self._report()
+        self._evaluate()
+      now = time.monotonic()
+      if now - reported_at > _REPORT_PERIOD_SECONDS:
+        reported_at = now
+        self._report()
+        with self._named(learner.name):
+          actor.flush()
+          learner.checkpoint_if_due()
+        self._show(self._coordinator.status())
+
+  def _evaluate(self) -> None:
+    """Evaluates what has been learned so far."""
+    with self._named(self._evaluator.name):
+      self._evaluator.evaluate(self._steps)
+
+  def _report(self) -> None:
+    """Brings the coordinator's counts up to date."""
+    for node in (self._actor, self._learner):
+      with self._named(node.name):
+        node.report()
+
+  def _save_in_spite_of_failure(self) -> None:
+    """Writes a checkpoint if it can; what failed before is what counts."""
+    with contextlib.suppress(Exception):  # Without logs there is the rest.
+      self._report()
+    try:
+      self._learner.checkpoint()
+    except Exception:
+      logging.exception('No checkpoint could be written.')
+
+  def _close(self, has_failed: bool) -> list[str]:
+    """Closes all nodes, the last one first; returns what is to be told of it.
+
+    What has been learned is saved by then, so none of it fails the run.
+    """
+    warnings = []
+    closers = {node.name: node.close for node in reversed(self._nodes)}
+    closers['coordinator'] = self._coordinator.close
+    for name, close in closers.items():
+      try:
+        with self._watched(), self._at(name):
+          close()
+      except failures.NodeError as error:
+        warnings.append(f'{name} could not be closed: {error.failure.summary}')
+        logging.warning('%s', error)
+    return [] if has_failed else warnings
+
+  # What is watched and named.
+
+  @contextlib.contextmanager
+  def _at(self, name: str) -> Iterator[None]:
+    """Names who is being made or closed, which may fail or hang."""
+    self._busy = name
+    try:
+      with self._named(name):
+        yield
+    finally:
+      self._busy = ''
+      self._num_done += 1
+
+  def _named(self, name: str) -> contextlib.AbstractContextManager[None]:
+    # A second Ctrl-C has its usual effect; else it is no key that was pressed.
+    let_go = (KeyboardInterrupt,) if self._interruption.is_set() else ()
+    return failures.named(name, let_go)
+
+  def _progress(self) -> tuple[int, ...]:
+    """Returns what changes when something goes on."""
+    if len(self._nodes) < _NUM_NODES:
+      return (self._num_done,)
+    return (
+      self._num_done,
+      self._actor.total_steps,
+      self._learner.version,
+      self._evaluator.total_steps,
+    )
+
+  @contextlib.contextmanager
+  def _watched(self, least_seconds: float = 0.0) -> Iterator[None]:
+    """Ends the block with a report when nothing goes on.
+
+    Args:
+      least_seconds: How long that may last, if it is more than the experiment's
+        limit.
+    """
+    seconds = max(least_seconds, self._session.experiment.stall_seconds)
+    stalls = []
+
+    def end(seconds: float) -> None:
+      try:
+        stalls.append(self._describe_stall(seconds))
+      except Exception as error:  # Or nothing would end the block.
+        stalls.append(self._name_stall(seconds, error))
+      if self._find_in_environment():
+        demand(stalls[0])
+      else:
+        # Our own waits heed it, and Reverb's do not bear another exception.
+        self._interruption.set()
+
+    with (
+      interrupts.raising_on_demand() as demand,
+      watchdog.watching(self._progress, seconds, end),
+      contextlib.suppress(signals.Stopped),
+    ):
+      yield
+    if stalls:
+      raise stalls[0]
+
+  def _find_in_environment(self) -> str | None:
+    """Returns the name of the node whose environment is at work, if any."""
+    if self._busy in _WITH_ENVIRONMENTS:
+      return self._busy
+    for node in self._nodes[_NUM_NODES - len(_WITH_ENVIRONMENTS) :]:
+      if node.environment_seconds:  # type: ignore[attr-defined]
+        return node.name
+    return None
+
+  def _describe_stall(self, seconds: float) -> failures.NodeError:
+    """Writes the report on a run in which nothing goes on.
+
+    Args:
+      seconds: For how long.
+    """
+    # The replay server may be gone, and so may the folder of the logs. Then the
+    # report tells what was known before.
+    for node in self._nodes:
+      with contextlib.suppress(Exception):
+        node.report()
+    seen = self._coordinator.observe()
+    seen = dataclasses.replace(
+      seen,
+      idle_seconds=seconds,
+      laggard=self._find_in_environment() or self._busy or seen.laggard,
+    )
+    failure = stall_reports.write(
+      seen,
+      self._coordinator.describe_nodes(),
+      {'this process': stacks.of_this_process()},
+      self._session,
+    )
+    return failures.NodeError(failure)
+
+  def _name_stall(self, seconds: float, error: Exception) -> failures.NodeError:
+    """Says of a stall what is known without a report.
+
+    Args:
+      seconds: For how long nothing goes on.
+      error: Why there is no report.
+    """
+    return failures.NodeError(
+      failures.Failure(
+        self._find_in_environment() or self._busy or 'coordinator',
+        f'The run has got no further for {seconds:.0f} seconds. There is no '
+        f'report on it: {type(error).__name__}: {error}',
+      )
+    )

@@ -1,0 +1,182 @@
+"""How runs begin: anew, or where their checkpoint has them."""
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from repertory.components import checkpointing
+from repertory.launch import experiment as experiment_lib
+from repertory.launch import failures
+from repertory.launch.runs import directories, preflight
+from repertory.launch.runs import session as session_lib
+
+
+@contextlib.contextmanager
+def open_session(
+  experiment: experiment_lib.Experiment,
+  fresh: bool = False,
+  smallest_batch: int | None = None,
+) -> Iterator[session_lib.Session]:
+  """Checks an experiment, finds its checkpoint and holds its directory.
+
+  Args:
+    fresh: Start over although there is a checkpoint; the old directory is
+      moved aside.
+    smallest_batch: What the environments of each adder are a multiple of; None
+      for the environments of an actor.
+
+  Yields:
+    The session.
+
+  Raises:
+    ValueError: If the experiment cannot run, or another run has the directory;
+      nothing was written.
+    CheckpointError: If the checkpoint cannot be read or is of another
+      experiment; nothing was written.
+  """
+  spec = session_lib.check(experiment)
+  warning = preflight.check(experiment, spec)
+  directory = experiment.directory
+  directories.check_writable(directory)
+  with contextlib.ExitStack() as held:
+    # First, so that what is read next is nobody else's to change.
+    held.enter_context(directories.hold(directory))
+    if fresh and directories.move_aside(directory):
+      held.enter_context(directories.hold(directory))
+    checkpoint = load_checkpoint(directory)
+    if checkpoint is not None:
+      check_identity(checkpoint, experiment.identity(spec))
+    state = checkpoint.state if checkpoint else {}
+    counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
+    counts.update(state.get('counts', {}))
+    session = session_lib.Session(
+      experiment=experiment,
+      spec=spec,
+      counts=counts,
+      elapsed_seconds=state.get('elapsed_seconds', 0.0),
+      is_resumed=checkpoint is not None,
+      smallest_batch=smallest_batch,
+    )
+    described = _describe_start(checkpoint, session)
+    session = dataclasses.replace(
+      session, message=' '.join(filter(None, [described, warning]))
+    )
+    session.make_checkpointer().remove_unfinished()
+    _place_replay(checkpoint, session)
+    os.makedirs(session.log_directory, exist_ok=True)
+    _ = session.tables  # Now, so that other processes get them with the rest.
+    yield session
+
+
+def resume(
+  session: session_lib.Session, num_restarts: int, failure: failures.Failure
+) -> session_lib.Session | None:
+  """Goes back to the newest checkpoint of a run whose nodes have ended.
+
+  Args:
+    session: Of the run; its directory is still held.
+    num_restarts: With this one.
+    failure: Why.
+
+  Returns:
+    The session to go on with; None if there is no checkpoint.
+  """
+  checkpoint = load_checkpoint(session.experiment.directory)
+  if checkpoint is None:
+    return None
+  _place_replay(checkpoint, session)
+  name = os.path.basename(checkpoint.path)
+  resumed = dataclasses.replace(
+    session,
+    counts=checkpoint.state['counts'],
+    elapsed_seconds=checkpoint.state['elapsed_seconds'],
+    is_resumed=True,
+    num_restarts=num_restarts,
+    restarted_after=failure,
+    message=(
+      f'{failure.node} was lost; all started again from checkpoint {name}'
+      f'{_describe_omission(checkpoint, session)}'
+    ),
+  )
+  _ = resumed.tables
+  return resumed
+
+
+def load_checkpoint(
+  directory: str, check_replay: bool = True
+) -> checkpointing.Checkpoint | None:
+  """Reads the newest checkpoint of an experiment's directory, if any.
+
+  Args:
+    check_replay: Whether to compare the checksums of replay, too.
+  """
+  path = os.path.join(directory, 'checkpoints')
+  return checkpointing.Checkpointer(path).load(check_replay)
+
+
+def _place_replay(
+  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
+) -> None:
+  """Lets the replay server take up what a checkpoint has for it."""
+  path = None
+  if checkpoint is not None and session.takes_replay_of(checkpoint):
+    path = checkpoint.replay_path
+  checkpointing.place_replay(path, session.replay_directory)
+
+
+def _describe_omission(
+  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
+) -> str:
+  """Says of a checkpoint with replay if that is not taken up; else ''."""
+  if checkpoint.replay_path is None or session.takes_replay_of(checkpoint):
+    return ''
+  return ', but with empty replay tables: its queue has bundles of another size'
+
+
+def _describe_start(
+  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
+) -> str:
+  if checkpoint is None:
+    return ''
+  experiment = session.experiment
+  name = os.path.basename(checkpoint.path)
+  if checkpoint.state['counts']['steps'] >= experiment.max_steps:
+    return (
+      f'resumed from checkpoint {name}, by which all {experiment.max_steps} '
+      'steps were taken already'
+    )
+  if checkpoint.replay_path is None:
+    return f'resumed from checkpoint {name}, which has no replay: that is empty'
+  return (
+    f'resumed from checkpoint {name}{_describe_omission(checkpoint, session)}'
+  )
+
+
+def check_identity(
+  checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
+) -> None:
+  """Refuses to go on from a checkpoint of another experiment.
+
+  Raises:
+    CheckpointError: Naming every field that differs; of another agent not the
+      settings and tables, which are others anyway.
+  """
+  found = checkpoint.state['experiment']
+  is_other_agent = found.get('builder') != identity.get('builder')
+  differences = [
+    f'{name}: {found.get(name, "nothing")} in the checkpoint, '
+    f'{identity.get(name, "nothing")} now'
+    for name in sorted(found.keys() | identity.keys())
+    if found.get(name) != identity.get(name)
+    and not (is_other_agent and '.' in name)
+  ]
+  if differences:
+    raise checkpointing.CheckpointError(
+      f'Checkpoint {checkpoint.path} is of another experiment: '
+      + '; '.join(differences)
+      + '. Ask for what the checkpoint has, choose another directory, or start '
+      'afresh.',
+      fresh=True,
+    )

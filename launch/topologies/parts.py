@@ -1,0 +1,67 @@
+"""Nodes that topologies of several nodes have in common."""
+
+import functools
+from collections.abc import Sequence
+
+from repertory.components import replay
+from repertory.launch.host import watchdog
+from repertory.launch.launchers import calls
+from repertory.launch.launchers import program as program_lib
+from repertory.launch.nodes import coordinator as coordinator_lib
+from repertory.launch.nodes import learner, node
+from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.runs import session as session_lib
+
+COORDINATOR, REPLAY, LEARNER = 'coordinator', 'replay', 'learner'
+
+
+def make_program(
+  session: session_lib.Session, title: str
+) -> program_lib.Program:
+  """Plans a program that has a coordinator and a replay server so far."""
+  # The first call may include the start of the one that is called.
+  planned = program_lib.Program(
+    max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
+  )
+  make = functools.partial(_make_coordinator, session=session, title=title)
+  planned.add(program_lib.PlannedNode(COORDINATOR, make))
+  make = functools.partial(_make_replay, session=session)
+  planned.add(program_lib.PlannedNode(REPLAY, make, [COORDINATOR]))
+  return planned
+
+
+def make_learner(
+  context: node.Context, session: session_lib.Session
+) -> learner.LearnerNode:
+  """Makes the learner in its thread or process."""
+  return learner.LearnerNode(context, session, connect(context, session))
+
+
+def connect(
+  context: node.Context, session: session_lib.Session
+) -> replay.Connection:
+  """Returns a node's connection to the replay server."""
+  return replay_lib.connect(context, session)
+
+
+def source_of(
+  context: node.Context, session: session_lib.Session
+) -> calls.RemoteSource:
+  """Returns the learner that a node calls for variables."""
+  return calls.RemoteSource(
+    context.peers[LEARNER], session.experiment.timeout_seconds, context.stop
+  )
+
+
+def environment_ids(session: session_lib.Session, index: int) -> Sequence[int]:
+  """Returns the ids of the environments of an actor."""
+  size = session.experiment.environments_per_actor
+  return range(index * size, (index + 1) * size)
+
+
+def _make_coordinator(context, session, title):
+  return coordinator_lib.CoordinatorNode(context, session, title)
+
+
+def _make_replay(context, session):
+  return replay_lib.ReplayNode(context, session)

@@ -1,0 +1,140 @@
+"""What a topology is, and which there are.
+
+A new one is a file in this folder with a class that `register` decorates: flags
+and their help, `repertory graph` and `launch.run` follow from it.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from repertory.components import loggers
+from repertory.launch import experiment as experiment_lib
+from repertory.launch import registries
+from repertory.launch.host import interrupts
+from repertory.launch.launchers import launcher as launcher_lib
+from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import supervision
+from repertory.launch.runs import session as session_lib
+
+
+class Graph(NamedTuple):
+  """Who calls whom, to be shown.
+
+  Attributes:
+    nodes: Their names.
+    calls: Pairs of caller and called.
+    frame: What all nodes are in, if that is one thing; else ''.
+  """
+
+  nodes: Sequence[str]
+  calls: Sequence[tuple[str, str]]
+  frame: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """Where a run takes place, as far as its user sees it.
+
+  Attributes:
+    title: What the display calls it.
+    interruption: Ends the run early when set; the checkpoint is written.
+    show: Takes the status now and then.
+    launcher: Hosts the nodes of a topology with several.
+  """
+
+  title: str
+  interruption: interrupts.Interruption
+  show: Callable[[loggers.Status], None]
+  launcher: launcher_lib.Launcher
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology(abc.ABC):
+  """What runs where: one agent, wired in one way.
+
+  A subclass is a frozen dataclass of its own settings, each a
+  `settings.field`, which become flags.
+  It overrides `program`, and any launcher hosts its nodes; or, if all is in one
+  thread, `run` and `graph`.
+
+  Attributes:
+    name: What `--topology` takes.
+    help: What runs where, in a line, for the help of the flag.
+    rank: Where it is listed, the simplest first.
+    launch_types: Names of the launchers that can host it; None for all.
+  """
+
+  name: ClassVar[str]
+  help: ClassVar[str]
+  rank: ClassVar[int] = 99
+  launch_types: ClassVar[Sequence[str] | None] = None
+
+  def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
+    """Raises ValueError if the experiment cannot run so."""
+
+  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int:
+    """Returns what the environments of each adder are a multiple of."""
+    return experiment.environments_per_actor
+
+  def program(
+    self, session: session_lib.Session, title: str
+  ) -> program_lib.Program:
+    """Plans the nodes of a run.
+
+    Args:
+      title: What the display calls it.
+    """
+    raise NotImplementedError(f'{type(self).__name__} has no program.')
+
+  def run(self, session: session_lib.Session, stage: Stage) -> loggers.Status:
+    """Runs to the end, or until interrupted.
+
+    Returns:
+      The status at the end.
+
+    Raises:
+      failures.NodeError: If a node failed; all others have been ended.
+    """
+    return supervision.run(
+      lambda session: self.program(session, stage.title),
+      session,
+      stage.title,
+      stage.interruption,
+      stage.show,
+      stage.launcher,
+    )
+
+  def graph(self, session: session_lib.Session) -> Graph:
+    """Returns who calls whom."""
+    program = self.program(session, '')
+    calls = [(plan.name, called) for plan in program for called in plan.calls]
+    # The launcher draws the display, and stops the program.
+    calls += [('launcher', name) for name in program.served]
+    return Graph(['launcher', *program.names], calls)
+
+
+_REGISTRY: registries.Registry[type[Topology]] = registries.Registry(
+  'repertory.launch.topologies', 'topology'
+)
+
+
+def register(topology: type[Topology]) -> type[Topology]:
+  """Lets a topology be chosen by its name; a decorator."""
+  _REGISTRY.register(topology.name, topology, topology.rank)
+  return topology
+
+
+def get(name: str) -> type[Topology]:
+  """Returns the topology of that name.
+
+  Raises:
+    ValueError: If there is none, with the nearest name.
+  """
+  return _REGISTRY.get(name)
+
+
+def topologies() -> Mapping[str, type[Topology]]:
+  """Returns all topologies by name."""
+  return _REGISTRY.entries

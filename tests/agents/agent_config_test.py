@@ -1,0 +1,68 @@
+"""Tests of `agents/agent_config.py`."""
+
+import dataclasses
+from typing import Any
+
+from absl.testing import absltest, parameterized
+
+from repertory.agents import agent_config, registry
+
+
+@dataclasses.dataclass(frozen=True)
+class _Config(agent_config.AgentConfig):
+  batch_size: int = 4
+  discount: float = 0.9
+  learning_rate: float = 0.1
+  own: int = 3
+
+  @property
+  def max_items_per_step(self):
+    return self.own
+
+
+class AgentConfigTest(parameterized.TestCase):
+  @parameterized.parameters(
+    ('batch_size', 0, 'at least 1'),
+    ('batch_size', 1.5, 'an integer'),
+    ('discount', 1.1, r'in \[0, 1\]'),
+    ('learning_rate', 0.0, 'positive'),
+    ('prefetch', -1, 'at least 0'),
+    ('variable_update_period', 0, 'at least 1'),
+    ('jit_compile', 1, 'True or False'),
+    ('own', 'x', 'an integer'),
+  )
+  def test_refuses(self, name, value, expected):
+    with self.assertRaisesRegex(ValueError, f'^{name} must be {expected}, got'):
+      _Config(**{name: value})
+
+  def test_takes_the_ends(self):
+    _Config(batch_size=1, discount=0.0, prefetch=0, variable_update_period=1)
+
+  def test_asks_for_what_has_no_default(self):
+    @dataclasses.dataclass(frozen=True)
+    class Silent(agent_config.AgentConfig):
+      @property
+      def max_items_per_step(self):
+        return 1
+
+    make_silent: Any = Silent
+    with self.assertRaisesRegex(
+      TypeError, "'batch_size', 'discount', and 'learning_rate'"
+    ):
+      make_silent()
+    make_incomplete: Any = agent_config.AgentConfig
+    with self.assertRaisesRegex(TypeError, 'abstract.* max_items_per_step'):
+      make_incomplete(4, 0.9, 0.1)
+
+  @parameterized.parameters(*[agent.name for agent in registry.agents()])
+  def test_no_agent_repeats_a_default(self, name):
+    config_class = registry.get(name).config_class
+    for field in dataclasses.fields(agent_config.AgentConfig):
+      if field.name in config_class.__annotations__:
+        self.assertNotEqual(
+          getattr(config_class(), field.name), field.default, field.name
+        )
+
+
+if __name__ == '__main__':
+  absltest.main()

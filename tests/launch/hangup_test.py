@@ -1,0 +1,209 @@
+"""Tests of terminals that are closed while something runs in them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import program
+from repertory.launch.host import interrupts, lost_readers
+
+_SECONDS = 300
+_TRAIN = (
+  'train', '--env=catch', '--directory=run', '--config.jit_compile=false',
+  '--evaluation_episodes=0',
+)  # fmt: skip
+_CODE = """
+import fcntl, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # It is the terminal of this session.
+from repertory.launch.commands import entry_point
+entry_point.main()
+"""
+
+
+def _send(number):
+  signal.pthread_kill(threading.get_ident(), number)
+
+
+@pytest.fixture(autouse=True)
+def _handlers():
+  numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+  before = {number: signal.getsignal(number) for number in numbers}
+  yield
+  assert {number: signal.getsignal(number) for number in numbers} == before
+
+
+class TestCatching:
+  @pytest.mark.parametrize(
+    'number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+  )
+  def test_sets_the_stop_signal_and_tells_the_number(self, number):
+    with interrupts.catch_interrupts() as interruption:
+      assert not interruption.is_set()
+      _send(number)
+      assert interruption.is_set()
+      assert interruption.number == number
+
+  def test_a_second_one_has_its_usual_effect(self):
+    # Whoever started the tests in the background may have it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with contextlib.ExitStack() as stack:
+      stack.callback(signal.signal, signal.SIGINT, before)
+      self._interrupt_twice()
+
+  def _interrupt_twice(self):
+    with interrupts.catch_interrupts() as interruption:
+      _send(signal.SIGTERM)
+      with pytest.raises(KeyboardInterrupt):
+        _send(signal.SIGINT)
+    assert interruption.number == signal.SIGTERM
+
+  @pytest.mark.parametrize('first', [signal.SIGHUP, signal.SIGTERM])
+  def test_further_hangups_do_nothing(self, first):
+    """The kernel and the shell both send one when a terminal is closed."""
+    with interrupts.catch_interrupts() as interruption:
+      _send(first)
+      for _ in range(3):
+        _send(signal.SIGHUP)
+      assert interruption.number == first
+
+  def test_an_ignored_hangup_stays_ignored(self):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+      with interrupts.catch_interrupts() as interruption:
+        _send(signal.SIGHUP)
+        assert not interruption.is_set()
+      assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+      signal.signal(signal.SIGHUP, before)
+
+
+class TestLostReaders:
+  @pytest.mark.parametrize('open_both', [os.openpty, os.pipe])
+  def test_finds_them(self, open_both):
+    reader, writer = open_both()
+    try:
+      assert not lost_readers.is_lost(writer)
+      os.close(reader)
+      assert lost_readers.is_lost(writer)
+    finally:
+      os.close(writer)
+
+  def test_files_are_read_by_somebody(self, tmp_path):
+    with open(tmp_path / 'file', 'w') as file:
+      assert not lost_readers.is_lost(file.fileno())
+
+
+class _Terminal:
+  """A command in a terminal window."""
+
+  def __init__(self, directory, *arguments):
+    self._ours, theirs = os.openpty()
+    self._output = b''
+    self._process = subprocess.Popen(
+      [sys.executable, '-c', _CODE, *arguments],
+      cwd=directory,
+      stdin=theirs,
+      stdout=theirs,
+      stderr=theirs,
+      start_new_session=True,
+      env={**os.environ, 'TERM': 'xterm'},
+    )
+    os.close(theirs)
+    self._reader = threading.Thread(target=self._read, daemon=True)
+    self._closing = threading.Event()
+    self._reader.start()
+
+  def _read(self):
+    while not self._closing.is_set():
+      with contextlib.suppress(BlockingIOError):
+        self._output += os.read(self._ours, 1 << 16)
+
+  def is_running(self):
+    return self._process.poll() is None
+
+  def output(self):
+    return self._output.decode(errors='replace')
+
+  def close_window(self):
+    self._closing.set()
+    self._reader.join()
+    os.close(self._ours)
+
+  def wait(self, seconds):
+    return self._process.wait(seconds)
+
+  def kill(self):
+    self._process.kill()
+    self._process.wait()
+
+
+def _check_saved(directory):
+  assert (directory / 'run' / 'checkpoints' / '00000001').is_dir()
+
+
+@pytest.mark.parametrize(
+  'flags',
+  [
+    (),
+    pytest.param(
+      ('--topology=distributed', '--lp_launch_type=local_mp'),
+      marks=pytest.mark.chaos,
+    ),
+  ],
+  ids=['single', 'processes'],
+)
+def test_a_window_that_is_closed_ends_the_run_with_a_checkpoint(
+  tmp_path, flags
+):
+  terminal = _Terminal(tmp_path, *_TRAIN, '--steps=1000000', *flags)
+  try:
+    program.wait_for_learning(terminal, tmp_path / 'run', _SECONDS)
+    terminal.close_window()
+    assert terminal.wait(_SECONDS) == 128 + signal.SIGHUP
+  finally:
+    terminal.kill()
+  _check_saved(tmp_path)
+
+
+def test_hangups_of_all_processes(tmp_path):
+  """As a shell sends them, before and after the kernel does."""
+  running = program.repertory(
+    *_TRAIN, '--steps=1000000', '--topology=distributed', cwd=tmp_path
+  )
+  program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
+  running.interrupt(signal.SIGHUP)
+  running.interrupt(signal.SIGHUP)
+  ended = running.wait(_SECONDS)
+  assert ended.code == 128 + signal.SIGHUP, ended.output
+  assert ended.left == []
+  assert 'same command goes on' in ended.output
+  _check_saved(tmp_path)
+
+
+@pytest.mark.parametrize(
+  'flags',
+  [
+    (),
+    pytest.param(
+      ('--topology=distributed', '--lp_launch_type=local_mp'),
+      marks=pytest.mark.chaos,
+    ),
+  ],
+  ids=['single', 'processes'],
+)
+def test_nohup_lets_the_run_go_on(tmp_path, flags):
+  before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Which is inherited.
+  try:
+    running = program.repertory(*_TRAIN, '--steps=1500', *flags, cwd=tmp_path)
+  finally:
+    signal.signal(signal.SIGHUP, before)
+  program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
+  running.interrupt(signal.SIGHUP)
+  ended = running.wait(_SECONDS)
+  assert ended.code == 0, ended.output
+  assert 'steps=1500 ' in ended.output

@@ -1,0 +1,201 @@
+"""Tests of how a node lives, with nodes and a coordinator that take notes."""
+
+import contextlib
+import threading
+
+import pytest
+
+from repertory.components import signals
+from repertory.launch.coordination import reports
+from repertory.launch.launchers import calls, hosting
+from repertory.launch.launchers import program as program_lib
+from repertory.launch.nodes import node
+
+_SECONDS = 30
+
+
+class _Coordinator:
+  """Notes what it is told."""
+
+  def __init__(self):
+    self.told = []
+    self.phase = reports.ACTING
+    self.num_polls = 0
+
+  def register(self, name, description):
+    self.told.append(('register', name, description))
+
+  def finish(self, name):
+    self.told.append(('finish', name))
+
+  def fail(self, failure):
+    self.told.append(('fail', failure.node, failure.summary))
+
+  def abort(self, failure):
+    self.told.append(('abort', failure.node, failure.summary))
+
+  def poll(self, name):
+    self.num_polls += 1
+    return reports.Directive(self.phase, 0, 0)
+
+
+class _Node(node.Node):
+  """Waits until it is stopped, unless it is told otherwise."""
+
+  def __init__(self, context, *, ends=False, error=None, close_error=None):
+    self.name = context.name
+    self.context = context
+    self._ends = ends
+    self._error = error
+    self._close_error = close_error
+    self.is_closed = False
+    self.running = threading.Event()
+
+  @property
+  def description(self):
+    return {'life': self.context.life}
+
+  @property
+  def served(self):
+    return {'answer': lambda: 42}
+
+  def run(self):
+    self.running.set()
+    if self._error is not None:
+      raise self._error
+    if not self._ends and not self.context.stop.wait(_SECONDS):
+      raise AssertionError('It was never stopped.')
+    if not self._ends:
+      raise signals.Stopped
+
+  def report(self):
+    return self.context.coordinator.poll(self.name)
+
+  def close(self):
+    self.is_closed = True
+    if self._close_error is not None:
+      raise self._close_error
+
+
+@pytest.fixture(name='coordinator')
+def _coordinator(monkeypatch):
+  monkeypatch.setattr(calls, 'wait_for_server', lambda client: None)
+  return _Coordinator()
+
+
+class _Hosted:
+  """A node, hosted in a thread."""
+
+  def __init__(self, name, coordinator, beside=(), **settings):
+    self.nodes = []
+    self.served = []
+    self.error = None
+
+    def make(context):
+      made = _Node(context, **settings)
+      self.nodes.append(made)
+      return made
+
+    plan = program_lib.PlannedNode(name, make, ['coordinator'], beside)
+    self.host = hosting.Host(plan, {'coordinator': coordinator}, life=2)
+    self._thread = threading.Thread(target=self._run)
+    self._thread.start()
+
+  def _run(self):
+    try:
+      self.host.run(self._serve)
+    except BaseException as error:
+      self.error = error
+
+  @contextlib.contextmanager
+  def _serve(self, served):
+    self.served.append(served['answer']())
+    yield
+    self.served.append('ended')
+
+  def join(self):
+    self._thread.join(_SECONDS)
+    assert not self._thread.is_alive()
+    return self
+
+
+def test_client_ends_when_its_part_is_done(coordinator):
+  hosted = _Hosted('actor/3', coordinator, ends=True).join()
+  assert coordinator.told == [
+    ('register', 'actor/3', {'life': 2}),
+    ('finish', 'actor/3'),
+  ]
+  assert hosted.nodes[0].is_closed
+  assert hosted.error is None
+  assert coordinator.num_polls >= 1  # Once at its end.
+
+
+def test_service_answers_until_it_is_shut_down(coordinator):
+  hosted = _Hosted('learner', coordinator, ends=True)
+  while ('finish', 'learner') not in coordinator.told:
+    assert hosted.error is None
+  assert hosted.served == [42]
+  hosted.host.shut_down()
+  hosted.join()
+  assert hosted.served == [42, 'ended']
+
+
+def test_run_that_stops_ends_those_with_a_part(coordinator):
+  coordinator.phase = reports.STOPPING
+  hosted = _Hosted('actor/0', coordinator).join()
+  assert hosted.error is None
+  assert coordinator.told[-1] == ('finish', 'actor/0')
+
+
+def test_run_that_stops_does_not_end_who_is_there_for_others(coordinator):
+  coordinator.phase = reports.STOPPING
+  hosted = _Hosted('inference/0', coordinator)
+  while coordinator.num_polls < 3:
+    assert hosted.error is None
+  assert not hosted.nodes[0].context.stop.is_set()
+  hosted.host.shut_down()
+  hosted.join()
+  assert hosted.error is None
+  assert coordinator.told == [('register', 'inference/0', {'life': 2})]
+
+
+@pytest.mark.parametrize(
+  'error', [ValueError('no'), SystemExit(0), StopIteration('no')]
+)
+def test_failure_is_told_once(coordinator, error):
+  hosted = _Hosted('actor/0', coordinator, error=error).join()
+  assert hosted.error is error
+  assert hosted.nodes[0].is_closed
+  assert hosted.nodes[0].context.stop.is_set()
+  told = [what for what in coordinator.told if what[0] == 'fail']
+  assert len(told) == 1
+  assert type(error).__name__ in told[0][2]
+  assert ('finish', 'actor/0') not in coordinator.told
+
+
+def test_failure_counts_for_more_than_that_of_closing(coordinator):
+  error = ValueError('first')
+  hosted = _Hosted(
+    'actor/0', coordinator, error=error, close_error=OSError('second')
+  ).join()
+  assert hosted.error is error
+
+
+def test_node_beside_another_lives_as_long_and_ends_the_run(coordinator):
+  made = []
+
+  def make(context):
+    made.append(_Node(context))
+    return made[0]
+
+  beside = [program_lib.PlannedNode('inference/0', make, ['coordinator'])]
+  hosted = _Hosted('learner', coordinator, beside, ends=True)
+  while not made or not made[0].running.wait(0.1):
+    assert hosted.error is None
+  while ('finish', 'learner') not in coordinator.told:
+    assert hosted.error is None
+  assert made[0].context.beside is hosted.nodes[0]
+  assert not made[0].is_closed  # Others may still need it.
+  hosted.host.shut_down()
+  hosted.join()
+  assert made[0].is_closed

@@ -1,0 +1,80 @@
+"""Tests of what environments may do to a run that is in one thread."""
+
+import pathlib
+
+import pytest
+
+import program
+import troubled_environments
+from repertory import launch
+
+
+def _raise(error):
+  raise error
+
+
+_ERRORS = (SystemExit(0), StopIteration(), KeyboardInterrupt(), GeneratorExit())
+
+
+@pytest.mark.parametrize('error', _ERRORS, ids=repr)
+def test_what_an_environment_raises_is_its_nodes_failure(tmp_path, error):
+  factory = troubled_environments.Troubled(2, 'step', lambda: _raise(error))
+  with pytest.raises(launch.NodeError) as caught:
+    launch.run(
+      troubled_environments.make_experiment(tmp_path, factory), display=False
+    )
+  assert caught.value.failure.node == 'actor/0'
+  assert type(error).__name__ in caught.value.failure.summary
+  assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
+
+
+def test_close_that_fails_does_not_lose_the_result(tmp_path):
+  factory = troubled_environments.Troubled(
+    2, 'close', lambda: _raise(OSError('stuck'))
+  )
+  result = launch.run(
+    troubled_environments.make_experiment(tmp_path, factory), display=False
+  )
+  assert result.status.steps == 600
+  assert result.status.evaluation_return is not None
+  assert 'actor/0 could not be closed: OSError: stuck' in result.status.message
+
+
+_HANGING = """
+import pathlib, sys, time
+from repertory import launch
+from repertory.launch.host import watchdog
+sys.path.insert(0, {tests!r})
+import troubled_environments
+
+watchdog.START_SECONDS = 4.0
+factory = troubled_environments.Troubled(
+  {which}, {what!r}, lambda: time.sleep(10**6))
+experiment = troubled_environments.make_experiment(
+  pathlib.Path('.'), factory, stall_seconds=4)
+try:
+  result = launch.run(experiment, display=False)
+  print('RESULT', result.status.steps, result.status.message)
+except launch.NodeError as error:
+  print('NODE', error)
+except TimeoutError as error:
+  print('TIMEOUT', error)
+"""
+
+
+@pytest.mark.parametrize(
+  ('which', 'what', 'told'),
+  [
+    (1, 'make', "TIMEOUT Waited 4 seconds for environment 'own environment'"),
+    (2, 'make', "NODE Node 'actor/0' failed:\nThe run has got no further"),
+    (3, 'make', "NODE Node 'evaluator' failed:\nThe run has got no further"),
+    (2, 'close', 'RESULT 600 actor/0 could not be closed: '),
+  ],
+)
+def test_hanging_environments_are_noticed(tmp_path, which, what, told):
+  code = _HANGING.format(
+    tests=str(pathlib.Path(__file__).parents[1]), which=which, what=what
+  )
+  ended = program.Program(['-c', code], str(tmp_path)).wait(120)
+  assert told in ended.output
+  assert ended.left == []

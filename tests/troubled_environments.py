@@ -1,0 +1,46 @@
+"""Environments that make trouble, and experiments with them."""
+
+from repertory import launch
+from repertory.agents import dqn
+from repertory.environments import registry
+
+
+class Troubled:
+  """Makes environments for Catch; one of them makes trouble.
+
+  They are made for the check, the actor and the evaluator, in this order.
+  """
+
+  def __init__(self, which, what, trouble):
+    self._which = which
+    self._what = what
+    self._trouble = trouble
+    self._num_made = 0
+
+  def __call__(self, seed):
+    self._num_made += 1
+    environment = registry.make('catch', seed)
+    if self._num_made == self._which:
+      if self._what == 'make':
+        self._trouble()
+      method, calls = getattr(environment, self._what), []
+
+      def troubled(*arguments):
+        calls.append(arguments)
+        if len(calls) == (300 if self._what == 'step' else 1):
+          self._trouble()
+        return method(*arguments)
+
+      setattr(environment, self._what, troubled)
+    return environment
+
+
+def make_experiment(folder, factory, **settings):
+  return launch.Experiment(
+    dqn.DQNBuilder(dqn.DQNConfig(jit_compile=False)),
+    factory,
+    max_steps=600,
+    directory=str(folder / 'run'),
+    evaluation_episodes=1,
+    **settings,
+  )
