@@ -24,15 +24,18 @@ class Role:
   Attributes:
     store: Acts for it.
     make_adder: Maps a lane to its adder; None to keep nothing.
-    is_up_to_date: Whether lanes start with the newest variables, and wait for
-      them.
+    variables: Whatever has `update(wait)` and `version`: refreshes the
+      policy's variables. None if they never change.
+    refreshes_at_start: Whether that is when a lane starts, which waits for the
+      newest, and not before each batch.
     owners: The lane of each environment id.
     pending: Lanes that wait for the policy.
   """
 
   store: state_store.StateStore
   make_adder: Any = None
-  is_up_to_date: bool = False
+  variables: Any = None
+  refreshes_at_start: bool = False
   owners: dict[int, 'Lane'] = dataclasses.field(default_factory=dict)
   pending: collections.deque = dataclasses.field(
     default_factory=collections.deque
