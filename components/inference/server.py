@@ -195,7 +195,7 @@ class InferenceServer:
     role = lane.role
     if kind == frames.START and role.refreshes_at_start and role.variables:
       role.variables.update(wait=True)
-    lane.note_step(kind)
+    lane.note_frame(kind)
     if client.is_answerless(lane.leaves[0]):
       lane.forget_action()
       self._go_on(lane)
@@ -214,7 +214,7 @@ class InferenceServer:
     if must_wait:
       self._selector.unregister(lane.stream)
       self._held.append(lane)
-      self._waiter.submit(lane, closes=False)
+      self._submit(lane, closes=False)
     return not must_wait
 
   def _release_held(self) -> None:
@@ -232,8 +232,8 @@ class InferenceServer:
   def _leave(self, lane: lanes.Lane) -> None:
     """Hands over what is open and answers when that is done."""
     lane.is_leaving = True
-    if lane.adder is not None:
-      self._waiter.submit(lane, closes=True)
+    if lane.recorder is not None:
+      self._submit(lane, closes=True)
     else:
       self._say_goodbye(lane)
 
@@ -253,9 +253,14 @@ class InferenceServer:
         del lane.role.owners[i]
     with contextlib.suppress(ValueError):
       lane.role.pending.remove(lane)
-    if lane.adder is not None and not lane.is_leaving:
-      self._waiter.submit(lane, closes=True)
+    if not lane.is_leaving:
+      self._submit(lane, closes=True)
     self._forget(lane.stream)
+
+  def _submit(self, lane: lanes.Lane, *, closes: bool) -> None:
+    """Lets the adder wait, or be closed, in the waiter's thread."""
+    if lane.recorder is not None:
+      self._waiter.submit(lane, lane.recorder.adder, closes=closes)
 
   def _forget(self, stream: socket.socket) -> None:
     self._handshakes.pop(stream, None)
@@ -346,8 +351,6 @@ class InferenceServer:
     )
 
   def _answer(self, lane: lanes.Lane) -> None:
-    if lane.role.variables is not None:
-      lane.version = lane.role.variables.version
     try:
       lane.send_answer()
     except ConnectionError:
@@ -380,9 +383,9 @@ class InferenceServer:
       self._forget(stream)
     self._waiter.close()
     for lane in self._lanes:
-      if lane.adder is not None and not lane.is_leaving:
+      if lane.recorder is not None and not lane.is_leaving:
         with contextlib.suppress(Exception):
-          lane.adder.close()
+          lane.recorder.adder.close()
     self._selector.close()
     self._listener.close()
     self._wake_up.close()
