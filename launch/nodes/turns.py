@@ -214,7 +214,7 @@ class Turns:
         with self._watched(), self._at(name):
           close()
       except failures.NodeError as error:
-        warnings.append(f'{name} could not be closed: {error.failure.summary}')
+        warnings.append(error.failure.not_closed)
         logging.warning('%s', error)
     return [] if has_failed else warnings
 
