@@ -120,11 +120,8 @@ def _train(values, settings, positional) -> int:
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
       f'({experiment.evaluation_episodes} episodes)'
     )
-  if not status.learner_steps and not result.interrupted:
-    print(
-      'The learner took no step: --steps are too few for what the agent needs '
-      'before it learns.'
-    )
+  if result.why_no_update:
+    print(f'repertory: {result.why_no_update}', file=sys.stderr)
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')
   loss = checkpoints.describe_loss(result.directory, status.learner_steps)

@@ -10,7 +10,9 @@ def list_tables(
 ) -> tuple[loggers.TableStatus, ...]:
   """Returns what is shown of each table."""
   return tuple(
-    loggers.TableStatus(name, table.size, table.max_size, table.waiting)
+    loggers.TableStatus(
+      name, table.size, table.max_size, table.waiting, table.inserts
+    )
     for name, table in tables.items()
   )
 

@@ -151,9 +151,10 @@ class Turns:
       if error.failure.node != self._learner.name:
         self._save_in_spite_of_failure()
       raise
-    self._report()
     with self._named(self._learner.name):
       self._actor.flush()
+    self._report()
+    with self._named(self._learner.name):
       self._learner.checkpoint()
     if not self._interruption.is_set():
       with self._watched():
