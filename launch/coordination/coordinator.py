@@ -11,6 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from absl import logging
+
 from repertory.components import loggers, replay
 from repertory.launch import failures
 from repertory.launch.coordination import (
@@ -62,7 +64,7 @@ class Coordinator:
     self._limits = {t.name: t.rate_limit for t in session.tables}
     self._evaluation: tuple[int, float] | None = None
     self._inference: dict[str, Mapping[str, float]] = {}
-    self._logs = logs.RunLogs(session.log_directory)
+    self._logs = logs.RunLogs(session.log_directory, self._warn_of_logs)
     if session.restarted_after is not None:
       failure = session.restarted_after
       self._note(failure.node, {'restarted_after': failure.cause})
@@ -165,21 +167,10 @@ class Coordinator:
 
   def report_evaluation(self, returns: Sequence[float], lengths) -> None:
     """Logs an evaluation: returns and lengths of its episodes."""
-    mean = sum(returns) / len(returns)
-    variance = sum((r - mean) ** 2 for r in returns) / len(returns)
-    self.write(
-      'evaluator',
-      {
-        'episode_return': mean,
-        'episode_return_deviation': variance**0.5,
-        'episode_return_min': min(returns),
-        'episode_return_max': max(returns),
-        'episode_length': sum(lengths) / len(lengths),
-        'count': len(returns),
-      },
-    )
+    row = statuses.summarize_episodes(returns, lengths)
+    self.write('evaluator', row)
     with self._lock:
-      self._evaluation = (self._counts['steps'], mean)
+      self._evaluation = (self._counts['steps'], row['episode_return'])
       self._progressed_at = time.monotonic()
 
   def poll(
@@ -362,6 +353,11 @@ class Coordinator:
     self._logs.write(
       'nodes', {'node': node, 'run': self._counts['runs'], **row}
     )
+
+  def _warn_of_logs(self, message: str) -> None:
+    """Tells what the logs may have no room for."""
+    logging.warning('%s', message)
+    self._message = ' '.join(filter(None, [self._session.message, message]))
 
   def _num_restarts(self) -> int | None:
     return self._session.num_restarts + self._roster.num_restarts or None

@@ -1,6 +1,6 @@
-"""What the display shows of tables and inference servers."""
+"""What the display and the logs show of tables, servers and evaluations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from repertory.components import loggers, replay
 
@@ -38,6 +38,22 @@ def list_inference(
     )
     for name, row in sorted(servers.items())
   )
+
+
+def summarize_episodes(
+  returns: Sequence[float], lengths: Sequence[int]
+) -> dict[str, float]:
+  """Returns the row of an evaluation: returns and lengths of its episodes."""
+  mean = sum(returns) / len(returns)
+  variance = sum((r - mean) ** 2 for r in returns) / len(returns)
+  return {
+    'episode_return': mean,
+    'episode_return_deviation': variance**0.5,
+    'episode_return_min': min(returns),
+    'episode_return_max': max(returns),
+    'episode_length': sum(lengths) / len(lengths),
+    'count': len(returns),
+  }
 
 
 def achieved_ratio(

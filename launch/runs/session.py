@@ -15,6 +15,10 @@ from repertory.launch import failures
 from repertory.launch.host import watchdog
 from repertory.launch.runs import environment_batches
 
+# Folders in the directory of a run.
+LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
+FOLDERS = (LOGS, CHECKPOINTS, DIVERGED)
+
 
 @dataclasses.dataclass(frozen=True)
 class Session:
@@ -45,11 +49,11 @@ class Session:
 
   @property
   def log_directory(self) -> str:
-    return os.path.join(self.experiment.directory, 'logs')
+    return os.path.join(self.experiment.directory, LOGS)
 
   @property
   def checkpoint_directory(self) -> str:
-    return os.path.join(self.experiment.directory, 'checkpoints')
+    return os.path.join(self.experiment.directory, CHECKPOINTS)
 
   @property
   def replay_directory(self) -> str:
@@ -62,7 +66,7 @@ class Session:
     experiment = self.experiment
     return learners.Divergence(
       experiment.on_divergence,
-      os.path.join(experiment.directory, 'diverged'),
+      os.path.join(experiment.directory, DIVERGED),
     )
 
   @property
