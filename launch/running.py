@@ -180,7 +180,7 @@ def evaluate(
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  spec = session_lib.check(experiment)
+  spec = session_lib.check(experiment, learns=False)
   checkpoint = resuming.load_checkpoint(
     experiment.directory, check_replay=False
   )

@@ -86,9 +86,9 @@ def explain_no_update(
     inserts: Items that it got.
   """
   return (
-    f"The learner took no step in this run: table '{table.name}' got {inserts} items, and "
-    f'the learner needs {_describe_need(experiment, table)}. Take more steps, '
-    'or lower these settings.'
+    f"The learner took no step in this run: table '{table.name}' got {inserts} "
+    f'items, and the learner needs {_describe_need(experiment, table)}. Take '
+    'more steps, or lower these settings.'
   )
 
 
@@ -129,8 +129,9 @@ def _check_memory(
   largest = sizes.index(max(sizes))
   table = tables[largest]
   setting = experiment.builder.setting_names.get('max_size', 'max_size')
+  in_words = machine_memory.gigabytes
   text = (
-    f'Replay may take {_gigabytes(needed)} of the {_gigabytes(total_bytes)} of '
+    f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
     f"memory: table '{table.name}' up to {counts[largest]:,} items of "
     f'{table.item_bytes:,} bytes each, compression not counted'
   )
@@ -153,7 +154,3 @@ def _max_items(experiment: experiment_lib.Experiment) -> int:
   return experiment.builder.max_items(
     experiment.max_steps + experiment.num_environments - 1
   )
-
-
-def _gigabytes(num_bytes: float) -> str:
-  return f'{num_bytes / 1e9:.3g} GB'
