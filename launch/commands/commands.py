@@ -119,11 +119,8 @@ def _train(values, settings, positional) -> int:
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
       f'({experiment.evaluation_episodes} episodes)'
     )
-  if not status.learner_steps and not result.interrupted:
-    print(
-      'The learner took no step: --steps are too few for what the agent needs '
-      'before it learns.'
-    )
+  if result.why_no_update:
+    print(f'repertory: {result.why_no_update}', file=sys.stderr)
   if result.best is not None:
     print(
       f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from repertory.components import loggers, replay
 from repertory.launch import failures
@@ -65,7 +66,7 @@ class Coordinator:
     self._limits = {t.name: t.rate_limit for t in session.tables}
     self._evaluations = evaluations.Evaluations(session)
     self._inference: dict[str, Mapping[str, float]] = {}
-    self._logs = logs.RunLogs(session.log_directory)
+    self._logs = logs.RunLogs(session.log_directory, self._warn_of_logs)
     if self._evaluations.warning:
       self.warn('coordinator', self._evaluations.warning)
     if session.restarted_after is not None:
@@ -322,13 +323,13 @@ class Coordinator:
       lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
       ages = [age for _, age in self._versions.values()]
       left = self._max_steps - self._counts['steps']
-      achieved, target = self._samples_per_insert()
+      achieved, target = statuses.samples_per_insert(self._tables, self._limits)
       return loggers.Status(
         title=self._title,
         steps=self._counts['steps'],
         max_steps=self._max_steps,
         episodes=self._counts['episodes'],
-        mean_return=_mean(self._returns),
+        mean_return=statuses.mean(self._returns),
         num_returns=len(self._returns),
         steps_per_second=steps_rate,
         learner_steps=learner_steps,
@@ -336,8 +337,8 @@ class Coordinator:
         samples_per_insert=achieved,
         target_samples_per_insert=target,
         tables=statuses.list_tables(self._tables),
-        variables_age_steps=_mean(lags),
-        variables_age_seconds=_mean(ages),
+        variables_age_steps=statuses.mean(lags),
+        variables_age_seconds=statuses.mean(ages),
         **self._evaluations.figures(),
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,
@@ -373,6 +374,11 @@ class Coordinator:
       'nodes', {'node': node, 'run': self._counts['runs'], **row}
     )
 
+  def _warn_of_logs(self, message: str) -> None:
+    """Tells what the logs may have no room for."""
+    logging.warning('%s', message)
+    self._message = ' '.join(filter(None, [self._session.message, message]))
+
   def _num_restarts(self) -> int | None:
     return self._session.num_restarts + self._roster.num_restarts or None
 
@@ -385,15 +391,3 @@ class Coordinator:
 
   def _elapsed(self) -> float:
     return self._session.elapsed_seconds + time.monotonic() - self._start
-
-  def _samples_per_insert(self) -> tuple[float | None, float | None]:
-    """Returns draws per item beyond the minimum, so far and as aimed at."""
-    name, limit = next(iter(self._limits.items()))  # The learner samples it.
-    table = self._tables.get(name)
-    if table is None or limit is None:
-      return None, None
-    return statuses.achieved_ratio(table, limit), limit.samples_per_insert
-
-
-def _mean(values) -> float | None:
-  return sum(values) / len(values) if values else None

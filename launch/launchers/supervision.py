@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
+from absl import logging
+
 from repertory.components import loggers
 from repertory.launch import failures
 from repertory.launch.coordination import (
@@ -100,20 +102,40 @@ class _Watch:
     self._interruption = interruption
     self._show = show
     self.num_restarts = session.num_restarts
+    self._is_over = False
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Watches to the end, and shuts all nodes down."""
     self._workers = workers
     self._coordinator = workers.client(_COORDINATOR)
     try:
-      return self._watch()
+      try:
+        status = self._watch()
+      finally:
+        for name in reversed(workers.program.served):
+          if name != _COORDINATOR:
+            _shut_down(workers.client(name))
+        # Who still reports to the coordinator would wait for it in vain.
+        workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but=_COORDINATOR)
+      return self._with_last_warnings(status)
     finally:
-      for name in reversed(workers.program.served):
-        if name != _COORDINATOR:
-          _shut_down(workers.client(name))
-      # Who still reports to the coordinator would wait for it in vain.
-      workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but=_COORDINATOR)
       _shut_down(self._coordinator)
+
+  def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
+    """Adds what is to be told of nodes that failed to end, or that still live.
+
+    What they did is done and saved by then, so none of it fails the run.
+    """
+    warnings = [status.message]
+    if self._is_over:
+      with contextlib.suppress(failures.NodeError):
+        warnings = [self._call('status').message]
+    for name in self._workers.names:
+      if name != _COORDINATOR and self._workers.is_alive(name):
+        cause = 'It has not ended, although it was told to.'
+        warnings.append(failures.Failure(name, cause).not_closed)
+        logging.warning('%s', warnings[-1])
+    return dataclasses.replace(status, message=' '.join(filter(None, warnings)))
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
@@ -146,19 +168,26 @@ class _Watch:
       self._show(seen.status)
       unsaved = self._find_unsaved(seen)
       is_saved = not unsaved
-      limit = _EXIT_TIMEOUT_SECONDS if is_saved else save_seconds
+      limit = self._exit_seconds(seen) if is_saved else save_seconds
       is_late = time.monotonic() - since > limit
       if (is_saved and not self._workers.clients_alive()) or is_late:
         self._raise_failure()
         if not is_saved:
           cause = f'It saved no checkpoint within {limit} s.'
           raise _error(unsaved[-1], cause)
+        self._is_over = True
         return seen.status
       for name in unsaved:
         if not self._workers.is_alive(name):
           self._call('abort', self._workers.failure_of(name))
       time.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._call('observe')
+
+  def _exit_seconds(self, seen: reports.Observation) -> float:
+    """Returns how long nodes may take to close, when all is saved."""
+    if seen.phase == reports.DONE and not self._interruption.is_set():
+      return self._session.experiment.stall_seconds  # As a step may take.
+    return _EXIT_TIMEOUT_SECONDS
 
   def _find_unsaved(self, seen: reports.Observation) -> list[str]:
     """Returns who has something left to save, after those it needs for that."""

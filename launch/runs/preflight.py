@@ -60,24 +60,50 @@ def _check_steps(
   experiment: experiment_lib.Experiment, table: replay.Table
 ) -> None:
   """Refuses a run that ends before its learner is to take a step."""
-  builder, names = experiment.builder, experiment.builder.setting_names
-  batch_size = builder.batch_size(experiment.num_environments)
+  batch_size = experiment.builder.batch_size(experiment.num_environments)
   max_items = _max_items(experiment)
   if table.sample_target(max_items) >= batch_size:
     return
-  needs = f'batch_size = {batch_size} items'
-  if table.rate_limit:
-    min_size = names.get('min_size', 'min_size')
-    needs = (
-      f'{min_size} = {table.min_size} items, and then batch_size / '
-      f'samples_per_insert = {batch_size} / '
-      f'{table.rate_limit.samples_per_insert:g}'
-    )
   raise SettingError(
     'max_steps',
-    f'must be more for the learner to take any step: it needs {needs}, and '
-    f'{experiment.max_steps} environment steps make {max_items} items at most. '
-    'Take more steps, or lower the others.',
+    'must be more for the learner to take any step: it needs '
+    f'{_describe_need(experiment, table)}, and {experiment.max_steps} '
+    f'environment steps make {max_items} items at most. Take more steps, or '
+    'lower the others.',
+  )
+
+
+def explain_no_update(
+  experiment: experiment_lib.Experiment, table: replay.Table, inserts: int
+) -> str:
+  """Says why a run has ended before its learner took a step.
+
+  For that it may still have been long enough, by what `check` knows: how many
+  items come of a step is up to the environment.
+
+  Args:
+    table: What the learner samples.
+    inserts: Items that it got.
+  """
+  return (
+    f"The learner took no step in this run: table '{table.name}' got {inserts} "
+    f'items, and the learner needs {_describe_need(experiment, table)}. Take '
+    'more steps, or lower these settings.'
+  )
+
+
+def _describe_need(
+  experiment: experiment_lib.Experiment, table: replay.Table
+) -> str:
+  """Says how many items a learner needs for its first step."""
+  batch_size = experiment.builder.batch_size(experiment.num_environments)
+  if table.rate_limit is None:
+    return f'batch_size = {batch_size} items'
+  min_size = experiment.builder.setting_names.get('min_size', 'min_size')
+  return (
+    f'{min_size} = {table.min_size} items, and then batch_size / '
+    f'samples_per_insert = {batch_size} / '
+    f'{table.rate_limit.samples_per_insert:g}'
   )
 
 
@@ -103,8 +129,9 @@ def _check_memory(
   largest = sizes.index(max(sizes))
   table = tables[largest]
   setting = experiment.builder.setting_names.get('max_size', 'max_size')
+  in_words = machine_memory.gigabytes
   text = (
-    f'Replay may take {_gigabytes(needed)} of the {_gigabytes(total_bytes)} of '
+    f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
     f"memory: table '{table.name}' up to {counts[largest]:,} items of "
     f'{table.item_bytes:,} bytes each, compression not counted'
   )
@@ -127,7 +154,3 @@ def _max_items(experiment: experiment_lib.Experiment) -> int:
   return experiment.builder.max_items(
     experiment.max_steps + experiment.num_environments - 1
   )
-
-
-def _gigabytes(num_bytes: float) -> str:
-  return f'{num_bytes / 1e9:.3g} GB'

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, learners, replay, specs
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch.host import watchdog
-from repertory.launch.runs import environment_batches
+from repertory.launch.host import machine_memory, watchdog
+from repertory.launch.runs import environment_batches, network_memory
 
-# The folder of the best evaluation, in the directory of an experiment.
-BEST = 'best'
+# Folders in the directory of a run.
+LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
+BEST = 'best'  # Of the best evaluation.
+FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +51,11 @@ class Session:
 
   @property
   def log_directory(self) -> str:
-    return os.path.join(self.experiment.directory, 'logs')
+    return os.path.join(self.experiment.directory, LOGS)
 
   @property
   def checkpoint_directory(self) -> str:
-    return os.path.join(self.experiment.directory, 'checkpoints')
+    return os.path.join(self.experiment.directory, CHECKPOINTS)
 
   @property
   def best_directory(self) -> str:
@@ -70,7 +73,7 @@ class Session:
     experiment = self.experiment
     return learners.Divergence(
       experiment.on_divergence,
-      os.path.join(experiment.directory, 'diverged'),
+      os.path.join(experiment.directory, DIVERGED),
     )
 
   @property
@@ -150,17 +153,22 @@ def environment_settings(
   )
 
 
-def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
+def check(
+  experiment: experiment_lib.Experiment, learns: bool = True
+) -> specs.EnvironmentSpec:
   """Finds out whether the agent fits the environment; writes nothing.
 
   Whether the experiment can also be trained, `preflight.check` tells.
+
+  Args:
+    learns: Whether there must be memory for all that is learned.
 
   Returns:
     The environment's spec.
 
   Raises:
     ValueError: If the network cannot take the environment's observations or
-      actions.
+      actions, or does not fit into memory.
   """
   what = f"environment '{experiment.environment}' to be made"
   with watchdog.limited(watchdog.START_SECONDS, what):
@@ -169,6 +177,7 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
       spec = specs.make_environment_spec(environments)
     finally:
       environments.close()
+  network_memory.check(experiment, spec, learns)
   try:
     experiment.builder.make_network(spec)
   except ValueError as error:
@@ -177,5 +186,10 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
       f"Agent '{experiment.agent}' does not fit environment "
       f"'{experiment.environment}': {error} Agents of the registry that fit, "
       f'with their defaults: {fitting}.'
+    ) from error
+  except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+    in_words = machine_memory.gigabytes(machine_memory.total_bytes())
+    raise ValueError(
+      f'The network must fit into the {in_words} of memory: {error}'
     ) from error
   return spec
