@@ -59,7 +59,8 @@ def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):
   told = f'logs were removed from {tmp_path / "run" / "logs"}; they are begun'
   assert told in result.status.message
   rows = log_files.rows(tmp_path / 'run', 'learner')
-  assert 0 < log_files.total(rows) < result.status.learner_steps
+  # What was written before is gone; on a fast machine that is nothing.
+  assert 0 < log_files.total(rows) <= result.status.learner_steps
   (checkpoint,) = (tmp_path / 'run' / 'checkpoints').glob('0*')
   state = json.loads((checkpoint / 'state.json').read_text())
   assert state['counts']['steps'] == 600
