@@ -105,8 +105,8 @@ class Node:
     if not self.is_alive:
       return
     self._clock.after(reports.PERIOD_SECONDS, self._beat)
-    if self.is_silent or not self._workers.does_answer:
-      return
+    if self.is_silent or not self._workers.can_be_called('coordinator'):
+      return  # It waits for an answer.
     phase = getattr(self, f'_report_{self.kind.name}', self._report)()
     if not self.is_stubborn and not self._is_finished:
       self._heed(phase)
@@ -175,9 +175,7 @@ class _Futures:
   def __getattr__(self, method):
     def call(*arguments):
       called, node = futures.Future(), self._workers.nodes[self._name]
-      if self._name == 'coordinator' and not self._workers.does_answer:
-        return called
-      if not node.is_alive or node.is_silent:
+      if not self._workers.can_be_called(self._name):
         return called
       if method == 'shutdown':
         if not node.is_stubborn:
@@ -210,7 +208,6 @@ class Workers(launcher.Workers):
     self.clock = host.clock
     self.start_seconds = host.start_seconds
     self.save_seconds = host.save_seconds
-    self.does_answer = True
     self.restarted = []
     self.killed = []
     self._can_restart = host.can_restart
@@ -226,6 +223,10 @@ class Workers(launcher.Workers):
 
   def _listen(self):
     self.address = f'localhost:{self._listening.getsockname()[1]}'
+
+  def can_be_called(self, name):
+    node = self.nodes[name]
+    return node.is_alive and not node.is_silent
 
   def save(self):
     """Writes a checkpoint."""

@@ -3,7 +3,7 @@
 import abc
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from repertory.launch import failures, registries
 from repertory.launch.launchers import program as program_lib
@@ -132,7 +132,10 @@ _REGISTRY: registries.Registry[type[Launcher]] = registries.Registry(
 )
 
 
-def register(launcher: type[Launcher]) -> type[Launcher]:
+T = TypeVar('T', bound=type[Launcher])
+
+
+def register(launcher: T) -> T:
   """Lets a launcher be chosen by its name; a decorator."""
   _REGISTRY.register(launcher.name, launcher, launcher.rank)
   return launcher

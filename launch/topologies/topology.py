@@ -7,7 +7,7 @@ and their help, `repertory graph` and `launch.run` follow from it.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from repertory.components import loggers
 from repertory.launch import experiment as experiment_lib
@@ -120,7 +120,10 @@ _REGISTRY: registries.Registry[type[Topology]] = registries.Registry(
 )
 
 
-def register(topology: type[Topology]) -> type[Topology]:
+T = TypeVar('T', bound=type[Topology])
+
+
+def register(topology: T) -> T:
   """Lets a topology be chosen by its name; a decorator."""
   _REGISTRY.register(topology.name, topology, topology.rank)
   return topology

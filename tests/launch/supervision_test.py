@@ -148,19 +148,12 @@ class TestToTheEnd:
     assert run.num_checkpoints() == 0
     assert run.clock.now < 45
 
-  def test_coordinator_ends_last(self, run):
-    ended = []
-
-    def note(workers):
-      for node in workers.nodes.values():
-        end = node.end
-        node.end = lambda end=end, name=node.name: (ended.append(name), end())
-
-    run.launcher.on_launch = note
+  def test_coordinator_answers_until_all_others_have_ended(self, run):
+    run.after(10, 'actor/1', 'is_stubborn')
+    run.interrupt(20)
+    run.after(27, 'actor/1', 'is_stubborn', False)
     run.run()
-    assert ended[-2:] == ['replay', 'coordinator'] or ended[-3:] == [
-      'learner', 'replay', 'coordinator'
-    ]  # fmt: skip
+    assert run.workers.killed == []
 
 
 class TestRestartOfANode:
@@ -381,6 +374,14 @@ class TestSilence:
     (cause,) = run.notes('actor/1')
     assert cause.startswith('Its environment has been at one step or reset')
 
+  def test_silent_process_is_no_stall(self, run):
+    """Though nothing goes on meanwhile."""
+    run.after(19, 'learner', 'is_stuck')
+    run.after(20, 'actor/0', 'is_silent')
+    run.after(70, 'learner', 'is_stuck', False)
+    status = run.run(num_actors=1, timeout_seconds=90, stall_seconds=45)
+    assert status.num_restarts == 1
+
   def test_node_that_never_starts(self, run):
     run.launcher.start_seconds['actor/1'] = 1e6
     failure = run.fail()
@@ -400,7 +401,7 @@ class TestSilence:
 
   def test_coordinator_that_does_not_answer(self, run):
     run.save(10)
-    run.clock.after(20, lambda: setattr(run.workers, 'does_answer', False))
+    run.after(20, 'coordinator', 'is_silent')
     status = run.run()
     assert len(run.launcher.launches) == 2
     assert status.steps == _STEPS
@@ -408,7 +409,7 @@ class TestSilence:
 
   def test_coordinator_that_does_not_answer_an_interrupt(self, run):
     run.save(10)
-    run.clock.after(20, lambda: setattr(run.workers, 'does_answer', False))
+    run.after(20, 'coordinator', 'is_silent')
     run.interrupt(21)
     assert run.fail().node == 'coordinator'
     assert run.clock.now < 70
