@@ -1,6 +1,5 @@
 """Tests of `environments/previous_action.py`."""
 
-import batch_conformance
 import dm_env
 import numpy as np
 import scripted_environment
@@ -8,7 +7,12 @@ import tree
 from absl.testing import absltest, parameterized
 from dm_env import specs
 
-from repertory.environments import batch, memory_chain, previous_action
+from repertory.environments import (
+  batch,
+  conformance,
+  memory_chain,
+  previous_action,
+)
 from repertory.environments.wrappers import environment_wrapper
 
 Scripted = scripted_environment.ScriptedEnvironment
@@ -69,26 +73,20 @@ class SlowTwin(environment_wrapper.EnvironmentWrapper):
     )
 
 
-class MemoryChainConformanceTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
-  def make_environment(self, slot):
-    return SlowTwin(memory_chain.MemoryChain(length=1 + slot, seed=slot))
+class TestMemoryChainConformance(conformance.EnvironmentBatchConformance):
+  def make_environment(self, seed):
+    return SlowTwin(memory_chain.MemoryChain(length=1 + seed, seed=seed))
 
-  def make_batch(self):
-    return make_batch(
-      *(memory_chain.MemoryChain(1 + s, seed=s) for s in range(self.batch_size))
-    )
+  def make_batch(self, seeds):
+    return make_batch(*(memory_chain.MemoryChain(1 + s, seed=s) for s in seeds))
 
 
-class NestedConformanceTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
-  def make_environment(self, slot):
-    return SlowTwin(Scripted(length=2 + slot))
+class TestNestedConformance(conformance.EnvironmentBatchConformance):
+  def make_environment(self, seed):
+    return SlowTwin(Scripted(length=2 + seed))
 
-  def make_batch(self):
-    return make_batch(*(Scripted(2 + s) for s in range(self.batch_size)))
+  def make_batch(self, seeds):
+    return make_batch(*(Scripted(2 + s) for s in seeds))
 
 
 class ScriptedTest(absltest.TestCase):
