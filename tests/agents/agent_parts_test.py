@@ -1,10 +1,11 @@
-"""Checks policies and updates of all agents."""
+"""Checks policies, updates and builders of all agents."""
 
 import pytest
 import tensorflow as tf
 
 import acting_policies
 import agent_batches
+from repertory.agents import conformance as agents_conformance
 from repertory.components import conformance
 
 
@@ -40,9 +41,19 @@ class TestEvaluationPolicies(TestPolicies):
 
 
 class TestUpdates(_Agents, conformance.UpdateConformance):
+  num_updates = 1
+
   def make_update(self, network):
     tf.random.set_seed(0)
     return self.builder.make_update(network, self.spec)
 
   def make_sample(self, seed):
     return agent_batches.make_batch(self.builder, self.spec, seed)
+
+
+class TestBuilders(_Agents, agents_conformance.BuilderConformance):
+  def make_builder(self):
+    return self.builder
+
+  def make_spec(self):
+    return self.spec

@@ -46,15 +46,10 @@ class SlowTwin(environment_wrapper.EnvironmentWrapper):
   """Does the same for one environment whose specs allow 0 everywhere."""
 
   def reset(self):
-    return self._extend(
-      self._environment.reset(),
-      tree.map_structure(lambda s: s.generate_value() * 0, self.action_spec()),
-      np.float32(0),
-    )
+    return self._extend(self._environment.reset(), None)
 
   def step(self, action):
-    timestep = self._environment.step(action)
-    return self._extend(timestep, action, timestep.reward)
+    return self._extend(self._environment.step(action), action)
 
   def observation_spec(self):
     return {
@@ -63,7 +58,13 @@ class SlowTwin(environment_wrapper.EnvironmentWrapper):
       'previous_reward': self._environment.reward_spec(),
     }
 
-  def _extend(self, timestep, action, reward):
+  def _extend(self, timestep, action):
+    reward = timestep.reward
+    if timestep.first():
+      reward = np.float32(0)
+      action = tree.map_structure(
+        lambda s: s.generate_value() * 0, self.action_spec()
+      )
     return timestep._replace(
       observation={
         'observation': timestep.observation,

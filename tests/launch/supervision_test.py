@@ -260,7 +260,7 @@ class TestRestartOfAll:
     run.kill(20, name)
     failure = run.fail()
     assert (failure.node, failure.is_lost) == (name, True)
-    assert failure.cause.startswith('It ended with signal 9.')
+    assert failure.cause == f'It ended with signal 9.\nlog of {name}'
     assert len(run.launcher.launches) == 1
 
   @pytest.mark.parametrize(('can_restart', 'allowed'), [(True, 0), (False, 3)])
