@@ -214,8 +214,9 @@ class EnvironmentBatchConformance:
     )
 
   def test_slots_do_what_environments_do_alone(self):
-    alone = [self.make_environment(seed) for seed in range(self.batch_size)]
-    if None in alone:
+    made = [self.make_environment(seed) for seed in range(self.batch_size)]
+    alone = [environment for environment in made if environment is not None]
+    if not alone:
       return
     with self.opened() as environments:
       timestep = environments.reset()

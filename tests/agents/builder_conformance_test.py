@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import agent_batches
 from repertory.agents import conformance, dqn
+from repertory.agents.dqn import learning
 from repertory.components import adders
 
 _AGENT = agent_batches.AGENTS['dqn']
@@ -54,14 +55,16 @@ class _Varying(dqn.DQNBuilder):
     return dqn.DQNBuilder(config).make_network(spec)
 
 
+class _UpdateThatExportsSome(learning.DQNUpdate):
+  @property
+  def exports(self):
+    return {'policy': super().exports['policy'][1:]}
+
+
 class _ExportsSome(dqn.DQNBuilder):
   def make_update(self, network, spec):
-    class Update(type(super().make_update(network, spec))):
-      @property
-      def exports(self):
-        return {'policy': super().exports['policy'][1:]}
-
-    return Update(network, self.make_network(spec), self.config)
+    target = self.make_network(spec)
+    return _UpdateThatExportsSome(network, target, self.config)
 
 
 class _NamesTwice(dqn.DQNBuilder):

@@ -110,22 +110,17 @@ class _Eager(_Policy):
 
 
 class _Policies(conformance.PolicyConformance):
-  def __init__(self, policy_class):
-    self._policy_class = policy_class
+  policy_class: type[_Policy] = _Policy
 
   def make_spec(self):
     return _SPEC
 
   def make_policy(self):
-    return self._policy_class()
+    return self.policy_class()
 
 
-class TestPolicy(conformance.PolicyConformance):
-  def make_spec(self):
-    return _SPEC
-
-  def make_policy(self):
-    return _Policy()
+class TestPolicy(_Policies):
+  pass
 
 
 @pytest.mark.parametrize(
@@ -145,8 +140,10 @@ class TestPolicy(conformance.PolicyConformance):
   ],
 )
 def test_finds_wrong_policies(policy_class, check):
+  checks = _Policies()
+  checks.policy_class = policy_class
   with pytest.raises((AssertionError, ValueError, AttributeError)):
-    getattr(_Policies(policy_class), f'test_{check}')()
+    getattr(checks, f'test_{check}')()
 
 
 class _Update(programs.Update):
@@ -267,8 +264,7 @@ class _Unmasked(_Update):
 
 
 class _Updates(conformance.UpdateConformance):
-  def __init__(self, update_class=_Update):
-    self._update_class = update_class
+  update_class: type[_Update] = _Update
 
   def make_network(self):
     network = snt.Linear(1, with_bias=False)
@@ -277,7 +273,7 @@ class _Updates(conformance.UpdateConformance):
     return network
 
   def make_update(self, network):
-    return self._update_class(network)
+    return self.update_class(network)
 
   def make_sample(self, seed):
     random = np.random.default_rng(seed)
@@ -304,8 +300,7 @@ class _Updates(conformance.UpdateConformance):
 
 
 class TestUpdate(_Updates):
-  __init__ = object.__init__
-  _update_class = _Update
+  pass
 
 
 @pytest.mark.parametrize(
@@ -326,5 +321,7 @@ class TestUpdate(_Updates):
   ],
 )
 def test_finds_wrong_updates(update_class, check):
+  checks = _Updates()
+  checks.update_class = update_class
   with pytest.raises((AssertionError, AttributeError)):
-    getattr(_Updates(update_class), f'test_{check}')()
+    getattr(checks, f'test_{check}')()
