@@ -8,7 +8,7 @@ import collections
 import itertools
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,11 @@ class Coordinator:
   """The one place that knows how far a run is."""
 
   def __init__(
-    self, session: session_lib.Session, title: str, max_restarts: int = 0
+    self,
+    session: session_lib.Session,
+    title: str,
+    max_restarts: int = 0,
+    clock: Callable[[], float] = time.monotonic,
   ):
     """Goes on counting where the resumed run ended.
 
@@ -43,6 +47,7 @@ class Coordinator:
       title: What the display calls it.
       max_restarts: How often one node may be started again within
         `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
+      clock: Tells seconds.
     """
     experiment = session.experiment
     self._session = session
@@ -50,17 +55,17 @@ class Coordinator:
     self._max_steps = experiment.max_steps
     self._counts = dict(session.counts)
     self._leases = leases.StepLeases(self._max_steps, experiment.num_actors)
-    self._roster = roster.Roster(max_restarts)
+    self._roster = roster.Roster(max_restarts, clock)
     self._lock = threading.Lock()
     self._phase = reports.ACTING
     self._failure: failures.Failure | None = None
     # Of nodes that are started again, before their processes have ended.
     self._causes: dict[str, failures.Failure] = {}
     self._message = session.message
-    self._progressed_at = time.monotonic()
-    self._start = time.monotonic()
+    self._clock = clock
+    self._start = self._progressed_at = clock()
     self._returns = collections.deque(maxlen=_NUM_RETURNS)
-    self._rates = rates.Rates()
+    self._rates = rates.Rates(clock)
     self._versions: dict[str, tuple[int, float]] = {}
     self._tables: Mapping[str, replay.TableStatus] = {}
     self._limits = {t.name: t.rate_limit for t in session.tables}
@@ -121,7 +126,7 @@ class Coordinator:
       self._leases.use(node, report.steps)
       self._roster.hear(node, report.total_steps, report.environment_seconds)
       if report.steps:
-        self._progressed_at = time.monotonic()
+        self._progressed_at = self._clock()
       for episode_return, length in report.episodes:
         self._counts['episodes'] += 1
         self._returns.append(episode_return)
@@ -159,7 +164,7 @@ class Coordinator:
     with self._lock:
       self._roster.hear('learner', learner_steps)
       if learner_steps != self._counts['learner_steps']:
-        self._progressed_at = time.monotonic()
+        self._progressed_at = self._clock()
       self._counts['learner_steps'] = learner_steps
       self._tables = tables
       return self.directive()
@@ -182,7 +187,7 @@ class Coordinator:
         returns, lengths, self._counts['steps']
       )
       self._logs.write('evaluator', {**self._position(), **row})
-      self._progressed_at = time.monotonic()
+      self._progressed_at = self._clock()
     return is_best
 
   def keep_best(self, policy: Mapping[str, np.ndarray]) -> None:
@@ -282,8 +287,8 @@ class Coordinator:
     experiment = self._session.experiment
     with self._lock:
       if not self._roster.have_all_started():
-        self._progressed_at = time.monotonic()
-      idle = time.monotonic() - self._progressed_at
+        self._progressed_at = self._clock()
+      idle = self._clock() - self._progressed_at
       return reports.Observation(
         status=status,
         phase=self._phase,
@@ -390,4 +395,4 @@ class Coordinator:
     }
 
   def _elapsed(self) -> float:
-    return self._session.elapsed_seconds + time.monotonic() - self._start
+    return self._session.elapsed_seconds + self._clock() - self._start

@@ -112,7 +112,7 @@ class Roster:
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
       return False
-    return kinds.kind_of(name).is_replaceable and node.restarts.is_left()
+    return restarts.may_replace(name, node.restarts)
 
   def restart(self, name: str) -> None:
     """Notes that a node is being started again."""
