@@ -89,6 +89,9 @@ def run(arguments: Sequence[str]) -> int:
     return _complain(flag_errors.describe_unknown(error.flagname, values))
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(flag_errors.describe(error, values, _TRAIN_FLAG_NAMES))
+  except TimeoutError as error:  # Of an environment that was tried.
+    print(f'repertory: {error}', file=sys.stderr)
+    return _FAILED
   except KeyboardInterrupt:
     print('repertory: interrupted', file=sys.stderr)
     return _SIGNAL_BASE + signal.SIGINT

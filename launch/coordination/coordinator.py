@@ -214,7 +214,10 @@ class Coordinator:
   def directive(self) -> reports.Directive:
     """Returns what is to be done."""
     return reports.Directive(
-      self._phase, self._counts['steps'], self._counts['learner_steps']
+      self._phase,
+      self._counts['steps'],
+      self._counts['learner_steps'],
+      self._roster.is_acting_delayed(),
     )
 
   def finish(self, node: str) -> None:

@@ -148,6 +148,21 @@ class Roster:
     states = [node.state for node in self._nodes.values()]
     return not any(state in _STARTING for state in states)
 
+  def is_acting_delayed(self) -> bool:
+    """Returns whether all actors that are left, or all servers, start.
+
+    Nobody acts then, and nobody is to blame.
+    """
+    for kind in (kinds.ACTOR, kinds.INFERENCE):
+      states = [
+        node.state
+        for name, node in self._nodes.items()
+        if kinds.kind_of(name) is kind and name not in self._finished
+      ]
+      if states and all(state in _STARTING for state in states):
+        return True
+    return False
+
   def states(self) -> tuple[tuple[str, str], ...]:
     """Returns pairs of name and state."""
     return tuple(sorted((n, node.state) for n, node in self._nodes.items()))

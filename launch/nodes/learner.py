@@ -50,6 +50,7 @@ class LearnerNode(node.Node, core.VariableSource):
     self._connection = connection
     self._coordinator = coordinator
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
+    self._acting_delayed_at = 0.0
     self._is_published = False
     self._table = session.tables[0]
     self._batch_size = builder.batch_size(session.experiment.num_environments)
@@ -162,7 +163,8 @@ class LearnerNode(node.Node, core.VariableSource):
   def wait_for_items(self) -> None:
     """Waits until the table holds enough to be sampled from.
 
-    That may take long; the time-out is for the time without a new item.
+    That may take long; the time-out is for the time without a new item, while
+    there are actors to make some.
 
     Raises:
       signals.Stopped: If the stop signal was set.
@@ -172,7 +174,8 @@ class LearnerNode(node.Node, core.VariableSource):
     while (status := self._status()).inserts < self._table.min_size:
       if status.inserts > inserts:
         inserts, since = status.inserts, time.monotonic()
-      if time.monotonic() - since > self._connection.timeout_seconds:
+      waited = time.monotonic() - max(since, self._acting_delayed_at)
+      if waited > self._connection.timeout_seconds:
         raise TimeoutError(
           f'Waited {self._connection.timeout_seconds:g} seconds for a new item '
           f"in table '{self._table.name}' of {self._connection}; it has "
@@ -221,7 +224,10 @@ class LearnerNode(node.Node, core.VariableSource):
     return directive
 
   def _heed(self, directive: reports.Directive) -> None:
-    """Sees to it that the learner ends when there is no more to learn from."""
+    """Sees to it that the learner waits as long as something may come."""
+    if directive.is_acting_delayed:
+      self._acting_delayed_at = time.monotonic()
+      self._dataset.excuse()
     if directive.phase != self._phase:
       self._phase, self._phase_since = directive.phase, time.monotonic()
     if self._phase != reports.LEARNING:

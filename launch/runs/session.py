@@ -1,13 +1,16 @@
 """One run of an experiment: checked before anything starts, new or resumed."""
 
+import contextlib
 import dataclasses
 import functools
 import os
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, learners, replay, specs
@@ -167,16 +170,13 @@ def check(
     The environment's spec.
 
   Raises:
-    ValueError: If the network cannot take the environment's observations or
-      actions, or does not fit into memory.
+    ValueError: If the environment cannot be made, or the network cannot take
+      its observations or actions, or does not fit into memory.
+    TimeoutError: If the environment is made for too long.
   """
   what = f"environment '{experiment.environment}' to be made"
   with watchdog.limited(watchdog.START_SECONDS, what):
-    environments = environment_settings(experiment).make([experiment.seed])
-    try:
-      spec = specs.make_environment_spec(environments)
-    finally:
-      environments.close()
+    spec = _try_environment(experiment)
   network_memory.check(experiment, spec, learns)
   try:
     experiment.builder.make_network(spec)
@@ -193,3 +193,36 @@ def check(
       f'The network must fit into the {in_words} of memory: {error}'
     ) from error
   return spec
+
+
+def _try_environment(
+  experiment: experiment_lib.Experiment,
+) -> specs.EnvironmentSpec:
+  """Makes an environment, to find its spec, and closes it.
+
+  Raises:
+    ValueError: If it cannot be made, whatever it raises.
+  """
+  try:
+    environments = environment_settings(experiment).make([experiment.seed])
+    with contextlib.ExitStack() as stack:
+      stack.callback(_close_tried, environments)
+      return specs.make_environment_spec(environments)
+  except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
+    raise  # They say what is to be done.
+  except BaseException as error:  # Also what would end a program or a loop.
+    raise ValueError(
+      f"Environment '{experiment.environment}' cannot be made:\n"
+      + ''.join(traceback.format_exception(error))
+    ) from error
+
+
+def _close_tried(environments: environment_batches.EnvironmentBatch) -> None:
+  try:
+    environments.close()
+  except Exception as error:  # It has told all that was asked.
+    logging.warning(
+      'The environment that was tried could not be closed: %s: %s',
+      type(error).__name__,
+      error,
+    )
