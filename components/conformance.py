@@ -53,7 +53,9 @@ class PolicyConformance:
     self, policy, state, seed: int, step_type: int | Sequence[int] = _MID
   ) -> programs.PolicyOutput:
     """Acts upon the observations of that seed."""
-    step_types = np.broadcast_to(np.int32(step_type), [self.num_environments])
+    step_types = np.broadcast_to(
+      np.asarray(step_type, np.int32), [self.num_environments]
+    )
     return policy.act(self.observe(seed), tf.constant(step_types), state)
 
   def live(self, policy, seed: int) -> types.Nest:
