@@ -60,7 +60,7 @@ class _Caller(_Node):
   def run(self):
     peer = self._context.peers['replay']
     calls.wait_for_server(peer)
-    doubled = peer.futures.double(np.arange(3.0)).result()
+    doubled = peer.double(np.arange(3.0))
     if doubled.tolist() != [0, 2, 4]:
       raise AssertionError(doubled)
 

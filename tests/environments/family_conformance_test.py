@@ -90,6 +90,12 @@ _ONE_PER_FAMILY = tuple(
 @pytest.mark.parametrize('case', CASES, ids=str)
 def test_environment(case):
   environment = registry.make(case.name, seed=0)
+  for leaf in tree.flatten(
+    [environment.observation_spec(), environment.action_spec()]
+  ):
+    assert leaf.dtype.itemsize <= 4
+  assert environment.reward_spec().dtype == np.float32
+  assert environment.discount_spec().dtype == np.float32
   actions = iter_actions(environment.action_spec())
   timestep = environment.step(next(actions))
   assert timestep.first()  # A fresh one ignores the action.
@@ -170,16 +176,6 @@ class TestBatches(conformance.EnvironmentBatchConformance):
 
   def make_batch(self, seeds):
     return registry.make_factory(self.case.name).make_batch(seeds)
-
-  def test_specs_are_of_one_environment(self):
-    super().test_specs_are_of_one_environment()
-    with self.opened() as environments:
-      for leaf in tree.flatten(
-        [environments.observation_spec(), environments.action_spec()]
-      ):
-        assert leaf.dtype.itemsize <= 4
-      assert environments.reward_spec().dtype == np.float32
-      assert environments.discount_spec().dtype == np.float32
 
   def play(self, *arguments, **settings):
     timesteps = super().play(*arguments, **settings)
