@@ -17,7 +17,7 @@ from typing import Any
 
 import cloudpickle
 import launchpad as lp
-from absl import logging
+from absl import flags, logging
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
@@ -80,6 +80,10 @@ class _Launchpad(launcher.Launcher):
 
   def _start(self, translated: lp.Program, directory: str, environment):
     """Starts all nodes; returns Launchpad's manager of them."""
+    if not flags.FLAGS.is_parsed():
+      # Launchpad would read the arguments of a program that has flags of its
+      # own, or none, such as pytest's `-v`.
+      flags.FLAGS.mark_as_parsed()
     handlers = interrupts.current_handlers()
     try:
       with (

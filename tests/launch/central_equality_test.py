@@ -23,9 +23,10 @@ from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 
 _NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
-_SEQUENCES = {'unroll_length': 5, 'hidden_sizes': (8,)}
+# XLA takes most of the time: it compiles for one agent of each kind.
+_SEQUENCES = {'unroll_length': 5, 'hidden_sizes': (8,), 'jit_compile': False}
 _CASES = {
-  'impala': (impala, _SEQUENCES),
+  'impala': (impala, {**_SEQUENCES, 'jit_compile': True}),
   # With 3 environments each, these come in bundles, and PPO's do.
   'impala_bundles': (impala, {**_SEQUENCES, 'batch_size': 6}),
   'impala_padded': (impala, {**_SEQUENCES, 'across_episodes': False}),
@@ -39,7 +40,10 @@ _CASES = {
     },
   ),
   'ppo': (ppo, {**_SEQUENCES, 'normalize_observations': True}),
-  'r2d2': (r2d2, {**_SEQUENCES, 'core_size': 8, 'burn_in_length': 2}),
+  'r2d2': (
+    r2d2,
+    {**_SEQUENCES, 'core_size': 8, 'burn_in_length': 2, 'jit_compile': True},
+  ),
   'r2d2_across': (
     r2d2,
     {**_SEQUENCES, 'core': 'gru', 'core_size': 8, 'across_episodes': True},

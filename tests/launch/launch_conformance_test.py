@@ -1,10 +1,13 @@
 """Checks all launchers and topologies."""
 
+import sys
+
 import pytest
+from absl import flags
 
 from repertory.launch import conformance
 from repertory.launch.launchers import conformance as launchers_conformance
-from repertory.launch.launchers import launcher
+from repertory.launch.launchers import launcher, program
 from repertory.launch.topologies import central, distributed, single
 
 
@@ -33,3 +36,10 @@ class TestTopologies(conformance.TopologyConformance):
 
   def make_topology(self):
     return self.topology
+
+
+def test_arguments_of_other_programs_are_not_read(monkeypatch, tmp_path):
+  monkeypatch.setattr(sys, 'argv', ['pytest', '-v', '-n0'])
+  flags.FLAGS.unparse_flags()
+  with launcher.get('local_mt').launch(program.Program(60.0), str(tmp_path)):
+    pass
