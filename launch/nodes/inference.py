@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import adders, replay, variables
+from repertory.components import roads, variables
 from repertory.components.inference import (
   addresses,
   client,
@@ -29,7 +29,7 @@ class InferenceNode(node.Node):
     *,
     network: Any,
     followed: variables.FollowedVariables,
-    connection: replay.Connection,
+    road: roads.Road,
     rows: Sequence[int],
     device: str | None = None,
     evaluates: bool = True,
@@ -39,14 +39,14 @@ class InferenceNode(node.Node):
     Args:
       context: Of this node, 'inference/<index>'.
       followed: Keeps the network's variables fresh.
-      connection: To the replay server.
+      road: Takes what was lived.
       rows: Environments of each request that will come.
       device: Where the policies run; None for TensorFlow's choice.
       evaluates: Whether the evaluator is assigned to it, too.
     """
     self.name = context.name
     self._session = session
-    self._connection = connection
+    self._road = road
     self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
     self._variables = followed
@@ -126,18 +126,10 @@ class InferenceNode(node.Node):
     )
 
   def _make_adder(self, lane: lanes.Lane):
-    builder = self._session.experiment.builder
-    return builder.make_adder(
-      adders.Destination(
-        self._connection,
-        self._session.tables[0],
-        priority=lambda: self._variables.max_priority,
-        version=lambda: lane.written_version,
-        max_pending_items=(
-          builder.max_pending_items_per_environment * lane.batch_size
-        ),
-      ),
+    return self._road.make_adder(
       lane.batch_size,
+      priority=lambda: self._variables.max_priority,
+      version=lambda: lane.written_version,
     )
 
 

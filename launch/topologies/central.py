@@ -227,7 +227,7 @@ def _make_server_beside(context, session, device, **settings):
     followed=variables.PublishedVariables(
       context.beside.publisher, network.variables
     ),
-    connection=parts.connect(context, session),
+    road=parts.connect(context, session),
     device=device,
     **settings,
   )
@@ -248,7 +248,7 @@ def _make_server_apart(context, session, device, **settings):
     session,
     network=network,
     followed=followed,
-    connection=parts.connect(context, session),
+    road=parts.connect(context, session),
     device=device,
     **settings,
   )
