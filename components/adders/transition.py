@@ -113,6 +113,8 @@ class TransitionAdder(adder.Adder):
 
   def reset(self) -> None:
     super().reset()
+    if self._observation:  # The writer has let go of it.
+      self._see(self._observation, None)
     self._origins[:] = self._now
 
   def put(

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import replay_fixture
 import sequence_twin
 import transition_twin
 from repertory.components import adders
@@ -22,12 +21,6 @@ class _Case(NamedTuple):
   settings: dict[str, Any]
   histories: list
   rewards: list
-
-
-@pytest.fixture(autouse=True)
-def _no_threads_left():
-  with replay_fixture.no_threads_left():
-    yield
 
 
 def _draw(random, max_moments=50, **settings):
@@ -67,23 +60,8 @@ def _draw_rewards(random, num_moments):
 
 def _run(case):
   """Returns the items of each slot."""
-  memory = sequence_twin.Memory(
-    sequence_twin.signature(case.settings['length'])
-  )
-  adder = _play(memory, case)
-  assert adder.num_items == len(memory.items)
-  return _by_slot(memory.items, case)
-
-
-def _play(connection, case, **destination):
-  return sequence_twin.play(
-    lambda version: adders.SequenceAdder(
-      replay_fixture.destination(connection, version=version, **destination),
-      len(case.histories),
-      **case.settings,
-    ),
-    case.histories,
-  )
+  sequences = sequence_twin.make_sequences(**case.settings)
+  return _by_slot(sequence_twin.record(sequences, case.histories), case)
 
 
 def _by_slot(items, case):
@@ -234,40 +212,16 @@ def test_episode_adder_gives_whole_episodes(seed):
   )
   # As if each went on: then it would be too long.
   max_length = longest + 1 + int(random.integers(3))
-  memory = sequence_twin.Memory(sequence_twin.signature(max_length + 1))
-  sequence_twin.play(
-    lambda version: adders.EpisodeAdder(
-      replay_fixture.destination(memory, version=version),
-      len(case.histories),
-      max_length=max_length,
-    ),
-    case.histories,
+  writer = sequence_twin.make_writer(max_length + 1)
+  adder = adders.EpisodeAdder(
+    writer, len(case.histories), max_length=max_length
   )
-  for history, items in zip(case.histories, _by_slot(memory.items, case)):
+  sequence_twin.play(writer, adder, case.histories)
+  for history, items in zip(case.histories, _by_slot(writer.items, case)):
     expected = sequence_twin.make_items(history, max_length + 1)
     sequence_twin.assert_equal(items, expected)
     episodes = sequence_twin.split(history)
     assert len(items) == sum(ended for _, ended in episodes)
-
-
-@pytest.mark.parametrize('across_episodes', [False, True])
-@pytest.mark.parametrize('seed', range(4))
-def test_items_in_reverb_are_the_twins(seed, across_episodes):
-  """They are, although many are on their way while the adder goes on."""
-  case = _draw(
-    np.random.default_rng([7, seed]),
-    max_moments=300,
-    across_episodes=across_episodes,
-  )
-  table = replay_fixture.make_fifo(
-    sequence_twin.signature(case.settings['length'])
-  )
-  with replay_fixture.serve(table) as connection:
-    adder = _play(connection, case, max_pending_items=10 * seed)
-    adder.close()
-    items = [item.data for item in replay_fixture.drain(connection)]
-  for found, expected in zip(_by_slot(items, case), _expect(case)):
-    sequence_twin.assert_equal(found, expected)
 
 
 @pytest.mark.parametrize('across_episodes', [False, True])
@@ -277,15 +231,12 @@ def test_no_history_makes_more_items_than_told(across_episodes):
     case = _draw(
       np.random.default_rng([8, seed]), across_episodes=across_episodes
     )
-    settings = case.settings
-    window = settings['length'] - 1 - settings['burn_in']
+    sequences = adders.Sequences(**case.settings)
     for history, items in zip(case.histories, _expect(case)):
       num_steps = sum(
         len(moments) - 1 for moments, _ in sequence_twin.split(history)
       )
-      most = adders.max_sequences(
-        num_steps, settings['period'] or window, across_episodes
-      )
+      most = sequences.max_items(num_steps)
       assert len(items) <= most
       tight += bool(items) and len(items) == most
   assert tight
