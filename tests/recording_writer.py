@@ -37,8 +37,6 @@ class RecordingWriter(replay.Writer):
     puts: How many came with each `put`.
   """
 
-  shared = ()
-
   def __init__(self, signature, shared=(), bundle_size=1, **settings):
     """Keeps nothing yet.
 
@@ -51,10 +49,14 @@ class RecordingWriter(replay.Writer):
     table = replay_fixture.make_fifo(signature)
     table = dataclasses.replace(table, bundle_size=bundle_size)
     super().__init__(table, _Place(), **settings)
-    self.shared = list(shared)
+    self._shared = list(shared)
     self.items, self.priorities, self.puts = [], [], []
     self._specs = tree.flatten(signature)
     self._life = self._num_kept = 0
+
+  @property
+  def shared(self):
+    return self._shared
 
   def open(self, num_alive):
     self._num_alive = num_alive
@@ -69,7 +71,7 @@ class RecordingWriter(replay.Writer):
     ]
 
   def put(self, leaves, references=None):
-    shared = [] if references is None else self.shared
+    shared = [] if references is None else self._shared
     own = [i for i in range(len(self._specs)) if i not in shared]
     count = len(leaves[own[0]])
     assert count % self.table.bundle_size == 0

@@ -49,7 +49,7 @@ class Run:
         'learner', self.coordinator, self.connection.stop
       ),
       self.session,
-      self.connection,
+      self.session.make_road(self.connection),
     )
     self.coordinator.register('learner', self.learner.description)
     stack.callback(self.learner.close)

@@ -130,7 +130,7 @@ def test_a_reset_lets_go_of_what_was_kept():
     kept = writer.keep([_image(1)])
     writer.reset()
     writer.keep([_image(2)])
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match='expired'):
       writer.put([None, np.array([1])], [kept])
     writer.close()
     assert _inserts(connection) == 0
