@@ -118,8 +118,7 @@ def serve(network: str, actors: int, environments: int, learns: bool):
   service = server.InferenceServer(
     addresses.make_unix_address(),
     spec,
-    {client.TRAINING: lanes.Role(store, make_adder)},
-    variables=variables,
+    {client.TRAINING: lanes.Role(store, make_adder, variables)},
     stop=stop,
   )
   threads = [threading.Thread(target=service.run)]

@@ -9,9 +9,8 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import layout, timestep_checker, vector_batch
+from repertory.environments.layout import Nest
 from repertory.environments.wrappers import single_precision
-
-Nest = Any
 
 EnvironmentContractError = vector_batch.EnvironmentContractError
 

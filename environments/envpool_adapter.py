@@ -20,8 +20,7 @@ from repertory.environments import (
   vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
-
-Nest = Any
+from repertory.environments.layout import Nest
 
 OPTIONS = (
   name_options.Option(

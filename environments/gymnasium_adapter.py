@@ -12,11 +12,10 @@ from repertory.environments import (
   close_names,
   gymnasium_spaces,
 )
+from repertory.environments.layout import Nest
 
 if TYPE_CHECKING:
   import gymnasium
-
-Nest = Any
 
 
 def make(environment_id: str, seed: int) -> 'GymnasiumAdapter':

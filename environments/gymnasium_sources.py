@@ -16,11 +16,10 @@ from repertory.environments import (
 )
 from repertory.environments import seeds as seeds_lib
 from repertory.environments.argument_checks import ArgumentError
+from repertory.environments.layout import Nest
 
 if TYPE_CHECKING:
   import gymnasium
-
-Nest = Any
 
 _FLOAT32 = np.dtype(np.float32)
 _MAX = float(np.finfo(_FLOAT32).max)

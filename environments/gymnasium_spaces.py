@@ -10,8 +10,7 @@ from dm_env import specs
 
 from repertory.environments import casting, extras
 from repertory.environments.argument_checks import ArgumentError
-
-Nest = Any
+from repertory.environments.layout import Nest
 
 
 class Codec(NamedTuple):

@@ -6,11 +6,13 @@ here that is known beforehand, and the keys of mappings are compared too.
 
 from collections import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from dm_env import specs
 
-Nest = Any
+# A (possibly nested) structure of specs, arrays or numbers: lists, tuples,
+# named tuples, mappings, or a single leaf.
+Nest: TypeAlias = Any
 
 
 class Layout:

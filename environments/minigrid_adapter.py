@@ -19,8 +19,6 @@ from repertory.environments.wrappers import single_precision
 if TYPE_CHECKING:
   import gymnasium
 
-Nest = Any
-
 OPTIONS = (
   name_options.Option(
     'one_hot', False, 'Whether tiles are 21 channels of 0 and 1, not 3 codes'

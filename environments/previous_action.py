@@ -1,14 +1,11 @@
 """Shows the policy of a batch what it did last and what it got for it."""
 
-from typing import Any
-
 import dm_env
 import numpy as np
 from dm_env import specs
 
 from repertory.environments import batch, casting, layout
-
-Nest = Any
+from repertory.environments.layout import Nest
 
 _FIRST = int(dm_env.StepType.FIRST)
 

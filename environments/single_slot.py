@@ -9,8 +9,7 @@ from dm_env import specs
 
 from repertory.environments import layout, vector_batch
 from repertory.environments.argument_checks import ArgumentError
-
-Nest = Any
+from repertory.environments.layout import Nest
 
 
 class SingleSlot(dm_env.Environment):

@@ -9,8 +9,7 @@ from dm_env import specs
 
 from repertory.environments import casting, layout
 from repertory.environments.argument_checks import ArgumentError
-
-Nest = Any
+from repertory.environments.layout import Nest
 
 _SPECS = ('observation_spec', 'action_spec', 'reward_spec', 'discount_spec')
 # The scalars that need no conversion before they are compared.

@@ -8,9 +8,8 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import casting, layout
+from repertory.environments.layout import Nest
 from repertory.environments.wrappers import single_precision
-
-Nest = Any
 
 _FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
 

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
-from repertory.components import environment_loop, learners, loggers, settings
+from repertory.components import (
+  checkpointing,
+  environment_loop,
+  learners,
+  loggers,
+  settings,
+)
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, native_output, printed
 from repertory.launch.launchers import launcher as launcher_lib
@@ -24,12 +30,16 @@ class Result:
   Attributes:
     status: The last of the display.
     directory: Where its `logs/` and `checkpoints/` are.
+    best: Where the policy is that did best in an evaluation, of this run or of
+      one that it resumed; `status.best_return` tells how well. None if there
+      was no evaluation.
     interrupted: Number of the operating-system signal that ended it early;
       None if it ran to its end.
   """
 
   status: loggers.Status
   directory: str
+  best: str | None = None
   interrupted: int | None = None
 
 
@@ -81,7 +91,8 @@ def run(
     stage = topology_lib.Stage(title, interruption, show, launcher)
     status = topology.run(session, stage)
     show(status)
-  return Result(status, experiment.directory, interruption.number)
+  best = None if status.best_return is None else session.best_directory
+  return Result(status, experiment.directory, best, interruption.number)
 
 
 def _check(
@@ -137,34 +148,31 @@ def _display(
 
 
 def evaluate(
-  experiment: experiment_lib.Experiment, num_episodes: int
+  experiment: experiment_lib.Experiment,
+  num_episodes: int,
+  *,
+  best: bool = False,
 ) -> list[environment_loop.Episode]:
   """Evaluates the newest checkpoint of an experiment; writes nothing.
 
   Args:
     experiment: Whose directory holds the checkpoint.
     num_episodes: At least 1.
+    best: Evaluate the policy that did best in an evaluation of training, in
+      place of the newest.
 
   Returns:
     The episodes.
 
   Raises:
-    ValueError: If there is no checkpoint, or it is of another experiment.
+    ValueError: If there is none, or it is of another experiment.
   """
   if num_episodes < 1:
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
   spec = session_lib.check(experiment)
-  checkpoint = resuming.load_checkpoint(
-    experiment.directory, check_replay=False
-  )
-  if checkpoint is None:
-    raise settings.SettingError(
-      'directory',
-      f'must hold a checkpoint, found none in {experiment.directory}. Train '
-      'first.',
-    )
+  checkpoint = load_policy(experiment.directory, best)
   resuming.check_identity(checkpoint, experiment.identity(spec))
   network = experiment.builder.make_network(spec)
   learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
@@ -175,8 +183,32 @@ def evaluate(
     0.0,
     is_resumed=True,
   )
-  evaluation = evaluator.make_evaluation(session, network)
+  loop, environments = evaluator.make_loop(session, network)
   try:
-    return evaluation.loop.run_episodes(num_episodes)
+    return loop.run_episodes(num_episodes)
   finally:
-    evaluation.close()
+    environments.close()
+
+
+def load_policy(directory: str, best: bool) -> checkpointing.Checkpoint:
+  """Reads what can be evaluated of a trained agent.
+
+  Args:
+    best: Whether to read what the best evaluation kept, or else the newest
+      checkpoint.
+
+  Raises:
+    ValueError: If there is none.
+    CheckpointError: If it cannot be read.
+  """
+  if best:
+    checkpoint = resuming.load_best(directory)
+    what, remedy = 'the policy of an evaluation', 'Train with evaluations first'
+  else:
+    checkpoint = resuming.load_checkpoint(directory, check_replay=False)
+    what, remedy = 'a checkpoint', 'Train first'
+  if checkpoint is None:
+    raise settings.SettingError(
+      'directory', f'must hold {what}, found none in {directory}. {remedy}.'
+    )
+  return checkpoint

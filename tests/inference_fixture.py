@@ -118,6 +118,8 @@ class Serving:
     address=None,
     make_adder=GatedAdder,
     configure=lambda adder: None,
+    variables=None,
+    evaluation_variables=None,
     **settings,
   ):
     self.spec = spec
@@ -134,12 +136,14 @@ class Serving:
 
     roles = {
       client.TRAINING: lanes.Role(
-        make_store(policy or EchoPolicy()), self._make_adder
+        make_store(policy or EchoPolicy()), self._make_adder, variables
       )
     }
     if evaluation_policy is not None:
       roles[client.EVALUATION] = lanes.Role(
-        make_store(evaluation_policy), is_up_to_date=True
+        make_store(evaluation_policy),
+        variables=evaluation_variables,
+        refreshes_at_start=True,
       )
     self.server = server.InferenceServer(
       address or addresses.make_unix_address(),

@@ -5,14 +5,14 @@ import dataclasses
 import socket
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import dm_env
 import numpy as np
 
-from repertory.components import nests, types
+from repertory.components import specs
 from repertory.components.inference import client as client_lib
-from repertory.components.inference import frames, state_store
+from repertory.components.inference import frames, recorder, state_store
 
 _LAST = int(dm_env.StepType.LAST)
 
@@ -24,15 +24,18 @@ class Role:
   Attributes:
     store: Acts for it.
     make_adder: Maps a lane to its adder; None to keep nothing.
-    is_up_to_date: Whether lanes start with the newest variables, and wait for
-      them.
+    variables: Whatever has `update(wait)` and `version`: refreshes the
+      policy's variables. None if they never change.
+    refreshes_at_start: Whether that is when a lane starts, which waits for the
+      newest, and not before each batch.
     owners: The lane of each environment id.
     pending: Lanes that wait for the policy.
   """
 
   store: state_store.StateStore
   make_adder: Any = None
-  is_up_to_date: bool = False
+  variables: Any = None
+  refreshes_at_start: bool = False
   owners: dict[int, 'Lane'] = dataclasses.field(default_factory=dict)
   pending: collections.deque = dataclasses.field(
     default_factory=collections.deque
@@ -47,33 +50,26 @@ class Role:
     return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
-class _Step(NamedTuple):
-  """What the adder is to be told.
+class Lane:
+  """One actor's environments, from its handshake to its end.
 
   Attributes:
-    timestep: `[B]`.
-    action: That led there, `[B, ...]`; None where the lane starts.
-    extras: What the policy gave with it.
-    version: Of the variables that chose it.
+    recorder: Tells the lane's adder; None if nothing is kept of it.
   """
 
-  timestep: dm_env.TimeStep
-  action: types.Nest = None
-  extras: types.Nest = ()
-  version: int = 0
-
-
-class Lane:
-  """One actor's environments, from its handshake to its end."""
-
-  def __init__(self, stream: socket.socket, hello: dict, role: Role, spec: Any):
+  def __init__(
+    self,
+    stream: socket.socket,
+    hello: dict,
+    role: Role,
+    spec: specs.EnvironmentSpec,
+  ):
     """Takes over a connection whose handshake has been accepted.
 
     Args:
       stream: Does not block.
       hello: The actor's message.
       role: What its actions are for.
-      spec: `specs.EnvironmentSpec` of one environment.
     """
     self.stream = stream
     self.actor: str = hello['actor']
@@ -81,9 +77,6 @@ class Lane:
     self.role = role
     self.ids = np.asarray(hello['environment_ids'], np.int32)
     self.batch_size = len(self.ids)
-    self.version = 0  # Of the variables that chose the last actions.
-    self.written_version = 0  # Of those that the adder is at.
-    self.adder: Any = role.make_adder(self) if role.make_adder else None
     self.is_closed = False
     self.is_pending = False  # Its timesteps wait for the policy.
     self.is_leaving = False
@@ -92,8 +85,6 @@ class Lane:
     self.completed = 0
     self.arrived_at = 0.0
     self.began_at = 0.0
-    self._to_observation = nests.Unflattener(spec.observations)
-    self._to_action = nests.Unflattener(spec.actions)
     leaves = client_lib.timestep_leaves(spec)
     self._frame, self.leaves = frames.make_frame(leaves, self.batch_size)
     self._payload_size = len(self._frame) - frames.HEADER_SIZE
@@ -106,13 +97,20 @@ class Lane:
     )
     self._unsent = memoryview(b'')
     self._has_started = False
-    self._step: _Step | None = None
-    self._action: types.Nest = None
-    self._extras: list[np.ndarray] = []
+    self.recorder: recorder.Recorder | None = None
+    if role.make_adder is not None:
+      self.recorder = recorder.Recorder(
+        role.make_adder(self), spec, role.store, self.batch_size
+      )
     self.forget_action()
 
   def __str__(self) -> str:
     return f"'{self.actor}'"
+
+  @property
+  def written_version(self) -> int:
+    """Learner steps of the variables that chose what the adder is told of."""
+    return 0 if self.recorder is None else self.recorder.written_version
 
   @property
   def is_held(self) -> bool:
@@ -190,56 +188,34 @@ class Lane:
     there, here = slice(place, place + num), slice(start, start + num)
     for array, leaf in zip(self._answer_leaves, actions):
       array[here] = leaf[there]
-    if num == self.batch_size:
-      self._extras = [leaf[there] for leaf in extras]
-    else:
-      if start == 0:
-        self._extras = self.role.store.empty_extras(self.batch_size)
-      for array, leaf in zip(self._extras, extras):
-        array[here] = leaf[there]
+    if self.recorder is not None:
+      self.recorder.take_extras(extras, place, start, num)
 
-  def note_step(self, kind: int) -> None:
-    """Keeps, for the adder, with which actions the frame came about."""
-    if self.adder is None:
+  def note_frame(self, kind: int) -> None:
+    """Notes, for the adder, what has come."""
+    if self.recorder is None:
       return
-    step_type, reward, discount, *observation = self.leaves
-    timestep = dm_env.TimeStep(
-      step_type,
-      reward,
-      discount,
-      self._to_observation(observation),
-    )
     if kind == frames.START:
-      self._step = _Step(timestep)
-      return
-    extras = self.role.store.unflatten_extras(self._extras)
-    self._step = _Step(timestep, self._action, extras, self.version)
+      self.recorder.note_first(self.leaves)
+    else:
+      self.recorder.note_step(self.leaves)
 
   def keep_action(self) -> None:
     """Keeps the action that was answered, for the step that follows."""
-    self._action = self._to_action(
-      [leaf.copy() for leaf in self._answer_leaves]
-    )
+    if self.recorder is not None:
+      variables = self.role.variables
+      version = 0 if variables is None else variables.version
+      self.recorder.keep_action(self._answer_leaves, version)
 
   def forget_action(self) -> None:
-    """Keeps zeros: no action was needed."""
-    for leaf in self._answer_leaves:
-      leaf[...] = 0
-    self.keep_action()
-    self._extras = self.role.store.empty_extras(self.batch_size)
+    """Keeps zeros for that step, if the policy is not asked."""
+    if self.recorder is not None:
+      self.recorder.forget_action(self._answer_leaves)
 
   def go_on(self) -> bool:
     """Gives the frame to the adder; returns whether that one must wait."""
     self.is_pending = False
-    step, self._step = self._step, None
-    if step is None:
-      return False
-    if step.action is None:
-      self.adder.add_first(step.timestep)
-      return False
-    self.written_version = step.version
-    self.adder.put(step.action, step.timestep, step.extras)
-    return self.adder.is_ahead()
+    return self.recorder is not None and self.recorder.go_on()
 
   def check_silence(self) -> None:
     """Looks what an actor says that is not to say anything now.

@@ -5,7 +5,6 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from repertory.components import signals, specs
 from repertory.components.inference import (
@@ -36,7 +35,6 @@ class InferenceServer:
     spec: specs.EnvironmentSpec,
     roles: Mapping[str, lanes.Role],
     *,
-    variables: Any = None,
     window_seconds: float = 0.001,
     stop: signals.StopSignal | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -47,8 +45,6 @@ class InferenceServer:
       address: Where; see `addresses`.
       spec: Of one environment.
       roles: By purpose: 'training', and 'evaluation' if it is offered.
-      variables: Whatever has `update(wait)` and `version`: refreshes the
-        policies' variables between batches. None if they never change.
       window_seconds: How long the first row of a batch waits for others.
       stop: Ends `run`.
       clock: Tells seconds, for connections that do not say who they are.
@@ -56,7 +52,6 @@ class InferenceServer:
     self._listener, self.address = addresses.listen(address)
     self._spec = spec
     self._roles = dict(roles)
-    self._variables = variables
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
     self._clock = clock
@@ -197,15 +192,16 @@ class InferenceServer:
 
   def _note_frame(self, lane: lanes.Lane, kind: int) -> None:
     """Puts a frame in line for the policy, unless it needs no action."""
-    if kind == frames.START and lane.role.is_up_to_date and self._variables:
-      self._variables.update(wait=True)
-    lane.note_step(kind)
+    role = lane.role
+    if kind == frames.START and role.refreshes_at_start and role.variables:
+      role.variables.update(wait=True)
+    lane.note_frame(kind)
     if client.is_answerless(lane.leaves[0]):
       lane.forget_action()
       self._go_on(lane)
     else:
       lane.is_pending = True
-      lane.role.pending.append(lane)
+      role.pending.append(lane)
 
   def _go_on(self, lane: lanes.Lane) -> bool:
     """Gives the frame to the adder; returns whether it reads on.
@@ -218,7 +214,7 @@ class InferenceServer:
     if must_wait:
       self._selector.unregister(lane.stream)
       self._held.append(lane)
-      self._waiter.submit(lane, closes=False)
+      self._submit(lane, closes=False)
     return not must_wait
 
   def _release_held(self) -> None:
@@ -236,8 +232,8 @@ class InferenceServer:
   def _leave(self, lane: lanes.Lane) -> None:
     """Hands over what is open and answers when that is done."""
     lane.is_leaving = True
-    if lane.adder is not None:
-      self._waiter.submit(lane, closes=True)
+    if lane.recorder is not None:
+      self._submit(lane, closes=True)
     else:
       self._say_goodbye(lane)
 
@@ -257,9 +253,14 @@ class InferenceServer:
         del lane.role.owners[i]
     with contextlib.suppress(ValueError):
       lane.role.pending.remove(lane)
-    if lane.adder is not None and not lane.is_leaving:
-      self._waiter.submit(lane, closes=True)
+    if not lane.is_leaving:
+      self._submit(lane, closes=True)
     self._forget(lane.stream)
+
+  def _submit(self, lane: lanes.Lane, *, closes: bool) -> None:
+    """Lets the adder wait, or be closed, in the waiter's thread."""
+    if lane.recorder is not None:
+      self._waiter.submit(lane, lane.recorder.adder, closes=closes)
 
   def _forget(self, stream: socket.socket) -> None:
     self._handshakes.pop(stream, None)
@@ -315,8 +316,8 @@ class InferenceServer:
 
   def _run_batch(self, role: lanes.Role, reason: str) -> None:
     """Runs a batch of the lanes that wait, and answers them."""
-    if self._variables is not None:
-      self._variables.update()
+    if role.variables is not None and not role.refreshes_at_start:
+      role.variables.update()
     largest = role.store.buckets[-1]
     batch = [role.pending.popleft()]
     rows = batch[0].batch_size
@@ -350,8 +351,6 @@ class InferenceServer:
     )
 
   def _answer(self, lane: lanes.Lane) -> None:
-    if self._variables is not None:
-      lane.version = self._variables.version
     try:
       lane.send_answer()
     except ConnectionError:
@@ -384,9 +383,9 @@ class InferenceServer:
       self._forget(stream)
     self._waiter.close()
     for lane in self._lanes:
-      if lane.adder is not None and not lane.is_leaving:
+      if lane.recorder is not None and not lane.is_leaving:
         with contextlib.suppress(Exception):
-          lane.adder.close()
+          lane.recorder.adder.close()
     self._selector.close()
     self._listener.close()
     self._wake_up.close()

@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from repertory.components import signals
 from repertory.components.inference import lanes
@@ -26,7 +27,10 @@ class Waiter:
       notify: Called in the thread when a lane's adder is done.
     """
     self._notify = notify
-    self._jobs: collections.deque[tuple[lanes.Lane, bool]] = collections.deque()
+    # Of each a lane, its adder, and whether that is to be closed.
+    self._jobs: collections.deque[tuple[lanes.Lane, Any, bool]] = (
+      collections.deque()
+    )
     self._wanted = threading.Event()
     self._closed = False
     self._busy_since = 0.0
@@ -37,10 +41,10 @@ class Waiter:
     )
     self._thread.start()
 
-  def submit(self, lane: lanes.Lane, *, closes: bool) -> None:
+  def submit(self, lane: lanes.Lane, adder: Any, *, closes: bool) -> None:
     """Puts a lane's adder in line, to wait or to be closed."""
     lane.submitted += 1
-    self._jobs.append((lane, closes))
+    self._jobs.append((lane, adder, closes))
     self._wanted.set()
 
   def seconds(self) -> float:
@@ -53,23 +57,23 @@ class Waiter:
     self._closed = True
     self._wanted.set()
     self._thread.join(timeout_seconds)
-    for lane, closes in self._jobs:
+    for _, adder, closes in self._jobs:
       if closes:
         with contextlib.suppress(Exception):  # The server has ended.
-          lane.adder.close()
+          adder.close()
 
   def _run(self) -> None:
     while not self._closed:
       self._wanted.wait(_SLICE_SECONDS)
       self._wanted.clear()
       while self._jobs and not self._closed:
-        lane, closes = self._jobs.popleft()
+        lane, adder, closes = self._jobs.popleft()
         self._busy_since = time.monotonic()
         try:
           if closes:
-            lane.adder.close()
+            adder.close()
           elif not lane.is_closed:
-            lane.adder.wait()
+            adder.wait()
         except signals.Stopped:
           self._closed = True
         except BaseException as error:  # Raised in the server's thread.

@@ -10,6 +10,7 @@ from repertory.components.learners.divergence import (
 from repertory.components.learners.gradient_learner import (
   GradientLearner,
   restore_exported,
+  save_exported,
 )
 from repertory.components.learners.minibatches import shuffled_minibatches
 from repertory.components.learners.target_update import (
@@ -32,6 +33,7 @@ __all__ = [
   'SoftUpdate',
   'UpdateNoise',
   'restore_exported',
+  'save_exported',
   'shuffled_minibatches',
   'swap_leading_axes',
   'time_major',

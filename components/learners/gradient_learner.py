@@ -231,7 +231,7 @@ def restore_exported(
   """Gives variables the values that a learner saved, without the learner.
 
   Args:
-    state: What `GradientLearner.save` returned.
+    state: What `GradientLearner.save` or `save_exported` returned.
     export: Such as 'policy'.
     variables: Of a module like the one that was exported.
 
@@ -243,6 +243,23 @@ def restore_exported(
   _check_matches(saved, {name: tuple(v.shape) for name, v in named.items()})
   for name, variable in named.items():
     variable.assign(saved[name])
+
+
+def save_exported(
+  export: str, variables: Sequence[tf.Variable], learner_steps: int
+) -> dict[str, np.ndarray]:
+  """Returns what `restore_exported` needs, without the learner.
+
+  Args:
+    export: Such as 'policy'.
+    variables: Of a module like the one that is exported.
+    learner_steps: Of the learner, when it had them.
+  """
+  arrays = {
+    _array_name(export, i, variable): variable.numpy()
+    for i, variable in enumerate(variables)
+  }
+  return {**arrays, 'learner_steps': np.asarray(learner_steps, np.int64)}
 
 
 def _array_name(export: str, index: int, variable: tf.Variable) -> str:

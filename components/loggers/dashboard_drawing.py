@@ -94,6 +94,8 @@ def _list(status: Status) -> Iterator[tuple[str, str]]:
     'num_returns',
     'evaluation_return',
     'evaluation_steps',
+    'best_return',
+    'best_steps',
     'learner_steps',
     'learner_steps_per_second',
     'samples_per_insert',

@@ -114,11 +114,13 @@ def _list_acting(status: status_lib.Status) -> list[tuple]:
   if status.mean_return is not None:
     note = f'mean of {status.num_returns}'
     rows.append(('return', figures.number(status.mean_return), note))
-  if status.evaluation_return is not None:
-    note = ''
-    if status.evaluation_steps is not None:
-      note = f'at {figures.number(status.evaluation_steps)} steps'
-    rows.append(('evaluation', figures.number(status.evaluation_return), note))
+  for label, value, steps in (
+    ('evaluation', status.evaluation_return, status.evaluation_steps),
+    ('best', status.best_return, status.best_steps),
+  ):
+    if value is not None:
+      note = f'at {figures.number(steps)} steps' if steps is not None else ''
+      rows.append((label, figures.number(value), note))
   rows.append(('episodes', figures.number(status.episodes), ''))
   rows.append(('steps/s', figures.number(status.steps_per_second), ''))
   if status.num_restarts:

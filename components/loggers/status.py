@@ -80,6 +80,8 @@ class Status:
     variables_age_seconds: The same in seconds.
     evaluation_return: Mean undiscounted return of the latest evaluation.
     evaluation_steps: Environment steps when that was taken.
+    best_return: Mean undiscounted return of the best evaluation.
+    best_steps: Environment steps when that was taken.
     elapsed_seconds: Time since the run started, in seconds.
     seconds_left: Time to go at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
@@ -104,6 +106,8 @@ class Status:
   variables_age_seconds: float | None = None
   evaluation_return: float | None = None
   evaluation_steps: int | None = None
+  best_return: float | None = None
+  best_steps: int | None = None
   elapsed_seconds: float = 0.0
   seconds_left: float | None = None
   nodes: tuple[tuple[str, str], ...] = ()

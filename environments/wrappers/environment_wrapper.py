@@ -1,10 +1,8 @@
 """What the wrappers have in common: all that they leave as it is."""
 
-from typing import Any
-
 import dm_env
 
-Nest = Any
+from repertory.environments.layout import Nest
 
 
 class EnvironmentWrapper(dm_env.Environment):

@@ -2,16 +2,14 @@
 
 import collections
 from collections.abc import Sequence
-from typing import Any
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
 from repertory.environments import argument_checks, layout
+from repertory.environments.layout import Nest
 from repertory.environments.wrappers import environment_wrapper
-
-Nest = Any
 
 
 class FrameStack(environment_wrapper.EnvironmentWrapper):

@@ -9,9 +9,8 @@ from dm_env import specs
 
 from repertory.environments import casting, layout
 from repertory.environments.argument_checks import ArgumentError
+from repertory.environments.layout import Nest
 from repertory.environments.wrappers import environment_wrapper
-
-Nest = Any
 
 _NARROW = {
   np.dtype(np.float64): np.dtype(np.float32),

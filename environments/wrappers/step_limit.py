@@ -1,13 +1,10 @@
 """Ends episodes that take too long."""
 
-from typing import Any
-
 import dm_env
 
 from repertory.environments import argument_checks
+from repertory.environments.layout import Nest
 from repertory.environments.wrappers import environment_wrapper
-
-Nest = Any
 
 
 class StepLimit(environment_wrapper.EnvironmentWrapper):

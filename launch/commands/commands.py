@@ -22,7 +22,6 @@ from repertory.launch.commands import flags as flag_tables
 from repertory.launch.commands import graph
 from repertory.launch.host import lost_readers
 from repertory.launch.nodes import checkpoints
-from repertory.launch.runs import resuming
 from repertory.launch.topologies import topology as topology_lib
 
 # Exit codes, besides 0.
@@ -125,6 +124,11 @@ def _train(values, settings, positional) -> int:
       'The learner took no step: --steps are too few for what the agent needs '
       'before it learns.'
     )
+  if result.best is not None:
+    print(
+      f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '
+      f'steps; `repertory evaluate --best` takes its policy'
+    )
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')
   loss = checkpoints.describe_loss(result.directory, status.learner_steps)
@@ -144,17 +148,15 @@ def _evaluate(values, settings, positional) -> int:
     )
   if not values.directory:
     raise ValueError('--directory must name the directory of a trained agent.')
-  checkpoint = resuming.load_checkpoint(values.directory, check_replay=False)
-  if checkpoint is None:
-    raise ValueError(
-      f'--directory must hold a checkpoint, found none in {values.directory}.'
-    )
+  checkpoint = running.load_policy(values.directory, values.best)
   experiment = experiment_lib.from_identity(
     checkpoint.state['experiment'], values.directory
   )
   returns = [
     episode.episode_return
-    for episode in running.evaluate(experiment, values.episodes)
+    for episode in running.evaluate(
+      experiment, values.episodes, best=values.best
+    )
   ]
   print(
     f'{experiment.agent} on {experiment.environment}, learner step '
@@ -297,7 +299,7 @@ _COMMANDS = {
     _train,
   ),
   'evaluate': _Command(
-    '--directory=DIRECTORY [--episodes=N]',
+    '--directory=DIRECTORY [--best] [--episodes=N]',
     'Runs episodes with the evaluation policy of a trained agent.',
     flag_tables.EVALUATE_FLAGS,
     _evaluate,

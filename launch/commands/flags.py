@@ -198,5 +198,12 @@ TRAIN_FLAGS = (
 )
 EVALUATE_FLAGS = (
   ('directory', flags.DEFINE_string, None, 'Of the trained agent.'),
+  (
+    'best',
+    flags.DEFINE_bool,
+    False,
+    'Take the policy that did best in an evaluation of training, in place of '
+    'the newest checkpoint.',
+  ),
   ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
 )

@@ -11,9 +11,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from repertory.components import loggers, replay
 from repertory.launch import failures
 from repertory.launch.coordination import (
+  evaluations,
   leases,
   logs,
   rates,
@@ -60,9 +63,11 @@ class Coordinator:
     self._versions: dict[str, tuple[int, float]] = {}
     self._tables: Mapping[str, replay.TableStatus] = {}
     self._limits = {t.name: t.rate_limit for t in session.tables}
-    self._evaluation: tuple[int, float] | None = None
+    self._evaluations = evaluations.Evaluations(session)
     self._inference: dict[str, Mapping[str, float]] = {}
     self._logs = logs.RunLogs(session.log_directory)
+    if self._evaluations.warning:
+      self.warn('coordinator', self._evaluations.warning)
     if session.restarted_after is not None:
       failure = session.restarted_after
       self._note(failure.node, {'restarted_after': failure.cause})
@@ -163,24 +168,30 @@ class Coordinator:
     with self._lock:
       self._logs.write(label, {**self._position(), **row})
 
-  def report_evaluation(self, returns: Sequence[float], lengths) -> None:
-    """Logs an evaluation: returns and lengths of its episodes."""
-    mean = sum(returns) / len(returns)
-    variance = sum((r - mean) ** 2 for r in returns) / len(returns)
-    self.write(
-      'evaluator',
-      {
-        'episode_return': mean,
-        'episode_return_deviation': variance**0.5,
-        'episode_return_min': min(returns),
-        'episode_return_max': max(returns),
-        'episode_length': sum(lengths) / len(lengths),
-        'count': len(returns),
-      },
-    )
+  def report_evaluation(
+    self, returns: Sequence[float], lengths: Sequence[int]
+  ) -> bool:
+    """Logs an evaluation: returns and lengths of its episodes.
+
+    Returns:
+      Whether it is the best so far: then `keep_best` is to be called.
+    """
     with self._lock:
-      self._evaluation = (self._counts['steps'], mean)
+      row, is_best = self._evaluations.take(
+        returns, lengths, self._counts['steps']
+      )
+      self._logs.write('evaluator', {**self._position(), **row})
       self._progressed_at = time.monotonic()
+    return is_best
+
+  def keep_best(self, policy: Mapping[str, np.ndarray]) -> None:
+    """Keeps the policy of the evaluation that was reported last.
+
+    Args:
+      policy: What was evaluated, see `learners.save_exported`.
+    """
+    if warning := self._evaluations.keep(policy, self.save()):
+      self.warn('evaluator', warning)
 
   def poll(
     self, node: str, environment_seconds: float = 0.0
@@ -327,8 +338,7 @@ class Coordinator:
         tables=statuses.list_tables(self._tables),
         variables_age_steps=_mean(lags),
         variables_age_seconds=_mean(ages),
-        evaluation_return=self._evaluation and self._evaluation[1],
-        evaluation_steps=self._evaluation and self._evaluation[0],
+        **self._evaluations.figures(),
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,
         nodes=self._roster.states(),

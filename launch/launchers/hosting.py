@@ -86,9 +86,11 @@ class Host:
     with contextlib.ExitStack() as until_shut_down:
 
       def begin():
+        served = dict(node.served)
         for plan in self._plan.beside:
-          until_shut_down.enter_context(self._beside(node, plan))
-        until_shut_down.enter_context(serve(node.served))
+          beside = until_shut_down.enter_context(self._beside(node, plan))
+          served.update(beside.served)
+        until_shut_down.enter_context(serve(served))
 
       self.finish(node, begin)
 
@@ -138,16 +140,17 @@ class Host:
   @contextlib.contextmanager
   def _beside(
     self, node: node_lib.Node, plan: program.PlannedNode
-  ) -> Iterator[None]:
-    """Runs a node beside this one, in a thread, until the block ends."""
+  ) -> Iterator[node_lib.Node]:
+    """Makes a node and runs it beside this one until the block ends."""
     host = Host(plan, self._peers, can_restart=self._can_restart, beside=node)
+    made = host.make()
     thread = threading.Thread(
-      target=host.finish, args=[host.make()], name=plan.name, daemon=True
+      target=host.finish, args=[made], name=plan.name, daemon=True
     )
     with shared_interpreter():
       thread.start()
       try:
-        yield
+        yield made
       finally:
         host.shut_down()
         thread.join(_JOIN_SECONDS)

@@ -3,7 +3,7 @@
 import abc
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from repertory.launch import failures, registries
 from repertory.launch.launchers import program as program_lib
@@ -127,12 +127,14 @@ class Launcher(abc.ABC):
     """Raises ValueError if it cannot launch from here."""
 
 
+_Kind = TypeVar('_Kind', bound=type[Launcher])
+
 _REGISTRY: registries.Registry[type[Launcher]] = registries.Registry(
   'repertory.launch.launchers', 'launch_type'
 )
 
 
-def register(launcher: type[Launcher]) -> type[Launcher]:
+def register(launcher: _Kind) -> _Kind:
   """Lets a launcher be chosen by its name; a decorator."""
   _REGISTRY.register(launcher.name, launcher, launcher.rank)
   return launcher

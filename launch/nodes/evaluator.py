@@ -1,10 +1,17 @@
 """Measures how well a policy does, apart from training."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from repertory.components import actors, environment_loop, variables
+import numpy as np
+
+from repertory.components import (
+  actors,
+  environment_loop,
+  learners,
+  variables,
+)
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node, policies
 from repertory.launch.runs import environment_batches
@@ -17,10 +24,16 @@ class Evaluation(NamedTuple):
   Attributes:
     loop: Over environments of its own, not those that are trained on.
     close: Ends what it needs.
+    save: Returns the policy of the last evaluation, see
+      `learners.save_exported`.
+    refresh: Makes the learner's newest variables those of the policy; they stay
+      until it is called again. Does nothing where others see to that.
   """
 
   loop: environment_loop.EnvironmentLoop
   close: Callable[[], None]
+  save: Callable[[], Mapping[str, np.ndarray]]
+  refresh: Callable[[], None] = lambda: None
 
 
 class EvaluatorNode(node.Node):
@@ -31,14 +44,11 @@ class EvaluatorNode(node.Node):
     context: node.Context,
     session: session_lib.Session,
     evaluation: Evaluation | None,
-    followed: variables.FollowedVariables | None = None,
   ):
     """Keeps the parts.
 
     Args:
       evaluation: Runs the episodes; None if there are to be none.
-      followed: Brought up to date before each evaluation; None where others see
-        to that.
     """
     experiment = session.experiment
     self.name = context.name
@@ -54,7 +64,6 @@ class EvaluatorNode(node.Node):
     )
     self._next = self._period * (session.counts['steps'] // self._period + 1)
     self._evaluation = evaluation
-    self._followed = followed
     if evaluation is not None:
       evaluation.loop.add_observer(self._note_progress)
 
@@ -103,22 +112,22 @@ class EvaluatorNode(node.Node):
     self._next = self._period * (steps // self._period + 1)
     if self._evaluation is None:
       return
-    if self._followed is not None:
-      self._followed.update(wait=True)
+    self._evaluation.refresh()
     self._progressed_at = time.monotonic()
     episodes = self._evaluation.loop.run_episodes(
       self._num_episodes, self._should_stop
     )
-    if len(episodes) == self._num_episodes:
-      self._coordinator.report_evaluation(
-        [episode.episode_return for episode in episodes],
-        [episode.length for episode in episodes],
-      )
+    if len(episodes) < self._num_episodes:
+      return
+    is_best = self._coordinator.report_evaluation(
+      [episode.episode_return for episode in episodes],
+      [episode.length for episode in episodes],
+    )
+    if is_best:
+      self._coordinator.keep_best(self._evaluation.save())
 
   def close(self) -> None:
     """Ends all threads."""
-    if self._followed is not None:
-      self._followed.close()
     if self._evaluation is not None:
       self._evaluation.close()
 
@@ -137,8 +146,35 @@ class EvaluatorNode(node.Node):
     self._progressed_at = time.monotonic()
 
 
-def make_evaluation(session: session_lib.Session, network: Any) -> Evaluation:
-  """Makes what evaluates a network; the session has evaluation episodes."""
+def make_evaluation(
+  session: session_lib.Session,
+  network: Any,
+  followed: variables.FollowedVariables,
+) -> Evaluation:
+  """Makes what evaluates a network that is in the same thread.
+
+  Args:
+    session: Has evaluation episodes.
+    followed: Of the network.
+  """
+  loop, environments = make_loop(session, network)
+
+  def close():
+    followed.close()
+    environments.close()
+
+  def save():
+    return learners.save_exported('policy', network.variables, followed.version)
+
+  return Evaluation(loop, close, save, lambda: followed.update(wait=True))
+
+
+def make_loop(
+  session: session_lib.Session, network: Any
+) -> tuple[
+  environment_loop.EnvironmentLoop, environment_batches.EnvironmentBatch
+]:
+  """Makes a loop that evaluates a network, and its environments to close."""
   ids = policies.evaluation_ids(session)
   policy = policies.make_evaluation_policy(session, network)
   environments = make_environments(session)
@@ -148,8 +184,7 @@ def make_evaluation(session: session_lib.Session, network: Any) -> Evaluation:
     ids,
     jit_compile=session.experiment.builder.config.jit_compile,
   )
-  loop = environment_loop.EnvironmentLoop(environments, actor)
-  return Evaluation(loop, environments.close)
+  return environment_loop.EnvironmentLoop(environments, actor), environments
 
 
 def make_environments(

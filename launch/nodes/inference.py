@@ -1,10 +1,12 @@
 """An inference server as a node: what it acts with, serves and reports."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from repertory.components import roads, variables
+import numpy as np
+
+from repertory.components import learners, roads, variables
 from repertory.components.inference import (
   addresses,
   client,
@@ -27,8 +29,7 @@ class InferenceNode(node.Node):
     context: node.Context,
     session: session_lib.Session,
     *,
-    network: Any,
-    followed: variables.FollowedVariables,
+    follow: Callable[[], tuple[Any, variables.FollowedVariables]],
     road: roads.Road,
     rows: Sequence[int],
     device: str | None = None,
@@ -38,7 +39,8 @@ class InferenceNode(node.Node):
 
     Args:
       context: Of this node, 'inference/<index>'.
-      followed: Keeps the network's variables fresh.
+      follow: Makes a network and what keeps its variables fresh; called once
+        more for the evaluator.
       road: Takes what was lived.
       rows: Environments of each request that will come.
       device: Where the policies run; None for TensorFlow's choice.
@@ -49,7 +51,7 @@ class InferenceNode(node.Node):
     self._road = road
     self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
-    self._variables = followed
+    network, self._variables = follow()
     self._device = device
     policy = policies.make_training_policy(context, session, network)
     self._acting_with = policy.describe(
@@ -57,16 +59,17 @@ class InferenceNode(node.Node):
     )
     self._roles = {
       client.TRAINING: lanes.Role(
-        self._make_store(policy, rows), self._make_adder
+        self._make_store(policy, rows), self._make_adder, self._variables
       )
     }
+    self._evaluated: tuple[Any, variables.FollowedVariables] | None = None
     if evaluates and session.experiment.evaluation_episodes:
-      self._roles[client.EVALUATION] = self._make_evaluation(network)
+      self._evaluated = follow()
+      self._roles[client.EVALUATION] = self._make_evaluation(*self._evaluated)
     self._server = server.InferenceServer(
       addresses.make_unix_address(),
       session.spec,
       self._roles,
-      variables=followed,
       stop=context.stop,
     )
 
@@ -78,6 +81,19 @@ class InferenceNode(node.Node):
       'buckets': list(self._roles[client.TRAINING].store.buckets),
       **self._acting_with,
     }
+
+  @property
+  def served(self):
+    if self._evaluated is None:
+      return {}
+    network, followed = self._evaluated
+
+    def evaluated_policy() -> Mapping[str, np.ndarray]:
+      return learners.save_exported(
+        'policy', network.variables, followed.version
+      )
+
+    return {'evaluated_policy': evaluated_policy}
 
   def run(self) -> None:
     """Serves until it is shut down.
@@ -92,6 +108,8 @@ class InferenceNode(node.Node):
     """Ends all connections and threads."""
     self._server.close()
     self._variables.close()
+    if self._evaluated is not None:
+      self._evaluated[1].close()
 
   def report(self) -> reports.Directive:
     """Tells the coordinator the figures of the last second."""
@@ -106,11 +124,11 @@ class InferenceNode(node.Node):
       self._server.report(),
     )
 
-  def _make_evaluation(self, network) -> lanes.Role:
+  def _make_evaluation(self, network, followed) -> lanes.Role:
     policy = policies.make_evaluation_policy(self._session, network)
     size = len(policies.evaluation_ids(self._session))
     store = self._make_store(policy, [size], size)
-    return lanes.Role(store, is_up_to_date=True)
+    return lanes.Role(store, variables=followed, refreshes_at_start=True)
 
   def _make_store(
     self, policy, rows: Sequence[int], num_environments: int | None = None

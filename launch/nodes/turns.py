@@ -128,8 +128,11 @@ class Turns:
   def _make_evaluator(self, context: node_lib.Context):
     evaluation = None
     if self._session.experiment.evaluation_episodes:
-      network = self._learner.network
-      evaluation = evaluator_lib.make_evaluation(self._session, network)
+      evaluation = evaluator_lib.make_evaluation(
+        self._session,
+        self._learner.network,
+        variables.SharedVariables(self._learner),
+      )
     return evaluator_lib.EvaluatorNode(context, self._session, evaluation)
 
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:

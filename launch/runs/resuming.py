@@ -116,6 +116,13 @@ def load_checkpoint(
   return checkpointing.Checkpointer(path).load(check_replay)
 
 
+def load_best(directory: str) -> checkpointing.Checkpoint | None:
+  """Reads the policy of an experiment's best evaluation, if there was one."""
+  return checkpointing.Checkpointer(
+    os.path.join(directory, session_lib.BEST)
+  ).load()
+
+
 def _place_replay(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> None:

@@ -22,6 +22,9 @@ from repertory.launch import failures
 from repertory.launch.host import watchdog
 from repertory.launch.runs import environment_batches
 
+# The folder of the best evaluation, in the directory of an experiment.
+BEST = 'best'
+
 
 @dataclasses.dataclass(frozen=True)
 class Session:
@@ -57,6 +60,11 @@ class Session:
   @property
   def checkpoint_directory(self) -> str:
     return os.path.join(self.experiment.directory, 'checkpoints')
+
+  @property
+  def best_directory(self) -> str:
+    """Where the policy of the best evaluation is, as a checkpoint."""
+    return os.path.join(self.experiment.directory, BEST)
 
   @property
   def replay_directory(self) -> str:

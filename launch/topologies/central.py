@@ -150,7 +150,10 @@ class Central(topology.Topology):
       return [home, parts.COORDINATOR]
 
     make = functools.partial(
-      _make_evaluator, session=session, server=servers[0].name
+      _make_evaluator,
+      session=session,
+      server=servers[0].name,
+      home=calls(0)[0],
     )
     planned.add(program_lib.PlannedNode('evaluator', make, calls(0)))
     for index in range(session.experiment.num_actors):
@@ -218,15 +221,17 @@ def _make_learner(context, session, central):
 
 def _make_server_beside(context, session, device, **settings):
   """Makes an inference server to which the learner publishes."""
-  with compilation.on_device(device):
-    network = session.experiment.builder.make_network(session.spec)
+
+  def follow():
+    with compilation.on_device(device):
+      network = session.experiment.builder.make_network(session.spec)
+    publisher = context.beside.publisher
+    return network, variables.PublishedVariables(publisher, network.variables)
+
   return inference.InferenceNode(
     context,
     session,
-    network=network,
-    followed=variables.PublishedVariables(
-      context.beside.publisher, network.variables
-    ),
+    follow=follow,
     road=parts.connect(context, session),
     device=device,
     **settings,
@@ -236,26 +241,33 @@ def _make_server_beside(context, session, device, **settings):
 def _make_server_apart(context, session, device, **settings):
   """Makes an inference server that fetches the learner's variables."""
   devices.prepare('inference_devices', [device] if device else [])
-  with compilation.on_device(device):
-    network, followed = policies.fetch(
-      session,
-      parts.source_of(context, session),
-      context.stop,
-      session.experiment.builder.config.variable_update_period,
-    )
+
+  def follow():
+    with compilation.on_device(device):
+      return policies.fetch(
+        session,
+        parts.source_of(context, session),
+        context.stop,
+        session.experiment.builder.config.variable_update_period,
+      )
+
   return inference.InferenceNode(
     context,
     session,
-    network=network,
-    followed=followed,
+    follow=follow,
     road=parts.connect(context, session),
     device=device,
     **settings,
   )
 
 
-def _make_evaluator(context, session, server):
-  """Makes an evaluator for which an inference server acts."""
+def _make_evaluator(context, session, server, home):
+  """Makes an evaluator for which an inference server acts.
+
+  Args:
+    server: Name of the server.
+    home: Name of the node that it is, or is beside.
+  """
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return evaluator.EvaluatorNode(context, session, None)
@@ -287,5 +299,7 @@ def _make_evaluator(context, session, server):
     environments.close()
 
   return evaluator.EvaluatorNode(
-    context, session, evaluator.Evaluation(loop, close)
+    context,
+    session,
+    evaluator.Evaluation(loop, close, context.peers[home].evaluated_policy),
   )

@@ -66,5 +66,5 @@ def _make_evaluator(context, session):
   if session.experiment.evaluation_episodes == 0:
     return evaluator.EvaluatorNode(context, session, None)
   network, followed = policies.fetch(session, source, context.stop, 1)
-  evaluation = evaluator.make_evaluation(session, network)
-  return evaluator.EvaluatorNode(context, session, evaluation, followed)
+  evaluation = evaluator.make_evaluation(session, network, followed)
+  return evaluator.EvaluatorNode(context, session, evaluation)

@@ -7,7 +7,7 @@ and their help, `repertory graph` and `launch.run` follow from it.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from repertory.components import loggers
 from repertory.launch import experiment as experiment_lib
@@ -115,12 +115,14 @@ class Topology(abc.ABC):
     return Graph(['launcher', *program.names], calls)
 
 
+_Kind = TypeVar('_Kind', bound=type[Topology])
+
 _REGISTRY: registries.Registry[type[Topology]] = registries.Registry(
   'repertory.launch.topologies', 'topology'
 )
 
 
-def register(topology: type[Topology]) -> type[Topology]:
+def register(topology: _Kind) -> _Kind:
   """Lets a topology be chosen by its name; a decorator."""
   _REGISTRY.register(topology.name, topology, topology.rank)
   return topology

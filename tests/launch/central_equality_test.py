@@ -136,12 +136,10 @@ def _act_locally(session, coordinator, connection, source):
 
 def _act_centrally(session, coordinator, connection, source, num_lanes, device):
   context = lone_nodes.make_context('inference/0', coordinator, connection.stop)
-  network, followed = policies.fetch(session, source, context.stop, 1)
   server = inference.InferenceNode(
     context,
     session,
-    network=network,
-    followed=followed,
+    follow=lambda: policies.fetch(session, source, context.stop, 1),
     road=session.make_road(connection),
     rows=[_PER_ACTOR] * _NUM_ACTORS,
     device=device,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 
 import gymnasium
 import numpy as np
@@ -283,6 +284,20 @@ class TestEvaluate:
     )  # fmt: skip
     code, _, _ = _run(capsys, 'evaluate', '--directory=run', '--episodes=1')
     assert code == 0
+
+  def test_takes_the_best(self, capsys):
+    _, out, _ = _run(
+      capsys, 'train', *_FEW_STEPS, '--directory=run', '--evaluation_episodes=1'
+    )
+    assert re.search(r'^Best evaluation: -?1, after \d+ ', out, re.MULTILINE)
+    arguments = ('evaluate', '--directory=run', '--best', '--episodes=1')
+    code, out, _ = _run(capsys, *arguments)
+    assert code == 0
+    assert re.search(r'^mean +-?1$', out, re.MULTILINE)
+    shutil.rmtree('run/best')
+    code, _, err = _run(capsys, *arguments)
+    assert code == 2
+    assert 'must hold the policy of an evaluation, found none in run' in err
 
   @pytest.mark.parametrize(
     ('arguments', 'message'),

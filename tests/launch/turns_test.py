@@ -47,11 +47,11 @@ from repertory.launch.host import watchdog
 sys.path.insert(0, {tests!r})
 import troubled_environments
 
-watchdog.START_SECONDS = 4.0
+watchdog.START_SECONDS = 8.0
 factory = troubled_environments.Troubled(
   {which}, {what!r}, lambda: time.sleep(10**6))
 experiment = troubled_environments.make_experiment(
-  pathlib.Path('.'), factory, stall_seconds=4)
+  pathlib.Path('.'), factory, stall_seconds=8)
 try:
   result = launch.run(experiment, display=False)
   print('RESULT', result.status.steps, result.status.message)
@@ -65,7 +65,7 @@ except TimeoutError as error:
 @pytest.mark.parametrize(
   ('which', 'what', 'told'),
   [
-    (1, 'make', "TIMEOUT Waited 4 seconds for environment 'own environment'"),
+    (1, 'make', "TIMEOUT Waited 8 seconds for environment 'own environment'"),
     (2, 'make', "NODE Node 'actor/0' failed:\nThe run has got no further"),
     (3, 'make', "NODE Node 'evaluator' failed:\nThe run has got no further"),
     (2, 'close', 'RESULT 600 actor/0 could not be closed: '),

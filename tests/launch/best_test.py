@@ -1,0 +1,206 @@
+"""Tests that the policy of the best evaluation is kept, and no other."""
+
+import csv
+import dataclasses
+import errno
+import pathlib
+
+import dm_env
+import numpy as np
+import pytest
+from dm_env import specs
+
+from repertory import launch
+from repertory.agents import dqn
+from repertory.components import checkpointing
+from repertory.launch.coordination import coordinator
+from repertory.launch.runs import resuming
+from repertory.launch.topologies import central
+
+_LENGTH = 12
+
+
+class Telling(dm_env.Environment):
+  """The same episode every time, whose return tells which policy acted."""
+
+  def __init__(self, seed):
+    del seed
+    self._rewards = np.random.RandomState(3).normal(size=[_LENGTH, 4])
+    self._time = 0
+
+  def reset(self):
+    self._time = 0
+    return dm_env.restart(self._observation())
+
+  def step(self, action):
+    reward = float(self._rewards[self._time, action])
+    self._time += 1
+    if self._time < _LENGTH:
+      return dm_env.transition(reward, self._observation())
+    return dm_env.termination(reward, self._observation())
+
+  def observation_spec(self):
+    return specs.Array([_LENGTH + 1], np.float32)
+
+  def action_spec(self):
+    return specs.DiscreteArray(4)
+
+  def _observation(self):
+    return np.eye(_LENGTH + 1, dtype=np.float32)[self._time]
+
+
+def _make_experiment(tmp_path, **settings):
+  # With such steps every update makes another greedy policy.
+  config = dqn.DQNConfig(
+    hidden_sizes=(8,), min_replay_size=20, batch_size=8, learning_rate=0.3,
+    samples_per_insert=1.0,
+  )  # fmt: skip
+  return launch.Experiment(
+    dqn.DQNBuilder(config),
+    Telling,
+    directory=str(tmp_path / 'run'),
+    **{
+      'max_steps': 900,
+      'evaluation_period': 100,
+      'evaluation_episodes': 1,
+      **settings,
+    },
+  )
+
+
+def _evaluations(tmp_path):
+  with open(tmp_path / 'run' / 'logs' / 'evaluator.csv') as file:
+    return [float(row['episode_return']) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize(
+  'topology',
+  [
+    'single',
+    'distributed',
+    central.Central(),
+    central.Central(num_inference_servers=1),
+  ],
+  ids=str,
+)
+def test_the_policy_that_was_evaluated_is_kept(tmp_path, topology):
+  experiment = _make_experiment(tmp_path)
+  result = launch.run(experiment, topology, display=False)
+  returns = _evaluations(tmp_path)
+  assert len(set(returns)) > 1
+  assert result.status.best_return == max(returns)
+  assert result.best == str(tmp_path / 'run' / 'best')
+  (episode,) = launch.evaluate(experiment, 1, best=True)
+  assert episode.episode_return == pytest.approx(max(returns), rel=1e-6)
+
+
+def test_the_best_counts_over_all_runs(tmp_path):
+  experiment = _make_experiment(tmp_path, max_steps=300)
+  first = launch.run(experiment, display=False).status
+  longer = dataclasses.replace(experiment, max_steps=600)
+  second = launch.run(longer, display=False).status
+  returns = _evaluations(tmp_path)
+  assert first.best_return is not None
+  assert second.best_return == max(returns)
+  assert second.best_steps is not None
+  (episode,) = launch.evaluate(longer, 1, best=True)
+  assert episode.episode_return == pytest.approx(max(returns), rel=1e-6)
+  (folder,) = (tmp_path / 'run' / 'best').iterdir()
+  state = checkpointing.Checkpointer(str(folder.parent)).load().state
+  assert state['counts']['steps'] == second.best_steps
+
+
+def test_without_evaluations_there_is_none(tmp_path):
+  experiment = _make_experiment(
+    tmp_path, max_steps=50, evaluation_episodes=0
+  )  # fmt: skip
+  assert launch.run(experiment, display=False).best is None
+  with pytest.raises(ValueError, match='must hold the policy of an evaluation'):
+    launch.evaluate(experiment, 1, best=True)
+
+
+@pytest.fixture(name='make_coordinator')
+def _make_coordinator(tmp_path):
+  made = []
+
+  def make(is_resumed=False, **settings):
+    experiment = _make_experiment(tmp_path, **settings)
+    with resuming.open_session(experiment) as session:
+      session = dataclasses.replace(session, is_resumed=is_resumed)
+      made.append(coordinator.Coordinator(session, 'title'))
+    return made[-1]
+
+  yield make
+  for each in made:
+    each.close()
+
+
+def _policy(version):
+  return {'policy/0000/w': np.ones([3]), 'learner_steps': np.asarray(version)}
+
+
+def _kept(tmp_path):
+  return resuming.load_best(str(tmp_path / 'run'))
+
+
+def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):
+  counts = make_coordinator()
+  for version, (returns, is_best) in enumerate(
+    [([1.0, 2.0], True), ([1.0, 1.0], False), ([0.0, 3.0], False), ([2], True)]
+  ):
+    assert counts.report_evaluation(returns, [5] * len(returns)) == is_best
+    if is_best:
+      counts.keep_best(_policy(version))
+  assert _kept(tmp_path).state['evaluation'] == {
+    'episode_return': 2.0,
+    'steps': 0,
+  }
+  assert _kept(tmp_path).state['counts']['learner_steps'] == 3
+  assert len(list((tmp_path / 'run' / 'best').iterdir())) == 1
+  status = counts.status()
+  assert (status.evaluation_return, status.best_return) == (2.0, 2.0)
+
+
+def test_only_runs_that_are_resumed_look_back(tmp_path, make_coordinator):
+  first = make_coordinator()
+  first.report_evaluation([5.0], [1])
+  first.keep_best(_policy(7))
+  assert make_coordinator(is_resumed=True).status().best_return == 5.0
+  assert make_coordinator().status().best_return is None
+
+
+def test_what_cannot_be_read_does_not_count(tmp_path, make_coordinator):
+  first = make_coordinator()
+  first.report_evaluation([5.0], [1])
+  first.keep_best(_policy(7))
+  path = pathlib.Path(_kept(tmp_path).path) / 'arrays.npz'
+  path.write_bytes(b'garbage')
+  resumed = make_coordinator(is_resumed=True)
+  assert 'best evaluation so far does not count' in resumed.status().message
+  assert resumed.report_evaluation([1.0], [1])
+
+
+def _fail(*arguments):
+  raise OSError(errno.ENOSPC, 'no space')
+
+
+def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
+  counts = make_coordinator()
+  counts.report_evaluation([1.0], [1])
+  counts.keep_best(_policy(1))
+  with monkeypatch.context() as patched:
+    patched.setattr(checkpointing.Checkpointer, 'save', _fail)
+    counts.report_evaluation([2.0], [1])
+    counts.keep_best(_policy(2))
+  assert 'best policy not kept' in counts.status().message
+  assert _kept(tmp_path).state['counts']['learner_steps'] == 1
+  # So that one that is better than what is kept gets its chance.
+  assert counts.report_evaluation([1.5], [1])
+
+
+def test_a_full_disk_may_end_the_run(make_coordinator, monkeypatch):
+  counts = make_coordinator(checkpoint_errors='raise')
+  counts.report_evaluation([1.0], [1])
+  monkeypatch.setattr(checkpointing.Checkpointer, 'save', _fail)
+  with pytest.raises(OSError, match='no space'):
+    counts.keep_best(_policy(1))
