@@ -214,7 +214,7 @@ class TestWhat:
     run = start()
     least = run.session.experiment.builder.config.min_priority
     told = {}
-    updater = run.learner._priority_updater
+    updater = run.learner._end.priorities
     update = updater.update
 
     def note(keys, priorities):
