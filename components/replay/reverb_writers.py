@@ -50,8 +50,8 @@ class ReverbWriter(writers.Writer):
       return
     unused = [None] * (len(self._columns) - 1)
     for record, shared in zip(self._packing.pack(leaves), references):
-      (packed, *_) = self._append([record, *unused])
-      self._put_one([packed, *shared])
+      self._writer.append([record, *unused])
+      self._put_one([self._columns[0][-1], *shared])
 
   def _append(self, step: Sequence[np.ndarray | None]) -> list:
     """Appends a value per column; returns references, None where it is None."""
