@@ -31,6 +31,11 @@ class Failure:
     lines = self.cause.strip().splitlines()
     return lines[-1] if lines else ''
 
+  @property
+  def not_closed(self) -> str:
+    """What is told if it failed when its part was done, and it was closed."""
+    return f'{self.node} could not be closed: {self.summary}'
+
 
 class NodeError(RuntimeError):
   """A node failed, and the run was ended.

@@ -18,7 +18,7 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, native_output, printed
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
-from repertory.launch.runs import resuming
+from repertory.launch.runs import preflight, resuming
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
@@ -35,12 +35,15 @@ class Result:
       was no evaluation.
     interrupted: Number of the operating-system signal that ended it early;
       None if it ran to its end.
+    why_no_update: If it ran to its end without any update, how many items the
+      learner got, and how many it needs before it begins; else None.
   """
 
   status: loggers.Status
   directory: str
   best: str | None = None
   interrupted: int | None = None
+  why_no_update: str | None = None
 
 
 def run(
@@ -91,8 +94,32 @@ def run(
     stage = topology_lib.Stage(title, interruption, show, launcher)
     status = topology.run(session, stage)
     show(status)
-  best = None if status.best_return is None else session.best_directory
-  return Result(status, experiment.directory, best, interruption.number)
+  return Result(
+    status,
+    experiment.directory,
+    best=None if status.best_return is None else session.best_directory,
+    interrupted=interruption.number,
+    why_no_update=(
+      None if interruption.number else _explain_no_update(session, status)
+    ),
+  )
+
+
+def _explain_no_update(
+  session: session_lib.Session, status: loggers.Status
+) -> str | None:
+  """Says why a run has ended without any update, if so."""
+  counts = session.counts
+  if (
+    status.learner_steps > counts['learner_steps']
+    or status.steps <= counts['steps']  # There was nothing left to do.
+  ):
+    return None
+  experience = session.experience
+  inserts = {one.name: one.inserts for one in status.tables}
+  return preflight.explain_no_update(
+    experience, inserts.get(experience.table.name, 0)
+  )
 
 
 def _check(
@@ -171,7 +198,7 @@ def evaluate(
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  spec = session_lib.check(experiment)
+  spec = session_lib.check(experiment, learns=False)
   checkpoint = load_policy(experiment.directory, best)
   resuming.check_identity(checkpoint, experiment.identity(spec))
   network = experiment.builder.make_network(spec)

@@ -34,7 +34,7 @@ class Agent(NamedTuple):
   settings: Mapping[str, Any]
 
 
-_REPLAY = {'batch_size': 4, 'target_update_period': 1}
+_REPLAY = {'batch_size': 4, 'target_update_period': 1, 'min_replay_size': 50}
 AGENTS = {
   'dqn': Agent(_DISCRETE, _REPLAY),
   'r2d2': Agent(_DISCRETE, _REPLAY),
@@ -47,7 +47,7 @@ AGENTS = {
       'normalize_observations': True,
     },
   ),
-  'sac': Agent(_CONTINUOUS, {'batch_size': 4}),
+  'sac': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
   'd4pg': Agent(_CONTINUOUS, _REPLAY),
 }
 

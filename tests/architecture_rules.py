@@ -44,6 +44,7 @@ _RANKS_OF_COMPONENTS = (
   ),
   ('datasets', 'actors', 'learners', 'inference', 'experience'),
   ('environment_loop', 'roads'),
+  ('conformance',),
 )
 _RANKS_OF_LAUNCH = (
   ('host', 'registries', 'failures', 'experiment'),
@@ -54,6 +55,7 @@ _RANKS_OF_LAUNCH = (
   ('topologies',),
   ('running',),
   ('commands',),
+  ('conformance',),
 )
 _RANK_OF = {
   folder: {name: rank for rank, names in enumerate(ranks) for name in names}
@@ -97,6 +99,7 @@ _SHARED_BY_AGENTS = (
   'agent_config',
   'builder',
   'config_checks',
+  'conformance',
   'experience_replay',
   'exploration',
   'transition_replay',

@@ -36,11 +36,10 @@ class Troubled:
 
 
 def make_experiment(folder, factory, **settings):
+  defaults = {'max_steps': 600, 'evaluation_episodes': 1}
   return launch.Experiment(
     dqn.DQNBuilder(dqn.DQNConfig(jit_compile=False)),
     factory,
-    max_steps=600,
     directory=str(folder / 'run'),
-    evaluation_episodes=1,
-    **settings,
+    **{**defaults, **settings},
   )

@@ -81,6 +81,7 @@ class ReplayDataset:
     self.patience_seconds: float | None = None
     self._is_starved = False
     self._waiting_since: float | None = None
+    self._excused_at = 0.0
     self._timed_out = False
     self._closed = threading.Event()
     self._watcher = threading.Thread(
@@ -159,6 +160,14 @@ class ReplayDataset:
     finally:
       self._waiting_since = None
 
+  def excuse(self) -> None:
+    """Counts the time of a wait from here, if there is one now.
+
+    For those who know why nothing comes, and that something will; called in
+    other threads.
+    """
+    self._excused_at = time.monotonic()
+
   def close(self) -> None:
     """Ends a wait, now and for all times, and the watching thread."""
     self._closed.set()
@@ -201,7 +210,8 @@ class ReplayDataset:
       if self._connection.stop.is_set():
         self._cancellation.start_cancel()
         return
-      waited, patience = time.monotonic() - since, self.patience_seconds
+      waited = time.monotonic() - max(since, self._excused_at)
+      patience = self.patience_seconds
       if waited > self._connection.timeout_seconds:
         self._timed_out = True
         self._cancellation.start_cancel()

@@ -14,12 +14,14 @@ from repertory.components.loggers.status import (
 )
 from repertory.components.loggers.tensorboard import TensorBoard
 from repertory.components.loggers.terminal import Terminal
+from repertory.components.loggers.torn_lines import GarbledError
 
 __all__ = (
   'Aggregate',
   'CsvFile',
   'Dashboard',
   'Dispatch',
+  'GarbledError',
   'InferenceStatus',
   'JsonlFile',
   'Logger',

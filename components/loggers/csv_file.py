@@ -40,15 +40,16 @@ class CsvFile(base.Logger):
         header; otherwise they are erased.
 
     Raises:
-      ValueError: If an existing header names a column twice.
+      GarbledError: If there is a file that no rows can be added to: it is not
+        text, has no header or two columns of one name, or rows that are longer.
     """
     self._path = os.path.realpath(path)
     self._lock = threading.Lock()
     os.makedirs(os.path.dirname(self._path), exist_ok=True)
     self._columns: list[str] = []
     if append:
+      self._columns = _read_columns(self._path)
       torn_lines.repair(self._path, is_whole=lambda line: False)
-      self._columns = _read_header(self._path)
     self._file = _open(self._path, 'a' if append else 'w')
 
   def write(self, data: base.LoggingData) -> None:
@@ -99,17 +100,38 @@ def _writer(file: IO[str]):
   return csv.writer(file, lineterminator='\n')
 
 
-def _read_header(path: str) -> list[str]:
-  if not os.path.exists(path):
-    return []
-  with _open(path, 'r') as file:
-    columns = next(csv.reader(file), [])
-  if len(set(columns)) != len(columns):
-    raise ValueError(
-      f'path: expected a header without repeated columns in {path}, '
-      f'found {columns}'
+def _read_columns(path: str) -> list[str]:
+  """Returns the header of a file, if there is one and all rows fit it."""
+  try:
+    lines = list(torn_lines.read_whole(path))
+    if len(lines) == 1 and not lines[0].endswith('\n'):
+      return []  # It is torn.
+    rows = csv.reader(lines, strict=True)
+    columns = next(rows, [])
+    longest = max(map(len, rows), default=0)
+  except csv.Error as error:
+    raise torn_lines.GarbledError(f'{path}: {error}') from error
+  except torn_lines.GarbledError as error:
+    raise torn_lines.GarbledError(f'{path}: {error}') from None
+  if len(set(columns)) != len(columns) or any(map(_is_no_name, columns)):
+    raise torn_lines.GarbledError(
+      f'{path}: expected a header of names without repeated columns, found '
+      f'{columns}'
+    )
+  if longest > len(columns):
+    raise torn_lines.GarbledError(
+      f'{path}: expected rows of at most {len(columns)} columns, as the header '
+      f'has, found {longest}'
     )
   return columns
+
+
+def _is_no_name(column: str) -> bool:
+  try:
+    float(column or 0)
+  except ValueError:
+    return False
+  return True
 
 
 def _to_cell(value: Any) -> Any:

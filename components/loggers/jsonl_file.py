@@ -26,9 +26,14 @@ class JsonlFile(base.Logger):
   """
 
   def __init__(self, path: str | os.PathLike[str]):
-    """Opens the file behind its last row and makes its directory."""
+    """Opens the file behind its last row and makes its directory.
+
+    Raises:
+      GarbledError: If there is a file with something else than JSON objects.
+    """
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
+    _check_lines(path)
     torn_lines.repair(path, is_whole=_is_object)
     self._lock = threading.Lock()
     self._file = open(path, 'a', encoding='utf-8')  # noqa: SIM115
@@ -45,6 +50,15 @@ class JsonlFile(base.Logger):
     """Closes the file."""
     with self._lock:
       self._file.close()
+
+
+def _check_lines(path: str) -> None:
+  try:
+    for number, line in enumerate(torn_lines.read_whole(path)):
+      if line.endswith('\n') and not _is_object(line.encode()):
+        raise torn_lines.GarbledError(f'line {number + 1} is no JSON object')
+  except torn_lines.GarbledError as error:
+    raise torn_lines.GarbledError(f'{path}: {error}') from None
 
 
 def _is_object(line: bytes) -> bool:

@@ -15,6 +15,7 @@ class TableStatus:
     max_size: Items it can hold.
     blocked: Which side its rate limiter makes wait now, 'insert' or 'sample';
       '' if neither.
+    inserts: Items it has taken so far.
 
   Raises:
     ValueError: If `blocked` is none of these.
@@ -24,6 +25,7 @@ class TableStatus:
   size: int
   max_size: int
   blocked: str = ''
+  inserts: int = 0
 
   def __post_init__(self):
     if self.blocked not in _SIDES:

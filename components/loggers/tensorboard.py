@@ -16,6 +16,9 @@ class TensorBoard(base.Logger):
 
   Text, lists and None have no curve and are left out. Values are stored as
   float32; NaN and infinity are kept, and TensorBoard marks them.
+
+  Attributes:
+    path: Of the events file.
   """
 
   def __init__(
@@ -45,6 +48,7 @@ class TensorBoard(base.Logger):
     # Not TensorFlow's writer, which keeps some memory of every value; nor
     # TensorBoard's own, whose thread a full disk ends without a word.
     self._file = open(path, 'wb')  # noqa: SIM115
+    self.path = path
     self._writer = record_writer.RecordWriter(self._file)
     self._write(file_version='brain.Event:2')
     self._step_key = step_key

@@ -2,12 +2,39 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 _BLOCK_BYTES = 1 << 16
 
 _log = logging.getLogger(__name__)
+
+
+class GarbledError(ValueError):
+  """What is in a file is not what its writer would have written."""
+
+
+def read_whole(path: str) -> Iterator[str]:
+  """Gives the lines of a file, but for a torn one at the end.
+
+  If the first one has no line break, it is given: it may be no line at all.
+
+  Raises:
+    GarbledError: If it is not text.
+  """
+  if not os.path.exists(path):
+    return
+  with open(path, 'rb') as file:
+    for number, line in enumerate(file):
+      if number and not line.endswith(b'\n'):
+        return
+      try:
+        text = line.decode()
+      except UnicodeDecodeError as error:
+        raise GarbledError(f'line {number + 1} is not text: {error}') from error
+      if '\0' in text:
+        raise GarbledError(f'line {number + 1} is not text: it has a zero byte')
+      yield text
 
 
 def repair(path: str, is_whole: Callable[[bytes], bool]) -> None:

@@ -47,6 +47,7 @@ class LearnerEnd(abc.ABC):
     self._table = experience.table
     self._place = place
     self._opened_with = self.statuses()
+    self._excused_at = 0.0
     self._starving_since = 0.0
     self._starving_at_step = -1
     self.begin(0)
@@ -83,7 +84,8 @@ class LearnerEnd(abc.ABC):
   def wait_for_items(self) -> None:
     """Waits until the table holds enough to be sampled from.
 
-    That may take long; the time-out is for the time without a new item.
+    That may take long; the time-out is for the time without a new item, or
+    since `excuse`.
 
     Raises:
       signals.Stopped: If the stop signal was set.
@@ -93,7 +95,8 @@ class LearnerEnd(abc.ABC):
     while (status := self._status()).inserts < self._table.min_size:
       if status.inserts > inserts:
         inserts, since = status.inserts, time.monotonic()
-      if time.monotonic() - since > self._place.timeout_seconds:
+      waited = time.monotonic() - max(since, self._excused_at)
+      if waited > self._place.timeout_seconds:
         raise TimeoutError(
           f'Waited {self._place.timeout_seconds:g} seconds for a new item '
           f"in table '{self._table.name}' of {self._place}; it has "
@@ -101,6 +104,11 @@ class LearnerEnd(abc.ABC):
         )
       if self._place.stop.wait(_POLL_SECONDS):
         raise signals.Stopped
+
+  def excuse(self) -> None:
+    """Lets waits for items and batches begin now: there is nobody to act."""
+    self._excused_at = time.monotonic()
+    self.batches.excuse()
 
   def expect_batches(self) -> None:
     """Takes a batch for lost, from now on, that does not come in due time."""

@@ -89,6 +89,9 @@ def run(arguments: Sequence[str]) -> int:
     return _complain(flag_errors.describe_unknown(error.flagname, values))
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(flag_errors.describe(error, values, _TRAIN_FLAG_NAMES))
+  except TimeoutError as error:  # Of an environment that was tried.
+    print(f'repertory: {error}', file=sys.stderr)
+    return _FAILED
   except KeyboardInterrupt:
     print('repertory: interrupted', file=sys.stderr)
     return _SIGNAL_BASE + signal.SIGINT
@@ -119,11 +122,8 @@ def _train(values, settings, positional) -> int:
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
       f'({experiment.evaluation_episodes} episodes)'
     )
-  if not status.learner_steps and not result.interrupted:
-    print(
-      'The learner took no step: --steps are too few for what the agent needs '
-      'before it learns.'
-    )
+  if result.why_no_update:
+    print(f'repertory: {result.why_no_update}', file=sys.stderr)
   if result.best is not None:
     print(
       f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '

@@ -8,10 +8,11 @@ import collections
 import itertools
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from repertory.components import loggers, replay
 from repertory.launch import failures
@@ -34,7 +35,11 @@ class Coordinator:
   """The one place that knows how far a run is."""
 
   def __init__(
-    self, session: session_lib.Session, title: str, max_restarts: int = 0
+    self,
+    session: session_lib.Session,
+    title: str,
+    max_restarts: int = 0,
+    clock: Callable[[], float] = time.monotonic,
   ):
     """Goes on counting where the resumed run ended.
 
@@ -42,6 +47,7 @@ class Coordinator:
       title: What the display calls it.
       max_restarts: How often one node may be started again within
         `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
+      clock: Tells seconds.
     """
     experiment = session.experiment
     self._session = session
@@ -49,23 +55,23 @@ class Coordinator:
     self._max_steps = experiment.max_steps
     self._counts = dict(session.counts)
     self._leases = leases.StepLeases(self._max_steps, experiment.num_actors)
-    self._roster = roster.Roster(max_restarts)
+    self._roster = roster.Roster(max_restarts, clock)
     self._lock = threading.Lock()
     self._phase = reports.ACTING
     self._failure: failures.Failure | None = None
     # Of nodes that are started again, before their processes have ended.
     self._causes: dict[str, failures.Failure] = {}
     self._message = session.message
-    self._progressed_at = time.monotonic()
-    self._start = time.monotonic()
+    self._clock = clock
+    self._start = self._progressed_at = clock()
     self._returns = collections.deque(maxlen=_NUM_RETURNS)
-    self._rates = rates.Rates()
+    self._rates = rates.Rates(clock)
     self._versions: dict[str, tuple[int, float]] = {}
     self._tables: Mapping[str, replay.TableStatus] = {}
     self._limits = {t.name: t.rate_limit for t in session.tables}
     self._evaluations = evaluations.Evaluations(session)
     self._inference: dict[str, Mapping[str, float]] = {}
-    self._logs = logs.RunLogs(session.log_directory)
+    self._logs = logs.RunLogs(session.log_directory, self._warn_of_logs)
     if self._evaluations.warning:
       self.warn('coordinator', self._evaluations.warning)
     if session.restarted_after is not None:
@@ -120,7 +126,7 @@ class Coordinator:
       self._leases.use(node, report.steps)
       self._roster.hear(node, report.total_steps, report.environment_seconds)
       if report.steps:
-        self._progressed_at = time.monotonic()
+        self._progressed_at = self._clock()
       for episode_return, length in report.episodes:
         self._counts['episodes'] += 1
         self._returns.append(episode_return)
@@ -158,7 +164,7 @@ class Coordinator:
     with self._lock:
       self._roster.hear('learner', learner_steps)
       if learner_steps != self._counts['learner_steps']:
-        self._progressed_at = time.monotonic()
+        self._progressed_at = self._clock()
       self._counts['learner_steps'] = learner_steps
       self._tables = tables
       return self.directive()
@@ -181,7 +187,7 @@ class Coordinator:
         returns, lengths, self._counts['steps']
       )
       self._logs.write('evaluator', {**self._position(), **row})
-      self._progressed_at = time.monotonic()
+      self._progressed_at = self._clock()
     return is_best
 
   def keep_best(self, policy: Mapping[str, np.ndarray]) -> None:
@@ -208,7 +214,10 @@ class Coordinator:
   def directive(self) -> reports.Directive:
     """Returns what is to be done."""
     return reports.Directive(
-      self._phase, self._counts['steps'], self._counts['learner_steps']
+      self._phase,
+      self._counts['steps'],
+      self._counts['learner_steps'],
+      self._roster.is_acting_delayed(),
     )
 
   def finish(self, node: str) -> None:
@@ -281,8 +290,8 @@ class Coordinator:
     experiment = self._session.experiment
     with self._lock:
       if not self._roster.have_all_started():
-        self._progressed_at = time.monotonic()
-      idle = time.monotonic() - self._progressed_at
+        self._progressed_at = self._clock()
+      idle = self._clock() - self._progressed_at
       return reports.Observation(
         status=status,
         phase=self._phase,
@@ -322,13 +331,13 @@ class Coordinator:
       lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
       ages = [age for _, age in self._versions.values()]
       left = self._max_steps - self._counts['steps']
-      achieved, target = self._samples_per_insert()
+      achieved, target = statuses.samples_per_insert(self._tables, self._limits)
       return loggers.Status(
         title=self._title,
         steps=self._counts['steps'],
         max_steps=self._max_steps,
         episodes=self._counts['episodes'],
-        mean_return=_mean(self._returns),
+        mean_return=statuses.mean(self._returns),
         num_returns=len(self._returns),
         steps_per_second=steps_rate,
         learner_steps=learner_steps,
@@ -336,8 +345,8 @@ class Coordinator:
         samples_per_insert=achieved,
         target_samples_per_insert=target,
         tables=statuses.list_tables(self._tables),
-        variables_age_steps=_mean(lags),
-        variables_age_seconds=_mean(ages),
+        variables_age_steps=statuses.mean(lags),
+        variables_age_seconds=statuses.mean(ages),
         **self._evaluations.figures(),
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,
@@ -373,6 +382,11 @@ class Coordinator:
       'nodes', {'node': node, 'run': self._counts['runs'], **row}
     )
 
+  def _warn_of_logs(self, message: str) -> None:
+    """Tells what the logs may have no room for."""
+    logging.warning('%s', message)
+    self._message = ' '.join(filter(None, [self._session.message, message]))
+
   def _num_restarts(self) -> int | None:
     return self._session.num_restarts + self._roster.num_restarts or None
 
@@ -384,16 +398,4 @@ class Coordinator:
     }
 
   def _elapsed(self) -> float:
-    return self._session.elapsed_seconds + time.monotonic() - self._start
-
-  def _samples_per_insert(self) -> tuple[float | None, float | None]:
-    """Returns draws per item beyond the minimum, so far and as aimed at."""
-    name, limit = next(iter(self._limits.items()))  # The learner samples it.
-    table = self._tables.get(name)
-    if table is None or limit is None:
-      return None, None
-    return statuses.achieved_ratio(table, limit), limit.samples_per_insert
-
-
-def _mean(values) -> float | None:
-  return sum(values) / len(values) if values else None
+    return self._session.elapsed_seconds + self._clock() - self._start

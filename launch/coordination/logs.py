@@ -1,10 +1,11 @@
 """Where a run's rows go."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from repertory.components import loggers
+from repertory.launch.runs import directories
 
 # Rows are aggregated, without loss, over so much time.
 _ROW_PERIOD_SECONDS = 1.0
@@ -25,15 +26,24 @@ _LATEST = {
 
 
 class RunLogs:
-  """All logs of a run: those of training, and one on the nodes."""
+  """All logs of a run: those of training, and one on the nodes.
 
-  def __init__(self, directory: str):
-    """Makes the files that every run has."""
+  A run goes on without them. What cannot be written is told, and tried again
+  with the next row; what was removed is made anew; and a file of an earlier run
+  that is not what it should be is set aside.
+  """
+
+  def __init__(self, directory: str, warn: Callable[[str], None]):
+    """Makes the files that every run has.
+
+    Args:
+      warn: Takes what the user should know.
+    """
     self._directory = directory
-    self._loggers: dict[str, loggers.Logger] = {
-      'nodes': loggers.JsonlFile(os.path.join(directory, 'nodes.jsonl'))
-    }
-    for label in ('actors', 'learner', 'replay', 'evaluator'):
+    self._tell = warn
+    self._told: set[str] = set()
+    self._loggers: dict[str, loggers.Logger] = {}
+    for label in ('nodes', 'actors', 'learner', 'replay', 'evaluator'):
       self._add(label)
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
@@ -48,21 +58,92 @@ class RunLogs:
       logger.close()
 
   def _add(self, label: str) -> None:
-    logger = make_logger(self._directory, label)
+    def path(name: str) -> str:
+      return os.path.join(self._directory, name)
+
+    jsonl, csv = path(f'{label}.jsonl'), path(f'{label}.csv')
+    rows = _File(jsonl, lambda: loggers.JsonlFile(jsonl), self._warn)
+    if label == 'nodes':
+      self._loggers[label] = rows
+      return
+    board = path('tensorboard')
+    logger = loggers.Dispatch(
+      [
+        _File(csv, lambda: loggers.CsvFile(csv), self._warn),
+        rows,
+        _File(
+          board, lambda: loggers.TensorBoard(board, prefix=label), self._warn
+        ),
+      ]
+    )
     if label in _LATEST:
       logger = aggregate(logger, _LATEST[label])
     self._loggers[label] = logger
 
+  def _warn(self, message: str) -> None:
+    if message not in self._told:  # It may be the same of many files and rows.
+      self._told.add(message)
+      self._tell(message)
 
-def make_logger(directory: str, label: str) -> loggers.Logger:
-  """Makes a logger to `<label>.csv`, `<label>.jsonl` and TensorBoard."""
-  return loggers.Dispatch(
-    [
-      loggers.CsvFile(os.path.join(directory, f'{label}.csv')),
-      loggers.JsonlFile(os.path.join(directory, f'{label}.jsonl')),
-      loggers.TensorBoard(os.path.join(directory, 'tensorboard'), prefix=label),
-    ]
-  )
+
+class _File(loggers.Logger):
+  """A file of the logs, which somebody may remove or a full disk refuse."""
+
+  def __init__(
+    self,
+    path: str,
+    make: Callable[[], loggers.Logger],
+    warn: Callable[[str], None],
+  ):
+    """Makes it.
+
+    Args:
+      path: The file, or the folder where it is.
+      make: Opens it.
+      warn: Takes what the user should know.
+    """
+    self._path = path
+    self._make = make
+    self._warn = warn
+    self._logger: loggers.Logger | None = None
+    self._try(self._open)
+
+  def write(self, data: Mapping[str, Any]) -> None:
+    def write_row():
+      if self._logger is not None and not self._is_there():
+        logger, self._logger = self._logger, None
+        folder = os.path.dirname(self._path)
+        self._warn(f'logs were removed from {folder}; they are begun anew')
+        logger.close()
+      if self._logger is None:
+        self._open()
+      if self._logger is not None:
+        self._logger.write(data)
+
+    self._try(write_row)
+
+  def close(self) -> None:
+    if self._logger is not None:
+      self._try(self._logger.close)
+
+  def _open(self) -> None:
+    try:
+      self._logger = self._make()
+    except (loggers.GarbledError, IsADirectoryError, FileExistsError) as error:
+      aside = directories.set_aside(self._path)
+      self._warn(f'log set aside as {aside} and begun anew: {error}')
+      self._logger = self._make()
+
+  def _is_there(self) -> bool:
+    return os.path.exists(getattr(self._logger, 'path', self._path))
+
+  def _try(self, work: Callable[[], None]) -> None:
+    try:
+      work()
+    except OSError as error:
+      self._warn(
+        f'{self._path} cannot be written: {type(error).__name__}: {error}'
+      )
 
 
 def aggregate(

@@ -2,6 +2,7 @@
 
 import collections
 import time
+from collections.abc import Callable
 
 # Over how much time.
 _SECONDS = 10.0
@@ -10,7 +11,8 @@ _SECONDS = 10.0
 class Rates:
   """Steps per second, of several kinds, over the last seconds."""
 
-  def __init__(self):
+  def __init__(self, clock: Callable[[], float] = time.monotonic):
+    self._clock = clock
     self._history: collections.deque = collections.deque()
 
   def measure(self, *counts: int) -> list[float]:
@@ -19,7 +21,7 @@ class Rates:
     Args:
       *counts: Of each kind so far; always the same kinds.
     """
-    now = time.monotonic()
+    now = self._clock()
     self._history.append((now, counts))
     while now - self._history[0][0] > _SECONDS and len(self._history) > 2:
       self._history.popleft()

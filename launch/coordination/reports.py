@@ -24,11 +24,14 @@ class Directive:
     phase: One of `PHASES`, or `STOPPING`.
     steps: Environment steps so far.
     learner_steps: Updates so far.
+    is_acting_delayed: Whether nobody can act, for all who are needed for that
+      are being started, or started again, which may take longer than a wait.
   """
 
   phase: str
   steps: int
   learner_steps: int
+  is_acting_delayed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

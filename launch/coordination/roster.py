@@ -112,7 +112,7 @@ class Roster:
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
       return False
-    return kinds.kind_of(name).is_replaceable and node.restarts.is_left()
+    return restarts.may_replace(name, node.restarts)
 
   def restart(self, name: str) -> None:
     """Notes that a node is being started again."""
@@ -147,6 +147,21 @@ class Roster:
     """Returns whether no node is at its start, or at a new one."""
     states = [node.state for node in self._nodes.values()]
     return not any(state in _STARTING for state in states)
+
+  def is_acting_delayed(self) -> bool:
+    """Returns whether all actors that are left, or all servers, start.
+
+    Nobody acts then, and nobody is to blame.
+    """
+    for kind in (kinds.ACTOR, kinds.INFERENCE):
+      states = [
+        node.state
+        for name, node in self._nodes.items()
+        if kinds.kind_of(name) is kind and name not in self._finished
+      ]
+      if states and all(state in _STARTING for state in states):
+        return True
+    return False
 
   def states(self) -> tuple[tuple[str, str], ...]:
     """Returns pairs of name and state."""

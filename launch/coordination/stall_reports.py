@@ -37,12 +37,13 @@ def write(
   text = describe(seen, nodes, session.tables)
   path = os.path.join(session.log_directory, _FILE)
   try:
+    os.makedirs(session.log_directory, exist_ok=True)  # It may be gone.
     with open(path, 'w') as file:
       file.write(text)
       for name, stack in stacks.items():
         file.write(f'\nThreads of {name}:\n{stack}')
   except OSError as error:
-    path = f'could not be written ({type(error).__name__}: {error})'
+    path += f', which could not be written ({type(error).__name__}: {error})'
   return failures.Failure(
     seen.laggard or 'coordinator',
     f'{text}Where each thread is: {path}',

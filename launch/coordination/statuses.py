@@ -1,6 +1,6 @@
-"""What the display shows of tables and inference servers."""
+"""What the display shows of tables, servers and variables."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from repertory.components import loggers, replay
 
@@ -10,7 +10,9 @@ def list_tables(
 ) -> tuple[loggers.TableStatus, ...]:
   """Returns what is shown of each table."""
   return tuple(
-    loggers.TableStatus(name, table.size, table.max_size, table.waiting)
+    loggers.TableStatus(
+      name, table.size, table.max_size, table.waiting, table.inserts
+    )
     for name, table in tables.items()
   )
 
@@ -44,3 +46,24 @@ def achieved_ratio(
   """Returns samples / (inserts − min_size); None before the first sample."""
   beyond = table.inserts - limit.min_size
   return table.samples / beyond if beyond > 0 and table.samples else None
+
+
+def samples_per_insert(
+  tables: Mapping[str, replay.TableStatus],
+  limits: Mapping[str, replay.RateLimit | None],
+) -> tuple[float | None, float | None]:
+  """Returns the ratio of the table that is learned from, as it is and aimed at.
+
+  Args:
+    limits: By table; the learner samples the first.
+  """
+  name, limit = next(iter(limits.items()))
+  table = tables.get(name)
+  if table is None or limit is None:
+    return None, None
+  return achieved_ratio(table, limit), limit.samples_per_insert
+
+
+def mean(values: Collection[float]) -> float | None:
+  """Returns the mean; None if there is nothing."""
+  return sum(values) / len(values) if values else None

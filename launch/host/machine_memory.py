@@ -24,6 +24,11 @@ def total_bytes(root: str = '/') -> int:
   return min(limits)
 
 
+def gigabytes(num_bytes: float) -> str:
+  """Returns a size in words."""
+  return f'{num_bytes / 1e9:.3g} GB'
+
+
 def _limit_files(root: str) -> Iterator[str]:
   """Gives the files with the limits of the group and those it is part of."""
   try:

@@ -104,7 +104,7 @@ class Host:
           self._coordinator.register(self._plan.name, node.description)
       except BaseException:
         self._stop.set()
-        node.close()
+        self._close(node)
         raise
     return node
 
@@ -112,6 +112,9 @@ class Host:
     self, node: node_lib.Node, begin: Callable[[], None] = lambda: None
   ) -> None:
     """Runs the node that was made, and closes it.
+
+    What it did is done before it closes, so that no close can undo it, nor keep
+    others waiting: one that fails or hangs is only told.
 
     Args:
       node: From `make`.
@@ -129,11 +132,13 @@ class Host:
               part()
       except BaseException:
         self._stop.set()  # Nothing of a node that fails may wait any longer.
-        _close_in_spite_of_failure(node)
+        self._close(node)
         raise
-      node.close()
       if self._coordinator is not None and kind.phase is not None:
         self._coordinator.finish(self._plan.name)
+      if (problem := self._close(node)) and self._coordinator is not None:
+        with contextlib.suppress(Exception):  # It may be gone by now.
+          self._coordinator.warn(self._plan.name, problem)
     if kind.serves:
       self._shut_down.wait()
 
@@ -154,6 +159,18 @@ class Host:
       finally:
         host.shut_down()
         thread.join(_JOIN_SECONDS)
+
+  def _close(self, node: node_lib.Node) -> str:
+    """Closes a node, whatever it raises; returns what is to be told of it."""
+    try:
+      node.close()
+    except signals.Stopped:
+      pass
+    except BaseException as error:
+      logging.exception('%s could not be closed.', self._plan.name)
+      failure = failures.of_exception(self._plan.name, error)
+      return failure.not_closed
+    return ''
 
   def _pulse(self, node: node_lib.Node):
     if self._coordinator is None:
@@ -231,10 +248,3 @@ def shared_interpreter() -> Iterator[None]:
     yield
   finally:
     sys.setswitchinterval(before)
-
-
-def _close_in_spite_of_failure(node: node_lib.Node) -> None:
-  try:
-    node.close()
-  except Exception:  # What failed before is what counts.
-    logging.exception('Closing %s failed, too.', node.name)

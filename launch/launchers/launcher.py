@@ -116,11 +116,10 @@ class Launcher(abc.ABC):
   ) -> contextlib.AbstractContextManager[Workers]:
     """Launches a program; when the block ends, all its nodes are ended.
 
+    One that can neither be ended nor killed, a thread, is told as a warning.
+
     Args:
       log_directory: Takes what nodes print.
-
-    Raises:
-      failures.NodeError: When the block ends, if a node did not.
     """
 
   def check(self) -> None:  # noqa: B027

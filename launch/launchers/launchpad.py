@@ -23,7 +23,6 @@ from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import loopback
 from repertory.components.settings import SettingError
-from repertory.launch import failures
 from repertory.launch.host import child_processes, interrupts, printed
 from repertory.launch.launchers import hosting, launcher, local_workers
 from repertory.launch.launchers import program as program_lib
@@ -58,7 +57,6 @@ class _Launchpad(launcher.Launcher):
       child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
       child_processes.RUN_VARIABLE: uuid.uuid4().hex,
     }
-    hanging = []
     with self._surroundings():
       try:
         translated, handles = _translate(program, self.can_restart)
@@ -73,16 +71,12 @@ class _Launchpad(launcher.Launcher):
         try:
           yield workers
         finally:
-          hanging = workers.end()
+          for name in workers.end():
+            logging.warning('The thread of %s did not end.', name)
           # Launchpad waits for its workers at exit, and reports their ends.
           manager._active_workers.clear()
       finally:
         shutil.rmtree(program_directory, ignore_errors=True)
-    if hanging:
-      cause = (
-        f'Its thread did not end within {local_workers.EXIT_TIMEOUT_SECONDS} s.'
-      )
-      raise failures.NodeError(failures.Failure(hanging[0], cause))
 
   def _start(self, translated: lp.Program, directory: str, environment):
     """Starts all nodes; returns Launchpad's manager of them."""

@@ -132,7 +132,9 @@ class Processes(LocalWorkers):
       **self._environment,
       child_processes.LIFE_VARIABLE: str(self._lives[name]),
     }
-    with open(self._path_of(name), 'a') as file, interrupts.blocked():
+    path = self._path_of(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # It may be gone.
+    with open(path, 'a') as file, interrupts.blocked():
       self._workers[name] = subprocess.Popen(
         arguments, env=environment, stdout=file, stderr=file
       )
@@ -150,7 +152,8 @@ class Processes(LocalWorkers):
     asked = {}
     for name in names:
       if name in self._workers and self.is_alive(name):
-        asked[name] = os.path.getsize(self._path_of(name))
+        path = self._path_of(name)
+        asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
         self._workers[name].send_signal(child_processes.STACKS_SIGNAL)
     time.sleep(_STACKS_SECONDS)
     return {name: self._read(name, start) for name, start in asked.items()}
@@ -170,9 +173,12 @@ class Processes(LocalWorkers):
     return os.path.join(self._log_directory, labels(self.program)[name])
 
   def _read(self, name: str, start: int) -> str:
-    with open(self._path_of(name), errors='replace') as file:
-      file.seek(start)
-      return file.read()
+    try:
+      with open(self._path_of(name), errors='replace') as file:
+        file.seek(start)
+        return file.read()
+    except OSError as error:  # Somebody removed it.
+      return f'{type(error).__name__}: {error}\n'
 
 
 def labels(program: program_lib.Program) -> dict[str, str]:

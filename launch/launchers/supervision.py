@@ -3,20 +3,15 @@
 import contextlib
 import dataclasses
 import os
-import time
 from collections.abc import Callable
-from concurrent import futures
 from typing import Any
+
+from absl import logging
 
 from repertory.components import loggers
 from repertory.launch import failures
-from repertory.launch.coordination import (
-  kinds,
-  reports,
-  restarts,
-  stall_reports,
-)
-from repertory.launch.host import interrupts, printed, watchdog
+from repertory.launch.coordination import reports, restarts, stall_reports
+from repertory.launch.host import clocks, interrupts, printed, watchdog
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import program as program_lib
@@ -46,6 +41,7 @@ def run(
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],
   launcher: launcher_lib.Launcher,
+  clock: clocks.Clock = clocks.REAL,
 ) -> loggers.Status:
   """Launches a program and watches it to its end; nothing is left behind.
 
@@ -59,6 +55,7 @@ def run(
     interruption: Ends the run early when set.
     show: Takes the status now and then.
     launcher: Hosts the nodes.
+    clock: By which it waits.
 
   Returns:
     The status at the end.
@@ -66,21 +63,17 @@ def run(
   Raises:
     failures.NodeError: If a node failed for good.
   """
-  budget = restarts.RestartBudget(session.experiment.max_restarts)
+  max_restarts = session.experiment.max_restarts if launcher.can_restart else 0
+  budget = restarts.RestartBudget(max_restarts, clock)
   log_directory = os.path.join(session.log_directory, printed.NODES)
   while True:
-    watch = _Watch(session, title, interruption, show)
+    watch = _Watch(session, title, interruption, show, clock)
     try:
       with launcher.launch(make_program(session), log_directory) as workers:
         return watch.run(workers)
     except failures.NodeError as error:
-      if (
-        not error.failure.is_lost
-        or kinds.kind_of(error.failure.node).is_replaceable
-        or not launcher.can_restart
-        or interruption.is_set()
-        or not budget.is_left()
-      ):
+      may_go_on = restarts.may_start_all_again(error.failure, budget)
+      if not may_go_on or interruption.is_set():
         raise
       budget.take()
       resumed = resuming.resume(session, watch.num_restarts + 1, error.failure)
@@ -93,27 +86,53 @@ class _Watch:
   """Over one launch of a program."""
 
   def __init__(
-    self, session: session_lib.Session, title: str, interruption, show
+    self,
+    session: session_lib.Session,
+    title: str,
+    interruption: interrupts.Interruption,
+    show: Callable[[loggers.Status], None],
+    clock: clocks.Clock,
   ):
     self._session = session
     self._title = title
     self._interruption = interruption
     self._show = show
+    self._clock = clock
     self.num_restarts = session.num_restarts
+    self._is_over = False
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Watches to the end, and shuts all nodes down."""
     self._workers = workers
     self._coordinator = workers.client(_COORDINATOR)
     try:
-      return self._watch()
+      try:
+        status = self._watch()
+      finally:
+        for name in reversed(workers.program.served):
+          if name != _COORDINATOR:
+            self._shut_down(workers.client(name))
+        # Who still reports to the coordinator would wait for it in vain.
+        workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but=_COORDINATOR)
+      return self._with_last_warnings(status)
     finally:
-      for name in reversed(workers.program.served):
-        if name != _COORDINATOR:
-          _shut_down(workers.client(name))
-      # Who still reports to the coordinator would wait for it in vain.
-      workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but=_COORDINATOR)
-      _shut_down(self._coordinator)
+      self._shut_down(self._coordinator)
+
+  def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
+    """Adds what is to be told of nodes that failed to end, or that still live.
+
+    What they did is done and saved by then, so none of it fails the run.
+    """
+    warnings = [status.message]
+    if self._is_over:
+      with contextlib.suppress(failures.NodeError):
+        warnings = [self._call('status').message]
+    for name in self._workers.names:
+      if name != _COORDINATOR and self._workers.is_alive(name):
+        cause = 'It has not ended, although it was told to.'
+        warnings.append(failures.Failure(name, cause).not_closed)
+        logging.warning('%s', warnings[-1])
+    return dataclasses.replace(status, message=' '.join(filter(None, warnings)))
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
@@ -132,13 +151,13 @@ class _Watch:
         self._end_overdue(seen)
         if not seen.overdue:
           self._check_progress(seen)
-      time.sleep(_STATUS_PERIOD_SECONDS)
+      self._clock.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._call('observe')
     return self._wait_for_end(seen)
 
   def _wait_for_end(self, seen: reports.Observation) -> loggers.Status:
     """Waits until all is saved and the nodes that end by themselves have."""
-    since = time.monotonic()
+    since = self._clock()
     save_seconds = max(
       _SAVE_TIMEOUT_SECONDS, 2 * self._session.experiment.timeout_seconds
     )
@@ -146,19 +165,26 @@ class _Watch:
       self._show(seen.status)
       unsaved = self._find_unsaved(seen)
       is_saved = not unsaved
-      limit = _EXIT_TIMEOUT_SECONDS if is_saved else save_seconds
-      is_late = time.monotonic() - since > limit
+      limit = self._exit_seconds(seen) if is_saved else save_seconds
+      is_late = self._clock() - since > limit
       if (is_saved and not self._workers.clients_alive()) or is_late:
         self._raise_failure()
         if not is_saved:
           cause = f'It saved no checkpoint within {limit} s.'
           raise _error(unsaved[-1], cause)
+        self._is_over = True
         return seen.status
       for name in unsaved:
         if not self._workers.is_alive(name):
           self._call('abort', self._workers.failure_of(name))
-      time.sleep(_STATUS_PERIOD_SECONDS)
+      self._clock.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._call('observe')
+
+  def _exit_seconds(self, seen: reports.Observation) -> float:
+    """Returns how long nodes may take to close, when all is saved."""
+    if seen.phase == reports.DONE and not self._interruption.is_set():
+      return self._session.experiment.stall_seconds  # As a step may take.
+    return _EXIT_TIMEOUT_SECONDS
 
   def _find_unsaved(self, seen: reports.Observation) -> list[str]:
     """Returns who has something left to save, after those it needs for that."""
@@ -209,7 +235,7 @@ class _Watch:
       if self._interruption.is_set():
         return True
       self._show(self._starting_status())
-      time.sleep(_POLL_SECONDS)
+      self._clock.sleep(_POLL_SECONDS)
       return calls.is_listening(self._coordinator)
 
     self._wait_for(is_settled, watchdog.START_SECONDS, 'start')
@@ -235,7 +261,7 @@ class _Watch:
     call = getattr(self._coordinator.futures, method)(*arguments)
     try:
       self._wait_for(
-        lambda: futures.wait([call], timeout=_POLL_SECONDS).done,
+        lambda: self._clock.wait_for(call, _POLL_SECONDS),
         _ANSWER_TIMEOUT_SECONDS,
       )
       return call.result()
@@ -246,7 +272,7 @@ class _Watch:
     self, is_ready: Callable[[], Any], seconds: float, what: str = 'answer'
   ) -> None:
     """Waits for the coordinator, which may have died or hang."""
-    start = time.monotonic()
+    start = self._clock()
     interrupted_at = None
     name = _COORDINATOR
     while not is_ready():
@@ -255,12 +281,18 @@ class _Watch:
         cause = failure.cause + self._workers.log_of(name)
         raise failures.NodeError(dataclasses.replace(failure, cause=cause))
       if self._interruption.is_set():
-        interrupted_at = interrupted_at or time.monotonic()
-        if time.monotonic() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
+        interrupted_at = interrupted_at or self._clock()
+        if self._clock() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
           raise _error(name, 'It did not answer when interrupted.')
-      if time.monotonic() - start > seconds:
+      if self._clock() - start > seconds:
         cause = f'It did not {what} within {seconds:g} seconds.'
         raise _error(name, cause, is_lost=True)
+
+  def _shut_down(self, service) -> None:
+    """Asks a service to end; one that cannot is ended with its worker."""
+    call = service.futures.shutdown()
+    self._clock.wait_for(call, _SHUT_DOWN_TIMEOUT_SECONDS)
+    call.cancel()  # A client with an open call waits for it when it is deleted.
 
   def _raise_failure(self) -> None:
     """Raises what made the run fail, with what that node printed; if it did."""
@@ -283,11 +315,3 @@ class _Watch:
 
 def _error(node: str, cause: str, is_lost: bool = False) -> failures.NodeError:
   return failures.NodeError(failures.Failure(node, cause, is_lost=is_lost))
-
-
-def _shut_down(service) -> None:
-  """Asks a service to end; one that cannot is ended with its worker."""
-  call = service.futures.shutdown()
-  with contextlib.suppress(Exception):
-    call.result(timeout=_SHUT_DOWN_TIMEOUT_SECONDS)
-  call.cancel()  # A client with an open call waits for it when it is deleted.

@@ -1,5 +1,6 @@
 """Actors with a policy of their own."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,12 +71,14 @@ class ActorNode(acting.ActingNode):
   def run(self) -> None:
     self._followed.update(wait=True)
     super().run()
+    self.flush()  # The learner counts on all items when actors are done.
 
   def close(self) -> None:
     """Hands over what is complete and ends all threads."""
-    self._adder.close()
-    self._followed.close()
-    self._environment.close()
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      stack.callback(self._environment.close)
+      stack.callback(self._followed.close)
+      stack.callback(self._adder.close)
 
   def _variables_in_use(self) -> tuple[int, float]:
     age_seconds = self._followed.age_seconds

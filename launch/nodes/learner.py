@@ -181,7 +181,9 @@ class LearnerNode(node.Node, core.VariableSource):
     return directive
 
   def _heed(self, directive: reports.Directive) -> None:
-    """Sees to it that the learner ends when there is no more to learn from."""
+    """Sees to it that the learner waits as long as something may come."""
+    if directive.is_acting_delayed:
+      self._end.excuse()
     if directive.phase != self._phase:
       self._phase, self._phase_since = directive.phase, time.monotonic()
     if self._phase != reports.LEARNING:

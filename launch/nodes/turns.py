@@ -155,9 +155,10 @@ class Turns:
       if error.failure.node != self._learner.name:
         self._save_in_spite_of_failure()
       raise
-    self._report()
     with self._named(self._learner.name):
       self._actor.flush()
+    self._report()
+    with self._named(self._learner.name):
       self._learner.checkpoint()
     if not self._interruption.is_set():
       with self._watched():
@@ -218,7 +219,7 @@ class Turns:
         with self._watched(), self._at(name):
           close()
       except failures.NodeError as error:
-        warnings.append(f'{name} could not be closed: {error.failure.summary}')
+        warnings.append(error.failure.not_closed)
         logging.warning('%s', error)
     return [] if has_failed else warnings
 

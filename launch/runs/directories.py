@@ -4,7 +4,7 @@ import contextlib
 import datetime
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from repertory.components.settings import SettingError
 
@@ -21,6 +21,52 @@ def check_writable(directory: str) -> None:
     if not obstacle:
       return
   raise SettingError('directory', obstacle)
+
+
+def check_folder(directory: str, name: str) -> None:
+  """Raises SettingError unless a folder of a run can be made and written to.
+
+  Args:
+    name: Of the folder, in the directory.
+  """
+  path = os.path.join(directory, name)
+  if os.path.lexists(path) and not os.path.isdir(path):
+    raise SettingError(
+      'directory',
+      f'must be that of a run, or a new one, got {directory}, where {path} '
+      'should be a folder and is a file. Move that away, or choose another '
+      'directory.',
+    )
+  if os.path.isdir(path) and not os.access(path, os.W_OK | os.X_OK):
+    raise SettingError(
+      'directory',
+      f'must be writable, got {directory}: no permission to write in {path}.',
+    )
+
+
+def clear_way(
+  folder: str, *, folders: Sequence[str] = (), files: Sequence[str] = ()
+) -> str:
+  """Sets aside what is in the way of others in a folder; says of what.
+
+  Args:
+    folders: Names in it that are folders, if they are there.
+    files: Names in it that are none.
+  """
+  notes = []
+  for name in (*folders, *files):
+    path = os.path.join(folder, name)
+    if os.path.lexists(path) and os.path.isdir(path) != (name in folders):
+      notes.append(f'{path} was in the way and is now {set_aside(path)}')
+  return '; '.join(notes)
+
+
+def set_aside(path: str) -> str:
+  """Renames a file or folder; returns what it is called now."""
+  stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')
+  aside = f'{os.path.normpath(path)}.{stamp}'
+  os.rename(path, aside)
+  return aside
 
 
 def _find_obstacle(directory: str) -> str:
@@ -41,8 +87,7 @@ def move_aside(directory: str) -> bool:
   """Renames a directory that is held; returns whether anything was in it."""
   if os.listdir(directory) == [_LOCK]:
     return False
-  stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')
-  os.rename(directory, f'{os.path.normpath(directory)}.{stamp}')
+  set_aside(directory)
   return True
 
 

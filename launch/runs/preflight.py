@@ -37,24 +37,48 @@ def _check_steps(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> None:
   """Refuses a run that ends before its learner is to take a step."""
-  table, names = experience.table, experience.setting_names
-  batch_size = experience.batch_size
+  table, batch_size = experience.table, experience.batch_size
   max_items = _max_items(experiment, experience)
   if table.sample_target(max_items) >= batch_size:
     return
-  needs = f'batch_size = {batch_size} items'
-  if table.rate_limit:
-    min_size = names.get('min_size', 'min_size')
-    needs = (
-      f'{min_size} = {table.min_size} items, and then batch_size / '
-      f'samples_per_insert = {batch_size} / '
-      f'{table.rate_limit.samples_per_insert:g}'
-    )
   raise SettingError(
     'max_steps',
-    f'must be more for the learner to take any step: it needs {needs}, and '
-    f'{experiment.max_steps} environment steps make {max_items} items at most. '
-    'Take more steps, or lower the others.',
+    'must be more for the learner to take any step: it needs '
+    f'{_describe_need(experience)}, and {experiment.max_steps} '
+    f'environment steps make {max_items} items at most. Take more steps, or '
+    'lower the others.',
+  )
+
+
+def explain_no_update(
+  experience: experience_lib.Experience, inserts: int
+) -> str:
+  """Says why a run has ended before its learner took a step.
+
+  For that it may still have been long enough, by what `check` knows: how many
+  items come of a step is up to the environment.
+
+  Args:
+    inserts: Items that the learner's table got.
+  """
+  name = experience.table.name
+  return (
+    f"The learner took no step in this run: table '{name}' got {inserts} "
+    f'items, and the learner needs {_describe_need(experience)}. Take more '
+    'steps, or lower these settings.'
+  )
+
+
+def _describe_need(experience: experience_lib.Experience) -> str:
+  """Says how many items a learner needs for its first step."""
+  table, batch_size = experience.table, experience.batch_size
+  if table.rate_limit is None:
+    return f'batch_size = {batch_size} items'
+  min_size = experience.setting_names.get('min_size', 'min_size')
+  return (
+    f'{min_size} = {table.min_size} items, and then batch_size / '
+    f'samples_per_insert = {batch_size} / '
+    f'{table.rate_limit.samples_per_insert:g}'
   )
 
 
@@ -80,8 +104,9 @@ def _check_memory(
   largest = sizes.index(max(sizes))
   table = tables[largest]
   setting = experience.setting_names.get('max_size', 'max_size')
+  in_words = machine_memory.gigabytes
   text = (
-    f'Replay may take {_gigabytes(needed)} of the {_gigabytes(total_bytes)} of '
+    f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
     f"memory: table '{table.name}' up to {counts[largest]:,} items of "
     f'{table.item_bytes:,} bytes each, compression not counted'
   )
@@ -106,7 +131,3 @@ def _max_items(
   return experience.items.max_items(
     experiment.max_steps + experiment.num_environments - 1
   )
-
-
-def _gigabytes(num_bytes: float) -> str:
-  return f'{num_bytes / 1e9:.3g} GB'

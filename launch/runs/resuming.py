@@ -9,6 +9,7 @@ from typing import Any
 from repertory.components import checkpointing
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
+from repertory.launch.host import printed
 from repertory.launch.runs import directories, preflight
 from repertory.launch.runs import session as session_lib
 
@@ -40,6 +41,9 @@ def open_session(
   warning = preflight.check(experiment, spec)
   directory = experiment.directory
   directories.check_writable(directory)
+  if not fresh:
+    for name in session_lib.FOLDERS:
+      directories.check_folder(directory, name)
   with contextlib.ExitStack() as held:
     # First, so that what is read next is nobody else's to change.
     held.enter_context(directories.hold(directory))
@@ -59,13 +63,16 @@ def open_session(
       is_resumed=checkpoint is not None,
       smallest_batch=smallest_batch,
     )
-    described = _describe_start(checkpoint, session)
-    session = dataclasses.replace(
-      session, message=' '.join(filter(None, [described, warning]))
-    )
     session.make_checkpointer().remove_unfinished()
     _place_replay(checkpoint, session)
     os.makedirs(session.log_directory, exist_ok=True)
+    cleared = directories.clear_way(
+      session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
+    )
+    messages = _describe_start(checkpoint, session), warning, cleared
+    session = dataclasses.replace(
+      session, message=' '.join(filter(None, messages))
+    )
     _ = session.tables  # Now, so that other processes get them with the rest.
     yield session
 
@@ -112,15 +119,16 @@ def load_checkpoint(
   Args:
     check_replay: Whether to compare the checksums of replay, too.
   """
-  path = os.path.join(directory, 'checkpoints')
+  directories.check_folder(directory, session_lib.CHECKPOINTS)
+  path = os.path.join(directory, session_lib.CHECKPOINTS)
   return checkpointing.Checkpointer(path).load(check_replay)
 
 
 def load_best(directory: str) -> checkpointing.Checkpoint | None:
   """Reads the policy of an experiment's best evaluation, if there was one."""
-  return checkpointing.Checkpointer(
-    os.path.join(directory, session_lib.BEST)
-  ).load()
+  directories.check_folder(directory, session_lib.BEST)
+  path = os.path.join(directory, session_lib.BEST)
+  return checkpointing.Checkpointer(path).load()
 
 
 def _place_replay(

@@ -1,12 +1,16 @@
 """One run of an experiment: checked before anything starts, new or resumed."""
 
+import contextlib
 import dataclasses
 import functools
 import os
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
+from absl import logging
 
 from repertory.agents import registry as agents_registry
 from repertory.components import (
@@ -19,11 +23,13 @@ from repertory.components import (
 from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch.host import watchdog
-from repertory.launch.runs import environment_batches
+from repertory.launch.host import machine_memory, watchdog
+from repertory.launch.runs import environment_batches, network_memory
 
-# The folder of the best evaluation, in the directory of an experiment.
-BEST = 'best'
+# Folders in the directory of a run.
+LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
+BEST = 'best'  # Of the best evaluation.
+FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +61,11 @@ class Session:
 
   @property
   def log_directory(self) -> str:
-    return os.path.join(self.experiment.directory, 'logs')
+    return os.path.join(self.experiment.directory, LOGS)
 
   @property
   def checkpoint_directory(self) -> str:
-    return os.path.join(self.experiment.directory, 'checkpoints')
+    return os.path.join(self.experiment.directory, CHECKPOINTS)
 
   @property
   def best_directory(self) -> str:
@@ -77,7 +83,7 @@ class Session:
     experiment = self.experiment
     return learners.Divergence(
       experiment.on_divergence,
-      os.path.join(experiment.directory, 'diverged'),
+      os.path.join(experiment.directory, DIVERGED),
     )
 
   @property
@@ -165,25 +171,28 @@ def environment_settings(
   )
 
 
-def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
+def check(
+  experiment: experiment_lib.Experiment, learns: bool = True
+) -> specs.EnvironmentSpec:
   """Finds out whether the agent fits the environment; writes nothing.
 
   Whether the experiment can also be trained, `preflight.check` tells.
+
+  Args:
+    learns: Whether there must be memory for all that is learned.
 
   Returns:
     The environment's spec.
 
   Raises:
-    ValueError: If the network cannot take the environment's observations or
-      actions.
+    ValueError: If the environment cannot be made, or the network cannot take
+      its observations or actions, or does not fit into memory.
+    TimeoutError: If the environment is made for too long.
   """
   what = f"environment '{experiment.environment}' to be made"
   with watchdog.limited(watchdog.START_SECONDS, what):
-    environments = environment_settings(experiment).make([experiment.seed])
-    try:
-      spec = specs.make_environment_spec(environments)
-    finally:
-      environments.close()
+    spec = _try_environment(experiment)
+  network_memory.check(experiment, spec, learns)
   try:
     experiment.builder.make_network(spec)
   except ValueError as error:
@@ -193,4 +202,42 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
       f"'{experiment.environment}': {error} Agents of the registry that fit, "
       f'with their defaults: {fitting}.'
     ) from error
+  except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+    in_words = machine_memory.gigabytes(machine_memory.total_bytes())
+    raise ValueError(
+      f'The network must fit into the {in_words} of memory: {error}'
+    ) from error
   return spec
+
+
+def _try_environment(
+  experiment: experiment_lib.Experiment,
+) -> specs.EnvironmentSpec:
+  """Makes an environment, to find its spec, and closes it.
+
+  Raises:
+    ValueError: If it cannot be made, whatever it raises.
+  """
+  try:
+    environments = environment_settings(experiment).make([experiment.seed])
+    with contextlib.ExitStack() as stack:
+      stack.callback(_close_tried, environments)
+      return specs.make_environment_spec(environments)
+  except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
+    raise  # They say what is to be done.
+  except BaseException as error:  # Also what would end a program or a loop.
+    raise ValueError(
+      f"Environment '{experiment.environment}' cannot be made:\n"
+      + ''.join(traceback.format_exception(error))
+    ) from error
+
+
+def _close_tried(environments: environment_batches.EnvironmentBatch) -> None:
+  try:
+    environments.close()
+  except Exception as error:  # It has told all that was asked.
+    logging.warning(
+      'The environment that was tried could not be closed: %s: %s',
+      type(error).__name__,
+      error,
+    )

@@ -1,6 +1,5 @@
 """Tests of `environments/batch.py`."""
 
-import batch_conformance
 import numpy as np
 import scripted_environment
 from absl.testing import absltest
@@ -9,6 +8,7 @@ from dm_env import specs
 from repertory.environments import (
   batch,
   catch,
+  conformance,
   gymnasium_adapter,
   registry,
   wrappers,
@@ -24,27 +24,23 @@ def make_actions(batch_size, move=1):
   }
 
 
-class CatchBatchTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
-  def make_environment(self, slot):
-    return wrappers.StepLimit(catch.Catch(seed=slot), 3 + 2 * slot)
+class TestCatchBatch(conformance.EnvironmentBatchConformance):
+  end_discounts = (1.0,)
+
+  def make_environment(self, seed):
+    return wrappers.StepLimit(catch.Catch(seed=seed), 3 + 2 * seed)
 
 
-class CartPoleBatchTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
+class TestCartPoleBatch(conformance.EnvironmentBatchConformance):
   num_steps = 150
 
-  def make_environment(self, slot):
-    return registry.make('gym:CartPole-v1', seed=slot)
+  def make_environment(self, seed):
+    return registry.make('gym:CartPole-v1', seed=seed)
 
 
-class NestedBatchTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
-  def make_environment(self, slot):
-    return Scripted(length=2 + slot)
+class TestNestedBatch(conformance.EnvironmentBatchConformance):
+  def make_environment(self, seed):
+    return Scripted(length=2 + seed)
 
 
 class SingleSlotTest(absltest.TestCase):
@@ -69,17 +65,15 @@ class SingleSlotTest(absltest.TestCase):
     )
 
 
-class SinglePrecisionBatchTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
+class TestSinglePrecisionBatch(conformance.EnvironmentBatchConformance):
   """A batch does the work of the wrappers around its environments."""
 
   batch_size = 2
   num_steps = 450
 
-  def make_environment(self, slot):
-    environment = gymnasium_adapter.make('Pendulum-v1', seed=slot)
-    limited = wrappers.StepLimit(environment, 100 + 50 * slot)
+  def make_environment(self, seed):
+    environment = gymnasium_adapter.make('Pendulum-v1', seed=seed)
+    limited = wrappers.StepLimit(environment, 100 + 50 * seed)
     return wrappers.SinglePrecision(limited)
 
 

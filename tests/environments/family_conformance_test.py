@@ -5,13 +5,14 @@ import dataclasses
 import dm_env
 import numpy as np
 import psutil
+import pytest
 import tree
 from absl.testing import absltest, parameterized
 from dm_env import specs
 
-from repertory.environments import registry
+from repertory.environments import conformance, registry
 
-_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+_MID = int(dm_env.StepType.MID)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Case:
   batch_size: int = 3
   alone: bool = True
   random: bool = True
+
+  def __str__(self):
+    return f'{self.name}_{self.batch_size}'
 
 
 CASES = (
@@ -76,206 +80,112 @@ CASES = (
   Case('minatar:asterix?sticky_actions=0', (0,), 210),
 )
 
-_NAMED = tuple((f'{case.name}_{case.batch_size}', case) for case in CASES)
+_NAMED = tuple((str(case), case) for case in CASES)
 
 _ONE_PER_FAMILY = tuple(
   {named[1].name.partition(':')[0]: named for named in _NAMED}.values()
 )
 
 
-class Actions:
-  """Random actions `[B, ...]`, of one seed."""
+@pytest.mark.parametrize('case', CASES, ids=str)
+def test_environment(case):
+  environment = registry.make(case.name, seed=0)
+  actions = iter_actions(environment.action_spec())
+  timestep = environment.step(next(actions))
+  assert timestep.first()  # A fresh one ignores the action.
+  discounts = set()
+  for _ in range(case.num_steps):
+    check_timestep(environment, timestep)
+    ended = timestep.last()
+    timestep = environment.step(next(actions))
+    assert timestep.first() == ended
+    if timestep.last():
+      discounts.add(float(timestep.discount))
+  assert discounts >= set(case.end_discounts)
+  assert environment.reset().first()
+  assert environment.reset().first()
+  environment.close()
 
-  def __init__(self, spec, batch_size):
-    self._spec = spec
-    self._batch_size = batch_size
-    self._random = np.random.default_rng(0)
 
-  def draw(self):
-    return tree.map_structure(self._draw, self._spec)
+def iter_actions(spec):
+  """Yields random actions of an environment."""
+  random = np.random.default_rng(0)
 
-  def _draw(self, spec):
-    shape = (self._batch_size, *spec.shape)
-    if spec.dtype.kind == 'i':
-      drawn = self._random.integers(spec.minimum, spec.maximum + 1, shape)
+  def draw(leaf):
+    if leaf.dtype.kind == 'i':
+      drawn = random.integers(leaf.minimum, leaf.maximum + 1, leaf.shape)
     else:
-      drawn = self._random.uniform(spec.minimum, spec.maximum, shape)
-    return drawn.astype(spec.dtype)
+      drawn = random.uniform(leaf.minimum, leaf.maximum, leaf.shape)
+    return np.asarray(drawn, leaf.dtype)
+
+  while True:
+    yield tree.map_structure(draw, spec)
 
 
-def row(nest, slot):
-  return tree.map_structure(lambda array: array[slot], nest)
+def check_timestep(environment, timestep):
+  tree.map_structure(
+    lambda spec, value: spec.validate(value),
+    environment.observation_spec(),
+    timestep.observation,
+  )
+  if timestep.first():
+    assert timestep.reward is None
+    assert timestep.discount is None
+    return
+  environment.reward_spec().validate(timestep.reward)
+  environment.discount_spec().validate(timestep.discount)
+  if timestep.mid():
+    # One of bsuite and those of the suite have other discounts than 1.
+    assert timestep.discount == 1
 
 
-def same(one, other):
-  pairs = zip(tree.flatten(one), tree.flatten(other), strict=True)
-  return all(np.array_equal(a, b) for a, b in pairs)
+class TestBatches(conformance.EnvironmentBatchConformance):
+  @pytest.fixture(autouse=True, params=CASES, ids=str)
+  def _case(self, request):
+    self.case = request.param
+    self.num_steps = self.case.num_steps
+    self.batch_size = self.case.batch_size
+    self.end_discounts = self.case.end_discounts
+    self.is_random = self.case.random
 
+  def make_environment(self, seed):
+    return registry.make(self.case.name, seed)
 
-def run(factory, seeds, num_steps, spoil=lambda actions, ended: actions):
-  """Returns the timesteps of a fresh batch, and closes it."""
-  environments = factory.make_batch(seeds)
-  actions = Actions(environments.action_spec(), len(seeds))
-  timesteps = [environments.reset()]
-  for _ in range(num_steps):
-    ended = timesteps[-1].step_type == _LAST
-    timesteps.append(environments.step(spoil(actions.draw(), ended)))
-  environments.close()
-  return timesteps
+  def make_batch(self, seeds):
+    return registry.make_factory(self.case.name).make_batch(seeds)
+
+  def test_specs_are_of_one_environment(self):
+    super().test_specs_are_of_one_environment()
+    with self.opened() as environments:
+      for leaf in tree.flatten(
+        [environments.observation_spec(), environments.action_spec()]
+      ):
+        assert leaf.dtype.itemsize <= 4
+      assert environments.reward_spec().dtype == np.float32
+      assert environments.discount_spec().dtype == np.float32
+
+  def play(self, *arguments, **settings):
+    timesteps = super().play(*arguments, **settings)
+    for timestep in timesteps:
+      assert (timestep.discount[timestep.step_type == _MID] == 1).all()
+    return timesteps
+
+  def test_slots_do_what_environments_do_alone(self):
+    self.num_steps = min(self.num_steps, 40)
+    if self.case.alone:
+      super().test_slots_do_what_environments_do_alone()
+
+  def test_seeds(self):
+    self.num_steps = min(self.num_steps, 40)
+    super().test_seeds()
+
+  def test_actions_of_ended_slots_are_ignored(self):
+    # Enough for those that end soon.
+    self.num_steps = min(self.num_steps, 110)
+    super().test_actions_of_ended_slots_are_ignored()
 
 
 class FamilyTest(parameterized.TestCase):
-  @parameterized.named_parameters(*_NAMED)
-  def test_environment(self, case):
-    environment = registry.make(case.name, seed=0)
-    self.addCleanup(environment.close)
-    actions = Actions(environment.action_spec(), 1)
-    timestep = environment.step(row(actions.draw(), 0))
-    self.assertTrue(timestep.first())  # A fresh one ignores the action.
-    discounts = set()
-    for _ in range(case.num_steps):
-      self.check_timestep(environment, timestep)
-      ended = timestep.last()
-      timestep = environment.step(row(actions.draw(), 0))
-      self.assertEqual(timestep.first(), ended)
-      if timestep.last():
-        discounts.add(float(timestep.discount))
-    self.assertContainsSubset(discounts, case.end_discounts)
-    self.assertTrue(environment.reset().first())
-    self.assertTrue(environment.reset().first())
-
-  def check_timestep(self, environment, timestep):
-    tree.map_structure(
-      lambda spec, value: spec.validate(value),
-      environment.observation_spec(),
-      timestep.observation,
-    )
-    if timestep.first():
-      self.assertIsNone(timestep.reward)
-      self.assertIsNone(timestep.discount)
-      return
-    environment.reward_spec().validate(timestep.reward)
-    environment.discount_spec().validate(timestep.discount)
-    if timestep.mid():
-      # One of bsuite and those of the suite have other discounts than 1.
-      self.assertEqual(timestep.discount, 1)
-
-  @parameterized.named_parameters(*_NAMED)
-  def test_batch(self, case):
-    factory = registry.make_factory(case.name)
-    environments = factory.make_batch(list(range(case.batch_size)))
-    self.addCleanup(environments.close)
-    single = factory(0)
-    self.addCleanup(single.close)
-    self.check_specs(environments, single, case.batch_size)
-    actions = Actions(environments.action_spec(), case.batch_size)
-    timestep = environments.step(actions.draw())  # A reset.
-    self.assertEqual(timestep.step_type.tolist(), [_FIRST] * case.batch_size)
-    kept, discounts = [], set()
-    for _ in range(case.num_steps):
-      self.check_batched(environments, timestep)
-      kept = [*kept[-5:], (timestep, tree.map_structure(np.copy, timestep))]
-      ended = timestep.step_type == _LAST
-      timestep = environments.step(actions.draw())
-      np.testing.assert_array_equal(timestep.step_type == _FIRST, ended)
-      last = timestep.step_type == _LAST
-      discounts |= set(timestep.discount[last].tolist())
-      self.assertTrue((timestep.discount[~last] == 1).all())
-      self.assertTrue((timestep.reward[ended] == 0).all())
-      for old, copy in kept:
-        self.assertTrue(same(old, copy), 'A step changed arrays of another.')
-    self.assertSetEqual(discounts, set(case.end_discounts))
-    environments.close()
-    environments.close()
-
-  def check_specs(self, environments, single, batch_size):
-    self.assertEqual(environments.batch_size, batch_size)
-    for name in (
-      'observation_spec',
-      'action_spec',
-      'reward_spec',
-      'discount_spec',
-    ):
-      spec = getattr(environments, name)()
-      self.assertEqual(spec, getattr(single, name)())
-      for leaf in tree.flatten(spec):
-        self.assertLessEqual(leaf.dtype.itemsize, 4)
-    self.assertEqual(environments.reward_spec().dtype, np.float32)
-    self.assertEqual(environments.discount_spec().dtype, np.float32)
-
-  def check_batched(self, environments, timestep):
-    shape = (environments.batch_size,)
-    self.assertEqual(timestep.step_type.dtype, np.int32)
-    self.assertEqual(timestep.reward.dtype, np.float32)
-    self.assertEqual(timestep.discount.dtype, np.float32)
-    for array in timestep[:3]:
-      self.assertEqual(array.shape, shape)
-
-    def check(spec, array):
-      self.assertEqual(array.shape, (*shape, *spec.shape))
-      self.assertEqual(array.dtype, spec.dtype)
-      for one in array:
-        spec.validate(one)
-
-    tree.map_structure(
-      check, environments.observation_spec(), timestep.observation
-    )
-
-  @parameterized.named_parameters(*_NAMED)
-  def test_seeds(self, case):
-    factory = registry.make_factory(case.name)
-    num_steps = min(case.num_steps, 40)
-    seeds = list(range(case.batch_size))
-    timesteps = run(factory, seeds, num_steps)
-    self.assertTrue(same(timesteps, run(factory, seeds, num_steps)))
-    if case.random:
-      # Of every step the observation and the reward.
-      shown = [(t.observation, t.reward) for t in timesteps]
-      self.assertFalse(same(row(shown, 0), row(shown, 1)))
-      others = run(factory, [seed + 100 for seed in seeds], num_steps)
-      self.assertFalse(same(timesteps, others))
-
-  @parameterized.named_parameters(*_NAMED)
-  def test_action_of_an_ended_slot_is_ignored(self, case):
-    factory = registry.make_factory(case.name)
-    seeds = list(range(case.batch_size))
-    # Enough for those that end soon.
-    num_steps = min(case.num_steps, 110)
-
-    def spoil(actions, ended):
-      def replace(array):
-        array = array.copy()
-        array[ended] = 100
-        return array
-
-      return tree.map_structure(replace, actions)
-
-    self.assertTrue(
-      same(
-        run(factory, seeds, num_steps),
-        run(factory, seeds, num_steps, spoil),
-      )
-    )
-
-  @parameterized.named_parameters(
-    *(named for named in _NAMED if named[1].alone)
-  )
-  def test_slot_does_what_an_environment_does_alone(self, case):
-    factory = registry.make_factory(case.name)
-    num_steps = min(case.num_steps, 40)
-    timesteps = run(factory, list(range(3)), num_steps)
-    alone = factory(2)
-    self.addCleanup(alone.close)
-    actions = Actions(alone.action_spec(), 3)
-    timestep = alone.reset()
-    for batched in timesteps:
-      self.assertEqual(batched.step_type[2], timestep.step_type)
-      self.assertTrue(same(row(batched.observation, 2), timestep.observation))
-      if not timestep.first():
-        self.assertEqual(batched.reward[2], timestep.reward)
-        self.assertEqual(batched.discount[2], timestep.discount)
-      timestep = alone.step(row(actions.draw(), 2))
-
   @parameterized.named_parameters(*_ONE_PER_FAMILY)
   def test_wrong_actions(self, case):
     environments = registry.make_factory(case.name).make_batch([0, 1, 2])

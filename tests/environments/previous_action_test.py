@@ -1,6 +1,5 @@
 """Tests of `environments/previous_action.py`."""
 
-import batch_conformance
 import dm_env
 import numpy as np
 import scripted_environment
@@ -8,7 +7,12 @@ import tree
 from absl.testing import absltest, parameterized
 from dm_env import specs
 
-from repertory.environments import batch, memory_chain, previous_action
+from repertory.environments import (
+  batch,
+  conformance,
+  memory_chain,
+  previous_action,
+)
 from repertory.environments.wrappers import environment_wrapper
 
 Scripted = scripted_environment.ScriptedEnvironment
@@ -42,15 +46,10 @@ class SlowTwin(environment_wrapper.EnvironmentWrapper):
   """Does the same for one environment whose specs allow 0 everywhere."""
 
   def reset(self):
-    return self._extend(
-      self._environment.reset(),
-      tree.map_structure(lambda s: s.generate_value() * 0, self.action_spec()),
-      np.float32(0),
-    )
+    return self._extend(self._environment.reset(), None)
 
   def step(self, action):
-    timestep = self._environment.step(action)
-    return self._extend(timestep, action, timestep.reward)
+    return self._extend(self._environment.step(action), action)
 
   def observation_spec(self):
     return {
@@ -59,7 +58,13 @@ class SlowTwin(environment_wrapper.EnvironmentWrapper):
       'previous_reward': self._environment.reward_spec(),
     }
 
-  def _extend(self, timestep, action, reward):
+  def _extend(self, timestep, action):
+    reward = timestep.reward
+    if timestep.first():
+      reward = np.float32(0)
+      action = tree.map_structure(
+        lambda s: s.generate_value() * 0, self.action_spec()
+      )
     return timestep._replace(
       observation={
         'observation': timestep.observation,
@@ -69,26 +74,20 @@ class SlowTwin(environment_wrapper.EnvironmentWrapper):
     )
 
 
-class MemoryChainConformanceTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
-  def make_environment(self, slot):
-    return SlowTwin(memory_chain.MemoryChain(length=1 + slot, seed=slot))
+class TestMemoryChainConformance(conformance.EnvironmentBatchConformance):
+  def make_environment(self, seed):
+    return SlowTwin(memory_chain.MemoryChain(length=1 + seed, seed=seed))
 
-  def make_batch(self):
-    return make_batch(
-      *(memory_chain.MemoryChain(1 + s, seed=s) for s in range(self.batch_size))
-    )
+  def make_batch(self, seeds):
+    return make_batch(*(memory_chain.MemoryChain(1 + s, seed=s) for s in seeds))
 
 
-class NestedConformanceTest(
-  batch_conformance.BatchConformanceMixin, absltest.TestCase
-):
-  def make_environment(self, slot):
-    return SlowTwin(Scripted(length=2 + slot))
+class TestNestedConformance(conformance.EnvironmentBatchConformance):
+  def make_environment(self, seed):
+    return SlowTwin(Scripted(length=2 + seed))
 
-  def make_batch(self):
-    return make_batch(*(Scripted(2 + s) for s in range(self.batch_size)))
+  def make_batch(self, seeds):
+    return make_batch(*(Scripted(2 + s) for s in seeds))
 
 
 class ScriptedTest(absltest.TestCase):

@@ -34,6 +34,9 @@ class _Coordinator:
   def abort(self, failure):
     self.told.append(('abort', failure.node, failure.summary))
 
+  def warn(self, name, message):
+    self.told.append(('warn', name, message))
+
   def poll(self, name):
     self.num_polls += 1
     return reports.Directive(self.phase, 0, 0)
@@ -176,9 +179,20 @@ def test_failure_is_told_once(coordinator, error):
 def test_failure_counts_for_more_than_that_of_closing(coordinator):
   error = ValueError('first')
   hosted = _Hosted(
-    'actor/0', coordinator, error=error, close_error=OSError('second')
+    'actor/0', coordinator, error=error, close_error=SystemExit('second')
   ).join()
   assert hosted.error is error
+
+
+@pytest.mark.parametrize('error', [OSError('stuck'), SystemExit(1)])
+def test_close_that_fails_is_told_when_the_part_is_done(coordinator, error):
+  hosted = _Hosted('actor/0', coordinator, ends=True, close_error=error).join()
+  assert hosted.error is None
+  warning = f'actor/0 could not be closed: {type(error).__name__}: {error}'
+  assert coordinator.told[1:] == [
+    ('finish', 'actor/0'),
+    ('warn', 'actor/0', warning),
+  ]
 
 
 def test_node_beside_another_lives_as_long_and_ends_the_run(coordinator):

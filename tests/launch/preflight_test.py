@@ -11,6 +11,7 @@ from dm_env import specs as dm_env_specs
 
 from repertory import launch
 from repertory.agents import dqn, impala
+from repertory.components.settings import SettingError
 from repertory.environments import registry
 from repertory.launch.host import machine_memory
 from repertory.launch.runs import preflight
@@ -297,6 +298,69 @@ class TestMemory:
     # Three observations, in a column of their own; all else is packed.
     extra = table.item_bytes - 3 * 40_000 - 300 - 2 * 1200
     assert 0 < extra < 200
+
+
+class _LooksAtValues(dqn.DQNBuilder):
+  """Makes a network that only exists where there are values."""
+
+  def make_network(self, spec):
+    network = super().make_network(spec)
+    assert all(variable.numpy() is not None for variable in network.variables)
+    return network
+
+
+class TestNetworkMemory:
+  def test_more_than_all_is_refused_before_it_is_made(self):
+    experiment = _experiment('dqn', {'hidden_sizes': (300_000, 300_000)})
+    with pytest.raises(SettingError, match=r'got \(300000') as caught:
+      session_lib.check(experiment)
+    assert caught.value.setting == 'hidden_sizes'
+    assert 'of shape [300000, 300000]' in str(caught.value)
+
+  def test_what_there_must_be(self, monkeypatch):
+    # Catch has 50 numbers and three actions, so the network 51 × 100 + 101 × 3.
+    # As many are in the target, twice as many in the optimizer; both count.
+    # Then there are the gradients, and a copy of all but these.
+    network = 4 * (51 * 100 + 101 * 3)
+    needed = 2 * (4 * network + 8 + 8) + network
+    config = {'hidden_sizes': (100,), 'dueling': False}
+    experiment = _experiment('dqn', config)
+    monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed)
+    session_lib.check(experiment)
+    monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed - 1)
+    with pytest.raises(ValueError, match='hidden_sizes must be less'):
+      session_lib.check(experiment)
+    # To act there need not be more than the network.
+    monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network)
+    session_lib.check(experiment, learns=False)
+    monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network - 1)
+    with pytest.raises(ValueError, match='hidden_sizes must be less'):
+      session_lib.check(experiment, learns=False)
+
+  @pytest.mark.parametrize('agent', ['dqn', 'r2d2', 'impala', 'ppo'])
+  def test_counts_what_the_learner_owns(self, agent, monkeypatch):
+    experiment = _experiment(agent, {})
+    spec = session_lib.check(experiment)
+    builder = experiment.builder
+    update = builder.make_update(builder.make_network(spec), spec)
+    size = sum(v.numpy().nbytes for v in update.variables)
+    monkeypatch.setattr(machine_memory, 'total_bytes', lambda: 2 * size)
+    in_words = re.escape(machine_memory.gigabytes(size))
+    with pytest.raises(ValueError, match=f'{in_words} of variables'):
+      session_lib.check(experiment)
+
+  def test_network_that_needs_values_is_not_counted(self, monkeypatch):
+    experiment = dataclasses.replace(
+      _experiment('dqn', {}), builder=_LooksAtValues()
+    )
+    monkeypatch.setattr(machine_memory, 'total_bytes', lambda: 1)
+    session_lib.check(experiment)
+
+  def test_allocation_that_fails_is_told(self):
+    # In a graph no shape may have more than 2⁶³ numbers.
+    experiment = _experiment('dqn', {'hidden_sizes': (10**12, 10**12)})
+    with pytest.raises(ValueError, match='must fit into the'):
+      session_lib.check(experiment)
 
 
 class TestMachineMemory:

@@ -168,3 +168,30 @@ class TestLaggard:
   def test_there_may_be_none(self, nodes):
     nodes.register('actor/0')
     assert nodes.find_laggard() is None
+
+
+class TestActingIsDelayed:
+  def test_while_all_actors_that_are_left_start(self, nodes):
+    nodes.expect(['actor/0', 'actor/1', 'actor/2', 'learner', 'evaluator'])
+    nodes.register('learner')
+    assert nodes.is_acting_delayed()
+    nodes.register('actor/0')
+    assert not nodes.is_acting_delayed()
+    nodes.restart('actor/0')
+    assert nodes.is_acting_delayed()
+    for name in ('actor/0', 'actor/1', 'actor/2'):
+      nodes.register(name)
+    nodes.finish('actor/0')
+    nodes.restart('actor/1')
+    assert not nodes.is_acting_delayed()
+    nodes.finish('actor/2')
+    assert nodes.is_acting_delayed()
+    nodes.finish('actor/1')
+    assert not nodes.is_acting_delayed()
+
+  def test_while_all_inference_servers_start(self, nodes):
+    nodes.expect(['actor/0', 'inference/0', 'inference/1'])
+    nodes.register('actor/0')
+    assert nodes.is_acting_delayed()
+    nodes.register('inference/1')
+    assert not nodes.is_acting_delayed()

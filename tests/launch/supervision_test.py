@@ -1,58 +1,506 @@
-"""Tests of how the launcher watches, where whole runs would be slow."""
+"""Tests of what becomes of a run whose nodes end, hang, or do not stop.
 
-import time
+The nodes pretend and no time passes, see `pretended_nodes`; that the like
+happens to real ones is among the tests of chaos.
+"""
 
-import courier
-import portpicker
+import json
+import pathlib
+
 import pytest
 
+import pretended_nodes
 from repertory import launch
-from repertory.launch import failures
+from repertory.launch.coordination import restarts
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import supervision
 from repertory.launch.runs import resuming
+from repertory.launch.topologies import central, distributed
+
+_STEPS = 3_000
+_SERVERS = central.Central(num_inference_servers=1)
 
 
-class _Workers:
-  """Of a program whose coordinator has been killed."""
+class _Run:
+  """A run of pretended nodes, and what is to happen in it."""
 
-  names = ('coordinator', 'learner')
+  def __init__(self, directory):
+    self.directory = directory
+    self.launcher = pretended_nodes.Launcher()
+    self.clock = self.launcher.clock
+    self.interruption = interrupts.Interruption()
+    self.shown = []
 
-  def is_alive(self, name):
-    return name != 'coordinator'
+  @property
+  def workers(self):
+    """Of the newest launch."""
+    return self.launcher.launches[-1]
 
-  def find_ended(self):
-    return ['coordinator']
+  def node(self, name):
+    return self.workers.nodes[name]
 
-  def failure_of(self, name):
-    return failures.Failure(
-      name, 'Its process ended with signal 9.', False, True
+  def after(self, seconds, name, what, *arguments, **settings):
+    """Lets a method of a node be called, or an attribute be set."""
+
+    def happen():
+      attribute = getattr(self.node(name), what)
+      if callable(attribute):
+        attribute(*arguments, **settings)
+      else:
+        setattr(self.node(name), what, *(arguments or [True]))
+
+    self.clock.after(seconds, happen)
+
+  def kill(self, seconds, name):
+    self.after(seconds, name, 'end', signal=9)
+
+  def save(self, seconds):
+    self.clock.after(seconds, lambda: self.workers.save())
+
+  def interrupt(self, seconds):
+    self.clock.after(seconds, self.interruption.set)
+
+  def run(self, topology=None, **settings):
+    """Runs to the end; returns the last status."""
+    settings = {'max_steps': _STEPS, 'num_actors': 2, **settings}
+    topology = topology or distributed.Distributed()
+    experiment = launch.make_experiment(
+      'dqn', 'catch', directory=str(self.directory), **settings
     )
 
-  def log_of(self, name):
-    return f'\nEnd of {name}.'
+    def make_program(session):
+      self.launcher.session = session
+      return topology.program(session, '')
+
+    with resuming.open_session(experiment) as session:
+      status = supervision.run(
+        make_program, session, 'title', self.interruption, self.shown.append,
+        self.launcher, self.clock,
+      )  # fmt: skip
+    self.check_nothing_is_left()
+    return status
+
+  def fail(self, topology=None, **settings):
+    """Runs until it fails; returns the failure."""
+    with pytest.raises(launch.NodeError) as caught:
+      self.run(topology, **settings)
+    return caught.value.failure
+
+  def check_nothing_is_left(self):
+    for workers in self.launcher.launches:
+      assert not any(node.is_alive for node in workers.nodes.values())
+
+  def notes(self, name):
+    """Returns why a node was started again, each time."""
+    path = pathlib.Path(self.directory, 'logs', 'nodes.jsonl')
+    rows = map(json.loads, path.read_text().splitlines())
+    told = [row for row in rows if row['node'] == name]
+    return [r['restarted_after'] for r in told if 'restarted_after' in r]
+
+  def num_checkpoints(self):
+    return len(list(pathlib.Path(self.directory, 'checkpoints').glob('0*')))
 
 
-@pytest.fixture
-def session(tmp_path):
-  experiment = launch.make_experiment(
-    'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run')
+@pytest.fixture(name='run')
+def _run(tmp_path):
+  return _Run(tmp_path / 'run')
+
+
+class TestToTheEnd:
+  def test_all_do_their_part(self, run):
+    status = run.run()
+    assert status.steps == _STEPS
+    assert status.evaluation_return == 1.0
+    assert status.num_restarts is None
+    # Who is there for others was shut down, and has no part to be done with.
+    states = dict(status.nodes)
+    assert states.pop('replay') == 'running'
+    assert set(states.values()) == {'done'}
+    assert run.workers.killed == []
+    # 8 steps in 0.25 s, and what it takes to start, to save and to be seen.
+    assert _STEPS / 32 < run.clock.now < _STEPS / 32 + 10
+    assert dict(run.shown[0].nodes)['coordinator'] == 'starting'
+    assert run.shown[0].max_steps == _STEPS
+    # The display is told all the time.
+    assert len(run.shown) > 4 * (_STEPS / 32)
+
+  def test_interrupted_run_saves(self, run):
+    run.interrupt(20)
+    status = run.run()
+    assert 500 < status.steps < 700
+    assert status.message == 'interrupted'
+    assert run.num_checkpoints() == 1
+    assert run.clock.now < 30
+
+  def test_interrupted_before_the_coordinator_listens(self, run):
+    run.launcher.start_seconds['coordinator'] = 100.0
+    run.interrupt(20)
+    status = run.run()
+    assert status.steps == 0
+    assert dict(status.nodes)['actor/0'] == 'starting'
+    assert run.clock.now < 35
+
+  def test_interrupted_before_the_learner_runs(self, run):
+    """Then it has nothing to save, and nobody waits for it."""
+    run.launcher.start_seconds['learner'] = 100.0
+    run.interrupt(20)
+    assert run.run().steps > 0
+    assert run.num_checkpoints() == 0
+    assert run.clock.now < 45
+
+  def test_coordinator_answers_until_all_others_have_ended(self, run):
+    run.after(10, 'actor/1', 'is_stubborn')
+    run.interrupt(20)
+    run.after(27, 'actor/1', 'is_stubborn', False)
+    run.run()
+    assert run.workers.killed == []
+
+
+class TestRestartOfANode:
+  @pytest.mark.parametrize(
+    ('topology', 'name'),
+    [(None, 'actor/1'), (None, 'evaluator'), (_SERVERS, 'inference/0')],
   )
-  with resuming.open_session(experiment) as session:
-    yield session
+  def test_killed_one_is_replaced(self, run, topology, name):
+    run.kill(20, name)
+    status = run.run(topology)
+    assert status.steps == _STEPS  # What it had not reported was done again.
+    assert status.num_restarts == 1
+    assert run.workers.restarted == [name]
+    assert len(run.launcher.launches) == 1
+    assert run.notes(name) == ['It ended with signal 9.']
+    message = f'{name} was started again: It ended with signal 9.'
+    assert status.message == message
+
+  def test_what_it_told_before_it_ended_is_the_reason(self, run):
+    run.after(20, 'actor/1', 'fail', 'Traceback\nBrokenPipeError: no balls')
+    status = run.run()
+    assert status.num_restarts == 1
+    assert run.notes('actor/1') == ['Traceback\nBrokenPipeError: no balls']
+    assert status.message.endswith(': BrokenPipeError: no balls')
+
+  def test_so_often_within_the_window(self, run):
+    for seconds in (20, 30, 40, 50):
+      run.kill(seconds, 'actor/0')
+    run.kill(45, 'actor/1')  # Which has its own.
+    failure = run.fail(max_restarts=3)
+    assert failure.node == 'actor/0'
+    assert failure.is_lost
+    assert failure.cause == 'It ended with signal 9.\nlog of actor/0'
+    assert run.workers.restarted == ['actor/0'] * 3 + ['actor/1']
+    assert run.num_checkpoints() == 1  # All others ended in good order.
+
+  def test_oftener_if_time_passes(self, run):
+    for number in range(4):
+      run.kill(20 + number * (restarts.WINDOW_SECONDS + 1), 'actor/0')
+    status = run.run(max_steps=60_000, max_restarts=1)
+    assert status.num_restarts == 4
+    assert status.steps == 60_000
+
+  @pytest.mark.parametrize(('can_restart', 'allowed'), [(True, 0), (False, 3)])
+  def test_never_if_not_allowed_or_impossible(self, run, can_restart, allowed):
+    run.launcher.can_restart = can_restart
+    run.after(20, 'actor/0', 'fail')
+    failure = run.fail(max_restarts=allowed)
+    assert (failure.node, failure.summary) == ('actor/0', 'log of actor/0')
+    assert 'ValueError: no' in failure.cause
+
+  def test_not_before_it_has_registered(self, run):
+    run.launcher.start_seconds['actor/1'] = 50.0
+    run.kill(20, 'actor/1')
+    assert run.fail().node == 'actor/1'
+    assert run.clock.now < 30
+
+  def test_again_one_that_has_not_started_anew(self, run):
+    """It ran before, so it can."""
+    run.kill(20, 'actor/1')
+    run.kill(20.7, 'actor/1')
+    assert run.run().num_restarts == 2
+
+  def test_not_one_whose_environment_breaks_its_contract(self, run):
+    run.after(20, 'actor/1', 'fail', 'no reward', is_bad_input=True)
+    failure = run.fail()
+    assert failure.node == 'actor/1'
+    assert failure.is_bad_input
+
+  def test_one_that_is_done_is_not_missed(self, run):
+    run.clock.after(20, lambda: run.workers.coordinator.finish('evaluator'))
+    run.kill(20.1, 'evaluator')
+    assert run.run().num_restarts is None
+
+  @pytest.mark.parametrize('name', ['learner', 'replay'])
+  def test_one_that_nobody_can_do_without_ends_the_run_if_it_raises(
+    self, run, name
+  ):
+    run.save(10)
+    run.after(20, name, 'fail', 'ValueError: no')
+    failure = run.fail()
+    assert failure.node == name
+    assert failure.cause == f'ValueError: no\nlog of {name}'
+    assert len(run.launcher.launches) == 1
 
 
-def test_coordinator_that_dies_between_two_calls_is_named(session):
-  watch = supervision._Watch(
-    session, 'dqn on catch', interrupts.Interruption(), lambda status: None
+class TestRestartOfAll:
+  @pytest.mark.parametrize('name', ['learner', 'replay', 'coordinator'])
+  def test_goes_on_from_the_checkpoint(self, run, name):
+    run.save(20)
+    run.kill(40, name)
+    status = run.run()
+    assert status.steps == _STEPS
+    assert status.num_restarts == 1
+    assert len(run.launcher.launches) == 2
+    # The steps of these 20 seconds are done again.
+    assert 20 < run.clock.now - _STEPS / 32 < 50
+    assert name in status.message
+    assert 'all started again from checkpoint 00000001' in status.message
+    assert run.notes(name)[0].startswith('It ended with signal 9.')
+
+  @pytest.mark.parametrize('name', ['learner', 'replay', 'coordinator'])
+  def test_not_without_a_checkpoint(self, run, name):
+    run.kill(20, name)
+    failure = run.fail()
+    assert (failure.node, failure.is_lost) == (name, True)
+    assert failure.cause == f'It ended with signal 9.\nlog of {name}'
+    assert len(run.launcher.launches) == 1
+
+  @pytest.mark.parametrize(('can_restart', 'allowed'), [(True, 0), (False, 3)])
+  def test_not_if_not_allowed_or_impossible(self, run, can_restart, allowed):
+    run.launcher.can_restart = can_restart
+    run.save(10)
+    run.kill(20, 'replay')
+    assert run.fail(max_restarts=allowed).node == 'replay'
+    assert len(run.launcher.launches) == 1
+
+  def test_so_often_within_the_window(self, run):
+    run.save(10)
+    for seconds in (20, 40, 60):
+      run.kill(seconds, 'learner')
+    assert run.fail(max_restarts=2).node == 'learner'
+    assert len(run.launcher.launches) == 3
+    assert len(run.notes('learner')) == 2
+
+  def test_oftener_if_time_passes(self, run):
+    for number in range(3):
+      start = number * (restarts.WINDOW_SECONDS + 1)
+      run.save(start + 599)
+      run.kill(start + 600, 'replay')
+    status = run.run(max_steps=60_000, max_restarts=1)
+    assert status.num_restarts == 3
+    assert len(run.launcher.launches) == 4
+
+  def test_counts_the_restarts_of_nodes_before(self, run):
+    run.save(10)
+    run.kill(20, 'actor/0')
+    run.kill(30, 'learner')
+    run.kill(50, 'actor/0')
+    assert run.run().num_restarts == 3
+
+  def test_not_when_the_run_was_interrupted(self, run):
+    run.save(10)
+    run.interrupt(20)
+    run.kill(21, 'learner')
+    assert run.fail().node == 'learner'
+    assert len(run.launcher.launches) == 1
+
+  def test_who_noticed_first_is_not_to_blame(self, run):
+    run.after(20, 'actor/0', 'fail', 'TimeoutError: replay is silent')
+    run.kill(20, 'replay')
+    failure = run.fail(max_restarts=0)
+    assert failure.node == 'replay'
+    assert failure.cause.splitlines() == [
+      'It ended with signal 9.',
+      "Thereupon 'actor/0' failed:",
+      'TimeoutError: replay is silent',
+      'log of replay',
+    ]
+
+
+class TestSilence:
+  @pytest.mark.parametrize(
+    ('topology', 'name'),
+    [(None, 'actor/1'), (None, 'evaluator'), (_SERVERS, 'inference/0')],
   )
-  watch._workers = _Workers()
-  # Nobody answers, and Courier would wait for ten minutes.
-  address = f'localhost:{portpicker.pick_unused_port()}'
-  watch._coordinator = courier.Client(address, call_timeout=600)
-  start = time.monotonic()
-  with pytest.raises(launch.NodeError, match='signal 9') as caught:
-    watch._restart_ended()
-  assert caught.value.failure.node == 'coordinator'
-  assert caught.value.failure.is_lost
-  assert time.monotonic() - start < 20
+  def test_silent_process_is_killed_and_replaced(self, run, topology, name):
+    run.after(20, name, 'is_silent')
+    run.clock.after(60, lambda: run.killed_by_then.extend(run.workers.killed))
+    run.killed_by_then = []
+    status = run.run(topology, timeout_seconds=90)
+    assert status.num_restarts == 1
+    assert run.killed_by_then == []
+    assert run.workers.killed == [name]
+    (cause,) = run.notes(name)
+    assert cause.startswith('It has not reported for 45 seconds.')
+    assert cause.endswith('Its process was killed.')
+
+  def test_silent_thread_ends_the_run(self, run):
+    run.launcher.can_restart = False
+    run.after(20, 'actor/1', 'is_silent')
+    failure = run.fail(timeout_seconds=90)
+    assert failure.node == 'actor/1'
+    assert failure.cause.startswith('It has not reported for 45 seconds.')
+
+  @pytest.mark.parametrize('name', ['learner', 'replay'])
+  def test_silent_service_starts_all_again(self, run, name):
+    run.save(10)
+    run.after(20, name, 'is_silent')
+    status = run.run(timeout_seconds=90)
+    assert status.steps == _STEPS
+    assert len(run.launcher.launches) == 2
+    assert run.launcher.launches[0].killed[0] == name
+
+  def test_learner_beside_a_silent_server_is_not_to_blame(self, run):
+    """It waits for the server, so it falls silent with it."""
+    run.save(10)
+    run.after(20, 'learner', 'is_silent')
+    run.after(20.2, 'replay', 'is_silent')
+    run.run(timeout_seconds=90)
+    assert run.launcher.launches[0].killed[0] == 'replay'
+
+  def test_silent_node_in_another_process(self, run):
+    """In `central` a server beside the learner is killed with it."""
+    run.save(10)
+    run.clock.after(
+      20, lambda: run.workers.coordinator.register('inference/0', {})
+    )
+    status = run.run(central.Central(), timeout_seconds=90)
+    assert len(run.launcher.launches) == 2
+    assert 'learner was lost' in status.message
+    (cause,) = run.notes('learner')
+    assert cause.startswith("Of 'inference/0', which is in it: It has not")
+
+  def test_environment_at_one_step(self, run):
+    run.after(20, 'actor/1', 'environment_seconds', 61.0)
+    assert run.run(stall_seconds=60).num_restarts == 1
+    (cause,) = run.notes('actor/1')
+    assert cause.startswith('Its environment has been at one step or reset')
+
+  def test_silent_process_is_no_stall(self, run):
+    """Though nothing goes on meanwhile."""
+    run.after(19, 'learner', 'is_stuck')
+    run.after(20, 'actor/0', 'is_silent')
+    run.after(70, 'learner', 'is_stuck', False)
+    status = run.run(num_actors=1, timeout_seconds=90, stall_seconds=45)
+    assert status.num_restarts == 1
+
+  def test_node_that_never_starts(self, run):
+    run.launcher.start_seconds['actor/1'] = 1e6
+    failure = run.fail()
+    assert failure.node == 'actor/1'
+    assert 300 < run.clock.now < 310
+
+  def test_node_that_starts_slowly(self, run):
+    run.launcher.start_seconds['actor/1'] = 290.0
+    # Neither its time-out nor a stall is for who starts.
+    assert run.run(timeout_seconds=20, stall_seconds=5).num_restarts is None
+
+  def test_coordinator_that_never_listens(self, run):
+    run.launcher.start_seconds['coordinator'] = 1e6
+    failure = run.fail()
+    assert failure.node == 'coordinator'
+    assert failure.cause == 'It did not start within 300 seconds.'
+
+  def test_coordinator_that_does_not_answer(self, run):
+    run.save(10)
+    run.after(20, 'coordinator', 'is_silent')
+    status = run.run()
+    assert len(run.launcher.launches) == 2
+    assert status.steps == _STEPS
+    assert run.notes('coordinator') == ['It did not answer within 30 seconds.']
+
+  def test_coordinator_that_does_not_answer_an_interrupt(self, run):
+    run.save(10)
+    run.after(20, 'coordinator', 'is_silent')
+    run.interrupt(21)
+    assert run.fail().node == 'coordinator'
+    assert run.clock.now < 70
+
+
+class TestStall:
+  def test_who_got_on_longest_ago_is_named(self, run):
+    for seconds, name in ((20, 'actor/1'), (25, 'actor/0'), (30, 'learner')):
+      run.after(seconds, name, 'is_stuck')
+    failure = run.fail(stall_seconds=60, timeout_seconds=40)
+    assert failure.node == 'actor/1'
+    assert not failure.is_lost
+    lines = failure.cause.splitlines()
+    assert lines[0].startswith('The run has got no further for 60 seconds')
+    assert any(line.startswith('learner: running; got on') for line in lines)
+    report = (run.directory / 'logs' / 'stall.txt').read_text()
+    assert 'Threads of actor/0:\nstack of actor/0' in report
+    assert 90 < run.clock.now < 105
+    assert run.num_checkpoints() == 1
+
+  def test_not_while_anybody_gets_on(self, run):
+    run.after(20, 'learner', 'is_stuck')
+    run.interrupt(200)
+    assert run.run(stall_seconds=60).message == 'interrupted'
+
+  def test_not_while_a_node_is_started_again(self, run):
+    for name in ('actor/0', 'actor/1', 'learner'):
+      run.after(20, name, 'is_stuck')
+    run.launcher.on_launch = lambda workers: workers.start_seconds.update(
+      {'evaluator': 200.0}
+    )
+    run.launcher.start_seconds['evaluator'] = 1.0
+    run.kill(30, 'evaluator')
+    run.fail(stall_seconds=60)
+    assert 230 + 60 < run.clock.now < 230 + 75
+
+
+class TestStopping:
+  @pytest.mark.parametrize(
+    ('seconds', 'timeout', 'limit'), [(290, 40, 300), (390, 200, 400)]
+  )
+  def test_waits_for_the_checkpoint(self, run, seconds, timeout, limit):
+    run.launcher.save_seconds = seconds
+    run.interrupt(20)
+    assert run.run(timeout_seconds=timeout).message == 'interrupted'
+    assert run.num_checkpoints() == 1
+    assert 20 + seconds < run.clock.now < 20 + limit
+
+  @pytest.mark.parametrize(('timeout', 'limit'), [(40, 300), (200, 400)])
+  def test_but_not_for_ever(self, run, timeout, limit):
+    run.launcher.save_seconds = 1e6
+    run.interrupt(20)
+    failure = run.fail(timeout_seconds=timeout)
+    assert failure.node == 'learner'
+    assert failure.cause == f'It saved no checkpoint within {limit} s.'
+    assert 20 + limit < run.clock.now < 20 + limit + 15
+
+  @pytest.mark.parametrize('name', ['learner', 'replay'])
+  def test_who_is_killed_while_it_saves_is_told(self, run, name):
+    run.launcher.save_seconds = 100.0
+    run.interrupt(20)
+    run.kill(50, name)
+    failure = run.fail()
+    assert failure.node == name
+    assert failure.cause.startswith('It ended with signal 9.')
+    assert run.clock.now < 65
+
+  def test_node_that_does_not_stop_is_killed(self, run):
+    run.after(10, 'actor/1', 'is_stubborn')
+    run.interrupt(20)
+    assert run.run().message == 'interrupted'
+    assert run.workers.killed == ['actor/1']
+    # It has some seconds each time that its end is waited for.
+    assert run.clock.now < 20 + 3 * 5 + 5
+
+  def test_service_that_does_not_stop_is_killed(self, run):
+    run.after(10, 'replay', 'is_stubborn')
+    run.interrupt(20)
+    run.run()
+    assert run.workers.killed == ['replay']
+
+  def test_thread_that_does_not_stop_is_named(self, run):
+    run.launcher.can_restart = False
+    run.after(10, 'actor/1', 'is_stubborn')
+    run.interrupt(20)
+    failure = run.fail()
+    assert (failure.node, failure.cause) == (
+      'actor/1', 'Its thread did not end.'
+    )  # fmt: skip
+
+  def test_further_failures_do_not_hide_the_first(self, run):
+    run.after(20, 'learner', 'fail', 'first')
+    run.after(20.1, 'replay', 'fail', 'second')
+    assert run.fail().node == 'learner'

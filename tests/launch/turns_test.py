@@ -7,6 +7,7 @@ import pytest
 import program
 import troubled_environments
 from repertory import launch
+from repertory.launch.runs import session
 
 
 def _raise(error):
@@ -26,6 +27,26 @@ def test_what_an_environment_raises_is_its_nodes_failure(tmp_path, error):
   assert caught.value.failure.node == 'actor/0'
   assert type(error).__name__ in caught.value.failure.summary
   assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
+
+
+@pytest.mark.parametrize('error', [OSError('no screen'), SystemExit(0)])
+def test_environment_that_cannot_be_made_is_refused(tmp_path, error):
+  factory = troubled_environments.Troubled(1, 'make', lambda: _raise(error))
+  experiment = troubled_environments.make_experiment(tmp_path, factory)
+  told = rf"'own environment' cannot be made:\nTraceback[^$]*{error}\n$"
+  with pytest.raises(ValueError, match=told) as caught:
+    launch.run(experiment, display=False)
+  assert caught.value.__cause__ is error
+  assert not list(tmp_path.iterdir())
+
+
+def test_close_after_the_check_that_fails_is_a_warning(tmp_path, caplog):
+  factory = troubled_environments.Troubled(
+    1, 'close', lambda: _raise(OSError('stuck'))
+  )
+  experiment = troubled_environments.make_experiment(tmp_path, factory)
+  session.check(experiment)
+  assert 'could not be closed: OSError: stuck' in caplog.text
 
 
 def test_close_that_fails_does_not_lose_the_result(tmp_path):

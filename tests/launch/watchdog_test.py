@@ -163,23 +163,26 @@ def test_environment_that_hangs_in_the_last_evaluation_ends_the_run(tmp_path):
   assert json.loads(state.read_text())['counts']['steps'] == 600
 
 
+_FILE_FOR_LOGS = "shutil.rmtree('run/logs'); open('run/logs', 'w').close()"
+
+
 @pytest.mark.parametrize(
   ('num_steps', 'trouble', 'told'),
   [
     # No report can be written, nor any row of the logs: neither before the
     # first one, which makes the files, nor later.
-    (10, "shutil.rmtree('run/logs')", ["Table 'replay' holds", 'stall.txt']),
+    (10, _FILE_FOR_LOGS, ["Table 'replay' holds", 'stall.txt', 'FileExists']),
     pytest.param(
       1000,
-      "shutil.rmtree('run/logs')",
-      ["Table 'replay' holds", 'stall.txt'],
+      _FILE_FOR_LOGS,
+      ["Table 'replay' holds", 'stall.txt', 'FileExists'],
       marks=pytest.mark.chaos,
     ),
     # Nor can it be found where threads are.
     pytest.param(
       300,
       "tempfile.tempdir = '/nowhere'",
-      ['no report on it', '/nowhere/'],
+      ['no report on it', '/nowhere/', 'FileNotFoundError'],
       marks=pytest.mark.chaos,
     ),
   ],
@@ -192,6 +195,27 @@ def test_stall_that_cannot_be_described_ends_the_run(
   )
   assert 'NODE actor/0' in ended.output
   assert re.search(r'no further for \d+ seconds', ended.output)
-  assert 'FileNotFoundError' in ended.output
   for words in told:
     assert words in ended.output
+
+
+def test_report_is_written_although_the_logs_were_removed(tmp_path):
+  _run_hanging(tmp_path, trouble="shutil.rmtree('run/logs')")
+  report = (tmp_path / 'run' / 'logs' / 'stall.txt').read_text()
+  assert 'in hanging_step' in report
+
+
+@pytest.mark.parametrize(
+  'topology',
+  ['single', pytest.param('distributed', marks=pytest.mark.chaos)],
+)
+def test_low_timeout_tells_the_stall_without_logs(tmp_path, topology):
+  ended = _run_hanging(
+    tmp_path,
+    topology,
+    trouble=_FILE_FOR_LOGS,
+    settings='max_steps=10**6, evaluation_episodes=0, timeout_seconds=8',
+  )
+  assert 'NODE actor/0' in ended.output
+  if topology == 'single':
+    assert re.search(r'could not be written \(FileExistsError', ended.output)

@@ -1,5 +1,7 @@
 """Tests of the replay dataset against real tables."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -196,6 +198,16 @@ class TestWaiting:
     connection.stop.set()
     with pytest.raises(signals.Stopped):
       call.result(2)
+
+  def test_time_that_is_excused_does_not_count(self, make):
+    _, dataset = make(timeout_seconds=2)
+    call = replay_fixture.Call(next, dataset)
+    for _ in range(15):  # For two seconds more than the time-out.
+      assert call.is_waiting()
+      time.sleep(0.2)
+      dataset.excuse()
+    with pytest.raises(TimeoutError, match='Waited 2 seconds'):
+      call.result(10)
 
   def test_time_out(self, make):
     connection, dataset = make(timeout_seconds=0.5)

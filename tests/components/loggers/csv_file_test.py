@@ -169,8 +169,36 @@ def test_link_is_followed(path, tmp_path):
 def test_repeated_column_is_refused(path):
   path.parent.mkdir()
   path.write_text('a,b,a\n', encoding='utf-8')
-  with pytest.raises(ValueError, match=r'path: expected .* found'):
+  with pytest.raises(ValueError, match=r'expected .* found'):
     loggers.CsvFile(path)
+
+
+@pytest.mark.parametrize(
+  ('content', 'told'),
+  [
+    (b'a,b\n1,\xff\xfe\n3,4\n', 'line 2 is not text'),
+    (b'a,b\n1,\0\n3,4\n', 'zero byte'),
+    (b'\x89PNG\r', 'line 1 is not text'),
+    (b'1,2\n3,4\n', 'header of names'),
+    (b'\n1,2\n', 'at most 0 columns'),
+    (b'a,b\n1,2,3\n', 'at most 2 columns'),
+    (b'a,b\n1,"2\n3,4\n', 'unexpected end'),
+  ],
+)
+def test_garbled_file_is_refused_and_left_alone(path, content, told):
+  path.parent.mkdir()
+  path.write_bytes(content)
+  with pytest.raises(loggers.GarbledError, match=told) as caught:
+    loggers.CsvFile(path)
+  assert str(path) in str(caught.value)
+  assert path.read_bytes() == content
+
+
+def test_torn_line_need_not_be_text(path):
+  path.parent.mkdir()
+  path.write_bytes(b'a,b\n1,2\n\0\xff')
+  loggers.CsvFile(path).close()
+  assert path.read_bytes() == b'a,b\n1,2\n'
 
 
 @pytest.mark.parametrize('row', [{'a': 2}, {'b': 2}])

@@ -99,3 +99,19 @@ def test_write_after_close_raises(path):
   logger.close()
   with pytest.raises(ValueError, match=r'closed'):
     logger.write({'a': 1})
+
+
+@pytest.mark.parametrize(
+  ('content', 'told'),
+  [
+    (b'{"a": 1}\n\xff\n{"a": 2}\n', 'line 2 is not text'),
+    (b'{"a": 1}\n[1]\n', 'line 2 is no JSON object'),
+    (b'\x89PNG\r', 'line 1 is not text'),
+  ],
+)
+def test_garbled_file_is_refused_and_left_alone(tmp_path, content, told):
+  path = tmp_path / 'rows.jsonl'
+  path.write_bytes(content)
+  with pytest.raises(loggers.GarbledError, match=told):
+    loggers.JsonlFile(path)
+  assert path.read_bytes() == content

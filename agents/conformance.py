@@ -1,0 +1,215 @@
+"""Checks of builders, as tests that your own ones inherit.
+
+    class TestMyBuilder(conformance.BuilderConformance):
+      def make_builder(self): ...
+      def make_spec(self): ...
+
+pytest, or unittest with `unittest.TestCase` as a further base, runs them. For
+policy and update there are those of `components.conformance`.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+import dm_env
+import numpy as np
+import tree
+
+from repertory.agents import builder as builder_lib
+from repertory.components import actors, replay, roads, signals, specs
+
+_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+_SECONDS = 60.0
+
+
+class BuilderConformance:
+  """The contract of `builder.Builder`: its parts fit together.
+
+  Attributes:
+    num_environments: Over all actors, of which there is one here.
+    max_steps: Of each environment; by then there is a batch to learn from.
+    episode_length: How many steps an episode has, give or take one.
+    evaluation_is_the_same: Whether evaluation does not depend on the seed.
+  """
+
+  num_environments = 2
+  max_steps = 500
+  episode_length = 7
+  evaluation_is_the_same = True
+
+  def make_builder(self) -> builder_lib.Builder:
+    """Makes the builder, with small networks and little to wait for."""
+    raise NotImplementedError
+
+  def make_spec(self) -> specs.EnvironmentSpec:
+    """Returns the spec of the environments, as the agent sees them."""
+    raise NotImplementedError
+
+  def make_policy(
+    self, network: Any, seed: int = 0, evaluation: bool = False
+  ) -> Any:
+    """Makes a policy of the builder."""
+    acting = builder_lib.Acting(
+      self.make_spec(), self.num_environments, seed, evaluation=evaluation
+    )
+    return self.make_builder().make_policy(network, acting)
+
+  def test_can_be_sent(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    sent = cloudpickle.loads(cloudpickle.dumps(builder))
+    assert dataclasses.is_dataclass(builder.config)
+    assert sent.config == builder.config
+    assert self._tables(sent, spec) == self._tables(builder, spec), (
+      'Other processes must plan the same tables.'
+    )
+
+  def _tables(self, builder, spec):
+    tables = builder.experience(spec, self.num_environments).tables
+    return [(t.name, t.signature, t.max_size, t.rate_limit) for t in tables]
+
+  def test_networks_are_alike_and_share_nothing(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    one, other = (builder.make_network(spec) for _ in range(2))
+    forms = [
+      [(v.name, v.shape.as_list(), v.dtype) for v in network.variables]
+      for network in (one, other)
+    ]
+    assert forms[0], 'A network must have all its variables when it is made.'
+    assert forms[0] == forms[1], (
+      'Variables must be the same, in the same order, each time: those of the '
+      f'learner are copied so; got {forms[0]} and {forms[1]}.'
+    )
+    assert not {id(v) for v in one.variables} & {
+      id(v) for v in other.variables
+    }, 'Networks must not share variables.'
+
+  def test_exports_what_a_network_has(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    network = builder.make_network(spec)
+    exported = builder.make_update(network, spec).exports['policy']
+    names = [(v.name, v.shape) for v in exported]
+    expected = [(v.name, v.shape) for v in network.variables]
+    assert names == expected, (
+      "exports['policy'] must be the variables of the network, in their order, "
+      f'for they are copied to those of another; got {names} for {expected}.'
+    )
+
+  def test_tables_can_run(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    experience = builder.experience(spec, self.num_environments)
+    assert experience.batch_size >= 1
+    experience.check(self.num_environments)
+
+  def test_evaluation_is_the_same(self):
+    if not self.evaluation_is_the_same:
+      return
+    builder, spec = self.make_builder(), self.make_spec()
+    network = builder.make_network(spec)
+    actions = [
+      self._act(self.make_policy(network, seed, evaluation=True))
+      for seed in (1, 2)
+    ]
+    tree.map_structure(
+      lambda a, b: np.testing.assert_array_equal(
+        a, b, 'Evaluation must not depend on the seed: it explores nothing.'
+      ),
+      *actions,
+    )
+
+  def _act(self, policy):
+    actor = self._make_actor(policy)
+    lived = self.live()
+    timestep = next(lived)
+    actor.observe_first(timestep)
+    actions = []
+    for _ in range(20):
+      actions.append(actor.select_action(timestep.observation))
+      timestep = next(lived)
+      actor.observe(actions[-1], timestep)
+    return actions
+
+  def _make_actor(self, policy, adder=None):
+    observations = self.make_spec().observations
+    ids = range(self.num_environments)
+    return actors.PolicyActor(policy, observations, ids, adder=adder)
+
+  def live(self) -> Iterator[dm_env.TimeStep]:
+    """Yields batched timesteps that the spec allows, whatever is done."""
+    random = np.random.default_rng(0)
+    spec, size = self.make_spec(), self.num_environments
+    # Slots end at different times.
+    lengths = self.episode_length + np.arange(size) % 2
+    for t in range(self.max_steps):
+      place = t % (lengths + 1)
+      step_type = np.full([size], _MID, np.int32)
+      step_type[place == 0] = _FIRST
+      step_type[place == lengths] = _LAST
+      first, last = step_type == _FIRST, step_type == _LAST
+      yield dm_env.TimeStep(
+        step_type,
+        np.where(first, 0, random.normal(size=size)).astype(np.float32),
+        np.where(last, 0, 1).astype(np.float32),
+        tree.map_structure(
+          lambda leaf: _draw(leaf, size, random), spec.observations
+        ),
+      )
+
+  def test_parts_fit_together(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    experience = builder.experience(spec, self.num_environments)
+    with self._replaying(builder, experience) as (adder, end):
+      network = builder.make_network(spec)
+      actor = self._make_actor(self.make_policy(network), adder)
+      lived = self.live()
+      timestep = next(lived)
+      actor.observe_first(timestep)
+      for timestep_after in lived:
+        action = actor.select_action(timestep.observation)
+        actor.observe(action, timestep_after)
+        timestep = timestep_after
+        if end.is_due(0):
+          break
+      else:
+        raise AssertionError(
+          f'{self.max_steps} steps made {adder.num_items} items, too few to '
+          'learn from; take smaller settings.'
+        )
+      sample = next(end.batches)
+      result = builder.make_update(network, spec)(sample)
+    assert sample.keys.shape == [experience.batch_size]
+    for name, value in result.metrics.items():
+      assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
+
+  @contextlib.contextmanager
+  def _replaying(self, builder, experience):
+    """Yields both ends of a road: adder, and the learner's."""
+    with contextlib.ExitStack() as stack:
+      server = replay.make_server(experience.tables)
+      stack.callback(server.stop)
+      connection = replay.Connection(
+        f'localhost:{server.port}', _SECONDS, signals.StopSignal()
+      )
+      road = roads.ReverbRoad(connection, experience, builder)
+      end = road.make_learner_end()
+      stack.callback(end.close)
+      adder = road.make_adder(
+        self.num_environments,
+        priority=lambda: 1.0,
+        version=lambda: 0,
+        max_pending_items=0,
+      )
+      stack.callback(adder.close)
+      # An adder that cannot hand over its items would wait once more.
+      stack.callback(connection.stop.set)
+      yield adder, end
+
+
+def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:
+  """Returns observations `[size, ...]` as a spec allows."""
+  shape, dtype = (size, *spec.shape), np.dtype(spec.dtype)
+  if dtype.kind == 'f':
+    return random.uniform(-1, 1, shape).astype(dtype)
+  return random.integers(0, 2, shape).astype(dtype)

@@ -1,0 +1,287 @@
+"""Checks of environment batches, as tests that your own ones inherit.
+
+    class TestMyBatch(conformance.EnvironmentBatchConformance):
+      def make_environment(self, seed): ...
+
+pytest, or unittest with `unittest.TestCase` as a further base, runs them. For a
+single environment, dm_env has `EnvironmentTestMixin`.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.environments import batch
+
+_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+
+
+class EnvironmentBatchConformance:
+  """The contract of `batch.EnvironmentBatch`.
+
+  Override `make_environment`, or `make_batch`, or both: then slots are compared
+  with environments of their own.
+
+  Attributes:
+    batch_size: Slots, whose seeds are 0, 1, 2, ...
+    num_steps: How many random steps to take.
+    end_discounts: Discounts with which episodes end within these: 0 for the
+      end, that of any other step for a time limit, which must keep it. None for
+      any, but there must be an end.
+    is_random: Whether other seeds make a difference.
+  """
+
+  batch_size = 3
+  num_steps = 60
+  end_discounts: Collection[float] | None = None
+  is_random = True
+
+  def make_environment(self, seed: int) -> dm_env.Environment | None:
+    """Makes what a slot of that seed does alone; None if nothing else does."""
+    return None
+
+  def make_batch(self, seeds: Sequence[int]) -> Any:
+    """Makes the batch; of what `make_environment` makes, unless overridden."""
+    environments = [self.make_environment(seed) for seed in seeds]
+    if None in environments:
+      raise NotImplementedError('Override make_environment or make_batch.')
+    return batch.EnvironmentBatch([e for e in environments if e is not None])
+
+  @contextlib.contextmanager
+  def opened(self, first_seed: int = 0) -> Iterator[Any]:
+    """Yields a batch and closes it."""
+    seeds = range(first_seed, first_seed + self.batch_size)
+    with contextlib.closing(self.make_batch(list(seeds))) as environments:
+      yield environments
+
+  def actions(self, environments: Any) -> Iterator[Any]:
+    """Draws actions `[B, ...]`, the same each time."""
+    random = np.random.default_rng(0)
+    spec = environments.action_spec()
+    while True:
+      yield tree.map_structure(
+        lambda leaf: _draw(leaf, self.batch_size, random), spec
+      )
+
+  def play(
+    self,
+    first_seed: int = 0,
+    spoil: Callable[[Any, np.ndarray], Any] = lambda actions, ended: actions,
+  ) -> list[dm_env.TimeStep]:
+    """Returns copies of the timesteps of a fresh batch.
+
+    Args:
+      first_seed: Of its slots.
+      spoil: Changes the actions; is told which slots have ended.
+    """
+    with self.opened(first_seed) as environments:
+      timesteps = [_copy(environments.reset())]
+      for actions in self._some_of(self.actions(environments)):
+        ended = timesteps[-1].step_type == _LAST
+        timestep = environments.step(spoil(actions, ended))
+        timesteps.append(_copy(timestep))
+    return timesteps
+
+  def _some_of(self, actions):
+    for _ in range(self.num_steps):
+      yield next(actions)
+
+  def test_specs_are_of_one_environment(self):
+    with self.opened() as environments:
+      assert environments.batch_size == self.batch_size
+      alone = self.make_environment(0)
+      if alone is None:
+        return
+      for name in ('observation', 'action', 'reward', 'discount'):
+        ours, theirs = (
+          getattr(e, f'{name}_spec')() for e in (environments, alone)
+        )
+        assert ours == theirs, (
+          f'The {name} spec must be that of one environment, {theirs}; got '
+          f'{ours}.'
+        )
+      alone.close()
+
+  def _check_form(self, environments, timestep):
+    shape = (self.batch_size,)
+    fields = {
+      'step_type': np.dtype(np.int32),
+      'reward': environments.reward_spec().dtype,
+      'discount': environments.discount_spec().dtype,
+    }
+    for name, dtype in fields.items():
+      array = getattr(timestep, name)
+      assert (array.shape, array.dtype) == (shape, dtype), (
+        f'{name} must be {dtype} {shape}; got {array.dtype} {array.shape}.'
+      )
+    for one in timestep.discount:
+      environments.discount_spec().validate(one)
+    spec = environments.observation_spec()
+    tree.assert_same_structure(spec, timestep.observation)
+
+    def check(leaf, array):
+      expected = (*shape, *leaf.shape)
+      assert array.shape == expected, (
+        f'{leaf.name} must have shape {expected}; got {array.shape}.'
+      )
+      for row in array:
+        leaf.validate(row)
+
+    tree.map_structure(check, spec, timestep.observation)
+
+  def test_timesteps(self):
+    timesteps, found = self.play(), set()
+    with self.opened() as environments:
+      for timestep in timesteps:
+        self._check_form(environments, timestep)
+    assert (timesteps[0].step_type == _FIRST).all()
+    for before, after in itertools.pairwise(timesteps):
+      ended, first = before.step_type == _LAST, after.step_type == _FIRST
+      np.testing.assert_array_equal(
+        first, ended, 'Slots are at FIRST after LAST, and only then.'
+      )
+      found |= set(after.discount[after.step_type == _LAST].tolist())
+    for timestep in timesteps:
+      first = timestep.step_type == _FIRST
+      assert (timestep.reward[first] == 0).all(), 'At FIRST, the reward is 0.'
+      assert (timestep.discount[first] == 1).all(), (
+        'At FIRST, the discount is 1.'
+      )
+    if self.end_discounts is None:
+      assert found, f'No episode ended in {self.num_steps} steps; take more.'
+    else:
+      expected = {
+        float(np.float32(discount)) for discount in self.end_discounts
+      }
+      assert found == expected, (
+        f'Episodes must end with the discounts {expected}; got {found}.'
+      )
+
+  def test_arrays_stay_as_they_are(self):
+    with self.opened() as environments:
+      timesteps = [environments.reset()]
+      copies = [_copy(timesteps[0])]
+      actions = self.actions(environments)
+      for _ in range(5):
+        timesteps.append(environments.step(next(actions)))
+        copies.append(_copy(timesteps[-1]))
+      for timestep, copy in zip(timesteps, copies):
+        assert _same(timestep, copy), (
+          'A step must not change arrays that were returned before.'
+        )
+
+  def test_first_step_is_a_reset(self):
+    with self.opened() as environments:
+      stepped = _copy(environments.step(next(self.actions(environments))))
+    with self.opened() as environments:
+      assert _same(stepped, environments.reset()), (
+        'The first step of a fresh batch must be a reset, whatever the actions.'
+      )
+
+  def test_reset_begins_all_episodes(self):
+    with self.opened() as environments:
+      for _ in range(2):
+        timestep = environments.reset()
+        self._check_form(environments, timestep)
+        assert (timestep.step_type == _FIRST).all()
+        environments.step(next(self.actions(environments)))
+
+  def test_seeds(self):
+    timesteps = self.play()
+    assert all(map(_same, timesteps, self.play())), (
+      'Batches of equal seeds must behave alike.'
+    )
+    if self.is_random:
+      slots = [[_row(t, slot) for t in timesteps] for slot in (0, 1)]
+      assert not _same(*slots), 'Slots of other seeds must differ.'
+      others = self.play(first_seed=100)
+      assert not _same(timesteps, others), 'Other seeds must make a difference.'
+
+  def test_actions_of_ended_slots_are_ignored(self):
+    def spoil(actions, ended):
+      def replace(array):
+        array = array.copy()
+        array[ended] = 100
+        return array
+
+      return tree.map_structure(replace, actions)
+
+    assert all(map(_same, self.play(), self.play(spoil=spoil))), (
+      'After LAST comes FIRST, whatever the action.'
+    )
+
+  def test_slots_do_what_environments_do_alone(self):
+    made = [self.make_environment(seed) for seed in range(self.batch_size)]
+    alone = [environment for environment in made if environment is not None]
+    if not alone:
+      return
+    with self.opened() as environments:
+      timestep = environments.reset()
+      expected = [environment.reset() for environment in alone]
+      for actions in self._some_of(self.actions(environments)):
+        for slot in range(self.batch_size):
+          _check_slot(_row(timestep, slot), expected[slot], slot)
+          expected[slot] = alone[slot].step(_row(actions, slot))
+        timestep = environments.step(actions)
+    for environment in alone:
+      environment.close()
+
+  def test_wrong_actions_are_refused(self):
+    with self.opened() as environments:
+      environments.reset()
+      wrong = tree.map_structure(
+        lambda leaf: leaf[:-1], next(self.actions(environments))
+      )
+      try:
+        environments.step(wrong)
+      except ValueError:
+        return
+      raise AssertionError('Too few actions must be a ValueError.')
+
+  def test_close_twice(self):
+    with self.opened() as environments:
+      environments.close()
+
+
+def _check_slot(row, expected, slot):
+  reward, discount = expected.reward, expected.discount
+  if expected.first():
+    reward, discount = 0, 1
+  found = (row.step_type, row.reward, row.discount)
+  assert found == (expected.step_type, reward, discount), (
+    f'Slot {slot} must do what its environment does alone, step type, reward '
+    f'and discount of {(expected.step_type, reward, discount)}; got {found}.'
+  )
+  assert _same(row.observation, expected.observation), (
+    f'Slot {slot} must show what its environment shows alone.'
+  )
+
+
+def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:
+  """Draws actions; without bounds, in [-1, 1]."""
+  shape = (size, *spec.shape)
+  if spec.dtype.kind in 'iu':
+    drawn = random.integers(spec.minimum, spec.maximum + 1, shape)
+  else:
+    low, high = getattr(spec, 'minimum', -1), getattr(spec, 'maximum', 1)
+    is_bounded = np.isfinite(low).all() and np.isfinite(high).all()
+    drawn = random.uniform(*((low, high) if is_bounded else (-1, 1)), shape)
+  return drawn.astype(spec.dtype)
+
+
+def _row(nest: Any, slot: int) -> Any:
+  return tree.map_structure(lambda array: array[slot], nest)
+
+
+def _copy(nest: Any) -> Any:
+  return tree.map_structure(np.copy, nest)
+
+
+def _same(one: Any, other: Any) -> bool:
+  pairs = zip(tree.flatten(one), tree.flatten(other), strict=True)
+  return all(np.array_equal(a, b) for a, b in pairs)

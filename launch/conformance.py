@@ -1,0 +1,178 @@
+"""Checks of topologies, as tests that your own ones inherit.
+
+    class TestMyTopology(conformance.TopologyConformance):
+      def make_topology(self): ...
+
+pytest runs them, for they take its `tmp_path`.
+"""
+
+import dataclasses
+import os
+import pathlib
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from repertory.agents import dqn
+from repertory.components import settings
+from repertory.environments import registry
+from repertory.launch import experiment as experiment_lib
+from repertory.launch import failures, running
+from repertory.launch.runs import resuming
+from repertory.launch.topologies import topology as topology_lib
+
+# Processes start slowly on a busy machine.
+_SECONDS = 120.0
+
+
+class TopologyConformance:
+  """The contract of `topologies.topology.Topology`.
+
+  Attributes:
+    launch_type: Of the launcher that hosts it.
+    max_steps: Of the first run; large enough for a batch to be learned from.
+  """
+
+  launch_type = 'local_mt'
+  max_steps = 600
+
+  def make_topology(self) -> topology_lib.Topology:
+    """Makes the topology."""
+    raise NotImplementedError
+
+  def make_experiment(
+    self, directory: pathlib.Path, **changes: Any
+  ) -> experiment_lib.Experiment:
+    """Makes a small experiment that can run in the topology."""
+    config = dqn.DQNConfig(
+      hidden_sizes=(8,), min_replay_size=50, batch_size=8,
+      samples_per_insert=1.0, jit_compile=False,
+    )  # fmt: skip
+    chosen = {
+      'max_steps': self.max_steps,
+      'num_actors': 2,
+      'environments_per_actor': 2,
+      'evaluation_episodes': 2,
+      **changes,
+    }
+    return experiment_lib.Experiment(
+      dqn.DQNBuilder(config),
+      registry.make_factory('catch'),
+      directory=str(directory / 'run'),
+      **chosen,
+    )
+
+  def test_tells_of_itself(self):
+    topology = self.make_topology()
+    assert topology.name and topology.help
+    assert dataclasses.is_dataclass(topology)
+    hash(topology)  # So its settings cannot be changed.
+    for setting in settings.describe(type(topology)):
+      assert setting.help, f'Setting {setting.name!r} must have a help.'
+    assert pickle.loads(pickle.dumps(topology)) == topology
+
+  def test_graph_shows_all_nodes(self, tmp_path):
+    topology = self.make_topology()
+    experiment = self.make_experiment(tmp_path)
+    topology.check(experiment)
+    with resuming.open_session(experiment) as session:
+      graph = topology.graph(session)
+    for pair in graph.calls:
+      assert set(pair) <= set(graph.nodes), (
+        f'Who calls whom must be among the nodes, {graph.nodes}; got {pair}.'
+      )
+
+  def test_program_can_be_sent(self, tmp_path):
+    topology = self.make_topology()
+    if topology.launch_types is not None:
+      return  # It is hosted by nobody.
+    with resuming.open_session(self.make_experiment(tmp_path)) as session:
+      for plan in topology.program(session, 'title'):
+        cloudpickle.dumps(plan.make)
+        assert plan.name == 'coordinator' or 'coordinator' in plan.calls, (
+          f'{plan.name!r} must call the coordinator, for it reports there.'
+        )
+
+  def test_runs_to_the_end_and_goes_on(self, tmp_path):
+    threads = threading.active_count()
+    first = self.run(self.make_experiment(tmp_path))
+    self._check_steps(first, self.max_steps)
+    assert first.status.learner_steps > 0, 'Nothing was learned.'
+    assert first.status.evaluation_return is not None, 'Nothing was evaluated.'
+    assert os.listdir(os.path.join(first.directory, 'checkpoints'))
+    max_steps = 2 * self.max_steps
+    second = self.run(self.make_experiment(tmp_path, max_steps=max_steps))
+    self._check_steps(second, max_steps)
+    assert 'resumed from checkpoint' in second.status.message
+    assert second.status.learner_steps > first.status.learner_steps
+    _wait(
+      lambda: threading.active_count() <= threads, 'all threads of it to end'
+    )
+
+  def run(self, experiment: experiment_lib.Experiment) -> running.Result:
+    """Runs an experiment to its end."""
+    return running.run(
+      experiment, self.make_topology(), self.launch_type, display=False
+    )
+
+  def _check_steps(self, result, max_steps):
+    steps = result.status.steps
+    # The last step of an environment batch may go beyond.
+    assert max_steps <= steps < max_steps + 4, (
+      f'There must be {max_steps} environment steps; got {steps}.'
+    )
+    states = {
+      name: state
+      for name, state in result.status.nodes
+      if name.split('/')[0] in ('actor', 'learner', 'evaluator')
+    }
+    # In one thread nobody says when who takes turns is done.
+    assert set(states.values()) <= {'running', 'done'}, (
+      f'All who have a part must have done it; got {states}.'
+    )
+    assert result.interrupted is None
+
+  def test_environment_that_fails_is_told(self, tmp_path):
+    factory = _FailingFactory(registry.make_factory('catch'))
+    experiment = dataclasses.replace(
+      self.make_experiment(tmp_path, max_restarts=0, evaluation_episodes=0),
+      environment_factory=factory,
+    )
+    try:
+      self.run(experiment)
+    except failures.NodeError as error:
+      assert error.failure.node.startswith('actor')
+      assert 'out of balls' in error.failure.cause
+    else:
+      raise AssertionError('A node that fails must end the run.')
+
+
+@dataclasses.dataclass(frozen=True)
+class _FailingFactory:
+  """Makes environments that fail after some steps."""
+
+  factory: Callable[[int], Any]
+
+  def __call__(self, seed):
+    environment = self.factory(seed)
+    step, steps = environment.step, []
+
+    def failing_step(action):
+      steps.append(action)
+      if len(steps) > 50:
+        raise RuntimeError('out of balls')
+      return step(action)
+
+    environment.step = failing_step
+    return environment
+
+
+def _wait(condition: Callable[[], Any], what: str) -> None:
+  deadline = time.monotonic() + _SECONDS
+  while not condition():
+    assert time.monotonic() < deadline, f'Waited {_SECONDS:g} s for {what}.'
+    time.sleep(0.05)

@@ -1,0 +1,175 @@
+"""Checks of launchers, as tests that your own ones inherit.
+
+    class TestMyLauncher(conformance.LauncherConformance):
+      def make_launcher(self): ...
+
+pytest runs them, for they take its `tmp_path`. Needs no TensorFlow, for the
+nodes of these tests are sent to processes that start the faster without.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import psutil
+
+from repertory.launch.coordination import reports
+from repertory.launch.launchers import calls, program
+from repertory.launch.launchers import launcher as launcher_lib
+from repertory.launch.nodes import node
+
+# Processes start slowly on a busy machine.
+_SECONDS = 120.0
+
+
+class _Node(node.Node):
+  """Does what tests ask for; calls no coordinator, so that none is needed."""
+
+  def __init__(self, context: node.Context):
+    self.name = context.name
+    self._context = context
+    print(f'{self.name} begins life {context.life}', flush=True)
+
+  def report(self):
+    return reports.Directive(reports.ACTING, 0, 0)
+
+  def close(self):
+    pass
+
+
+class _Service(_Node):
+  """Answers, and can be told to fail."""
+
+  @property
+  def served(self):
+    return {
+      'double': lambda x: 2 * x,
+      'life': lambda: self._context.life,
+      'can_restart': lambda: self._context.can_restart,
+    }
+
+  def run(self):
+    self._context.stop.wait(_SECONDS)
+
+
+class _Caller(_Node):
+  """Calls the service as a client, and ends."""
+
+  def run(self):
+    peer = self._context.peers['replay']
+    calls.wait_for_server(peer)
+    doubled = peer.futures.double(np.arange(3.0)).result()
+    if doubled.tolist() != [0, 2, 4]:
+      raise AssertionError(doubled)
+
+
+class _Failing(_Node):
+  def run(self):
+    raise ValueError('This node fails.')
+
+
+class LauncherConformance:
+  """The contract of `launchers.launcher.Launcher`."""
+
+  def make_launcher(self) -> launcher_lib.Launcher:
+    """Makes the launcher."""
+    raise NotImplementedError
+
+  def make_program(self) -> program.Program:
+    """Plans a service, a client of it, and one that fails."""
+    planned = program.Program(_SECONDS)
+    planned.add(program.PlannedNode('replay', _Service))
+    planned.add(program.PlannedNode('actor/0', _Caller, ['replay']))
+    planned.add(program.PlannedNode('actor/1', _Failing))
+    return planned
+
+  def test_tells_of_itself(self):
+    launcher = self.make_launcher()
+    for name in ('name', 'title', 'help'):
+      text = getattr(launcher, name)
+      assert isinstance(text, str) and text, f'It must have a {name}.'
+    assert isinstance(launcher.can_restart, bool)
+
+  def test_hosts_a_program(self, tmp_path):
+    launcher, planned = self.make_launcher(), self.make_program()
+    threads = threading.active_count()
+    with launcher.launch(planned, str(tmp_path)) as workers:
+      assert workers.program is planned
+      assert workers.names == ['replay', 'actor/0', 'actor/1']
+      assert workers.is_alive('replay')
+      _wait(lambda: not workers.clients_alive(), 'the clients to end')
+      self._check_ends(workers)
+      service = workers.client('replay')
+      assert service.futures.double(21).result(_SECONDS) == 42
+      assert service.futures.life().result(_SECONDS) == 0
+      told = service.futures.can_restart().result(_SECONDS)
+      assert told == launcher.can_restart, (
+        f'Nodes must be told that can_restart is {launcher.can_restart}.'
+      )
+      stacks = '\n'.join(workers.stacks(['replay']).values())
+      assert stacks, 'Where the threads of a node are must be told.'
+      if launcher.can_restart:
+        self._check_restart(workers)
+      else:
+        assert workers.kill('replay') is None
+      service = workers.client('replay')
+      service.futures.shutdown().result(_SECONDS)
+      workers.wait_for_end(_SECONDS)
+      assert not workers.is_alive('replay'), (
+        'A service must end when it is shut down.'
+      )
+    _wait(
+      lambda: (
+        not psutil.Process().children(recursive=True)
+        and threading.active_count() <= threads
+      ),
+      'all processes and threads of the nodes to end',
+    )
+
+  def _check_ends(self, workers):
+    assert set(workers.find_ended()) == {'actor/0', 'actor/1'}
+    assert workers.find_killed_service() is None
+    for name in ('actor/0', 'actor/1'):
+      failure = workers.failure_of(name)
+      assert failure.node == name
+      assert not failure.is_lost, 'Who ended by itself was not killed.'
+    told = workers.failure_of('actor/1').cause + workers.log_of('actor/1')
+    assert 'This node fails.' in told, (
+      f'Why a node failed must be told by its failure or its log; got {told!r}.'
+    )
+
+  def _check_restart(self, workers):
+    assert 'replay begins life 0' in workers.log_of('replay')
+    assert workers.kill('replay') == 'replay'
+    _wait(lambda: not workers.is_alive('replay'), 'the service to be killed')
+    assert workers.failure_of('replay').is_lost
+    assert workers.find_killed_service() == 'replay'
+    for name in ('replay', 'actor/0'):
+      workers.restart(name)
+      assert workers.is_alive(name)
+    # Which finds the service where it was, though that is another one.
+    _wait(lambda: not workers.is_alive('actor/0'), 'the client to end')
+    assert not workers.failure_of('actor/0').is_lost
+    assert 'AssertionError' not in workers.log_of('actor/0')
+    service = workers.client('replay')
+    life = service.futures.life().result(_SECONDS)
+    assert life == 1, f'The second life of a node must be 1; got {life}.'
+
+  def test_kills_what_does_not_end(self, tmp_path):
+    launcher = self.make_launcher()
+    if not launcher.can_restart:
+      return
+    planned = program.Program(_SECONDS)
+    planned.add(program.PlannedNode('replay', _Service))
+    with launcher.launch(planned, str(tmp_path)) as workers:
+      assert workers.is_alive('replay')
+    assert not workers.is_alive('replay')
+
+
+def _wait(condition: Callable[[], Any], what: str) -> None:
+  deadline = time.monotonic() + _SECONDS
+  while not condition():
+    assert time.monotonic() < deadline, f'Waited {_SECONDS:g} s for {what}.'
+    time.sleep(0.05)

@@ -1,0 +1,88 @@
+"""Networks that do not fit into memory, found out before they are made."""
+
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.components import specs
+from repertory.components.settings import SettingError
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.host import machine_memory
+
+
+def check(
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  learns: bool = True,
+) -> None:
+  """Refuses a network that does not fit into memory, without making it.
+
+  Args:
+    spec: Of the environment.
+    learns: Whether it is to learn, which needs memory besides that of the
+      network: for target networks and optimizers, which the update owns; for
+      gradients; and for a copy of all that, with which an update is undone.
+
+  Raises:
+    SettingError: Naming the setting to change, if one can be found.
+  """
+  variables, trained = _list_variables(experiment, spec, learns)
+  parts = {'variables': _count_bytes(variables)}
+  if learns:
+    parts['gradients'] = _count_bytes(trained)
+    parts['a copy to undo an update'] = parts['variables']
+  needed, total = sum(parts.values()), machine_memory.total_bytes()
+  if needed <= total:
+    return
+  largest = max(variables, key=lambda v: v.shape.num_elements())
+  in_words = machine_memory.gigabytes
+  sizes = ', '.join(
+    f'{in_words(size)} of {name}' for name, size in parts.items()
+  )
+  text = (
+    f'The network takes {in_words(needed)} ({sizes}) of the {in_words(total)} '
+    f'of memory. Its largest variable is {largest.name} of shape '
+    f'{largest.shape.as_list()}.'
+  )
+  setting, value = _find_setting(experiment.builder.config, largest.shape)
+  if setting:
+    text = (
+      f'must be less, or the machine must have more memory; got {value}. {text}'
+    )
+  raise SettingError(setting, text)
+
+
+def _list_variables(
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  learns: bool,
+) -> tuple[Sequence[tf.Variable], Sequence[tf.Variable]]:
+  """Returns all variables and those that are trained; they have no values.
+
+  What is made in a graph takes no memory. Of what cannot be made there, such as
+  a network of the user's that looks at its values, there are none.
+  """
+  builder = experiment.builder
+  snt.Module()  # Sonnet looks once whether this is TensorFlow 2; not in there.
+  with contextlib.suppress(Exception), tf.Graph().as_default():
+    network = builder.make_network(spec)
+    update = builder.make_update(network, spec) if learns else network
+    return update.variables, network.trainable_variables
+  return [], []
+
+
+def _count_bytes(variables: Sequence[tf.Variable]) -> int:
+  return sum(v.shape.num_elements() * v.dtype.size for v in variables)
+
+
+def _find_setting(config, shape: tf.TensorShape) -> tuple[str, object]:
+  """Returns the setting with one of these sizes, and its value; else ''."""
+  values = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+  for size in sorted(shape.as_list(), reverse=True):
+    for name, value in values.items():
+      if size in (value if isinstance(value, tuple) else [value]):
+        return name, value
+  return '', None

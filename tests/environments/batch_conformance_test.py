@@ -1,0 +1,190 @@
+"""Tests that each check of environment batches finds what is wrong."""
+
+import numpy as np
+import pytest
+from dm_env import specs
+
+from repertory.environments import batch, catch, conformance, wrappers
+
+
+def _make_slot(seed):
+  return wrappers.StepLimit(catch.Catch(seed=seed), 7 + 3 * seed)
+
+
+class _Batch:
+  """A batch; subclasses spoil it."""
+
+  def __init__(self, seeds):
+    self._batch = batch.EnvironmentBatch(self._make(seeds))
+
+  def _make(self, seeds):
+    return [_make_slot(seed) for seed in seeds]
+
+  def __getattr__(self, name):
+    return getattr(self._batch, name)
+
+  def reset(self):
+    return self._say(self._batch.reset())
+
+  def step(self, actions):
+    return self._say(self._batch.step(actions))
+
+  def _say(self, timestep):
+    return timestep
+
+
+class _OtherSpec(_Batch):
+  def reward_spec(self):
+    return specs.Array((), np.float64)
+
+
+class _Wide(_Batch):
+  def _say(self, timestep):
+    return timestep._replace(reward=timestep.reward.astype(np.float64))
+
+
+class _BadObservation(_Batch):
+  def _say(self, timestep):
+    return timestep._replace(observation=timestep.observation + 7)
+
+
+class _BadDiscount(_Batch):
+  def _say(self, timestep):
+    return timestep._replace(discount=timestep.discount * 2)
+
+
+class _RewardAtFirst(_Batch):
+  def _say(self, timestep):
+    return timestep._replace(reward=timestep.reward + 1)
+
+
+class _AllAtOnce(_Batch):
+  def step(self, actions):
+    timestep = self._batch.step(actions)
+    return self._batch.reset() if (timestep.step_type == 2).any() else timestep
+
+
+class _EndsForGood(_Batch):
+  """Takes a time limit for the end."""
+
+  def _say(self, timestep):
+    ended = timestep.step_type == 2
+    return timestep._replace(
+      discount=np.where(ended, np.float32(0), timestep.discount)
+    )
+
+
+class _Reusing(_Batch):
+  def _say(self, timestep):
+    self._kept = getattr(self, '_kept', timestep.reward)
+    self._kept[:] = timestep.reward + timestep.step_type
+    return timestep._replace(reward=self._kept)
+
+
+class _NotFresh(_Batch):
+  def __init__(self, seeds):
+    super().__init__(seeds)
+    self._batch.reset()
+
+
+class _OneReset(_Batch):
+  _has_begun = False
+
+  def reset(self):
+    if self._has_begun:
+      return self._batch.step(np.zeros(3, np.int32))
+    self._has_begun = True
+    return self._batch.reset()
+
+
+class _Unseeded(_Batch):
+  def _make(self, seeds):
+    random = np.random.default_rng()
+    return [catch.Catch(seed=int(random.integers(2**31))) for _ in seeds]
+
+
+class _SeededAlike(_Batch):
+  def _make(self, seeds):
+    return [catch.Catch(seed=0) for _ in seeds]
+
+
+class _SeededByPlace(_Batch):
+  def _make(self, seeds):
+    return [_make_slot(place) for place, _ in enumerate(seeds)]
+
+
+class _Greedy(_Batch):
+  """Takes the action of a slot that has ended for the first one."""
+
+  _late = 0
+
+  def step(self, actions):
+    late, self._late = self._late, int(actions.max() > 2)
+    return self._batch.step(np.full_like(np.minimum(actions, 2), 2 * late))
+
+
+class _Lenient(_Batch):
+  def step(self, actions):
+    return self._say(self._batch.step(np.resize(actions, 3)))
+
+
+class _Impatient(_Batch):
+  _is_open = True
+
+  def close(self):
+    if not self._is_open:
+      raise ValueError('It is closed.')
+    self._is_open = False
+    self._batch.close()
+
+
+class _Checks(conformance.EnvironmentBatchConformance):
+  batch_class = _Batch
+  num_steps = 40
+  end_discounts = (0.0, 1.0)
+
+  def make_environment(self, seed):
+    return _make_slot(seed)
+
+  def make_batch(self, seeds):
+    return self.batch_class(seeds)
+
+
+class TestBatch(_Checks):
+  pass
+
+
+@pytest.mark.parametrize(
+  ('batch_class', 'check'),
+  [
+    (_OtherSpec, 'specs_are_of_one_environment'),
+    (_Wide, 'timesteps'),
+    (_BadObservation, 'timesteps'),
+    (_BadDiscount, 'timesteps'),
+    (_RewardAtFirst, 'timesteps'),
+    (_AllAtOnce, 'timesteps'),
+    (_EndsForGood, 'timesteps'),
+    (_Reusing, 'arrays_stay_as_they_are'),
+    (_NotFresh, 'first_step_is_a_reset'),
+    (_OneReset, 'reset_begins_all_episodes'),
+    (_Unseeded, 'seeds'),
+    (_SeededAlike, 'seeds'),
+    (_SeededByPlace, 'seeds'),
+    (_Greedy, 'actions_of_ended_slots_are_ignored'),
+    (_SeededAlike, 'slots_do_what_environments_do_alone'),
+    (_Lenient, 'wrong_actions_are_refused'),
+    (_Impatient, 'close_twice'),
+  ],
+)
+def test_finds_wrong_batches(batch_class, check):
+  checks = _Checks()
+  checks.batch_class = batch_class
+  with pytest.raises((AssertionError, ValueError, AttributeError)):
+    getattr(checks, f'test_{check}')()
+
+
+def test_an_end_must_come():
+  checks = _Checks()
+  checks.num_steps, checks.end_discounts = 3, None
+  with pytest.raises(AssertionError, match='take more'):
+    checks.test_timesteps()

@@ -1,0 +1,198 @@
+"""Tests of the one place that knows how far a run is."""
+
+import json
+import pathlib
+
+import pytest
+
+import pretended_nodes
+from repertory import launch
+from repertory.launch import failures
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import reports
+from repertory.launch.runs import resuming
+
+
+@pytest.fixture(name='clock')
+def _clock():
+  return pretended_nodes.Clock()
+
+
+@pytest.fixture(name='session')
+def _session(tmp_path):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run'),
+    stall_seconds=50, timeout_seconds=40,
+  )  # fmt: skip
+  with resuming.open_session(experiment) as session:
+    yield session
+
+
+@pytest.fixture(name='coordinator')
+def _coordinator(session, clock):
+  made = coordinator_lib.Coordinator(session, 'a title', 1, clock)
+  yield made
+  made.close()
+
+
+def _report(coordinator, steps, **settings):
+  report = reports.ActorReport(steps, steps, settings.pop('episodes', ()))
+  return coordinator.report_actor(settings.pop('node', 'actor/0'), report)
+
+
+class TestPhases:
+  def test_follow_each_other_as_all_do_their_part(self, coordinator):
+    coordinator.expect(['replay', 'learner', 'evaluator', 'actor/0', 'actor/1'])
+    told = []
+    for name in ('actor/1', 'actor/0', 'learner', 'evaluator'):
+      told.append(coordinator.directive().phase)
+      coordinator.finish(name)
+    told.append(coordinator.directive().phase)
+    assert told == ['acting', 'acting', 'learning', 'evaluating', 'done']
+
+  def test_those_without_nodes_are_skipped(self, coordinator):
+    coordinator.expect(['learner'])
+    assert coordinator.directive().phase == reports.LEARNING
+    coordinator.finish('learner')
+    assert coordinator.directive().phase == reports.DONE
+
+  def test_no_steps_are_granted_after_acting(self, coordinator):
+    assert coordinator.acquire_steps('actor/0', 1) > 0
+    coordinator.stop('interrupted')
+    assert coordinator.acquire_steps('actor/0', 1) == 0
+
+  def test_a_run_that_is_done_cannot_be_stopped(self, coordinator):
+    coordinator.expect(['actor/0'])
+    coordinator.finish('actor/0')
+    coordinator.stop('interrupted')
+    assert coordinator.directive().phase == reports.DONE
+    assert coordinator.status().message == ''
+
+
+class TestFailures:
+  def test_the_first_one_is_told(self, coordinator):
+    first, second = (failures.Failure(n, n) for n in ('learner', 'replay'))
+    coordinator.fail(first)
+    coordinator.abort(second)
+    assert coordinator.failure() == first
+    assert coordinator.status().message == 'learner failed'
+    assert coordinator.directive().phase == reports.STOPPING
+
+  def test_nothing_is_started_again_when_the_run_stops(self, coordinator):
+    coordinator.register('actor/0', {})
+    coordinator.stop('interrupted')
+    assert not coordinator.lose(failures.Failure('actor/0', 'killed'))
+    assert coordinator.failure() is None
+
+  def test_one_beside_another_ends_the_run(self, coordinator):
+    """Though nodes of its kind can be started again."""
+    coordinator.register('inference/0', {})
+    coordinator.abort(failures.Failure('inference/0', 'no'))
+    assert coordinator.failure().node == 'inference/0'
+
+  def test_one_that_is_started_again_takes_the_steps_it_had(self, coordinator):
+    coordinator.register('actor/0', {})
+    taken = 0
+    while granted := coordinator.acquire_steps('actor/0', 1):
+      taken += granted
+    assert taken == 1000
+    assert coordinator.lose(failures.Failure('actor/0', 'killed'))
+    assert coordinator.acquire_steps('actor/0', 1) > 0
+
+
+class TestObservation:
+  def test_idle_since_anything_went_on(self, coordinator, clock):
+    coordinator.expect(['actor/0', 'learner'])
+    clock.sleep(30)
+    assert coordinator.observe().idle_seconds == 0  # They still start.
+    coordinator.register('actor/0', {})
+    coordinator.register('learner', {})
+    clock.sleep(10)
+    assert coordinator.observe().idle_seconds == 10
+    for go_on in (
+      lambda: _report(coordinator, 3),
+      lambda: coordinator.report_learner(5, {}),
+      lambda: coordinator.report_evaluation([1.0], [9]),
+    ):
+      go_on()
+      assert coordinator.observe().idle_seconds == 0
+      clock.sleep(7)
+      _report(coordinator, 0)
+      coordinator.report_learner(coordinator.directive().learner_steps, {})
+      coordinator.poll('actor/0')
+      assert coordinator.observe().idle_seconds == 7
+    coordinator.finish('actor/0')
+    assert coordinator.observe().idle_seconds == 0  # The learner ends alone.
+
+  def test_overdue_before_others_give_up_on_it(self, coordinator, clock):
+    coordinator.register('actor/0', {})
+    coordinator.register('actor/1', {})
+    clock.sleep(19)
+    coordinator.poll('actor/1', environment_seconds=49)
+    assert coordinator.observe().overdue == {}
+    clock.sleep(2)
+    coordinator.poll('actor/1', environment_seconds=51)
+    assert set(coordinator.observe().overdue) == {'actor/0', 'actor/1'}
+
+
+class TestStatus:
+  def test_rates_and_what_is_left(self, coordinator, clock):
+    coordinator.status()
+    for _ in range(5):
+      clock.sleep(1)
+      _report(coordinator, 20)
+      coordinator.report_learner(round(2 * clock()), {})
+    status = coordinator.status()
+    assert status.steps == 100
+    assert status.steps_per_second == pytest.approx(20)
+    assert status.learner_steps_per_second == pytest.approx(2)
+    assert status.seconds_left == pytest.approx(900 / 20)
+    assert status.elapsed_seconds == 5
+    assert (status.title, status.max_steps) == ('a title', 1000)
+
+  def test_return_is_that_of_the_last_episodes(self, coordinator):
+    _report(coordinator, 10, episodes=[(100.0, 5)] * 50)
+    _report(coordinator, 10, episodes=[(float(i), 5) for i in range(100)])
+    status = coordinator.status()
+    assert status.episodes == 150
+    assert status.mean_return == pytest.approx(99 / 2)
+    assert status.num_returns == 100
+
+  def test_age_of_variables(self, coordinator):
+    coordinator.report_learner(10, {})
+    for node, version, age in (('a', 4, 1.0), ('b', 8, 2.0), ('c', 12, 3.0)):
+      coordinator.report_actor(
+        f'actor/{node}',
+        reports.ActorReport(0, 0, [], version=version, age_seconds=age),
+      )
+    status = coordinator.status()
+    # 12 is newer than what the learner has told.
+    assert status.variables_age_steps == pytest.approx((6 + 2 + 0) / 3)
+    assert status.variables_age_seconds == pytest.approx(2)
+
+
+def test_goes_on_counting_where_the_checkpoint_has_it(
+  coordinator, session, clock
+):
+  _report(coordinator, 30, episodes=[(1.0, 9)])
+  coordinator.report_learner(4, {})
+  clock.sleep(8)
+  saved = coordinator.save()
+  assert saved['counts'] == {
+    'steps': 30, 'episodes': 1, 'learner_steps': 4, 'runs': 1
+  }  # fmt: skip
+  assert saved['elapsed_seconds'] == 8
+  checkpointer = session.make_checkpointer()
+  checkpointer.save({}, saved)
+  failure = failures.Failure('learner', 'killed', is_lost=True)
+  resumed = resuming.resume(session, 1, failure)
+  again = coordinator_lib.Coordinator(resumed, '', 1, clock)
+  clock.sleep(2)
+  assert again.save()['counts']['runs'] == 2
+  assert again.status().steps == 30
+  assert again.status().elapsed_seconds == 10
+  assert again.status().num_restarts == 1
+  again.close()
+  path = pathlib.Path(session.log_directory, 'nodes.jsonl')
+  (row,) = map(json.loads, path.read_text().splitlines())
+  assert row == {'node': 'learner', 'run': 1, 'restarted_after': 'killed'}

@@ -1,0 +1,107 @@
+"""Tests of runs whose logs somebody removes, garbles or gets in the way of."""
+
+import json
+import shutil
+
+import pytest
+
+import log_files
+import real_disk_errors
+import troubled_environments
+from repertory import launch
+from repertory.components.settings import SettingError
+
+
+def _run(folder, topology='single', trouble=lambda: None, **settings):
+  """Runs 600 steps, with trouble in the middle."""
+  factory = troubled_environments.Troubled(2, 'step', trouble)
+  experiment = troubled_environments.make_experiment(
+    folder, factory, evaluation_episodes=0, **settings
+  )
+  return launch.run(experiment, topology, display=False)
+
+
+@pytest.mark.parametrize('name', ['logs', 'checkpoints', 'best', 'diverged'])
+def test_file_in_place_of_a_folder_is_refused(tmp_path, name):
+  directory = tmp_path / 'run'
+  directory.mkdir()
+  (directory / name).write_text('mine')
+  with pytest.raises(SettingError, match='should be a folder') as caught:
+    _run(tmp_path)
+  assert caught.value.setting == 'directory'
+  assert str(directory / name) in str(caught.value)
+  assert [path.name for path in directory.iterdir()] == [name]
+
+
+def test_file_is_moved_along_when_started_afresh(tmp_path):
+  (tmp_path / 'run').mkdir()
+  (tmp_path / 'run' / 'logs').write_text('mine')
+  factory = troubled_environments.Troubled(2, 'step', lambda: None)
+  experiment = troubled_environments.make_experiment(tmp_path, factory)
+  launch.run(experiment, fresh=True, display=False)
+  (old,) = tmp_path.glob('run.*/logs')
+  assert old.read_text() == 'mine'
+
+
+@pytest.mark.parametrize('topology', ['single', 'distributed'])
+@pytest.mark.parametrize('name', ['logs', 'logs/learner.csv'])
+def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):
+  path = tmp_path / 'run' / name
+
+  def remove():
+    if path.is_dir():
+      shutil.rmtree(path)
+    else:
+      path.unlink()
+
+  result = _run(tmp_path, topology, remove)
+  assert result.status.steps == 600
+  told = f'logs were removed from {tmp_path / "run" / "logs"}; they are begun'
+  assert told in result.status.message
+  rows = log_files.rows(tmp_path / 'run', 'learner')
+  # What was written before is gone; on a fast machine that is nothing.
+  assert 0 < log_files.total(rows) <= result.status.learner_steps
+  (checkpoint,) = (tmp_path / 'run' / 'checkpoints').glob('0*')
+  state = json.loads((checkpoint / 'state.json').read_text())
+  assert state['counts']['steps'] == 600
+
+
+def test_garbled_log_is_set_aside(tmp_path):
+  _run(tmp_path)
+  logs = tmp_path / 'run' / 'logs'
+  (logs / 'learner.csv').write_bytes(b'steps,loss\n\x80\n')
+  (logs / 'actors.jsonl').unlink()
+  (logs / 'actors.jsonl').mkdir()
+  result = _run(tmp_path, max_steps=700)
+  assert result.status.steps == 700
+  (aside,) = logs.glob('learner.csv.*')
+  assert aside.read_bytes() == b'steps,loss\n\x80\n'
+  assert str(aside) in result.status.message
+  assert all(
+    row['steps'] > 600 for row in log_files.rows(logs.parent, 'learner')
+  )
+  (aside,) = logs.glob('actors.jsonl.*')
+  assert aside.is_dir()
+  assert (logs / 'actors.jsonl').is_file()
+
+
+def test_what_is_in_the_way_of_what_nodes_print_is_set_aside(tmp_path):
+  logs = tmp_path / 'run' / 'logs'
+  (logs / 'native.log').mkdir(parents=True)
+  (logs / 'nodes').write_text('mine')
+  (logs / 'tensorboard').write_text('mine, too')
+  result = _run(tmp_path, 'distributed')
+  assert result.status.steps == 600
+  for name in ('native.log', 'nodes', 'tensorboard'):
+    (aside,) = logs.glob(f'{name}.2*')
+    assert str(aside) in result.status.message
+  assert (logs / 'native.log').is_file()
+  assert (logs / 'nodes').is_dir()
+  assert list((logs / 'tensorboard').iterdir())
+
+
+def test_logs_that_cannot_be_written_are_a_warning(tmp_path):
+  with real_disk_errors.file_size_limit(300):
+    result = _run(tmp_path)
+  assert result.status.steps == 600
+  assert 'cannot be written: OSError: [Errno 27]' in result.status.message
