@@ -29,25 +29,15 @@ def make_sequences(**settings):
 class Player:
   """Plays one slot, whose moments are numbered from 1."""
 
-  def __init__(self, max_length=None, **settings):
-    """Makes the adder.
-
-    Args:
-      max_length: Of episodes, for an `EpisodeAdder`.
-      **settings: For a `SequenceAdder`, those of `Sequences`.
-    """
-    if max_length is not None:
-      settings['length'] = max_length + 1
+  def __init__(self, **settings):
+    """Makes the adder, with settings of `Sequences`."""
     sequences = make_sequences(**settings)
     self._now = 0
     self.writer = recording_writer.RecordingWriter(
       sequences.signature(SPEC),
       version=lambda: 100 + self._now - 1,  # `add` is called a moment later.
     )
-    if max_length is None:
-      self.adder = sequences.make_adder(self.writer, 1)
-    else:
-      self.adder = adders.EpisodeAdder(self.writer, 1, max_length=max_length)
+    self.adder = sequences.make_adder(self.writer, 1)
 
   def start(self):
     """Gives the first moment of an episode."""
@@ -289,24 +279,6 @@ ACROSS = {
       ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 0], '.xx', 1),
       ([2, 3, 4, 5], '..F.', [10, 0, 100], [0, 0, 1], 'x.x', 2),
       ([4, 5, 6, 7], 'F..F', [100, 5, 0], [1, 0, 0], 'xx.', 4),
-    ],
-  ),
-}
-# Of whole episodes, of at most 3 steps.
-EPISODES = {
-  'longest': (
-    [mid(1), mid(10), end(100)],
-    [([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 0], 'xxx', 1)],
-  ),
-  'shorter': (
-    [mid(1), cut(10)],
-    [([1, 2, 3, 0], 'F...', [1, 10, 0], [1, 1, 0], 'xx.', 1)],
-  ),
-  'several': (
-    [end(1), AGAIN, mid(2), mid(3), cut(4), AGAIN, mid(5), mid(6)],
-    [
-      ([1, 2, 0, 0], 'F...', [1, 0, 0], [0, 0, 0], 'x..', 1),
-      ([3, 4, 5, 6], 'F...', [2, 3, 4], [1, 1, 1], 'xxx', 3),
     ],
   ),
 }

@@ -4,7 +4,6 @@ import dm_env
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
 import recording_writer
 import sequence_tables as tables
@@ -29,100 +28,6 @@ def test_items_across_episodes(settings, steps, expected):
   player = tables.Player(across_episodes=True, **settings)
   player.play(steps)
   assert player.items() == expected
-
-
-def test_items_are_written_when_they_are_complete():
-  player = tables.Player()
-  player.start()
-  counts = []
-  for step in [
-    *[tables.mid(1)] * 7,
-    tables.end(1),
-    tables.AGAIN,
-    tables.mid(1),
-  ]:
-    player.step(*step)
-    counts.append(len(player.writer.items))
-  # After steps 3 and 6, and at the end after step 8.
-  assert counts == [0, 0, 1, 1, 1, 2, 2, 3, 3, 3]
-
-
-def test_each_leaf_has_its_place():
-  """The second of two episodes, padded on both sides; each leaf by hand."""
-  history = sequence_twin.make_history(4, [[1], [2, 3]], 5)
-  sequences = sequence_twin.make_sequences(length=5, burn_in=1)
-  _, item = sequence_twin.record(sequences, [history])
-  # Slot 4, episode 1: numbers from 4100 on; the actions are ten times that.
-  expected = types.Sequence(
-    observation={
-      'place': [[0, 0, 0], [4, 1, 0], [4, 1, 1], [4, 1, 2], [0, 0, 0]],
-      'image': [[[number], [number]] for number in (0, 4100, 4101, 4102, 0)],
-    },
-    first=[False, True, False, False, False],
-    action={
-      'move': [0, 41001, 41011, 0],
-      'force': [[0, 0], [41002, 41003], [41012, 41013], [0, 0]],
-    },
-    reward=[0, 2, 3, 0],
-    discount=[0, 1, 0, 0],
-    mask=[False, True, True, False],
-    extras={
-      'logits': [
-        [0, 0, 0],
-        [-41001, -41002, -41003],
-        [-41011, -41012, -41013],
-        [0, 0, 0],
-      ]
-    },
-    # Of moment 2, after two of the first episode.
-    state={'core': [4002, -2], 'count': 2},
-    version=7 * 2 + 3,
-  )
-  tree.map_structure_up_to(item, np.testing.assert_array_equal, item, expected)
-
-
-@pytest.mark.parametrize('across_episodes', [False, True])
-def test_slots_do_not_mix(across_episodes):
-  """Each slot's items are those of the slot alone."""
-  lengths = ([3, 1, 6, 9], [10, 2, 7], [1, 1, 1, 4, 3, 3, 1])
-  histories = [
-    sequence_twin.make_history(slot, [np.arange(1, n + 1) for n in row], 20)
-    for slot, row in enumerate(lengths, 1)
-  ]
-
-  sequences = sequence_twin.make_sequences(
-    length=5, burn_in=1, period=2, across_episodes=across_episodes
-  )
-
-  def play(chosen):
-    return sequence_twin.record(sequences, chosen)
-
-  together = play(histories)
-  for slot, history in enumerate(histories, 1):
-    found = [item for item in together if sequence_twin.slot_of(item) == slot]
-    assert len(found) >= 7
-    sequence_twin.assert_equal(found, play([history]))
-
-
-@pytest.mark.parametrize(
-  ('steps', 'expected'), tables.EPISODES.values(), ids=tables.EPISODES
-)
-def test_items_of_the_episode_adder(steps, expected):
-  player = tables.Player(max_length=3)
-  player.play(steps)
-  assert player.items() == expected
-  assert player.adder.num_items == len(expected)
-
-
-@pytest.mark.parametrize('max_length', [1, 3])
-def test_too_long_an_episode_is_refused(max_length):
-  player = tables.Player(max_length=max_length)
-  # An earlier episode of just the length that is allowed.
-  steps = [tables.mid(1)] * (max_length - 1)
-  player.play([*steps, tables.end(1), tables.AGAIN, *steps])
-  with pytest.raises(ValueError, match=f'max_length = {max_length} steps'):
-    player.step(*tables.mid(1))
-  assert len(player.items()) == 1
 
 
 def test_too_long_an_episode_of_one_slot_is_refused():
@@ -160,18 +65,6 @@ def test_open_items_are_forgotten(forget, across_episodes):
     ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 1], '.xx', 1),
     ([0, 5, 6, 7], '.F..', [0, 2, 20], [0, 1, 1], '.xx', 5),
     ([6, 7, 8, 9], '....', [20, 200, 2000], [1, 1, 1], 'xxx', 6),
-  ]
-
-
-@pytest.mark.parametrize('forget', FORGETTING.values(), ids=FORGETTING)
-def test_episode_adder_forgets_too(forget):
-  player = tables.Player(max_length=3)
-  for _ in range(4):
-    player.play([tables.mid(1), tables.mid(1)])
-    forget(player)
-  player.play([tables.mid(1), tables.mid(10), tables.end(100)])
-  assert player.items() == [
-    ([13, 14, 15, 16], 'F...', [1, 10, 100], [1, 1, 0], 'xxx', 13)
   ]
 
 
