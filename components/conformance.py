@@ -351,7 +351,7 @@ def _pad(data: types.Sequence, seed: int) -> types.Sequence:
     start = half + array.shape[1] - num_steps
     if array.dtype.kind == 'f':
       shape = array[0, start:].shape
-      array[0, start:] = random.uniform(0, 1, shape).astype(array.dtype)
+      array[0, start:] = random.uniform(-50, 50, shape).astype(array.dtype)
     return tf.constant(array)
 
   mask = np.array(data.mask)

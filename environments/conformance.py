@@ -72,12 +72,14 @@ class EnvironmentBatchConformance:
     self,
     first_seed: int = 0,
     spoil: Callable[[Any, np.ndarray], Any] = lambda actions, ended: actions,
+    check: Callable[[Any, dm_env.TimeStep], None] | None = None,
   ) -> list[dm_env.TimeStep]:
     """Returns copies of the timesteps of a fresh batch.
 
     Args:
       first_seed: Of its slots.
       spoil: Changes the actions; is told which slots have ended.
+      check: Takes the batch and each timestep.
     """
     with self.opened(first_seed) as environments:
       timesteps = [_copy(environments.reset())]
@@ -85,6 +87,9 @@ class EnvironmentBatchConformance:
         ended = timesteps[-1].step_type == _LAST
         timestep = environments.step(spoil(actions, ended))
         timesteps.append(_copy(timestep))
+      if check is not None:
+        for timestep in timesteps:
+          check(environments, timestep)
     return timesteps
 
   def _some_of(self, actions):
@@ -135,10 +140,7 @@ class EnvironmentBatchConformance:
     tree.map_structure(check, spec, timestep.observation)
 
   def test_timesteps(self):
-    timesteps, found = self.play(), set()
-    with self.opened() as environments:
-      for timestep in timesteps:
-        self._check_form(environments, timestep)
+    timesteps, found = self.play(check=self._check_form), set()
     assert (timesteps[0].step_type == _FIRST).all()
     for before, after in itertools.pairwise(timesteps):
       ended, first = before.step_type == _LAST, after.step_type == _FIRST
@@ -155,9 +157,7 @@ class EnvironmentBatchConformance:
     if self.end_discounts is None:
       assert found, f'No episode ended in {self.num_steps} steps; take more.'
     else:
-      expected = {
-        float(np.float32(discount)) for discount in self.end_discounts
-      }
+      expected = {float(np.float32(d)) for d in self.end_discounts}
       assert found == expected, (
         f'Episodes must end with the discounts {expected}; got {found}.'
       )

@@ -1,5 +1,7 @@
 """Environments that make trouble, and experiments with them."""
 
+import itertools
+
 from repertory import launch
 from repertory.agents import dqn
 from repertory.environments import registry
@@ -15,12 +17,12 @@ class Troubled:
     self._which = which
     self._what = what
     self._trouble = trouble
-    self._num_made = 0
+    self._numbers = itertools.count(1)
 
   def __call__(self, seed):
-    self._num_made += 1
+    number = next(self._numbers)  # Threads get different ones.
     environment = registry.make('catch', seed)
-    if self._num_made == self._which:
+    if number == self._which:
       if self._what == 'make':
         self._trouble()
       method, calls = getattr(environment, self._what), []

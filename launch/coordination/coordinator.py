@@ -351,7 +351,9 @@ class Coordinator:
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,
         nodes=self._roster.states(),
-        num_restarts=self._num_restarts(),
+        num_restarts=(
+          self._session.num_restarts + self._roster.num_restarts or None
+        ),
         inference=statuses.list_inference(self._inference),
         message=self._message,
       )
@@ -386,9 +388,6 @@ class Coordinator:
     """Tells what the logs may have no room for."""
     logging.warning('%s', message)
     self._message = ' '.join(filter(None, [self._session.message, message]))
-
-  def _num_restarts(self) -> int | None:
-    return self._session.num_restarts + self._roster.num_restarts or None
 
   def _position(self) -> dict[str, float]:
     return {

@@ -60,7 +60,7 @@ class _Caller(_Node):
   def run(self):
     peer = self._context.peers['replay']
     calls.wait_for_server(peer)
-    doubled = peer.futures.double(np.arange(3.0)).result()
+    doubled = peer.double(np.arange(3.0))
     if doubled.tolist() != [0, 2, 4]:
       raise AssertionError(doubled)
 
@@ -96,27 +96,20 @@ class LauncherConformance:
     launcher, planned = self.make_launcher(), self.make_program()
     threads = threading.active_count()
     with launcher.launch(planned, str(tmp_path)) as workers:
-      assert workers.program is planned
-      assert workers.names == ['replay', 'actor/0', 'actor/1']
-      assert workers.is_alive('replay')
-      _wait(lambda: not workers.clients_alive(), 'the clients to end')
-      self._check_ends(workers)
-      service = workers.client('replay')
-      assert service.futures.double(21).result(_SECONDS) == 42
-      assert service.futures.life().result(_SECONDS) == 0
-      told = service.futures.can_restart().result(_SECONDS)
-      assert told == launcher.can_restart, (
-        f'Nodes must be told that can_restart is {launcher.can_restart}.'
-      )
-      stacks = '\n'.join(workers.stacks(['replay']).values())
-      assert stacks, 'Where the threads of a node are must be told.'
-      if launcher.can_restart:
-        self._check_restart(workers)
-      else:
-        assert workers.kill('replay') is None
-      service = workers.client('replay')
-      service.futures.shutdown().result(_SECONDS)
-      workers.wait_for_end(_SECONDS)
+      try:
+        assert workers.program is planned
+        assert workers.names == ['replay', 'actor/0', 'actor/1']
+        _wait(lambda: not workers.clients_alive(), 'the clients to end')
+        self._check_ends(workers)
+        self._check_service(workers, launcher.can_restart)
+        if launcher.can_restart:
+          self._check_restart(workers)
+        else:
+          assert workers.kill('replay') is None
+      finally:
+        service = workers.client('replay')
+        service.futures.shutdown().result(_SECONDS)
+        workers.wait_for_end(_SECONDS)
       assert not workers.is_alive('replay'), (
         'A service must end when it is shut down.'
       )
@@ -128,13 +121,28 @@ class LauncherConformance:
       'all processes and threads of the nodes to end',
     )
 
+  def _check_service(self, workers, can_restart):
+    assert workers.is_alive('replay')
+    service = workers.client('replay')
+    assert service.futures.double(21).result(_SECONDS) == 42
+    assert service.futures.life().result(_SECONDS) == 0
+    told = service.futures.can_restart().result(_SECONDS)
+    assert told == can_restart, (
+      f'Nodes must be told that can_restart is {can_restart}; got {told}.'
+    )
+    stacks = '\n'.join(workers.stacks(['replay']).values())
+    assert stacks, 'Where the threads of a node are must be told.'
+
   def _check_ends(self, workers):
     assert set(workers.find_ended()) == {'actor/0', 'actor/1'}
     assert workers.find_killed_service() is None
     for name in ('actor/0', 'actor/1'):
       failure = workers.failure_of(name)
       assert failure.node == name
-      assert not failure.is_lost, 'Who ended by itself was not killed.'
+      assert not failure.is_lost, (
+        f'Who ended by itself was not killed; got {failure.cause}'
+        f'{workers.log_of(name)}'
+      )
     told = workers.failure_of('actor/1').cause + workers.log_of('actor/1')
     assert 'This node fails.' in told, (
       f'Why a node failed must be told by its failure or its log; got {told!r}.'

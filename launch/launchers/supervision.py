@@ -132,7 +132,9 @@ class _Watch:
         cause = 'It has not ended, although it was told to.'
         warnings.append(failures.Failure(name, cause).not_closed)
         logging.warning('%s', warnings[-1])
-    return dataclasses.replace(status, message=' '.join(filter(None, warnings)))
+    return dataclasses.replace(
+      status, message='; '.join(filter(None, warnings))
+    )
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""

@@ -110,6 +110,7 @@ class LearnerNode(node.Node, core.VariableSource):
       self._learn()
     self._wait_for_actors()
     self.checkpoint()
+    self._logger.flush()
 
   def _learn(self) -> None:
     """Learns until the actors are done and no batch is due, or stopped."""

@@ -94,7 +94,7 @@ class Turns:
       raise
     warnings = self._close(has_failed=False)
     status = self._coordinator.status()
-    message = ' '.join(filter(None, [status.message, *warnings]))
+    message = '; '.join(filter(None, [status.message, *warnings]))
     return dataclasses.replace(status, message=message)
 
   def _make(self) -> None:

@@ -87,7 +87,8 @@ def test_the_policy_that_was_evaluated_is_kept(tmp_path, topology):
   experiment = _make_experiment(tmp_path)
   result = launch.run(experiment, topology, display=False)
   returns = _evaluations(tmp_path)
-  assert len(set(returns)) > 1
+  if topology == 'single':  # Others may evaluate but once, if they are slow.
+    assert len(set(returns)) > 1
   assert result.status.best_return == max(returns)
   assert result.best == str(tmp_path / 'run' / 'best')
   (episode,) = launch.evaluate(experiment, 1, best=True)

@@ -43,10 +43,18 @@ def _inference_rows(tmp_path):
   return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def _run(tmp_path, agent, environment, topology, **settings):
+  experiment = launch.make_experiment(
+    agent, environment, max_steps=_STEPS, directory=str(tmp_path / 'run'),
+    num_actors=2, environments_per_actor=2, **settings,
+  )  # fmt: skip
+  return launch.run(experiment, topology, display=False)
+
+
 def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
-  ended = _train(tmp_path, 'local_mt').wait(_SECONDS)
-  assert ended.code == 0, ended.output
-  assert ended.left == []
+  _run(
+    tmp_path, 'dqn', 'catch', central.Central(), config={'jit_compile': False}
+  )
   replay = log_files.rows(tmp_path / 'run', 'replay')[-1]
   learner = log_files.rows(tmp_path / 'run', 'learner')
   actors = log_files.rows(tmp_path / 'run', 'actors')
@@ -66,22 +74,13 @@ def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
   assert log_files.rows(tmp_path / 'run', 'evaluator')
 
 
-@pytest.mark.parametrize(
-  'launch_type',
-  ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
-)
-def test_r2d2_runs_with_servers_of_their_own(tmp_path, launch_type):
-  ended = _train(
-    tmp_path,
-    launch_type,
-    '--agent=r2d2',
-    '--num_inference_servers=2',
-    '--double_buffering',
-    '--config.min_replay_size=20',
-    environment='memory_chain:4',
-  ).wait(_SECONDS)
-  assert ended.code == 0, ended.output
-  assert ended.left == []
+def test_r2d2_runs_with_servers_of_their_own(tmp_path):
+  _run(
+    tmp_path, 'r2d2', 'memory_chain:4',
+    central.Central(num_inference_servers=2, double_buffering=True),
+    config={'min_replay_size': 20, 'hidden_sizes': (8,), 'core_size': 8,
+            'jit_compile': False},
+  )  # fmt: skip
   assert {'inference/0', 'inference/1'} <= set(_nodes(tmp_path))
   # Each server has one actor, whose halves are a request each, of one row.
   rows = [
@@ -115,13 +114,13 @@ def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
   assert ended.code == 128 + signal.SIGINT, ended.output
   assert ended.left == []
   steps = int(log_files.rows(tmp_path / 'run', 'replay')[-1]['steps'])
-  again = program.repertory(
-    'train', '--agent=impala', '--env=catch', '--num_actors=2',
-    '--environments_per_actor=2', f'--steps={steps + 500}', '--directory=run',
-    '--config.jit_compile=false', cwd=tmp_path,
-  ).wait(_SECONDS)  # fmt: skip
-  assert again.code == 0, again.output
-  assert 'resumed' in again.output or f'max_steps={steps + 500}' in again.output
+  experiment = launch.make_experiment(
+    'impala', 'catch', max_steps=steps + 500, directory=str(tmp_path / 'run'),
+    num_actors=2, environments_per_actor=2, config={'jit_compile': False},
+  )  # fmt: skip
+  status = launch.run(experiment, display=False).status
+  assert status.steps >= steps + 500
+  assert 'resumed' in status.message
 
 
 @pytest.mark.chaos

@@ -7,13 +7,11 @@ import pytest
 
 import log_files
 import program
+from repertory import launch
+from repertory.agents import dqn
+from repertory.environments import registry
 
 _in_both = pytest.mark.parametrize('launch_type', ['local_mt', 'local_mp'])
-# Processes start slowly; all their faults are among the tests of chaos.
-_in_threads_or_chaos = pytest.mark.parametrize(
-  'launch_type',
-  ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
-)
 _SECONDS = 300
 _STEPS = 1_500
 # XLA takes longer to compile than so few steps.
@@ -121,7 +119,8 @@ class TestDistributed:
     assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
     assert ratios[0] == pytest.approx(16, rel=0.05)
 
-  @_in_threads_or_chaos
+  @pytest.mark.chaos
+  @_in_both
   def test_ctrl_c_saves_and_ends(self, tmp_path, launch_type):
     running = _train(tmp_path, launch_type, steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
@@ -137,7 +136,8 @@ class TestDistributed:
     assert again.code == 0, again.output
     assert f'steps={steps + 500} ' in again.output
 
-  @_in_threads_or_chaos
+  @pytest.mark.chaos
+  @_in_both
   def test_raising_node_ends_the_program_with_its_name(
     self, tmp_path, launch_type
   ):
@@ -157,18 +157,30 @@ class TestDistributed:
 
 
 def test_bad_reward_is_told_with_slot_and_step(tmp_path):
-  script = tmp_path / 'failing.py'
-  script.write_text(
-    _FAILING.format(
-      failure="return timestep._replace(reward=float('nan'))",
-      launch_type='local_mt',
-    )
-  )
-  ended = program.Program([str(script)], str(tmp_path)).wait(_SECONDS)
-  assert 'NODE actor/' in ended.output
-  assert ' True' in ended.output
-  assert 'Slot 0, step 2 of its episode: reward' in ended.output
-  assert ended.left == []
+  def make_environment(seed):
+    environment = registry.make('catch', seed)
+    step, steps = environment.step, []
+
+    def failing_step(action):
+      steps.append(action)
+      timestep = step(action)
+      is_bad = len(steps) == 200
+      return timestep._replace(reward=float('nan')) if is_bad else timestep
+
+    environment.step = failing_step
+    return environment
+
+  config = dqn.DQNConfig(hidden_sizes=(8,), jit_compile=False)
+  experiment = launch.Experiment(
+    dqn.DQNBuilder(config), make_environment, max_steps=10**6,
+    directory=str(tmp_path), evaluation_episodes=0,
+  )  # fmt: skip
+  with pytest.raises(launch.NodeError) as caught:
+    launch.run(experiment, 'distributed', display=False)
+  failure = caught.value.failure
+  assert failure.node == 'actor/0'
+  assert failure.is_bad_input
+  assert 'Slot 0, step 2 of its episode: reward' in failure.cause
 
 
 class TestProcesses:

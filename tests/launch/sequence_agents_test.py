@@ -5,7 +5,6 @@ import pathlib
 
 import pytest
 
-import program
 from repertory import launch
 
 _AGENTS = {
@@ -20,18 +19,17 @@ _AGENTS = {
 }  # fmt: skip
 
 
-def _run(directory, agent, max_steps, **settings):
+def _run(directory, agent, max_steps, topology='single', **settings):
   experiment = launch.make_experiment(
     agent,
     'memory_chain:4',
     max_steps=max_steps,
     config=_AGENTS[agent],
     directory=str(directory),
-    environments_per_actor=3,
     evaluation_episodes=4,
-    **settings,
+    **{'environments_per_actor': 3, **settings},
   )
-  return launch.run(experiment, display=False).status
+  return launch.run(experiment, topology, display=False).status
 
 
 def _rows(directory, log):
@@ -66,22 +64,10 @@ def test_impala_learns_from_each_step_once(tmp_path):
 
 @pytest.mark.parametrize('agent', ['impala', 'r2d2'])
 def test_runs_distributed(tmp_path, agent):
-  ended = program.repertory(
-    'train',
-    f'--agent={agent}',
-    '--env=memory_chain:4',
-    '--steps=600',
-    '--topology=distributed',
-    '--lp_launch_type=local_mt',
-    '--num_actors=2',
-    '--environments_per_actor=2',
-    '--evaluation_episodes=4',
-    '--directory=run',
-    *(f'--config.{name}={value}' for name, value in _AGENTS[agent].items()),
-    cwd=tmp_path,
-  ).wait(180)
-  assert ended.code == 0, ended.output
-  assert ended.left == []
-  rows = _rows(tmp_path / 'run', 'learner')
+  status = _run(
+    tmp_path, agent, 600, 'distributed', num_actors=2, environments_per_actor=2
+  )
+  assert status.steps >= 600
+  rows = _rows(tmp_path, 'learner')
   assert float(rows[-1]['learner_steps']) > 10
   assert float(rows[-1]['policy_lag']) >= 0

@@ -480,7 +480,10 @@ class TestStopping:
   def test_node_that_does_not_stop_is_killed(self, run):
     run.after(10, 'actor/1', 'is_stubborn')
     run.interrupt(20)
-    assert run.run().message == 'interrupted'
+    assert run.run().message == (
+      'interrupted; actor/1 could not be closed: '
+      'It has not ended, although it was told to.'
+    )
     assert run.workers.killed == ['actor/1']
     # It has some seconds each time that its end is waited for.
     assert run.clock.now < 20 + 3 * 5 + 5

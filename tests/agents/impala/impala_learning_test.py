@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import tensorflow as tf
-import tree
 from absl.testing import absltest, parameterized
 
 import sequence_updates
@@ -128,20 +127,6 @@ class IMPALAUpdateTest(parameterized.TestCase):
     np.testing.assert_allclose(metrics['value_loss'], value, rtol=1e-4)
     np.testing.assert_allclose(metrics['entropy'], -entropy, rtol=1e-4)
 
-  @parameterized.parameters(False, True)
-  def test_padding_has_no_influence(self, jit_compile):
-    network, update = make()
-    samples = [make_sample(network, x) for x in (0.0, 1.0, -50.0, 1000.0)]
-    usual, *others = sequence_updates.compiled_outcomes(
-      update, samples, jit_compile
-    )
-    for other in others:
-      tree.map_structure(
-        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
-        usual,
-        other,
-      )
-
   def test_anneals_the_learning_rate(self):
     config = dataclasses.replace(CONFIG, anneal_learner_steps=4)
     network, update = make(config)
@@ -178,14 +163,6 @@ class IMPALAUpdateTest(parameterized.TestCase):
     np.testing.assert_allclose(
       moves[False][far] / moves[True][far], 1 / np.sqrt(0.999), rtol=1e-4
     )
-
-  def test_exports_the_network(self):
-    network, update = make()
-    self.assertEqual(list(update.exports), ['policy'])
-    for exported, variable in zip(
-      update.exports['policy'], network.variables, strict=True
-    ):
-      self.assertIs(exported, variable)
 
   def test_gives_no_priorities_and_learns_all_variables(self):
     network, update = make()

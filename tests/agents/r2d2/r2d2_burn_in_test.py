@@ -232,7 +232,12 @@ CASES = {
 
 
 class BurnInTest(parameterized.TestCase):
-  @parameterized.product(kind=['random', 'memory_chain'], case=list(CASES))
+  @parameterized.parameters(
+    *(('random', case) for case in CASES),
+    *(
+      ('memory_chain', case) for case in ('defaults', 'across', 'long_burn_in')
+    ),
+  )
   def test_values_are_those_acted_on(self, kind, case):
     # After 17 moments the actor starts anew, in the middle of episodes.
     reset = kind == 'random'

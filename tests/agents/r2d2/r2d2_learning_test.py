@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import tree
 from absl.testing import absltest, parameterized
 
 import sequence_updates
@@ -137,18 +136,6 @@ class R2D2UpdateTest(parameterized.TestCase):
     found = np.asarray(result.priorities)
     np.testing.assert_allclose(found, priorities, rtol=1e-4)
 
-  @parameterized.parameters(1.0, -50.0, 1000.0)
-  def test_padding_has_no_influence(self, spoil):
-    results = []
-    for value in (0.0, spoil):
-      online, _, update = make()
-      result = update(make_sample(online, value))
-      results.append((result.metrics, result.priorities, arrays(online)))
-    tree.map_structure(
-      lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6),
-      *results,
-    )
-
   def test_target_network_is_copied_each_period(self):
     online, target, update = make()
     before = arrays(target)
@@ -158,14 +145,6 @@ class R2D2UpdateTest(parameterized.TestCase):
         before = arrays(online)
       for found, expected in zip(arrays(target), before, strict=True):
         np.testing.assert_array_equal(found, expected)
-
-  def test_exports_the_online_network(self):
-    online, _, update = make()
-    self.assertEqual(list(update.exports), ['policy'])
-    for exported, variable in zip(
-      update.exports['policy'], online.variables, strict=True
-    ):
-      self.assertIs(exported, variable)
 
 
 if __name__ == '__main__':
