@@ -1,6 +1,5 @@
 """The settings that every agent has."""
 
-import abc
 import dataclasses
 
 from repertory.agents import config_checks
@@ -8,7 +7,7 @@ from repertory.components import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class AgentConfig(abc.ABC):
+class AgentConfig:
   """Settings of an agent: a frozen dataclass that checks itself.
 
   An agent adds fields of its own, and declares those anew whose default is its
@@ -18,7 +17,7 @@ class AgentConfig(abc.ABC):
 
   Attributes:
     batch_size: Items a learner step takes; None if that follows from the number
-      of environments, see `Builder.batch_size`.
+      of environments.
     discount: γ.
     learning_rate: Of the optimizer.
   """
@@ -46,12 +45,3 @@ class AgentConfig(abc.ABC):
     config_checks.check_at_least(self, 0, 'prefetch')
     config_checks.check_fraction(self, 'discount')
     config_checks.check_positive(self, 'learning_rate')
-
-  @property
-  @abc.abstractmethod
-  def max_items_per_step(self) -> int:
-    """Items that one step of an environment may make, at the most.
-
-    Rate limits and queues are checked against it, so that an actor which has
-    taken a step never waits for a learner that waits for the actor.
-    """

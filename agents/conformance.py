@@ -19,7 +19,7 @@ import numpy as np
 import tree
 
 from repertory.agents import builder as builder_lib
-from repertory.components import actors, adders, replay, signals, specs
+from repertory.components import actors, replay, roads, signals, specs
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 _SECONDS = 60.0
@@ -52,14 +52,10 @@ class BuilderConformance:
     self, network: Any, seed: int = 0, evaluation: bool = False
   ) -> Any:
     """Makes a policy of the builder."""
-    return self.make_builder().make_policy(
-      network,
-      self.make_spec(),
-      num_environments=self.num_environments,
-      seed=seed,
-      steps_done=0,
-      evaluation=evaluation,
+    acting = builder_lib.Acting(
+      self.make_spec(), self.num_environments, seed, evaluation=evaluation
     )
+    return self.make_builder().make_policy(network, acting)
 
   def test_can_be_sent(self):
     builder, spec = self.make_builder(), self.make_spec()
@@ -71,7 +67,7 @@ class BuilderConformance:
     )
 
   def _tables(self, builder, spec):
-    tables = builder.make_tables(spec, self.num_environments)
+    tables = builder.experience(spec, self.num_environments).tables
     return [(t.name, t.signature, t.max_size, t.rate_limit) for t in tables]
 
   def test_networks_are_alike_and_share_nothing(self):
@@ -103,15 +99,9 @@ class BuilderConformance:
 
   def test_tables_can_run(self):
     builder, spec = self.make_builder(), self.make_spec()
-    tables = builder.make_tables(spec, self.num_environments)
-    names = [table.name for table in tables]
-    assert len(set(names)) == len(names) > 0, (
-      f'There must be tables of different names; got {names}.'
-    )
-    batch_size = builder.batch_size(self.num_environments)
-    assert batch_size >= 1
-    items = max(1, builder.max_items(self.num_environments))
-    tables[0].check(batch_size, items, builder.setting_names)
+    experience = builder.experience(spec, self.num_environments)
+    assert experience.batch_size >= 1
+    experience.check(self.num_environments)
 
   def test_evaluation_is_the_same(self):
     if not self.evaluation_is_the_same:
@@ -169,7 +159,8 @@ class BuilderConformance:
 
   def test_parts_fit_together(self):
     builder, spec = self.make_builder(), self.make_spec()
-    with self._replaying(builder, spec) as (adder, dataset, inserts, due):
+    experience = builder.experience(spec, self.num_environments)
+    with self._replaying(builder, experience) as (adder, end):
       network = builder.make_network(spec)
       actor = self._make_actor(self.make_policy(network), adder)
       lived = self.live()
@@ -179,48 +170,41 @@ class BuilderConformance:
         action = actor.select_action(timestep.observation)
         actor.observe(action, timestep_after)
         timestep = timestep_after
-        if due(inserts()):
+        if end.is_due(0):
           break
       else:
         raise AssertionError(
-          f'{self.max_steps} steps made {inserts()} items, too few to learn '
-          'from; take smaller settings.'
+          f'{self.max_steps} steps made {adder.num_items} items, too few to '
+          'learn from; take smaller settings.'
         )
-      sample = next(dataset)
+      sample = next(end.batches)
       result = builder.make_update(network, spec)(sample)
-    size = builder.batch_size(self.num_environments)
-    assert sample.keys.shape == [size]
+    assert sample.keys.shape == [experience.batch_size]
     for name, value in result.metrics.items():
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 
   @contextlib.contextmanager
-  def _replaying(self, builder, spec):
-    """Yields adder, batches, the count of items, and when a batch is due."""
-    tables = builder.make_tables(spec, self.num_environments)
-    size = builder.batch_size(self.num_environments)
+  def _replaying(self, builder, experience):
+    """Yields both ends of a road: adder, and the learner's."""
     with contextlib.ExitStack() as stack:
-      server = replay.make_server(tables)
+      server = replay.make_server(experience.tables)
       stack.callback(server.stop)
       connection = replay.Connection(
         f'localhost:{server.port}', _SECONDS, signals.StopSignal()
       )
-      dataset = builder.make_dataset(connection, tables[0], size)
-      stack.callback(dataset.close)
-      destination = adders.Destination(connection, tables[0])
-      adder = builder.make_adder(destination, self.num_environments)
+      road = roads.ReverbRoad(connection, experience, builder)
+      end = road.make_learner_end()
+      stack.callback(end.close)
+      adder = road.make_adder(
+        self.num_environments,
+        priority=lambda: 1.0,
+        version=lambda: 0,
+        max_pending_items=0,
+      )
       stack.callback(adder.close)
       # An adder that cannot hand over its items would wait once more.
       stack.callback(connection.stop.set)
-
-      def inserts():
-        return replay.table_status(connection.client)[tables[0].name].inserts
-
-      yield (
-        adder,
-        dataset,
-        inserts,
-        lambda n: tables[0].sample_target(n) >= (size),
-      )
+      yield adder, end
 
 
 def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Replay of agents that sample a large table, by priority or uniformly.
 
 `config` has the fields `samples_per_insert`, `min_replay_size`,
-`max_replay_size`, `error_buffer`, `batch_size`, `max_items_per_step`,
-`prioritized`, `priority_exponent`, `importance_exponent` and `min_priority`.
+`max_replay_size`, `error_buffer`, `batch_size`, `prefetch`, `prioritized`,
+`priority_exponent`, `importance_exponent` and `min_priority`.
 """
 
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 import tensorflow as tf
 
 from repertory.agents import config_checks
-from repertory.components import losses, replay, types
+from repertory.components import adders, losses, replay, specs, types
+from repertory.components import experience as experience_lib
 
 # What the tables' settings are called here.
-SETTING_NAMES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
+_SETTING_NAMES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
 
 
 def check_settings(config: Any) -> None:
@@ -29,12 +30,12 @@ def check_settings(config: Any) -> None:
   config_checks.check_fraction(config, 'importance_exponent')
 
 
-def error_buffer(config: Any, num_environments: int) -> float:
+def error_buffer(config: Any, items_per_insert: int) -> float:
   """Returns the lead that either side may take, in samples.
 
   Args:
     config: See above.
-    num_environments: Over all actors.
+    items_per_insert: The most items that one step of all environments makes.
   """
   if config.error_buffer is not None:
     return config.error_buffer
@@ -42,39 +43,49 @@ def error_buffer(config: Any, num_environments: int) -> float:
     config.samples_per_insert,
     config.min_replay_size,
     batch_size=config.batch_size,
-    items_per_insert=num_environments * config.max_items_per_step,
+    items_per_insert=items_per_insert,
   )
 
 
-def make_table(
-  config: Any, signature: types.Nest, num_environments: int
-) -> replay.Table:
-  """Describes the table.
+def describe(
+  config: Any,
+  items: adders.Items,
+  spec: specs.EnvironmentSpec,
+  num_environments: int,
+  **settings: Any,
+) -> experience_lib.Experience:
+  """Describes the experience.
 
   Args:
     config: See above.
-    signature: Of its items.
+    items: What the table holds.
+    spec: Of the environment.
     num_environments: Over all actors.
+    **settings: Further ones of the experience.
   """
+  signature = items.signature(spec)
   rate_limit = replay.RateLimit(
     samples_per_insert=config.samples_per_insert,
     min_size=config.min_replay_size,
-    error_buffer=error_buffer(config, num_environments),
+    error_buffer=error_buffer(
+      config, num_environments * items.max_items_per_step
+    ),
   )
-  if not config.prioritized:
-    return replay.uniform(signature, config.max_replay_size, rate_limit)
-  return replay.prioritized(
-    signature, config.max_replay_size, rate_limit, config.priority_exponent
+  if config.prioritized:
+    table = replay.prioritized(
+      signature, config.max_replay_size, rate_limit, config.priority_exponent
+    )
+  else:
+    table = replay.uniform(signature, config.max_replay_size, rate_limit)
+  return experience_lib.Experience(
+    items,
+    [table],
+    batch_size=config.batch_size,
+    prefetch=config.prefetch,
+    min_priority=config.min_priority if config.prioritized else None,
+    setting_names=_SETTING_NAMES,
+    **settings,
   )
-
-
-def make_priority_updater(
-  config: Any, connection: replay.Connection, table: replay.Table
-) -> replay.PriorityUpdater | None:
-  """Makes what writes priorities back; None if sampling is uniform."""
-  if not config.prioritized:
-    return None
-  return replay.PriorityUpdater(connection, table.name, config.min_priority)
 
 
 def importance_weights(config: Any, sample: types.Sample) -> tf.Tensor:

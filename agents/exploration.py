@@ -4,28 +4,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.components import policies, specs
+from repertory.agents import builder
+from repertory.components import policies
 
 
-def epsilon_settings(
-  config: Any,
-  spec: specs.EnvironmentSpec,
-  *,
-  num_environments: int,
-  steps_done: int,
-  evaluation: bool,
-) -> dict[str, Any]:
+def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
   """Returns the arguments of an ε-greedy policy, as an agent's config has them.
 
   Args:
     config: Has `epsilon_base`, `epsilon_exponent`, `epsilon_anneal_steps` and
       `evaluation_epsilon`.
-    spec: Of the environment.
-    num_environments: Over all actors.
-    steps_done: Steps that each environment has behind it, in earlier runs.
-    evaluation: Whether to act with `evaluation_epsilon`.
+    acting: What the policy is to act for.
   """
-  if evaluation:
+  num_environments = acting.num_environments
+  if acting.evaluation:
     epsilons = [config.evaluation_epsilon] * num_environments
     anneal_steps = 0
   else:
@@ -35,7 +27,8 @@ def epsilon_settings(
     anneal_steps = config.epsilon_anneal_steps // num_environments
   return {
     'epsilons': epsilons,
+    'seed': acting.seed,
     'anneal_steps': anneal_steps,
-    'steps_done': steps_done,
-    'action_dtype': tf.as_dtype(spec.actions.dtype),
+    'steps_done': acting.steps_done,
+    'action_dtype': tf.as_dtype(acting.spec.actions.dtype),
   }

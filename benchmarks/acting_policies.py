@@ -1,5 +1,6 @@
 """Policies and learners of `central_inference.py`."""
 
+from repertory.agents import builder as builder_lib
 from repertory.agents import impala
 from repertory.components import actors, specs
 
@@ -20,14 +21,8 @@ def make_builder(network: str) -> impala.IMPALABuilder:
 
 def make_policy(builder, spec, network, num_environments: int):
   """Makes the policy that acts."""
-  return builder.make_policy(
-    network,
-    spec,
-    num_environments=num_environments,
-    seed=1,
-    steps_done=0,
-    evaluation=False,
-  )
+  acting = builder_lib.Acting(spec, num_environments, seed=1)
+  return builder.make_policy(network, acting)
 
 
 def make_local_actor(settings, environments) -> actors.PolicyActor:

@@ -34,7 +34,7 @@ import vector_environments
 from absl import app, flags
 
 import acting_policies
-from repertory.components import adders, loggers, replay, signals, specs
+from repertory.components import loggers, replay, roads, signals, specs
 from repertory.components import variables as variables_lib
 from repertory.components.inference import (
   addresses,
@@ -140,24 +140,17 @@ class _Learner:
   """IMPALA's learner and its queue, in this process."""
 
   def __init__(self, builder, spec, num_slots: int, num_environments, stop):
-    self._builder = builder
     self._stop = stop
-    (table,) = builder.make_tables(spec, num_environments)
-    self._table = table.bundled(
-      builder.bundle_size(num_slots, num_environments)
-    )
-    self._server = replay.make_server([self._table])
-    self._connection = replay.Connection(
-      f'localhost:{self._server.port}', 60.0, stop
-    )
+    experience = builder.experience(spec, num_environments).bundled(num_slots)
+    self._server = replay.make_server(experience.tables)
+    connection = replay.Connection(f'localhost:{self._server.port}', 60.0, stop)
+    self._road = roads.ReverbRoad(connection, experience, builder)
     network = builder.make_network(spec)
-    self._dataset = builder.make_dataset(
-      self._connection, self._table, builder.batch_size(num_environments)
-    )
+    self._end = self._road.make_learner_end()
     self._learner = builder.make_learner(
       builder.make_update(network, spec),
-      self._dataset,
-      None,
+      self._end.batches,
+      self._end.priorities,
       loggers.Dispatch([]),
     )
     self.publisher = variables_lib.Publisher(network.variables)
@@ -168,14 +161,10 @@ class _Learner:
     return self._learner.steps
 
   def make_adder(self, lane: lanes.Lane) -> Any:
-    return self._builder.make_adder(
-      adders.Destination(
-        self._connection,
-        self._table,
-        version=lambda: lane.written_version,
-        max_pending_items=lane.batch_size,
-      ),
+    return self._road.make_adder(
       lane.batch_size,
+      priority=lambda: 1.0,
+      version=lambda: lane.written_version,
     )
 
   def run(self) -> None:
@@ -185,7 +174,7 @@ class _Learner:
         self.publisher.publish(self._learner.steps, 1.0)
 
   def close(self) -> None:
-    self._dataset.close()
+    self._end.close()
     self._server.stop()
 
 

@@ -105,7 +105,7 @@ def measure(
 
 
 def _make_sample(builder: builder_lib.Builder, batch_size: int) -> types.Sample:
-  signature = builder.make_tables(_SPEC, batch_size)[0].signature
+  signature = builder.experience(_SPEC, batch_size).table.signature
   data = tree.map_structure(
     lambda spec: tf.zeros([batch_size, *spec.shape], spec.dtype), signature
   )

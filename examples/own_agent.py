@@ -17,7 +17,6 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
-import reverb
 import sonnet as snt
 import tensorflow as tf
 
@@ -95,21 +94,19 @@ class OwnBuilder(dqn.DQNBuilder):
     networks.create_variables(network, spec.observations)
     return network
 
-  def make_tables(self, spec, num_environments):
-    tables = super().make_tables(spec, num_environments)
-    return [
-      dataclasses.replace(table, remover=reverb.selectors.MinHeap)
-      for table in tables
-    ]
+  def experience(self, spec, num_environments):
+    experience = super().experience(spec, num_environments)
+    return experience.with_table(remover='min_heap')
 
-  def make_policy(self, network, spec, *, num_environments, seed, **settings):
-    if settings['evaluation']:  # Greedy, as DQN evaluates.
-      return super().make_policy(
-        network, spec, num_environments=num_environments, seed=seed, **settings
-      )
-    temperatures = np.geomspace(*self._temperatures, num_environments)
+  def make_policy(self, network, acting):
+    if acting.evaluation:  # Greedy, as DQN evaluates.
+      return super().make_policy(network, acting)
+    temperatures = np.geomspace(*self._temperatures, acting.num_environments)
     return BoltzmannPolicy(
-      network, temperatures.tolist(), seed, tf.as_dtype(spec.actions.dtype)
+      network,
+      temperatures.tolist(),
+      acting.seed,
+      tf.as_dtype(acting.spec.actions.dtype),
     )
 
 

@@ -132,7 +132,7 @@ class Experiment:
 
     Steps, topology, evaluation and checkpoint settings may change.
     """
-    tables = self.builder.make_tables(spec, self.num_environments)
+    experience = self.builder.experience(spec, self.num_environments)
     config = dataclasses.asdict(self.builder.config)
     return {
       'agent': self.agent,
@@ -147,7 +147,7 @@ class Experiment:
           f'max_times_sampled={table.max_times_sampled}, '
           f'signature={_describe(table.signature)}'
         )
-        for table in tables
+        for table in experience.tables
       },
     }
 

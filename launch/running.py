@@ -115,10 +115,10 @@ def _explain_no_update(
     or status.steps <= counts['steps']  # There was nothing left to do.
   ):
     return None
-  table = session.tables[0]
+  experience = session.experience
   inserts = {one.name: one.inserts for one in status.tables}
   return preflight.explain_no_update(
-    session.experiment, table, inserts.get(table.name, 0)
+    experience, inserts.get(experience.table.name, 0)
   )
 
 

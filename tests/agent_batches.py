@@ -68,7 +68,8 @@ def spec_of(batch):
 def make_batch(builder, spec, seed):
   """Makes a batch that fits an agent's table."""
   random = np.random.default_rng(seed)
-  size = builder.batch_size(4)
+  experience = builder.experience(spec, 4)
+  size = experience.batch_size
 
   def draw(leaf):
     shape = [size, *leaf.shape]
@@ -78,7 +79,7 @@ def make_batch(builder, spec, seed):
       return tf.constant(random.uniform(-0.9, -0.1, shape), leaf.dtype)
     return tf.constant(random.integers(0, 2, shape), leaf.dtype)
 
-  data = tree.map_structure(draw, builder.make_tables(spec, 4)[0].signature)
+  data = tree.map_structure(draw, experience.table.signature)
   return types.Sample(
     data=data._replace(discount=tf.abs(data.discount)),
     keys=tf.range(size),

@@ -42,8 +42,8 @@ _RANKS_OF_COMPONENTS = (
     'variables',
     'loggers',
   ),
-  ('datasets', 'actors', 'learners', 'inference'),
-  ('environment_loop',),
+  ('datasets', 'actors', 'learners', 'inference', 'experience'),
+  ('environment_loop', 'roads'),
   ('conformance',),
 )
 _RANKS_OF_LAUNCH = (
@@ -86,10 +86,11 @@ _FENCES = {
     'components/loggers/',
   ),
   'reverb': (
-    'components/adders/',
-    'components/replay/',
-    'components/datasets/',
-    'agents/*/builder.py',
+    'components/replay/connection.py',
+    'components/replay/reverb_tables.py',
+    'components/replay/reverb_writers.py',
+    'components/replay/server.py',
+    'components/datasets/replay_dataset.py',
   ),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }

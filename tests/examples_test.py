@@ -353,13 +353,13 @@ class DocsTest(parameterized.TestCase):
   def test_arithmetic_of_rate_limit_is_that_of_the_defaults(self):
     config = dqn.DQNConfig()
     s, m = config.samples_per_insert, config.min_replay_size
-    b = experience_replay.error_buffer(config, 1)
-    batch, items = config.batch_size, config.max_items_per_step
+    batch, items = config.batch_size, config.n_step
+    b = experience_replay.error_buffer(config, items)
     text = _words(_read('docs/data_flow.md'))
     for environments in (1, 16):
       made = environments * items
       turns = 2 * (batch + s * made)
-      buffer = experience_replay.error_buffer(config, environments)
+      buffer = experience_replay.error_buffer(config, made)
       self.assertEqual(buffer, max(0.1 * s * m, turns))
       self.assertIn(f'2 × ({batch} + {s:g} × {made}))', text)
       self.assertIn(f' = {buffer:g}.', text)

@@ -22,6 +22,6 @@ def make_actor(
     list(environment_ids),
     network=learner.network,
     followed=variables.SharedVariables(learner),
-    connection=connection,
+    road=session.make_road(connection),
     max_pending_items=sys.maxsize,
   )

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 import psutil
-import reverb
 import tensorflow as tf
 from dm_env import specs as dm_env_specs
 
 from repertory.components import adders, replay, specs
-from repertory.components.adders import transition
 
 # Where a test need not wait, so long is a hang.
 DEADLINE_SECONDS = 20.0
@@ -57,7 +55,7 @@ def make_prioritized(priority_exponent=1.0, rate_limit=NO_LIMIT, max_size=1000):
 
 def make_process_tables():
   """Describes the tables of `ServerProcess`: of numbers, and of transitions."""
-  signature = transition.signature(TRANSITION_SPEC)
+  signature = adders.Transitions(1, 0.9).signature(TRANSITION_SPEC)
   transitions = replay.uniform(signature, 1000, NO_LIMIT, name=TRANSITIONS)
   return [make_prioritized(), transitions]
 
@@ -69,7 +67,7 @@ def make_fifo(signature, max_size=100_000, rate_limit=NO_LIMIT):
     signature,
     max_size,
     rate_limit,
-    sampler=reverb.selectors.Fifo,
+    sampler='fifo',
     max_times_sampled=1,
   )
 
@@ -94,14 +92,12 @@ def remember(address, tables):
 
 def table_of(connection, name=replay.DEFAULT_TABLE) -> replay.Table:
   """Returns the description of a table that was served here."""
-  if hasattr(connection, 'table'):  # It only stands for one.
-    return connection.table
   return _tables[connection.address, name]
 
 
-def destination(connection, name=replay.DEFAULT_TABLE, **settings):
-  """Returns where adders are to put items, in a table that was served here."""
-  return adders.Destination(connection, table_of(connection, name), **settings)
+def make_writer(connection, name=replay.DEFAULT_TABLE, **settings):
+  """Makes a writer to a table that was served here."""
+  return replay.ReverbWriter(connection, table_of(connection, name), **settings)
 
 
 def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):

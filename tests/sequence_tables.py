@@ -4,9 +4,8 @@ import dm_env
 import numpy as np
 from dm_env import specs as dm_env_specs
 
-import replay_fixture
+import recording_writer
 from repertory.components import adders, specs, types
-from repertory.components.adders import sequence
 
 FIRST, MID, LAST = dm_env.StepType
 
@@ -20,28 +19,25 @@ SPEC = specs.EnvironmentSpec(
 EXTRAS_SPEC = types.SequenceExtras(state=dm_env_specs.Array((2,), np.float32))
 
 
-def serve(length=4, **table_settings):
-  """Serves a table for `Player`."""
-  signature = sequence.signature(SPEC, length, EXTRAS_SPEC)
-  return replay_fixture.serve(
-    replay_fixture.make_fifo(signature, **table_settings)
+def make_sequences(**settings):
+  """Describes the items of a `Player`, of 4 observations if nothing is said."""
+  return adders.Sequences(
+    **{'length': 4, 'extras_spec': EXTRAS_SPEC, **settings}
   )
 
 
 class Player:
   """Plays one slot, whose moments are numbered from 1."""
 
-  def __init__(self, connection, make=adders.SequenceAdder, **settings):
-    names = {'priority', 'max_pending_items'} & settings.keys()
-    destination = replay_fixture.destination(
-      connection,
-      version=lambda: 100 + self._now - 1,  # `add` is called a moment later.
-      **{name: settings.pop(name) for name in names},
-    )
+  def __init__(self, **settings):
+    """Makes the adder, with settings of `Sequences`."""
+    sequences = make_sequences(**settings)
     self._now = 0
-    if make is adders.SequenceAdder:
-      settings.setdefault('length', 4)
-    self.adder = make(destination, 1, **settings)
+    self.writer = recording_writer.RecordingWriter(
+      sequences.signature(SPEC),
+      version=lambda: 100 + self._now - 1,  # `add` is called a moment later.
+    )
+    self.adder = sequences.make_adder(self.writer, 1)
 
   def start(self):
     """Gives the first moment of an episode."""
@@ -72,10 +68,9 @@ class Player:
       np.array([self._now], np.int64),
     )
 
-
-def items(connection):
-  """Returns the items as the tables below write them."""
-  return [_read(item.data) for item in replay_fixture.drain(connection)]
+  def items(self):
+    """Returns the items as the tables below write them."""
+    return [_read(item) for item in self.writer.items]
 
 
 def _read(item):
@@ -284,24 +279,6 @@ ACROSS = {
       ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 0], '.xx', 1),
       ([2, 3, 4, 5], '..F.', [10, 0, 100], [0, 0, 1], 'x.x', 2),
       ([4, 5, 6, 7], 'F..F', [100, 5, 0], [1, 0, 0], 'xx.', 4),
-    ],
-  ),
-}
-# Of whole episodes, of at most 3 steps.
-EPISODES = {
-  'longest': (
-    [mid(1), mid(10), end(100)],
-    [([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 1, 0], 'xxx', 1)],
-  ),
-  'shorter': (
-    [mid(1), cut(10)],
-    [([1, 2, 3, 0], 'F...', [1, 10, 0], [1, 1, 0], 'xx.', 1)],
-  ),
-  'several': (
-    [end(1), AGAIN, mid(2), mid(3), cut(4), AGAIN, mid(5), mid(6)],
-    [
-      ([1, 2, 0, 0], 'F...', [1, 0, 0], [0, 0, 0], 'x..', 1),
-      ([3, 4, 5, 6], 'F...', [2, 3, 4], [1, 1, 1], 'xxx', 3),
     ],
   ),
 }

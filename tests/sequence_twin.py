@@ -13,10 +13,9 @@ import numpy as np
 import tree
 from dm_env import specs as dm_env_specs
 
-import replay_fixture
+import recording_writer
 import transition_twin
-from repertory.components import signals, types
-from repertory.components.adders import sequence
+from repertory.components import adders, types
 
 SPEC = transition_twin.SPEC
 EXTRAS_SPEC = types.SequenceExtras(
@@ -31,9 +30,9 @@ EXTRAS_SPEC = types.SequenceExtras(
 _POISON = -12345
 
 
-def signature(length):
-  """Returns the table's signature for items of a history."""
-  return sequence.signature(SPEC, length, EXTRAS_SPEC)
+def make_sequences(**settings):
+  """Describes items of a history."""
+  return adders.Sequences(extras_spec=EXTRAS_SPEC, **settings)
 
 
 def make_history(slot, rewards, num_moments, discounts=None):
@@ -79,16 +78,31 @@ def make_history(slot, rewards, num_moments, discounts=None):
   return moments[:num_moments]
 
 
-def play(make_adder, histories):
+def make_writer(length, **settings):
+  """Makes a writer that keeps items of histories, each of that length."""
+  signature = make_sequences(length=length).signature(SPEC)
+  return recording_writer.RecordingWriter(signature, **settings)
+
+
+def record(sequences, histories):
+  """Returns the items that a sequence adder makes of histories."""
+  writer = make_writer(sequences.length)
+  play(writer, sequences.make_adder(writer, len(histories)), histories)
+  assert writer.num_items == len(writer.items)
+  return writer.items
+
+
+def play(writer, adder, histories):
   """Runs an adder through histories of one length, a slot each.
 
   Args:
-    make_adder: Takes the source of versions and returns the adder.
+    writer: The adder's; asks for the versions.
+    adder: Takes the steps.
     histories: The slots'.
   """
   times = [_stack(moments) for moments in zip(*histories)]  # Each [B, ...].
   version = [0]
-  adder = make_adder(lambda: version[0])
+  writer.version = lambda: version[0]
   adder.add_first(_timestep(None, times[0]))
   for now, then in itertools.pairwise(times):
     version[0] = int(now.version[0])
@@ -100,7 +114,6 @@ def play(make_adder, histories):
     # Whoever acts may use its arrays again.
     for leaf in tree.flatten(given):
       leaf[...] = 99
-  return adder
 
 
 def _timestep(before, moment):
@@ -201,61 +214,3 @@ def assert_equal(found, expected):
     for (path, x), y in zip(tree.flatten_with_path(a), tree.flatten(b)):
       same = x.dtype == y.dtype and np.array_equal(x, y)
       assert same, f'item {index}, {path}:\n{x!r}\nis not\n{y!r}'
-
-
-class Memory:
-  """Stands for the connection to a server; keeps the items of a table.
-
-  What is put in must have the table's signature, as with Reverb.
-  """
-
-  timeout_seconds = 1.0
-
-  def __init__(self, table_signature):
-    self.items = []
-    self.stop = signals.StopSignal()
-    self.table = replay_fixture.make_fifo(table_signature)
-    self._packing = self.table.packing
-    self._specs = [
-      (spec.dtype.as_numpy_dtype, tuple(spec.shape))
-      for spec in self._packing.stored_signature
-    ]
-
-  @property
-  def client(self):
-    return self
-
-  def trajectory_writer(self, num_keep_alive_refs):
-    del num_keep_alive_refs
-    return _MemoryWriter(self._put)
-
-  def _put(self, leaves):
-    assert [(leaf.dtype, leaf.shape) for leaf in leaves] == self._specs
-    self.items.extend(self._packing.unpack_items(leaves))
-
-
-class _MemoryWriter:
-  """As much of a trajectory writer as the adders need."""
-
-  def __init__(self, put):
-    self._put = put
-    self.history = []
-
-  def configure(self, *args, **kwargs):
-    pass
-
-  def append(self, step):
-    if not self.history:
-      self.history.extend([] for _ in step)
-    for column, value in zip(self.history, step):
-      column[:] = [np.array(value)]
-
-  def create_item(self, table, priority, columns):
-    del table, priority
-    self._put(columns)
-
-  def flush(self, *args, **kwargs):
-    pass
-
-  def close(self):
-    pass

@@ -3,7 +3,7 @@
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import transition_replay
+from repertory.agents import builder, transition_replay
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning, networks
 from repertory.components import action_scaling, policies, programs, specs
@@ -30,23 +30,16 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
     return networks.make_critic(spec, self.config)
 
   def make_policy(
-    self,
-    network: snt.Module,
-    spec: specs.EnvironmentSpec,
-    *,
-    num_environments: int,
-    seed: int,
-    steps_done: int,
-    evaluation: bool,
+    self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
     sigma = self.config.sigma
     return policies.ContinuousPolicy(
       network,
       lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
-      action_scaling.ActionScaling(spec.actions),
-      seed,
-      steps_done=steps_done,
-      evaluation=evaluation,
+      action_scaling.ActionScaling(acting.spec.actions),
+      acting.seed,
+      steps_done=acting.steps_done,
+      evaluation=acting.evaluation,
     )
 
   def make_update(

@@ -118,9 +118,5 @@ class D4PGConfig(agent_config.AgentConfig):
       self, 'vmax', is_above, f'above vmin = {self.vmin}, by a finite number'
     )
 
-  @property
-  def max_items_per_step(self) -> int:
-    return self.n_step  # All that are open.
-
 
 PRESETS: dict[str, dict] = {}

@@ -1,8 +1,10 @@
 """The parts of DQN."""
 
+import dataclasses
+
 import sonnet as snt
 
-from repertory.agents import exploration, transition_replay
+from repertory.agents import builder, exploration, transition_replay
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
 from repertory.components import adders, policies, programs, specs
@@ -19,6 +21,12 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
   def __init__(self, config: dqn_config.DQNConfig | None = None):
     super().__init__(config or dqn_config.DQNConfig())
 
+  @property
+  def transitions(self) -> adders.Transitions:
+    return dataclasses.replace(
+      super().transitions, max_abs_reward=self.config.max_abs_reward
+    )
+
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     config = self.config
     return networks.make_network(
@@ -26,36 +34,12 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_policy(
-    self,
-    network: snt.Module,
-    spec: specs.EnvironmentSpec,
-    *,
-    num_environments: int,
-    seed: int,
-    steps_done: int,
-    evaluation: bool,
+    self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
-    settings = exploration.epsilon_settings(
-      self.config,
-      spec,
-      num_environments=num_environments,
-      steps_done=steps_done,
-      evaluation=evaluation,
-    )
-    return policies.EpsilonGreedyPolicy(network, seed=seed, **settings)
+    settings = exploration.epsilon_settings(self.config, acting)
+    return policies.EpsilonGreedyPolicy(network, **settings)
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
     return learning.DQNUpdate(network, self.make_network(spec), self.config)
-
-  def make_adder(
-    self, destination: adders.Destination, batch_size: int
-  ) -> adders.TransitionAdder:
-    return adders.TransitionAdder(
-      destination,
-      batch_size,
-      n_step=self.config.n_step,
-      discount=self.config.discount,
-      max_abs_reward=self.config.max_abs_reward,
-    )

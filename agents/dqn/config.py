@@ -113,10 +113,6 @@ class DQNConfig(agent_config.AgentConfig):
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
     )
 
-  @property
-  def max_items_per_step(self) -> int:
-    return self.n_step  # All that are open.
-
 
 PRESETS = {
   # Rainbow without distribution and noise: arXiv:1710.02298, table 1, where

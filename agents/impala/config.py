@@ -133,10 +133,6 @@ class IMPALAConfig(agent_config.AgentConfig):
       return self.max_queue_size
     return 2 * self.batch_size + num_environments
 
-  @property
-  def max_items_per_step(self) -> int:
-    return 1
-
 
 PRESETS = {
   # The paper, appendix D, with the learning rate and entropy of Acme's example,

@@ -169,10 +169,6 @@ class PPOConfig(agent_config.AgentConfig):
       return self.max_queue_size
     return self.batch_size_for(num_environments) + num_environments
 
-  @property
-  def max_items_per_step(self) -> int:
-    return 1
-
 
 PRESETS = {
   # The paper, table 5, for 10 million steps of 8 environments.

@@ -167,10 +167,6 @@ class R2D2Config(agent_config.AgentConfig):
     """Observations of a sequence."""
     return self.burn_in_length + self.unroll_length + 1
 
-  @property
-  def max_items_per_step(self) -> int:
-    return 1
-
 
 PRESETS = {
   # The paper, section 2.3 and appendix. Each step is in two sequences, so that

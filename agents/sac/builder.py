@@ -2,7 +2,7 @@
 
 import sonnet as snt
 
-from repertory.agents import transition_replay
+from repertory.agents import builder, transition_replay
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import learning, networks
 from repertory.components import (
@@ -35,25 +35,20 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
     return networks.make_critics(spec, self.config)
 
   def make_policy(
-    self,
-    network: snt.Module,
-    spec: specs.EnvironmentSpec,
-    *,
-    num_environments: int,
-    seed: int,
-    steps_done: int,
-    evaluation: bool,
+    self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
-    scaling = action_scaling.ActionScaling(spec.actions)
+    scaling = action_scaling.ActionScaling(acting.spec.actions)
     distribution = squashed_gaussian.SquashedGaussian(scaling.size)
     return policies.ContinuousPolicy(
       network,
       lambda parameters, noise: distribution.sample(parameters, noise)[0],
       scaling,
-      seed,
-      num_random_steps=-(-self.config.num_random_steps // num_environments),
-      steps_done=steps_done,
-      evaluation=evaluation,
+      acting.seed,
+      num_random_steps=-(
+        -self.config.num_random_steps // acting.num_environments
+      ),
+      steps_done=acting.steps_done,
+      evaluation=acting.evaluation,
     )
 
   def make_update(

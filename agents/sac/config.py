@@ -113,10 +113,6 @@ class SACConfig(agent_config.AgentConfig):
     config_checks.check_fraction(self, 'target_update_rate')
     config_checks.check_finite(self, 'target_entropy')
 
-  @property
-  def max_items_per_step(self) -> int:
-    return self.n_step  # All that are open.
-
 
 PRESETS = {
   # Ours, with a learner step for every other step: see docs/results.md.

@@ -1,17 +1,17 @@
-"""From timesteps to replay items."""
+"""From timesteps to items of replay: computed here, and carried by writers."""
 
-from repertory.components.adders.reverb_adder import Destination
-from repertory.components.adders.sequence import (
-  EpisodeAdder,
-  SequenceAdder,
-  max_sequences,
-)
-from repertory.components.adders.transition import TransitionAdder
+from repertory.components.adders.adder import Adder
+from repertory.components.adders.episode import EpisodeAdder
+from repertory.components.adders.items import Items
+from repertory.components.adders.sequence import SequenceAdder, Sequences
+from repertory.components.adders.transition import TransitionAdder, Transitions
 
 __all__ = [
-  'Destination',
+  'Adder',
   'EpisodeAdder',
+  'Items',
   'SequenceAdder',
+  'Sequences',
   'TransitionAdder',
-  'max_sequences',
+  'Transitions',
 ]

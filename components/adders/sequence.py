@@ -1,12 +1,15 @@
 """Sequences of a fixed length."""
 
+import dataclasses
+
 import dm_env
 import numpy as np
 import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import reverb_adder, rings
+from repertory.components.adders import adder, items, rings
+from repertory.components.replay import writers
 
 # As numbers: NumPy compares arrays with members of an enumeration slowly.
 _FIRST = int(dm_env.StepType.FIRST)
@@ -15,8 +18,9 @@ _LAST = int(dm_env.StepType.LAST)
 _NO_EXTRAS = types.SequenceExtras()
 
 
-class SequenceAdder(reverb_adder.ReverbAdder):
-  """Adds sequences of `length` observations and the steps between them.
+@dataclasses.dataclass(frozen=True)
+class Sequences(items.Items):
+  """Items of `length` observations and the steps between them.
 
   The first `burn_in` steps of an item are to warm up a recurrent state; the
   others are its *loss window* of W = length − 1 − burn_in steps. An item starts
@@ -32,54 +36,109 @@ class SequenceAdder(reverb_adder.ReverbAdder):
   further one starts. With `across_episodes`, items go on over the end of
   episodes instead, and only what comes before an actor's first step is padded.
 
+  Attributes:
+    length: T + 1, observations of an item.
+    period: Steps from the start of an item to the start of the next; None for
+      the whole loss window.
+    burn_in: Steps of an item before its loss window.
+    across_episodes: Whether an item may hold steps of several episodes.
+    extras_spec: Nests of array specs of what the policy gives.
+  """
+
+  length: int
+  period: int | None = None
+  burn_in: int = 0
+  across_episodes: bool = False
+  extras_spec: types.SequenceExtras = _NO_EXTRAS
+
+  def __post_init__(self):
+    burn_in, window = self.burn_in, self.window
+    if burn_in < 0:
+      raise ValueError(f'burn_in must be at least 0, got {burn_in}.')
+    if window < 1:
+      raise ValueError(
+        f'length must be at least burn_in + 2 = {burn_in + 2}, for one step to '
+        f'learn from, got {self.length}.'
+      )
+    if not 1 <= self.stride <= window:
+      raise ValueError(
+        f'period must be in [1, length − 1 − burn_in] = [1, {window}], or some '
+        f'steps would be learned from in no item; got {self.period}.'
+      )
+
+  @property
+  def window(self) -> int:
+    """W, steps of an item to learn from."""
+    return self.length - 1 - self.burn_in
+
+  @property
+  def stride(self) -> int:
+    """Steps from the start of an item to the start of the next."""
+    return self.window if self.period is None else self.period
+
+  @property
+  def slots_end_together(self) -> bool:
+    return self.across_episodes
+
+  @property
+  def max_items_per_step(self) -> int:
+    return 1
+
+  def max_items(self, num_steps: int) -> int:
+    if self.across_episodes:
+      # In episodes of one step every other moment is the step from one to the
+      # next, which an item holds too.
+      return 2 * num_steps // self.stride
+    return num_steps  # Episodes of one step are an item each.
+
+  def signature(self, spec: specs.EnvironmentSpec) -> types.Sequence:
+    num_steps = self.length - 1
+    return types.Sequence(
+      observation=specs.tensor_spec(spec.observations, self.length),
+      first=tf.TensorSpec([self.length], tf.bool),
+      action=specs.tensor_spec(spec.actions, num_steps),
+      reward=specs.tensor_spec(spec.rewards, num_steps),
+      discount=specs.tensor_spec(spec.discounts, num_steps),
+      mask=tf.TensorSpec([num_steps], tf.bool),
+      extras=specs.tensor_spec(self.extras_spec.step, num_steps),
+      state=specs.tensor_spec(self.extras_spec.state),
+      version=tf.TensorSpec([], tf.int64),
+    )
+
+  def make_adder(
+    self, writer: writers.Writer, batch_size: int
+  ) -> 'SequenceAdder':
+    return SequenceAdder(writer, batch_size, self)
+
+
+class SequenceAdder(adder.Adder):
+  """Adds sequences, as `Sequences` tells.
+
   Items are put together here and written in one piece: writing step by step
   costs several times as much. So steps of several items are stored in each of
   them.
   """
 
   def __init__(
-    self,
-    destination: reverb_adder.Destination,
-    batch_size: int,
-    *,
-    length: int,
-    period: int | None = None,
-    burn_in: int = 0,
-    across_episodes: bool = False,
+    self, writer: writers.Writer, batch_size: int, sequences: Sequences
   ):
     """Opens the writer.
 
     Args:
-      destination: Where the sequences go; the signature of the table is
-        `signature`'s.
+      writer: Takes the sequences; the signature of its table is theirs.
       batch_size: B, slots of the environment batch.
-      length: T + 1, observations of an item.
-      period: Steps from the start of an item to the start of the next; None
-        for the whole loss window.
-      burn_in: Steps of an item before its loss window.
-      across_episodes: Whether an item may hold steps of several episodes.
+      sequences: Says how they are cut.
     """
-    if burn_in < 0:
-      raise ValueError(f'burn_in must be at least 0, got {burn_in}.')
-    window = length - 1 - burn_in
-    if window < 1:
-      raise ValueError(
-        f'length must be at least burn_in + 2 = {burn_in + 2}, for one step to '
-        f'learn from, got {length}.'
-      )
-    period = window if period is None else period
-    if not 1 <= period <= window:
-      raise ValueError(
-        f'period must be in [1, length − 1 − burn_in] = [1, {window}], or some '
-        f'steps would be learned from in no item; got {period}.'
-      )
-    # Then all slots begin and end their items at the same steps.
-    self.makes_bundles = across_episodes
-    super().__init__(destination, batch_size, num_steps_alive=1)
-    self._length = length
-    self._period = period
-    self._burn_in = burn_in
-    self._across_episodes = across_episodes
+    super().__init__(
+      writer,
+      batch_size,
+      num_steps_alive=1,
+      ends_together=sequences.slots_end_together,
+    )
+    self._length = length = sequences.length
+    self._period = sequences.stride
+    self._burn_in = sequences.burn_in
+    self._across_episodes = sequences.across_episodes
     # The last `length` moments of all slots, in rings. Before a step is done,
     # all that is known of its moment is the observation.
     self._moments = rings.Rings(length)
@@ -120,7 +179,7 @@ class SequenceAdder(reverb_adder.ReverbAdder):
       # Between two episodes no step happened, whatever the policy gave.
       self._steps.clear(self._now, first)
       self._states.clear(self._now, first)
-    self._versions[self._now % self._length] = self._destination.version()
+    self._versions[self._now % self._length] = self._writer.version()
     self._now += 1
     self._see(next_timestep, first)
     if not self._across_episodes:
@@ -150,7 +209,7 @@ class SequenceAdder(reverb_adder.ReverbAdder):
     starts = self._starts[slots]
     begins = np.maximum(starts, self._origins[slots])
     length, end = self._length, self._now
-    self._create_items(
+    self._writer.put(
       [
         *self._moments.cut(slots, starts, length, begins, end + 1),
         *self._steps.cut(slots, starts, length - 1, begins, end),
@@ -158,83 +217,3 @@ class SequenceAdder(reverb_adder.ReverbAdder):
         self._versions[begins % length],
       ]
     )
-
-
-class EpisodeAdder(SequenceAdder):
-  """Adds whole episodes, padded to one length."""
-
-  def __init__(
-    self,
-    destination: reverb_adder.Destination,
-    batch_size: int,
-    *,
-    max_length: int,
-  ):
-    """Opens the writer.
-
-    Args:
-      destination: Where the episodes go; the signature of the table is
-        `signature`'s, of a length of `max_length` + 1.
-      batch_size: B, slots of the environment batch.
-      max_length: Steps that an episode may have, at least 1.
-    """
-    if max_length < 1:
-      raise ValueError(f'max_length must be at least 1, got {max_length}.')
-    super().__init__(destination, batch_size, length=max_length + 1)
-
-  def put(
-    self,
-    action: types.Nest,
-    next_timestep: dm_env.TimeStep,
-    extras: types.Nest = (),
-  ) -> None:
-    lengths = self._now + 1 - self._origins
-    goes_on = next_timestep.step_type == dm_env.StepType.MID
-    if np.any(goes_on & (lengths >= self._length - 1)):
-      raise ValueError(
-        f'An episode must end within max_length = {self._length - 1} steps, '
-        'and one goes on. Raise max_length, or wrap the environment in '
-        '`wrappers.StepLimit`.'
-      )
-    super().put(action, next_timestep, extras)
-
-
-def signature(
-  spec: specs.EnvironmentSpec,
-  length: int,
-  extras_spec: types.SequenceExtras = _NO_EXTRAS,
-) -> types.Sequence:
-  """Returns the `tf.TensorSpec`s of one sequence, for its table.
-
-  Args:
-    spec: Of the environment.
-    length: T + 1, observations of an item.
-    extras_spec: Nests of array specs of what the policy gives.
-  """
-  num_steps = length - 1
-  return types.Sequence(
-    observation=specs.tensor_spec(spec.observations, length),
-    first=tf.TensorSpec([length], tf.bool),
-    action=specs.tensor_spec(spec.actions, num_steps),
-    reward=specs.tensor_spec(spec.rewards, num_steps),
-    discount=specs.tensor_spec(spec.discounts, num_steps),
-    mask=tf.TensorSpec([num_steps], tf.bool),
-    extras=specs.tensor_spec(extras_spec.step, num_steps),
-    state=specs.tensor_spec(extras_spec.state),
-    version=tf.TensorSpec([], tf.int64),
-  )
-
-
-def max_sequences(num_steps: int, period: int, across_episodes: bool) -> int:
-  """Returns the most items that environment steps can make, over all slots.
-
-  Args:
-    num_steps: Of all slots; to begin an episode is none.
-    period: As of the adder.
-    across_episodes: As of the adder.
-  """
-  if across_episodes:
-    # In episodes of one step every other moment is the step from one to the
-    # next, which an item holds too.
-    return 2 * num_steps // period
-  return num_steps  # Episodes of one step are an item each.

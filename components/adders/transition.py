@@ -1,5 +1,6 @@
 """n-step transitions."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import dm_env
@@ -7,53 +8,91 @@ import numpy as np
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import reverb_adder, rings
+from repertory.components.adders import adder, items, rings
+from repertory.components.replay import writers
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
-class TransitionAdder(reverb_adder.ReverbAdder):
-  """Adds n-step transitions (o_t, a_t, Σ, Πd, o_{t+n}, extras_t).
+@dataclasses.dataclass(frozen=True)
+class Transitions(items.Items):
+  """Items that are n-step transitions (o_t, a_t, Σ, Πd, o_{t+n}, extras_t).
 
   There is one for each step. In the last n − 1 steps of an episode they reach
   to its end and are shorter. γ is applied between the rewards inside a
-  transition; the learner applies it once more before it bootstraps. Large
-  leaves, such as images, are written once and shared by all transitions.
+  transition; the learner applies it once more before it bootstraps.
+
+  Attributes:
+    n_step: n, steps a transition spans, at least 1.
+    discount: γ, in [0, 1].
+    max_abs_reward: Rewards are clipped to ± this, here and not by the learner,
+      for it would see only their sum; None leaves them as they are.
+    extras_spec: Nest of array specs of what the policy gives for replay.
+  """
+
+  n_step: int
+  discount: float
+  max_abs_reward: float | None = None
+  extras_spec: types.Nest = ()
+
+  def __post_init__(self):
+    if self.n_step < 1:
+      raise ValueError(f'n_step must be at least 1, got {self.n_step}.')
+    if not 0 <= self.discount <= 1:
+      raise ValueError(f'discount must be in [0, 1], got {self.discount}.')
+    if self.max_abs_reward is not None and not self.max_abs_reward > 0:
+      raise ValueError(
+        f'max_abs_reward must be positive or None, got {self.max_abs_reward}.'
+      )
+
+  @property
+  def max_items_per_step(self) -> int:
+    return self.n_step  # All that are open.
+
+  def max_items(self, num_steps: int) -> int:
+    return num_steps  # Each step starts one.
+
+  def signature(self, spec: specs.EnvironmentSpec) -> types.Transition:
+    return specs.tensor_spec(
+      types.Transition(
+        observation=spec.observations,
+        action=spec.actions,
+        reward=spec.rewards,
+        discount=spec.discounts,
+        next_observation=spec.observations,
+        extras=self.extras_spec,
+      )
+    )
+
+  def make_adder(
+    self, writer: writers.Writer, batch_size: int
+  ) -> 'TransitionAdder':
+    return TransitionAdder(writer, batch_size, self)
+
+
+class TransitionAdder(adder.Adder):
+  """Adds transitions, as `Transitions` tells.
+
+  Large leaves, such as images, are written once and shared by all transitions,
+  if the writer can do that.
   """
 
   def __init__(
-    self,
-    destination: reverb_adder.Destination,
-    batch_size: int,
-    *,
-    n_step: int,
-    discount: float,
-    max_abs_reward: float | None = None,
+    self, writer: writers.Writer, batch_size: int, transitions: Transitions
   ):
     """Opens the writer.
 
     Args:
-      destination: Where the transitions go; the signature of the table is
-        `signature`'s.
+      writer: Takes the transitions; the signature of its table is theirs.
       batch_size: B, slots of the environment batch.
-      n_step: n, steps a transition spans, at least 1.
-      discount: γ, in [0, 1].
-      max_abs_reward: Rewards are clipped to ± this, here and not by the
-        learner, for it would see only their sum; None leaves them as they are.
+      transitions: Says how they are cut.
     """
-    if n_step < 1:
-      raise ValueError(f'n_step must be at least 1, got {n_step}.')
-    if not 0 <= discount <= 1:
-      raise ValueError(f'discount must be in [0, 1], got {discount}.')
-    if max_abs_reward is not None and not max_abs_reward > 0:
-      raise ValueError(
-        f'max_abs_reward must be positive or None, got {max_abs_reward}.'
-      )
-    super().__init__(destination, batch_size, num_steps_alive=n_step + 2)
+    n_step = transitions.n_step
+    super().__init__(writer, batch_size, num_steps_alive=n_step + 2)
     self._n_step = n_step
-    self._discount = discount
-    self._max_abs_reward = max_abs_reward
-    self._layout = _Layout(destination.table.signature, self._packing.whole)
+    self._discount = transitions.discount
+    self._max_abs_reward = transitions.max_abs_reward
+    self._layout = _Layout(writer.table.signature, writer.shared)
     # The small leaves of the last steps: observation, action and extras; and
     # what came of them.
     self._starts = rings.Rings(n_step)
@@ -74,6 +113,8 @@ class TransitionAdder(reverb_adder.ReverbAdder):
 
   def reset(self) -> None:
     super().reset()
+    if self._observation:  # The writer has let go of it.
+      self._see(self._observation, None)
     self._origins[:] = self._now
 
   def put(
@@ -120,46 +161,45 @@ class TransitionAdder(reverb_adder.ReverbAdder):
     # A copy, for it is used when the environment may have gone on.
     self._observation = [np.array(leaf) for leaf in tree.flatten(observation)]
     layout, size = self._layout, self._n_step + 1
-    num_seen = len(layout.large_observations)
-    if not num_seen and not layout.large_choices:
+    if not layout.has_large:
       return
+    num_seen = len(layout.large_observations)
     large = [self._observation[i] for i in layout.large_observations]
     for slot in range(self._batch_size):
-      refs = self._append(
+      references = self._writer.keep(
         [
-          None,
           *(leaf[slot] for leaf in large),
           *(choice and choice[i][slot] for i in layout.large_choices),
         ]
       )
-      self._seen[self._now % size][slot] = refs[1 : 1 + num_seen]
-      self._chosen[(self._now - 1) % size][slot] = refs[1 + num_seen :]
+      self._seen[self._now % size][slot] = references[:num_seen]
+      self._chosen[(self._now - 1) % size][slot] = references[num_seen:]
 
   def _write(self, slots: np.ndarray, length: int) -> None:
     """Writes the transitions of the last `length` steps of some slots."""
     layout, size = self._layout, self._n_step + 1
     start = self._now - length
-    records = self._packing.pack(
-      layout.place(
-        self._starts.at(slots, start),
-        self._outcome(slots, length),
-        [self._observation[i][slots] for i in layout.small_observations],
-      )
+    leaves = layout.place(
+      self._starts.at(slots, start),
+      self._outcome(slots, length),
+      [self._observation[i][slots] for i in layout.small_observations],
     )
-    unused = [None] * (
-      len(layout.large_observations) + len(layout.large_choices)
-    )
+    if not layout.has_large:
+      self._writer.put(leaves)
+      return
     num_actions = layout.num_large_actions
-    for slot, record in zip(slots, records):
-      before, after = (
-        self._seen[start % size][slot],
-        self._seen[self._now % size][slot],
-      )
-      chosen = self._chosen[start % size][slot]
-      (packed, *_) = self._append([record, *unused])
-      self._create_item(
-        [packed, *before, *chosen[:num_actions], *after, *chosen[num_actions:]]
-      )
+    before, chosen = self._seen[start % size], self._chosen[start % size]
+    after = self._seen[self._now % size]
+    references = [
+      [
+        *before[slot],
+        *chosen[slot][:num_actions],
+        *after[slot],
+        *chosen[slot][num_actions:],
+      ]
+      for slot in slots
+    ]
+    self._writer.put(leaves, references)
 
   def _outcome(self, slots: np.ndarray, length: int) -> list[np.ndarray]:
     """Sums up the last k steps: Σ_i γ^i r_i Π_{j<i} d_j, γ^(k-1) Π_j d_j."""
@@ -197,6 +237,7 @@ class _Layout:
       i for i, leaf in enumerate(choices) if leaf not in is_large
     ]
     self.num_large_actions = sum(i < num_actions for i in self.large_choices)
+    self.has_large = bool(self.large_observations or self.large_choices)
     self._starts = [
       *self.small_observations,
       *(choices[i] for i in self.small_choices),
@@ -215,24 +256,3 @@ class _Layout:
 
 def _references(size: int, batch_size: int) -> list[list]:
   return [[() for _ in range(batch_size)] for _ in range(size)]
-
-
-def signature(
-  spec: specs.EnvironmentSpec, extras_spec: types.Nest = ()
-) -> types.Transition:
-  """Returns the `tf.TensorSpec`s of one transition, for its table.
-
-  Args:
-    spec: Of the environment.
-    extras_spec: Nest of array specs of what the policy gives for replay.
-  """
-  return specs.tensor_spec(
-    types.Transition(
-      observation=spec.observations,
-      action=spec.actions,
-      reward=spec.rewards,
-      discount=spec.discounts,
-      next_observation=spec.observations,
-      extras=extras_spec,
-    )
-  )

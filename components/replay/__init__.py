@@ -1,4 +1,4 @@
-"""Replay tables, their rate limits, and the server that holds them."""
+"""Replay tables, their rate limits, their writers, and the server."""
 
 from repertory.components.replay.checkpoints import (
   ReplayCheckpointError,
@@ -13,6 +13,7 @@ from repertory.components.replay.rate_limiters import (
   RateLimit,
   default_error_buffer,
 )
+from repertory.components.replay.reverb_writers import ReverbWriter
 from repertory.components.replay.server import (
   TableStatus,
   make_server,
@@ -25,6 +26,7 @@ from repertory.components.replay.tables import (
   queue,
   uniform,
 )
+from repertory.components.replay.writers import Writer
 
 __all__ = [
   'DEFAULT_TABLE',
@@ -33,8 +35,10 @@ __all__ = [
   'PriorityUpdater',
   'RateLimit',
   'ReplayCheckpointError',
+  'ReverbWriter',
   'Table',
   'TableStatus',
+  'Writer',
   'default_error_buffer',
   'is_snapshot_taken',
   'make_server',

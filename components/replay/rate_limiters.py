@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Mapping
 
-import reverb
-
 from repertory.components.settings import SettingError
 
 # Of a default error buffer, in samples due at the minimal size.
@@ -48,16 +46,6 @@ class RateLimit:
         'inserting and sampling could both wait for ever; got '
         f'{self.error_buffer}.',
       )
-
-  def make(self) -> reverb.rate_limiters.RateLimiter:
-    """Builds the limiter that Reverb runs."""
-    if self.error_buffer == float('inf'):
-      return reverb.rate_limiters.MinSize(self.min_size)
-    return reverb.rate_limiters.SampleToInsertRatio(
-      samples_per_insert=self.samples_per_insert,
-      min_size_to_sample=self.min_size,
-      error_buffer=self.error_buffer,
-    )
 
   def sample_target(self, inserts: int) -> float:
     """Returns the draws that keep the ratio exactly after `inserts` items."""

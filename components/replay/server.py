@@ -9,6 +9,7 @@ import reverb
 from reverb import errors as reverb_errors
 
 from repertory.components import loopback
+from repertory.components.replay import reverb_tables
 from repertory.components.replay import tables as tables_lib
 
 # A server answers at once, unless it is gone or the machine overloaded.
@@ -64,7 +65,7 @@ def make_server(
       checkpoint_directory
     )
   server = reverb.Server(
-    tables=[table.make() for table in tables],
+    tables=[reverb_tables.make_table(table) for table in tables],
     port=port,
     checkpointer=checkpointer,
   )

@@ -1,7 +1,8 @@
 """Replay tables, described before they exist.
 
-A description can be checked, printed and compared with a checkpoint before
-anything starts; `make` turns it into the Reverb table.
+A description is data: it can be checked, printed, sent to other processes and
+compared with a checkpoint before anything starts. `reverb_tables` turns it into
+a table.
 """
 
 import dataclasses
@@ -9,7 +10,6 @@ import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import reverb
 import tensorflow as tf
 import tree
 
@@ -18,6 +18,11 @@ from repertory.components.replay import packing, rate_limiters
 from repertory.components.settings import SettingError
 
 DEFAULT_TABLE = 'replay'
+
+# How an item is chosen: with a probability that grows with its priority; or
+# evenly, the oldest, the newest, that of the least or the largest priority.
+PRIORITIZED = 'prioritized'
+_SELECTORS = ('uniform', 'fifo', 'lifo', 'min_heap', 'max_heap')
 
 # What an item and each of its columns take besides their data, measured: keys,
 # priorities, and the messages around the chunks.
@@ -43,8 +48,11 @@ class Table:
     max_size: Items it holds; then the remover takes one for each new item.
     rate_limit: The ratio of samples to inserts; None makes a queue, in which
       inserts wait while it is full and samples while it is empty.
-    sampler: Makes the selector of items to sample.
-    remover: Makes the selector of items to remove.
+    sampler: How items to sample are chosen: 'uniform', 'fifo', 'lifo',
+      'min_heap' or 'max_heap' of priorities, or 'prioritized'.
+    remover: How items to remove are chosen; not 'prioritized'.
+    priority_exponent: α, if the sampler is 'prioritized': item i is sampled
+      with probability p_i^α / Σ_j p_j^α. Else None.
     max_times_sampled: After so many samples an item leaves; 0 for no limit.
     bundle_size: Items that Reverb holds, counts and samples as one. All counts
       here and in `TableStatus` are of items nevertheless.
@@ -54,10 +62,33 @@ class Table:
   signature: types.Nest
   max_size: int
   rate_limit: rate_limiters.RateLimit | None
-  sampler: Callable[[], object] = reverb.selectors.Uniform
-  remover: Callable[[], object] = reverb.selectors.Fifo
+  sampler: str = 'uniform'
+  remover: str = 'fifo'
+  priority_exponent: float | None = None
   max_times_sampled: int = 0
   bundle_size: int = 1
+
+  def __post_init__(self):
+    exponent = self.priority_exponent
+    for name, known in (
+      ('sampler', (*_SELECTORS, PRIORITIZED)),
+      ('remover', _SELECTORS),
+    ):
+      if getattr(self, name) not in known:
+        raise ValueError(
+          f"{name} of table '{self.name}' must be one of {', '.join(known)}; "
+          f'got {getattr(self, name)!r}.'
+        )
+    if (self.sampler == PRIORITIZED) != (exponent is not None):
+      raise ValueError(
+        f"priority_exponent of table '{self.name}' must be a number if its "
+        f"sampler is '{PRIORITIZED}', else None; got {exponent} and "
+        f"'{self.sampler}'."
+      )
+    if exponent is not None and not exponent >= 0:
+      raise SettingError(
+        'priority_exponent', f'must be at least 0, got {exponent}.'
+      )
 
   @functools.cached_property
   def packing(self) -> packing.Packing:
@@ -69,7 +100,7 @@ class Table:
     """Whether each item is sampled once, in the order of insertion."""
     return (
       self.rate_limit is None
-      and self.sampler is reverb.selectors.Fifo
+      and self.sampler == 'fifo'
       and self.max_times_sampled == 1
     )
 
@@ -97,23 +128,6 @@ class Table:
     most = min(size, self.max_size, _MAX_BUNDLE_BYTES // self.item_bytes)
     divisors = [n for n in range(1, most + 1) if size % n == 0]
     return dataclasses.replace(self, bundle_size=max(divisors, default=1))
-
-  def make(self) -> reverb.Table:
-    """Builds the Reverb table."""
-    max_size = self.max_size // self.bundle_size
-    return reverb.Table(
-      name=self.name,
-      sampler=self.sampler(),
-      remover=self.remover(),
-      max_size=max_size,
-      max_times_sampled=self.max_times_sampled,
-      rate_limiter=(
-        self.rate_limit.make()
-        if self.rate_limit
-        else reverb.rate_limiters.Queue(max_size)
-      ),
-      signature=self.packing.stored_signature,
-    )
 
   def sample_target(self, inserts: int) -> float:
     """Returns the draws that are due after `inserts` items."""
@@ -222,15 +236,14 @@ def prioritized(
     priority_exponent: α, see https://arxiv.org/abs/1511.05952, equation 1.
     name: The table's name.
   """
-  if not priority_exponent >= 0:
-    raise SettingError(
-      'priority_exponent', f'must be at least 0, got {priority_exponent}.'
-    )
-
-  def sampler():
-    return reverb.selectors.Prioritized(priority_exponent)
-
-  return Table(name, signature, max_size, rate_limit, sampler=sampler)
+  return Table(
+    name,
+    signature,
+    max_size,
+    rate_limit,
+    sampler=PRIORITIZED,
+    priority_exponent=priority_exponent,
+  )
 
 
 def queue(
@@ -242,7 +255,7 @@ def queue(
     signature,
     max_size,
     rate_limit=None,
-    sampler=reverb.selectors.Fifo,
+    sampler='fifo',
     max_times_sampled=1,
   )
 

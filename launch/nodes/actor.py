@@ -4,13 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import (
-  actors,
-  adders,
-  environment_loop,
-  replay,
-  variables,
-)
+from repertory.components import actors, environment_loop, roads, variables
 from repertory.launch.nodes import acting, node, policies
 from repertory.launch.runs import session as session_lib
 
@@ -26,7 +20,7 @@ class ActorNode(acting.ActingNode):
     *,
     network: Any,
     followed: variables.FollowedVariables,
-    connection: replay.Connection,
+    road: roads.Road,
     max_pending_items: int | None = None,
   ):
     """Makes the environments and all that acts for them.
@@ -36,24 +30,16 @@ class ActorNode(acting.ActingNode):
       environment_ids: Which of all training environments it steps; seeds and
         exploration follow from them.
       followed: Keeps the network's variables fresh.
-      connection: To the replay server; its stop signal ends every wait.
+      road: Takes what was lived; its stop signal ends every wait.
       max_pending_items: Items that may be on their way to replay while it acts;
         None for what the agent says.
     """
-    builder = session.experiment.builder
-    batch_size = len(environment_ids)
-    if max_pending_items is None:
-      max_pending_items = builder.max_pending_items_per_environment * batch_size
     self._followed = followed
-    self._adder = builder.make_adder(
-      adders.Destination(
-        connection,
-        session.tables[0],
-        priority=lambda: followed.max_priority,
-        version=lambda: followed.version,
-        max_pending_items=max_pending_items,
-      ),
-      batch_size,
+    self._adder = road.make_adder(
+      len(environment_ids),
+      priority=lambda: followed.max_priority,
+      version=lambda: followed.version,
+      max_pending_items=max_pending_items,
     )
     self._environment = session.make_environments(environment_ids, context.life)
     policy = policies.make_training_policy(context, session, network)
@@ -64,7 +50,7 @@ class ActorNode(acting.ActingNode):
       environment_ids,
       adder=self._adder,
       variables=followed,
-      jit_compile=builder.config.jit_compile,
+      jit_compile=session.experiment.builder.config.jit_compile,
     )
     loop = environment_loop.EnvironmentLoop(self._environment, actor)
     super().__init__(context, [loop], environment_ids)

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from repertory.components import checkpointing, learners, replay, signals
+from repertory.components import (
+  checkpointing,
+  learners,
+  replay,
+  roads,
+  signals,
+)
 from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 
@@ -33,32 +39,29 @@ class CheckpointWriter:
   Of what others do at that moment the counts are up to one report old, so
   replay may hold items of environment steps that are not counted. And where
   actors do not wait for the learner, it may lack items of steps that are:
-  those on their way, of each environment at most
-  `Builder.max_pending_items_per_environment` and those of its last two steps.
+  those on their way, of each environment at most as many as the experience's
+  `max_pending_items_per_environment`, and those of its last two steps.
   """
 
   def __init__(
     self,
     session: session_lib.Session,
-    connection: replay.Connection,
+    end: roads.LearnerEnd,
     coordinator: Any,
     learner: learners.GradientLearner,
-    priority_updater: replay.PriorityUpdater | None,
   ):
     """Writes nothing yet.
 
     Args:
-      connection: To the replay server.
+      end: Has replay, and may still hold the learner's priorities.
       coordinator: Has the counts, and takes warnings.
       learner: What is saved and restored.
-      priority_updater: What may still hold the learner's priorities.
     """
     self._session = session
     self._experiment = session.experiment
-    self._connection = connection
+    self._end = end
     self._coordinator = coordinator
     self._learner = learner
-    self._priority_updater = priority_updater
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
     self._path: str | None = None
@@ -71,11 +74,8 @@ class CheckpointWriter:
     """Whether a checkpoint is being written, or its outcome is not settled."""
     return self._writing is not None
 
-  def restore(self, tables: Mapping[str, replay.TableStatus]) -> str | None:
+  def restore(self) -> str | None:
     """Restores the learner, if the session is resumed.
-
-    Args:
-      tables: How the tables are, which the server has restored.
 
     Returns:
       The checkpoint's folder; None if there is none.
@@ -92,7 +92,7 @@ class CheckpointWriter:
         f'There should be a checkpoint in {self._session.checkpoint_directory}.'
       )
     if self._session.takes_replay_of(checkpoint):
-      _check_tables(checkpoint, tables)
+      self._end.check_restored(checkpoint)
     self._learner.restore(checkpoint.arrays)
     self._begun_at_step = self._learner.steps
     return checkpoint.path
@@ -147,8 +147,7 @@ class CheckpointWriter:
     """Takes what a checkpoint holds, and lets it be written."""
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
-    if self._priority_updater is not None:
-      self._priority_updater.flush()
+    self._end.flush()
     state = self._coordinator.save()
     state['counts'] = {
       **state['counts'],
@@ -158,20 +157,14 @@ class CheckpointWriter:
     if not self._experiment.checkpoint_replay:
       self._writing = _start(lambda: self._save(arrays, state, None))
       return
-    directory = self._session.replay_directory
-    tables = replay.table_status(self._connection.client, self._session.tables)
-    state['bundle_sizes'] = self._session.bundle_sizes
-    state['tables'] = {
-      name: {'inserts': table.inserts, 'samples': table.samples}
-      for name, table in tables.items()
-    }
+    state.update(self._end.describe())
     try:
-      replay.remove_checkpoints(directory)
+      self._end.remove_snapshots()
     except OSError as error:
       self._fail(error)
       return
     self._writing = _start(lambda: self._write(arrays, state))
-    while not (self._writing.done() or replay.is_snapshot_taken(directory)):
+    while not (self._writing.done() or self._end.is_snapshot_taken()):
       self._check_time()
       time.sleep(_POLL_SECONDS)
 
@@ -180,13 +173,13 @@ class CheckpointWriter:
   ) -> str:
     """Writes a checkpoint with replay; in a thread of its own."""
     try:
-      replay_path = replay.write_checkpoint(self._connection)
+      replay_path = self._end.write_snapshot()
       return self._save(arrays, state, replay_path)
     finally:
       # The checkpoint has links of its own. What cannot be removed is tried
       # again before the next one.
       with contextlib.suppress(OSError):
-        replay.remove_checkpoints(self._session.replay_directory)
+        self._end.remove_snapshots()
 
   def _save(
     self,
@@ -231,7 +224,7 @@ class CheckpointWriter:
     if time.monotonic() - self._begun_at > limit:
       raise TimeoutError(
         f'Waited {limit:g} seconds for a checkpoint to be written, and for '
-        f'{self._connection} to do its part.'
+        f'{self._end} to do its part.'
       )
 
 
@@ -266,17 +259,3 @@ def _start(write: Callable[[], str]) -> futures.Future:
 
   threading.Thread(target=run, name='checkpoint', daemon=True).start()
   return future
-
-
-def _check_tables(
-  checkpoint: checkpointing.Checkpoint,
-  tables: Mapping[str, replay.TableStatus],
-) -> None:
-  for name, counts in checkpoint.state['tables'].items():
-    found = tables.get(name, replay.TableStatus(0, 0, 0, 0))
-    if found.inserts < counts['inserts'] or found.samples < counts['samples']:
-      raise checkpointing.CheckpointError(
-        f"Table '{name}' should go on from {counts['inserts']} inserts and "
-        f'{counts["samples"]} samples, as checkpoint {checkpoint.path} has it, '
-        f'but the replay server restored {found.inserts} and {found.samples}.'
-      )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import adders, learners, replay, variables
+from repertory.components import learners, roads, variables
 from repertory.components.inference import (
   addresses,
   client,
@@ -30,7 +30,7 @@ class InferenceNode(node.Node):
     session: session_lib.Session,
     *,
     follow: Callable[[], tuple[Any, variables.FollowedVariables]],
-    connection: replay.Connection,
+    road: roads.Road,
     rows: Sequence[int],
     device: str | None = None,
     evaluates: bool = True,
@@ -41,14 +41,14 @@ class InferenceNode(node.Node):
       context: Of this node, 'inference/<index>'.
       follow: Makes a network and what keeps its variables fresh; called once
         more for the evaluator.
-      connection: To the replay server.
+      road: Takes what was lived.
       rows: Environments of each request that will come.
       device: Where the policies run; None for TensorFlow's choice.
       evaluates: Whether the evaluator is assigned to it, too.
     """
     self.name = context.name
     self._session = session
-    self._connection = connection
+    self._road = road
     self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
     network, self._variables = follow()
@@ -144,18 +144,10 @@ class InferenceNode(node.Node):
     )
 
   def _make_adder(self, lane: lanes.Lane):
-    builder = self._session.experiment.builder
-    return builder.make_adder(
-      adders.Destination(
-        self._connection,
-        self._session.tables[0],
-        priority=lambda: self._variables.max_priority,
-        version=lambda: lane.written_version,
-        max_pending_items=(
-          builder.max_pending_items_per_environment * lane.batch_size
-        ),
-      ),
+    return self._road.make_adder(
       lane.batch_size,
+      priority=lambda: self._variables.max_priority,
+      version=lambda: lane.written_version,
     )
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,16 +13,15 @@ from repertory.components import (
   datasets,
   loggers,
   replay,
+  roads,
   signals,
   types,
   variables,
 )
+from repertory.components.roads import learner_end
 from repertory.launch.coordination import logs, reports, statuses
-from repertory.launch.nodes import checkpoints, node, pacing
+from repertory.launch.nodes import checkpoints, node
 from repertory.launch.runs import session as session_lib
-
-# How often the learner looks whether it can begin.
-_POLL_SECONDS = 0.1
 
 # How long a learner that was stopped waits for the actors' last reports.
 _LAST_REPORT_SECONDS = 1.5
@@ -35,55 +34,41 @@ class LearnerNode(node.Node, core.VariableSource):
     self,
     context: node.Context,
     session: session_lib.Session,
-    connection: replay.Connection,
+    road: roads.Road,
   ):
     """Makes the learner, and restores it if the session is resumed.
 
     Args:
-      connection: To the replay server; its stop signal ends every wait.
+      road: Brings what is learned from; its stop signal ends every wait.
     """
     self.name = context.name
     self._stop = context.stop
     coordinator = context.coordinator
     builder, spec = session.experiment.builder, session.spec
     self._session = session
-    self._connection = connection
     self._coordinator = coordinator
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
-    self._acting_delayed_at = 0.0
     self._is_published = False
-    self._table = session.tables[0]
-    self._batch_size = builder.batch_size(session.experiment.num_environments)
+    self._table = session.experience.table
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = builder.make_network(spec)
-    # Asked before there is a dataset: that one samples ahead of the learner.
-    tables = replay.table_status(connection.client, session.tables)
-    self._dataset = builder.make_dataset(
-      connection, self._table, self._batch_size
-    )
-    self._priority_updater = builder.make_priority_updater(
-      connection, self._table
-    )
+    self._end = road.make_learner_end()
     self._logger = logs.aggregate(
       _RemoteLogger(coordinator, self.name), latest=['skipped_updates']
     )
     self.learner = builder.make_learner(
       builder.make_update(self.network, spec),
-      self._dataset,
-      self._priority_updater,
+      self._end.batches,
+      self._end.priorities,
       self._logger,
       session.divergence,
     )
     self._checkpoints = checkpoints.CheckpointWriter(
-      session, connection, coordinator, self.learner, self._priority_updater
+      session, self._end, coordinator, self.learner
     )
-    self._resumed_from = self._checkpoints.restore(tables)
+    self._resumed_from = self._checkpoints.restore()
     self._begins_at_step = self.learner.steps
-    status = tables[self._table.name]
-    self._first_inserts = status.inserts
-    self._pace = pacing.Pace(
-      connection, self._table, self._batch_size, status, self.learner.steps
-    )
+    self._end.begin(self.learner.steps)
 
   @property
   def description(self):
@@ -129,7 +114,7 @@ class LearnerNode(node.Node, core.VariableSource):
 
   def _learn(self) -> None:
     """Learns until the actors are done and no batch is due, or stopped."""
-    self.wait_for_items()
+    self._end.wait_for_items()
     while not self._stop.is_set():
       if self._phase == reports.LEARNING and self.is_caught_up():
         return
@@ -152,42 +137,14 @@ class LearnerNode(node.Node, core.VariableSource):
       flush: Waits until the table has taken them all, before the learner
         samples: else it would depend on chance from which items is sampled.
     """
-    self.expect_batches()
-    while self._is_due(self._first_inserts + num_items):
+    self._end.expect_batches()
+    while self._end.is_due(self.version, num_items):
       flush()
       self.step()
 
-  def expect_batches(self) -> None:
-    """Takes a batch for lost, from now on, that does not come in due time."""
-    self._dataset.patience_seconds = pacing.PATIENCE_SECONDS
-
-  def wait_for_items(self) -> None:
-    """Waits until the table holds enough to be sampled from.
-
-    That may take long; the time-out is for the time without a new item, while
-    there are actors to make some.
-
-    Raises:
-      signals.Stopped: If the stop signal was set.
-      TimeoutError: If no item came in time.
-    """
-    inserts, since = -1, time.monotonic()
-    while (status := self._status()).inserts < self._table.min_size:
-      if status.inserts > inserts:
-        inserts, since = status.inserts, time.monotonic()
-      waited = time.monotonic() - max(since, self._acting_delayed_at)
-      if waited > self._connection.timeout_seconds:
-        raise TimeoutError(
-          f'Waited {self._connection.timeout_seconds:g} seconds for a new item '
-          f"in table '{self._table.name}' of {self._connection}; it has "
-          f'{inserts} and needs {self._table.min_size}.'
-        )
-      if self._connection.stop.wait(_POLL_SECONDS):
-        raise signals.Stopped
-
   def is_caught_up(self) -> bool:
     """Asks the table whether learning has kept the ratio to acting."""
-    return not self._is_due(self._status().inserts)
+    return not self._end.is_due(self.version)
 
   def step(self) -> None:
     """Learns from the next batch, as soon as the rate limiter gives it.
@@ -197,7 +154,7 @@ class LearnerNode(node.Node, core.VariableSource):
     try:
       self.learner.step()
     except datasets.Starved:
-      if lost := self._pace.count_anew(self.version):
+      if lost := self._end.count_anew(self.version):
         what = f'Reverb lost items that it had sampled, or {lost} at most'
         self._coordinator.warn(self.name, what)
       return
@@ -206,7 +163,7 @@ class LearnerNode(node.Node, core.VariableSource):
 
   def report(self) -> reports.Directive:
     """Tells the coordinator how far learning and the tables are."""
-    tables = self._statuses()
+    tables = self._end.statuses()
     table = tables[self._table.name]
     limit = self._table.rate_limit
     ratio = statuses.achieved_ratio(table, limit) if limit else None
@@ -227,8 +184,7 @@ class LearnerNode(node.Node, core.VariableSource):
   def _heed(self, directive: reports.Directive) -> None:
     """Sees to it that the learner waits as long as something may come."""
     if directive.is_acting_delayed:
-      self._acting_delayed_at = time.monotonic()
-      self._dataset.excuse()
+      self._end.excuse()
     if directive.phase != self._phase:
       self._phase, self._phase_since = directive.phase, time.monotonic()
     if self._phase != reports.LEARNING:
@@ -238,8 +194,8 @@ class LearnerNode(node.Node, core.VariableSource):
       self._stop.set()
     # And so would one for what was lost, though not before all had time to come
     # that the actors left.
-    elif time.monotonic() - self._phase_since > pacing.PATIENCE_SECONDS:
-      self.expect_batches()
+    elif time.monotonic() - self._phase_since > learner_end.PATIENCE_SECONDS:
+      self._end.expect_batches()
 
   def checkpoint_if_due(self) -> None:
     """Begins a checkpoint when the last one is old enough."""
@@ -253,19 +209,7 @@ class LearnerNode(node.Node, core.VariableSource):
     """Writes what the log still holds back and ends all threads."""
     self._checkpoints.close()
     self._logger.close()
-    self._dataset.close()
-    if self._priority_updater is not None:
-      self._priority_updater.close()
-
-  def _is_due(self, inserts: int) -> bool:
-    return self._pace.is_due(self.version, inserts)
-
-  def _status(self) -> replay.TableStatus:
-    return self._statuses()[self._table.name]
-
-  def _statuses(self) -> Mapping[str, replay.TableStatus]:
-    client = self._connection.client
-    return replay.table_status(client, self._session.tables)
+    self._end.close()
 
 
 class _RemoteLogger(loggers.Logger):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from repertory.agents import builder
 from repertory.components import core, programs, signals, variables
 from repertory.launch.nodes import node
 from repertory.launch.runs import session as session_lib
@@ -26,11 +27,12 @@ def make_training_policy(
     steps = directive.steps // experiment.num_environments
   return experiment.builder.make_policy(
     network,
-    session.spec,
-    num_environments=experiment.num_environments,
-    seed=session.make_seed(session_lib.POLICY, *([life] if life else [])),
-    steps_done=steps,
-    evaluation=False,
+    builder.Acting(
+      session.spec,
+      experiment.num_environments,
+      session.make_seed(session_lib.POLICY, *([life] if life else [])),
+      steps_done=steps,
+    ),
   )
 
 
@@ -40,11 +42,13 @@ def make_evaluation_policy(
   """Makes the policy that evaluates."""
   return session.experiment.builder.make_policy(
     network,
-    session.spec,
-    num_environments=len(evaluation_ids(session)),
-    seed=session.make_seed(session_lib.EVALUATION_POLICY),
-    steps_done=session.steps_per_environment,
-    evaluation=True,
+    builder.Acting(
+      session.spec,
+      len(evaluation_ids(session)),
+      session.make_seed(session_lib.EVALUATION_POLICY),
+      steps_done=session.steps_per_environment,
+      evaluation=True,
+    ),
   )
 
 

@@ -102,12 +102,13 @@ class Turns:
     server = self._add(
       'replay', lambda context: replay_lib.ReplayNode(context, session)
     )
-    connection = replay.Connection(
-      server.address, session.experiment.timeout_seconds, interruption
+    timeout_seconds = session.experiment.timeout_seconds
+    road = session.make_road(
+      replay.Connection(server.address, timeout_seconds, interruption)
     )
     learner = self._learner = self._add(
       'learner',
-      lambda context: learner_lib.LearnerNode(context, session, connection),
+      lambda context: learner_lib.LearnerNode(context, session, road),
     )
     self._actor = self._add(
       'actor/0',
@@ -117,7 +118,7 @@ class Turns:
         range(session.experiment.num_environments),
         network=learner.network,
         followed=variables.SharedVariables(learner),
-        connection=connection,
+        road=road,
         # The learner sees to it that all have arrived before it samples.
         max_pending_items=sys.maxsize,
       ),

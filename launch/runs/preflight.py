@@ -1,8 +1,7 @@
 """What can never run, found out before anything starts."""
 
-from collections.abc import Sequence
-
-from repertory.components import replay, specs
+from repertory.components import experience as experience_lib
+from repertory.components import specs
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
@@ -27,54 +26,32 @@ def check(
   Raises:
     SettingError: Naming the setting to change.
   """
-  tables = experiment.builder.make_tables(spec, experiment.num_environments)
-  _check_names(tables)
-  _check_limits(experiment, tables)
-  _check_steps(experiment, tables[0])
-  return _check_memory(experiment, tables, machine_memory.total_bytes())
-
-
-def _check_names(tables: Sequence[replay.Table]) -> None:
-  names = [table.name for table in tables]
-  if not names or len(set(names)) < len(names):
-    raise ValueError(
-      f'make_tables must return one table or more, of different names; got '
-      f'{names}.'
-    )
-
-
-def _check_limits(
-  experiment: experiment_lib.Experiment, tables: Sequence[replay.Table]
-) -> None:
-  """Checks rate limits and queues against batch size and all that acts."""
-  builder, num_environments = experiment.builder, experiment.num_environments
-  for table in tables:
-    table.check(
-      builder.batch_size(num_environments),
-      num_environments * builder.config.max_items_per_step,
-      builder.setting_names,
-    )
+  num_environments = experiment.num_environments
+  experience = experiment.builder.experience(spec, num_environments)
+  experience.check(num_environments)
+  _check_steps(experiment, experience)
+  return _check_memory(experiment, experience, machine_memory.total_bytes())
 
 
 def _check_steps(
-  experiment: experiment_lib.Experiment, table: replay.Table
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> None:
   """Refuses a run that ends before its learner is to take a step."""
-  batch_size = experiment.builder.batch_size(experiment.num_environments)
-  max_items = _max_items(experiment)
+  table, batch_size = experience.table, experience.batch_size
+  max_items = _max_items(experiment, experience)
   if table.sample_target(max_items) >= batch_size:
     return
   raise SettingError(
     'max_steps',
     'must be more for the learner to take any step: it needs '
-    f'{_describe_need(experiment, table)}, and {experiment.max_steps} '
+    f'{_describe_need(experience)}, and {experiment.max_steps} '
     f'environment steps make {max_items} items at most. Take more steps, or '
     'lower the others.',
   )
 
 
 def explain_no_update(
-  experiment: experiment_lib.Experiment, table: replay.Table, inserts: int
+  experience: experience_lib.Experience, inserts: int
 ) -> str:
   """Says why a run has ended before its learner took a step.
 
@@ -82,24 +59,22 @@ def explain_no_update(
   items come of a step is up to the environment.
 
   Args:
-    table: What the learner samples.
-    inserts: Items that it got.
+    inserts: Items that the learner's table got.
   """
+  name = experience.table.name
   return (
-    f"The learner took no step in this run: table '{table.name}' got {inserts} "
-    f'items, and the learner needs {_describe_need(experiment, table)}. Take '
-    'more steps, or lower these settings.'
+    f"The learner took no step in this run: table '{name}' got {inserts} "
+    f'items, and the learner needs {_describe_need(experience)}. Take more '
+    'steps, or lower these settings.'
   )
 
 
-def _describe_need(
-  experiment: experiment_lib.Experiment, table: replay.Table
-) -> str:
+def _describe_need(experience: experience_lib.Experience) -> str:
   """Says how many items a learner needs for its first step."""
-  batch_size = experiment.builder.batch_size(experiment.num_environments)
+  table, batch_size = experience.table, experience.batch_size
   if table.rate_limit is None:
     return f'batch_size = {batch_size} items'
-  min_size = experiment.builder.setting_names.get('min_size', 'min_size')
+  min_size = experience.setting_names.get('min_size', 'min_size')
   return (
     f'{min_size} = {table.min_size} items, and then batch_size / '
     f'samples_per_insert = {batch_size} / '
@@ -109,7 +84,7 @@ def _describe_need(
 
 def _check_memory(
   experiment: experiment_lib.Experiment,
-  tables: Sequence[replay.Table],
+  experience: experience_lib.Experience,
   total_bytes: int,
 ) -> str:
   """Compares what the tables may take with what there is.
@@ -120,7 +95,7 @@ def _check_memory(
   Returns:
     A warning if it may be more than half; else ''.
   """
-  max_items = _max_items(experiment)
+  tables, max_items = experience.tables, _max_items(experiment, experience)
   counts = [min(table.max_size, max_items) for table in tables]
   sizes = [table.item_bytes * count for table, count in zip(tables, counts)]
   needed = sum(sizes)
@@ -128,7 +103,7 @@ def _check_memory(
     return ''
   largest = sizes.index(max(sizes))
   table = tables[largest]
-  setting = experiment.builder.setting_names.get('max_size', 'max_size')
+  setting = experience.setting_names.get('max_size', 'max_size')
   in_words = machine_memory.gigabytes
   text = (
     f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
@@ -148,9 +123,11 @@ def _check_memory(
   )
 
 
-def _max_items(experiment: experiment_lib.Experiment) -> int:
+def _max_items(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+) -> int:
   """Returns the most items that the run can make."""
   # The last step of all environments may go beyond `max_steps`.
-  return experiment.builder.max_items(
+  return experience.items.max_items(
     experiment.max_steps + experiment.num_environments - 1
   )

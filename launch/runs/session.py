@@ -13,7 +13,14 @@ import tensorflow as tf
 from absl import logging
 
 from repertory.agents import registry as agents_registry
-from repertory.components import checkpointing, learners, replay, specs
+from repertory.components import (
+  checkpointing,
+  learners,
+  replay,
+  roads,
+  specs,
+)
+from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import machine_memory, watchdog
@@ -85,21 +92,28 @@ class Session:
     return self.counts['steps'] // self.experiment.num_environments
 
   @functools.cached_property
-  def tables(self) -> Sequence[replay.Table]:
-    """The agent's; actors write to the first, and the learner samples it."""
+  def experience(self) -> experience_lib.Experience:
+    """The agent's, its queue in bundles if it may be."""
     experiment = self.experiment
-    builder, num_environments = experiment.builder, experiment.num_environments
-    table, *others = builder.make_tables(self.spec, num_environments)
+    experience = experiment.builder.experience(
+      self.spec, experiment.num_environments
+    )
     num_slots = self.smallest_batch or experiment.environments_per_actor
-    size = builder.bundle_size(num_slots, num_environments)
-    if table.is_queue:
-      table = table.bundled(size)
-    return [table, *others]
+    return experience.bundled(num_slots)
 
   @property
-  def bundle_sizes(self) -> dict[str, int]:
-    """Of the tables, by name."""
-    return {table.name: table.bundle_size for table in self.tables}
+  def tables(self) -> Sequence[replay.Table]:
+    """The experience's."""
+    return self.experience.tables
+
+  def make_road(self, connection: replay.Connection) -> roads.Road:
+    """Returns the road over a replay server, for the ends of a node."""
+    return roads.ReverbRoad(
+      connection,
+      self.experience,
+      self.experiment.builder,
+      self.replay_directory,
+    )
 
   def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
     """Whether the tables go on with what a checkpoint has of them.
@@ -107,9 +121,10 @@ class Session:
     Not if it has nothing, or holds a queue in bundles of another size: those
     follow from how the environments are divided among actors.
     """
-    without = dict.fromkeys(self.bundle_sizes, 1)
+    expected = self.experience.bundle_sizes
+    without = dict.fromkeys(expected, 1)
     sizes = checkpoint.state.get('bundle_sizes', without)
-    return checkpoint.replay_path is not None and sizes == self.bundle_sizes
+    return checkpoint.replay_path is not None and sizes == expected
 
   def make_checkpointer(self) -> checkpointing.Checkpointer:
     return checkpointing.Checkpointer(

@@ -232,7 +232,7 @@ def _make_server_beside(context, session, device, **settings):
     context,
     session,
     follow=follow,
-    connection=parts.connect(context, session),
+    road=parts.connect(context, session),
     device=device,
     **settings,
   )
@@ -255,7 +255,7 @@ def _make_server_apart(context, session, device, **settings):
     context,
     session,
     follow=follow,
-    connection=parts.connect(context, session),
+    road=parts.connect(context, session),
     device=device,
     **settings,
   )

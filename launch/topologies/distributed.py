@@ -57,7 +57,7 @@ def _make_actor(context, session, index):
     parts.environment_ids(session, index),
     network=network,
     followed=followed,
-    connection=parts.connect(context, session),
+    road=parts.connect(context, session),
   )
 
 

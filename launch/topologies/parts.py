@@ -3,13 +3,12 @@
 import functools
 from collections.abc import Sequence
 
-from repertory.components import replay
+from repertory.components import roads
 from repertory.launch.host import watchdog
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import coordinator as coordinator_lib
-from repertory.launch.nodes import learner, node
-from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.nodes import learner, node, replay
 from repertory.launch.runs import session as session_lib
 
 COORDINATOR, REPLAY, LEARNER = 'coordinator', 'replay', 'learner'
@@ -37,11 +36,9 @@ def make_learner(
   return learner.LearnerNode(context, session, connect(context, session))
 
 
-def connect(
-  context: node.Context, session: session_lib.Session
-) -> replay.Connection:
-  """Returns a node's connection to the replay server."""
-  return replay_lib.connect(context, session)
+def connect(context: node.Context, session: session_lib.Session) -> roads.Road:
+  """Returns a node's road of experience, over the replay server."""
+  return session.make_road(replay.connect(context, session))
 
 
 def source_of(
@@ -64,4 +61,4 @@ def _make_coordinator(context, session, title):
 
 
 def _make_replay(context, session):
-  return replay_lib.ReplayNode(context, session)
+  return replay.ReplayNode(context, session)

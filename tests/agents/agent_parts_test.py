@@ -5,6 +5,7 @@ import tensorflow as tf
 
 import acting_policies
 import agent_batches
+from repertory.agents import builder
 from repertory.agents import conformance as agents_conformance
 from repertory.components import conformance
 
@@ -30,10 +31,10 @@ class TestPolicies(_Agents, conformance.PolicyConformance):
     return self.spec
 
   def make_policy(self):
-    return self.builder.make_policy(
-      self.make_network(), self.spec, num_environments=self.num_environments,
-      seed=7, steps_done=10**6, evaluation=self.evaluation,
-    )  # fmt: skip
+    acting = builder.Acting(
+      self.spec, self.num_environments, 7, 10**6, self.evaluation
+    )
+    return self.builder.make_policy(self.make_network(), acting)
 
 
 class TestEvaluationPolicies(TestPolicies):

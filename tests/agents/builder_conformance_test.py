@@ -10,7 +10,6 @@ import tensorflow as tf
 import agent_batches
 from repertory.agents import conformance, dqn
 from repertory.agents.dqn import learning
-from repertory.components import adders
 
 _AGENT = agent_batches.AGENTS['dqn']
 _CONFIG = dqn.DQNConfig(hidden_sizes=(4,), jit_compile=False, **_AGENT.settings)
@@ -29,11 +28,12 @@ class _PlansAnew(dqn.DQNBuilder):
     self.__dict__.update(state)
     self.is_sent = True
 
-  def make_tables(self, spec, num_environments):
-    (table,) = super().make_tables(spec, num_environments)
+  def experience(self, spec, num_environments):
+    experience = super().experience(spec, num_environments)
     if hasattr(self, 'is_sent'):
-      table = dataclasses.replace(table, max_size=table.max_size // 2)
-    return [table]
+      max_size = experience.table.max_size // 2
+      experience = experience.with_table(max_size=max_size)
+    return experience
 
 
 class _Sharing(dqn.DQNBuilder):
@@ -68,39 +68,35 @@ class _ExportsSome(dqn.DQNBuilder):
 
 
 class _NamesTwice(dqn.DQNBuilder):
-  def make_tables(self, spec, num_environments):
-    return 2 * list(super().make_tables(spec, num_environments))
+  def experience(self, spec, num_environments):
+    experience = super().experience(spec, num_environments)
+    return dataclasses.replace(experience, tables=2 * list(experience.tables))
 
 
 class _TooSmall(dqn.DQNBuilder):
-  def make_tables(self, spec, num_environments):
-    (table,) = super().make_tables(spec, num_environments)
-    return [dataclasses.replace(table, max_size=10)]
+  def experience(self, spec, num_environments):
+    experience = super().experience(spec, num_environments)
+    return experience.with_table(max_size=10)
 
 
 class _Exploring(dqn.DQNBuilder):
-  def make_policy(self, network, spec, **settings):
+  def make_policy(self, network, acting):
     return super().make_policy(
-      network, spec, **{**settings, 'evaluation': False}
+      network, dataclasses.replace(acting, evaluation=False)
     )
 
 
 class _OtherItems(dqn.DQNBuilder):
   """Its adder makes other items than its table holds."""
 
-  def make_tables(self, spec, num_environments):
-    (table,) = super().make_tables(spec, num_environments)
+  def experience(self, spec, num_environments):
+    experience = super().experience(spec, num_environments)
     reward = tf.TensorSpec([], tf.float64)
-    signature = table.signature._replace(reward=reward)
-    return [dataclasses.replace(table, signature=signature)]
+    signature = experience.table.signature._replace(reward=reward)
+    return experience.with_table(signature=signature)
 
 
 class _NotANumber(dqn.DQNBuilder):
-  def make_adder(self, destination, batch_size):
-    return adders.TransitionAdder(
-      destination, batch_size, n_step=1, discount=np.nan
-    )
-
   def make_network(self, spec):
     network = super().make_network(spec)
     network.variables[0].assign(network.variables[0] * np.nan)

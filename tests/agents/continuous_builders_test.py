@@ -7,9 +7,10 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 from acme import specs
 
-import replay_fixture
+import recording_writer
+from repertory.agents import builder as builder_lib
 from repertory.agents import d4pg, sac
-from repertory.components import adders, networks, replay
+from repertory.components import networks, replay
 
 FLOAT = specs.Array((), np.float32)
 AGENTS = {
@@ -34,10 +35,7 @@ def make_builder(agent, **config):
 def make_policy(builder, spec, num_environments=4, seed=0, **settings):
   return builder.make_policy(
     builder.make_network(spec),
-    spec,
-    num_environments=num_environments,
-    seed=seed,
-    **{'steps_done': 0, 'evaluation': False, **settings},
+    builder_lib.Acting(spec, num_environments, seed, **settings),
   )
 
 
@@ -77,10 +75,8 @@ class PolicyTest(parameterized.TestCase):
     network = builder.make_network(spec)
 
     def act(seed, evaluation):
-      policy = builder.make_policy(
-        network, spec, num_environments=4, seed=seed, steps_done=10**6,
-        evaluation=evaluation,
-      )  # fmt: skip
+      acting = builder_lib.Acting(spec, 4, seed, 10**6, evaluation)
+      policy = builder.make_policy(network, acting)
       return actions_of(policy, 4)
 
     np.testing.assert_array_equal(act(1, True), act(2, True))
@@ -206,7 +202,7 @@ class TablesTest(parameterized.TestCase):
   )
   def test_can_run(self, agent, num_environments, n_step, config):
     builder = make_builder(agent, n_step=n_step, **config)
-    (table,) = builder.make_tables(make_spec(), num_environments)
+    table = builder.experience(make_spec(), num_environments).table
     # When all episodes end in the same step, it writes n + 1 items of each: the
     # one held back, and all that are open.
     table.check(
@@ -217,11 +213,11 @@ class TablesTest(parameterized.TestCase):
   @parameterized.product(agent=list(AGENTS), prioritized=[True, False])
   def test_sampler_and_priorities(self, agent, prioritized):
     builder = make_builder(agent, prioritized=prioritized)
-    (table,) = builder.make_tables(make_spec(), 1)
-    options = table.make().info.sampler_options
-    self.assertEqual(options.HasField('uniform'), not prioritized)
+    experience = builder.experience(make_spec(), 1)
+    sampler = 'prioritized' if prioritized else 'uniform'
+    self.assertEqual(experience.table.sampler, sampler)
     connection = replay.Connection('localhost:1', 1)
-    updater = builder.make_priority_updater(connection, table)
+    updater = builder.make_priority_updater(experience, connection)
     self.assertEqual(updater is not None, prioritized)
     if updater is not None:
       updater.close()
@@ -231,28 +227,24 @@ class TablesTest(parameterized.TestCase):
     # γ = ½ between the two rewards; the second step is cut off, not the end.
     builder = make_builder(agent, n_step=2, discount=0.5)
     spec = make_spec()
-    (table,) = builder.make_tables(spec, 1)
-    fifo = replay_fixture.make_fifo(table.signature)
-    with replay_fixture.serve(fifo) as connection:
-      adder = builder.make_adder(adders.Destination(connection, fifo), 1)
-      steps = [
-        dm_env.TimeStep(
-          np.array([step_type], np.int32),
-          np.array([reward], np.float32),
-          np.ones([1], np.float32),
-          np.full([1, 3], t, np.float32),
-        )
-        for t, (step_type, reward) in enumerate([(0, 0), (1, 10), (2, 100)])
-      ]
-      adder.add_first(steps[0])
-      for t, step in enumerate(steps[1:]):
-        adder.add(np.full([1, 2], t, np.float32), step)
-      adder.flush()
-      items = replay_fixture.drain(connection)
-      adder.close()
+    experience = builder.experience(spec, 1)
+    writer = recording_writer.RecordingWriter(experience.table.signature)
+    adder = builder.make_adder(experience, writer, 1)
+    steps = [
+      dm_env.TimeStep(
+        np.array([step_type], np.int32),
+        np.array([reward], np.float32),
+        np.ones([1], np.float32),
+        np.full([1, 3], t, np.float32),
+      )
+      for t, (step_type, reward) in enumerate([(0, 0), (1, 10), (2, 100)])
+    ]
+    adder.add_first(steps[0])
+    for t, step in enumerate(steps[1:]):
+      adder.add(np.full([1, 2], t, np.float32), step)
     found = sorted(
-      (float(i.data.action[0]), float(i.data.reward), float(i.data.discount))
-      for i in items
+      (float(item.action[0]), float(item.reward), float(item.discount))
+      for item in writer.items
     )
     self.assertEqual(found, [(0, 10 + 0.5 * 100, 0.5), (1, 100, 1)])
 

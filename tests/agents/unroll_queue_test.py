@@ -4,10 +4,10 @@ import dm_env
 import numpy as np
 from absl.testing import absltest, parameterized
 
-import replay_fixture
+import recording_writer
 import sequence_updates
 from repertory.agents import impala, ppo
-from repertory.components import adders, types
+from repertory.components import types
 
 AGENTS = {
   'impala': (impala.IMPALABuilder, impala.IMPALAConfig),
@@ -39,34 +39,28 @@ class UnrollQueueTest(parameterized.TestCase):
   )
   def test_unrolls(self, agent, config, expected):
     builder = make_builder(agent, unroll_length=3, **config)
-    (table,) = builder.make_tables(sequence_updates.SPEC, 1)
-    fifo = replay_fixture.make_fifo(table.signature)
+    experience = builder.experience(sequence_updates.SPEC, 1)
+    writer = recording_writer.RecordingWriter(experience.table.signature)
     action = np.array([2], np.int32)
     extras = types.SequenceExtras(
       step={'sample': action, 'log_prob': np.array([-0.5], np.float32)}
     )
-    with replay_fixture.serve(fifo) as connection:
-      adder = builder.make_adder(adders.Destination(connection, fifo), 1)
-      adder.add_first(timestep(dm_env.StepType.FIRST))
-      for step_type in (2, 0, 2):
-        adder.add(action, timestep(step_type), extras)
-      adder.flush()
-      items = [item.data for item in replay_fixture.drain(connection)]
-      adder.close()
-    found = [(item.first.tolist(), item.mask.tolist()) for item in items]
+    adder = builder.make_adder(experience, writer, 1)
+    adder.add_first(timestep(dm_env.StepType.FIRST))
+    for step_type in (2, 0, 2):
+      adder.add(action, timestep(step_type), extras)
+    found = [(i.first.tolist(), i.mask.tolist()) for i in writer.items]
     self.assertEqual(found, expected)
-    for item in items:
+    for item in writer.items:
       np.testing.assert_allclose(item.extras['log_prob'], -0.5 * item.mask)
 
   @parameterized.product(agent=list(AGENTS), num_environments=[1, 3])
   def test_queue(self, agent, num_environments):
     builder = make_builder(agent)
-    (table,) = builder.make_tables(sequence_updates.SPEC, num_environments)
+    table = builder.experience(sequence_updates.SPEC, num_environments).table
     size = builder.config.queue_size_for(num_environments)
     self.assertEqual(table.max_size, size)
-    info = table.make().info
-    self.assertTrue(info.sampler_options.fifo)
-    self.assertEqual(info.max_times_sampled, 1)
+    self.assertTrue(table.is_queue)
 
   @parameterized.parameters(
     # The greatest size that divides environments of an adder, and the batch.
@@ -80,8 +74,9 @@ class UnrollQueueTest(parameterized.TestCase):
   )
   def test_bundles(self, agent, config, num_slots, num_environments, expected):
     builder = make_builder(agent, **config)
-    size = builder.bundle_size(num_slots, num_environments)
-    self.assertEqual(size, expected)
+    experience = builder.experience(sequence_updates.SPEC, num_environments)
+    bundled = experience.bundled(num_slots)
+    self.assertEqual(bundled.bundle_sizes, {'replay': expected})
 
   @parameterized.product(agent=list(AGENTS), observes=[False, True])
   def test_observes_what_led_to_it(self, agent, observes):

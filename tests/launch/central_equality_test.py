@@ -1,6 +1,7 @@
 """Acting centrally gives what acting locally gives."""
 
 import contextlib
+import dataclasses
 import threading
 
 import numpy as np
@@ -79,11 +80,14 @@ def _make_builder(agent, config):
   class Kept(builder_class):
     """All items are kept, in order."""
 
-    def make_tables(self, spec, num_environments):
-      (table,) = super().make_tables(spec, num_environments)
-      if table.rate_limit is None:  # Which may hold bundles.
-        return [replay.queue(table.signature, 100_000)]
-      return [replay_fixture.make_fifo(table.signature)]
+    def experience(self, spec, num_environments):
+      experience = super().experience(spec, num_environments)
+      table = experience.table
+      if table.is_queue:  # Which may hold bundles.
+        kept = replay.queue(table.signature, 100_000)
+      else:
+        kept = replay_fixture.make_fifo(table.signature)
+      return dataclasses.replace(experience, tables=[kept])
 
   return Kept(config_class(**config))
 
@@ -126,7 +130,7 @@ def _act_locally(session, coordinator, connection, source):
       _ids(index),
       network=network,
       followed=followed,
-      connection=connection,
+      road=session.make_road(connection),
     )
     followed.update(wait=True)
     for _ in range(_NUM_STEPS):
@@ -140,7 +144,7 @@ def _act_centrally(session, coordinator, connection, source, num_lanes, device):
     context,
     session,
     follow=lambda: policies.fetch(session, source, context.stop, 1),
-    connection=connection,
+    road=session.make_road(connection),
     rows=[_PER_ACTOR] * _NUM_ACTORS,
     device=device,
   )

@@ -49,7 +49,7 @@ class Run:
         'learner', self.coordinator, self.connection.stop
       ),
       self.session,
-      self.connection,
+      self.session.make_road(self.connection),
     )
     self.coordinator.register('learner', self.learner.description)
     stack.callback(self.learner.close)
@@ -214,7 +214,7 @@ class TestWhat:
     run = start()
     least = run.session.experiment.builder.config.min_priority
     told = {}
-    updater = run.learner._priority_updater
+    updater = run.learner._end.priorities
     update = updater.update
 
     def note(keys, priorities):

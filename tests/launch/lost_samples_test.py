@@ -9,9 +9,9 @@ import lone_nodes
 import program
 from repertory import launch
 from repertory.components import datasets, replay, signals
+from repertory.components.roads import learner_end
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import learner as nodes
-from repertory.launch.nodes import pacing
 from repertory.launch.nodes import replay as replay_lib
 from repertory.launch.runs import resuming
 
@@ -23,20 +23,21 @@ import time
 from repertory import launch
 from repertory.agents import impala
 from repertory.components import datasets
+from repertory.components.roads import learner_end
 from repertory.environments import registry
-from repertory.launch.nodes import pacing
 
-pacing.PATIENCE_SECONDS = 1.0
+learner_end.PATIENCE_SECONDS = 1.0
 
 class Builder(impala.IMPALABuilder):
-  def make_dataset(self, connection, table, batch_size):
+  def make_dataset(self, experience, connection):
     def steal():
-      thief = datasets.ReplayDataset(connection, table, batch_size)
+      thief = datasets.ReplayDataset(
+        connection, experience.table, experience.batch_size)
       next(thief)
       thief.close()
     if {is_robbed}:
       threading.Thread(target=steal, daemon=True).start()
-    return super().make_dataset(connection, table, batch_size)
+    return super().make_dataset(experience, connection)
 
 def make_environment(seed):
   environment = registry.make('catch', seed)
@@ -94,7 +95,7 @@ def _steal_samples(address, table) -> int:
 
 
 def test_learner_that_starves_counts_anew(session, monkeypatch):
-  monkeypatch.setattr(pacing, 'PATIENCE_SECONDS', 1.0)
+  monkeypatch.setattr(learner_end, 'PATIENCE_SECONDS', 1.0)
   coordinator = coordinator_lib.Coordinator(session, '')
   server = replay_lib.ReplayNode(
     lone_nodes.make_context('replay', coordinator), session
@@ -103,7 +104,7 @@ def test_learner_that_starves_counts_anew(session, monkeypatch):
   learner = nodes.LearnerNode(
     lone_nodes.make_context('learner', coordinator, connection.stop),
     session,
-    connection,
+    session.make_road(connection),
   )
   actor = lone_nodes.make_actor(session, connection, learner, coordinator)
   try:

@@ -32,9 +32,9 @@ def _limited(**changes):
   """Makes an experiment of DQN with another table, learning from items once."""
 
   class Limited(dqn.DQNBuilder):
-    def make_tables(self, spec, num_environments):
-      (table,) = super().make_tables(spec, num_environments)
-      return [dataclasses.replace(table, **changes)]
+    def experience(self, spec, num_environments):
+      experience = super().experience(spec, num_environments)
+      return experience.with_table(**changes)
 
   config = dqn.DQNConfig(**{**_DQN, 'min_replay_size': 1})
   config = dataclasses.replace(config, samples_per_insert=2.0)
@@ -294,7 +294,7 @@ class TestMemory:
     builder = impala.IMPALABuilder(impala.IMPALAConfig(unroll_length=2))
     experiment = self._experiment(1, builder=builder)
     spec = session_lib.check(experiment)
-    (table,) = builder.make_tables(spec, 1)
+    table = builder.experience(spec, 1).table
     # Three observations, in a column of their own; all else is packed.
     extra = table.item_bytes - 3 * 40_000 - 300 - 2 * 1200
     assert 0 < extra < 200

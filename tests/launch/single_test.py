@@ -29,8 +29,8 @@ class TimingBuilder(dqn.DQNBuilder):
     super().__init__(config)
     self.timing = []
 
-  def make_adder(self, destination, batch_size):
-    self._adder = super().make_adder(destination, batch_size)
+  def make_adder(self, *parts):
+    self._adder = super().make_adder(*parts)
     return self._adder
 
   def make_learner(self, *parts):

@@ -35,10 +35,6 @@ class D4PGConfigTest(parameterized.TestCase):
       num_atoms=2,
     )  # fmt: skip
 
-  def test_items_per_step(self):
-    # The last step of an episode completes all that are open.
-    self.assertEqual(d4pg.D4PGConfig(n_step=3).max_items_per_step, 3)
-
 
 if __name__ == '__main__':
   absltest.main()

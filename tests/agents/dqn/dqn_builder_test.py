@@ -9,9 +9,10 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 from acme import specs
 
+from repertory.agents import builder as builder_lib
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
-from repertory.components import actors, adders, environment_loop, replay
+from repertory.components import actors, environment_loop, replay, roads
 from repertory.environments import batch, catch
 
 FLOAT = specs.Array((), np.float32)
@@ -29,25 +30,24 @@ def make_builder(**config):
 
 @contextlib.contextmanager
 def replaying(builder, spec, batch_size, timeout_seconds=20.0):
-  """Gives table, connection, adder and dataset, wired as by `launch`."""
-  (table,) = builder.make_tables(spec, batch_size)
+  """Gives an adder and the learner's end of its road."""
+  experience = builder.experience(spec, batch_size)
   with contextlib.ExitStack() as stack:
-    server = replay.make_server([table])
+    server = replay.make_server(experience.tables)
     stack.callback(server.stop)
     connection = replay.Connection(
       f'localhost:{server.port}', timeout_seconds=timeout_seconds
     )
-    dataset = builder.make_dataset(
-      connection, table, builder.batch_size(batch_size)
-    )
-    stack.callback(dataset.close)
-    adder = builder.make_adder(
-      adders.Destination(connection, table), batch_size
+    road = roads.ReverbRoad(connection, experience, builder)
+    end = road.make_learner_end()
+    stack.callback(end.close)
+    adder = road.make_adder(
+      batch_size, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0
     )
     stack.callback(adder.close)
     # An adder that cannot hand over its items would wait once more.
     stack.callback(connection.stop.set)
-    yield table, connection, adder, dataset
+    yield adder, end
 
 
 def timestep(step_type, reward, discount, observation):
@@ -164,7 +164,7 @@ class TargetTest(parameterized.TestCase):
         variable.assign(
           weights if variable.shape == [1, 2] else tf.zeros_like(variable)
         )
-    with replaying(builder, SPEC, batch_size=1) as (_, _, adder, dataset):
+    with replaying(builder, SPEC, batch_size=1) as (adder, end):
       adder.add_first(timestep(dm_env.StepType.FIRST, 0, 1, 0))
       for t in range(4):
         adder.add(
@@ -179,7 +179,7 @@ class TargetTest(parameterized.TestCase):
       self.assertEqual(adder.num_items, 4)
       found = {}
       for _ in range(8):  # As many as the rate limit gives for four items.
-        sample = next(dataset)
+        sample = next(end.batches)
         if len(found) == 4:
           break
         priorities = update(sample).priorities.numpy()
@@ -204,7 +204,7 @@ class RateLimitTest(parameterized.TestCase):
   )
   def test_tables_can_run(self, num_environments, n_step, config):
     builder = make_builder(n_step=n_step, **config)
-    (table,) = builder.make_tables(SPEC, num_environments)
+    table = builder.experience(SPEC, num_environments).table
     # When all episodes end in the same step, it writes n + 1 items of each: the
     # one held back, and all that are open.
     table.check(
@@ -223,31 +223,27 @@ class RateLimitTest(parameterized.TestCase):
     )
     environments = batch.EnvironmentBatch([catch.Catch() for _ in range(8)])
     spec = specs.make_environment_spec(catch.Catch())
-    with replaying(builder, spec, 8, timeout_seconds=20) as (
-      table,
-      _,
-      adder,
-      dataset,
-    ):
+    with replaying(builder, spec, 8, timeout_seconds=20) as (adder, end):
       step = environments.reset()
       adder.add_first(step)
-      num_samples = 0
+      num_updates = 0
       for _ in range(3 * 10):
         action = np.ones(8, np.int32)
         step = environments.step(action)
         adder.add(action, step)
-        while num_samples + 4 <= table.sample_target(adder.num_items):
-          next(dataset)
-          num_samples += 4
+        while end.is_due(num_updates, adder.num_items):
+          next(end.batches)
+          num_updates += 1
       self.assertEqual(adder.num_items, 3 * 9 * 8)
 
   def test_is_the_configs(self):
-    (table,) = make_builder(
+    builder = make_builder(
       samples_per_insert=3.0,
       min_replay_size=20,
       error_buffer=1000.0,
       max_replay_size=77,
-    ).make_tables(SPEC, 4)
+    )
+    table = builder.experience(SPEC, 4).table
     self.assertEqual(table.max_size, 77)
     self.assertEqual(
       table.rate_limit,
@@ -257,18 +253,18 @@ class RateLimitTest(parameterized.TestCase):
     )
 
   def test_wrong_limits_are_refused(self):
-    (table,) = make_builder(error_buffer=60.0).make_tables(SPEC, 1)
+    table = make_builder(error_buffer=60.0).experience(SPEC, 1).table
     with self.assertRaisesRegex(ValueError, 'error_buffer of table'):
       table.check(64, 1)
     with self.assertRaisesRegex(ValueError, 'error_buffer must be at least'):
-      make_builder(error_buffer=-1.0).make_tables(SPEC, 1)
+      make_builder(error_buffer=-1.0).experience(SPEC, 1)
 
 
 class SettingsTest(parameterized.TestCase):
   """What is not seen in the update is seen in the other parts."""
 
   def tables(self, **config):
-    return make_builder(**config).make_tables(SPEC, 2)[0]
+    return make_builder(**config).experience(SPEC, 2).table
 
   @parameterized.parameters(
     {'max_replay_size': 1000},
@@ -285,15 +281,11 @@ class SettingsTest(parameterized.TestCase):
     )
 
   def test_sampler(self):
-    uniform = self.tables(prioritized=False).make().info.sampler_options
-    self.assertTrue(uniform.HasField('uniform'))
+    self.assertEqual(self.tables(prioritized=False).sampler, 'uniform')
     for exponent in (0.3, 0.6):
-      options = (
-        self.tables(priority_exponent=exponent).make().info.sampler_options
-      )
-      self.assertAlmostEqual(
-        options.prioritized.priority_exponent, exponent, places=6
-      )
+      table = self.tables(priority_exponent=exponent)
+      self.assertEqual(table.sampler, 'prioritized')
+      self.assertEqual(table.priority_exponent, exponent)
 
   @parameterized.parameters(
     {'config': {}, 'expected': [0.4, 0.4**8]},
@@ -304,11 +296,7 @@ class SettingsTest(parameterized.TestCase):
     builder = make_builder(**config)
     policy = builder.make_policy(
       builder.make_network(SPEC),
-      SPEC,
-      num_environments=2,
-      seed=0,
-      steps_done=0,
-      evaluation=False,
+      builder_lib.Acting(SPEC, 2, seed=0),
     )
     np.testing.assert_allclose(
       policy.describe([0, 1])['epsilons'], expected, rtol=1e-9
@@ -319,11 +307,7 @@ class SettingsTest(parameterized.TestCase):
     builder = make_builder(evaluation_epsilon=epsilon)
     policy = builder.make_policy(
       builder.make_network(SPEC),
-      SPEC,
-      num_environments=3,
-      seed=0,
-      steps_done=0,
-      evaluation=True,
+      builder_lib.Acting(SPEC, 3, seed=0, evaluation=True),
     )
     self.assertEqual(policy.describe([0, 1, 2])['epsilons'], [epsilon] * 3)
 
@@ -349,11 +333,9 @@ class SettingsTest(parameterized.TestCase):
     network = builder.make_network(SPEC)
     policy = builder.make_policy(
       network,
-      SPEC,
-      num_environments=1000,
-      seed=0,
-      steps_done=steps_done,
-      evaluation=evaluation,
+      builder_lib.Acting(
+        SPEC, 1000, seed=0, steps_done=steps_done, evaluation=evaluation
+      ),
     )
     actions = policy.step(
       tf.zeros([1000, 1]), policy.initial_state(range(1000))
@@ -369,21 +351,20 @@ class SettingsTest(parameterized.TestCase):
       builder = make_builder()
       policy = builder.make_policy(
         builder.make_network(spec),
-        spec,
-        num_environments=1,
-        seed=0,
-        steps_done=0,
-        evaluation=False,
+        builder_lib.Acting(spec, 1, seed=0),
       )
       output = policy.step(tf.zeros([1, 1]), policy.initial_state([0]))
       self.assertEqual(output.action.dtype.as_numpy_dtype, dtype)
 
   def test_priority_updater(self):
-    (table,) = make_builder().make_tables(SPEC, 1)
     connection = replay.Connection('localhost:1')
-    self.assertIsNone(
-      make_builder(prioritized=False).make_priority_updater(connection, table)
-    )
+
+    def make(**config):
+      builder = make_builder(**config)
+      experience = builder.experience(SPEC, 1)
+      return builder.make_priority_updater(experience, connection)
+
+    self.assertIsNone(make(prioritized=False))
     updates = []
 
     class Client:
@@ -391,12 +372,10 @@ class SettingsTest(parameterized.TestCase):
         updates.append((table, kwargs['updates']))
 
     connection.__dict__['client'] = Client()
-    updater = make_builder(min_priority=0.25).make_priority_updater(
-      connection, table
-    )
+    updater = make(min_priority=0.25)
     updater.update(np.array([3, 4], np.uint64), np.array([0.1, 0.5]))
     updater.close()
-    self.assertEqual(updates, [(table.name, {3: 0.25, 4: 0.5})])
+    self.assertEqual(updates, [('replay', {3: 0.25, 4: 0.5})])
 
   def test_config_has_a_default(self):
     self.assertEqual(dqn.DQNBuilder().config, dqn.DQNConfig())
@@ -446,19 +425,16 @@ class WholeAgentTest(parameterized.TestCase):
       def write(self, row):
         rows.append(row)
 
-    with replaying(builder, spec, batch_size=2) as parts:
-      table, connection, adder, dataset = parts
-      updater = builder.make_priority_updater(connection, table)
+    with replaying(builder, spec, batch_size=2) as (adder, end):
       learner = builder.make_learner(
-        builder.make_update(network, spec), dataset, updater, Logger()
+        builder.make_update(network, spec),
+        end.batches,
+        end.priorities,
+        Logger(),
       )
       policy = builder.make_policy(
         network,
-        spec,
-        num_environments=2,
-        seed=0,
-        steps_done=0,
-        evaluation=False,
+        builder_lib.Acting(spec, 2, seed=0),
       )
       loop = environment_loop.EnvironmentLoop(
         environments,
@@ -476,8 +452,6 @@ class WholeAgentTest(parameterized.TestCase):
       self.assertBetween(adder.num_items, 60 - 2 * 4, 60)
       for _ in range(5):
         learner.step()
-      if updater is not None:
-        updater.close()
     self.assertLen(rows, 5)
     self.assertEqual(learner.steps, 5)
     self.assertTrue(

@@ -124,17 +124,13 @@ class ErrorBufferTest(parameterized.TestCase):
       batch_size=10, samples_per_insert=2.0, min_replay_size=1000, n_step=3
     )
     config = dataclasses.replace(config, **changes)
-    buffer = experience_replay.error_buffer(config, environments)
+    items = environments * config.n_step
+    buffer = experience_replay.error_buffer(config, items)
     self.assertAlmostEqual(buffer, expected)
 
   def test_broken_counts_are_refused(self):
     with self.assertRaisesRegex(ValueError, 'n_step must be an integer, got 2'):
       dqn.DQNConfig(n_step=2.5)
-
-  @parameterized.parameters(1, 3, 10)
-  def test_items_of_a_step(self, n_step):
-    # The last step of an episode completes all that are open.
-    self.assertEqual(dqn.DQNConfig(n_step=n_step).max_items_per_step, n_step)
 
 
 if __name__ == '__main__':

@@ -56,10 +56,10 @@ class SettingsTest(parameterized.TestCase):
   @parameterized.parameters((1, 8), (3, 9), (5, 10), (8, 8), (12, 12), (64, 64))
   def test_a_batch_is_all_environments_unrolls(self, num_environments, size):
     builder = ppo.PPOBuilder()
-    self.assertEqual(builder.batch_size(num_environments), size)
+    experience = builder.experience(SPEC, num_environments)
+    self.assertEqual(experience.batch_size, size)
     self.assertEqual(size % num_environments, 0)
-    (table,) = builder.make_tables(SPEC, num_environments)
-    table.check(size, num_environments)  # One unroll of each at a time.
+    experience.check(num_environments)  # One unroll of each at a time.
 
   def test_a_batch_size_that_is_set_stays(self):
     config = ppo.PPOConfig(batch_size=5)

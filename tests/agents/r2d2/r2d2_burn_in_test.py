@@ -11,7 +11,8 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
-import replay_fixture
+import recording_writer
+from repertory.agents import builder as builder_lib
 from repertory.agents import r2d2
 from repertory.components import actors, networks, specs
 from repertory.environments import (
@@ -103,22 +104,17 @@ def make_environments(kind):
 class Acting:
   """Acts into a table, and writes down the values of each moment."""
 
-  def __init__(self, connection, config, environments, network, builder):
+  def __init__(self, config, environments, network, builder):
     self.q, self.first, self.starts = [], [], []
     spec = specs.make_environment_spec(environments)
-    policy = builder.make_policy(
-      network,
-      spec,
-      num_environments=B,
-      seed=1,
-      steps_done=0,
-      evaluation=False,
+    policy = builder.make_policy(network, builder_lib.Acting(spec, B, seed=1))
+    experience = builder.experience(spec, B)
+    self._writer = recording_writer.RecordingWriter(
+      experience.table.signature,
+      # An item's version tells when it begins.
+      version=lambda: len(self.q) - 1,
     )
-    # An item's version tells when it begins.
-    destination = replay_fixture.destination(
-      connection, version=lambda: len(self.q) - 1
-    )
-    self._adder = builder.make_adder(destination, B)
+    self._adder = builder.make_adder(experience, self._writer, B)
     self._actor = actors.PolicyActor(
       policy,
       environments.observation_spec(),
@@ -147,8 +143,9 @@ class Acting:
   def reset(self):
     self._adder.reset()
 
-  def close(self):
-    self._adder.close()
+  @property
+  def items(self):
+    return self._writer.items
 
   def _observe(self, timestep):
     """Steps the network row by row, each with a state of its own."""
@@ -183,18 +180,13 @@ def act(kind, changes, runs=(NUM_STEPS,)):
   # Large enough for the memory to matter.
   for variable in network.trainable_variables:
     variable.assign(0.7 * random.normal(size=variable.shape))
-  signature = builder.make_tables(spec, B)[0].signature
-  table = replay_fixture.make_fifo(signature)
-  with replay_fixture.serve(table) as connection:
-    acting = Acting(connection, config, environments, network, builder)
-    for i, num_steps in enumerate(runs):
-      if i:
-        acting.reset()
-      acting.run(num_steps)
-    acting.close()
-    items = [item.data for item in replay_fixture.drain(connection)]
+  acting = Acting(config, environments, network, builder)
+  for i, num_steps in enumerate(runs):
+    if i:
+      acting.reset()
+    acting.run(num_steps)
   environments.close()
-  return acting, network, items, config
+  return acting, network, acting.items, config
 
 
 def unroll(network_unroll, item, burn_in):

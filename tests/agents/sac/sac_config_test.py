@@ -38,10 +38,6 @@ class SACConfigTest(parameterized.TestCase):
       discount=1.0, target_entropy=-3.0, max_gradient_norm=None,
     )  # fmt: skip
 
-  def test_items_per_step(self):
-    # The last step of an episode completes all that are open.
-    self.assertEqual(sac.SACConfig(n_step=3).max_items_per_step, 3)
-
 
 if __name__ == '__main__':
   absltest.main()

@@ -1,18 +1,14 @@
 """Tests of the transition adder against hand-made tables and a slow twin."""
 
-import itertools
-
 import dm_env
 import numpy as np
 import pytest
 import tree
 from dm_env import specs as dm_env_specs
 
-import replay_fixture
+import recording_writer
 import transition_twin
-from repertory.components import adders, replay, signals, specs
-from repertory.components.adders import transition
-from repertory.components.replay import packing
+from repertory.components import adders, specs
 
 FIRST, MID, LAST = dm_env.StepType
 
@@ -23,32 +19,39 @@ SCALAR_SPEC = specs.EnvironmentSpec(
   rewards=dm_env_specs.Array((), np.float32),
   discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
 )
-SIGNATURE = transition.signature(SCALAR_SPEC)
 G = 0.5
 
 
-@pytest.fixture(autouse=True)
-def _no_threads_left():
-  with replay_fixture.no_threads_left():
-    yield
+class _Player:
+  """Plays one slot, whose observations are numbered."""
 
+  def __init__(self, n_step=1, shared=(), **settings):
+    transitions = adders.Transitions(n_step, **{'discount': G, **settings})
+    self.writer = recording_writer.RecordingWriter(
+      transitions.signature(SCALAR_SPEC), shared
+    )
+    self.adder = transitions.make_adder(self.writer, 1)
 
-@pytest.fixture(name='connection')
-def _connection():
-  with replay_fixture.serve(replay_fixture.make_fifo(SIGNATURE)) as connection:
-    yield connection
+  def start(self, observation):
+    self.adder.add_first(_batch(observation, FIRST))
 
+  def step(self, observation, step_type=MID, reward=0.0, discount=1.0):
+    """Gives what followed the observation before; the action tells that one."""
+    action = np.array([100 + observation - 1], np.int32)
+    self.adder.add(action, _batch(observation, step_type, reward, discount))
 
-def _make_adder(connection, n_step=1, batch_size=1, **settings):
-  options = {'discount': G}
-  names = ('discount', 'max_abs_reward')
-  options.update({k: settings.pop(k) for k in names if k in settings})
-  return adders.TransitionAdder(
-    replay_fixture.destination(connection, **settings),
-    batch_size,
-    n_step=n_step,
-    **options,
-  )
+  def play(self, steps):
+    """Plays an episode from observation 0 of rewards and discounts."""
+    self.start(0)
+    for t, step in enumerate(steps, 1):
+      self.step(t, LAST if t == len(steps) else MID, *step)
+
+  def items(self):
+    """Returns (o, a, R, D, o') of all transitions, in order."""
+    return [
+      tuple(float(leaf) for leaf in tree.flatten(item))
+      for item in self.writer.items
+    ]
 
 
 def _batch(observation, step_type=MID, reward=0.0, discount=1.0):
@@ -59,19 +62,6 @@ def _batch(observation, step_type=MID, reward=0.0, discount=1.0):
     np.array([discount], np.float32),
     np.array([observation], np.int64),
   )
-
-
-def _add(adder, observation, step_type=MID, reward=0.0, discount=1.0):
-  action = np.array([100 + observation - 1], np.int32)
-  adder.add(action, _batch(observation, step_type, reward, discount))
-
-
-def _items(connection):
-  """Returns (o, a, R, D, o') of all transitions, in order."""
-  return [
-    tuple(float(leaf) for leaf in tree.flatten(item.data))
-    for item in replay_fixture.drain(connection)
-  ]
 
 
 # Rewards 1, 10, 100, ...: each digit of a sum tells what was put in.
@@ -185,87 +175,55 @@ CASES = {
 @pytest.mark.parametrize(
   ('n_step', 'steps', 'expected'), CASES.values(), ids=CASES
 )
-def test_transitions_of_an_episode(connection, n_step, steps, expected):
-  adder = _make_adder(connection, n_step)
-  adder.add_first(_batch(0, FIRST))
-  for t, (reward, discount) in enumerate(steps, 1):
-    step_type = LAST if t == len(steps) else MID
-    _add(adder, t, step_type, reward, discount)
-  assert _items(connection) == [(o, 100 + o, *rest) for o, *rest in expected]
-  assert adder.num_items == len(steps)
-  adder.close()
+def test_transitions_of_an_episode(n_step, steps, expected):
+  player = _Player(n_step)
+  player.play(steps)
+  assert player.items() == [(o, 100 + o, *rest) for o, *rest in expected]
+  assert player.adder.num_items == len(steps)
 
 
 @pytest.mark.parametrize('n_step', [1, 2, 3])
-def test_items_are_there_when_add_returns(connection, n_step):
-  adder = _make_adder(connection, n_step)
-  adder.add_first(_batch(0, FIRST))
+def test_items_are_written_when_they_are_complete(n_step):
+  player = _Player(n_step)
+  player.start(0)
   for t in range(1, 8):
-    _add(adder, t)
-    assert adder.num_items == max(0, t - n_step + 1)
-    # Back from `add`, the items are in the table.
-    assert replay_fixture.table_status(connection).inserts == adder.num_items
-  adder.close()
-  ends = [(item[0], item[-1]) for item in _items(connection)]
+    player.step(t)
+    assert len(player.writer.items) == max(0, t - n_step + 1)
+  ends = [(item[0], item[-1]) for item in player.items()]
   assert ends == [(t, t + n_step) for t in range(8 - n_step)]
 
 
-def test_gamma_of_one_and_zero(connection):
-  steps = [(1, 1.0), (10, 1.0), (100, 1.0)]
-  for gamma in (1.0, 0.0):
-    adder = _make_adder(connection, n_step=3, discount=gamma)
-    adder.add_first(_batch(0, FIRST))
-    for t, (reward, discount) in enumerate(steps, 1):
-      _add(adder, t, LAST if t == 3 else MID, reward, discount)
-    adder.close()
-  assert [(item[2], item[3]) for item in _items(connection)] == [
-    (111, 1),
-    (110, 1),
-    (100, 1),
-    # With γ = 0 nothing but the next reward counts, and only the single step
-    # at the end lacks its γ.
-    (1, 0),
-    (10, 0),
-    (100, 1),
-  ]
+@pytest.mark.parametrize(
+  ('gamma', 'expected'),
+  [
+    (1.0, [(111, 1), (110, 1), (100, 1)]),
+    # Nothing but the next reward counts, and only the single step at the end
+    # lacks its γ.
+    (0.0, [(1, 0), (10, 0), (100, 1)]),
+  ],
+)
+def test_gamma_of_one_and_zero(gamma, expected):
+  player = _Player(n_step=3, discount=gamma)
+  player.play([(1, 1.0), (10, 1.0), (100, 1.0)])
+  assert [(item[2], item[3]) for item in player.items()] == expected
 
 
-def test_rewards_are_clipped_before_they_are_summed(connection):
-  adder = _make_adder(connection, n_step=2, max_abs_reward=2.0)
-  adder.add_first(_batch(0, FIRST))
-  _add(adder, 1, reward=5)
-  _add(adder, 2, LAST, reward=-7, discount=0)
-  adder.close()
-  assert _items(connection) == [
+def test_rewards_are_clipped_before_they_are_summed():
+  player = _Player(n_step=2, max_abs_reward=2.0)
+  player.play([(5, 1), (-7, 0)])
+  assert player.items() == [
     (0, 100, 2 + G * -2, 0, 2),
     (1, 101, -2, 0, 2),
   ]
 
 
-def test_first_after_last_starts_anew(connection):
-  adder = _make_adder(connection, n_step=2)
-  adder.add_first(_batch(0, FIRST))
-  _add(adder, 1, LAST, reward=1, discount=0)
-  adder.add(np.array([-1], np.int32), _batch(50, FIRST))
-  assert adder.num_items == 1  # The ignored action makes no step.
-  _add(adder, 51, LAST, reward=2, discount=1)
-  adder.close()
-  assert _items(connection) == [(0, 100, 1, 0, 1), (50, 150, 2, 1, 51)]
-
-
-def _make_twin_adder(connection, batch_size, n_step, discount, **settings):
-  return _make_adder(
-    connection, n_step, batch_size, discount=discount, **settings
-  )
-
-
-def _serve_twin(**table_settings):
-  signature = transition.signature(
-    transition_twin.SPEC, transition_twin.EXTRAS_SPEC
-  )
-  return replay_fixture.serve(
-    replay_fixture.make_fifo(signature, **table_settings)
-  )
+def test_first_after_last_starts_anew():
+  player = _Player(n_step=2)
+  player.play([(1, 0)])
+  player.adder.add(np.array([-1], np.int32), _batch(50, FIRST))
+  assert player.adder.num_items == 1  # The ignored action makes no step.
+  player.step(51, LAST, reward=2, discount=1)
+  assert player.items() == [(0, 100, 1, 0, 1), (50, 150, 2, 1, 51)]
 
 
 def _make_episodes(random, num_steps, lengths):
@@ -303,16 +261,38 @@ def _assert_equal(found, expected):
     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-# All leaves are small, or those of more than 8 or 4 bytes are large.
-@pytest.mark.parametrize('max_packed_bytes', [1024, 8, 4])
+def _check_against_twin(episodes, num_steps, n_step, gamma, shared):
+  """Plays a slot for each list of episodes, and compares the items."""
+  transitions = adders.Transitions(
+    n_step, gamma, extras_spec=transition_twin.EXTRAS_SPEC
+  )
+  writer = recording_writer.RecordingWriter(
+    transitions.signature(transition_twin.SPEC), shared
+  )
+  slots = [transition_twin.Slot(i, rows) for i, rows in enumerate(episodes)]
+  adder = transitions.make_adder(writer, len(slots))
+  transition_twin.run(adder, slots, num_steps)
+  num_expected = 0
+  for slot, rows in enumerate(episodes):
+    found = [i for i in writer.items if i.observation['place'][0] == slot]
+    expected = _expect(slot, rows, num_steps, n_step, gamma)
+    assert len(found) == len(expected)
+    num_expected += len(expected)
+    for a, b in zip(found, expected):
+      _assert_equal(a, b)
+  assert len(writer.items) == num_expected == adder.num_items
+
+
+# Of o: image, place; a: force, move; R; D; o'; the extras. In place of all that
+# is large: observations and extras, one action, or all but what is summed up.
+@pytest.mark.parametrize(
+  'shared', [[], [0, 6], [1, 2, 7, 8], [0, 1, 2, 3, 6, 7, 8]]
+)
 @pytest.mark.parametrize('batch_size', [1, 3])
 @pytest.mark.parametrize('n_step', [1, 2, 3, 5])
 @pytest.mark.parametrize('seed', [0, 1])
-def test_every_step_starts_one_transition(
-  batch_size, n_step, seed, max_packed_bytes, monkeypatch
-):
+def test_every_step_starts_one_transition(batch_size, n_step, seed, shared):
   """Slots end at different times; each has what the twin makes, in order."""
-  monkeypatch.setattr(packing, '_MAX_PACKED_BYTES', max_packed_bytes)
   random = np.random.default_rng([seed, n_step, batch_size])
   num_steps = int(random.integers(60, 90))
   gamma = float(random.uniform(0.5, 1))
@@ -320,150 +300,65 @@ def test_every_step_starts_one_transition(
     _make_episodes(random, num_steps, [1, 2, 3, 4, 5, 6, 13])
     for _ in range(batch_size)
   ]
-  slots = [transition_twin.Slot(i, rows) for i, rows in enumerate(episodes)]
-  with _serve_twin() as connection:
-    adder = _make_twin_adder(connection, batch_size, n_step, gamma)
-    transition_twin.run(adder, slots, num_steps)
-    items = [item.data for item in replay_fixture.drain(connection)]
-    adder.close()
-  num_expected = 0
-  for slot in range(batch_size):
-    found = [item for item in items if item.observation['place'][0] == slot]
-    expected = _expect(slot, episodes[slot], num_steps, n_step, gamma)
-    assert len(found) == len(expected)
-    num_expected += len(expected)
-    for a, b in zip(found, expected):
-      _assert_equal(a, b)
-  assert len(items) == num_expected == adder.num_items
+  _check_against_twin(episodes, num_steps, n_step, gamma, shared)
 
 
-def test_one_factor_of_gamma_is_left_to_the_learner(connection):
+@pytest.mark.parametrize('n_step', [3, 5])
+def test_one_factor_of_gamma_is_left_to_the_learner(n_step):
   """R + γ·D·v is the discounted return, whatever the number of steps."""
-  value, rewards = 1000.0, [1.0, 10.0, 100.0]
-  returns = [
+  value = 1000.0
+  player = _Player(n_step)
+  player.play([(1.0, 1.0), (10.0, 1.0), (100.0, 1.0)])
+  assert [item[2] + G * item[3] * value for item in player.items()] == [
     1 + G * 10 + G**2 * 100 + G**3 * value,
     10 + G * 100 + G**2 * value,
     100 + G * value,
   ]
-  for n_step in (3, 5):
-    adder = _make_adder(connection, n_step)
-    adder.add_first(_batch(0, FIRST))
-    for t, reward in enumerate(rewards, 1):
-      _add(adder, t, LAST if t == 3 else MID, reward, 1.0)
-    adder.close()
-    items = _items(connection)
-    assert [item[2] + G * item[3] * value for item in items] == returns
 
 
-@pytest.mark.parametrize('max_packed_bytes', [1024, 4])
-def test_long_run_keeps_what_items_refer_to(max_packed_bytes, monkeypatch):
+@pytest.mark.parametrize('shared', [[], [0, 6]])
+def test_long_run_keeps_what_items_refer_to(shared):
   """Nothing expires, when some slots end at every turn and others hardly do."""
-  monkeypatch.setattr(packing, '_MAX_PACKED_BYTES', max_packed_bytes)
   random = np.random.default_rng(0)
-  num_steps, n_step, gamma = 1500, 5, 0.9
+  num_steps = 400
   lengths = [[1], [1], [1], [2], [5], [6], [1, 40], [1000]]
   episodes = [_make_episodes(random, num_steps, choice) for choice in lengths]
-  slots = [transition_twin.Slot(i, rows) for i, rows in enumerate(episodes)]
-  with _serve_twin(max_size=400) as connection:
-    adder = _make_twin_adder(connection, len(slots), n_step, gamma)
-    transition_twin.run(adder, slots, num_steps)
-    inserts = replay_fixture.table_status(connection).inserts
-    items = [item.data for item in replay_fixture.drain(connection)]
-    adder.close()
-  expected = [
-    _expect(slot, rows, num_steps, n_step, gamma)
-    for slot, rows in enumerate(episodes)
-  ]
-  assert inserts == adder.num_items == sum(map(len, expected))
-  assert len(items) == 400
-  for slot, rows in enumerate(expected):
-    found = [item for item in items if item.observation['place'][0] == slot]
-    assert found
-    for a, b in zip(found, rows[-len(found) :]):
-      _assert_equal(a, b)
+  _check_against_twin(episodes, num_steps, n_step=5, gamma=0.9, shared=shared)
 
 
-def test_priority_is_asked_for_each_item(connection):
-  priorities = itertools.count(1)
-  adder = _make_adder(
-    connection, n_step=2, priority=lambda: float(next(priorities))
-  )
-  adder.add_first(_batch(0, FIRST))
-  for t in range(1, 5):
-    _add(adder, t, LAST if t == 4 else MID)
-  adder.close()
-  items = replay_fixture.drain(connection)
-  assert [item.info.priority for item in items] == [1, 2, 3, 4]
-
-
-@pytest.mark.parametrize('priority', [float('nan'), float('inf'), -0.5])
-def test_impossible_priorities_are_refused(connection, priority):
-  adder = _make_adder(connection, priority=lambda: priority)
-  adder.add_first(_batch(0, FIRST))
-  with pytest.raises(ValueError, match=f'priority .* {priority}'):
-    _add(adder, 1, LAST)
-  adder.close()
-  assert replay_fixture.table_status(connection).inserts == 0
-
-
-def test_reset_drops_open_episodes(connection):
-  adder = _make_adder(connection, n_step=2)
-  adder.add_first(_batch(0, FIRST))
+def test_reset_drops_open_episodes():
+  player = _Player(n_step=2)
+  player.start(0)
   for t in range(1, 4):
-    _add(adder, t, reward=t)
-  adder.reset()
-  adder.add_first(_batch(10, FIRST))
-  _add(adder, 11, LAST, reward=7, discount=0)
-  adder.close()
-  assert _items(connection) == [
+    player.step(t, reward=t)
+  player.adder.reset()
+  player.start(10)
+  player.step(11, LAST, reward=7, discount=0)
+  assert player.items() == [
     (0, 100, 1 + G * 2, G, 2),  # Written before the reset.
     (1, 101, 2 + G * 3, G, 3),
     (10, 110, 7, 0, 11),
   ]
-  assert adder.num_items == 3
 
 
-def test_add_first_drops_open_episodes(connection):
-  adder = _make_adder(connection, n_step=3)
-  adder.add_first(_batch(0, FIRST))
-  _add(adder, 1)
-  adder.add_first(_batch(10, FIRST))
-  _add(adder, 11, LAST, reward=7, discount=0)
-  adder.close()
-  assert _items(connection) == [(10, 110, 7, 0, 11)]
+@pytest.mark.parametrize('shared', [[], [0, 4]])
+def test_reset_forgets_steps_of_an_episode_that_goes_on(shared):
+  player = _Player(n_step=2, shared=shared)
+  player.start(0)
+  player.step(1, reward=1)
+  player.adder.reset()
+  player.step(2, reward=2)
+  player.step(3, reward=3)
+  assert player.items() == [(1, 101, 2 + G * 3, G, 3)]
 
 
-def test_reset_keeps_what_is_complete(connection):
-  """Items of ended episodes arrive, although they were still on their way."""
-  adder = _make_adder(connection, max_pending_items=100)
-  for t in range(200):
-    adder.add_first(_batch(2 * t, FIRST))
-    _add(adder, 2 * t + 1, LAST)
-    if t % 10 == 9:
-      adder.reset()
-  adder.close()
-  assert adder.num_items == 200
-  assert replay_fixture.table_status(connection).inserts == 200
-
-
-def test_flush_waits_until_the_table_has_all(connection):
-  adder = _make_adder(connection, max_pending_items=1000)
-  for _ in range(5):
-    adder.add_first(_batch(0, FIRST))
-    for t in range(1, 30):
-      _add(adder, t)
-    adder.flush()
-    assert replay_fixture.table_status(connection).inserts == adder.num_items
-  adder.close()
-
-
-def test_close_hands_over_what_is_complete(connection):
-  adder = _make_adder(connection, max_pending_items=100)
-  adder.add_first(_batch(0, FIRST))
-  for t in range(1, 200):
-    _add(adder, t)
-  adder.close()
-  assert replay_fixture.table_status(connection).inserts == adder.num_items
+def test_add_first_drops_open_episodes():
+  player = _Player(n_step=3)
+  player.start(0)
+  player.step(1)
+  player.start(10)
+  player.step(11, LAST, reward=7, discount=0)
+  assert player.items() == [(10, 110, 7, 0, 11)]
 
 
 @pytest.mark.parametrize(
@@ -477,138 +372,41 @@ def test_close_hands_over_what_is_complete(connection):
     ({'max_abs_reward': 0.0}, 'max_abs_reward must be positive or None, got 0'),
   ],
 )
-def test_arguments_are_checked(connection, settings, message):
+def test_arguments_are_checked(settings, message):
+  settings = {'n_step': 1, 'discount': G, 'batch_size': 1} | settings
+  batch_size = settings.pop('batch_size')
   with pytest.raises(ValueError, match=message):
-    _make_adder(connection, **settings)
+    transitions = adders.Transitions(**settings)
+    writer = recording_writer.RecordingWriter(
+      transitions.signature(SCALAR_SPEC)
+    )
+    transitions.make_adder(writer, batch_size)
+
+
+def test_tables_with_bundles_are_refused():
+  transitions = adders.Transitions(1, G)
+  writer = recording_writer.RecordingWriter(
+    transitions.signature(SCALAR_SPEC), bundle_size=2
+  )
+  with pytest.raises(ValueError, match='TransitionAdder end their items'):
+    transitions.make_adder(writer, 2)
 
 
 def test_signature_has_the_specs_of_a_transition():
-  signature = transition.signature(
-    transition_twin.SPEC, transition_twin.EXTRAS_SPEC
-  )
+  signature = adders.Transitions(
+    1, G, extras_spec=transition_twin.EXTRAS_SPEC
+  ).signature(transition_twin.SPEC)
   assert signature.observation['place'].shape == (3,)
   assert signature.next_observation['image'].dtype == np.float32
   assert signature.action['force'].shape == (2,)
   assert signature.reward.shape == signature.discount.shape == ()
   assert signature.extras['logits'].shape == (3,)
-  assert transition.signature(SCALAR_SPEC).extras == ()
+  assert adders.Transitions(1, G).signature(SCALAR_SPEC).extras == ()
 
 
-class TestBackPressure:
-  """With 1 sample per item and a buffer of 1, two items run ahead.
-
-  Inserts wait above 1 · min_size + buffer = 2.
-  """
-
-  @pytest.fixture(name='make')
-  def _make(self):
-    table = replay_fixture.make_fifo(
-      SIGNATURE, rate_limit=replay.RateLimit(1.0, 1, 1.0)
-    )
-
-    def make(**settings):
-      connection = replay.Connection(address, **settings)
-      adder = _make_adder(connection)
-      adder.add_first(_batch(0, FIRST))
-      for t in range(1, 3):
-        _add(adder, t)
-      return connection, adder
-
-    with replay_fixture.serve(table) as connection:
-      address = connection.address
-      yield make
-
-  def test_time_out(self, make):
-    connection, adder = make(timeout_seconds=0.5)
-    with pytest.raises(TimeoutError) as error:
-      replay_fixture.Call(_add, adder, 3).result()
-    assert "table 'replay'" in str(error.value)
-    assert connection.address in str(error.value)
-    assert '0.5 seconds' in str(error.value)
-    connection.stop.set()
-    adder.close()
-
-  def test_flush_times_out_too(self, make):
-    connection, adder = make(timeout_seconds=0.3)
-    with pytest.raises(TimeoutError):
-      _add(adder, 3)
-    with pytest.raises(TimeoutError):
-      adder.flush()
-    connection.stop.set()
-    with pytest.raises(signals.Stopped):
-      adder.flush()
-    adder.close()
-
-  def test_stop_signal(self, make):
-    connection, adder = make(timeout_seconds=60)
-    call = replay_fixture.Call(_add, adder, 3)
-    assert call.is_waiting()
-    connection.stop.set()
-    with pytest.raises(signals.Stopped):
-      call.result(1)
-    replay_fixture.Call(adder.close).result(1)
-
-  def test_goes_on_once_sampled(self, make):
-    connection, adder = make(timeout_seconds=60)
-    call = replay_fixture.Call(_add, adder, 3)
-    assert call.is_waiting()
-    assert replay_fixture.table_status(connection).inserts == 2
-    found = replay_fixture.sample(connection, 1)
-    call.result()
-    assert replay_fixture.table_status(connection).inserts == 3
-    found += replay_fixture.sample(connection, 1)
-    _add(adder, 4)
-    found += replay_fixture.sample(connection, 2)
-    # None was lost or doubled.
-    assert [int(item.data.observation) for item in found] == [0, 1, 2, 3]
-    adder.close()
-
-  def test_goes_on_after_a_time_out(self, make):
-    connection, adder = make(timeout_seconds=0.3)
-    with pytest.raises(TimeoutError):
-      _add(adder, 3)
-    found = replay_fixture.sample(connection, 2)
-    _add(adder, 4)
-    found += replay_fixture.sample(connection, 2)
-    assert [int(item.data.observation) for item in found] == [0, 1, 2, 3]
-    adder.close()
-
-  def test_close_that_times_out_still_closes_the_writer(self, make):
-    _, adder = make(timeout_seconds=0.3)
-    with pytest.raises(TimeoutError):
-      _add(adder, 3)
-    with pytest.raises(TimeoutError):
-      adder.close()
-    with pytest.raises(RuntimeError, match='Close'):
-      _add(adder, 4)
-
-  def test_put_never_waits(self, make):
-    """Who puts may go on, and is told that the table is behind."""
-    connection, adder = make(timeout_seconds=60)
-    action = np.array([0], np.int32)
-    for t in range(3, 6):
-      replay_fixture.Call(adder.put, action, _batch(t)).result(1)
-      assert replay_fixture.Call(adder.is_ahead).result(1)
-    waiting = replay_fixture.Call(adder.wait)
-    assert waiting.is_waiting()
-    replay_fixture.sample(connection, 3)
-    waiting.result()
-    assert not adder.is_ahead()
-    assert replay_fixture.table_status(connection).inserts == 5
-    adder.close()
-
-  def test_pending_items_may_run_ahead(self, make):
-    """`add` returns while at most so many items are on their way."""
-    connection, _ = make()
-    adder = _make_adder(
-      replay.Connection(connection.address, timeout_seconds=0.3),
-      max_pending_items=2,
-    )
-    adder.add_first(_batch(10, FIRST))
-    for t in range(11, 13):
-      _add(adder, t)
-    assert adder.num_items == 2
-    with pytest.raises(TimeoutError):
-      _add(adder, 13)
-    with pytest.raises(TimeoutError):
-      adder.close()
+@pytest.mark.parametrize('n_step', [1, 3, 10])
+def test_most_items_of_steps(n_step):
+  transitions = adders.Transitions(n_step, G)
+  # The last step of an episode completes all that are open.
+  assert transitions.max_items_per_step == n_step
+  assert transitions.max_items(7) == 7

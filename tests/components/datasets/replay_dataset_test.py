@@ -11,7 +11,6 @@ import heap
 import replay_fixture
 import transition_twin
 from repertory.components import adders, datasets, replay, signals, types
-from repertory.components.adders import transition
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +53,15 @@ def _next(dataset):
 
 
 def test_batches_are_as_the_signature_says():
-  signature = transition.signature(
-    transition_twin.SPEC, transition_twin.EXTRAS_SPEC
+  transitions = adders.Transitions(
+    2, 0.5, extras_spec=transition_twin.EXTRAS_SPEC
   )
+  signature = transitions.signature(transition_twin.SPEC)
   table = replay.uniform(signature, 100, replay_fixture.NO_LIMIT)
   discounts = rewards = np.ones(20, np.float32)
   with replay_fixture.serve(table) as connection:
-    adder = adders.TransitionAdder(
-      adders.Destination(connection, table), 1, n_step=2, discount=0.5
-    )
+    writer = replay_fixture.make_writer(connection)
+    adder = transitions.make_adder(writer, 1)
     slots = [transition_twin.Slot(0, [(rewards, discounts)])]
     transition_twin.run(adder, slots, 20)
     adder.close()

@@ -29,12 +29,8 @@ def _add(adder, number):
 
 
 def _make_adder(connection):
-  adder = adders.TransitionAdder(
-    replay_fixture.destination(connection, replay_fixture.TRANSITIONS),
-    1,
-    n_step=1,
-    discount=0.9,
-  )
+  writer = replay_fixture.make_writer(connection, replay_fixture.TRANSITIONS)
+  adder = adders.Transitions(1, 0.9).make_adder(writer, 1)
   _add(adder, 0)
   return adder
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from repertory.components import replay
-from repertory.components.replay import rate_limiters
+from repertory.components.replay import rate_limiters, reverb_tables
 
 INF = float('inf')
 
@@ -33,7 +33,7 @@ def test_impossible_limits_are_refused(settings, message):
 @pytest.mark.parametrize('settings', [(0.25, 1, 1.0), (8.0, 1, 8.0)])
 def test_smallest_error_buffer_is_accepted(settings):
   """Also by Reverb."""
-  replay.RateLimit(*settings).make()
+  reverb_tables.make_limiter(replay.RateLimit(*settings))
 
 
 @pytest.mark.parametrize(

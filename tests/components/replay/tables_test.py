@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import replay_fixture
 from repertory.components import replay
+from repertory.components.replay import reverb_tables
 
 LIMIT = replay.RateLimit(4.0, min_size=10, error_buffer=16.0)
 
@@ -52,6 +53,40 @@ def test_impossible_exponents_are_refused(exponent):
   message = f'priority_exponent must be at least 0, got {exponent}'
   with pytest.raises(ValueError, match=message):
     replay.prioritized(replay_fixture.SIGNATURE, 50, LIMIT, exponent)
+
+
+@pytest.mark.parametrize(
+  ('name', 'option'),
+  [
+    ('uniform', 'uniform'),
+    ('fifo', 'fifo'),
+    ('lifo', 'lifo'),
+    ('min_heap', 'heap'),
+    ('max_heap', 'heap'),
+  ],
+)
+def test_selectors(name, option):
+  table = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
+  table = dataclasses.replace(table, sampler=name, remover=name)
+  info = reverb_tables.make_table(table).info
+  for options in (info.sampler_options, info.remover_options):
+    assert options.WhichOneof('distribution') == option
+    assert options.heap.min_heap == (name == 'min_heap')
+
+
+@pytest.mark.parametrize(
+  ('changes', 'message'),
+  [
+    ({'sampler': 'random'}, "sampler of table 'replay' .* got 'random'"),
+    ({'remover': 'prioritized'}, "remover of .* got 'prioritized'"),
+    ({'sampler': 'prioritized'}, 'must be a number .* got None'),
+    ({'priority_exponent': 0.5}, "else None; got 0.5 and 'uniform'"),
+  ],
+)
+def test_impossible_selectors_are_refused(changes, message):
+  table = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
+  with pytest.raises(ValueError, match=message):
+    dataclasses.replace(table, **changes)
 
 
 def test_queue():
@@ -187,10 +222,10 @@ def test_check_of_what_reverb_can_count(name, limit):
   table = replay.Table('t', replay_fixture.SIGNATURE, 50, limit)
   fitting = dataclasses.replace(table, **{name: largest})
   fitting.check(4, 3)
-  assert getattr(fitting.make().info, name) == largest
+  assert getattr(reverb_tables.make_table(fitting).info, name) == largest
   beyond = dataclasses.replace(table, **{name: largest + 1})
   with pytest.raises(TypeError, match='incompatible'):
-    beyond.make()
+    reverb_tables.make_table(beyond)
   message = "room of table 't' must be at most 2147483647, got 2147483648"
   with pytest.raises(ValueError, match=message):
     beyond.check(4, 3, names={name: 'room'})

@@ -1,0 +1,98 @@
+"""How what was lived becomes what is learned from, as data."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from repertory.components import adders, replay
+
+
+@dataclasses.dataclass(frozen=True)
+class Experience:
+  """Which items are made, how they are kept, and how they are learned from.
+
+  It has no connection and no thread: a road, see `roads.Road`, reads it and
+  carries the items. Another road reads the same description.
+
+  Attributes:
+    items: What becomes of the steps: `adders.Transitions`, `adders.Sequences`
+      or one's own `adders.Items`.
+    tables: Where items are kept: actors write to the first, and the learner
+      samples it.
+    batch_size: Items that a learner step takes.
+    prefetch: Batches prepared ahead of the learner.
+    min_priority: The learner gives the items that it took new priorities, of
+      this at the least; None if it gives none.
+    max_pending_items_per_environment: Items of each environment that may be on
+      their way while it acts: more hide the way's latency, fewer keep data
+      fresh.
+    in_bundles: Whether a queue may hold its items in bundles, see
+      `replay.Table.bundled`. Not if slots do not all end their items at the
+      same steps although `items` says so, nor if batches are made in another
+      way that knows no bundles.
+    setting_names: What the agent's config calls 'max_size' and 'min_size' of
+      the tables, for errors.
+  """
+
+  items: adders.Items
+  tables: Sequence[replay.Table]
+  batch_size: int
+  prefetch: int = 1
+  min_priority: float | None = None
+  max_pending_items_per_environment: int = 4
+  in_bundles: bool = True
+  setting_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  def __post_init__(self):
+    names = [table.name for table in self.tables]
+    if not names or len(set(names)) < len(names):
+      raise ValueError(
+        'tables of an experience must be one table or more, of different '
+        f'names; got {names}.'
+      )
+
+  @property
+  def table(self) -> replay.Table:
+    """The one that actors write to, and that the learner samples."""
+    return self.tables[0]
+
+  @property
+  def bundle_sizes(self) -> dict[str, int]:
+    """Of the tables, by name."""
+    return {table.name: table.bundle_size for table in self.tables}
+
+  def with_table(self, **changes: Any) -> 'Experience':
+    """Returns the same, but for fields of the first table."""
+    table = dataclasses.replace(self.table, **changes)
+    return dataclasses.replace(self, tables=[table, *self.tables[1:]])
+
+  def bundled(self, num_slots: int) -> 'Experience':
+    """Returns the same, with a queue in bundles where that is possible.
+
+    Args:
+      num_slots: What the environments of every adder are a multiple of.
+    """
+    if not self.table.is_queue:
+      return self
+    size = 1
+    if self.in_bundles and self.items.slots_end_together:
+      size = math.gcd(num_slots, self.batch_size)
+    tables = [self.table.bundled(size), *self.tables[1:]]
+    return dataclasses.replace(self, tables=tables)
+
+  def check(self, num_environments: int) -> None:
+    """Refuses tables under which somebody would wait for ever.
+
+    Args:
+      num_environments: Over all actors.
+
+    Raises:
+      SettingError: Naming the setting to change.
+    """
+    for table in self.tables:
+      table.check(
+        self.batch_size,
+        num_environments * self.items.max_items_per_step,
+        self.setting_names,
+      )

@@ -1,0 +1,48 @@
+"""Tables of a replay server, made from their descriptions."""
+
+import reverb
+
+from repertory.components.replay import rate_limiters, tables
+
+_SELECTORS = {
+  'uniform': reverb.selectors.Uniform,
+  'fifo': reverb.selectors.Fifo,
+  'lifo': reverb.selectors.Lifo,
+  'min_heap': reverb.selectors.MinHeap,
+  'max_heap': reverb.selectors.MaxHeap,
+}
+
+
+def make_table(table: tables.Table) -> reverb.Table:
+  """Builds the table that Reverb runs."""
+  max_size = table.max_size // table.bundle_size
+  return reverb.Table(
+    name=table.name,
+    sampler=(
+      reverb.selectors.Prioritized(table.priority_exponent)
+      if table.sampler == tables.PRIORITIZED
+      else _SELECTORS[table.sampler]()
+    ),
+    remover=_SELECTORS[table.remover](),
+    max_size=max_size,
+    max_times_sampled=table.max_times_sampled,
+    rate_limiter=(
+      make_limiter(table.rate_limit)
+      if table.rate_limit
+      else reverb.rate_limiters.Queue(max_size)
+    ),
+    signature=table.packing.stored_signature,
+  )
+
+
+def make_limiter(
+  limit: rate_limiters.RateLimit,
+) -> reverb.rate_limiters.RateLimiter:
+  """Builds the limiter that Reverb runs."""
+  if limit.error_buffer == float('inf'):
+    return reverb.rate_limiters.MinSize(limit.min_size)
+  return reverb.rate_limiters.SampleToInsertRatio(
+    samples_per_insert=limit.samples_per_insert,
+    min_size_to_sample=limit.min_size,
+    error_buffer=limit.error_buffer,
+  )

@@ -1,0 +1,88 @@
+"""The way of items to a replay server."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from reverb import errors as reverb_errors
+
+from repertory.components.replay import connection as connection_lib
+from repertory.components.replay import tables, writers
+
+
+class ReverbWriter(writers.Writer):
+  """Writes items to a replay server, packed as `table.packing` says.
+
+  Slots take turns at Reverb's writer, so a chunk holds one step: in longer ones
+  an item would drag along the steps of others.
+  """
+
+  def __init__(
+    self, connection: connection_lib.Connection, table: tables.Table, **settings
+  ):
+    """Writes nothing yet.
+
+    Args:
+      connection: To the server; its time-out and stop signal end a wait.
+      table: One of its tables.
+      **settings: See `writers.Writer`.
+    """
+    super().__init__(table, connection, **settings)
+    self._client = connection.client
+    self._packing = table.packing
+
+  @property
+  def shared(self) -> Sequence[int]:
+    return self._packing.whole
+
+  def open(self, num_alive: int) -> None:
+    self._num_alive = num_alive
+    self._reopen()
+
+  def keep(self, leaves: Sequence) -> list:
+    return self._append([None, *leaves])[1:]
+
+  def put(
+    self, leaves: Sequence, references: Sequence[Sequence] | None = None
+  ) -> None:
+    if references is None:
+      for columns in zip(*self._packing.bundle(leaves)):
+        self._put_one(self._append(columns))
+      return
+    unused = [None] * (len(self._columns) - 1)
+    for record, shared in zip(self._packing.pack(leaves), references):
+      self._writer.append([record, *unused])
+      self._put_one([self._columns[0][-1], *shared])
+
+  def _append(self, step: Sequence[np.ndarray | None]) -> list:
+    """Appends a value per column; returns references, None where it is None."""
+    if not self._columns:
+      for index in range(len(step)):
+        self._writer.configure(
+          (index,), num_keep_alive_refs=self._num_alive, max_chunk_length=1
+        )
+    self._writer.append(step)
+    if not self._columns:
+      self._columns = self._writer.history
+    return [
+      None if value is None else column[-1]
+      for value, column in zip(step, self._columns)
+    ]
+
+  def _insert(self, priority: float, item: Sequence) -> None:
+    self._writer.create_item(self.table.name, priority, item)
+
+  def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
+    # Reverb takes 0 ms for ever.
+    milliseconds = max(1, int(seconds * 1000))
+    try:
+      self._writer.flush(num_pending, timeout_ms=milliseconds)
+    except reverb_errors.DeadlineExceededError:
+      return False
+    return True
+
+  def _reopen(self) -> None:
+    self._columns: list = []
+    self._writer = self._client.trajectory_writer(self._num_alive)
+
+  def _close(self) -> None:
+    self._writer.close()

@@ -1,0 +1,198 @@
+"""The end of a road at which the learner is."""
+
+import abc
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.components import (
+  checkpointing,
+  datasets,
+  replay,
+  signals,
+)
+from repertory.components import experience as experience_lib
+from repertory.components.replay import writers
+from repertory.components.roads import pacing
+
+# A batch that is due comes at once, unless it was lost.
+PATIENCE_SECONDS = 5.0
+
+# How often is looked whether there are enough items to begin.
+_POLL_SECONDS = 0.1
+
+
+class LearnerEnd(abc.ABC):
+  """Batches, what is due of them, priorities, and what a checkpoint saves.
+
+  Attributes:
+    batches: Gives the learner's batches.
+    priorities: Takes the items' new ones; None if there are none.
+  """
+
+  batches: datasets.ReplayDataset
+  priorities: replay.PriorityUpdater | None
+
+  def __init__(
+    self, experience: experience_lib.Experience, place: writers.Place
+  ):
+    """Looks how the tables are.
+
+    So it is called before there are batches: those sample ahead of the learner.
+
+    Args:
+      place: Where the items are; its time-out and stop signal end a wait.
+    """
+    self._experience = experience
+    self._table = experience.table
+    self._place = place
+    self._opened_with = self.statuses()
+    self._excused_at = 0.0
+    self._starving_since = 0.0
+    self._starving_at_step = -1
+    self.begin(0)
+
+  def __str__(self) -> str:
+    return str(self._place)
+
+  def begin(self, learner_steps: int) -> None:
+    """Counts from so many updates, which came before this end was opened."""
+    samples = self._first_status.samples
+    self._pace = pacing.Pace(
+      self._table, self._experience.batch_size, samples, learner_steps
+    )
+
+  @abc.abstractmethod
+  def statuses(self) -> Mapping[str, replay.TableStatus]:
+    """Asks for the state of all tables, by name."""
+
+  # What is due.
+
+  def is_due(self, learner_steps: int, num_items: int | None = None) -> bool:
+    """Returns whether one more learner step is due, for the ratio to acting.
+
+    Args:
+      learner_steps: Updates so far.
+      num_items: That have been added since this end was opened; None to ask.
+    """
+    if num_items is None:
+      inserts = self._status().inserts
+    else:
+      inserts = self._first_status.inserts + num_items
+    return self._pace.is_due(learner_steps, inserts)
+
+  def wait_for_items(self) -> None:
+    """Waits until the table holds enough to be sampled from.
+
+    That may take long; the time-out is for the time without a new item, or
+    since `excuse`.
+
+    Raises:
+      signals.Stopped: If the stop signal was set.
+      TimeoutError: If no item came in time.
+    """
+    inserts, since = -1, time.monotonic()
+    while (status := self._status()).inserts < self._table.min_size:
+      if status.inserts > inserts:
+        inserts, since = status.inserts, time.monotonic()
+      waited = time.monotonic() - max(since, self._excused_at)
+      if waited > self._place.timeout_seconds:
+        raise TimeoutError(
+          f'Waited {self._place.timeout_seconds:g} seconds for a new item '
+          f"in table '{self._table.name}' of {self._place}; it has "
+          f'{inserts} and needs {self._table.min_size}.'
+        )
+      if self._place.stop.wait(_POLL_SECONDS):
+        raise signals.Stopped
+
+  def excuse(self) -> None:
+    """Lets waits for items and batches begin now: there is nobody to act."""
+    self._excused_at = time.monotonic()
+    self.batches.excuse()
+
+  def expect_batches(self) -> None:
+    """Takes a batch for lost, from now on, that does not come in due time."""
+    self.batches.patience_seconds = PATIENCE_SECONDS
+
+  def count_anew(self, learner_steps: int) -> int:
+    """Counts from here: what was sampled before, nobody has any more.
+
+    Args:
+      learner_steps: Updates so far.
+
+    Returns:
+      How many items were sampled that the learner never got.
+
+    Raises:
+      TimeoutError: If no batch has come for too long.
+    """
+    now, limit = time.monotonic(), self._place.timeout_seconds
+    if learner_steps != self._starving_at_step:
+      self._starving_at_step, self._starving_since = learner_steps, now
+    if now - self._starving_since > limit:
+      raise TimeoutError(
+        f"Waited {limit:g} seconds for a batch from table '{self._table.name}' "
+        f'of {self._place}.'
+      )
+    return self._pace.count_anew(learner_steps, self._status().samples)
+
+  # What a checkpoint saves.
+
+  def flush(self) -> None:
+    """Waits until the table has all priorities; raises what kept them."""
+    if self.priorities is not None:
+      self.priorities.flush()
+
+  def describe(self) -> dict[str, Any]:
+    """Returns what is to be found again when the tables are restored."""
+    return {
+      'bundle_sizes': self._experience.bundle_sizes,
+      'tables': {
+        name: {'inserts': table.inserts, 'samples': table.samples}
+        for name, table in self.statuses().items()
+      },
+    }
+
+  def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
+    """Compares how the tables were at first with what `describe` told.
+
+    Raises:
+      CheckpointError: If a table lacks what the checkpoint has of it.
+    """
+    for name, counts in checkpoint.state['tables'].items():
+      found = self._opened_with.get(name, replay.TableStatus(0, 0, 0, 0))
+      if found.inserts < counts['inserts'] or found.samples < counts['samples']:
+        raise checkpointing.CheckpointError(
+          f"Table '{name}' should go on from {counts['inserts']} inserts and "
+          f'{counts["samples"]} samples, as checkpoint {checkpoint.path} has '
+          f'it, but the replay server restored {found.inserts} and '
+          f'{found.samples}.'
+        )
+
+  @abc.abstractmethod
+  def write_snapshot(self) -> str:
+    """Writes what the tables hold, and returns the folder.
+
+    It takes as long as it takes: call it in a thread of its own.
+    """
+
+  @abc.abstractmethod
+  def is_snapshot_taken(self) -> bool:
+    """Returns whether it is settled what is in the one being written."""
+
+  @abc.abstractmethod
+  def remove_snapshots(self) -> None:
+    """Removes all that were written, also those that are not whole."""
+
+  def close(self) -> None:
+    """Ends a wait for a batch, and all threads."""
+    self.batches.close()
+    if self.priorities is not None:
+      self.priorities.close()
+
+  @property
+  def _first_status(self) -> replay.TableStatus:
+    return self._opened_with[self._table.name]
+
+  def _status(self) -> replay.TableStatus:
+    return self.statuses()[self._table.name]

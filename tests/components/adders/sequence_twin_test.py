@@ -1,0 +1,116 @@
+"""Random histories, which a slow twin cuts into the same sequences."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import sequence_twin
+from repertory.components import adders
+
+# Episodes to choose from, in steps: mixed, short, hardly any end, long.
+_LENGTHS = [[1, 2, 3, 4, 5, 6, 13], [1, 2], [1], [40], [5, 9, 17]]
+
+
+class _Case(NamedTuple):
+  """The adder's settings and what it is run on."""
+
+  settings: dict[str, Any]
+  histories: list
+
+
+def _draw(random, max_moments=50, **settings):
+  """Returns a random case; `settings` are given."""
+  length = int(random.integers(2, 10))
+  burn_in = int(random.integers(0, length - 1)) if random.random() < 0.6 else 0
+  window = length - 1 - burn_in
+  period = int(random.integers(1, window + 1))
+  drawn = {
+    'length': length,
+    'burn_in': burn_in,
+    'period': None if random.random() < 0.3 else period,
+  }
+  num_moments = int(random.integers(1, max_moments))
+  slots = range(1, int(random.integers(1, 4)) + 1)
+  histories = [_draw_history(random, slot, num_moments) for slot in slots]
+  return _Case(drawn | settings, histories)
+
+
+def _draw_history(random, slot, num_moments):
+  lengths = _LENGTHS[random.integers(len(_LENGTHS))]
+  rows = []
+  while sum(len(row) + 1 for row in rows) < num_moments:
+    rows.append(random.integers(1, 1000, random.choice(lengths)).tolist())
+  discounts = [random.choice([0.0, 0.5, 1.0], len(row)) for row in rows]
+  return sequence_twin.make_history(slot, rows, num_moments, discounts)
+
+
+def _run(case):
+  """Returns the items of each slot."""
+  sequences = sequence_twin.make_sequences(**case.settings)
+  return _by_slot(sequence_twin.record(sequences, case.histories), case)
+
+
+def _by_slot(items, case):
+  rows = [[] for _ in case.histories]
+  for item in items:
+    rows[sequence_twin.slot_of(item) - 1].append(item)
+  return rows
+
+
+def _expect(case):
+  return [
+    sequence_twin.make_items(history, **case.settings)
+    for history in case.histories
+  ]
+
+
+@pytest.mark.parametrize('across_episodes', [False, True])
+@pytest.mark.parametrize('seed', range(150))
+def test_items_are_the_twins(seed, across_episodes):
+  case = _draw(
+    np.random.default_rng([1, seed]), across_episodes=across_episodes
+  )
+  for found, expected in zip(_run(case), _expect(case), strict=True):
+    sequence_twin.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_episode_adder_gives_whole_episodes(seed):
+  random = np.random.default_rng([6, seed])
+  case = _draw(random)
+  longest = max(
+    len(moments) - 1
+    for history in case.histories
+    for moments, _ in sequence_twin.split(history)
+  )
+  # As if each went on: then it would be too long.
+  max_length = longest + 1 + int(random.integers(3))
+  writer = sequence_twin.make_writer(max_length + 1)
+  adder = adders.EpisodeAdder(
+    writer, len(case.histories), max_length=max_length
+  )
+  sequence_twin.play(writer, adder, case.histories)
+  for history, items in zip(case.histories, _by_slot(writer.items, case)):
+    expected = sequence_twin.make_items(history, max_length + 1)
+    sequence_twin.assert_equal(items, expected)
+    episodes = sequence_twin.split(history)
+    assert len(items) == sum(ended for _, ended in episodes)
+
+
+@pytest.mark.parametrize('across_episodes', [False, True])
+def test_no_history_makes_more_items_than_told(across_episodes):
+  tight = 0
+  for seed in range(60):
+    case = _draw(
+      np.random.default_rng([8, seed]), across_episodes=across_episodes
+    )
+    sequences = adders.Sequences(**case.settings)
+    for history, items in zip(case.histories, _expect(case)):
+      num_steps = sum(
+        len(moments) - 1 for moments, _ in sequence_twin.split(history)
+      )
+      most = sequences.max_items(num_steps)
+      assert len(items) <= most
+      tight += bool(items) and len(items) == most
+  assert tight

@@ -1,0 +1,106 @@
+"""A writer that keeps the items."""
+
+import dataclasses
+
+import numpy as np
+import tree
+
+import replay_fixture
+from repertory.components import replay, signals
+
+
+class _Place:
+  timeout_seconds = 1.0
+
+  def __init__(self):
+    self.stop = signals.StopSignal()
+
+
+@dataclasses.dataclass
+class _Reference:
+  """What was kept as the so-and-so-manyth thing of a life of the writer."""
+
+  leaf: np.ndarray
+  life: int
+  number: int
+
+
+class RecordingWriter(replay.Writer):
+  """Keeps all items, and holds adders to what a table asks of them.
+
+  Leaves have shape and dtype of the signature, and references are none that
+  would have been given up by then.
+
+  Attributes:
+    items: Those that were put, in order.
+    priorities: Theirs.
+    puts: How many came with each `put`.
+  """
+
+  def __init__(self, signature, shared=(), bundle_size=1, **settings):
+    """Keeps nothing yet.
+
+    Args:
+      signature: Of an item.
+      shared: Leaves that items may refer to.
+      bundle_size: Items that must come together.
+      **settings: See `replay.Writer`.
+    """
+    table = replay_fixture.make_fifo(signature)
+    table = dataclasses.replace(table, bundle_size=bundle_size)
+    super().__init__(table, _Place(), **settings)
+    self._shared = list(shared)
+    self.items, self.priorities, self.puts = [], [], []
+    self._specs = tree.flatten(signature)
+    self._life = self._num_kept = 0
+
+  @property
+  def shared(self):
+    return self._shared
+
+  def open(self, num_alive):
+    self._num_alive = num_alive
+
+  def keep(self, leaves):
+    self._num_kept += 1
+    return [
+      None
+      if leaf is None
+      else _Reference(np.array(leaf), self._life, self._num_kept)
+      for leaf in leaves
+    ]
+
+  def put(self, leaves, references=None):
+    shared = [] if references is None else self._shared
+    own = [i for i in range(len(self._specs)) if i not in shared]
+    count = len(leaves[own[0]])
+    assert count % self.table.bundle_size == 0
+    assert references is None or len(references) == count
+    for k in range(count):
+      item = {i: leaves[i][k] for i in own}
+      if references is not None:
+        item.update(zip(shared, map(self._follow, references[k]), strict=True))
+      for i, spec in enumerate(self._specs):
+        assert item[i].dtype == spec.dtype.as_numpy_dtype
+        assert item[i].shape == tuple(spec.shape)
+      ordered = [np.array(item[i]) for i in range(len(self._specs))]
+      self._put_one(tree.unflatten_as(self.table.signature, ordered))
+    self.puts.append(count)
+
+  def _follow(self, reference):
+    assert reference.life == self._life
+    assert self._num_kept - reference.number < self._num_alive
+    return reference.leaf
+
+  def _insert(self, priority, item):
+    self.items.append(item)
+    self.priorities.append(priority)
+
+  def _try_to_drain(self, num_pending, seconds):
+    return True
+
+  def _reopen(self):
+    self._life += 1
+
+  def _close(self):
+    self._life += 1
