@@ -34,7 +34,6 @@ CALLS = (
 )
 
 _WITH_ENVIRONMENTS = ('actor/0', 'evaluator')
-_NUM_NODES = 4  # Besides the coordinator.
 
 T = TypeVar('T', bound=node_lib.Node)
 
@@ -66,6 +65,7 @@ class Turns:
     self._show = show
     self._coordinator = coordinator_lib.Coordinator(session, title)
     self._nodes: list[node_lib.Node] = []
+    self._are_all_made = False
     # Of nodes that were made or closed; and who is at that.
     self._num_done = 0
     self._busy = ''
@@ -85,7 +85,7 @@ class Turns:
       # To compile what is learned may take longer than any step.
       with self._watched(watchdog.START_SECONDS):
         self._make()
-      if len(self._nodes) == _NUM_NODES:  # Else it was interrupted.
+      if self._are_all_made:  # Else it was interrupted.
         self._work()
     except BaseException:
       # Nothing of a run that failed may wait any longer.
@@ -124,6 +124,7 @@ class Turns:
       ),
     )
     self._evaluator = self._add('evaluator', self._make_evaluator)
+    self._are_all_made = True
 
   def _make_evaluator(self, context: node_lib.Context):
     evaluation = None
@@ -243,7 +244,7 @@ class Turns:
 
   def _progress(self) -> tuple[int, ...]:
     """Returns what changes when something goes on."""
-    if len(self._nodes) < _NUM_NODES:
+    if not self._are_all_made:
       return (self._num_done,)
     return (
       self._num_done,
@@ -287,8 +288,8 @@ class Turns:
     """Returns the name of the node whose environment is at work, if any."""
     if self._busy in _WITH_ENVIRONMENTS:
       return self._busy
-    for node in self._nodes[_NUM_NODES - len(_WITH_ENVIRONMENTS) :]:
-      if node.environment_seconds:  # type: ignore[attr-defined]
+    for node in self._nodes:
+      if getattr(node, 'environment_seconds', 0):
         return node.name
     return None
 

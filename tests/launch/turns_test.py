@@ -1,12 +1,15 @@
 """Tests of what environments may do to a run that is in one thread."""
 
 import pathlib
+import time
 
 import pytest
 
 import program
 import troubled_environments
 from repertory import launch
+from repertory.launch.coordination import coordinator
+from repertory.launch.host import watchdog
 from repertory.launch.runs import session
 
 
@@ -99,3 +102,18 @@ def test_hanging_environments_are_noticed(tmp_path, which, what, told):
   ended = program.Program(['-c', code], str(tmp_path)).wait(120)
   assert told in ended.output
   assert ended.left == []
+
+
+@pytest.mark.filterwarnings('error')  # Such as of a thread that raised.
+def test_what_watches_bears_nodes_that_are_not_all_there(tmp_path, monkeypatch):
+  register = coordinator.Coordinator.register
+
+  def register_slowly(self, node, description):
+    time.sleep(0.2)
+    register(self, node, description)
+
+  monkeypatch.setattr(coordinator.Coordinator, 'register', register_slowly)
+  monkeypatch.setattr(watchdog, '_LONGEST_SECONDS', 0.02)
+  factory = troubled_environments.Troubled(0, 'step', None)
+  experiment = troubled_environments.make_experiment(tmp_path, factory)
+  assert launch.run(experiment, display=False).status.steps == 600

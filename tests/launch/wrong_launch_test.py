@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from repertory.components import settings
+from repertory.components import loggers, settings
 from repertory.launch import conformance, failures
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import launchpad, local_workers, program
@@ -108,7 +108,7 @@ class _Silencing(single.Single):
     try:
       return super().run(session, stage)
     except failures.NodeError:
-      return None
+      return loggers.Status('title')
 
 
 class _Topologies(conformance.TopologyConformance):
