@@ -2,9 +2,8 @@
 
 import ast
 import pathlib
-import tempfile
 
-from absl.testing import absltest, parameterized
+import pytest
 
 import architecture_rules as rules
 
@@ -16,26 +15,23 @@ SOURCES = {
 TREES = {path: ast.parse(source) for path, source in SOURCES.items()}
 
 
-class CodeTest(parameterized.TestCase):
+class TestCode:
   def check(self, violations):
-    self.assertEmpty(violations, '\n' + '\n'.join(violations))
+    assert not violations, '\n' + '\n'.join(violations)
 
   def check_all(self, rule):
     self.check([v for path, tree in TREES.items() for v in rule(path, tree)])
 
   def test_all_is_looked_at(self):
-    self.assertContainsSubset(
-      {
-        '__init__.py',
-        'agents/dqn/builder.py',
-        'components/core.py',
-        'components/loggers/csv_file.py',
-        'environments/wrappers/step_limit.py',
-        'launch/topologies/single.py',
-      },
-      SOURCES,
-    )
-    self.assertFalse([path for path in SOURCES if 'tests/' in path])
+    assert {
+      '__init__.py',
+      'agents/dqn/builder.py',
+      'components/core.py',
+      'components/loggers/csv_file.py',
+      'environments/wrappers/step_limit.py',
+      'launch/topologies/single.py',
+    } <= set(SOURCES)
+    assert not [path for path in SOURCES if 'tests/' in path]
 
   def test_direction(self):
     self.check_all(rules.check_direction)
@@ -43,9 +39,12 @@ class CodeTest(parameterized.TestCase):
   def test_ranks(self):
     self.check_all(rules.check_ranks)
 
-  @parameterized.parameters(
-    ('components', 'policies', 'programs'),
-    ('launch', 'topologies', 'launchers'),
+  @pytest.mark.parametrize(
+    ('folder', 'part', 'imported'),
+    [
+      ('components', 'policies', 'programs'),
+      ('launch', 'topologies', 'launchers'),
+    ],
   )
   def test_parts_import_each_other_in_no_circle(self, folder, part, imported):
     graph = {}
@@ -53,12 +52,12 @@ class CodeTest(parameterized.TestCase):
       if path.startswith(f'{folder}/'):
         name = path.split('/')[1].removesuffix('.py')
         graph.setdefault(name, set()).update(rules.imported_parts(path, tree))
-    self.assertIn(imported, graph[part])
-    self.assertIsNone(rules.find_cycle(graph))
+    assert imported in graph[part]
+    assert rules.find_cycle(graph) is None
 
   def test_modules_of_launch_are_on_few_floors(self):
     floors = rules.count_floors(TREES, 'launch')
-    self.assertLessEqual(max(floors.values()), 8, floors)
+    assert max(floors.values()) <= 8, floors
 
   def test_fences(self):
     self.check_all(rules.check_fences)
@@ -82,55 +81,61 @@ class CodeTest(parameterized.TestCase):
     self.check_all(rules.check_function_lengths)
 
 
-class DirectionTest(parameterized.TestCase):
+class TestDirection:
   """The checkers themselves, on made-up code."""
 
   def found(self, path, source):
     return rules.check_direction(path, ast.parse(source))
 
-  @parameterized.parameters(
-    ('components/core.py', 'repertory.components.types'),
-    ('components/adders/a.py', 'repertory.components.replay.tables'),
-    ('components/a.py', 'numpy'),
-    ('environments/a.py', 'repertory.environments.wrappers.b'),
-    ('environments/wrappers/a.py', 'repertory.environments.casting'),
-    ('agents/builder.py', 'repertory.components.core'),
-    ('agents/transition_replay.py', 'repertory.agents.builder'),
-    ('agents/registry.py', 'repertory.agents.dqn'),
-    ('agents/registry.py', 'repertory.agents.r2d2.config'),
-    ('agents/dqn/builder.py', 'repertory.agents.builder'),
-    ('agents/dqn/builder.py', 'repertory.agents.dqn.config'),
-    ('agents/dqn/builder.py', 'repertory.components.losses'),
-    ('launch/nodes/a.py', 'repertory.agents.registry'),
-    ('launch/nodes/a.py', 'repertory.components'),
-    ('launch/nodes/a.py', 'repertory.environments.batch'),
-    ('launch/topologies/a.py', 'repertory.launch.nodes.learner'),
+  @pytest.mark.parametrize(
+    ('path', 'target'),
+    [
+      ('components/core.py', 'repertory.components.types'),
+      ('components/adders/a.py', 'repertory.components.replay.tables'),
+      ('components/a.py', 'numpy'),
+      ('environments/a.py', 'repertory.environments.wrappers.b'),
+      ('environments/wrappers/a.py', 'repertory.environments.casting'),
+      ('agents/builder.py', 'repertory.components.core'),
+      ('agents/transition_replay.py', 'repertory.agents.builder'),
+      ('agents/registry.py', 'repertory.agents.dqn'),
+      ('agents/registry.py', 'repertory.agents.r2d2.config'),
+      ('agents/dqn/builder.py', 'repertory.agents.builder'),
+      ('agents/dqn/builder.py', 'repertory.agents.dqn.config'),
+      ('agents/dqn/builder.py', 'repertory.components.losses'),
+      ('launch/nodes/a.py', 'repertory.agents.registry'),
+      ('launch/nodes/a.py', 'repertory.components'),
+      ('launch/nodes/a.py', 'repertory.environments.batch'),
+      ('launch/topologies/a.py', 'repertory.launch.nodes.learner'),
+    ],
   )
   def test_allowed(self, path, target):
-    self.assertEmpty(self.found(path, f'import {target}'))
+    assert not self.found(path, f'import {target}')
     package, _, name = target.rpartition('.')
     if package:
-      self.assertEmpty(self.found(path, f'from {package} import {name}'))
+      assert not self.found(path, f'from {package} import {name}')
 
-  @parameterized.parameters(
-    ('components/core.py', 'repertory.environments'),
-    ('components/core.py', 'repertory.agents.dqn'),
-    ('components/actors/a.py', 'repertory.launch.nodes.learner'),
-    ('environments/batch.py', 'repertory.components.types'),
-    ('environments/wrappers/a.py', 'repertory.components'),
-    ('environments/a.py', 'repertory.agents'),
-    ('environments/a.py', 'repertory.launch'),
-    ('agents/builder.py', 'repertory.environments'),
-    ('agents/builder.py', 'repertory.launch.nodes.learner'),
-    ('agents/builder.py', 'repertory.agents.dqn'),
-    ('agents/transition_replay.py', 'repertory.agents.sac'),
-    ('agents/transition_replay.py', 'repertory.agents.registry'),
-    ('agents/registry.py', 'repertory.launch'),
-    ('agents/registry.py', 'repertory.environments.registry'),
-    ('agents/dqn/builder.py', 'repertory.agents.r2d2'),
-    ('agents/dqn/builder.py', 'repertory.agents.registry'),
-    ('agents/dqn/builder.py', 'repertory.environments.catch'),
-    ('agents/dqn/builder.py', 'repertory.launch'),
+  @pytest.mark.parametrize(
+    ('path', 'target'),
+    [
+      ('components/core.py', 'repertory.environments'),
+      ('components/core.py', 'repertory.agents.dqn'),
+      ('components/actors/a.py', 'repertory.launch.nodes.learner'),
+      ('environments/batch.py', 'repertory.components.types'),
+      ('environments/wrappers/a.py', 'repertory.components'),
+      ('environments/a.py', 'repertory.agents'),
+      ('environments/a.py', 'repertory.launch'),
+      ('agents/builder.py', 'repertory.environments'),
+      ('agents/builder.py', 'repertory.launch.nodes.learner'),
+      ('agents/builder.py', 'repertory.agents.dqn'),
+      ('agents/transition_replay.py', 'repertory.agents.sac'),
+      ('agents/transition_replay.py', 'repertory.agents.registry'),
+      ('agents/registry.py', 'repertory.launch'),
+      ('agents/registry.py', 'repertory.environments.registry'),
+      ('agents/dqn/builder.py', 'repertory.agents.r2d2'),
+      ('agents/dqn/builder.py', 'repertory.agents.registry'),
+      ('agents/dqn/builder.py', 'repertory.environments.catch'),
+      ('agents/dqn/builder.py', 'repertory.launch'),
+    ],
   )
   def test_forbidden(self, path, target):
     package, _, name = target.rpartition('.')
@@ -145,68 +150,73 @@ class DirectionTest(parameterized.TestCase):
       f"importlib.import_module('{target}')",
       f"__import__('{target}')",
     ):
-      self.assertLen(self.found(path, source), 1, source)
+      assert len(self.found(path, source)) == 1, source
 
-  @parameterized.parameters('components/a.py', 'agents/dqn/a.py')
+  @pytest.mark.parametrize('path', ['components/a.py', 'agents/dqn/a.py'])
   def test_whole_package_is_forbidden(self, path):
-    self.assertLen(self.found(path, 'import repertory'), 1)
+    assert len(self.found(path, 'import repertory')) == 1
 
   def test_relative_imports_are_followed(self):
-    self.assertLen(self.found('agents/dqn/a.py', 'from ..r2d2 import b'), 1)
-    self.assertLen(self.found('agents/dqn/a.py', 'from .. import r2d2'), 1)
-    self.assertLen(self.found('components/a.py', 'from ..launch import b'), 1)
-    self.assertEmpty(self.found('agents/dqn/a.py', 'from . import b'))
+    assert len(self.found('agents/dqn/a.py', 'from ..r2d2 import b')) == 1
+    assert len(self.found('agents/dqn/a.py', 'from .. import r2d2')) == 1
+    assert len(self.found('components/a.py', 'from ..launch import b')) == 1
+    assert not self.found('agents/dqn/a.py', 'from . import b')
 
   def test_says_where(self):
-    self.assertEqual(
-      self.found('components/a.py', '\n\nfrom repertory.launch import b'),
-      ['components/a.py:3: imports repertory.launch.b'],
-    )
+    assert self.found(
+      'components/a.py', '\n\nfrom repertory.launch import b'
+    ) == ['components/a.py:3: imports repertory.launch.b']
 
 
-class RanksTest(parameterized.TestCase):
+class TestRanks:
   def found(self, path, source):
     return rules.check_ranks(path, ast.parse(source))
 
-  @parameterized.parameters(
-    ('components/specs.py', 'types'),
-    ('components/core.py', 'types'),
-    ('components/policies/a.py', 'core'),
-    ('components/adders/a.py', 'replay.connection'),
-    ('components/adders/a.py', 'adders.b'),
-    ('components/learners/a.py', 'loggers'),
-    ('components/actors/a.py', 'variables.client'),
-    ('components/environment_loop.py', 'counting'),
-    ('components/experience.py', 'adders.items'),
-    ('components/roads/a.py', 'experience'),
-    ('launch/runs/a.py', 'host.b'),
-    ('launch/nodes/a.py', 'coordination.b'),
-    ('launch/topologies/a.py', 'topologies.b'),
-    ('launch/running.py', 'topologies.b'),
+  @pytest.mark.parametrize(
+    ('path', 'target'),
+    [
+      ('components/specs.py', 'types'),
+      ('components/core.py', 'types'),
+      ('components/policies/a.py', 'core'),
+      ('components/adders/a.py', 'replay.connection'),
+      ('components/adders/a.py', 'adders.b'),
+      ('components/learners/a.py', 'loggers'),
+      ('components/actors/a.py', 'variables.client'),
+      ('components/environment_loop.py', 'counting'),
+      ('components/experience.py', 'adders.items'),
+      ('components/roads/a.py', 'experience'),
+      ('launch/runs/a.py', 'host.b'),
+      ('launch/nodes/a.py', 'coordination.b'),
+      ('launch/topologies/a.py', 'topologies.b'),
+      ('launch/running.py', 'topologies.b'),
+    ],
   )
   def test_allowed(self, path, target):
     folder = path.split('/')[0]
-    self.assertEmpty(self.found(path, f'import repertory.{folder}.{target}'))
+    assert not self.found(path, f'import repertory.{folder}.{target}')
 
-  @parameterized.parameters(
-    ('components/types.py', 'core'),
-    ('components/specs.py', 'core'),
-    ('components/signals.py', 'loggers'),
-    ('components/core.py', 'losses'),
-    ('components/core.py', 'learners'),
-    ('components/policies/a.py', 'actors'),
-    ('components/adders/a.py', 'datasets'),
-    ('components/replay/a.py', 'learners'),
-    ('components/variables/a.py', 'actors.policy_actor'),
-    ('components/learners/a.py', 'environment_loop'),
-    ('components/actors/a.py', 'environment_loop'),
-    ('components/experience.py', 'roads'),
-    ('launch/host/a.py', 'runs'),
-    ('launch/coordination/a.py', 'nodes.b'),
-    ('launch/nodes/a.py', 'launchers.program'),
-    ('launch/launchers/a.py', 'topologies.b'),
-    ('launch/topologies/a.py', 'running'),
-    ('launch/running.py', 'commands'),
+  @pytest.mark.parametrize(
+    ('path', 'target'),
+    [
+      ('components/types.py', 'core'),
+      ('components/specs.py', 'core'),
+      ('components/signals.py', 'loggers'),
+      ('components/core.py', 'losses'),
+      ('components/core.py', 'learners'),
+      ('components/policies/a.py', 'actors'),
+      ('components/adders/a.py', 'datasets'),
+      ('components/replay/a.py', 'learners'),
+      ('components/variables/a.py', 'actors.policy_actor'),
+      ('components/learners/a.py', 'environment_loop'),
+      ('components/actors/a.py', 'environment_loop'),
+      ('components/experience.py', 'roads'),
+      ('launch/host/a.py', 'runs'),
+      ('launch/coordination/a.py', 'nodes.b'),
+      ('launch/nodes/a.py', 'launchers.program'),
+      ('launch/launchers/a.py', 'topologies.b'),
+      ('launch/topologies/a.py', 'running'),
+      ('launch/running.py', 'commands'),
+    ],
   )
   def test_forbidden(self, path, target):
     folder = path.split('/')[0]
@@ -215,17 +225,16 @@ class RanksTest(parameterized.TestCase):
       f'from repertory.{folder} import specs, {target.split(".")[0]}',
       f'from repertory.{folder}.{target} import anything',
     ):
-      self.assertLen(self.found(path, source), 1, source)
+      assert len(self.found(path, source)) == 1, source
 
   def test_every_part_needs_a_rank(self):
-    self.assertEqual(
-      self.found('components/novelty/a.py', ''),
-      ['components/novelty/a.py:1: has no rank in components'],
-    )
-    self.assertLen(self.found('components/novelty.py', ''), 1)
-    self.assertLen(self.found('launch/novelty/a.py', ''), 1)
-    self.assertEmpty(self.found('components/__init__.py', ''))
-    self.assertEmpty(self.found('agents/novelty.py', ''))
+    assert self.found('components/novelty/a.py', '') == [
+      'components/novelty/a.py:1: has no rank in components'
+    ]
+    assert len(self.found('components/novelty.py', '')) == 1
+    assert len(self.found('launch/novelty/a.py', '')) == 1
+    assert not self.found('components/__init__.py', '')
+    assert not self.found('agents/novelty.py', '')
 
   def test_imported_parts(self):
     tree = ast.parse(
@@ -234,10 +243,11 @@ class RanksTest(parameterized.TestCase):
       'from repertory.components.replay import tables\n'
       'import numpy\n'
     )
-    self.assertEqual(
-      rules.imported_parts('components/adders/a.py', tree), {'core', 'replay'}
-    )
-    self.assertEqual(rules.imported_parts('agents/a.py', tree), set())
+    assert rules.imported_parts('components/adders/a.py', tree) == {
+      'core',
+      'replay',
+    }
+    assert rules.imported_parts('agents/a.py', tree) == set()
 
   def test_floors(self):
     trees = {
@@ -246,73 +256,79 @@ class RanksTest(parameterized.TestCase):
       'launch/room/c.py': ast.parse('from repertory.launch.room.b import d'),
       'components/d.py': ast.parse('from repertory.launch.room import c'),
     }
-    self.assertEqual(
-      rules.count_floors(trees, 'launch'),
-      {'launch.a': 1, 'launch.room.b': 2, 'launch.room.c': 3},
-    )
+    assert rules.count_floors(trees, 'launch') == {
+      'launch.a': 1,
+      'launch.room.b': 2,
+      'launch.room.c': 3,
+    }
 
   def test_cycles(self):
-    self.assertIsNone(rules.find_cycle({}))
-    self.assertIsNone(rules.find_cycle({'a': {'b', 'c'}, 'b': {'c'}}))
-    self.assertEqual(
-      rules.find_cycle({'a': {'b'}, 'b': {'c'}, 'c': {'b'}}), ['b', 'c', 'b']
-    )
-    self.assertEqual(rules.find_cycle({'a': {'a'}}), ['a', 'a'])
+    assert rules.find_cycle({}) is None
+    assert rules.find_cycle({'a': {'b', 'c'}, 'b': {'c'}}) is None
+    expected = ['b', 'c', 'b']
+    assert rules.find_cycle({'a': {'b'}, 'b': {'c'}, 'c': {'b'}}) == expected
+    assert rules.find_cycle({'a': {'a'}}) == ['a', 'a']
 
 
-class FencesTest(parameterized.TestCase):
+class TestFences:
   def found(self, path, source):
     return rules.check_fences(path, ast.parse(source))
 
-  @parameterized.parameters(
-    ('launch/launchers/launchpad.py', 'launchpad'),
-    ('launch/launchers/launchpad.py', 'courier'),
-    ('components/core.py', 'acme'),
-    ('components/specs.py', 'acme.specs'),
-    ('components/types.py', 'acme'),
-    ('components/counting.py', 'acme.utils.counting'),
-    ('components/loggers/a.py', 'acme.utils.loggers'),
-    ('components/replay/connection.py', 'reverb'),
-    ('components/replay/reverb_writers.py', 'reverb.errors'),
-    ('components/datasets/replay_dataset.py', 'reverb'),
-    ('environments/a.py', 'gymnasium'),
-    ('environments/wrappers/a.py', 'gymnasium.spaces'),
-    ('environments/a.py', 'dm_control.suite'),
-    ('components/core.py', 'acme_like'),
-    ('components/core.py', 'repertory.reverb'),
-    ('benchmarks/against_acme.py', 'acme'),
+  @pytest.mark.parametrize(
+    ('path', 'target'),
+    [
+      ('launch/launchers/launchpad.py', 'launchpad'),
+      ('launch/launchers/launchpad.py', 'courier'),
+      ('components/core.py', 'acme'),
+      ('components/specs.py', 'acme.specs'),
+      ('components/types.py', 'acme'),
+      ('components/counting.py', 'acme.utils.counting'),
+      ('components/loggers/a.py', 'acme.utils.loggers'),
+      ('components/replay/connection.py', 'reverb'),
+      ('components/replay/reverb_writers.py', 'reverb.errors'),
+      ('components/datasets/replay_dataset.py', 'reverb'),
+      ('environments/a.py', 'gymnasium'),
+      ('environments/wrappers/a.py', 'gymnasium.spaces'),
+      ('environments/a.py', 'dm_control.suite'),
+      ('components/core.py', 'acme_like'),
+      ('components/core.py', 'repertory.reverb'),
+      ('benchmarks/against_acme.py', 'acme'),
+    ],
   )
   def test_allowed(self, path, target):
-    self.assertEmpty(self.found(path, f'import {target}'))
+    assert not self.found(path, f'import {target}')
 
-  @parameterized.parameters(
-    ('components/core.py', 'launchpad'),
-    ('launch/nodes/a.py', 'launchpad'),
-    ('launch/launchers/a.py', 'courier'),
-    ('launch/nodes/a.py', 'reverb'),
-    ('agents/dqn/builder.py', 'launchpad'),
-    ('environments/a.py', 'launchpad.nodes'),
-    ('components/variables/client.py', 'courier'),
-    ('components/environment_loop.py', 'acme'),
-    ('components/actors/core.py', 'acme.core'),
-    ('components/adders/a.py', 'acme.adders'),
-    ('agents/dqn/builder.py', 'acme'),
-    ('agents/builder.py', 'acme.specs'),
-    ('launch/a.py', 'acme'),
-    ('environments/a.py', 'acme.specs'),
-    ('components/adders/a.py', 'reverb'),
-    ('components/replay/tables.py', 'reverb'),
-    ('components/roads/reverb_road.py', 'reverb'),
-    ('components/experience.py', 'reverb'),
-    ('components/learners/a.py', 'reverb'),
-    ('components/core.py', 'reverb'),
-    ('agents/builder.py', 'reverb'),
-    ('agents/dqn/builder.py', 'reverb'),
-    ('environments/a.py', 'reverb'),
-    ('components/a.py', 'gymnasium'),
-    ('launch/a.py', 'gymnasium'),
-    ('agents/dqn/a.py', 'gym'),
-    ('launch/a.py', 'ale_py'),
+  @pytest.mark.parametrize(
+    ('path', 'target'),
+    [
+      ('components/core.py', 'launchpad'),
+      ('launch/nodes/a.py', 'launchpad'),
+      ('launch/launchers/a.py', 'courier'),
+      ('launch/nodes/a.py', 'reverb'),
+      ('agents/dqn/builder.py', 'launchpad'),
+      ('environments/a.py', 'launchpad.nodes'),
+      ('components/variables/client.py', 'courier'),
+      ('components/environment_loop.py', 'acme'),
+      ('components/actors/core.py', 'acme.core'),
+      ('components/adders/a.py', 'acme.adders'),
+      ('agents/dqn/builder.py', 'acme'),
+      ('agents/builder.py', 'acme.specs'),
+      ('launch/a.py', 'acme'),
+      ('environments/a.py', 'acme.specs'),
+      ('components/adders/a.py', 'reverb'),
+      ('components/replay/tables.py', 'reverb'),
+      ('components/roads/reverb_road.py', 'reverb'),
+      ('components/experience.py', 'reverb'),
+      ('components/learners/a.py', 'reverb'),
+      ('components/core.py', 'reverb'),
+      ('agents/builder.py', 'reverb'),
+      ('agents/dqn/builder.py', 'reverb'),
+      ('environments/a.py', 'reverb'),
+      ('components/a.py', 'gymnasium'),
+      ('launch/a.py', 'gymnasium'),
+      ('agents/dqn/a.py', 'gym'),
+      ('launch/a.py', 'ale_py'),
+    ],
   )
   def test_forbidden(self, path, target):
     for source in (
@@ -321,72 +337,87 @@ class FencesTest(parameterized.TestCase):
       f'from {target} import anything',
       f'def f():\n  from {target} import anything as other',
     ):
-      self.assertLen(self.found(path, source), 1, source)
+      assert len(self.found(path, source)) == 1, source
 
 
-class AbsoluteImportsTest(parameterized.TestCase):
-  @parameterized.parameters(
-    'from . import a',
-    'from .a import b',
-    'from ..a import b',
-    'def f():\n  from . import a',
-    'import components.core',
-    'from agents.dqn import config',
-    'from environments import catch',
-    'import launch',
+class TestAbsoluteImports:
+  @pytest.mark.parametrize(
+    'source',
+    [
+      'from . import a',
+      'from .a import b',
+      'from ..a import b',
+      'def f():\n  from . import a',
+      'import components.core',
+      'from agents.dqn import config',
+      'from environments import catch',
+      'import launch',
+    ],
   )
   def test_forbidden(self, source):
-    self.assertLen(
-      rules.check_absolute_imports('components/x/a.py', ast.parse(source)), 1
+    assert (
+      len(rules.check_absolute_imports('components/x/a.py', ast.parse(source)))
+      == 1
     )
 
-  @parameterized.parameters(
-    'from repertory.components import core',
-    'import repertory.launch.nodes',
-    'import launchpad',
-    'from acme import agents',
+  @pytest.mark.parametrize(
+    'source',
+    [
+      'from repertory.components import core',
+      'import repertory.launch.nodes',
+      'import launchpad',
+      'from acme import agents',
+    ],
   )
   def test_allowed(self, source):
-    self.assertEmpty(
-      rules.check_absolute_imports('components/x/a.py', ast.parse(source))
+    assert not rules.check_absolute_imports(
+      'components/x/a.py', ast.parse(source)
     )
 
 
-class NamesTest(parameterized.TestCase):
-  @parameterized.parameters(
-    'components/utils.py',
-    'components/util/a.py',
-    'launch/helpers.py',
-    'agents/dqn/helper.py',
-    'components/common/a.py',
-    'environments/misc.py',
-    'agents/base.py',
-    'components/tf_utils.py',
-    'components/base/__init__.py',
+class TestNames:
+  @pytest.mark.parametrize(
+    'path',
+    [
+      'components/utils.py',
+      'components/util/a.py',
+      'launch/helpers.py',
+      'agents/dqn/helper.py',
+      'components/common/a.py',
+      'environments/misc.py',
+      'agents/base.py',
+      'components/tf_utils.py',
+      'components/base/__init__.py',
+    ],
   )
   def test_forbidden(self, path):
-    self.assertLen(rules.check_names(path), 1)
+    assert len(rules.check_names(path)) == 1
 
-  @parameterized.parameters(
-    'components/core.py',
-    'components/database.py',
-    'components/losses/__init__.py',
-    'environments/wrappers/environment_wrapper.py',
-    'launch/utilization.py',
+  @pytest.mark.parametrize(
+    'path',
+    [
+      'components/core.py',
+      'components/database.py',
+      'components/losses/__init__.py',
+      'environments/wrappers/environment_wrapper.py',
+      'launch/utilization.py',
+    ],
   )
   def test_allowed(self, path):
-    self.assertEmpty(rules.check_names(path))
+    assert not rules.check_names(path)
 
 
-class LengthsTest(parameterized.TestCase):
-  @parameterized.parameters((400, 0), (401, 1), (1000, 1), (0, 0))
+class TestLengths:
+  @pytest.mark.parametrize(
+    ('num_lines', 'num_violations'), [(400, 0), (401, 1), (1000, 1), (0, 0)]
+  )
   def test_files(self, num_lines, num_violations):
     found = rules.check_file_length('a.py', 'x = 1\n' * num_lines)
-    self.assertLen(found, num_violations)
+    assert len(found) == num_violations
 
-  @parameterized.product(
-    lines=[(1, 0), (59, 0), (60, 1), (200, 1)],
-    header=['def f():', 'async def f():', '@decorator\ndef f():'],
+  @pytest.mark.parametrize('lines', [(1, 0), (59, 0), (60, 1), (200, 1)])
+  @pytest.mark.parametrize(
+    'header', ['def f():', 'async def f():', '@decorator\ndef f():']
   )
   def test_functions(self, lines, header):
     num_lines, num_violations = lines  # Without the line of `def`.
@@ -396,19 +427,18 @@ class LengthsTest(parameterized.TestCase):
       'class A:\n' + '\n'.join('  ' + line for line in source.splitlines()),
     ):
       found = rules.check_function_lengths('a.py', ast.parse(text))
-      self.assertLen(found, num_violations)
+      assert len(found) == num_violations
 
   def test_says_which(self):
     source = 'x = 1\n\ndef f():\n' + '  y = 1\n' * 60
-    self.assertEqual(
-      rules.check_function_lengths('launch/a.py', ast.parse(source)),
-      ['launch/a.py:3: f has 61 lines, the limit is 60'],
-    )
+    assert rules.check_function_lengths('launch/a.py', ast.parse(source)) == [
+      'launch/a.py:3: f has 61 lines, the limit is 60'
+    ]
 
 
-class SourceFilesTest(absltest.TestCase):
-  def test_what_counts(self):
-    root = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+class TestSourceFiles:
+  def test_what_counts(self, tmp_path):
+    root = tmp_path
     for path in (
       '__init__.py',
       'components/a.py',
@@ -423,17 +453,10 @@ class SourceFilesTest(absltest.TestCase):
     ):
       (root / path).parent.mkdir(parents=True, exist_ok=True)
       (root / path).touch()
-    self.assertEqual(
-      rules.source_files(root),
-      [
-        '__init__.py',
-        'benchmarks/c.py',
-        'components/a.py',
-        'components/deep/er/b.py',
-        'components/runs/b.py',
-      ],
-    )
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert rules.source_files(root) == [
+      '__init__.py',
+      'benchmarks/c.py',
+      'components/a.py',
+      'components/deep/er/b.py',
+      'components/runs/b.py',
+    ]

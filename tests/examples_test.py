@@ -9,12 +9,11 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 import uuid
 from unittest import mock
 
 import psutil
-from absl.testing import absltest, parameterized
+import pytest
 
 import architecture_rules
 from repertory import launch
@@ -106,10 +105,6 @@ def _rows_of_topologies() -> list[list[str]]:
   return list(rows.values())
 
 
-def _make_folder(test: absltest.TestCase) -> str:
-  return test.enter_context(tempfile.TemporaryDirectory())
-
-
 def _processes_with(mark: str) -> list[psutil.Process]:
   found = []
   for process in psutil.process_iter():
@@ -125,26 +120,32 @@ def _kill(processes: list[psutil.Process]) -> None:
       process.kill()
 
 
-class ScriptsTest(parameterized.TestCase):
-  @parameterized.parameters(*[p for p in _PAGES if _blocks(p, 'python')])
-  def test_blocks_of_page_run_as_one_script(self, page):
-    folder = _make_folder(self)
-    script = os.path.join(folder, 'script.py')
-    pathlib.Path(script).write_text('\n'.join(_blocks(page, 'python')))
-    self._run(script, folder)
+class TestScripts:
+  @pytest.mark.parametrize('page', [p for p in _PAGES if _blocks(p, 'python')])
+  def test_blocks_of_page_run_as_one_script(self, page, tmp_path):
+    script = tmp_path / 'script.py'
+    script.write_text('\n'.join(_blocks(page, 'python')))
+    self._run(script, tmp_path)
 
-  @parameterized.parameters(*_EXAMPLES)
-  def test_example_runs(self, name):
-    self._run(str(_ROOT / 'examples' / name), _make_folder(self))
+  @pytest.mark.parametrize('name', _EXAMPLES)
+  def test_example_runs(self, name, tmp_path):
+    self._run(_ROOT / 'examples' / name, tmp_path)
 
-  def _run(self, script: str, folder: str) -> None:
+  def _run(self, script: pathlib.Path, folder: pathlib.Path) -> None:
     mark = uuid.uuid4().hex
-    log = os.path.join(folder, 'output.txt')
-    self.addCleanup(lambda: _kill(_processes_with(mark)))
+    log = folder / 'output.txt'
+    try:
+      self._run_marked(script, log, mark)
+    finally:
+      _kill(_processes_with(mark))
+
+  def _run_marked(
+    self, script: pathlib.Path, log: pathlib.Path, mark: str
+  ) -> None:
     with open(log, 'w') as file:
       process = subprocess.Popen(
         [sys.executable, script],
-        cwd=folder,
+        cwd=log.parent,
         env={**os.environ, _MARK: mark},
         stdin=subprocess.DEVNULL,
         stdout=file,
@@ -159,22 +160,22 @@ class ScriptsTest(parameterized.TestCase):
         process.wait()
     with open(log, errors='replace') as file:
       end = ''.join(file.readlines()[-30:])
-    self.assertEqual(code, 0, msg=f'{script} printed last:\n{end}')
+    assert code == 0, f'{script} printed last:\n{end}'
     left = [process.cmdline() for process in _processes_with(mark)]
-    self.assertEmpty(left)
+    assert not left
 
 
-class ReadmeTest(absltest.TestCase):
+class TestReadme:
   def test_python_examples_are_three_and_short(self):
     blocks = _blocks(_README, 'python')
-    self.assertLen(blocks, 3)
+    assert len(blocks) == 3
     for block in blocks:
       code = [
         line
         for line in block.splitlines()
         if line.strip() and not line.strip().startswith('#')
       ]
-      self.assertLessEqual(len(code), _MAX_CODE_LINES, msg=block)
+      assert len(code) <= _MAX_CODE_LINES, block
 
   def test_flag_table_is_what_help_says(self):
     _, text, _ = _call(['train', '--help'])
@@ -186,15 +187,14 @@ class ReadmeTest(absltest.TestCase):
       )
     )
     rows = _table(_README, '### Flags of `train`')
-    self.assertCountEqual([row[0] for row in rows], [f'`--{f}`' for f in flags])
+    assert sorted(row[0] for row in rows) == sorted(f'`--{f}`' for f in flags)
     for name, default, _ in rows:
-      with self.subTest(name):
-        told = flags[name.strip('`-')]
-        stated = re.search(r"\(default: '(.*)'\)", told)
-        if stated:
-          self.assertEqual(default, f'`{stated[1]}`')
-        else:  # No fixed value: the text says what is done without one.
-          self.assertIn(f'default: {default.replace("`", "")}', _words(told))
+      told = flags[name.strip('`-')]
+      stated = re.search(r"\(default: '(.*)'\)", told)
+      if stated:
+        assert default == f'`{stated[1]}`', name
+      else:  # No fixed value: the text says what is done without one.
+        assert f'default: {default.replace("`", "")}' in _words(told), name
 
   def test_settings_of_topologies_are_those_of_the_registry(self):
     rows = [
@@ -202,34 +202,32 @@ class ReadmeTest(absltest.TestCase):
       for row in _table(_README, '### Flags of `train`')
       if row[2].startswith('Of `')
     ]
-    self.assertEqual(rows, _rows_of_topologies())
+    assert rows == _rows_of_topologies()
 
   def test_topologies_and_launchers_are_those_of_the_registries(self):
     told = {
       row[0]: re.findall(r'`(\w+)`', row[2])
       for row in _table(_README, '### Flags of `train`')
     }
-    self.assertEqual(told['`--topology`'], list(topology.topologies()))
-    self.assertEqual(told['`--lp_launch_type`'], list(launcher.launchers()))
+    assert told['`--topology`'] == list(topology.topologies())
+    assert told['`--lp_launch_type`'] == list(launcher.launchers())
     (sentence,) = re.findall(
       r'^And there are .*?\. ', _read(_README), re.M | re.S
     )
-    self.assertEqual(
-      re.findall(r'\*\*(\w+)\*\*', sentence), list(topology.topologies())
-    )
+    assert re.findall(r'\*\*(\w+)\*\*', sentence) == list(topology.topologies())
 
   def test_make_targets_exist(self):
     makefile = _read('Makefile')
     prose = _read(_README)
     targets = set(re.findall(r'(?:^|`)make ([a-z-]+)', prose, re.MULTILINE))
-    self.assertContainsSubset({'train', 'test'}, targets)
+    assert {'train', 'test'} <= targets
     for target in targets:
-      self.assertRegex(makefile, rf'(?m)^{target}:')
+      assert re.search(rf'(?m)^{target}:', makefile)
 
 
-class CommandsTest(parameterized.TestCase):
-  def setUp(self):
-    super().setUp()
+class TestCommands:
+  @pytest.fixture(autouse=True)
+  def _set_up(self, monkeypatch):
     # Training and evaluating are for other tests; here it is the words.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
     checkpoint = checkpointing.Checkpoint(
@@ -248,69 +246,59 @@ class CommandsTest(parameterized.TestCase):
       (running, 'evaluate', episodes),
       (resuming, 'load_checkpoint', checkpoint),
     ):
-      patch = mock.patch.object(module, name, return_value=value)
-      self.enter_context(patch)
+      monkeypatch.setattr(module, name, mock.Mock(return_value=value))
 
-  @parameterized.parameters(
-    *[(page, c) for page in _PAGES for c in _commands(page)]
+  @pytest.mark.parametrize(
+    ('page', 'command'), [(page, c) for page in _PAGES for c in _commands(page)]
   )
   def test_is_understood(self, page, command):
     del page  # For the message.
     code, _, complaint = _call(shlex.split(command)[1:])
-    self.assertEqual(code, 0, msg=complaint)
+    assert code == 0, complaint
 
   def test_readme_has_them(self):
     told = {command.split()[1] for command in _commands(_README)}
-    self.assertEqual(
-      told, {'train', 'evaluate', 'graph', 'agents', 'environments'}
-    )
+    assert told == {'train', 'evaluate', 'graph', 'agents', 'environments'}
 
   def test_unknown_flag_is_not_understood(self):
     code, _, _ = _call(['train', '--stepz=3'])
-    self.assertEqual(code, 2)
+    assert code == 2
 
 
-class DocsTest(parameterized.TestCase):
+class TestDocs:
   def test_links_lead_somewhere(self):
     for page in _PAGES:
       for link in re.findall(r'\]\(([^)#:\s]+)(?:#[^)]*)?\)', _read(page)):
-        with self.subTest(page=page, link=link):
-          self.assertTrue((_ROOT / page).parent.joinpath(link).exists())
+        assert (_ROOT / page).parent.joinpath(link).exists()
 
   def test_paths_of_files_lead_somewhere(self):
     folders = r'(?:agents|components|environments|launch|tests|examples|\.ci)'
     for page in (*_PAGES, 'CHANGELOG.md'):
       for path in re.findall(rf'`({folders}/[\w/.]*)`', _read(page)):
-        with self.subTest(page=page, path=path):
-          self.assertTrue((_ROOT / path).exists())
+        assert (_ROOT / path).exists()
 
   def test_rooms_of_launch_are_those_of_the_rules(self):
     rows = _table('docs/architecture.md', '## The rooms')
     told = [(int(floor), rooms.strip('`')) for floor, rooms, *_ in rows]
     ranks = enumerate(architecture_rules._RANKS_OF_LAUNCH, 1)
-    self.assertEqual(
-      told, [(rank, room) for rank, rooms in ranks for room in rooms]
-    )
+    assert told == [(rank, room) for rank, rooms in ranks for room in rooms]
     for _, room, _, modules in rows:
       for module in re.findall(r'`(\w+)`', modules):
         path = _ROOT / 'launch' / room.strip('`') / f'{module}.py'
-        self.assertTrue(path.exists(), path)
+        assert path.exists(), path
 
   def test_kinds_of_nodes_are_those_of_the_code(self):
-    self.assertEqual(
-      _table('docs/architecture.md', '## Adding a kind of node'),
+    assert _table('docs/architecture.md', '## Adding a kind of node') == [
       [
-        [
-          f'`{kind.name}`',
-          f'`{kind.phase}`' if kind.phase else '–',
-          *(
-            'yes' if does else 'no'
-            for does in (kind.serves, kind.is_replaceable, kind.saves)
-          ),
-        ]
-        for kind in kinds._KINDS.values()
-      ],
-    )
+        f'`{kind.name}`',
+        f'`{kind.phase}`' if kind.phase else '–',
+        *(
+          'yes' if does else 'no'
+          for does in (kind.serves, kind.is_replaceable, kind.saves)
+        ),
+      ]
+      for kind in kinds._KINDS.values()
+    ]
 
   def test_what_launch_exports_is_on_the_page_of_parts(self):
     page = _read('docs/api.md')
@@ -318,7 +306,7 @@ class DocsTest(parameterized.TestCase):
     for kind in topology.topologies().values():
       names.append(f'{kind.__module__}.{kind.__qualname__}')
     for name in names:
-      self.assertRegex(page, rf'(?m)^\.\. auto\w+:: {re.escape(name)}$')
+      assert re.search(rf'(?m)^\.\. auto\w+:: {re.escape(name)}$', page)
 
   def test_graphs_are_as_printed(self):
     printouts = re.findall(
@@ -329,26 +317,25 @@ class DocsTest(parameterized.TestCase):
     shown = [
       re.search(r'--topology=(\w+)', command)[1] for command, _ in printouts
     ]
-    self.assertEqual(shown, list(topology.topologies()))
+    assert shown == list(topology.topologies())
     for command, expected in printouts:
-      with self.subTest(command):
-        code, printed, _ = _call(command.split())
-        self.assertEqual(code, 0)
-        self.assertEqual(printed, expected)
+      code, printed, _ = _call(command.split())
+      assert code == 0, command
+      assert printed == expected, command
 
-  def test_refusal_is_as_printed(self):
+  def test_refusal_is_as_printed(self, tmp_path):
     (block,) = [
       block
       for block in _blocks('docs/data_flow.md', 'text')
       if block.startswith('$ repertory ')
     ]
     command, expected = block.split('\n', 1)
-    directory = os.path.join(_make_folder(self), 'run')
+    directory = os.path.join(tmp_path, 'run')
     arguments = [*command.split()[2:], f'--directory={directory}']
     code, _, complaint = _call(arguments)
-    self.assertEqual(code, 2)
-    self.assertEqual(_words(complaint), _words(expected))
-    self.assertFalse(os.path.exists(directory))
+    assert code == 2
+    assert _words(complaint) == _words(expected)
+    assert not os.path.exists(directory)
 
   def test_arithmetic_of_rate_limit_is_that_of_the_defaults(self):
     config = dqn.DQNConfig()
@@ -360,9 +347,9 @@ class DocsTest(parameterized.TestCase):
       made = environments * items
       turns = 2 * (batch + s * made)
       buffer = experience_replay.error_buffer(config, made)
-      self.assertEqual(buffer, max(0.1 * s * m, turns))
-      self.assertIn(f'2 × ({batch} + {s:g} × {made}))', text)
-      self.assertIn(f' = {buffer:g}.', text)
+      assert buffer == max(0.1 * s * m, turns)
+      assert f'2 × ({batch} + {s:g} × {made}))' in text
+      assert f' = {buffer:g}.' in text
     for told in (
       f's = {s:g}, m = {m} and b = {b:g}:',
       f'drawn after {m} items',
@@ -373,25 +360,16 @@ class DocsTest(parameterized.TestCase):
       f'{batch} + {s:g} × {items} = {batch + s * items:g}.',
       f'{batch} + 2 × {batch} = {3 * batch} items',
     ):
-      with self.subTest(told):
-        self.assertIn(told, text)
-    self.assertIn(
-      f'at most {3 * batch} items', _words(_read('docs/operations.md'))
-    )
+      assert told in text
+    assert f'at most {3 * batch} items' in _words(_read('docs/operations.md'))
 
-  @parameterized.parameters(*[a.name for a in agents_registry.agents()])
+  @pytest.mark.parametrize('name', [a.name for a in agents_registry.agents()])
   def test_settings_of_agent_are_those_of_its_config(self, name):
     expected = [
       [f'`{setting.name}`', f'`{setting.default}`', setting.help]
       for setting in agents_registry.settings(name)
     ]
     rows = '\n'.join(f'| {" | ".join(row)} |' for row in expected)
-    self.assertEqual(
-      _table(f'docs/agents/{name}.md', '## Settings'),
-      expected,
-      msg=f'The table should be:\n{rows}',
+    assert _table(f'docs/agents/{name}.md', '## Settings') == expected, (
+      f'The table should be:\n{rows}'
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

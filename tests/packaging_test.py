@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-from absl.testing import absltest, parameterized
+import pytest
 
 import repertory
 
@@ -54,45 +54,43 @@ def _requirement(line: str) -> tuple[str, str]:
   return re.sub(r'[-_.]+', '-', match[1]).lower(), match[3]
 
 
-class PackagesTest(absltest.TestCase):
-  def setUp(self):
-    super().setUp()
-    self.packages = _lines(_setup()['options']['packages'])
+class TestPackages:
+  @pytest.fixture
+  def packages(self):
+    return _lines(_setup()['options']['packages'])
 
-  def test_list_is_sorted_and_equals_folders_with_init(self):
-    self.assertEqual(self.packages, sorted(_folders_with(r'__init__\.py')))
+  def test_list_is_sorted_and_equals_folders_with_init(self, packages):
+    assert packages == sorted(_folders_with(r'__init__\.py'))
 
-  def test_no_folder_of_a_package_lacks_its_init(self):
+  def test_no_folder_of_a_package_lacks_its_init(self, packages):
     # Such a folder imports from a checkout but is not shipped.
-    tops = {package for package in self.packages if package.count('.') == 1}
+    tops = {package for package in packages if package.count('.') == 1}
     folders = {
       folder
       for folder in _folders_with(r'.*\.py')
       if '.'.join(folder.split('.')[:2]) in tops
     }
-    self.assertContainsSubset(folders, self.packages)
+    assert folders <= set(packages)
 
   def test_root_holds_no_other_module(self):
     # It would be shipped as `repertory.<name>`.
-    self.assertEqual(
-      [path.name for path in _ROOT.glob('*.py')], ['__init__.py']
-    )
+    assert [path.name for path in _ROOT.glob('*.py')] == ['__init__.py']
 
   def test_version_is_told_once(self):
-    self.assertEqual(_setup()['metadata']['version'], repertory.__version__)
+    assert _setup()['metadata']['version'] == repertory.__version__
 
 
-class ConstraintsTest(absltest.TestCase):
-  def setUp(self):
-    super().setUp()
+class TestConstraints:
+  @pytest.fixture(autouse=True)
+  def _set_up(self):
     text = (_ROOT / 'constraints.txt').read_text(encoding='utf-8')
     self.lines = _lines(text)
     self.pins = dict(line.split(' ;')[0].split('==') for line in self.lines)
 
   def test_lines_are_bare_pins(self):
-    self.assertNotEmpty(self.lines)
+    assert self.lines
     for line in self.lines:
-      self.assertRegex(line, f'^{_PIN.pattern}$')
+      assert re.search(f'^{_PIN.pattern}$', line)
 
   def test_every_dependency_is_pinned_as_setup_allows(self):
     setup = _setup()
@@ -101,22 +99,17 @@ class ConstraintsTest(absltest.TestCase):
       if extra != 'gpu':  # Its TensorFlow shares its files with the CPU's.
         required += _lines(lines)
     for name, specifier in map(_requirement, required):
-      with self.subTest(name):
-        self.assertIn(name, self.pins)
-        if specifier.startswith('=='):
-          self.assertEqual(self.pins[name], specifier.removeprefix('=='))
+      assert name in self.pins
+      if specifier.startswith('=='):
+        assert self.pins[name] == specifier.removeprefix('==')
 
   def test_setuptools_still_has_pkg_resources(self):
     # TensorBoard 2.8 imports it and dies without.
     major = int(self.pins['setuptools'].split('.')[0])
-    self.assertLess(major, 82)
+    assert major < 82
 
 
-class ScriptsTest(parameterized.TestCase):
-  @parameterized.parameters('.ci/run', '.ci/set_up')
+class TestScripts:
+  @pytest.mark.parametrize('path', ['.ci/run', '.ci/set_up'])
   def test_is_executable(self, path):
-    self.assertTrue(os.access(_ROOT / path, os.X_OK), msg=path)
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert os.access(_ROOT / path, os.X_OK), path

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.agents import agent_config, registry
 
@@ -16,8 +16,9 @@ class _Config(agent_config.AgentConfig):
   own: int = 3
 
 
-class AgentConfigTest(parameterized.TestCase):
-  @parameterized.parameters(
+@pytest.mark.parametrize(
+  ('name', 'value', 'expected'),
+  [
     ('batch_size', 0, 'at least 1'),
     ('batch_size', 1.5, 'an integer'),
     ('discount', 1.1, r'in \[0, 1\]'),
@@ -26,30 +27,28 @@ class AgentConfigTest(parameterized.TestCase):
     ('variable_update_period', 0, 'at least 1'),
     ('jit_compile', 1, 'True or False'),
     ('own', 'x', 'an integer'),
-  )
-  def test_refuses(self, name, value, expected):
-    with self.assertRaisesRegex(ValueError, f'^{name} must be {expected}, got'):
-      _Config(**{name: value})
-
-  def test_takes_the_ends(self):
-    _Config(batch_size=1, discount=0.0, prefetch=0, variable_update_period=1)
-
-  def test_asks_for_what_has_no_default(self):
-    make_silent: Any = agent_config.AgentConfig
-    with self.assertRaisesRegex(
-      TypeError, "'batch_size', 'discount', and 'learning_rate'"
-    ):
-      make_silent()
-
-  @parameterized.parameters(*[agent.name for agent in registry.agents()])
-  def test_no_agent_repeats_a_default(self, name):
-    config_class = registry.get(name).config_class
-    for field in dataclasses.fields(agent_config.AgentConfig):
-      if field.name in config_class.__annotations__:
-        self.assertNotEqual(
-          getattr(config_class(), field.name), field.default, field.name
-        )
+  ],
+)
+def test_refuses(name, value, expected):
+  with pytest.raises(ValueError, match=f'^{name} must be {expected}, got'):
+    _Config(**{name: value})
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_takes_the_ends():
+  _Config(batch_size=1, discount=0.0, prefetch=0, variable_update_period=1)
+
+
+def test_asks_for_what_has_no_default():
+  make_silent: Any = agent_config.AgentConfig
+  with pytest.raises(
+    TypeError, match="'batch_size', 'discount', and 'learning_rate'"
+  ):
+    make_silent()
+
+
+@pytest.mark.parametrize('name', [agent.name for agent in registry.agents()])
+def test_no_agent_repeats_a_default(name):
+  config_class = registry.get(name).config_class
+  for field in dataclasses.fields(agent_config.AgentConfig):
+    if field.name in config_class.__annotations__:
+      assert getattr(config_class(), field.name) != field.default, field.name

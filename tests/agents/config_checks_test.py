@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Optional
 
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
 
@@ -18,30 +18,33 @@ CONFIGS = (
   sac.SACConfig,
 )
 FIELDS = [
-  (f'{config.__name__}_{field.name}', config, field)
+  pytest.param(config, field, id=f'{config.__name__}_{field.name}')
   for config in CONFIGS
   for field in dataclasses.fields(config)
 ]
 
 
-class ConfigChecksTest(parameterized.TestCase):
-  @parameterized.named_parameters(*FIELDS)
-  def test_each_field_has_one_type(self, config, field):
-    with self.assertRaisesRegex(ValueError, f"^{field.name} must be .*'1'"):
-      # Text that is a number is no number; a text must be a known one.
-      config(**{field.name: '1'})
-    with self.assertRaisesRegex(ValueError, f'^{field.name} must be .*'):
-      config(**{field.name: [1.5]})
+@pytest.mark.parametrize(('config', 'field'), FIELDS)
+def test_each_field_has_one_type(config, field):
+  with pytest.raises(ValueError, match=f"^{field.name} must be .*'1'"):
+    # Text that is a number is no number; a text must be a known one.
+    config(**{field.name: '1'})
+  with pytest.raises(ValueError, match=f'^{field.name} must be .*'):
+    config(**{field.name: [1.5]})
 
-  @parameterized.named_parameters(*FIELDS)
-  def test_none_is_for_fields_that_say_so(self, config, field):
-    if 'None' in str(field.type):
-      self.assertIsNone(getattr(config(**{field.name: None}), field.name))
-    else:
-      with self.assertRaisesRegex(ValueError, f'^{field.name} .* got None'):
-        config(**{field.name: None})
 
-  @parameterized.parameters(
+@pytest.mark.parametrize(('config', 'field'), FIELDS)
+def test_none_is_for_fields_that_say_so(config, field):
+  if 'None' in str(field.type):
+    assert getattr(config(**{field.name: None}), field.name) is None
+  else:
+    with pytest.raises(ValueError, match=f'^{field.name} .* got None'):
+      config(**{field.name: None})
+
+
+@pytest.mark.parametrize(
+  ('name', 'value', 'message'),
+  [
     ('n_step', 2.5, 'n_step must be an integer, got 2.5.'),
     ('n_step', True, 'n_step must be an integer, got True.'),
     ('discount', False, 'discount must be a number, got False.'),
@@ -52,37 +55,36 @@ class ConfigChecksTest(parameterized.TestCase):
     ('image_torso', ['nature'], r"must be a text, got \['nature'\]."),
     ('learning_rate', 1e39, 'must be finite in single precision, got 1e\\+39'),
     ('min_priority', np.inf, 'must be finite in single precision, got inf'),
+  ],
+)
+def test_says_what_it_expected(name, value, message):
+  with pytest.raises(ValueError, match=message):
+    dqn.DQNConfig(**{name: value})
+
+
+def test_takes_numbers_of_numpy_integers_for_floats_and_lists():
+  config = dqn.DQNConfig(
+    n_step=np.int64(2),
+    discount=np.float32(0.5),
+    learning_rate=1,
+    prioritized=np.bool_(False),
+    hidden_sizes=[8, np.int32(4)],
   )
-  def test_says_what_it_expected(self, name, value, message):
-    with self.assertRaisesRegex(ValueError, message):
-      dqn.DQNConfig(**{name: value})
-
-  def test_takes_numbers_of_numpy_integers_for_floats_and_lists(self):
-    config = dqn.DQNConfig(
-      n_step=np.int64(2),
-      discount=np.float32(0.5),
-      learning_rate=1,
-      prioritized=np.bool_(False),
-      hidden_sizes=[8, np.int32(4)],
-    )
-    self.assertEqual(config.n_step, 2)
-    self.assertEqual(config.learning_rate, 1)
-
-  def test_fields_that_others_add(self):
-    @dataclasses.dataclass(frozen=True)
-    class Config(dqn.DQNConfig):
-      schedule: Callable[[int], float] = float
-      betas: tuple[float, ...] = (0.9, 0.999)
-      scale: Optional[float] = None  # noqa: UP045, another spelling.
-      either: int | str | None = 'x'
-      told_as_text: 'float' = 1.0
-
-    Config()
-    Config(scale=2, either=3)
-    for name in ('scale', 'discount'):
-      with self.assertRaisesRegex(ValueError, f'{name} must be a number'):
-        Config(**{name: 'x'})
+  assert config.n_step == 2
+  assert config.learning_rate == 1
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_fields_that_others_add():
+  @dataclasses.dataclass(frozen=True)
+  class Config(dqn.DQNConfig):
+    schedule: Callable[[int], float] = float
+    betas: tuple[float, ...] = (0.9, 0.999)
+    scale: Optional[float] = None  # noqa: UP045, another spelling.
+    either: int | str | None = 'x'
+    told_as_text: 'float' = 1.0
+
+  Config()
+  Config(scale=2, either=3)
+  for name in ('scale', 'discount'):
+    with pytest.raises(ValueError, match=f'{name} must be a number'):
+      Config(**{name: 'x'})

@@ -2,9 +2,9 @@
 
 import dm_env
 import numpy as np
+import pytest
 import sonnet as snt
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 from acme import specs
 
 import recording_writer
@@ -52,13 +52,15 @@ def actions_of(policy, num_rows, num_steps=3, scale=1.0):
   return np.stack(actions)
 
 
-class PolicyTest(parameterized.TestCase):
-  @parameterized.product(
-    agent=list(AGENTS),
-    bounds=[(-2, 2), (0.1, 0.7), (1e6, 1e6 + 1), (-3e38, 3e38)],
-    kind=[((), np.float32), ((2, 2), np.float64), ((3,), np.float32)],
-    evaluation=[False, True],
+class TestPolicy:
+  @pytest.mark.parametrize('agent', AGENTS)
+  @pytest.mark.parametrize(
+    'bounds', [(-2, 2), (0.1, 0.7), (1e6, 1e6 + 1), (-3e38, 3e38)]
   )
+  @pytest.mark.parametrize(
+    'kind', [((), np.float32), ((2, 2), np.float64), ((3,), np.float32)]
+  )
+  @pytest.mark.parametrize('evaluation', [False, True])
   def test_actions_are_valid(self, agent, bounds, kind, evaluation):
     actions = specs.BoundedArray(*kind, *bounds)
     builder = make_builder(agent)
@@ -69,7 +71,7 @@ class PolicyTest(parameterized.TestCase):
     for action in found.reshape(-1, *actions.shape):
       actions.validate(np.asarray(action))
 
-  @parameterized.parameters(*AGENTS)
+  @pytest.mark.parametrize('agent', AGENTS)
   def test_evaluation_is_the_same_for_all_seeds(self, agent):
     builder, spec = make_builder(agent), make_spec()
     network = builder.make_network(spec)
@@ -80,9 +82,9 @@ class PolicyTest(parameterized.TestCase):
       return actions_of(policy, 4)
 
     np.testing.assert_array_equal(act(1, True), act(2, True))
-    self.assertGreater(np.abs(act(1, False) - act(2, False)).max(), 0.1)
+    assert np.abs(act(1, False) - act(2, False)).max() > 0.1
 
-  @parameterized.parameters(0.0, 0.1, 0.4)
+  @pytest.mark.parametrize('sigma', [0.0, 0.1, 0.4])
   def test_d4pg_sigma(self, sigma):
     builder = make_builder('d4pg', sigma=sigma)
     spec = make_spec(specs.BoundedArray((2,), np.float32, -3, 3))
@@ -94,11 +96,11 @@ class PolicyTest(parameterized.TestCase):
 
   def test_sac_shares_random_steps(self):
     policy = make_policy(make_builder('sac', num_random_steps=100), make_spec())
-    self.assertEqual(policy.describe([0]), {'num_random_steps': 25})
+    assert policy.describe([0]) == {'num_random_steps': 25}
     policy = make_policy(
       make_builder('sac', num_random_steps=100), make_spec(), 128
     )
-    self.assertEqual(policy.describe([0]), {'num_random_steps': 1})
+    assert policy.describe([0]) == {'num_random_steps': 1}
 
 
 class VolumeSAC(sac.SACBuilder):
@@ -140,8 +142,8 @@ def make_own_critics(spec, num_outputs):
   return critic
 
 
-class OwnNetworksTest(parameterized.TestCase):
-  @parameterized.parameters(VolumeSAC, VolumeD4PG)
+class TestOwnNetworks:
+  @pytest.mark.parametrize('builder_class', [VolumeSAC, VolumeD4PG])
   def test_policy_and_critics_are_replaced(self, builder_class):
     spec = make_spec(observations=specs.Array((2, 2, 2, 2), np.float32))
     builder = builder_class()
@@ -150,13 +152,14 @@ class OwnNetworksTest(parameterized.TestCase):
     sizes = [np.prod(v.shape) for v in update.variables if v.name == name]
     outputs = getattr(builder.config, 'num_atoms', 1)
     # Online and target critic.
-    self.assertEqual(sizes, [(16 + 2) * outputs] * 2)
+    assert sizes == [(16 + 2) * outputs] * 2
 
 
-class NetworkTest(parameterized.TestCase):
-  @parameterized.product(
-    agent=list(AGENTS),
-    actions=[
+class TestNetwork:
+  @pytest.mark.parametrize('agent', AGENTS)
+  @pytest.mark.parametrize(
+    'actions',
+    [
       specs.DiscreteArray(3),
       specs.Array((2,), np.float32),
       specs.BoundedArray((2,), np.float32, -1, np.inf),
@@ -165,17 +168,17 @@ class NetworkTest(parameterized.TestCase):
     ],
   )
   def test_refuses_actions(self, agent, actions):
-    with self.assertRaisesRegex(ValueError, 'The action spec must ') as caught:
+    with pytest.raises(ValueError, match='The action spec must ') as caught:
       make_builder(agent).make_network(make_spec(actions))
-    self.assertIn(repr(actions), str(caught.exception))
+    assert repr(actions) in str(caught.value)
 
-  @parameterized.parameters(*AGENTS)
+  @pytest.mark.parametrize('agent', AGENTS)
   def test_refuses_observations(self, agent):
     video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
-    with self.assertRaisesRegex(ValueError, 'network of your own'):
+    with pytest.raises(ValueError, match='network of your own'):
       make_builder(agent).make_network(make_spec(observations=video))
 
-  @parameterized.parameters(*AGENTS)
+  @pytest.mark.parametrize('agent', AGENTS)
   def test_takes_nests_and_images(self, agent):
     builder = make_builder(agent)
     spec = make_spec(
@@ -186,15 +189,16 @@ class NetworkTest(parameterized.TestCase):
     )
     network = builder.make_network(spec)
     update = builder.make_update(network, spec)
-    self.assertLen(update.exports['policy'], len(network.variables))
+    assert len(update.exports['policy']) == len(network.variables)
 
 
-class TablesTest(parameterized.TestCase):
-  @parameterized.product(
-    agent=list(AGENTS),
-    num_environments=[1, 7, 64, 1000],
-    n_step=[1, 5, 40],
-    config=[
+class TestTables:
+  @pytest.mark.parametrize('agent', AGENTS)
+  @pytest.mark.parametrize('num_environments', [1, 7, 64, 1000])
+  @pytest.mark.parametrize('n_step', [1, 5, 40])
+  @pytest.mark.parametrize(
+    'config',
+    [
       {},
       {'batch_size': 1, 'min_replay_size': 1},
       {'samples_per_insert': 0.25, 'prioritized': True},
@@ -210,19 +214,20 @@ class TablesTest(parameterized.TestCase):
       items_per_insert=num_environments * (n_step + 1),
     )
 
-  @parameterized.product(agent=list(AGENTS), prioritized=[True, False])
+  @pytest.mark.parametrize('agent', AGENTS)
+  @pytest.mark.parametrize('prioritized', [True, False])
   def test_sampler_and_priorities(self, agent, prioritized):
     builder = make_builder(agent, prioritized=prioritized)
     experience = builder.experience(make_spec(), 1)
     sampler = 'prioritized' if prioritized else 'uniform'
-    self.assertEqual(experience.table.sampler, sampler)
+    assert experience.table.sampler == sampler
     connection = replay.Connection('localhost:1', 1)
     updater = builder.make_priority_updater(experience, connection)
-    self.assertEqual(updater is not None, prioritized)
+    assert (updater is not None) == prioritized
     if updater is not None:
       updater.close()
 
-  @parameterized.parameters(*AGENTS)
+  @pytest.mark.parametrize('agent', AGENTS)
   def test_items(self, agent):
     # γ = ½ between the two rewards; the second step is cut off, not the end.
     builder = make_builder(agent, n_step=2, discount=0.5)
@@ -246,8 +251,4 @@ class TablesTest(parameterized.TestCase):
       (float(item.action[0]), float(item.reward), float(item.discount))
       for item in writer.items
     )
-    self.assertEqual(found, [(0, 10 + 0.5 * 100, 0.5), (1, 100, 1)])
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert found == [(0, 10 + 0.5 * 100, 0.5), (1, 100, 1)]

@@ -2,7 +2,7 @@
 
 import dm_env
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 
 import recording_writer
 import sequence_updates
@@ -30,39 +30,46 @@ def timestep(step_type):
   )
 
 
-class UnrollQueueTest(parameterized.TestCase):
-  @parameterized.parameters(
+@pytest.mark.parametrize(
+  ('agent', 'config', 'expected'),
+  [
     # Two episodes of one step each: one unroll, or one of each.
     ('ppo', {}, [([1, 0, 1, 0], [1, 0, 1])]),
     ('impala', {}, [([1, 0, 1, 0], [1, 0, 1])]),
     ('impala', {'across_episodes': False}, [([1, 0, 0, 0], [1, 0, 0])] * 2),
+  ],
+)
+def test_unrolls(agent, config, expected):
+  builder = make_builder(agent, unroll_length=3, **config)
+  experience = builder.experience(sequence_updates.SPEC, 1)
+  writer = recording_writer.RecordingWriter(experience.table.signature)
+  action = np.array([2], np.int32)
+  extras = types.SequenceExtras(
+    step={'sample': action, 'log_prob': np.array([-0.5], np.float32)}
   )
-  def test_unrolls(self, agent, config, expected):
-    builder = make_builder(agent, unroll_length=3, **config)
-    experience = builder.experience(sequence_updates.SPEC, 1)
-    writer = recording_writer.RecordingWriter(experience.table.signature)
-    action = np.array([2], np.int32)
-    extras = types.SequenceExtras(
-      step={'sample': action, 'log_prob': np.array([-0.5], np.float32)}
-    )
-    adder = builder.make_adder(experience, writer, 1)
-    adder.add_first(timestep(dm_env.StepType.FIRST))
-    for step_type in (2, 0, 2):
-      adder.add(action, timestep(step_type), extras)
-    found = [(i.first.tolist(), i.mask.tolist()) for i in writer.items]
-    self.assertEqual(found, expected)
-    for item in writer.items:
-      np.testing.assert_allclose(item.extras['log_prob'], -0.5 * item.mask)
+  adder = builder.make_adder(experience, writer, 1)
+  adder.add_first(timestep(dm_env.StepType.FIRST))
+  for step_type in (2, 0, 2):
+    adder.add(action, timestep(step_type), extras)
+  found = [(i.first.tolist(), i.mask.tolist()) for i in writer.items]
+  assert found == expected
+  for item in writer.items:
+    np.testing.assert_allclose(item.extras['log_prob'], -0.5 * item.mask)
 
-  @parameterized.product(agent=list(AGENTS), num_environments=[1, 3])
-  def test_queue(self, agent, num_environments):
-    builder = make_builder(agent)
-    table = builder.experience(sequence_updates.SPEC, num_environments).table
-    size = builder.config.queue_size_for(num_environments)
-    self.assertEqual(table.max_size, size)
-    self.assertTrue(table.is_queue)
 
-  @parameterized.parameters(
+@pytest.mark.parametrize('agent', AGENTS)
+@pytest.mark.parametrize('num_environments', [1, 3])
+def test_queue(agent, num_environments):
+  builder = make_builder(agent)
+  table = builder.experience(sequence_updates.SPEC, num_environments).table
+  size = builder.config.queue_size_for(num_environments)
+  assert table.max_size == size
+  assert table.is_queue
+
+
+@pytest.mark.parametrize(
+  ('agent', 'config', 'num_slots', 'num_environments', 'expected'),
+  [
     # The greatest size that divides environments of an adder, and the batch.
     ('impala', {'batch_size': 32}, 16, 128, 16),
     ('impala', {'batch_size': 32}, 64, 128, 32),
@@ -71,18 +78,17 @@ class UnrollQueueTest(parameterized.TestCase):
     ('impala', {'batch_size': 8, 'across_episodes': False}, 8, 8, 1),
     ('ppo', {}, 3, 6, 3),
     ('ppo', {}, 8, 8, 8),
-  )
-  def test_bundles(self, agent, config, num_slots, num_environments, expected):
-    builder = make_builder(agent, **config)
-    experience = builder.experience(sequence_updates.SPEC, num_environments)
-    bundled = experience.bundled(num_slots)
-    self.assertEqual(bundled.bundle_sizes, {'replay': expected})
-
-  @parameterized.product(agent=list(AGENTS), observes=[False, True])
-  def test_observes_what_led_to_it(self, agent, observes):
-    builder = make_builder(agent, previous_action_and_reward=observes)
-    self.assertEqual(builder.observes_previous_action_and_reward, observes)
+  ],
+)
+def test_bundles(agent, config, num_slots, num_environments, expected):
+  builder = make_builder(agent, **config)
+  experience = builder.experience(sequence_updates.SPEC, num_environments)
+  bundled = experience.bundled(num_slots)
+  assert bundled.bundle_sizes == {'replay': expected}
 
 
-if __name__ == '__main__':
-  absltest.main()
+@pytest.mark.parametrize('agent', AGENTS)
+@pytest.mark.parametrize('observes', [False, True])
+def test_observes_what_led_to_it(agent, observes):
+  builder = make_builder(agent, previous_action_and_reward=observes)
+  assert builder.observes_previous_action_and_reward == observes

@@ -1,8 +1,8 @@
 """Tests of `components/action_scaling.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import action_scaling, specs
 
@@ -27,29 +27,32 @@ def make(minimum, maximum, shape=(1,), dtype=np.float32):
   return spec, action_scaling.ActionScaling(spec)
 
 
-class ToActionTest(parameterized.TestCase):
-  @parameterized.parameters(
-    (bounds, dtype, jit_compile)
-    for bounds in BOUNDS
-    for dtype in ('float16', 'float32', 'float64')
-    for jit_compile in (None, True)
-    if max(np.abs(bounds)) < np.finfo(dtype).max
-    and bounds[1] >= np.finfo(dtype).tiny
+class TestToAction:
+  @pytest.mark.parametrize(
+    ('bounds', 'dtype', 'jit_compile'),
+    [
+      (bounds, dtype, jit_compile)
+      for bounds in BOUNDS
+      for dtype in ('float16', 'float32', 'float64')
+      for jit_compile in (None, True)
+      if max(np.abs(bounds)) < np.finfo(dtype).max
+      and bounds[1] >= np.finfo(dtype).tiny
+    ],
   )
   def test_stays_within_the_bounds(self, bounds, dtype, jit_compile):
     spec, scaling = make(*bounds, dtype=dtype)
     ends = [-1e30, -2, -1, -1 + 6e-8, 1 - 6e-8, 1, 2, 1e30]
     scaled = np.array([*ends, *np.linspace(-1, 1, 999)], np.float32)
-    self.assertLess(scaled[4], 1)
+    assert scaled[4] < 1
     call = scaling.to_action
     if jit_compile is not None:
       call = tf.function(call, jit_compile=jit_compile)
     action = call(tf.constant(scaled[:, None])).numpy()
-    self.assertEqual(action.dtype, dtype)
-    self.assertEqual(action.shape, (len(scaled), 1))
+    assert action.dtype == dtype
+    assert action.shape == (len(scaled), 1)
     for row in action:
       spec.validate(row)
-    self.assertTrue(np.all(np.isfinite(action)))
+    assert np.all(np.isfinite(action))
     # And it comes as near to them as the dtype can.
     eps = np.finfo(dtype).eps * max(np.abs(bounds)) + np.finfo(dtype).tiny
     np.testing.assert_allclose(action[2], bounds[0], rtol=0, atol=2 * eps)
@@ -64,7 +67,7 @@ class ToActionTest(parameterized.TestCase):
 
   def test_by_hand(self):
     _, scaling = make([[-1, 0, 5]], [[1, 4, 6]], shape=(2, 3))
-    self.assertEqual(scaling.size, 6)
+    assert scaling.size == 6
     action = scaling.to_action(
       tf.constant([[-1.0, -1, -1, 1, 1, 1], [0, 0, 0, -0.5, 0.5, -0.5]])
     )
@@ -76,18 +79,18 @@ class ToActionTest(parameterized.TestCase):
 
   def test_scalar(self):
     _, scaling = make(-2, 4, shape=())
-    self.assertEqual(scaling.size, 1)
+    assert scaling.size == 1
     action = scaling.to_action(tf.constant([[-1.0], [0.5]]))
     np.testing.assert_array_equal(action, [-2, 2.5])
     np.testing.assert_array_equal(scaling.from_action(action), [[-1], [0.5]])
 
 
-class FromActionTest(parameterized.TestCase):
-  @parameterized.product(
-    bounds=[(-1, 1), (0.1, 0.7), (-3e38, 3e38), (-1e-30, 3e-30), (99, 100)],
-    dtype=[np.float32, np.float64],
-    jit_compile=[False, True],
+class TestFromAction:
+  @pytest.mark.parametrize(
+    'bounds', [(-1, 1), (0.1, 0.7), (-3e38, 3e38), (-1e-30, 3e-30), (99, 100)]
   )
+  @pytest.mark.parametrize('dtype', [np.float32, np.float64])
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_undoes_to_action(self, bounds, dtype, jit_compile):
     _, scaling = make(*bounds, shape=(3,), dtype=dtype)
     scaled = np.random.default_rng(0).uniform(-1, 1, (50, 3))
@@ -107,41 +110,59 @@ class FromActionTest(parameterized.TestCase):
     np.testing.assert_array_equal(scaled, [[-1], [0.5], [1]])
 
 
-class SpecTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    ('unbounded', specs.Array((2,), np.float32)),
-    ('above', specs.BoundedArray((2,), np.float32, -1, np.inf)),
-    ('below', specs.BoundedArray((2,), np.float32, -np.inf, 1)),
-    ('one_of_two', specs.BoundedArray((2,), np.float32, -1, [1, np.inf])),
-    ('not_a_number', specs.BoundedArray((2,), np.float32, np.nan, 1)),
-    ('nothing', specs.BoundedArray((2,), np.float32, 0, [1, 1e-45])),
-    ('equal', specs.BoundedArray((2,), np.float32, [5, -1], [5, 1])),
+class TestSpec:
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      pytest.param(specs.Array((2,), np.float32), id='unbounded'),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, -1, np.inf), id='above'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, -np.inf, 1), id='below'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, -1, [1, np.inf]), id='one_of_two'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, np.nan, 1), id='not_a_number'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, 0, [1, 1e-45]), id='nothing'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, [5, -1], [5, 1]), id='equal'
+      ),
+    ],
   )
   def test_refuses_without_bounds(self, spec):
-    with self.assertRaisesRegex(
+    with pytest.raises(
       ValueError,
-      'must have a finite least value for each number, and a finite larger',
+      match='must have a finite least value for each number, and a finite '
+      'larger',
     ) as caught:
       action_scaling.ActionScaling(spec)
-    self.assertIn(repr(spec), str(caught.exception))
+    assert repr(spec) in str(caught.value)
 
   def test_refuses_bounds_that_processors_take_for_zero(self):
     spec = specs.BoundedArray((1,), np.float32, 1e-45, 3e-45)
-    with self.assertRaisesRegex(ValueError, 'do not take for 0, got Bounded'):
+    with pytest.raises(ValueError, match='do not take for 0, got Bounded'):
       action_scaling.ActionScaling(spec)
 
-  @parameterized.named_parameters(
-    ('discrete', specs.DiscreteArray(3)),
-    ('integers', specs.BoundedArray((2,), np.int32, 0, 3)),
-    ('empty', specs.BoundedArray((0,), np.float32, -1, 1)),
-    ('nested', {'x': specs.BoundedArray((1,), np.float32, -1, 1)}),
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      pytest.param(specs.DiscreteArray(3), id='discrete'),
+      pytest.param(specs.BoundedArray((2,), np.int32, 0, 3), id='integers'),
+      pytest.param(specs.BoundedArray((0,), np.float32, -1, 1), id='empty'),
+      pytest.param(
+        {'x': specs.BoundedArray((1,), np.float32, -1, 1)}, id='nested'
+      ),
+    ],
   )
   def test_refuses_others(self, spec):
-    with self.assertRaisesRegex(
-      ValueError, 'action spec must be one array of floats that is not empty'
+    with pytest.raises(
+      ValueError,
+      match='action spec must be one array of floats that is not empty',
     ):
       action_scaling.ActionScaling(spec)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,7 +1,7 @@
 """Tests of `components/core.py`."""
 
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 from acme import core as acme_core
 from acme.adders import base as acme_adders
 
@@ -9,30 +9,31 @@ import counting_policy
 from repertory.components import actors, core, learners, programs, types
 
 
-class VocabularyTest(parameterized.TestCase):
-  @parameterized.parameters(
-    (core.Actor, acme_core.Actor),
-    (core.Adder, acme_adders.Adder),
-    (core.Learner, acme_core.Learner),
-    (core.Saveable, acme_core.Saveable),
-    (core.VariableSource, acme_core.VariableSource),
-    (core.Worker, acme_core.Worker),
+class TestVocabulary:
+  @pytest.mark.parametrize(
+    ('ours', 'theirs'),
+    [
+      (core.Actor, acme_core.Actor),
+      (core.Adder, acme_adders.Adder),
+      (core.Learner, acme_core.Learner),
+      (core.Saveable, acme_core.Saveable),
+      (core.VariableSource, acme_core.VariableSource),
+      (core.Worker, acme_core.Worker),
+    ],
   )
   def test_is_acmes(self, ours, theirs):
-    self.assertIs(ours, theirs)
+    assert ours is theirs
 
   def test_parts_are_acmes_kind(self):
-    self.assertTrue(issubclass(actors.PolicyActor, acme_core.Actor))
-    self.assertTrue(issubclass(actors.Unbatched, acme_core.Actor))
-    self.assertTrue(issubclass(actors.Batched, acme_core.Actor))
-    self.assertTrue(issubclass(learners.GradientLearner, acme_core.Learner))
+    assert issubclass(actors.PolicyActor, acme_core.Actor)
+    assert issubclass(actors.Unbatched, acme_core.Actor)
+    assert issubclass(actors.Batched, acme_core.Actor)
+    assert issubclass(learners.GradientLearner, acme_core.Learner)
 
 
-class PolicyTest(absltest.TestCase):
+class TestPolicy:
   def test_what_a_policy_must_have(self):
-    self.assertEqual(
-      programs.Policy.__abstractmethods__, {'initial_state', 'step'}
-    )
+    assert programs.Policy.__abstractmethods__ == {'initial_state', 'step'}
 
   def test_without_memory_and_description(self):
     class Memoryless(programs.Policy):
@@ -44,25 +45,23 @@ class PolicyTest(absltest.TestCase):
 
     policy = Memoryless()
     state = {'random': tf.constant([1, 2])}
-    self.assertIs(policy.reset_state(state, tf.constant([True, False])), state)
-    self.assertEqual(policy.describe([0, 1]), {})
+    assert policy.reset_state(state, tf.constant([True, False])) is state
+    assert policy.describe([0, 1]) == {}
 
   def test_reset_is_by_row(self):
     policy = counting_policy.CountingPolicy()
     state = policy.step(None, policy.initial_state([7, 8, 9])).state
     state = policy.reset_state(state, tf.constant([False, True, False]))
-    self.assertEqual(state['count'].numpy().tolist(), [1001, 0, 1001])
-    self.assertEqual(state['id'].numpy().tolist(), [7, 8, 9])
+    assert state['count'].numpy().tolist() == [1001, 0, 1001]
+    assert state['id'].numpy().tolist() == [7, 8, 9]
 
 
-class UpdateTest(absltest.TestCase):
+class TestUpdate:
   def test_what_an_update_must_have(self):
-    self.assertEqual(
-      programs.Update.__abstractmethods__, {'__call__', 'exports'}
-    )
+    assert programs.Update.__abstractmethods__ == {'__call__', 'exports'}
 
   def test_priorities_may_be_missing(self):
-    self.assertIsNone(programs.UpdateResult({'loss': 1.0}).priorities)
+    assert programs.UpdateResult({'loss': 1.0}).priorities is None
 
   def test_variables_are_all_there_is_to_save(self):
     class Holder(programs.Update):
@@ -79,26 +78,18 @@ class UpdateTest(absltest.TestCase):
         return programs.UpdateResult({})
 
     values = sorted(float(v) for v in Holder().variables)
-    self.assertEqual(values, [0, 1, 2])  # 0 is the count of `PeriodicCopy`.
+    assert values == [0, 1, 2]  # 0 is the count of `PeriodicCopy`.
 
 
-class TypesTest(absltest.TestCase):
+class TestTypes:
   def test_fields_come_in_the_order_that_tables_are_written_in(self):
-    self.assertEqual(
-      types.Transition._fields,
-      (
-        'observation',
-        'action',
-        'reward',
-        'discount',
-        'next_observation',
-        'extras',
-      ),
+    assert types.Transition._fields == (
+      'observation',
+      'action',
+      'reward',
+      'discount',
+      'next_observation',
+      'extras',
     )
-    self.assertEqual(
-      types.Sample._fields, ('data', 'keys', 'probabilities', 'table_sizes')
-    )
-
-
-if __name__ == '__main__':
-  absltest.main()
+    expected = ('data', 'keys', 'probabilities', 'table_sizes')
+    assert types.Sample._fields == expected

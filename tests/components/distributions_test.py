@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import distributions, specs
 
@@ -49,8 +49,8 @@ def gaussian_log_prob(mean, scale, x):
   return np.sum(-(z**2) / 2 - np.log(scale * math.sqrt(2 * math.pi)), axis=-1)
 
 
-class CategoricalTest(parameterized.TestCase):
-  @parameterized.parameters([[]], [[5]], [[3, 5]], [[2, 3, 5]])
+class TestCategorical:
+  @pytest.mark.parametrize('leading', [[], [5], [3, 5], [2, 3, 5]])
   def test_log_prob_and_entropy(self, leading):
     logits = normal([*leading, 4], scale=3.0)
     sample = np.random.default_rng(1).integers(4, size=leading)
@@ -58,10 +58,10 @@ class CategoricalTest(parameterized.TestCase):
     p = softmax(logits.numpy().astype(np.float64))
     chosen = np.take_along_axis(p, np.asarray(sample)[..., None], axis=-1)
     found = distribution.log_prob(logits, tf.constant(sample, tf.int32))
-    self.assertEqual(found.shape, leading)
+    assert found.shape == leading
     np.testing.assert_allclose(found, np.log(chosen[..., 0]), rtol=1e-4)
     entropy = distribution.entropy(logits)
-    self.assertEqual(entropy.shape, leading)
+    assert entropy.shape == leading
     np.testing.assert_allclose(
       entropy, -np.sum(p * np.log(p), axis=-1), rtol=1e-4
     )
@@ -72,19 +72,19 @@ class CategoricalTest(parameterized.TestCase):
       tape.watch(logits)
       entropy = make_categorical(3).entropy(logits)
     np.testing.assert_allclose(entropy, [0.0], atol=1e-6)
-    self.assertTrue(np.all(np.isfinite(tape.gradient(entropy, logits))))
+    assert np.all(np.isfinite(tape.gradient(entropy, logits)))
 
-  @parameterized.parameters(False, True)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_sampling_frequencies(self, jit_compile):
     row = [0.3, -1.0, 2.0, 0.0]
     distribution = make_categorical()
     sample = tf.function(distribution.sample, jit_compile=jit_compile)
     samples, _ = sample(tf.constant([row] * NUM_ROWS), counters_of(NUM_ROWS))
-    self.assertEqual(samples.dtype, tf.int32)
+    assert samples.dtype == tf.int32
     for action, p in enumerate(softmax(np.array(row))):
       count = np.count_nonzero(samples == action)
       deviation = math.sqrt(NUM_ROWS * p * (1 - p))
-      self.assertLess(abs(count - NUM_ROWS * p), 4.5 * deviation, action)
+      assert abs(count - NUM_ROWS * p) < 4.5 * deviation, action
 
   def test_one_stream_has_the_frequencies_too(self):
     # The rows above draw once each; here one row draws again and again.
@@ -102,15 +102,15 @@ class CategoricalTest(parameterized.TestCase):
     logits = tf.tile([[-1e9, 0.0, -1e9, 0.0, -1e9]], [NUM_ROWS, 1])
     distribution = make_categorical(5)
     samples, _ = distribution.sample(logits, counters_of(NUM_ROWS))
-    self.assertEqual(set(samples.numpy()), {1, 3})
+    assert set(samples.numpy()) == {1, 3}
 
   def test_stays_within_many_actions(self):
     # Rounding must not make an action out of what is beyond the last.
     samples, _ = make_categorical(1000).sample(
       tf.zeros([NUM_ROWS, 1000]), counters_of(NUM_ROWS)
     )
-    self.assertBetween(np.min(samples), 0, 5)
-    self.assertBetween(np.max(samples), 994, 999)
+    assert 0 <= np.min(samples) <= 5
+    assert 994 <= np.max(samples) <= 999
 
   def test_single_action(self):
     samples, _ = make_categorical(1).sample(tf.zeros([3, 1]), counters_of(3))
@@ -119,20 +119,19 @@ class CategoricalTest(parameterized.TestCase):
   def test_mode(self):
     logits = tf.constant([[0.0, 2.0, 1.0, -1.0], [5.0, 2.0, 1.0, 4.0]])
     mode = make_categorical().mode(logits)
-    self.assertEqual(mode.dtype, tf.int32)
+    assert mode.dtype == tf.int32
     np.testing.assert_array_equal(mode, [1, 0])
 
-  @parameterized.parameters(np.int32, np.int64, np.uint8)
+  @pytest.mark.parametrize('dtype', [np.int32, np.int64, np.uint8])
   def test_to_action_has_the_dtype(self, dtype):
     action = make_categorical(4, dtype).to_action(tf.constant([3, 0]))
-    self.assertEqual(action.dtype.as_numpy_dtype, dtype)
+    assert action.dtype.as_numpy_dtype == dtype
     np.testing.assert_array_equal(action, [3, 0])
 
 
-class DiagonalGaussianTest(parameterized.TestCase):
-  @parameterized.product(
-    leading=[[], [5], [3, 5], [2, 3, 5]], shape=[(), (1,), (3,), (2, 3)]
-  )
+class TestDiagonalGaussian:
+  @pytest.mark.parametrize('leading', [[], [5], [3, 5], [2, 3, 5]])
+  @pytest.mark.parametrize('shape', [(), (1,), (3,), (2, 3)])
   def test_log_prob_and_entropy(self, leading, shape):
     distribution = make_gaussian(shape)
     size = math.prod(shape)
@@ -142,18 +141,18 @@ class DiagonalGaussianTest(parameterized.TestCase):
     scale = scale_of(unscaled)
     flat = np.reshape(sample, [*leading, size])
     log_prob = distribution.log_prob(parameters, sample)
-    self.assertEqual(log_prob.shape, leading)
+    assert log_prob.shape == leading
     np.testing.assert_allclose(
       log_prob, gaussian_log_prob(mean, scale, flat), rtol=1e-4, atol=1e-4
     )
     entropy = distribution.entropy(parameters)
-    self.assertEqual(entropy.shape, leading)
+    assert entropy.shape == leading
     # ½ log((2πe)^D |Σ|).
     determinant = np.prod(scale**2, axis=-1)
     expected = 0.5 * np.log((2 * np.pi * np.e) ** size * determinant)
     np.testing.assert_allclose(entropy, expected, rtol=1e-4, atol=1e-4)
 
-  @parameterized.parameters(False, True)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_moments_of_samples(self, jit_compile):
     distribution = make_gaussian((2,))
     row = tf.constant([0.5, -3.0, 1.0, -1.0])
@@ -170,7 +169,7 @@ class DiagonalGaussianTest(parameterized.TestCase):
       abs(samples.std(0) - scale), error / math.sqrt(2)
     )
     correlation = np.corrcoef(samples.T)[0, 1]
-    self.assertLess(abs(correlation), 4.5 / math.sqrt(NUM_ROWS))
+    assert abs(correlation) < 4.5 / math.sqrt(NUM_ROWS)
 
   def test_entropy_is_the_mean_of_log_prob(self):
     distribution = make_gaussian((3,))
@@ -184,23 +183,23 @@ class DiagonalGaussianTest(parameterized.TestCase):
       atol=4.5 * math.sqrt(1.5 / NUM_ROWS),
     )
 
-  @parameterized.parameters((), (3,), (2, 3))
-  def test_shapes_match_the_spec(self, *shape):
+  @pytest.mark.parametrize('shape', [(), (3,), (2, 3)])
+  def test_shapes_match_the_spec(self, shape):
     distribution = make_gaussian(shape)
-    self.assertEqual(distribution.num_parameters, 2 * math.prod(shape))
-    self.assertEqual(distribution.sample_spec.shape, shape)
+    assert distribution.num_parameters == 2 * math.prod(shape)
+    assert distribution.sample_spec.shape == shape
     parameters = normal([7, distribution.num_parameters])
     samples, counters = distribution.sample(parameters, counters_of(7))
-    self.assertEqual(samples.shape, [7, *shape])
-    self.assertEqual(counters.shape, [7])
-    self.assertEqual(distribution.mode(parameters).shape, [7, *shape])
-    self.assertEqual(distribution.to_action(samples).shape, [7, *shape])
+    assert samples.shape == [7, *shape]
+    assert counters.shape == [7]
+    assert distribution.mode(parameters).shape == [7, *shape]
+    assert distribution.to_action(samples).shape == [7, *shape]
 
   def test_mode_is_the_mean(self):
     mode = make_gaussian((2,)).mode(tf.constant([[0.5, -3.0, 9.0, 9.0]]))
     np.testing.assert_array_equal(mode, [[0.5, -3.0]])
 
-  @parameterized.parameters(0.1, 0.5, 2.0)
+  @pytest.mark.parametrize('initial_scale', [0.1, 0.5, 2.0])
   def test_initial_scale(self, initial_scale):
     distribution = make_gaussian((), initial_scale)
     entropy = distribution.entropy(tf.zeros([1, 2]))
@@ -211,9 +210,9 @@ class DiagonalGaussianTest(parameterized.TestCase):
   def test_stays_finite_when_it_gets_certain(self):
     distribution = make_gaussian(())
     parameters = tf.constant([[0.0, -1e4], [0.0, 80.0]])
-    self.assertTrue(np.all(np.isfinite(distribution.entropy(parameters))))
+    assert np.all(np.isfinite(distribution.entropy(parameters)))
     log_prob = distribution.log_prob(parameters, tf.constant([0.1, 0.1]))
-    self.assertTrue(np.all(np.isfinite(log_prob)))
+    assert np.all(np.isfinite(log_prob))
 
 
 LARGEST = np.finfo(np.float32).max
@@ -232,10 +231,13 @@ BOUNDS = {
 }
 
 
-class ToActionTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    {'testcase_name': name, 'spec': specs.BoundedArray(*values)}
-    for name, values in BOUNDS.items()
+class TestToAction:
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      pytest.param(specs.BoundedArray(*values), id=name)
+      for name, values in BOUNDS.items()
+    ],
   )
   def test_bounds(self, spec):
     distribution = distributions.make_distribution(spec)
@@ -249,27 +251,31 @@ class ToActionTest(parameterized.TestCase):
       (1e6, spec.maximum),
     ):
       action = distribution.to_action(factor * ones).numpy()
-      self.assertEqual(action.dtype, spec.dtype)
+      assert action.dtype == spec.dtype
       np.testing.assert_allclose(
         action[0], np.broadcast_to(expected, spec.shape), rtol=1e-6
       )
     for action in distribution.to_action(normal([500, *spec.shape], 0, 2.0)):
       spec.validate(action.numpy())
 
-  @parameterized.parameters((1e-40, 1), (-1, -1e-40), (-1, 1e-40))
+  @pytest.mark.parametrize(
+    ('minimum', 'maximum'), [(1e-40, 1), (-1, -1e-40), (-1, 1e-40)]
+  )
   def test_bounds_that_processors_take_for_zero(self, minimum, maximum):
     spec = specs.BoundedArray((2,), np.float32, minimum, maximum)
     distribution = distributions.make_distribution(spec)
     for sample in (-2.0, -1.0, 0.0, 1.0, 2.0):
       spec.validate(distribution.to_action(tf.fill([1, 2], sample))[0].numpy())
 
-  @parameterized.parameters((1e-40, 2e-40), (-2e-40, -1e-40))
+  @pytest.mark.parametrize(
+    ('minimum', 'maximum'), [(1e-40, 2e-40), (-2e-40, -1e-40)]
+  )
   def test_bounds_with_nothing_else_between(self, minimum, maximum):
     spec = specs.BoundedArray((2,), np.float32, minimum, maximum)
-    with self.assertRaisesRegex(ValueError, 'do not take for 0'):
+    with pytest.raises(ValueError, match='do not take for 0'):
       distributions.make_distribution(spec)
 
-  @parameterized.parameters(False, True)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_compiled(self, jit_compile):
     spec = specs.BoundedArray((2,), np.float32, [-0.1, 5], [0.3, 7])
     distribution = distributions.make_distribution(spec)
@@ -280,9 +286,12 @@ class ToActionTest(parameterized.TestCase):
       action(samples), [[0.2, 6.5], [-0.1, 7]], rtol=1e-6
     )
 
-  @parameterized.parameters(
-    {'spec': specs.Array((2,), np.float32)},
-    {'spec': specs.BoundedArray((2,), np.float32, -np.inf, np.inf)},
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      specs.Array((2,), np.float32),
+      specs.BoundedArray((2,), np.float32, -np.inf, np.inf),
+    ],
   )
   def test_without_bounds_the_sample_is_the_action(self, spec):
     samples = normal([50, 2], scale=1e5)
@@ -307,10 +316,11 @@ class ToActionTest(parameterized.TestCase):
     np.testing.assert_allclose(actions[:, 0] / largest, [0, 0.5, 1])
 
 
-class RowsTest(parameterized.TestCase):
+class TestRows:
   """What a row draws depends on the row alone."""
 
-  @parameterized.product(kind=['categorical', 'gaussian'], jit=[False, True])
+  @pytest.mark.parametrize('kind', ['categorical', 'gaussian'])
+  @pytest.mark.parametrize('jit', [False, True])
   def test_batch_has_no_influence(self, kind, jit):
     distribution = make_categorical(50)
     if kind == 'gaussian':
@@ -319,7 +329,7 @@ class RowsTest(parameterized.TestCase):
     counters = counters_of(8)
     sample = tf.function(distribution.sample, jit_compile=jit)
     together, after = sample(parameters, counters)
-    self.assertTrue(np.all(after.numpy() != counters.numpy()))
+    assert np.all(after.numpy() != counters.numpy())
     for rows in ([0], [5], [6, 1, 3]):
       alone, alone_after = sample(
         tf.gather(parameters, rows), tf.gather(counters, rows)
@@ -327,35 +337,34 @@ class RowsTest(parameterized.TestCase):
       np.testing.assert_allclose(alone, together.numpy()[rows], rtol=1e-5)
       np.testing.assert_array_equal(alone_after, after.numpy()[rows])
     again, _ = sample(parameters, after)
-    self.assertFalse(np.array_equal(again, together))
+    assert not np.array_equal(again, together)
 
 
-class MakeDistributionTest(parameterized.TestCase):
+class TestMakeDistribution:
   def test_kinds(self):
-    self.assertIsInstance(
+    assert isinstance(
       distributions.make_distribution(specs.DiscreteArray(3)),
       distributions.Categorical,
     )
     for dtype in (np.float32, np.float64):
-      self.assertIsInstance(
+      assert isinstance(
         distributions.make_distribution(specs.Array((), dtype)),
         distributions.DiagonalGaussian,
       )
 
-  @parameterized.parameters(
-    {'spec': specs.Array((2,), np.int32)},
-    {'spec': specs.BoundedArray((), np.int32, 0, 3)},
-    {'spec': specs.Array((2,), np.bool_)},
-    {'spec': specs.Array((0,), np.float32)},
-    {'spec': specs.Array((2, 0), np.float32)},
-    {'spec': {'move': specs.DiscreteArray(3)}},
-    {'spec': (specs.DiscreteArray(3), specs.DiscreteArray(3))},
-    {'spec': ()},
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      specs.Array((2,), np.int32),
+      specs.BoundedArray((), np.int32, 0, 3),
+      specs.Array((2,), np.bool_),
+      specs.Array((0,), np.float32),
+      specs.Array((2, 0), np.float32),
+      {'move': specs.DiscreteArray(3)},
+      (specs.DiscreteArray(3), specs.DiscreteArray(3)),
+      (),
+    ],
   )
   def test_refuses_others(self, spec):
-    with self.assertRaisesRegex(ValueError, 'action spec must be one Discrete'):
+    with pytest.raises(ValueError, match='action spec must be one Discrete'):
       distributions.make_distribution(spec)
-
-
-if __name__ == '__main__':
-  absltest.main()

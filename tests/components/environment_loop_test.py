@@ -4,7 +4,7 @@ import itertools
 
 import dm_env
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 from acme import specs
 from acme.utils import counting as acme_counting
 
@@ -100,7 +100,7 @@ def make(*scripts, **kwargs):
 SCRIPTS = ([[5]], [[10, 20], [-10, -20]], [[100, 200, 300]])
 
 
-class StepTest(absltest.TestCase):
+class TestStep:
   def test_counts_and_episodes_step_by_step(self):
     loop, _ = make(*SCRIPTS)
     a = Episode(slot=0, episode_return=5, length=1)
@@ -120,57 +120,56 @@ class StepTest(absltest.TestCase):
       (2, [a]),  # L F .
     ]
     for step in expected:
-      self.assertEqual(loop.step(), step)
+      assert loop.step() == step
 
   def test_calls_come_in_turn_with_matching_arguments(self):
     loop, actor = make(*SCRIPTS)
     loop.run(num_steps=1)
     loop.step()
-    self.assertEqual(
-      actor.names(),
-      ['observe_first'] + 2 * ['select_action', 'observe', 'update'],
-    )
+    assert actor.names() == ['observe_first'] + 2 * [
+      'select_action',
+      'observe',
+      'update',
+    ]
     first, select, observe, _, select_2, observe_2, update = actor.calls
-    self.assertEqual(first[1].step_type.tolist(), [0, 0, 0])
-    self.assertEqual(select[1].tolist(), [0, 0, 0])
-    self.assertEqual(observe[1].tolist(), [1, 1, 1])
-    self.assertEqual(observe[2].step_type.tolist(), [2, 1, 1])
-    self.assertEqual(observe[2].reward.tolist(), [5, 10, 100])
+    assert first[1].step_type.tolist() == [0, 0, 0]
+    assert select[1].tolist() == [0, 0, 0]
+    assert observe[1].tolist() == [1, 1, 1]
+    assert observe[2].step_type.tolist() == [2, 1, 1]
+    assert observe[2].reward.tolist() == [5, 10, 100]
     # What the actor acts on is what it has just observed.
-    self.assertIs(select_2[1], observe[2].observation)
-    self.assertEqual(observe_2[1].tolist(), [2, 2, 2])
-    self.assertEqual(update, ('update', False))
+    assert select_2[1] is observe[2].observation
+    assert observe_2[1].tolist() == [2, 2, 2]
+    assert update == ('update', False)
 
   def test_update_may_be_off(self):
     loop, actor = make(*SCRIPTS, should_update=False)
     loop.run(num_steps=10)
-    self.assertNotIn('update', actor.names())
+    assert 'update' not in actor.names()
 
   def test_reset_forgets_the_open_episodes(self):
     loop, actor = make(*SCRIPTS)
     loop.step()
     timestep = loop.reset()
-    self.assertEqual(timestep.step_type.tolist(), [0, 0, 0])
+    assert timestep.step_type.tolist() == [0, 0, 0]
     episodes = loop.step()[1] + loop.step()[1] + loop.step()[1]
     # Slot 2 started anew: all three of its rewards, not those of four steps.
     # Slot 1 goes on with its second script.
-    self.assertEqual(
-      [(e.slot, e.episode_return, e.length) for e in episodes],
-      [(0, 5, 1), (1, -30, 2), (0, 5, 1), (2, 600, 3)],
-    )
-    self.assertEqual(actor.names().count('observe_first'), 2)
+    expected = [(0, 5, 1), (1, -30, 2), (0, 5, 1), (2, 600, 3)]
+    assert [(e.slot, e.episode_return, e.length) for e in episodes] == expected
+    assert actor.names().count('observe_first') == 2
 
 
-class ReportsTest(absltest.TestCase):
+class TestReports:
   def test_observers_see_every_episode_in_order(self):
     one, other = [], []
     loop, _ = make(*SCRIPTS, observers=[one.append, other.append])
     episodes = []
     for _ in range(20):
       episodes += loop.step()[1]
-    self.assertGreater(len(episodes), 20)
-    self.assertEqual(one, episodes)
-    self.assertEqual(other, episodes)
+    assert len(episodes) > 20
+    assert one == episodes
+    assert other == episodes
 
   def test_counter_and_rows(self):
     parent = acme_counting.Counter()
@@ -180,88 +179,82 @@ class ReportsTest(absltest.TestCase):
     for _ in range(4):
       loop.step()
     # 3 + 2 + 2 + 1 steps, as told above.
-    self.assertEqual(
-      counter.get_counts(), {'actor_steps': 8, 'actor_episodes': 4}
-    )
-    self.assertEqual(
-      logger.rows,
-      [
-        {
-          'episode_return': episode_return,
-          'episode_length': length,
-          'actor_steps': steps,
-          'actor_episodes': episodes,
-        }
-        for episode_return, length, steps, episodes in [
-          (5, 1, 3, 1),
-          (30, 2, 5, 2),
-          # Two in one step: both rows have the counts after it.
-          (5, 1, 7, 4),
-          (600, 3, 7, 4),
-        ]
-      ],
-    )
+    assert counter.get_counts() == {'actor_steps': 8, 'actor_episodes': 4}
+    assert logger.rows == [
+      {
+        'episode_return': episode_return,
+        'episode_length': length,
+        'actor_steps': steps,
+        'actor_episodes': episodes,
+      }
+      for episode_return, length, steps, episodes in [
+        (5, 1, 3, 1),
+        (30, 2, 5, 2),
+        # Two in one step: both rows have the counts after it.
+        (5, 1, 7, 4),
+        (600, 3, 7, 4),
+      ]
+    ]
 
   def test_logger_without_counter(self):
     logger = RecordingLogger()
     loop, _ = make([[1, 2]], logger=logger)
     loop.run(num_episodes=1)
-    self.assertEqual(logger.rows, [{'episode_return': 3, 'episode_length': 2}])
+    assert logger.rows == [{'episode_return': 3, 'episode_length': 2}]
 
   def test_values_are_plain_numbers(self):
     loop, _ = make([[0.5, 0.25]])
     loop.step()
     ((episode,),) = [loop.step()[1]]
-    self.assertIs(type(episode.episode_return), float)
-    self.assertIs(type(episode.length), int)
-    self.assertIs(type(episode.slot), int)
-    self.assertEqual(episode.episode_return, 0.75)
+    assert type(episode.episode_return) is float
+    assert type(episode.length) is int
+    assert type(episode.slot) is int
+    assert episode.episode_return == 0.75
 
   def test_long_returns_are_summed_in_double_precision(self):
     # In float32 the sum stays at 2^24 from there on.
     loop, _ = make([[2.0**24] + [1.0] * 10])
     loop.run(num_steps=10)
     ((episode,),) = [loop.step()[1]]
-    self.assertEqual(episode.episode_return, 2**24 + 10)
+    assert episode.episode_return == 2**24 + 10
 
 
-class RunTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # Steps add up to 3, 5, 7, 8, 11, 12, 15, 16, 18 and episodes to
-    # 1, 2, 4, 4, 6, 6, 8, 9, 10.
-    {'testcase_name': 'nothing', 'limits': {'num_steps': 0}, 'calls': 0},
-    {'testcase_name': 'no_episodes', 'limits': {'num_episodes': 0}, 'calls': 0},
-    {'testcase_name': 'one_step', 'limits': {'num_steps': 1}, 'calls': 1},
-    {'testcase_name': 'three_steps', 'limits': {'num_steps': 3}, 'calls': 1},
-    {'testcase_name': 'four_steps', 'limits': {'num_steps': 4}, 'calls': 2},
-    {'testcase_name': 'eight_steps', 'limits': {'num_steps': 8}, 'calls': 4},
-    {'testcase_name': 'one_episode', 'limits': {'num_episodes': 1}, 'calls': 1},
-    {'testcase_name': 'three', 'limits': {'num_episodes': 3}, 'calls': 3},
-    {'testcase_name': 'five', 'limits': {'num_episodes': 5}, 'calls': 5},
-    {
-      'testcase_name': 'steps_come_first',
-      'limits': {'num_steps': 8, 'num_episodes': 5},
-      'calls': 4,
-    },
-    {
-      'testcase_name': 'episodes_come_first',
-      'limits': {'num_steps': 100, 'num_episodes': 5},
-      'calls': 5,
-    },
+class TestRun:
+  @pytest.mark.parametrize(
+    ('limits', 'calls'),
+    [
+      # Steps add up to 3, 5, 7, 8, 11, 12, 15, 16, 18 and episodes to
+      # 1, 2, 4, 4, 6, 6, 8, 9, 10.
+      pytest.param({'num_steps': 0}, 0, id='nothing'),
+      pytest.param({'num_episodes': 0}, 0, id='no_episodes'),
+      pytest.param({'num_steps': 1}, 1, id='one_step'),
+      pytest.param({'num_steps': 3}, 1, id='three_steps'),
+      pytest.param({'num_steps': 4}, 2, id='four_steps'),
+      pytest.param({'num_steps': 8}, 4, id='eight_steps'),
+      pytest.param({'num_episodes': 1}, 1, id='one_episode'),
+      pytest.param({'num_episodes': 3}, 3, id='three'),
+      pytest.param({'num_episodes': 5}, 5, id='five'),
+      pytest.param(
+        {'num_steps': 8, 'num_episodes': 5}, 4, id='steps_come_first'
+      ),
+      pytest.param(
+        {'num_steps': 100, 'num_episodes': 5}, 5, id='episodes_come_first'
+      ),
+    ],
   )
   def test_limits(self, limits, calls):
     loop, actor = make(*SCRIPTS)
     loop.run(**limits)
-    self.assertEqual(actor.num_actions, calls)
+    assert actor.num_actions == calls
 
   def test_goes_on_where_it_stopped(self):
     loop, actor = make(*SCRIPTS)
     loop.run(num_steps=3)
     loop.run(num_steps=2)
-    self.assertEqual(actor.names().count('observe_first'), 1)
+    assert actor.names().count('observe_first') == 1
     # 2 + 1 steps: limits are of a call, not of all calls.
     loop.run(num_steps=3)
-    self.assertEqual(actor.num_actions, 4)
+    assert actor.num_actions == 4
 
   def test_without_limits_it_does_not_end(self):
     class EnoughError(Exception):
@@ -275,45 +268,48 @@ class RunTest(parameterized.TestCase):
         raise EnoughError
 
     loop, _ = make(*SCRIPTS, observers=[observer])
-    with self.assertRaises(EnoughError):
+    with pytest.raises(EnoughError):
       loop.run()
 
 
-class RunEpisodesTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'num_episodes': 1, 'quotas': [1, 0, 0]},
-    {'num_episodes': 2, 'quotas': [1, 1, 0]},
-    {'num_episodes': 3, 'quotas': [1, 1, 1]},
-    {'num_episodes': 7, 'quotas': [3, 2, 2]},
-    {'num_episodes': 30, 'quotas': [10, 10, 10]},
+class TestRunEpisodes:
+  @pytest.mark.parametrize(
+    ('num_episodes', 'quotas'),
+    [
+      (1, [1, 0, 0]),
+      (2, [1, 1, 0]),
+      (3, [1, 1, 1]),
+      (7, [3, 2, 2]),
+      (30, [10, 10, 10]),
+    ],
   )
   def test_slots_contribute_equally(self, num_episodes, quotas):
     loop, _ = make([[1]], [[0, 0]], [[-1] * 40])
     episodes = loop.run_episodes(num_episodes)
-    self.assertLen(episodes, num_episodes)
+    assert len(episodes) == num_episodes
     found = np.bincount([e.slot for e in episodes], minlength=3)
-    self.assertEqual(found.tolist(), quotas)
+    assert found.tolist() == quotas
 
   def test_short_episodes_are_not_favored(self):
     # Half of the slots' episodes have one step and return 1, the others 50
     # steps and return −1: the mean is 0. The first ten to end would give 1.
     loop, _ = make([[1]], [[1]], [[0] * 49 + [-1]], [[0] * 49 + [-1]])
     episodes = loop.run_episodes(12)
-    self.assertEqual(np.mean([e.episode_return for e in episodes]), 0)
+    assert np.mean([e.episode_return for e in episodes]) == 0
 
   def test_are_the_first_of_each_slot(self):
     loop, _ = make([[1], [2], [3], [4], [5]], [[10] * 9])
     episodes = loop.run_episodes(4)
-    self.assertEqual([e.episode_return for e in episodes], [1, 2, 90, 90])
+    assert [e.episode_return for e in episodes] == [1, 2, 90, 90]
 
   def test_start_afresh(self):
     loop, actor = make([[1, 2, 4], [8, 16, 32], [64, 128, 256]])
     loop.step()
     episodes = loop.run_episodes(1)
     # The first episode, open already, is left out.
-    self.assertEqual(episodes, [Episode(0, 8 + 16 + 32, 3)])
-    self.assertEqual(loop.run_episodes(1), [Episode(0, 64 + 128 + 256, 3)])
-    self.assertEqual(actor.names().count('observe_first'), 3)
+    assert episodes == [Episode(0, 8 + 16 + 32, 3)]
+    assert loop.run_episodes(1) == [Episode(0, 64 + 128 + 256, 3)]
+    assert actor.names().count('observe_first') == 3
 
   def test_stops_early(self):
     asked = []
@@ -325,16 +321,12 @@ class RunEpisodesTest(parameterized.TestCase):
     loop, actor = make([[1, 1]])
     episodes = loop.run_episodes(100, should_stop)
     # Steps 1 and 2 are an episode, 3 is the next one's start, then 4.
-    self.assertEqual(episodes, [Episode(0, 2, 2)])
-    self.assertEqual(actor.num_actions, 4)
+    assert episodes == [Episode(0, 2, 2)]
+    assert actor.num_actions == 4
 
   def test_every_episode_is_reported_though_not_every_one_is_returned(self):
     seen = []
     loop, _ = make([[1]], [[0] * 9], observers=[seen.append])
     loop.run_episodes(2)
     # Slot 0 ends at steps 1, 3, 5, 7 and 9, slot 1 at step 9.
-    self.assertEqual([e.slot for e in seen], [0, 0, 0, 0, 0, 1])
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert [e.slot for e in seen] == [0, 0, 0, 0, 0, 1]

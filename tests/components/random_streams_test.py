@@ -3,8 +3,8 @@
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import random_streams
 
@@ -32,37 +32,37 @@ def draw_many(counters, num_draws):
   return ones.stack(), others.stack()
 
 
-class NextUniformsTest(parameterized.TestCase):
-  @parameterized.parameters(
-    # As the reference implementation in C prints them,
-    # https://prng.di.unimi.it/splitmix64.c.
-    {
-      'seed': 0,
-      'outputs': [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F],
-    },
-    {
-      'seed': 1234567,
-      'outputs': [
-        6457827717110365317,
-        3203168211198807973,
-        9817491932198370423,
-        4593380528125082431,
-        16408922859458223821,
-      ],
-    },
+class TestNextUniforms:
+  @pytest.mark.parametrize(
+    ('seed', 'outputs'),
+    [
+      # As the reference implementation in C prints them,
+      # https://prng.di.unimi.it/splitmix64.c.
+      (0, [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]),
+      (
+        1234567,
+        [
+          6457827717110365317,
+          3203168211198807973,
+          9817491932198370423,
+          4593380528125082431,
+          16408922859458223821,
+        ],
+      ),
+    ],
   )
   def test_published_outputs(self, seed, outputs):
     counters, twin = tf.constant([seed], tf.uint64), seed
     for output in outputs:
       high, low, counters = random_streams.next_uniforms(counters)
       bits, twin = split_mix(twin)
-      self.assertEqual(bits, output)
+      assert bits == output
       # The upper and the lower 24 bits, as binary fractions: exact in float32.
-      self.assertEqual(high.numpy()[0], (output >> 40) / 2**24)
-      self.assertEqual(low.numpy()[0], (output & (2**24 - 1)) / 2**24)
-      self.assertEqual(int(counters.numpy()[0]), twin)
+      assert high.numpy()[0] == (output >> 40) / 2**24
+      assert low.numpy()[0] == (output & (2**24 - 1)) / 2**24
+      assert int(counters.numpy()[0]) == twin
 
-  @parameterized.parameters(False, True)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_equals_the_twin_for_any_counter(self, jit_compile):
     draw = tf.function(random_streams.next_uniforms, jit_compile=jit_compile)
     starts = [0, 1, _MASK, _MASK - _GOLDEN_GAMMA, 2**63, 2**63 - 1, 2**32]
@@ -73,26 +73,26 @@ class NextUniformsTest(parameterized.TestCase):
       high, low, counters = draw(counters)
       outputs = [split_mix(twin) for twin in twins]
       twins = [twin for _, twin in outputs]
-      self.assertEqual(
-        high.numpy().tolist(), [(bits >> 40) / 2**24 for bits, _ in outputs]
-      )
-      self.assertEqual(
-        low.numpy().tolist(), [(bits % 2**24) / 2**24 for bits, _ in outputs]
-      )
-      self.assertEqual([int(c) for c in counters.numpy()], twins)
+      assert high.numpy().tolist() == [
+        (bits >> 40) / 2**24 for bits, _ in outputs
+      ]
+      assert low.numpy().tolist() == [
+        (bits % 2**24) / 2**24 for bits, _ in outputs
+      ]
+      assert [int(c) for c in counters.numpy()] == twins
 
   def test_are_uniform_and_independent(self):
     counters = random_streams.initial_counters(7, range(8))
     ones, others = (x.numpy() for x in draw_many(counters, 5000))
     n = ones.size
     for numbers in (ones, others):
-      self.assertGreaterEqual(numbers.min(), 0)
-      self.assertLess(numbers.max(), 1)
+      assert numbers.min() >= 0
+      assert numbers.max() < 1
       # Mean ½ and deviation √(1/12); five deviations of the mean.
-      self.assertLess(abs(numbers.mean() - 0.5), 5 / (12 * n) ** 0.5)
+      assert abs(numbers.mean() - 0.5) < 5 / (12 * n) ** 0.5
       # Ten bins of n/10: deviation √(n · 0.1 · 0.9) each.
       bins = np.bincount(np.floor(numbers * 10).astype(int).ravel())
-      self.assertLess(np.abs(bins - n / 10).max(), 5 * (n * 0.09) ** 0.5)
+      assert np.abs(bins - n / 10).max() < 5 * (n * 0.09) ** 0.5
     # A correlation of independent numbers has the deviation 1/√n.
     pairs = {
       'of one draw': (ones, others),
@@ -102,18 +102,18 @@ class NextUniformsTest(parameterized.TestCase):
     }
     for name, (x, y) in pairs.items():
       correlation = np.corrcoef(x.ravel(), y.ravel())[0, 1]
-      self.assertLess(abs(correlation), 5 / x.size**0.5, name)
+      assert abs(correlation) < 5 / x.size**0.5, name
 
 
-class InitialCountersTest(absltest.TestCase):
+class TestInitialCounters:
   def test_is_of_the_id_and_not_of_the_place(self):
     together = random_streams.initial_counters(3, range(8)).numpy()
-    self.assertEqual(together.dtype, np.uint64)
+    assert together.dtype == np.uint64
     for i in range(8):
       alone = random_streams.initial_counters(3, [i]).numpy()
-      self.assertEqual(alone.tolist(), [together[i]])
+      assert alone.tolist() == [together[i]]
     shuffled = random_streams.initial_counters(3, [5, 0, 7]).numpy()
-    self.assertEqual(shuffled.tolist(), together[[5, 0, 7]].tolist())
+    assert shuffled.tolist() == together[[5, 0, 7]].tolist()
 
   def test_seeds_and_ids_differ(self):
     counters = [
@@ -121,7 +121,7 @@ class InitialCountersTest(absltest.TestCase):
       for seed in range(20)
       for c in random_streams.initial_counters(seed, range(20)).numpy()
     ]
-    self.assertLen(set(counters), 400)
+    assert len(set(counters)) == 400
 
   def test_streams_do_not_overlap(self):
     # All streams walk the same cycle of 2^64 counters in steps of gamma. From
@@ -135,7 +135,7 @@ class InitialCountersTest(absltest.TestCase):
     num_draws = 10**5
     for one, other in itertools.combinations(starts, 2):
       steps = ((other - one) * inverse) & _MASK
-      self.assertBetween(steps, num_draws, 2**64 - num_draws)
+      assert num_draws <= steps <= 2**64 - num_draws
 
   def test_distance_between_streams_is_measured_right(self):
     # The premise of the test above, on a stream that does overlap.
@@ -145,8 +145,4 @@ class InitialCountersTest(absltest.TestCase):
     for _ in range(5):
       _, _, counters = random_streams.next_uniforms(counters)
     difference = int(counters.numpy()[0]) - int(start.numpy()[0])
-    self.assertEqual((difference * inverse) & _MASK, 5)
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert (difference * inverse) & _MASK == 5

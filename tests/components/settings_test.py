@@ -4,7 +4,7 @@ import dataclasses
 import pickle
 from typing import Optional
 
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.components import settings
 
@@ -17,23 +17,20 @@ class _Settings:
   plain: int = 2
 
 
-class FieldTest(absltest.TestCase):
+class TestField:
   def test_is_a_field_with_a_default(self):
-    self.assertEqual(_Settings(), _Settings((8, 4), None, 1, 2))
-    self.assertEqual(_Settings(limit=0.5).limit, 0.5)
+    assert _Settings() == _Settings((8, 4), None, 1, 2)
+    assert _Settings(limit=0.5).limit == 0.5
 
   def test_tells_of_itself(self):
-    self.assertEqual(
-      settings.describe(_Settings),
-      [
-        settings.Setting(
-          'sizes', 'tuple[int, ...]', (8, 4), 'Of layers: a paper.'
-        ),
-        settings.Setting('limit', 'float | None', None, 'None for none.'),
-        settings.Setting('told_as_text', 'int', 1, 'One.'),
-        settings.Setting('plain', 'int', 2, ''),
-      ],
-    )
+    assert settings.describe(_Settings) == [
+      settings.Setting(
+        'sizes', 'tuple[int, ...]', (8, 4), 'Of layers: a paper.'
+      ),
+      settings.Setting('limit', 'float | None', None, 'None for none.'),
+      settings.Setting('told_as_text', 'int', 1, 'One.'),
+      settings.Setting('plain', 'int', 2, ''),
+    ]
 
   def test_is_inherited_with_its_help(self):
     @dataclasses.dataclass(frozen=True)
@@ -42,140 +39,141 @@ class FieldTest(absltest.TestCase):
       last: int = settings.field(0, 'Last.')
 
     told = {setting.name: setting for setting in settings.describe(More)}
-    self.assertEqual(list(told)[-1], 'last')
-    self.assertEqual(told['sizes'].help, 'Of layers: a paper.')
-    self.assertEqual(
-      (told['limit'].default, told['limit'].help), (3.0, 'Three.')
-    )
+    assert list(told)[-1] == 'last'
+    assert told['sizes'].help == 'Of layers: a paper.'
+    assert (told['limit'].default, told['limit'].help) == (3.0, 'Three.')
 
 
-class SettingErrorTest(parameterized.TestCase):
+class TestSettingError:
   def test_reads_as_python(self):
     error = settings.SettingError('max_steps', 'must be at least 1, got 0.')
-    self.assertEqual(str(error), 'max_steps must be at least 1, got 0.')
-    self.assertIsInstance(error, ValueError)
+    assert str(error) == 'max_steps must be at least 1, got 0.'
+    assert isinstance(error, ValueError)
     error = settings.SettingError('a', 'is off. Turn it on.', fresh=True, b='c')
-    self.assertEqual(str(error), "a is off. Turn it on (fresh=True, b='c').")
+    assert str(error) == "a is off. Turn it on (fresh=True, b='c')."
 
   def test_is_told_in_other_words(self):
     error = settings.SettingError('a', 'is a. Use b.', b=1)
-    self.assertEqual(error.tell('--a', '--b=1'), '--a is a. Use b (--b=1).')
+    assert error.tell('--a', '--b=1') == '--a is a. Use b (--b=1).'
 
   def test_text_may_begin_with_no_setting(self):
     error = settings.SettingError('', 'The table is full.', size=3)
-    self.assertEqual(str(error), 'The table is full (size=3).')
+    assert str(error) == 'The table is full (size=3).'
 
   def test_can_be_pickled(self):
     error = settings.SettingError('a', 'must be b.', c=1)
     again = pickle.loads(pickle.dumps(error))
-    self.assertEqual(str(again), 'a must be b (c=1).')
-    self.assertEqual((again.setting, again.problem), ('a', 'must be b.'))
-    self.assertEqual(again.remedy, {'c': 1})
+    assert str(again) == 'a must be b (c=1).'
+    assert (again.setting, again.problem) == ('a', 'must be b.')
+    assert again.remedy == {'c': 1}
 
 
 Ints = tuple[int, ...]
 
 
-class WriteWholeTest(parameterized.TestCase):
-  @parameterized.parameters(
-    ('1e4', ' Write 10000.'),
-    ('2.0', ' Write 2.'),
-    ('-1E+2', ' Write -100.'),
-    ('1.5', ''),
-    ('many', ''),
-    ('inf', ''),
-    ('nan', ''),
-    ('1e999999', ''),
-    (None, ''),
-    ((1,), ''),
+class TestWriteWhole:
+  @pytest.mark.parametrize(
+    ('value', 'hint'),
+    [
+      ('1e4', ' Write 10000.'),
+      ('2.0', ' Write 2.'),
+      ('-1E+2', ' Write -100.'),
+      ('1.5', ''),
+      ('many', ''),
+      ('inf', ''),
+      ('nan', ''),
+      ('1e999999', ''),
+      (None, ''),
+      ((1,), ''),
+    ],
   )
   def test_hint(self, value, hint):
-    self.assertEqual(settings.write_whole(value), hint)
+    assert settings.write_whole(value) == hint
 
 
-class ParseTest(parameterized.TestCase):
-  @parameterized.parameters(
-    ('3', int, 3),
-    ('-3', int, -3),
-    (3, int, 3),
-    ('3', float, 3.0),
-    ('1e-3', float, 1e-3),
-    ('inf', float, float('inf')),
-    (3, float, 3.0),
-    (0.5, float, 0.5),
-    ('true', bool, True),
-    ('True', bool, True),
-    ('FALSE', bool, False),
-    (False, bool, False),
-    (True, bool, True),
-    ('text', str, 'text'),
-    ('1,2', str, '1,2'),
-    ('1,2', Ints, (1, 2)),
-    ('(64, 64)', Ints, (64, 64)),
-    ('[64,]', Ints, (64,)),
-    ('7', Ints, (7,)),
-    ('', Ints, ()),
-    ('()', Ints, ()),
-    ([1, 2], Ints, (1, 2)),
-    ((), Ints, ()),
-    ('1,2.5', tuple[float, ...], (1.0, 2.5)),
-    ('a,b', tuple[str, ...], ('a', 'b')),
-    ('true,false', tuple[bool, ...], (True, False)),
-    ('None', float | None, None),
-    (None, float | None, None),
-    ('2', float | None, 2.0),
-    (2, float | None, 2.0),
-    ('2', int | None, 2),
-    ('a', str | None, 'a'),
-    ('true', bool | None, True),
-    (None, bool | None, None),
-    ('2', Optional[int], 2),  # noqa: UP045 (its text differs)
-    ('None', Optional[int], None),  # noqa: UP045
+class TestParse:
+  @pytest.mark.parametrize(
+    ('value', 'annotation', 'expected'),
+    [
+      ('3', int, 3),
+      ('-3', int, -3),
+      (3, int, 3),
+      ('3', float, 3.0),
+      ('1e-3', float, 1e-3),
+      ('inf', float, float('inf')),
+      (3, float, 3.0),
+      (0.5, float, 0.5),
+      ('true', bool, True),
+      ('True', bool, True),
+      ('FALSE', bool, False),
+      (False, bool, False),
+      (True, bool, True),
+      ('text', str, 'text'),
+      ('1,2', str, '1,2'),
+      ('1,2', Ints, (1, 2)),
+      ('(64, 64)', Ints, (64, 64)),
+      ('[64,]', Ints, (64,)),
+      ('7', Ints, (7,)),
+      ('', Ints, ()),
+      ('()', Ints, ()),
+      ([1, 2], Ints, (1, 2)),
+      ((), Ints, ()),
+      ('1,2.5', tuple[float, ...], (1.0, 2.5)),
+      ('a,b', tuple[str, ...], ('a', 'b')),
+      ('true,false', tuple[bool, ...], (True, False)),
+      ('None', float | None, None),
+      (None, float | None, None),
+      ('2', float | None, 2.0),
+      (2, float | None, 2.0),
+      ('2', int | None, 2),
+      ('a', str | None, 'a'),
+      ('true', bool | None, True),
+      (None, bool | None, None),
+      ('2', Optional[int], 2),  # noqa: UP045 (its text differs)
+      ('None', Optional[int], None),  # noqa: UP045
+    ],
   )
   def test_fits(self, value, annotation, expected):
     parsed = settings.parse('x', value, annotation)
-    self.assertEqual(parsed, expected)
-    self.assertIs(type(parsed), type(expected))
+    assert parsed == expected
+    assert type(parsed) is type(expected)
     if isinstance(expected, tuple):
-      self.assertEqual([type(p) for p in parsed], [type(e) for e in expected])
+      assert [type(p) for p in parsed] == [type(e) for e in expected]
 
-  @parameterized.parameters(
-    ('3.5', int, 'int'),
-    (3.0, int, 'int'),  # As JSON has it: a whole number by chance.
-    (True, int, 'int'),
-    ('three', int, 'int'),
-    ('', int, 'int'),
-    ('a', float, 'float'),
-    (True, float, 'float'),
-    ([1.0], float, 'float'),
-    ('1', bool, 'bool'),
-    (1, bool, 'bool'),
-    ('yes', bool, 'bool'),
-    ('1,a', Ints, r'tuple\[int, ...\]'),
-    ([1.5], Ints, r'tuple\[int, ...\]'),
-    (5, Ints, r'tuple\[int, ...\]'),
-    (None, Ints, r'tuple\[int, ...\]'),
-    (None, int, 'int'),
-    ('None', float, 'float'),
-    ('a', float | None, r'float \| None'),
-    ('maybe', bool | None, r'bool \| None'),
+  @pytest.mark.parametrize(
+    ('value', 'annotation', 'type_name'),
+    [
+      ('3.5', int, 'int'),
+      (3.0, int, 'int'),  # As JSON has it: a whole number by chance.
+      (True, int, 'int'),
+      ('three', int, 'int'),
+      ('', int, 'int'),
+      ('a', float, 'float'),
+      (True, float, 'float'),
+      ([1.0], float, 'float'),
+      ('1', bool, 'bool'),
+      (1, bool, 'bool'),
+      ('yes', bool, 'bool'),
+      ('1,a', Ints, r'tuple\[int, ...\]'),
+      ([1.5], Ints, r'tuple\[int, ...\]'),
+      (5, Ints, r'tuple\[int, ...\]'),
+      (None, Ints, r'tuple\[int, ...\]'),
+      (None, int, 'int'),
+      ('None', float, 'float'),
+      ('a', float | None, r'float \| None'),
+      ('maybe', bool | None, r'bool \| None'),
+    ],
   )
   def test_does_not_fit(self, value, annotation, type_name):
-    with self.assertRaisesRegex(
-      ValueError, f'^config.x must be of type {type_name}, got .*'
+    with pytest.raises(
+      ValueError, match=f'^config.x must be of type {type_name}, got .*'
     ):
       settings.parse('config.x', value, annotation)
 
 
-class DidYouMeanTest(absltest.TestCase):
+class TestDidYouMean:
   def test_nearest_or_nothing(self):
     known = ['alpha', 'beta']
-    self.assertEqual(
-      settings.did_you_mean('alhpa', known), " Did you mean 'alpha'?"
-    )
-    self.assertEqual(settings.did_you_mean('q', known), '')
-    self.assertEqual(settings.did_you_mean('q', []), '')
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert settings.did_you_mean('alhpa', known) == " Did you mean 'alpha'?"
+    assert settings.did_you_mean('q', known) == ''
+    assert settings.did_you_mean('q', []) == ''

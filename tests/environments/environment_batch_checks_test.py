@@ -2,8 +2,8 @@
 
 import dm_env
 import numpy as np
+import pytest
 import scripted_environment
-from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from repertory.environments import batch
@@ -25,9 +25,9 @@ def make_observation(**changes):
   return observation
 
 
-class ActionsTest(parameterized.TestCase):
-  def setUp(self):
-    super().setUp()
+class TestActions:
+  @pytest.fixture(autouse=True)
+  def _set_up(self):
     self.slots = [Scripted(length=1), Scripted(length=9)]
     self.batch = batch.EnvironmentBatch(self.slots)
     self.batch.reset()
@@ -46,14 +46,14 @@ class ActionsTest(parameterized.TestCase):
   def test_ended_slot_is_reset_without_its_action(self):
     self.batch.step(make_actions(2))  # Ends slot 0.
     self.batch.step(make_actions(2, move=3))
-    self.assertEqual([a['move'] for a in self.slots[0].actions], [1])
-    self.assertEqual([a['move'] for a in self.slots[1].actions], [1, 3])
-    self.assertEqual([s.num_resets for s in self.slots], [2, 1])
+    assert [a['move'] for a in self.slots[0].actions] == [1]
+    assert [a['move'] for a in self.slots[1].actions] == [1, 3]
+    assert [s.num_resets for s in self.slots] == [2, 1]
 
   def test_wider_actions_are_cast(self):
     self.batch.step({'move': [1, 2], 'force': np.zeros((2, 2), np.float64)})
-    self.assertEqual(self.slots[1].actions[0]['move'].dtype, np.int32)
-    self.assertEqual(self.slots[1].actions[0]['force'].dtype, np.float32)
+    assert self.slots[1].actions[0]['move'].dtype == np.int32
+    assert self.slots[1].actions[0]['force'].dtype == np.float32
 
   def test_environments_cannot_change_the_callers_actions(self):
     actions = make_actions(2)
@@ -61,23 +61,40 @@ class ActionsTest(parameterized.TestCase):
     self.slots[0].actions[0]['force'][:] = 7
     np.testing.assert_array_equal(actions['force'], np.zeros((2, 2)))
 
-  @parameterized.named_parameters(
-    ('no_batch_axis', {'move': np.int32(1)}, r"`actions`\['move'\].*\(2,\)"),
-    ('one_row', {'move': np.int32([1])}, r"`actions`\['move'\].*\(1,\)"),
-    ('float', {'move': np.array([1.0, 2.0])}, 'int32.*float64'),
-    ('too_large', {'move': np.array([1, 2**31])}, 'does not fit'),
-    ('extra_axis', {'force': np.zeros((2, 1, 2), 'f')}, r'\(2, 1, 2\)'),
-    (
-      'broadcasting',
-      {'force': np.zeros((2, 1), 'f')},
-      r"\['force'\].*\(2, 1\)",
-    ),
-    ('extra_key', {'jump': np.zeros(2)}, 'keys .*move.*force.*jump'),
+  @pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+      pytest.param(
+        {'move': np.int32(1)},
+        r"`actions`\['move'\].*\(2,\)",
+        id='no_batch_axis',
+      ),
+      pytest.param(
+        {'move': np.int32([1])}, r"`actions`\['move'\].*\(1,\)", id='one_row'
+      ),
+      pytest.param(
+        {'move': np.array([1.0, 2.0])}, 'int32.*float64', id='float'
+      ),
+      pytest.param(
+        {'move': np.array([1, 2**31])}, 'does not fit', id='too_large'
+      ),
+      pytest.param(
+        {'force': np.zeros((2, 1, 2), 'f')}, r'\(2, 1, 2\)', id='extra_axis'
+      ),
+      pytest.param(
+        {'force': np.zeros((2, 1), 'f')},
+        r"\['force'\].*\(2, 1\)",
+        id='broadcasting',
+      ),
+      pytest.param(
+        {'jump': np.zeros(2)}, 'keys .*move.*force.*jump', id='extra_key'
+      ),
+    ],
   )
   def test_wrong_actions(self, changes, message):
-    with self.assertRaisesRegex(ValueError, message):
+    with pytest.raises(ValueError, match=message):
       self.batch.step({**make_actions(2), **changes})
-    self.assertEqual(self.slots[0].actions, [])
+    assert self.slots[0].actions == []
 
 
 class Choice(Scripted):
@@ -93,9 +110,10 @@ class Choice(Scripted):
     return specs.DiscreteArray(2000, np.int32)
 
 
-class ChoiceTest(parameterized.TestCase):
-  @parameterized.product(
-    size=[2, 200], action=[-1, 2000, 2**31 - 1, -(2**31), 1500, 1999, 0]
+class TestChoice:
+  @pytest.mark.parametrize('size', [2, 200])
+  @pytest.mark.parametrize(
+    'action', [-1, 2000, 2**31 - 1, -(2**31), 1500, 1999, 0]
   )
   def test_range(self, size, action):
     slots = [Choice() for _ in range(size)]
@@ -105,26 +123,29 @@ class ChoiceTest(parameterized.TestCase):
     actions[1] = action
     if 0 <= action < 2000:
       choices.step(actions)
-      self.assertEqual(slots[1].actions, [action])
+      assert slots[1].actions == [action]
     else:
-      with self.assertRaisesRegex(
-        ValueError, f'from 0 to 1999, found {action} in slot 1'
+      with pytest.raises(
+        ValueError, match=f'from 0 to 1999, found {action} in slot 1'
       ):
         choices.step(actions)
 
-  @parameterized.parameters(
-    (np.ones((1, 3), np.float32), r'\(2, 3\).*\(1, 3\)'),
-    (np.ones((2, 3), np.complex64), r'float32[\s\S]*complex64'),
-    ([[1.0] * 3] * 2, 'the nest'),
+  @pytest.mark.parametrize(
+    ('observation', 'message'),
+    [
+      (np.ones((1, 3), np.float32), r'\(2, 3\).*\(1, 3\)'),
+      (np.ones((2, 3), np.complex64), r'float32[\s\S]*complex64'),
+      ([[1.0] * 3] * 2, 'the nest'),
+    ],
   )
   def test_wrong_observation(self, observation, message):
     slots = [Choice(), Choice(override_step=2, observation=observation)]
     choices = batch.EnvironmentBatch(slots)
     choices.reset()
     choices.step(np.zeros(2, np.int32))
-    with self.assertRaisesRegex(
+    with pytest.raises(
       batch.EnvironmentContractError,
-      f'Slot 1, step 2 of its episode: observation: expected .*{message}',
+      match=f'Slot 1, step 2 of its episode: observation: expected .*{message}',
     ):
       choices.step(np.zeros(2, np.int32))
 
@@ -135,69 +156,97 @@ class ChoiceTest(parameterized.TestCase):
     for _ in range(3):  # MID, LAST and FIRST in slot 0.
       choices.step(np.zeros(2, np.int32))
     slots[0]._override_step, slots[0]._overrides = 1, {'reward': 'x'}
-    with self.assertRaisesRegex(
-      batch.EnvironmentContractError, 'Slot 0, step 1 of its episode: reward'
+    with pytest.raises(
+      batch.EnvironmentContractError,
+      match='Slot 0, step 1 of its episode: reward',
     ):
       choices.step(np.zeros(2, np.int32))
 
 
-class OutputsTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    ('nan_reward', {'reward': np.float32('nan')}, 'reward.*finite.*nan'),
-    ('inf_reward', {'reward': -np.inf}, 'reward.*finite.*inf'),
-    ('overflowing_reward', {'reward': 1e39}, r'reward.*float32.*1e\+39'),
-    ('overflowing_array', {'reward': np.array(1e39)}, 'reward.*not fit'),
-    ('no_reward', {'reward': None}, 'reward.*float32.*None'),
-    ('vector_reward', {'reward': np.ones(1)}, r'reward.*\(\).*shape \(1,\)'),
-    ('list_reward', {'reward': [1.0]}, r'reward.*nest \[1.0\]'),
-    ('text_reward', {'reward': '1'}, 'reward.*float32.*1'),
-    ('nan_discount', {'discount': float('nan')}, 'discount.*nan'),
-    ('large_discount', {'discount': 1.5}, r'discount.*\[0, 1\].*1.5'),
-    ('negative_discount', {'discount': np.float32(-0.1)}, 'discount.*-0.1'),
-    ('vector_discount', {'discount': np.ones(2)}, r'discount.*\(2,\)'),
-    ('first', {'step_type': FIRST}, 'step_type.*MID or .*LAST.*FIRST'),
-    ('no_step_type', {'step_type': 1}, 'step_type.*found 1'),
-    (
-      'broadcasting',
-      {'observation': make_observation(board=np.zeros((1, 3), np.float32))},
-      r"observation\['board'\].*\(2, 3\).*\(1, 3\)",
-    ),
-    (
-      'scalar_for_array',
-      {'observation': make_observation(board=np.float32(1))},
-      r"observation\['board'\].*\(2, 3\).*\(\)",
-    ),
-    (
-      'float_for_integer',
-      {'observation': make_observation(inner=(0.5, np.zeros(2, np.float32)))},
-      r"observation\['inner'\]\[0\].*int32.*0.5",
-    ),
-    (
-      'large_integer',
-      {'observation': make_observation(inner=(2**31, np.zeros(2)))},
-      r"observation\['inner'\]\[0\].*int32.*2147483648.*not fit",
-    ),
-    (
-      'list_for_array',
-      {'observation': make_observation(inner=(1, [0.0, 0.0]))},
-      r"observation\['inner'\]\[1\].*nest",
-    ),
-    (
-      'short_tuple',
-      {'observation': make_observation(inner=(1,))},
-      r"observation\['inner'\].*2 parts.*1 parts",
-    ),
-    (
-      'list_for_tuple',
-      {'observation': make_observation(inner=[1, np.zeros(2)])},
-      r"observation\['inner'\].*tuple.*list",
-    ),
-    (
-      'other_key',
-      {'observation': {'bord': 0, 'inner': (0, np.zeros(2))}},
-      r"observation: .*keys \['board', 'inner'\].*'bord'",
-    ),
-    ('no_nest', {'observation': np.zeros(3)}, 'observation.*ndarray'),
+class TestOutputs:
+  @pytest.mark.parametrize(
+    ('overrides', 'message'),
+    [
+      pytest.param(
+        {'reward': np.float32('nan')}, 'reward.*finite.*nan', id='nan_reward'
+      ),
+      pytest.param({'reward': -np.inf}, 'reward.*finite.*inf', id='inf_reward'),
+      pytest.param(
+        {'reward': 1e39}, r'reward.*float32.*1e\+39', id='overflowing_reward'
+      ),
+      pytest.param(
+        {'reward': np.array(1e39)}, 'reward.*not fit', id='overflowing_array'
+      ),
+      pytest.param({'reward': None}, 'reward.*float32.*None', id='no_reward'),
+      pytest.param(
+        {'reward': np.ones(1)},
+        r'reward.*\(\).*shape \(1,\)',
+        id='vector_reward',
+      ),
+      pytest.param(
+        {'reward': [1.0]}, r'reward.*nest \[1.0\]', id='list_reward'
+      ),
+      pytest.param({'reward': '1'}, 'reward.*float32.*1', id='text_reward'),
+      pytest.param(
+        {'discount': float('nan')}, 'discount.*nan', id='nan_discount'
+      ),
+      pytest.param(
+        {'discount': 1.5}, r'discount.*\[0, 1\].*1.5', id='large_discount'
+      ),
+      pytest.param(
+        {'discount': np.float32(-0.1)}, 'discount.*-0.1', id='negative_discount'
+      ),
+      pytest.param(
+        {'discount': np.ones(2)}, r'discount.*\(2,\)', id='vector_discount'
+      ),
+      pytest.param(
+        {'step_type': FIRST}, 'step_type.*MID or .*LAST.*FIRST', id='first'
+      ),
+      pytest.param({'step_type': 1}, 'step_type.*found 1', id='no_step_type'),
+      pytest.param(
+        {'observation': make_observation(board=np.zeros((1, 3), np.float32))},
+        r"observation\['board'\].*\(2, 3\).*\(1, 3\)",
+        id='broadcasting',
+      ),
+      pytest.param(
+        {'observation': make_observation(board=np.float32(1))},
+        r"observation\['board'\].*\(2, 3\).*\(\)",
+        id='scalar_for_array',
+      ),
+      pytest.param(
+        {'observation': make_observation(inner=(0.5, np.zeros(2, np.float32)))},
+        r"observation\['inner'\]\[0\].*int32.*0.5",
+        id='float_for_integer',
+      ),
+      pytest.param(
+        {'observation': make_observation(inner=(2**31, np.zeros(2)))},
+        r"observation\['inner'\]\[0\].*int32.*2147483648.*not fit",
+        id='large_integer',
+      ),
+      pytest.param(
+        {'observation': make_observation(inner=(1, [0.0, 0.0]))},
+        r"observation\['inner'\]\[1\].*nest",
+        id='list_for_array',
+      ),
+      pytest.param(
+        {'observation': make_observation(inner=(1,))},
+        r"observation\['inner'\].*2 parts.*1 parts",
+        id='short_tuple',
+      ),
+      pytest.param(
+        {'observation': make_observation(inner=[1, np.zeros(2)])},
+        r"observation\['inner'\].*tuple.*list",
+        id='list_for_tuple',
+      ),
+      pytest.param(
+        {'observation': {'bord': 0, 'inner': (0, np.zeros(2))}},
+        r"observation: .*keys \['board', 'inner'\].*'bord'",
+        id='other_key',
+      ),
+      pytest.param(
+        {'observation': np.zeros(3)}, 'observation.*ndarray', id='no_nest'
+      ),
+    ],
   )
   def test_wrong_timestep(self, overrides, message):
     environments = batch.EnvironmentBatch(
@@ -206,38 +255,41 @@ class OutputsTest(parameterized.TestCase):
     environments.reset()
     environments.step(make_actions(2))
     # Both the place and what was wrong must be said.
-    with self.assertRaisesRegex(ValueError, f'(?s)Slot 1, step 2.*{message}'):
+    with pytest.raises(ValueError, match=f'(?s)Slot 1, step 2.*{message}'):
       environments.step(make_actions(2))
 
   def test_wrong_reset(self):
     environments = batch.EnvironmentBatch(
       [Scripted(override_step=0, step_type=MID)]
     )
-    with self.assertRaisesRegex(ValueError, 'Slot 0, step 0.*FIRST.*MID'):
+    with pytest.raises(ValueError, match=r'Slot 0, step 0.*FIRST.*MID'):
       environments.reset()
 
   def test_first_observation_is_checked(self):
     environments = batch.EnvironmentBatch(
       [Scripted(override_step=0, observation=make_observation(board=1.0))]
     )
-    with self.assertRaisesRegex(ValueError, r"Slot 0, step 0.*\['board'\]"):
+    with pytest.raises(ValueError, match=r"Slot 0, step 0.*\['board'\]"):
       environments.reset()
 
   def test_step_after_an_error_resets_all_slots(self):
     slots = [Scripted(9), Scripted(9, override_step=1, reward=np.nan)]
     environments = batch.EnvironmentBatch(slots)
     environments.reset()
-    with self.assertRaises(ValueError):
+    with pytest.raises(ValueError):
       environments.step(make_actions(2))
     timestep = environments.step(make_actions(2))
     np.testing.assert_array_equal(timestep.step_type, [FIRST, FIRST])
-    self.assertEqual([s.num_resets for s in slots], [2, 2])
+    assert [s.num_resets for s in slots] == [2, 2]
 
-  @parameterized.named_parameters(
-    ('python', 0.25, 1),
-    ('float64', np.float64(0.25), np.float64(1)),
-    ('array', np.array(0.25), np.array(1.0, np.float32)),
-    ('boolean_discount', 0.25, True),
+  @pytest.mark.parametrize(
+    ('reward', 'discount'),
+    [
+      pytest.param(0.25, 1, id='python'),
+      pytest.param(np.float64(0.25), np.float64(1), id='float64'),
+      pytest.param(np.array(0.25), np.array(1.0, np.float32), id='array'),
+      pytest.param(0.25, True, id='boolean_discount'),
+    ],
   )
   def test_scalars_of_any_kind(self, reward, discount):
     environments = batch.EnvironmentBatch(
@@ -255,10 +307,6 @@ class OutputsTest(parameterized.TestCase):
     )
     environments.reset()
     inner = environments.step(make_actions(1)).observation['inner']
-    self.assertEqual([x.dtype for x in inner], [np.int32, np.float32])
+    assert [x.dtype for x in inner] == [np.int32, np.float32]
     np.testing.assert_array_equal(inner[0], [3])
     np.testing.assert_array_equal(inner[1], [[0.5, 1.5]])
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,8 +1,8 @@
 """Tests of `environments/batch.py`."""
 
 import numpy as np
+import pytest
 import scripted_environment
-from absl.testing import absltest
 from dm_env import specs
 
 from repertory.environments import (
@@ -43,26 +43,19 @@ class TestNestedBatch(conformance.EnvironmentBatchConformance):
     return Scripted(length=2 + seed)
 
 
-class SingleSlotTest(absltest.TestCase):
+class TestSingleSlot:
   def test_batch_of_one(self):
     environments = batch.EnvironmentBatch([Scripted(length=2)])
     timesteps = [environments.reset()]
     for _ in range(3):
       timesteps.append(environments.step(make_actions(1)))
     # The reward of step t is t; the last step is the second.
-    self.assertEqual(
-      [t.step_type.tolist() for t in timesteps], [[0], [1], [2], [0]]
-    )
-    self.assertEqual(
-      [t.reward.tolist() for t in timesteps], [[0], [1], [2], [0]]
-    )
-    self.assertEqual(
-      [t.discount.tolist() for t in timesteps], [[1], [0.5], [0], [1]]
-    )
+    assert [t.step_type.tolist() for t in timesteps] == [[0], [1], [2], [0]]
+    assert [t.reward.tolist() for t in timesteps] == [[0], [1], [2], [0]]
+    assert [t.discount.tolist() for t in timesteps] == [[1], [0.5], [0], [1]]
     # 10 times the episode plus the step.
-    self.assertEqual(
-      [t.observation['board'][0, 1, 2] for t in timesteps], [10, 11, 12, 20]
-    )
+    expected = [10, 11, 12, 20]
+    assert [t.observation['board'][0, 1, 2] for t in timesteps] == expected
 
 
 class TestSinglePrecisionBatch(conformance.EnvironmentBatchConformance):
@@ -87,33 +80,33 @@ class IntegerReward(Scripted):
     return specs.Array((), np.int64)
 
 
-class ConstructionTest(absltest.TestCase):
+class TestConstruction:
   def test_empty(self):
-    with self.assertRaisesRegex(ValueError, '`environments`.*at least one'):
+    with pytest.raises(ValueError, match=r'`environments`.*at least one'):
       batch.EnvironmentBatch([])
 
   def test_different_specs(self):
     environments = [catch.Catch(), catch.Catch(), catch.Catch(rows=9)]
-    with self.assertRaisesRegex(
-      ValueError, r'(?s)observation_spec\(\).*slot 2.*\(9, 5\).*\(10, 5\)'
+    with pytest.raises(
+      ValueError, match=r'(?s)observation_spec\(\).*slot 2.*\(9, 5\).*\(10, 5\)'
     ):
       batch.EnvironmentBatch(environments)
 
   def test_different_structures(self):
-    with self.assertRaisesRegex(ValueError, r'observation_spec\(\).*slot 1'):
+    with pytest.raises(ValueError, match=r'observation_spec\(\).*slot 1'):
       batch.EnvironmentBatch([catch.Catch(), Scripted()])
 
   def test_same_environment_twice(self):
     environment = catch.Catch()
-    with self.assertRaisesRegex(ValueError, 'slots 0 and 2 hold the same'):
+    with pytest.raises(ValueError, match='slots 0 and 2 hold the same'):
       batch.EnvironmentBatch([environment, catch.Catch(), environment])
 
   def test_vector_reward(self):
-    with self.assertRaisesRegex(ValueError, r'reward_spec\(\).*scalar.*\(2,\)'):
+    with pytest.raises(ValueError, match=r'reward_spec\(\).*scalar.*\(2,\)'):
       batch.EnvironmentBatch([VectorReward()])
 
   def test_integer_reward(self):
-    with self.assertRaisesRegex(ValueError, r'reward_spec\(\).*floats.*int64'):
+    with pytest.raises(ValueError, match=r'reward_spec\(\).*floats.*int64'):
       batch.EnvironmentBatch([IntegerReward()])
 
 
@@ -123,15 +116,11 @@ class FailingClose(Scripted):
     raise RuntimeError('The door is stuck.')
 
 
-class CloseTest(absltest.TestCase):
+class TestClose:
   def test_closes_all_once_and_tells_the_error(self):
     slots = [Scripted(), FailingClose(), Scripted()]
     environments = batch.EnvironmentBatch(slots)
-    with self.assertRaisesRegex(RuntimeError, 'stuck'):
+    with pytest.raises(RuntimeError, match='stuck'):
       environments.close()
     environments.close()
-    self.assertEqual([s.num_closes for s in slots], [1, 1, 1])
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert [s.num_closes for s in slots] == [1, 1, 1]

@@ -1,9 +1,11 @@
 """Tests of `environments/wrappers/`."""
 
+import unittest
+
 import dm_env
 import numpy as np
+import pytest
 import scripted_environment
-from absl.testing import absltest, parameterized
 from dm_env import specs, test_utils
 
 from repertory.environments import catch, wrappers
@@ -50,29 +52,30 @@ class WideEnvironment(dm_env.Environment):
     }
 
 
-class SinglePrecisionConformanceTest(
-  test_utils.EnvironmentTestMixin, absltest.TestCase
+# dm_env's mixin calls methods of unittest's TestCase.
+class TestSinglePrecisionConformance(
+  test_utils.EnvironmentTestMixin, unittest.TestCase
 ):
   def make_object_under_test(self):
     return wrappers.SinglePrecision(WideEnvironment())
 
 
-class StepLimitConformanceTest(
-  test_utils.EnvironmentTestMixin, absltest.TestCase
+class TestStepLimitConformance(
+  test_utils.EnvironmentTestMixin, unittest.TestCase
 ):
   def make_object_under_test(self):
     return wrappers.StepLimit(catch.Catch(), 3)
 
 
-class FrameStackConformanceTest(
-  test_utils.EnvironmentTestMixin, absltest.TestCase
+class TestFrameStackConformance(
+  test_utils.EnvironmentTestMixin, unittest.TestCase
 ):
   def make_object_under_test(self):
     return wrappers.FrameStack(ScriptedEnvironment(), 3)
 
 
-class EnvironmentWrapperTest(
-  test_utils.EnvironmentTestMixin, absltest.TestCase
+class TestEnvironmentWrapper(
+  test_utils.EnvironmentTestMixin, unittest.TestCase
 ):
   def make_object_under_test(self):
     return wrappers.EnvironmentWrapper(ScriptedEnvironment())
@@ -80,54 +83,51 @@ class EnvironmentWrapperTest(
   def test_forwards(self):
     inner = ScriptedEnvironment()
     wrapper = wrappers.EnvironmentWrapper(inner)
-    self.assertIs(wrapper.environment, inner)
-    self.assertEqual(wrapper.observation_spec(), inner.observation_spec())
-    self.assertEqual(wrapper.action_spec(), inner.action_spec())
-    self.assertEqual(wrapper.reward_spec(), inner.reward_spec())
-    self.assertEqual(wrapper.discount_spec(), inner.discount_spec())
+    assert wrapper.environment is inner
+    assert wrapper.observation_spec() == inner.observation_spec()
+    assert wrapper.action_spec() == inner.action_spec()
+    assert wrapper.reward_spec() == inner.reward_spec()
+    assert wrapper.discount_spec() == inner.discount_spec()
     wrapper.close()
-    self.assertEqual(inner.num_closes, 1)
+    assert inner.num_closes == 1
 
 
-class SinglePrecisionTest(parameterized.TestCase):
+class TestSinglePrecision:
   def test_specs(self):
     environment = wrappers.SinglePrecision(WideEnvironment())
-    self.assertEqual(
-      environment.observation_spec(),
-      {
-        'force': specs.BoundedArray((2,), np.float32, -0.1, 0.1),
-        'counter': specs.Array((), np.int32),
-        'image': specs.Array((1,), np.uint8),
-      },
-    )
-    self.assertEqual(
-      environment.action_spec()['move'], specs.DiscreteArray(3, np.int32)
-    )
-    self.assertEqual(environment.reward_spec(), specs.Array((), np.float32))
-    self.assertEqual(
-      environment.discount_spec(), specs.BoundedArray((), np.float32, 0, 1)
+    assert environment.observation_spec() == {
+      'force': specs.BoundedArray((2,), np.float32, -0.1, 0.1),
+      'counter': specs.Array((), np.int32),
+      'image': specs.Array((1,), np.uint8),
+    }
+    assert environment.action_spec()['move'] == specs.DiscreteArray(3, np.int32)
+    assert environment.reward_spec() == specs.Array((), np.float32)
+    assert environment.discount_spec() == specs.BoundedArray(
+      (), np.float32, 0, 1
     )
 
   def test_values(self):
     inner = WideEnvironment(counter=5)
     environment = wrappers.SinglePrecision(inner)
-    self.assertIsNone(environment.reset().reward)
+    assert environment.reset().reward is None
     action = {'force': np.float32([0.05, -0.05]), 'move': np.int32(2)}
     timestep = environment.step(action)
-    self.assertEqual(timestep.reward, np.float32(0.1))
-    self.assertEqual(timestep.reward.dtype, np.float32)
-    self.assertEqual(timestep.discount.dtype, np.float32)
+    assert timestep.reward == np.float32(0.1)
+    assert timestep.reward.dtype == np.float32
+    assert timestep.discount.dtype == np.float32
     dtypes = {k: v.dtype for k, v in timestep.observation.items()}
-    self.assertEqual(
-      dtypes, {'force': np.float32, 'counter': np.int32, 'image': np.uint8}
-    )
+    assert dtypes == {
+      'force': np.float32,
+      'counter': np.int32,
+      'image': np.uint8,
+    }
     np.testing.assert_array_equal(
       timestep.observation['force'], action['force']
     )
-    self.assertEqual(timestep.observation['counter'], 5)
-    self.assertEqual(inner.actions[0]['force'].dtype, np.float64)
-    self.assertEqual(inner.actions[0]['move'].dtype, np.int64)
-    self.assertEqual(inner.actions[0]['move'], 2)
+    assert timestep.observation['counter'] == 5
+    assert inner.actions[0]['force'].dtype == np.float64
+    assert inner.actions[0]['move'].dtype == np.int64
+    assert inner.actions[0]['move'] == 2
 
   def test_extreme_actions_stay_within_the_wide_bounds(self):
     # float32(0.1) is larger than 0.1: the bounds must be rounded inwards.
@@ -136,62 +136,63 @@ class SinglePrecisionTest(parameterized.TestCase):
     wide = inner.action_spec()['force']
     for bound in (narrow.minimum, narrow.maximum):
       wide.validate(np.broadcast_to(bound, (2,)).astype(np.float64))
-    self.assertAlmostEqual(float(narrow.maximum), 0.1, places=7)
-    self.assertAlmostEqual(float(narrow.minimum), -0.1, places=7)
+    assert float(narrow.maximum) == pytest.approx(0.1, abs=5e-8)
+    assert float(narrow.minimum) == pytest.approx(-0.1, abs=5e-8)
 
   def test_bounds_without_a_narrow_number_between_them(self):
     class Narrow(WideEnvironment):
       def action_spec(self):
         return specs.BoundedArray((2,), np.float64, [0, 0.1], [1, 0.1])
 
-    with self.assertRaisesRegex(
-      ValueError, '`environment`: expected a number of float32 .* of action'
+    with pytest.raises(
+      ValueError,
+      match=r'`environment`: expected a number of float32 .* of action',
     ):
       wrappers.SinglePrecision(Narrow())
 
   def test_integer_that_does_not_fit(self):
     environment = wrappers.SinglePrecision(WideEnvironment(counter=2**31))
-    with self.assertRaisesRegex(
-      ValueError, r"observation\['counter'\].*int32.*2147483648.*not fit"
+    with pytest.raises(
+      ValueError, match=r"observation\['counter'\].*int32.*2147483648.*not fit"
     ):
       environment.reset()
 
   def test_single_precision_already(self):
     inner = catch.Catch()
     environment = wrappers.SinglePrecision(inner)
-    self.assertEqual(environment.action_spec(), inner.action_spec())
+    assert environment.action_spec() == inner.action_spec()
     environment.reset()
-    self.assertEqual(environment.step(1).reward.dtype, np.float32)
+    assert environment.step(1).reward.dtype == np.float32
 
 
-class StepLimitTest(parameterized.TestCase):
+class TestStepLimit:
   def test_truncates(self):
     inner = ScriptedEnvironment(length=5)
     environment = wrappers.StepLimit(inner, 2)
     timesteps = [environment.step(None) for _ in range(6)]
-    self.assertEqual([t.step_type for t in timesteps], [0, 1, 2, 0, 1, 2])
+    assert [t.step_type for t in timesteps] == [0, 1, 2, 0, 1, 2]
     # Two steps into an episode of five: the discount is still 0.5.
-    self.assertEqual(timesteps[2].discount, 0.5)
-    self.assertEqual(timesteps[2].reward, 2)
-    self.assertEqual(inner.num_resets, 2)
+    assert timesteps[2].discount == 0.5
+    assert timesteps[2].reward == 2
+    assert inner.num_resets == 2
 
-  @parameterized.parameters(3, 4)
+  @pytest.mark.parametrize('max_steps', [3, 4])
   def test_leaves_termination_alone(self, max_steps):
     environment = wrappers.StepLimit(ScriptedEnvironment(length=3), max_steps)
     timesteps = [environment.step(None) for _ in range(5)]
-    self.assertEqual([t.step_type for t in timesteps], [0, 1, 1, 2, 0])
-    self.assertEqual(timesteps[3].discount, 0)
+    assert [t.step_type for t in timesteps] == [0, 1, 1, 2, 0]
+    assert timesteps[3].discount == 0
 
   def test_reset_restarts_the_count(self):
     environment = wrappers.StepLimit(ScriptedEnvironment(length=5), 2)
     environment.reset()
     environment.step(None)
     environment.reset()
-    self.assertTrue(environment.step(None).mid())
+    assert environment.step(None).mid()
 
-  @parameterized.parameters(0, 1.5, None)
+  @pytest.mark.parametrize('max_steps', [0, 1.5, None])
   def test_wrong_argument(self, max_steps):
-    with self.assertRaisesRegex(ValueError, f'`max_steps`.*got {max_steps}'):
+    with pytest.raises(ValueError, match=f'`max_steps`.*got {max_steps}'):
       wrappers.StepLimit(catch.Catch(), max_steps)
 
 
@@ -221,16 +222,20 @@ class CountedImage(ScriptedEnvironment):
     return timestep._replace(observation=image)
 
 
-class FrameStackTest(parameterized.TestCase):
+class TestFrameStack:
   def test_stacks(self):
     environment = wrappers.FrameStack(ScriptedEnvironment(length=3), 3)
     counts = [
       environment.step(None).observation['inner'][0].tolist() for _ in range(6)
     ]
-    self.assertEqual(
-      counts,
-      [[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 2, 3], [0, 0, 0], [0, 0, 1]],
-    )
+    assert counts == [
+      [0, 0, 0],
+      [0, 0, 1],
+      [0, 1, 2],
+      [1, 2, 3],
+      [0, 0, 0],
+      [0, 0, 1],
+    ]
 
   def test_all_leaves_keep_their_axes_in_front(self):
     environment = wrappers.FrameStack(ScriptedEnvironment(), 2)
@@ -243,7 +248,7 @@ class FrameStackTest(parameterized.TestCase):
 
   def test_bounds(self):
     spec = wrappers.FrameStack(VectorBounds(), 4).observation_spec()
-    self.assertEqual(spec.shape, (2, 4))
+    assert spec.shape == (2, 4)
     np.testing.assert_array_equal(
       np.broadcast_to(spec.minimum, spec.shape), [[0] * 4, [-2] * 4]
     )
@@ -254,18 +259,14 @@ class FrameStackTest(parameterized.TestCase):
   def test_images_are_joined_along_their_channels(self):
     environment = wrappers.FrameStack(CountedImage(), 3)
     spec = environment.observation_spec()
-    self.assertEqual(spec.shape, (2, 4, 6))
+    assert spec.shape == (2, 4, 6)
     np.testing.assert_array_equal(spec.maximum[1, 2], [7, 9, 7, 9, 7, 9])
     environment.reset()
     observation = environment.step(None).observation
     spec.validate(observation)
     np.testing.assert_array_equal(observation[1, 2], [0, 0, 0, 0, 1, 2])
 
-  @parameterized.parameters(0, 1.5, None)
+  @pytest.mark.parametrize('num_frames', [0, 1.5, None])
   def test_wrong_argument(self, num_frames):
-    with self.assertRaisesRegex(ValueError, f'`num_frames`.*got {num_frames}'):
+    with pytest.raises(ValueError, match=f'`num_frames`.*got {num_frames}'):
       wrappers.FrameStack(catch.Catch(), num_frames)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,5 +1,6 @@
 """The contracts of environments and batches, for every family of names."""
 
+import contextlib
 import dataclasses
 
 import dm_env
@@ -7,7 +8,6 @@ import numpy as np
 import psutil
 import pytest
 import tree
-from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from repertory.environments import conformance, registry
@@ -80,11 +80,7 @@ CASES = (
   Case('minatar:asterix?sticky_actions=0', (0,), 210),
 )
 
-_NAMED = tuple((str(case), case) for case in CASES)
-
-_ONE_PER_FAMILY = tuple(
-  {named[1].name.partition(':')[0]: named for named in _NAMED}.values()
-)
+_ONE_PER_FAMILY = {case.name.partition(':')[0]: case for case in CASES}
 
 
 @pytest.mark.parametrize('case', CASES, ids=str)
@@ -158,7 +154,7 @@ _OF_A_FAMILY = (
 def pytest_generate_tests(metafunc):
   if '_case' in metafunc.fixturenames:
     is_of_family = metafunc.function.__name__ in _OF_A_FAMILY
-    cases = [c for _, c in _ONE_PER_FAMILY] if is_of_family else CASES
+    cases = list(_ONE_PER_FAMILY.values()) if is_of_family else CASES
     metafunc.parametrize('_case', cases, indirect=True, ids=str)
 
 
@@ -198,24 +194,27 @@ class TestBatches(conformance.EnvironmentBatchConformance):
     super().test_actions_of_ended_slots_are_ignored()
 
 
-class FamilyTest(parameterized.TestCase):
-  @parameterized.named_parameters(*_ONE_PER_FAMILY)
+class TestFamily:
+  @pytest.mark.parametrize('case', _ONE_PER_FAMILY.values(), ids=str)
   def test_wrong_actions(self, case):
-    environments = registry.make_factory(case.name).make_batch([0, 1, 2])
-    self.addCleanup(environments.close)
-    spec = environments.action_spec()
-    environments.reset()
-    wrong = np.zeros((2, *spec.shape), spec.dtype)
-    with self.assertRaisesRegex(ValueError, '`actions`.*one action.*axis of 3'):
-      environments.step(wrong)
-    if isinstance(spec, specs.DiscreteArray):
-      wrong = np.array([0, spec.num_values, 0], spec.dtype)
-      with self.assertRaisesRegex(
-        ValueError, f'from 0 to {spec.num_values - 1}'
-      ):
+    with contextlib.closing(
+      registry.make_factory(case.name).make_batch([0, 1, 2])
+    ) as environments:
+      spec = environments.action_spec()
+      environments.reset()
+      wrong = np.zeros((2, *spec.shape), spec.dtype)
+      with pytest.raises(ValueError, match=r'`actions`.*one action.*axis of 3'):
         environments.step(wrong)
+      if isinstance(spec, specs.DiscreteArray):
+        wrong = np.array([0, spec.num_values, 0], spec.dtype)
+        with pytest.raises(
+          ValueError, match=f'from 0 to {spec.num_values - 1}'
+        ):
+          environments.step(wrong)
 
-  @parameterized.parameters('atari:Pong?threads=3', 'envpool:Pong-v5?threads=3')
+  @pytest.mark.parametrize(
+    'name', ['atari:Pong?threads=3', 'envpool:Pong-v5?threads=3']
+  )
   def test_close_ends_the_threads(self, name):
     factory = registry.make_factory(name)
     factory.make_batch([0]).close()  # What a package starts only once.
@@ -223,64 +222,72 @@ class FamilyTest(parameterized.TestCase):
     before = process.num_threads()
     environments = factory.make_batch([0, 1, 2])
     environments.reset()
-    self.assertGreater(process.num_threads(), before)
+    assert process.num_threads() > before
     environments.close()
-    self.assertEqual(process.num_threads(), before)
+    assert process.num_threads() == before
 
 
-class UnknownNamesTest(parameterized.TestCase):
-  @parameterized.parameters(
-    ('atari:Pongg', "`game`.*Did you mean 'Pong'"),
-    ('atari:space_invaders', "`game`.*Did you mean 'SpaceInvaders'"),
-    ('envpool:CartPol-v1', "`id`.*Did you mean 'CartPole-v1'"),
-    ('dm_control:cartpole', "`task`.*Did you mean 'cartpole/"),
-    ('dm_control:cheetah/walk', '`task`.*Did you mean.*cheetah/run'),
-    ('bsuite:catch', "`id`.*Did you mean 'catch/"),
-    ('bsuite:catch/99', "`id`.*Did you mean 'catch/"),
-    ('minigrid:DoorKey-5x5-v0', '`id`.*Did you mean.*MiniGrid-DoorKey-5x5-v0'),
-    ('minatar:pong', '`game`: expected one of asterix, .*pong'),
+class TestUnknownNames:
+  @pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+      ('atari:Pongg', "`game`.*Did you mean 'Pong'"),
+      ('atari:space_invaders', "`game`.*Did you mean 'SpaceInvaders'"),
+      ('envpool:CartPol-v1', "`id`.*Did you mean 'CartPole-v1'"),
+      ('dm_control:cartpole', "`task`.*Did you mean 'cartpole/"),
+      ('dm_control:cheetah/walk', '`task`.*Did you mean.*cheetah/run'),
+      ('bsuite:catch', "`id`.*Did you mean 'catch/"),
+      ('bsuite:catch/99', "`id`.*Did you mean 'catch/"),
+      (
+        'minigrid:DoorKey-5x5-v0',
+        '`id`.*Did you mean.*MiniGrid-DoorKey-5x5-v0',
+      ),
+      ('minatar:pong', '`game`: expected one of asterix, .*pong'),
+    ],
   )
   def test_unknown(self, name, message):
-    with self.assertRaisesRegex(ValueError, message):
+    with pytest.raises(ValueError, match=message):
       registry.make(name, seed=0)
-    with self.assertRaisesRegex(ValueError, message):
+    with pytest.raises(ValueError, match=message):
       registry.make_factory(name).make_batch([0, 1])
 
   def test_no_seeds(self):
-    with self.assertRaisesRegex(ValueError, '`seeds`'):
+    with pytest.raises(ValueError, match='`seeds`'):
       registry.make_factory('catch').make_batch([])
 
-  @parameterized.parameters(
-    'gym:CartPole-v1',
-    'atari:Pong',
-    'minatar:breakout',
-    'minigrid:MiniGrid-Empty-5x5-v0',
-    'bsuite:catch/0',
-    'envpool:CartPole-v1',
-    'dm_control:cartpole/swingup',
-    'catch',
+  @pytest.mark.parametrize(
+    'name',
+    [
+      'gym:CartPole-v1',
+      'atari:Pong',
+      'minatar:breakout',
+      'minigrid:MiniGrid-Empty-5x5-v0',
+      'bsuite:catch/0',
+      'envpool:CartPole-v1',
+      'dm_control:cartpole/swingup',
+      'catch',
+    ],
   )
   def test_wrong_seed(self, name):
-    with self.assertRaisesRegex(ValueError, '`seed`.*at least 0, got -1'):
+    with pytest.raises(ValueError, match=r'`seed`.*at least 0, got -1'):
       registry.make(name, seed=-1)
-    with self.assertRaisesRegex(ValueError, '`seed`.*at least 0, got -1'):
+    with pytest.raises(ValueError, match=r'`seed`.*at least 0, got -1'):
       registry.make_factory(name).make_batch([0] * 7 + [-1])
 
-  @parameterized.parameters(
-    'atari:Pong',
-    'envpool:CartPole-v1',
-    'catch',
-    'gym:CartPole-v1',
-    'minatar:breakout',
-    'bsuite:catch/0',
-    'dm_control:cartpole/swingup',
-    'minigrid:MiniGrid-Empty-5x5-v0',
+  @pytest.mark.parametrize(
+    'name',
+    [
+      'atari:Pong',
+      'envpool:CartPole-v1',
+      'catch',
+      'gym:CartPole-v1',
+      'minatar:breakout',
+      'bsuite:catch/0',
+      'dm_control:cartpole/swingup',
+      'minigrid:MiniGrid-Empty-5x5-v0',
+    ],
   )
   def test_large_seeds(self, name):
     environments = registry.make_factory(name).make_batch([2**32 - 1, 2**40])
     environments.reset()
     environments.close()
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,12 +1,13 @@
 """Tests of `environments/gymnasium_adapter.py`."""
 
 import sys
+import unittest
 from unittest import mock
 
 import dm_env
 import fake_gym_env
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 from dm_env import test_utils
 
 from repertory.environments import gymnasium_adapter, registry
@@ -14,29 +15,33 @@ from repertory.environments import gymnasium_adapter, registry
 FakeGymEnv = fake_gym_env.FakeGymEnv
 
 
-class CartPoleTest(test_utils.EnvironmentTestMixin, absltest.TestCase):
+# dm_env's mixin calls methods of unittest's TestCase.
+class TestCartPole(test_utils.EnvironmentTestMixin, unittest.TestCase):
   def make_object_under_test(self):
     return gymnasium_adapter.make('CartPole-v1', seed=0)
 
 
-class PendulumTest(test_utils.EnvironmentTestMixin, absltest.TestCase):
+class TestPendulum(test_utils.EnvironmentTestMixin, unittest.TestCase):
   def make_object_under_test(self):
     return gymnasium_adapter.make('Pendulum-v1', seed=0)
 
 
-class SinglePrecisionTaxiTest(
-  test_utils.EnvironmentTestMixin, absltest.TestCase
+class TestSinglePrecisionTaxi(
+  test_utils.EnvironmentTestMixin, unittest.TestCase
 ):
   def make_object_under_test(self):
     return registry.make('gym:Taxi-v4', seed=0)
 
 
-class StepsTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    ('goes_on', False, False, dm_env.StepType.MID, 1),
-    ('terminated', True, False, dm_env.StepType.LAST, 0),
-    ('truncated', False, True, dm_env.StepType.LAST, 1),
-    ('both', True, True, dm_env.StepType.LAST, 0),
+class TestSteps:
+  @pytest.mark.parametrize(
+    ('terminated', 'truncated', 'step_type', 'discount'),
+    [
+      pytest.param(False, False, dm_env.StepType.MID, 1, id='goes_on'),
+      pytest.param(True, False, dm_env.StepType.LAST, 0, id='terminated'),
+      pytest.param(False, True, dm_env.StepType.LAST, 1, id='truncated'),
+      pytest.param(True, True, dm_env.StepType.LAST, 0, id='both'),
+    ],
   )
   def test_end(self, terminated, truncated, step_type, discount):
     environment = gymnasium_adapter.GymnasiumAdapter(
@@ -44,10 +49,10 @@ class StepsTest(parameterized.TestCase):
     )
     environment.reset()
     timestep = environment.step(0)
-    self.assertEqual(timestep.step_type, step_type)
-    self.assertEqual(timestep.discount, discount)
-    self.assertEqual(timestep.reward, 3)
-    self.assertEqual(environment.step(0).first(), timestep.last())
+    assert timestep.step_type == step_type
+    assert timestep.discount == discount
+    assert timestep.reward == 3
+    assert environment.step(0).first() == timestep.last()
 
   def test_time_limit_of_gymnasium_keeps_the_discount(self):
     environment = gymnasium_adapter.make('Pendulum-v1', seed=0)
@@ -56,62 +61,71 @@ class StepsTest(parameterized.TestCase):
     while not timestep.last():
       timestep = environment.step(np.zeros(1, np.float32))
       num_steps += 1
-    self.assertEqual((num_steps, timestep.discount), (200, 1.0))
+    assert (num_steps, timestep.discount) == (200, 1.0)
 
   def test_seed_is_used_once(self):
     gym_env = FakeGymEnv()
     environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 7)
     environment.reset()
     environment.reset()
-    self.assertEqual(gym_env.seeds, [7, None])
+    assert gym_env.seeds == [7, None]
 
   def test_equal_seeds_equal_episodes(self):
     def firsts(seed):
       environment = gymnasium_adapter.make('CartPole-v1', seed)
       return [environment.reset().observation.tolist() for _ in range(2)]
 
-    self.assertEqual(firsts(1), firsts(1))
-    self.assertNotEqual(firsts(1), firsts(2))
-    self.assertNotEqual(firsts(1)[0], firsts(1)[1])
+    assert firsts(1) == firsts(1)
+    assert firsts(1) != firsts(2)
+    assert firsts(1)[0] != firsts(1)[1]
 
   def test_vector_reward(self):
     gym_env = FakeGymEnv(reward=np.ones(1))
     environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
     environment.reset()
-    with self.assertRaisesRegex(ValueError, r'reward.*\(\).*\(1,\)'):
+    with pytest.raises(ValueError, match=r'reward.*\(\).*\(1,\)'):
       environment.step(0)
 
   def test_close(self):
     gym_env = FakeGymEnv()
     gymnasium_adapter.GymnasiumAdapter(gym_env, 0).close()
-    self.assertTrue(gym_env.closed)
+    assert gym_env.closed
 
-  @parameterized.parameters(-1, 0.5, None)
+  @pytest.mark.parametrize('seed', [-1, 0.5, None])
   def test_wrong_seed(self, seed):
-    with self.assertRaisesRegex(ValueError, f'`seed`.*got {seed}'):
+    with pytest.raises(ValueError, match=f'`seed`.*got {seed}'):
       gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(), seed)
 
 
-class MakeTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    ('version', 'CartPole-v77', r'CartPole-v77.*[Dd]id you mean.*CartPole-v1'),
-    ('spelling', 'CartPol-v1', r'CartPol-v1.*[Dd]id you mean.*CartPole-v1'),
-    ('malformed', 'Cart Pole!', '`environment_id`.*Cart Pole!'),
-    ('namespace', 'nowhere/Pong-v5', '`environment_id`.*nowhere/Pong-v5'),
-    ('atari', 'ALE/Nowhere-v5', 'atari:<game>'),
+class TestMake:
+  @pytest.mark.parametrize(
+    ('environment_id', 'message'),
+    [
+      pytest.param(
+        'CartPole-v77',
+        r'CartPole-v77.*[Dd]id you mean.*CartPole-v1',
+        id='version',
+      ),
+      pytest.param(
+        'CartPol-v1', r'CartPol-v1.*[Dd]id you mean.*CartPole-v1', id='spelling'
+      ),
+      pytest.param(
+        'Cart Pole!', '`environment_id`.*Cart Pole!', id='malformed'
+      ),
+      pytest.param(
+        'nowhere/Pong-v5', '`environment_id`.*nowhere/Pong-v5', id='namespace'
+      ),
+      pytest.param('ALE/Nowhere-v5', 'atari:<game>', id='atari'),
+    ],
   )
   def test_unknown_id(self, environment_id, message):
-    with self.assertRaisesRegex(ValueError, f'(?s){message}'):
+    with pytest.raises(ValueError, match=f'(?s){message}'):
       gymnasium_adapter.make(environment_id, seed=0)
 
   def test_missing_package(self):
     message = r"pip install 'repertory\[gymnasium\]'"
     with (
       mock.patch.dict(sys.modules, {'gymnasium': None}),
-      self.assertRaisesRegex(ImportError, message),
+      pytest.raises(ImportError, match=message),
     ):
       gymnasium_adapter.make('CartPole-v1', seed=0)
-
-
-if __name__ == '__main__':
-  absltest.main()

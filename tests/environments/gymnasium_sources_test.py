@@ -1,13 +1,14 @@
 """Tests of `environments/gymnasium_sources.py`."""
 
+import contextlib
 from unittest import mock
 
 import dm_env
 import fake_gym_env
 import gymnasium
 import numpy as np
+import pytest
 import tree
-from absl.testing import absltest, parameterized
 from gymnasium import spaces
 from gymnasium.envs.classic_control import cartpole
 
@@ -29,8 +30,10 @@ def make_loop(*envs):
   )
 
 
-class LoopTest(parameterized.TestCase):
-  @parameterized.parameters('CartPole-v1', 'Taxi-v4', 'Pendulum-v1')
+class TestLoop:
+  @pytest.mark.parametrize(
+    'environment_id', ['CartPole-v1', 'Taxi-v4', 'Pendulum-v1']
+  )
   def test_says_what_adapters_say(self, environment_id):
     seeds = [3, 1, 2]
     loop = make_loop_of(environment_id, seeds)
@@ -42,7 +45,7 @@ class LoopTest(parameterized.TestCase):
         for seed in seeds
       ]
     )
-    self.assertEqual(loop.action_spec(), twins.action_spec())
+    assert loop.action_spec() == twins.action_spec()
     one, other = loop.reset(), twins.reset()
     random = np.random.default_rng(0)
     spec = loop.action_spec()
@@ -80,18 +83,25 @@ class LoopTest(parameterized.TestCase):
     timestep = loop.step(actions)
     np.testing.assert_array_equal(timestep.step_type, [_MID, _LAST])
     # The starts are added to the actions.
-    self.assertEqual([env.actions[0]['move'] for env in envs], [5, 7])
-    self.assertTrue(action_space.contains(envs[1].actions[0]))
+    assert [env.actions[0]['move'] for env in envs] == [5, 7]
+    assert action_space.contains(envs[1].actions[0])
     timestep = loop.step(actions)
     np.testing.assert_array_equal(timestep.step_type, [_MID, _FIRST])
-    self.assertEqual([env.seeds for env in envs], [[0], [1, None]])
+    assert [env.seeds for env in envs] == [[0], [1, None]]
 
-  @parameterized.named_parameters(
-    ('nan', {'reward': float('nan')}, 'reward.*finite.*nan'),
-    ('overflow', {'reward': 1e39}, r'reward.*float32.*1e\+39'),
-    ('vector', {'reward': np.ones(1)}, r'reward.*\(1,\)'),
-    ('shape', {'observation': np.zeros(3, np.float32)}, r'\(2,\).*\(3,\)'),
-    ('dtype', {'observation': np.array(['a', 'b'])}, 'float32'),
+  @pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+      pytest.param({'reward': float('nan')}, 'reward.*finite.*nan', id='nan'),
+      pytest.param({'reward': 1e39}, r'reward.*float32.*1e\+39', id='overflow'),
+      pytest.param({'reward': np.ones(1)}, r'reward.*\(1,\)', id='vector'),
+      pytest.param(
+        {'observation': np.zeros(3, np.float32)}, r'\(2,\).*\(3,\)', id='shape'
+      ),
+      pytest.param(
+        {'observation': np.array(['a', 'b'])}, 'float32', id='dtype'
+      ),
+    ],
   )
   def test_wrong_step(self, changes, message):
     space = spaces.Box(-1, 1, (2,), np.float32)
@@ -102,8 +112,8 @@ class LoopTest(parameterized.TestCase):
     loop.step(np.zeros(2, np.int32))
     envs[1].observation = changes.get('observation', good)
     envs[1].outcome = (changes.get('reward', 0.0), False, False, {})
-    with self.assertRaisesRegex(
-      batch.EnvironmentContractError, f'Slot 1, step 2 .*{message}'
+    with pytest.raises(
+      batch.EnvironmentContractError, match=f'Slot 1, step 2 .*{message}'
     ):
       loop.step(np.zeros(2, np.int32))
     # After an error, all slots start anew.
@@ -114,10 +124,10 @@ class LoopTest(parameterized.TestCase):
   def test_closes_all(self):
     envs = [FakeGymEnv(), FakeGymEnv()]
     make_loop(*envs).close()
-    self.assertTrue(all(env.closed for env in envs))
+    assert all(env.closed for env in envs)
 
   def test_different_spaces(self):
-    with self.assertRaisesRegex(ValueError, 'slot 1'):
+    with pytest.raises(ValueError, match='slot 1'):
       make_loop(FakeGymEnv(), FakeGymEnv(spaces.Discrete(2)))
 
 
@@ -129,7 +139,7 @@ def make_loop_of(environment_id, seeds):
   )
 
 
-class VectorTest(parameterized.TestCase):
+class TestVector:
   def test_ends(self):
     # No pole falls within 5 steps.
     envs = gymnasium.make_vec(
@@ -144,29 +154,30 @@ class VectorTest(parameterized.TestCase):
     timesteps = [environments.reset()]
     for _ in range(6):
       timesteps.append(environments.step(np.zeros(3, np.int32)))
-    self.assertEqual(
-      [t.step_type[0] for t in timesteps],
-      [_FIRST, _MID, _MID, _MID, _MID, _LAST, _FIRST],
-    )
-    self.assertEqual([t.discount[0] for t in timesteps], [1] * 7)
-    self.assertEqual([t.reward[0] for t in timesteps], [0, 1, 1, 1, 1, 1, 0])
+    expected = [_FIRST, _MID, _MID, _MID, _MID, _LAST, _FIRST]
+    assert [t.step_type[0] for t in timesteps] == expected
+    assert [t.discount[0] for t in timesteps] == [1] * 7
+    assert [t.reward[0] for t in timesteps] == [0, 1, 1, 1, 1, 1, 0]
 
-  @parameterized.parameters((1, False), (7, False), (8, True))
+  @pytest.mark.parametrize(
+    ('size', 'expected'), [(1, False), (7, False), (8, True)]
+  )
   def test_is_used_where_it_pays(self, size, expected):
-    environments = gymnasium_sources.make_batch('CartPole-v1', range(size))
-    self.addCleanup(environments.close)
-    source = environments._source
-    self.assertEqual(
-      isinstance(source, gymnasium_sources.GymnasiumVectorSource), expected
-    )
+    with contextlib.closing(
+      gymnasium_sources.make_batch('CartPole-v1', range(size))
+    ) as environments:
+      source = environments._source
+      assert (
+        isinstance(source, gymnasium_sources.GymnasiumVectorSource) == expected
+      )
 
   def test_those_of_jax_are_left_alone(self):
     # While one of their slots restarts, the others stand still.
     metadata = cartpole.CartPoleVectorEnv.metadata
     with mock.patch.dict(metadata, jax=True):
       environments = gymnasium_sources.make_batch('CartPole-v1', range(8))
-    self.addCleanup(environments.close)
-    self.assertIsInstance(environments._source, gymnasium_sources.GymnasiumLoop)
+    with contextlib.closing(environments):
+      assert isinstance(environments._source, gymnasium_sources.GymnasiumLoop)
 
   def test_other_restarts_are_refused(self):
     envs = gymnasium.make_vec(
@@ -177,7 +188,7 @@ class VectorTest(parameterized.TestCase):
         'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP
       },
     )
-    with self.assertRaisesRegex(ValueError, 'NEXT_STEP, got.*SAME_STEP'):
+    with pytest.raises(ValueError, match=r'NEXT_STEP, got.*SAME_STEP'):
       gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
 
   def test_what_is_said_of_a_restart_does_not_count(self):
@@ -208,10 +219,13 @@ class VectorTest(parameterized.TestCase):
     np.testing.assert_array_equal(start.discount, [1, 1, 1])
     np.testing.assert_array_equal(start.reward, [0, 0, 7])
 
-  @parameterized.parameters(
-    ((2, 4), np.nan, 'Slot 1, step 1 .*reward.*nan'),
-    ((2, 4), 1e39, r'Slot 1, step 1 .*reward.*float32.*1e\+39'),
-    ((1, 4), 1.0, r'observation: expected .*\(2, 4\).*\(1, 4\)'),
+  @pytest.mark.parametrize(
+    ('shape', 'reward', 'message'),
+    [
+      ((2, 4), np.nan, 'Slot 1, step 1 .*reward.*nan'),
+      ((2, 4), 1e39, r'Slot 1, step 1 .*reward.*float32.*1e\+39'),
+      ((1, 4), 1.0, r'observation: expected .*\(2, 4\).*\(1, 4\)'),
+    ],
   )
   def test_what_is_wrong(self, shape, reward, message):
     envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
@@ -226,9 +240,5 @@ class VectorTest(parameterized.TestCase):
       np.zeros(2, bool),
       {},
     )
-    with self.assertRaisesRegex(batch.EnvironmentContractError, message):
+    with pytest.raises(batch.EnvironmentContractError, match=message):
       environments.step(np.zeros(2, np.int32))
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -2,7 +2,7 @@
 
 import fake_gym_env
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 from dm_env import specs
 from gymnasium import spaces
 
@@ -11,153 +11,175 @@ from repertory.environments import gymnasium_adapter
 FakeGymEnv = fake_gym_env.FakeGymEnv
 
 
-class SpacesTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    (
-      'discrete',
+@pytest.mark.parametrize(
+  ('space', 'observation', 'spec', 'expected'),
+  [
+    pytest.param(
       spaces.Discrete(4),
       3,
       specs.DiscreteArray(4, np.int64),
       np.int64(3),
+      id='discrete',
     ),
-    (
+    pytest.param(
       # -2, -1, 0 become 0, 1, 2.
-      'discrete_with_start',
       spaces.Discrete(3, start=-2),
       np.int64(-1),
       specs.DiscreteArray(3, np.int64),
       np.int64(1),
+      id='discrete_with_start',
     ),
-    (
-      'open_box',
+    pytest.param(
       spaces.Box(-np.inf, np.inf, (2,), np.float64),
       np.array([1.0, 2.0]),
       specs.Array((2,), np.float64),
       np.array([1.0, 2.0]),
+      id='open_box',
     ),
-    (
-      'closed_box',
+    pytest.param(
       spaces.Box(0, 255, (1, 2), np.uint8),
       np.array([[1, 2]], np.uint8),
       specs.BoundedArray((1, 2), np.uint8, 0, 255),
       np.array([[1, 2]], np.uint8),
+      id='closed_box',
     ),
-    (
-      'half_open_box',
+    pytest.param(
       spaces.Box(np.float32([0, 0]), np.float32([1, np.inf])),
       [0.5, 2.0],
       specs.BoundedArray((2,), np.float32, [0, 0], [1, np.inf]),
       np.float32([0.5, 2.0]),
+      id='half_open_box',
     ),
-    (
-      'multi_binary',
+    pytest.param(
       spaces.MultiBinary(3),
       np.array([0, 1, 1], np.int8),
       specs.BoundedArray((3,), np.int8, 0, 1),
       np.array([0, 1, 1], np.int8),
+      id='multi_binary',
     ),
-    (
-      'multi_discrete',
+    pytest.param(
       spaces.MultiDiscrete([3, 2]),
       np.array([2, 1]),
       specs.BoundedArray((2,), np.int64, [0, 0], [2, 1]),
       np.array([2, 1]),
+      id='multi_discrete',
     ),
-    (
+    pytest.param(
       # 3 values from 5, 2 values from 1.
-      'multi_discrete_with_start',
       spaces.MultiDiscrete([3, 2], start=[5, 1]),
       np.array([7, 1]),
       specs.BoundedArray((2,), np.int64, [5, 1], [7, 2]),
       np.array([7, 1]),
+      id='multi_discrete_with_start',
     ),
+  ],
+)
+def test_observation(space, observation, spec, expected):
+  environment = gymnasium_adapter.GymnasiumAdapter(
+    FakeGymEnv(space, observation=observation), 0
   )
-  def test_observation(self, space, observation, spec, expected):
-    environment = gymnasium_adapter.GymnasiumAdapter(
-      FakeGymEnv(space, observation=observation), 0
-    )
-    self.assertIs(type(environment.observation_spec()), type(spec))
-    self.assertEqual(environment.observation_spec(), spec)
-    for timestep in (environment.reset(), environment.step(0)):
-      np.testing.assert_array_equal(timestep.observation, expected)
-      self.assertEqual(timestep.observation.dtype, expected.dtype)
+  assert type(environment.observation_spec()) is type(spec)
+  assert environment.observation_spec() == spec
+  for timestep in (environment.reset(), environment.step(0)):
+    np.testing.assert_array_equal(timestep.observation, expected)
+    assert timestep.observation.dtype == expected.dtype
 
-  def test_nested_observation(self):
-    space = spaces.Dict(
-      hand=spaces.Tuple([spaces.Discrete(3, start=1), spaces.MultiBinary(2)]),
-      camera=spaces.Box(0, 1, (2,), np.float32),
-    )
-    observation = {'hand': (3, np.int8([1, 0])), 'camera': np.float32([0, 1])}
-    environment = gymnasium_adapter.GymnasiumAdapter(
-      FakeGymEnv(space, observation=observation), 0
-    )
-    self.assertEqual(
-      environment.observation_spec(),
-      {
-        'hand': (
-          specs.DiscreteArray(3, np.int64),
-          specs.BoundedArray((2,), np.int8, 0, 1),
-        ),
-        'camera': specs.BoundedArray((2,), np.float32, 0, 1),
-      },
-    )
-    found = environment.reset().observation
-    self.assertEqual(found['hand'][0], 3 - 1)
-    np.testing.assert_array_equal(found['hand'][1], [1, 0])
-    np.testing.assert_array_equal(found['camera'], [0, 1])
 
-  def test_nested_action(self):
-    space = spaces.Dict(
-      move=spaces.Discrete(3, start=5),
-      force=spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32)]),
-    )
-    gym_env = FakeGymEnv(action_space=space)
-    environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
-    environment.reset()
-    environment.step({'move': np.int32(2), 'force': (np.array([0.5, 1.0]),)})
-    action = gym_env.actions[0]
-    self.assertTrue(space.contains(action))
-    self.assertEqual(action['move'], 5 + 2)
-    np.testing.assert_array_equal(action['force'][0], [0.5, 1.0])
-
-  @parameterized.named_parameters(
-    ('range', spaces.Discrete(2), 2, 'action_space.* 0 to 1, found 2'),
-    ('float', spaces.Discrete(2), 1.0, 'action_space.* 0 to 1, found 1.0'),
-    ('shape', spaces.Box(0, 1, (2,)), np.zeros(1), r'action_space.*\(1,\)'),
-    ('key', spaces.Dict(a=spaces.Discrete(2)), {'b': 0}, 'action_space.*a.*b'),
-    ('length', spaces.Tuple([spaces.Discrete(2)]), (), 'action_space.*1 parts'),
+def test_nested_observation():
+  space = spaces.Dict(
+    hand=spaces.Tuple([spaces.Discrete(3, start=1), spaces.MultiBinary(2)]),
+    camera=spaces.Box(0, 1, (2,), np.float32),
   )
-  def test_wrong_action(self, space, action, message):
-    gym_env = FakeGymEnv(action_space=space)
-    environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+  observation = {'hand': (3, np.int8([1, 0])), 'camera': np.float32([0, 1])}
+  environment = gymnasium_adapter.GymnasiumAdapter(
+    FakeGymEnv(space, observation=observation), 0
+  )
+  assert environment.observation_spec() == {
+    'hand': (
+      specs.DiscreteArray(3, np.int64),
+      specs.BoundedArray((2,), np.int8, 0, 1),
+    ),
+    'camera': specs.BoundedArray((2,), np.float32, 0, 1),
+  }
+  found = environment.reset().observation
+  assert found['hand'][0] == 3 - 1
+  np.testing.assert_array_equal(found['hand'][1], [1, 0])
+  np.testing.assert_array_equal(found['camera'], [0, 1])
+
+
+def test_nested_action():
+  space = spaces.Dict(
+    move=spaces.Discrete(3, start=5),
+    force=spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32)]),
+  )
+  gym_env = FakeGymEnv(action_space=space)
+  environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+  environment.reset()
+  environment.step({'move': np.int32(2), 'force': (np.array([0.5, 1.0]),)})
+  action = gym_env.actions[0]
+  assert space.contains(action)
+  assert action['move'] == 5 + 2
+  np.testing.assert_array_equal(action['force'][0], [0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+  ('space', 'action', 'message'),
+  [
+    pytest.param(
+      spaces.Discrete(2), 2, 'action_space.* 0 to 1, found 2', id='range'
+    ),
+    pytest.param(
+      spaces.Discrete(2), 1.0, 'action_space.* 0 to 1, found 1.0', id='float'
+    ),
+    pytest.param(
+      spaces.Box(0, 1, (2,)), np.zeros(1), r'action_space.*\(1,\)', id='shape'
+    ),
+    pytest.param(
+      spaces.Dict(a=spaces.Discrete(2)),
+      {'b': 0},
+      'action_space.*a.*b',
+      id='key',
+    ),
+    pytest.param(
+      spaces.Tuple([spaces.Discrete(2)]),
+      (),
+      'action_space.*1 parts',
+      id='length',
+    ),
+  ],
+)
+def test_wrong_action(space, action, message):
+  gym_env = FakeGymEnv(action_space=space)
+  environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+  environment.reset()
+  with pytest.raises(ValueError, match=message):
+    environment.step(action)
+  assert gym_env.actions == []
+
+
+def test_wrong_observation():
+  space = spaces.Dict(x=spaces.Discrete(2, start=1))
+  environment = gymnasium_adapter.GymnasiumAdapter(
+    FakeGymEnv(space, observation={'x': 0}), 0
+  )
+  with pytest.raises(
+    ValueError, match=r"observation_space\['x'\].* 1 to 2, found 0"
+  ):
     environment.reset()
-    with self.assertRaisesRegex(ValueError, message):
-      environment.step(action)
-    self.assertEqual(gym_env.actions, [])
 
-  def test_wrong_observation(self):
-    space = spaces.Dict(x=spaces.Discrete(2, start=1))
-    environment = gymnasium_adapter.GymnasiumAdapter(
-      FakeGymEnv(space, observation={'x': 0}), 0
-    )
-    with self.assertRaisesRegex(
-      ValueError, r"observation_space\['x'\].* 1 to 2, found 0"
-    ):
-      environment.reset()
 
-  @parameterized.parameters(
+@pytest.mark.parametrize(
+  ('space', 'kind'),
+  [
     (spaces.Text(5), 'Text'),
     (spaces.Sequence(spaces.Discrete(2)), 'Sequence'),
     (spaces.Graph(spaces.Box(0, 1), None), 'Graph'),
     (spaces.OneOf([spaces.Discrete(2), spaces.Discrete(3)]), 'OneOf'),
-  )
-  def test_unsupported_space(self, space, kind):
-    nested = spaces.Dict(hand=spaces.Tuple([space]))
-    with self.assertRaisesRegex(
-      ValueError, rf"observation_space\['hand'\]\[0\].*got {kind}"
-    ):
-      gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(nested), 0)
-
-
-if __name__ == '__main__':
-  absltest.main()
+  ],
+)
+def test_unsupported_space(space, kind):
+  nested = spaces.Dict(hand=spaces.Tuple([space]))
+  with pytest.raises(
+    ValueError, match=rf"observation_space\['hand'\]\[0\].*got {kind}"
+  ):
+    gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(nested), 0)

@@ -1,10 +1,11 @@
 """Tests of `environments/memory_chain.py`."""
 
 import itertools
+import unittest
 
 import dm_env
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 from dm_env import specs, test_utils
 
 from repertory.environments import memory_chain, wrappers
@@ -12,8 +13,9 @@ from repertory.environments import memory_chain, wrappers
 FIRST, MID, LAST = dm_env.StepType
 
 
-class MemoryChainConformanceTest(
-  test_utils.EnvironmentTestMixin, absltest.TestCase
+# dm_env's mixin calls methods of unittest's TestCase.
+class TestMemoryChainConformance(
+  test_utils.EnvironmentTestMixin, unittest.TestCase
 ):
   def make_object_under_test(self):
     return memory_chain.MemoryChain(length=2, seed=1)
@@ -44,127 +46,128 @@ def reset_to(environment, cue):
   raise ValueError(f'Cue {cue} did not come up in 100 episodes.')
 
 
-class MemoryChainTest(parameterized.TestCase):
-  def test_specs(self):
-    environment = memory_chain.MemoryChain()
-    self.assertEqual(
-      environment.observation_spec(), specs.BoundedArray((3,), np.float32, 0, 1)
-    )
-    self.assertEqual(
-      environment.action_spec(), specs.DiscreteArray(2, np.int32)
-    )
-    self.assertEqual(
-      environment.reward_spec(), specs.BoundedArray((), np.float32, -1, 1)
-    )
-    self.assertEqual(
-      environment.discount_spec(), specs.BoundedArray((), np.float32, 0, 1)
-    )
-
-  @parameterized.product(cue=(0, 1), answer=(0, 1))
-  def test_episode(self, cue, answer):
-    environment = memory_chain.MemoryChain(length=3)
-    reset_to(environment, cue)
-    # The wrong action but for the answer: only the answer counts.
-    actions = [1 - answer, 1 - answer, 1 - answer, answer]
-    timesteps = [environment.step(action) for action in actions]
-    self.assertEqual([t.step_type for t in timesteps], [MID, MID, MID, LAST])
-    self.assertEqual(
-      [t.reward for t in timesteps], [0, 0, 0, 1 if answer == cue else -1]
-    )
-    self.assertEqual([t.discount for t in timesteps], [1, 1, 1, 0])
-    np.testing.assert_array_equal(
-      [t.observation for t in timesteps],
-      # Asked three steps after the cue, which was in step 0.
-      [[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]],
-    )
-
-  def test_cue_is_one_hot(self):
-    environment = memory_chain.MemoryChain()
-    for _ in range(20):
-      self.assertIn(
-        environment.reset().observation.tolist(), [[1, 0, 0], [0, 1, 0]]
-      )
-
-  def test_shortest_chain(self):
-    environment = memory_chain.MemoryChain(length=1)
-    timesteps = play(environment, lambda observation: 0)
-    self.assertEqual([t.step_type for t in timesteps], [FIRST, MID, LAST])
-    self.assertEqual([t.observation[2] for t in timesteps], [0, 1, 0])
-
-  def test_length_is_ten_by_default(self):
-    timesteps = play(memory_chain.MemoryChain(), lambda observation: 0)
-    self.assertLen(timesteps, 1 + 11)
-    self.assertEqual(timesteps[10].observation[2], 1)
-
-  def test_cues_are_uniform(self):
-    environment = memory_chain.MemoryChain(length=1, seed=5)
-    cues = [find_cue(environment.reset()) for _ in range(1000)]
-    # Four standard deviations, each √(1000 / 4) = 16.
-    self.assertBetween(sum(cues), 500 - 64, 500 + 64)
-
-  def test_seed(self):
-    def cues(seed):
-      environment = memory_chain.MemoryChain(length=1, seed=seed)
-      return [find_cue(environment.reset()) for _ in range(50)]
-
-    self.assertEqual(cues(3), cues(3))
-    self.assertNotEqual(cues(3), cues(4))
-
-  def test_no_policy_without_memory_gains(self):
-    # All policies that answer an observation always alike: one action for each
-    # of the cue 0, the cue 1, nothing, the flag.
-    for answers in itertools.product((0, 1), repeat=4):
-      environment = memory_chain.MemoryChain(length=2)
-
-      def policy(observation, answers=answers):
-        kind = int(np.dot(observation, [1, 2, 3]))  # 0 is nothing.
-        return answers[kind]
-
-      rewards = {}
-      for _ in range(50):
-        timesteps = play(environment, policy)
-        rewards[find_cue(timesteps[0])] = timesteps[-1].reward
-      # Both cues are as likely, so the mean return is (1 - 1) / 2 = 0.
-      self.assertCountEqual(rewards.values(), [1, -1])
-
-  @parameterized.parameters((4, 1.0), (3, 0.0))
-  def test_stack_of_frames_is_memory(self, num_frames, mean_return):
-    # Three steps after the cue it is the fourth frame from the end.
-    environment = wrappers.FrameStack(
-      memory_chain.MemoryChain(length=3), num_frames
-    )
-    returns = {}
-    for _ in range(50):
-      timesteps = play(environment, lambda frames: int(frames[1, 0]))
-      returns[find_cue(timesteps[0])] = timesteps[-1].reward
-    self.assertLen(returns, 2)
-    self.assertEqual(sum(returns.values()) / 2, mean_return)
-
-  def test_observations_are_fresh(self):
-    environment = memory_chain.MemoryChain()
-    first = environment.reset().observation
-    copy = first.copy()
-    environment.step(0)
-    np.testing.assert_array_equal(first, copy)
-
-  @parameterized.named_parameters(
-    ('length', {'length': 0}, '`length`.*at least 1, got 0'),
-    ('fraction', {'length': 2.5}, '`length`.*integer.*2.5'),
-    ('boolean', {'length': True}, '`length`.*integer.*True'),
-    ('seed', {'seed': -1}, '`seed`.*at least 0, got -1'),
+def test_specs():
+  environment = memory_chain.MemoryChain()
+  assert environment.observation_spec() == specs.BoundedArray(
+    (3,), np.float32, 0, 1
   )
-  def test_wrong_argument(self, arguments, message):
-    with self.assertRaisesRegex(ValueError, message):
-      memory_chain.MemoryChain(**arguments)
-
-  @parameterized.parameters(2, -1, 0.5, None)
-  def test_wrong_action(self, action):
-    # Nobody asks yet, but it is wrong all the same.
-    environment = memory_chain.MemoryChain()
-    environment.reset()
-    with self.assertRaisesRegex(ValueError, f'`action`.*0 or 1, got {action}'):
-      environment.step(action)
+  assert environment.action_spec() == specs.DiscreteArray(2, np.int32)
+  assert environment.reward_spec() == specs.BoundedArray((), np.float32, -1, 1)
+  assert environment.discount_spec() == specs.BoundedArray((), np.float32, 0, 1)
 
 
-if __name__ == '__main__':
-  absltest.main()
+@pytest.mark.parametrize('cue', [0, 1])
+@pytest.mark.parametrize('answer', [0, 1])
+def test_episode(cue, answer):
+  environment = memory_chain.MemoryChain(length=3)
+  reset_to(environment, cue)
+  # The wrong action but for the answer: only the answer counts.
+  actions = [1 - answer, 1 - answer, 1 - answer, answer]
+  timesteps = [environment.step(action) for action in actions]
+  assert [t.step_type for t in timesteps] == [MID, MID, MID, LAST]
+  expected = [0, 0, 0, 1 if answer == cue else -1]
+  assert [t.reward for t in timesteps] == expected
+  assert [t.discount for t in timesteps] == [1, 1, 1, 0]
+  np.testing.assert_array_equal(
+    [t.observation for t in timesteps],
+    # Asked three steps after the cue, which was in step 0.
+    [[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]],
+  )
+
+
+def test_cue_is_one_hot():
+  environment = memory_chain.MemoryChain()
+  for _ in range(20):
+    assert environment.reset().observation.tolist() in [[1, 0, 0], [0, 1, 0]]
+
+
+def test_shortest_chain():
+  environment = memory_chain.MemoryChain(length=1)
+  timesteps = play(environment, lambda observation: 0)
+  assert [t.step_type for t in timesteps] == [FIRST, MID, LAST]
+  assert [t.observation[2] for t in timesteps] == [0, 1, 0]
+
+
+def test_length_is_ten_by_default():
+  timesteps = play(memory_chain.MemoryChain(), lambda observation: 0)
+  assert len(timesteps) == 1 + 11
+  assert timesteps[10].observation[2] == 1
+
+
+def test_cues_are_uniform():
+  environment = memory_chain.MemoryChain(length=1, seed=5)
+  cues = [find_cue(environment.reset()) for _ in range(1000)]
+  # Four standard deviations, each √(1000 / 4) = 16.
+  assert 500 - 64 <= sum(cues) <= 500 + 64
+
+
+def test_seed():
+  def cues(seed):
+    environment = memory_chain.MemoryChain(length=1, seed=seed)
+    return [find_cue(environment.reset()) for _ in range(50)]
+
+  assert cues(3) == cues(3)
+  assert cues(3) != cues(4)
+
+
+def test_no_policy_without_memory_gains():
+  # All policies that answer an observation always alike: one action for each
+  # of the cue 0, the cue 1, nothing, the flag.
+  for answers in itertools.product((0, 1), repeat=4):
+    environment = memory_chain.MemoryChain(length=2)
+
+    def policy(observation, answers=answers):
+      kind = int(np.dot(observation, [1, 2, 3]))  # 0 is nothing.
+      return answers[kind]
+
+    rewards = {}
+    for _ in range(50):
+      timesteps = play(environment, policy)
+      rewards[find_cue(timesteps[0])] = timesteps[-1].reward
+    # Both cues are as likely, so the mean return is (1 - 1) / 2 = 0.
+    assert sorted(rewards.values()) == [-1, 1]
+
+
+@pytest.mark.parametrize(('num_frames', 'mean_return'), [(4, 1.0), (3, 0.0)])
+def test_stack_of_frames_is_memory(num_frames, mean_return):
+  # Three steps after the cue it is the fourth frame from the end.
+  environment = wrappers.FrameStack(
+    memory_chain.MemoryChain(length=3), num_frames
+  )
+  returns = {}
+  for _ in range(50):
+    timesteps = play(environment, lambda frames: int(frames[1, 0]))
+    returns[find_cue(timesteps[0])] = timesteps[-1].reward
+  assert len(returns) == 2
+  assert sum(returns.values()) / 2 == mean_return
+
+
+def test_observations_are_fresh():
+  environment = memory_chain.MemoryChain()
+  first = environment.reset().observation
+  copy = first.copy()
+  environment.step(0)
+  np.testing.assert_array_equal(first, copy)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    pytest.param({'length': 0}, '`length`.*at least 1, got 0', id='length'),
+    pytest.param({'length': 2.5}, '`length`.*integer.*2.5', id='fraction'),
+    pytest.param({'length': True}, '`length`.*integer.*True', id='boolean'),
+    pytest.param({'seed': -1}, '`seed`.*at least 0, got -1', id='seed'),
+  ],
+)
+def test_wrong_argument(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    memory_chain.MemoryChain(**arguments)
+
+
+@pytest.mark.parametrize('action', [2, -1, 0.5, None])
+def test_wrong_action(action):
+  # Nobody asks yet, but it is wrong all the same.
+  environment = memory_chain.MemoryChain()
+  environment.reset()
+  with pytest.raises(ValueError, match=f'`action`.*0 or 1, got {action}'):
+    environment.step(action)

@@ -2,9 +2,9 @@
 
 import dm_env
 import numpy as np
+import pytest
 import scripted_environment
 import tree
-from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from repertory.environments import (
@@ -90,7 +90,7 @@ class TestNestedConformance(conformance.EnvironmentBatchConformance):
     return make_batch(*(Scripted(2 + s) for s in seeds))
 
 
-class ScriptedTest(absltest.TestCase):
+class TestScripted:
   def test_action_and_reward_led_here(self):
     # Slot 0 ends after two steps, slot 1 after three; the reward of step t of
     # an episode is t.
@@ -133,15 +133,12 @@ class ScriptedTest(absltest.TestCase):
   def test_specs(self):
     environments = make_batch(Scripted(), Scripted())
     plain = Scripted()
-    self.assertEqual(environments.batch_size, 2)
-    self.assertEqual(
-      environments.observation_spec(),
-      {
-        'observation': plain.observation_spec(),
-        'previous_action': plain.action_spec(),
-        'previous_reward': plain.reward_spec(),
-      },
-    )
+    assert environments.batch_size == 2
+    assert environments.observation_spec() == {
+      'observation': plain.observation_spec(),
+      'previous_action': plain.action_spec(),
+      'previous_reward': plain.reward_spec(),
+    }
 
   def test_reset_forgets(self):
     environments = make_batch(Scripted(9), Scripted(9))
@@ -163,24 +160,24 @@ class ScriptedTest(absltest.TestCase):
     environments.reset()
     actions = {'move': [1, 3], 'force': np.full((2, 2), 0.5)}  # int64, float64
     found = environments.step(actions).observation['previous_action']
-    self.assertEqual(found['move'].dtype, np.int32)
-    self.assertEqual(found['force'].dtype, np.float32)
+    assert found['move'].dtype == np.int32
+    assert found['force'].dtype == np.float32
     np.testing.assert_array_equal(found['move'], [1, 3])
     np.testing.assert_array_equal(found['force'], np.full((2, 2), 0.5))
 
   def test_wrong_actions(self):
     environments = make_batch(Scripted(), Scripted())
     environments.reset()
-    with self.assertRaisesRegex(ValueError, r"`actions`\['move'\].*\(1,\)"):
+    with pytest.raises(ValueError, match=r"`actions`\['move'\].*\(1,\)"):
       environments.step({**make_actions([1, 2]), 'move': np.int32([1])})
 
   def test_close(self):
     slots = [Scripted(), Scripted()]
     make_batch(*slots).close()
-    self.assertEqual([s.num_closes for s in slots], [1, 1])
+    assert [s.num_closes for s in slots] == [1, 1]
 
 
-class AliasingTest(absltest.TestCase):
+class TestAliasing:
   def test_callers_may_change_their_actions(self):
     environments = make_batch(Scripted(2), Scripted(9))
     environments.reset()
@@ -234,16 +231,23 @@ class Bounded(Scripted):
     return specs.BoundedArray((), np.float32, 1, 9, name='prize')
 
 
-class BoundsTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    (
-      'above',
-      specs.BoundedArray((2,), np.float32, [2, -1], [3, 1]),
-      [[2.5, 0.5]] * 2,
-      [2, 0],
-    ),
-    ('below', specs.BoundedArray((), np.int32, -9, -4), [-8, -7], -4),
-    ('unbounded', specs.Array((2,), np.float32), [[1, 2], [3, 4]], [0, 0]),
+class TestBounds:
+  @pytest.mark.parametrize(
+    ('spec', 'actions', 'expected'),
+    [
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, [2, -1], [3, 1]),
+        [[2.5, 0.5]] * 2,
+        [2, 0],
+        id='above',
+      ),
+      pytest.param(
+        specs.BoundedArray((), np.int32, -9, -4), [-8, -7], -4, id='below'
+      ),
+      pytest.param(
+        specs.Array((2,), np.float32), [[1, 2], [3, 4]], [0, 0], id='unbounded'
+      ),
+    ],
   )
   def test_first_action(self, spec, actions, expected):
     environments = make_batch(Bounded(spec, 1), Bounded(spec, 2))
@@ -262,9 +266,11 @@ class BoundsTest(parameterized.TestCase):
           found, expected if first else actions[slot]
         )
     # Slot 0 begins in steps 0, 2, 4 and slot 1 in 0, 3.
-    self.assertEqual(num_firsts, 5)
+    assert num_firsts == 5
 
-  @parameterized.parameters(((1, 9), (0, 9)), ((-9, -1), (-9, 0)))
+  @pytest.mark.parametrize(
+    ('bounds', 'expected'), [((1, 9), (0, 9)), ((-9, -1), (-9, 0))]
+  )
   def test_bounds_are_widened(self, bounds, expected):
     spec = specs.BoundedArray((), np.float32, *bounds, name='prize')
 
@@ -274,13 +280,13 @@ class BoundsTest(parameterized.TestCase):
 
     environments = make_batch(Prize())
     found = environments.observation_spec()['previous_reward']
-    self.assertEqual(found, specs.BoundedArray((), np.float32, *expected))
-    self.assertEqual(found.name, 'prize')
+    assert found == specs.BoundedArray((), np.float32, *expected)
+    assert found.name == 'prize'
     # The reward itself keeps its bounds.
-    self.assertEqual(environments.reward_spec(), spec)
+    assert environments.reward_spec() == spec
 
 
-class AsMemoryTest(absltest.TestCase):
+class TestAsMemory:
   def test_repeating_the_previous_action_carries_the_cue(self):
     environments = make_batch(
       *(memory_chain.MemoryChain(length=4, seed=s) for s in range(8))
@@ -300,7 +306,3 @@ class AsMemoryTest(absltest.TestCase):
     np.testing.assert_array_equal(
       timestep.observation['previous_reward'], np.ones(8)
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -92,6 +92,7 @@ def test_r2d2_runs_with_servers_of_their_own(tmp_path):
   assert 1 <= min(rows) <= max(rows) <= 2
 
 
+@pytest.mark.chaos
 def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
   # Without TensorFlow in the processes that only step environments, and with
   # inference in a process and on a device of its own.

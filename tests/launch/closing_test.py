@@ -47,9 +47,10 @@ if __name__ == '__main__':
 """
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   'launch_type',
-  ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
+  ['local_mt', 'local_mp'],
 )
 def test_close_that_hangs_does_not_lose_the_result(tmp_path, launch_type):
   script = tmp_path / 'hanging.py'

@@ -57,6 +57,7 @@ def _run(folder, launch_type, factory, **config):
   return launch.run(experiment, 'distributed', launch_type, display=False)
 
 
+@pytest.mark.chaos
 def test_learner_waits_for_the_first_item(tmp_path):
   result = _run(tmp_path, 'local_mt', _Slow())
   assert result.status.steps == 600

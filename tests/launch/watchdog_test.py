@@ -147,6 +147,7 @@ def test_hanging_environment_ends_the_run_with_its_actor(tmp_path, topology):
     assert re.search(r'at one step or reset for \d seconds', ended.output)
 
 
+@pytest.mark.chaos
 def test_environment_that_hangs_in_the_last_evaluation_ends_the_run(tmp_path):
   ended = _run_hanging(
     tmp_path,
@@ -199,15 +200,17 @@ def test_stall_that_cannot_be_described_ends_the_run(
     assert words in ended.output
 
 
+@pytest.mark.chaos
 def test_report_is_written_although_the_logs_were_removed(tmp_path):
   _run_hanging(tmp_path, trouble="shutil.rmtree('run/logs')")
   report = (tmp_path / 'run' / 'logs' / 'stall.txt').read_text()
   assert 'in hanging_step' in report
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   'topology',
-  ['single', pytest.param('distributed', marks=pytest.mark.chaos)],
+  ['single', 'distributed'],
 )
 def test_low_timeout_tells_the_stall_without_logs(tmp_path, topology):
   ended = _run_hanging(

@@ -1,12 +1,13 @@
 """Tests of `agents/d4pg/config.py`."""
 
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.agents import d4pg
 
 
-class D4PGConfigTest(parameterized.TestCase):
-  @parameterized.parameters(
+@pytest.mark.parametrize(
+  ('name', 'value', 'expected'),
+  [
     ('hidden_sizes', (3, 0), 'a tuple of integers of at least 1'),
     ('hidden_sizes', (), 'at least one'),
     ('image_torso', 'vgg', 'one of'),
@@ -24,17 +25,15 @@ class D4PGConfigTest(parameterized.TestCase):
     ('sigma', -0.1, 'at least 0'),
     ('sigma', float('inf'), 'finite'),
     ('samples_per_insert', 0.0, 'positive'),
-  )
-  def test_refuses(self, name, value, expected):
-    with self.assertRaisesRegex(ValueError, f'{name} must be {expected}'):
-      d4pg.D4PGConfig(**{name: value})
-
-  def test_accepts_the_ends(self):
-    d4pg.D4PGConfig(
-      sigma=0.0, max_gradient_norm=None, max_action_gradient_norm=None,
-      num_atoms=2,
-    )  # fmt: skip
+  ],
+)
+def test_refuses(name, value, expected):
+  with pytest.raises(ValueError, match=f'{name} must be {expected}'):
+    d4pg.D4PGConfig(**{name: value})
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_accepts_the_ends():
+  d4pg.D4PGConfig(
+    sigma=0.0, max_gradient_norm=None, max_action_gradient_norm=None,
+    num_atoms=2,
+  )  # fmt: skip

@@ -4,8 +4,8 @@ import dataclasses
 import functools
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import numeric_gradients
 import numpy_dqn
@@ -156,13 +156,18 @@ class Twin:
     return metrics, sizes
 
 
-class D4PGUpdateTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    ('default', {}, None),
-    ('xla', {}, True),
-    ('prioritized', {'prioritized': True}, None),
-    ('clipped', {'max_gradient_norm': 0.1}, None),
-    ('clipped_slopes', {'max_action_gradient_norm': 0.2}, None),
+class TestD4PGUpdate:
+  @pytest.mark.parametrize(
+    ('changes', 'jit_compile'),
+    [
+      pytest.param({}, None, id='default'),
+      pytest.param({}, True, id='xla'),
+      pytest.param({'prioritized': True}, None, id='prioritized'),
+      pytest.param({'max_gradient_norm': 0.1}, None, id='clipped'),
+      pytest.param(
+        {'max_action_gradient_norm': 0.2}, None, id='clipped_slopes'
+      ),
+    ],
   )
   def test_equals_the_twin(self, changes, jit_compile):
     config = dataclasses.replace(CONFIG, **changes)
@@ -200,23 +205,26 @@ def usual_run():
   return run_updates()
 
 
-class SettingsTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'discount': 0.5},
-    {'learning_rate': 0.01},
-    {'adam_epsilon': 1.0},
-    {'max_gradient_norm': 0.01},
-    {'max_action_gradient_norm': 0.01},
-    {'target_update_period': 1},
-    {'vmin': -3.0},
-    {'vmax': 3.0},
-    {'prioritized': True},
+class TestSettings:
+  @pytest.mark.parametrize(
+    'changes',
+    [
+      {'discount': 0.5},
+      {'learning_rate': 0.01},
+      {'adam_epsilon': 1.0},
+      {'max_gradient_norm': 0.01},
+      {'max_action_gradient_norm': 0.01},
+      {'target_update_period': 1},
+      {'vmin': -3.0},
+      {'vmax': 3.0},
+      {'prioritized': True},
+    ],
   )
-  def test_has_an_effect(self, **changes):
+  def test_has_an_effect(self, changes):
     changed = run_updates(**changes)
-    self.assertGreater(np.abs(usual_run() - changed).max(), 2e-5)
+    assert np.abs(usual_run() - changed).max() > 2e-5
 
-  @parameterized.parameters(int, np.float64)
+  @pytest.mark.parametrize('kind', [int, np.float64])
   def test_numbers_of_other_types(self, kind):
     changed = run_updates(vmin=kind(CONFIG.vmin), vmax=kind(CONFIG.vmax))
     np.testing.assert_array_equal(usual_run(), changed)
@@ -224,7 +232,3 @@ class SettingsTest(parameterized.TestCase):
   def test_runs_are_repeatable(self):
     # The premise of the test above.
     np.testing.assert_array_equal(usual_run(), run_updates())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -5,8 +5,8 @@ import dataclasses
 
 import dm_env
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 from acme import specs
 
 from repertory.agents import builder as builder_lib
@@ -60,7 +60,7 @@ def timestep(step_type, reward, discount, observation):
   )
 
 
-class TargetTest(parameterized.TestCase):
+class TestTarget:
   """γ: between rewards by the adder, before bootstrapping by the learner.
 
   The episode: observations 0, 1, ..., 4; rewards 1, 10, 100, 1000. The target
@@ -68,79 +68,87 @@ class TargetTest(parameterized.TestCase):
   the error of a transition is the n-step return itself, and its priority too.
   """
 
-  @parameterized.named_parameters(
-    {
-      'testcase_name': 'one_step',
-      'n_step': 1,
-      'discounts': [1, 1, 1, 0],
-      'expected': [
-        1 + 0.5 * 2,  # Bootstrapped with 2 s' for s' = 1.
-        10 + 0.5 * 4,
-        100 + 0.5 * 6,
-        1000,
-      ],
-    },
-    {
-      'testcase_name': 'three_steps',
-      'n_step': 3,
-      'discounts': [1, 1, 1, 0],
-      'expected': [
-        1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 6,
-        # The last three reach to the end, where nothing follows.
-        10 + 0.5 * 100 + 0.25 * 1000,
-        100 + 0.5 * 1000,
-        1000,
-      ],
-    },
-    {
-      'testcase_name': 'truncated',
-      'n_step': 3,
-      # The time limit is not the end: 2 s' for s' = 4 counts.
-      'discounts': [1, 1, 1, 1],
-      'expected': [
-        1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 6,
-        10 + 0.5 * 100 + 0.25 * 1000 + 0.125 * 8,
-        100 + 0.5 * 1000 + 0.25 * 8,
-        1000 + 0.5 * 8,
-      ],
-    },
-    {
-      'testcase_name': 'discounts_of_the_environment',
-      'n_step': 2,
-      'discounts': [0.8, 0.4, 1, 0.2],
-      'expected': [
-        1 + 0.5 * 0.8 * 10 + 0.25 * 0.8 * 0.4 * 4,
-        10 + 0.5 * 0.4 * 100 + 0.25 * 0.4 * 1 * 6,
-        100 + 0.5 * 1 * 1000 + 0.25 * 1 * 0.2 * 8,
-        1000 + 0.5 * 0.2 * 8,
-      ],
-    },
-    {
-      'testcase_name': 'longer_than_the_episode',
-      'n_step': 10,
-      'discounts': [1, 1, 1, 1],
-      'expected': [
-        1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 1000 + 0.0625 * 8,
-        10 + 0.5 * 100 + 0.25 * 1000 + 0.125 * 8,
-        100 + 0.5 * 1000 + 0.25 * 8,
-        1000 + 0.5 * 8,
-      ],
-    },
-    {
-      'testcase_name': 'clipped_rewards',
-      'n_step': 2,
-      'discounts': [1, 1, 1, 0],
-      'expected': [
-        1 + 0.5 * 10 + 0.25 * 4,
-        10 + 0.5 * 20 + 0.25 * 6,
-        20 + 0.5 * 20,
-        20,
-      ],
-      'max_abs_reward': 20.0,
-    },
+  @pytest.mark.parametrize(
+    ('n_step', 'discounts', 'expected', 'max_abs_reward'),
+    [
+      pytest.param(
+        1,
+        [1, 1, 1, 0],
+        [
+          1 + 0.5 * 2,  # Bootstrapped with 2 s' for s' = 1.
+          10 + 0.5 * 4,
+          100 + 0.5 * 6,
+          1000,
+        ],
+        None,
+        id='one_step',
+      ),
+      pytest.param(
+        3,
+        [1, 1, 1, 0],
+        [
+          1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 6,
+          # The last three reach to the end, where nothing follows.
+          10 + 0.5 * 100 + 0.25 * 1000,
+          100 + 0.5 * 1000,
+          1000,
+        ],
+        None,
+        id='three_steps',
+      ),
+      pytest.param(
+        3,
+        # The time limit is not the end: 2 s' for s' = 4 counts.
+        [1, 1, 1, 1],
+        [
+          1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 6,
+          10 + 0.5 * 100 + 0.25 * 1000 + 0.125 * 8,
+          100 + 0.5 * 1000 + 0.25 * 8,
+          1000 + 0.5 * 8,
+        ],
+        None,
+        id='truncated',
+      ),
+      pytest.param(
+        2,
+        [0.8, 0.4, 1, 0.2],
+        [
+          1 + 0.5 * 0.8 * 10 + 0.25 * 0.8 * 0.4 * 4,
+          10 + 0.5 * 0.4 * 100 + 0.25 * 0.4 * 1 * 6,
+          100 + 0.5 * 1 * 1000 + 0.25 * 1 * 0.2 * 8,
+          1000 + 0.5 * 0.2 * 8,
+        ],
+        None,
+        id='discounts_of_the_environment',
+      ),
+      pytest.param(
+        10,
+        [1, 1, 1, 1],
+        [
+          1 + 0.5 * 10 + 0.25 * 100 + 0.125 * 1000 + 0.0625 * 8,
+          10 + 0.5 * 100 + 0.25 * 1000 + 0.125 * 8,
+          100 + 0.5 * 1000 + 0.25 * 8,
+          1000 + 0.5 * 8,
+        ],
+        None,
+        id='longer_than_the_episode',
+      ),
+      pytest.param(
+        2,
+        [1, 1, 1, 0],
+        [
+          1 + 0.5 * 10 + 0.25 * 4,
+          10 + 0.5 * 20 + 0.25 * 6,
+          20 + 0.5 * 20,
+          20,
+        ],
+        20.0,
+        id='clipped_rewards',
+      ),
+    ],
   )
   def test_is_the_textbooks_return(
-    self, n_step, discounts, expected, max_abs_reward=None
+    self, n_step, discounts, expected, max_abs_reward
   ):
     builder = make_builder(
       max_abs_reward=max_abs_reward,
@@ -176,7 +184,7 @@ class TargetTest(parameterized.TestCase):
             t + 1,
           ),
         )
-      self.assertEqual(adder.num_items, 4)
+      assert adder.num_items == 4
       found = {}
       for _ in range(8):  # As many as the rate limit gives for four items.
         sample = next(end.batches)
@@ -185,17 +193,18 @@ class TargetTest(parameterized.TestCase):
         priorities = update(sample).priorities.numpy()
         for observation, priority in zip(sample.data.observation, priorities):
           found[int(observation[0])] = float(priority)
-    self.assertEqual(sorted(found), [0, 1, 2, 3])
+    assert sorted(found) == [0, 1, 2, 3]
     np.testing.assert_allclose(
       [found[start] for start in range(4)], expected, rtol=1e-5
     )
 
 
-class RateLimitTest(parameterized.TestCase):
-  @parameterized.product(
-    num_environments=[1, 2, 7, 64, 1000],
-    n_step=[1, 3, 5, 40],
-    config=[
+class TestRateLimit:
+  @pytest.mark.parametrize('num_environments', [1, 2, 7, 64, 1000])
+  @pytest.mark.parametrize('n_step', [1, 3, 5, 40])
+  @pytest.mark.parametrize(
+    'config',
+    [
       {},
       {'batch_size': 1, 'min_replay_size': 1},
       {'batch_size': 512, 'samples_per_insert': 0.25},
@@ -234,7 +243,7 @@ class RateLimitTest(parameterized.TestCase):
         while end.is_due(num_updates, adder.num_items):
           next(end.batches)
           num_updates += 1
-      self.assertEqual(adder.num_items, 3 * 9 * 8)
+      assert adder.num_items == 3 * 9 * 8
 
   def test_is_the_configs(self):
     builder = make_builder(
@@ -244,53 +253,57 @@ class RateLimitTest(parameterized.TestCase):
       max_replay_size=77,
     )
     table = builder.experience(SPEC, 4).table
-    self.assertEqual(table.max_size, 77)
-    self.assertEqual(
-      table.rate_limit,
-      replay.RateLimit(
-        samples_per_insert=3.0, min_size=20, error_buffer=1000.0
-      ),
+    assert table.max_size == 77
+    assert table.rate_limit == replay.RateLimit(
+      samples_per_insert=3.0, min_size=20, error_buffer=1000.0
     )
 
   def test_wrong_limits_are_refused(self):
     table = make_builder(error_buffer=60.0).experience(SPEC, 1).table
-    with self.assertRaisesRegex(ValueError, 'error_buffer of table'):
+    with pytest.raises(ValueError, match='error_buffer of table'):
       table.check(64, 1)
-    with self.assertRaisesRegex(ValueError, 'error_buffer must be at least'):
+    with pytest.raises(ValueError, match='error_buffer must be at least'):
       make_builder(error_buffer=-1.0).experience(SPEC, 1)
 
 
-class SettingsTest(parameterized.TestCase):
+class TestSettings:
   """What is not seen in the update is seen in the other parts."""
 
   def tables(self, **config):
     return make_builder(**config).experience(SPEC, 2).table
 
-  @parameterized.parameters(
-    {'max_replay_size': 1000},
-    {'min_replay_size': 7},
-    {'samples_per_insert': 2.0},
-    {'error_buffer': 5000.0},
-    {'batch_size': 500},  # In the error buffer.
-    {'n_step': 50},
+  @pytest.mark.parametrize(
+    'config',
+    [
+      {'max_replay_size': 1000},
+      {'min_replay_size': 7},
+      {'samples_per_insert': 2.0},
+      {'error_buffer': 5000.0},
+      {'batch_size': 500},  # In the error buffer.
+      {'n_step': 50},
+    ],
   )
-  def test_changes_the_table(self, **config):
+  def test_changes_the_table(self, config):
     usual, changed = self.tables(), self.tables(**config)
-    self.assertNotEqual(
-      (usual.max_size, usual.rate_limit), (changed.max_size, changed.rate_limit)
+    assert (usual.max_size, usual.rate_limit) != (
+      changed.max_size,
+      changed.rate_limit,
     )
 
   def test_sampler(self):
-    self.assertEqual(self.tables(prioritized=False).sampler, 'uniform')
+    assert self.tables(prioritized=False).sampler == 'uniform'
     for exponent in (0.3, 0.6):
       table = self.tables(priority_exponent=exponent)
-      self.assertEqual(table.sampler, 'prioritized')
-      self.assertEqual(table.priority_exponent, exponent)
+      assert table.sampler == 'prioritized'
+      assert table.priority_exponent == exponent
 
-  @parameterized.parameters(
-    {'config': {}, 'expected': [0.4, 0.4**8]},
-    {'config': {'epsilon_base': 0.9}, 'expected': [0.9, 0.9**8]},
-    {'config': {'epsilon_exponent': 1.0}, 'expected': [0.4, 0.4**2]},
+  @pytest.mark.parametrize(
+    ('config', 'expected'),
+    [
+      ({}, [0.4, 0.4**8]),
+      ({'epsilon_base': 0.9}, [0.9, 0.9**8]),
+      ({'epsilon_exponent': 1.0}, [0.4, 0.4**2]),
+    ],
   )
   def test_exploration(self, config, expected):
     builder = make_builder(**config)
@@ -302,32 +315,28 @@ class SettingsTest(parameterized.TestCase):
       policy.describe([0, 1])['epsilons'], expected, rtol=1e-9
     )
 
-  @parameterized.parameters(0.0, 0.25)
+  @pytest.mark.parametrize('epsilon', [0.0, 0.25])
   def test_evaluation(self, epsilon):
     builder = make_builder(evaluation_epsilon=epsilon)
     policy = builder.make_policy(
       builder.make_network(SPEC),
       builder_lib.Acting(SPEC, 3, seed=0, evaluation=True),
     )
-    self.assertEqual(policy.describe([0, 1, 2])['epsilons'], [epsilon] * 3)
+    assert policy.describe([0, 1, 2])['epsilons'] == [epsilon] * 3
 
-  @parameterized.parameters(
-    # All values are 0, so that a greedy action is 0: half of the random ones
-    # are 1. The steps to anneal in are those of 1,000 environments together.
-    {'anneal_steps': 10**9, 'steps_done': 0, 'expected': 500},
-    {'anneal_steps': 10**9, 'steps_done': 5 * 10**5, 'expected': 250},
-    {'anneal_steps': 10_000, 'steps_done': 10, 'expected': 0},
-    {'anneal_steps': 0, 'steps_done': 0, 'expected': 0},
-    {
-      'anneal_steps': 10**9,
-      'steps_done': 0,
-      'evaluation': True,
-      'expected': 0,
-    },
+  @pytest.mark.parametrize(
+    ('anneal_steps', 'steps_done', 'expected', 'evaluation'),
+    [
+      # All values are 0, so that a greedy action is 0: half of the random ones
+      # are 1. The steps to anneal in are those of 1,000 environments together.
+      (10**9, 0, 500, False),
+      (10**9, 5 * 10**5, 250, False),
+      (10_000, 10, 0, False),
+      (0, 0, 0, False),
+      (10**9, 0, 0, True),
+    ],
   )
-  def test_annealing(
-    self, anneal_steps, steps_done, expected, evaluation=False
-  ):
+  def test_annealing(self, anneal_steps, steps_done, expected, evaluation):
     # The end of the ladder: ε = 1e-6^8.
     builder = make_builder(epsilon_anneal_steps=anneal_steps, epsilon_base=1e-6)
     network = builder.make_network(SPEC)
@@ -341,9 +350,7 @@ class SettingsTest(parameterized.TestCase):
       tf.zeros([1000, 1]), policy.initial_state(range(1000))
     ).action
     # Five deviations √(1000 · ½ · ½).
-    self.assertAlmostEqual(
-      np.sum(actions), expected, delta=80 if expected else 0
-    )
+    assert np.sum(actions) == pytest.approx(expected, abs=80 if expected else 0)
 
   def test_actions_are_of_the_specs_dtype(self):
     for dtype in (np.int64, np.uint8):
@@ -354,7 +361,7 @@ class SettingsTest(parameterized.TestCase):
         builder_lib.Acting(spec, 1, seed=0),
       )
       output = policy.step(tf.zeros([1, 1]), policy.initial_state([0]))
-      self.assertEqual(output.action.dtype.as_numpy_dtype, dtype)
+      assert output.action.dtype.as_numpy_dtype == dtype
 
   def test_priority_updater(self):
     connection = replay.Connection('localhost:1')
@@ -364,7 +371,7 @@ class SettingsTest(parameterized.TestCase):
       experience = builder.experience(SPEC, 1)
       return builder.make_priority_updater(experience, connection)
 
-    self.assertIsNone(make(prioritized=False))
+    assert make(prioritized=False) is None
     updates = []
 
     class Client:
@@ -375,10 +382,10 @@ class SettingsTest(parameterized.TestCase):
     updater = make(min_priority=0.25)
     updater.update(np.array([3, 4], np.uint64), np.array([0.1, 0.5]))
     updater.close()
-    self.assertEqual(updates, [('replay', {3: 0.25, 4: 0.5})])
+    assert updates == [('replay', {3: 0.25, 4: 0.5})]
 
   def test_config_has_a_default(self):
-    self.assertEqual(dqn.DQNBuilder().config, dqn.DQNConfig())
+    assert dqn.DQNBuilder().config == dqn.DQNConfig()
 
   def test_every_setting_is_looked_at(self):
     """A new one must get a test of its effect."""
@@ -392,17 +399,15 @@ class SettingsTest(parameterized.TestCase):
     in_learning_tests |= {'max_gradient_norm', 'huber_threshold'}
     in_learning_tests |= {'target_update_period', 'importance_exponent'}
     in_launch = {'variable_update_period'}
-    self.assertEqual(
-      {field.name for field in dataclasses.fields(dqn.DQNConfig)},
-      here | in_network_tests | in_learning_tests | in_launch,
-    )
+    assert {
+      field.name for field in dataclasses.fields(dqn.DQNConfig)
+    } == here | in_network_tests | in_learning_tests | in_launch
 
 
-class WholeAgentTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'prioritized': True, 'jit_compile': True, 'prefetch': 1},
-    {'prioritized': True, 'jit_compile': False, 'prefetch': 0},
-    {'prioritized': False, 'jit_compile': False, 'prefetch': 2},
+class TestWholeAgent:
+  @pytest.mark.parametrize(
+    ('prioritized', 'jit_compile', 'prefetch'),
+    [(True, True, 1), (True, False, 0), (False, False, 2)],
   )
   def test_acts_and_learns(self, prioritized, jit_compile, prefetch):
     builder = make_builder(
@@ -449,21 +454,12 @@ class WholeAgentTest(parameterized.TestCase):
       before = [variable.numpy() for variable in network.variables]
       loop.run(num_steps=60)
       # An item a step, except those of the steps that have not been followed.
-      self.assertBetween(adder.num_items, 60 - 2 * 4, 60)
+      assert 60 - 2 * 4 <= adder.num_items <= 60
       for _ in range(5):
         learner.step()
-    self.assertLen(rows, 5)
-    self.assertEqual(learner.steps, 5)
-    self.assertTrue(
-      any(
-        np.any(old != new.numpy())
-        for old, new in zip(before, network.variables)
-      )
+    assert len(rows) == 5
+    assert learner.steps == 5
+    assert any(
+      np.any(old != new.numpy()) for old, new in zip(before, network.variables)
     )
-    self.assertEqual(
-      set(rows[0]), {'loss', 'td_error', 'q_value', 'gradient_norm'}
-    )
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert set(rows[0]) == {'loss', 'td_error', 'q_value', 'gradient_norm'}

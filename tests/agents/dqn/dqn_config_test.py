@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.agents import dqn, experience_replay
 
@@ -57,67 +57,51 @@ ALLOWED = {
 UNCHECKED = ['dueling', 'double', 'prioritized', 'jit_compile', 'error_buffer']
 
 
-class DQNConfigTest(parameterized.TestCase):
-  @parameterized.parameters(
-    *[
+class TestDQNConfig:
+  @pytest.mark.parametrize(
+    ('name', 'value', 'expected'),
+    [
       (name, value, expected)
       for name, (values, expected) in REFUSED.items()
       for value in values
-    ]
+    ],
   )
   def test_refuses(self, name, value, expected):
-    with self.assertRaisesRegex(
-      ValueError, f'^{name} must be {expected}, got '
+    with pytest.raises(
+      ValueError, match=f'^{name} must be {expected}, got '
     ) as caught:
       dqn.DQNConfig(**{name: value})
-    self.assertIn(str(value), str(caught.exception))
+    assert str(value) in str(caught.value)
 
   def test_every_setting_is_checked(self):
     names = [field.name for field in dataclasses.fields(dqn.DQNConfig)]
-    self.assertCountEqual(names, [*REFUSED, *UNCHECKED])
+    assert sorted(names) == sorted([*REFUSED, *UNCHECKED])
 
-  @parameterized.parameters(*ALLOWED.items())
+  @pytest.mark.parametrize(('name', 'value'), ALLOWED.items())
   def test_takes_the_ends_of_ranges(self, name, value):
-    self.assertEqual(getattr(dqn.DQNConfig(**{name: value}), name), value)
+    assert getattr(dqn.DQNConfig(**{name: value}), name) == value
 
   def test_smallest_of_the_other_ranges(self):
     dqn.DQNConfig(discount=0, importance_exponent=0, evaluation_epsilon=0)
 
   def test_is_frozen(self):
-    with self.assertRaises(dataclasses.FrozenInstanceError):
+    with pytest.raises(dataclasses.FrozenInstanceError):
       dqn.DQNConfig().n_step = 2
 
 
-class ErrorBufferTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # A tenth of the 2 · 1000 samples due when learning starts. Turns of the
-    # learner and of the end of an episode are 2 (10 + 2 · 1 · (3 + 1)) = 36.
-    {
-      'testcase_name': 'share',
-      'changes': {},
-      'environments': 1,
-      'expected': 200,
-    },
-    # 2 (10 + 2 · 20 · 3).
-    {
-      'testcase_name': 'turns',
-      'changes': {},
-      'environments': 20,
-      'expected': 260,
-    },
-    # 2 (10 + 2 · 20 · 9).
-    {
-      'testcase_name': 'more_steps',
-      'changes': {'n_step': 9},
-      'environments': 20,
-      'expected': 740,
-    },
-    {
-      'testcase_name': 'stated',
-      'changes': {'error_buffer': 123.0},
-      'environments': 20,
-      'expected': 123,
-    },
+class TestErrorBuffer:
+  @pytest.mark.parametrize(
+    ('changes', 'environments', 'expected'),
+    [
+      # A tenth of the 2 · 1000 samples due when learning starts. Turns of the
+      # learner and of the end of an episode are 2 (10 + 2 · 1 · (3 + 1)) = 36.
+      pytest.param({}, 1, 200, id='share'),
+      # 2 (10 + 2 · 20 · 3).
+      pytest.param({}, 20, 260, id='turns'),
+      # 2 (10 + 2 · 20 · 9).
+      pytest.param({'n_step': 9}, 20, 740, id='more_steps'),
+      pytest.param({'error_buffer': 123.0}, 20, 123, id='stated'),
+    ],
   )
   def test_by_hand(self, changes, environments, expected):
     config = dqn.DQNConfig(
@@ -126,12 +110,8 @@ class ErrorBufferTest(parameterized.TestCase):
     config = dataclasses.replace(config, **changes)
     items = environments * config.n_step
     buffer = experience_replay.error_buffer(config, items)
-    self.assertAlmostEqual(buffer, expected)
+    assert buffer == pytest.approx(expected, abs=5e-8)
 
   def test_broken_counts_are_refused(self):
-    with self.assertRaisesRegex(ValueError, 'n_step must be an integer, got 2'):
+    with pytest.raises(ValueError, match='n_step must be an integer, got 2'):
       dqn.DQNConfig(n_step=2.5)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -4,8 +4,8 @@ import dataclasses
 import functools
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 from acme import specs
 
 import numpy_dqn
@@ -64,12 +64,10 @@ def make(config):
   return online, target, update
 
 
-class DQNUpdateTest(parameterized.TestCase):
-  @parameterized.product(
-    double=[True, False],
-    dueling=[True, False],
-    prioritized=[True, False],
-  )
+class TestDQNUpdate:
+  @pytest.mark.parametrize('double', [True, False])
+  @pytest.mark.parametrize('dueling', [True, False])
+  @pytest.mark.parametrize('prioritized', [True, False])
   def test_equals_the_twin(self, double, dueling, prioritized):
     config = dataclasses.replace(
       CONFIG,
@@ -79,7 +77,7 @@ class DQNUpdateTest(parameterized.TestCase):
     )
     self.check_against_twin(config, num_steps=3, jit_compile=False)
 
-  @parameterized.parameters(0.05, 100.0)
+  @pytest.mark.parametrize('max_gradient_norm', [0.05, 100.0])
   def test_equals_the_twin_compiled_by_xla(self, max_gradient_norm):
     config = dataclasses.replace(CONFIG, max_gradient_norm=max_gradient_norm)
     self.check_against_twin(config, num_steps=5, jit_compile=True)
@@ -131,13 +129,16 @@ class DQNUpdateTest(parameterized.TestCase):
     }
     usual = losses.pop('all')
     for name, loss in losses.items():
-      self.assertGreater(abs(loss - usual), 0.05, name)
+      assert abs(loss - usual) > 0.05, name
 
-  @parameterized.parameters(
-    # Online: q(s) = 0, whose argmax is action 0. Target: q(s) = (s, −2s), that
-    # is (3, −6) for s' = 3 and (−3, 6) for s' = −3.
-    {'double': False, 'expected': [1 + 0.9 * 3, 1 + 0.9 * 6]},
-    {'double': True, 'expected': [1 + 0.9 * 3, abs(1 + 0.9 * -3)]},
+  @pytest.mark.parametrize(
+    ('double', 'expected'),
+    [
+      # Online: q(s) = 0, whose argmax is action 0. Target: q(s) = (s, −2s),
+      # that is (3, −6) for s' = 3 and (−3, 6) for s' = −3.
+      (False, [1 + 0.9 * 3, 1 + 0.9 * 6]),
+      (True, [1 + 0.9 * 3, abs(1 + 0.9 * -3)]),
+    ],
   )
   def test_who_selects(self, double, expected):
     spec = SPEC._replace(
@@ -181,7 +182,7 @@ class DQNUpdateTest(parameterized.TestCase):
     for name, array in arrays(online).items():
       np.testing.assert_array_equal(copies[name], array)
 
-  @parameterized.parameters(0.01, 0.1)
+  @pytest.mark.parametrize('max_gradient_norm', [0.01, 0.1])
   def test_clipping_bounds_the_step(self, max_gradient_norm):
     # With a huge denominator Adam's first step is lr / ε times the gradient.
     config = dataclasses.replace(
@@ -193,7 +194,7 @@ class DQNUpdateTest(parameterized.TestCase):
     network, _, update = make(config)
     before = arrays(network)
     result = update(to_sample(make_batch(0)))
-    self.assertGreater(float(result.metrics['gradient_norm']), 0.2)
+    assert float(result.metrics['gradient_norm']) > 0.2
     after = arrays(network)
     moved = np.sqrt(
       sum(np.sum((after[name] - before[name]) ** 2) for name in before)
@@ -220,30 +221,29 @@ def usual_run():
   return run()
 
 
-class SettingsTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'double': False},
-    {'discount': 0.5},
-    {'learning_rate': 0.01},
-    {'adam_epsilon': 1.0},
-    {'max_gradient_norm': 0.01},
-    {'huber_threshold': 0.1},
-    {'target_update_period': 1},
-    {'target_update_period': 3},
-    {'prioritized': False},
-    {'importance_exponent': 0.1},
+class TestSettings:
+  @pytest.mark.parametrize(
+    'changes',
+    [
+      {'double': False},
+      {'discount': 0.5},
+      {'learning_rate': 0.01},
+      {'adam_epsilon': 1.0},
+      {'max_gradient_norm': 0.01},
+      {'huber_threshold': 0.1},
+      {'target_update_period': 1},
+      {'target_update_period': 3},
+      {'prioritized': False},
+      {'importance_exponent': 0.1},
+    ],
   )
-  def test_has_an_effect(self, **changes):
+  def test_has_an_effect(self, changes):
     usual, _ = usual_run()
     changed, _ = run(**changes)
-    self.assertGreater(np.abs(usual - changed).max(), 1e-3)
+    assert np.abs(usual - changed).max() > 1e-3
 
   def test_runs_are_repeatable(self):
     # The premise of the test above.
     one, other = usual_run(), run()
     np.testing.assert_array_equal(one[0], other[0])
-    self.assertEqual(one[1], other[1])
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert one[1] == other[1]

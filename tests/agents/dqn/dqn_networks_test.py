@@ -3,8 +3,8 @@
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 from acme import specs
 
 from repertory.agents import dqn
@@ -23,84 +23,98 @@ def make_network(spec, **config):
   return dqn.DQNBuilder(dqn.DQNConfig(**config)).make_network(spec)
 
 
-class MakeNetworkTest(parameterized.TestCase):
-  @parameterized.product(dueling=[True, False], hidden_sizes=[(), (8,), (8, 5)])
-  def test_shapes(self, dueling, hidden_sizes):
-    network = make_network(
-      make_spec(), dueling=dueling, hidden_sizes=hidden_sizes
-    )
-    sizes = [3, *hidden_sizes]
-    weights = list(itertools.pairwise(sizes))
-    weights += [(sizes[-1], 4), (sizes[-1], 1)] if dueling else [(sizes[-1], 4)]
-    biases = [(w[-1],) for w in weights]
-    # The variables are there before the first call.
-    self.assertCountEqual(
-      [tuple(v.shape) for v in network.variables], weights + biases
-    )
-    self.assertEqual(network(tf.zeros([6, 3])).shape, [6, 4])
-
-  def test_nested_observations(self):
-    observations = {'a': VECTOR, 'b': specs.Array((2, 2), np.bool_)}
-    network = make_network(make_spec(observations))
-    values = network({'a': tf.zeros([5, 3]), 'b': tf.zeros([5, 2, 2], tf.bool)})
-    self.assertEqual(values.shape, [5, 4])
-
-  @parameterized.named_parameters(
-    ('continuous', specs.BoundedArray((2,), np.float32, -1, 1)),
-    ('bounded_integer', specs.BoundedArray((), np.int32, 0, 3)),
-    ('several', [specs.DiscreteArray(4), specs.DiscreteArray(2)]),
-    ('nested', {'move': specs.DiscreteArray(4)}),
+@pytest.mark.parametrize('dueling', [True, False])
+@pytest.mark.parametrize('hidden_sizes', [(), (8,), (8, 5)])
+def test_shapes(dueling, hidden_sizes):
+  network = make_network(
+    make_spec(), dueling=dueling, hidden_sizes=hidden_sizes
   )
-  def test_refuses_actions(self, actions):
-    with self.assertRaisesRegex(
-      ValueError, 'The action spec must be one DiscreteArray of integers, got '
-    ) as caught:
-      make_network(make_spec(actions=actions))
-    self.assertIn(repr(actions), str(caught.exception))
+  sizes = [3, *hidden_sizes]
+  weights = list(itertools.pairwise(sizes))
+  weights += [(sizes[-1], 4), (sizes[-1], 1)] if dueling else [(sizes[-1], 4)]
+  biases = [(w[-1],) for w in weights]
+  # The variables are there before the first call.
+  assert sorted(tuple(v.shape) for v in network.variables) == sorted(
+    weights + biases
+  )
+  assert network(tf.zeros([6, 3])).shape == [6, 4]
 
-  @parameterized.parameters(
+
+def test_nested_observations():
+  observations = {'a': VECTOR, 'b': specs.Array((2, 2), np.bool_)}
+  network = make_network(make_spec(observations))
+  values = network({'a': tf.zeros([5, 3]), 'b': tf.zeros([5, 2, 2], tf.bool)})
+  assert values.shape == [5, 4]
+
+
+@pytest.mark.parametrize(
+  'actions',
+  [
+    pytest.param(specs.BoundedArray((2,), np.float32, -1, 1), id='continuous'),
+    pytest.param(specs.BoundedArray((), np.int32, 0, 3), id='bounded_integer'),
+    pytest.param(
+      [specs.DiscreteArray(4), specs.DiscreteArray(2)], id='several'
+    ),
+    pytest.param({'move': specs.DiscreteArray(4)}, id='nested'),
+  ],
+)
+def test_refuses_actions(actions):
+  with pytest.raises(
+    ValueError,
+    match='The action spec must be one DiscreteArray of integers, got ',
+  ) as caught:
+    make_network(make_spec(actions=actions))
+  assert repr(actions) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+  ('image_torso', 'first_kernel', 'size'),
+  [
     # ((36 − 8) / 4 + 1 − 4) / 2 + 1 − 3 + 1 = 1 pixel of 64 channels.
     ('nature', 8, 1 * 1 * 64),
     # 36, 18, 9, 5: 32 channels.
     ('residual', 3, 5 * 5 * 32),
+  ],
+)
+def test_images(image_torso, first_kernel, size):
+  image = specs.BoundedArray((36, 36, 2), np.uint8, 0, 255)
+  network = make_network(
+    make_spec({'x': VECTOR, 'eye': image}),
+    image_torso=image_torso,
+    hidden_sizes=(8,),
   )
-  def test_images(self, image_torso, first_kernel, size):
-    image = specs.BoundedArray((36, 36, 2), np.uint8, 0, 255)
-    network = make_network(
-      make_spec({'x': VECTOR, 'eye': image}),
-      image_torso=image_torso,
-      hidden_sizes=(8,),
-    )
-    shapes = {v.name: tuple(v.shape) for v in network.variables}
-    self.assertEqual(
-      shapes['observation_torso/mlp/linear_0/w:0'], (size + 3, 8)
-    )
-    (first,) = [v for v in network.variables if v.shape[2:3] == [2]]
-    self.assertEqual(first.shape[:2], [first_kernel, first_kernel])
-    random = np.random.default_rng(0)
-    pixels = random.integers(0, 256, [5, 36, 36, 2]).astype(np.uint8)
-    values = network({'x': tf.zeros([5, 3]), 'eye': tf.constant(pixels)})
-    self.assertEqual(values.shape, [5, 4])
-    # The rows differ by their images alone.
-    self.assertLen(np.unique(values, axis=0), 5)
-
-  @parameterized.named_parameters(
-    ('alone', lambda image: image, 'observation'),
-    ('in_a_nest', lambda image: {'x': VECTOR, 'eye': image}, 'eye'),
-  )
-  def test_refuses_videos(self, wrap, leaf):
-    video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
-    with self.assertRaisesRegex(
-      ValueError, rf'Leaf {leaf} of .*\(4, 84, 84, 3\).*a network of your own'
-    ):
-      make_network(make_spec(wrap(video)))
-
-  def test_refuses_images_too_small_for_the_torso(self):
-    spec = make_spec(specs.Array((35, 36, 1), np.uint8))
-    with self.assertRaisesRegex(ValueError, "at least 36 .*'nature'"):
-      make_network(spec)
-    make_network(spec, image_torso='residual')
+  shapes = {v.name: tuple(v.shape) for v in network.variables}
+  assert shapes['observation_torso/mlp/linear_0/w:0'] == (size + 3, 8)
+  (first,) = [v for v in network.variables if v.shape[2:3] == [2]]
+  assert first.shape[:2] == [first_kernel, first_kernel]
+  random = np.random.default_rng(0)
+  pixels = random.integers(0, 256, [5, 36, 36, 2]).astype(np.uint8)
+  values = network({'x': tf.zeros([5, 3]), 'eye': tf.constant(pixels)})
+  assert values.shape == [5, 4]
+  # The rows differ by their images alone.
+  assert len(np.unique(values, axis=0)) == 5
 
 
-if __name__ == '__main__':
-  absltest.main()
+@pytest.mark.parametrize(
+  ('wrap', 'leaf'),
+  [
+    pytest.param(lambda image: image, 'observation', id='alone'),
+    pytest.param(
+      lambda image: {'x': VECTOR, 'eye': image}, 'eye', id='in_a_nest'
+    ),
+  ],
+)
+def test_refuses_videos(wrap, leaf):
+  video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
+  with pytest.raises(
+    ValueError,
+    match=rf'Leaf {leaf} of .*\(4, 84, 84, 3\).*a network of your own',
+  ):
+    make_network(make_spec(wrap(video)))
+
+
+def test_refuses_images_too_small_for_the_torso():
+  spec = make_spec(specs.Array((35, 36, 1), np.uint8))
+  with pytest.raises(ValueError, match=r"at least 36 .*'nature'"):
+    make_network(spec)
+  make_network(spec, image_torso='residual')

@@ -3,8 +3,8 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import sequence_updates
 from repertory.agents import impala
@@ -99,8 +99,9 @@ def arrays(network):
   return [variable.numpy() for variable in network.trainable_variables]
 
 
-class IMPALAUpdateTest(parameterized.TestCase):
-  @parameterized.parameters(
+@pytest.mark.parametrize(
+  'changes',
+  [
     {},
     {'discount': 0.5},
     {'max_abs_reward': None},
@@ -111,67 +112,67 @@ class IMPALAUpdateTest(parameterized.TestCase):
     {'max_pg_rho': 5.0},
     {'max_c': 0.1},
     {'lambda_': 0.2},
+  ],
+)
+def test_loss_equals_the_twin(changes):
+  config = dataclasses.replace(CONFIG, **changes)
+  network, update = make(config)
+  sample = make_sample(network)
+  expected, (policy, value, entropy) = twin_loss(network, sample, config)
+  if changes:
+    # The premise: the setting matters in this batch.
+    usual, _ = twin_loss(network, sample, CONFIG)
+    assert abs(usual - expected) > 1e-3
+  metrics = update(sample).metrics
+  np.testing.assert_allclose(metrics['loss'], expected, rtol=1e-4)
+  np.testing.assert_allclose(metrics['policy_loss'], policy, rtol=1e-4)
+  np.testing.assert_allclose(metrics['value_loss'], value, rtol=1e-4)
+  np.testing.assert_allclose(metrics['entropy'], -entropy, rtol=1e-4)
+
+
+def test_anneals_the_learning_rate():
+  config = dataclasses.replace(CONFIG, anneal_learner_steps=4)
+  network, update = make(config)
+  sample, before, rates = make_sample(network), [], []
+  for _ in range(6):
+    before = [v.numpy() for v in network.trainable_variables]
+    update(sample)
+    rates.append(update._learning_rate.numpy())
+  np.testing.assert_allclose(
+    np.divide(rates, config.learning_rate), [1, 0.75, 0.5, 0.25, 0, 0]
   )
-  def test_loss_equals_the_twin(self, **changes):
-    config = dataclasses.replace(CONFIG, **changes)
+  for old, new in zip(before, network.trainable_variables, strict=True):
+    np.testing.assert_array_equal(old, new)
+
+
+def test_a_large_gradient_is_remembered():
+  # A batch without steps has a gradient of 0, so only the moments of the
+  # batch before it move the weights: Adam by 1 / √0.999 further, for its v
+  # fades.
+  moves = {}
+  for amsgrad in (False, True):
+    config = dataclasses.replace(
+      CONFIG, amsgrad=amsgrad, adam_epsilon=1e-12, learning_rate=0.1
+    )
     network, update = make(config)
     sample = make_sample(network)
-    expected, (policy, value, entropy) = twin_loss(network, sample, config)
-    if changes:
-      # The premise: the setting matters in this batch.
-      usual, _ = twin_loss(network, sample, CONFIG)
-      self.assertGreater(abs(usual - expected), 1e-3)
-    metrics = update(sample).metrics
-    np.testing.assert_allclose(metrics['loss'], expected, rtol=1e-4)
-    np.testing.assert_allclose(metrics['policy_loss'], policy, rtol=1e-4)
-    np.testing.assert_allclose(metrics['value_loss'], value, rtol=1e-4)
-    np.testing.assert_allclose(metrics['entropy'], -entropy, rtol=1e-4)
-
-  def test_anneals_the_learning_rate(self):
-    config = dataclasses.replace(CONFIG, anneal_learner_steps=4)
-    network, update = make(config)
-    sample, before, rates = make_sample(network), [], []
-    for _ in range(6):
-      before = [v.numpy() for v in network.trainable_variables]
-      update(sample)
-      rates.append(update._learning_rate.numpy())
-    np.testing.assert_allclose(
-      np.divide(rates, config.learning_rate), [1, 0.75, 0.5, 0.25, 0, 0]
-    )
-    for old, new in zip(before, network.trainable_variables, strict=True):
-      np.testing.assert_array_equal(old, new)
-
-  def test_a_large_gradient_is_remembered(self):
-    # A batch without steps has a gradient of 0, so only the moments of the
-    # batch before it move the weights: Adam by 1 / √0.999 further, for its v
-    # fades.
-    moves = {}
-    for amsgrad in (False, True):
-      config = dataclasses.replace(
-        CONFIG, amsgrad=amsgrad, adam_epsilon=1e-12, learning_rate=0.1
-      )
-      network, update = make(config)
-      sample = make_sample(network)
-      update(sample)
-      before = np.concatenate([x.ravel() for x in arrays(network)])
-      nothing = sample.data._replace(mask=tf.zeros_like(sample.data.mask))
-      update(sample._replace(data=nothing))
-      after = np.concatenate([x.ravel() for x in arrays(network)])
-      moves[amsgrad] = after - before
-    far = np.abs(moves[True]) > 0.05
-    self.assertGreater(far.sum(), 50)
-    np.testing.assert_allclose(
-      moves[False][far] / moves[True][far], 1 / np.sqrt(0.999), rtol=1e-4
-    )
-
-  def test_gives_no_priorities_and_learns_all_variables(self):
-    network, update = make()
-    before = arrays(network)
-    result = update(make_sample(network))
-    self.assertIsNone(result.priorities)
-    for old, new in zip(before, arrays(network), strict=True):
-      self.assertTrue(np.any(old != new))
+    update(sample)
+    before = np.concatenate([x.ravel() for x in arrays(network)])
+    nothing = sample.data._replace(mask=tf.zeros_like(sample.data.mask))
+    update(sample._replace(data=nothing))
+    after = np.concatenate([x.ravel() for x in arrays(network)])
+    moves[amsgrad] = after - before
+  far = np.abs(moves[True]) > 0.05
+  assert far.sum() > 50
+  np.testing.assert_allclose(
+    moves[False][far] / moves[True][far], 1 / np.sqrt(0.999), rtol=1e-4
+  )
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_gives_no_priorities_and_learns_all_variables():
+  network, update = make()
+  before = arrays(network)
+  result = update(make_sample(network))
+  assert result.priorities is None
+  for old, new in zip(before, arrays(network), strict=True):
+    assert np.any(old != new)

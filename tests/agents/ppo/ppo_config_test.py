@@ -1,10 +1,9 @@
 """Tests of `agents/ppo/config.py`, and of what the builder makes of it."""
 
 import os
-import tempfile
 
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory import launch
 from repertory.agents import ppo
@@ -22,58 +21,65 @@ SPEC = specs.EnvironmentSpec(
 )
 
 
-class SettingsTest(parameterized.TestCase):
-  @parameterized.parameters(
-    ({'hidden_sizes': (0,)}, 'hidden_sizes must be a tuple'),
-    ({'hidden_sizes': (64.5,)}, 'hidden_sizes must be a tuple of integers'),
-    ({'hidden_sizes': 64}, 'hidden_sizes must be a tuple of .*, got 64'),
-    ({'batch_size': 8.5}, 'batch_size must be an integer or None, got 8.5'),
-    ({'shared_sizes': (4, 0)}, 'shared_sizes must be a tuple'),
-    ({'image_torso': 'x'}, 'image_torso must be one of'),
-    ({'core': 'x'}, 'core must be one of'),
-    ({'unroll_length': 0}, 'unroll_length must be at least 1'),
-    ({'batch_size': 0}, 'batch_size must be at least 1'),
-    ({'num_epochs': 0}, 'num_epochs must be at least 1'),
-    ({'num_minibatches': 0}, 'num_minibatches must be at least 1'),
-    ({'num_minibatches': 1.5}, 'num_minibatches must be an integer'),
-    ({'discount': 1.1}, r'discount must be in \[0, 1\]'),
-    ({'lambda_': -0.1}, r'lambda_ must be in \[0, 1\]'),
-    ({'clip_epsilon': 0.0}, 'clip_epsilon must be positive'),
-    ({'value_clip_epsilon': 0.0}, 'value_clip_epsilon must be positive'),
-    ({'target_kl': 0.0}, 'target_kl must be positive'),
-    ({'anneal_learner_steps': 0}, 'anneal_learner_steps must be at least 1'),
-    ({'learning_rate': 0.0}, 'learning_rate must be positive'),
-    ({'max_gradient_norm': 0.0}, 'max_gradient_norm must be positive'),
-    ({'entropy_cost': -1.0}, 'entropy_cost must be at least 0'),
-    ({'entropy_cost': float('inf')}, 'entropy_cost must be finite'),
-    ({'max_abs_reward': 0.0}, 'max_abs_reward must be positive'),
-    ({'max_queue_size': 0}, 'max_queue_size must be at least 1'),
+class TestSettings:
+  @pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+      ({'hidden_sizes': (0,)}, 'hidden_sizes must be a tuple'),
+      ({'hidden_sizes': (64.5,)}, 'hidden_sizes must be a tuple of integers'),
+      ({'hidden_sizes': 64}, 'hidden_sizes must be a tuple of .*, got 64'),
+      ({'batch_size': 8.5}, 'batch_size must be an integer or None, got 8.5'),
+      ({'shared_sizes': (4, 0)}, 'shared_sizes must be a tuple'),
+      ({'image_torso': 'x'}, 'image_torso must be one of'),
+      ({'core': 'x'}, 'core must be one of'),
+      ({'unroll_length': 0}, 'unroll_length must be at least 1'),
+      ({'batch_size': 0}, 'batch_size must be at least 1'),
+      ({'num_epochs': 0}, 'num_epochs must be at least 1'),
+      ({'num_minibatches': 0}, 'num_minibatches must be at least 1'),
+      ({'num_minibatches': 1.5}, 'num_minibatches must be an integer'),
+      ({'discount': 1.1}, r'discount must be in \[0, 1\]'),
+      ({'lambda_': -0.1}, r'lambda_ must be in \[0, 1\]'),
+      ({'clip_epsilon': 0.0}, 'clip_epsilon must be positive'),
+      ({'value_clip_epsilon': 0.0}, 'value_clip_epsilon must be positive'),
+      ({'target_kl': 0.0}, 'target_kl must be positive'),
+      ({'anneal_learner_steps': 0}, 'anneal_learner_steps must be at least 1'),
+      ({'learning_rate': 0.0}, 'learning_rate must be positive'),
+      ({'max_gradient_norm': 0.0}, 'max_gradient_norm must be positive'),
+      ({'entropy_cost': -1.0}, 'entropy_cost must be at least 0'),
+      ({'entropy_cost': float('inf')}, 'entropy_cost must be finite'),
+      ({'max_abs_reward': 0.0}, 'max_abs_reward must be positive'),
+      ({'max_queue_size': 0}, 'max_queue_size must be at least 1'),
+    ],
   )
   def test_what_is_wrong_is_named(self, settings, message):
-    with self.assertRaisesRegex(ValueError, message):
+    with pytest.raises(ValueError, match=message):
       ppo.PPOConfig(**settings)
 
-  @parameterized.parameters((1, 8), (3, 9), (5, 10), (8, 8), (12, 12), (64, 64))
+  @pytest.mark.parametrize(
+    ('num_environments', 'size'),
+    [(1, 8), (3, 9), (5, 10), (8, 8), (12, 12), (64, 64)],
+  )
   def test_a_batch_is_all_environments_unrolls(self, num_environments, size):
     builder = ppo.PPOBuilder()
     experience = builder.experience(SPEC, num_environments)
-    self.assertEqual(experience.batch_size, size)
-    self.assertEqual(size % num_environments, 0)
+    assert experience.batch_size == size
+    assert size % num_environments == 0
     experience.check(num_environments)  # One unroll of each at a time.
 
   def test_a_batch_size_that_is_set_stays(self):
     config = ppo.PPOConfig(batch_size=5)
-    self.assertEqual(config.batch_size_for(8), 5)
-    self.assertEqual(config.queue_size_for(8), 13)
+    assert config.batch_size_for(8) == 5
+    assert config.queue_size_for(8) == 13
 
   def test_a_memory_is_not_cut_up(self):
     for core, limit in (('none', 5 * 2 // 2), ('gru', 2)):
       settings = {'core': core, 'batch_size': 2, 'unroll_length': 5}
       fits = ppo.PPOConfig(**settings, num_minibatches=limit)
-      self.assertEqual(fits.batch_size_for(1), 2)
+      assert fits.batch_size_for(1) == 2
       config = ppo.PPOConfig(**settings, num_minibatches=limit + 1)
-      with self.assertRaisesRegex(
-        ValueError, f'num_minibatches must be at most {limit}, for a batch'
+      with pytest.raises(
+        ValueError,
+        match=f'num_minibatches must be at most {limit}, for a batch',
       ):
         config.batch_size_for(1)
 
@@ -86,27 +92,32 @@ class SettingsTest(parameterized.TestCase):
       settings = {'batch_size': 2, 'unroll_length': 5, **changes}
       ppo.PPOConfig(**settings, num_minibatches=limit).batch_size_for(1)
       config = ppo.PPOConfig(**settings, num_minibatches=limit + 1)
-      with self.assertRaisesRegex(
-        ValueError, f'num_minibatches must be at most {limit}, for a batch'
+      with pytest.raises(
+        ValueError,
+        match=f'num_minibatches must be at most {limit}, for a batch',
       ):
         config.batch_size_for(1)
 
-  @parameterized.parameters(*ppo.PRESETS)
+  @pytest.mark.parametrize('name', ppo.PRESETS)
   def test_presets_fit(self, name):
     config = ppo.PPOConfig(**ppo.PRESETS[name])
-    self.assertEqual(config.batch_size_for(8), 8)
+    assert config.batch_size_for(8) == 8
 
 
-class RefusalTest(parameterized.TestCase):
-  @parameterized.parameters(
-    # A queue of 8 is full before a batch of 8 and another step are in it.
-    ({'max_queue_size': 8}, 'batch_size [+] items per step = 8 [+] 8'),
-    ({'batch_size': 40, 'max_queue_size': 20}, '= 40 [+] 8'),
-    ({'core': 'lstm', 'num_minibatches': 9}, 'num_minibatches must be'),
+class TestRefusal:
+  @pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+      # A queue of 8 is full before a batch of 8 and another step are in it.
+      ({'max_queue_size': 8}, 'batch_size [+] items per step = 8 [+] 8'),
+      ({'batch_size': 40, 'max_queue_size': 20}, '= 40 [+] 8'),
+      ({'core': 'lstm', 'num_minibatches': 9}, 'num_minibatches must be'),
+    ],
   )
-  def test_what_can_never_learn_does_not_start(self, settings, message):
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    directory = os.path.join(folder, 'run')
+  def test_what_can_never_learn_does_not_start(
+    self, settings, message, tmp_path
+  ):
+    directory = os.path.join(tmp_path, 'run')
     experiment = launch.Experiment(
       ppo.PPOBuilder(ppo.PPOConfig(**settings)),
       registry.make_factory('catch'),
@@ -114,27 +125,27 @@ class RefusalTest(parameterized.TestCase):
       directory=directory,
       environments_per_actor=8,
     )
-    with self.assertRaisesRegex(ValueError, message):
+    with pytest.raises(ValueError, match=message):
       launch.run(experiment, display=False)
-    self.assertFalse(os.path.exists(directory))
+    assert not os.path.exists(directory)
 
 
-class NetworkTest(parameterized.TestCase):
+class TestNetwork:
   def test_policy_and_value_share_what_is_asked_for(self):
     names = {}
     for shared in ((), (5,)):
       config = ppo.PPOConfig(shared_sizes=shared, hidden_sizes=(4,))
       network = ppo.PPOBuilder(config).make_network(SPEC)
       names[shared] = [v.name for v in network.trainable_variables]
-    self.assertLen(names[5,], len(names[()]) + 2)
+    assert len(names[5,]) == len(names[()]) + 2
     for stream in ('policy', 'value'):
-      self.assertTrue(any(f'{stream}_layers' in name for name in names[()]))
+      assert any(f'{stream}_layers' in name for name in names[()])
 
   def test_normalization_is_a_choice(self):
     for normalizes in (False, True):
       config = ppo.PPOConfig(normalize_observations=normalizes)
       network = ppo.PPOBuilder(config).make_network(SPEC)
-      self.assertEqual(network.normalizer is not None, normalizes)
+      assert (network.normalizer is not None) == normalizes
 
   def test_untrained_policies_prefer_no_action(self):
     network = ppo.PPOBuilder().make_network(SPEC)
@@ -144,8 +155,4 @@ class NetworkTest(parameterized.TestCase):
       'image': random.integers(256, size=[50, 36, 36, 1]).astype(np.uint8),
     }
     output, _ = network.step(observation, ())
-    self.assertLess(np.abs(output.parameters).max(), 0.2)
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert np.abs(output.parameters).max() < 0.2

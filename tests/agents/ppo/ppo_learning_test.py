@@ -3,9 +3,9 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tree
-from absl.testing import absltest, parameterized
 
 import sequence_updates
 from repertory.agents import ppo
@@ -140,19 +140,22 @@ def arrays(module):
   return [variable.numpy() for variable in module.variables]
 
 
-class LossTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {},
-    {'discount': 0.5},
-    {'lambda_': 0.2},
-    {'max_abs_reward': None},
-    {'max_abs_reward': 0.1},
-    {'clip_epsilon': 0.6},
-    {'normalize_advantages': False},
-    {'baseline_cost': 0.0},
-    {'entropy_cost': 0.0},
+class TestLoss:
+  @pytest.mark.parametrize(
+    'changes',
+    [
+      {},
+      {'discount': 0.5},
+      {'lambda_': 0.2},
+      {'max_abs_reward': None},
+      {'max_abs_reward': 0.1},
+      {'clip_epsilon': 0.6},
+      {'normalize_advantages': False},
+      {'baseline_cost': 0.0},
+      {'entropy_cost': 0.0},
+    ],
   )
-  def test_loss_equals_the_twin(self, **changes):
+  def test_loss_equals_the_twin(self, changes):
     for base in (CONFIG, LSTM):
       config = dataclasses.replace(base, **changes)
       network, update = make(config)
@@ -161,13 +164,13 @@ class LossTest(parameterized.TestCase):
       if changes:
         # The premise: the setting matters in this batch.
         usual = twin(network, sample, base)
-        self.assertGreater(abs(usual['loss'] - expected['loss']), 1e-3)
+        assert abs(usual['loss'] - expected['loss']) > 1e-3
       metrics = update(sample).metrics
       for name, value in expected.items():
         np.testing.assert_allclose(
           metrics[name], value, rtol=1e-3, atol=1e-5, err_msg=name
         )
-      self.assertEqual(metrics['gradient_steps'], 1)
+      assert metrics['gradient_steps'] == 1
       np.testing.assert_allclose(metrics['share_of_padding'], 3 / 15)
 
   def test_values_move_no_further_than_they_may(self):
@@ -181,11 +184,11 @@ class LossTest(parameterized.TestCase):
         dataclasses.replace(config, value_clip_epsilon=value_clip_epsilon)
       )
       found.append(update(make_sample(network)).metrics['value_loss'].numpy())
-    self.assertGreater(abs(found[1] - found[0]), 1e-3)
+    assert abs(found[1] - found[0]) > 1e-3
     np.testing.assert_allclose(found[0], found[2], rtol=1e-5)
 
 
-class UpdateTest(parameterized.TestCase):
+class TestUpdate:
   def test_padding_has_no_influence_on_a_memory(self):
     config = dataclasses.replace(
       LSTM, num_epochs=2, num_minibatches=2, target_kl=100.0
@@ -206,10 +209,10 @@ class UpdateTest(parameterized.TestCase):
         metrics = update(make_sample(network, lag=0.0, seed=seed)).metrics
         np.testing.assert_allclose(metrics['importance_ratio'], 1, atol=1e-5)
         np.testing.assert_allclose(metrics['approximate_kl'], 0, atol=1e-5)
-        self.assertEqual(metrics['clip_fraction'], 0)
+        assert metrics['clip_fraction'] == 0
         after = arrays(network.normalizer)
-        self.assertEqual(after[0], before[0] + MASK.sum())
-        self.assertTrue(np.all(after[1] != before[1]))
+        assert after[0] == before[0] + MASK.sum()
+        assert np.all(after[1] != before[1])
 
   def test_statistics_are_those_of_the_steps_that_happened(self):
     network, update = make()
@@ -226,7 +229,7 @@ class UpdateTest(parameterized.TestCase):
     config = dataclasses.replace(CONFIG, num_epochs=3, num_minibatches=4)
     network, update = make(config)
     metrics = update(make_sample(network)).metrics
-    self.assertEqual(metrics['gradient_steps'], 12)
+    assert metrics['gradient_steps'] == 12
 
   def test_minibatches_of_an_epoch_are_the_batch(self):
     # Without learning, the mean over equal minibatches is that of the batch.
@@ -265,9 +268,9 @@ class UpdateTest(parameterized.TestCase):
     for _ in range(8):
       value_loss = update(sample).metrics['value_loss'].numpy()
       gaps = np.abs(np.subtract(expected, value_loss))
-      self.assertLess(gaps.min(), 1e-4)
+      assert gaps.min() < 1e-4
       found.add(gaps.argmin())
-    self.assertGreater(len(found), 1)
+    assert len(found) > 1
 
   def test_advantages_are_standardized_in_each_minibatch(self):
     # Each unroll is one, so that their order does not matter.
@@ -290,7 +293,7 @@ class UpdateTest(parameterized.TestCase):
         terms[unroll].append(-min(ratio * advantage, clipped * advantage))
     expected = np.mean([np.mean(term) for term in terms])
     of_batch = np.mean([row['policy_loss'] for row in rows.values()])
-    self.assertGreater(abs(of_batch - expected), 1e-3)
+    assert abs(of_batch - expected) > 1e-3
     policy_loss = update(sample).metrics['policy_loss']
     np.testing.assert_allclose(policy_loss, expected, rtol=1e-3)
 
@@ -308,12 +311,12 @@ class UpdateTest(parameterized.TestCase):
     network, update = make(config)
     compiled = tf.function(update, autograph=False)
     metrics = compiled(make_sample(network, lag=0.0)).metrics
-    self.assertBetween(metrics['gradient_steps'].numpy(), 2, 49)
+    assert 2 <= metrics['gradient_steps'].numpy() <= 49
     # All minibatches but the last were within it.
     n = metrics['gradient_steps'].numpy()
-    self.assertLess(metrics['approximate_kl'], 0.05 + 1 / n)
+    assert metrics['approximate_kl'] < 0.05 + 1 / n
     for value in metrics.values():
-      self.assertTrue(np.isfinite(value))
+      assert np.isfinite(value)
 
   def test_settings_have_an_effect(self):
     def run(**changes):
@@ -342,10 +345,9 @@ class UpdateTest(parameterized.TestCase):
       ('discount', 0.5),
       ('lambda_', 0.1),
     ):
-      with self.subTest(name):
-        self.assertGreater(np.abs(run(**{name: value}) - usual).max(), 1e-4)
+      assert np.abs(run(**{name: value}) - usual).max() > 1e-4
 
-  @parameterized.parameters(np.float64(0.05), 1)
+  @pytest.mark.parametrize('rate', [np.float64(0.05), 1])
   def test_learning_rates_of_other_types(self, rate):
     found = []
     for learning_rate in (rate, float(rate)):
@@ -368,9 +370,9 @@ class UpdateTest(parameterized.TestCase):
     np.testing.assert_allclose(
       np.divide(rates, config.learning_rate), [1, 0.75, 0.5, 0.25, 0, 0]
     )
-    self.assertLess(fractions[0], 1)
-    self.assertEqual(fractions[-1], 1)  # ε is 0, too.
-    self.assertTrue(np.any(arrays(network)[0] != before[0]))
+    assert fractions[0] < 1
+    assert fractions[-1] == 1  # ε is 0, too.
+    assert np.any(arrays(network)[0] != before[0])
 
   def test_order_is_new_in_each_update_and_follows_from_the_seed(self):
     config = dataclasses.replace(CONFIG, num_minibatches=5)
@@ -383,10 +385,10 @@ class UpdateTest(parameterized.TestCase):
       return arrays(network), update._noise.seed()[1]
 
     (first, num_seeds), (same, _), (other, _) = learn(1), learn(1), learn(2)
-    self.assertEqual(num_seeds, 2)
+    assert num_seeds == 2
     for array, equal in zip(first, same):
       np.testing.assert_array_equal(array, equal)
-    self.assertTrue(any(np.any(x != y) for x, y in zip(first, other)))
+    assert any(np.any(x != y) for x, y in zip(first, other))
 
   def test_learns_continuous_actions(self):
     spec = SPEC._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
@@ -396,17 +398,13 @@ class UpdateTest(parameterized.TestCase):
     metrics = update(make_sample(network, spec, lag=0.0)).metrics
     np.testing.assert_allclose(metrics['importance_ratio'], 1, atol=1e-4)
     for old, new in zip(before, arrays(network), strict=True):
-      self.assertTrue(np.any(old != new))
+      assert np.any(old != new)
 
   def test_gives_no_priorities_and_learns_all_variables(self):
     for config in (CONFIG, LSTM):
       network, update = make(config)
       before = arrays(network)
       result = update(make_sample(network))
-      self.assertIsNone(result.priorities)
+      assert result.priorities is None
       for old, new in zip(before, arrays(network), strict=True):
-        self.assertTrue(np.any(old != new))
-
-
-if __name__ == '__main__':
-  absltest.main()
+        assert np.any(old != new)

@@ -7,9 +7,9 @@ it acted, wherever in an episode or in another item that is.
 
 import dm_env
 import numpy as np
+import pytest
 import tensorflow as tf
 import tree
-from absl.testing import absltest, parameterized
 
 import recording_writer
 from repertory.agents import builder as builder_lib
@@ -231,12 +231,16 @@ CASES = {
 }
 
 
-class BurnInTest(parameterized.TestCase):
-  @parameterized.parameters(
-    *(('random', case) for case in CASES),
-    *(
-      ('memory_chain', case) for case in ('defaults', 'across', 'long_burn_in')
-    ),
+class TestBurnIn:
+  @pytest.mark.parametrize(
+    ('kind', 'case'),
+    [
+      *[('random', case) for case in CASES],
+      *[
+        ('memory_chain', case)
+        for case in ('defaults', 'across', 'long_burn_in')
+      ],
+    ],
   )
   def test_values_are_those_acted_on(self, kind, case):
     # After 17 moments the actor starts anew, in the middle of episodes.
@@ -269,21 +273,21 @@ class BurnInTest(parameterized.TestCase):
       seen['anew'] += len(runs) > 1 and times[0] == acting.starts[1]
       seen['resets'] += bool(np.any(item.first[positions[1:]]))
       if positions[0]:
-        self.assertTrue(begins)
+        assert begins
       covered[slot] |= set(times)
     self.check_seen(seen, config, reset)
 
   def check_seen(self, seen, config, reset):
     """The premise: all kinds of items were there."""
-    self.assertGreater(seen['episode'], 0)
-    self.assertGreater(seen['middle'], 2)
+    assert seen['episode'] > 0
+    assert seen['middle'] > 2
     if config.burn_in_length or config.period < config.unroll_length:
-      self.assertGreater(seen['overlap'], 5)
+      assert seen['overlap'] > 5
     # With burn-in, several items may begin in the same padding.
-    self.assertEqual(seen['anew'] >= B, reset)
-    self.assertEqual(seen['resets'] > 2, config.across_episodes)
+    assert (seen['anew'] >= B) == reset
+    assert (seen['resets'] > 2) == config.across_episodes
 
-  @parameterized.parameters('lstm', 'gru')
+  @pytest.mark.parametrize('core', ['lstm', 'gru'])
   def test_state_matters(self, core):
     # The premise: from a state of zeros, or without flags, values differ.
     changes = {'core': core, 'across_episodes': True}
@@ -303,15 +307,11 @@ class BurnInTest(parameterized.TestCase):
       ]
       without_state += differs[0]
       without_flags += differs[1]
-    self.assertGreater(without_state, len(items) / 4)
-    self.assertGreater(without_flags, len(items) / 4)
+    assert without_state > len(items) / 4
+    assert without_flags > len(items) / 4
 
   def test_network_creates_equal_state_spec(self):
     _, network, items, _ = act('random', {}, runs=(12,))
     state = network.initial_state(1)
     tree.assert_same_structure(items[0].state, state)
-    self.assertIsInstance(network, networks.SequenceNetwork)
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert isinstance(network, networks.SequenceNetwork)

@@ -1,20 +1,22 @@
 """Tests of `agents/r2d2/config.py`."""
 
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.agents import r2d2
 
 
-class R2D2ConfigTest(parameterized.TestCase):
-  def test_returns_are_no_longer_than_what_is_learned_from(self):
-    config = r2d2.R2D2Config(burn_in_length=9, unroll_length=4, n_step=4)
-    self.assertEqual(config.n_step, 4)
-    with self.assertRaisesRegex(
-      ValueError, '^n_step must be at most unroll_length = 4, got 5[.]$'
-    ):
-      r2d2.R2D2Config(burn_in_length=9, unroll_length=4, n_step=5)
+def test_returns_are_no_longer_than_what_is_learned_from():
+  config = r2d2.R2D2Config(burn_in_length=9, unroll_length=4, n_step=4)
+  assert config.n_step == 4
+  with pytest.raises(
+    ValueError, match=r'^n_step must be at most unroll_length = 4, got 5[.]$'
+  ):
+    r2d2.R2D2Config(burn_in_length=9, unroll_length=4, n_step=5)
 
-  @parameterized.parameters(
+
+@pytest.mark.parametrize(
+  ('name', 'value', 'expected'),
+  [
     ('core', 'none', 'one of'),
     ('burn_in_length', -1, 'at least 0'),
     ('sequence_period', 17, r'in \[1, unroll_length\] = \[1, 16\]'),
@@ -23,15 +25,13 @@ class R2D2ConfigTest(parameterized.TestCase):
     ('min_replay_size', 0, 'at least 1'),
     ('max_priority_share', 1.5, r'in \[0, 1\]'),
     ('epsilon_base', 0.0, r'in \(0, 1\]'),
-  )
-  def test_refuses(self, name, value, expected):
-    with self.assertRaisesRegex(ValueError, f'{name} must be {expected}'):
-      r2d2.R2D2Config(**{name: value})
-
-  @parameterized.product(name=list(r2d2.PRESETS))
-  def test_presets_fit(self, name):
-    r2d2.R2D2Config(**r2d2.PRESETS[name])
+  ],
+)
+def test_refuses(name, value, expected):
+  with pytest.raises(ValueError, match=f'{name} must be {expected}'):
+    r2d2.R2D2Config(**{name: value})
 
 
-if __name__ == '__main__':
-  absltest.main()
+@pytest.mark.parametrize('name', r2d2.PRESETS)
+def test_presets_fit(name):
+  r2d2.R2D2Config(**r2d2.PRESETS[name])

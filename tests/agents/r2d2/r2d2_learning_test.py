@@ -3,7 +3,7 @@
 import dataclasses
 
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 
 import sequence_updates
 from repertory.agents import r2d2
@@ -113,39 +113,38 @@ def arrays(network):
   return [variable.numpy() for variable in network.trainable_variables]
 
 
-class R2D2UpdateTest(parameterized.TestCase):
-  @parameterized.parameters(
+@pytest.mark.parametrize(
+  'changes',
+  [
     {},
     {'discount': 0.5},
     {'n_step': 1},
     {'n_step': T},
     {'rescale_epsilon': None},
     {'importance_exponent': 0.1},
-  )
-  def test_equals_the_twin(self, **changes):
-    config = dataclasses.replace(CONFIG, **changes)
-    online, target, update = make(config)
-    sample = make_sample(online)
-    loss, priorities = twin(online, target, sample, config)
-    if changes:
-      # The premise: the setting matters in this batch.
-      usual, _ = twin(online, target, sample, CONFIG)
-      self.assertGreater(abs(usual - loss), 1e-3)
-    result = update(sample)
-    np.testing.assert_allclose(result.metrics['loss'], loss, rtol=1e-4)
-    found = np.asarray(result.priorities)
-    np.testing.assert_allclose(found, priorities, rtol=1e-4)
-
-  def test_target_network_is_copied_each_period(self):
-    online, target, update = make()
-    before = arrays(target)
-    for call in range(1, 5):
-      update(make_sample(online))
-      if call % 2 == 0:
-        before = arrays(online)
-      for found, expected in zip(arrays(target), before, strict=True):
-        np.testing.assert_array_equal(found, expected)
+  ],
+)
+def test_equals_the_twin(changes):
+  config = dataclasses.replace(CONFIG, **changes)
+  online, target, update = make(config)
+  sample = make_sample(online)
+  loss, priorities = twin(online, target, sample, config)
+  if changes:
+    # The premise: the setting matters in this batch.
+    usual, _ = twin(online, target, sample, CONFIG)
+    assert abs(usual - loss) > 1e-3
+  result = update(sample)
+  np.testing.assert_allclose(result.metrics['loss'], loss, rtol=1e-4)
+  found = np.asarray(result.priorities)
+  np.testing.assert_allclose(found, priorities, rtol=1e-4)
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_target_network_is_copied_each_period():
+  online, target, update = make()
+  before = arrays(target)
+  for call in range(1, 5):
+    update(make_sample(online))
+    if call % 2 == 0:
+      before = arrays(online)
+    for found, expected in zip(arrays(target), before, strict=True):
+      np.testing.assert_array_equal(found, expected)

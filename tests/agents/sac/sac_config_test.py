@@ -1,12 +1,13 @@
 """Tests of `agents/sac/config.py`."""
 
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.agents import sac
 
 
-class SACConfigTest(parameterized.TestCase):
-  @parameterized.parameters(
+@pytest.mark.parametrize(
+  ('name', 'value', 'expected'),
+  [
     ('hidden_sizes', (3, 0), 'a tuple of integers of at least 1'),
     ('image_torso', 'vgg', 'one of'),
     ('num_critics', 0, 'at least 1'),
@@ -27,17 +28,15 @@ class SACConfigTest(parameterized.TestCase):
     ('num_random_steps', -1, 'at least 0'),
     ('samples_per_insert', float('nan'), 'positive'),
     ('importance_exponent', 2.0, r'in \[0, 1\]'),
-  )
-  def test_refuses(self, name, value, expected):
-    with self.assertRaisesRegex(ValueError, f'{name} must be {expected}'):
-      sac.SACConfig(**{name: value})
-
-  def test_accepts_the_ends(self):
-    sac.SACConfig(
-      target_update_rate=1.0, temperature_learning_rate=0.0, num_random_steps=0,
-      discount=1.0, target_entropy=-3.0, max_gradient_norm=None,
-    )  # fmt: skip
+  ],
+)
+def test_refuses(name, value, expected):
+  with pytest.raises(ValueError, match=f'{name} must be {expected}'):
+    sac.SACConfig(**{name: value})
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_accepts_the_ends():
+  sac.SACConfig(
+    target_update_rate=1.0, temperature_learning_rate=0.0, num_random_steps=0,
+    discount=1.0, target_entropy=-3.0, max_gradient_norm=None,
+  )  # fmt: skip

@@ -5,8 +5,8 @@ import functools
 import math
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import numeric_gradients
 import numpy_dqn
@@ -141,15 +141,20 @@ class Twin:
     return self._adams[index].apply(clipped, arrays), norm
 
 
-class SACUpdateTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    ('default', {}, None),
-    ('xla', {}, True),
-    ('prioritized', {'prioritized': True}, None),
-    ('target_entropy', {'target_entropy': 1.5}, None),
-    ('fixed_temperature', {'temperature_learning_rate': 0.0}, None),
-    ('clipped', {'max_gradient_norm': 0.3}, None),
-    ('three_critics', {'num_critics': 3}, None),
+class TestSACUpdate:
+  @pytest.mark.parametrize(
+    ('changes', 'jit_compile'),
+    [
+      pytest.param({}, None, id='default'),
+      pytest.param({}, True, id='xla'),
+      pytest.param({'prioritized': True}, None, id='prioritized'),
+      pytest.param({'target_entropy': 1.5}, None, id='target_entropy'),
+      pytest.param(
+        {'temperature_learning_rate': 0.0}, None, id='fixed_temperature'
+      ),
+      pytest.param({'max_gradient_norm': 0.3}, None, id='clipped'),
+      pytest.param({'num_critics': 3}, None, id='three_critics'),
+    ],
   )
   def test_equals_the_twin(self, changes, jit_compile):
     config = dataclasses.replace(CONFIG, **changes)
@@ -158,7 +163,7 @@ class SACUpdateTest(parameterized.TestCase):
     noise = tf.Variable(tf.zeros([2, B, D]))
 
     def normals(shape):
-      self.assertEqual((shape[0], shape[2]), (2, D))
+      assert (shape[0], shape[2]) == (2, D)
       return noise.read_value()
 
     update._noise.normals = normals
@@ -188,7 +193,7 @@ class SACUpdateTest(parameterized.TestCase):
   def test_critics_differ(self):
     critics = arrays(make(CONFIG)[1])
     first, second = (critics[f'critic_{i}/head/w:0'] for i in range(2))
-    self.assertGreater(np.abs(first - second).min(), 1e-4)
+    assert np.abs(first - second).min() > 1e-4
 
   def test_noise_is_new_in_every_step_and_follows_the_seed(self):
     def losses(seed):
@@ -201,9 +206,9 @@ class SACUpdateTest(parameterized.TestCase):
       return [float(update(sample).metrics['policy_loss']) for _ in range(3)]
 
     first = losses(1)
-    self.assertLen(set(first), 3)
-    self.assertEqual(first, losses(1))
-    self.assertNoCommonElements(first, losses(2))
+    assert len(set(first)) == 3
+    assert first == losses(1)
+    assert set(first).isdisjoint(losses(2))
 
 
 def run_updates(**changes):
@@ -220,27 +225,26 @@ def usual_run():
   return run_updates()
 
 
-class SettingsTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'discount': 0.5},
-    {'learning_rate': 0.01},
-    {'temperature_learning_rate': 0.01},
-    {'adam_epsilon': 1.0},
-    {'max_gradient_norm': 0.01},
-    {'initial_temperature': 1.0},
-    {'target_entropy': 3.0},
-    {'target_update_rate': 1.0},
-    {'prioritized': True},
-    {'num_critics': 1},
+class TestSettings:
+  @pytest.mark.parametrize(
+    'changes',
+    [
+      {'discount': 0.5},
+      {'learning_rate': 0.01},
+      {'temperature_learning_rate': 0.01},
+      {'adam_epsilon': 1.0},
+      {'max_gradient_norm': 0.01},
+      {'initial_temperature': 1.0},
+      {'target_entropy': 3.0},
+      {'target_update_rate': 1.0},
+      {'prioritized': True},
+      {'num_critics': 1},
+    ],
   )
-  def test_has_an_effect(self, **changes):
+  def test_has_an_effect(self, changes):
     changed = run_updates(**changes)
-    self.assertGreater(np.abs(usual_run() - changed).max(), 2e-5)
+    assert np.abs(usual_run() - changed).max() > 2e-5
 
   def test_runs_are_repeatable(self):
     # The premise of the test above.
     np.testing.assert_array_equal(usual_run(), run_updates())
-
-
-if __name__ == '__main__':
-  absltest.main()

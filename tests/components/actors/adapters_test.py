@@ -3,7 +3,7 @@
 import acme
 import dm_env
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 from acme.utils import loggers as acme_loggers
 
 import acme_actor
@@ -19,7 +19,7 @@ def make_catch_batch(num_environments):
   )
 
 
-class UnbatchedTest(absltest.TestCase):
+class TestUnbatched:
   def test_runs_in_acmes_loop(self):
     adder = recording_adder.RecordingAdder()
     environment = catch.Catch(seed=3)
@@ -35,37 +35,37 @@ class UnbatchedTest(absltest.TestCase):
     )
     loop.run(num_episodes=30)
     rows = logger.data
-    self.assertLen(rows, 30)
-    self.assertEqual({row['episode_length'] for row in rows}, {9})
+    assert len(rows) == 30
+    assert {row['episode_length'] for row in rows} == {9}
     # The same actions in every episode: some balls are caught, some not.
-    self.assertEqual({float(row['episode_return']) for row in rows}, {-1, 1})
+    assert {float(row['episode_return']) for row in rows} == {-1, 1}
     self.check_calls(adder.calls, rows)
 
   def check_calls(self, calls, rows):
-    self.assertLen(calls, 30 * 10)
+    assert len(calls) == 30 * 10
     for i, row in enumerate(rows):
       kind, timestep = calls[10 * i]
-      self.assertEqual(kind, 'first')
-      self.assertEqual(timestep.step_type.tolist(), [dm_env.StepType.FIRST])
-      self.assertEqual(timestep.reward.tolist(), [0])
-      self.assertEqual(timestep.discount.tolist(), [1])
-      self.assertEqual(timestep.observation.shape, (1, 10, 5))
+      assert kind == 'first'
+      assert timestep.step_type.tolist() == [dm_env.StepType.FIRST]
+      assert timestep.reward.tolist() == [0]
+      assert timestep.discount.tolist() == [1]
+      assert timestep.observation.shape == (1, 10, 5)
       rewards, discounts = [], []
       for step in range(9):
         action, timestep, extras = calls[10 * i + 1 + step]
         # The policy of id 2 counts from 0 in each episode.
-        self.assertEqual(action.tolist(), [(2 + step) % 3])
-        self.assertEqual(extras['count'].tolist(), [step])
-        self.assertEqual(timestep.observation.shape, (1, 10, 5))
-        self.assertEqual(timestep.reward.shape, (1,))
-        self.assertEqual(timestep.reward.dtype, np.float32)
+        assert action.tolist() == [(2 + step) % 3]
+        assert extras['count'].tolist() == [step]
+        assert timestep.observation.shape == (1, 10, 5)
+        assert timestep.reward.shape == (1,)
+        assert timestep.reward.dtype == np.float32
         # The ball is in row step + 1.
-        self.assertEqual(timestep.observation[0, step + 1].max(), 1)
+        assert timestep.observation[0, step + 1].max() == 1
         rewards.append(timestep.reward[0])
         discounts.append(timestep.discount[0])
-      self.assertEqual(timestep.step_type.tolist(), [dm_env.StepType.LAST])
-      self.assertEqual(sum(rewards), row['episode_return'])
-      self.assertEqual(discounts, [1] * 8 + [0])
+      assert timestep.step_type.tolist() == [dm_env.StepType.LAST]
+      assert sum(rewards) == row['episode_return']
+      assert discounts == [1] * 8 + [0]
 
   def test_nests_lose_and_gain_the_batch_axis(self):
     seen = []
@@ -90,23 +90,23 @@ class UnbatchedTest(absltest.TestCase):
     action = actor.select_action(observation)
     actor.observe(action, dm_env.truncation(2.5, observation, discount=0.5))
     actor.update(wait=True)
-    self.assertEqual(action['move'], 3)
-    self.assertEqual(np.shape(action['move']), ())
-    self.assertEqual(action['force'].tolist(), [1, 2])
+    assert action['move'] == 3
+    assert np.shape(action['move']) == ()
+    assert action['force'].tolist() == [1, 2]
     first, selected, (observed, timestep), wait = seen
     for nest in (first.observation, selected, timestep.observation):
-      self.assertEqual(nest['x'].shape, (1, 2, 3))
-      self.assertEqual(nest['y'][0].tolist(), [5])
-    self.assertEqual(observed['move'].tolist(), [3])
-    self.assertEqual(observed['force'].tolist(), [[1, 2]])
-    self.assertEqual(timestep.reward.tolist(), [2.5])
-    self.assertEqual(timestep.discount.tolist(), [0.5])
-    self.assertEqual(timestep.step_type.tolist(), [dm_env.StepType.LAST])
-    self.assertTrue(wait)
+      assert nest['x'].shape == (1, 2, 3)
+      assert nest['y'][0].tolist() == [5]
+    assert observed['move'].tolist() == [3]
+    assert observed['force'].tolist() == [[1, 2]]
+    assert timestep.reward.tolist() == [2.5]
+    assert timestep.discount.tolist() == [0.5]
+    assert timestep.step_type.tolist() == [dm_env.StepType.LAST]
+    assert wait
 
 
-class BatchedTest(parameterized.TestCase):
-  @parameterized.parameters(1, 3)
+class TestBatched:
+  @pytest.mark.parametrize('batch_size', [1, 3])
   def test_acmes_actors_run_in_our_loop(self, batch_size):
     acting = [acme_actor.AcmeActor(seed=i) for i in range(batch_size)]
     loop = environment_loop.EnvironmentLoop(
@@ -117,16 +117,16 @@ class BatchedTest(parameterized.TestCase):
     # in each slot.
     for _ in range(9 + 3 * 10 + 5):
       episodes += loop.step()[1]
-    self.assertLen(episodes, 4 * batch_size)
+    assert len(episodes) == 4 * batch_size
     for slot, actor in enumerate(acting):
-      self.assertEqual(actor.num_episodes, 5)
-      self.assertEqual(actor.num_updates, 44)
-      self.assertEqual(
-        [e.episode_return for e in episodes if e.slot == slot], actor.returns
-      )
-      self.assertEqual(set(np.abs(actor.returns)), {1})
+      assert actor.num_episodes == 5
+      assert actor.num_updates == 44
+      assert [
+        e.episode_return for e in episodes if e.slot == slot
+      ] == actor.returns
+      assert set(np.abs(actor.returns)) == {1}
       # Steps of the episodes, without those that only start one.
-      self.assertLen(actor.actions, 4 * 9 + 4)
+      assert len(actor.actions) == 4 * 9 + 4
 
   def test_slots_of_different_lengths(self):
     acting = [acme_actor.AcmeActor(seed=i) for i in range(3)]
@@ -140,11 +140,11 @@ class BatchedTest(parameterized.TestCase):
     for _ in range(60):
       episodes += loop.step()[1]
     # Episodes of 2, 3 and 10 timesteps.
-    self.assertEqual([len(a.returns) for a in acting], [30, 20, 6])
+    assert [len(a.returns) for a in acting] == [30, 20, 6]
     for slot, actor in enumerate(acting):
-      self.assertEqual(
-        [e.episode_return for e in episodes if e.slot == slot], actor.returns
-      )
+      assert [
+        e.episode_return for e in episodes if e.slot == slot
+      ] == actor.returns
 
   def test_each_environment_gets_its_own_actors_action(self):
     acting = [acme_actor.AcmeActor(seed=i) for i in range(3)]
@@ -154,7 +154,7 @@ class BatchedTest(parameterized.TestCase):
     actor.observe_first(timestep)
     for _ in range(9):
       action = actor.select_action(timestep.observation)
-      self.assertEqual(action.tolist(), [a.actions[-1] for a in acting])
+      assert action.tolist() == [a.actions[-1] for a in acting]
       timestep = environments.step(action)
       actor.observe(action, timestep)
 
@@ -166,10 +166,10 @@ class BatchedTest(parameterized.TestCase):
       make_catch_batch(2), actors.Batched(acting)
     )
     for _ in range(3):
-      self.assertLen(loop.run_episodes(2), 2)
+      assert len(loop.run_episodes(2)) == 2
     for actor in acting:
-      self.assertEqual(actor.num_episodes, 3)
-      self.assertLen(actor.actions, 3 * 9)
+      assert actor.num_episodes == 3
+      assert len(actor.actions) == 3 * 9
 
   def test_nested_actions_are_stacked(self):
     class Nested(acme_actor.AcmeActor):
@@ -183,11 +183,11 @@ class BatchedTest(parameterized.TestCase):
     actor.observe_first(timestep)
     action = actor.select_action(timestep.observation)
     moves = [a.actions[-1] for a in acting]
-    self.assertEqual(action['move'].tolist(), moves)
-    self.assertEqual(action['force'].tolist(), [[m, m] for m in moves])
+    assert action['move'].tolist() == moves
+    assert action['force'].tolist() == [[m, m] for m in moves]
 
   def test_needs_an_actor(self):
-    with self.assertRaisesRegex(ValueError, 'one actor per slot, got none'):
+    with pytest.raises(ValueError, match='one actor per slot, got none'):
       actors.Batched([])
 
   def test_there_and_back(self):
@@ -202,11 +202,6 @@ class BatchedTest(parameterized.TestCase):
       loop = environment_loop.EnvironmentLoop(environments, wrap(actor))
       return loop.run_episodes(5)
 
-    self.assertEqual(
-      run(lambda actor: actors.Batched([actors.Unbatched(actor)])),
-      run(lambda actor: actor),
+    assert run(lambda actor: actors.Batched([actors.Unbatched(actor)])) == run(
+      lambda actor: actor
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,11 +1,9 @@
 """Tests of `components/actors/policy_actor.py`."""
 
-from unittest import mock
-
 import dm_env
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import counting_policy
 import recording_adder
@@ -22,7 +20,7 @@ def make_environments(lengths):
   )
 
 
-class PolicyActorTest(parameterized.TestCase):
+class TestPolicyActor:
   def make(self, lengths=(2, 3, 9), ids=(4, 0, 7), **kwargs):
     environments = make_environments(lengths)
     adder = recording_adder.RecordingAdder()
@@ -35,12 +33,10 @@ class PolicyActorTest(parameterized.TestCase):
     )
     return environments, adder, actor
 
-  @parameterized.parameters(False, True)
-  def test_rows_are_reset_each_for_itself(self, jit_compile):
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_rows_are_reset_each_for_itself(self, jit_compile, monkeypatch):
     if jit_compile:  # The policy's memory is not of a recurrent network.
-      self.enter_context(
-        mock.patch.object(compilation, 'WRAPS_OPERATIONS', False)
-      )
+      monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', False)
     lengths, ids = (2, 3, 9), (4, 0, 7)
     environments, adder, actor = self.make(
       lengths, ids, jit_compile=jit_compile
@@ -54,8 +50,8 @@ class PolicyActorTest(parameterized.TestCase):
         timestep.step_type == dm_env.StepType.FIRST, np.equal(counts, 0)
       )
       action = actor.select_action(timestep.observation)
-      self.assertIsInstance(action, np.ndarray)
-      self.assertEqual(action.dtype, np.int32)
+      assert isinstance(action, np.ndarray)
+      assert action.dtype == np.int32
       np.testing.assert_array_equal(action, (np.add(ids, counts)) % 3)
       timestep = environments.step(action)
       actor.observe(action, timestep)
@@ -64,8 +60,8 @@ class PolicyActorTest(parameterized.TestCase):
       np.testing.assert_array_equal(added_action, action)
       for leaf, expected in zip(added_timestep, timestep, strict=True):
         np.testing.assert_array_equal(leaf, expected)
-    self.assertLen(adder.calls, 41)
-    self.assertEqual(adder.calls[0][0], 'first')
+    assert len(adder.calls) == 41
+    assert adder.calls[0][0] == 'first'
 
   def test_observe_first_resets_all_rows(self):
     environments, _, actor = self.make()
@@ -96,17 +92,14 @@ class PolicyActorTest(parameterized.TestCase):
       timestep = environments.step(action)
       actor.observe(action, timestep)
     # Slot 0 alternates FIRST and LAST, slot 1 goes FIRST, MID, LAST.
-    self.assertEqual(
-      seen,
-      [
-        [True, True],
-        [False, False],
-        [True, False],
-        [False, True],
-        [True, False],
-        [False, False],
-      ],
-    )
+    assert seen == [
+      [True, True],
+      [False, False],
+      [True, False],
+      [False, True],
+      [True, False],
+      [False, False],
+    ]
 
   def test_xla_is_used_if_asked_for(self):
     class Uncompilable(programs.Policy):
@@ -127,7 +120,7 @@ class PolicyActorTest(parameterized.TestCase):
         jit_compile=jit_compile,
       )
       if jit_compile:
-        with self.assertRaises(tf.errors.InvalidArgumentError):
+        with pytest.raises(tf.errors.InvalidArgumentError):
           actor.select_action(timestep.observation)
       else:
         actor.select_action(timestep.observation)
@@ -159,11 +152,9 @@ class PolicyActorTest(parameterized.TestCase):
       'b': np.array([[1, 2, 3], [4, 5, 6]], np.float32),
     }
     action = actor.select_action(observation)
-    self.assertEqual(action['move'].tolist(), [6, 15])
+    assert action['move'].tolist() == [6, 15]
     policy.scale.assign(10)
-    self.assertEqual(
-      actor.select_action(observation)['move'].tolist(), [60, 150]
-    )
+    assert actor.select_action(observation)['move'].tolist() == [60, 150]
 
   def test_adder_may_be_missing(self):
     environments = make_environments([2])
@@ -175,7 +166,7 @@ class PolicyActorTest(parameterized.TestCase):
     action = actor.select_action(timestep.observation)
     actor.observe(action, environments.step(action))
     actor.update()
-    self.assertEqual(action.tolist(), [1])
+    assert action.tolist() == [1]
 
   def test_update_is_that_of_the_variables(self):
     calls = []
@@ -188,8 +179,4 @@ class PolicyActorTest(parameterized.TestCase):
     actor.update()
     actor.update(wait=True)
     actor.update(True)
-    self.assertEqual(calls, [False, True, True])
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert calls == [False, True, True]

@@ -203,9 +203,9 @@ class TestWaiting:
     _, dataset = make(timeout_seconds=2)
     call = replay_fixture.Call(next, dataset)
     for _ in range(15):  # For two seconds more than the time-out.
-      assert call.is_waiting()
       time.sleep(0.2)
       dataset.excuse()
+    assert call.is_waiting()
     with pytest.raises(TimeoutError, match='Waited 2 seconds'):
       call.result(10)
 

@@ -6,10 +6,9 @@ import re
 import select
 import socket
 import struct
-import tempfile
 from unittest import mock
 
-from absl.testing import absltest, parameterized
+import pytest
 
 from repertory.components.inference import addresses
 
@@ -31,61 +30,63 @@ def connected(address):
       yield address, stream, accepted
 
 
-class AddressesTest(parameterized.TestCase):
-  @parameterized.parameters('unix', 'tcp:127.0.0.1:0', 'tcp:localhost:0')
-  def test_connect(self, address):
-    if address == 'unix':
-      address = addresses.make_unix_address()
-    with connected(address) as (found, stream, accepted):
-      stream.sendall(b'to')
-      accepted.sendall(b'fro')
-      self.assertEqual(accepted.recv(10), b'to')
-      self.assertEqual(stream.recv(10), b'fro')
-      self.assertEqual(stream.gettimeout(), DEADLINE_SECONDS)
-      if address.startswith('unix:'):
-        self.assertEqual(found, address)
+@pytest.mark.parametrize(
+  'address', ['unix', 'tcp:127.0.0.1:0', 'tcp:localhost:0']
+)
+def test_connect(address):
+  if address == 'unix':
+    address = addresses.make_unix_address()
+  with connected(address) as (found, stream, accepted):
+    stream.sendall(b'to')
+    accepted.sendall(b'fro')
+    assert accepted.recv(10) == b'to'
+    assert stream.recv(10) == b'fro'
+    assert stream.gettimeout() == DEADLINE_SECONDS
+    if address.startswith('unix:'):
+      assert found == address
 
-  def test_listener_does_not_block(self):
-    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
-      listener, _ = addresses.listen(address)
-      with listener, self.assertRaises(BlockingIOError):
-        listener.accept()
 
-  def test_port_0_is_a_free_one(self):
-    ports = set()
-    with contextlib.ExitStack() as stack:
-      for _ in range(3):
-        listener, address = addresses.listen('tcp:127.0.0.1:0')
-        stack.enter_context(listener)
-        self.assertRegex(address, r'^tcp:127\.0\.0\.1:[1-9]\d*$')
-        ports.add(address)
-    self.assertLen(ports, 3)
+def test_listener_does_not_block():
+  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+    listener, _ = addresses.listen(address)
+    with listener, pytest.raises(BlockingIOError):
+      listener.accept()
 
-  def test_port_is_free_again(self):
-    with connected('tcp:127.0.0.1:0') as (address, _, _):
-      pass  # Connections of the port are in TIME_WAIT now.
-    listener, again = addresses.listen(address)
-    listener.close()
-    self.assertEqual(again, address)
 
-  def test_unix_addresses_differ_and_leave_no_file(self):
-    previous = os.getcwd()
-    with tempfile.TemporaryDirectory() as directory:
-      os.chdir(directory)
-      self.addCleanup(os.chdir, previous)
-      first, second = (addresses.make_unix_address() for _ in range(2))
-      self.assertNotEqual(first, second)
-      with connected(first) as (_, stream, _):
-        # Abstract names begin with a zero byte.
-        self.assertEqual(
-          stream.getpeername(), b'\0' + first[len('unix:') :].encode()
-        )
-        self.assertEmpty(os.listdir(directory))
-      os.chdir(previous)
-    listener, _ = addresses.listen(first)  # Free as soon as it is closed.
-    listener.close()
+def test_port_0_is_a_free_one():
+  ports = set()
+  with contextlib.ExitStack() as stack:
+    for _ in range(3):
+      listener, address = addresses.listen('tcp:127.0.0.1:0')
+      stack.enter_context(listener)
+      assert re.search(r'^tcp:127\.0\.0\.1:[1-9]\d*$', address)
+      ports.add(address)
+  assert len(ports) == 3
 
-  @parameterized.parameters(
+
+def test_port_is_free_again():
+  with connected('tcp:127.0.0.1:0') as (address, _, _):
+    pass  # Connections of the port are in TIME_WAIT now.
+  listener, again = addresses.listen(address)
+  listener.close()
+  assert again == address
+
+
+def test_unix_addresses_differ_and_leave_no_file(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  first, second = (addresses.make_unix_address() for _ in range(2))
+  assert first != second
+  with connected(first) as (_, stream, _):
+    # Abstract names begin with a zero byte.
+    assert stream.getpeername() == b'\0' + first[len('unix:') :].encode()
+    assert not list(tmp_path.iterdir())
+  listener, _ = addresses.listen(first)  # Free as soon as it is closed.
+  listener.close()
+
+
+@pytest.mark.parametrize(
+  'address',
+  [
     '',
     'unix',
     'unix:',
@@ -97,59 +98,64 @@ class AddressesTest(parameterized.TestCase):
     'tcp:localhost:-1',
     'localhost:80',
     'udp:localhost:80',
-  )
-  def test_bad_addresses(self, address):
-    message = re.escape(f"'tcp:<host>:<port>', got {address!r}")
-    with self.assertRaisesRegex(ValueError, message):
+  ],
+)
+def test_bad_addresses(address):
+  message = re.escape(f"'tcp:<host>:<port>', got {address!r}")
+  with pytest.raises(ValueError, match=message):
+    addresses.listen(address)
+  with pytest.raises(ValueError, match=message):
+    addresses.connect(address, DEADLINE_SECONDS)
+
+
+@pytest.mark.parametrize(
+  'address', ['tcp:127.0.0.1:65536', 'tcp:127.0.0.1:\u00b2']
+)
+def test_ports_that_there_are_not(address):
+  for function in (
+    addresses.listen,
+    lambda a: addresses.connect(a, DEADLINE_SECONDS),
+  ):
+    with pytest.raises(ValueError, match='address'):
+      function(address)
+
+
+def test_taken():
+  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+    listener, address = addresses.listen(address)
+    with listener, pytest.raises(OSError):
       addresses.listen(address)
-    with self.assertRaisesRegex(ValueError, message):
+
+
+def test_nobody_listens():
+  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+    listener, address = addresses.listen(address)
+    listener.close()
+    with pytest.raises(OSError):
       addresses.connect(address, DEADLINE_SECONDS)
 
-  @parameterized.parameters('tcp:127.0.0.1:65536', 'tcp:127.0.0.1:\u00b2')
-  def test_ports_that_there_are_not(self, address):
-    for function in (
-      addresses.listen,
-      lambda a: addresses.connect(a, DEADLINE_SECONDS),
-    ):
-      with self.assertRaisesRegex(ValueError, 'address'):
-        function(address)
 
-  def test_taken(self):
-    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
-      listener, address = addresses.listen(address)
-      with listener, self.assertRaises(OSError):
-        addresses.listen(address)
-
-  def test_nobody_listens(self):
-    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
-      listener, address = addresses.listen(address)
-      listener.close()
-      with self.assertRaises(OSError):
-        addresses.connect(address, DEADLINE_SECONDS)
-
-  def test_small_frames_are_sent_at_once(self):
-    with connected('tcp:127.0.0.1:0') as (_, stream, accepted):
-      addresses.tune(accepted)
-      for side in (stream, accepted):
-        for level, option in (
-          (socket.IPPROTO_TCP, socket.TCP_NODELAY),
-          (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
-        ):
-          self.assertNotEqual(side.getsockopt(level, option), 0)
-
-  def test_same_user_passes(self):
-    for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
-      with connected(address) as (_, _, accepted):
-        self.assertTrue(addresses.is_of_this_user(accepted))
-
-  def test_another_user_does_not(self):
-    stream = mock.Mock(family=socket.AF_UNIX)
-    # Process, user and group, as the kernel tells them.
-    user = os.getuid()
-    for peer, expected in ((user, True), (user + 1, False)):
-      stream.getsockopt.return_value = struct.pack('3i', 1, peer, user)
-      self.assertEqual(addresses.is_of_this_user(stream), expected)
+def test_small_frames_are_sent_at_once():
+  with connected('tcp:127.0.0.1:0') as (_, stream, accepted):
+    addresses.tune(accepted)
+    for side in (stream, accepted):
+      for level, option in (
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+      ):
+        assert side.getsockopt(level, option) != 0
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_same_user_passes():
+  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+    with connected(address) as (_, _, accepted):
+      assert addresses.is_of_this_user(accepted)
+
+
+def test_another_user_does_not():
+  stream = mock.Mock(family=socket.AF_UNIX)
+  # Process, user and group, as the kernel tells them.
+  user = os.getuid()
+  for peer, expected in ((user, True), (user + 1, False)):
+    stream.getsockopt.return_value = struct.pack('3i', 1, peer, user)
+    assert addresses.is_of_this_user(stream) == expected

@@ -1,11 +1,12 @@
 """Tests of what goes wrong between inference servers and their actors."""
 
 import os
+import re
 import time
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import inference_fixture
 import raw_lane
@@ -16,7 +17,7 @@ from repertory.environments import catch
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 
 
-class RefusalTest(parameterized.TestCase):
+class TestRefusal:
   def check(self, cases, before=()):
     """Tries all cases while another lane goes on.
 
@@ -29,19 +30,18 @@ class RefusalTest(parameterized.TestCase):
       other = it.lane([0, 1], actor='other')
       other.step(0)
       for data, message in cases:
-        with self.subTest(message):
-          if before is None:
-            stream = it.speak(data)
-          else:
-            lane = it.lane([2, 3], actor='wrong')
-            for now in before:
-              lane.step(now)
-            stream = lane.stream
-            stream.sendall(data)
-          self.assertRegex(raw_lane.read_reason(stream), message)
-          stream.close()
-          other.step()
-          self.assertEqual(it.server.report()['actors'], 1)
+        if before is None:
+          stream = it.speak(data)
+        else:
+          lane = it.lane([2, 3], actor='wrong')
+          for now in before:
+            lane.step(now)
+          stream = lane.stream
+          stream.sendall(data)
+        assert re.search(message, raw_lane.read_reason(stream))
+        stream.close()
+        other.step()
+        assert it.server.report()['actors'] == 1, message
       lane = it.lane([2, 3])  # They are free.
       lane.step(0)
       lane.finish()
@@ -98,9 +98,12 @@ class RefusalTest(parameterized.TestCase):
       before=None,
     )
 
-  @parameterized.named_parameters(
-    ('purpose', raw_lane.hello([2], purpose=[])),
-    ('purpose_object', raw_lane.hello([2], purpose={})),
+  @pytest.mark.parametrize(
+    'message',
+    [
+      pytest.param(raw_lane.hello([2], purpose=[]), id='purpose'),
+      pytest.param(raw_lane.hello([2], purpose={}), id='purpose_object'),
+    ],
   )
   def test_unhashable(self, message):
     self.check(
@@ -152,8 +155,8 @@ class RefusalTest(parameterized.TestCase):
       hasty, one, two = it.lane([0]), it.lane([1, 2]), it.lane([3, 4])
       hasty.send(0)
       hasty.send(1)
-      self.assertRegex(
-        raw_lane.read_reason(hasty.stream), "'raw/0' must wait for its answer"
+      assert re.search(
+        "'raw/0' must wait for its answer", raw_lane.read_reason(hasty.stream)
       )
       for now in (0, 1):
         one.send(now)
@@ -164,29 +167,30 @@ class RefusalTest(parameterized.TestCase):
   def test_client_says_why_and_where(self):
     with inference_fixture.serving() as it:
       it.lane([0, 1], actor='other')
-      with self.assertRaisesRegex(
+      with pytest.raises(
         frames.ProtocolError,
-        f"at {it.address} refuses: environment_ids must be free; 'other' has",
+        match=f"at {it.address} refuses: environment_ids must be free; 'other' "
+        'has',
       ):
         it.client([1, 2])
-      with self.assertRaisesRegex(frames.ProtocolError, 'purpose must be'):
+      with pytest.raises(frames.ProtocolError, match='purpose must be'):
         it.client([2], purpose='fun')
       it.spec = inference_fixture.make_spec(catch.Catch)
-      with self.assertRaisesRegex(
-        frames.ProtocolError, 'the actor has another environment'
+      with pytest.raises(
+        frames.ProtocolError, match='the actor has another environment'
       ):
         it.client([2])
 
   def test_same_life_cannot_come_twice(self):
     with inference_fixture.serving() as it:
       lane = it.lane([0, 1], actor='a', run_id='x')
-      with self.assertRaisesRegex(frames.ProtocolError, "'a' has some of"):
+      with pytest.raises(frames.ProtocolError, match="'a' has some of"):
         it.lane([1], actor='a', run_id='x')
       lane.step(0)
       it.lane([2], actor='a', run_id='x').step(0)  # These are free.
 
 
-class AdderTest(parameterized.TestCase):
+class TestAdder:
   def test_one_that_waits_holds_back_its_lane(self):
     with inference_fixture.serving(
       evaluation_policy=inference_fixture.EchoPolicy()
@@ -202,9 +206,9 @@ class AdderTest(parameterized.TestCase):
       for _ in range(50):
         evaluation.step()
       lane.stream.setblocking(False)
-      with self.assertRaises(BlockingIOError):
+      with pytest.raises(BlockingIOError):
         lane.stream.recv(1)
-      self.assertLen(adder.calls, 2)
+      assert len(adder.calls) == 2
       lane.stream.settimeout(DEADLINE_SECONDS)
       adder.gate.set()
       lane.receive()
@@ -212,7 +216,7 @@ class AdderTest(parameterized.TestCase):
         lane.step(now)
       lane.finish()
       evaluation.finish()
-      self.assertLen(adder.calls, 9)
+      assert len(adder.calls) == 9
       for now, call in enumerate(adder.calls):
         np.testing.assert_array_equal(
           call[1].observation, lane.observations[now]
@@ -230,7 +234,7 @@ class AdderTest(parameterized.TestCase):
         lambda: it.server.report()['adding_share'] > 0.5, 'the share'
       )
 
-  @parameterized.parameters('add_first', 'add', 'close')
+  @pytest.mark.parametrize('when', ['add_first', 'add', 'close'])
   def test_one_that_raises_ends_the_server(self, when):
     with replay_fixture.no_threads_left():
       it = inference_fixture.Serving()
@@ -247,11 +251,11 @@ class AdderTest(parameterized.TestCase):
           lane.step()
         else:
           lane.close()
-      with self.assertRaisesRegex(OSError, 'table is full'):
+      with pytest.raises(OSError, match='table is full'):
         it.call.result()
-      self.assertTrue(it.stop.is_set())
-      self.assertEqual(other.stream.recv(1), b'')
-      with self.assertRaisesRegex(OSError, 'table is full'):
+      assert it.stop.is_set()
+      assert other.stream.recv(1) == b''
+      with pytest.raises(OSError, match='table is full'):
         it.close()
 
   def test_finish_waits_until_it_is_closed(self):
@@ -263,17 +267,17 @@ class AdderTest(parameterized.TestCase):
       replay_fixture.wait_until(lambda: adder.calls, 'the start')
       adder.gate.clear()
       call = replay_fixture.Call(thin.finish)
-      self.assertTrue(call.is_waiting(0.3))
+      assert call.is_waiting(0.3)
       other.step(0)
-      self.assertFalse(adder.is_closed)
+      assert not adder.is_closed
       adder.gate.set()
       call.result()
-      self.assertTrue(adder.is_closed)
+      assert adder.is_closed
       it.lane([1], actor='another').step(0)  # It is free.
 
 
-class PolicyTest(parameterized.TestCase):
-  @parameterized.parameters({'buckets': (1, 2)}, {'buckets': (4,)})
+class TestPolicy:
+  @pytest.mark.parametrize('buckets', [(1, 2), (4,)])
   def test_what_raises_for_a_lane_fails_it_alone(self, buckets):
     class Checking(inference_fixture.EchoPolicy):
       def step(self, observation, state):
@@ -292,7 +296,7 @@ class PolicyTest(parameterized.TestCase):
       bad, *good = lanes
       good[0].send(1)  # Alone it leaves what the bad row was as padding.
       bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
-      self.assertRegex(raw_lane.read_reason(bad.stream), 'observe!')
+      assert re.search('observe!', raw_lane.read_reason(bad.stream))
       good[0].receive()
       for lane in good[1:]:
         lane.send(1)
@@ -324,9 +328,5 @@ class PolicyTest(parameterized.TestCase):
           lane.receive()
       bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
       good.send(1)
-      self.assertRegex(raw_lane.read_reason(bad.stream), 'observe!')
+      assert re.search('observe!', raw_lane.read_reason(bad.stream))
       good.receive()
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -11,7 +11,7 @@ import sys
 import threading
 
 import numpy as np
-from absl.testing import absltest, parameterized
+import pytest
 
 import inference_fixture
 import raw_lane
@@ -43,8 +43,8 @@ time.sleep(600)
 """
 
 
-class DeathTest(parameterized.TestCase):
-  @parameterized.parameters('torn', 'unread', 'idle')
+class TestDeath:
+  @pytest.mark.parametrize('how', ['torn', 'unread', 'idle'])
   def test_kill(self, how):
     with inference_fixture.serving() as it, contextlib.ExitStack() as stack:
       other = it.lane([2, 3, 4], actor='other')
@@ -60,7 +60,7 @@ class DeathTest(parameterized.TestCase):
       )
       stack.callback(child.kill)
       line = replay_fixture.Call(child.stdout.readline).result(60)
-      self.assertEqual(line, 'ready\n')
+      assert line == 'ready\n'
       adder = it.adder('child')
       replay_fixture.wait_until(lambda: adder.calls[1:], 'what came whole')
       other.step()
@@ -68,7 +68,7 @@ class DeathTest(parameterized.TestCase):
       child.wait(DEADLINE_SECONDS)
       replay_fixture.wait_until(lambda: adder.is_closed, 'the adder closed')
       # START and the first step; the second if it came whole, and in time.
-      self.assertIn(len(adder.calls), (2, 3) if how == 'unread' else (2,))
+      assert len(adder.calls) in ((2, 3) if how == 'unread' else (2,))
       other.step()
       lane = it.lane([0, 1], actor='another')
       lane.step(0)
@@ -85,7 +85,7 @@ class DeathTest(parameterized.TestCase):
         other.step()
       it.lane([5]).step(0)
 
-  @parameterized.parameters(None, 'tcp:127.0.0.1:0')
+  @pytest.mark.parametrize('address', [None, 'tcp:127.0.0.1:0'])
   def test_gone_before_the_welcome(self, address):
     has_gone = threading.Event()
 
@@ -123,7 +123,7 @@ class DeathTest(parameterized.TestCase):
       one.step(0)
       rows.append(it.server.report())
       # Those of the dead are not computed.
-      self.assertEqual({row['rows_per_batch'] for row in rows}, {0, 2})
+      assert {row['rows_per_batch'] for row in rows} == {0, 2}
 
   def test_next_life_takes_over(self):
     with inference_fixture.serving() as it:
@@ -134,15 +134,15 @@ class DeathTest(parameterized.TestCase):
       old.step(1)  # The adder waits after this one.
       replay_fixture.wait_until(lambda: adder.num_waits, 'the wait')
       new = it.lane([1, 2], actor='a')
-      self.assertEqual(old.stream.recv(1), b'')
+      assert old.stream.recv(1) == b''
       adder.gate.set()
       replay_fixture.wait_until(lambda: adder.is_closed, 'the adder closed')
-      self.assertLen(adder.calls, 2)  # Nothing was added.
+      assert len(adder.calls) == 2  # Nothing was added.
       new.step(0)
       new.step()
       it.lane([0], actor='b').step(0)  # It has not been taken over.
       new.finish()
-      self.assertLen(it.adder('a').calls, 2)
+      assert len(it.adder('a').calls) == 2
 
   def test_unfinished_handshakes_end_with_the_server(self):
     with inference_fixture.serving() as it:
@@ -151,8 +151,8 @@ class DeathTest(parameterized.TestCase):
       it.stop.set()
       it.call.result()
       registered = it.server._selector.get_map()
-      self.assertIsNone(registered)
-      self.assertEqual(stream.recv(1), b'')
+      assert registered is None
+      assert stream.recv(1) == b''
 
 
 class _Clock:
@@ -165,13 +165,16 @@ class _Clock:
     return self.now
 
 
-class LateHandshakeTest(parameterized.TestCase):
+class TestLateHandshake:
   HELLO = frames.pack_json(frames.HELLO, raw_lane.hello([2, 3]))
 
-  @parameterized.named_parameters(
-    ('silent', b'', 'got 0 of at least 16 bytes'),
-    ('half_a_header', HELLO[:7], 'got 7 of at least 16 bytes'),
-    ('no_rest', HELLO[:40], f'got 40 of {len(HELLO)} bytes'),
+  @pytest.mark.parametrize(
+    ('data', 'message'),
+    [
+      pytest.param(b'', 'got 0 of at least 16 bytes', id='silent'),
+      pytest.param(HELLO[:7], 'got 7 of at least 16 bytes', id='half_a_header'),
+      pytest.param(HELLO[:40], f'got 40 of {len(HELLO)} bytes', id='no_rest'),
+    ],
   )
   def test_is_refused(self, data, message):
     clock = _Clock()
@@ -181,20 +184,20 @@ class LateHandshakeTest(parameterized.TestCase):
       other.step(0)
       clock.now += handshakes.TIMEOUT_SECONDS
       other.step()
-      self.assertEmpty(select.select([late], [], [], 0)[0])  # Not yet.
+      assert not select.select([late], [], [], 0)[0]  # Not yet.
       early = it.speak(self.HELLO[:20])
       it.lane([1])
       clock.now += 0.1
       reason = raw_lane.read_reason(late)
-      self.assertIn('Waited 30 seconds for the handshake with which', reason)
-      self.assertIn(message, reason)
-      self.assertEqual(late.recv(1), b'')
+      assert 'Waited 30 seconds for the handshake with which' in reason
+      assert message in reason
+      assert late.recv(1) == b''
       # Who shook hands goes on, and who came later may still do so.
       other.step()
       early.sendall(self.HELLO[20:])
       kind, _ = raw_lane.read_frame(early)
-      self.assertEqual(kind, frames.WELCOME)
-      self.assertEqual(it.server.report()['actors'], 3)
+      assert kind == frames.WELCOME
+      assert it.server.report()['actors'] == 3
       other.finish()
 
   def test_one_that_came_while_others_were_served_is_in_time(self):
@@ -220,11 +223,11 @@ class LateHandshakeTest(parameterized.TestCase):
       last = raw_lane.timestep_frame(np.zeros([1, 2]), raw_lane.LAST)
       lane.stream.sendall(last)
       kind, _ = raw_lane.read_frame(slow[0])
-      self.assertEqual(kind, frames.WELCOME)
+      assert kind == frames.WELCOME
 
 
-class ServerGoneTest(parameterized.TestCase):
-  @parameterized.parameters(None, 'tcp:127.0.0.1:0')
+class TestServerGone:
+  @pytest.mark.parametrize('address', [None, 'tcp:127.0.0.1:0'])
   def test_server_ends(self, address):
     with inference_fixture.serving(
       address=address, window_seconds=DEADLINE_SECONDS
@@ -233,17 +236,17 @@ class ServerGoneTest(parameterized.TestCase):
       thin = it.client([0])
       thin.send(inference_fixture.restart([[1, 2]]), start=True)
       waiting = replay_fixture.Call(thin.receive)
-      self.assertTrue(waiting.is_waiting(0.1))
+      assert waiting.is_waiting(0.1)
       it.stop.set()
-      with self.assertRaisesRegex(ConnectionError, it.address):
+      with pytest.raises(ConnectionError, match=it.address):
         waiting.result()
-      with self.assertRaisesRegex(ConnectionError, it.address):
+      with pytest.raises(ConnectionError, match=it.address):
         thin.finish()
-      with self.assertRaisesRegex(ConnectionError, it.address):
+      with pytest.raises(ConnectionError, match=it.address):
         it.client([0])
 
   def test_nobody_there(self):
-    with self.assertRaisesRegex(ConnectionError, 'server answers at unix:no'):
+    with pytest.raises(ConnectionError, match='server answers at unix:no'):
       client.InferenceClient('unix:no', raw_lane.SPEC, [0], actor='a')
 
   def test_restart(self):
@@ -253,7 +256,7 @@ class ServerGoneTest(parameterized.TestCase):
       lane.step(0)
       lane.step()
     with inference_fixture.serving(address=address) as it:
-      with self.assertRaises(OSError):
+      with pytest.raises(OSError):
         lane.step()
       lane = it.lane([0, 1], actor='a')
       lane.step(0)
@@ -263,8 +266,9 @@ class ServerGoneTest(parameterized.TestCase):
     listener, address = addresses.listen(addresses.make_unix_address())
     with (
       listener,
-      self.assertRaisesRegex(
-        TimeoutError, f'Waited 0.3 seconds for a welcome on .* at {address}'
+      pytest.raises(
+        TimeoutError,
+        match=f'Waited 0.3 seconds for a welcome on .* at {address}',
       ),
     ):
       client.InferenceClient(
@@ -276,8 +280,9 @@ class ServerGoneTest(parameterized.TestCase):
       it.lane([1, 2])
       thin = it.client([0], timeout_seconds=0.3)
       thin.send(inference_fixture.restart([[1, 2]]), start=True)
-      with self.assertRaisesRegex(
-        TimeoutError, f'Waited 0.3 seconds for actions on .* at {it.address}'
+      with pytest.raises(
+        TimeoutError,
+        match=f'Waited 0.3 seconds for actions on .* at {it.address}',
       ):
         thin.receive()
 
@@ -300,9 +305,7 @@ class ServerGoneTest(parameterized.TestCase):
       )
       stack.callback(thin.close)
       call.result()
-      with self.assertRaisesRegex(
-        TimeoutError, f'to take timesteps.*{address}'
-      ):
+      with pytest.raises(TimeoutError, match=f'to take timesteps.*{address}'):
         thin.send(
           inference_fixture.restart(np.zeros([1, 4 << 20], np.float32)),
           start=True,
@@ -320,9 +323,9 @@ class ServerGoneTest(parameterized.TestCase):
         actor='a',
         stop=stop,
       )
-      self.assertTrue(call.is_waiting(0.1))
+      assert call.is_waiting(0.1)
       stop.set()
-      with self.assertRaises(signals.Stopped):
+      with pytest.raises(signals.Stopped):
         call.result()
 
   def test_stop_ends_the_wait_for_actions(self):
@@ -332,11 +335,7 @@ class ServerGoneTest(parameterized.TestCase):
       thin = it.client([0], stop=stop)
       thin.send(inference_fixture.restart([[1, 2]]), start=True)
       call = replay_fixture.Call(thin.receive)
-      self.assertTrue(call.is_waiting(0.1))
+      assert call.is_waiting(0.1)
       stop.set()
-      with self.assertRaises(signals.Stopped):
+      with pytest.raises(signals.Stopped):
         call.result()
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -3,8 +3,8 @@
 import functools
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import acting_policies
 import counting_policy
@@ -49,7 +49,7 @@ def local_calls(policy, make_environment, ids, num_steps):
   return adder.calls
 
 
-class LikeLocalTest(parameterized.TestCase):
+class TestLikeLocal:
   def check(self, kind, make_environment, lanes, num_steps, **settings):
     """Compares all lanes, which run at once, with local actors."""
     spec = inference_fixture.make_spec(make_environment)
@@ -68,17 +68,15 @@ class LikeLocalTest(parameterized.TestCase):
         call.result(60)
       for ids in lanes:
         adder = it.adder(str(ids))
-        self.assertTrue(adder.is_closed)
+        assert adder.is_closed
         expected = local_calls(
           make_policy(kind, spec), make_environment, ids, num_steps
         )
         all_ended = num_steps // 5 if len(ids) == 1 else None
         inference_fixture.assert_same_calls(adder.calls, expected, all_ended)
 
-  @parameterized.product(
-    kind=['stochastic', 'recurrent_epsilon_greedy'],
-    address=[None, 'tcp:127.0.0.1:0'],
-  )
+  @pytest.mark.parametrize('kind', ['stochastic', 'recurrent_epsilon_greedy'])
+  @pytest.mark.parametrize('address', [None, 'tcp:127.0.0.1:0'])
   def test_several_lanes_of_several_sizes(self, kind, address):
     self.check(
       kind,
@@ -89,12 +87,14 @@ class LikeLocalTest(parameterized.TestCase):
       address=address,
     )
 
-  @parameterized.parameters('counting', 'epsilon_greedy')
+  @pytest.mark.parametrize('kind', ['counting', 'epsilon_greedy'])
   def test_catch(self, kind):
     lanes = [(3,), (7, 0, 5), (4,)]
     self.check(kind, ENVIRONMENTS['catch'], lanes, 40)
 
-  @parameterized.named_parameters(('one', (4,)), ('three', (4, 0, 8)))
+  @pytest.mark.parametrize(
+    'ids', [pytest.param((4,), id='one'), pytest.param((4, 0, 8), id='three')]
+  )
   def test_one_lane_alone(self, ids):
     self.check('stochastic', ENVIRONMENTS['memory_chain'], [ids], 30)
 
@@ -129,7 +129,7 @@ class LikeLocalTest(parameterized.TestCase):
       evaluation.run(5)
       training.run(10)
       (adder,) = it.adders
-      self.assertEqual(adder.batch_size, 2)
+      assert adder.batch_size == 2
       inference_fixture.assert_same_calls(
         adder.calls, local_calls(make(), make_environment, (2, 6), 40)
       )
@@ -148,15 +148,15 @@ class LikeLocalTest(parameterized.TestCase):
       thin.run(0)
       calls = it.adder('thin').calls
     starts = [n for n, call in enumerate(calls) if len(call) == 2]
-    self.assertEqual(starts, [0, 3, 7, 12])
+    assert starts == [0, 3, 7, 12]
     for start, num_steps in zip(starts, (2, 3, 4, 5)):
       for count in range(min(num_steps, 4)):
         action, _, extras = calls[start + 1 + count]
-        self.assertEqual(extras['count'].tolist(), [count] * 2)
-        self.assertEqual(action.tolist(), [(2 + count) % 3, (6 + count) % 3])
+        assert extras['count'].tolist() == [count] * 2
+        assert action.tolist() == [(2 + count) % 3, (6 + count) % 3]
 
 
-class RawTest(parameterized.TestCase):
+class TestRaw:
   def test_all_last_travels_with_the_next(self):
     # One environment: catch of one step gives FIRST, LAST, FIRST, LAST, …
     spec = inference_fixture.make_spec(short_catch)
@@ -168,12 +168,10 @@ class RawTest(parameterized.TestCase):
         thin.loop.step()
         # After LAST nothing is under way, and the server has not heard of it.
         ended = thin.loop._timestep.step_type[0] == LAST
-        self.assertEqual(thin.client.is_waiting, not ended)
+        assert thin.client.is_waiting == (not ended)
       thin.run(1)
       calls = it.adder('thin').calls
-    self.assertEqual(
-      [call[1].step_type[0] for call in calls], [0, 2, 0, 2, 0, 2, 0, 2]
-    )
+    assert [call[1].step_type[0] for call in calls] == [0, 2, 0, 2, 0, 2, 0, 2]
 
   def test_last_has_no_answer(self):
     with inference_fixture.serving() as it:
@@ -186,15 +184,13 @@ class RawTest(parameterized.TestCase):
       lane.stream.sendall(last + first)
       actions = np.frombuffer(raw_lane.read_frame(lane.stream)[1], np.int32)
       # The one answer is to FIRST: the count of steps is 0.
-      self.assertEqual(actions[:10].reshape(2, 5)[:, 2].tolist(), [0, 0])
+      assert actions[:10].reshape(2, 5)[:, 2].tolist() == [0, 0]
       lane.step()
       lane.stream.sendall(last)
       lane.finish()  # The next that it hears is a goodbye.
       calls = it.adders[0].calls
-    self.assertEqual(
-      [call[1].step_type.tolist()[0] for call in calls[:3]], [0, 2, 0]
-    )
-    self.assertLen(calls, 5)
+    assert [call[1].step_type.tolist()[0] for call in calls[:3]] == [0, 2, 0]
+    assert len(calls) == 5
     np.testing.assert_array_equal(calls[2][0], np.zeros([2, 5]))
     np.testing.assert_array_equal(calls[2][2]['count'], np.zeros([2]))
 
@@ -215,13 +211,13 @@ class RawTest(parameterized.TestCase):
       versions = [5, 5, 6, 8, 8]
       for now, version in enumerate(versions):
         publish(version)
-        self.assertEqual(lane.step(now)[0, 3], version)
+        assert lane.step(now)[0, 3] == version
       lane.finish()
       adder = it.adders[0]
     # Each step has the version of the action that led there.
-    self.assertEqual(adder.versions, versions[:-1])
+    assert adder.versions == versions[:-1]
     for version, (action, _, _) in zip(versions, adder.calls[1:]):
-      self.assertEqual(action[0, 3], version)
+      assert action[0, 3] == version
 
   def test_versions_change_between_batches_alone(self):
     policy = inference_fixture.EchoPolicy()
@@ -238,9 +234,9 @@ class RawTest(parameterized.TestCase):
     with inference_fixture.serving(policy, variables=Ticking()) as it:
       lane = it.lane(range(11))  # In three calls.
       for now, version in enumerate((1, 2)):
-        self.assertEqual(set(lane.step(now)[:, 3]), {version})
+        assert set(lane.step(now)[:, 3]) == {version}
       lane.finish()
-      self.assertEqual(it.adders[0].versions, [1])
+      assert it.adders[0].versions == [1]
 
   def test_evaluation_starts_with_the_newest_variables(self):
     waits = []
@@ -259,11 +255,11 @@ class RawTest(parameterized.TestCase):
       evaluation = it.lane([0], purpose='evaluation')
       for now in range(2):
         training.step(now)
-      self.assertEqual(waits, [])
+      assert waits == []
       for now in range(2):
         evaluation.step(now)
       # Later ones would be of another policy than the one that is evaluated.
-      self.assertEqual(waits, [True])
+      assert waits == [True]
 
   def test_what_the_adder_gets_is_its_own_row_by_row(self):
     with inference_fixture.serving() as it:
@@ -275,12 +271,12 @@ class RawTest(parameterized.TestCase):
           lane.receive()
       for lane, adder in zip(lanes, it.adders):
         lane.finish()
-        self.assertLen(adder.calls, 10)
+        assert len(adder.calls) == 10
         for now, call in enumerate(adder.calls):
           np.testing.assert_array_equal(
             call[1].observation, lane.observations[now]
           )
-          self.assertEqual(call[1].reward.tolist(), [0.5] * len(lane.ids))
+          assert call[1].reward.tolist() == [0.5] * len(lane.ids)
           if now == 0:
             continue
           # Of the timestep before.
@@ -294,7 +290,7 @@ class RawTest(parameterized.TestCase):
           )
 
 
-class StatisticsTest(parameterized.TestCase):
+class TestStatistics:
   def test_target(self):
     with inference_fixture.serving(
       window_seconds=inference_fixture.DEADLINE_SECONDS
@@ -308,11 +304,11 @@ class StatisticsTest(parameterized.TestCase):
         lanes[0].receive()
         lanes[1].receive()
       row = it.server.report()
-      self.assertEqual(row['flushed_by_target'], 1)
-      self.assertEqual(row['flushed_by_window'], 0)
-      self.assertEqual(row['rows_per_batch'], 3)
-      self.assertEqual(row['fill'], 3 / 4)  # Buckets hold 1 or 4 rows.
-      self.assertEqual(row['actors'], 3)
+      assert row['flushed_by_target'] == 1
+      assert row['flushed_by_window'] == 0
+      assert row['rows_per_batch'] == 3
+      assert row['fill'] == 3 / 4  # Buckets hold 1 or 4 rows.
+      assert row['actors'] == 3
 
   def test_window(self):
     with inference_fixture.serving(window_seconds=0.001) as it:
@@ -321,11 +317,11 @@ class StatisticsTest(parameterized.TestCase):
       for now in (0, 1):
         lanes[0].step(now)
       row = it.server.report()
-      self.assertEqual(row['flushed_by_target'], 0)
-      self.assertEqual(row['flushed_by_window'], 1)
-      self.assertEqual(row['rows_per_batch'], 1)
-      self.assertEqual(row['fill'], 1)
-      self.assertGreaterEqual(row['wait_ms_p50'], 1.0)
+      assert row['flushed_by_target'] == 0
+      assert row['flushed_by_window'] == 1
+      assert row['rows_per_batch'] == 1
+      assert row['fill'] == 1
+      assert row['wait_ms_p50'] >= 1.0
 
   def test_target_follows_the_lanes(self):
     with inference_fixture.serving(
@@ -345,8 +341,8 @@ class StatisticsTest(parameterized.TestCase):
       for now in (0, 1):
         lane.step(now)
       row = it.server.report()
-      self.assertEqual(row['rows_per_batch'], 9)
-      self.assertEqual(row['fill'], 9 / (4 + 4 + 1))
+      assert row['rows_per_batch'] == 9
+      assert row['fill'] == 9 / (4 + 4 + 1)
 
   def test_rates_and_times(self):
     with inference_fixture.serving() as it:
@@ -360,19 +356,15 @@ class StatisticsTest(parameterized.TestCase):
       lane.stream.sendall(frame)
       raw_lane.read_frame(lane.stream)
       row = it.server.report()
-      self.assertGreater(row['requests_per_second'], 0)
-      self.assertAlmostEqual(
-        row['rows_per_second'] / row['requests_per_second'], 2
-      )
-      self.assertEqual(row['round_trip_ms_p50'], 125)
-      self.assertBetween(row['adding_share'], 0, 1)
-      self.assertGreater(row['run_ms_p95'], 0)
+      assert row['requests_per_second'] > 0
+      assert row['rows_per_second'] / row[
+        'requests_per_second'
+      ] == pytest.approx(2, abs=5e-8)
+      assert row['round_trip_ms_p50'] == 125
+      assert 0 <= row['adding_share'] <= 1
+      assert row['run_ms_p95'] > 0
       lane.finish()  # By now all is counted.
       it.server.report()
       row = it.server.report()
-      self.assertEqual(row['requests_per_second'], 0)
-      self.assertEqual(row['fill'], 0)
-
-
-if __name__ == '__main__':
-  absltest.main()
+      assert row['requests_per_second'] == 0
+      assert row['fill'] == 0

@@ -3,12 +3,11 @@
 import os
 import subprocess
 import sys
-from unittest import mock
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tree
-from absl.testing import absltest, parameterized
 
 import acting_policies
 import counting_policy
@@ -99,189 +98,186 @@ def _waited_for(operation):
   return found
 
 
-class StateStoreTest(parameterized.TestCase):
-  @parameterized.product(
-    kind=['counting', *acting_policies.MAKERS], jit_compile=[False, True]
+@pytest.mark.parametrize('kind', ['counting', *acting_policies.MAKERS])
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_equals_acting_with_the_policy(kind, jit_compile, monkeypatch):
+  if jit_compile:  # For the others too, as beside an accelerator.
+    monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', False)
+  spec = acting_policies.SPEC
+  if kind == 'counting':
+    policy = counting_policy.CountingPolicy()
+  else:
+    policy = acting_policies.MAKERS[kind](spec, N)
+  store = state_store.StateStore(
+    policy, spec.observations, N, [1, 3, 6], jit_compile=jit_compile
   )
-  def test_equals_acting_with_the_policy(self, kind, jit_compile):
-    if jit_compile:  # For the others too, as beside an accelerator.
-      self.enter_context(
-        mock.patch.object(compilation, 'WRAPS_OPERATIONS', False)
+  twin, random = Twin(policy, N), np.random.default_rng(0)
+  has_started, used, num_compared = set(), set(), 0
+  for _ in range(40):
+    num_rows = random.integers(1, 7)
+    ids = random.permutation(N)[:num_rows]
+    bucket = random.choice([b for b in store.buckets if b >= num_rows])
+    used.add((bucket, num_rows))
+    step_types = random.choice([FIRST, MID, MID, LAST], num_rows)
+    step_types = [
+      int(s) if i in has_started else FIRST for i, s in zip(ids, step_types)
+    ]
+    has_started.update(ids)
+    observations = random.normal(size=(num_rows, 3)).astype(np.float32)
+    found = act(store, bucket, ids, step_types, observations)
+    for row, (i, step_type) in enumerate(zip(ids, step_types)):
+      expected = twin.act(i, step_type, observations[row])
+      if step_type == LAST:
+        continue
+      num_compared += 1
+      for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a[row], b, 1e-4, 1e-5)
+  assert num_compared > 80
+  assert len(used) > 8
+
+
+def test_ended_rows_keep_their_state():
+  store = state_store.StateStore(
+    counting_policy.CountingPolicy(), specs.Array((), np.float32), N, [2]
+  )
+  counts = []
+  for step_type in (FIRST, MID, LAST, LAST, MID, FIRST):
+    counts.append(act(store, 2, [4], [step_type], [0.0])[1].tolist())
+  # What the third and fourth call say means nothing.
+  assert counts[:2] + counts[4:] == [[0], [1], [2], [0]]
+
+
+def test_padding_disturbs_no_environment():
+  store = state_store.StateStore(
+    counting_policy.CountingPolicy(), specs.Array((), np.float32), 2, [1, 8]
+  )
+  ids, step_types, _ = store.inputs(8)
+  for count in range(3):
+    # What an earlier batch has left in the rows behind.
+    ids[1:], step_types[1:] = [0, 1, 0, 1, 0, 1, 0], MID
+    _, found = act(store, 8, [0], [min(count, 1)], [0.0])
+    assert found.tolist() == [count]
+  # Nobody has stepped environment 1: it has what no episode starts with.
+  _, found = act(store, 1, [1], [MID], [0.0])
+  assert found.tolist() == [1000]
+
+
+def test_padding_holds_nothing_of_earlier_batches():
+  class Checking(counting_policy.CountingPolicy):
+    def step(self, observation, state):
+      tf.debugging.assert_non_negative(observation)
+      return super().step(observation, state)
+
+  store = state_store.StateStore(
+    Checking(), specs.Array((), np.float32), N, [4]
+  )
+  with pytest.raises(tf.errors.InvalidArgumentError):
+    act(store, 4, [0, 1, 2], [FIRST] * 3, [1.0, -1.0, -1.0])
+  _, found = act(store, 4, [0], [FIRST], [1.0])
+  assert found.tolist() == [0]
+
+
+@pytest.mark.parametrize('check', ['EagerPyFunc', 'GatherV2'])
+def test_a_call_that_fails_changes_no_state(check):
+  """By a check that no action depends on, or by what makes an action."""
+
+  class Failing(counting_policy.CountingPolicy):
+    def step(self, observation, state):
+      self.graph = tf.compat.v1.get_default_graph()
+      output = super().step(observation, state)
+      if check == 'EagerPyFunc':
+        tf.py_function(_check_zero, [observation], [])
+        return output
+      zeros = tf.gather([0], tf.cast(observation, tf.int32))
+      return output._replace(action=output.action + zeros)
+
+  policy = Failing()
+  store = state_store.StateStore(policy, specs.Array((), np.float32), N, [2])
+  act(store, 2, [0, 1], [FIRST] * 2, [0.0, 0.0])
+  with pytest.raises(tf.errors.OpError):
+    act(store, 2, [0, 1], [MID] * 2, [0.0, 1.0])
+  _, found = act(store, 2, [0, 1], [MID] * 2, [0.0, 0.0])
+  assert found.tolist() == [1, 1]
+  # Which of two operations comes first by chance, the graph alone can tell.
+  operations = policy.graph.get_operations()
+  updates = [o for o in operations if o.type == 'ResourceScatterUpdate']
+  assert len(updates) == len(policy.initial_state([0]))
+  for update in updates:
+    assert check in {o.type for o in _waited_for(update)}
+
+
+def test_nests_and_dtypes():
+  class Summing(programs.Policy):
+    def initial_state(self, environment_ids):
+      return ()
+
+    def step(self, observation, state):
+      total = tf.reduce_sum(observation['b'], 1) + tf.cast(
+        observation['a'], tf.int64
       )
-    spec = acting_policies.SPEC
-    if kind == 'counting':
-      policy = counting_policy.CountingPolicy()
-    else:
-      policy = acting_policies.MAKERS[kind](spec, N)
-    store = state_store.StateStore(
-      policy, spec.observations, N, [1, 3, 6], jit_compile=jit_compile
-    )
-    twin, random = Twin(policy, N), np.random.default_rng(0)
-    has_started, used, num_compared = set(), set(), 0
-    for _ in range(40):
-      num_rows = random.integers(1, 7)
-      ids = random.permutation(N)[:num_rows]
-      bucket = random.choice([b for b in store.buckets if b >= num_rows])
-      used.add((bucket, num_rows))
-      step_types = random.choice([FIRST, MID, MID, LAST], num_rows)
-      step_types = [
-        int(s) if i in has_started else FIRST for i, s in zip(ids, step_types)
-      ]
-      has_started.update(ids)
-      observations = random.normal(size=(num_rows, 3)).astype(np.float32)
-      found = act(store, bucket, ids, step_types, observations)
-      for row, (i, step_type) in enumerate(zip(ids, step_types)):
-        expected = twin.act(i, step_type, observations[row])
-        if step_type == LAST:
-          continue
-        num_compared += 1
-        for a, b in zip(found, expected, strict=True):
-          self.assertEqual(a.dtype, b.dtype)
-          np.testing.assert_allclose(a[row], b, 1e-4, 1e-5)
-    self.assertGreater(num_compared, 80)
-    self.assertGreater(len(used), 8)
-
-  def test_ended_rows_keep_their_state(self):
-    store = state_store.StateStore(
-      counting_policy.CountingPolicy(), specs.Array((), np.float32), N, [2]
-    )
-    counts = []
-    for step_type in (FIRST, MID, LAST, LAST, MID, FIRST):
-      counts.append(act(store, 2, [4], [step_type], [0.0])[1].tolist())
-    # What the third and fourth call say means nothing.
-    self.assertEqual(counts[:2] + counts[4:], [[0], [1], [2], [0]])
-
-  def test_padding_disturbs_no_environment(self):
-    store = state_store.StateStore(
-      counting_policy.CountingPolicy(), specs.Array((), np.float32), 2, [1, 8]
-    )
-    ids, step_types, _ = store.inputs(8)
-    for count in range(3):
-      # What an earlier batch has left in the rows behind.
-      ids[1:], step_types[1:] = [0, 1, 0, 1, 0, 1, 0], MID
-      _, found = act(store, 8, [0], [min(count, 1)], [0.0])
-      self.assertEqual(found.tolist(), [count])
-    # Nobody has stepped environment 1: it has what no episode starts with.
-    _, found = act(store, 1, [1], [MID], [0.0])
-    self.assertEqual(found.tolist(), [1000])
-
-  def test_padding_holds_nothing_of_earlier_batches(self):
-    class Checking(counting_policy.CountingPolicy):
-      def step(self, observation, state):
-        tf.debugging.assert_non_negative(observation)
-        return super().step(observation, state)
-
-    store = state_store.StateStore(
-      Checking(), specs.Array((), np.float32), N, [4]
-    )
-    with self.assertRaises(tf.errors.InvalidArgumentError):
-      act(store, 4, [0, 1, 2], [FIRST] * 3, [1.0, -1.0, -1.0])
-    _, found = act(store, 4, [0], [FIRST], [1.0])
-    self.assertEqual(found.tolist(), [0])
-
-  @parameterized.parameters('EagerPyFunc', 'GatherV2')
-  def test_a_call_that_fails_changes_no_state(self, check):
-    """By a check that no action depends on, or by what makes an action."""
-
-    class Failing(counting_policy.CountingPolicy):
-      def step(self, observation, state):
-        self.graph = tf.compat.v1.get_default_graph()
-        output = super().step(observation, state)
-        if check == 'EagerPyFunc':
-          tf.py_function(_check_zero, [observation], [])
-          return output
-        zeros = tf.gather([0], tf.cast(observation, tf.int32))
-        return output._replace(action=output.action + zeros)
-
-    policy = Failing()
-    store = state_store.StateStore(policy, specs.Array((), np.float32), N, [2])
-    act(store, 2, [0, 1], [FIRST] * 2, [0.0, 0.0])
-    with self.assertRaises(tf.errors.OpError):
-      act(store, 2, [0, 1], [MID] * 2, [0.0, 1.0])
-    _, found = act(store, 2, [0, 1], [MID] * 2, [0.0, 0.0])
-    self.assertEqual(found.tolist(), [1, 1])
-    # Which of two operations comes first by chance, the graph alone can tell.
-    operations = policy.graph.get_operations()
-    updates = [o for o in operations if o.type == 'ResourceScatterUpdate']
-    self.assertLen(updates, len(policy.initial_state([0])))
-    for update in updates:
-      self.assertIn(check, {o.type for o in _waited_for(update)})
-
-  def test_nests_and_dtypes(self):
-    class Summing(programs.Policy):
-      def initial_state(self, environment_ids):
-        return ()
-
-      def step(self, observation, state):
-        total = tf.reduce_sum(observation['b'], 1) + tf.cast(
-          observation['a'], tf.int64
-        )
-        return programs.PolicyOutput(
-          {'x': total, 'y': (tf.cast(total, tf.float32) / 2,)},
-          {'flag': total > 10},
-          state,
-        )
-
-    spec = {'a': specs.Array((), np.uint8), 'b': specs.Array((2,), np.int64)}
-    store = state_store.StateStore(Summing(), spec, N, [3])
-    inputs = store.inputs(3)
-    self.assertEqual(
-      [(a.shape, a.dtype) for a in inputs],
-      [((3,), np.int32)] * 2 + [((3,), np.uint8), ((3, 2), np.int64)],
-    )
-    inputs[0][:2], inputs[1][:2] = [5, 2], FIRST
-    inputs[2][:2], inputs[3][:2] = [1, 200], [[2, 3], [4, -5]]
-    (x, y), extras = store.act(3, 2)
-    self.assertEqual(x[:2].tolist(), [1 + 2 + 3, 200 + 4 - 5])
-    self.assertEqual(y[:2].tolist(), [6 / 2, 199 / 2])
-    self.assertEqual(
-      store.unflatten_extras(extras)['flag'][:2].tolist(), [False, True]
-    )
-    (empty,) = store.empty_extras(4)
-    self.assertEqual((empty.shape, empty.dtype), ((4,), np.bool_))
-    self.assertFalse(empty.any())
-
-  def test_variables_are_the_policys(self):
-    policy = inference_fixture.EchoPolicy()
-    store = state_store.StateStore(
-      policy, raw_lane.SPEC.observations, N, [2], jit_compile=True
-    )
-    for version in (3, 4):
-      for variable in policy.versions:
-        variable.assign(version)
-      action, _ = act(store, 2, [5], [FIRST], [[2, 7]])
-      self.assertEqual(
-        action.tolist(), [[5, 5 * 1009 + 2 * 31 + 7, 0, version, version]]
+      return programs.PolicyOutput(
+        {'x': total, 'y': (tf.cast(total, tf.float32) / 2,)},
+        {'flag': total > 10},
+        state,
       )
 
-  def test_buckets(self):
-    store = state_store.StateStore(
-      counting_policy.CountingPolicy(), specs.Array((), np.float32), N, (1, 3)
+  spec = {'a': specs.Array((), np.uint8), 'b': specs.Array((2,), np.int64)}
+  store = state_store.StateStore(Summing(), spec, N, [3])
+  inputs = store.inputs(3)
+  assert [(a.shape, a.dtype) for a in inputs] == [((3,), np.int32)] * 2 + [
+    ((3,), np.uint8),
+    ((3, 2), np.int64),
+  ]
+  inputs[0][:2], inputs[1][:2] = [5, 2], FIRST
+  inputs[2][:2], inputs[3][:2] = [1, 200], [[2, 3], [4, -5]]
+  (x, y), extras = store.act(3, 2)
+  assert x[:2].tolist() == [1 + 2 + 3, 200 + 4 - 5]
+  assert y[:2].tolist() == [6 / 2, 199 / 2]
+  assert store.unflatten_extras(extras)['flag'][:2].tolist() == [False, True]
+  (empty,) = store.empty_extras(4)
+  assert (empty.shape, empty.dtype) == ((4,), np.bool_)
+  assert not empty.any()
+
+
+def test_variables_are_the_policys():
+  policy = inference_fixture.EchoPolicy()
+  store = state_store.StateStore(
+    policy, raw_lane.SPEC.observations, N, [2], jit_compile=True
+  )
+  for version in (3, 4):
+    for variable in policy.versions:
+      variable.assign(version)
+    action, _ = act(store, 2, [5], [FIRST], [[2, 7]])
+    assert action.tolist() == [[5, 5 * 1009 + 2 * 31 + 7, 0, version, version]]
+
+
+def test_buckets():
+  store = state_store.StateStore(
+    counting_policy.CountingPolicy(), specs.Array((), np.float32), N, (1, 3)
+  )
+  assert [store.bucket_for(n) for n in (1, 2, 3, 9)] == [1, 3, 3, 3]
+  assert (store.num_environments, store.buckets) == (N, (1, 3))
+
+
+@pytest.mark.parametrize('buckets', [(), (0, 1), (2, 1), (1, 1)])
+def test_bad_buckets(buckets):
+  with pytest.raises(ValueError, match='buckets must be ascending'):
+    state_store.StateStore(
+      counting_policy.CountingPolicy(),
+      specs.Array((), np.float32),
+      N,
+      buckets,
     )
-    self.assertEqual([store.bucket_for(n) for n in (1, 2, 3, 9)], [1, 3, 3, 3])
-    self.assertEqual((store.num_environments, store.buckets), (N, (1, 3)))
-
-  @parameterized.parameters([()], [(0, 1)], [(2, 1)], [(1, 1)])
-  def test_bad_buckets(self, buckets):
-    with self.assertRaisesRegex(ValueError, 'buckets must be ascending'):
-      state_store.StateStore(
-        counting_policy.CountingPolicy(),
-        specs.Array((), np.float32),
-        N,
-        buckets,
-      )
-
-  def test_device(self):
-    paths = [os.path.dirname(raw_lane.__file__), *filter(None, sys.path)]
-    ended = subprocess.run(
-      [sys.executable, '-c', _DEVICE_SOURCE],
-      env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},
-      capture_output=True,
-      text=True,
-      timeout=120,
-    )
-    self.assertEqual(ended.stdout, 'done\n', ended.stderr)
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_device():
+  paths = [os.path.dirname(raw_lane.__file__), *filter(None, sys.path)]
+  ended = subprocess.run(
+    [sys.executable, '-c', _DEVICE_SOURCE],
+    env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},
+    capture_output=True,
+    text=True,
+    timeout=120,
+  )
+  assert ended.stdout == 'done\n', ended.stderr

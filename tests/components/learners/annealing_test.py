@@ -1,36 +1,33 @@
 """Tests of `components/learners/annealing.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import learners
 
 
-class LinearAnnealingTest(parameterized.TestCase):
-  @parameterized.parameters(None, False, True)
-  def test_falls_to_0_and_stays(self, jit_compile):
-    annealing = learners.LinearAnnealing(4)
-    call = annealing
-    if jit_compile is not None:
-      call = tf.function(annealing, autograph=False, jit_compile=jit_compile)
-    shares = [call().numpy() for _ in range(6)]
-    np.testing.assert_array_equal(shares, [1, 0.75, 0.5, 0.25, 0, 0])
-    self.assertEqual(shares[0].dtype, np.float32)
-
-  def test_without_a_number_of_calls_it_stays_1(self):
-    annealing = learners.LinearAnnealing(None)
-    self.assertEqual([annealing().numpy() for _ in range(3)], [1, 1, 1])
-
-  def test_goes_on_from_its_variables(self):
-    first, other = (learners.LinearAnnealing(10) for _ in range(2))
-    for _ in range(3):
-      first()
-    for source, target in zip(first.variables, other.variables, strict=True):
-      self.assertFalse(source.trainable)
-      target.assign(source)
-    self.assertEqual(other().numpy(), np.float32(0.7))
+@pytest.mark.parametrize('jit_compile', [None, False, True])
+def test_falls_to_0_and_stays(jit_compile):
+  annealing = learners.LinearAnnealing(4)
+  call = annealing
+  if jit_compile is not None:
+    call = tf.function(annealing, autograph=False, jit_compile=jit_compile)
+  shares = [call().numpy() for _ in range(6)]
+  np.testing.assert_array_equal(shares, [1, 0.75, 0.5, 0.25, 0, 0])
+  assert shares[0].dtype == np.float32
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_without_a_number_of_calls_it_stays_1():
+  annealing = learners.LinearAnnealing(None)
+  assert [annealing().numpy() for _ in range(3)] == [1, 1, 1]
+
+
+def test_goes_on_from_its_variables():
+  first, other = (learners.LinearAnnealing(10) for _ in range(2))
+  for _ in range(3):
+    first()
+  for source, target in zip(first.variables, other.variables, strict=True):
+    assert not source.trainable
+    target.assign(source)
+  assert other().numpy() == np.float32(0.7)

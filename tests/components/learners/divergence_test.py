@@ -264,7 +264,7 @@ class TestVariables:
 
 
 @pytest.mark.parametrize(
-  'settings, message',
+  ('settings', 'message'),
   [
     ({'action': 'ignore'}, "action must be one of stop, skip; got 'ignore'"),
     ({'max_skips': -1}, 'max_skips must be at least 0, got -1'),

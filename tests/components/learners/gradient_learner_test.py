@@ -3,9 +3,9 @@
 import threading
 
 import numpy as np
+import pytest
 import sonnet as snt
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import agent_batches
 from repertory.components import learners, programs, types
@@ -98,8 +98,8 @@ def assert_equal_states(one, other):
     np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
-class TracingTest(parameterized.TestCase):
-  @parameterized.parameters(*agent_batches.AGENTS)
+class TestTracing:
+  @pytest.mark.parametrize('name', agent_batches.AGENTS)
   def test_makes_no_variables(self, name):
     # Or TensorFlow would trace the update twice, the better part of its start.
     spec = agent_batches.AGENTS[name].spec
@@ -108,11 +108,11 @@ class TracingTest(parameterized.TestCase):
     before = [variable.ref() for variable in update.variables]
     batch = agent_batches.make_batch(builder, spec, seed=0)
     learners.GradientLearner(update, iter([]), agent_batches.spec_of(batch))
-    self.assertEqual([v.ref() for v in update.variables], before)
+    assert [v.ref() for v in update.variables] == before
 
 
-class StepTest(parameterized.TestCase):
-  @parameterized.parameters(False, True)
+class TestStep:
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_takes_a_batch_and_updates(self, jit_compile):
     logger, updater = RecordingLogger(), RecordingUpdater()
     update = LinearUpdate()
@@ -121,7 +121,7 @@ class StepTest(parameterized.TestCase):
       update, logger=logger, priority_updater=updater, jit_compile=jit_compile
     )
     np.testing.assert_array_equal(update.weights, w)  # Tracing learns nothing.
-    self.assertEqual(learner.steps, 0)
+    assert learner.steps == 0
     # Adam by hand, https://arxiv.org/abs/1412.6980, algorithm 1.
     m, v, largest = np.zeros(3), np.zeros(3), 1.0
     batches = samples()
@@ -136,19 +136,19 @@ class StepTest(parameterized.TestCase):
       w = w - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
       largest = max(largest, np.abs(errors).max())
 
-      self.assertEqual(learner.steps, t)
+      assert learner.steps == t
       np.testing.assert_allclose(update.weights, w, rtol=1e-4, atol=1e-6)
-      self.assertEqual(set(logger.rows[-1]), {'loss', 'size'})
+      assert set(logger.rows[-1]) == {'loss', 'size'}
       np.testing.assert_allclose(
         logger.rows[-1]['loss'], np.mean(errors**2), rtol=1e-4
       )
       keys, priorities = updater.calls[-1]
-      self.assertEqual(keys.dtype, np.uint64)
-      self.assertEqual(keys.tolist(), [2 * t - 2, 2 * t - 1])
+      assert keys.dtype == np.uint64
+      assert keys.tolist() == [2 * t - 2, 2 * t - 1]
       np.testing.assert_allclose(priorities, np.abs(errors), rtol=1e-4)
       np.testing.assert_allclose(learner.max_priority, largest, rtol=1e-5)
-    self.assertLen(logger.rows, 5)
-    self.assertLen(updater.calls, 5)
+    assert len(logger.rows) == 5
+    assert len(updater.calls) == 5
 
   def test_largest_priority_starts_at_one_and_never_falls(self):
     # y alone makes the priorities: all weights are 0 before the first step.
@@ -159,20 +159,20 @@ class StepTest(parameterized.TestCase):
       samples(y=[[0.2, -0.3], [50.0, -70.0], [0.0, 0.0]]),
       priority_updater=RecordingUpdater(),
     )
-    self.assertEqual(learner.max_priority, 1)
+    assert learner.max_priority == 1
     learner.step()
-    self.assertEqual(learner.max_priority, 1)
+    assert learner.max_priority == 1
     learner.step()
     largest = learner.max_priority
-    self.assertGreater(largest, 60)
+    assert largest > 60
     learner.step()
-    self.assertEqual(learner.max_priority, largest)
-    self.assertEqual(learner.get_variables(['max_priority']), [largest])
+    assert learner.max_priority == largest
+    assert learner.get_variables(['max_priority']) == [largest]
 
   def test_priorities_need_an_updater(self):
     learner = make(dataset=samples(y=[[50.0, 50.0]]))
     learner.step()
-    self.assertEqual(learner.max_priority, 1)
+    assert learner.max_priority == 1
 
   def test_updater_needs_priorities(self):
     class Uniform(LinearUpdate):
@@ -182,9 +182,9 @@ class StepTest(parameterized.TestCase):
     updater = RecordingUpdater()
     learner = make(Uniform(), priority_updater=updater)
     learner.step()
-    self.assertEqual(updater.calls, [])
+    assert updater.calls == []
 
-  @parameterized.parameters('nan', 'inf')
+  @pytest.mark.parametrize('value', ['nan', 'inf'])
   def test_metric_that_is_not_finite(self, value):
     bad = [float(value), 0.0]
     logger, updater = RecordingLogger(), RecordingUpdater()
@@ -195,12 +195,10 @@ class StepTest(parameterized.TestCase):
     )
     learner.step()
     learner.step()
-    with self.assertRaisesRegex(
-      FloatingPointError, r'step 3: .*loss.*(nan|inf)'
-    ):
+    with pytest.raises(FloatingPointError, match=r'step 3: .*loss.*(nan|inf)'):
       learner.step()
-    self.assertLen(logger.rows, 2)
-    self.assertLen(updater.calls, 2)
+    assert len(logger.rows) == 2
+    assert len(updater.calls) == 2
 
   def test_xla_is_used_if_asked_for(self):
     class Uncompilable(LinearUpdate):
@@ -209,18 +207,18 @@ class StepTest(parameterized.TestCase):
         return super().__call__(sample)
 
     make(Uncompilable()).step()
-    with self.assertRaises(tf.errors.InvalidArgumentError):
+    with pytest.raises(tf.errors.InvalidArgumentError):
       make(Uncompilable(), jit_compile=True).step()
 
   def test_end_of_the_data_is_passed_on(self):
     learner = make(dataset=iter([next(samples())]))
     learner.step()
-    with self.assertRaises(StopIteration):
+    with pytest.raises(StopIteration):
       learner.step()
-    self.assertEqual(learner.steps, 1)
+    assert learner.steps == 1
 
 
-class GetVariablesTest(absltest.TestCase):
+class TestGetVariables:
   def test_one_nest_per_name_in_the_order_asked_for(self):
     update = LinearUpdate(period=2)
     learner = make(update)
@@ -229,22 +227,22 @@ class GetVariablesTest(absltest.TestCase):
     steps, target, policy, again = learner.get_variables(
       ['learner_steps', 'target', 'policy', 'policy']
     )
-    self.assertEqual(steps, 3)
+    assert steps == 3
     for nest, variable in (
       (target, update.target),
       (policy, update.weights),
       (again, update.weights),
     ):
-      self.assertIsInstance(nest, list)
-      self.assertLen(nest, 1)
-      self.assertIsInstance(nest[0], np.ndarray)
+      assert isinstance(nest, list)
+      assert len(nest) == 1
+      assert isinstance(nest[0], np.ndarray)
       np.testing.assert_array_equal(nest[0], variable.numpy())
-    self.assertFalse(np.array_equal(target[0], policy[0]))
-    self.assertEqual(learner.get_variables([]), [])
+    assert not np.array_equal(target[0], policy[0])
+    assert learner.get_variables([]) == []
 
   def test_unknown_name(self):
-    with self.assertRaisesRegex(
-      KeyError, "'polcy'.*learner_steps.*max_priority.*policy.*target"
+    with pytest.raises(
+      KeyError, match=r"'polcy'.*learner_steps.*max_priority.*policy.*target"
     ):
       make().get_variables(['policy', 'polcy'])
 
@@ -301,13 +299,13 @@ class GetVariablesTest(absltest.TestCase):
       done.set()
       for reader in readers:
         reader.join(20)
-    self.assertFalse(any(reader.is_alive() for reader in readers))
-    self.assertEmpty(torn)
-    self.assertGreater(len(set(versions)), 1)
+    assert not any(reader.is_alive() for reader in readers)
+    assert not torn
+    assert len(set(versions)) > 1
 
 
-class SaveTest(parameterized.TestCase):
-  @parameterized.parameters(False, True)
+class TestSave:
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_goes_on_as_if_never_stopped(self, jit_compile):
     # 4 steps are one after a target copy, so that the count matters as well.
     first = make(priority_updater=RecordingUpdater(), jit_compile=jit_compile)
@@ -321,25 +319,25 @@ class SaveTest(parameterized.TestCase):
       jit_compile=jit_compile,
     )
     second.restore(state)
-    self.assertEqual(second.steps, 4)
-    self.assertEqual(second.max_priority, first.max_priority)
+    assert second.steps == 4
+    assert second.max_priority == first.max_priority
     assert_equal_states(second.save(), state)
     for _ in range(7):
       first.step()
       second.step()
       assert_equal_states(first.save(), second.save())
-    self.assertEqual(first.save()['learner_steps'], 11)
+    assert first.save()['learner_steps'] == 11
 
   def test_holds_optimizer_target_and_counts(self):
     learner = make()
     learner.step()
     state = learner.save()
     # Weights, target, their two moments' estimates: all of size 3.
-    self.assertLen([v for v in state.values() if np.shape(v) == (3,)], 4)
-    self.assertEqual(state['learner_steps'], 1)
-    self.assertEqual(state['max_priority'], 1)
+    assert len([v for v in state.values() if np.shape(v) == (3,)]) == 4
+    assert state['learner_steps'] == 1
+    assert state['max_priority'] == 1
     for value in state.values():
-      self.assertIsInstance(value, (np.ndarray, np.generic))
+      assert isinstance(value, (np.ndarray, np.generic))
 
   def test_without_the_optimizer_it_would_go_on_differently(self):
     # The premise of the test that it goes on bit for bit.
@@ -355,10 +353,8 @@ class SaveTest(parameterized.TestCase):
     second.restore(state)
     first.step()
     second.step()
-    self.assertFalse(
-      np.array_equal(
-        first.get_variables(['policy']), second.get_variables(['policy'])
-      )
+    assert not np.array_equal(
+      first.get_variables(['policy']), second.get_variables(['policy'])
     )
 
   def test_names_tell_apart_variables_of_the_same_name(self):
@@ -370,15 +366,20 @@ class SaveTest(parameterized.TestCase):
     update = Twins()
     state = make(update).save()
     values = [float(v) for name, v in state.items() if 'twin' in name]
-    self.assertCountEqual(values, [0, 1, 2])
+    assert sorted(values) == [0, 1, 2]
 
-  @parameterized.named_parameters(
-    ('missing', lambda state, name: state.pop(name), 'found nothing'),
-    (
-      'of_another_shape',
-      lambda state, name: state.update({name: np.zeros(4)}),
-      r'expected \(3,\), found \(4,\)',
-    ),
+  @pytest.mark.parametrize(
+    ('spoil', 'message'),
+    [
+      pytest.param(
+        lambda state, name: state.pop(name), 'found nothing', id='missing'
+      ),
+      pytest.param(
+        lambda state, name: state.update({name: np.zeros(4)}),
+        r'expected \(3,\), found \(4,\)',
+        id='of_another_shape',
+      ),
+    ],
   )
   def test_mismatch_changes_nothing(self, spoil, message):
     learner = make()
@@ -390,10 +391,10 @@ class SaveTest(parameterized.TestCase):
     for name in [n for n, v in before.items() if np.shape(v) == (3,)]:
       state = dict(other.save())
       spoil(state, name)
-      with self.assertRaisesRegex(ValueError, f'{name}: .*{message}'):
+      with pytest.raises(ValueError, match=f'{name}: .*{message}'):
         learner.restore(state)
       assert_equal_states(learner.save(), before)
-      self.assertEqual(learner.steps, 1)
+      assert learner.steps == 1
 
   def test_unexpected_and_several(self):
     learner = make()
@@ -401,16 +402,16 @@ class SaveTest(parameterized.TestCase):
     state['policy/0001/more'] = np.zeros(2)
     del state['learner_steps']
     before = learner.save()
-    with self.assertRaisesRegex(
+    with pytest.raises(
       ValueError,
-      r'learner_steps: expected \(\), found nothing; '
+      match=r'learner_steps: expected \(\), found nothing; '
       r'policy/0001/more: expected nothing, found \(2,\)',
     ):
       learner.restore(state)
     assert_equal_states(learner.save(), before)
 
 
-class RestoreExportedTest(absltest.TestCase):
+class TestRestoreExported:
   def test_gives_the_values_without_a_learner(self):
     update = LinearUpdate(period=2)
     learner = make(update)
@@ -423,7 +424,7 @@ class RestoreExportedTest(absltest.TestCase):
     np.testing.assert_array_equal(fresh.weights, update.weights.numpy())
     learners.restore_exported(state, 'target', [fresh.target])
     np.testing.assert_array_equal(fresh.target, update.target.numpy())
-    self.assertFalse(np.array_equal(fresh.weights, fresh.target))
+    assert not np.array_equal(fresh.weights, fresh.target)
 
   def test_mismatch_changes_nothing(self):
     state = make().save()
@@ -435,13 +436,9 @@ class RestoreExportedTest(absltest.TestCase):
       ([good], 'polic'),
       ([good], 'nothing'),
     ):
-      with self.assertRaisesRegex(
-        ValueError, f'{export}.*/000[01]/Variable:0: expected .*, found '
+      with pytest.raises(
+        ValueError, match=f'{export}.*/000[01]/Variable:0: expected .*, found '
       ):
         learners.restore_exported(state, export, variables)
-      self.assertEqual(good.numpy().tolist(), [1, 2, 3])
-      self.assertEqual(more.numpy().tolist(), [4])
-
-
-if __name__ == '__main__':
-  absltest.main()
+      assert good.numpy().tolist() == [1, 2, 3]
+      assert more.numpy().tolist() == [4]

@@ -1,8 +1,8 @@
 """Tests of `components/learners/minibatches.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import learners
 
@@ -12,58 +12,53 @@ def minibatches(seed=(1, 2), **sizes):
   return indices.numpy(), counts.numpy()
 
 
-class ShuffledMinibatchesTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'num_items': 12, 'num_minibatches': 4, 'sizes': [3, 3, 3, 3]},
-    {'num_items': 9, 'num_minibatches': 4, 'sizes': [3, 2, 2, 2]},
-    {'num_items': 5, 'num_minibatches': 5, 'sizes': [1] * 5},
-    {'num_items': 7, 'num_minibatches': 1, 'sizes': [7]},
+@pytest.mark.parametrize(
+  ('num_items', 'num_minibatches', 'sizes'),
+  [(12, 4, [3, 3, 3, 3]), (9, 4, [3, 2, 2, 2]), (5, 5, [1] * 5), (7, 1, [7])],
+)
+def test_each_epoch_has_each_item_once(num_items, num_minibatches, sizes):
+  indices, counts = minibatches(
+    num_items=num_items, num_epochs=3, num_minibatches=num_minibatches
   )
-  def test_each_epoch_has_each_item_once(
-    self, num_items, num_minibatches, sizes
-  ):
-    indices, counts = minibatches(
-      num_items=num_items, num_epochs=3, num_minibatches=num_minibatches
-    )
-    self.assertEqual(indices.shape, (3 * num_minibatches, max(sizes)))
-    np.testing.assert_array_equal(counts.sum(axis=1), sizes * 3)
-    for epoch in range(3):
-      rows = slice(epoch * num_minibatches, (epoch + 1) * num_minibatches)
-      items = indices[rows][counts[rows]]
-      np.testing.assert_array_equal(np.sort(items), np.arange(num_items))
-    # What does not count can be looked up nevertheless.
-    self.assertTrue(np.all((indices >= 0) & (indices < num_items)))
-
-  def test_order_is_new_in_each_epoch_and_follows_from_the_seed(self):
-    sizes = {'num_items': 50, 'num_epochs': 3, 'num_minibatches': 1}
-    first, _ = minibatches((1, 2), **sizes)
-    self.assertLen({tuple(row) for row in first}, 3)
-    np.testing.assert_array_equal(minibatches((1, 2), **sizes)[0], first)
-    for seed in ((1, 3), (2, 2)):
-      self.assertTrue(np.any(minibatches(seed, **sizes)[0] != first))
-
-  def test_every_place_is_as_likely(self):
-    indices, _ = minibatches(num_items=4, num_epochs=8_000, num_minibatches=1)
-    for place in range(4):
-      shares = np.bincount(indices[:, place], minlength=4) / 8_000
-      # Five deviations of √(¼ · ¾ / 8000).
-      np.testing.assert_allclose(shares, 0.25, atol=0.025)
-
-  def test_compiled_equals_eager(self):
-    sizes = {'num_items': 9, 'num_epochs': 2, 'num_minibatches': 2}
-    compiled = tf.function(
-      lambda seed: learners.shuffled_minibatches(seed, **sizes),
-      jit_compile=True,
-    )
-    actual = compiled(tf.constant([1, 2]))
-    for leaf, expected in zip(actual, minibatches(**sizes)):
-      np.testing.assert_array_equal(leaf, expected)
-
-  @parameterized.parameters(0, 6)
-  def test_wrong_number_is_named(self, num_minibatches):
-    with self.assertRaisesRegex(ValueError, r'in \[1, num_items\] = \[1, 5\]'):
-      minibatches(num_items=5, num_epochs=1, num_minibatches=num_minibatches)
+  assert indices.shape == (3 * num_minibatches, max(sizes))
+  np.testing.assert_array_equal(counts.sum(axis=1), sizes * 3)
+  for epoch in range(3):
+    rows = slice(epoch * num_minibatches, (epoch + 1) * num_minibatches)
+    items = indices[rows][counts[rows]]
+    np.testing.assert_array_equal(np.sort(items), np.arange(num_items))
+  # What does not count can be looked up nevertheless.
+  assert np.all((indices >= 0) & (indices < num_items))
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_order_is_new_in_each_epoch_and_follows_from_the_seed():
+  sizes = {'num_items': 50, 'num_epochs': 3, 'num_minibatches': 1}
+  first, _ = minibatches((1, 2), **sizes)
+  assert len({tuple(row) for row in first}) == 3
+  np.testing.assert_array_equal(minibatches((1, 2), **sizes)[0], first)
+  for seed in ((1, 3), (2, 2)):
+    assert np.any(minibatches(seed, **sizes)[0] != first)
+
+
+def test_every_place_is_as_likely():
+  indices, _ = minibatches(num_items=4, num_epochs=8_000, num_minibatches=1)
+  for place in range(4):
+    shares = np.bincount(indices[:, place], minlength=4) / 8_000
+    # Five deviations of √(¼ · ¾ / 8000).
+    np.testing.assert_allclose(shares, 0.25, atol=0.025)
+
+
+def test_compiled_equals_eager():
+  sizes = {'num_items': 9, 'num_epochs': 2, 'num_minibatches': 2}
+  compiled = tf.function(
+    lambda seed: learners.shuffled_minibatches(seed, **sizes),
+    jit_compile=True,
+  )
+  actual = compiled(tf.constant([1, 2]))
+  for leaf, expected in zip(actual, minibatches(**sizes)):
+    np.testing.assert_array_equal(leaf, expected)
+
+
+@pytest.mark.parametrize('num_minibatches', [0, 6])
+def test_wrong_number_is_named(num_minibatches):
+  with pytest.raises(ValueError, match=r'in \[1, num_items\] = \[1, 5\]'):
+    minibatches(num_items=5, num_epochs=1, num_minibatches=num_minibatches)

@@ -52,7 +52,7 @@ def test_all_figures_are_shown():
 
 
 @pytest.mark.parametrize(
-  'width, panel_width', [(50, 50), (80, 80), (90, 90), (200, 100)]
+  ('width', 'panel_width'), [(50, 50), (80, 80), (90, 90), (200, 100)]
 )
 def test_panel_fits(width, panel_width):
   screen = _draw(width=width)
@@ -74,7 +74,7 @@ def test_what_is_unknown_is_not_shown():
 
 
 @pytest.mark.parametrize(
-  'steps, percent',
+  ('steps', 'percent'),
   [(0, '0 %'), (199_999, '99 %'), (200_000, '100 %'), (200_123, '100 %')],
 )
 def test_percentage(steps, percent):

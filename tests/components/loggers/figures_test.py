@@ -8,7 +8,7 @@ from repertory.components.loggers import figures
 
 
 @pytest.mark.parametrize(
-  'value, expected',
+  ('value', 'expected'),
   [
     (0, '0'),
     (999, '999'),
@@ -38,7 +38,7 @@ def test_number(value, expected):
 
 
 @pytest.mark.parametrize(
-  'seconds, expected',
+  ('seconds', 'expected'),
   [
     (0, '0.0 s'),
     (0.42, '0.4 s'),
@@ -58,7 +58,7 @@ def test_duration(seconds, expected):
 
 
 @pytest.mark.parametrize(
-  'value, expected',
+  ('value', 'expected'),
   [
     (123_456_789, '123456789'),
     (True, 'True'),

@@ -205,7 +205,7 @@ def test_failing_sink_gets_no_row_twice(sink, clock):
 
 
 @pytest.mark.parametrize(
-  'rows, found',
+  ('rows', 'found'),
   [
     ([{'loss': 1.0, 'loss_min': 2.0}], 'loss_min'),
     ([{'loss_nonfinite': 1}, {'loss': 2.0}], 'loss_nonfinite'),
@@ -234,7 +234,7 @@ def test_latest_may_change_its_type(sink, clock):
 
 
 @pytest.mark.parametrize(
-  'kwargs, argument',
+  ('kwargs', 'argument'),
   [
     ({'period_seconds': -1}, 'period_seconds'),
     ({'period_seconds': math.nan}, 'period_seconds'),

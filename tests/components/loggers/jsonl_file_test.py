@@ -76,7 +76,7 @@ def test_resumed_run_appends(path):
 
 
 @pytest.mark.parametrize(
-  'torn, kept',
+  ('torn', 'kept'),
   [
     ('{"a": 2', []),
     ('{"a": {"b": 2}', []),

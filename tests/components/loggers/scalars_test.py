@@ -11,7 +11,7 @@ from repertory.components.loggers import scalars
 
 
 @pytest.mark.parametrize(
-  'value, expected',
+  ('value', 'expected'),
   [
     (None, None),
     (True, True),

@@ -9,7 +9,7 @@ from repertory.components.loggers import sparkline
 
 
 @pytest.mark.parametrize(
-  'values, width, expected',
+  ('values', 'width', 'expected'),
   [
     ([], 5, ''),
     ([1.0], 0, ''),

@@ -6,7 +6,7 @@ from repertory.components.loggers import torn_lines
 
 
 @pytest.mark.parametrize(
-  'before, is_whole, after',
+  ('before', 'is_whole', 'after'),
   [
     (b'', False, b''),
     (b'one\ntwo\n', False, b'one\ntwo\n'),

@@ -1,8 +1,8 @@
 """Tests of `components/losses/advantages.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -55,28 +55,31 @@ def one_sequence(**changes):
   return {**arguments, **changes}
 
 
-class ByHandTest(parameterized.TestCase):
+class TestByHand:
   # Errors: 1 + ½·4 − 2 = 1, 2 + ½·6 − 4 = 1, 3 + ½·8 − 6 = 1; λγ = ¼.
-  @parameterized.named_parameters(
-    ('mid_episode', {}, [1 + 0.25 * 1.25, 1 + 0.25, 1]),
-    # The second error is 2 − 4, and nothing of the third comes through.
-    (
-      'the_second_step_terminates',
-      {'discounts': np.array([[0.5], [0.0], [0.5]])},
-      [1 + 0.25 * -2, -2, 1],
-    ),
-    # Discounts say that the episode goes on: truncation. The first step
-    # bootstraps from V(x_1), where the episode ended.
-    (
-      'the_second_step_never_happened',
-      {'mask': np.array([[True], [False], [True]])},
-      [1, 0, 1],
-    ),
-    (
-      'the_sequence_is_shorter',
-      {'mask': np.array([[True], [True], [False]])},
-      [1 + 0.25, 1, 0],
-    ),
+  @pytest.mark.parametrize(
+    ('changes', 'expected'),
+    [
+      pytest.param({}, [1 + 0.25 * 1.25, 1 + 0.25, 1], id='mid_episode'),
+      # The second error is 2 − 4, and nothing of the third comes through.
+      pytest.param(
+        {'discounts': np.array([[0.5], [0.0], [0.5]])},
+        [1 + 0.25 * -2, -2, 1],
+        id='the_second_step_terminates',
+      ),
+      # Discounts say that the episode goes on: truncation. The first step
+      # bootstraps from V(x_1), where the episode ended.
+      pytest.param(
+        {'mask': np.array([[True], [False], [True]])},
+        [1, 0, 1],
+        id='the_second_step_never_happened',
+      ),
+      pytest.param(
+        {'mask': np.array([[True], [True], [False]])},
+        [1 + 0.25, 1, 0],
+        id='the_sequence_is_shorter',
+      ),
+    ],
   )
   def test_advantages(self, changes, expected):
     arguments = one_sequence(**changes)
@@ -87,10 +90,10 @@ class ByHandTest(parameterized.TestCase):
     )
 
 
-class AdvantagesTest(parameterized.TestCase):
-  @parameterized.product(
-    length=[1, 2, 7, 32], batch=[1, 3], lambda_=[0.0, 0.8, 1.0]
-  )
+class TestAdvantages:
+  @pytest.mark.parametrize('length', [1, 2, 7, 32])
+  @pytest.mark.parametrize('batch', [1, 3])
+  @pytest.mark.parametrize('lambda_', [0.0, 0.8, 1.0])
   def test_equals_the_equation(self, length, batch, lambda_):
     for seed in range(3):
       arguments = random_arguments(length, batch, seed)
@@ -107,7 +110,10 @@ class AdvantagesTest(parameterized.TestCase):
     trace = losses.vtrace(zeros, zeros, **tensors, lambda_=0.8)
     np.testing.assert_allclose(actual.targets, trace.targets, atol=1e-12)
 
-  @parameterized.named_parameters(('truncated', 1.0), ('terminated', 0.0))
+  @pytest.mark.parametrize(
+    'last_discount',
+    [pytest.param(1.0, id='truncated'), pytest.param(0.0, id='terminated')],
+  )
   def test_three_episodes_are_as_each_by_itself(self, last_discount):
     # Steps 0 to 4, 6 to 11 and 13 to 19; 5 and 12 lead to the next episode.
     arguments = random_arguments(20, 2, masked=0)
@@ -125,7 +131,7 @@ class AdvantagesTest(parameterized.TestCase):
       for actual, expected in zip(whole, advantages_of(**part)):
         np.testing.assert_allclose(actual[start:end], expected, atol=1e-12)
 
-  @parameterized.parameters(np.nan, np.inf, 1e30)
+  @pytest.mark.parametrize('spoil', [np.nan, np.inf, 1e30])
   def test_padding_has_no_effect(self, spoil):
     arguments = random_arguments(20, 3, masked=0)
     arguments['mask'][15:, 1:] = False
@@ -147,15 +153,14 @@ class AdvantagesTest(parameterized.TestCase):
         **variables, mask=mask, lambda_=0.9
       )
       loss = tf.reduce_sum(outputs.advantages + outputs.targets)
-    self.assertEqual(tape.gradient(loss, list(variables.values())), [None] * 4)
+    assert tape.gradient(loss, list(variables.values())) == [None] * 4
 
-  @parameterized.product(
-    name=['discounts', 'values', 'mask'], size=[(4, 2), (5, 1), (2,)]
-  )
+  @pytest.mark.parametrize('name', ['discounts', 'values', 'mask'])
+  @pytest.mark.parametrize('size', [(4, 2), (5, 1), (2,)])
   def test_wrong_shape_is_named(self, name, size):
     arguments = random_arguments(5, 2)
     arguments[name] = np.zeros(size, arguments[name].dtype)
-    with self.assertRaisesRegex(ValueError, f'^{name} must have shape'):
+    with pytest.raises(ValueError, match=f'^{name} must have shape'):
       advantages_of(**arguments)
 
   def test_takes_arrays(self):
@@ -166,12 +171,8 @@ class AdvantagesTest(parameterized.TestCase):
 
   def test_wrong_bootstrap_value_and_lambda_are_named(self):
     arguments = random_arguments(5, 2)
-    with self.assertRaisesRegex(ValueError, '^lambda_ must be in'):
+    with pytest.raises(ValueError, match=r'^lambda_ must be in'):
       advantages_of(1.1, **arguments)
     arguments['bootstrap_value'] = np.zeros([1])
-    with self.assertRaisesRegex(ValueError, '^bootstrap_value must have'):
+    with pytest.raises(ValueError, match=r'^bootstrap_value must have'):
       advantages_of(**arguments)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -33,14 +33,21 @@ def project(z_p, probs, z_q):
   return result
 
 
-class CategoricalProjectionTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    ('the_same', [-1, 0, 1], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
-    # ¼ of the way from 0 to 1.
-    ('between', [0.25, 0, 0], [1, 0, 0], [0, 0.75, 0.25]),
-    ('beyond', [-7, 7, 0], [0.2, 0.3, 0.5], [0.2, 0.5, 0.3]),
-    ('all_in_one_place', [0.5, 0.5, 0.5], [0.2, 0.3, 0.5], [0, 0.5, 0.5]),
-    ('at_the_ends', [-1, 1, 1], [0.2, 0.3, 0.5], [0.2, 0, 0.8]),
+class TestCategoricalProjection:
+  @pytest.mark.parametrize(
+    ('z_p', 'probs', 'expected'),
+    [
+      pytest.param([-1, 0, 1], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5], id='the_same'),
+      # ¼ of the way from 0 to 1.
+      pytest.param([0.25, 0, 0], [1, 0, 0], [0, 0.75, 0.25], id='between'),
+      pytest.param([-7, 7, 0], [0.2, 0.3, 0.5], [0.2, 0.5, 0.3], id='beyond'),
+      pytest.param(
+        [0.5, 0.5, 0.5], [0.2, 0.3, 0.5], [0, 0.5, 0.5], id='all_in_one_place'
+      ),
+      pytest.param(
+        [-1, 1, 1], [0.2, 0.3, 0.5], [0.2, 0, 0.8], id='at_the_ends'
+      ),
+    ],
   )
   def test_by_hand(self, z_p, probs, expected):
     found = losses.categorical_projection(
@@ -48,9 +55,9 @@ class CategoricalProjectionTest(parameterized.TestCase):
     )
     np.testing.assert_allclose(found, [expected], atol=1e-6)
 
-  @parameterized.product(
-    num_atoms=[2, 5, 51], num_others=[1, 7, 51], ends=[(-1, 1), (-1500, 0)]
-  )
+  @pytest.mark.parametrize('num_atoms', [2, 5, 51])
+  @pytest.mark.parametrize('num_others', [1, 7, 51])
+  @pytest.mark.parametrize('ends', [(-1, 1), (-1500, 0)])
   def test_equals_the_loop(self, num_atoms, num_others, ends):
     random = np.random.default_rng(0)
     z_q = np.linspace(ends[0], ends[1], num_atoms)
@@ -74,7 +81,7 @@ class CategoricalProjectionTest(parameterized.TestCase):
       found.numpy() @ z_q, np.sum(z_p * probs, axis=-1), atol=1e-4
     )
 
-  @parameterized.parameters(False, True)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_no_probability_is_below_zero(self, jit_compile):
     # Atoms right at those of the support, and beyond the last one.
     call = tf.function(losses.categorical_projection, jit_compile=jit_compile)
@@ -83,24 +90,25 @@ class CategoricalProjectionTest(parameterized.TestCase):
       z_p = tf.stack([z_q, z_q * 1.0000002, z_q * 0.9999999, z_q + high])
       probs = tf.fill(z_p.shape, 1 / size)
       found = call(z_p, probs, z_q).numpy()
-      self.assertGreaterEqual(found.min(), 0)
+      assert found.min() >= 0
       np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-5)
 
-  @parameterized.product(jit_compile=[False, True], value=[np.nan, np.inf])
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  @pytest.mark.parametrize('value', [np.nan, np.inf])
   def test_shows_what_is_not_finite(self, jit_compile, value):
     call = tf.function(losses.categorical_projection, jit_compile=jit_compile)
     probs = constant([[0.2, 0.3, 0.5], [0.2, value, 0.5]])
     found = call(tf.zeros([2, 3]), probs, constant([-1, 0, 1]))
-    self.assertTrue(np.isfinite(found[0]).all())
-    self.assertFalse(np.isfinite(found[1]).all())
+    assert np.isfinite(found[0]).all()
+    assert not np.isfinite(found[1]).all()
 
   def test_refuses_shapes(self):
     two = constant([[1, 2]])
-    with self.assertRaisesRegex(ValueError, r'z_q must have rank 1'):
+    with pytest.raises(ValueError, match=r'z_q must have rank 1'):
       losses.categorical_projection(two, two, two)
 
 
-class CategoricalTDTargetsTest(parameterized.TestCase):
+class TestCategoricalTDTargets:
   def test_by_hand(self):
     # The next value is 2 or 4 with probability ½: 1 + ½ · {2, 4} = {2, 3}.
     logits = constant([[-50, -50, 0, -50, 0]] * 3)
@@ -121,10 +129,10 @@ class CategoricalTDTargetsTest(parameterized.TestCase):
     with tf.GradientTape() as tape:
       tape.watch(inputs)
       found = losses.categorical_td_targets(*inputs)
-    self.assertEqual(tape.gradient(found, inputs), [None] * 4)
+    assert tape.gradient(found, inputs) == [None] * 4
 
 
-class CategoricalDivergenceTest(parameterized.TestCase):
+class TestCategoricalDivergence:
   def test_equals_numpy_and_its_gradient_is_the_cross_entropys(self):
     random = np.random.default_rng(0)
     p, logits = softmax(random.normal(size=(9, 5))), random.normal(size=(9, 5))
@@ -157,12 +165,8 @@ class CategoricalDivergenceTest(parameterized.TestCase):
     np.testing.assert_allclose(found, np.zeros(9), atol=1e-6)
 
 
-class CategoricalMeanTest(absltest.TestCase):
+class TestCategoricalMean:
   def test_by_hand(self):
     logits = constant([[0, math.log(3)], [0, 0]])
     found = losses.categorical_mean(logits, constant([-2, 6]))
     np.testing.assert_allclose(found, [0.25 * -2 + 0.75 * 6, 2], rtol=1e-6)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -3,8 +3,8 @@
 import re
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 from repertory.components.losses import masking
@@ -20,7 +20,7 @@ def slow_mean(values, mask):
   return total / count if count else 0.0
 
 
-class MaskedMeanTest(parameterized.TestCase):
+class TestMaskedMean:
   def test_by_hand(self):
     mean = losses.masked_mean(
       tf.constant([[1.0, 2.0], [4.0, 8.0]]),
@@ -29,7 +29,8 @@ class MaskedMeanTest(parameterized.TestCase):
     # Not divided by all 4 entries.
     np.testing.assert_allclose(mean, (1 + 4 + 8) / 3, rtol=1e-6)
 
-  @parameterized.product(length=[1, 2, 5, 20, 33], batch=[1, 3])
+  @pytest.mark.parametrize('length', [1, 2, 5, 20, 33])
+  @pytest.mark.parametrize('batch', [1, 3])
   def test_equals_the_sum_over_counted_steps(self, length, batch):
     random = np.random.default_rng(length)
     values = random.normal(size=[length, batch])
@@ -40,7 +41,7 @@ class MaskedMeanTest(parameterized.TestCase):
       rtol=1e-12,
     )
 
-  @parameterized.parameters(np.nan, np.inf, -np.inf, 1e30)
+  @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf, 1e30])
   def test_nothing_outside_the_mask_counts(self, bad):
     values = tf.Variable([[1.0, bad], [4.0, 8.0]])
     mask = tf.constant([[True, False], [True, True]])
@@ -49,21 +50,21 @@ class MaskedMeanTest(parameterized.TestCase):
     np.testing.assert_allclose(mean, 13 / 3, rtol=1e-6)
     gradient = tape.gradient(mean, values).numpy()
     np.testing.assert_allclose(gradient, [[1 / 3, 0], [1 / 3, 1 / 3]])
-    self.assertEqual(gradient[0, 1], 0)
+    assert gradient[0, 1] == 0
 
-  @parameterized.parameters(0.0, np.nan)
+  @pytest.mark.parametrize('value', [0.0, np.nan])
   def test_without_a_step_it_is_zero(self, value):
     values = tf.Variable([[value], [5.0]])
     with tf.GradientTape() as tape:
       mean = losses.masked_mean(values, tf.zeros([2, 1], tf.bool))
-    self.assertEqual(mean.numpy(), 0)
-    self.assertEqual(tape.gradient(mean, values).numpy().tolist(), [[0], [0]])
+    assert mean.numpy() == 0
+    assert tape.gradient(mean, values).numpy().tolist() == [[0], [0]]
 
-  @parameterized.parameters(tf.float32, tf.float64)
+  @pytest.mark.parametrize('dtype', [tf.float32, tf.float64])
   def test_keeps_the_dtype(self, dtype):
     mean = losses.masked_mean(tf.ones([2, 1], dtype), tf.ones([2, 1], tf.bool))
-    self.assertEqual(mean.dtype, dtype)
-    self.assertEqual(mean.shape, [])
+    assert mean.dtype == dtype
+    assert mean.shape == []
 
   def test_compiled_equals_eager(self):
     random = np.random.default_rng(0)
@@ -74,26 +75,26 @@ class MaskedMeanTest(parameterized.TestCase):
       compiled(values, mask), losses.masked_mean(values, mask), rtol=1e-12
     )
     none = tf.zeros([20, 3], tf.bool)
-    self.assertEqual(compiled(values, none).numpy(), 0)
+    assert compiled(values, none).numpy() == 0
 
 
-class CheckShapesTest(parameterized.TestCase):
-  @parameterized.product(
-    # What fits by its size alone, and would broadcast, is refused too.
-    shape=[[3], [], [3, 1], [1, 2], [2, 3], [3, 2, 1]],
-    ones=[tf.ones, np.ones],
+class TestCheckShapes:
+  # What fits by its size alone, and would broadcast, is refused too.
+  @pytest.mark.parametrize(
+    'shape', [[3], [], [3, 1], [1, 2], [2, 3], [3, 2, 1]]
   )
+  @pytest.mark.parametrize('ones', [tf.ones, np.ones])
   def test_names_what_does_not_fit(self, shape, ones):
-    with self.assertRaisesRegex(
-      ValueError, r'^other must have shape \[T, B\] as first has, got '
+    with pytest.raises(
+      ValueError, match=r'^other must have shape \[T, B\] as first has, got '
     ):
       masking.check_shapes(
         first=ones([3, 2]), fits=ones([3, 2]), other=ones(shape)
       )
 
-  @parameterized.parameters(tf.ones, np.ones)
+  @pytest.mark.parametrize('ones', [tf.ones, np.ones])
   def test_the_first_needs_two_axes_itself(self, ones):
-    with self.assertRaisesRegex(ValueError, r'^first must have shape \[T, B\]'):
+    with pytest.raises(ValueError, match=r'^first must have shape \[T, B\]'):
       masking.check_shapes(first=ones([3]), other=ones([3]))
 
   def test_equal_shapes_pass(self):
@@ -108,25 +109,21 @@ class CheckShapesTest(parameterized.TestCase):
       masking.check_shapes(first=first, other=other)
       return first + other
 
-    self.assertEqual(traced(tf.ones([3, 2]), tf.ones([3, 2])).shape, [3, 2])
+    assert traced(tf.ones([3, 2]), tf.ones([3, 2])).shape == [3, 2]
 
 
-class CheckBootstrapValueTest(parameterized.TestCase):
-  @parameterized.product(
-    shape=[[], [1], [3], [1, 2], [2, 1]], ones=[tf.ones, np.ones]
-  )
+class TestCheckBootstrapValue:
+  @pytest.mark.parametrize('shape', [[], [1], [3], [1, 2], [2, 1]])
+  @pytest.mark.parametrize('ones', [tf.ones, np.ones])
   def test_says_what_does_not_fit(self, shape, ones):
-    with self.assertRaisesRegex(
+    with pytest.raises(
       ValueError,
-      r'^bootstrap_value must have shape \[B\] = \(2,\), got '
+      match=r'^bootstrap_value must have shape \[B\] = \(2,\), got '
       + re.escape(str(tf.TensorShape(shape))),
     ):
       masking.check_bootstrap_value(ones(shape), ones([3, 2]))
 
-  @parameterized.product(ones=[tf.ones, np.ones], other_ones=[tf.ones, np.ones])
+  @pytest.mark.parametrize('ones', [tf.ones, np.ones])
+  @pytest.mark.parametrize('other_ones', [tf.ones, np.ones])
   def test_one_value_per_sequence_passes(self, ones, other_ones):
     masking.check_bootstrap_value(ones([2]), other_ones([3, 2]))
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,8 +1,8 @@
 """Tests of `components/losses/policy_gradient.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -47,7 +47,7 @@ def value_and_gradients(loss, *inputs, mask):
   return value.numpy(), tape.gradient(value, variables)
 
 
-class PolicyGradientLossTest(parameterized.TestCase):
+class TestPolicyGradientLoss:
   def test_by_hand(self):
     loss, (gradient, none) = value_and_gradients(
       losses.policy_gradient_loss,
@@ -60,10 +60,10 @@ class PolicyGradientLossTest(parameterized.TestCase):
     )
     # −A / 3: the likelihood of what did better than expected is to grow.
     np.testing.assert_allclose(gradient, [[-2 / 3, 1 / 3], [0, -1]], rtol=1e-6)
-    self.assertIsNone(none)
+    assert none is None
 
-  @parameterized.parameters(*SIZES)
-  def test_equals_the_equation(self, *size):
+  @pytest.mark.parametrize('size', SIZES)
+  def test_equals_the_equation(self, size):
     random = np.random.default_rng(size[0])
     log_probs, advantages = random.normal(size=[2, *size])
     mask = random.uniform(size=size) < 0.7
@@ -77,12 +77,10 @@ class PolicyGradientLossTest(parameterized.TestCase):
       lambda x: slow_policy_gradient_loss(x, advantages, mask), log_probs
     )
     np.testing.assert_allclose(gradient, numeric, atol=1e-8)
-    self.assertTrue(np.all(gradient.numpy()[~mask] == 0))
+    assert np.all(gradient.numpy()[~mask] == 0)
 
-  @parameterized.parameters(
-    {'log_prob': -np.inf, 'advantage': 0.0},
-    {'log_prob': np.nan, 'advantage': 5.0},
-    {'log_prob': 1e30, 'advantage': 1e30},
+  @pytest.mark.parametrize(
+    ('log_prob', 'advantage'), [(-np.inf, 0.0), (np.nan, 5.0), (1e30, 1e30)]
   )
   def test_nothing_outside_the_mask_counts(self, log_prob, advantage):
     loss, (gradient, _) = value_and_gradients(
@@ -94,7 +92,7 @@ class PolicyGradientLossTest(parameterized.TestCase):
     np.testing.assert_allclose(loss, 4, rtol=1e-6)
     np.testing.assert_allclose(gradient, [[-2 / 3, 1 / 3], [0, -1]], rtol=1e-6)
 
-  @parameterized.parameters(np.nan, np.inf)
+  @pytest.mark.parametrize('advantage', [np.nan, np.inf])
   def test_no_advantage_outside_the_mask_counts(self, advantage):
     # The gradient is 0 · A = NaN there: the mask comes after the product.
     _, (gradient, _) = value_and_gradients(
@@ -103,7 +101,7 @@ class PolicyGradientLossTest(parameterized.TestCase):
       [[2.0, -1.0], [advantage, 3.0]],
       mask=MASK,
     )
-    self.assertEqual(gradient.numpy()[1, 0], 0)
+    assert gradient.numpy()[1, 0] == 0
 
   def test_without_a_step_it_is_zero(self):
     loss, (gradient, _) = value_and_gradients(
@@ -112,10 +110,10 @@ class PolicyGradientLossTest(parameterized.TestCase):
       [[3.0], [4.0]],
       mask=[[False], [False]],
     )
-    self.assertEqual(loss, 0)
-    self.assertTrue(np.all(gradient.numpy() == 0))
+    assert loss == 0
+    assert np.all(gradient.numpy() == 0)
 
-  @parameterized.parameters('advantages', 'mask')
+  @pytest.mark.parametrize('name', ['advantages', 'mask'])
   def test_wrong_shape_is_named(self, name):
     arguments = {
       'log_probs': tf.zeros([2, 3]),
@@ -123,17 +121,17 @@ class PolicyGradientLossTest(parameterized.TestCase):
       'mask': tf.ones([2, 3], tf.bool),
     }
     arguments[name] = arguments[name][:, :1]
-    with self.assertRaisesRegex(ValueError, f'^{name} must have shape'):
+    with pytest.raises(ValueError, match=f'^{name} must have shape'):
       losses.policy_gradient_loss(**arguments)
 
   def test_log_probs_with_an_axis_too_many_are_named(self):
-    with self.assertRaisesRegex(ValueError, '^log_probs must have shape'):
+    with pytest.raises(ValueError, match=r'^log_probs must have shape'):
       losses.policy_gradient_loss(
         tf.zeros([2, 3, 1]), tf.zeros([2, 3]), tf.ones([2, 3], tf.bool)
       )
 
 
-class EntropyLossTest(parameterized.TestCase):
+class TestEntropyLoss:
   def test_by_hand(self):
     loss, (gradient,) = value_and_gradients(
       losses.entropy_loss, [[0.5, 1.0], [9.0, 0.25]], mask=MASK
@@ -143,8 +141,8 @@ class EntropyLossTest(parameterized.TestCase):
     expected = [[-1 / 3, -1 / 3], [0, -1 / 3]]
     np.testing.assert_allclose(gradient, expected, rtol=1e-6)
 
-  @parameterized.parameters(*SIZES)
-  def test_equals_the_equation(self, *size):
+  @pytest.mark.parametrize('size', SIZES)
+  def test_equals_the_equation(self, size):
     random = np.random.default_rng(size[0])
     entropies = random.uniform(0, 2, size=size)
     mask = random.uniform(size=size) < 0.7
@@ -156,31 +154,31 @@ class EntropyLossTest(parameterized.TestCase):
     )
     numeric = numeric_gradient(lambda x: slow_entropy_loss(x, mask), entropies)
     np.testing.assert_allclose(gradient, numeric, atol=1e-8)
-    self.assertTrue(np.all(gradient.numpy()[~mask] == 0))
+    assert np.all(gradient.numpy()[~mask] == 0)
 
-  @parameterized.parameters(np.nan, np.inf, 1e30)
+  @pytest.mark.parametrize('bad', [np.nan, np.inf, 1e30])
   def test_nothing_outside_the_mask_counts(self, bad):
     loss, (gradient,) = value_and_gradients(
       losses.entropy_loss, [[0.5, 1.0], [bad, 0.25]], mask=MASK
     )
     np.testing.assert_allclose(loss, -1.75 / 3, rtol=1e-6)
-    self.assertEqual(gradient.numpy()[1, 0], 0)
+    assert gradient.numpy()[1, 0] == 0
 
   def test_without_a_step_it_is_zero(self):
     loss, (gradient,) = value_and_gradients(
       losses.entropy_loss, [[np.nan], [1.0]], mask=[[False], [False]]
     )
-    self.assertEqual(loss, 0)
-    self.assertTrue(np.all(gradient.numpy() == 0))
+    assert loss == 0
+    assert np.all(gradient.numpy() == 0)
 
   def test_wrong_shape_is_named(self):
-    with self.assertRaisesRegex(ValueError, '^mask must have shape'):
+    with pytest.raises(ValueError, match=r'^mask must have shape'):
       losses.entropy_loss(tf.zeros([2, 3]), tf.ones([2, 1], tf.bool))
-    with self.assertRaisesRegex(ValueError, '^entropies must have shape'):
+    with pytest.raises(ValueError, match=r'^entropies must have shape'):
       losses.entropy_loss(tf.zeros([2]), tf.ones([2], tf.bool))
 
 
-class ValueLossTest(parameterized.TestCase):
+class TestValueLoss:
   def test_by_hand(self):
     loss, (gradient, none) = value_and_gradients(
       losses.value_loss,
@@ -192,10 +190,10 @@ class ValueLossTest(parameterized.TestCase):
     np.testing.assert_allclose(loss, (4 + 9 + 0.25) / 2 / 3, rtol=1e-6)
     expected = [[-2 / 3, 3 / 3], [0, -0.5 / 3]]
     np.testing.assert_allclose(gradient, expected, rtol=1e-6)
-    self.assertIsNone(none)
+    assert none is None
 
-  @parameterized.parameters(*SIZES)
-  def test_equals_the_equation(self, *size):
+  @pytest.mark.parametrize('size', SIZES)
+  def test_equals_the_equation(self, size):
     random = np.random.default_rng(size[0])
     values, targets = random.normal(size=[2, *size])
     mask = random.uniform(size=size) < 0.7
@@ -209,11 +207,9 @@ class ValueLossTest(parameterized.TestCase):
       lambda x: slow_value_loss(x, targets, mask), values
     )
     np.testing.assert_allclose(gradient, numeric, atol=1e-8)
-    self.assertTrue(np.all(gradient.numpy()[~mask] == 0))
+    assert np.all(gradient.numpy()[~mask] == 0)
 
-  @parameterized.parameters(
-    {'value': 1e30, 'target': 0.0}, {'value': 0.0, 'target': 1e30}
-  )
+  @pytest.mark.parametrize(('value', 'target'), [(1e30, 0.0), (0.0, 1e30)])
   def test_nothing_outside_the_mask_counts(self, value, target):
     # The square of 1e30 is infinite.
     loss, (gradient, _) = value_and_gradients(
@@ -223,13 +219,11 @@ class ValueLossTest(parameterized.TestCase):
       mask=MASK,
     )
     np.testing.assert_allclose(loss, 13.25 / 6, rtol=1e-6)
-    self.assertEqual(gradient.numpy()[1, 0], 0)
+    assert gradient.numpy()[1, 0] == 0
 
-  @parameterized.parameters(
-    {'value': 1.0, 'target': np.nan},
-    {'value': 1.0, 'target': np.inf},
-    {'value': np.inf, 'target': 1.0},
-    {'value': np.nan, 'target': 1.0},
+  @pytest.mark.parametrize(
+    ('value', 'target'),
+    [(1.0, np.nan), (1.0, np.inf), (np.inf, 1.0), (np.nan, 1.0)],
   )
   def test_no_error_outside_the_mask_counts(self, value, target):
     # The gradient is 0 · (v − V) = NaN there: the mask comes after the square.
@@ -239,7 +233,7 @@ class ValueLossTest(parameterized.TestCase):
       [[3.0, -1.0], [target, 4.5]],
       mask=MASK,
     )
-    self.assertEqual(gradient.numpy()[1, 0], 0)
+    assert gradient.numpy()[1, 0] == 0
 
   def test_without_a_step_it_is_zero(self):
     loss, (gradient, _) = value_and_gradients(
@@ -248,10 +242,10 @@ class ValueLossTest(parameterized.TestCase):
       [[3.0], [4.0]],
       mask=[[False], [False]],
     )
-    self.assertEqual(loss, 0)
-    self.assertTrue(np.all(gradient.numpy() == 0))
+    assert loss == 0
+    assert np.all(gradient.numpy() == 0)
 
-  @parameterized.parameters('targets', 'mask')
+  @pytest.mark.parametrize('name', ['targets', 'mask'])
   def test_wrong_shape_is_named(self, name):
     arguments = {
       'values': tf.zeros([2, 3]),
@@ -259,15 +253,14 @@ class ValueLossTest(parameterized.TestCase):
       'mask': tf.ones([2, 3], tf.bool),
     }
     arguments[name] = arguments[name][:, :1]
-    with self.assertRaisesRegex(ValueError, f'^{name} must have shape'):
+    with pytest.raises(ValueError, match=f'^{name} must have shape'):
       losses.value_loss(**arguments)
 
 
-class CompiledTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'name': 'policy_gradient_loss', 'num_inputs': 2},
-    {'name': 'entropy_loss', 'num_inputs': 1},
-    {'name': 'value_loss', 'num_inputs': 2},
+class TestCompiled:
+  @pytest.mark.parametrize(
+    ('name', 'num_inputs'),
+    [('policy_gradient_loss', 2), ('entropy_loss', 1), ('value_loss', 2)],
   )
   def test_compiled_equals_eager(self, name, num_inputs):
     random = np.random.default_rng(0)
@@ -282,8 +275,4 @@ class CompiledTest(parameterized.TestCase):
     np.testing.assert_allclose(
       compiled_gradients[0], gradients[0], rtol=1e-12, atol=1e-15
     )
-    self.assertEqual(compiled_gradients[1:], [None] * (num_inputs - 1))
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert compiled_gradients[1:] == [None] * (num_inputs - 1)

@@ -1,8 +1,8 @@
 """Tests of `components/losses/proximal_policy.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -15,15 +15,18 @@ def make_mask(*values):
   return tf.constant([[bool(x)] for x in values])
 
 
-class ClippedSurrogateLossTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # Ratio, advantage, min(ρ A, clip(ρ, 0.8, 1.2) A), and whether ρ is free.
-    ('within', 1.1, 2.0, 2.2, True),
-    ('within_and_bad', 0.9, -2.0, -1.8, True),
-    ('likelier_and_good', 1.5, 2.0, 1.2 * 2, False),
-    ('likelier_and_bad', 1.5, -2.0, 1.5 * -2, True),
-    ('rarer_and_good', 0.5, 2.0, 0.5 * 2, True),
-    ('rarer_and_bad', 0.5, -2.0, 0.8 * -2, False),
+class TestClippedSurrogateLoss:
+  @pytest.mark.parametrize(
+    ('ratio', 'advantage', 'surrogate', 'is_free'),
+    [
+      # Ratio, advantage, min(ρ A, clip(ρ, 0.8, 1.2) A), and whether ρ is free.
+      pytest.param(1.1, 2.0, 2.2, True, id='within'),
+      pytest.param(0.9, -2.0, -1.8, True, id='within_and_bad'),
+      pytest.param(1.5, 2.0, 1.2 * 2, False, id='likelier_and_good'),
+      pytest.param(1.5, -2.0, 1.5 * -2, True, id='likelier_and_bad'),
+      pytest.param(0.5, 2.0, 0.5 * 2, True, id='rarer_and_good'),
+      pytest.param(0.5, -2.0, 0.8 * -2, False, id='rarer_and_bad'),
+    ],
   )
   def test_one_step(self, ratio, advantage, surrogate, is_free):
     ratios, advantages = tf.Variable(column(ratio)), column(advantage)
@@ -35,7 +38,7 @@ class ClippedSurrogateLossTest(parameterized.TestCase):
     np.testing.assert_allclose(loss, -surrogate)
     gradients = tape.gradient(loss, [ratios, advantages])
     np.testing.assert_allclose(gradients[0], [[-advantage * is_free]])
-    self.assertIsNone(gradients[1])
+    assert gradients[1] is None
 
   def test_equals_the_equation_over_the_mask(self):
     random = np.random.default_rng(0)
@@ -55,15 +58,22 @@ class ClippedSurrogateLossTest(parameterized.TestCase):
       np.testing.assert_allclose(loss, -np.mean(terms))
 
 
-class ClippedValueLossTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # V, V_old and v; ½ of the larger square; whether V is free to move.
-    ('small_move', 1.2, 1.0, 3.0, 0.5 * 1.8**2, True),
-    # Moved to 2, which counts as 1.5.
-    ('large_move_to_the_target', 2.0, 1.0, 3.0, 0.5 * 1.5**2, False),
-    ('large_move_from_the_target', 0.0, 1.0, 3.0, 0.5 * 3**2, True),
-    # Beyond the target: 1 off as it is, 0.5 as it counts.
-    ('large_move_too_far', 3.0, 1.0, 2.0, 0.5 * 1**2, True),
+class TestClippedValueLoss:
+  @pytest.mark.parametrize(
+    ('value', 'old_value', 'target', 'expected', 'is_free'),
+    [
+      # V, V_old and v; ½ of the larger square; whether V is free to move.
+      pytest.param(1.2, 1.0, 3.0, 0.5 * 1.8**2, True, id='small_move'),
+      # Moved to 2, which counts as 1.5.
+      pytest.param(
+        2.0, 1.0, 3.0, 0.5 * 1.5**2, False, id='large_move_to_the_target'
+      ),
+      pytest.param(
+        0.0, 1.0, 3.0, 0.5 * 3**2, True, id='large_move_from_the_target'
+      ),
+      # Beyond the target: 1 off as it is, 0.5 as it counts.
+      pytest.param(3.0, 1.0, 2.0, 0.5 * 1**2, True, id='large_move_too_far'),
+    ],
   )
   def test_one_step(self, value, old_value, target, expected, is_free):
     values = tf.Variable(column(value))
@@ -87,8 +97,8 @@ class ClippedValueLossTest(parameterized.TestCase):
     np.testing.assert_allclose(loss, (0.5 * 1.8**2 + 0.5 * 3**2) / 2)
 
 
-class StandardizeTest(parameterized.TestCase):
-  @parameterized.parameters(7.0, np.inf, np.nan)
+class TestStandardize:
+  @pytest.mark.parametrize('spoil', [7.0, np.inf, np.nan])
   def test_mean_and_deviation_are_of_the_mask(self, spoil):
     # Mean 4 and deviation 2, by (2² + 0² + 2² + 2² + 2²) / 5 = 16 / 5.
     values = column(2, 4, 6, spoil, 2, 6)
@@ -101,7 +111,7 @@ class StandardizeTest(parameterized.TestCase):
     np.testing.assert_array_equal(actual, [[0], [0]])
 
 
-class MeasuresTest(absltest.TestCase):
+class TestMeasures:
   def test_approximate_kl(self):
     # ρ − 1 − log ρ of 2, 1 and ½.
     expected = (1 - np.log(2) + 0 + -0.5 + np.log(2)) / 3
@@ -131,10 +141,10 @@ class MeasuresTest(absltest.TestCase):
     actual = losses.explained_variance(
       column(1, 2), column(3, 3), make_mask(1, 1)
     )
-    self.assertEqual(actual, 0)
+    assert actual == 0
 
 
-class ErrorsTest(absltest.TestCase):
+class TestErrors:
   def test_wrong_shapes_are_named(self):
     x, flat, mask = column(1, 2), tf.constant([1.0, 2.0]), make_mask(1, 1)
     for function, arguments, name in (
@@ -146,12 +156,5 @@ class ErrorsTest(absltest.TestCase):
       (losses.approximate_kl, (x, mask[:1]), 'mask'),
       (losses.explained_variance, (x, flat, mask), 'targets'),
     ):
-      with (
-        self.subTest(function.__name__),
-        self.assertRaisesRegex(ValueError, f'^{name} must have shape'),
-      ):
+      with pytest.raises(ValueError, match=f'^{name} must have shape'):
         function(*arguments)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,8 +1,8 @@
 """Tests of `components/losses/q_learning.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -36,41 +36,34 @@ def errors_of(**changes):
   return losses.double_q_errors(**tensors).numpy()
 
 
-class DoubleQErrorsTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # The selector picks action 1, which the value network rates 4, not 9
-    # (plain Q-learning), 8 (the selector's own value) or 3.
-    {'testcase_name': 'double', 'changes': {}, 'expected': 1 + 0.5 * 4 - 2},
-    # With one network for both, the largest value counts.
-    {
-      'testcase_name': 'single',
-      'changes': {'q_t_selector': [[9.0, 4.0, 3.0]]},
-      'expected': 1 + 0.5 * 9 - 2,
-    },
-    # Nothing follows termination, so only the reward counts.
-    {
-      'testcase_name': 'termination',
-      'changes': {'discount_t': [0.0]},
-      'expected': 1 - 2,
-    },
-    # The action taken is read from the first state, not the best one.
-    {
-      'testcase_name': 'other_action',
-      'changes': {'a_tm1': [2]},
-      'expected': 1 + 0.5 * 4 - 5,
-    },
-    # Rewards and values keep their signs.
-    {
-      'testcase_name': 'negative',
-      'changes': {'r_t': [-3.0], 'q_t_value': [[-1.0, -6.0, -2.0]]},
-      'expected': -3 + 0.5 * -6 - 2,
-    },
-    # γ is not applied a second time.
-    {
-      'testcase_name': 'discount_is_taken_as_it_is',
-      'changes': {'discount_t': [0.9**3]},
-      'expected': 1 + 0.729 * 4 - 2,
-    },
+class TestDoubleQErrors:
+  @pytest.mark.parametrize(
+    ('changes', 'expected'),
+    [
+      # The selector picks action 1, which the value network rates 4, not 9
+      # (plain Q-learning), 8 (the selector's own value) or 3.
+      pytest.param({}, 1 + 0.5 * 4 - 2, id='double'),
+      # With one network for both, the largest value counts.
+      pytest.param(
+        {'q_t_selector': [[9.0, 4.0, 3.0]]}, 1 + 0.5 * 9 - 2, id='single'
+      ),
+      # Nothing follows termination, so only the reward counts.
+      pytest.param({'discount_t': [0.0]}, 1 - 2, id='termination'),
+      # The action taken is read from the first state, not the best one.
+      pytest.param({'a_tm1': [2]}, 1 + 0.5 * 4 - 5, id='other_action'),
+      # Rewards and values keep their signs.
+      pytest.param(
+        {'r_t': [-3.0], 'q_t_value': [[-1.0, -6.0, -2.0]]},
+        -3 + 0.5 * -6 - 2,
+        id='negative',
+      ),
+      # γ is not applied a second time.
+      pytest.param(
+        {'discount_t': [0.9**3]},
+        1 + 0.729 * 4 - 2,
+        id='discount_is_taken_as_it_is',
+      ),
+    ],
   )
   def test_error(self, changes, expected):
     np.testing.assert_allclose(errors_of(**changes), [expected], rtol=1e-6)
@@ -89,8 +82,9 @@ class DoubleQErrorsTest(parameterized.TestCase):
       errors_of(**arguments), slow_errors(**arguments), rtol=1e-5, atol=1e-6
     )
 
-  @parameterized.parameters(
-    tf.uint8, tf.int8, tf.uint16, tf.int16, tf.int32, tf.uint32, tf.int64
+  @pytest.mark.parametrize(
+    'dtype',
+    [tf.uint8, tf.int8, tf.uint16, tf.int16, tf.int32, tf.uint32, tf.int64],
   )
   def test_takes_any_integer_action(self, dtype):
     errors = losses.double_q_errors(
@@ -101,7 +95,7 @@ class DoubleQErrorsTest(parameterized.TestCase):
       tf.zeros([1, 2]),
       tf.zeros([1, 2]),
     )
-    self.assertEqual(errors.numpy().tolist(), [1 - 7])
+    assert errors.numpy().tolist() == [1 - 7]
 
   def test_gradient_flows_into_the_acting_value_alone(self):
     q_tm1 = tf.Variable([[2.0, 7.0, 5.0], [1.0, 3.0, 2.0]])
@@ -121,7 +115,7 @@ class DoubleQErrorsTest(parameterized.TestCase):
     )
     # d(½e²)/dq = −e at the actions taken, 0 elsewhere.
     np.testing.assert_allclose(gradients[0], [[-1, 0, 0], [0, 0, -0.5]])
-    self.assertEqual(gradients[1:], [None] * 4)
+    assert gradients[1:] == [None] * 4
 
   def test_gradient_equals_differences_quotient(self):
     random = np.random.default_rng(1)
@@ -152,19 +146,20 @@ class DoubleQErrorsTest(parameterized.TestCase):
       tape.gradient(loss, variable), numeric, atol=1e-6
     )
 
-  @parameterized.parameters(
-    {'q_tm1': [1.0, 2.0]},
-    {'a_tm1': [[0]]},
-    {'r_t': [[1.0]]},
-    {'discount_t': 0.5},
-    {'q_t_value': [[[9.0, 4.0, 3.0]]]},
-    {'q_t_selector': [0.0, 8.0, 6.0]},
+  @pytest.mark.parametrize(
+    'changes',
+    [
+      {'q_tm1': [1.0, 2.0]},
+      {'a_tm1': [[0]]},
+      {'r_t': [[1.0]]},
+      {'discount_t': 0.5},
+      {'q_t_value': [[[9.0, 4.0, 3.0]]]},
+      {'q_t_selector': [0.0, 8.0, 6.0]},
+    ],
   )
-  def test_wrong_rank_is_named(self, **changes):
+  def test_wrong_rank_is_named(self, changes):
     (name,) = changes
-    with self.assertRaisesRegex(
-      ValueError, f'^{name} must have rank [12], got'
-    ):
+    with pytest.raises(ValueError, match=f'^{name} must have rank [12], got'):
       errors_of(**changes)
 
 
@@ -180,23 +175,26 @@ def slow_huber(errors, threshold):
   )
 
 
-class HuberTest(parameterized.TestCase):
-  @parameterized.parameters(
-    {'error': 0.0, 'threshold': 1.0, 'expected': 0},
-    {'error': 0.5, 'threshold': 1.0, 'expected': 0.5 * 0.25},
-    {'error': -0.5, 'threshold': 1.0, 'expected': 0.5 * 0.25},
-    {'error': 1.0, 'threshold': 1.0, 'expected': 0.5},
-    {'error': 3.0, 'threshold': 1.0, 'expected': 3 - 0.5},
-    {'error': -3.0, 'threshold': 1.0, 'expected': 3 - 0.5},
-    # Not ½ + (|x| − δ), which would be right for δ = 1 alone.
-    {'error': 5.0, 'threshold': 2.0, 'expected': 2 * (5 - 1)},
-    {'error': -1.0, 'threshold': 0.25, 'expected': 0.25 * (1 - 0.125)},
+class TestHuber:
+  @pytest.mark.parametrize(
+    ('error', 'threshold', 'expected'),
+    [
+      (0.0, 1.0, 0),
+      (0.5, 1.0, 0.5 * 0.25),
+      (-0.5, 1.0, 0.5 * 0.25),
+      (1.0, 1.0, 0.5),
+      (3.0, 1.0, 3 - 0.5),
+      (-3.0, 1.0, 3 - 0.5),
+      # Not ½ + (|x| − δ), which would be right for δ = 1 alone.
+      (5.0, 2.0, 2 * (5 - 1)),
+      (-1.0, 0.25, 0.25 * (1 - 0.125)),
+    ],
   )
   def test_value(self, error, threshold, expected):
     loss = losses.huber(tf.constant([error]), threshold)
     np.testing.assert_allclose(loss, [expected], rtol=1e-6)
 
-  @parameterized.parameters(0.25, 1.0, 2.0)
+  @pytest.mark.parametrize('threshold', [0.25, 1.0, 2.0])
   def test_slope_is_the_error_clipped_at_the_threshold(self, threshold):
     errors = tf.Variable(np.linspace(-4, 4, 33))
     with tf.GradientTape() as tape:
@@ -210,7 +208,7 @@ class HuberTest(parameterized.TestCase):
   def test_keeps_the_shape(self):
     errors = np.random.default_rng(0).normal(0, 2, size=[3, 4])
     loss = losses.huber(tf.constant(errors), 1.0)
-    self.assertEqual(loss.shape, [3, 4])
+    assert loss.shape == [3, 4]
     np.testing.assert_allclose(
       tf.reshape(loss, [-1]), slow_huber(errors.reshape(-1), 1.0)
     )
@@ -222,17 +220,16 @@ def slow_weights(probabilities, table_sizes, exponent):
   return np.array(raw) / max(raw)
 
 
-class ImportanceWeightsTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # N P = 2, 1 and ½: raw weights ½, 1 and 2, of which the largest is 2.
-    {'testcase_name': 'beta_1', 'exponent': 1.0, 'expected': [1 / 4, 1 / 2, 1]},
-    # Roots of the above.
-    {
-      'testcase_name': 'beta_half',
-      'exponent': 0.5,
-      'expected': [1 / 2, 1 / 2**0.5, 1],
-    },
-    {'testcase_name': 'beta_0', 'exponent': 0.0, 'expected': [1, 1, 1]},
+class TestImportanceWeights:
+  @pytest.mark.parametrize(
+    ('exponent', 'expected'),
+    [
+      # N P = 2, 1 and ½: raw weights ½, 1 and 2, of which the largest is 2.
+      pytest.param(1.0, [1 / 4, 1 / 2, 1], id='beta_1'),
+      # Roots of the above.
+      pytest.param(0.5, [1 / 2, 1 / 2**0.5, 1], id='beta_half'),
+      pytest.param(0.0, [1, 1, 1], id='beta_0'),
+    ],
   )
   def test_by_hand(self, exponent, expected):
     weights = losses.importance_weights(
@@ -240,7 +237,7 @@ class ImportanceWeightsTest(parameterized.TestCase):
       tf.constant([100, 100, 100], tf.int64),
       exponent,
     )
-    self.assertEqual(weights.dtype, tf.float32)
+    assert weights.dtype == tf.float32
     np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
   def test_table_size_counts(self):
@@ -252,7 +249,7 @@ class ImportanceWeightsTest(parameterized.TestCase):
     )
     np.testing.assert_allclose(weights, [1, 1 / 4], rtol=1e-6)
 
-  @parameterized.parameters(0.0, 0.4, 1.0)
+  @pytest.mark.parametrize('exponent', [0.0, 0.4, 1.0])
   def test_equals_the_equation(self, exponent):
     random = np.random.default_rng(3)
     probabilities = random.uniform(1e-9, 1e-2, size=64)
@@ -263,21 +260,17 @@ class ImportanceWeightsTest(parameterized.TestCase):
     np.testing.assert_allclose(
       weights, slow_weights(probabilities, table_sizes, exponent), rtol=1e-6
     )
-    self.assertEqual(weights.max(), 1)
-    self.assertGreater(weights.min(), 0)
+    assert weights.max() == 1
+    assert weights.min() > 0
 
-  @parameterized.parameters(
-    {'probabilities': [[0.1]], 'table_sizes': [1], 'name': 'probabilities'},
-    {'probabilities': [0.1], 'table_sizes': 1, 'name': 'table_sizes'},
+  @pytest.mark.parametrize(
+    ('probabilities', 'table_sizes', 'name'),
+    [([[0.1]], [1], 'probabilities'), ([0.1], 1, 'table_sizes')],
   )
   def test_wrong_rank_is_named(self, probabilities, table_sizes, name):
-    with self.assertRaisesRegex(ValueError, f'^{name} must have rank 1, got'):
+    with pytest.raises(ValueError, match=f'^{name} must have rank 1, got'):
       losses.importance_weights(
         tf.constant(probabilities, tf.float64),
         tf.constant(table_sizes, tf.int64),
         0.5,
       )
-
-
-if __name__ == '__main__':
-  absltest.main()

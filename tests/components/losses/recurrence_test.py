@@ -1,8 +1,8 @@
 """Tests of `components/losses/recurrence.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -19,75 +19,74 @@ def slow_sums(terms, decays):
   return sums
 
 
-class BackwardSumsTest(parameterized.TestCase):
-  def test_by_hand(self):
-    sums = losses.backward_sums(
-      tf.constant([1.0, 2.0, 3.0]), tf.constant([0.5, 0.25, 8.0])
-    )
-    # The last decay has nothing behind it.
-    last = 3
-    middle = 2 + 0.25 * last
-    expected = [1 + 0.5 * middle, middle, last]
-    np.testing.assert_allclose(sums, expected, rtol=1e-6)
-
-  @parameterized.product(
-    # Powers of two, their neighbors, and a length of one.
-    length=[1, 2, 3, 4, 5, 8, 9, 20, 31, 32, 33],
-    rest=[(), (3,), (2, 3)],
+def test_by_hand():
+  sums = losses.backward_sums(
+    tf.constant([1.0, 2.0, 3.0]), tf.constant([0.5, 0.25, 8.0])
   )
-  def test_equals_the_written_out_sum(self, length, rest):
-    random = np.random.default_rng(length)
-    terms = random.normal(size=(length, *rest))
-    decays = random.uniform(-1.2, 1.2, size=(length, *rest))
-    decays[random.uniform(size=decays.shape) < 0.1] = 0
-    sums = losses.backward_sums(tf.constant(terms), tf.constant(decays))
-    self.assertEqual(sums.shape, terms.shape)
-    np.testing.assert_allclose(
-      sums, slow_sums(terms, decays), rtol=1e-10, atol=1e-12
-    )
-
-  def test_without_decay_counts_what_follows(self):
-    sums = losses.backward_sums(tf.ones([33, 2]), tf.ones([33, 2]))
-    expected = np.repeat(np.arange(33, 0, -1)[:, None], 2, axis=1)
-    np.testing.assert_array_equal(sums, expected)
-
-  def test_nothing_crosses_a_decay_of_zero(self):
-    terms = np.random.default_rng(0).normal(size=[20, 2])
-    decays = np.full([20, 2], 0.9)
-    decays[7] = 0
-    changed = terms.copy()
-    changed[8:] += 1e6
-    before, after = (
-      losses.backward_sums(tf.constant(x), tf.constant(decays)).numpy()
-      for x in (terms, changed)
-    )
-    np.testing.assert_array_equal(before[:8], after[:8])
-    self.assertTrue(np.all(before[8:] != after[8:]))
-
-  def test_arguments_stay_as_they_are(self):
-    terms = tf.Variable([1.0, 2.0, 3.0])
-    decays = tf.Variable([0.5, 0.5, 0.5])
-    losses.backward_sums(tf.convert_to_tensor(terms), decays.read_value())
-    self.assertEqual(terms.numpy().tolist(), [1, 2, 3])
-    self.assertEqual(decays.numpy().tolist(), [0.5] * 3)
-
-  def test_compiled_equals_eager(self):
-    random = np.random.default_rng(1)
-    terms = tf.constant(random.normal(size=[33, 3]))
-    decays = tf.constant(random.uniform(size=[33, 3]))
-    compiled = tf.function(losses.backward_sums, jit_compile=True)
-    np.testing.assert_allclose(
-      compiled(terms, decays),
-      losses.backward_sums(terms, decays),
-      rtol=1e-12,
-    )
-
-  def test_unknown_length_is_refused(self):
-    spec = tf.TensorSpec([None, 2], tf.float32)
-    traced = tf.function(losses.backward_sums, input_signature=[spec, spec])
-    with self.assertRaisesRegex(ValueError, 'terms must have a known length'):
-      traced(tf.ones([3, 2]), tf.ones([3, 2]))
+  # The last decay has nothing behind it.
+  last = 3
+  middle = 2 + 0.25 * last
+  expected = [1 + 0.5 * middle, middle, last]
+  np.testing.assert_allclose(sums, expected, rtol=1e-6)
 
 
-if __name__ == '__main__':
-  absltest.main()
+# Powers of two, their neighbors, and a length of one.
+@pytest.mark.parametrize('length', [1, 2, 3, 4, 5, 8, 9, 20, 31, 32, 33])
+@pytest.mark.parametrize('rest', [(), (3,), (2, 3)])
+def test_equals_the_written_out_sum(length, rest):
+  random = np.random.default_rng(length)
+  terms = random.normal(size=(length, *rest))
+  decays = random.uniform(-1.2, 1.2, size=(length, *rest))
+  decays[random.uniform(size=decays.shape) < 0.1] = 0
+  sums = losses.backward_sums(tf.constant(terms), tf.constant(decays))
+  assert sums.shape == terms.shape
+  np.testing.assert_allclose(
+    sums, slow_sums(terms, decays), rtol=1e-10, atol=1e-12
+  )
+
+
+def test_without_decay_counts_what_follows():
+  sums = losses.backward_sums(tf.ones([33, 2]), tf.ones([33, 2]))
+  expected = np.repeat(np.arange(33, 0, -1)[:, None], 2, axis=1)
+  np.testing.assert_array_equal(sums, expected)
+
+
+def test_nothing_crosses_a_decay_of_zero():
+  terms = np.random.default_rng(0).normal(size=[20, 2])
+  decays = np.full([20, 2], 0.9)
+  decays[7] = 0
+  changed = terms.copy()
+  changed[8:] += 1e6
+  before, after = (
+    losses.backward_sums(tf.constant(x), tf.constant(decays)).numpy()
+    for x in (terms, changed)
+  )
+  np.testing.assert_array_equal(before[:8], after[:8])
+  assert np.all(before[8:] != after[8:])
+
+
+def test_arguments_stay_as_they_are():
+  terms = tf.Variable([1.0, 2.0, 3.0])
+  decays = tf.Variable([0.5, 0.5, 0.5])
+  losses.backward_sums(tf.convert_to_tensor(terms), decays.read_value())
+  assert terms.numpy().tolist() == [1, 2, 3]
+  assert decays.numpy().tolist() == [0.5] * 3
+
+
+def test_compiled_equals_eager():
+  random = np.random.default_rng(1)
+  terms = tf.constant(random.normal(size=[33, 3]))
+  decays = tf.constant(random.uniform(size=[33, 3]))
+  compiled = tf.function(losses.backward_sums, jit_compile=True)
+  np.testing.assert_allclose(
+    compiled(terms, decays),
+    losses.backward_sums(terms, decays),
+    rtol=1e-12,
+  )
+
+
+def test_unknown_length_is_refused():
+  spec = tf.TensorSpec([None, 2], tf.float32)
+  traced = tf.function(losses.backward_sums, input_signature=[spec, spec])
+  with pytest.raises(ValueError, match='terms must have a known length'):
+    traced(tf.ones([3, 2]), tf.ones([3, 2]))

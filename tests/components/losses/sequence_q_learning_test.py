@@ -1,8 +1,8 @@
 """Tests of `components/losses/sequence_q_learning.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -100,47 +100,52 @@ def column(*entries):
   return np.array(entries)[:, None]
 
 
-class NStepReturnsTest(parameterized.TestCase):
+class TestNStepReturns:
   # Rewards 1, 2, 4 and values 10, 20, 40, 80; γ = ½ unless told.
-  @parameterized.named_parameters(
-    ('one_step', 1, {}, [1 + 0.5 * 20, 2 + 0.5 * 40, 4 + 0.5 * 80]),
-    # The last has one step only.
-    (
-      'two_steps',
-      2,
-      {},
-      [1 + 0.5 * 2 + 0.25 * 40, 2 + 0.5 * 4 + 0.25 * 80, 4 + 0.5 * 80],
-    ),
-    (
-      'more_steps_than_there_are',
-      9,
-      {},
-      [1 + 1 + 0.25 * 4 + 0.125 * 80, 2 + 0.5 * 4 + 0.25 * 80, 4 + 0.5 * 80],
-    ),
-    (
-      'terminal_in_the_middle',
-      3,
-      {'discounts': column(0.5, 0.0, 0.5)},
-      [1 + 0.5 * 2, 2, 4 + 0.5 * 80],
-    ),
-    (
-      'truncation_in_the_middle',
-      3,
-      {'discounts': column(1.0, 0.5, 0.5), 'mask': column(True, False, True)},
-      [1 + 20, 20, 4 + 0.5 * 80],
-    ),
-    (
-      'padding_at_the_end',
-      2,
-      {'mask': column(True, True, False)},
-      [1 + 0.5 * 2 + 0.25 * 40, 2 + 0.5 * 40, 40],
-    ),
-    (
-      'each_step_has_its_discount',
-      2,
-      {'discounts': column(0.5, 0.25, 1.0)},
-      [1 + 0.5 * 2 + 0.125 * 40, 2 + 0.25 * 4 + 0.25 * 80, 4 + 80],
-    ),
+  @pytest.mark.parametrize(
+    ('n_step', 'changes', 'expected'),
+    [
+      pytest.param(
+        1, {}, [1 + 0.5 * 20, 2 + 0.5 * 40, 4 + 0.5 * 80], id='one_step'
+      ),
+      # The last has one step only.
+      pytest.param(
+        2,
+        {},
+        [1 + 0.5 * 2 + 0.25 * 40, 2 + 0.5 * 4 + 0.25 * 80, 4 + 0.5 * 80],
+        id='two_steps',
+      ),
+      pytest.param(
+        9,
+        {},
+        [1 + 1 + 0.25 * 4 + 0.125 * 80, 2 + 0.5 * 4 + 0.25 * 80, 4 + 0.5 * 80],
+        id='more_steps_than_there_are',
+      ),
+      pytest.param(
+        3,
+        {'discounts': column(0.5, 0.0, 0.5)},
+        [1 + 0.5 * 2, 2, 4 + 0.5 * 80],
+        id='terminal_in_the_middle',
+      ),
+      pytest.param(
+        3,
+        {'discounts': column(1.0, 0.5, 0.5), 'mask': column(True, False, True)},
+        [1 + 20, 20, 4 + 0.5 * 80],
+        id='truncation_in_the_middle',
+      ),
+      pytest.param(
+        2,
+        {'mask': column(True, True, False)},
+        [1 + 0.5 * 2 + 0.25 * 40, 2 + 0.5 * 40, 40],
+        id='padding_at_the_end',
+      ),
+      pytest.param(
+        2,
+        {'discounts': column(0.5, 0.25, 1.0)},
+        [1 + 0.5 * 2 + 0.125 * 40, 2 + 0.25 * 4 + 0.25 * 80, 4 + 80],
+        id='each_step_has_its_discount',
+      ),
+    ],
   )
   def test_by_hand(self, n_step, changes, expected):
     arguments = {
@@ -153,9 +158,9 @@ class NStepReturnsTest(parameterized.TestCase):
     returns = losses.n_step_returns(**tensors_of(arguments), n_step=n_step)
     np.testing.assert_allclose(returns[:, 0], expected)
 
-  @parameterized.product(
-    length=[1, 2, 5, 20, 33], batch=[1, 4], n_step=[1, 2, 3, 5, 40]
-  )
+  @pytest.mark.parametrize('length', [1, 2, 5, 20, 33])
+  @pytest.mark.parametrize('batch', [1, 4])
+  @pytest.mark.parametrize('n_step', [1, 2, 3, 5, 40])
   def test_equals_the_equation(self, length, batch, n_step):
     for seed in range(3):
       arguments = random_steps(length, batch, seed)
@@ -180,30 +185,33 @@ class NStepReturnsTest(parameterized.TestCase):
     )
     counted = arguments['mask']
     np.testing.assert_array_equal(before[counted], after[counted])
-    self.assertTrue(np.all(np.isfinite(after[counted])))
+    assert np.all(np.isfinite(after[counted]))
 
-  @parameterized.parameters(0, -1)
+  @pytest.mark.parametrize('n_step', [0, -1])
   def test_n_step_must_be_positive(self, n_step):
     arguments = {**random_steps(2, 1), 'values': np.zeros([3, 1])}
-    with self.assertRaisesRegex(ValueError, '^n_step must be at least 1, got'):
+    with pytest.raises(ValueError, match=r'^n_step must be at least 1, got'):
       losses.n_step_returns(**tensors_of(arguments), n_step=n_step)
 
-  @parameterized.parameters(
-    {'name': 'discounts', 'size': (5, 1)},
-    {'name': 'mask', 'size': (4, 2)},
-    {'name': 'rewards', 'size': (5, 2, 1)},
-    {'name': 'values', 'size': ()},
-    {'name': 'values', 'size': (6,)},
-    # No entry for the state behind the last step, one too many, one sequence.
-    {'name': 'values', 'size': (5, 2)},
-    {'name': 'values', 'size': (7, 2)},
-    {'name': 'values', 'size': (6, 1)},
+  @pytest.mark.parametrize(
+    ('name', 'size'),
+    [
+      ('discounts', (5, 1)),
+      ('mask', (4, 2)),
+      ('rewards', (5, 2, 1)),
+      ('values', ()),
+      ('values', (6,)),
+      # No entry for the state behind the last step, one too many, one sequence.
+      ('values', (5, 2)),
+      ('values', (7, 2)),
+      ('values', (6, 1)),
+    ],
   )
   def test_wrong_shape_is_named(self, name, size):
     arguments = {**random_steps(5, 2), 'values': np.zeros([6, 2])}
     arguments[name] = np.zeros(size, arguments[name].dtype)
     for made in (tensors_of(arguments), arguments):
-      with self.assertRaisesRegex(ValueError, f'{name} .*shape'):
+      with pytest.raises(ValueError, match=f'{name} .*shape'):
         losses.n_step_returns(**made, n_step=2)
 
   def test_compiled_equals_eager(self):
@@ -216,7 +224,7 @@ class NStepReturnsTest(parameterized.TestCase):
     )
 
 
-class SequenceDoubleQErrorsTest(parameterized.TestCase):
+class TestSequenceDoubleQErrors:
   def one_step(self, **changes):
     # The online network picks action 1, which the target network rates 6; it
     # rates action 0 highest, and the online value of action 1 is 5.
@@ -232,25 +240,28 @@ class SequenceDoubleQErrorsTest(parameterized.TestCase):
     tensors = tensors_of({**arguments, **changes})
     return losses.sequence_double_q_errors(**tensors).numpy()
 
-  @parameterized.named_parameters(
-    ('double', {}, 7 + 0.5 * 6 - 2),
-    ('other_action', {'actions': column(1)}, 7 + 0.5 * 6 - 3),
-    ('termination', {'discounts': column(0.0)}, 7 - 2),
-    ('no_step', {'mask': column(False)}, 0),
-    # √(7 + ½·6²) = √25: the root is of the whole return, the square of the
-    # bootstrap value alone, and neither is of q(x_t, a_t).
-    (
-      'transforms',
-      {'transform': tf.sqrt, 'inverse_transform': tf.square},
-      5 - 2,
-    ),
+  @pytest.mark.parametrize(
+    ('changes', 'expected'),
+    [
+      pytest.param({}, 7 + 0.5 * 6 - 2, id='double'),
+      pytest.param({'actions': column(1)}, 7 + 0.5 * 6 - 3, id='other_action'),
+      pytest.param({'discounts': column(0.0)}, 7 - 2, id='termination'),
+      pytest.param({'mask': column(False)}, 0, id='no_step'),
+      # √(7 + ½·6²) = √25: the root is of the whole return, the square of the
+      # bootstrap value alone, and neither is of q(x_t, a_t).
+      pytest.param(
+        {'transform': tf.sqrt, 'inverse_transform': tf.square},
+        5 - 2,
+        id='transforms',
+      ),
+    ],
   )
   def test_by_hand(self, changes, expected):
     np.testing.assert_allclose(self.one_step(**changes), [[expected]])
 
-  @parameterized.product(
-    length=[1, 2, 5, 20, 33], batch=[1, 4], n_step=[1, 2, 5, 40]
-  )
+  @pytest.mark.parametrize('length', [1, 2, 5, 20, 33])
+  @pytest.mark.parametrize('batch', [1, 4])
+  @pytest.mark.parametrize('n_step', [1, 2, 5, 40])
   def test_equals_the_equation(self, length, batch, n_step):
     arguments = {**random_steps(length, batch), **random_values(length, batch)}
     errors = losses.sequence_double_q_errors(
@@ -260,8 +271,9 @@ class SequenceDoubleQErrorsTest(parameterized.TestCase):
       errors, slow_errors(**arguments, n_step=n_step), atol=1e-9
     )
 
-  @parameterized.parameters(
-    tf.uint8, tf.int8, tf.uint16, tf.int16, tf.int32, tf.uint32, tf.int64
+  @pytest.mark.parametrize(
+    'dtype',
+    [tf.uint8, tf.int8, tf.uint16, tf.int16, tf.int32, tf.uint32, tf.int64],
   )
   def test_takes_any_integer_action(self, dtype):
     arguments = {**random_steps(5, 2), **random_values(5, 2)}
@@ -279,7 +291,7 @@ class SequenceDoubleQErrorsTest(parameterized.TestCase):
         **variables, **tensors_of(arguments), n_step=3, **TRANSFORMS
       )
     gradient, *others = tape.gradient(errors, list(variables.values()))
-    self.assertEqual(others, [None] * 3)
+    assert others == [None] * 3
     return errors.numpy(), tf.convert_to_tensor(gradient).numpy()
 
   def test_gradient_flows_into_the_acting_values_alone(self):
@@ -300,24 +312,27 @@ class SequenceDoubleQErrorsTest(parameterized.TestCase):
     padded['q'][7:, 0] = padded['target_q'][7:, 0] = np.nan
     errors, gradient = self.errors_and_gradients(**arguments)
     padded_errors, padded_gradient = self.errors_and_gradients(**padded)
-    self.assertTrue(np.all(np.isfinite(padded_errors)))
+    assert np.all(np.isfinite(padded_errors))
     np.testing.assert_array_equal(padded_errors, errors)
     np.testing.assert_array_equal(padded_gradient, gradient)
-    self.assertTrue(np.all(padded_gradient[6:, 0] == 0))
+    assert np.all(padded_gradient[6:, 0] == 0)
 
-  @parameterized.parameters(
-    {'name': 'q', 'size': (6, 2)},
-    {'name': 'target_q', 'size': (6, 2, 4)},
-    {'name': 'target_q', 'size': (5, 2, 3)},
-    {'name': 'actions', 'size': (5, 1)},
-    {'name': 'mask', 'size': (4, 2)},
-    {'name': 'discounts', 'size': (5, 1)},
+  @pytest.mark.parametrize(
+    ('name', 'size'),
+    [
+      ('q', (6, 2)),
+      ('target_q', (6, 2, 4)),
+      ('target_q', (5, 2, 3)),
+      ('actions', (5, 1)),
+      ('mask', (4, 2)),
+      ('discounts', (5, 1)),
+    ],
   )
   def test_wrong_shape_is_named(self, name, size):
     arguments = {**random_steps(5, 2), **random_values(5, 2)}
     arguments[name] = np.zeros(size, arguments[name].dtype)
     for made in (tensors_of(arguments), arguments):
-      with self.assertRaisesRegex(ValueError, f'{name} .*shape'):
+      with pytest.raises(ValueError, match=f'{name} .*shape'):
         losses.sequence_double_q_errors(**made, n_step=2)
 
   def test_takes_arrays(self):
@@ -328,11 +343,11 @@ class SequenceDoubleQErrorsTest(parameterized.TestCase):
       rtol=1e-12,
     )
 
-  @parameterized.parameters(5, 7)
+  @pytest.mark.parametrize('length', [5, 7])
   def test_values_of_one_state_more_than_steps_are_needed(self, length):
     values = {name: np.zeros([length, 2, 3]) for name in ('q', 'target_q')}
     arguments = {**random_steps(5, 2), **random_values(5, 2), **values}
-    with self.assertRaisesRegex(ValueError, 'must have shape'):
+    with pytest.raises(ValueError, match='must have shape'):
       losses.sequence_double_q_errors(**tensors_of(arguments), n_step=2)
 
   def test_compiled_equals_eager(self):
@@ -347,14 +362,21 @@ class SequenceDoubleQErrorsTest(parameterized.TestCase):
     )
 
 
-class SequencePrioritiesTest(parameterized.TestCase):
+class TestSequencePriorities:
   # Errors of 1, −5 and 3, which do not happen to be sorted.
-  @parameterized.named_parameters(
-    ('mixture', 0.9, [True] * 3, 0.9 * 5 + 0.1 * (1 + 5 + 3) / 3),
-    ('mean', 0.0, [True] * 3, (1 + 5 + 3) / 3),
-    ('max', 1.0, [True] * 3, 5),
-    ('padding', 0.9, [True, False, True], 0.9 * 3 + 0.1 * (1 + 3) / 2),
-    ('no_step', 0.9, [False] * 3, 0),
+  @pytest.mark.parametrize(
+    ('max_share', 'mask', 'expected'),
+    [
+      pytest.param(
+        0.9, [True] * 3, 0.9 * 5 + 0.1 * (1 + 5 + 3) / 3, id='mixture'
+      ),
+      pytest.param(0.0, [True] * 3, (1 + 5 + 3) / 3, id='mean'),
+      pytest.param(1.0, [True] * 3, 5, id='max'),
+      pytest.param(
+        0.9, [True, False, True], 0.9 * 3 + 0.1 * (1 + 3) / 2, id='padding'
+      ),
+      pytest.param(0.9, [False] * 3, 0, id='no_step'),
+    ],
   )
   def test_by_hand(self, max_share, mask, expected):
     priorities = losses.sequence_priorities(
@@ -362,9 +384,9 @@ class SequencePrioritiesTest(parameterized.TestCase):
     )
     np.testing.assert_allclose(priorities, [expected])
 
-  @parameterized.product(
-    length=[1, 2, 5, 20, 33], batch=[1, 4], max_share=[0.0, 0.3, 0.9]
-  )
+  @pytest.mark.parametrize('length', [1, 2, 5, 20, 33])
+  @pytest.mark.parametrize('batch', [1, 4])
+  @pytest.mark.parametrize('max_share', [0.0, 0.3, 0.9])
   def test_equals_the_equation(self, length, batch, max_share):
     random = np.random.default_rng([length, batch])
     errors = random.normal(size=[length, batch])
@@ -380,17 +402,17 @@ class SequencePrioritiesTest(parameterized.TestCase):
     )
     np.testing.assert_allclose(priorities, expected, rtol=1e-12)
 
-  @parameterized.parameters(-0.1, 1.1, float('nan'))
+  @pytest.mark.parametrize('max_share', [-0.1, 1.1, float('nan')])
   def test_share_must_be_in_bounds(self, max_share):
-    with self.assertRaisesRegex(ValueError, r'^max_share must be in \[0, 1\]'):
+    with pytest.raises(ValueError, match=r'^max_share must be in \[0, 1\]'):
       losses.sequence_priorities(
         tf.ones([2, 1]), tf.ones([2, 1], tf.bool), max_share
       )
 
   def test_wrong_shape_is_named(self):
-    with self.assertRaisesRegex(ValueError, '^mask must have shape'):
+    with pytest.raises(ValueError, match=r'^mask must have shape'):
       losses.sequence_priorities(tf.ones([2, 3]), tf.ones([2, 1], tf.bool), 0.9)
-    with self.assertRaisesRegex(ValueError, '^errors must have shape'):
+    with pytest.raises(ValueError, match=r'^errors must have shape'):
       losses.sequence_priorities(tf.ones([2]), tf.ones([2], tf.bool), 0.9)
 
   def test_compiled_equals_eager(self):
@@ -403,7 +425,3 @@ class SequencePrioritiesTest(parameterized.TestCase):
       losses.sequence_priorities(errors, mask, 0.9),
       rtol=1e-12,
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,8 +1,8 @@
 """Tests of `components/losses/soft_actor_critic.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -11,16 +11,19 @@ def constant(values):
   return tf.constant(values, tf.float32)
 
 
-class SoftQTargetsTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # 1 + 0.5 · (min(3, 2) − 0.1 · (−4)).
-    ('middle', 1, 0.5, [3, 2], -4, 0.1, 1 + 0.5 * (2 + 0.4)),
-    # After the end neither value nor entropy counts.
-    ('end', 1, 0.0, [3, 2], -4, 0.1, 1),
-    ('no_temperature', 1, 0.5, [-3, 2], -4, 0.0, 1 + 0.5 * -3),
-    ('likely_action', 0, 1.0, [5, 7], 2, 0.5, 5 - 0.5 * 2),
-    ('three', 0, 1.0, [5, 7, 4], 2, 0.5, 4 - 0.5 * 2),
-    ('one', 0, 1.0, [5], 2, 0.5, 5 - 0.5 * 2),
+class TestSoftQTargets:
+  @pytest.mark.parametrize(
+    ('r', 'discount', 'q', 'log_prob', 'temperature', 'expected'),
+    [
+      # 1 + 0.5 · (min(3, 2) − 0.1 · (−4)).
+      pytest.param(1, 0.5, [3, 2], -4, 0.1, 1 + 0.5 * (2 + 0.4), id='middle'),
+      # After the end neither value nor entropy counts.
+      pytest.param(1, 0.0, [3, 2], -4, 0.1, 1, id='end'),
+      pytest.param(1, 0.5, [-3, 2], -4, 0.0, 1 + 0.5 * -3, id='no_temperature'),
+      pytest.param(0, 1.0, [5, 7], 2, 0.5, 5 - 0.5 * 2, id='likely_action'),
+      pytest.param(0, 1.0, [5, 7, 4], 2, 0.5, 4 - 0.5 * 2, id='three'),
+      pytest.param(0, 1.0, [5], 2, 0.5, 5 - 0.5 * 2, id='one'),
+    ],
   )
   def test_by_hand(self, r, discount, q, log_prob, temperature, expected):
     target = losses.soft_q_targets(
@@ -47,19 +50,17 @@ class SoftQTargetsTest(parameterized.TestCase):
     with tf.GradientTape() as tape:
       tape.watch(inputs)
       target = losses.soft_q_targets(*inputs)
-    self.assertEqual(tape.gradient(target, inputs), [None] * 5)
+    assert tape.gradient(target, inputs) == [None] * 5
 
   def test_refuses_shapes(self):
     one, two = constant([1]), constant([[1, 2]])
-    with self.assertRaisesRegex(
-      ValueError, r'q_t must have rank 2, got .*\(1,'
-    ):
+    with pytest.raises(ValueError, match=r'q_t must have rank 2, got .*\(1,'):
       losses.soft_q_targets(one, one, one, one, constant(0.1))
-    with self.assertRaisesRegex(ValueError, 'log_prob_t must have rank 1'):
+    with pytest.raises(ValueError, match='log_prob_t must have rank 1'):
       losses.soft_q_targets(one, one, two, two, constant(0.1))
 
 
-class SoftPolicyLossTest(absltest.TestCase):
+class TestSoftPolicyLoss:
   def test_by_hand(self):
     q, log_prob = constant([[1, 3], [6, 5]]), constant([-2, 4])
     temperature = constant(0.5)
@@ -71,15 +72,18 @@ class SoftPolicyLossTest(absltest.TestCase):
     # Only the least value moves the policy.
     np.testing.assert_allclose(tape.gradient(loss, q), [[-0.5, 0], [0, -0.5]])
     np.testing.assert_allclose(tape.gradient(loss, log_prob), [0.25, 0.25])
-    self.assertIsNone(tape.gradient(loss, temperature))
+    assert tape.gradient(loss, temperature) is None
 
 
-class TemperatureLossTest(parameterized.TestCase):
-  @parameterized.parameters(
-    # Entropy 3 is above the target of 1, and 3 − 1 = 2.
-    ([-2, -4], 1.0, 2.0),
-    ([2, 4], 1.0, -4.0),
-    ([2, 4], -2.0, -1.0),
+class TestTemperatureLoss:
+  @pytest.mark.parametrize(
+    ('log_prob', 'target_entropy', 'expected_slope'),
+    [
+      # Entropy 3 is above the target of 1, and 3 − 1 = 2.
+      ([-2, -4], 1.0, 2.0),
+      ([2, 4], 1.0, -4.0),
+      ([2, 4], -2.0, -1.0),
+    ],
   )
   def test_by_hand(self, log_prob, target_entropy, expected_slope):
     temperature, log_prob = constant(0.5), constant(log_prob)
@@ -89,8 +93,4 @@ class TemperatureLossTest(parameterized.TestCase):
     np.testing.assert_allclose(loss, 0.5 * expected_slope)
     # Positive where there is entropy to spare: the temperature falls.
     np.testing.assert_allclose(tape.gradient(loss, temperature), expected_slope)
-    self.assertIsNone(tape.gradient(loss, log_prob))
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert tape.gradient(loss, log_prob) is None

@@ -1,8 +1,8 @@
 """Tests of `components/losses/vtrace.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import losses
 
@@ -113,71 +113,79 @@ def assert_equal_outputs(actual, expected, **tolerances):
     )
 
 
-class VTraceByHandTest(parameterized.TestCase):
+class TestVTraceByHand:
   # Errors not yet weighted: 1 + ½·2 − 1 = 1, 2 + ½·4 − 2 = 2, 2 + ½·8 − 4 = 2.
-  @parameterized.named_parameters(
-    {
-      'testcase_name': 'all_clips_differ',
-      'changes': {'max_rho': 1.5, 'max_pg_rho': 1.25, 'max_c': 1.0},
-      # ρ = 1.5, ½, 1, thus δ = 1.5, 1, 2; γc = ½·1, ½·½.
-      'targets': [1 + 1.5 + 0.5 * 1 + 0.5 * 0.25 * 2, 2 + 1 + 0.25 * 2, 4 + 2],
-      # v_1 = 3.5 and v_2 = 6; behind the last step V(x_3) = 8.
-      'advantages': [
-        1.25 * (1 + 0.5 * 3.5 - 1),
-        0.5 * (2 + 0.5 * 6 - 2),
-        1 * (2 + 0.5 * 8 - 4),
-      ],
-    },
-    {
-      'testcase_name': 'all_clips_are_1_unless_told',
-      'changes': {},
-      # δ = 1, 1, 2.
-      'targets': [1 + 1 + 0.5 * 1 + 0.5 * 0.25 * 2, 3.5, 6],
-      'advantages': [1 + 0.5 * 3.5 - 1, 0.5 * (2 + 0.5 * 6 - 2), 2],
-    },
-    {
-      'testcase_name': 'lambda_shortens_traces',
-      'changes': {'lambda_': 0.5},
-      # γc = ½·½·1, ½·½·½.
-      'targets': [1 + 1 + 0.25 * 1 + 0.25 * 0.125 * 2, 2 + 1 + 0.125 * 2, 6],
-      'advantages': [1 + 0.5 * 3.25 - 1, 0.5 * (2 + 0.5 * 6 - 2), 2],
-    },
-    {
-      'testcase_name': 'the_second_step_terminates',
-      'changes': {'discounts': np.array([[0.5], [0.0], [0.5]])},
-      # Its error is 2 + 0 − 2 = 0, and nothing of the third comes through.
-      'targets': [1 + 1 + 0.5 * 0, 2, 6],
-      'advantages': [1 + 0.5 * 2 - 1, 0, 2],
-    },
-    {
-      'testcase_name': 'the_second_step_never_happened',
-      'changes': {'mask': np.array([[True], [False], [True]])},
-      # The first bootstraps from V(x_1) = 2.
-      'targets': [1 + 1, 2, 6],
-      'advantages': [1 + 0.5 * 2 - 1, 0, 2],
-      'ratios': [2, 0, 1],
-    },
-    {
-      'testcase_name': 'the_sequence_is_shorter',
-      'changes': {'mask': np.array([[True], [True], [False]])},
-      # The second bootstraps from V(x_2) = 4, not from x_3.
-      'targets': [1 + 1 + 0.5 * 1, 2 + 1, 4],
-      'advantages': [1 + 0.5 * 3 - 1, 0.5 * (2 + 0.5 * 4 - 2), 0],
-      'ratios': [2, 0.5, 0],
-    },
+  @pytest.mark.parametrize(
+    ('changes', 'targets', 'advantages', 'ratios'),
+    [
+      pytest.param(
+        {'max_rho': 1.5, 'max_pg_rho': 1.25, 'max_c': 1.0},
+        # ρ = 1.5, ½, 1, thus δ = 1.5, 1, 2; γc = ½·1, ½·½.
+        [1 + 1.5 + 0.5 * 1 + 0.5 * 0.25 * 2, 2 + 1 + 0.25 * 2, 4 + 2],
+        # v_1 = 3.5 and v_2 = 6; behind the last step V(x_3) = 8.
+        [
+          1.25 * (1 + 0.5 * 3.5 - 1),
+          0.5 * (2 + 0.5 * 6 - 2),
+          1 * (2 + 0.5 * 8 - 4),
+        ],
+        (2, 0.5, 1),
+        id='all_clips_differ',
+      ),
+      pytest.param(
+        {},
+        # δ = 1, 1, 2.
+        [1 + 1 + 0.5 * 1 + 0.5 * 0.25 * 2, 3.5, 6],
+        [1 + 0.5 * 3.5 - 1, 0.5 * (2 + 0.5 * 6 - 2), 2],
+        (2, 0.5, 1),
+        id='all_clips_are_1_unless_told',
+      ),
+      pytest.param(
+        {'lambda_': 0.5},
+        # γc = ½·½·1, ½·½·½.
+        [1 + 1 + 0.25 * 1 + 0.25 * 0.125 * 2, 2 + 1 + 0.125 * 2, 6],
+        [1 + 0.5 * 3.25 - 1, 0.5 * (2 + 0.5 * 6 - 2), 2],
+        (2, 0.5, 1),
+        id='lambda_shortens_traces',
+      ),
+      pytest.param(
+        {'discounts': np.array([[0.5], [0.0], [0.5]])},
+        # Its error is 2 + 0 − 2 = 0, and nothing of the third comes through.
+        [1 + 1 + 0.5 * 0, 2, 6],
+        [1 + 0.5 * 2 - 1, 0, 2],
+        (2, 0.5, 1),
+        id='the_second_step_terminates',
+      ),
+      pytest.param(
+        {'mask': np.array([[True], [False], [True]])},
+        # The first bootstraps from V(x_1) = 2.
+        [1 + 1, 2, 6],
+        [1 + 0.5 * 2 - 1, 0, 2],
+        [2, 0, 1],
+        id='the_second_step_never_happened',
+      ),
+      pytest.param(
+        {'mask': np.array([[True], [True], [False]])},
+        # The second bootstraps from V(x_2) = 4, not from x_3.
+        [1 + 1 + 0.5 * 1, 2 + 1, 4],
+        [1 + 0.5 * 3 - 1, 0.5 * (2 + 0.5 * 4 - 2), 0],
+        [2, 0.5, 0],
+        id='the_sequence_is_shorter',
+      ),
+    ],
   )
-  def test_outputs(self, changes, targets, advantages, ratios=(2, 0.5, 1)):
+  def test_outputs(self, changes, targets, advantages, ratios):
     outputs = vtrace_of(**one_sequence(**changes))
     np.testing.assert_allclose(outputs.targets[:, 0], targets)
     np.testing.assert_allclose(outputs.advantages[:, 0], advantages, atol=1e-12)
     np.testing.assert_allclose(outputs.ratios[:, 0], ratios)
 
 
-class VTraceTest(parameterized.TestCase):
-  @parameterized.product(
-    length=[1, 2, 5, 20, 33],
-    batch=[1, 4],
-    options=[
+class TestVTrace:
+  @pytest.mark.parametrize('length', [1, 2, 5, 20, 33])
+  @pytest.mark.parametrize('batch', [1, 4])
+  @pytest.mark.parametrize(
+    'options',
+    [
       {},
       {'max_rho': 2.0, 'max_pg_rho': 0.7, 'max_c': 1.3, 'lambda_': 0.9},
       {'max_rho': 1.5, 'max_pg_rho': 3.0, 'max_c': 0.5},
@@ -195,7 +203,7 @@ class VTraceTest(parameterized.TestCase):
         atol=1e-10,
       )
 
-  @parameterized.parameters(1, 2, 5, 20, 33)
+  @pytest.mark.parametrize('length', [1, 2, 5, 20, 33])
   def test_on_policy_gives_bellman_targets(self, length):
     arguments = random_arguments(length, 3, masked=0)
     arguments['target_log_probs'] = arguments['behavior_log_probs']
@@ -213,7 +221,7 @@ class VTraceTest(parameterized.TestCase):
         outputs.advantages[:, b], targets - values[:-1, b], atol=1e-10
       )
 
-  @parameterized.parameters(-np.inf, -1e4)
+  @pytest.mark.parametrize('log_prob', [-np.inf, -1e4])
   def test_actions_never_taken_teach_nothing(self, log_prob):
     arguments = random_arguments(20, 3)
     arguments['target_log_probs'] = np.full([20, 3], log_prob)
@@ -247,11 +255,11 @@ class VTraceTest(parameterized.TestCase):
       np.testing.assert_array_equal(
         getattr(before, name)[:8], getattr(after, name)[:8]
       )
-    self.assertTrue(np.all(before.targets[8:] != after.targets[8:]))
+    assert np.all(before.targets[8:] != after.targets[8:])
 
-  @parameterized.named_parameters(
-    {'testcase_name': 'truncated', 'last_discount': 1.0},
-    {'testcase_name': 'terminated', 'last_discount': 0.0},
+  @pytest.mark.parametrize(
+    'last_discount',
+    [pytest.param(1.0, id='truncated'), pytest.param(0.0, id='terminated')],
   )
   def test_two_episodes_are_as_each_by_itself(self, last_discount):
     # Steps 0 to 6, the way from x_7 to the next episode, steps 8 to 19.
@@ -274,10 +282,13 @@ class VTraceTest(parameterized.TestCase):
     np.testing.assert_array_equal(both.targets[7], arguments['values'][7])
     np.testing.assert_array_equal(both.advantages[7], [0, 0])
 
-  @parameterized.named_parameters(
-    ('infinite_ratios', (1e4, 0.0), 1e30, -1e30, 1e30),
-    ('no_numbers', (-np.inf, -np.inf), np.nan, np.nan, 1.0),
-    ('infinities', (np.inf, -np.inf), -np.inf, np.inf, 0.0),
+  @pytest.mark.parametrize(
+    ('log_probs', 'reward', 'value', 'discount'),
+    [
+      pytest.param((1e4, 0.0), 1e30, -1e30, 1e30, id='infinite_ratios'),
+      pytest.param((-np.inf, -np.inf), np.nan, np.nan, 1.0, id='no_numbers'),
+      pytest.param((np.inf, -np.inf), -np.inf, np.inf, 0.0, id='infinities'),
+    ],
   )
   def test_padding_has_no_effect(self, log_probs, reward, value, discount):
     arguments = random_arguments(20, 3, seed=1)
@@ -305,12 +316,12 @@ class VTraceTest(parameterized.TestCase):
       np.testing.assert_array_equal(
         getattr(before, name)[mask], getattr(after, name)[mask], name
       )
-      self.assertTrue(np.all(np.isfinite(getattr(after, name)[mask])))
+      assert np.all(np.isfinite(getattr(after, name)[mask]))
     np.testing.assert_array_equal(after.targets[~mask], padded['values'][~mask])
-    self.assertTrue(np.all(after.advantages[~mask] == 0))
-    self.assertTrue(np.all(after.ratios[~mask] == 0))
+    assert np.all(after.advantages[~mask] == 0)
+    assert np.all(after.ratios[~mask] == 0)
 
-  @parameterized.parameters(np.nan, np.inf)
+  @pytest.mark.parametrize('discount', [np.nan, np.inf])
   def test_no_discount_outside_the_mask_counts(self, discount):
     # The decay is 0 · γ = NaN there: the mask does not reach the discounts.
     arguments = one_sequence(mask=np.array([[True], [True], [False]]))
@@ -327,7 +338,7 @@ class VTraceTest(parameterized.TestCase):
         outputs = losses.vtrace(**variables, mask=mask)
         loss = tf.reduce_sum(getattr(outputs, name))
       gradients = tape.gradient(loss, list(variables.values()))
-      self.assertEqual(gradients, [None] * 6)
+      assert gradients == [None] * 6
 
   def test_compiled_equals_eager(self):
     tensors = tensors_of(random_arguments(33, 4))
@@ -341,42 +352,41 @@ class VTraceTest(parameterized.TestCase):
     )
 
 
-class VTraceErrorsTest(parameterized.TestCase):
-  @parameterized.product(
-    name=['behavior_log_probs', 'rewards', 'discounts', 'values', 'mask'],
-    # Shorter, and two shapes that would broadcast.
-    size=[(4, 2), (5, 1), (2,)],
+class TestVTraceErrors:
+  @pytest.mark.parametrize(
+    'name', ['behavior_log_probs', 'rewards', 'discounts', 'values', 'mask']
   )
+  # Shorter, and two shapes that would broadcast.
+  @pytest.mark.parametrize('size', [(4, 2), (5, 1), (2,)])
   def test_wrong_shape_is_named(self, name, size):
     arguments = random_arguments(5, 2)
     arguments[name] = np.zeros(size, arguments[name].dtype)
-    with self.assertRaisesRegex(ValueError, f'^{name} must have shape'):
+    with pytest.raises(ValueError, match=f'^{name} must have shape'):
       vtrace_of(**arguments)
 
   def test_wrong_rank_of_the_first_is_named(self):
     arguments = random_arguments(5, 2)
     arguments['target_log_probs'] = np.zeros([5, 2, 1])
-    with self.assertRaisesRegex(ValueError, '^target_log_probs must have'):
+    with pytest.raises(ValueError, match=r'^target_log_probs must have'):
       vtrace_of(**arguments)
 
-  @parameterized.parameters([[3]], [[1]], [[1, 2]], [[]])
+  @pytest.mark.parametrize('size', [[3], [1], [1, 2], []])
   def test_wrong_shape_of_the_bootstrap_value_is_named(self, size):
     # It is not checked, so the concatenation fails with TensorFlow's error.
     arguments = random_arguments(5, 2)
     arguments['bootstrap_value'] = np.zeros(size)
-    with self.assertRaisesRegex(ValueError, '^bootstrap_value must have'):
+    with pytest.raises(ValueError, match=r'^bootstrap_value must have'):
       vtrace_of(**arguments)
 
-  @parameterized.parameters(
-    {'options': {'max_rho': 0.9}, 'name': 'max_rho'},
-    {'options': {'max_c': 1.1}, 'name': 'max_rho .* max_c,'},
-    {'options': {'lambda_': -0.1}, 'name': 'lambda_'},
-    {'options': {'lambda_': 1.1}, 'name': 'lambda_'},
+  @pytest.mark.parametrize(
+    ('options', 'name'),
+    [
+      ({'max_rho': 0.9}, 'max_rho'),
+      ({'max_c': 1.1}, 'max_rho .* max_c,'),
+      ({'lambda_': -0.1}, 'lambda_'),
+      ({'lambda_': 1.1}, 'lambda_'),
+    ],
   )
   def test_wrong_bound_is_named(self, options, name):
-    with self.assertRaisesRegex(ValueError, f'^{name}'):
+    with pytest.raises(ValueError, match=f'^{name}'):
       vtrace_of(**one_sequence(), **options)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,8 +1,8 @@
 """Tests of `critics.py` and `layer_norm_mlp.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import networks, specs
 
@@ -15,18 +15,21 @@ def normal(*shape, seed=0):
   return tf.constant(random.normal(size=shape), tf.float32)
 
 
-class CriticTest(parameterized.TestCase):
-  @parameterized.parameters(
-    (False, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,)]),
-    # With scale and offset of the normalized layer.
-    (True, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,), (8,), (8,)]),
+class TestCritic:
+  @pytest.mark.parametrize(
+    ('layer_norm', 'expected'),
+    [
+      (False, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,)]),
+      # With scale and offset of the normalized layer.
+      (True, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,), (8,), (8,)]),
+    ],
   )
   def test_variables(self, layer_norm, expected):
     critic = networks.Critic(VECTOR, (8, 4), 7, layer_norm=layer_norm)
     networks.create_critic_variables(critic, VECTOR, 2)
-    self.assertCountEqual([tuple(v.shape) for v in critic.variables], expected)
-    self.assertEqual(critic(normal(6, 3), normal(6, 2)).shape, [6, 7])
-    self.assertLen({v.name for v in critic.variables}, len(expected))
+    assert sorted(tuple(v.shape) for v in critic.variables) == sorted(expected)
+    assert critic(normal(6, 3), normal(6, 2)).shape == [6, 7]
+    assert len({v.name for v in critic.variables}) == len(expected)
 
   def test_equals_numpy(self):
     critic = networks.Critic(VECTOR, (8,), 1)
@@ -39,7 +42,7 @@ class CriticTest(parameterized.TestCase):
       critic(observation, action), x @ values['critic/head/w:0'], atol=1e-5
     )
 
-  @parameterized.parameters(*networks.IMAGE_TORSOS)
+  @pytest.mark.parametrize('image_torso', networks.IMAGE_TORSOS)
   def test_images(self, image_torso):
     spec = {'eye': IMAGE, 'x': VECTOR}
     critic = networks.Critic(spec, (8,), 1, image_torso)
@@ -50,10 +53,10 @@ class CriticTest(parameterized.TestCase):
       'x': tf.zeros([4, 3]),
     }
     values = critic(observation, tf.zeros([4, 2]))
-    self.assertLen(np.unique(values), 4)
+    assert len(np.unique(values)) == 4
 
 
-class CriticEnsembleTest(absltest.TestCase):
+class TestCriticEnsemble:
   def test_each_rates_on_its_own(self):
     critics = [
       networks.Critic(VECTOR, (8,), 1, name=f'critic_{i}') for i in range(3)
@@ -62,20 +65,20 @@ class CriticEnsembleTest(absltest.TestCase):
     networks.create_critic_variables(ensemble, VECTOR, 2)
     observation, action = normal(6, 3), normal(6, 2, seed=1)
     values = ensemble(observation, action)
-    self.assertEqual(values.shape, [6, 3])
+    assert values.shape == [6, 3]
     for i, critic in enumerate(critics):
       np.testing.assert_allclose(
         values[:, i : i + 1], critic(observation, action), rtol=1e-6
       )
     names = [v.name for v in ensemble.variables]
-    self.assertLen(set(names), 3 * 4)
+    assert len(set(names)) == 3 * 4
 
 
-class LayerNormMLPTest(parameterized.TestCase):
-  @parameterized.parameters([[(8,)], [(8, 5)], [(8, 5, 6)]])
+class TestLayerNormMLP:
+  @pytest.mark.parametrize('sizes', [(8,), (8, 5), (8, 5, 6)])
   def test_shapes(self, sizes):
     found = networks.LayerNormMLP(sizes)(normal(6, 3))
-    self.assertEqual(found.shape, [6, sizes[-1]])
+    assert found.shape == [6, sizes[-1]]
 
   def test_size_of_the_inputs_is_of_no_matter(self):
     network = networks.LayerNormMLP((8, 5))
@@ -83,7 +86,7 @@ class LayerNormMLPTest(parameterized.TestCase):
     np.testing.assert_allclose(
       network(inputs), network(1000 * inputs), atol=1e-3
     )
-    self.assertGreater(np.abs(network(inputs) - network(-inputs)).max(), 0.1)
+    assert np.abs(network(inputs) - network(-inputs)).max() > 0.1
 
   def test_equals_numpy(self):
     network = networks.LayerNormMLP((8, 5))
@@ -104,7 +107,3 @@ class LayerNormMLPTest(parameterized.TestCase):
     x = x + values['layer_norm_mlp/mlp/linear_0/b:0'].numpy()
     expected = np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
     np.testing.assert_allclose(network(inputs), expected, rtol=1e-4, atol=1e-5)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,8 +1,8 @@
 """Tests of `components/networks/heads.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import networks
 
@@ -17,7 +17,7 @@ def mlp(x, variables):
   return x
 
 
-class DuelingHeadTest(parameterized.TestCase):
+class TestDuelingHead:
   def make(self, hidden_sizes):
     """A head with random biases too, its variables by stream, features."""
     random = np.random.default_rng(0)
@@ -32,12 +32,12 @@ class DuelingHeadTest(parameterized.TestCase):
       streams[stream].append(variable.numpy())
     return head, streams, features
 
-  @parameterized.parameters([()], [(4,)], [(4, 7)])
-  def test_equation(self, *hidden_sizes):
-    head, streams, features = self.make(hidden_sizes[0] if hidden_sizes else ())
+  @pytest.mark.parametrize('hidden_sizes', [(), (4,), (4, 7)])
+  def test_equation(self, hidden_sizes):
+    head, streams, features = self.make(hidden_sizes)
     value = mlp(features, streams['value'])
     advantage = mlp(features, streams['advantage'])
-    self.assertEqual(value.shape, (5, 1))
+    assert value.shape == (5, 1)
     expected = np.zeros([5, 3])
     for b in range(5):
       for a in range(3):
@@ -53,7 +53,3 @@ class DuelingHeadTest(parameterized.TestCase):
       rtol=1e-4,
       atol=1e-5,
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -3,9 +3,9 @@
 import copy
 
 import numpy as np
+import pytest
 import sonnet as snt
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import networks
 
@@ -101,87 +101,90 @@ def trace(torso, size):
   return tf.function(torso).get_concrete_function(images)
 
 
-class NatureTorsoTest(parameterized.TestCase):
+class TestNatureTorso:
   def test_variables(self):
     torso = networks.NatureTorso()
     torso(tf.zeros([1, 84, 84, 4]))
-    self.assertEqual(
-      shapes(torso),
-      {
-        'conv_0/w:0': (8, 8, 4, 32),
-        'conv_0/b:0': (32,),
-        'conv_1/w:0': (4, 4, 32, 64),
-        'conv_1/b:0': (64,),
-        'conv_2/w:0': (3, 3, 64, 64),
-        'conv_2/b:0': (64,),
-      },
-    )
+    assert shapes(torso) == {
+      'conv_0/w:0': (8, 8, 4, 32),
+      'conv_0/b:0': (32,),
+      'conv_1/w:0': (4, 4, 32, 64),
+      'conv_1/b:0': (64,),
+      'conv_2/w:0': (3, 3, 64, 64),
+      'conv_2/b:0': (64,),
+    }
 
-  @parameterized.parameters(
-    # (84 − 8) / 4 + 1 = 20; (20 − 4) / 2 + 1 = 9; 9 − 3 + 1 = 7.
-    (84, 84, 7 * 7 * 64),
-    # (36 − 8) / 4 + 1 = 8; (8 − 4) / 2 + 1 = 3; 3 − 3 + 1 = 1.
-    (36, 36, 1 * 1 * 64),
-    # ⌊(51 − 8) / 4⌋ + 1 = 11; ⌊(11 − 4) / 2⌋ + 1 = 4; 4 − 3 + 1 = 2.
-    # (52 − 8) / 4 + 1 = 12; (12 − 4) / 2 + 1 = 5; 5 − 3 + 1 = 3.
-    (51, 52, 2 * 3 * 64),
+  @pytest.mark.parametrize(
+    ('height', 'width', 'expected'),
+    [
+      # (84 − 8) / 4 + 1 = 20; (20 − 4) / 2 + 1 = 9; 9 − 3 + 1 = 7.
+      (84, 84, 7 * 7 * 64),
+      # (36 − 8) / 4 + 1 = 8; (8 − 4) / 2 + 1 = 3; 3 − 3 + 1 = 1.
+      (36, 36, 1 * 1 * 64),
+      # ⌊(51 − 8) / 4⌋ + 1 = 11; ⌊(11 − 4) / 2⌋ + 1 = 4; 4 − 3 + 1 = 2.
+      # (52 − 8) / 4 + 1 = 12; (12 − 4) / 2 + 1 = 5; 5 − 3 + 1 = 3.
+      (51, 52, 2 * 3 * 64),
+    ],
   )
   def test_shape(self, height, width, expected):
     features = networks.NatureTorso()(tf.zeros([3, height, width, 2]))
-    self.assertEqual(features.shape, [3, expected])
+    assert features.shape == [3, expected]
 
-  @parameterized.parameters(
-    networks.NatureTorso, networks.DataEfficientTorso, networks.MinAtarTorso
+  @pytest.mark.parametrize(
+    'make',
+    [networks.NatureTorso, networks.DataEfficientTorso, networks.MinAtarTorso],
   )
   def test_smallest_is_where_the_feature_map_ends(self, make):
     smallest = make.min_pixels
     for size in ((smallest, 84), (84, smallest)):
       (features,) = trace(make(), size).outputs
-      self.assertGreater(features.shape[1], 0)
+      assert features.shape[1] > 0
     for size in ((smallest - 1, 84), (84, smallest - 1)):
-      with self.assertRaisesRegex(ValueError, 'Negative dimension'):
+      with pytest.raises(ValueError, match='Negative dimension'):
         trace(make(), size)
 
 
-class DataEfficientTorsoTest(absltest.TestCase):
+class TestDataEfficientTorso:
   def test_variables(self):
     torso = networks.DataEfficientTorso()
     # ⌊(84 − 5) / 5⌋ + 1 = 16; ⌊(16 − 5) / 5⌋ + 1 = 3.
-    self.assertEqual(torso(tf.zeros([1, 84, 84, 4])).shape, [1, 3 * 3 * 64])
-    self.assertEqual(
-      shapes(torso),
-      {
-        'conv_0/w:0': (5, 5, 4, 32),
-        'conv_0/b:0': (32,),
-        'conv_1/w:0': (5, 5, 32, 64),
-        'conv_1/b:0': (64,),
-      },
-    )
+    assert torso(tf.zeros([1, 84, 84, 4])).shape == [1, 3 * 3 * 64]
+    assert shapes(torso) == {
+      'conv_0/w:0': (5, 5, 4, 32),
+      'conv_0/b:0': (32,),
+      'conv_1/w:0': (5, 5, 32, 64),
+      'conv_1/b:0': (64,),
+    }
 
 
-class MinAtarTorsoTest(absltest.TestCase):
+class TestMinAtarTorso:
   def test_variables(self):
     torso = networks.MinAtarTorso()
-    self.assertEqual(torso(tf.zeros([1, 10, 10, 4])).shape, [1, 8 * 8 * 16])
-    self.assertEqual(
-      shapes(torso), {'conv_0/w:0': (3, 3, 4, 16), 'conv_0/b:0': (16,)}
-    )
+    assert torso(tf.zeros([1, 10, 10, 4])).shape == [1, 8 * 8 * 16]
+    assert shapes(torso) == {'conv_0/w:0': (3, 3, 4, 16), 'conv_0/b:0': (16,)}
 
 
-class ConvolutionsTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # 40: 9, 3, 1; 44: 10, 4, 2.
-    ('nature', networks.NatureTorso, (40, 44), [4, 2, 1], 1 * 2 * 64),
-    # 26: 5, 1; 54: 10, 2.
-    (
-      'data_efficient',
-      networks.DataEfficientTorso,
-      (26, 54),
-      [5, 5],
-      1 * 2 * 64,
-    ),
-    # 4: 2; 5: 3.
-    ('minatar', networks.MinAtarTorso, (4, 5), [1], 2 * 3 * 16),
+class TestConvolutions:
+  @pytest.mark.parametrize(
+    ('make', 'size', 'strides', 'num_features'),
+    [
+      # 40: 9, 3, 1; 44: 10, 4, 2.
+      pytest.param(
+        networks.NatureTorso, (40, 44), [4, 2, 1], 1 * 2 * 64, id='nature'
+      ),
+      # 26: 5, 1; 54: 10, 2.
+      pytest.param(
+        networks.DataEfficientTorso,
+        (26, 54),
+        [5, 5],
+        1 * 2 * 64,
+        id='data_efficient',
+      ),
+      # 4: 2; 5: 3.
+      pytest.param(
+        networks.MinAtarTorso, (4, 5), [1], 2 * 3 * 16, id='minatar'
+      ),
+    ],
   )
   def test_is_the_slow_one(self, make, size, strides, num_features):
     height, width = size
@@ -190,17 +193,17 @@ class ConvolutionsTest(parameterized.TestCase):
     torso(tf.constant(images))
     arrays = randomize(torso)
     features = torso(tf.constant(images))
-    self.assertEqual(features.shape, [2, num_features])
+    assert features.shape == [2, num_features]
     expected = [
       slow_convolutional(torso.name, strides, arrays, image) for image in images
     ]
     # Some are cut off at 0, and not nearly all.
     share = np.count_nonzero(expected) / np.size(expected)
-    self.assertBetween(share, 60 / 192, 200 / 256)
+    assert 60 / 192 <= share <= 200 / 256
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
 
 
-class ResidualTorsoTest(parameterized.TestCase):
+class TestResidualTorso:
   def test_variables(self):
     torso = networks.ResidualTorso()
     torso(tf.zeros([1, 8, 8, 4]))
@@ -213,32 +216,38 @@ class ResidualTorsoTest(parameterized.TestCase):
       for name in inner:
         expected[f'section_{section}/{name}/w:0'] = (3, 3, after, after)
         expected[f'section_{section}/{name}/b:0'] = (after,)
-    self.assertEqual(shapes(torso), expected)
+    assert shapes(torso) == expected
     # 15 convolutions, as the figure counts.
-    self.assertLen(torso.variables, 2 * 15)
+    assert len(torso.variables) == 2 * 15
 
-  @parameterized.parameters(
-    # 84, 42, 21, ⌈21 / 2⌉ = 11.
-    (84, 84, 11 * 11 * 32),
-    # 72, 36, 18, 9; 96, 48, 24, 12: the paper's.
-    (72, 96, 9 * 12 * 32),
-    # 5, 3, 2, 1; 9, 5, 3, 2.
-    (5, 9, 1 * 2 * 32),
-    (1, 1, 1 * 1 * 32),
+  @pytest.mark.parametrize(
+    ('height', 'width', 'expected'),
+    [
+      # 84, 42, 21, ⌈21 / 2⌉ = 11.
+      (84, 84, 11 * 11 * 32),
+      # 72, 36, 18, 9; 96, 48, 24, 12: the paper's.
+      (72, 96, 9 * 12 * 32),
+      # 5, 3, 2, 1; 9, 5, 3, 2.
+      (5, 9, 1 * 2 * 32),
+      (1, 1, 1 * 1 * 32),
+    ],
   )
   def test_shape(self, height, width, expected):
     features = networks.ResidualTorso()(tf.zeros([3, height, width, 2]))
-    self.assertEqual(features.shape, [3, expected])
+    assert features.shape == [3, expected]
 
-  @parameterized.parameters((6, 5, (3,)), (6, 5, (3, 4)), (7, 8, (4,)))
+  @pytest.mark.parametrize(
+    ('height', 'width', 'channels'),
+    [(6, 5, (3,)), (6, 5, (3, 4)), (7, 8, (4,))],
+  )
   def test_is_the_slow_one(self, height, width, channels):
     images = make_images(height, width, 2)
     torso = networks.ResidualTorso(channels)
     torso(tf.constant(images))
     arrays = randomize(torso)
     expected = [slow_residual(arrays, i, len(channels)) for i in images]
-    self.assertGreater(np.count_nonzero(expected), 0)
-    self.assertLess(np.count_nonzero(expected), np.size(expected))
+    assert np.count_nonzero(expected) > 0
+    assert np.count_nonzero(expected) < np.size(expected)
     np.testing.assert_allclose(
       torso(tf.constant(images)), expected, rtol=1e-4, atol=1e-5
     )
@@ -259,14 +268,14 @@ class ResidualTorsoTest(parameterized.TestCase):
     np.testing.assert_array_equal(torso(images), [[0, 0, 2, 3]])
 
 
-class BothTest(parameterized.TestCase):
-  @parameterized.parameters(*TORSOS)
+class TestBoth:
+  @pytest.mark.parametrize('make', TORSOS)
   def test_only_bytes_are_scaled(self, make):
     images = make_images(36, 36, 2)
     torso = make()
     features = torso(tf.constant(images))
-    self.assertEqual(features.dtype, tf.float32)
-    self.assertGreater(np.max(features), 0)
+    assert features.dtype == tf.float32
+    assert np.max(features) > 0
     # Other numbers are taken as they are, whatever their size and dtype.
     for dtype in (np.float32, np.float64):
       scaled = torso(tf.constant((images / 255).astype(dtype)))
@@ -276,7 +285,8 @@ class BothTest(parameterized.TestCase):
       as_is = torso(tf.constant(images.astype(dtype)))
       np.testing.assert_allclose(as_is, 255 * features, rtol=1e-3, atol=1e-2)
 
-  @parameterized.product(make=TORSOS, jit_compile=[False, True])
+  @pytest.mark.parametrize('make', TORSOS)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_compiled_is_eager(self, make, jit_compile):
     torso = make()
     torso(tf.zeros([1, 37, 40, 3], tf.uint8))
@@ -292,7 +302,8 @@ class BothTest(parameterized.TestCase):
         call(images), torso(images), rtol=1e-4, atol=1e-4
       )
 
-  @parameterized.product(make=TORSOS, jit_compile=[False, True])
+  @pytest.mark.parametrize('make', TORSOS)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_gradients_reach_all_variables(self, make, jit_compile):
     torso = make()
     images = tf.constant(make_images(36, 36, 2))
@@ -306,11 +317,11 @@ class BothTest(parameterized.TestCase):
       return tape.gradient(loss, torso.trainable_variables)
 
     for variable, gradient in zip(torso.trainable_variables, gradients()):
-      self.assertIsNotNone(gradient, variable.name)
-      self.assertTrue(np.all(np.isfinite(gradient)), variable.name)
-      self.assertGreater(np.max(np.abs(gradient)), 0, variable.name)
+      assert gradient is not None, variable.name
+      assert np.all(np.isfinite(gradient)), variable.name
+      assert np.max(np.abs(gradient)) > 0, variable.name
 
-  @parameterized.parameters(*TORSOS)
+  @pytest.mark.parametrize('make', TORSOS)
   def test_leading_axes_may_be_merged(self, make):
     torso = make()
     images = tf.constant(make_images(36, 36, 1, 6))  # [T · B, H, W, C]
@@ -319,7 +330,7 @@ class BothTest(parameterized.TestCase):
       features, tf.reshape(torso(images), [3, 2, -1]), rtol=1e-4, atol=1e-6
     )
 
-  @parameterized.parameters(*TORSOS)
+  @pytest.mark.parametrize('make', TORSOS)
   def test_copy_has_variables_of_its_own(self, make):
     images = tf.constant(make_images(36, 36, 1))
     torso = make()
@@ -328,8 +339,4 @@ class BothTest(parameterized.TestCase):
     for variable in torso.variables:
       variable.assign(tf.zeros_like(variable))
     np.testing.assert_array_equal(other(images), before)
-    self.assertEqual(np.max(torso(images)), 0)
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert np.max(torso(images)) == 0

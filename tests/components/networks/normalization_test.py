@@ -1,8 +1,8 @@
 """Tests of `components/networks/normalization.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import networks, specs
 
@@ -18,134 +18,139 @@ def make(spec=FLOATS, **settings):
   return networks.ObservationNormalizer(spec, **settings)
 
 
-class ObservationNormalizerTest(parameterized.TestCase):
-  def test_is_the_identity_at_first(self):
-    x = tf.constant([[1.0, -2.0, 3.0]])
-    np.testing.assert_allclose(make()(x), x, rtol=1e-6)
+def test_is_the_identity_at_first():
+  x = tf.constant([[1.0, -2.0, 3.0]])
+  np.testing.assert_allclose(make()(x), x, rtol=1e-6)
 
-  @parameterized.parameters(False, True)
-  def test_gives_mean_0_and_deviation_1_of_all_that_counts(self, jit_compile):
-    random = np.random.default_rng(0)
-    normalizer = make()
-    update = tf.function(normalizer.update, jit_compile=jit_compile)
-    seen = []
-    for _ in range(4):
-      # A batch differs from the next in mean, deviation and size.
-      size = [5, 4, 3]
-      x = random.normal(random.normal(size=3) * 9, random.uniform(1, 4), size)
-      mask = random.uniform(size=[5, 4]) < random.uniform(0.3, 0.9)
-      seen.append(x[mask])
-      x[~mask] = np.nan
-      update(tf.constant(x, tf.float32), tf.constant(mask))
-    seen = np.concatenate(seen)
-    expected = (seen - seen.mean(axis=0)) / seen.std(axis=0)
-    actual = normalizer(tf.constant(seen, tf.float32))
-    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
-  def test_of_large_numbers_that_hardly_differ(self):
-    normalizer = make(specs.Array((1,), np.int32))
-    values = 10**9 + np.arange(10, dtype=np.int32)  # Deviation √(99 / 12).
-    all_of = tf.ones([1, 10], tf.bool)
-    normalizer.update(tf.constant(values[None, :, None]), all_of)
-    np.testing.assert_allclose(
-      normalizer(tf.constant(values[:, None]))[:, 0],
-      (np.arange(10) - 4.5) / np.sqrt(99 / 12),
-      rtol=1e-6,
-    )
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_gives_mean_0_and_deviation_1_of_all_that_counts(jit_compile):
+  random = np.random.default_rng(0)
+  normalizer = make()
+  update = tf.function(normalizer.update, jit_compile=jit_compile)
+  seen = []
+  for _ in range(4):
+    # A batch differs from the next in mean, deviation and size.
+    size = [5, 4, 3]
+    x = random.normal(random.normal(size=3) * 9, random.uniform(1, 4), size)
+    mask = random.uniform(size=[5, 4]) < random.uniform(0.3, 0.9)
+    seen.append(x[mask])
+    x[~mask] = np.nan
+    update(tf.constant(x, tf.float32), tf.constant(mask))
+  seen = np.concatenate(seen)
+  expected = (seen - seen.mean(axis=0)) / seen.std(axis=0)
+  actual = normalizer(tf.constant(seen, tf.float32))
+  np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
-  def test_merges_by_hand(self):
+
+def test_of_large_numbers_that_hardly_differ():
+  normalizer = make(specs.Array((1,), np.int32))
+  values = 10**9 + np.arange(10, dtype=np.int32)  # Deviation √(99 / 12).
+  all_of = tf.ones([1, 10], tf.bool)
+  normalizer.update(tf.constant(values[None, :, None]), all_of)
+  np.testing.assert_allclose(
+    normalizer(tf.constant(values[:, None]))[:, 0],
+    (np.arange(10) - 4.5) / np.sqrt(99 / 12),
+    rtol=1e-6,
+  )
+
+
+def test_merges_by_hand():
+  normalizer = make(specs.Array((1,), np.float32))
+  all_of = tf.ones([1, 2], tf.bool)
+  normalizer.update(batch([1, 3]), all_of)  # Mean 2, deviation 1.
+  np.testing.assert_allclose(normalizer(tf.constant([[4.0]])), [[2]])
+  normalizer.update(batch([5, 7]), all_of)
+  # 1, 3, 5, 7: mean 4, variance (9 + 1 + 1 + 9) / 4 = 5.
+  np.testing.assert_allclose(
+    normalizer(tf.constant([[4.0], [9.0]])), [[0], [np.sqrt(5)]], rtol=1e-6
+  )
+
+
+def test_counts_on_where_single_precision_would_stop():
+  # After 2²⁵ + 1 numbers another one must still count.
+  normalizer = make(specs.Array((1,), np.float32))
+  count, mean, variance = normalizer.variables
+  for variable, value in ((count, 2.0**25 + 1), (mean, 0), (variance, 1)):
+    variable.assign(tf.fill(variable.shape, tf.constant(value, tf.float64)))
+  normalizer.update(batch([2.0**20]), tf.ones([1, 1], tf.bool))
+  assert count.numpy() == 2.0**25 + 2
+  np.testing.assert_allclose(mean, [2.0**20 / (2.0**25 + 2)], rtol=1e-12)
+
+
+def test_an_empty_batch_changes_nothing():
+  for before in ([], [3.0, 4.0]):
     normalizer = make(specs.Array((1,), np.float32))
-    all_of = tf.ones([1, 2], tf.bool)
-    normalizer.update(batch([1, 3]), all_of)  # Mean 2, deviation 1.
-    np.testing.assert_allclose(normalizer(tf.constant([[4.0]])), [[2]])
-    normalizer.update(batch([5, 7]), all_of)
-    # 1, 3, 5, 7: mean 4, variance (9 + 1 + 1 + 9) / 4 = 5.
-    np.testing.assert_allclose(
-      normalizer(tf.constant([[4.0], [9.0]])), [[0], [np.sqrt(5)]], rtol=1e-6
+    if before:
+      normalizer.update(batch(before), tf.ones([1, 2], tf.bool))
+    expected = [v.numpy() for v in normalizer.variables]
+    normalizer.update(batch([9.0]), tf.zeros([1, 1], tf.bool))
+    for variable, value in zip(normalizer.variables, expected):
+      np.testing.assert_array_equal(variable, value)
+
+
+def test_clips():
+  normalizer = make(max_abs_value=2.0)
+  x = tf.constant([[-9.0, 1.5, 9.0]])
+  np.testing.assert_allclose(normalizer(x), [[-2, 1.5, 2]], rtol=1e-6)
+
+
+def test_what_never_changes_becomes_0():
+  normalizer = make(specs.Array((1,), np.float32))
+  normalizer.update(batch([3.0, 3.0]), tf.ones([1, 2], tf.bool))
+  np.testing.assert_array_equal(normalizer(tf.constant([[3.0]])), [[0]])
+
+
+def test_what_is_touched_follows_from_the_spec():
+  spec = {
+    'image': specs.Array((2, 2, 1), np.uint8),
+    'bytes': specs.Array((2,), np.uint8),
+    'matrix': specs.Array((2, 2), np.int64),
+    'number': specs.BoundedArray((), np.float32, 0, 9),
+    'choice': specs.DiscreteArray(5),
+    'flag': specs.Array((), np.bool_),
+  }
+  random = np.random.default_rng(0)
+  x = {
+    name: tf.constant(
+      random.integers(2, size=[6, 4, *leaf.shape]).astype(leaf.dtype)
     )
-
-  def test_counts_on_where_single_precision_would_stop(self):
-    # After 2²⁵ + 1 numbers another one must still count.
-    normalizer = make(specs.Array((1,), np.float32))
-    count, mean, variance = normalizer.variables
-    for variable, value in ((count, 2.0**25 + 1), (mean, 0), (variance, 1)):
-      variable.assign(tf.fill(variable.shape, tf.constant(value, tf.float64)))
-    normalizer.update(batch([2.0**20]), tf.ones([1, 1], tf.bool))
-    self.assertEqual(count.numpy(), 2.0**25 + 2)
-    np.testing.assert_allclose(mean, [2.0**20 / (2.0**25 + 2)], rtol=1e-12)
-
-  def test_an_empty_batch_changes_nothing(self):
-    for before in ([], [3.0, 4.0]):
-      normalizer = make(specs.Array((1,), np.float32))
-      if before:
-        normalizer.update(batch(before), tf.ones([1, 2], tf.bool))
-      expected = [v.numpy() for v in normalizer.variables]
-      normalizer.update(batch([9.0]), tf.zeros([1, 1], tf.bool))
-      for variable, value in zip(normalizer.variables, expected):
-        np.testing.assert_array_equal(variable, value)
-
-  def test_clips(self):
-    normalizer = make(max_abs_value=2.0)
-    x = tf.constant([[-9.0, 1.5, 9.0]])
-    np.testing.assert_allclose(normalizer(x), [[-2, 1.5, 2]], rtol=1e-6)
-
-  def test_what_never_changes_becomes_0(self):
-    normalizer = make(specs.Array((1,), np.float32))
-    normalizer.update(batch([3.0, 3.0]), tf.ones([1, 2], tf.bool))
-    np.testing.assert_array_equal(normalizer(tf.constant([[3.0]])), [[0]])
-
-  def test_what_is_touched_follows_from_the_spec(self):
-    spec = {
-      'image': specs.Array((2, 2, 1), np.uint8),
-      'bytes': specs.Array((2,), np.uint8),
-      'matrix': specs.Array((2, 2), np.int64),
-      'number': specs.BoundedArray((), np.float32, 0, 9),
-      'choice': specs.DiscreteArray(5),
-      'flag': specs.Array((), np.bool_),
-    }
-    random = np.random.default_rng(0)
-    x = {
-      name: tf.constant(
-        random.integers(2, size=[6, 4, *leaf.shape]).astype(leaf.dtype)
-      )
-      for name, leaf in spec.items()
-    }
-    normalizer = make(spec)
-    normalizer.update(x, tf.ones([6, 4], tf.bool))
-    rows = {name: leaf[0] for name, leaf in x.items()}
-    normalized = normalizer(rows)
-    for name in ('image', 'choice', 'flag'):
-      self.assertIs(normalized[name], rows[name])
-    for name in ('bytes', 'matrix', 'number'):
-      self.assertEqual(normalized[name].dtype, tf.float32)
-      everything = x[name].numpy().astype(np.float64)
-      mean, deviation = everything.mean((0, 1)), everything.std((0, 1))
-      expected = (rows[name].numpy() - mean) / deviation
-      np.testing.assert_allclose(normalized[name], expected, rtol=1e-4)
-
-  def test_its_variables_are_not_trained_but_are_the_networks(self):
-    normalizer = make()
-    torso = networks.ObservationTorso(FLOATS, (4,))
-    head = networks.ActorCriticHead(2)
-    network = networks.SequenceNetwork(torso, None, head, normalizer)
-    network.create_variables(FLOATS)
-    owned = {variable.ref() for variable in network.variables}
-    self.assertContainsSubset({v.ref() for v in normalizer.variables}, owned)
-    self.assertLen(normalizer.variables, 3)
-    self.assertFalse(any(v.trainable for v in normalizer.variables))
-
-  def test_network_normalizes_steps_and_sequences_alike(self):
-    normalizer = make()
-    network = networks.SequenceNetwork(
-      networks.ObservationTorso(FLOATS, ()), None, lambda x: x, normalizer
-    )
-    x = tf.random.stateless_normal([5, 2, 3], [0, 1], 7, 3)
-    normalizer.update(x, tf.ones([5, 2], tf.bool))
-    unrolled, _ = network.unroll(x, tf.zeros([5, 2], tf.bool), ())
-    np.testing.assert_allclose(np.mean(unrolled, (0, 1)), [0] * 3, atol=1e-5)
-    np.testing.assert_allclose(np.std(unrolled, (0, 1)), [1] * 3, rtol=1e-4)
-    np.testing.assert_array_equal(network.step(x[2], ())[0], unrolled[2])
+    for name, leaf in spec.items()
+  }
+  normalizer = make(spec)
+  normalizer.update(x, tf.ones([6, 4], tf.bool))
+  rows = {name: leaf[0] for name, leaf in x.items()}
+  normalized = normalizer(rows)
+  for name in ('image', 'choice', 'flag'):
+    assert normalized[name] is rows[name]
+  for name in ('bytes', 'matrix', 'number'):
+    assert normalized[name].dtype == tf.float32
+    everything = x[name].numpy().astype(np.float64)
+    mean, deviation = everything.mean((0, 1)), everything.std((0, 1))
+    expected = (rows[name].numpy() - mean) / deviation
+    np.testing.assert_allclose(normalized[name], expected, rtol=1e-4)
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_its_variables_are_not_trained_but_are_the_networks():
+  normalizer = make()
+  torso = networks.ObservationTorso(FLOATS, (4,))
+  head = networks.ActorCriticHead(2)
+  network = networks.SequenceNetwork(torso, None, head, normalizer)
+  network.create_variables(FLOATS)
+  owned = {variable.ref() for variable in network.variables}
+  assert {v.ref() for v in normalizer.variables} <= owned
+  assert len(normalizer.variables) == 3
+  assert not any(v.trainable for v in normalizer.variables)
+
+
+def test_network_normalizes_steps_and_sequences_alike():
+  normalizer = make()
+  network = networks.SequenceNetwork(
+    networks.ObservationTorso(FLOATS, ()), None, lambda x: x, normalizer
+  )
+  x = tf.random.stateless_normal([5, 2, 3], [0, 1], 7, 3)
+  normalizer.update(x, tf.ones([5, 2], tf.bool))
+  unrolled, _ = network.unroll(x, tf.zeros([5, 2], tf.bool), ())
+  np.testing.assert_allclose(np.mean(unrolled, (0, 1)), [0] * 3, atol=1e-5)
+  np.testing.assert_allclose(np.std(unrolled, (0, 1)), [1] * 3, rtol=1e-4)
+  np.testing.assert_array_equal(network.step(x[2], ())[0], unrolled[2])

@@ -1,10 +1,10 @@
 """Tests of `components/networks/recurrent.py` and `sequence_network.py`."""
 
 import numpy as np
+import pytest
 import sonnet as snt
 import tensorflow as tf
 import tree
-from absl.testing import absltest, parameterized
 
 from repertory.components import networks, specs
 
@@ -65,10 +65,10 @@ def learn(function, core, inputs, first, state):
   return outputs, end, tape.gradient(loss, sources)
 
 
-class UnrollTest(parameterized.TestCase):
-  @parameterized.product(
-    kind=['lstm', 'gru'], mode=['eager', 'graph', 'xla'], length=[1, T]
-  )
+class TestUnroll:
+  @pytest.mark.parametrize('kind', ['lstm', 'gru'])
+  @pytest.mark.parametrize('mode', ['eager', 'graph', 'xla'])
+  @pytest.mark.parametrize('length', [1, T])
   def test_equals_the_loop(self, kind, mode, length):
     core = networks.make_core(kind, H)
     inputs, state = normal(length, B, D), make_state(core)
@@ -83,13 +83,13 @@ class UnrollTest(parameterized.TestCase):
       call = tf.function(call, jit_compile=mode == 'xla')
     outputs, end, gradients = call(inputs, tf.constant(first), state)
     expected = learn(loop, core, inputs, first, state)
-    self.assertEqual(outputs.shape, [length, B, H])
+    assert outputs.shape == [length, B, H]
     assert_close((outputs, end), expected[:2])
-    self.assertLen(gradients, len(expected[2]))
+    assert len(gradients) == len(expected[2])
     for found, gradient in zip(gradients, expected[2], strict=True):
       np.testing.assert_allclose(found, gradient, rtol=1e-3, atol=1e-4)
 
-  @parameterized.parameters('lstm', 'gru')
+  @pytest.mark.parametrize('kind', ['lstm', 'gru'])
   def test_reset_is_a_wall(self, kind):
     # Nothing from before a start matters, and no gradient goes there.
     core = networks.make_core(kind, H)
@@ -100,14 +100,14 @@ class UnrollTest(parameterized.TestCase):
       outputs, _ = networks.unroll(core, inputs, first, state)
       after = tf.reduce_sum(outputs[3:])
     gradients = tape.gradient(after, [inputs, *tree.flatten(state)])
-    self.assertTrue(np.all(gradients[0][:3].numpy() == 0))
-    self.assertTrue(np.any(gradients[0][3].numpy() != 0))
+    assert np.all(gradients[0][:3].numpy() == 0)
+    assert np.any(gradients[0][3].numpy() != 0)
     for gradient in gradients[1:]:
-      self.assertTrue(np.all(gradient.numpy() == 0))
+      assert np.all(gradient.numpy() == 0)
     other = tf.concat([normal(3, B, D, seed=9), inputs[3:]], axis=0)
     changed, _ = networks.unroll(core, other, first, state)
     np.testing.assert_array_equal(changed[3:], outputs[3:])
-    self.assertTrue(np.all(changed[:3].numpy() != outputs[:3].numpy()))
+    assert np.all(changed[:3].numpy() != outputs[:3].numpy())
 
   def test_makes_variables_and_trains_in_one_graph(self):
     core = networks.make_core('gru', H)
@@ -149,48 +149,50 @@ class UnrollTest(parameterized.TestCase):
         tf.TensorSpec([None, B], tf.bool),
       ],
     )
-    with self.assertRaisesRegex(ValueError, 'inputs must have a known length'):
+    with pytest.raises(ValueError, match='inputs must have a known length'):
       call(normal(T, B, D), tf.constant(FIRST))
 
 
-class PartsTest(parameterized.TestCase):
+class TestParts:
   def test_reset_where(self):
     state = {'a': normal(2), 'b': (normal(2, 3), normal(2, 3, 2))}
     found = networks.reset_where(tf.constant([True, False]), state)
     for x, y in zip(tree.flatten(found), tree.flatten(state), strict=True):
       np.testing.assert_array_equal(x[0], np.zeros_like(y[0]))
       np.testing.assert_array_equal(x[1], y[1])
-    self.assertEqual(networks.reset_where(tf.constant([True]), ()), ())
+    assert networks.reset_where(tf.constant([True]), ()) == ()
 
-  @parameterized.parameters(('lstm', snt.LSTM), ('gru', snt.GRU))
+  @pytest.mark.parametrize(
+    ('kind', 'cls'), [('lstm', snt.LSTM), ('gru', snt.GRU)]
+  )
   def test_make_core(self, kind, cls):
     core = networks.make_core(kind, H)
-    self.assertIsInstance(core, cls)
+    assert isinstance(core, cls)
     output, _ = core(normal(B, D), core.initial_state(B))
-    self.assertEqual(output.shape, [B, H])
+    assert output.shape == [B, H]
     # `reset_where` puts zeros where an episode starts.
     for leaf in tree.flatten(core.initial_state(B)):
       np.testing.assert_array_equal(leaf, np.zeros_like(leaf))
 
   def test_no_core(self):
-    self.assertIsNone(networks.make_core('none', H))
+    assert networks.make_core('none', H) is None
 
-  @parameterized.parameters('rnn', '', 'LSTM')
+  @pytest.mark.parametrize('kind', ['rnn', '', 'LSTM'])
   def test_refuses_other_cores(self, kind):
-    with self.assertRaisesRegex(
-      ValueError, rf"kind must be one of \[.*'lstm'.*\], got '{kind}'"
+    with pytest.raises(
+      ValueError, match=rf"kind must be one of \[.*'lstm'.*\], got '{kind}'"
     ):
       networks.make_core(kind, H)
 
-  @parameterized.parameters('lstm', 'gru')
+  @pytest.mark.parametrize('kind', ['lstm', 'gru'])
   def test_state_spec(self, kind):
     network, _ = make_network(kind)
     spec = network.state_spec()
     state = network.initial_state(B)
     tree.assert_same_structure(spec, state)
     for leaf_spec, leaf in zip(tree.flatten(spec), tree.flatten(state)):
-      self.assertEqual(leaf_spec, specs.Array((H,), np.float32))
-      self.assertEqual(leaf.shape, [B, *leaf_spec.shape])
+      assert leaf_spec == specs.Array((H,), np.float32)
+      assert leaf.shape == [B, *leaf_spec.shape]
 
 
 def make_network(kind):
@@ -207,8 +209,9 @@ def make_network(kind):
   return network, observation
 
 
-class SequenceNetworkTest(parameterized.TestCase):
-  @parameterized.product(kind=['none', 'lstm', 'gru'], jit=[None, False, True])
+class TestSequenceNetwork:
+  @pytest.mark.parametrize('kind', ['none', 'lstm', 'gru'])
+  @pytest.mark.parametrize('jit', [None, False, True])
   def test_unroll_equals_steps(self, kind, jit):
     network, observation = make_network(kind)
     state = network.initial_state(B)
@@ -219,7 +222,7 @@ class SequenceNetworkTest(parameterized.TestCase):
       now = networks.reset_where(tf.constant(FIRST[t]), now)
       step = tree.map_structure(lambda leaf, t=t: leaf[t], observation)
       output, now = network.step(step, now)
-      self.assertEqual(output.parameters.shape, [B, 3])
+      assert output.parameters.shape == [B, 3]
       outputs.append(output)
     expected = tree.map_structure(lambda *leaves: tf.stack(leaves), *outputs)
     unroll = network.unroll
@@ -231,12 +234,12 @@ class SequenceNetworkTest(parameterized.TestCase):
 
   def test_without_core_the_state_is_empty(self):
     network, observation = make_network('none')
-    self.assertEqual(network.initial_state(B), ())
-    self.assertEqual(network.state_spec(), ())
+    assert network.initial_state(B) == ()
+    assert network.state_spec() == ()
     step = tree.map_structure(lambda leaf: leaf[0], observation)
-    self.assertEqual(network.step(step, ())[1], ())
+    assert network.step(step, ())[1] == ()
     first = tf.constant(FIRST)
-    self.assertEqual(network.unroll(observation, first, ())[1], ())
+    assert network.unroll(observation, first, ())[1] == ()
 
   def test_memory_reaches_the_output(self):
     # The premise of the first test: without memory it would say less.
@@ -244,15 +247,13 @@ class SequenceNetworkTest(parameterized.TestCase):
     step = tree.map_structure(lambda leaf: leaf[0], observation)
     one, state = network.step(step, network.initial_state(B))
     other, _ = network.step(step, state)
-    self.assertGreater(np.abs(one.value - other.value).max(), 1e-3)
+    assert np.abs(one.value - other.value).max() > 1e-3
 
-  @parameterized.parameters(('none', 6), ('lstm', 9), ('gru', 9))
+  @pytest.mark.parametrize(
+    ('kind', 'expected'), [('none', 6), ('lstm', 9), ('gru', 9)]
+  )
   def test_owns_its_variables(self, kind, expected):
     # Torso and both heads have weights and biases; a core has three.
     network, observation = make_network(kind)
     network.unroll(observation, tf.constant(FIRST), network.initial_state(B))
-    self.assertLen(network.trainable_variables, expected)
-
-
-if __name__ == '__main__':
-  absltest.main()
+    assert len(network.trainable_variables) == expected

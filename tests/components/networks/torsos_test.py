@@ -4,9 +4,9 @@ import collections
 import copy
 
 import numpy as np
+import pytest
 import sonnet as snt
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 from acme import specs
 from dm_env import specs as dm_env_specs
 
@@ -89,13 +89,13 @@ def make_images(*leading):
   }
 
 
-class ObservationTorsoTest(parameterized.TestCase):
+class TestObservationTorso:
   def test_nest_is_flattened_and_joined(self):
     nest = make_nest()
     torso = networks.ObservationTorso(SPEC, [])
     features = torso(tf.nest.map_structure(tf.constant, nest))
-    self.assertEqual(features.shape, [B, SIZE])
-    self.assertEqual(features.dtype, tf.float32)
+    assert features.shape == [B, SIZE]
+    assert features.dtype == tf.float32
     for row in range(B):
       np.testing.assert_allclose(features[row], slow_flat(nest, row))
 
@@ -110,23 +110,23 @@ class ObservationTorsoTest(parameterized.TestCase):
     b_0, w_0, b_1, w_1 = (
       v.numpy() for v in sorted(torso.variables, key=lambda v: v.name)
     )
-    self.assertEqual(w_0.shape, (SIZE, 5))
+    assert w_0.shape == (SIZE, 5)
     x = np.array([slow_flat(nest, row) for row in range(B)])
     hidden = np.maximum(x @ w_0 + b_0, 0)
     expected = np.maximum(hidden @ w_1 + b_1, 0)
-    self.assertGreater(np.count_nonzero(expected), 0)
+    assert np.count_nonzero(expected) > 0
     np.testing.assert_allclose(torso(tensors), expected, rtol=1e-4, atol=1e-3)
 
-  @parameterized.parameters([()], [(3,)], [(2, 3)])
+  @pytest.mark.parametrize('shape', [(), (3,), (2, 3)])
   def test_single_array(self, shape):
     x = np.random.default_rng(0).normal(size=[B, *shape]).astype(np.float32)
     torso = networks.ObservationTorso(specs.Array(shape, np.float32), [])
     np.testing.assert_array_equal(torso(tf.constant(x)), x.reshape([B, -1]))
 
-  @parameterized.product(
-    dtype=[np.uint8, np.int8, np.uint16, np.int16, np.int32, np.int64],
-    jit_compile=[None, False, True],
+  @pytest.mark.parametrize(
+    'dtype', [np.uint8, np.int8, np.uint16, np.int16, np.int32, np.int64]
   )
+  @pytest.mark.parametrize('jit_compile', [None, False, True])
   def test_discrete_is_one_hot(self, dtype, jit_compile):
     torso = networks.ObservationTorso(specs.DiscreteArray(3, dtype), [])
     call = torso
@@ -159,7 +159,7 @@ class ObservationTorsoTest(parameterized.TestCase):
     )
     for size in (1, 5):
       features = call({'a': tf.ones([size, 2, 3]), 'b': tf.ones([size])})
-      self.assertEqual(features.shape, [size, 7])
+      assert features.shape == [size, 7]
 
   def test_order_is_that_of_keys_not_of_writing(self):
     spec = collections.OrderedDict(
@@ -190,33 +190,30 @@ class ObservationTorsoTest(parameterized.TestCase):
     torso = networks.ObservationTorso({'a': leaf, 'b': leaf}, [])
     x = tf.zeros([1])
     for nest in ({'a': x}, {'a': x, 'c': x}, (x, x), x):
-      with self.assertRaises((ValueError, TypeError)):
+      with pytest.raises((ValueError, TypeError)):
         torso(nest)
 
   def test_layers_of_vectors_have_no_others(self):
     torso = networks.ObservationTorso(SPEC, [5], 'residual')
     networks.create_variables(torso, SPEC)
-    self.assertEqual(
-      {v.name: tuple(v.shape) for v in torso.variables},
-      {
-        'observation_torso/mlp/linear_0/w:0': (SIZE, 5),
-        'observation_torso/mlp/linear_0/b:0': (5,),
-      },
-    )
+    assert {v.name: tuple(v.shape) for v in torso.variables} == {
+      'observation_torso/mlp/linear_0/w:0': (SIZE, 5),
+      'observation_torso/mlp/linear_0/b:0': (5,),
+    }
 
 
-class ImagesTest(parameterized.TestCase):
+class TestImages:
   def make(self, kind, hidden_sizes=()):
     torso = networks.ObservationTorso(IMAGES, hidden_sizes, kind)
     networks.create_variables(torso, IMAGES)
     return torso
 
-  @parameterized.parameters(*KINDS)
+  @pytest.mark.parametrize('kind', KINDS)
   def test_each_goes_through_a_torso_of_its_own(self, kind):
     torso = self.make(kind)
     nest = make_images(3)
     features = torso(nest)
-    self.assertEqual(features.shape, [3, sum(IMAGE_SIZES[kind])])
+    assert features.shape == [3, sum(IMAGE_SIZES[kind])]
     alone = {}
     for index, key in ((0, 'left'), (2, 'right')):
       alone[key] = networks.IMAGE_TORSOS[kind]()
@@ -227,12 +224,12 @@ class ImagesTest(parameterized.TestCase):
         for v in torso.variables
         if v.name.startswith(f'observation_torso/{kind}_{index}/')
       }
-      self.assertEqual(sorted(mine), sorted(theirs))
+      assert sorted(mine) == sorted(theirs)
       for name, variable in mine.items():
         variable.assign(theirs[name])
     expected = [alone['left'](nest['left']), nest['middle']]
     expected += [alone['right'](nest['right'])]
-    self.assertEqual([x.shape[1] for x in expected], [*IMAGE_SIZES[kind]])
+    assert [x.shape[1] for x in expected] == [*IMAGE_SIZES[kind]]
     np.testing.assert_allclose(
       features, np.concatenate(expected, axis=1), rtol=1e-4, atol=1e-5
     )
@@ -240,18 +237,19 @@ class ImagesTest(parameterized.TestCase):
   def test_nature_is_the_default(self):
     default = networks.ObservationTorso(IMAGES, [])
     features = default(make_images(1))
-    self.assertEqual(features.shape, [1, sum(IMAGE_SIZES['nature'])])
+    assert features.shape == [1, sum(IMAGE_SIZES['nature'])]
 
-  @parameterized.parameters(*KINDS)
+  @pytest.mark.parametrize('kind', KINDS)
   def test_names_of_variables_differ(self, kind):
     names = [v.name for v in self.make(kind, [4]).variables]
     # The MLP has a layer.
     convolutions = {
       'nature': 3, 'residual': 15, 'data_efficient': 2, 'minatar': 1,
     }[kind]  # fmt: skip
-    self.assertLen(set(names), 2 * (2 * convolutions + 1))
+    assert len(set(names)) == 2 * (2 * convolutions + 1)
 
-  @parameterized.product(kind=KINDS, jit_compile=[False, True])
+  @pytest.mark.parametrize('kind', KINDS)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_compiled_is_eager(self, kind, jit_compile):
     torso = self.make(kind, [6])
     signature = {
@@ -264,13 +262,16 @@ class ImagesTest(parameterized.TestCase):
     for size in (1, 3):
       nest = make_images(size)
       features = call(nest)
-      self.assertEqual(features.shape, [size, 6])
+      assert features.shape == [size, 6]
       np.testing.assert_allclose(features, torso(nest), rtol=1e-4, atol=1e-5)
 
   # XLA takes half a minute for 'residual', which image_torsos_test has.
-  @parameterized.parameters(
-    *[(kind, False) for kind in KINDS],
-    *[(kind, True) for kind in KINDS if kind != 'residual'],
+  @pytest.mark.parametrize(
+    ('kind', 'jit_compile'),
+    [
+      *[(kind, False) for kind in KINDS],
+      *[(kind, True) for kind in KINDS if kind != 'residual'],
+    ],
   )
   def test_gradients_reach_all_variables(self, kind, jit_compile):
     # Features of no layer, so that no ReLU of theirs is dead.
@@ -283,11 +284,12 @@ class ImagesTest(parameterized.TestCase):
         loss = tf.reduce_sum(torso(nest) ** 2)
       return tape.gradient(loss, torso.trainable_variables)
 
-    self.assertNotEmpty(torso.trainable_variables)
+    assert torso.trainable_variables
     for variable, gradient in zip(torso.trainable_variables, gradients()):
-      self.assertGreater(np.max(np.abs(gradient)), 0, variable.name)
+      assert np.max(np.abs(gradient)) > 0, variable.name
 
-  @parameterized.product(kind=KINDS, known=[True, False])
+  @pytest.mark.parametrize('kind', KINDS)
+  @pytest.mark.parametrize('known', [True, False])
   def test_leading_axes_may_be_merged(self, kind, known):
     torso = self.make(kind, [6])
     signature = {
@@ -299,7 +301,7 @@ class ImagesTest(parameterized.TestCase):
       snt.BatchApply(torso), input_signature=None if known else [signature]
     )
     features = call(nest)
-    self.assertEqual(features.shape, [3, 2, 6])
+    assert features.shape == [3, 2, 6]
     for t in range(3):
       np.testing.assert_allclose(
         features[t],
@@ -308,50 +310,70 @@ class ImagesTest(parameterized.TestCase):
         atol=1e-5,
       )
 
-  @parameterized.parameters(*KINDS)
+  @pytest.mark.parametrize('kind', KINDS)
   def test_copy_has_variables_of_its_own(self, kind):
     torso = self.make(kind, [6])
     nest = make_images(2)
     before = torso(nest)
     other = copy.deepcopy(torso)
-    self.assertEqual(
-      [v.name for v in other.variables], [v.name for v in torso.variables]
-    )
+    assert [v.name for v in other.variables] == [
+      v.name for v in torso.variables
+    ]
     for variable in torso.variables:
       variable.assign(tf.zeros_like(variable))
     np.testing.assert_array_equal(other(nest), before)
-    self.assertEqual(np.max(torso(nest)), 0)
+    assert np.max(torso(nest)) == 0
 
 
-class CheckObservationTest(parameterized.TestCase):
-  @parameterized.parameters(
-    specs.Array((), np.float32),
-    specs.Array((3,), np.float64),
-    specs.Array((2, 3), np.uint8),
-    specs.Array((), np.bool_),
-    specs.DiscreteArray(5),
-    specs.BoundedArray((2,), np.int64, 0, 1),
-    specs.Array((84, 84, 4), np.uint8),
-    specs.Array((36, 36, 1), np.float32),
+class TestCheckObservation:
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      specs.Array((), np.float32),
+      specs.Array((3,), np.float64),
+      specs.Array((2, 3), np.uint8),
+      specs.Array((), np.bool_),
+      specs.DiscreteArray(5),
+      specs.BoundedArray((2,), np.int64, 0, 1),
+      specs.Array((84, 84, 4), np.uint8),
+      specs.Array((36, 36, 1), np.float32),
+    ],
   )
   def test_takes(self, spec):
     for kind in KINDS:
       networks.check_observation(spec, kind)
       networks.check_observation({'a': spec, 'b': (spec, spec)}, kind)
 
-  @parameterized.named_parameters(
-    (
-      'video',
-      specs.Array((4, 84, 84, 3), np.uint8),
-      r'\(4, 84, 84, 3\).*uint8',
-    ),
-    ('empty', specs.Array((0,), np.float32), r'\(0,\).*float32'),
-    ('empty_matrix', specs.Array((3, 0), np.float32), r'\(3, 0\)'),
-    ('no_channels', specs.Array((84, 84, 0), np.uint8), r'\(84, 84, 0\)'),
-    ('text', dm_env_specs.StringArray((), str), 'numeric'),
-    ('objects', specs.Array((2,), object), 'object'),
-    ('low', specs.Array((35, 84, 1), np.uint8), r'at least 36 .*\(35, 84, 1\)'),
-    ('thin', specs.Array((84, 35, 1), np.uint8), "for image_torso 'nature'"),
+  @pytest.mark.parametrize(
+    ('spec', 'message'),
+    [
+      pytest.param(
+        specs.Array((4, 84, 84, 3), np.uint8),
+        r'\(4, 84, 84, 3\).*uint8',
+        id='video',
+      ),
+      pytest.param(
+        specs.Array((0,), np.float32), r'\(0,\).*float32', id='empty'
+      ),
+      pytest.param(
+        specs.Array((3, 0), np.float32), r'\(3, 0\)', id='empty_matrix'
+      ),
+      pytest.param(
+        specs.Array((84, 84, 0), np.uint8), r'\(84, 84, 0\)', id='no_channels'
+      ),
+      pytest.param(dm_env_specs.StringArray((), str), 'numeric', id='text'),
+      pytest.param(specs.Array((2,), object), 'object', id='objects'),
+      pytest.param(
+        specs.Array((35, 84, 1), np.uint8),
+        r'at least 36 .*\(35, 84, 1\)',
+        id='low',
+      ),
+      pytest.param(
+        specs.Array((84, 35, 1), np.uint8),
+        "for image_torso 'nature'",
+        id='thin',
+      ),
+    ],
   )
   def test_refuses(self, spec, message):
     vector = specs.Array((3,), np.float32)
@@ -360,36 +382,34 @@ class CheckObservationTest(parameterized.TestCase):
       networks.check_observation,
       lambda spec: networks.ObservationTorso(spec, [8]),
     ):
-      with self.assertRaisesRegex(
-        ValueError, 'Leaf observation of .*' + message
-      ):
+      with pytest.raises(ValueError, match='Leaf observation of .*' + message):
         check(spec)
-      with self.assertRaisesRegex(ValueError, 'Leaf a/1 of .*' + message):
+      with pytest.raises(ValueError, match='Leaf a/1 of .*' + message):
         check(nest)
 
   def test_residual_takes_images_of_any_size(self):
     networks.check_observation(specs.Array((1, 1, 1), np.uint8), 'residual')
 
-  @parameterized.parameters(tf.TensorSpec([3]), None, 3)
+  @pytest.mark.parametrize('leaf', [tf.TensorSpec([3]), None, 3])
   def test_refuses_what_is_no_spec(self, leaf):
-    with self.assertRaisesRegex(
-      ValueError, 'Leaf a of the observation spec must be a dm_env spec'
+    with pytest.raises(
+      ValueError, match='Leaf a of the observation spec must be a dm_env spec'
     ):
       networks.check_observation({'a': leaf})
 
-  @parameterized.parameters([{}], [()])
-  def test_refuses_nothing(self, *nest):
-    with self.assertRaisesRegex(ValueError, 'must have a leaf'):
-      networks.check_observation(nest[0] if nest else ())
+  @pytest.mark.parametrize('nest', [{}, ()])
+  def test_refuses_nothing(self, nest):
+    with pytest.raises(ValueError, match='must have a leaf'):
+      networks.check_observation(nest)
 
   def test_refuses_other_torsos_even_without_images(self):
     vector = specs.Array((3,), np.float32)
     message = r"image_torso must be one of \['nature', 'residual', .*got 'vgg'"
-    with self.assertRaisesRegex(ValueError, message):
+    with pytest.raises(ValueError, match=message):
       networks.check_observation(vector, 'vgg')
 
 
-class CreateVariablesTest(absltest.TestCase):
+class TestCreateVariables:
   def test_makes_all_variables(self):
     spec = {
       'a': specs.Array((2, 2), np.float32),
@@ -400,10 +420,6 @@ class CreateVariablesTest(absltest.TestCase):
     )
     networks.create_variables(network, spec)
     # Weights and biases of two layers.
-    self.assertCountEqual(
-      [tuple(v.shape) for v in network.variables], [(5, 8), (8,), (8, 2), (2,)]
+    assert sorted(tuple(v.shape) for v in network.variables) == sorted(
+      [(5, 8), (8,), (8, 2), (2,)]
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

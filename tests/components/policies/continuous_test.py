@@ -1,8 +1,8 @@
 """Tests of `components/policies/continuous.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import action_scaling, policies, specs
 
@@ -43,84 +43,80 @@ def run(policy, ids, num_steps=5, observation=None, jit_compile=None):
   return np.stack(actions)
 
 
-class ContinuousPolicyTest(parameterized.TestCase):
-  def test_adds_noise_of_mean_0_and_deviation_1(self):
-    seen = []
+def test_adds_noise_of_mean_0_and_deviation_1():
+  seen = []
 
-    def choose(action, noise):
-      seen.append(noise.numpy())
-      return action
+  def choose(action, noise):
+    seen.append(noise.numpy())
+    return action
 
-    actions = run(make(choose), range(500), 20)
-    noise = np.stack(seen)
-    self.assertLess(abs(noise.mean()), 4.5 / np.sqrt(noise.size))
-    self.assertLess(abs(noise.std() - 1), 4.5 / np.sqrt(2 * noise.size))
-    # A few may be the same float by chance.
-    self.assertGreater(len(np.unique(noise)), noise.size - 20)
-    for t, action in enumerate(actions):
-      expected = np.clip(0.25 * observe(500, t), -1, 1)
-      np.testing.assert_allclose(action, expected, atol=1e-6)
+  actions = run(make(choose), range(500), 20)
+  noise = np.stack(seen)
+  assert abs(noise.mean()) < 4.5 / np.sqrt(noise.size)
+  assert abs(noise.std() - 1) < 4.5 / np.sqrt(2 * noise.size)
+  # A few may be the same float by chance.
+  assert len(np.unique(noise)) > noise.size - 20
+  for t, action in enumerate(actions):
+    expected = np.clip(0.25 * observe(500, t), -1, 1)
+    np.testing.assert_allclose(action, expected, atol=1e-6)
 
-  @parameterized.parameters(None, False, True)
-  def test_evaluation_is_without_noise(self, jit_compile):
-    policy = make(evaluation=True, num_random_steps=100)
-    actions = run(policy, [0, 1, 2], jit_compile=jit_compile)
-    for t, action in enumerate(actions):
-      expected = np.clip(0.25 * observe(3, t), -1, 1)
-      np.testing.assert_allclose(action, expected, atol=1e-6)
 
-  def test_noise_belongs_to_the_environment(self):
-    together = run(make(), [3, 0, 5], observation=tf.zeros([3, 2]))
-    for row, i in enumerate([3, 0, 5]):
-      alone = run(make(), [i], observation=tf.zeros([1, 2]))
-      np.testing.assert_allclose(together[:, row], alone[:, 0], atol=1e-6)
-    other = run(make(seed=8), [3, 0, 5], observation=tf.zeros([3, 2]))
-    self.assertGreater(np.abs(together - other).min(), 0)
+@pytest.mark.parametrize('jit_compile', [None, False, True])
+def test_evaluation_is_without_noise(jit_compile):
+  policy = make(evaluation=True, num_random_steps=100)
+  actions = run(policy, [0, 1, 2], jit_compile=jit_compile)
+  for t, action in enumerate(actions):
+    expected = np.clip(0.25 * observe(3, t), -1, 1)
+    np.testing.assert_allclose(action, expected, atol=1e-6)
 
-  @parameterized.parameters(
-    {'num_random_steps': 3, 'steps_done': 0, 'expected': 3},
-    {'num_random_steps': 3, 'steps_done': 2, 'expected': 1},
-    {'num_random_steps': 3, 'steps_done': 9, 'expected': 0},
-    {'num_random_steps': 0, 'steps_done': 0, 'expected': 0},
-    {'num_random_steps': 9, 'steps_done': 0, 'expected': 6},
+
+def test_noise_belongs_to_the_environment():
+  together = run(make(), [3, 0, 5], observation=tf.zeros([3, 2]))
+  for row, i in enumerate([3, 0, 5]):
+    alone = run(make(), [i], observation=tf.zeros([1, 2]))
+    np.testing.assert_allclose(together[:, row], alone[:, 0], atol=1e-6)
+  other = run(make(seed=8), [3, 0, 5], observation=tf.zeros([3, 2]))
+  assert np.abs(together - other).min() > 0
+
+
+@pytest.mark.parametrize(
+  ('num_random_steps', 'steps_done', 'expected'),
+  [(3, 0, 3), (3, 2, 1), (3, 9, 0), (0, 0, 0), (9, 0, 6)],
+)
+def test_random_steps(num_random_steps, steps_done, expected):
+  policy = make(
+    lambda action, noise: action + 0 * noise,
+    num_random_steps=num_random_steps,
+    steps_done=steps_done,
   )
-  def test_random_steps(self, num_random_steps, steps_done, expected):
-    policy = make(
-      lambda action, noise: action + 0 * noise,
-      num_random_steps=num_random_steps,
-      steps_done=steps_done,
-    )
-    actions = run(policy, [0, 1], 6, observation=tf.zeros([2, 2]))
-    is_random = np.any(np.abs(actions) > 1e-6, axis=-1)
-    for t in range(6):
-      np.testing.assert_array_equal(is_random[t], [t < expected] * 2)
-
-  def test_random_steps_are_counted_by_environment(self):
-    policy = make(lambda action, noise: action, num_random_steps=2)
-    state = policy.initial_state([0, 1])
-    state['steps'] = tf.constant([0, 5])
-    output = policy.step(tf.zeros([2, 2]), state)
-    is_random = np.any(np.abs(output.action - MIDDLE) > 1e-6, axis=-1)
-    np.testing.assert_array_equal(is_random, [True, False])
-    np.testing.assert_array_equal(output.state['steps'], [1, 6])
-
-  def test_random_actions_are_uniform(self):
-    actions = run(make(num_random_steps=99), range(1000), 10)
-    flat = np.sort(actions.reshape(-1))
-    n = flat.size
-    # Kolmogorov and Smirnov: √n times the largest distance is below 2 with a
-    # probability of 1 − 2 e^−8.
-    uniform = (np.arange(n) + 0.5) / n * 2 - 1
-    self.assertLess(np.abs(flat - uniform).max() / 2, 2 / np.sqrt(n))
-    correlation = np.corrcoef(actions.reshape(-1, 2).T)[0, 1]
-    self.assertLess(abs(correlation), 4.5 / np.sqrt(n / 2))
-
-  def test_describes(self):
-    self.assertEqual(
-      make(num_random_steps=5).describe([0]), {'num_random_steps': 5}
-    )
-    self.assertEqual(make().describe([0]), {})
+  actions = run(policy, [0, 1], 6, observation=tf.zeros([2, 2]))
+  is_random = np.any(np.abs(actions) > 1e-6, axis=-1)
+  for t in range(6):
+    np.testing.assert_array_equal(is_random[t], [t < expected] * 2)
 
 
-if __name__ == '__main__':
-  absltest.main()
+def test_random_steps_are_counted_by_environment():
+  policy = make(lambda action, noise: action, num_random_steps=2)
+  state = policy.initial_state([0, 1])
+  state['steps'] = tf.constant([0, 5])
+  output = policy.step(tf.zeros([2, 2]), state)
+  is_random = np.any(np.abs(output.action - MIDDLE) > 1e-6, axis=-1)
+  np.testing.assert_array_equal(is_random, [True, False])
+  np.testing.assert_array_equal(output.state['steps'], [1, 6])
+
+
+def test_random_actions_are_uniform():
+  actions = run(make(num_random_steps=99), range(1000), 10)
+  flat = np.sort(actions.reshape(-1))
+  n = flat.size
+  # Kolmogorov and Smirnov: √n times the largest distance is below 2 with a
+  # probability of 1 − 2 e^−8.
+  uniform = (np.arange(n) + 0.5) / n * 2 - 1
+  assert np.abs(flat - uniform).max() / 2 < 2 / np.sqrt(n)
+  correlation = np.corrcoef(actions.reshape(-1, 2).T)[0, 1]
+  assert abs(correlation) < 4.5 / np.sqrt(n / 2)
+
+
+def test_describes():
+  assert make(num_random_steps=5).describe([0]) == {'num_random_steps': 5}
+  assert make().describe([0]) == {}

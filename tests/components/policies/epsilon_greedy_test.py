@@ -1,8 +1,8 @@
 """Tests of `components/policies/epsilon_greedy.py`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 from repertory.components import policies
 
@@ -49,37 +49,36 @@ def values_of(num_rows, seed=0):
   return tf.constant(random.normal(size=[num_rows, NUM_ACTIONS]), tf.float32)
 
 
-class EpsilonLadderTest(parameterized.TestCase):
-  @parameterized.named_parameters(
-    # ε_i = base^(1 + exponent · i / (N − 1)), Ape-X, section 4.1.
-    {'testcase_name': 'one', 'n': 1, 'expected': [0.4 ** (1 + 7 / 2)]},
-    {'testcase_name': 'two', 'n': 2, 'expected': [0.4, 0.4**8]},
-    {
-      'testcase_name': 'five',
-      'n': 5,
-      'expected': [0.4, 0.4**2.75, 0.4**4.5, 0.4**6.25, 0.4**8],
-    },
+class TestEpsilonLadder:
+  @pytest.mark.parametrize(
+    ('n', 'expected'),
+    [
+      # ε_i = base^(1 + exponent · i / (N − 1)), Ape-X, section 4.1.
+      pytest.param(1, [0.4 ** (1 + 7 / 2)], id='one'),
+      pytest.param(2, [0.4, 0.4**8], id='two'),
+      pytest.param(5, [0.4, 0.4**2.75, 0.4**4.5, 0.4**6.25, 0.4**8], id='five'),
+    ],
   )
   def test_equation(self, n, expected):
     np.testing.assert_allclose(policies.epsilon_ladder(n), expected, rtol=1e-12)
 
   def test_one_environment_is_as_documented(self):
-    self.assertAlmostEqual(policies.epsilon_ladder(1)[0], 0.016, places=3)
+    assert policies.epsilon_ladder(1)[0] == pytest.approx(0.016, abs=5e-4)
 
   def test_base_and_exponent(self):
     np.testing.assert_allclose(
       policies.epsilon_ladder(3, base=0.5, exponent=2.0), [1 / 2, 1 / 4, 1 / 8]
     )
-    self.assertEqual(policies.epsilon_ladder(3, 0.3, 0.0), [0.3, 0.3, 0.3])
+    assert policies.epsilon_ladder(3, 0.3, 0.0) == [0.3, 0.3, 0.3]
 
   def test_needs_an_environment(self):
-    with self.assertRaisesRegex(
-      ValueError, 'num_environments must be at least 1, got 0'
+    with pytest.raises(
+      ValueError, match='num_environments must be at least 1, got 0'
     ):
       policies.epsilon_ladder(0)
 
 
-class EpsilonGreedyPolicyTest(parameterized.TestCase):
+class TestEpsilonGreedyPolicy:
   def test_random_actions_are_as_frequent_as_epsilon(self):
     epsilons = [0.0, 0.05, 0.3, 0.7, 1.0]
     policy = policies.EpsilonGreedyPolicy(table_network, epsilons, seed=1)
@@ -95,9 +94,7 @@ class EpsilonGreedyPolicyTest(parameterized.TestCase):
           p += 1 - epsilon
         count = np.count_nonzero(actions[:, row] == action)
         deviation = (num_steps * p * (1 - p)) ** 0.5
-        self.assertLessEqual(
-          abs(count - num_steps * p), 4.5 * deviation, (row, action)
-        )
+        assert abs(count - num_steps * p) <= 4.5 * deviation, (row, action)
 
   def test_greedy_without_epsilon(self):
     policy = policies.EpsilonGreedyPolicy(table_network, [0.0] * 6, seed=0)
@@ -113,9 +110,9 @@ class EpsilonGreedyPolicyTest(parameterized.TestCase):
     policy = policies.EpsilonGreedyPolicy(table_network, [0.5], seed=0)
     values = tf.constant([[1.0, 0.0, 0.0, 0.0]])
     actions = run_long(policy, [0], values, 400)
-    self.assertEqual(set(actions[:, 0]), {0, 1, 2, 3})
+    assert set(actions[:, 0]) == {0, 1, 2, 3}
 
-  @parameterized.parameters(False, True)
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_row_is_the_same_in_any_batch(self, jit_compile):
     epsilons = policies.epsilon_ladder(8, base=0.9, exponent=2.0)
     policy = policies.EpsilonGreedyPolicy(table_network, epsilons, seed=5)
@@ -132,10 +129,10 @@ class EpsilonGreedyPolicyTest(parameterized.TestCase):
     values = tf.zeros([8, NUM_ACTIONS])
     policy = policies.EpsilonGreedyPolicy(table_network, [1.0] * 8, seed=5)
     actions = run(policy, range(8), values, 50)
-    self.assertLen({tuple(column) for column in actions.T}, 8)
+    assert len({tuple(column) for column in actions.T}) == 8
     other_seed = policies.EpsilonGreedyPolicy(table_network, [1.0] * 8, seed=6)
     others = run(other_seed, range(8), values, 50)
-    self.assertFalse(np.any(np.all(actions == others, axis=0)))
+    assert not np.any(np.all(actions == others, axis=0))
     np.testing.assert_array_equal(actions, run(policy, range(8), values, 50))
 
   def test_compiled_by_xla_acts_the_same(self):
@@ -155,38 +152,36 @@ class EpsilonGreedyPolicyTest(parameterized.TestCase):
       tf.nest.flatten(again), tf.nest.flatten(after), strict=True
     ):
       np.testing.assert_array_equal(leaf, expected)
-    self.assertNotEqual(
-      state['random'].numpy().tolist(), after['random'].numpy().tolist()
-    )
+    assert state['random'].numpy().tolist() != after['random'].numpy().tolist()
 
   def test_state_has_a_row_per_environment(self):
     policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
     state = policy.initial_state([2, 0])
     np.testing.assert_allclose(state['epsilon'], [0.3, 0.1])
     for leaf in tf.nest.flatten(state):
-      self.assertEqual(leaf.shape, [2])
+      assert leaf.shape == [2]
 
-  @parameterized.parameters(tf.int32, tf.int64, tf.uint8)
+  @pytest.mark.parametrize('dtype', [tf.int32, tf.int64, tf.uint8])
   def test_action_dtype(self, dtype):
     policy = policies.EpsilonGreedyPolicy(
       table_network, [0.5], 0, action_dtype=dtype
     )
     output = policy.step(values_of(1), policy.initial_state([0]))
-    self.assertEqual(output.action.dtype, dtype)
-    self.assertEqual(output.extras, ())
+    assert output.action.dtype == dtype
+    assert output.extras == ()
 
   def test_describe(self):
     policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
-    self.assertEqual(policy.describe([2, 0])['epsilons'], [0.3, 0.1])
+    assert policy.describe([2, 0])['epsilons'] == [0.3, 0.1]
 
-  @parameterized.parameters(-0.1, 1.1, float('nan'))
+  @pytest.mark.parametrize('epsilon', [-0.1, 1.1, float('nan')])
   def test_refuses_what_is_no_probability(self, epsilon):
-    with self.assertRaisesRegex(ValueError, r'epsilons must be in \[0, 1\]'):
+    with pytest.raises(ValueError, match=r'epsilons must be in \[0, 1\]'):
       policies.EpsilonGreedyPolicy(table_network, [0.5, epsilon], 0)
 
 
-class AnnealingTest(parameterized.TestCase):
-  @parameterized.parameters(False, True)
+class TestAnnealing:
+  @pytest.mark.parametrize('jit_compile', [False, True])
   def test_falls_from_one_linearly(self, jit_compile):
     # Streams by id are independent, so that the share of random actions can be
     # told from the rows of one step.
@@ -202,9 +197,9 @@ class AnnealingTest(parameterized.TestCase):
       # Three of four random actions are not the greedy one.
       p = 0.75 * epsilon
       count = np.count_nonzero(actions[step])
-      self.assertLess(
-        abs(count - num_rows * p), 4.5 * (num_rows * p * (1 - p)) ** 0.5, step
-      )
+      assert (
+        abs(count - num_rows * p) < 4.5 * (num_rows * p * (1 - p)) ** 0.5
+      ), step
 
   def test_goes_on_from_the_steps_done(self):
     def make(steps_done):
@@ -221,7 +216,7 @@ class AnnealingTest(parameterized.TestCase):
     # Nothing is left to anneal.
     greedy = np.tile(np.argmax(values, axis=-1), [30, 1])
     np.testing.assert_array_equal(run(make(100), ids, values, 30), greedy)
-    self.assertTrue(np.any(run(make(0), ids, values, 30) != greedy))
+    assert np.any(run(make(0), ids, values, 30) != greedy)
 
   def test_row_counts_for_itself(self):
     policy = policies.EpsilonGreedyPolicy(
@@ -234,11 +229,7 @@ class AnnealingTest(parameterized.TestCase):
       np.testing.assert_array_equal(alone[:, 0], together[:, i])
 
   def test_refuses_negative_steps(self):
-    with self.assertRaisesRegex(
-      ValueError, 'anneal_steps must be at least 0, got -1'
+    with pytest.raises(
+      ValueError, match='anneal_steps must be at least 0, got -1'
     ):
       policies.EpsilonGreedyPolicy(table_network, [0.5], 0, anneal_steps=-1)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -3,9 +3,9 @@
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tree
-from absl.testing import absltest, parameterized
 
 from repertory.components import distributions, networks, policies, specs
 
@@ -94,19 +94,17 @@ def assert_close(found, expected):
     np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
 
 
-class StochasticPolicyTest(parameterized.TestCase):
-  @parameterized.product(
-    kind=list(ACTIONS),
-    core=['none', 'lstm', 'gru'],
-    evaluation=[False, True],
-    jit_compile=[None, True],
-  )
+class TestStochasticPolicy:
+  @pytest.mark.parametrize('kind', ACTIONS)
+  @pytest.mark.parametrize('core', ['none', 'lstm', 'gru'])
+  @pytest.mark.parametrize('evaluation', [False, True])
+  @pytest.mark.parametrize('jit_compile', [None, True])
   def test_extras(self, kind, core, evaluation, jit_compile):
     policy, network, distribution = make_stochastic(kind, core, evaluation)
     outputs = run(policy, jit_compile=jit_compile)
     for t, (found, (state, expected)) in enumerate(zip(outputs, loop(network))):
       step = found.extras.step
-      self.assertEqual(set(step), {'sample', 'log_prob'})
+      assert set(step) == {'sample', 'log_prob'}
       np.testing.assert_allclose(
         step['log_prob'],
         distribution.log_prob(expected.parameters, step['sample']),
@@ -117,23 +115,24 @@ class StochasticPolicyTest(parameterized.TestCase):
       np.testing.assert_allclose(
         found.action, distribution.to_action(step['sample']), rtol=1e-6
       )
-      self.assertEqual(found.action.dtype, ACTIONS[kind].dtype)
+      assert found.action.dtype == ACTIONS[kind].dtype
       # Zeros after a reset, and only then.
       for leaf in tree.flatten(found.extras.state):
         is_zero = np.all(leaf.numpy() == 0, axis=-1)
         np.testing.assert_array_equal(is_zero, firsts(t))
 
-  @parameterized.product(kind=list(ACTIONS), core=['none', 'lstm', 'gru'])
+  @pytest.mark.parametrize('kind', ACTIONS)
+  @pytest.mark.parametrize('core', ['none', 'lstm', 'gru'])
   def test_spec_matches_the_extras(self, kind, core):
     policy, network, distribution = make_stochastic(kind, core)
     spec = policies.stochastic_extras_spec(distribution, network.state_spec())
     extras = run(policy, num_steps=1)[0].extras
     tree.assert_same_structure(spec, extras)
     for leaf_spec, leaf in zip(tree.flatten(spec), tree.flatten(extras)):
-      self.assertEqual(leaf.shape, [B, *leaf_spec.shape])
-      self.assertEqual(leaf.dtype.as_numpy_dtype, leaf_spec.dtype)
+      assert leaf.shape == [B, *leaf_spec.shape]
+      assert leaf.dtype.as_numpy_dtype == leaf_spec.dtype
 
-  @parameterized.parameters(*ACTIONS)
+  @pytest.mark.parametrize('kind', ACTIONS)
   def test_evaluation_takes_the_mode_and_draws_nothing(self, kind):
     policy, network, distribution = make_stochastic(kind, evaluation=True)
     start = policy.initial_state(IDS)['random']
@@ -146,7 +145,7 @@ class StochasticPolicyTest(parameterized.TestCase):
       )
       np.testing.assert_array_equal(found.state['random'], start)
 
-  @parameterized.parameters(*ACTIONS)
+  @pytest.mark.parametrize('kind', ACTIONS)
   def test_draws_anew_in_every_step(self, kind):
     policy, _, distribution = make_stochastic(kind, 'none')
     state = policy.initial_state(IDS)
@@ -157,17 +156,18 @@ class StochasticPolicyTest(parameterized.TestCase):
       counters.append(state['random'])
       samples.append(output.extras.step['sample'].numpy())
     for one, other in itertools.pairwise(counters):
-      self.assertTrue(np.all(one.numpy() != other.numpy()))
+      assert np.all(one.numpy() != other.numpy())
     columns = np.stack(samples, axis=1).reshape([B, -1])
-    self.assertLen({tuple(column) for column in columns}, B)
+    assert len({tuple(column) for column in columns}) == B
     mode = distribution.mode(
       make_network(distribution.num_parameters, 'none')
       .step(tf.zeros([B, 3]), ())[0]
       .parameters
     )
-    self.assertTrue(np.any(np.stack(samples) != mode.numpy()))
+    assert np.any(np.stack(samples) != mode.numpy())
 
-  @parameterized.product(kind=list(ACTIONS), jit_compile=[None, True])
+  @pytest.mark.parametrize('kind', ACTIONS)
+  @pytest.mark.parametrize('jit_compile', [None, True])
   def test_row_is_the_same_in_any_batch(self, kind, jit_compile):
     policy, _, _ = make_stochastic(kind)
     together = run(policy, jit_compile=jit_compile)
@@ -192,18 +192,19 @@ class StochasticPolicyTest(parameterized.TestCase):
       make_stochastic('continuous', seed=seed)[0] for seed in (1, 2)
     )
     samples = [run(p)[0].extras.step['sample'].numpy() for p in (one, other)]
-    self.assertTrue(np.all(samples[0] != samples[1]))
+    assert np.all(samples[0] != samples[1])
 
 
-class RecurrentEpsilonGreedyPolicyTest(parameterized.TestCase):
-  @parameterized.product(core=['lstm', 'gru'], jit_compile=[None, False, True])
+class TestRecurrentEpsilonGreedyPolicy:
+  @pytest.mark.parametrize('core', ['lstm', 'gru'])
+  @pytest.mark.parametrize('jit_compile', [None, False, True])
   def test_greedy_action_and_extras(self, core, jit_compile):
     policy, network = make_recurrent([0.0] * 6, core, action_dtype=tf.int64)
     outputs = run(policy, jit_compile=jit_compile)
     for t, (found, (state, values)) in enumerate(zip(outputs, loop(network))):
       np.testing.assert_array_equal(found.action, np.argmax(values, axis=-1))
-      self.assertEqual(found.action.dtype, tf.int64)
-      self.assertEqual(found.extras.step, ())
+      assert found.action.dtype == tf.int64
+      assert found.extras.step == ()
       assert_close(found.extras.state, state)
       for leaf in tree.flatten(found.extras.state):
         is_zero = np.all(leaf.numpy() == 0, axis=-1)
@@ -238,7 +239,3 @@ class RecurrentEpsilonGreedyPolicyTest(parameterized.TestCase):
     tame, _ = make_recurrent([0.0] * 6)
     for one, other in zip(run(wild), run(tame)):
       assert_close(one.state['core'], other.state['core'])
-
-
-if __name__ == '__main__':
-  absltest.main()

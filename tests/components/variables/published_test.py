@@ -4,8 +4,8 @@ import threading
 from unittest import mock
 
 import numpy as np
+import pytest
 import tensorflow as tf
-from absl.testing import absltest, parameterized
 
 import replay_fixture
 from repertory.components import variables
@@ -23,9 +23,9 @@ def numbers(variable_list):
   return {float(x) for v in variable_list for x in np.ravel(v.numpy())}
 
 
-class PublishedTest(parameterized.TestCase):
-  def setUp(self):
-    super().setUp()
+class TestPublished:
+  @pytest.fixture(autouse=True)
+  def _set_up(self):
     self.theirs, self.mine = make(1), make(-7)
     self.publisher = variables.Publisher(self.theirs)
     self.client = variables.PublishedVariables(self.publisher, self.mine)
@@ -33,19 +33,19 @@ class PublishedTest(parameterized.TestCase):
   def test_before_the_first(self):
     self.client.update()
     self.client.update(wait=True)  # As they are there at once, it returns.
-    self.assertEqual(numbers(self.mine), {-7.0})
-    self.assertEqual(self.client.version, -1)
-    self.assertEqual(self.client.age_seconds, 0.0)
-    self.assertEqual(self.client.max_priority, 1.0)
+    assert numbers(self.mine) == {-7.0}
+    assert self.client.version == -1
+    assert self.client.age_seconds == 0.0
+    assert self.client.max_priority == 1.0
 
   def test_update(self):
     self.publisher.publish(3, 2.5)
-    self.assertEqual(self.client.version, -1)  # Not taken yet.
-    self.assertEqual(numbers(self.mine), {-7.0})
+    assert self.client.version == -1  # Not taken yet.
+    assert numbers(self.mine) == {-7.0}
     self.client.update()
-    self.assertEqual(numbers(self.mine), {1.0})
-    self.assertEqual(self.client.version, 3)
-    self.assertEqual(self.client.max_priority, 2.5)
+    assert numbers(self.mine) == {1.0}
+    assert self.client.version == 3
+    assert self.client.max_priority == 2.5
     self.client.close()
 
   def test_the_newest_counts(self):
@@ -54,21 +54,21 @@ class PublishedTest(parameterized.TestCase):
         variable.assign(tf.fill(variable.shape, float(version * 10)))
       self.publisher.publish(version, float(version))
     self.client.update()
-    self.assertEqual(numbers(self.mine), {30.0})
-    self.assertEqual(self.client.version, 3)
+    assert numbers(self.mine) == {30.0}
+    assert self.client.version == 3
 
   def test_nothing_is_copied_twice(self):
     self.publisher.publish(1, 1.0)
     self.client.update()
     self.mine[0].assign(tf.fill(SHAPES[0], 5.0))
     self.client.update()
-    self.assertEqual(numbers(self.mine[:1]), {5.0})
+    assert numbers(self.mine[:1]) == {5.0}
 
   def test_version_0_counts(self):
     self.publisher.publish(0, 1.0)
     self.client.update()
-    self.assertEqual(self.client.version, 0)
-    self.assertEqual(numbers(self.mine), {1.0})
+    assert self.client.version == 0
+    assert numbers(self.mine) == {1.0}
 
   def test_age_is_since_publication(self):
     with mock.patch.object(published.time, 'monotonic') as clock:
@@ -78,10 +78,10 @@ class PublishedTest(parameterized.TestCase):
       self.client.update()
       clock.return_value = 110.0
       self.publisher.publish(2, 1.0)  # Not in use.
-      self.assertEqual(self.client.age_seconds, 110.0 - 100.0)
+      assert self.client.age_seconds == 110.0 - 100.0
 
-  @parameterized.parameters(
-    'assign_add', 'assign', 'compiled', 'xla', 'scatter_update'
+  @pytest.mark.parametrize(
+    'how', ['assign_add', 'assign', 'compiled', 'xla', 'scatter_update']
   )
   def test_snapshot_keeps_its_values(self, how):
     def write():
@@ -99,19 +99,19 @@ class PublishedTest(parameterized.TestCase):
     self.publisher.publish(1, 1.0)
     write()
     self.client.update()
-    self.assertEqual(numbers(self.mine), {1.0})
+    assert numbers(self.mine) == {1.0}
     # And so does the copy, which may share memory with the snapshot.
     write()
-    self.assertEqual(numbers(self.mine), {1.0})
-    self.assertNotIn(1.0, numbers([v[:1] for v in self.theirs if v.shape.rank]))
+    assert numbers(self.mine) == {1.0}
+    assert 1.0 not in numbers([v[:1] for v in self.theirs if v.shape.rank])
 
   def test_writing_to_the_copy_changes_nothing_else(self):
     self.publisher.publish(1, 1.0)
     self.client.update()
     for variable in self.mine:
       variable.assign_add(tf.ones(variable.shape))
-    self.assertEqual(numbers(self.theirs), {1.0})
-    self.assertEqual(numbers(self.publisher.newest.values), {1.0})
+    assert numbers(self.theirs) == {1.0}
+    assert numbers(self.publisher.newest.values) == {1.0}
 
   def test_two_clients(self):
     others = make(-8)
@@ -120,8 +120,8 @@ class PublishedTest(parameterized.TestCase):
     self.client.update()
     self.publisher.publish(2, 1.0)
     other.update()
-    self.assertEqual((self.client.version, other.version), (1, 2))
-    self.assertEqual(numbers(others), {1.0})
+    assert (self.client.version, other.version) == (1, 2)
+    assert numbers(others) == {1.0}
 
   def test_versions_are_never_mixed_nor_go_back(self):
     num_versions, done = 300, threading.Event()
@@ -140,13 +140,9 @@ class PublishedTest(parameterized.TestCase):
       self.client.update()
       version = self.client.version
       if version >= 0:
-        self.assertEqual(numbers(self.mine), {float(version)})
-        self.assertEqual(self.client.max_priority, float(version))
-      self.assertGreaterEqual(version, seen[-1])
+        assert numbers(self.mine) == {float(version)}
+        assert self.client.max_priority == float(version)
+      assert version >= seen[-1]
       seen.append(version)
-      self.assertFalse(was_done and version < num_versions)
+      assert not (was_done and version < num_versions)
     call.result()
-
-
-if __name__ == '__main__':
-  absltest.main()
