@@ -42,10 +42,10 @@ class Registry(Generic[T]):
   def entries(self) -> dict[str, T]:
     """All entries by name."""
     if not self._is_complete:
-      self._is_complete = True
       package = importlib.import_module(self._package)
       for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f'{self._package}.{module.name}')
+      self._is_complete = True
     ranked = sorted(self._found.items(), key=lambda item: (item[1][0], item[0]))
     return {name: entry for name, (_, entry) in ranked}
 

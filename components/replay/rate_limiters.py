@@ -114,7 +114,7 @@ def check(
   needed = batch_size + limit.samples_per_insert * items_per_insert
   if limit.error_buffer < needed:
     raise SettingError(
-      'error_buffer',
+      called['error_buffer'],
       f"of table '{table}' must be at least batch_size + samples_per_insert × "
       f'items per step = {batch_size} + {limit.samples_per_insert:g} × '
       f'{items_per_insert} = {needed:g}, or a learner and an actor that take '
@@ -123,7 +123,12 @@ def check(
     )
   if max_times_sampled:
     _check_items_that_leave(
-      limit, table, max_size, batch_size + items_per_insert, max_times_sampled
+      limit,
+      table,
+      max_size,
+      batch_size + items_per_insert,
+      max_times_sampled,
+      called,
     )
 
 
@@ -133,20 +138,21 @@ def _check_items_that_leave(
   max_size: int,
   turn: int,
   max_times_sampled: int,
+  called: 'NamesOf',
 ) -> None:
   """Refuses limits that count on samples of items that are gone."""
   if limit.samples_per_insert > max_times_sampled:
     raise SettingError(
-      'max_times_sampled',
+      called['max_times_sampled'],
       f"of table '{table}' must be at least samples_per_insert = "
       f'{limit.samples_per_insert:g}, or its items are gone before the learner '
       f'has drawn its share; got {max_times_sampled}.',
     )
   if max_size < limit.min_size + turn:
     raise SettingError(
-      'max_size',
+      called['max_size'],
       f"of table '{table}', whose items leave once they were sampled, must be "
-      'at least min_size + (batch_size + items per step) = '
+      f'at least {called["min_size"]} + (batch_size + items per step) = '
       f'{limit.min_size} + {turn}, or items are lost before the learner has '
       f'drawn its share; got {max_size}.',
     )

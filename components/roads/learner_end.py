@@ -1,6 +1,7 @@
 """The end of a road at which the learner is."""
 
 import abc
+import contextlib
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -186,9 +187,10 @@ class LearnerEnd(abc.ABC):
 
   def close(self) -> None:
     """Ends a wait for a batch, and all threads."""
-    self.batches.close()
-    if self.priorities is not None:
-      self.priorities.close()
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      if self.priorities is not None:
+        stack.callback(self.priorities.close)
+      stack.callback(self.batches.close)
 
   @property
   def _first_status(self) -> replay.TableStatus:

@@ -80,7 +80,11 @@ class _ServersEnd(learner_end.LearnerEnd):
     self._checkpoint_directory = checkpoint_directory
     super().__init__(experience, connection)
     self.batches = parts.make_dataset(experience, connection)
-    self.priorities = parts.make_priority_updater(experience, connection)
+    try:
+      self.priorities = parts.make_priority_updater(experience, connection)
+    except BaseException:
+      self.batches.close()
+      raise
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
     tables = self._experience.tables

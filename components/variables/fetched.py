@@ -9,6 +9,9 @@ import tensorflow as tf
 from repertory.components import core, signals
 from repertory.components.variables import followed
 
+# How often the thread looks whether it is to end.
+_SLICE_SECONDS = 0.5
+
 
 class FetchedVariables(followed.FollowedVariables):
   """Copies variables from a source without making the actor wait.
@@ -36,7 +39,7 @@ class FetchedVariables(followed.FollowedVariables):
       name: What to fetch.
       update_period: Calls of `update` between fetches.
       timeout_seconds: How long a waiting `update` waits.
-      stop: Ends a wait when set.
+      stop: Ends a wait, and the thread, when set.
     """
     if update_period < 1:
       raise ValueError(
@@ -136,11 +139,13 @@ class FetchedVariables(followed.FollowedVariables):
 
   def _run(self) -> None:
     while True:
-      self._wanted.wait()
+      is_wanted = self._wanted.wait(_SLICE_SECONDS)
       # In this order: a `close` in between must not be missed.
       self._wanted.clear()
-      if self._closed:
+      if self._closed or self._stop.is_set():
         return
+      if not is_wanted:
+        continue
       try:
         self._fetched = self._source.get_variables(self._names)
       except Exception as error:  # Raised in the thread that acts.

@@ -31,6 +31,12 @@ def _topology_flags() -> tuple[tuple, ...]:
   found: dict[str, tuple] = {}
   for name, kind in topology.topologies().items():
     for field in dataclasses.fields(kind):
+      if type(field.default) not in _DEFINE:
+        raise TypeError(
+          f'{field.name} of topology {name!r} becomes a flag, so its default '
+          f'must be one of {", ".join(one.__name__ for one in _DEFINE)}; got '
+          f'{field.default!r}.'
+        )
       define = _DEFINE[type(field.default)]
       default, text = field.default or None, field.metadata['help']
       if not isinstance(field.default, tuple):

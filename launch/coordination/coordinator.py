@@ -56,7 +56,7 @@ class Coordinator:
     self._counts = dict(session.counts)
     self._leases = leases.StepLeases(self._max_steps, experiment.num_actors)
     self._roster = roster.Roster(max_restarts, clock)
-    self._lock = threading.Lock()
+    self._lock = threading.RLock()
     self._phase = reports.ACTING
     self._failure: failures.Failure | None = None
     # Of nodes that are started again, before their processes have ended.
@@ -213,12 +213,13 @@ class Coordinator:
 
   def directive(self) -> reports.Directive:
     """Returns what is to be done."""
-    return reports.Directive(
-      self._phase,
-      self._counts['steps'],
-      self._counts['learner_steps'],
-      self._roster.is_acting_delayed(),
-    )
+    with self._lock:
+      return reports.Directive(
+        self._phase,
+        self._counts['steps'],
+        self._counts['learner_steps'],
+        self._roster.is_acting_delayed(),
+      )
 
   def finish(self, node: str) -> None:
     """Notes that a node has done its part."""
@@ -264,6 +265,7 @@ class Coordinator:
       self._roster.restart(node)
       self._leases.drop(node)
       self._inference.pop(node, None)
+      self._versions.pop(node, None)
       self._message = f'{node} was started again: {failure.summary}'
       self._note(node, {'restarted_after': failure.cause})
       return True
@@ -327,9 +329,6 @@ class Coordinator:
         self._counts['steps'], self._counts['learner_steps']
       )
       learner_steps = self._counts['learner_steps']
-      # The learner reports later than actors fetch.
-      lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
-      ages = [age for _, age in self._versions.values()]
       left = self._max_steps - self._counts['steps']
       achieved, target = statuses.samples_per_insert(self._tables, self._limits)
       return loggers.Status(
@@ -345,8 +344,7 @@ class Coordinator:
         samples_per_insert=achieved,
         target_samples_per_insert=target,
         tables=statuses.list_tables(self._tables),
-        variables_age_steps=statuses.mean(lags),
-        variables_age_seconds=statuses.mean(ages),
+        **statuses.variables_age(self._versions.values(), learner_steps),
         **self._evaluations.figures(),
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,

@@ -1,6 +1,7 @@
 """What the display shows of tables, servers and variables."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from repertory.components import loggers, replay
 
@@ -62,6 +63,23 @@ def samples_per_insert(
   if table is None or limit is None:
     return None, None
   return achieved_ratio(table, limit), limit.samples_per_insert
+
+
+def variables_age(
+  versions: Collection[tuple[int, float]], learner_steps: int
+) -> dict[str, Any]:
+  """Returns how old the variables are that are acted with, by its names.
+
+  Args:
+    versions: Learner steps and age in seconds, of each node that acts.
+    learner_steps: Updates so far.
+  """
+  # The learner reports later than actors fetch.
+  lags = [max(0, learner_steps - version) for version, _ in versions]
+  return {
+    'variables_age_steps': mean(lags),
+    'variables_age_seconds': mean([age for _, age in versions]),
+  }
 
 
 def mean(values: Collection[float]) -> float | None:

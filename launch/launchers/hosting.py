@@ -97,14 +97,16 @@ class Host:
   def make(self) -> node_lib.Node:
     """Makes the node and tells the coordinator what it runs with."""
     with self._failures_told():
-      node = self._plan.make(self._context)
+      node = None
       try:
+        node = self._plan.make(self._context)
         if self._coordinator is not None:
           # Who registers has started, and is started again when it fails.
           self._coordinator.register(self._plan.name, node.description)
       except BaseException:
-        self._stop.set()
-        self._close(node)
+        self._stop.set()  # It ends the threads of what was made of the node.
+        if node is not None:
+          self._close(node)
         raise
     return node
 
@@ -159,6 +161,8 @@ class Host:
       finally:
         host.shut_down()
         thread.join(_JOIN_SECONDS)
+        if thread.is_alive():
+          logging.warning('The thread of %s did not end.', plan.name)
 
   def _close(self, node: node_lib.Node) -> str:
     """Closes a node, whatever it raises; returns what is to be told of it."""

@@ -73,7 +73,7 @@ class Program:
 
     Raises:
       ValueError: If there is one of that name, or it calls a node that there is
-        not, or that nobody can call.
+        not, or that nobody can call; or one beside it has a part in a phase.
     """
     taken = [name for one in self for name in (one.name, *_names_beside(one))]
     for name in (node.name, *_names_beside(node)):
@@ -82,6 +82,12 @@ class Program:
           f'node names must differ, got {name!r} for a second one.'
         )
       kinds.kind_of(name)
+    for one in node.beside:
+      if one.kind.phase is not None:
+        raise ValueError(
+          f'nodes beside {node.name!r} must have no part in a phase, for it is '
+          f'not told when they are done; got {one.name!r}.'
+        )
     for caller in (node, *node.beside):
       for name in caller.calls:
         if name not in self._nodes or not self._nodes[name].kind.serves:

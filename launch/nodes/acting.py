@@ -67,7 +67,8 @@ class ActingNode(node.Node):
     try:
       while not self._stop.is_set():
         if granted < num_environments:
-          coordinator.return_steps(self.name, granted)
+          unused, granted = granted, 0
+          coordinator.return_steps(self.name, unused)
           granted = coordinator.acquire_steps(self.name, num_environments)
           if granted <= 0:
             break

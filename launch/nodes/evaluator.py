@@ -1,5 +1,6 @@
 """Measures how well a policy does, apart from training."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -160,8 +161,9 @@ def make_evaluation(
   loop, environments = make_loop(session, network)
 
   def close():
-    followed.close()
-    environments.close()
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      stack.callback(environments.close)
+      stack.callback(followed.close)
 
   def save():
     return learners.save_exported('policy', network.variables, followed.version)

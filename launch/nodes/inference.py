@@ -1,5 +1,6 @@
 """An inference server as a node: what it acts with, serves and reports."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -89,6 +90,11 @@ class InferenceNode(node.Node):
     network, followed = self._evaluated
 
     def evaluated_policy() -> Mapping[str, np.ndarray]:
+      if followed.version < 0:
+        raise RuntimeError(
+          f'{self.name} has no evaluated policy: it was started after that '
+          'evaluation.'
+        )
       return learners.save_exported(
         'policy', network.variables, followed.version
       )
@@ -106,10 +112,11 @@ class InferenceNode(node.Node):
 
   def close(self) -> None:
     """Ends all connections and threads."""
-    self._server.close()
-    self._variables.close()
-    if self._evaluated is not None:
-      self._evaluated[1].close()
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      if self._evaluated is not None:
+        stack.callback(self._evaluated[1].close)
+      stack.callback(self._variables.close)
+      stack.callback(self._server.close)
 
   def report(self) -> reports.Directive:
     """Tells the coordinator the figures of the last second."""

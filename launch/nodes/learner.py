@@ -207,9 +207,10 @@ class LearnerNode(node.Node, core.VariableSource):
 
   def close(self) -> None:
     """Writes what the log still holds back and ends all threads."""
-    self._checkpoints.close()
-    self._logger.close()
-    self._end.close()
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      stack.callback(self._end.close)
+      stack.callback(self._logger.close)
+      stack.callback(self._checkpoints.close)
 
 
 class _RemoteLogger(loggers.Logger):

@@ -1,5 +1,6 @@
 """An actor that only steps environments; its process loads no TensorFlow."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ class ThinActorNode(acting.ActingNode):
     """
     super().__init__(context, [], settings.environment_ids)
     self._settings = settings
-    self._seeds = environment_batches.renew(settings.seeds, context.life)
+    self._life = context.life
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
     self._num_servers = 0  # Before the one that it is connected to.
@@ -119,7 +120,9 @@ class ThinActorNode(acting.ActingNode):
     settings = self._settings
     part = slice(lane, None, settings.num_lanes)
     environments = settings.environments.make(
-      environment_batches.renew(self._seeds, self._num_servers)[part]
+      environment_batches.renew(settings.seeds, self._life, self._num_servers)[
+        part
+      ]
     )
     self._environments.append(environments)
     loop, client = make_loop(
@@ -137,10 +140,11 @@ class ThinActorNode(acting.ActingNode):
 
   def _disconnect(self) -> None:
     self._loops = []
-    while self._clients:
-      self._clients.pop().close()
-    while self._environments:
-      self._environments.pop().close()
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      while self._environments:
+        stack.callback(self._environments.pop().close)
+      while self._clients:
+        stack.callback(self._clients.pop().close)
 
 
 def make_loop(

@@ -61,16 +61,17 @@ class EnvironmentSettings:
     return environment
 
 
-def renew(seeds: Sequence[int], life: int) -> list[int]:
+def renew(seeds: Sequence[int], *lives: int) -> list[int]:
   """Returns other seeds for every life of a node, for its episodes differ.
 
   Args:
-    seeds: Of its environments, in its first life.
-    life: How often it was started before; 0 for the seeds as they are.
+    seeds: What its environments get in its first life.
+    *lives: How often it was started before, or began anew for another reason;
+      all 0 for the seeds as they are.
   """
-  if not life:
+  if not any(lives):
     return list(seeds)
   return [
-    int(np.random.SeedSequence([seed, life]).generate_state(1)[0] >> 1)
+    int(np.random.SeedSequence([seed, *lives]).generate_state(1)[0] >> 1)
     for seed in seeds
   ]

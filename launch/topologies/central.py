@@ -5,6 +5,7 @@ stream their timesteps to an inference server, in the learner's process or in
 one of its own, which acts for them and writes to replay.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -295,8 +296,9 @@ def _make_evaluator(context, session, server, home):
     raise
 
   def close():
-    connection.close()
-    environments.close()
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      stack.callback(environments.close)
+      stack.callback(connection.close)
 
   return evaluator.EvaluatorNode(
     context,

@@ -81,3 +81,23 @@ def test_policy_of_a_restarted_node_knows_how_far_the_run_is(
   assert again['steps'].numpy().tolist() == [50, 50]
   assert first['random'].numpy().tolist() != again['random'].numpy().tolist()
   counts.close()
+
+
+def test_steps_are_returned_once_if_no_more_can_be_asked_for():
+  class Coordinator:
+    returned = 0
+
+    def return_steps(self, node, unused):
+      assert node == 'actor/0'
+      self.returned += unused
+
+    def acquire_steps(self, node, wanted):
+      if self.returned:
+        raise ConnectionError('gone')
+      return wanted + 3
+
+  counts = Coordinator()
+  context = lone_nodes.make_context('actor/0', counts)
+  with pytest.raises(ConnectionError, match='gone'):
+    _Node(context, [_Loop()], range(4)).run()
+  assert counts.returned == 3  # Of 7, for 4 were taken.

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from dm_env import specs
 
+import lone_nodes
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import checkpointing
+from repertory.components import checkpointing, replay, variables
 from repertory.launch.coordination import coordinator
+from repertory.launch.nodes import inference
 from repertory.launch.runs import resuming
 from repertory.launch.topologies import central
 
@@ -205,3 +207,28 @@ def test_a_full_disk_may_end_the_run(make_coordinator, monkeypatch):
   monkeypatch.setattr(checkpointing.Checkpointer, 'save', _fail)
   with pytest.raises(OSError, match='no space'):
     counts.keep_best(_policy(1))
+
+
+def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):
+  with resuming.open_session(_make_experiment(tmp_path)) as session:
+    counts = coordinator.Coordinator(session, 'title')
+    publishers = []
+
+    def follow():
+      network = session.experiment.builder.make_network(session.spec)
+      publishers.append(variables.Publisher(network.variables))
+      return network, variables.PublishedVariables(
+        publishers[-1], network.variables
+      )
+
+    context = lone_nodes.make_context('inference/0', counts)
+    road = session.make_road(replay.Connection('nowhere'))
+    server = inference.InferenceNode(
+      context, session, follow=follow, road=road, rows=[1]
+    )
+    try:
+      with pytest.raises(RuntimeError, match='started after that evaluation'):
+        server.served['evaluated_policy']()
+    finally:
+      server.close()
+      counts.close()

@@ -213,3 +213,17 @@ def test_node_beside_another_lives_as_long_and_ends_the_run(coordinator):
   hosted.host.shut_down()
   hosted.join()
   assert made[0].is_closed
+
+
+def test_what_was_made_of_a_node_that_fails_in_it_is_ended(coordinator):
+  contexts = []
+
+  def make(context):
+    contexts.append(context)
+    raise OSError('no screen')
+
+  plan = program_lib.PlannedNode('actor/0', make, ['coordinator'])
+  with pytest.raises(OSError, match='no screen'):
+    hosting.Host(plan, {'coordinator': coordinator}).make()
+  assert contexts[0].stop.is_set()
+  assert [what for what, *_ in coordinator.told] == ['fail']

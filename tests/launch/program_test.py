@@ -53,6 +53,10 @@ def test_owner_is_in_whose_process_a_node_is(program):
     (_plan('actor/1', ['actor/0']), "got 'actor/0'"),
     (_plan('actor/1', ['inference/0']), "got 'inference/0'"),
     (_plan('critic'), "got 'critic'"),
+    (
+      _plan('learner/1', beside=[_plan('actor/9')]),
+      "must have no part in a phase.*got 'actor/9'",
+    ),
   ],
 )
 def test_bad_nodes_are_refused(program, plan, message):

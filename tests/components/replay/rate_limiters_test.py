@@ -87,6 +87,16 @@ def _check(limit, **settings):
       ["least of table 'replay'", 'at most most = 100'],
       [101],
     ),
+    (
+      (1.0, 3, INF),
+      {
+        'max_times_sampled': 1,
+        'max_size': 8,
+        'names': {'min_size': 'least', 'max_size': 'most'},
+      },
+      ["most of table 'replay'", 'at least least + '],
+      ['3 + 6', 8],
+    ),
     # 4 + 8 × 2 = 20.
     (
       (8.0, 1, 19.0),

@@ -159,3 +159,28 @@ def test_tables_that_lack_something_are_named(open_road):
   state['tables']['replay']['inserts'] = 4
   with pytest.raises(checkpointing.CheckpointError, match='from 4 inserts'):
     end.check_restored(checkpointing.Checkpoint('path', {}, state, None))
+
+
+def test_close_ends_all_whichever_fails(open_road, monkeypatch):
+  _, road = open_road(min_priority=0.1)
+  end = road.make_learner_end()
+  close = end.batches.close
+
+  def fail():
+    close()
+    raise OSError('stuck')
+
+  monkeypatch.setattr(end.batches, 'close', fail)
+  with pytest.raises(OSError, match='stuck'):
+    end.close()  # Then there are no threads left.
+
+
+def test_end_that_cannot_be_made_leaves_nothing(open_road, monkeypatch):
+  _, road = open_road(min_priority=0.1)
+
+  def fail(*arguments):
+    raise OSError('no room')
+
+  monkeypatch.setattr(roads.Parts, 'make_priority_updater', fail)
+  with pytest.raises(OSError, match='no room'):
+    road.make_learner_end()

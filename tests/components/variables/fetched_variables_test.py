@@ -229,6 +229,15 @@ def test_close_ends_the_thread(make):
   replay_fixture.Call(harness.client.close).result(2)
 
 
+def test_stop_ends_the_thread(make):
+  before = threading.active_count()
+  harness = make()
+  harness.stop.set()
+  replay_fixture.wait_until(
+    lambda: threading.active_count() == before, 'the thread to end'
+  )
+
+
 def test_close_does_not_wait_for_ever_for_the_source(make):
   harness = make()
   harness.source.gate.clear()

@@ -1,0 +1,16 @@
+"""Tests of the seeds of environments that begin anew."""
+
+import itertools
+
+from repertory.launch.runs import environment_batches
+
+
+def test_first_life_has_the_seeds_as_they_are():
+  assert environment_batches.renew([5, 7], 0, 0) == [5, 7]
+
+
+def test_all_lives_differ():
+  lives = itertools.product(range(4), range(4))
+  seeds = [tuple(environment_batches.renew([5, 7], *life)) for life in lives]
+  assert len({seed for pair in seeds for seed in pair}) == 2 * 16
+  assert seeds[5] == tuple(environment_batches.renew([5, 7], 1, 1))
