@@ -10,6 +10,7 @@ policy and update there are those of `components.conformance`.
 
 import contextlib
 import dataclasses
+import unittest
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,7 +106,7 @@ class BuilderConformance:
 
   def test_evaluation_is_the_same(self):
     if not self.evaluation_is_the_same:
-      return
+      raise unittest.SkipTest('Evaluations of this agent draw their actions.')
     builder, spec = self.make_builder(), self.make_spec()
     network = builder.make_network(spec)
     actions = [

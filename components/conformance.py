@@ -6,6 +6,7 @@
 pytest, or unittest with `unittest.TestCase` as a further base, runs them.
 """
 
+import unittest
 from collections.abc import Sequence
 from typing import Any
 
@@ -274,7 +275,7 @@ class UpdateConformance:
     sample = self.make_sample(9)
     priorities = self.start()(sample).priorities
     if priorities is None:
-      return
+      raise unittest.SkipTest('The update computes no priorities.')
     array = np.asarray(priorities)
     assert array.shape == np.shape(sample.keys), (
       f'There must be a priority for each item; got {array.shape} for '

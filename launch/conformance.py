@@ -12,6 +12,7 @@ import pathlib
 import pickle
 import threading
 import time
+import unittest
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,12 @@ class TopologyConformance:
     topology.check(experiment)
     with resuming.open_session(experiment) as session:
       graph = topology.graph(session)
+      names = {'coordinator'}
+      if _has_program(topology):
+        names.update(topology.program(session, 'title').names)
+    assert names <= set(graph.nodes), (
+      f'The graph must show {sorted(names)}; got {graph.nodes}.'
+    )
     for pair in graph.calls:
       assert set(pair) <= set(graph.nodes), (
         f'Who calls whom must be among the nodes, {graph.nodes}; got {pair}.'
@@ -88,11 +95,12 @@ class TopologyConformance:
 
   def test_program_can_be_sent(self, tmp_path):
     topology = self.make_topology()
-    if topology.launch_types is not None:
-      return  # It is hosted by nobody.
+    if not _has_program(topology):
+      raise unittest.SkipTest('It runs in one thread, and plans no program.')
     with resuming.open_session(self.make_experiment(tmp_path)) as session:
       for plan in topology.program(session, 'title'):
-        cloudpickle.dumps(plan.make)
+        for one in (plan, *plan.beside):
+          cloudpickle.dumps(one.make)
         assert plan.name == 'coordinator' or 'coordinator' in plan.calls, (
           f'{plan.name!r} must call the coordinator, for it reports there.'
         )
@@ -149,6 +157,10 @@ class TopologyConformance:
       assert 'out of balls' in error.failure.cause
     else:
       raise AssertionError('A node that fails must end the run.')
+
+
+def _has_program(topology: topology_lib.Topology) -> bool:
+  return type(topology).program is not topology_lib.Topology.program
 
 
 @dataclasses.dataclass(frozen=True)

@@ -70,6 +70,13 @@ class _WrongGraph(single.Single):
     return topology.Graph(nodes, [*calls, ('actor/0', 'nobody')], frame)
 
 
+class _Hiding(distributed.Distributed):
+  def graph(self, session):
+    nodes, calls, frame = super().graph(session)
+    seen = [(caller, called) for caller, called in calls if caller != 'actor/1']
+    return topology.Graph([n for n in nodes if n != 'actor/1'], seen, frame)
+
+
 class _Changed(distributed.Distributed):
   """Changes its nodes."""
 
@@ -125,6 +132,7 @@ class _Topologies(conformance.TopologyConformance):
     (_Helpless, 'tells_of_itself'),
     (_Restless, 'tells_of_itself'),
     (_WrongGraph, 'graph_shows_all_nodes'),
+    (_Hiding, 'graph_shows_all_nodes'),
     (_Silent, 'program_can_be_sent'),
     (_Unsendable, 'program_can_be_sent'),
     (_Short, 'runs_to_the_end_and_goes_on'),
