@@ -229,14 +229,7 @@ def _make_server_beside(context, session, device, **settings):
     publisher = context.beside.publisher
     return network, variables.PublishedVariables(publisher, network.variables)
 
-  return inference.InferenceNode(
-    context,
-    session,
-    follow=follow,
-    road=parts.connect(context, session),
-    device=device,
-    **settings,
-  )
+  return _make_server(context, session, follow, device, **settings)
 
 
 def _make_server_apart(context, session, device, **settings):
@@ -245,13 +238,12 @@ def _make_server_apart(context, session, device, **settings):
 
   def follow():
     with compilation.on_device(device):
-      return policies.fetch(
-        session,
-        parts.source_of(context, session),
-        context.stop,
-        session.experiment.builder.config.variable_update_period,
-      )
+      return parts.fetch(context, session)
 
+  return _make_server(context, session, follow, device, **settings)
+
+
+def _make_server(context, session, follow, device, **settings):
   return inference.InferenceNode(
     context,
     session,

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.nodes import actor, evaluator, policies
+from repertory.launch.nodes import actor, evaluator
 from repertory.launch.topologies import parts, topology
 
 
@@ -45,12 +45,7 @@ class Distributed(topology.Topology):
 
 
 def _make_actor(context, session, index):
-  network, followed = policies.fetch(
-    session,
-    parts.source_of(context, session),
-    context.stop,
-    session.experiment.builder.config.variable_update_period,
-  )
+  network, followed = parts.fetch(context, session)
   return actor.ActorNode(
     context,
     session,
@@ -62,9 +57,8 @@ def _make_actor(context, session, index):
 
 
 def _make_evaluator(context, session):
-  source = parts.source_of(context, session)
   if session.experiment.evaluation_episodes == 0:
     return evaluator.EvaluatorNode(context, session, None)
-  network, followed = policies.fetch(session, source, context.stop, 1)
+  network, followed = parts.fetch(context, session, update_period=1)
   evaluation = evaluator.make_evaluation(session, network, followed)
   return evaluator.EvaluatorNode(context, session, evaluation)

@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
-from repertory.components import roads
+from repertory.components import roads, variables
 from repertory.launch.host import watchdog
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import coordinator as coordinator_lib
-from repertory.launch.nodes import learner, node, replay
+from repertory.launch.nodes import learner, node, policies, replay
 from repertory.launch.runs import session as session_lib
 
 COORDINATOR, REPLAY, LEARNER = 'coordinator', 'replay', 'learner'
@@ -41,13 +42,26 @@ def connect(context: node.Context, session: session_lib.Session) -> roads.Road:
   return session.make_road(replay.connect(context, session))
 
 
-def source_of(
-  context: node.Context, session: session_lib.Session
-) -> calls.RemoteSource:
-  """Returns the learner that a node calls for variables."""
-  return calls.RemoteSource(
-    context.peers[LEARNER], session.experiment.timeout_seconds, context.stop
+def fetch(
+  context: node.Context,
+  session: session_lib.Session,
+  update_period: int | None = None,
+) -> tuple[Any, variables.FetchedVariables]:
+  """Makes a network whose variables are fetched from the learner.
+
+  Args:
+    context: What the node found that is to act with it, and calls the learner.
+    update_period: Steps between fetches; None for what the agent's config says.
+
+  Returns:
+    The network, and what keeps it fresh.
+  """
+  experiment = session.experiment
+  period = experiment.builder.config.variable_update_period
+  source = calls.RemoteSource(
+    context.peers[LEARNER], experiment.timeout_seconds, context.stop
   )
+  return policies.fetch(session, source, context.stop, update_period or period)
 
 
 def environment_ids(session: session_lib.Session, index: int) -> Sequence[int]:
