@@ -65,7 +65,7 @@ def renew(seeds: Sequence[int], life: int) -> list[int]:
   """Returns other seeds for every life of a node, for its episodes differ.
 
   Args:
-    seeds: Of its environments, in its first life.
+    seeds: One for each environment, in the node's first life.
     life: How often it was started before; 0 for the seeds as they are.
   """
   if not life:
