@@ -26,7 +26,7 @@ class Acting:
   Attributes:
     spec: What the environment takes and gives.
     num_environments: Over all actors; environment ids are below it.
-    seed: Where random numbers start.
+    seed: Seeds all random numbers.
     steps_done: Steps that each environment has behind it, in earlier runs.
     evaluation: Whether to act greedily.
   """

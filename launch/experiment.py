@@ -39,7 +39,7 @@ class Experiment:
     directory: Where logs and checkpoints go.
     agent: Name of the agent, for the display and the checkpoint.
     environment: Name of the environment, likewise.
-    seed: Where all random numbers start that can be seeded.
+    seed: Seeds all random numbers that can be seeded.
     num_actors: Nodes that act in a topology with several; in `single` one
       actor drives the environments of all of them.
     environments_per_actor: Environments that one actor steps together.
@@ -174,7 +174,7 @@ def make_experiment(
       kind of environments.
     directory: Where logs and checkpoints go; None for a place under `runs/`,
       by agent, environment and seed.
-    seed: Where all random numbers start.
+    seed: Seeds all random numbers.
     **settings: Other fields of `Experiment`.
 
   Raises:

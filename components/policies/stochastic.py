@@ -36,7 +36,7 @@ class StochasticPolicy(programs.Policy):
     Args:
       network: Its outputs are `networks.ActorCriticOutput`.
       distribution: What the network's parameters mean.
-      seed: Where the random streams start.
+      seed: Seeds the random streams.
       evaluation: Whether to take the most probable action.
     """
     super().__init__()

@@ -74,8 +74,8 @@ class Writer(abc.ABC):
     """Begins to write.
 
     Args:
-      num_alive: How many calls of `keep` and items put, the latest, can be
-        referred to.
+      num_alive: So many of the latest calls of `keep`, or items put, can still
+        be referred to.
     """
 
   @abc.abstractmethod

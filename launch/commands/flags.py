@@ -104,7 +104,7 @@ TRAIN_FLAGS = (
     'seed',
     flags.DEFINE_integer,
     DEFAULTS['seed'],
-    'Where all random numbers start.',
+    'Seeds all random numbers.',
   ),
   (
     'lp_launch_type',

@@ -15,7 +15,7 @@ class StepLeases:
     """Grants nothing yet.
 
     Args:
-      max_steps: Where the run ends; those before this start count.
+      max_steps: Steps at which the run ends, those before this start included.
       num_actors: How many share them: the more, the smaller are grants.
     """
     self._max_steps = max_steps
