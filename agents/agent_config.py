@@ -19,7 +19,7 @@ class AgentConfig:
     batch_size: Items a learner step takes; None if that follows from the number
       of environments.
     discount: γ.
-    learning_rate: Of the optimizer.
+    learning_rate: Step size of the optimizer.
   """
 
   batch_size: int | None

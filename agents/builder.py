@@ -24,9 +24,9 @@ class Acting:
   """What a policy is to act for.
 
   Attributes:
-    spec: Of the environment.
+    spec: What the environment takes and gives.
     num_environments: Over all actors; environment ids are below it.
-    seed: Of the random numbers.
+    seed: Seeds all random numbers.
     steps_done: Steps that each environment has behind it, in earlier runs.
     evaluation: Whether to act greedily.
   """
@@ -93,7 +93,6 @@ class Builder(roads.Parts, abc.ABC):
     """Describes items, tables, batches and priorities.
 
     Args:
-      spec: Of the environment.
       num_environments: Over all actors.
 
     Raises:

@@ -31,7 +31,7 @@ class BuilderConformance:
 
   Attributes:
     num_environments: Over all actors, of which there is one here.
-    max_steps: Of each environment; by then there is a batch to learn from.
+    max_steps: Steps of each environment; enough for a batch to learn from.
     episode_length: How many steps an episode has, give or take one.
     evaluation_is_the_same: Whether evaluation does not depend on the seed.
   """

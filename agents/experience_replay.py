@@ -59,7 +59,6 @@ def describe(
   Args:
     config: See above.
     items: What the table holds.
-    spec: Of the environment.
     num_environments: Over all actors.
     **settings: Further ones of the experience.
   """

@@ -122,7 +122,7 @@ def make_builder(
   """Makes an agent's builder.
 
   Args:
-    name: Of the agent.
+    name: Such as 'dqn'.
     settings: Values of its config by field, as Python values or as text.
     preset: Settings to begin with, such as 'atari'; None for the defaults.
 

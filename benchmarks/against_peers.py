@@ -64,7 +64,7 @@ class Case(NamedTuple):
     agent: Ours.
     environment: Its name with us.
     environments: How many of ours.
-    settings: Of our agent.
+    settings: What our agent is given.
     steps: Environment steps of our run.
     peer: The other library.
     peer_environments: How many of the peer's.

@@ -49,7 +49,9 @@ _NETWORKS = flags.DEFINE_list('networks', 'mlp,lstm', 'mlp, lstm, images.')
 _CASES = flags.DEFINE_list(
   'cases', '1x1,2x16,2x64,4x16,8x16', 'Actors x environments of each.'
 )
-_SECONDS = flags.DEFINE_float('seconds', 4.0, 'Of each measurement.')
+_SECONDS = flags.DEFINE_float(
+  'seconds', 4.0, 'How long each measurement takes.'
+)
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 

@@ -56,7 +56,7 @@ def run(
     print_updates: Measures updates, on one core.
     cases: Ways to train.
     agent: Its name.
-    settings: Of the agent, in training.
+    settings: The agent's, in training.
   """
 
   def main(_):
@@ -78,7 +78,7 @@ def measure(
   """Times the update of items all of whose steps happened.
 
   Args:
-    builder: Of an agent that learns from sequences.
+    builder: Makes an agent that learns from sequences.
     batch_size: Items of the batch.
     repeats: Calls behind the first.
   """

@@ -160,7 +160,7 @@ def place_replay(replay_path: str | None, directory: str) -> None:
   A replay server that starts there takes up what it finds.
 
   Args:
-    replay_path: Of a checkpoint; None to start empty.
+    replay_path: The tables of a checkpoint; None to start empty.
     directory: What the server will read; its old contents are removed.
   """
   if os.path.lexists(directory):
@@ -178,7 +178,6 @@ def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
   `np.savez` would leave its archive open when the disk is full.
 
   Args:
-    path: Of the file.
     arrays: Arrays by name, of plain numbers.
   """
   with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:

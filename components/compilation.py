@@ -140,7 +140,7 @@ class CompiledFunction:
     No gradient tape sees the call.
 
     Args:
-      *leaves: Of the signature's shapes and dtypes. What an array holds must
+      *leaves: As the signature has them. What an array holds must
         not change before the outputs are there.
     """
     if self._device is None:
@@ -190,7 +190,7 @@ def compile_policy(
 
   Args:
     step: See `CompiledFunction`.
-    signature: Of `step`.
+    signature: Shapes and dtypes of what `step` takes.
     state: The policy's. One with a leaf `[B, D, ...]` is taken for recurrent;
       with one number of each row, `[B]`, it is not.
     jit_compile: Whether XLA may be used.

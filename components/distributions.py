@@ -36,7 +36,7 @@ class Distribution(abc.ABC):
 
     Args:
       parameters: `[B, P]`.
-      counters: Of the rows' random streams, uint64 `[B]`.
+      counters: Where the rows' random streams are, uint64 `[B]`.
 
     Returns:
       Samples `[B, ...]`, and the counters to go on with.
@@ -102,7 +102,7 @@ class DiagonalGaussian(Distribution):
     """Reads size and bounds off the spec.
 
     Args:
-      action_spec: Of floats.
+      action_spec: An array of floats.
       initial_scale: Deviation where its parameter is 0, but for the least one,
         which is added to all.
     """

@@ -18,7 +18,7 @@ class Episode:
   """A finished episode.
 
   Attributes:
-    slot: Of the environment batch.
+    slot: Where in the environment batch it was.
     episode_return: Sum of its rewards, undiscounted.
     length: Steps, its first timestep not counted.
   """

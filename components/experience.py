@@ -59,7 +59,7 @@ class Experience:
 
   @property
   def bundle_sizes(self) -> dict[str, int]:
-    """Of the tables, by name."""
+    """Items of a bundle, by table."""
     return {table.name: table.bundle_size for table in self.tables}
 
   def with_table(self, **changes: Any) -> 'Experience':

@@ -53,7 +53,7 @@ def restrict(port: int) -> None:
   Where the system has no such filters, a warning says that the port stays open.
 
   Args:
-    port: Of a server that listens already.
+    port: Where a server listens already.
 
   Raises:
     ValueError: If no socket of this process listens there.

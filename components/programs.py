@@ -58,7 +58,7 @@ class Policy(tf.Module, abc.ABC):
 
     Args:
       observation: `[B, ...]`.
-      step_type: Of the observation's timestep, int32 `[B]`. A row at LAST needs
+      step_type: The timestep's, int32 `[B]`. A row at LAST needs
         no action: what it gets means nothing, and its state stays as it is.
       state: `[B, ...]`.
     """

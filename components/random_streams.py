@@ -21,7 +21,7 @@ def initial_counters(seed: int, stream_ids: Sequence[int]) -> tf.Tensor:
   """Returns counters from which streams start, far apart from each other.
 
   Args:
-    seed: Of the experiment.
+    seed: The experiment's; other streams for every seed.
     stream_ids: Which streams: one row each.
 
   Returns:

@@ -92,7 +92,7 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
   """Turns text, or what JSON made of a value, into the type of a setting.
 
   Args:
-    name: Of the setting, for the error.
+    name: The setting's, for the error.
     value: Text from the command line, or a plain value.
     annotation: The field's type: int, float, bool, str, a tuple of one of
       these, or one of these or None.

@@ -28,7 +28,7 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
   """Returns `value` as a Python integer.
 
   Args:
-    name: Of the argument, for the message.
+    name: What the message calls the argument.
     value: What was given: NumPy's integers pass, booleans do not.
     minimum: The smallest allowed value.
 

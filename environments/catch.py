@@ -32,7 +32,7 @@ class Catch(dm_env.Environment):
     Args:
       rows: Height, at least 2: one for the ball, one for the paddle.
       columns: Width, at least 1.
-      seed: Of the balls' columns, at least 0.
+      seed: Decides the balls' columns; at least 0.
 
     Raises:
       ValueError: If an argument is not an integer or too small.

@@ -78,7 +78,7 @@ class EnvironmentBatchConformance:
     """Returns copies of the timesteps of a fresh batch.
 
     Args:
-      first_seed: Of its slots.
+      first_seed: The first slot's; the others have those that follow.
       spoil: Changes the actions; is told which slots have ended.
       check: Takes the batch and each timestep.
     """

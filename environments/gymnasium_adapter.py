@@ -37,7 +37,7 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
 
   Args:
     environment_id: As for `gymnasium.make`.
-    **settings: Of the environment, as for `gymnasium.make`.
+    **settings: The environment's, as for `gymnasium.make`.
 
   Raises:
     ImportError: If gymnasium is not installed, or what the environment needs.
@@ -74,7 +74,7 @@ class GymnasiumAdapter(dm_env.Environment):
 
     Args:
       gym_env: An environment that nobody else steps.
-      seed: Of the first reset alone, so that later episodes differ; at least 0.
+      seed: For the first reset alone, so that episodes differ; at least 0.
 
     Raises:
       ImportError: If gymnasium is not installed.

@@ -142,7 +142,7 @@ class GymnasiumVectorSource(GymnasiumOutcomes):
 
     Args:
       vector_env: One whose `autoreset_mode` is `NEXT_STEP`.
-      seed: Of the first reset alone.
+      seed: For the first reset alone.
 
     Raises:
       ValueError: If it restarts slots otherwise, or if a space has no spec.

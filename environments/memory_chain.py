@@ -38,7 +38,7 @@ class MemoryChain(dm_env.Environment):
 
     Args:
       length: Steps from the cue to the timestep that asks for it, at least 1.
-      seed: Of the cues, at least 0.
+      seed: Decides the cues; at least 0.
 
     Raises:
       ValueError: If an argument is not an integer or too small.

@@ -34,8 +34,8 @@ class TopologyConformance:
   """The contract of `topologies.topology.Topology`.
 
   Attributes:
-    launch_type: Of the launcher that hosts it.
-    max_steps: Of the first run; large enough for a batch to be learned from.
+    launch_type: The launcher that hosts it.
+    max_steps: Where the first run ends; by then a batch can be learned from.
   """
 
   launch_type = 'local_mt'

@@ -39,7 +39,7 @@ class Experiment:
     directory: Where logs and checkpoints go.
     agent: Name of the agent, for the display and the checkpoint.
     environment: Name of the environment, likewise.
-    seed: Of everything random that can be seeded.
+    seed: Seeds all random numbers that can be seeded.
     num_actors: Nodes that act in a topology with several; in `single` one
       actor drives the environments of all of them.
     environments_per_actor: Environments that one actor steps together.
@@ -170,11 +170,11 @@ def make_experiment(
     environment: Such as 'catch' or 'gym:CartPole-v1'.
     max_steps: Environment steps at which it ends.
     config: Settings of the agent that differ from its defaults.
-    preset: Of the agent, for a kind of environments, such as 'atari': defaults
-      of its settings.
+    preset: Such as 'atari': other defaults of the agent's settings, for a
+      kind of environments.
     directory: Where logs and checkpoints go; None for a place under `runs/`,
       by agent, environment and seed.
-    seed: Of everything random.
+    seed: Seeds all random numbers.
     **settings: Other fields of `Experiment`.
 
   Raises:

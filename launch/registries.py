@@ -32,7 +32,7 @@ class Registry(Generic[T]):
     """Adds an entry.
 
     Args:
-      name: Of the entry; a later one of the same name takes its place.
+      name: What it is chosen by; a later one of the same name takes its place.
       entry: What is chosen.
       rank: Where it is listed, from the simplest to the most special.
     """

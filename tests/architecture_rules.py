@@ -8,6 +8,7 @@ number.
 import ast
 import os
 import pathlib
+import re
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -54,8 +55,7 @@ _RANKS_OF_LAUNCH = (
   ('launchers',),
   ('topologies',),
   ('running',),
-  ('commands',),
-  ('conformance',),
+  ('commands', 'conformance'),
 )
 _RANK_OF = {
   folder: {name: rank for rank, names in enumerate(ranks) for name in names}
@@ -254,7 +254,7 @@ def find_cycle(graph):
   return None
 
 
-def count_floors(trees, folder):
+def count_depths(trees, folder):
   """Returns, by module of a folder, the modules on its longest way down.
 
   Args:
@@ -267,20 +267,20 @@ def count_floors(trees, folder):
     for path, tree in trees.items()
     if path.startswith(f'{folder}/') and not path.endswith('__init__.py')
   }
-  floors = {}
+  depths = {}
 
-  def floor_of(module):
-    if module not in floors:
+  def depth_of(module):
+    if module not in depths:
       below = set()
       for _, name in imports(*modules[module], calls=False):
         name = name.removeprefix('repertory.')
         below |= {name, name.rpartition('.')[0]} & modules.keys()
-      floors[module] = 1 + max(map(floor_of, below - {module}), default=0)
-    return floors[module]
+      depths[module] = 1 + max(map(depth_of, below - {module}), default=0)
+    return depths[module]
 
   for module in modules:
-    floor_of(module)
-  return floors
+    depth_of(module)
+  return depths
 
 
 def check_fences(path, tree):
@@ -352,3 +352,15 @@ def check_function_lengths(path, tree):
           f'is {MAX_FUNCTION_LINES}'
         )
   return found
+
+
+def check_docstrings(path, tree):
+  """No line of a docstring begins with 'Of', or explains a name so."""
+  kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+  return [
+    f'{path}:{node.body[0].lineno + i}: {line.strip()!r} is no phrase'
+    for node in ast.walk(tree)
+    if isinstance(node, kinds) and ast.get_docstring(node) is not None
+    for i, line in enumerate(ast.get_docstring(node, clean=False).splitlines())
+    if re.match(r'\s*([\w*, ]+: )?Of\b', line)
+  ]

@@ -55,9 +55,9 @@ class TestCode:
     assert imported in graph[part]
     assert rules.find_cycle(graph) is None
 
-  def test_modules_of_launch_are_on_few_floors(self):
-    floors = rules.count_floors(TREES, 'launch')
-    assert max(floors.values()) <= 8, floors
+  def test_imports_of_launch_are_not_deep(self):
+    depths = rules.count_depths(TREES, 'launch')
+    assert max(depths.values()) <= 8, depths
 
   def test_fences(self):
     self.check_all(rules.check_fences)
@@ -79,6 +79,9 @@ class TestCode:
 
   def test_functions_are_short(self):
     self.check_all(rules.check_function_lengths)
+
+  def test_docstrings_are_phrases(self):
+    self.check_all(rules.check_docstrings)
 
 
 class TestDirection:
@@ -249,14 +252,14 @@ class TestRanks:
     }
     assert rules.imported_parts('agents/a.py', tree) == set()
 
-  def test_floors(self):
+  def test_depths(self):
     trees = {
       'launch/a.py': ast.parse('import numpy'),
       'launch/room/b.py': ast.parse('from repertory.launch import a'),
       'launch/room/c.py': ast.parse('from repertory.launch.room.b import d'),
       'components/d.py': ast.parse('from repertory.launch.room import c'),
     }
-    assert rules.count_floors(trees, 'launch') == {
+    assert rules.count_depths(trees, 'launch') == {
       'launch.a': 1,
       'launch.room.b': 2,
       'launch.room.c': 3,
@@ -434,6 +437,24 @@ class TestLengths:
     assert rules.check_function_lengths('launch/a.py', ast.parse(source)) == [
       'launch/a.py:3: f has 61 lines, the limit is 60'
     ]
+
+
+class TestDocstrings:
+  @pytest.mark.parametrize(
+    'line', ['Of the module.', 'name: Of the module.', '*a, b: Of both.']
+  )
+  def test_forbidden(self, line):
+    source = f'class A:\n  def f():\n    """Does.\n\n    {line}\n    """'
+    assert rules.check_docstrings('a.py', ast.parse(source)) == [
+      f'a.py:5: {line!r} is no phrase'
+    ]
+
+  @pytest.mark.parametrize(
+    'source',
+    ['"""Offers: what is Of use."""', "x = 'Of x'", 'def f():\n  # Of x\n  1'],
+  )
+  def test_allowed(self, source):
+    assert not rules.check_docstrings('a.py', ast.parse(source))
 
 
 class TestSourceFiles:

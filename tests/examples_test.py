@@ -98,7 +98,7 @@ def _rows_of_topologies() -> list[list[str]]:
       told = field.metadata['help'].removesuffix('.')
       told, _, choice = told.partition('; default: ')
       default = choice or f'{field.default}'.lower()
-      meaning = f'Of {name}: {told}.'
+      meaning = f'With {name}: {told}.'
       if field.name in rows:
         meaning = f'{rows[field.name][2]} {meaning}'
       rows[field.name] = [f'--{field.name}', default, meaning]
@@ -200,7 +200,7 @@ class TestReadme:
     rows = [
       [cell.replace('`', '') for cell in row]
       for row in _table(_README, '### Flags of `train`')
-      if row[2].startswith('Of `')
+      if row[2].startswith('With `')
     ]
     assert rows == _rows_of_topologies()
 
@@ -279,7 +279,7 @@ class TestDocs:
 
   def test_rooms_of_launch_are_those_of_the_rules(self):
     rows = _table('docs/architecture.md', '## The rooms')
-    told = [(int(floor), rooms.strip('`')) for floor, rooms, *_ in rows]
+    told = [(int(rank), rooms.strip('`')) for rank, rooms, *_ in rows]
     ranks = enumerate(architecture_rules._RANKS_OF_LAUNCH, 1)
     assert told == [(rank, room) for rank, rooms in ranks for room in rooms]
     for _, room, _, modules in rows:

@@ -44,11 +44,11 @@ class D4PGConfig(agent_config.AgentConfig):
   )
   learning_rate: float = settings.field(
     3e-4,
-    'Of Adam, for policy and critic; for small networks larger than the '
-    "paper's 1e-4.",
+    'Step size of Adam for policy and critic; for small networks larger than '
+    "the paper's 1e-4.",
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Of Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
   )
   max_gradient_norm: float | None = settings.field(
     40.0,

@@ -53,8 +53,8 @@ class D4PGUpdate(programs.Update):
 
     Args:
       online: What is learned.
-      target: Of the same kind, made to follow.
-      scaling: Of the environment's actions.
+      target: Networks of the same kind, made to follow.
+      scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
     """
     super().__init__()

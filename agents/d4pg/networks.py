@@ -17,7 +17,7 @@ def make_policy_network(
   """Makes a network that maps observations to actions in [−1, 1], `[B, D]`.
 
   Args:
-    spec: Of an environment with one bounded array of floats for an action.
+    spec: One with a bounded array of floats for an action.
     config: Sizes and kinds of its layers.
 
   Raises:
@@ -39,7 +39,7 @@ def make_critic(
   """Makes a critic of actions in [−1, 1], with logits `[B, num_atoms]`.
 
   Args:
-    spec: Of an environment that `make_policy_network` takes.
+    spec: One that `make_policy_network` takes.
     config: Sizes and kinds of its layers.
   """
   critic = networks.Critic(

@@ -42,10 +42,10 @@ class DQNConfig(agent_config.AgentConfig):
   )
   batch_size: int = settings.field(32, 'Items a learner step samples.')
   learning_rate: float = settings.field(
-    1e-3, 'Of Adam; a common choice for small networks.'
+    1e-3, 'Step size of Adam; a common choice for small networks.'
   )
   adam_epsilon: float = settings.field(
-    1.5e-4, "Of Adam's denominator: Rainbow, table 1."
+    1.5e-4, "Added to Adam's denominator: Rainbow, table 1."
   )
   max_gradient_norm: float = settings.field(
     10.0,

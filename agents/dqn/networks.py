@@ -16,10 +16,10 @@ def make_network(
   """Makes a network that maps observations `[B, ...]` to values `[B, A]`.
 
   Args:
-    spec: Of an environment with discrete actions.
+    spec: One with discrete actions.
     hidden_sizes: Layers before the head.
     dueling: Whether the head has two streams.
-    image_torso: Of image leaves, one of `networks.IMAGE_TORSOS`.
+    image_torso: What reads image leaves, one of `networks.IMAGE_TORSOS`.
 
   Raises:
     ValueError: If observations or actions are of a kind it cannot take.

@@ -46,14 +46,14 @@ class IMPALAConfig(agent_config.AgentConfig):
   )
   discount: float = settings.field(0.99, 'γ: the paper, appendix D.')
   learning_rate: float = settings.field(
-    1e-3, "Of Adam; for small networks larger than the paper's."
+    1e-3, "Step size of Adam; for small networks larger than the paper's."
   )
   anneal_learner_steps: int | None = settings.field(
     None,
     'Learner steps in which the learning rate falls to 0, linearly; None for '
     'never. The paper, appendix D, lets it fall over a run on Atari.',
   )
-  adam_epsilon: float = settings.field(1e-5, "Of Adam's denominator.")
+  adam_epsilon: float = settings.field(1e-5, "Added to Adam's denominator.")
   amsgrad: bool = settings.field(
     True,
     'Whether Adam divides by the largest mean square of a gradient so far '

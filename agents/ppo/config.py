@@ -77,9 +77,9 @@ class PPOConfig(agent_config.AgentConfig):
     'each minibatch.',
   )
   learning_rate: float = settings.field(
-    1e-3, 'Of Adam; the paper has 3e-4 for MuJoCo.'
+    1e-3, 'Step size of Adam; the paper has 3e-4 for MuJoCo.'
   )
-  adam_epsilon: float = settings.field(1e-5, "Of Adam's denominator.")
+  adam_epsilon: float = settings.field(1e-5, "Added to Adam's denominator.")
   max_gradient_norm: float = settings.field(
     0.5, "Global norm at which gradients are clipped: that of the paper's code."
   )

@@ -10,7 +10,7 @@ def make_network(
   """Makes a network whose outputs are `networks.ActorCriticOutput`.
 
   Args:
-    spec: Of an environment with discrete or continuous actions.
+    spec: One with discrete or continuous actions.
     config: Sizes and kinds of its layers.
 
   Raises:

@@ -67,10 +67,10 @@ class R2D2Config(agent_config.AgentConfig):
     32, 'Sequences a learner step samples; the paper has 64.'
   )
   learning_rate: float = settings.field(
-    1e-3, "Of Adam; for small networks larger than the paper's 1e-4."
+    1e-3, "Step size of Adam; for small networks larger than the paper's 1e-4."
   )
   adam_epsilon: float = settings.field(
-    1e-3, "Of Adam's denominator: the paper, appendix."
+    1e-3, "Added to Adam's denominator: the paper, appendix."
   )
   max_gradient_norm: float = settings.field(
     80.0, "Global norm at which gradients are clipped: SEED RL's R2D2."

@@ -10,7 +10,7 @@ def make_network(
   """Makes a network whose outputs are action values `[..., A]`.
 
   Args:
-    spec: Of an environment with discrete actions.
+    spec: One with discrete actions.
     config: Sizes and kinds of its layers.
 
   Raises:

@@ -35,14 +35,16 @@ class SACConfig(agent_config.AgentConfig):
     256, 'Items a learner step samples: the paper, table 1.'
   )
   learning_rate: float = settings.field(
-    3e-4, 'Of Adam, for the policy and the critics: the paper, table 1.'
+    3e-4,
+    'Step size of Adam for the policy and the critics: the paper, table 1.',
   )
   temperature_learning_rate: float = settings.field(
     3e-4,
-    'Of Adam, for the temperature: the paper, table 1; 0 keeps the first one.',
+    'Step size of Adam for the temperature: the paper, table 1; 0 keeps the '
+    'first one.',
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Of Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
   )
   max_gradient_norm: float | None = settings.field(
     None,

@@ -40,8 +40,8 @@ class SACUpdate(programs.Update):
     Args:
       policy_network: Maps observations to parameters of a `SquashedGaussian`.
       critics: Map observations and actions `[B, D]` to values `[B, N]`.
-      target_critics: Of the same kind, made to follow.
-      scaling: Of the environment's actions.
+      target_critics: Critics of the same kind, made to follow.
+      scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
     """
     super().__init__()

@@ -19,7 +19,7 @@ def make_policy_network(
   They are those of a `SquashedGaussian`.
 
   Args:
-    spec: Of an environment with one bounded array of floats for an action.
+    spec: One with a bounded array of floats for an action.
     config: Sizes and kinds of its layers.
 
   Raises:
@@ -42,7 +42,7 @@ def make_critics(
   """Makes critics of actions in [−1, 1], with values `[B, num_critics]`.
 
   Args:
-    spec: Of an environment that `make_policy_network` takes.
+    spec: One that `make_policy_network` takes.
     config: Sizes, kinds and number.
   """
   critics = networks.CriticEnsemble(

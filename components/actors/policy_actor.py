@@ -36,7 +36,7 @@ class PolicyActor(core.Actor):
     Args:
       policy: Chooses the actions.
       observation_spec: Nest of array specs, without a batch axis.
-      environment_ids: Of the slots of the environment batch, in order.
+      environment_ids: Which environment each slot has, in order.
       adder: Takes what happened; None to forget it.
       variables: Keeps the policy's fresh; None where others do, or nobody.
       jit_compile: Whether to compile with XLA where it pays, see

@@ -27,8 +27,7 @@ class Adder(core.Adder):
     Args:
       writer: Takes the items; closed with the adder.
       batch_size: B, slots of the environment batch.
-      num_steps_alive: Steps of a slot for which what was kept for items to
-        refer to, and the items of each step, are needed.
+      num_steps_alive: For how many steps items may refer to what was kept.
       ends_together: Whether the items of all slots are put together.
     """
     if batch_size < 1:

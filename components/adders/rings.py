@@ -47,7 +47,7 @@ class Rings:
     Args:
       slots: Which, `[K]`.
       starts: Where each stretch starts, `[K]`.
-      length: Of a stretch.
+      length: How many steps each stretch has.
       begins: What is before is zeros, `[K]`.
       end: From there on there are zeros.
 

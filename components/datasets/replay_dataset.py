@@ -69,7 +69,7 @@ class ReplayDataset:
       raise ValueError(
         f'batch_size must be a multiple of {table.bundle_size}, the bundles of '
         f"table '{table.name}', got {batch_size}. Choose another, or let the "
-        'bundle_size of the builder return 1.'
+        'experience of the builder have in_bundles=False.'
       )
     self._table = table
     self._connection = connection

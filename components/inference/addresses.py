@@ -79,7 +79,7 @@ def tune(stream: socket.socket) -> None:
 def is_of_this_user(stream: socket.socket) -> bool:
   """Returns whether the other side may use the server.
 
-  Of a Unix socket the kernel tells whose process it is; who may reach a TCP
+  The kernel tells whose process is at a Unix socket; who may reach a TCP
   port is a matter of the network.
   """
   if stream.family != socket.AF_UNIX:

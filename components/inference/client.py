@@ -46,9 +46,9 @@ class InferenceClient:
     """Connects and shakes hands.
 
     Args:
-      address: Of the server; see `addresses`.
+      address: Where the server listens; see `addresses`.
       spec: `specs.EnvironmentSpec` of one environment.
-      environment_ids: Of the rows to come.
+      environment_ids: Which environments the rows to come are of.
       actor: Who this is. Whoever connects under the same name later takes over
         its environments: the earlier one must have died.
       purpose: 'training', or 'evaluation': then the actions are those of the
@@ -101,8 +101,8 @@ class InferenceClient:
     """Sends timesteps `[B]`.
 
     Args:
-      timestep: Of all environments. If all are LAST, they wait for the next
-        ones to travel with, and there is no answer.
+      timestep: What all environments gave. If all are LAST, they wait for the
+        next ones to travel with, and there is no answer.
       start: Whether the environments start anew; then all are FIRST.
 
     Raises:

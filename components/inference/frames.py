@@ -49,7 +49,7 @@ def header(kind: int, size: int, round_trip: float = 0.0) -> bytes:
   """Packs a header.
 
   Args:
-    kind: Of the frame.
+    kind: What the frame is.
     size: Bytes of the payload.
     round_trip: Seconds, of the sender's last request.
   """

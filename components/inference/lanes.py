@@ -157,7 +157,7 @@ class Lane:
     """Copies rows into a batch.
 
     Args:
-      inputs: Of the batch, see `StateStore.inputs`.
+      inputs: The batch's, see `StateStore.inputs`.
       place: Where in the batch.
       start: From which row of the frame.
       num: How many.

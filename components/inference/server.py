@@ -43,7 +43,7 @@ class InferenceServer:
 
     Args:
       address: Where; see `addresses`.
-      spec: Of one environment.
+      spec: That of one environment.
       roles: By purpose: 'training', and 'evaluation' if it is offered.
       window_seconds: How long the first row of a batch waits for others.
       stop: Ends `run`.

@@ -19,7 +19,7 @@ class ThinActor(core.Actor):
     """Keeps the connection.
 
     Args:
-      client: Of these environments.
+      client: A connection for these environments.
       spec: `specs.EnvironmentSpec` of one environment.
       batch_size: B.
     """

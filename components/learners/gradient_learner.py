@@ -233,7 +233,7 @@ def restore_exported(
   Args:
     state: What `GradientLearner.save` or `save_exported` returned.
     export: Such as 'policy'.
-    variables: Of a module like the one that was exported.
+    variables: Those of a module like the one that was exported.
 
   Raises:
     ValueError: Naming what does not fit; then nothing was changed.
@@ -252,8 +252,8 @@ def save_exported(
 
   Args:
     export: Such as 'policy'.
-    variables: Of a module like the one that is exported.
-    learner_steps: Of the learner, when it had them.
+    variables: Those of a module like the one that is exported.
+    learner_steps: The learner's count, when it had them.
   """
   arrays = {
     _array_name(export, i, variable): variable.numpy()

@@ -32,9 +32,5 @@ class UpdateNoise(tf.Module):
     return tf.stack([self._seed, self._num_calls.assign_add(1) - 1])
 
   def normals(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
-    """Returns new numbers of mean 0 and deviation 1, float32.
-
-    Args:
-      shape: Of what to draw.
-    """
+    """Returns new numbers of mean 0 and deviation 1, float32."""
     return tf.random.stateless_normal(shape, self.seed())

@@ -39,7 +39,7 @@ class InferenceStatus:
   """An inference server, lately.
 
   Attributes:
-    name: Of its node.
+    name: The name of its node.
     rows_per_second: Environments acted for, per second.
     rows_per_batch: Mean of those that a network call served.
     fill: Share of the computed rows that were not padding.

@@ -18,7 +18,7 @@ class TensorBoard(base.Logger):
   float32; NaN and infinity are kept, and TensorBoard marks them.
 
   Attributes:
-    path: Of the events file.
+    path: The events file.
   """
 
   def __init__(

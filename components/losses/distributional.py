@@ -63,7 +63,7 @@ def categorical_td_targets(
   Args:
     r_t: Rewards, `[B]`.
     discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    logits_t: Of the distribution Z of the next state, `[B, N]`.
+    logits_t: The next state's distribution Z, as logits, `[B, N]`.
     z: Atoms of the support, `[N]`.
 
   Returns:
@@ -85,7 +85,7 @@ def categorical_divergence(
 
   Args:
     target_probs: p, `[B, N]`.
-    logits: Of q, `[B, N]`.
+    logits: q as logits, `[B, N]`.
 
   Returns:
     At least 0 but for rounding, and 0 where they are the same, `[B]`.
@@ -101,7 +101,7 @@ def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
   """Computes Σ_i q_i z_i.
 
   Args:
-    logits: Of q, `[B, N]`.
+    logits: q as logits, `[B, N]`.
     z: Atoms of the support, `[N]`.
 
   Returns:

@@ -54,7 +54,7 @@ def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
   """Computes ½ x² up to the threshold and grows linearly beyond it.
 
   Args:
-    errors: Of any shape.
+    errors: x, in any shape.
     threshold: Where the line begins; the slope is at most this.
 
   Returns:

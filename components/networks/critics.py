@@ -32,9 +32,8 @@ class Critic(snt.Module):
       observation_spec: Nest of array specs, without a batch axis.
       hidden_sizes: Layers; of a `LayerNormMLP`, at least one.
       num_outputs: N.
-      image_torso: Of image leaves, one of `IMAGE_TORSOS`.
+      image_torso: What reads image leaves, one of `IMAGE_TORSOS`.
       layer_norm: Whether they are a `LayerNormMLP`; else a ReLU follows each.
-      name: Of the module.
     """
     super().__init__(name=name)
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
@@ -61,8 +60,7 @@ class CriticEnsemble(snt.Module):
     """Takes the critics.
 
     Args:
-      critics: Of one output each.
-      name: Of the module.
+      critics: Modules with one output each.
     """
     super().__init__(name=name)
     self._critics = list(critics)

@@ -28,7 +28,6 @@ class DuelingHead(snt.Module):
     Args:
       num_actions: A.
       hidden_sizes: Layers of each stream before its output.
-      name: Of the module.
     """
     super().__init__(name=name)
     self._value = snt.nets.MLP([*hidden_sizes, 1], name='value')
@@ -60,8 +59,8 @@ class ActorCriticOutput(NamedTuple):
   """What an actor-critic network says of observations.
 
   Attributes:
-    parameters: Of the distribution over actions, `[..., P]`.
-    value: Of the state, `[...]`.
+    parameters: What the distribution over actions is made of, `[..., P]`.
+    value: The state's value, `[...]`.
   """
 
   parameters: tf.Tensor
@@ -87,7 +86,6 @@ class ActorCriticHead(snt.Module):
     Args:
       num_parameters: P.
       hidden_sizes: Layers of each stream before its output, a tanh after each.
-      name: Of the module.
     """
     super().__init__(name=name)
     self._policy_layers = _make_layers(hidden_sizes, 'policy_layers')

@@ -18,7 +18,6 @@ class _ConvolutionalTorso(snt.Module):
 
     Args:
       layers: Channels, pixels of a kernel's side and stride of each.
-      name: Of the module.
     """
     super().__init__(name=name)
     self._convolutions = [

@@ -19,7 +19,6 @@ class LayerNormMLP(snt.Module):
 
     Args:
       hidden_sizes: At least one; the last one's size is D.
-      name: Of the module.
     """
     super().__init__(name=name)
     first, *others = hidden_sizes

@@ -31,7 +31,6 @@ class ObservationNormalizer(snt.Module):
     Args:
       observation_spec: Nest of array specs, without a batch axis.
       max_abs_value: Normalized numbers are clipped to ± this.
-      name: Of the module.
     """
     super().__init__(name=name)
     self._observation_spec = observation_spec

@@ -21,7 +21,7 @@ class SequenceNetwork(snt.Module):
   torso and head take all moments of a sequence at once.
 
   Attributes:
-    normalizer: Of the observations, in front of the torso; None if they are
+    normalizer: Takes observations before the torso does; None if they are
       taken as they are. Who learns updates it.
   """
 
@@ -39,8 +39,7 @@ class SequenceNetwork(snt.Module):
       torso: Maps observations `[B, ...]` to features `[B, D]`.
       core: Its initial state must be zeros; None for a network without memory.
       head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
-      normalizer: Of the observations.
-      name: Of the module.
+      normalizer: Takes observations before the torso does, if there is one.
     """
     super().__init__(name=name)
     self._torso = torso

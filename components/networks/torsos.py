@@ -39,7 +39,6 @@ class ObservationTorso(snt.Module):
       hidden_sizes: Layers on top, a ReLU after each; the last one's size is D.
         Without any, D is the size of all vectors together.
       image_torso: One of `IMAGE_TORSOS`: see `image_torsos.py`.
-      name: Of the module.
 
     Raises:
       ValueError: As by `check_observation`.

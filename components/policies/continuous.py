@@ -37,7 +37,7 @@ class ContinuousPolicy(programs.Policy):
       choose: Maps parameters `[B, P]` and normal numbers `[B, D]` to actions in
         [−1, 1], `[B, D]`.
       scaling: Makes the environment's actions of them.
-      seed: Of the random streams.
+      seed: Seeds the random streams.
       num_random_steps: First steps of each environment, in which its actions
         are uniform within the bounds.
       steps_done: Steps that each environment has behind it, in earlier runs.

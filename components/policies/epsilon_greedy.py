@@ -56,11 +56,11 @@ class _EpsilonGreedy(programs.Policy):
 
     Args:
       epsilons: ε by environment id, each in [0, 1].
-      seed: Of the random streams.
+      seed: Seeds the random streams.
       anneal_steps: Steps of an environment over which its ε falls from 1 to
         its place, linearly (https://doi.org/10.1038/nature14236, methods).
       steps_done: Steps that each environment has behind it, in earlier runs.
-      action_dtype: Of the actions, as the environment's spec has it.
+      action_dtype: What the environment's spec has for actions.
     """
     super().__init__()
     if anneal_steps < 0:
@@ -134,7 +134,7 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
     Args:
       network: Maps observations `[B, ...]` to action values `[B, A]`.
       epsilons: ε by environment id, each in [0, 1].
-      seed: Of the random streams.
+      seed: Seeds the random streams.
       **settings: `anneal_steps`, 0 by default: steps of an environment over
         which its ε falls from 1 to its place, linearly
         (https://doi.org/10.1038/nature14236, methods). `steps_done`, 0 by
@@ -169,7 +169,7 @@ class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
     Args:
       network: Its outputs are action values `[B, A]`.
       epsilons: ε by environment id, each in [0, 1].
-      seed: Of the random streams.
+      seed: Seeds the random streams.
       **settings: As for `EpsilonGreedyPolicy`.
     """
     super().__init__(epsilons, seed, **settings)

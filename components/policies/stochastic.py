@@ -36,7 +36,7 @@ class StochasticPolicy(programs.Policy):
     Args:
       network: Its outputs are `networks.ActorCriticOutput`.
       distribution: What the network's parameters mean.
-      seed: Of the random streams.
+      seed: Seeds the random streams.
       evaluation: Whether to take the most probable action.
     """
     super().__init__()
@@ -83,7 +83,7 @@ def stochastic_extras_spec(
 
   Args:
     distribution: What it draws from.
-    core_state_spec: Of its network's recurrent state, without a batch axis.
+    core_state_spec: Its network's recurrent state, without a batch axis.
   """
   return types.SequenceExtras(
     step={

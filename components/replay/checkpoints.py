@@ -49,7 +49,7 @@ def is_snapshot_taken(directory: str) -> bool:
   happens to the tables from then on is not in the checkpoint.
 
   Args:
-    directory: Of the server's checkpoints; empty when it was asked for one.
+    directory: Where the server checkpoints; empty when it was asked for one.
   """
   return bool(glob.glob(os.path.join(directory, '*', _DATA_FILE)))
 
@@ -60,7 +60,7 @@ def remove_checkpoints(directory: str) -> None:
   The server itself keeps the newest, and for good what it could not finish.
 
   Args:
-    directory: Of the server's checkpoints.
+    directory: Where the server checkpoints.
   """
   if os.path.isdir(directory):
     for name in os.listdir(directory):

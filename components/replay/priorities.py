@@ -56,7 +56,7 @@ class PriorityUpdater:
     """Hands over new priorities.
 
     Args:
-      keys: Of the items, uint64 `[B]`.
+      keys: Which items, uint64 `[B]`.
       priorities: Theirs, `[B]`.
 
     Raises:

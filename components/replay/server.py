@@ -84,7 +84,7 @@ def table_status(
   """Asks the server for the state of its tables.
 
   Args:
-    client: Of the server.
+    client: A connection to the server.
     tables: Those of its tables that may hold bundles.
 
   Raises:

@@ -74,8 +74,8 @@ class Writer(abc.ABC):
     """Begins to write.
 
     Args:
-      num_alive: Of what is kept or put, so much of the latest may be referred
-        to.
+      num_alive: So many of the latest calls of `keep`, or items put, can still
+        be referred to.
     """
 
   @abc.abstractmethod

@@ -20,7 +20,7 @@ class Pace:
     Args:
       table: What the learner samples.
       batch_size: Items of each of its steps.
-      samples: Of the table, before the learner begins.
+      samples: How many the table has given before the learner begins.
       learner_steps: Updates so far.
     """
     self._table = table
@@ -43,7 +43,7 @@ class Pace:
 
     Args:
       learner_steps: Updates so far.
-      samples: Of the table, so far.
+      samples: How many the table has given so far.
 
     Returns:
       How many items were sampled that the learner never got.

@@ -57,7 +57,7 @@ class PublishedVariables(followed.FollowedVariables):
     """Keeps the parts.
 
     Args:
-      publisher: Of the learner.
+      publisher: What the learner publishes to.
       variables: Take the values, in the same order.
     """
     self._publisher = publisher

@@ -90,7 +90,7 @@ def describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Says that a command has no such flag.
 
   Args:
-    name: Of the flag, without dashes.
+    name: The flag, without dashes.
     values: The flags of the command.
   """
   hint = settings.did_you_mean(name, values)

@@ -45,9 +45,9 @@ def _topology_flags() -> tuple[tuple, ...]:
         _, known, _, others = found[field.name]
         if known is not define:
           raise TypeError(f'{field.name} must be of one type everywhere.')
-        text = f'{others} Of {name}: {text}'
+        text = f'{others} With {name}: {text}'
       else:
-        text = f'Of {name}: {text}'
+        text = f'With {name}: {text}'
       found[field.name] = (field.name, define, default, text)
   return tuple(found.values())
 
@@ -106,7 +106,12 @@ TRAIN_FLAGS = (
     10_000,
     'Environment steps at which the run ends, over all actors.',
   ),
-  ('seed', flags.DEFINE_integer, DEFAULTS['seed'], 'Of everything random.'),
+  (
+    'seed',
+    flags.DEFINE_integer,
+    DEFAULTS['seed'],
+    'Seeds all random numbers.',
+  ),
   (
     'lp_launch_type',
     flags.DEFINE_string,
@@ -191,8 +196,8 @@ TRAIN_FLAGS = (
     'max_restarts',
     flags.DEFINE_integer,
     DEFAULTS['max_restarts'],
-    'Of processes: how often within ten minutes one that has ended is started '
-    'again; 0 for never.',
+    'How often within ten minutes a process that has ended is started again; '
+    '0 for never.',
   ),
   (
     'on_divergence',
@@ -203,7 +208,7 @@ TRAIN_FLAGS = (
   ),
 )
 EVALUATE_FLAGS = (
-  ('directory', flags.DEFINE_string, None, 'Of the trained agent.'),
+  ('directory', flags.DEFINE_string, None, 'Where the trained agent is.'),
   (
     'best',
     flags.DEFINE_bool,

@@ -28,7 +28,7 @@ class Evaluations:
   ones the first counts.
 
   Attributes:
-    latest: Of this run; None before the first.
+    latest: This run's newest; None before the first.
     best: None before the first.
     warning: Why what an earlier run kept does not count, if so.
   """

@@ -15,7 +15,7 @@ class StepLeases:
     """Grants nothing yet.
 
     Args:
-      max_steps: Of the run, with those before this start.
+      max_steps: Steps at which the run ends, those before this start included.
       num_actors: How many share them: the more, the smaller are grants.
     """
     self._max_steps = max_steps
@@ -27,7 +27,7 @@ class StepLeases:
 
     Args:
       wanted: The least that is of use to it.
-      steps_done: Of the run, as reported so far.
+      steps_done: How far the run is, as reported so far.
 
     Returns:
       At least `wanted`, or 0 when there are none left.

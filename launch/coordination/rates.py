@@ -19,7 +19,7 @@ class Rates:
     """Returns how many a second there were of each.
 
     Args:
-      *counts: Of each kind so far; always the same kinds.
+      *counts: How many of each kind so far; always the same kinds.
     """
     now = self._clock()
     self._history.append((now, counts))

@@ -59,7 +59,7 @@ class Roster:
 
   @property
   def num_restarts(self) -> int:
-    """Of all nodes."""
+    """How often nodes were started again, all together."""
     return sum(node.restarts.num_taken for node in self._nodes.values())
 
   def expect(self, names: Sequence[str]) -> None:

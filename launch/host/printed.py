@@ -28,7 +28,7 @@ def shorten(log_directory: str) -> None:
   be lost.
 
   Args:
-    log_directory: Of a run; the files are those of `NATIVE` and `NODES`.
+    log_directory: A run's; the files are those of `NATIVE` and `NODES`.
   """
   nodes = os.path.join(log_directory, NODES)
   for path in [os.path.join(log_directory, NATIVE), *_find(nodes)]:

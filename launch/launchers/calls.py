@@ -48,7 +48,7 @@ def wait_for_server(
   after it began, only every half minute.
 
   Args:
-    client: Of a node that is being started.
+    client: Calls a node that is being started.
     timeout_seconds: For its start, if that is more than the least.
     should_stop: Ends the wait.
 

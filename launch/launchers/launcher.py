@@ -21,7 +21,7 @@ class Workers(abc.ABC):
 
   @property
   def names(self) -> list[str]:
-    """Of all nodes that have a thread or process of their own."""
+    """Names all nodes that have a thread or process of their own."""
     return self.program.names
 
   def find_ended(self) -> list[str]:
@@ -85,7 +85,7 @@ class Workers(abc.ABC):
     """Returns where the threads of nodes are, by node.
 
     Args:
-      names: Of nodes that have registered; others would die of the question.
+      names: Nodes that have registered; others would die of the question.
     """
 
   @abc.abstractmethod

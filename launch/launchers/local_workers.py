@@ -97,7 +97,7 @@ class Processes(LocalWorkers):
       program: Whose they are.
       handles: Launchpad's, of the nodes that serve.
       workers: The processes by node.
-      log_directory: Of the files to which they print.
+      log_directory: Where the files are to which they print.
       environment: Variables of the processes besides this one's.
     """
     super().__init__(program, handles)

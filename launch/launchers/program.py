@@ -51,7 +51,7 @@ class Program:
 
   @property
   def names(self) -> list[str]:
-    """Of all nodes, in the order in which they were added."""
+    """Names all nodes, in the order in which they were added."""
     return list(self._nodes)
 
   @property

@@ -20,8 +20,8 @@ class ActingNode(node.Node):
     """Keeps the parts.
 
     Args:
-      loops: Of the environments; they take turns.
-      environment_ids: Of all environments that the loops step together; as many
+      loops: Each steps its environments; they take turns.
+      environment_ids: All environments that the loops step together; as many
         steps are asked for at a time, at least.
     """
     self.name = context.name

@@ -26,7 +26,7 @@ class ActorNode(acting.ActingNode):
     """Makes the environments and all that acts for them.
 
     Args:
-      context: Of this node, 'actor/<index>'.
+      context: This node's, 'actor/<index>'.
       environment_ids: Which of all training environments it steps; seeds and
         exploration follow from them.
       followed: Keeps the network's variables fresh.

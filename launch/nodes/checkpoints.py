@@ -36,7 +36,7 @@ class CheckpointWriter:
   counts are taken and the replay server has settled which items it writes.
   What takes long, writing it all, is done in a thread of its own.
 
-  Of what others do at that moment the counts are up to one report old, so
+  The counts of others are up to one report old at that moment, so
   replay may hold items of environment steps that are not counted. And where
   actors do not wait for the learner, it may lack items of steps that are:
   those on their way, of each environment at most as many as the experience's
@@ -127,7 +127,7 @@ class CheckpointWriter:
   def close(self) -> None:
     """Gives up a checkpoint that is being written, if there is one.
 
-    Of one whose files are being written it waits for the end, but not for ever:
+    If its files are being written it waits for the end, but not for ever:
     on a disk that hangs it could still be completed later.
     """
     if self._writing is None:

@@ -156,7 +156,7 @@ def make_evaluation(
 
   Args:
     session: Has evaluation episodes.
-    followed: Of the network.
+    followed: Keeps the network's variables fresh.
   """
   loop, environments = make_loop(session, network)
 

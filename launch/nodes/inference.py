@@ -39,7 +39,7 @@ class InferenceNode(node.Node):
     """Compiles the policies and starts to listen.
 
     Args:
-      context: Of this node, 'inference/<index>'.
+      context: This node's, 'inference/<index>'.
       follow: Makes a network and what keeps its variables fresh; called once
         more for the evaluator.
       road: Takes what was lived.

@@ -17,8 +17,8 @@ def make_training_policy(
   """Makes the policy that trains, for any of the environments.
 
   Args:
-    context: Of the node that acts; its coordinator knows how far the run is, if
-      it was started again.
+    context: The acting node's; its coordinator knows how far the run is, if
+      the node was started again.
   """
   experiment, life = session.experiment, context.life
   steps = session.steps_per_environment

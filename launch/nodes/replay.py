@@ -47,7 +47,7 @@ def connect(
   """Returns a connection to the replay server, once it listens.
 
   Args:
-    context: Of the node that connects; its stop signal ends every wait.
+    context: The connecting node's; its stop signal ends every wait.
   """
   timeout_seconds = session.experiment.timeout_seconds
   address = addresses.find(

@@ -50,11 +50,7 @@ class ThinActorNode(acting.ActingNode):
   """
 
   def __init__(self, settings: ThinSettings, context: node.Context):
-    """Makes the environments and connects.
-
-    Args:
-      context: Of this node, 'actor/<index>'.
-    """
+    """Makes the environments and connects."""
     super().__init__(context, [], settings.environment_ids)
     self._settings = settings
     self._life = context.life
@@ -159,8 +155,8 @@ def make_loop(
   Args:
     environments: To step.
     spec: `specs.EnvironmentSpec` of one of them.
-    environment_ids: Of the slots of the batch, in order.
-    **client_settings: Of `InferenceClient`.
+    environment_ids: Which environment each slot has, in order.
+    **client_settings: What `InferenceClient` takes besides.
 
   Returns:
     The loop, and its connection to close.

@@ -27,7 +27,7 @@ def check_folder(directory: str, name: str) -> None:
   """Raises SettingError unless a folder of a run can be made and written to.
 
   Args:
-    name: Of the folder, in the directory.
+    name: The folder's, in the directory.
   """
   path = os.path.join(directory, name)
   if os.path.lexists(path) and not os.path.isdir(path):

@@ -65,7 +65,7 @@ def renew(seeds: Sequence[int], *lives: int) -> list[int]:
   """Returns other seeds for every life of a node, for its episodes differ.
 
   Args:
-    seeds: What its environments get in its first life.
+    seeds: One for each environment, in the node's first life.
     *lives: How often it was started before, or began anew for another reason;
       all 0 for the seeds as they are.
   """

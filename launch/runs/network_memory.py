@@ -21,7 +21,6 @@ def check(
   """Refuses a network that does not fit into memory, without making it.
 
   Args:
-    spec: Of the environment.
     learns: Whether it is to learn, which needs memory besides that of the
       network: for target networks and optimizers, which the update owns; for
       gradients; and for a copy of all that, with which an update is undone.

@@ -83,7 +83,7 @@ def resume(
   """Goes back to the newest checkpoint of a run whose nodes have ended.
 
   Args:
-    session: Of the run; its directory is still held.
+    session: What ran; its directory is still held.
     num_restarts: With this one.
     failure: Why.
 

@@ -38,9 +38,9 @@ class Session:
 
   Attributes:
     experiment: What runs.
-    spec: Of its environment.
+    spec: What its environment takes and gives.
     counts: 'steps', 'episodes', 'learner_steps' and 'runs' before this run.
-    elapsed_seconds: Of the runs that this one resumes.
+    elapsed_seconds: How long the runs took that this one resumes.
     is_resumed: Whether there is a checkpoint to go on from.
     num_restarts: How often nodes were started again, before this start.
     message: What the user should know of this start.

@@ -35,16 +35,17 @@ class Central(topology.Topology):
   Attributes:
     num_inference_servers: Inference servers in processes (or threads) of their
       own; 0 for one per inference device in the learner's process.
-    inference_devices: Of the inference servers, in turn; none for TensorFlow's
-      choice.
-    learner_devices: Of the learner: none for TensorFlow's choice; among several
-      the rows of its networks are divided, and all else is on the first.
+    inference_devices: Where the inference servers run, in turn; none for
+      TensorFlow's choice.
+    learner_devices: Where the learner runs: none for TensorFlow's choice; among
+      several the rows of its networks are divided, and all else is on the
+      first.
     double_buffering: Whether actors step one half of their environments while
       the other half waits for its actions.
   """
 
   name = 'central'
-  help = 'so, but inference servers act for all actors'
+  help = 'actors that only step environments; inference servers act for them'
   rank = 2
 
   num_inference_servers: int = settings.field(

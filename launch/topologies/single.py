@@ -12,7 +12,7 @@ class Single(topology.Topology):
   """One actor drives the environments of all; the learner keeps in step."""
 
   name = 'single'
-  help = 'all in one thread'
+  help = 'replay, learner, evaluator and one actor in turn, in one thread'
   rank = 0
   launch_types = ('local_mt',)
 
