@@ -82,7 +82,7 @@ _CASES = {
   # 1 + (32 + 32 environments × 3).
   'items_that_leave': (
     lambda size: _limited(max_times_sampled=2, max_size=size),
-    (128, r'max_size .* = 1 \+ 128, .* got 128', 129),
+    (128, r'max_replay_size .* = 1 \+ 128, .* got 128', 129),
   ),
   # (54 − 50) × 8 = 32.
   'steps': (
