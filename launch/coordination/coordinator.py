@@ -317,7 +317,7 @@ class Coordinator:
     with self._lock:
       counts = {**self._counts, 'runs': self._counts['runs'] + 1}
       return {
-        'experiment': self._session.identity(),
+        'experiment': self._session.identity,
         'counts': counts,
         'elapsed_seconds': self._elapsed(),
       }

@@ -73,7 +73,7 @@ class LearnerNode(node.Node, core.VariableSource):
   @property
   def description(self):
     return {
-      'config': self._session.identity(),
+      'config': self._session.identity,
       'samples_per_insert': _ratio(self._table),
       'run_starts_at_learner_step': self._begins_at_step,
       'resumed_from': self._resumed_from,

@@ -73,7 +73,7 @@ def open_session(
     session = dataclasses.replace(
       session, message=' '.join(filter(None, messages))
     )
-    _ = session.tables  # Now, so that other processes get them with the rest.
+    _ = session.tables, session.identity  # So other processes get them, too.
     yield session
 
 
@@ -107,7 +107,7 @@ def resume(
       f'{_describe_omission(checkpoint, session)}'
     ),
   )
-  _ = resumed.tables
+  _ = resumed.tables, resumed.identity
   return resumed
 
 

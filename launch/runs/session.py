@@ -153,7 +153,9 @@ class Session:
       environment_batches.renew(self.environment_seeds(ids), life)
     )
 
-  def identity(self) -> dict[str, Any]:
+  @functools.cached_property
+  def identity(self) -> Mapping[str, Any]:
+    """The experiment's; found out once, which may take a network."""
     return self.experiment.identity(self.spec)
 
 
