@@ -123,7 +123,7 @@ def serve(network: str, actors: int, environments: int, learns: bool):
     {client.TRAINING: lanes.Role(store, make_adder, variables)},
     stop=stop,
   )
-  threads = [threading.Thread(target=service.run)]
+  threads = [threading.Thread(target=service.serve)]
   if learner:
     threads.append(threading.Thread(target=learner.run))
   for thread in threads:
@@ -134,6 +134,7 @@ def serve(network: str, actors: int, environments: int, learns: bool):
     stop.set()
     for thread in threads:
       thread.join()
+    service.close()
     if learner:
       learner.close()
 

@@ -143,7 +143,7 @@ class Serving:
       roles[client.EVALUATION] = lanes.Role(
         make_store(evaluation_policy),
         variables=evaluation_variables,
-        refreshes_at_start=True,
+        refreshes_at_start=evaluation_variables is not None,
       )
     self.server = server.InferenceServer(
       address or addresses.make_unix_address(),
@@ -153,7 +153,7 @@ class Serving:
       **settings,
     )
     self.address = self.server.address
-    self.call = replay_fixture.Call(self.server.run)
+    self.call = replay_fixture.Call(self._serve)
 
   def adder(self, actor):
     """Returns the adder of the actor's last life."""
@@ -190,6 +190,10 @@ class Serving:
       if isinstance(adder, GatedAdder):
         adder.gate.set()
     self.call.result()
+
+  def _serve(self):
+    with contextlib.closing(self.server):
+      self.server.serve()
 
   def _make_adder(self, lane):
     adder = self._adder_class(lane)

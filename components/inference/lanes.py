@@ -27,7 +27,8 @@ class Role:
     variables: Whatever has `update(wait)` and `version`: refreshes the
       policy's variables. None if they never change.
     refreshes_at_start: Whether that is when a lane starts, which waits for the
-      newest, and not before each batch.
+      newest, and not before each batch. The other lanes do not wait; so this is
+      for roles of one lane at a time, of which nothing is kept.
     owners: The lane of each environment id.
     pending: Lanes that wait for the policy.
   """
@@ -40,6 +41,20 @@ class Role:
   pending: collections.deque = dataclasses.field(
     default_factory=collections.deque
   )
+
+  def __post_init__(self):
+    if not self.refreshes_at_start:
+      return
+    if self.variables is None:
+      raise ValueError(
+        'variables must be given where a lane refreshes them when it starts; '
+        'got None.'
+      )
+    if self.make_adder is not None:
+      raise ValueError(
+        'make_adder must be None where a lane refreshes variables when it '
+        f'starts; got {self.make_adder!r}.'
+      )
 
   @property
   def target(self) -> int:
@@ -80,7 +95,8 @@ class Lane:
     self.is_closed = False
     self.is_pending = False  # Its timesteps wait for the policy.
     self.is_leaving = False
-    # Jobs of the waiter for its adder, each counted by one thread.
+    self.is_refreshing = False  # Its first timesteps wait for variables.
+    # Waits for it, elsewhere than in the loop; each counted by one thread.
     self.submitted = 0
     self.completed = 0
     self.arrived_at = 0.0
@@ -114,7 +130,7 @@ class Lane:
 
   @property
   def is_held(self) -> bool:
-    """Whether its adder is waited for, or being closed."""
+    """Whether a waiter is at work for it."""
     return self.submitted != self.completed
 
   @property
@@ -216,6 +232,16 @@ class Lane:
     """Gives the frame to the adder; returns whether that one must wait."""
     self.is_pending = False
     return self.recorder is not None and self.recorder.go_on()
+
+  def wait_for_adder(self) -> None:
+    """Waits until its adder can take more."""
+    if self.recorder is not None:
+      self.recorder.adder.wait()
+
+  def close_adder(self) -> None:
+    """Hands over what is complete; does nothing if nothing is kept."""
+    if self.recorder is not None:
+      self.recorder.adder.close()
 
   def check_silence(self) -> None:
     """Looks what an actor says that is not to say anything now.

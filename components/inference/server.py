@@ -1,6 +1,7 @@
 """Serves thin actors: batches their timesteps through one network call."""
 
 import contextlib
+import functools
 import selectors
 import socket
 import time
@@ -22,7 +23,7 @@ _SLICE_SECONDS = 0.2
 
 
 class InferenceServer:
-  """One loop over all connections; `run` is to be called in a thread.
+  """One loop over all connections; `serve` is to be called in a thread.
 
   A batch is run when half of all rows have come, or when the first of it has
   waited for `window_seconds`. What one actor does wrong ends its connection
@@ -46,7 +47,7 @@ class InferenceServer:
       spec: That of one environment.
       roles: By purpose: 'training', and 'evaluation' if it is offered.
       window_seconds: How long the first row of a batch waits for others.
-      stop: Ends `run`.
+      stop: Ends `serve`.
       clock: Tells seconds, for connections that do not say who they are.
     """
     self._listener, self.address = addresses.listen(address)
@@ -59,7 +60,9 @@ class InferenceServer:
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
     self._waker.setblocking(False)
+    # Of their own, for variables may come while adders wait, and the reverse.
     self._waiter = waiter.Waiter(self._notify)
+    self._refresher = waiter.Waiter(self._notify)
     self._adding_seconds = 0.0
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
@@ -68,21 +71,11 @@ class InferenceServer:
     self._lanes: set[lanes.Lane] = set()
     self._held: list[lanes.Lane] = []
 
-  def run(self) -> None:
-    """Serves until the stop signal is set, and closes.
-
-    Raises:
-      Exception: What an adder or the variables raised.
-    """
-    try:
-      self.serve()
-    finally:
-      self.close()
-
   def serve(self) -> None:
     """Serves until the stop signal is set; leaves the connections open.
 
-    For those who tell others of a failure before the clients notice it.
+    So a failure can be told to others before the clients notice it; `close` is
+    to be called then.
 
     Raises:
       Exception: What an adder or the variables raised.
@@ -93,8 +86,9 @@ class InferenceServer:
           key.data()
         self._end_late_handshakes()
         self._release_held()
-        if self._waiter.error is not None:
-          raise self._waiter.error
+        for one in (self._waiter, self._refresher):
+          if one.error is not None:
+            raise one.error
         for role in self._roles.values():
           while reason := self._why_now(role):
             self._run_batch(role, reason)
@@ -192,16 +186,21 @@ class InferenceServer:
 
   def _note_frame(self, lane: lanes.Lane, kind: int) -> None:
     """Puts a frame in line for the policy, unless it needs no action."""
-    role = lane.role
-    if kind == frames.START and role.refreshes_at_start and role.variables:
-      role.variables.update(wait=True)
     lane.note_frame(kind)
     if client.is_answerless(lane.leaves[0]):
       lane.forget_action()
       self._go_on(lane)
+    elif kind == frames.START and lane.role.refreshes_at_start:
+      lane.is_refreshing = True
+      self._hold(lane)
+      update = functools.partial(lane.role.variables.update, wait=True)
+      self._refresher.submit(lane, update)
     else:
-      lane.is_pending = True
-      role.pending.append(lane)
+      self._put_in_line(lane)
+
+  def _put_in_line(self, lane: lanes.Lane) -> None:
+    lane.is_pending = True
+    lane.role.pending.append(lane)
 
   def _go_on(self, lane: lanes.Lane) -> bool:
     """Gives the frame to the adder; returns whether it reads on.
@@ -212,10 +211,14 @@ class InferenceServer:
     must_wait = lane.go_on()
     self._adding_seconds += time.perf_counter() - started_at
     if must_wait:
-      self._selector.unregister(lane.stream)
-      self._held.append(lane)
-      self._submit(lane, closes=False)
+      self._hold(lane)
+      self._waiter.submit(lane, lane.wait_for_adder)
     return not must_wait
+
+  def _hold(self, lane: lanes.Lane) -> None:
+    """Does not read a lane while a waiter is at work for it."""
+    self._selector.unregister(lane.stream)
+    self._held.append(lane)
 
   def _release_held(self) -> None:
     if not self._held:
@@ -226,14 +229,19 @@ class InferenceServer:
         continue
       if lane.is_held:
         self._held.append(lane)
-      else:
-        self._watch(lane, self._selector.register)
+        continue
+      self._watch(lane, self._selector.register)
+      if lane.is_refreshing:
+        lane.is_refreshing = False
+        # The server could have answered no earlier.
+        lane.arrived_at = time.perf_counter()
+        self._put_in_line(lane)
 
   def _leave(self, lane: lanes.Lane) -> None:
     """Hands over what is open and answers when that is done."""
     lane.is_leaving = True
     if lane.recorder is not None:
-      self._submit(lane, closes=True)
+      self._waiter.submit(lane, lane.close_adder, closes=True)
     else:
       self._say_goodbye(lane)
 
@@ -253,14 +261,9 @@ class InferenceServer:
         del lane.role.owners[i]
     with contextlib.suppress(ValueError):
       lane.role.pending.remove(lane)
-    if not lane.is_leaving:
-      self._submit(lane, closes=True)
+    if lane.recorder is not None and not lane.is_leaving:
+      self._waiter.submit(lane, lane.close_adder, closes=True)
     self._forget(lane.stream)
-
-  def _submit(self, lane: lanes.Lane, *, closes: bool) -> None:
-    """Lets the adder wait, or be closed, in the waiter's thread."""
-    if lane.recorder is not None:
-      self._waiter.submit(lane, lane.recorder.adder, closes=closes)
 
   def _forget(self, stream: socket.socket) -> None:
     self._handshakes.pop(stream, None)
@@ -382,10 +385,11 @@ class InferenceServer:
     for stream in list(self._handshakes):
       self._forget(stream)
     self._waiter.close()
+    self._refresher.close()
     for lane in self._lanes:
-      if lane.recorder is not None and not lane.is_leaving:
+      if not lane.is_leaving:
         with contextlib.suppress(Exception):
-          lane.recorder.adder.close()
+          lane.close_adder()
     self._selector.close()
     self._listener.close()
     self._wake_up.close()

@@ -85,7 +85,7 @@ class FetchedVariables(followed.FollowedVariables):
     """Takes over what has arrived, and asks for more when it is time.
 
     Args:
-      wait: Fetch now, and come back with the new variables.
+      wait: Come back with variables that were fetched after this call.
 
     Raises:
       ValueError: If the fetched variables do not fit.
@@ -95,25 +95,35 @@ class FetchedVariables(followed.FollowedVariables):
     """
     self._calls_since_fetch += 1
     self._take_over()
-    is_time = self._calls_since_fetch >= self._update_period
-    if (is_time or wait) and not self._is_fetching:
-      self._calls_since_fetch = 0
-      self._is_fetching = True
-      self._wanted.set()
     if wait:
-      signals.wait_for(
-        self._arrived.wait,
-        lambda: f"variables '{self._names[0]}' from the learner",
-        self._timeout_seconds,
-        self._stop,
-      )
-      self._take_over()
+      if self._is_fetching:  # Since before this call.
+        self._wait_for_fetch()
+      self._fetch()
+      self._wait_for_fetch()
+    elif self._calls_since_fetch >= self._update_period:
+      self._fetch()
 
   def close(self, timeout_seconds: float = 5.0) -> None:
     """Ends the thread, within the time-out."""
     self._closed = True
     self._wanted.set()
     self._thread.join(timeout_seconds)
+
+  def _fetch(self) -> None:
+    """Lets the thread begin, unless it is at it."""
+    if not self._is_fetching:
+      self._calls_since_fetch = 0
+      self._is_fetching = True
+      self._wanted.set()
+
+  def _wait_for_fetch(self) -> None:
+    signals.wait_for(
+      self._arrived.wait,
+      lambda: f"variables '{self._names[0]}' from the learner",
+      self._timeout_seconds,
+      self._stop,
+    )
+    self._take_over()
 
   def _take_over(self) -> None:
     if not self._arrived.is_set():

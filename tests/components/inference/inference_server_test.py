@@ -1,6 +1,7 @@
 """Tests of an inference server with thin actors in real environments."""
 
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import replay_fixture
 from raw_lane import LAST
 from repertory.components import actors, environment_loop, variables
 from repertory.components.inference import client, frames
+from repertory.components.inference import lanes as lanes_lib
 from repertory.environments import catch, memory_chain, wrappers
 
 NUM_ENVIRONMENTS = 10
@@ -23,6 +25,23 @@ ENVIRONMENTS = {
   'catch': functools.partial(catch.Catch, 4, 5),
   'memory_chain': functools.partial(memory_chain.MemoryChain, 3),
 }
+
+
+class _SlowVariables:
+  """Come when the gate is open."""
+
+  version = 0
+
+  def __init__(self):
+    self.asked = threading.Event()
+    self.gate = threading.Event()
+    self.has_answered = False
+
+  def update(self, wait=False):
+    if wait:
+      self.asked.set()
+      assert self.gate.wait(inference_fixture.DEADLINE_SECONDS)
+      self.has_answered = True
 
 
 def short_catch(seed):
@@ -260,6 +279,80 @@ class TestRaw:
         evaluation.step(now)
       # Later ones would be of another policy than the one that is evaluated.
       assert waits == [True]
+
+  def test_inference_goes_on_while_an_evaluation_waits_for_variables(self):
+    variables = _SlowVariables()
+    with inference_fixture.serving(
+      evaluation_policy=inference_fixture.EchoPolicy(),
+      evaluation_variables=variables,
+    ) as it:
+      training = it.lane([0])
+      evaluation = it.lane([0], purpose='evaluation')
+      evaluation.send(0)
+      assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
+      for now in range(2):
+        training.step(now)
+      assert not variables.has_answered
+      variables.gate.set()
+      evaluation.receive()
+      assert variables.has_answered
+
+  def test_evaluation_waits_for_variables_while_an_adder_waits(self):
+    variables = _SlowVariables()
+    variables.gate.set()
+    with inference_fixture.serving(
+      evaluation_policy=inference_fixture.EchoPolicy(),
+      evaluation_variables=variables,
+    ) as it:
+      training = it.lane([0])
+      training.step(0)
+      it.adders[0].gate.clear()
+      training.step(1)
+      replay_fixture.wait_until(lambda: it.adders[0].num_waits, 'the adder')
+      it.lane([0], purpose='evaluation').step(0)
+      assert variables.has_answered
+
+  def test_variables_that_never_come_end_the_server(self):
+    class Failing:
+      version = 0
+
+      def update(self, wait=False):
+        raise TimeoutError('no variables')
+
+    with (
+      pytest.raises(TimeoutError, match='no variables'),
+      inference_fixture.serving(
+        evaluation_policy=inference_fixture.EchoPolicy(),
+        evaluation_variables=Failing(),
+      ) as it,
+    ):
+      it.lane([0], purpose='evaluation').send(0)
+      it.call.result()
+
+  def test_an_actor_that_goes_while_variables_are_fetched(self):
+    variables = _SlowVariables()
+    with inference_fixture.serving(
+      evaluation_policy=inference_fixture.EchoPolicy(),
+      evaluation_variables=variables,
+    ) as it:
+      gone = it.lane([0], purpose='evaluation')
+      gone.send(0)
+      assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
+      gone.close()
+      next_life = it.lane([0], purpose='evaluation')
+      variables.gate.set()
+      next_life.step(0)
+
+  @pytest.mark.parametrize(
+    ('name', 'settings'),
+    [
+      ('variables', {}),
+      ('make_adder', {'variables': object(), 'make_adder': object()}),
+    ],
+  )
+  def test_roles_that_cannot_refresh_at_the_start(self, name, settings):
+    with pytest.raises(ValueError, match=f'^{name} must'):
+      lanes_lib.Role(None, refreshes_at_start=True, **settings)
 
   def test_what_the_adder_gets_is_its_own_row_by_row(self):
     with inference_fixture.serving() as it:

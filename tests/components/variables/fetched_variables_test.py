@@ -137,6 +137,22 @@ def test_wait_fetches_whatever_the_period(make):
   assert harness.values() == 4
 
 
+def test_wait_is_for_what_is_newer_than_the_call(make):
+  """What was being fetched before may be older."""
+  harness = make()
+  harness.source.gate.clear()
+  harness.source.version = 4
+  harness.update()
+  replay_fixture.wait_until(lambda: harness.source.asked, 'the fetch')
+  harness.source.version = 5
+  call = replay_fixture.Call(harness.client.update, True)
+  assert call.is_waiting()
+  harness.source.gate.set()
+  call.result()
+  assert harness.values() == 5
+  assert harness.client.version == 5
+
+
 def test_age(make):
   harness = make()
   harness.update(wait=True)
