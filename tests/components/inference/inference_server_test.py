@@ -44,6 +44,14 @@ class _SlowVariables:
       self.has_answered = True
 
 
+def serving_evaluation(evaluation_variables):
+  """Serves training and evaluation, both with echoes."""
+  return inference_fixture.serving(
+    evaluation_policy=inference_fixture.EchoPolicy(),
+    evaluation_variables=evaluation_variables,
+  )
+
+
 def short_catch(seed):
   """Makes a game whose length is told by the seed: 1 to 3 steps."""
   return wrappers.StepLimit(catch.Catch(seed=seed), 1 + seed % 3)
@@ -266,10 +274,7 @@ class TestRaw:
       def update(self, wait=False):
         waits.append(wait)
 
-    with inference_fixture.serving(
-      evaluation_policy=inference_fixture.EchoPolicy(),
-      evaluation_variables=Waiting(),
-    ) as it:
+    with serving_evaluation(Waiting()) as it:
       training = it.lane([0])
       evaluation = it.lane([0], purpose='evaluation')
       for now in range(2):
@@ -282,10 +287,7 @@ class TestRaw:
 
   def test_inference_goes_on_while_an_evaluation_waits_for_variables(self):
     variables = _SlowVariables()
-    with inference_fixture.serving(
-      evaluation_policy=inference_fixture.EchoPolicy(),
-      evaluation_variables=variables,
-    ) as it:
+    with serving_evaluation(variables) as it:
       training = it.lane([0])
       evaluation = it.lane([0], purpose='evaluation')
       evaluation.send(0)
@@ -300,10 +302,7 @@ class TestRaw:
   def test_evaluation_waits_for_variables_while_an_adder_waits(self):
     variables = _SlowVariables()
     variables.gate.set()
-    with inference_fixture.serving(
-      evaluation_policy=inference_fixture.EchoPolicy(),
-      evaluation_variables=variables,
-    ) as it:
+    with serving_evaluation(variables) as it:
       training = it.lane([0])
       training.step(0)
       it.adders[0].gate.clear()
@@ -321,20 +320,14 @@ class TestRaw:
 
     with (
       pytest.raises(TimeoutError, match='no variables'),
-      inference_fixture.serving(
-        evaluation_policy=inference_fixture.EchoPolicy(),
-        evaluation_variables=Failing(),
-      ) as it,
+      serving_evaluation(Failing()) as it,
     ):
       it.lane([0], purpose='evaluation').send(0)
       it.call.result()
 
   def test_an_actor_that_goes_while_variables_are_fetched(self):
     variables = _SlowVariables()
-    with inference_fixture.serving(
-      evaluation_policy=inference_fixture.EchoPolicy(),
-      evaluation_variables=variables,
-    ) as it:
+    with serving_evaluation(variables) as it:
       gone = it.lane([0], purpose='evaluation')
       gone.send(0)
       assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
