@@ -176,6 +176,38 @@ class CompiledFunction:
     return self._unflatten(leaves)
 
 
+def trace(
+  function: Callable[..., types.Nest], signature: Sequence[types.Nest]
+) -> types.Nest:
+  """Traces a function, which creates the variables that it makes.
+
+  For functions whose calls are part of a loop, in which no variable can be
+  made, and of which must be known beforehand what they give.
+
+  Args:
+    function: See `CompiledFunction`.
+    signature: Likewise.
+
+  Returns:
+    The `tf.TensorSpec`s of its output; None for what is absent.
+  """
+  found: list[types.Nest] = []
+
+  def look(*leaves):
+    output = function(*tree.unflatten_as(tuple(signature), leaves))
+    found[:] = [
+      tree.map_structure(
+        lambda x: None if x is None else tf.TensorSpec(x.shape, x.dtype), output
+      )
+    ]
+
+  with tf.init_scope():
+    tf.function(look, autograph=False).get_concrete_function(
+      *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
+    )
+  return found[0]
+
+
 def compile_policy(
   step: Callable[..., types.Nest],
   signature: Sequence[types.Nest],

@@ -7,8 +7,10 @@ from repertory.components.learners.divergence import (
   Divergence,
   undone_unless_finite,
 )
-from repertory.components.learners.gradient_learner import (
-  GradientLearner,
+from repertory.components.learners.gradient_learner import GradientLearner
+from repertory.components.learners.learner_state import (
+  LearnerState,
+  check_matches,
   restore_exported,
   save_exported,
 )
@@ -28,10 +30,12 @@ __all__ = [
   'ClippedAdam',
   'Divergence',
   'GradientLearner',
+  'LearnerState',
   'LinearAnnealing',
   'PeriodicCopy',
   'SoftUpdate',
   'UpdateNoise',
+  'check_matches',
   'restore_exported',
   'save_exported',
   'shuffled_minibatches',

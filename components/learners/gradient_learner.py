@@ -1,29 +1,18 @@
 """The learner of every agent that learns from batches by an `Update`."""
 
-import os
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import numpy as np
-import tensorflow as tf
 import tree
 
-from repertory.components import compilation, core, loggers, programs, types
+from repertory.components import compilation, loggers, programs, types
 from repertory.components.learners import divergence as divergence_lib
+from repertory.components.learners import learner_state
 from repertory.components.replay import priorities as priorities_lib
 
-# The priority of an item before any was computed.
-_FIRST_PRIORITY = 1.0
 
-
-class GradientLearner(core.Learner):
-  """Takes a batch, updates, writes priorities back, counts and logs.
-
-  Its variables, by name: those the update exports, and two numbers.
-  'learner_steps' is the version of all others; 'max_priority' is the largest
-  priority so far, which new items get, so that each is seen soon
-  (https://arxiv.org/abs/1511.05952, algorithm 1).
-  """
+class GradientLearner(learner_state.LearnerState):
+  """Takes a batch, updates, writes priorities back, counts and logs."""
 
   def __init__(
     self,
@@ -43,39 +32,19 @@ class GradientLearner(core.Learner):
       dataset: Gives batches.
       element_spec: Nest of `tf.TensorSpec` of a batch.
       priority_updater: Takes the new priorities; None where there are none.
-      logger: Takes the metrics of every step; for sequences also 'policy_lag',
-        how many learner steps older the weights were that acted, on average;
-        and where updates may be skipped 'skipped_updates', how many have been.
+      logger: Takes the metrics of every step, see `LearnerState`.
       jit_compile: Whether to compile with XLA: faster for small networks.
       divergence: What to do about an update that is not finite; by default
         the learner stops and saves nothing.
     """
-    self._module = update
+    super().__init__(update, logger, divergence)
     guarded = divergence_lib.undone_unless_finite(update)
     # Should the update make variables now, they are part of the state.
     self._update = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
     )
-    self._divergence = divergence or divergence_lib.Divergence()
-    self._num_skipped = 0
-    self._num_skipped_in_a_row = 0
     self._dataset = dataset
     self._priority_updater = priority_updater
-    self._logger = logger
-    self._steps = 0
-    self._max_priority = _FIRST_PRIORITY
-    # Who asks for variables gets those of one step, not of two.
-    self._lock = threading.Lock()
-
-  @property
-  def steps(self) -> int:
-    """Updates so far."""
-    return self._steps
-
-  @property
-  def max_priority(self) -> float:
-    """The largest priority so far."""
-    return self._max_priority
 
   def step(self) -> None:
     """Waits for a batch and learns from it.
@@ -95,191 +64,13 @@ class GradientLearner(core.Learner):
     result, finite = self._update.unflatten(leaves)
     is_finite = bool(finite)
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
-    if is_finite:
-      self._num_skipped_in_a_row = 0
-    else:
-      self._skip_or_stop(sample, metrics)
+    self._judge(self._steps, metrics, is_finite, lambda: sample)
     if isinstance(sample.data, types.Sequence):
       lags = self._steps - 1 - np.asarray(sample.data.version)
       metrics['policy_lag'] = lags.mean()
-    if self._divergence.action == 'skip':
-      metrics['skipped_updates'] = self._num_skipped
     updater = self._priority_updater
     if updater is not None and result.priorities is not None and is_finite:
       priorities = result.priorities.numpy()
       updater.update(np.asarray(sample.keys), priorities)
       self._max_priority = max(self._max_priority, float(priorities.max()))
-    if self._logger is not None:
-      self._logger.write(metrics)
-
-  def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
-    """Returns one nest of arrays per name, all of the same learner step.
-
-    Raises:
-      KeyError: If a name is unknown.
-    """
-    with self._lock:
-      return [self._get(name) for name in names]
-
-  def save(self) -> Mapping[str, np.ndarray]:
-    """Returns all that was learned, as arrays by name.
-
-    Raises:
-      FloatingPointError: If a variable is not finite.
-    """
-    with self._lock:
-      state = {
-        name: variable.numpy() for name, variable in self._named_variables()
-      }
-      state['learner_steps'] = np.asarray(self._steps, np.int64)
-      state['max_priority'] = np.asarray(self._max_priority, np.float64)
-    _check_finite(state)
-    return state
-
-  def restore(self, state: Mapping[str, np.ndarray]) -> None:
-    """Goes on from what `save` returned.
-
-    Raises:
-      ValueError: Naming what is missing, unexpected or of another shape; then
-        nothing was changed.
-    """
-    variables = dict(self._named_variables())
-    shapes = {name: tuple(v.shape) for name, v in variables.items()}
-    _check_matches(state, {**shapes, 'learner_steps': (), 'max_priority': ()})
-    with self._lock:
-      for name, variable in variables.items():
-        variable.assign(state[name])
-      self._steps = int(state['learner_steps'])
-      self._max_priority = float(state['max_priority'])
-
-  def _get(self, name: str) -> types.Nest:
-    if name == 'learner_steps':
-      return np.asarray(self._steps, np.int64)
-    if name == 'max_priority':
-      return np.asarray(self._max_priority, np.float64)
-    exports = self._module.exports
-    if name not in exports:
-      known = sorted([*exports, 'learner_steps', 'max_priority'])
-      raise KeyError(f"Unknown variables '{name}'; there are {known}.")
-    return tree.map_structure(lambda v: v.numpy(), list(exports[name]))
-
-  def _named_variables(self) -> list[tuple[str, tf.Variable]]:
-    """Names the exported variables by export, all others by their order."""
-    named, known = [], set()
-    for export, variables in self._module.exports.items():
-      for i, variable in enumerate(variables):
-        named.append((_array_name(export, i, variable), variable))
-        known.add(variable.ref())
-    others = [v for v in self._module.variables if v.ref() not in known]
-    for i, variable in enumerate(others):
-      named.append((_array_name('other', i, variable), variable))
-    return named
-
-  def _skip_or_stop(
-    self, sample: types.Sample, metrics: Mapping[str, np.ndarray]
-  ) -> None:
-    """Counts an update that was undone, or raises what ends the run."""
-    settings = self._divergence
-    # Else every batch to come would be skipped.
-    _check_finite({name: v.numpy() for name, v in self._named_variables()})
-    self._num_skipped += 1
-    self._num_skipped_in_a_row += 1
-    skips = self._num_skipped_in_a_row
-    if settings.action == 'skip' and skips <= settings.max_skips:
-      return
-    when = f'learner step {self._steps}'
-    if settings.action == 'skip':
-      when += f', as in all of the last {skips}'
-    arrays = divergence_lib.sample_arrays(sample)
-    bad = divergence_lib.names_of_nonfinite(arrays)
-    raise FloatingPointError(
-      f'Learning diverged in {when}: metrics and priorities must be finite, '
-      f'got {dict(metrics)}. The step was undone. Its batch '
-      f'{self._save_batch(arrays)}; not finite in it: '
-      f'{", ".join(bad) or "nothing"}. Try a smaller learning rate, clip '
-      'gradients, look for extreme rewards, or skip such steps '
-      '(on_divergence: skip).'
-    )
-
-  def _save_batch(self, arrays: Mapping[str, np.ndarray]) -> str:
-    """Saves a batch, if wished; says where it is."""
-    directory = self._divergence.directory
-    if directory is None:
-      return 'was not saved'
-    path = os.path.join(directory, f'step_{self._steps}.npz')
-    try:
-      divergence_lib.save_arrays(path, arrays)
-    except OSError as error:  # It must not hide why the learner stops.
-      return f'could not be saved ({error})'
-    return f'is in {path}'
-
-
-def _check_finite(state: Mapping[str, np.ndarray]) -> None:
-  if names := divergence_lib.names_of_nonfinite(state):
-    raise FloatingPointError(
-      'Learning diverged: every variable of the learner must be finite, but '
-      f'these are not: {", ".join(names)}. An update made them so although its '
-      'metrics were finite: let it report the norms of its gradients.'
-    )
-
-
-def restore_exported(
-  state: Mapping[str, np.ndarray],
-  export: str,
-  variables: Sequence[tf.Variable],
-) -> None:
-  """Gives variables the values that a learner saved, without the learner.
-
-  Args:
-    state: What `GradientLearner.save` or `save_exported` returned.
-    export: Such as 'policy'.
-    variables: Those of a module like the one that was exported.
-
-  Raises:
-    ValueError: Naming what does not fit; then nothing was changed.
-  """
-  named = {_array_name(export, i, v): v for i, v in enumerate(variables)}
-  saved = {k: v for k, v in state.items() if k.startswith(f'{export}/')}
-  _check_matches(saved, {name: tuple(v.shape) for name, v in named.items()})
-  for name, variable in named.items():
-    variable.assign(saved[name])
-
-
-def save_exported(
-  export: str, variables: Sequence[tf.Variable], learner_steps: int
-) -> dict[str, np.ndarray]:
-  """Returns what `restore_exported` needs, without the learner.
-
-  Args:
-    export: Such as 'policy'.
-    variables: Those of a module like the one that is exported.
-    learner_steps: The learner's count, when it had them.
-  """
-  arrays = {
-    _array_name(export, i, variable): variable.numpy()
-    for i, variable in enumerate(variables)
-  }
-  return {**arrays, 'learner_steps': np.asarray(learner_steps, np.int64)}
-
-
-def _array_name(export: str, index: int, variable: tf.Variable) -> str:
-  # A variable's name alone may be another's too.
-  return f'{export}/{index:04d}/{variable.name}'
-
-
-def _check_matches(
-  state: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
-) -> None:
-  found = {name: np.shape(value) for name, value in state.items()}
-  if expected == found:
-    return
-  differences = [
-    f'{name}: expected {expected.get(name, "nothing")}, found '
-    f'{found.get(name, "nothing")}'
-    for name in sorted(expected.keys() | found.keys())
-    if expected.get(name) != found.get(name)
-  ]
-  raise ValueError(
-    "The learner's state does not fit its network and optimizer: "
-    + '; '.join(differences)
-  )
+    self._log(metrics)

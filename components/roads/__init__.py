@@ -4,5 +4,6 @@ from repertory.components.roads.learner_end import LearnerEnd
 from repertory.components.roads.parts import Parts
 from repertory.components.roads.reverb_road import ReverbRoad
 from repertory.components.roads.road import Road
+from repertory.components.roads.snapshots import Snapshots
 
-__all__ = ['LearnerEnd', 'Parts', 'ReverbRoad', 'Road']
+__all__ = ['LearnerEnd', 'Parts', 'ReverbRoad', 'Road', 'Snapshots']

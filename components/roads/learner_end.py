@@ -14,7 +14,7 @@ from repertory.components import (
 )
 from repertory.components import experience as experience_lib
 from repertory.components.replay import writers
-from repertory.components.roads import pacing
+from repertory.components.roads import pacing, snapshots
 
 # A batch that is due comes at once, unless it was lost.
 PATIENCE_SECONDS = 5.0
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 
 
-class LearnerEnd(abc.ABC):
+class LearnerEnd(snapshots.Snapshots):
   """Batches, what is due of them, priorities, and what a checkpoint saves.
 
   Attributes:
@@ -169,21 +169,6 @@ class LearnerEnd(abc.ABC):
           f'it, but the replay server restored {found.inserts} and '
           f'{found.samples}.'
         )
-
-  @abc.abstractmethod
-  def write_snapshot(self) -> str:
-    """Writes what the tables hold, and returns the folder.
-
-    It takes as long as it takes: call it in a thread of its own.
-    """
-
-  @abc.abstractmethod
-  def is_snapshot_taken(self) -> bool:
-    """Returns whether it is settled what is in the one being written."""
-
-  @abc.abstractmethod
-  def remove_snapshots(self) -> None:
-    """Removes all that were written, also those that are not whole."""
 
   def close(self) -> None:
     """Ends a wait for a batch, and all threads."""

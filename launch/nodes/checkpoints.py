@@ -46,20 +46,20 @@ class CheckpointWriter:
   def __init__(
     self,
     session: session_lib.Session,
-    end: roads.LearnerEnd,
+    snapshots: roads.Snapshots,
     coordinator: Any,
-    learner: learners.GradientLearner,
+    learner: learners.LearnerState,
   ):
     """Writes nothing yet.
 
     Args:
-      end: Has replay, and may still hold the learner's priorities.
+      snapshots: Of replay, which may lack some of the learner's priorities.
       coordinator: Has the counts, and takes warnings.
       learner: What is saved and restored.
     """
     self._session = session
     self._experiment = session.experiment
-    self._end = end
+    self._snapshots = snapshots
     self._coordinator = coordinator
     self._learner = learner
     self._checkpointer = session.make_checkpointer()
@@ -92,7 +92,7 @@ class CheckpointWriter:
         f'There should be a checkpoint in {self._session.checkpoint_directory}.'
       )
     if self._session.takes_replay_of(checkpoint):
-      self._end.check_restored(checkpoint)
+      self._snapshots.check_restored(checkpoint)
     self._learner.restore(checkpoint.arrays)
     self._begun_at_step = self._learner.steps
     return checkpoint.path
@@ -147,7 +147,7 @@ class CheckpointWriter:
     """Takes what a checkpoint holds, and lets it be written."""
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
-    self._end.flush()
+    self._snapshots.flush()
     state = self._coordinator.save()
     state['counts'] = {
       **state['counts'],
@@ -157,14 +157,14 @@ class CheckpointWriter:
     if not self._experiment.checkpoint_replay:
       self._writing = _start(lambda: self._save(arrays, state, None))
       return
-    state.update(self._end.describe())
+    state.update(self._snapshots.describe())
     try:
-      self._end.remove_snapshots()
+      self._snapshots.remove_snapshots()
     except OSError as error:
       self._fail(error)
       return
     self._writing = _start(lambda: self._write(arrays, state))
-    while not (self._writing.done() or self._end.is_snapshot_taken()):
+    while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
       self._check_time()
       time.sleep(_POLL_SECONDS)
 
@@ -173,13 +173,13 @@ class CheckpointWriter:
   ) -> str:
     """Writes a checkpoint with replay; in a thread of its own."""
     try:
-      replay_path = self._end.write_snapshot()
+      replay_path = self._snapshots.write_snapshot()
       return self._save(arrays, state, replay_path)
     finally:
       # The checkpoint has links of its own. What cannot be removed is tried
       # again before the next one.
       with contextlib.suppress(OSError):
-        self._end.remove_snapshots()
+        self._snapshots.remove_snapshots()
 
   def _save(
     self,
@@ -224,7 +224,7 @@ class CheckpointWriter:
     if time.monotonic() - self._begun_at > limit:
       raise TimeoutError(
         f'Waited {limit:g} seconds for a checkpoint to be written, and for '
-        f'{self._end} to do its part.'
+        f'{self._snapshots} to do its part.'
       )
 
 

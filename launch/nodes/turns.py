@@ -1,49 +1,37 @@
-"""All nodes in one thread, each in its turn."""
+"""All nodes in one thread, each in its turn, whatever a turn is."""
 
+import abc
 import contextlib
 import dataclasses
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from absl import logging
 
-from repertory.components import loggers, replay, signals, variables
+from repertory.components import loggers, signals, variables
 from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import stall_reports
 from repertory.launch.host import interrupts, stacks, watchdog
-from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import evaluator as evaluator_lib
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import node as node_lib
-from repertory.launch.nodes import replay as replay_lib
 from repertory.launch.runs import session as session_lib
 
 # How often counts are reported and the display is drawn.
 _REPORT_PERIOD_SECONDS = 0.25
-
-# Who calls whom.
-CALLS = (
-  ('actor', 'replay'),
-  ('learner', 'replay'),
-  ('actor', 'coordinator'),
-  ('learner', 'coordinator'),
-  ('evaluator', 'coordinator'),
-)
 
 _WITH_ENVIRONMENTS = ('actor/0', 'evaluator')
 
 T = TypeVar('T', bound=node_lib.Node)
 
 
-class Turns:
+class Turns(abc.ABC):
   """Makes the nodes of a run, lets them take turns, and closes them.
 
-  The rate limiter is on, as in every topology. After each step of the
-  environment batch the learner takes the batches that are due, so that which
-  learner step follows which environment step is the same in every run.
+  A subclass says which nodes there are and what a turn is. Which learner step
+  follows which environment step is the same in every run.
   """
 
   def __init__(
@@ -97,32 +85,24 @@ class Turns:
     message = '; '.join(filter(None, [status.message, *warnings]))
     return dataclasses.replace(status, message=message)
 
+  @abc.abstractmethod
+  def _make_learner(self) -> learner_lib.LearnerNode:
+    """Makes all nodes but the evaluator; returns the learner."""
+
+  @abc.abstractmethod
+  def _take_turn(self) -> int:
+    """Acts, and learns what is due; returns the environment steps."""
+
+  def _flush(self) -> None:  # noqa: B027
+    """Sees to it that a checkpoint has what was lived so far."""
+
+  @property
+  @abc.abstractmethod
+  def _total_steps(self) -> int:
+    """Environment steps since the start."""
+
   def _make(self) -> None:
-    session, interruption = self._session, self._interruption
-    server = self._add(
-      'replay', lambda context: replay_lib.ReplayNode(context, session)
-    )
-    timeout_seconds = session.experiment.timeout_seconds
-    road = session.make_road(
-      replay.Connection(server.address, timeout_seconds, interruption)
-    )
-    learner = self._learner = self._add(
-      'learner',
-      lambda context: learner_lib.LearnerNode(context, session, road),
-    )
-    self._actor = self._add(
-      'actor/0',
-      lambda context: actor_lib.ActorNode(
-        context,
-        session,
-        range(session.experiment.num_environments),
-        network=learner.network,
-        followed=variables.SharedVariables(learner),
-        road=road,
-        # The learner sees to it that all have arrived before it samples.
-        max_pending_items=sys.maxsize,
-      ),
-    )
+    self._learner = self._make_learner()
     self._evaluator = self._add('evaluator', self._make_evaluator)
     self._are_all_made = True
 
@@ -157,7 +137,7 @@ class Turns:
         self._save_in_spite_of_failure()
       raise
     with self._named(self._learner.name):
-      self._actor.flush()
+      self._flush()
     self._report()
     with self._named(self._learner.name):
       self._learner.checkpoint()
@@ -168,13 +148,10 @@ class Turns:
   def _take_turns(self) -> None:
     """Acts, learns and evaluates until the steps are done."""
     reported_at = 0.0
-    actor, learner, evaluator = self._actor, self._learner, self._evaluator
+    learner, evaluator = self._learner, self._evaluator
     while self._steps < self._max_steps:
       self._interruption.check()
-      with self._named(actor.name):
-        self._steps += actor.step()
-      with self._named(learner.name):
-        learner.catch_up(actor.num_items, actor.flush)
+      self._steps += self._take_turn()
       if evaluator.is_due(self._steps):
         self._report()
         self._evaluate()
@@ -183,7 +160,7 @@ class Turns:
         reported_at = now
         self._report()
         with self._named(learner.name):
-          actor.flush()
+          self._flush()
           learner.checkpoint_if_due()
         self._show(self._coordinator.status())
 
@@ -194,7 +171,7 @@ class Turns:
 
   def _report(self) -> None:
     """Brings the coordinator's counts up to date."""
-    for node in (self._actor, self._learner):
+    for node in reversed(self._nodes):  # Who acts before who learns.
       with self._named(node.name):
         node.report()
 
@@ -248,7 +225,7 @@ class Turns:
       return (self._num_done,)
     return (
       self._num_done,
-      self._actor.total_steps,
+      self._total_steps,
       self._learner.version,
       self._evaluator.total_steps,
     )

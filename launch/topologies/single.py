@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.launch.nodes import turns
+from repertory.launch.nodes import actor_turns
 from repertory.launch.topologies import topology
 
 
@@ -17,11 +17,11 @@ class Single(topology.Topology):
   launch_types = ('local_mt',)
 
   def run(self, session, stage):
-    return turns.Turns(
+    return actor_turns.ActorTurns(
       session, stage.title, stage.interruption, stage.show
     ).run()
 
   def graph(self, session):
     del session
-    names = dict.fromkeys(name for call in turns.CALLS for name in call)
-    return topology.Graph(list(names), turns.CALLS, frame='one thread')
+    names = dict.fromkeys(name for call in actor_turns.CALLS for name in call)
+    return topology.Graph(list(names), actor_turns.CALLS, frame='one thread')

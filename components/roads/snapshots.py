@@ -1,0 +1,44 @@
+"""What a checkpoint holds besides the learner."""
+
+import abc
+from typing import Any
+
+from repertory.components import checkpointing
+
+
+class Snapshots(abc.ABC):
+  """Writes what experience there is, of one moment, and tells of it.
+
+  As text, it names where that is, for errors.
+  """
+
+  @abc.abstractmethod
+  def flush(self) -> None:
+    """Waits until what was learned has arrived; raises what kept it."""
+
+  @abc.abstractmethod
+  def describe(self) -> dict[str, Any]:
+    """Returns what is to be found again when it is restored, as plain values."""
+
+  @abc.abstractmethod
+  def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
+    """Compares what was restored with what `describe` told.
+
+    Raises:
+      CheckpointError: If something is missing.
+    """
+
+  @abc.abstractmethod
+  def write_snapshot(self) -> str:
+    """Writes what there is, and returns the folder.
+
+    It takes as long as it takes: call it in a thread of its own.
+    """
+
+  @abc.abstractmethod
+  def is_snapshot_taken(self) -> bool:
+    """Returns whether it is settled what is in the one being written."""
+
+  @abc.abstractmethod
+  def remove_snapshots(self) -> None:
+    """Removes all that were written, also those that are not whole."""

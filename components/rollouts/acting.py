@@ -1,0 +1,150 @@
+"""Policy and environments, stepped by one TensorFlow program."""
+
+from typing import Any, NamedTuple, Protocol
+
+import dm_env
+import tensorflow as tf
+
+from repertory.components import programs, types
+
+FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+
+
+class Environments(Protocol):
+  """N environments that are stepped by TensorFlow, such as tensor environments.
+
+  A timestep is a batch as everywhere: the step after a row's LAST gives FIRST
+  for that row, ignores its action and carries reward 0 and discount 1.
+  """
+
+  def step(self, state: types.Nest, action: types.Nest) -> tuple[Any, Any]:
+    """Maps state and actions `[N, ...]` to the next state and timestep."""
+    ...
+
+
+class Carry(NamedTuple):
+  """What goes on from one step of all environments to the next, `[N, ...]`.
+
+  Attributes:
+    environment: The state of the environments.
+    observation: The timestep's.
+    step_type: Likewise, int32 `[N]`.
+    policy: The policy's state.
+    episode_return: Sum of the rewards of the open episodes, float64 `[N]`.
+    episode_length: Their steps, int64 `[N]`.
+  """
+
+  environment: types.Nest
+  observation: types.Nest
+  step_type: tf.Tensor
+  policy: types.Nest
+  episode_return: tf.Tensor
+  episode_length: tf.Tensor
+
+
+class Step(NamedTuple):
+  """What happened in a step of all environments, `[N, ...]`.
+
+  Attributes:
+    observation: o_t.
+    first: Whether o_t is an episode's first, bool `[N]`.
+    action: a_t.
+    extras: What the policy gave with it.
+    reward: r_{t+1}, `[N]`.
+    discount: d_{t+1}, `[N]`.
+    happened: Whether there was a step: not from the end of an episode to the
+      start of the next, bool `[N]`.
+    ended: Whether o_{t+1} is an episode's last, bool `[N]`.
+  """
+
+  observation: types.Nest
+  first: tf.Tensor
+  action: types.Nest
+  extras: types.Nest
+  reward: tf.Tensor
+  discount: tf.Tensor
+  happened: tf.Tensor
+  ended: tf.Tensor
+
+
+class Episodes(NamedTuple):
+  """Which episodes a step of all environments has ended.
+
+  Attributes:
+    num_steps: Environment steps that it was, int64.
+    ended: Whether it ended an episode, bool `[N]`.
+    episode_return: That episode's, float64 `[N]`.
+    episode_length: That episode's, int64 `[N]`.
+  """
+
+  num_steps: tf.Tensor
+  ended: tf.Tensor
+  episode_return: tf.Tensor
+  episode_length: tf.Tensor
+
+
+def episodes_spec(num_steps: int, num_environments: int) -> Episodes:
+  """Returns the specs of the episodes of so many steps."""
+  shape = [num_steps, num_environments]
+  return Episodes(
+    num_steps=tf.TensorSpec([num_steps], tf.int64),
+    ended=tf.TensorSpec(shape, tf.bool),
+    episode_return=tf.TensorSpec(shape, tf.float64),
+    episode_length=tf.TensorSpec(shape, tf.int64),
+  )
+
+
+def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
+  """Returns what the first step begins with.
+
+  Args:
+    timestep: All FIRST, `[N]`.
+    environment: The state of the environments.
+    policy: The policy's.
+  """
+  size = timestep.step_type.shape[0]
+  return Carry(
+    environment,
+    timestep.observation,
+    timestep.step_type,
+    policy,
+    tf.zeros([size], tf.float64),
+    tf.zeros([size], tf.int64),
+  )
+
+
+def step(
+  policy: programs.Policy, environments: Environments, carry: Carry
+) -> tuple[Carry, Step, Episodes]:
+  """Acts in all environments once.
+
+  The same is done as by an actor and an `EnvironmentLoop`, in the same order.
+  """
+  output = policy.act(carry.observation, carry.step_type, carry.policy)
+  state, timestep = environments.step(carry.environment, output.action)
+  first = tf.equal(timestep.step_type, FIRST)  # [N]
+  last = tf.equal(timestep.step_type, _LAST)  # [N]
+  returns = carry.episode_return + tf.cast(timestep.reward, tf.float64)
+  lengths = carry.episode_length + tf.cast(~first, tf.int64)
+  happened = Step(
+    observation=carry.observation,
+    first=tf.equal(carry.step_type, FIRST),
+    action=output.action,
+    extras=output.extras,
+    reward=timestep.reward,
+    discount=timestep.discount,
+    happened=~first,
+    ended=last,
+  )
+  episodes = Episodes(
+    tf.reduce_sum(tf.cast(~first, tf.int64)), last, returns, lengths
+  )
+  following = Carry(
+    state,
+    timestep.observation,
+    timestep.step_type,
+    output.state,
+    tf.where(last, tf.zeros_like(returns), returns),
+    tf.where(last, tf.zeros_like(lengths), lengths),
+  )
+  return following, happened, episodes

@@ -1,0 +1,168 @@
+"""The learner that acts as well, in one compiled program."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import learners, loggers, programs, replay
+from repertory.components.rollouts import acting
+from repertory.components.rollouts import program as program_lib
+from repertory.components.rollouts import road as road_lib
+
+
+class Ended(NamedTuple):
+  """What was acted in a call.
+
+  Attributes:
+    num_steps: Environment steps.
+    episodes: Return and length of each that ended, in the order of time.
+  """
+
+  num_steps: int
+  episodes: list[tuple[float, int]]
+
+
+class ProgramLearner(learners.LearnerState):
+  """Acts and learns, turn by turn, and counts and logs as any learner does.
+
+  Besides what every learner saves, there is where acting and experience are:
+  see `save_acting`.
+  """
+
+  def __init__(
+    self,
+    policy: programs.Policy,
+    environments: acting.Environments,
+    road: road_lib.ProgramRoad,
+    update: programs.Update,
+    carry: acting.Carry,
+    *,
+    min_priority: float | None = None,
+    logger: loggers.Logger | None = None,
+    jit_compile: bool = False,
+    divergence: learners.Divergence | None = None,
+  ):
+    """Compiles the program; see `program.Program` for what it takes.
+
+    Args:
+      logger: Takes the metrics of every update.
+      divergence: What to do about an update that is not finite; by default
+        the learner stops and saves nothing.
+    """
+    super().__init__(update, logger, divergence)
+    self._carry = carry
+    self._road = road
+    settings = self._divergence
+    self._program = program_lib.Program(
+      policy,
+      environments,
+      road,
+      update,
+      carry,
+      max_skips=settings.max_skips if settings.action == 'skip' else 0,
+      min_priority=min_priority,
+      jit_compile=jit_compile,
+    )
+
+  @property
+  def max_turns(self) -> int:
+    """Turns that `advance` can take at once."""
+    return self._program.max_turns
+
+  def step(self) -> None:
+    """Takes a turn."""
+    self.advance(1)
+
+  def advance(self, num_turns: int) -> Ended:
+    """Takes some turns, each with its steps and the updates that are due.
+
+    Args:
+      num_turns: How many, at most `max_turns`.
+
+    Raises:
+      FloatingPointError: If an update was not finite and may not be skipped.
+    """
+    with self._lock:
+      self._carry, outcome = self._program(
+        num_turns,
+        self._steps,
+        self._num_skipped_in_a_row,
+        self._max_priority,
+        self._carry,
+      )
+      num_updates = int(outcome.num_updates)
+      before = self._steps
+      self._steps += num_updates
+      self._max_priority = float(outcome.max_priority)
+    self._take_note(before, num_updates, outcome)
+    return _find_ended(outcome)
+
+  def save_acting(self) -> dict[str, np.ndarray]:
+    """Returns where acting and experience are, as arrays by name."""
+    leaves = tree.flatten(self._carry)
+    arrays = {f'carry/{i:04d}': leaf.numpy() for i, leaf in enumerate(leaves)}
+    held = {f'road/{k}': np.asarray(v) for k, v in self._road.save().items()}
+    return {**arrays, **held}
+
+  def restore_acting(self, arrays: Mapping[str, np.ndarray]) -> None:
+    """Goes on from what `save_acting` returned.
+
+    Raises:
+      ValueError: Naming what does not fit; then nothing was changed.
+    """
+    learners.check_matches(
+      arrays, {k: np.shape(v) for k, v in self.save_acting().items()}
+    )
+    leaves = [
+      tf.constant(arrays[f'carry/{i:04d}'])
+      for i in range(len(tree.flatten(self._carry)))
+    ]
+    self._carry = tree.unflatten_as(self._carry, leaves)
+    prefix = 'road/'
+    self._road.restore(
+      {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+      }
+    )
+
+  def statuses(self) -> Mapping[str, replay.TableStatus]:
+    """Returns the state of all tables, by name."""
+    return self._road.statuses()
+
+  def count_items(self) -> dict[str, dict[str, int]]:
+    """Returns how many items each table has got and given, by name."""
+    return {
+      name: {'inserts': status.inserts, 'samples': status.samples}
+      for name, status in self.statuses().items()
+    }
+
+  def _take_note(
+    self, before: int, num_updates: int, outcome: program_lib.Outcome
+  ) -> None:
+    """Judges and logs the updates of a call."""
+    metrics = {name: values.numpy() for name, values in outcome.metrics.items()}
+    finite = outcome.finite.numpy()
+    lags = None if isinstance(outcome.lag, tuple) else outcome.lag.numpy()
+    for i in range(num_updates):
+      row: dict[str, Any] = {name: metrics[name][i] for name in metrics}
+      self._judge(
+        before + i + 1, row, bool(finite[i]), lambda: self._program.bad_sample
+      )
+      if lags is not None:
+        row['policy_lag'] = lags[i]
+      self._log(row)
+
+
+def _find_ended(outcome: program_lib.Outcome) -> Ended:
+  """Finds the episodes that ended, in the order of time, then of rows."""
+  episodes = outcome.episodes
+  ended = episodes.ended.numpy()
+  returns = episodes.episode_return.numpy()[ended].tolist()
+  lengths = episodes.episode_length.numpy()[ended].tolist()
+  num_steps = int(episodes.num_steps.numpy().sum())
+  return Ended(num_steps, list(zip(returns, lengths)))

@@ -1,0 +1,57 @@
+"""Loops of a fixed number of steps that keep what each step gives."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+import tree
+
+from repertory.components import compilation, types
+
+
+def scan(
+  step: Callable[[tf.Tensor, types.Nest], tuple[types.Nest, types.Nest]],
+  carry: types.Nest,
+  length: int,
+) -> tuple[types.Nest, types.Nest]:
+  """Takes steps, one after the other.
+
+  What XLA asks of loops is kept: their lengths and all shapes are known.
+
+  Args:
+    step: Maps the number of the step and what is carried to what is carried on
+      and what is kept.
+    carry: What the first step gets.
+    length: How many steps, at least 1.
+
+  Returns:
+    What is carried in the end, and what was kept, `[length, ...]`.
+  """
+  signature = tree.map_structure(
+    lambda x: tf.TensorSpec(x.shape, x.dtype), carry
+  )
+  _, specs = compilation.trace(step, (tf.TensorSpec([], tf.int32), signature))
+  arrays = [make_array(spec, length) for spec in tree.flatten(specs)]
+
+  def body(i, leaves, arrays):
+    following, kept = step(i, tree.unflatten_as(carry, leaves))
+    tree.assert_same_structure(carry, following)
+    kept = tree.flatten(kept)
+    arrays = [array.write(i, leaf) for array, leaf in zip(arrays, kept)]
+    return i + 1, tree.flatten(following), arrays
+
+  _, leaves, arrays = tf.while_loop(
+    lambda i, *_: i < length,
+    body,
+    (0, tree.flatten(carry), arrays),
+    maximum_iterations=length,
+    parallel_iterations=1,
+  )
+  kept = [array.stack() for array in arrays]
+  return tree.unflatten_as(carry, leaves), tree.unflatten_as(specs, kept)
+
+
+def make_array(spec: tf.TensorSpec, size: int) -> tf.TensorArray:
+  """Makes an array of tensors of one kind."""
+  return tf.TensorArray(
+    spec.dtype, size, element_shape=spec.shape, clear_after_read=False
+  )

@@ -1,0 +1,277 @@
+"""Acting and learning as one compiled TensorFlow program.
+
+The architecture is Anakin's, see https://arxiv.org/abs/2104.06272, section 3.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tree
+
+from repertory.components import compilation, learners, programs, types
+from repertory.components.rollouts import acting, loops
+from repertory.components.rollouts import road as road_lib
+
+# Rows that a call returns, at the most: of environments and of updates.
+_MAX_ROWS = 2**18
+_MAX_TURNS = 512
+
+
+class Outcome(NamedTuple):
+  """What a call of the program did.
+
+  Attributes:
+    num_turns: Turns that it took, int32.
+    episodes: Those of all steps, `[max_turns · num_steps, ...]`; zeros behind
+      the last step.
+    num_updates: Updates that it made, int32.
+    metrics: Theirs by name, `[max_updates]`; zeros behind the last one.
+    finite: Whether each was finite, bool `[max_updates]`.
+    lag: How many updates older the variables were that acted, on average,
+      float64 `[max_updates]`; () if items do not tell.
+    max_priority: The largest priority so far, float64.
+  """
+
+  num_turns: tf.Tensor
+  episodes: acting.Episodes
+  num_updates: tf.Tensor
+  metrics: Any
+  finite: tf.Tensor
+  lag: Any
+  max_priority: tf.Tensor
+
+
+class _Learned(NamedTuple):
+  """Where the updates of a call are."""
+
+  num_updates: tf.Tensor
+  skips: tf.Tensor  # In a row.
+  stopped: tf.Tensor
+  max_priority: tf.Tensor
+  arrays: Any
+
+
+class Program:
+  """Takes turns: steps of all environments, then the updates that are due.
+
+  An update that is not finite is undone. If it ends the run, the program stops
+  there, and `bad_sample` has its batch.
+  """
+
+  def __init__(
+    self,
+    policy: programs.Policy,
+    environments: acting.Environments,
+    road: road_lib.ProgramRoad,
+    update: programs.Update,
+    carry: acting.Carry,
+    *,
+    max_skips: int,
+    min_priority: float | None,
+    jit_compile: bool,
+  ):
+    """Compiles it.
+
+    Args:
+      policy: Its variables are those that the update changes.
+      environments: Where it acts.
+      road: Carries experience from the one to the other.
+      update: Learns.
+      carry: What the first step begins with.
+      max_skips: How many updates may be undone in a row.
+      min_priority: The least new priority of an item; None if there are none.
+      jit_compile: Whether to compile with XLA.
+    """
+    self._policy, self._environments = policy, environments
+    self._road = road
+    self._max_skips = max_skips
+    self._min_priority = min_priority
+    self._guarded = learners.undone_unless_finite(update)
+    rows = max(road.num_steps * carry.step_type.shape[0], road.max_updates)
+    self.max_turns = max(1, min(_MAX_TURNS, _MAX_ROWS // rows))
+    self._max_updates = self.max_turns * road.max_updates
+    self._bad_sample = tree.map_structure(
+      lambda spec: tf.Variable(
+        tf.zeros(spec.shape, spec.dtype), trainable=False
+      ),
+      road.sample_spec,
+    )
+    # Traced by itself first: in a loop no variable can be made.
+    self._learned_spec, _ = compilation.trace(
+      self._learn_from, (road.sample_spec, _INT64)
+    )
+    self._compiled = compilation.CompiledFunction(
+      self._call,
+      (
+        tf.TensorSpec([], tf.int32),
+        _INT64,
+        tf.TensorSpec([], tf.int32),
+        tf.TensorSpec([], tf.float64),
+        tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), carry),
+      ),
+      jit_compile,
+    )
+
+  @property
+  def bad_sample(self) -> types.Sample:
+    """The last batch whose update was not finite."""
+    return tree.map_structure(lambda v: v.numpy(), self._bad_sample)
+
+  def __call__(
+    self,
+    num_turns: int,
+    learner_steps: int,
+    num_skips: int,
+    max_priority: float,
+    carry: acting.Carry,
+  ) -> tuple[acting.Carry, Outcome]:
+    """Takes some turns.
+
+    Args:
+      num_turns: How many, at most `max_turns`. It stops sooner if an update is
+        not finite and may not be skipped.
+      learner_steps: Updates so far.
+      num_skips: How many of the last ones were undone in a row.
+      max_priority: The largest priority so far.
+      carry: What the call before gave.
+    """
+    leaves = self._compiled(
+      tf.constant(num_turns, tf.int32),
+      tf.constant(learner_steps, tf.int64),
+      tf.constant(num_skips, tf.int32),
+      tf.constant(max_priority, tf.float64),
+      *tree.flatten(carry),
+    )
+    return self._compiled.unflatten(leaves)
+
+  def _call(self, num_turns, learner_steps, num_skips, max_priority, carry):
+    road = self._road
+    episodes_spec = acting.episodes_spec(
+      road.num_steps, carry.step_type.shape[0]
+    )
+    episodes = _make_arrays(episodes_spec, self.max_turns)
+    learned = _Learned(
+      tf.constant(0),
+      num_skips,
+      tf.constant(False),
+      max_priority,
+      _make_arrays(self._learned_spec, self._max_updates),
+    )
+
+    def go_on(i, carry, episodes, learned):
+      return (i < num_turns) & ~learned.stopped
+
+    def take_turn(i, carry, episodes, learned):
+      version = learner_steps + tf.cast(learned.num_updates, tf.int64)
+      carry, held, ended = road.collect(self._act, carry, version)
+      episodes = _write(episodes, i, ended)
+      learned = self._learn(held, learned, learner_steps)
+      return i + 1, carry, episodes, learned
+
+    i, carry, episodes, learned = tf.while_loop(
+      go_on,
+      take_turn,
+      (tf.constant(0), carry, episodes, learned),
+      maximum_iterations=self.max_turns,
+      parallel_iterations=1,
+    )
+    episodes = tree.map_structure(
+      _join_turns, tree.unflatten_as(episodes_spec, _stack(episodes))
+    )
+    metrics, finite, lag = tree.unflatten_as(
+      self._learned_spec[0], _stack(learned.arrays)
+    )
+    return carry, Outcome(
+      i, episodes, learned.num_updates, metrics, finite, lag,
+      learned.max_priority,
+    )  # fmt: skip
+
+  def _act(self, carry: acting.Carry):
+    return acting.step(self._policy, self._environments, carry)
+
+  def _learn(
+    self, held: types.Nest, learned: _Learned, learner_steps: tf.Tensor
+  ) -> _Learned:
+    """Makes the updates that are due."""
+    road = self._road
+
+    def is_due(j, learned):
+      return road.is_due(held, j) & ~learned.stopped
+
+    def update(j, learned):
+      sample = road.sample(held, j)
+      steps = learner_steps + tf.cast(learned.num_updates, tf.int64)
+      kept, priorities = self._learn_from(sample, steps)
+      finite = kept[1]
+      largest = learned.max_priority
+      if priorities is not None:
+        largest = self._set_priorities(sample, priorities, finite, largest)
+      skips = tf.where(finite, 0, learned.skips + 1)
+      return j + 1, _Learned(
+        learned.num_updates + 1,
+        skips,
+        skips > self._max_skips,
+        largest,
+        _write(learned.arrays, learned.num_updates, kept),
+      )
+
+    _, learned = tf.while_loop(
+      is_due,
+      update,
+      (tf.constant(0), learned),
+      maximum_iterations=road.max_updates,
+      parallel_iterations=1,
+    )
+    return learned
+
+  def _learn_from(self, sample: types.Sample, learner_steps: tf.Tensor):
+    """Makes an update; returns what is kept of it, and priorities."""
+    result, finite = self._guarded(sample)
+
+    def keep_sample():
+      tree.map_structure(
+        lambda variable, leaf: variable.assign(leaf), self._bad_sample, sample
+      )
+
+    tf.cond(finite, lambda: None, keep_sample)
+    lag = ()
+    if isinstance(sample.data, types.Sequence):
+      lags = tf.cast(learner_steps - sample.data.version, tf.float64)
+      lag = tf.reduce_mean(lags)
+    return (result.metrics, finite, lag), result.priorities
+
+  def _set_priorities(self, sample, priorities, finite, largest) -> tf.Tensor:
+    """Gives items new priorities; returns the largest so far."""
+
+    def set_them():
+      if self._min_priority is not None:
+        floor = tf.constant(self._min_priority, priorities.dtype)
+        self._road.set_priorities(sample, tf.maximum(priorities, floor))
+      new = tf.cast(tf.reduce_max(priorities), tf.float64)
+      return tf.maximum(largest, new)
+
+    if self._min_priority is None:
+      return largest
+    return tf.cond(finite, set_them, lambda: largest)
+
+
+_INT64 = tf.TensorSpec([], tf.int64)
+
+
+def _make_arrays(specs: types.Nest, size: int) -> list[tf.TensorArray]:
+  return [loops.make_array(spec, size) for spec in tree.flatten(specs)]
+
+
+def _write(arrays, place: tf.Tensor, nest: types.Nest) -> list[tf.TensorArray]:
+  leaves = tree.flatten(nest)
+  return [array.write(place, leaf) for array, leaf in zip(arrays, leaves)]
+
+
+def _stack(arrays) -> list[tf.Tensor]:
+  return [array.stack() for array in arrays]
+
+
+def _join_turns(leaf: tf.Tensor) -> tf.Tensor:
+  """Maps `[turns, steps, ...]` to `[turns · steps, ...]`."""
+  return tf.reshape(leaf, [leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]])

@@ -1,0 +1,81 @@
+"""Where a compiled program is, for checkpoints."""
+
+import glob
+import os
+import threading
+
+import numpy as np
+
+from repertory.components import checkpointing, replay, roads
+from repertory.components.rollouts import learner as learner_lib
+
+_FILE = 'program.npz'
+
+
+class ProgramSnapshots(roads.Snapshots):
+  """Environments, policy state and experience of a program.
+
+  Who restores them goes on exactly where the program was.
+  """
+
+  def __init__(self, learner: learner_lib.ProgramLearner, directory: str):
+    """Takes up what it finds, and removes it.
+
+    Args:
+      learner: Has the program.
+      directory: Where snapshots are read and written, each in a folder.
+
+    Raises:
+      CheckpointError: If what is there does not fit the program.
+    """
+    self._learner = learner
+    self._directory = directory
+    self._is_taken = threading.Event()
+    self._counts = learner.count_items()
+    pattern = os.path.join(glob.escape(directory), '*', _FILE)
+    paths = sorted(glob.glob(pattern))
+    if paths:
+      self._restore(paths[-1])
+    self.remove_snapshots()
+
+  def __str__(self) -> str:
+    return 'the program'
+
+  def flush(self) -> None:
+    """Has nothing on its way."""
+
+  def describe(self):
+    return {'tables': self._learner.count_items()}
+
+  def check_restored(self, checkpoint):
+    expected = checkpoint.state['tables']
+    if self._counts != expected:
+      raise checkpointing.CheckpointError(
+        f'The tables should go on from {expected}, as checkpoint '
+        f'{checkpoint.path} has it, but there was {self._counts}.'
+      )
+
+  def write_snapshot(self):
+    arrays = self._learner.save_acting()
+    self._is_taken.set()
+    folder = os.path.join(self._directory, 'program')
+    os.makedirs(folder)
+    checkpointing.write_arrays(os.path.join(folder, _FILE), arrays)
+    return folder
+
+  def is_snapshot_taken(self):
+    return self._is_taken.is_set()
+
+  def remove_snapshots(self):
+    self._is_taken.clear()
+    replay.remove_checkpoints(self._directory)
+
+  def _restore(self, path: str) -> None:
+    try:
+      with np.load(path, allow_pickle=False) as file:
+        self._learner.restore_acting({name: file[name] for name in file})
+    except (OSError, ValueError) as error:
+      raise checkpointing.CheckpointError(
+        f'{path} does not fit this run: {error}', fresh=True
+      ) from error
+    self._counts = self._learner.count_items()

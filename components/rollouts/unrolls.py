@@ -1,0 +1,172 @@
+"""A queue of unrolls inside a compiled program."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tree
+
+from repertory.components import adders, learners, replay, settings, types
+from repertory.components import experience as experience_lib
+from repertory.components.rollouts import acting, loops, road
+
+
+class UnrollRoad(road.ProgramRoad):
+  """Hands unrolls to the next updates, each once, in the order of the rows.
+
+  As many unrolls as whole batches need are made before their updates: those of
+  N environments are several batches, or one batch takes those of several
+  unrolls of each environment. So no item outlives a turn, and there is nothing
+  to save.
+  """
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    num_environments: int,
+  ):
+    """Looks how unrolls and batches go together.
+
+    Args:
+      experience: Its items are `Sequences` across episodes without burn-in that
+        overlap by one observation, kept in a queue.
+      num_environments: N.
+
+    Raises:
+      SettingError: If the batch size and N do not divide each other.
+    """
+    super().__init__(name='unroll_road')
+    batch_size = experience.batch_size
+    if batch_size % num_environments and num_environments % batch_size:
+      raise settings.SettingError(
+        'batch_size',
+        'must be a multiple or a divisor of the number of environments where '
+        'acting and learning are one program; got '
+        f'{batch_size} and {num_environments} environments.',
+      )
+    assert isinstance(experience.items, adders.Sequences)
+    self._table = experience.table
+    self._length = experience.items.length - 1
+    self._num_environments = num_environments
+    self._batch_size = batch_size
+    self._num_rollouts = max(1, batch_size // num_environments)
+    self.num_steps = self._length * self._num_rollouts
+    self.max_updates = max(1, num_environments // batch_size)
+    self._inserts = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+  @property
+  def sample_spec(self) -> types.Sample:
+    return road.sample_spec(self._table.signature, self._batch_size)
+
+  def collect(self, act, carry, version):
+    def roll_out(i, carry):
+      del i
+      carry, unroll, episodes = self._roll_out(act, carry, version)
+      return carry, (unroll, episodes)
+
+    if self._num_rollouts == 1:
+      carry, unrolls, episodes = self._roll_out(act, carry, version)
+    else:
+      carry, (unrolls, episodes) = loops.scan(
+        roll_out, carry, self._num_rollouts
+      )
+      episodes = tree.map_structure(_merge_axes, episodes)
+      unrolls = tree.map_structure(_merge_axes, unrolls)
+    num_items = self._num_rollouts * self._num_environments
+    self._inserts.assign_add(num_items)
+    batches = tree.map_structure(
+      lambda x: tf.reshape(x, [-1, self._batch_size, *x.shape[1:]]), unrolls
+    )  # [max_updates, B, ...]
+    return carry, batches, episodes
+
+  def is_due(self, held, num_updates):
+    return num_updates < self.max_updates
+
+  def sample(self, held, num_updates):
+    size = self._batch_size
+    return types.Sample(
+      tree.map_structure(lambda x: x[num_updates], held),
+      keys=tf.cast(tf.range(size), tf.uint64),
+      probabilities=tf.ones([size], tf.float64),
+      table_sizes=tf.fill([size], tf.constant(size, tf.int64)),
+    )
+
+  def set_priorities(self, sample, priorities):
+    raise ValueError('The unrolls of a queue must have no priorities.')
+
+  def statuses(self) -> Mapping[str, replay.TableStatus]:
+    inserts = int(self._inserts.numpy())
+    return {
+      self._table.name: replay.TableStatus(
+        0, self._table.max_size, inserts, inserts
+      )
+    }
+
+  def save(self) -> Mapping[str, Any]:
+    return {'inserts': self._inserts.numpy()}
+
+  def restore(self, arrays: Mapping[str, Any]) -> None:
+    self._inserts.assign(arrays['inserts'])
+
+  def _roll_out(self, act, carry, version):
+    """Makes an unroll of each environment, `[N, ...]`, as an adder does."""
+
+    def step(i, carry):
+      carry, state = carry
+      carry, lived, episodes = act(carry)
+      extras = lived.extras or types.SequenceExtras()
+      happened = lived.happened
+      kept = types.Sequence(
+        lived.observation,
+        lived.first,
+        *(
+          _zero_unless(happened, leaf)
+          for leaf in (lived.action, lived.reward, lived.discount)
+        ),
+        mask=happened,
+        extras=_zero_unless(happened, extras.step),
+        state=(),
+        version=(),
+      )
+      is_start = tf.equal(i, 0)
+      state = tree.map_structure(
+        lambda kept, now: tf.where(is_start, now, kept),
+        state,
+        _zero_unless(happened, extras.state),
+      )
+      return (carry, state), (kept, episodes)
+
+    size = self._num_environments
+    signature = self._table.signature
+    state = tree.map_structure(
+      lambda spec: tf.zeros([size, *spec.shape], spec.dtype), signature.state
+    )
+    (carry, state), (unroll, episodes) = loops.scan(
+      step, (carry, state), self._length
+    )
+    last = carry.observation, tf.equal(carry.step_type, acting.FIRST)
+    moments = tree.map_structure(
+      lambda before, last: tf.concat([before, last[None]], 0),
+      (unroll.observation, unroll.first),
+      last,
+    )
+    unroll = unroll._replace(observation=moments[0], first=moments[1])
+    unroll = learners.swap_leading_axes(unroll)  # [N, T, ...]
+    versions = tf.fill([size], version)
+    return carry, unroll._replace(state=state, version=versions), episodes
+
+
+def _zero_unless(condition: tf.Tensor, nest: types.Nest) -> types.Nest:
+  """Keeps the rows `[N]` for which a condition holds; others are zeros."""
+
+  def choose(leaf):
+    ones = [1] * (len(leaf.shape) - 1)
+    return tf.where(
+      tf.reshape(condition, [-1, *ones]), leaf, tf.zeros_like(leaf)
+    )
+
+  return tree.map_structure(choose, nest)
+
+
+def _merge_axes(leaf: tf.Tensor) -> tf.Tensor:
+  return tf.reshape(leaf, [leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]])

@@ -1,0 +1,68 @@
+"""A replay server, an actor and a learner that take turns."""
+
+import sys
+
+from repertory.components import replay, variables
+from repertory.launch.nodes import actor as actor_lib
+from repertory.launch.nodes import learner as learner_lib
+from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.nodes import turns
+
+# Who calls whom.
+CALLS = (
+  ('actor', 'replay'),
+  ('learner', 'replay'),
+  ('actor', 'coordinator'),
+  ('learner', 'coordinator'),
+  ('evaluator', 'coordinator'),
+)
+
+
+class ActorTurns(turns.Turns):
+  """One actor steps all environments, and the learner keeps in step.
+
+  The rate limiter is on, as in every topology. After each step of the
+  environment batch the learner takes the batches that are due.
+  """
+
+  def _make_learner(self):
+    session, interruption = self._session, self._interruption
+    server = self._add(
+      'replay', lambda context: replay_lib.ReplayNode(context, session)
+    )
+    timeout_seconds = session.experiment.timeout_seconds
+    road = session.make_road(
+      replay.Connection(server.address, timeout_seconds, interruption)
+    )
+    learner = self._add(
+      'learner',
+      lambda context: learner_lib.LearnerNode(context, session, road),
+    )
+    self._actor = self._add(
+      'actor/0',
+      lambda context: actor_lib.ActorNode(
+        context,
+        session,
+        range(session.experiment.num_environments),
+        network=learner.network,
+        followed=variables.SharedVariables(learner),
+        road=road,
+        # The learner sees to it that all have arrived before it samples.
+        max_pending_items=sys.maxsize,
+      ),
+    )
+    return learner
+
+  def _take_turn(self):
+    with self._named(self._actor.name):
+      num_steps = self._actor.step()
+    with self._named(self._learner.name):
+      self._learner.catch_up(self._actor.num_items, self._actor.flush)
+    return num_steps
+
+  def _flush(self):
+    self._actor.flush()
+
+  @property
+  def _total_steps(self):
+    return self._actor.total_steps

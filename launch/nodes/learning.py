@@ -1,0 +1,153 @@
+"""What all nodes that learn have in common."""
+
+import contextlib
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.components import (
+  core,
+  learners,
+  loggers,
+  replay,
+  roads,
+  types,
+  variables,
+)
+from repertory.launch.coordination import logs, reports, statuses
+from repertory.launch.nodes import checkpoints, node
+from repertory.launch.runs import session as session_lib
+
+
+class LearningNode(node.Node, core.VariableSource):
+  """Has a network and a learner, gives out variables and writes checkpoints.
+
+  A subclass makes the learner, and gives it to `_begin_with`.
+
+  Attributes:
+    network: What is learned.
+    learner: What learns.
+  """
+
+  learner: learners.LearnerState
+
+  def __init__(self, context: node.Context, session: session_lib.Session):
+    """Makes the network."""
+    self.name = context.name
+    self._stop = context.stop
+    self._session = session
+    self._coordinator = context.coordinator
+    self._table = session.experience.table
+    tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
+    self.network = session.experiment.builder.make_network(session.spec)
+    self._logger = logs.aggregate(
+      _RemoteLogger(self._coordinator, self.name), latest=['skipped_updates']
+    )
+
+  def _begin_with(
+    self, learner: learners.LearnerState, snapshots: roads.Snapshots
+  ) -> None:
+    """Takes the learner, and restores it if the session is resumed.
+
+    Args:
+      snapshots: What checkpoints have besides the learner.
+    """
+    self.learner = learner
+    self._checkpoints = checkpoints.CheckpointWriter(
+      self._session, snapshots, self._coordinator, learner
+    )
+    self._resumed_from = self._checkpoints.restore()
+    self._begins_at_step = learner.steps
+
+  @property
+  def description(self):
+    return {
+      'config': self._session.identity,
+      'samples_per_insert': _ratio(self._table),
+      'run_starts_at_learner_step': self._begins_at_step,
+      'resumed_from': self._resumed_from,
+    }
+
+  @property
+  def served(self):
+    return {'get_variables': self.get_variables}
+
+  @property
+  def max_priority(self) -> float:
+    """The largest priority so far."""
+    return self.learner.max_priority
+
+  @property
+  def version(self) -> int:
+    """Learner steps of the variables in use."""
+    return self.learner.steps
+
+  @functools.cached_property
+  def publisher(self) -> variables.Publisher:
+    """Publishes the network's variables, now and when `_publish` is called."""
+    publisher = variables.Publisher(self.network.variables)
+    publisher.publish(self.version, self.max_priority)
+    return publisher
+
+  def _publish(self) -> None:
+    """Publishes the network's variables, if anybody follows them."""
+    if 'publisher' in self.__dict__:
+      self.publisher.publish(self.version, self.max_priority)
+
+  def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
+    """Returns one nest of arrays per name."""
+    return self.learner.get_variables(names)
+
+  def _report_tables(
+    self, tables: Mapping[str, replay.TableStatus]
+  ) -> reports.Directive:
+    """Tells the coordinator how far learning and the tables are."""
+    table = tables[self._table.name]
+    limit = self._table.rate_limit
+    ratio = statuses.achieved_ratio(table, limit) if limit else None
+    directive = self._coordinator.report_learner(self.learner.steps, tables)
+    self._coordinator.write(
+      'replay',
+      {
+        'size': table.size,
+        'inserts': table.inserts,
+        'samples': table.samples,
+        'samples_per_insert': ratio,
+        'target_samples_per_insert': _ratio(self._table),
+      },
+    )
+    return directive
+
+  def checkpoint_if_due(self) -> None:
+    """Begins a checkpoint when the last one is old enough."""
+    self._checkpoints.write_if_due()
+
+  def checkpoint(self) -> str | None:
+    """Writes the last checkpoint; returns its path, or None if it failed."""
+    return self._checkpoints.write()
+
+  def close(self) -> None:
+    """Writes what the log still holds back and ends all threads."""
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      stack.callback(self._logger.close)
+      stack.callback(self._checkpoints.close)
+
+
+class _RemoteLogger(loggers.Logger):
+  """Hands rows to the coordinator."""
+
+  def __init__(self, coordinator: Any, label: str):
+    self._coordinator = coordinator
+    self._label = label
+
+  def write(self, data) -> None:
+    self._coordinator.write(self._label, dict(data))
+
+  def close(self) -> None:
+    pass
+
+
+def _ratio(table: replay.Table) -> float | None:
+  return table.rate_limit.samples_per_insert if table.rate_limit else None

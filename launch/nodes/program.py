@@ -1,0 +1,98 @@
+"""The node that acts and learns in one compiled program."""
+
+import time
+
+from repertory.components import rollouts
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import learning, node, policies
+from repertory.launch.runs import compiled, session as session_lib
+
+# A call takes about so long: to report, to checkpoint and to heed Ctrl-C.
+_CALL_SECONDS = 0.25
+
+
+class ProgramNode(learning.LearningNode):
+  """Steps tensor environments and learns, some turns in each call."""
+
+  def __init__(self, context: node.Context, session: session_lib.Session):
+    """Compiles the program, and goes on where the session resumes it."""
+    super().__init__(context, session)
+    experiment, builder = session.experiment, session.experiment.builder
+    self._num_environments = experiment.num_environments
+    ids = range(self._num_environments)
+    policy = policies.make_training_policy(context, session, self.network)
+    self._acting_with = policy.describe(ids)
+    environments = compiled.make_environments(experiment)
+    seeds = session.environment_seeds(ids)
+    state, timestep = environments.begin(seeds)
+    road = compiled.make_road(session.experience, self._num_environments)
+    self._num_steps = road.num_steps
+    learner = rollouts.ProgramLearner(
+      policy,
+      environments,
+      road,
+      builder.make_update(self.network, session.spec),
+      rollouts.begin(timestep, state, policy.initial_state(ids)),
+      min_priority=session.experience.min_priority,
+      logger=self._logger,
+      jit_compile=builder.config.jit_compile,
+      divergence=session.divergence,
+    )
+    self._program = learner
+    snapshots = rollouts.ProgramSnapshots(learner, session.replay_directory)
+    self._begin_with(learner, snapshots)
+    self._num_turns = 1
+    self._total_steps = 0
+    self._unreported = rollouts.Ended(0, [])
+
+  @property
+  def description(self):
+    ids = list(range(self._num_environments))
+    return {
+      **super().description,
+      'environment_ids': ids,
+      **self._acting_with,
+    }
+
+  @property
+  def total_steps(self) -> int:
+    """Environment steps since it started."""
+    return self._total_steps
+
+  def run(self) -> None:
+    raise NotImplementedError('It takes turns with others of its thread.')
+
+  def advance(self, max_steps: int) -> int:
+    """Takes some turns; returns the environment steps that they were.
+
+    Args:
+      max_steps: No further turn begins after so many.
+    """
+    steps_per_turn = self._num_steps * self._num_environments
+    most = min(self._program.max_turns, -(-max_steps // steps_per_turn))
+    num_turns = max(1, min(self._num_turns, most))
+    start = time.monotonic()
+    ended = self._program.advance(num_turns)
+    seconds = time.monotonic() - start
+    # Never more than twice as many, for the first call may compile.
+    fitting = int(num_turns * _CALL_SECONDS / max(seconds, 1e-6))
+    self._num_turns = max(1, min(fitting, 2 * num_turns))
+    self._total_steps += ended.num_steps
+    before = self._unreported
+    self._unreported = rollouts.Ended(
+      before.num_steps + ended.num_steps, [*before.episodes, *ended.episodes]
+    )
+    self._publish()
+    return ended.num_steps
+
+  def report(self) -> reports.Directive:
+    ended, self._unreported = self._unreported, rollouts.Ended(0, [])
+    self._coordinator.report_actor(
+      self.name,
+      reports.ActorReport(
+        steps=ended.num_steps,
+        total_steps=self._total_steps,
+        episodes=ended.episodes,
+      ),
+    )
+    return self._report_tables(self._program.statuses())
