@@ -36,13 +36,13 @@ class PreviousActionAndReward:
     size = environment_batch.batch_size
     # What fills an array of actions where the timestep is FIRST: see `np.full`.
     self._leaves = [
-      ((size, *spec.shape), _make_initial(spec), spec.dtype)
+      ((size, *spec.shape), make_initial_action(spec), spec.dtype)
       for spec in self._actions.specs
     ]
     self._observation_spec = {
       'observation': environment_batch.observation_spec(),
       'previous_action': environment_batch.action_spec(),
-      'previous_reward': _include_zero(environment_batch.reward_spec()),
+      'previous_reward': include_zero(environment_batch.reward_spec()),
     }
 
   @property
@@ -113,7 +113,7 @@ class PreviousActionAndReward:
     return arrays
 
 
-def _make_initial(spec: specs.Array) -> np.ndarray:
+def make_initial_action(spec: specs.Array) -> np.ndarray:
   """Returns zeros, or the nearest values within the spec's bounds."""
   zeros = np.zeros(spec.shape, spec.dtype)
   if not isinstance(spec, specs.BoundedArray):
@@ -121,7 +121,7 @@ def _make_initial(spec: specs.Array) -> np.ndarray:
   return np.clip(zeros, spec.minimum, spec.maximum)
 
 
-def _include_zero(spec: specs.Array) -> specs.Array:
+def include_zero(spec: specs.Array) -> specs.Array:
   """Returns the spec itself if it allows 0, else one of wider bounds."""
   if not isinstance(spec, specs.BoundedArray):
     return spec

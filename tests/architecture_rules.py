@@ -14,6 +14,10 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 _FOLDERS = ('components', 'agents', 'environments', 'launch')
+# What stands below `components` and `environments`: policies draw from a stream
+# of each row, and so do environments that are part of a compiled program. It
+# imports nothing of ours, so nothing else comes along.
+_BELOW_BOTH = ('components', 'random_streams')
 # Inside a folder a part may import its own rank and those before it.
 _RANKS_OF_COMPONENTS = (
   (
@@ -163,7 +167,7 @@ def _is_import_call(node):
 
 
 def check_direction(path, tree):
-  """`launch` → `agents` → `components`; `environments` by themselves."""
+  """`launch` → `agents` → `components`; `environments` almost by themselves."""
   if path.split('/')[0] not in _FOLDERS:
     return []
   return [
@@ -179,6 +183,10 @@ def _may_import(path, target):
   folder, *inner = path.split('/')
   if not target or target[0] not in _FOLDERS:
     return False  # The whole package holds everything.
+  if path == f'{"/".join(_BELOW_BOTH)}.py':
+    return False
+  if folder == 'environments' and tuple(target[:2]) == _BELOW_BOTH:
+    return True
   if folder == 'launch':
     return True
   if folder != 'agents':

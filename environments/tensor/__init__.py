@@ -1,0 +1,39 @@
+"""Environments in TensorFlow, for compiled programs and for the host."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+  from repertory.environments.tensor.environment import (
+    Advance,
+    State,
+    TensorEnvironment,
+    initial_counters,
+  )
+  from repertory.environments.tensor.previous_action import (
+    PreviousActionAndReward,
+  )
+
+__all__ = [
+  'Advance',
+  'PreviousActionAndReward',
+  'State',
+  'TensorEnvironment',
+  'initial_counters',
+]
+
+_MODULES = {
+  'Advance': 'environment',
+  'PreviousActionAndReward': 'previous_action',
+  'State': 'environment',
+  'TensorEnvironment': 'environment',
+  'initial_counters': 'environment',
+}
+
+
+def __getattr__(name: str) -> Any:
+  """Imports what is asked for: names alone need no TensorFlow."""
+  if name not in _MODULES:
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+  module = importlib.import_module(f'{__name__}.{_MODULES[name]}')
+  return getattr(module, name)

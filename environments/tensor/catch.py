@@ -1,0 +1,83 @@
+"""Catch, as tensors: see `environments/catch.py`."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.components import random_streams
+from repertory.environments import argument_checks
+from repertory.environments.tensor import environment
+
+
+class Core(NamedTuple):
+  """Where things are, int32 `[B]` each."""
+
+  ball_row: tf.Tensor
+  ball_column: tf.Tensor
+  paddle_column: tf.Tensor
+
+
+class Catch(environment.TensorEnvironment):
+  """A ball falls; move the paddle below it.
+
+  The rules, specs, rewards and observations are those of
+  `repertory.environments.catch.Catch`; the balls' columns are drawn otherwise.
+  """
+
+  def __init__(self, rows: int = 10, columns: int = 5):
+    """Makes the board.
+
+    Args:
+      rows: Height, at least 2: one for the ball, one for the paddle.
+      columns: Width, at least 1.
+
+    Raises:
+      ArgumentError: If an argument is not an integer or too small.
+    """
+    self._rows = argument_checks.check_integer('rows', rows, 2)
+    self._columns = argument_checks.check_integer('columns', columns, 1)
+
+  def observation_spec(self) -> specs.BoundedArray:
+    shape = (self._rows, self._columns)
+    return specs.BoundedArray(shape, np.float32, 0, 1, name='board')
+
+  def action_spec(self) -> specs.DiscreteArray:
+    return specs.DiscreteArray(3, np.int32, name='move')
+
+  def reward_spec(self) -> specs.BoundedArray:
+    return specs.BoundedArray((), np.float32, -1, 1, name='reward')
+
+  def start(
+    self, counters: tf.Tensor, before: Core | None
+  ) -> tuple[Core, tf.Tensor]:
+    del before
+    uniform, _, counters = random_streams.next_uniforms(counters)  # [B]
+    column = tf.cast(uniform * self._columns, tf.int32)
+    middle = tf.fill(column.shape, self._columns // 2)
+    return Core(tf.zeros_like(column), column, middle), counters
+
+  def advance(
+    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+  ) -> environment.Advance:
+    row = core.ball_row + 1
+    paddle = tf.clip_by_value(
+      core.paddle_column + action - 1, 0, self._columns - 1
+    )
+    ended = tf.equal(row, self._rows - 1)
+    reward = tf.where(tf.equal(paddle, core.ball_column), 1.0, -1.0)
+    return environment.Advance(
+      Core(row, core.ball_column, paddle),
+      tf.where(ended, reward, 0.0),
+      terminated=ended,
+      truncated=tf.zeros_like(ended),
+      counters=counters,
+    )
+
+  def observe(self, core: Core) -> tf.Tensor:
+    ball = core.ball_row * self._columns + core.ball_column
+    paddle = (self._rows - 1) * self._columns + core.paddle_column
+    size = self._rows * self._columns
+    board = tf.maximum(tf.one_hot(ball, size), tf.one_hot(paddle, size))
+    return tf.reshape(board, [-1, self._rows, self._columns])

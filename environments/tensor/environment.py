@@ -1,0 +1,262 @@
+"""Environments that a compiled program can hold: pure, batched TensorFlow."""
+
+import abc
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.components import random_streams
+from repertory.environments import argument_checks, previous_action
+from repertory.environments.layout import Nest
+
+_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+
+# Sets the streams of environments apart from those of policies, which are
+# numbered by environment, from 0.
+_ENVIRONMENT_STREAM = 2**32
+
+
+class State(NamedTuple):
+  """All there is of B environments, between two steps.
+
+  Attributes:
+    core: The game's own, a nest of tensors `[B, ...]`.
+    counters: Where the random stream of each row stands, uint64 `[B]`.
+    ended: Which rows the next step restarts, bool `[B]`.
+  """
+
+  core: Nest
+  counters: tf.Tensor
+  ended: tf.Tensor
+
+
+class Advance(NamedTuple):
+  """What one step does to games that go on.
+
+  Attributes:
+    core: The next one, of the structure, shapes and dtypes of that before.
+    reward: float32 `[B]`, finite.
+    terminated: Where nothing follows, bool `[B]`: discount 0.
+    truncated: Where the episode is cut off, but there was more to come, bool
+      `[B]`: discount 1, unless it terminated in the same step.
+    counters: To go on with, uint64 `[B]`.
+  """
+
+  core: Nest
+  reward: tf.Tensor
+  terminated: tf.Tensor
+  truncated: tf.Tensor
+  counters: tf.Tensor
+
+
+class TensorEnvironment(abc.ABC):
+  """B environments of one kind, as functions from tensors to tensors.
+
+  What a game has to say is `start`, `advance` and `observe`, and two specs.
+  `reset` and `step` make of it a batch that restarts its rows as
+  `vector_batch.VectorBatch` does: the step after a row's LAST restarts that row
+  alone, ignores its action and gives FIRST, reward 0 and discount 1.
+
+  All of it can be traced, within `tf.while_loop` and by XLA: it has no state
+  and no side effects, and shapes are static. Row b of what comes out depends on
+  row b of what goes in alone. What is random is drawn from the row's counter,
+  by `components.random_streams`.
+  """
+
+  @abc.abstractmethod
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, in single precision."""
+
+  @abc.abstractmethod
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, in single precision."""
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one reward, a float32 without bounds."""
+    return specs.Array((), np.float32, name='reward')
+
+  def discount_spec(self) -> specs.BoundedArray:
+    """Returns the spec of one discount, 0 or 1."""
+    return specs.BoundedArray((), np.float32, 0, 1, name='discount')
+
+  @abc.abstractmethod
+  def start(
+    self, counters: tf.Tensor, before: Nest | None
+  ) -> tuple[Nest, tf.Tensor]:
+    """Begins an episode in every row.
+
+    Args:
+      counters: uint64 `[B]`.
+      before: The core at which the row's last episode ended, or was left, for
+        games that keep something from it; at first what `initial_core` gives.
+        None only if that asks what a core is made of.
+
+    Returns:
+      The core, and the counters to go on with.
+    """
+
+  @abc.abstractmethod
+  def advance(self, core: Nest, action: Nest, counters: tf.Tensor) -> Advance:
+    """Takes a step in every row.
+
+    In rows that are restarted, what comes out is thrown away; what goes in is
+    the core at their end, and the action next to 0 that the spec allows.
+
+    Args:
+      core: The nest of tensors `[B, ...]` that `start` or `advance` gave.
+      action: Nest of tensors `[B, ...]` of the action spec's dtypes.
+      counters: uint64 `[B]`.
+    """
+
+  @abc.abstractmethod
+  def observe(self, core: Nest) -> Nest:
+    """Returns what is seen, a nest of tensors `[B, ...]` of the spec."""
+
+  def initial_core(self, batch_size: int) -> Nest:
+    """Returns what stands for the core of the episodes before the first.
+
+    Zeros, of the structure, shapes and dtypes of what `start` gives.
+    """
+    core, _ = self.start(tf.zeros([batch_size], tf.uint64), None)
+    return tf.nest.map_structure(tf.zeros_like, core)
+
+  def initial_state(self, counters: tf.Tensor) -> State:
+    """Returns the state of environments that were never reset.
+
+    A step from it does what `reset` does, whatever the actions.
+
+    Args:
+      counters: uint64 `[B]`, see `initial_counters`; B must be static.
+    """
+    core = self.initial_core(counters.shape[0])
+    return State(core, counters, tf.ones(counters.shape, tf.bool))
+
+  def reset(self, state: State) -> tuple[State, dm_env.TimeStep]:
+    """Starts an episode in every row, whether the last one ended or not.
+
+    Returns:
+      The next state, and the timestep that `step` tells of.
+
+    Raises:
+      ValueError: As by `step`.
+    """
+    core, counters = self.start(state.counters, state.core)
+    _check_alike('start', core, state.core)
+    shape = counters.shape
+    timestep = dm_env.TimeStep(
+      tf.fill(shape, _FIRST),
+      tf.zeros(shape, tf.float32),
+      tf.ones(shape, tf.float32),
+      self.observe(core),
+    )
+    return State(core, counters, tf.zeros(shape, tf.bool)), timestep
+
+  def step(self, state: State, action: Nest) -> tuple[State, dm_env.TimeStep]:
+    """Steps every row, or restarts it if its episode has ended.
+
+    Args:
+      state: What the step before, or `initial_state`, returned.
+      action: Nest of tensors `[B, ...]` of the action spec. Rows that have
+        ended ignore theirs, but other rows need one that is in range.
+
+    Returns:
+      The next state, and a timestep of tensors: `step_type` int32 `[B]`,
+      `reward` and `discount` float32 `[B]`, and the observation.
+
+    Raises:
+      ValueError: When it is traced, if what the game gives is not of the shapes
+        and dtypes that it has to be of.
+    """
+    first = state.ended  # [B]
+    fresh, fresh_counters = self.start(state.counters, state.core)
+    _check_alike('start', fresh, state.core)
+    core, reward, terminated, truncated, counters = self.advance(
+      state.core, self._idle_where(first, action), state.counters
+    )
+    _check_alike('advance', core, state.core)
+    for name, tensor, dtype in (
+      ('reward', reward, tf.float32),
+      ('terminated', terminated, tf.bool),
+      ('truncated', truncated, tf.bool),
+    ):
+      _check_tensor(f'{name} of `advance`', tensor, first.shape, dtype)
+    core = _choose(first, fresh, core)
+    goes_on = ~first
+    terminated = goes_on & terminated
+    last = terminated | (goes_on & truncated)
+    timestep = dm_env.TimeStep(
+      _MID - tf.cast(first, tf.int32) + tf.cast(last, tf.int32),
+      tf.where(first, 0.0, reward),
+      tf.where(terminated, 0.0, 1.0),
+      self.observe(core),
+    )
+    counters = tf.where(first, fresh_counters, counters)
+    return State(core, counters, last), timestep
+
+  def _idle_where(self, rows: tf.Tensor, action: Nest) -> Nest:
+    """Returns the actions, and in these rows some that are in range."""
+    idle = tf.nest.map_structure(
+      lambda spec, leaf: tf.broadcast_to(
+        previous_action.make_initial_action(spec), leaf.shape
+      ),
+      self.action_spec(),
+      action,
+    )
+    return _choose(rows, idle, action)
+
+
+def initial_counters(seeds: Sequence[int]) -> tf.Tensor:
+  """Returns the counters from which environments of these seeds begin.
+
+  Args:
+    seeds: One for each row, at least 0.
+
+  Returns:
+    uint64 `[len(seeds)]`; each depends on its own seed alone.
+
+  Raises:
+    ArgumentError: If a seed is not an integer of at least 0.
+  """
+  checked = [argument_checks.check_integer('seed', seed, 0) for seed in seeds]
+  return tf.concat(
+    [
+      random_streams.initial_counters(seed, [_ENVIRONMENT_STREAM])
+      for seed in checked
+    ],
+    axis=0,
+  )
+
+
+def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:
+  """Returns one nest in these rows, bool `[B]`, and the other elsewhere."""
+
+  def choose(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    return tf.where(tf.reshape(rows, [-1] + [1] * (len(a.shape) - 1)), a, b)
+
+  return tf.nest.map_structure(choose, one, other)
+
+
+def _check_alike(function: str, core: Nest, before: Nest) -> None:
+  """Compares a core with the one before; a program could not repeat it else."""
+  try:
+    tf.nest.assert_same_structure(before, core)
+  except (TypeError, ValueError) as error:
+    raise ValueError(f'Core of `{function}`: {error}') from error
+  for new, old in zip(tf.nest.flatten(core), tf.nest.flatten(before)):
+    _check_tensor(
+      f'A part of the core of `{function}`', new, old.shape, old.dtype
+    )
+
+
+def _check_tensor(
+  name: str, tensor: tf.Tensor, shape: tf.TensorShape, dtype: tf.DType
+) -> None:
+  if tensor.dtype != dtype or not shape.is_compatible_with(tensor.shape):
+    raise ValueError(
+      f'{name}: expected {dtype.name} {shape}, found {tensor.dtype.name} '
+      f'{tensor.shape}.'
+    )

@@ -1,0 +1,90 @@
+"""Shows the policy what it did last and what it got for it, as tensors."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.environments import previous_action
+from repertory.environments.layout import Nest
+from repertory.environments.tensor import environment as environment_lib
+
+
+class Core(NamedTuple):
+  """What the wrapper keeps.
+
+  Attributes:
+    core: Of the environment, a nest of tensors `[B, ...]`.
+    action: That led here, a nest of tensors `[B, ...]`.
+    reward: That led here, float32 `[B]`.
+  """
+
+  core: Nest
+  action: Nest
+  reward: tf.Tensor
+
+
+class PreviousActionAndReward(environment_lib.TensorEnvironment):
+  """Adds the action and the reward that led here to observations.
+
+  Shows what `previous_action.PreviousActionAndReward` shows of a batch: a dict
+  of 'observation', 'previous_action' and 'previous_reward'. Where the timestep
+  is FIRST, actions are zeros, or the nearest values that the spec allows, and
+  rewards are 0.
+  """
+
+  def __init__(self, environment: environment_lib.TensorEnvironment):
+    self._environment = environment
+
+  def observation_spec(self) -> dict[str, Nest]:
+    """Returns the dict of specs; the reward's bounds include 0."""
+    return {
+      'observation': self._environment.observation_spec(),
+      'previous_action': self.action_spec(),
+      'previous_reward': previous_action.include_zero(self.reward_spec()),
+    }
+
+  def action_spec(self) -> Nest:
+    return self._environment.action_spec()
+
+  def reward_spec(self) -> specs.Array:
+    return self._environment.reward_spec()
+
+  def discount_spec(self) -> specs.BoundedArray:
+    return self._environment.discount_spec()
+
+  def initial_core(self, batch_size: int) -> Core:
+    return self._wrap(
+      self._environment.initial_core(batch_size), tf.zeros([batch_size])
+    )
+
+  def start(
+    self, counters: tf.Tensor, before: Core | None
+  ) -> tuple[Core, tf.Tensor]:
+    core = None if before is None else before.core
+    core, counters = self._environment.start(counters, core)
+    return self._wrap(core, tf.zeros(counters.shape)), counters
+
+  def advance(
+    self, core: Core, action: Nest, counters: tf.Tensor
+  ) -> environment_lib.Advance:
+    advance = self._environment.advance(core.core, action, counters)
+    return advance._replace(core=Core(advance.core, action, advance.reward))
+
+  def observe(self, core: Core) -> dict[str, Nest]:
+    return {
+      'observation': self._environment.observe(core.core),
+      'previous_action': core.action,
+      'previous_reward': core.reward,
+    }
+
+  def _wrap(self, core: Nest, reward: tf.Tensor) -> Core:
+    """Returns the core at a FIRST timestep, whose reward is 0."""
+    action = tf.nest.map_structure(
+      lambda spec: tf.tile(
+        previous_action.make_initial_action(spec)[None],
+        [reward.shape[0]] + [1] * len(spec.shape),
+      ),
+      self.action_spec(),
+    )
+    return Core(core, action, reward)
