@@ -201,10 +201,9 @@ def trace(
       )
     ]
 
-  with tf.init_scope():
-    tf.function(look, autograph=False).get_concrete_function(
-      *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
-    )
+  tf.function(look, autograph=False).get_concrete_function(
+    *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
+  )
   return found[0]
 
 

@@ -53,6 +53,7 @@ class ProgramLearner(learners.LearnerState):
         the learner stops and saves nothing.
     """
     super().__init__(update, logger, divergence)
+    road.begin(carry)
     self._carry = carry
     self._road = road
     settings = self._divergence

@@ -164,7 +164,9 @@ class Program:
 
     def take_turn(i, carry, episodes, learned):
       version = learner_steps + tf.cast(learned.num_updates, tf.int64)
-      carry, held, ended = road.collect(self._act, carry, version)
+      carry, held, ended = road.collect(
+        self._act, carry, version, learned.max_priority
+      )
       episodes = _write(episodes, i, ended)
       learned = self._learn(held, learned, learner_steps)
       return i + 1, carry, episodes, learned
@@ -180,7 +182,7 @@ class Program:
       _join_turns, tree.unflatten_as(episodes_spec, _stack(episodes))
     )
     metrics, finite, lag = tree.unflatten_as(
-      self._learned_spec[0], _stack(learned.arrays)
+      self._learned_spec, _stack(learned.arrays)
     )
     return carry, Outcome(
       i, episodes, learned.num_updates, metrics, finite, lag,

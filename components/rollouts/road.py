@@ -21,7 +21,7 @@ class ProgramRoad(tf.Module, abc.ABC):
 
   It reads the description that other roads read, see
   `components.experience.Experience`. The program takes turns: `collect`, and
-  then as many updates as are due. All methods but the last three are traced.
+  then as many updates as are due. What takes part in it is traced.
 
   Attributes:
     num_steps: Steps of all environments that `collect` takes.
@@ -31,9 +31,16 @@ class ProgramRoad(tf.Module, abc.ABC):
   num_steps: int
   max_updates: int
 
+  def begin(self, carry: acting.Carry) -> None:  # noqa: B027
+    """Takes what the first step begins with; called once, not traced."""
+
   @abc.abstractmethod
   def collect(
-    self, act: Act, carry: acting.Carry, version: tf.Tensor
+    self,
+    act: Act,
+    carry: acting.Carry,
+    version: tf.Tensor,
+    max_priority: tf.Tensor,
   ) -> tuple[acting.Carry, types.Nest, acting.Episodes]:
     """Takes steps, and keeps what happened.
 
@@ -41,6 +48,7 @@ class ProgramRoad(tf.Module, abc.ABC):
       act: Takes one.
       carry: What it begins with.
       version: Learner steps of the variables that act, int64.
+      max_priority: The largest priority so far, float64.
 
     Returns:
       What goes on; what `sample` needs of it until the next call; and

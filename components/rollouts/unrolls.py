@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from repertory.components import adders, learners, replay, settings, types
+from repertory.components import learners, replay, settings, types
 from repertory.components import experience as experience_lib
 from repertory.components.rollouts import acting, loops, road
 
@@ -44,9 +44,18 @@ class UnrollRoad(road.ProgramRoad):
         'acting and learning are one program; got '
         f'{batch_size} and {num_environments} environments.',
       )
-    assert isinstance(experience.items, adders.Sequences)
+    items: Any = experience.items
+    if (
+      not items.across_episodes or items.burn_in or items.stride < items.window
+    ):
+      raise settings.SettingError(
+        'across_episodes',
+        'must be true, without burn-in and overlap, for the unrolls of a '
+        'queue inside a program: they are what the environments did in so many '
+        f'steps; got {items}.',
+      )
     self._table = experience.table
-    self._length = experience.items.length - 1
+    self._length = items.length - 1
     self._num_environments = num_environments
     self._batch_size = batch_size
     self._num_rollouts = max(1, batch_size // num_environments)
@@ -58,7 +67,9 @@ class UnrollRoad(road.ProgramRoad):
   def sample_spec(self) -> types.Sample:
     return road.sample_spec(self._table.signature, self._batch_size)
 
-  def collect(self, act, carry, version):
+  def collect(self, act, carry, version, max_priority):
+    del max_priority
+
     def roll_out(i, carry):
       del i
       carry, unroll, episodes = self._roll_out(act, carry, version)

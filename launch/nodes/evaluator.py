@@ -73,6 +73,11 @@ class EvaluatorNode(node.Node):
     return {'episodes': self._num_episodes}
 
   @property
+  def next_at(self) -> int:
+    """Environment steps at which the next evaluation is due."""
+    return self._next
+
+  @property
   def total_steps(self) -> int:
     """Steps of its environment batch since it started."""
     return self._steps

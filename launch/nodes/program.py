@@ -3,9 +3,11 @@
 import time
 
 from repertory.components import rollouts
+from repertory.environments import tensor
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import learning, node, policies
-from repertory.launch.runs import compiled, session as session_lib
+from repertory.launch.runs import compiled
+from repertory.launch.runs import session as session_lib
 
 # A call takes about so long: to report, to checkpoint and to heed Ctrl-C.
 _CALL_SECONDS = 0.25
@@ -22,14 +24,20 @@ class ProgramNode(learning.LearningNode):
     ids = range(self._num_environments)
     policy = policies.make_training_policy(context, session, self.network)
     self._acting_with = policy.describe(ids)
-    environments = compiled.make_environments(experiment)
+    environment = compiled.make_environment(experiment)
     seeds = session.environment_seeds(ids)
-    state, timestep = environments.begin(seeds)
-    road = compiled.make_road(session.experience, self._num_environments)
+    state, timestep = environment.reset(
+      environment.initial_state(tensor.initial_counters(seeds))
+    )
+    road = compiled.make_road(
+      session.experience,
+      self._num_environments,
+      session.make_seed(session_lib.SAMPLING),
+    )
     self._num_steps = road.num_steps
     learner = rollouts.ProgramLearner(
       policy,
-      environments,
+      environment,
       road,
       builder.make_update(self.network, session.spec),
       rollouts.begin(timestep, state, policy.initial_state(ids)),

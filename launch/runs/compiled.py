@@ -1,14 +1,86 @@
 """What an experiment needs to run as one compiled program."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from repertory.agents import builder as builder_lib
-from repertory.components import adders, experience as experience_lib
-from repertory.components import roads, rollouts
+from repertory.components import adders, rollouts, specs
+from repertory.components import experience as experience_lib
 from repertory.components.settings import SettingError
+from repertory.environments import tensor
 from repertory.launch import experiment as experiment_lib
+
+# What a program does itself; so what an agent does instead would be ignored.
+_NOT_OVERRIDDEN = (
+  'make_adder',
+  'make_dataset',
+  'make_priority_updater',
+  'make_learner',
+)
 
 
 def check(experiment: experiment_lib.Experiment) -> None:
-  pass
+  """Refuses what cannot be compiled into one program.
+
+  Raises:
+    SettingError: Naming what is to be changed.
+  """
+  builder = experiment.builder
+  for name in _NOT_OVERRIDDEN:
+    if getattr(type(builder), name) is not getattr(builder_lib.Builder, name):
+      raise SettingError(
+        'topology',
+        f'must be another one for {type(builder).__name__}, which overrides '
+        f'{name}: a compiled program takes the place of that method.',
+      )
+  environment = make_environment(experiment)
+  spec = specs.make_environment_spec(environment)
+  num_environments = experiment.num_environments
+  make_road(builder.experience(spec, num_environments), num_environments, 0)
+
+
+def make_environment(
+  experiment: experiment_lib.Experiment,
+) -> tensor.TensorEnvironment:
+  """Makes the experiment's environment as TensorFlow.
+
+  Raises:
+    SettingError: If it is of another kind.
+  """
+  make: Any = getattr(
+    experiment.environment_factory, 'make_tensor_environment', None
+  )
+  environment = None if make is None else make()
+  if environment is None:
+    raise SettingError(
+      'env',
+      'must be a tensor environment, such as tensor:cartpole, to be compiled '
+      'into one program with the agent; `repertory environments` lists them; '
+      f'got {experiment.environment!r}.',
+    )
+  if experiment.builder.observes_previous_action_and_reward:
+    return tensor.PreviousActionAndReward(environment)
+  return environment
+
+
+def make_road(
+  experience: experience_lib.Experience, num_environments: int, seed: int
+) -> rollouts.ProgramRoad:
+  """Makes what carries experience inside a program.
+
+  Args:
+    num_environments: Over all actors.
+    seed: Seeds the choice of items.
+
+  Raises:
+    SettingError: If it is of a kind that no program carries.
+  """
+  items, table = experience.items, experience.table
+  if isinstance(items, adders.Sequences) and table.is_queue:
+    return rollouts.UnrollRoad(experience, num_environments)
+  if isinstance(items, adders.Transitions) and table.rate_limit is not None:
+    return rollouts.TransitionRoad(experience, num_environments, seed)
+  raise SettingError(
+    'topology',
+    f'must be another one for items of {type(items).__name__} in a table '
+    f'sampled by {table.sampler}.',
+  )

@@ -160,7 +160,7 @@ class Session:
 
 
 # Purposes of seeds.
-_ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
+_ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES, SAMPLING = range(5)
 
 
 def environment_settings(

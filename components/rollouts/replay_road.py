@@ -1,0 +1,253 @@
+"""A replay table inside a compiled program."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import random_streams, replay, types
+from repertory.components import experience as experience_lib
+from repertory.components.rollouts import acting, road, sum_tree
+
+_STREAM = 0  # Of the random numbers that choose items.
+
+
+class Moment(NamedTuple):
+  """A moment of all environments, without its observation: see `acting.Step`.
+
+  Attributes:
+    state: The policy's recurrent state, if it is kept.
+    version: Learner steps of the variables that acted.
+  """
+
+  first: Any
+  action: Any
+  reward: Any
+  discount: Any
+  happened: Any
+  ended: Any
+  extras: Any
+  state: Any
+  version: Any
+
+
+class ReplayRoad(road.ProgramRoad):
+  """Keeps the last moments of all environments, and cuts items when it samples.
+
+  A moment is kept once, however many items it is part of. An item is known by
+  one of its moments, its *anchor*, which has a weight in a sum tree as soon as
+  the item is complete: 1 where items are drawn uniformly, else its priority to
+  the power of α. The oldest items make room for new ones.
+
+  A turn is one step of all environments; then as many updates are due as keep
+  the ratio of samples to inserts, just as where there is a table elsewhere.
+  """
+
+  num_steps = 1
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    num_environments: int,
+    num_moments: int,
+    seed: int,
+  ):
+    """Makes the variables.
+
+    Args:
+      experience: Its table is sampled uniformly or by priority.
+      num_environments: N.
+      num_moments: M, moments of each environment that are kept.
+      seed: Seeds the choice of items.
+    """
+    super().__init__(name='replay_road')
+    self._table = table = experience.table
+    self._batch_size = experience.batch_size
+    self._num_environments = num_environments
+    self._num_moments = num_moments
+    self._exponent = table.priority_exponent
+    limit = table.rate_limit
+    self._spi, self._min_size = limit.samples_per_insert, limit.min_size
+    most = num_environments * experience.items.max_items_per_step
+    self.max_updates = int(most * self._spi // self._batch_size) + 2
+    self._tree = sum_tree.SumTree(num_moments * num_environments)
+    self._observations = self._make_rows(self._observation_spec)
+    self._moments = self._make_rows(self._moment_spec)
+    counters = random_streams.initial_counters(
+      seed, range(_STREAM, _STREAM + self._batch_size)
+    )
+    self._counters = tf.Variable(counters, trainable=False)
+    # Of moments: that of the newest observation, and the oldest with items.
+    self._now, self._oldest = _count(), _count()
+    self._inserts, self._samples, self._size = _count(), _count(), _count()
+
+  @property
+  @abc.abstractmethod
+  def _observation_spec(self) -> types.Nest:
+    """The `tf.TensorSpec`s of an observation."""
+
+  @property
+  @abc.abstractmethod
+  def _moment_spec(self) -> Moment:
+    """The `tf.TensorSpec`s of a moment of one environment."""
+
+  @abc.abstractmethod
+  def _note(self, lived: acting.Step, version: tf.Tensor) -> Moment:
+    """Returns what is kept of a step, `[N, ...]`."""
+
+  @abc.abstractmethod
+  def _complete(self, lived: acting.Step, weight: tf.Tensor) -> tf.Tensor:
+    """Gives the items that a step completes their weight; returns how many.
+
+    Args:
+      weight: Of a new item, float64.
+    """
+
+  @property
+  @abc.abstractmethod
+  def _lead(self) -> int:
+    """How many moments before its anchor an item may begin."""
+
+  @abc.abstractmethod
+  def _cut(self, anchors: tf.Tensor) -> types.Nest:
+    """Cuts the items with these anchors, int32 `[B]`, out of the moments."""
+
+  def begin(self, carry: acting.Carry) -> None:
+    """Takes the first observations; called once, before the program."""
+    self._write_observation(carry)
+
+  @property
+  def sample_spec(self) -> types.Sample:
+    return road.sample_spec(self._table.signature, self._batch_size)
+
+  def collect(self, act, carry, version, max_priority):
+    carry, lived, episodes = act(carry)
+    rows = self._rows_at(self._now.read_value())
+    moment = self._note(lived, version)
+    sum_tree.scatter(tree.flatten(self._moments), rows, tree.flatten(moment))
+    self._now.assign_add(1)
+    self._make_room()
+    self._write_observation(carry)
+    weight = tf.constant(1.0, tf.float64)
+    if self._exponent is not None:
+      weight = max_priority**self._exponent
+    added = self._complete(lived, weight)
+    self._inserts.assign_add(added)
+    self._size.assign_add(added)
+    self._shrink()
+    episodes = tree.map_structure(lambda leaf: leaf[None], episodes)
+    return carry, (), episodes
+
+  def is_due(self, held, num_updates):
+    del held
+    samples = self._samples + self._batch_size
+    items = tf.maximum(self._inserts - self._min_size, 0)
+    target = tf.cast(items, tf.float64) * self._spi
+    return tf.cast(samples, tf.float64) <= target
+
+  def sample(self, held, num_updates):
+    del held, num_updates
+    high, low, counters = random_streams.next_uniforms(self._counters)
+    self._counters.assign(counters)
+    uniforms = tf.cast(high, tf.float64) + tf.cast(low, tf.float64) * 2.0**-24
+    anchors = self._tree.draw(uniforms)  # [B]
+    probabilities = self._tree.get(anchors) / self._tree.total()
+    self._samples.assign_add(self._batch_size)
+    return types.Sample(
+      self._cut(anchors),
+      keys=tf.cast(anchors, tf.uint64),
+      probabilities=probabilities,
+      table_sizes=tf.fill([self._batch_size], self._size.read_value()),
+    )
+
+  def set_priorities(self, sample, priorities):
+    weights = tf.cast(priorities, tf.float64) ** self._exponent
+    self._tree.set(tf.cast(sample.keys, tf.int32), weights)
+
+  def statuses(self) -> Mapping[str, replay.TableStatus]:
+    return {
+      self._table.name: replay.TableStatus(
+        size=int(self._size.numpy()),
+        max_size=self._table.max_size,
+        inserts=int(self._inserts.numpy()),
+        samples=int(self._samples.numpy()),
+      )
+    }
+
+  def save(self) -> Mapping[str, Any]:
+    return {f'{i:04d}': v.numpy() for i, v in enumerate(self.variables)}
+
+  def restore(self, arrays: Mapping[str, Any]) -> None:
+    for i, variable in enumerate(self.variables):
+      variable.assign(arrays[f'{i:04d}'])
+
+  def _make_rows(self, spec: types.Nest) -> types.Nest:
+    """Makes variables for the moments of all environments, one after another.
+
+    Row m · N + b is of moment m, modulo M, and environment b.
+    """
+    size = self._num_moments * self._num_environments
+    return tree.map_structure(
+      lambda leaf: tf.Variable(
+        tf.zeros([size, *leaf.shape], leaf.dtype), trainable=False
+      ),
+      spec,
+    )
+
+  def _start_of(self, moment: tf.Tensor) -> tf.Tensor:
+    """Returns the row of the first environment at a moment, int32."""
+    place = tf.math.floormod(moment, self._num_moments)
+    return tf.cast(place, tf.int32) * self._num_environments
+
+  def _rows_at(self, moment: tf.Tensor) -> tf.Tensor:
+    return self._start_of(moment) + tf.range(self._num_environments)
+
+  def _write_observation(self, carry: acting.Carry) -> None:
+    rows = self._rows_at(self._now.read_value())
+    sum_tree.scatter(
+      tree.flatten(self._observations), rows, tree.flatten(carry.observation)
+    )
+
+  def _make_room(self) -> None:
+    """Removes the items that begin at the moment that is now overwritten."""
+    begin = self._now + self._lead - self._num_moments
+    self._remove_until(lambda: self._oldest <= begin)
+
+  def _shrink(self) -> None:
+    """Removes the oldest items if there are too many."""
+    self._remove_until(lambda: self._size > self._table.max_size)
+
+  def _remove_until(self, is_too_old) -> None:
+    """Removes the items of the oldest moments while a condition holds."""
+    size = self._num_environments
+
+    def remove(i):
+      start = self._start_of(self._oldest.read_value())
+      weights = self._tree.get(start + tf.range(size))
+      removed = tf.reduce_sum(tf.cast(weights > 0, tf.int64))
+      self._tree.set_runs(start[None], size, tf.zeros([1, size], tf.float64))
+      self._size.assign_sub(removed)
+      self._oldest.assign_add(1)
+      return i + 1
+
+    tf.while_loop(
+      lambda i: is_too_old(),
+      remove,
+      [tf.constant(0)],
+      maximum_iterations=self._num_moments,
+      parallel_iterations=1,
+    )
+
+  def _neighbors(self, anchors: tf.Tensor, offsets: range) -> tf.Tensor:
+    """Returns the rows around anchors of the same environments, `[B, T]`."""
+    size, moments = self._num_environments, self._num_moments
+    places = anchors[:, None] // size + tf.constant(list(offsets))
+    places = tf.math.floormod(places, moments)
+    return places * size + (anchors % size)[:, None]
+
+
+def _count() -> tf.Variable:
+  return tf.Variable(np.int64(0), trainable=False)

@@ -1,0 +1,157 @@
+"""Drawing items with probabilities in proportion to their weights."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+# Children of a node: few levels, whose nodes are read in one piece.
+_FAN_OUT = 32
+
+
+class SumTree(tf.Module):
+  """Weights of many items, in variables of a program.
+
+  To change or draw some costs as much as the tree is high, which grows with the
+  logarithm of the number of items.
+  """
+
+  def __init__(self, num_leaves: int):
+    """Has weights of 0.
+
+    Args:
+      num_leaves: How many, at least 1.
+    """
+    super().__init__(name='sum_tree')
+    sizes = [num_leaves]
+    while sizes[-1] > 1:
+      sizes.append(-(-sizes[-1] // _FAN_OUT))
+    # Each level is filled up to whole nodes; the last one is the total.
+    self._levels = [
+      tf.Variable(
+        tf.zeros([-(-size // _FAN_OUT) * _FAN_OUT], tf.float64),
+        trainable=False,
+      )
+      for size in sizes
+    ]
+
+  @property
+  def leaves(self) -> tf.Variable:
+    """The weights, float64; behind the last one are zeros."""
+    return self._levels[0]
+
+  def total(self) -> tf.Tensor:
+    """Returns the sum of all weights, float64."""
+    return _gather(self._levels[-1], tf.constant([0]))[0]
+
+  def get(self, indices: tf.Tensor) -> tf.Tensor:
+    """Returns the weights of some items, of the shape of `indices`."""
+    return _gather(self.leaves, indices)
+
+  def set(self, indices: tf.Tensor, weights: tf.Tensor) -> None:
+    """Changes weights.
+
+    Args:
+      indices: int32 `[K]`. Of an item that is there more than once, all weights
+        must be the same.
+      weights: float64 `[K]`, at least 0.
+    """
+    _scatter(self.leaves, indices, weights)
+    self._add_up(indices // _FAN_OUT)
+
+  def set_runs(
+    self, starts: tf.Tensor, length: int, weights: tf.Tensor
+  ) -> None:
+    """Changes the weights of runs of items, as `set` does, but faster.
+
+    Args:
+      starts: Where each run starts, int32 `[K]`.
+      length: L.
+      weights: float64 `[K, L]`.
+    """
+    indices = starts[:, None] + tf.range(length)  # [K, L]
+    _scatter(self.leaves, tf.reshape(indices, [-1]), tf.reshape(weights, [-1]))
+    # The nodes that a run can touch, the last one perhaps several times.
+    count = (length + _FAN_OUT - 2) // _FAN_OUT + 1
+    nodes = starts[:, None] // _FAN_OUT + tf.range(count)
+    nodes = tf.minimum(nodes, (starts[:, None] + length - 1) // _FAN_OUT)
+    self._add_up(tf.reshape(nodes, [-1]))
+
+  def draw(self, uniforms: tf.Tensor) -> tf.Tensor:
+    """Draws items, each with a probability in proportion to its weight.
+
+    Args:
+      uniforms: float64 `[B]` in [0, 1). There must be a weight above 0.
+
+    Returns:
+      Their indices, int32 `[B]`.
+    """
+    left = uniforms * self.total()
+    node = tf.zeros(uniforms.shape, tf.int32)
+    for level in reversed(self._levels[:-1]):
+      node, left = _descend(level, node, left)
+    return node
+
+  def rebuild(self) -> None:
+    """Adds up all weights anew, after `leaves` was assigned."""
+    for below, level in zip(self._levels, self._levels[1:]):
+      sums = tf.reduce_sum(tf.reshape(below, [-1, _FAN_OUT]), axis=1)
+      padding = level.shape[0] - sums.shape[0]
+      level.assign(tf.pad(sums, [[0, padding]]))
+
+  def _add_up(self, nodes: tf.Tensor) -> None:
+    """Adds up the children of nodes of the first level, and so on upwards."""
+    for below, level in zip(self._levels, self._levels[1:]):
+      children = nodes[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
+      _scatter(level, nodes, tf.reduce_sum(_gather(below, children), axis=1))
+      nodes = nodes // _FAN_OUT
+
+
+def _descend(
+  level: tf.Variable, node: tf.Tensor, left: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Goes from nodes to their children that what is left falls upon."""
+  children = node[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
+  weights = _gather(level, children)  # [B, fan-out]
+  sums = tf.cumsum(weights, axis=1)
+  place = tf.reduce_sum(tf.cast(sums <= left[:, None], tf.int32), axis=1)
+  # What is left may reach beyond the last one by rounding.
+  present = tf.where(weights > 0, tf.range(_FAN_OUT), 0)
+  place = tf.minimum(place, tf.reduce_max(present, axis=1))
+  before = tf.gather(
+    tf.concat([tf.zeros_like(sums[:, :1]), sums], axis=1), place, batch_dims=1
+  )
+  return node * _FAN_OUT + place, left - before
+
+
+def gather(
+  variables: Sequence[tf.Variable], indices: tf.Tensor
+) -> list[tf.Tensor]:
+  """Reads rows of variables, without a copy of the others."""
+  return [_gather(variable, indices) for variable in variables]
+
+
+def scatter(
+  variables: Sequence[tf.Variable],
+  indices: tf.Tensor,
+  rows: Sequence[tf.Tensor],
+) -> None:
+  """Writes rows of variables, int32 `[K]` and `[K, ...]`."""
+  for variable, row in zip(variables, rows, strict=True):
+    _scatter(variable, indices, row)
+
+
+# XLA knows these operations, but not those that `tf.Variable` uses.
+
+
+def _gather(variable: tf.Variable, indices: tf.Tensor) -> tf.Tensor:
+  return tf.raw_ops.ResourceGather(
+    resource=variable.handle, indices=indices, dtype=variable.dtype
+  )
+
+
+def _scatter(
+  variable: tf.Variable, indices: tf.Tensor, rows: tf.Tensor
+) -> None:
+  tf.raw_ops.ResourceScatterUpdate(
+    resource=variable.handle, indices=indices, updates=rows
+  )

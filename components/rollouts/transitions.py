@@ -1,0 +1,123 @@
+"""Transitions, cut out of the moments inside a program."""
+
+import tensorflow as tf
+import tree
+
+from repertory.components import adders, types
+from repertory.components.rollouts import replay_road, sum_tree
+
+_BOOL = tf.TensorSpec([], tf.bool)
+
+
+class TransitionRoad(replay_road.ReplayRoad):
+  """Cuts n-step transitions; the anchor is the moment of their first step.
+
+  They are those of `adders.Transitions`, with the same sums.
+  """
+
+  def __init__(self, experience, num_environments, seed):
+    """Makes the variables: see `ReplayRoad`."""
+    items = experience.items
+    self._items: adders.Transitions = items
+    self._signature: types.Transition = experience.table.signature
+    # All items may be of different moments, but of the last moment of an
+    # episode there is none.
+    num_moments = (
+      -(-experience.table.max_size // num_environments) + items.n_step + 2
+    )
+    super().__init__(experience, num_environments, num_moments, seed)
+    # Steps of the open episodes.
+    self._lengths = tf.Variable(
+      tf.zeros([num_environments], tf.int32), trainable=False
+    )
+
+  @property
+  def _observation_spec(self):
+    return self._signature.observation
+
+  @property
+  def _moment_spec(self):
+    signature = self._signature
+    return replay_road.Moment(
+      first=(),
+      action=signature.action,
+      reward=signature.reward,
+      discount=signature.discount,
+      happened=(),
+      ended=_BOOL,
+      extras=signature.extras,
+      state=(),
+      version=(),
+    )
+
+  def _note(self, lived, version):
+    del version
+    reward, limit = lived.reward, self._items.max_abs_reward
+    if limit is not None:
+      reward = tf.clip_by_value(reward, -limit, limit)
+    return replay_road.Moment(
+      first=(),
+      action=lived.action,
+      reward=reward,
+      discount=lived.discount,
+      happened=(),
+      ended=lived.ended,
+      extras=lived.extras,
+      state=(),
+      version=(),
+    )
+
+  @property
+  def _lead(self):
+    return 0
+
+  def _complete(self, lived, weight):
+    """Completes the transition of n steps ago, or at an end all open ones."""
+    n, size = self._items.n_step, self._num_environments
+    lengths = tf.where(lived.happened, self._lengths + 1, 0)  # [N]
+    self._lengths.assign(lengths)
+    ages = tf.range(n)[:, None]  # [n, 1], how long ago a transition began
+    is_open = (ages < lengths) & lived.happened  # [n, N]
+    done = is_open & (lived.ended | tf.equal(ages, n - 1))
+    last = self._now - 1
+    starts = tf.stack([self._start_of(last - age) for age in range(n)])
+    kept = self._tree.get(starts[:, None] + tf.range(size))  # [n, N]
+    self._tree.set_runs(starts, size, tf.where(done, weight, kept))
+    return tf.reduce_sum(tf.cast(done, tf.int64))
+
+  def _cut(self, anchors):
+    n = self._items.n_step
+    rows = self._neighbors(anchors, range(n + 1))  # [B, n + 1]
+    moments = self._moments
+    rewards, discounts, ended = sum_tree.gather(
+      [moments.reward, moments.discount, moments.ended], rows[:, :n]
+    )
+    total = tf.cast(rewards[:, 0], tf.float64)
+    product = tf.cast(discounts[:, 0], tf.float64)
+    length, goes_on = tf.ones_like(anchors), ~ended[:, 0]
+    for i in range(1, n):
+      longer = product * self._items.discount
+      total = tf.where(
+        goes_on, total + longer * tf.cast(rewards[:, i], tf.float64), total
+      )
+      longer = longer * tf.cast(discounts[:, i], tf.float64)
+      product = tf.where(goes_on, longer, product)
+      length += tf.cast(goes_on, tf.int32)
+      goes_on &= ~ended[:, i]
+    after = tf.gather(rows, length, batch_dims=1)  # [B]
+    return types.Transition(
+      observation=self._observations_at(rows[:, 0]),
+      action=_rows_of(moments.action, rows[:, 0]),
+      reward=tf.cast(total, rewards.dtype),
+      discount=tf.cast(product, discounts.dtype),
+      next_observation=self._observations_at(after),
+      extras=_rows_of(moments.extras, rows[:, 0]),
+    )
+
+  def _observations_at(self, rows):
+    return _rows_of(self._observations, rows)
+
+
+def _rows_of(variables: types.Nest, rows: tf.Tensor) -> types.Nest:
+  leaves = sum_tree.gather(tree.flatten(variables), rows)
+  return tree.unflatten_as(variables, leaves)

@@ -1,0 +1,31 @@
+"""Environments, policy and update in one compiled program."""
+
+import dataclasses
+
+from repertory.launch.nodes import program_turns
+from repertory.launch.runs import compiled
+from repertory.launch.topologies import topology
+
+
+@topology.register
+@dataclasses.dataclass(frozen=True)
+class Anakin(topology.Topology):
+  """Acts and learns in TensorFlow alone: https://arxiv.org/abs/2104.06272."""
+
+  name = 'anakin'
+  help = 'tensor environments, policy and update in one compiled program'
+  rank = 3
+  launch_types = ('local_mt',)
+
+  def check(self, experiment):
+    compiled.check(experiment)
+
+  def run(self, session, stage):
+    return program_turns.ProgramTurns(
+      session, stage.title, stage.interruption, stage.show
+    ).run()
+
+  def graph(self, session):
+    del session
+    names = dict.fromkeys(name for call in program_turns.CALLS for name in call)
+    return topology.Graph(list(names), program_turns.CALLS, frame='one thread')
