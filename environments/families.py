@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
 
@@ -21,7 +21,11 @@ from repertory.environments import (
   single_slot,
   vector_batch,
 )
+from repertory.environments.tensor import entries as tensor_entries
 from repertory.environments.wrappers import single_precision
+
+if TYPE_CHECKING:
+  from repertory.environments.tensor import environment as tensor_environment
 
 # What the pattern of a name found, and the value of every option.
 Match = Mapping[str, str]
@@ -55,6 +59,7 @@ class Family(NamedTuple):
     make: Makes one environment.
     make_batch: Makes a batch of its own kind; None for a loop.
     cheap: Whether making one is so cheap that a factory tries it at once.
+    make_tensor: Makes what a compiled program can hold; None if nothing can.
   """
 
   entry: Entry
@@ -64,6 +69,9 @@ class Family(NamedTuple):
     Callable[[Match, Settings, Sequence[int]], vector_batch.VectorBatch] | None
   ) = None
   cheap: bool = False
+  make_tensor: (
+    Callable[[Match, Settings], 'tensor_environment.TensorEnvironment'] | None
+  ) = None
 
 
 def _make_catch(match: Match, settings: Settings, seed: int):
@@ -114,6 +122,23 @@ def _batch_of(make_source: MakeSource):
   """Makes a batch of what steps many, given id, settings and seeds."""
   return lambda match, settings, seeds: vector_batch.VectorBatch(
     make_source(match['id'], settings, seeds)
+  )
+
+
+def _of_tensor(entry: tensor_entries.Entry) -> Family:
+  """Makes of a tensor environment what others can step, too."""
+
+  def make_factory(match: Match, settings: Settings):
+    return tensor_entries.make_factory(entry, match, settings)
+
+  return Family(
+    Entry(f'tensor:{entry.pattern}', entry.description, options=entry.options),
+    re.compile(f'tensor:{tensor_entries.read_syntax(entry).pattern}'),
+    lambda match, settings, seed: make_factory(match, settings)(seed),
+    lambda match, settings, seeds: make_factory(match, settings).make_batch(
+      seeds
+    ),
+    make_tensor=lambda match, settings: make_factory(match, settings).make(),
   )
 
 
@@ -231,4 +256,5 @@ FAMILIES = (
     _one_of(minatar_adapter.MinAtarSource),
     _batch_of(minatar_adapter.MinAtarSource),
   ),
+  *map(_of_tensor, tensor_entries.ENTRIES),
 )

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
 
@@ -16,6 +16,9 @@ from repertory.environments import (
   vector_batch,
 )
 from repertory.environments.argument_checks import ArgumentError
+
+if TYPE_CHECKING:
+  from repertory.environments.tensor import environment as tensor_environment
 
 _HOW_TO_LIST = '`repertory environments` lists them.'
 
@@ -70,12 +73,27 @@ class EnvironmentFactory:
     if not len(seeds):
       raise ArgumentError('seeds', 'expected one for each slot, got none.')
     family, match, settings = _parse(self.name)
-    # A subclass may wrap each environment.
-    is_plain = type(self).__call__ is EnvironmentFactory.__call__
-    if is_plain and family.make_batch is not None:
+    if self._is_plain and family.make_batch is not None:
       with _naming(self.name):
         return family.make_batch(match, settings, seeds)
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
+
+  def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
+    """Makes what a compiled program can hold: see `environments.tensor`.
+
+    Raises:
+      ArgumentError: If the name is of another kind, or if its parts are not
+        valid.
+    """
+    family, match, settings = _parse(self.name)
+    if not self._is_plain or family.make_tensor is None:
+      raise ArgumentError('name', _ask_for_tensors(repr(self.name)))
+    return family.make_tensor(match, settings)
+
+  @property
+  def _is_plain(self) -> bool:
+    """Whether this is no subclass, which may wrap each environment."""
+    return type(self).__call__ is EnvironmentFactory.__call__
 
 
 def make_factory(name: str) -> EnvironmentFactory:
@@ -88,9 +106,40 @@ def make(name: str, seed: int) -> dm_env.Environment:
   return EnvironmentFactory(name)(seed)
 
 
+def make_tensor_environment(
+  factory: Any,
+) -> 'tensor_environment.TensorEnvironment':
+  """Makes what a compiled program can hold of an experiment's environments.
+
+  Args:
+    factory: The experiment's `environment_factory`: an `EnvironmentFactory`, a
+      `tensor.Factory`, or whatever else has a `make_tensor_environment`.
+
+  Raises:
+    ArgumentError: If its environments are no tensor environments; names those
+      that there are.
+  """
+  make_environment = getattr(factory, 'make_tensor_environment', None)
+  if make_environment is None:
+    raise ArgumentError('environment_factory', _ask_for_tensors(repr(factory)))
+  return make_environment()
+
+
 def names() -> list[families.Entry]:
   """Returns all kinds of names, in the order in which to show them."""
   return [family.entry for family in families.FAMILIES]
+
+
+def _ask_for_tensors(found: str) -> str:
+  patterns = [
+    family.entry.pattern
+    for family in families.FAMILIES
+    if family.make_tensor is not None
+  ]
+  return (
+    'expected an environment that can be compiled with the agent, one of '
+    f'{", ".join(patterns)} or a `tensor.Factory` of your own, got {found}.'
+  )
 
 
 class _Parsed(NamedTuple):
@@ -144,6 +193,6 @@ def _suggest(name: str) -> str | None:
   guess = close[0] + colon + rest
   if any(family.syntax.fullmatch(guess) for family in families.FAMILIES):
     return guess
-  return next(
-    pattern for pattern in reversed(patterns) if pattern.startswith(close[0])
-  )
+  patterns = [pattern for pattern in patterns if pattern.startswith(close[0])]
+  fixed = [p for p in patterns if ':' in p and '<' not in p]
+  return (*close_names.find(guess, fixed, 1), patterns[-1])[0]

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     TensorEnvironment,
     initial_counters,
   )
+  from repertory.environments.tensor.factory import Factory
   from repertory.environments.tensor.previous_action import (
     PreviousActionAndReward,
   )
 
 __all__ = [
   'Advance',
+  'Factory',
   'PreviousActionAndReward',
   'State',
   'TensorEnvironment',
@@ -24,6 +26,7 @@ __all__ = [
 
 _MODULES = {
   'Advance': 'environment',
+  'Factory': 'factory',
   'PreviousActionAndReward': 'previous_action',
   'State': 'environment',
   'TensorEnvironment': 'environment',

@@ -14,7 +14,7 @@ class Core(NamedTuple):
   """What the wrapper keeps.
 
   Attributes:
-    core: Of the environment, a nest of tensors `[B, ...]`.
+    core: The core of the environment, a nest of tensors `[B, ...]`.
     action: That led here, a nest of tensors `[B, ...]`.
     reward: That led here, float32 `[B]`.
   """

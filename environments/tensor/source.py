@@ -1,0 +1,138 @@
+"""Steps a tensor environment on the host, for what is not compiled with it."""
+
+from collections.abc import Sequence
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.environments import layout, vector_batch
+from repertory.environments.argument_checks import ArgumentError
+from repertory.environments.layout import Nest
+from repertory.environments.tensor import environment as environment_lib
+
+_LAST = int(dm_env.StepType.LAST)
+
+
+class TensorSource:
+  """A tensor environment as a `vector_batch.Source`.
+
+  Its functions are traced, but not compiled by XLA: so it does to the last bit
+  what the same rows do in a program that is not compiled by XLA either, and
+  starts sooner. They run on the CPU.
+  """
+
+  def __init__(
+    self, environment: environment_lib.TensorEnvironment, seeds: Sequence[int]
+  ):
+    """Traces the functions.
+
+    Args:
+      environment: Says what the rows do.
+      seeds: One for each row, at least 0. What a row does depends on its own
+        alone.
+
+    Raises:
+      ArgumentError: If there are none, or if one is not valid.
+      ValueError: If what the environment gives does not fit together.
+    """
+    if not len(seeds):
+      raise ArgumentError('seeds', 'expected one for each slot, got none.')
+    self._environment = environment
+    self._size = len(seeds)
+    self._observations = layout.Layout(
+      environment.observation_spec(), 'observation'
+    )
+    self._actions = layout.Layout(environment.action_spec(), '`actions`')
+    with tf.device('CPU'):
+      state = environment.initial_state(environment_lib.initial_counters(seeds))
+      self._trace(state)
+    # Leaves alone, for calls are faster without nests.
+    self._state: list[tf.Tensor] = tf.nest.flatten(state)
+
+  def _trace(self, state: environment_lib.State) -> None:
+    leaves = [
+      tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in tf.nest.flatten(state)
+    ]
+    actions = [
+      tf.TensorSpec([self._size, *spec.shape], spec.dtype)
+      for spec in self._actions.specs
+    ]
+    num_leaves = len(leaves)
+
+    def flatten(state, timestep):
+      observation = self._observations.flatten(timestep.observation)
+      return [*tf.nest.flatten(state), *timestep[:3], *observation]
+
+    def reset(*inputs):
+      inputs = tf.nest.pack_sequence_as(state, inputs)
+      return flatten(*self._environment.reset(inputs))
+
+    def step(*inputs):
+      before = tf.nest.pack_sequence_as(state, inputs[:num_leaves])
+      action = self._actions.unflatten(inputs[num_leaves:])
+      return flatten(*self._environment.step(before, action))
+
+    self._reset = tf.function(reset).get_concrete_function(*leaves)
+    self._step = tf.function(step).get_concrete_function(*leaves, *actions)
+
+  @property
+  def batch_size(self) -> int:
+    """The number of rows, B."""
+    return self._size
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of one environment."""
+    return self._environment.observation_spec()
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment."""
+    return self._environment.action_spec()
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward."""
+    return self._environment.reward_spec()
+
+  def discount_spec(self) -> specs.BoundedArray:
+    """Returns the spec of one environment's discount."""
+    return self._environment.discount_spec()
+
+  def reset(self) -> Nest:
+    """Starts all episodes, of which the random streams go on."""
+    with tf.device('CPU'):
+      outputs = self._reset(*self._state)
+    return self._read(outputs)[-1]
+
+  def step(
+    self, actions: Nest, ended: np.ndarray | None
+  ) -> vector_batch.Outcome:
+    """Steps or restarts each row; the state knows itself which.
+
+    Raises:
+      SlotError: If a reward is not finite.
+    """
+    del ended
+    with tf.device('CPU'):
+      leaves = map(tf.constant, self._actions.flatten(actions))
+      outputs = self._step(*self._state, *leaves)
+    step_types, rewards, discounts, observation = self._read(outputs)
+    finite = np.isfinite(rewards)
+    if not finite.all():
+      slot = int(np.argmin(finite))
+      raise vector_batch.SlotError(
+        slot, f'reward: expected a finite number, found {rewards[slot]}'
+      )
+    return vector_batch.Outcome(
+      observation, rewards, discounts, step_types == _LAST
+    )
+
+  def close(self) -> None:
+    """Does nothing, as there is nothing to release."""
+
+  def _read(self, outputs):
+    """Keeps the state and returns the timestep as arrays, new in each step."""
+    num_leaves = len(self._state)
+    self._state = outputs[:num_leaves]
+    arrays = [output.numpy() for output in outputs[num_leaves:]]
+    return *arrays[:3], self._observations.unflatten(arrays[3:])
