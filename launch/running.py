@@ -85,7 +85,9 @@ def run(
     title += f' ({launcher.title})'
   with contextlib.ExitStack() as stack:
     smallest_batch = topology.smallest_batch(experiment)
-    opened = resuming.open_session(experiment, fresh, smallest_batch)
+    opened = resuming.open_session(
+      experiment, fresh, smallest_batch, topology.road
+    )
     session = stack.enter_context(opened)
     path = os.path.join(session.log_directory, printed.NATIVE)
     stack.enter_context(native_output.redirected(path))

@@ -18,7 +18,7 @@ class Snapshots(abc.ABC):
 
   @abc.abstractmethod
   def describe(self) -> dict[str, Any]:
-    """Returns what is to be found again when it is restored, as plain values."""
+    """Returns plain values that are to be found again when it is restored."""
 
   @abc.abstractmethod
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:

@@ -77,10 +77,10 @@ class Episodes(NamedTuple):
     episode_length: That episode's, int64 `[N]`.
   """
 
-  num_steps: tf.Tensor
-  ended: tf.Tensor
-  episode_return: tf.Tensor
-  episode_length: tf.Tensor
+  num_steps: types.Array
+  ended: types.Array
+  episode_return: types.Array
+  episode_length: types.Array
 
 
 def episodes_spec(num_steps: int, num_environments: int) -> Episodes:

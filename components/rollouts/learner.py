@@ -7,10 +7,9 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import learners, loggers, programs, replay
+from repertory.components import learners, loggers, replay
 from repertory.components.rollouts import acting
 from repertory.components.rollouts import program as program_lib
-from repertory.components.rollouts import road as road_lib
 
 
 class Ended(NamedTuple):
@@ -34,39 +33,30 @@ class ProgramLearner(learners.LearnerState):
 
   def __init__(
     self,
-    policy: programs.Policy,
-    environments: acting.Environments,
-    road: road_lib.ProgramRoad,
-    update: programs.Update,
+    parts: program_lib.Parts,
     carry: acting.Carry,
     *,
-    min_priority: float | None = None,
     logger: loggers.Logger | None = None,
     jit_compile: bool = False,
     divergence: learners.Divergence | None = None,
   ):
-    """Compiles the program; see `program.Program` for what it takes.
+    """Compiles the program.
 
     Args:
-      logger: Takes the metrics of every update.
+      parts: What it is made of.
+      carry: What the first step begins with.
+      logger: Takes the metrics of every update, see `LearnerState`.
+      jit_compile: Whether to compile with XLA.
       divergence: What to do about an update that is not finite; by default
         the learner stops and saves nothing.
     """
-    super().__init__(update, logger, divergence)
-    road.begin(carry)
+    super().__init__(parts.update, logger, divergence)
+    parts.road.begin(carry)
     self._carry = carry
-    self._road = road
+    self._road = parts.road
     settings = self._divergence
-    self._program = program_lib.Program(
-      policy,
-      environments,
-      road,
-      update,
-      carry,
-      max_skips=settings.max_skips if settings.action == 'skip' else 0,
-      min_priority=min_priority,
-      jit_compile=jit_compile,
-    )
+    max_skips = settings.max_skips if settings.action == 'skip' else 0
+    self._program = program_lib.Program(parts, carry, max_skips, jit_compile)
 
   @property
   def max_turns(self) -> int:

@@ -3,7 +3,6 @@
 The architecture is Anakin's, see https://arxiv.org/abs/2104.06272, section 3.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -16,6 +15,22 @@ from repertory.components.rollouts import road as road_lib
 # Rows that a call returns, at the most: of environments and of updates.
 _MAX_ROWS = 2**18
 _MAX_TURNS = 512
+
+
+class Parts(NamedTuple):
+  """What a program is made of.
+
+  Attributes:
+    policy: Its variables are those that the update changes.
+    environments: Where it acts.
+    road: Carries experience from the one to the other.
+    update: Learns.
+  """
+
+  policy: programs.Policy
+  environments: acting.Environments
+  road: road_lib.ProgramRoad
+  update: programs.Update
 
 
 class Outcome(NamedTuple):
@@ -60,34 +75,20 @@ class Program:
   """
 
   def __init__(
-    self,
-    policy: programs.Policy,
-    environments: acting.Environments,
-    road: road_lib.ProgramRoad,
-    update: programs.Update,
-    carry: acting.Carry,
-    *,
-    max_skips: int,
-    min_priority: float | None,
-    jit_compile: bool,
+    self, parts: Parts, carry: acting.Carry, max_skips: int, jit_compile: bool
   ):
     """Compiles it.
 
     Args:
-      policy: Its variables are those that the update changes.
-      environments: Where it acts.
-      road: Carries experience from the one to the other.
-      update: Learns.
+      parts: What it is made of.
       carry: What the first step begins with.
       max_skips: How many updates may be undone in a row.
-      min_priority: The least new priority of an item; None if there are none.
       jit_compile: Whether to compile with XLA.
     """
-    self._policy, self._environments = policy, environments
-    self._road = road
+    self._parts = parts
+    self._road = road = parts.road
     self._max_skips = max_skips
-    self._min_priority = min_priority
-    self._guarded = learners.undone_unless_finite(update)
+    self._guarded = learners.undone_unless_finite(parts.update)
     rows = max(road.num_steps * carry.step_type.shape[0], road.max_updates)
     self.max_turns = max(1, min(_MAX_TURNS, _MAX_ROWS // rows))
     self._max_updates = self.max_turns * road.max_updates
@@ -190,7 +191,7 @@ class Program:
     )  # fmt: skip
 
   def _act(self, carry: acting.Carry):
-    return acting.step(self._policy, self._environments, carry)
+    return acting.step(self._parts.policy, self._parts.environments, carry)
 
   def _learn(
     self, held: types.Nest, learned: _Learned, learner_steps: tf.Tensor
@@ -207,7 +208,7 @@ class Program:
       kept, priorities = self._learn_from(sample, steps)
       finite = kept[1]
       largest = learned.max_priority
-      if priorities is not None:
+      if priorities is not None and road.has_priorities:
         largest = self._set_priorities(sample, priorities, finite, largest)
       skips = tf.where(finite, 0, learned.skips + 1)
       return j + 1, _Learned(
@@ -247,14 +248,10 @@ class Program:
     """Gives items new priorities; returns the largest so far."""
 
     def set_them():
-      if self._min_priority is not None:
-        floor = tf.constant(self._min_priority, priorities.dtype)
-        self._road.set_priorities(sample, tf.maximum(priorities, floor))
+      self._road.set_priorities(sample, priorities)
       new = tf.cast(tf.reduce_max(priorities), tf.float64)
       return tf.maximum(largest, new)
 
-    if self._min_priority is None:
-      return largest
     return tf.cond(finite, set_them, lambda: largest)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import random_streams, replay, types
 from repertory.components import experience as experience_lib
+from repertory.components import random_streams, replay, types
 from repertory.components.rollouts import acting, road, sum_tree
 
 _STREAM = 0  # Of the random numbers that choose items.
@@ -23,7 +23,6 @@ class Moment(NamedTuple):
     version: Learner steps of the variables that acted.
   """
 
-  first: Any
   action: Any
   reward: Any
   discount: Any
@@ -69,12 +68,17 @@ class ReplayRoad(road.ProgramRoad):
     self._num_environments = num_environments
     self._num_moments = num_moments
     self._exponent = table.priority_exponent
-    limit = table.rate_limit
+    self._min_priority = experience.min_priority
+    self.has_priorities = experience.min_priority is not None
+    limit: Any = table.rate_limit
     self._spi, self._min_size = limit.samples_per_insert, limit.min_size
     most = num_environments * experience.items.max_items_per_step
     self.max_updates = int(most * self._spi // self._batch_size) + 2
     self._tree = sum_tree.SumTree(num_moments * num_environments)
-    self._observations = self._make_rows(self._observation_spec)
+    # With each observation whether it is an episode's first.
+    self._observations = self._make_rows(
+      (self._observation_spec, tf.TensorSpec([], tf.bool))
+    )
     self._moments = self._make_rows(self._moment_spec)
     counters = random_streams.initial_counters(
       seed, range(_STREAM, _STREAM + self._batch_size)
@@ -150,7 +154,9 @@ class ReplayRoad(road.ProgramRoad):
 
   def sample(self, held, num_updates):
     del held, num_updates
-    high, low, counters = random_streams.next_uniforms(self._counters)
+    high, low, counters = random_streams.next_uniforms(
+      self._counters.read_value()
+    )
     self._counters.assign(counters)
     uniforms = tf.cast(high, tf.float64) + tf.cast(low, tf.float64) * 2.0**-24
     anchors = self._tree.draw(uniforms)  # [B]
@@ -164,7 +170,8 @@ class ReplayRoad(road.ProgramRoad):
     )
 
   def set_priorities(self, sample, priorities):
-    weights = tf.cast(priorities, tf.float64) ** self._exponent
+    priorities = tf.maximum(tf.cast(priorities, tf.float64), self._min_priority)
+    weights = priorities**self._exponent
     self._tree.set(tf.cast(sample.keys, tf.int32), weights)
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
@@ -207,8 +214,11 @@ class ReplayRoad(road.ProgramRoad):
 
   def _write_observation(self, carry: acting.Carry) -> None:
     rows = self._rows_at(self._now.read_value())
+    first = tf.equal(carry.step_type, acting.FIRST)
     sum_tree.scatter(
-      tree.flatten(self._observations), rows, tree.flatten(carry.observation)
+      tree.flatten(self._observations),
+      rows,
+      [*tree.flatten(carry.observation), first],
     )
 
   def _make_room(self) -> None:

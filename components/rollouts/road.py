@@ -26,12 +26,14 @@ class ProgramRoad(tf.Module, abc.ABC):
   Attributes:
     num_steps: Steps of all environments that `collect` takes.
     max_updates: Updates that may be due after it, at the most.
+    has_priorities: Whether items have priorities.
   """
 
   num_steps: int
   max_updates: int
+  has_priorities: bool = False
 
-  def begin(self, carry: acting.Carry) -> None:  # noqa: B027
+  def begin(self, carry: acting.Carry) -> None:
     """Takes what the first step begins with; called once, not traced."""
 
   @abc.abstractmethod
@@ -70,7 +72,7 @@ class ProgramRoad(tf.Module, abc.ABC):
 
   @abc.abstractmethod
   def set_priorities(self, sample: types.Sample, priorities: tf.Tensor) -> None:
-    """Gives the items of a batch new priorities, `[B]`."""
+    """Gives the items of a batch new priorities, `[B]`, if they have any."""
 
   @property
   @abc.abstractmethod

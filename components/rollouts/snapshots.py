@@ -45,7 +45,7 @@ class ProgramSnapshots(roads.Snapshots):
     """Has nothing on its way."""
 
   def describe(self):
-    return {'tables': self._learner.count_items()}
+    return {'road': 'program', 'tables': self._learner.count_items()}
 
   def check_restored(self, checkpoint):
     expected = checkpoint.state['tables']

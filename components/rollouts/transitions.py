@@ -39,7 +39,6 @@ class TransitionRoad(replay_road.ReplayRoad):
   def _moment_spec(self):
     signature = self._signature
     return replay_road.Moment(
-      first=(),
       action=signature.action,
       reward=signature.reward,
       discount=signature.discount,
@@ -56,7 +55,6 @@ class TransitionRoad(replay_road.ReplayRoad):
     if limit is not None:
       reward = tf.clip_by_value(reward, -limit, limit)
     return replay_road.Moment(
-      first=(),
       action=lived.action,
       reward=reward,
       discount=lived.discount,
@@ -115,7 +113,7 @@ class TransitionRoad(replay_road.ReplayRoad):
     )
 
   def _observations_at(self, rows):
-    return _rows_of(self._observations, rows)
+    return _rows_of(self._observations[0], rows)
 
 
 def _rows_of(variables: types.Nest, rows: tf.Tensor) -> types.Nest:

@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from repertory.components import learners, replay, settings, types
 from repertory.components import experience as experience_lib
+from repertory.components import learners, replay, settings, types
 from repertory.components.rollouts import acting, loops, road
 
 

@@ -34,7 +34,7 @@ class ActorTurns(turns.Turns):
     road = session.make_road(
       replay.Connection(server.address, timeout_seconds, interruption)
     )
-    learner = self._add(
+    learner = self._paced_learner = self._add(
       'learner',
       lambda context: learner_lib.LearnerNode(context, session, road),
     )
@@ -56,8 +56,8 @@ class ActorTurns(turns.Turns):
   def _take_turn(self):
     with self._named(self._actor.name):
       num_steps = self._actor.step()
-    with self._named(self._learner.name):
-      self._learner.catch_up(self._actor.num_items, self._actor.flush)
+    with self._named(self._paced_learner.name):
+      self._paced_learner.catch_up(self._actor.num_items, self._actor.flush)
     return num_steps
 
   def _flush(self):

@@ -35,13 +35,10 @@ class ProgramNode(learning.LearningNode):
       session.make_seed(session_lib.SAMPLING),
     )
     self._num_steps = road.num_steps
+    update = builder.make_update(self.network, session.spec)
     learner = rollouts.ProgramLearner(
-      policy,
-      environment,
-      road,
-      builder.make_update(self.network, session.spec),
+      rollouts.Parts(policy, environment, road, update),
       rollouts.begin(timestep, state, policy.initial_state(ids)),
-      min_priority=session.experience.min_priority,
       logger=self._logger,
       jit_compile=builder.config.jit_compile,
       divergence=session.divergence,

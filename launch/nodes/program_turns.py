@@ -11,15 +11,16 @@ class ProgramTurns(turns.Turns):
 
   def _make_learner(self):
     session = self._session
-    return self._add(
+    self._program = self._add(
       'learner', lambda context: program.ProgramNode(context, session)
     )
+    return self._program
 
   def _take_turn(self):
     stop = min(self._max_steps, self._evaluator.next_at)
-    with self._named(self._learner.name):
-      return self._learner.advance(stop - self._steps)
+    with self._named(self._program.name):
+      return self._program.advance(stop - self._steps)
 
   @property
   def _total_steps(self):
-    return self._learner.total_steps
+    return self._program.total_steps

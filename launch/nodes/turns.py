@@ -15,7 +15,7 @@ from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import stall_reports
 from repertory.launch.host import interrupts, stacks, watchdog
 from repertory.launch.nodes import evaluator as evaluator_lib
-from repertory.launch.nodes import learner as learner_lib
+from repertory.launch.nodes import learning
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.runs import session as session_lib
 
@@ -86,7 +86,7 @@ class Turns(abc.ABC):
     return dataclasses.replace(status, message=message)
 
   @abc.abstractmethod
-  def _make_learner(self) -> learner_lib.LearnerNode:
+  def _make_learner(self) -> learning.LearningNode:
     """Makes all nodes but the evaluator; returns the learner."""
 
   @abc.abstractmethod

@@ -9,6 +9,9 @@ from repertory.components.settings import SettingError
 from repertory.environments import tensor
 from repertory.launch import experiment as experiment_lib
 
+# How a table inside a program may be sampled.
+_SAMPLERS = ('uniform', 'prioritized')
+
 # What a program does itself; so what an agent does instead would be ignored.
 _NOT_OVERRIDDEN = (
   'make_adder',
@@ -77,8 +80,11 @@ def make_road(
   items, table = experience.items, experience.table
   if isinstance(items, adders.Sequences) and table.is_queue:
     return rollouts.UnrollRoad(experience, num_environments)
-  if isinstance(items, adders.Transitions) and table.rate_limit is not None:
-    return rollouts.TransitionRoad(experience, num_environments, seed)
+  if table.rate_limit is not None and table.sampler in _SAMPLERS:
+    if isinstance(items, adders.Transitions):
+      return rollouts.TransitionRoad(experience, num_environments, seed)
+    if isinstance(items, adders.Sequences):
+      return rollouts.SequenceRoad(experience, num_environments, seed)
   raise SettingError(
     'topology',
     f'must be another one for items of {type(items).__name__} in a table '

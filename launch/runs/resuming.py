@@ -19,6 +19,7 @@ def open_session(
   experiment: experiment_lib.Experiment,
   fresh: bool = False,
   smallest_batch: int | None = None,
+  road: str = 'reverb',
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, finds its checkpoint and holds its directory.
 
@@ -27,6 +28,7 @@ def open_session(
       moved aside.
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
+    road: The kind of road on which experience will be.
 
   Yields:
     The session.
@@ -62,6 +64,7 @@ def open_session(
       elapsed_seconds=state.get('elapsed_seconds', 0.0),
       is_resumed=checkpoint is not None,
       smallest_batch=smallest_batch,
+      road=road,
     )
     session.make_checkpointer().remove_unfinished()
     _place_replay(checkpoint, session)
@@ -145,9 +148,8 @@ def _describe_omission(
   checkpoint: checkpointing.Checkpoint, session: session_lib.Session
 ) -> str:
   """Says of a checkpoint with replay if that is not taken up; else ''."""
-  if checkpoint.replay_path is None or session.takes_replay_of(checkpoint):
-    return ''
-  return ', but with empty replay tables: its queue has bundles of another size'
+  why = checkpoint.replay_path and session.why_no_replay_of(checkpoint)
+  return f', but with empty replay tables: {why}' if why else ''
 
 
 def _describe_start(

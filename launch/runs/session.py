@@ -47,6 +47,8 @@ class Session:
     restarted_after: Why all nodes were started again, if they were.
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
+    road: The kind of road on which experience is, see `roads.Road`; or
+      'program' where a compiled program keeps it.
   """
 
   experiment: experiment_lib.Experiment
@@ -58,6 +60,7 @@ class Session:
   message: str = ''
   restarted_after: failures.Failure | None = None
   smallest_batch: int | None = None
+  road: str = 'reverb'
 
   @property
   def log_directory(self) -> str:
@@ -116,15 +119,25 @@ class Session:
     )
 
   def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
-    """Whether the tables go on with what a checkpoint has of them.
+    """Whether the tables go on with what a checkpoint has of them."""
+    return checkpoint.replay_path is not None and not self.why_no_replay_of(
+      checkpoint
+    )
 
-    Not if it has nothing, or holds a queue in bundles of another size: those
-    follow from how the environments are divided among actors.
+  def why_no_replay_of(self, checkpoint: checkpointing.Checkpoint) -> str:
+    """Says why the tables cannot go on with what a checkpoint has; else ''.
+
+    It may be of another kind of road. Or it holds a queue in bundles of another
+    size: those follow from how the environments are divided among actors.
     """
+    state = checkpoint.state
+    if state.get('road', 'reverb') != self.road:
+      return 'its replay is of a topology that keeps it in another way'
     expected = self.experience.bundle_sizes
     without = dict.fromkeys(expected, 1)
-    sizes = checkpoint.state.get('bundle_sizes', without)
-    return checkpoint.replay_path is not None and sizes == expected
+    if self.road == 'reverb' and expected != state.get('bundle_sizes', without):
+      return 'its queue has bundles of another size'
+    return ''
 
   def make_checkpointer(self) -> checkpointing.Checkpointer:
     return checkpointing.Checkpointer(

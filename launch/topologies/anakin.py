@@ -16,6 +16,7 @@ class Anakin(topology.Topology):
   help = 'tensor environments, policy and update in one compiled program'
   rank = 3
   launch_types = ('local_mt',)
+  road = 'program'
 
   def check(self, experiment):
     compiled.check(experiment)

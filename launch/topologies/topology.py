@@ -64,12 +64,14 @@ class Topology(abc.ABC):
     help: What runs where, in a line, for the help of the flag.
     rank: Where it is listed, the simplest first.
     launch_types: Names of the launchers that can host it; None for all.
+    road: The kind of road on which experience is, see `runs.session.Session`.
   """
 
   name: ClassVar[str]
   help: ClassVar[str]
   rank: ClassVar[int] = 99
   launch_types: ClassVar[Sequence[str] | None] = None
+  road: ClassVar[str] = 'reverb'
 
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""

@@ -1,0 +1,169 @@
+"""Sequences, cut out of the moments inside a program."""
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import adders, types
+from repertory.components.rollouts import replay_road, sum_tree
+
+_BOOL = tf.TensorSpec([], tf.bool)
+
+
+class SequenceRoad(replay_road.ReplayRoad):
+  """Cuts sequences; the anchor is the first moment of the loss window.
+
+  They are those of `adders.Sequences`, with the same padding. The policy's
+  state is kept of every moment, for any may begin a sequence.
+  """
+
+  def __init__(self, experience, num_environments, seed):
+    """Makes the variables: see `ReplayRoad`."""
+    items = experience.items
+    self._items: adders.Sequences = items
+    self._signature: types.Sequence = experience.table.signature
+    # Of the episodes that are as long as the period or longer; short ones have
+    # more items, but of those there are no more than the table may hold.
+    num_items = -(-experience.table.max_size // num_environments)
+    num_moments = num_items * items.stride + items.length + 1
+    super().__init__(experience, num_environments, num_moments, seed)
+    # When the open items start, and the episodes that they are of.
+    self._starts = tf.Variable(
+      np.full([num_environments], -items.burn_in, np.int64), trainable=False
+    )
+
+  @property
+  def _observation_spec(self):
+    return tree.map_structure(
+      lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype),
+      self._signature.observation,
+    )
+
+  @property
+  def _moment_spec(self):
+    signature = self._signature
+
+    def of_step(nest):
+      return tree.map_structure(
+        lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype), nest
+      )
+
+    return replay_road.Moment(
+      action=of_step(signature.action),
+      reward=of_step(signature.reward),
+      discount=of_step(signature.discount),
+      happened=_BOOL,
+      ended=_BOOL,
+      extras=of_step(signature.extras),
+      state=signature.state,
+      version=signature.version,
+    )
+
+  def _note(self, lived, version):
+    extras = lived.extras or types.SequenceExtras()
+    return replay_road.Moment(
+      action=lived.action,
+      reward=lived.reward,
+      discount=lived.discount,
+      happened=lived.happened,
+      ended=lived.ended,
+      extras=extras.step,
+      state=extras.state,
+      version=tf.fill([self._num_environments], version),
+    )
+
+  @property
+  def _lead(self):
+    return self._items.burn_in
+
+  def _complete(self, lived, weight):
+    """Completes the items that are long enough, or whose episode ended."""
+    items, now = self._items, self._now.read_value()
+    starts = self._starts.read_value()  # [N]
+    if not items.across_episodes:
+      starts = tf.where(lived.happened, starts, now - items.burn_in)
+    done = tf.equal(now - starts, items.length - 1)
+    if not items.across_episodes:
+      done |= lived.ended
+    size = self._num_environments
+    places = tf.math.floormod(starts + items.burn_in, self._num_moments)
+    anchors = tf.cast(places, tf.int32) * size + tf.range(size)
+    self._tree.set(anchors, tf.where(done, weight, self._tree.get(anchors)))
+    self._starts.assign(starts + tf.cast(done, tf.int64) * items.stride)
+    return tf.reduce_sum(tf.cast(done, tf.int64))
+
+  def _cut(self, anchors):
+    items, moments = self._items, self._moments
+    burn_in = items.burn_in
+    rows = self._neighbors(anchors, range(-burn_in, items.length - burn_in))
+    observations, first = self._observations
+    seen = self._find_seen(anchors, rows)  # [B, T + 1]
+    steps = rows[:, :-1]
+    (happened,) = sum_tree.gather([moments.happened], steps)
+    lived = seen[:, :-1] & seen[:, 1:] & happened  # [B, T]
+    begins = tf.argmax(tf.cast(seen, tf.int32), 1, tf.int32)  # [B]
+    begin_rows = tf.gather(rows, begins, batch_dims=1)
+    (is_begin_lived,) = sum_tree.gather([moments.happened], begin_rows)
+    return types.Sequence(
+      observation=_rows_of(observations, rows, seen),
+      first=_rows_of(first, rows, seen),
+      action=_rows_of(moments.action, steps, lived),
+      reward=_rows_of(moments.reward, steps, lived),
+      discount=_rows_of(moments.discount, steps, lived),
+      mask=lived,
+      extras=_rows_of(moments.extras, steps, lived),
+      state=_rows_of(moments.state, begin_rows, is_begin_lived),
+      version=_rows_of(moments.version, begin_rows),
+    )
+
+  def _find_seen(self, anchors: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Finds which moments around the anchors are parts of the items.
+
+    Args:
+      anchors: int32 `[B]`.
+      rows: The moments' rows, int32 `[B, T + 1]`.
+
+    Returns:
+      Bool `[B, T + 1]`.
+    """
+    items, burn_in = self._items, self._items.burn_in
+    if items.across_episodes:  # But not before the first moment of all.
+      offsets = tf.range(-burn_in, items.length - burn_in)
+      return self._times_of(anchors)[:, None] + tf.cast(offsets, tf.int64) >= 0
+    (ended,) = sum_tree.gather([self._moments.ended], rows[:, burn_in:-1])
+    # Going on from the anchor, until an episode's last observation.
+    after = tf.math.cumprod(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
+    parts = [tf.ones_like(after[:, :1]), after]
+    if burn_in:
+      # Going back from it, until the episode's first observation.
+      (first,) = sum_tree.gather(
+        [self._observations[1]], rows[:, 1 : burn_in + 1]
+      )
+      begun = tf.cast(~first, tf.int32)
+      parts.insert(0, tf.math.cumprod(begun, axis=1, reverse=True))
+    return tf.cast(tf.concat(parts, axis=1), tf.bool)
+
+  def _times_of(self, anchors: tf.Tensor) -> tf.Tensor:
+    """Returns the moments of anchors, counted from the first of all."""
+    places = tf.cast(anchors // self._num_environments, tf.int64)
+    ages = tf.math.floormod(self._now - places, self._num_moments)
+    return self._now - ages
+
+
+def _rows_of(
+  variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
+) -> types.Nest:
+  """Reads rows, and makes zeros of those that are not to be kept."""
+  leaves = sum_tree.gather(tree.flatten(variables), rows)
+  if kept is not None:
+    leaves = [
+      tf.where(
+        tf.reshape(
+          kept, [*kept.shape, *[1] * (len(x.shape) - len(kept.shape))]
+        ),
+        x,
+        tf.zeros_like(x),
+      )
+      for x in leaves
+    ]
+  return tree.unflatten_as(variables, leaves)
