@@ -66,7 +66,7 @@ class EnvironmentBatchConformance:
     spec = environments.action_spec()
     while True:
       yield tree.map_structure(
-        lambda leaf: _draw(leaf, self.batch_size, random), spec
+        lambda leaf: draw_actions(leaf, self.batch_size, random), spec
       )
 
   def play(
@@ -263,7 +263,7 @@ def _check_slot(row, expected, slot):
   )
 
 
-def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:
+def draw_actions(spec, size: int, random: np.random.Generator) -> np.ndarray:
   """Draws actions; without bounds, in [-1, 1]."""
   shape = (size, *spec.shape)
   if spec.dtype.kind in 'iu':

@@ -35,8 +35,37 @@ class Entry(NamedTuple):
 
 
 ENTRIES = (
-  Entry('catch', 'Catch, 10 rows by 5 columns', 'catch', 'Catch'),
-  Entry('catch:<rows>x<columns>', 'Catch of another size', 'catch', 'Catch'),
+  Entry('catch', 'Catch a falling ball, in TensorFlow', 'catch', 'Catch'),
+  Entry(
+    'catch:<rows>x<columns>',
+    'The same on a board of another size, for example tensor:catch:12x7',
+    'catch',
+    'Catch',
+  ),
+  Entry(
+    'memory_chain',
+    'Remember a cue for 10 steps, in TensorFlow',
+    'memory_chain',
+    'MemoryChain',
+  ),
+  Entry(
+    'memory_chain:<length>',
+    'The same of another length, for example tensor:memory_chain:30',
+    'memory_chain',
+    'MemoryChain',
+  ),
+  Entry(
+    'cartpole',
+    "Gymnasium's CartPole-v1, in TensorFlow",
+    'cartpole',
+    'CartPole',
+  ),
+  Entry(
+    'pendulum',
+    "Gymnasium's Pendulum-v1, in TensorFlow",
+    'pendulum',
+    'Pendulum',
+  ),
 )
 
 

@@ -97,6 +97,10 @@ def test_names():
     'minatar:<game>',
     'tensor:catch',
     'tensor:catch:<rows>x<columns>',
+    'tensor:memory_chain',
+    'tensor:memory_chain:<length>',
+    'tensor:cartpole',
+    'tensor:pendulum',
   ]
   for entry in entries:
     for line in (

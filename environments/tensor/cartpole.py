@@ -1,0 +1,119 @@
+"""The pole on a cart of Gymnasium's CartPole-v1, as tensors.
+
+Barto, Sutton and Anderson 1983, https://doi.org/10.1109/TSMC.1983.6313077, with
+the equations of https://coneural.org/florian/papers/05_cart_pole.pdf.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.components import random_streams
+from repertory.environments.tensor import environment, trigonometry
+
+# In meters, kilograms, seconds and newtons.
+_GRAVITY = 9.8
+_CART_MASS = 1.0
+_POLE_MASS = 0.1
+_TOTAL_MASS = _CART_MASS + _POLE_MASS
+_HALF_LENGTH = 0.5
+_FORCE_RATIO = 10.0 / _TOTAL_MASS
+_MOMENT_RATIO = _POLE_MASS * _HALF_LENGTH / _TOTAL_MASS
+_ROOT_OF_RATIO = math.sqrt(_MOMENT_RATIO)
+_STEP_SECONDS = 0.02
+
+_MAX_POSITION = 2.4
+_MAX_ANGLE = math.radians(12)
+_MAX_STEPS = 500
+# Positions, speeds and angles at the start are in [-0.05, 0.05).
+_START_RANGE = 0.05
+
+
+class Core(NamedTuple):
+  """A cart and its pole.
+
+  Attributes:
+    position: x, in meters, float32 `[B]`.
+    speed: dx/dt.
+    angle: θ, in radians from upright, clockwise.
+    angular_speed: dθ/dt.
+    num_steps: In this episode, int32 `[B]`.
+  """
+
+  position: tf.Tensor
+  speed: tf.Tensor
+  angle: tf.Tensor
+  angular_speed: tf.Tensor
+  num_steps: tf.Tensor
+
+
+class CartPole(environment.TensorEnvironment):
+  """Pushes a cart to the left or right, so that its pole stays up.
+
+  Dynamics, limits, rewards and observations are those of Gymnasium's
+  CartPole-v1, in single precision throughout: +1 for every step, the end when
+  the pole leans by more than 12° or the cart leaves its track, truncation after
+  500 steps.
+
+  Observation: float32 `[4]`: position, speed, angle, angular speed.
+  Actions: 0 left, 1 right.
+  """
+
+  def observation_spec(self) -> specs.BoundedArray:
+    # Twice the limits, so that the last observation is within.
+    high = np.array(
+      [2 * _MAX_POSITION, np.inf, 2 * _MAX_ANGLE, np.inf], np.float32
+    )
+    return specs.BoundedArray((4,), np.float32, -high, high, name='cart_pole')
+
+  def action_spec(self) -> specs.DiscreteArray:
+    return specs.DiscreteArray(2, np.int32, name='push')
+
+  def start(
+    self, counters: tf.Tensor, before: Core | None
+  ) -> tuple[Core, tf.Tensor]:
+    del before
+    position, speed, counters = random_streams.next_uniforms(counters)
+    angle, angular_speed, counters = random_streams.next_uniforms(counters)
+    drawn = [
+      (2 * uniform - 1) * _START_RANGE
+      for uniform in (position, speed, angle, angular_speed)
+    ]
+    return Core(*drawn, num_steps=tf.zeros(counters.shape, tf.int32)), counters
+
+  def advance(
+    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+  ) -> environment.Advance:
+    position, speed, angle = core.position, core.speed, core.angle
+    angular_speed = core.angular_speed
+    sine, cosine = trigonometry.sine_and_cosine_of_small(angle)  # [B]
+    # Written so that a graph is no other sum: see `trigonometry`.
+    scaled_cosine = _MOMENT_RATIO * cosine
+    force = tf.where(tf.equal(action, 1), _FORCE_RATIO, -_FORCE_RATIO)
+    push = force + tf.square(_ROOT_OF_RATIO * angular_speed) * sine
+    angular_acceleration = (_GRAVITY * sine - cosine * push) / (
+      _HALF_LENGTH * 4 / 3 - scaled_cosine * cosine
+    )
+    acceleration = push - scaled_cosine * angular_acceleration
+    # Euler's method: positions move by the speeds before the step.
+    core = Core(
+      position + _STEP_SECONDS * speed,
+      speed + _STEP_SECONDS * acceleration,
+      angle + _STEP_SECONDS * angular_speed,
+      angular_speed + _STEP_SECONDS * angular_acceleration,
+      core.num_steps + 1,
+    )
+    fallen = tf.abs(core.angle) > _MAX_ANGLE
+    return environment.Advance(
+      core,
+      tf.ones_like(position),
+      terminated=fallen | (tf.abs(core.position) > _MAX_POSITION),
+      truncated=tf.equal(core.num_steps, _MAX_STEPS),
+      counters=counters,
+    )
+
+  def observe(self, core: Core) -> tf.Tensor:
+    return tf.stack(core[:4], axis=-1)

@@ -1,0 +1,74 @@
+"""Memory chain, as tensors: see `environments/memory_chain.py`."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.components import random_streams
+from repertory.environments import argument_checks
+from repertory.environments.tensor import environment
+
+
+class Core(NamedTuple):
+  """What was shown and how many steps ago, int32 `[B]` each."""
+
+  cue: tf.Tensor
+  num_steps: tf.Tensor
+
+
+class MemoryChain(environment.TensorEnvironment):
+  """Shows one of two cues and asks for it `length` steps later.
+
+  The rules, specs, rewards and observations are those of
+  `repertory.environments.memory_chain.MemoryChain`; the cues are drawn
+  otherwise.
+  """
+
+  def __init__(self, length: int = 10):
+    """Makes the chain.
+
+    Args:
+      length: Steps from the cue to the timestep that asks for it, at least 1.
+
+    Raises:
+      ArgumentError: If it is not an integer or too small.
+    """
+    self._length = argument_checks.check_integer('length', length, 1)
+
+  def observation_spec(self) -> specs.BoundedArray:
+    return specs.BoundedArray((3,), np.float32, 0, 1, name='cue_and_flag')
+
+  def action_spec(self) -> specs.DiscreteArray:
+    return specs.DiscreteArray(2, np.int32, name='answer')
+
+  def reward_spec(self) -> specs.BoundedArray:
+    return specs.BoundedArray((), np.float32, -1, 1, name='reward')
+
+  def start(
+    self, counters: tf.Tensor, before: Core | None
+  ) -> tuple[Core, tf.Tensor]:
+    del before
+    uniform, _, counters = random_streams.next_uniforms(counters)  # [B]
+    cue = tf.cast(uniform * 2, tf.int32)
+    return Core(cue, tf.zeros_like(cue)), counters
+
+  def advance(
+    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+  ) -> environment.Advance:
+    ended = tf.equal(core.num_steps, self._length)
+    reward = tf.where(tf.equal(action, core.cue), 1.0, -1.0)
+    return environment.Advance(
+      Core(core.cue, core.num_steps + 1),
+      tf.where(ended, reward, 0.0),
+      terminated=ended,
+      truncated=tf.zeros_like(ended),
+      counters=counters,
+    )
+
+  def observe(self, core: Core) -> tf.Tensor:
+    # Where neither holds, no entry is hot.
+    shown = tf.where(tf.equal(core.num_steps, 0), core.cue, -1)
+    shown = tf.where(tf.equal(core.num_steps, self._length), 2, shown)
+    return tf.one_hot(shown, 3)

@@ -1,0 +1,92 @@
+"""The contracts of tensor environments, and of what the host makes of them."""
+
+import functools
+
+from repertory.environments import conformance as batch_conformance
+from repertory.environments import previous_action, registry, tensor
+from repertory.environments.tensor import (
+  cartpole,
+  catch,
+  conformance,
+  memory_chain,
+  pendulum,
+)
+
+
+class TestCatch(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+
+  def make_environment(self):
+    return catch.Catch(5, 4)
+
+
+class TestMemoryChain(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+
+  def make_environment(self):
+    return memory_chain.MemoryChain(3)
+
+
+class TestCartPole(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+  xla_tolerance = 1e-6
+
+  def make_environment(self):
+    return cartpole.CartPole()
+
+
+class TestPendulum(conformance.TensorEnvironmentConformance):
+  num_steps = 220
+  end_discounts = (1,)
+  # Rewards are up to 16, and a sum of three.
+  xla_tolerance = 1e-6
+
+  def make_environment(self):
+    return pendulum.Pendulum()
+
+
+class TestPreviousAction(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+
+  def make_environment(self):
+    return tensor.PreviousActionAndReward(memory_chain.MemoryChain(3))
+
+
+class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
+  """Of all names that there are, one each."""
+
+  name = ''
+  batch_size = 9
+  end_discounts = (0,)
+
+  def make_environment(self, seed):
+    return registry.make(self.name, seed)
+
+  def make_batch(self, seeds):
+    return registry.make_factory(self.name).make_batch(seeds)
+
+
+class TestCatchOnHost(HostBatchConformance):
+  name = 'tensor:catch:5x4'
+
+
+class TestMemoryChainOnHost(HostBatchConformance):
+  name = 'tensor:memory_chain:3'
+
+
+class TestCartPoleOnHost(HostBatchConformance):
+  name = 'tensor:cartpole'
+
+
+class TestPendulumOnHost(HostBatchConformance):
+  name = 'tensor:pendulum'
+  num_steps = 210
+  end_discounts = (1,)
+
+
+class TestPreviousActionOnHost(batch_conformance.EnvironmentBatchConformance):
+  def make_batch(self, seeds):
+    make = functools.partial(memory_chain.MemoryChain, 3)
+    return previous_action.PreviousActionAndReward(
+      tensor.Factory(make).make_batch(seeds)
+    )
