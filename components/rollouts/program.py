@@ -209,7 +209,9 @@ class Program:
       finite = kept[1]
       largest = learned.max_priority
       if priorities is not None and road.has_priorities:
-        largest = self._set_priorities(sample, priorities, finite, largest)
+        road.set_priorities(sample, priorities, finite)
+        new = tf.cast(tf.reduce_max(priorities), tf.float64)
+        largest = tf.where(finite, tf.maximum(largest, new), largest)
       skips = tf.where(finite, 0, learned.skips + 1)
       return j + 1, _Learned(
         learned.num_updates + 1,
@@ -243,16 +245,6 @@ class Program:
       lags = tf.cast(learner_steps - sample.data.version, tf.float64)
       lag = tf.reduce_mean(lags)
     return (result.metrics, finite, lag), result.priorities
-
-  def _set_priorities(self, sample, priorities, finite, largest) -> tf.Tensor:
-    """Gives items new priorities; returns the largest so far."""
-
-    def set_them():
-      self._road.set_priorities(sample, priorities)
-      new = tf.cast(tf.reduce_max(priorities), tf.float64)
-      return tf.maximum(largest, new)
-
-    return tf.cond(finite, set_them, lambda: largest)
 
 
 _INT64 = tf.TensorSpec([], tf.int64)

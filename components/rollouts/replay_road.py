@@ -169,10 +169,12 @@ class ReplayRoad(road.ProgramRoad):
       table_sizes=tf.fill([self._batch_size], self._size.read_value()),
     )
 
-  def set_priorities(self, sample, priorities):
+  def set_priorities(self, sample, priorities, finite):
+    anchors = tf.cast(sample.keys, tf.int32)
     priorities = tf.maximum(tf.cast(priorities, tf.float64), self._min_priority)
     weights = priorities**self._exponent
-    self._tree.set(tf.cast(sample.keys, tf.int32), weights)
+    # Not `tf.cond`: for that, XLA would copy the whole tree.
+    self._tree.set(anchors, tf.where(finite, weights, self._tree.get(anchors)))
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
     return {

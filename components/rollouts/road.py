@@ -71,8 +71,16 @@ class ProgramRoad(tf.Module, abc.ABC):
     """Returns the batch of the next update; the arguments are `is_due`'s."""
 
   @abc.abstractmethod
-  def set_priorities(self, sample: types.Sample, priorities: tf.Tensor) -> None:
-    """Gives the items of a batch new priorities, `[B]`, if they have any."""
+  def set_priorities(
+    self, sample: types.Sample, priorities: tf.Tensor, finite: tf.Tensor
+  ) -> None:
+    """Gives the items of a batch new priorities, if they have any.
+
+    Args:
+      sample: The batch.
+      priorities: `[B]`.
+      finite: Whether they are; else nothing changes.
+    """
 
   @property
   @abc.abstractmethod

@@ -102,7 +102,7 @@ class UnrollRoad(road.ProgramRoad):
       table_sizes=tf.fill([size], tf.constant(size, tf.int64)),
     )
 
-  def set_priorities(self, sample, priorities):
+  def set_priorities(self, sample, priorities, finite):
     raise ValueError('The unrolls of a queue must have no priorities.')
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
