@@ -171,6 +171,21 @@ class LearnerState(core.Learner):
     if self._logger is not None:
       self._logger.write(metrics)
 
+  def _log_rows(self, columns: dict[str, np.ndarray]) -> None:
+    """Writes a row for each of several updates, none of which was undone.
+
+    Args:
+      columns: What they told, `[K]` each.
+    """
+    if isinstance(self._logger, loggers.Aggregate):
+      if self._divergence.action == 'skip':
+        size = len(next(iter(columns.values())))
+        columns['skipped_updates'] = np.full([size], self._num_skipped)
+      self._logger.write_rows(columns)
+      return
+    for row in zip(*columns.values()):
+      self._log(dict(zip(columns, row)))
+
   def _save_batch(self, step: int, arrays: Mapping[str, np.ndarray]) -> str:
     """Saves a batch, if wished; says where it is."""
     directory = self._divergence.directory

@@ -4,9 +4,10 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import numpy as np
 from acme.utils.loggers import base
 
 from repertory.components.loggers import scalars
@@ -41,6 +42,16 @@ class _Figures:
     self.total += value
     self.minimum = min(self.minimum, value)
     self.maximum = max(self.maximum, value)
+
+  def add_all(self, values: np.ndarray) -> None:
+    finite = values[np.isfinite(values)]
+    self.nonfinite += len(values) - len(finite)
+    if not len(finite):
+      return
+    self.count += len(finite)
+    self.total += float(finite.sum(dtype=np.float64))
+    self.minimum = min(self.minimum, float(finite.min()))
+    self.maximum = max(self.maximum, float(finite.max()))
 
 
 class Aggregate(base.Logger):
@@ -131,6 +142,34 @@ class Aggregate(base.Logger):
       self._count += 1
       for key, value in row.items():
         self._add(key, value)
+      if self._clock() - self._started >= self._period_seconds:
+        self._hand_on()
+
+  def write_rows(self, columns: Mapping[str, np.ndarray]) -> None:
+    """Adds rows, as so many writes at this moment would, in less time.
+
+    Args:
+      columns: Numbers by key, all `[K]`: an entry of each makes a row.
+
+    Raises:
+      ValueError: As `write` does; then none of the rows is counted.
+    """
+    size = {len(column) for column in columns.values()}
+    if len(size) != 1:
+      raise ValueError(f'columns: expected one length, found {sorted(size)}')
+    if not (num_rows := size.pop()):
+      return
+    with self._lock:
+      if self._closed:
+        raise ValueError('write_rows() after close()')
+      for key, column in columns.items():
+        self._check(key, column[-1].item())
+      self._count += num_rows
+      for key, column in columns.items():
+        if self._kinds[key] in (_SUMMED, _AVERAGED):
+          self._entries.setdefault(key, _Figures()).add_all(column)
+        else:
+          self._entries[key] = column[-1].item()
       if self._clock() - self._started >= self._period_seconds:
         self._hand_on()
 

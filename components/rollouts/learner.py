@@ -1,7 +1,7 @@
 """The learner that acts as well, in one compiled program."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -136,17 +136,30 @@ class ProgramLearner(learners.LearnerState):
     self, before: int, num_updates: int, outcome: program_lib.Outcome
   ) -> None:
     """Judges and logs the updates of a call."""
-    metrics = {name: values.numpy() for name, values in outcome.metrics.items()}
-    finite = outcome.finite.numpy()
-    lags = None if isinstance(outcome.lag, tuple) else outcome.lag.numpy()
-    for i in range(num_updates):
-      row: dict[str, Any] = {name: metrics[name][i] for name in metrics}
-      self._judge(
-        before + i + 1, row, bool(finite[i]), lambda: self._program.bad_sample
-      )
-      if lags is not None:
-        row['policy_lag'] = lags[i]
-      self._log(row)
+    told = {
+      name: values.numpy()[:num_updates]
+      for name, values in outcome.metrics.items()
+    }
+    columns = dict(told)
+    if not isinstance(outcome.lag, tuple):
+      columns['policy_lag'] = outcome.lag.numpy()[:num_updates]
+    finite = outcome.finite.numpy()[:num_updates]
+    start = 0  # Of the updates that are not logged yet.
+    for i in np.flatnonzero(~finite).tolist():
+      if start < i:
+        self._num_skipped_in_a_row = 0
+        self._log_rows(_cut(columns, start, i))
+      row = {name: values[i] for name, values in told.items()}
+      self._judge(before + i + 1, row, False, lambda: self._program.bad_sample)
+      self._log({name: values[i] for name, values in columns.items()})
+      start = i + 1
+    if start < num_updates:
+      self._num_skipped_in_a_row = 0
+      self._log_rows(_cut(columns, start, num_updates))
+
+
+def _cut(columns: dict[str, np.ndarray], start: int, end: int) -> dict:
+  return {name: values[start:end] for name, values in columns.items()}
 
 
 def _find_ended(outcome: program_lib.Outcome) -> Ended:

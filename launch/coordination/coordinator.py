@@ -127,18 +127,8 @@ class Coordinator:
       self._roster.hear(node, report.total_steps, report.environment_seconds)
       if report.steps:
         self._progressed_at = self._clock()
-      for episode_return, length in report.episodes:
-        self._counts['episodes'] += 1
-        self._returns.append(episode_return)
-        self._logs.write(
-          'actors',
-          {
-            'episode_return': episode_return,
-            'episode_length': length,
-            **self._position(),
-            'episodes': self._counts['episodes'],
-          },
-        )
+      if report.episodes:
+        self._take_episodes(report.episodes)
       if report.version >= 0:
         self._versions[node] = (report.version, report.age_seconds)
       return self.directive()
@@ -376,6 +366,23 @@ class Coordinator:
       self._failure = failure
       self._message = f'{failure.node} failed'
     self._phase = reports.STOPPING
+
+  def _take_episodes(self, episodes: Sequence[tuple[float, int]]) -> None:
+    """Counts and logs episodes that have ended."""
+    returns, lengths = (np.asarray(column) for column in zip(*episodes))
+    size, before = len(returns), self._counts['episodes']
+    self._counts['episodes'] = before + size
+    self._returns.extend(returns[-_NUM_RETURNS:].tolist())
+    position = {k: np.full([size], v) for k, v in self._position().items()}
+    self._logs.write_rows(
+      'actors',
+      {
+        'episode_return': returns,
+        'episode_length': lengths,
+        **position,
+        'episodes': np.arange(before + 1, before + size + 1),
+      },
+    )
 
   def _note(self, node: str, row: Mapping[str, Any]) -> None:
     self._logs.write(

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import numpy as np
+
 from repertory.components import loggers
 from repertory.launch.runs import directories
 
@@ -43,6 +45,7 @@ class RunLogs:
     self._tell = warn
     self._told: set[str] = set()
     self._loggers: dict[str, loggers.Logger] = {}
+    self._merged: dict[str, loggers.Aggregate] = {}
     for label in ('nodes', 'actors', 'learner', 'replay', 'evaluator'):
       self._add(label)
 
@@ -51,6 +54,10 @@ class RunLogs:
     if label not in self._loggers:
       self._add(label)
     self._loggers[label].write(row)
+
+  def write_rows(self, label: str, columns: Mapping[str, np.ndarray]) -> None:
+    """Writes rows of a label whose rows are merged; see `Aggregate`."""
+    self._merged[label].write_rows(columns)
 
   def close(self) -> None:
     """Writes what is held back."""
@@ -77,7 +84,7 @@ class RunLogs:
       ]
     )
     if label in _LATEST:
-      logger = aggregate(logger, _LATEST[label])
+      logger = self._merged[label] = aggregate(logger, _LATEST[label])
     self._loggers[label] = logger
 
   def _warn(self, message: str) -> None:
