@@ -294,10 +294,17 @@ class TestDocs:
         f'`{kind.phase}`' if kind.phase else '–',
         *(
           'yes' if does else 'no'
-          for does in (kind.serves, kind.is_replaceable, kind.saves)
+          for does in (
+            kind.serves,
+            kind.is_replaceable,
+            kind.saves,
+            kind.acts,
+            kind.has_environments,
+          )
         ),
+        f'`{kind.reports_with.name}`' if kind.reports_with else '–',
       ]
-      for kind in kinds._KINDS.values()
+      for kind in kinds.KINDS
     ]
 
   def test_what_launch_exports_is_on_the_page_of_parts(self):

@@ -13,7 +13,7 @@ from absl import logging
 
 from repertory.components import signals
 from repertory.launch import failures
-from repertory.launch.coordination import reports
+from repertory.launch.coordination import kinds, reports
 from repertory.launch.launchers import calls, program
 from repertory.launch.nodes import node as node_lib
 
@@ -53,7 +53,7 @@ class Host:
     """
     self._plan = plan
     self._peers = peers
-    self._coordinator = peers.get('coordinator')
+    self._coordinator = peers.get(kinds.COORDINATOR.name)
     self._tells = None
     if self._coordinator is not None:
       self._tells = (
@@ -63,7 +63,13 @@ class Host:
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
     self._context = node_lib.Context(
-      plan.name, peers, self._stop, life, can_restart, beside
+      plan.name,
+      self._coordinator,
+      peers,
+      self._stop,
+      life,
+      can_restart,
+      beside,
     )
 
   def shut_down(self) -> None:

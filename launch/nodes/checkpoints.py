@@ -49,6 +49,7 @@ class CheckpointWriter:
     end: roads.LearnerEnd,
     coordinator: Any,
     learner: learners.GradientLearner,
+    node: str,
   ):
     """Writes nothing yet.
 
@@ -56,12 +57,14 @@ class CheckpointWriter:
       end: Has replay, and may still hold the learner's priorities.
       coordinator: Has the counts, and takes warnings.
       learner: What is saved and restored.
+      node: Name of the node that warns.
     """
     self._session = session
     self._experiment = session.experiment
     self._end = end
     self._coordinator = coordinator
     self._learner = learner
+    self._node = node
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
     self._path: str | None = None
@@ -215,7 +218,7 @@ class CheckpointWriter:
     message = f'checkpoint not written: {type(error).__name__}: {error}'
     logging.warning('%s. The last one is kept.', message)
     try:
-      self._coordinator.warn('learner', message)
+      self._coordinator.warn(self._node, message)
     except Exception as unwritten:  # That log may be on the same full disk.
       logging.warning('Nor is that in nodes.jsonl: %s', unwritten)
 

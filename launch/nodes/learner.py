@@ -19,7 +19,7 @@ from repertory.components import (
   variables,
 )
 from repertory.components.roads import learner_end
-from repertory.launch.coordination import logs, reports, statuses
+from repertory.launch.coordination import kinds, logs, reports, statuses
 from repertory.launch.nodes import checkpoints, node
 from repertory.launch.runs import session as session_lib
 
@@ -54,7 +54,7 @@ class LearnerNode(node.Node, core.VariableSource):
     self.network = builder.make_network(spec)
     self._end = road.make_learner_end()
     self._logger = logs.aggregate(
-      _RemoteLogger(coordinator, self.name), latest=['skipped_updates']
+      _RemoteLogger(coordinator, kinds.LEARNER.name), latest=['skipped_updates']
     )
     self.learner = builder.make_learner(
       builder.make_update(self.network, spec),
@@ -64,7 +64,7 @@ class LearnerNode(node.Node, core.VariableSource):
       session.divergence,
     )
     self._checkpoints = checkpoints.CheckpointWriter(
-      session, self._end, coordinator, self.learner
+      session, self._end, coordinator, self.learner, self.name
     )
     self._resumed_from = self._checkpoints.restore()
     self._begins_at_step = self.learner.steps
@@ -167,9 +167,11 @@ class LearnerNode(node.Node, core.VariableSource):
     table = tables[self._table.name]
     limit = self._table.rate_limit
     ratio = statuses.achieved_ratio(table, limit) if limit else None
-    directive = self._coordinator.report_learner(self.learner.steps, tables)
+    directive = self._coordinator.report_learner(
+      self.name, self.learner.steps, tables
+    )
     self._coordinator.write(
-      'replay',
+      kinds.REPLAY.name,
       {
         'size': table.size,
         'inserts': table.inserts,

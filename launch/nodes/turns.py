@@ -12,7 +12,7 @@ from absl import logging
 from repertory.components import loggers, replay, signals, variables
 from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.coordination import stall_reports
+from repertory.launch.coordination import kinds, stall_reports
 from repertory.launch.host import interrupts, stacks, watchdog
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import evaluator as evaluator_lib
@@ -26,14 +26,12 @@ _REPORT_PERIOD_SECONDS = 0.25
 
 # Who calls whom.
 CALLS = (
-  ('actor', 'replay'),
-  ('learner', 'replay'),
-  ('actor', 'coordinator'),
-  ('learner', 'coordinator'),
-  ('evaluator', 'coordinator'),
+  (kinds.ACTOR.name, kinds.REPLAY.name),
+  (kinds.LEARNER.name, kinds.REPLAY.name),
+  (kinds.ACTOR.name, kinds.COORDINATOR.name),
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
 )
-
-_WITH_ENVIRONMENTS = ('actor/0', 'evaluator')
 
 T = TypeVar('T', bound=node_lib.Node)
 
@@ -100,18 +98,19 @@ class Turns:
   def _make(self) -> None:
     session, interruption = self._session, self._interruption
     server = self._add(
-      'replay', lambda context: replay_lib.ReplayNode(context, session)
+      kinds.REPLAY.name,
+      lambda context: replay_lib.ReplayNode(context, session),
     )
     timeout_seconds = session.experiment.timeout_seconds
     road = session.make_road(
       replay.Connection(server.address, timeout_seconds, interruption)
     )
     learner = self._learner = self._add(
-      'learner',
+      kinds.LEARNER.name,
       lambda context: learner_lib.LearnerNode(context, session, road),
     )
     self._actor = self._add(
-      'actor/0',
+      kinds.ACTOR.numbered(0),
       lambda context: actor_lib.ActorNode(
         context,
         session,
@@ -123,7 +122,7 @@ class Turns:
         max_pending_items=sys.maxsize,
       ),
     )
-    self._evaluator = self._add('evaluator', self._make_evaluator)
+    self._evaluator = self._add(kinds.EVALUATOR.name, self._make_evaluator)
     self._are_all_made = True
 
   def _make_evaluator(self, context: node_lib.Context):
@@ -138,9 +137,7 @@ class Turns:
 
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
     """Makes a node, and tells the coordinator what it runs with."""
-    context = node_lib.Context(
-      name, {'coordinator': self._coordinator}, self._interruption
-    )
+    context = node_lib.Context(name, self._coordinator, {}, self._interruption)
     with self._at(name):
       node = make(context)
       self._nodes.append(node)
@@ -214,7 +211,7 @@ class Turns:
     """
     warnings = []
     closers = {node.name: node.close for node in reversed(self._nodes)}
-    closers['coordinator'] = self._coordinator.close
+    closers[kinds.COORDINATOR.name] = self._coordinator.close
     for name, close in closers.items():
       try:
         with self._watched(), self._at(name):
@@ -286,7 +283,7 @@ class Turns:
 
   def _find_in_environment(self) -> str | None:
     """Returns the name of the node whose environment is at work, if any."""
-    if self._busy in _WITH_ENVIRONMENTS:
+    if self._busy and kinds.kind_of(self._busy).has_environments:
       return self._busy
     for node in self._nodes:
       if getattr(node, 'environment_seconds', 0):
@@ -327,7 +324,7 @@ class Turns:
     """
     return failures.NodeError(
       failures.Failure(
-        self._find_in_environment() or self._busy or 'coordinator',
+        self._find_in_environment() or self._busy or kinds.COORDINATOR.name,
         f'The run has got no further for {seconds:.0f} seconds. There is no '
         f'report on it: {type(error).__name__}: {error}',
       )

@@ -46,12 +46,12 @@ class Run:
     )
     self.learner = nodes.LearnerNode(
       lone_nodes.make_context(
-        'learner', self.coordinator, self.connection.stop
+        'learner/0', self.coordinator, self.connection.stop
       ),
       self.session,
       self.session.make_road(self.connection),
     )
-    self.coordinator.register('learner', self.learner.description)
+    self.coordinator.register('learner/0', self.learner.description)
     stack.callback(self.learner.close)
     self.actor = lone_nodes.make_actor(
       self.session, self.connection, self.learner, self.coordinator
@@ -92,7 +92,9 @@ class Run:
   def warnings(self):
     with open(os.path.join(self.session.log_directory, 'nodes.jsonl')) as file:
       rows = [json.loads(line) for line in file]
-    return [row['warning'] for row in rows if 'warning' in row]
+    rows = [row for row in rows if 'warning' in row]
+    assert {row['node'] for row in rows} <= {self.learner.name}
+    return [row['warning'] for row in rows]
 
 
 def make_experiment(directory, **settings):
@@ -307,7 +309,7 @@ class TestWhat:
       json.loads(line)
       for line in (tmp_path / 'copy0/logs/nodes.jsonl').read_text().splitlines()
     ]
-    paths = [row['resumed_from'] for row in rows if row['node'] == 'learner']
+    paths = [row['resumed_from'] for row in rows if row['node'] == 'learner/0']
     assert paths[0] is None
     assert paths[1].endswith(name)
 
