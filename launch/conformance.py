@@ -85,13 +85,15 @@ class TopologyConformance:
       graph = topology.graph(session)
       names = {kinds.COORDINATOR.name}
       if _has_program(topology):
-        names.update(topology.program(session, 'title').names)
+        for plan in topology.program(session, 'title'):
+          names.update(one.name for one in (plan, *plan.beside))
     assert names <= set(graph.nodes), (
       f'The graph must show {sorted(names)}; got {graph.nodes}.'
     )
-    for pair in graph.calls:
+    for pair in (*graph.calls, *graph.shared):
       assert set(pair) <= set(graph.nodes), (
-        f'Who calls whom must be among the nodes, {graph.nodes}; got {pair}.'
+        'Who calls whom, and who is beside whom, must be among the nodes, '
+        f'{graph.nodes}; got {pair}.'
       )
 
   def test_program_can_be_sent(self, tmp_path):
