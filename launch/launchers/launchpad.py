@@ -4,6 +4,7 @@ The only module that knows Launchpad, and what of it is private.
 """
 
 import abc
+import collections
 import contextlib
 import io
 import os
@@ -34,10 +35,11 @@ class _Launchpad(launcher.Launcher):
   def check(self) -> None:
     if threading.current_thread() is not threading.main_thread():
       raise SettingError(
-        'topology',
-        'must be single outside the main thread: Launchpad handles '
-        'operating-system signals, which Python allows in the main thread '
-        'alone.',
+        'launch_type',
+        f'must be used in the main thread, got {self.name!r} in another: '
+        'Launchpad handles operating-system signals, which Python allows there '
+        'alone. What needs no launcher, for all is in one thread, may run '
+        'anywhere.',
       )
 
   @contextlib.contextmanager
@@ -59,11 +61,11 @@ class _Launchpad(launcher.Launcher):
     }
     with self._surroundings():
       try:
-        translated, handles = _translate(program, self.can_restart)
+        translated, clients = _translate(program, self.can_restart)
         manager = self._start(translated, program_directory, environment)
         workers = self._take(
           program,
-          handles,
+          clients,
           _workers_of(manager, program),
           log_directory,
           environment,
@@ -106,9 +108,14 @@ class _Launchpad(launcher.Launcher):
 
   @abc.abstractmethod
   def _take(
-    self, program, handles, workers, log_directory: str, environment
+    self, program, clients, workers, log_directory: str, environment
   ) -> local_workers.LocalWorkers:
-    """Takes over what was started."""
+    """Takes over what was started.
+
+    Args:
+      clients: By node that serves, what makes a client of it.
+      workers: Launchpad's, by node.
+    """
 
 
 @launcher.register
@@ -123,9 +130,14 @@ class ThreadLauncher(_Launchpad):
   def _surroundings(self):
     return hosting.shared_interpreter()
 
-  def _take(self, program, handles, workers, log_directory, environment):
+  def _take(self, program, clients, workers, log_directory, environment):
     del log_directory, environment
-    return local_workers.Threads(program, handles, workers)
+    return local_workers.Threads(
+      program,
+      clients,
+      {name: worker.thread for name, worker in workers.items()},
+      {name: worker.future for name, worker in workers.items()},
+    )
 
 
 @launcher.register
@@ -138,9 +150,13 @@ class ProcessLauncher(_Launchpad):
   can_restart = True
   rank = 1
 
-  def _take(self, program, handles, workers, log_directory, environment):
+  def _take(self, program, clients, workers, log_directory, environment):
+    paths = {
+      name: os.path.join(log_directory, label)
+      for name, label in _labels(program).items()
+    }
     return local_workers.Processes(
-      program, handles, workers, log_directory, environment
+      program, clients, workers, paths, environment
     )
 
 
@@ -193,8 +209,8 @@ class _Service:
 
 def _translate(
   program: program_lib.Program, can_restart: bool
-) -> tuple[lp.Program, dict[str, Any]]:
-  """Makes Launchpad's program, and handles of the nodes that serve."""
+) -> tuple[lp.Program, dict[str, Callable[[], Any]]]:
+  """Makes Launchpad's program, and what makes clients of nodes that serve."""
   translated, handles = lp.Program('repertory'), {}
   for plan in program:
     callees = {name for one in (plan, *plan.beside) for name in one.calls}
@@ -208,7 +224,7 @@ def _translate(
     handle = translated.add_node(node, label=plan.kind.name)
     handle.set_client_kwargs(call_timeout=program.call_timeout_seconds)
     handles[plan.name] = handle
-  return translated, handles
+  return translated, {name: h.dereference for name, h in handles.items()}
 
 
 def _workers_of(manager, program: program_lib.Program) -> dict[str, Any]:
@@ -218,11 +234,25 @@ def _workers_of(manager, program: program_lib.Program) -> dict[str, Any]:
   """
   workers = manager._active_workers
   found = {}
-  for name, label in local_workers.labels(program).items():
+  for name, label in _labels(program).items():
     kind, place = label.split('/')
     found[name] = (
       workers[label][0] if label in workers else workers[kind][int(place)]
     )
+  return found
+
+
+def _labels(program: program_lib.Program) -> dict[str, str]:
+  """Returns what Launchpad calls each node, and the file of what it prints.
+
+  That is <kind>/<place>, a place being the node's among those of its kind.
+  """
+  places: collections.Counter = collections.Counter()
+  found = {}
+  for plan in program:
+    kind = plan.kind.name
+    found[plan.name] = f'{kind}/{places[kind]}'
+    places[kind] += 1
   return found
 
 
