@@ -6,7 +6,8 @@ Needs no TensorFlow.
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -21,7 +22,7 @@ from repertory.launch.nodes import node as node_lib
 # Python's 5 ms are the time of several steps, and of many requests.
 _SWITCH_SECONDS = 0.0005
 
-# Of a node beside another one, when that one has ended.
+# Of nodes in threads, when they have been told to end.
 _JOIN_SECONDS = 5
 
 Serve = Callable[
@@ -83,9 +84,9 @@ class Host:
     Args:
       serve: Lets others call the given methods, by name, while its block runs.
     """
-    if self._coordinator is not None:
-      calls.wait_for_server(self._coordinator)
     try:
+      if self._coordinator is not None:
+        calls.wait_for_server(self._coordinator, should_stop=self._stop.is_set)
       node = self.make()
     except signals.Stopped:
       return  # The run has ended before the node's part began.
@@ -202,6 +203,46 @@ class Host:
       raise
 
 
+class Hosts:
+  """Nodes in threads of this process, which cannot be killed."""
+
+  def __init__(self):
+    self._lock = threading.Lock()
+    self._added: list[tuple[kinds.Kind, Host, threading.Thread]] = []
+    self._is_ended = False
+
+  def add(self, kind: kinds.Kind, host: Host) -> None:
+    """Takes the host of a node; called in the node's thread."""
+    with self._lock:
+      self._added.append((kind, host, threading.current_thread()))
+      is_ended = self._is_ended
+    if is_ended:
+      host.shut_down()
+
+  def end(self, threads: Sequence[threading.Thread]) -> None:
+    """Lets all nodes end that have not, and warns of those that do not.
+
+    Args:
+      threads: All that were started, also of nodes that are not there yet.
+    """
+    with self._lock:
+      self._is_ended = True
+      added = list(self._added)
+    # Who still reports to the coordinator would wait for it in vain.
+    for is_last in (False, True):
+      ending = []
+      for kind, host, thread in added:
+        if (kind is kinds.COORDINATOR) == is_last and thread.is_alive():
+          host.shut_down()
+          ending.append(thread)
+      _join(ending)
+    known = {thread for _, _, thread in added}
+    _join([thread for thread in threads if thread not in known])
+    for thread in threads:
+      if thread.is_alive():
+        logging.warning('A thread of %s lives on.', thread.name)
+
+
 @contextlib.contextmanager
 def pulse(
   report: Callable[[], reports.Directive],
@@ -258,3 +299,10 @@ def shared_interpreter() -> Iterator[None]:
     yield
   finally:
     sys.setswitchinterval(before)
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+  """Waits for the ends of threads, for all of them together so long."""
+  deadline = time.monotonic() + _JOIN_SECONDS
+  for thread in threads:
+    thread.join(max(0.0, deadline - time.monotonic()))

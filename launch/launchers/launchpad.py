@@ -19,6 +19,7 @@ from typing import Any
 import cloudpickle
 import launchpad as lp
 from absl import flags, logging
+from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
@@ -59,29 +60,23 @@ class _Launchpad(launcher.Launcher):
       child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
       child_processes.RUN_VARIABLE: uuid.uuid4().hex,
     }
-    with self._surroundings():
-      try:
-        translated, clients = _translate(program, self.can_restart)
-        manager = self._start(translated, program_directory, environment)
-        workers = self._take(
-          program,
-          clients,
-          _workers_of(manager, program),
-          log_directory,
-          environment,
-        )
-        try:
-          yield workers
-        finally:
-          for name in workers.end():
-            logging.warning('The thread of %s did not end.', name)
-          # Launchpad waits for its workers at exit, and reports their ends.
-          manager._active_workers.clear()
-      finally:
-        shutil.rmtree(program_directory, ignore_errors=True)
+    started = _Started(environment)
+    with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
+      stack.enter_context(self._surroundings())
+      stack.callback(shutil.rmtree, program_directory, ignore_errors=True)
+      stack.callback(started.forget)
+      stack.callback(self._end_rest, started)
+      hosts = None if self.can_restart else started.hosts
+      translated, clients = _translate(program, hosts)
+      self._start(translated, program_directory, started)
+      workers = self._take(program, clients, log_directory, started)
+      stack.callback(_end, workers)
+      yield workers
 
-  def _start(self, translated: lp.Program, directory: str, environment):
-    """Starts all nodes; returns Launchpad's manager of them."""
+  def _start(
+    self, translated: lp.Program, directory: str, started: '_Started'
+  ) -> None:
+    """Starts all nodes, and notes what was started as soon as it is."""
     if not flags.FLAGS.is_parsed():
       # Launchpad would read the arguments of a program that has flags of its
       # own, or none, such as pytest's `-v`.
@@ -92,11 +87,14 @@ class _Launchpad(launcher.Launcher):
         contextlib.redirect_stdout(io.StringIO()),
         _temporary_files_in(directory),
         interrupts.blocked(),
+        started.noted(),
       ):
-        return lp.launch(
+        lp.launch(
           translated,
           launch_type=self.name,
-          local_resources=_resources(translated, directory, environment),
+          local_resources=_resources(
+            translated, directory, started.environment
+          ),
           terminal='output_to_files',
         )
     finally:
@@ -108,14 +106,17 @@ class _Launchpad(launcher.Launcher):
 
   @abc.abstractmethod
   def _take(
-    self, program, clients, workers, log_directory: str, environment
+    self, program, clients, log_directory: str, started: '_Started'
   ) -> local_workers.LocalWorkers:
     """Takes over what was started.
 
     Args:
       clients: By node that serves, what makes a client of it.
-      workers: Launchpad's, by node.
     """
+
+  @abc.abstractmethod
+  def _end_rest(self, started: '_Started') -> None:
+    """Ends whatever was started and lives, taken over or not."""
 
 
 @launcher.register
@@ -130,14 +131,18 @@ class ThreadLauncher(_Launchpad):
   def _surroundings(self):
     return hosting.shared_interpreter()
 
-  def _take(self, program, clients, workers, log_directory, environment):
-    del log_directory, environment
+  def _take(self, program, clients, log_directory, started):
+    del log_directory
+    workers = started.by_node(program)
     return local_workers.Threads(
       program,
       clients,
       {name: worker.thread for name, worker in workers.items()},
       {name: worker.future for name, worker in workers.items()},
     )
+
+  def _end_rest(self, started):
+    started.hosts.end([worker.thread for worker in started.workers()])
 
 
 @launcher.register
@@ -150,14 +155,91 @@ class ProcessLauncher(_Launchpad):
   can_restart = True
   rank = 1
 
-  def _take(self, program, clients, workers, log_directory, environment):
+  def _take(self, program, clients, log_directory, started):
     paths = {
       name: os.path.join(log_directory, label)
       for name, label in _labels(program).items()
     }
     return local_workers.Processes(
-      program, clients, workers, paths, environment
+      program,
+      clients,
+      started.by_node(program),
+      paths,
+      started.environment,
     )
+
+  def _end_rest(self, started):
+    for process in started.workers():
+      # The process id of one that has ended may be another's by now.
+      if process.poll() is None:
+        child_processes.kill_tree(process)
+    run = started.environment[child_processes.RUN_VARIABLE]
+    child_processes.kill_strays(run, set())
+
+
+class _Started:
+  """What Launchpad has started in a launch, however far that got.
+
+  Attributes:
+    environment: Variables of the run's processes.
+    hosts: The nodes in threads.
+  """
+
+  def __init__(self, environment: Mapping[str, str]):
+    self.environment = environment
+    self.hosts = hosting.Hosts()
+    self._managers: list[Any] = []
+
+  @contextlib.contextmanager
+  def noted(self) -> Iterator[None]:
+    """Keeps what Launchpad makes to manage nodes with, while the block runs.
+
+    What it returns at the end would be missing if it failed before.
+    """
+    managers, made = self._managers, worker_manager.WorkerManager
+
+    class Noted(made):
+      def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        managers.append(self)
+
+    setattr(worker_manager, made.__name__, Noted)
+    try:
+      yield
+    finally:
+      setattr(worker_manager, made.__name__, made)
+
+  def workers(self) -> list[Any]:
+    """Returns Launchpad's workers; it offers no other way to them."""
+    return [
+      worker
+      for manager in self._managers
+      for group in manager._active_workers.values()
+      for worker in group
+    ]
+
+  def by_node(self, program: program_lib.Program) -> dict[str, Any]:
+    """Returns Launchpad's workers by node.
+
+    Threads it keeps by kind, processes by kind and place.
+    """
+    (manager,) = self._managers
+    workers = manager._active_workers
+    found = {}
+    for name, label in _labels(program).items():
+      kind, place = label.split('/')
+      found[name] = (
+        workers[label][0] if label in workers else workers[kind][int(place)]
+      )
+    return found
+
+  def forget(self) -> None:
+    """Lets Launchpad forget its workers.
+
+    It waits for them at exit, and reports their ends.
+    """
+    for manager in self._managers:
+      manager._active_workers.clear()
 
 
 class _Service:
@@ -171,14 +253,23 @@ class _Service:
     self,
     plan: program_lib.PlannedNode,
     peers: Mapping[str, Any],
-    can_restart: bool,
+    hosts: hosting.Hosts | None,
   ):
-    if can_restart:  # So it has a process of its own.
+    """Makes the host of the node.
+
+    Args:
+      hosts: Takes it, if it is in a thread; None for one in a process, which
+        can be killed and started again.
+    """
+    can_restart = hosts is None
+    if can_restart:
       child_processes.heed_launcher_alone()
       logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
     life = child_processes.life() if can_restart else 0
     self._host = hosting.Host(plan, peers, life=life, can_restart=can_restart)
     self._server: Any = None
+    if hosts is not None:
+      hosts.add(plan.kind, self._host)
 
   def set_courier_server(self, server) -> None:
     """Takes the server that Launchpad made, which is then ours to start."""
@@ -208,14 +299,14 @@ class _Service:
 
 
 def _translate(
-  program: program_lib.Program, can_restart: bool
+  program: program_lib.Program, hosts: hosting.Hosts | None
 ) -> tuple[lp.Program, dict[str, Callable[[], Any]]]:
   """Makes Launchpad's program, and what makes clients of nodes that serve."""
   translated, handles = lp.Program('repertory'), {}
   for plan in program:
     callees = {name for one in (plan, *plan.beside) for name in one.calls}
     peers = {name: handles[name] for name in sorted(callees)}
-    arguments = (_Service, plan, peers, can_restart)
+    arguments = (_Service, plan, peers, hosts)
     if not plan.kind.serves:
       translated.add_node(lp.PyClassNode(*arguments), label=plan.kind.name)
       continue
@@ -227,19 +318,10 @@ def _translate(
   return translated, {name: h.dereference for name, h in handles.items()}
 
 
-def _workers_of(manager, program: program_lib.Program) -> dict[str, Any]:
-  """Returns Launchpad's workers by node; it offers no other way to them.
-
-  Threads it keeps by kind, processes by kind and place.
-  """
-  workers = manager._active_workers
-  found = {}
-  for name, label in _labels(program).items():
-    kind, place = label.split('/')
-    found[name] = (
-      workers[label][0] if label in workers else workers[kind][int(place)]
-    )
-  return found
+def _end(workers: local_workers.LocalWorkers) -> None:
+  """Ends nodes, and warns of those that live on."""
+  for name in workers.end():
+    logging.warning('%s did not end.', name)
 
 
 def _labels(program: program_lib.Program) -> dict[str, str]:

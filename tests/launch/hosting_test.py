@@ -82,7 +82,9 @@ class _Node(node.Node):
 
 @pytest.fixture(name='coordinator')
 def _coordinator(monkeypatch):
-  monkeypatch.setattr(calls, 'wait_for_server', lambda client: None)
+  monkeypatch.setattr(
+    calls, 'wait_for_server', lambda client, should_stop: None
+  )
   return _Coordinator()
 
 
@@ -131,6 +133,27 @@ def test_client_ends_when_its_part_is_done(coordinator):
   assert hosted.nodes[0].is_closed
   assert hosted.error is None
   assert coordinator.num_polls >= 1  # Once at its end.
+
+
+class _Absent(_Coordinator):
+  """A coordinator that never listens."""
+
+  address = 'localhost:1'
+
+
+def test_wait_for_the_coordinator_ends_with_the_node():
+  def make(context):
+    raise AssertionError('Nobody is there to register it.')
+
+  plan = program_lib.PlannedNode('actor/0', make, ['coordinator'])
+  host = hosting.Host(plan, {'coordinator': _Absent()})
+  thread = threading.Thread(target=host.run, args=[None])
+  thread.start()
+  thread.join(0.2)
+  assert thread.is_alive()
+  host.shut_down()
+  thread.join(_SECONDS)
+  assert not thread.is_alive()
 
 
 def test_service_answers_until_it_is_shut_down(coordinator):
