@@ -19,6 +19,7 @@ from typing import Any
 import cloudpickle
 import launchpad as lp
 from absl import flags, logging
+from launchpad import address
 from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
@@ -26,6 +27,7 @@ from launchpad.nodes.python import local_multi_processing
 from repertory.components import loopback
 from repertory.components.settings import SettingError
 from repertory.launch.host import child_processes, interrupts, printed
+from repertory.launch.host import ports as ports_lib
 from repertory.launch.launchers import hosting, launcher, local_workers
 from repertory.launch.launchers import program as program_lib
 
@@ -64,10 +66,15 @@ class _Launchpad(launcher.Launcher):
     with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
       stack.enter_context(self._surroundings())
       stack.callback(shutil.rmtree, program_directory, ignore_errors=True)
+      ports = {
+        plan.name: stack.enter_context(ports_lib.held())
+        for plan in program
+        if plan.kind.serves
+      }
       stack.callback(started.forget)
       stack.callback(self._end_rest, started)
       hosts = None if self.can_restart else started.hosts
-      translated, clients = _translate(program, hosts)
+      translated, clients = _translate(program, ports, hosts)
       self._start(translated, program_directory, started)
       workers = self._take(program, clients, log_directory, started)
       stack.callback(_end, workers)
@@ -242,6 +249,26 @@ class _Started:
       manager._active_workers.clear()
 
 
+class _CourierNode(lp.CourierNode):
+  """A node that others call, at a port that was chosen before."""
+
+  port: int
+
+  def bind_addresses(self, **settings):
+    del settings
+    self.courier_address.bind(_LocalAddress(self.port))
+
+
+class _LocalAddress(address.AbstractAddressBuilder):
+  """Where a node of this machine listens."""
+
+  def __init__(self, port: int):
+    self._port = port
+
+  def build(self) -> str:
+    return f'localhost:{self._port}'
+
+
 class _Service:
   """A node, in the thread or process that Launchpad has made for it.
 
@@ -299,7 +326,9 @@ class _Service:
 
 
 def _translate(
-  program: program_lib.Program, hosts: hosting.Hosts | None
+  program: program_lib.Program,
+  ports: Mapping[str, int],
+  hosts: hosting.Hosts | None,
 ) -> tuple[lp.Program, dict[str, Callable[[], Any]]]:
   """Makes Launchpad's program, and what makes clients of nodes that serve."""
   translated, handles = lp.Program('repertory'), {}
@@ -311,7 +340,8 @@ def _translate(
       translated.add_node(lp.PyClassNode(*arguments), label=plan.kind.name)
       continue
     settings = {'thread_pool_size': program.max_waiting_calls}
-    node = lp.CourierNode(*arguments, courier_kwargs=settings)
+    node = _CourierNode(*arguments, courier_kwargs=settings)
+    node.port = ports[plan.name]
     handle = translated.add_node(node, label=plan.kind.name)
     handle.set_client_kwargs(call_timeout=program.call_timeout_seconds)
     handles[plan.name] = handle

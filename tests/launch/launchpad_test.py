@@ -9,8 +9,8 @@ from launchpad.launch import worker_manager
 
 import program
 from repertory import launch
-from repertory.components import settings
-from repertory.launch.launchers import conformance, launchpad
+from repertory.components import loopback, settings
+from repertory.launch.launchers import calls, conformance, launchpad
 from repertory.launch.launchers import program as program_lib
 
 _SECONDS = 60
@@ -35,6 +35,26 @@ def test_is_refused_outside_the_main_thread(tmp_path):
   assert refusal.value.setting == 'launch_type'
   assert "main thread, got 'local_mt' in another" in refusal.value.problem
   assert not (tmp_path / 'run').exists()
+
+
+def test_ports_of_services_are_theirs_to_the_end(tmp_path):
+  planned = _plan_services(2)
+  launcher = launchpad.ProcessLauncher()
+  with launcher.launch(planned, str(tmp_path)) as workers:
+    numbers = []
+    for name in planned.names:
+      client = workers.client(name)
+      calls.wait_for_server(client)
+      numbers.append(int(client.address.split(':')[1]))
+      client.futures.shutdown().result(_SECONDS)
+    assert len(set(numbers)) == 2
+    workers.wait_for_end(_SECONDS)
+    assert set(workers.find_ended()) == set(planned.names)
+    # Held by this process: so one that is started again finds it free.
+    for number in numbers:
+      assert list(loopback._sockets_at(number))
+  for number in numbers:
+    assert not list(loopback._sockets_at(number))
 
 
 class _Failing:
