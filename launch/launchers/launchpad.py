@@ -281,6 +281,7 @@ class _Service:
     plan: program_lib.PlannedNode,
     peers: Mapping[str, Any],
     hosts: hosting.Hosts | None,
+    call_timeout_seconds: float,
   ):
     """Makes the host of the node.
 
@@ -293,7 +294,13 @@ class _Service:
       child_processes.heed_launcher_alone()
       logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
     life = child_processes.life() if can_restart else 0
-    self._host = hosting.Host(plan, peers, life=life, can_restart=can_restart)
+    self._host = hosting.Host(
+      plan,
+      peers,
+      life=life,
+      can_restart=can_restart,
+      call_timeout_seconds=call_timeout_seconds,
+    )
     self._server: Any = None
     if hosts is not None:
       hosts.add(plan.kind, self._host)
@@ -335,7 +342,8 @@ def _translate(
   for plan in program:
     callees = {name for one in (plan, *plan.beside) for name in one.calls}
     peers = {name: handles[name] for name in sorted(callees)}
-    arguments = (_Service, plan, peers, hosts)
+    seconds = program.call_timeout_seconds
+    arguments = (_Service, plan, peers, hosts, seconds)
     if not plan.kind.serves:
       translated.add_node(lp.PyClassNode(*arguments), label=plan.kind.name)
       continue
@@ -343,7 +351,7 @@ def _translate(
     node = _CourierNode(*arguments, courier_kwargs=settings)
     node.port = ports[plan.name]
     handle = translated.add_node(node, label=plan.kind.name)
-    handle.set_client_kwargs(call_timeout=program.call_timeout_seconds)
+    handle.set_client_kwargs(call_timeout=seconds)
     handles[plan.name] = handle
   return translated, {name: h.dereference for name, h in handles.items()}
 

@@ -21,6 +21,8 @@ class _Coordinator:
     self.told = []
     self.phase = reports.ACTING
     self.num_polls = 0
+    self.hangs_at = None
+    self.released = threading.Event()
 
   def register(self, name, description):
     self.told.append(('register', name, description))
@@ -39,6 +41,8 @@ class _Coordinator:
 
   def poll(self, name):
     self.num_polls += 1
+    if self.hangs_at == self.num_polls:
+      assert self.released.wait(_SECONDS)
     return reports.Directive(self.phase, 0, 0)
 
 
@@ -85,7 +89,9 @@ def _coordinator(monkeypatch):
   monkeypatch.setattr(
     calls, 'wait_for_server', lambda client, should_stop: None
   )
-  return _Coordinator()
+  coordinator = _Coordinator()
+  yield coordinator
+  coordinator.released.set()
 
 
 class _Hosted:
@@ -102,7 +108,9 @@ class _Hosted:
       return made
 
     plan = program_lib.PlannedNode(name, make, ['coordinator'], beside)
-    self.host = hosting.Host(plan, {'coordinator': coordinator}, life=2)
+    self.host = hosting.Host(
+      plan, {'coordinator': coordinator}, life=2, call_timeout_seconds=0.2
+    )
     self._thread = threading.Thread(target=self._run)
     self._thread.start()
 
@@ -216,6 +224,48 @@ def test_close_that_fails_is_told_when_the_part_is_done(coordinator, error):
     ('finish', 'actor/0'),
     ('warn', 'actor/0', warning),
   ]
+
+
+def test_report_that_hangs_ends_with_an_error(coordinator):
+  coordinator.hangs_at = 1
+  hosted = _Hosted('actor/0', coordinator, ends=True).join()
+  assert isinstance(hosted.error, TimeoutError)
+  assert hosted.nodes[0].is_closed
+  assert coordinator.told[1:] == [
+    (
+      'fail',
+      'actor/0',
+      'TimeoutError: Waited 0.2 seconds for the last report of a node that is '
+      'done.',
+    )
+  ]
+
+
+def test_report_that_hangs_when_the_run_stops_is_left(coordinator):
+  coordinator.hangs_at = 2
+  coordinator.phase = reports.STOPPING
+  hosted = _Hosted('actor/0', coordinator).join()
+  assert hosted.error is None
+  assert coordinator.told[-1] == ('finish', 'actor/0')
+
+
+def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
+  monkeypatch.setattr(hosting, '_JOIN_SECONDS', 0.2)
+  coordinator.hangs_at = 1
+  error = ValueError('no')
+
+  class Slow(_Node):
+    def run(self):
+      while not coordinator.num_polls:
+        self.context.stop.wait(0.01)
+      raise error
+
+  plan = program_lib.PlannedNode('actor/0', Slow, ['coordinator'])
+  host = hosting.Host(plan, {'coordinator': coordinator})
+  with pytest.raises(ValueError, match='no'):
+    host.run(lambda served: contextlib.nullcontext())
+  assert coordinator.told[1:] == [('fail', 'actor/0', 'ValueError: no')]
+  assert coordinator.num_polls == 1
 
 
 def test_node_beside_another_lives_as_long_and_ends_the_run(coordinator):
