@@ -264,6 +264,8 @@ def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
   host = hosting.Host(plan, {'coordinator': coordinator})
   with pytest.raises(ValueError, match='no'):
     host.run(lambda served: contextlib.nullcontext())
+  # It was not waited for.
+  assert any(thread.name == 'pulse' for thread in threading.enumerate())
   assert coordinator.told[1:] == [('fail', 'actor/0', 'ValueError: no')]
   assert coordinator.num_polls == 1
 
