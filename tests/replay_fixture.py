@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import psutil
 import tensorflow as tf
+import tree
 from dm_env import specs as dm_env_specs
 
 from repertory.components import adders, replay, specs
@@ -117,12 +118,19 @@ def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
   Returns:
     The items, each with `info` and `data`.
   """
-  items = connection.client.sample(table, num_samples, emit_timesteps=False)
-  packing = table_of(connection, table).packing
+  sampled = connection.client.sample(table, num_samples, emit_timesteps=False)
+  bundles = list(sampled)
+  columns = map(np.stack, zip(*(bundle.data for bundle in bundles)))
+  description = table_of(connection, table)
+  leaves = tree.map_structure(
+    np.asarray, description.packing.unpack(list(columns))
+  )
+  size = description.bundle_size
   return [
-    item._replace(data=data)
-    for item in items
-    for data in packing.unpack_items(item.data)
+    bundles[k // size]._replace(
+      data=tree.map_structure(lambda leaf, k=k: leaf[k], leaves)
+    )
+    for k in range(len(bundles) * size)
   ]
 
 
