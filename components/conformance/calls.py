@@ -10,12 +10,12 @@ from typing import Any
 class Call:
   """Calls a function in a thread, so that a check can outlive its waiting."""
 
-  def __init__(self, function: Callable, *args: Any):
+  def __init__(self, function: Callable, *args: Any, **kwargs: Any):
     """Begins the call."""
     self._returned: Any = None
     self._error: BaseException | None = None
     self._thread = threading.Thread(
-      target=self._run, args=(function, args), daemon=True
+      target=self._run, args=(function, args, kwargs), daemon=True
     )
     self._thread.start()
 
@@ -31,9 +31,9 @@ class Call:
       raise self._error
     return self._returned
 
-  def _run(self, function: Callable, args: tuple) -> None:
+  def _run(self, function: Callable, args: tuple, kwargs: dict) -> None:
     try:
-      self._returned = function(*args)
+      self._returned = function(*args, **kwargs)
     except BaseException as error:  # Raised by `result`.
       self._error = error
 
