@@ -230,11 +230,14 @@ class TestCommands:
   def _set_up(self, monkeypatch):
     # Training and evaluating are for other tests; here it is the words.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
+    experience = session.describe_experience(
+      experiment, session.check(experiment)
+    )
     checkpoint = checkpointing.Checkpoint(
       'path',
       arrays={},
       state={
-        'experiment': experiment.identity(session.check(experiment)),
+        'experiment': experiment.identity(experience),
         'counts': {'learner_steps': 1},
       },
       replay_path=None,

@@ -19,8 +19,11 @@ def mermaid(
   """
   topology.check(experiment)
   spec = session_lib.check(experiment)
+  experience = session_lib.describe_experience(
+    experiment, spec, topology.smallest_batch(experiment)
+  )
   graph = topology.graph(
-    session_lib.Session(experiment, spec, {'runs': 0}, 0.0, False)
+    session_lib.Session(experiment, spec, experience, {'runs': 0}, 0.0, False)
   )
   lines, indent = ['flowchart LR'], '  '
   if graph.frame:

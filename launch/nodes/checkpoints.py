@@ -72,11 +72,6 @@ class CheckpointWriter:
     self._begun_at_step = learner.steps
     self._is_closed = False
 
-  @property
-  def is_writing(self) -> bool:
-    """Whether a checkpoint is being written, or its outcome is not settled."""
-    return self._writing is not None
-
   def restore(self) -> str | None:
     """Restores the learner, if the session is resumed.
 

@@ -77,9 +77,13 @@ class Topology(abc.ABC):
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""
 
-  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int:
-    """Returns what the environments of each adder are a multiple of."""
-    return experiment.environments_per_actor
+  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
+    """Returns what the environments of each adder are a multiple of.
+
+    Returns:
+      None for the environments of an actor.
+    """
+    return None
 
   def program(
     self, session: session_lib.Session, title: str

@@ -70,10 +70,15 @@ class Run:
   def status(self):
     return replay.table_status(self.connection.client)['replay']
 
+  @property
+  def is_writing(self):
+    """Whether a checkpoint is being written, or its outcome is not settled."""
+    return self.learner._checkpoints._writing is not None
+
   def settle(self):
     """Waits for the checkpoint that is being written."""
     deadline = time.monotonic() + 60
-    while self.learner._checkpoints.is_writing:
+    while self.is_writing:
       assert time.monotonic() < deadline
       time.sleep(0.01)
       self.learner.checkpoint_if_due()
@@ -142,7 +147,7 @@ class TestWhen:
     for name in ('00000001', '00000002'):
       now += 29.9
       run.learner.checkpoint_if_due()
-      assert not run.learner._checkpoints.is_writing
+      assert not run.is_writing
       now += 0.2
       run.learner.checkpoint_if_due()
       run.settle()
@@ -160,7 +165,7 @@ class TestWhen:
     run.learn(1)
     run.learner.checkpoint_if_due()
     begun = run.learner.version
-    if run.learner._checkpoints.is_writing:
+    if run.is_writing:
       run.learner.checkpoint_if_due()
     run.settle()
     assert run.saved().state['counts']['learner_steps'] >= begun
