@@ -8,8 +8,8 @@ from repertory.components import experience as experience_lib
 class TransitionReplayBuilder(builder.Builder):
   """Describes the experience; the programs are left to the agent.
 
-  `config` has the fields that `experience_replay` names, `n_step` and
-  `discount`. Policies give no extras.
+  `config` is an `experience_replay.ReplayConfig` that has `n_step`, too.
+  Policies give no extras.
   """
 
   @property

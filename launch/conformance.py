@@ -23,6 +23,7 @@ from repertory.components import settings
 from repertory.environments import registry
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures, running
+from repertory.launch.coordination import kinds
 from repertory.launch.runs import resuming
 from repertory.launch.topologies import topology as topology_lib
 
@@ -82,15 +83,17 @@ class TopologyConformance:
     topology.check(experiment)
     with resuming.open_session(experiment) as session:
       graph = topology.graph(session)
-      names = {'coordinator'}
+      names = {kinds.COORDINATOR.name}
       if _has_program(topology):
-        names.update(topology.program(session, 'title').names)
+        for plan in topology.program(session, 'title'):
+          names.update(one.name for one in (plan, *plan.beside))
     assert names <= set(graph.nodes), (
       f'The graph must show {sorted(names)}; got {graph.nodes}.'
     )
-    for pair in graph.calls:
+    for pair in (*graph.calls, *graph.shared):
       assert set(pair) <= set(graph.nodes), (
-        f'Who calls whom must be among the nodes, {graph.nodes}; got {pair}.'
+        'Who calls whom, and who is beside whom, must be among the nodes, '
+        f'{graph.nodes}; got {pair}.'
       )
 
   def test_program_can_be_sent(self, tmp_path):
@@ -101,7 +104,8 @@ class TopologyConformance:
       for plan in topology.program(session, 'title'):
         for one in (plan, *plan.beside):
           cloudpickle.dumps(one.make)
-        assert plan.name == 'coordinator' or 'coordinator' in plan.calls, (
+        coordinator = kinds.COORDINATOR.name
+        assert plan.name == coordinator or coordinator in plan.calls, (
           f'{plan.name!r} must call the coordinator, for it reports there.'
         )
 
@@ -136,7 +140,7 @@ class TopologyConformance:
     states = {
       name: state
       for name, state in result.status.nodes
-      if name.split('/')[0] in ('actor', 'learner', 'evaluator')
+      if kinds.kind_of(name).phase is not None
     }
     # In one thread nobody says when who takes turns is done.
     assert set(states.values()) <= {'running', 'done'}, (
@@ -153,7 +157,7 @@ class TopologyConformance:
     try:
       self.run(experiment)
     except failures.NodeError as error:
-      assert error.failure.node.startswith('actor')
+      assert kinds.kind_of(error.failure.node) is kinds.ACTOR
       assert 'out of balls' in error.failure.cause
     else:
       raise AssertionError('A node that fails must end the run.')

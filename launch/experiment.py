@@ -13,7 +13,8 @@ import tree
 from repertory.agents import builder as builder_lib
 from repertory.agents import config_checks
 from repertory.agents import registry as agents_registry
-from repertory.components import learners, specs, types
+from repertory.components import experience as experience_lib
+from repertory.components import learners, types
 from repertory.components.settings import SettingError
 from repertory.environments import registry as environments_registry
 
@@ -127,12 +128,14 @@ class Experiment:
     """Training environments, over all actors."""
     return self.num_actors * self.environments_per_actor
 
-  def identity(self, spec: specs.EnvironmentSpec) -> dict[str, Any]:
+  def identity(self, experience: experience_lib.Experience) -> dict[str, Any]:
     """Returns what must be the same for a run to be resumed, as plain values.
 
     Steps, topology, evaluation and checkpoint settings may change.
+
+    Args:
+      experience: The builder's, for these environments.
     """
-    experience = self.builder.experience(spec, self.num_environments)
     config = dataclasses.asdict(self.builder.config)
     return {
       'agent': self.agent,

@@ -202,12 +202,14 @@ def evaluate(
     )
   spec = session_lib.check(experiment, learns=False)
   checkpoint = load_policy(experiment.directory, best)
-  resuming.check_identity(checkpoint, experiment.identity(spec))
+  experience = session_lib.describe_experience(experiment, spec)
+  resuming.check_identity(checkpoint, experiment.identity(experience))
   network = experiment.builder.make_network(spec)
   learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   session = session_lib.Session(
     dataclasses.replace(experiment, evaluation_episodes=num_episodes),
     spec,
+    experience,
     checkpoint.state['counts'],
     0.0,
     is_resumed=True,

@@ -230,11 +230,14 @@ class TestCommands:
   def _set_up(self, monkeypatch):
     # Training and evaluating are for other tests; here it is the words.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
+    experience = session.describe_experience(
+      experiment, session.check(experiment)
+    )
     checkpoint = checkpointing.Checkpoint(
       'path',
       arrays={},
       state={
-        'experiment': experiment.identity(session.check(experiment)),
+        'experiment': experiment.identity(experience),
         'counts': {'learner_steps': 1},
       },
       replay_path=None,
@@ -294,10 +297,17 @@ class TestDocs:
         f'`{kind.phase}`' if kind.phase else '–',
         *(
           'yes' if does else 'no'
-          for does in (kind.serves, kind.is_replaceable, kind.saves)
+          for does in (
+            kind.serves,
+            kind.is_replaceable,
+            kind.saves,
+            kind.acts,
+            kind.has_environments,
+          )
         ),
+        f'`{kind.reports_with.name}`' if kind.reports_with else '–',
       ]
-      for kind in kinds._KINDS.values()
+      for kind in kinds.KINDS
     ]
 
   def test_what_launch_exports_is_on_the_page_of_parts(self):

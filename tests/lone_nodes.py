@@ -8,8 +8,8 @@ from repertory.launch.nodes import actor, node
 
 def make_context(name, coordinator, stop=None, life=0) -> node.Context:
   """Makes what a node finds when it is made."""
-  peers = {'coordinator': coordinator}
-  return node.Context(name, peers, stop or signals.StopSignal(), life)
+  stop = stop or signals.StopSignal()
+  return node.Context(name, coordinator, {}, stop, life)
 
 
 def make_actor(

@@ -132,7 +132,9 @@ class Node:
   def _report_learner(self):
     if not self.is_stuck and not self._is_finished:
       self._total += 1
-    return self._workers.coordinator.report_learner(self._total, {}).phase
+    return self._workers.coordinator.report_learner(
+      self.name, self._total, {}
+    ).phase
 
   def _report_evaluator(self):
     if not self.is_stuck and self._phase() == reports.EVALUATING:

@@ -74,17 +74,23 @@ class RecordingWriter(replay.Writer):
     shared = [] if references is None else self._shared
     own = [i for i in range(len(self._specs)) if i not in shared]
     count = len(leaves[own[0]])
-    assert count % self.table.bundle_size == 0
+    if count % self.table.bundle_size:
+      raise ValueError(f'{count} items fill no bundles.')
     assert references is None or len(references) == count
+    bundle = []
     for k in range(count):
       item = {i: leaves[i][k] for i in own}
       if references is not None:
         item.update(zip(shared, map(self._follow, references[k]), strict=True))
       for i, spec in enumerate(self._specs):
-        assert item[i].dtype == spec.dtype.as_numpy_dtype
-        assert item[i].shape == tuple(spec.shape)
+        found = (item[i].dtype, item[i].shape)
+        if found != (spec.dtype.as_numpy_dtype, tuple(spec.shape)):
+          raise ValueError(f'A leaf must be as {spec}; got {found}.')
       ordered = [np.array(item[i]) for i in range(len(self._specs))]
-      self._put_one(tree.unflatten_as(self.table.signature, ordered))
+      bundle.append(tree.unflatten_as(self.table.signature, ordered))
+      if len(bundle) == self.table.bundle_size:
+        self._put_one(bundle)
+        bundle = []
     self.puts.append(count)
 
   def _follow(self, reference):
@@ -92,9 +98,9 @@ class RecordingWriter(replay.Writer):
     assert self._num_kept - reference.number < self._num_alive
     return reference.leaf
 
-  def _insert(self, priority, item):
-    self.items.append(item)
-    self.priorities.append(priority)
+  def _insert(self, priority, bundle):
+    self.items += bundle
+    self.priorities += [priority] * len(bundle)
 
   def _try_to_drain(self, num_pending, seconds):
     return True

@@ -5,16 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from typing import Any
 
 import numpy as np
 import psutil
 import tensorflow as tf
+import tree
 from dm_env import specs as dm_env_specs
 
 from repertory.components import adders, replay, specs
+from repertory.components.conformance import calls
 
 # Where a test need not wait, so long is a hang.
 DEADLINE_SECONDS = 20.0
@@ -117,12 +117,19 @@ def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
   Returns:
     The items, each with `info` and `data`.
   """
-  items = connection.client.sample(table, num_samples, emit_timesteps=False)
-  packing = table_of(connection, table).packing
+  sampled = connection.client.sample(table, num_samples, emit_timesteps=False)
+  bundles = list(sampled)
+  columns = map(np.stack, zip(*(bundle.data for bundle in bundles)))
+  description = table_of(connection, table)
+  leaves = tree.map_structure(
+    np.asarray, description.packing.unpack(list(columns))
+  )
+  size = description.bundle_size
   return [
-    item._replace(data=data)
-    for item in items
-    for data in packing.unpack_items(item.data)
+    bundles[k // size]._replace(
+      data=tree.map_structure(lambda leaf, k=k: leaf[k], leaves)
+    )
+    for k in range(len(bundles) * size)
   ]
 
 
@@ -137,52 +144,24 @@ def table_status(connection, table=replay.DEFAULT_TABLE):
   return replay.table_status(connection.client)[table]
 
 
-class Call:
+class Call(calls.Call):
   """Calls a function in a thread, so that a test can outlive its waiting."""
 
-  def __init__(self, function, *args, **kwargs):
-    self._result = self._error = None
-    self._thread = threading.Thread(
-      target=self._run, args=(function, args, kwargs), daemon=True
-    )
-    self._thread.start()
-
   def is_waiting(self, seconds=0.5):
-    """Returns whether the call still runs after so many seconds."""
-    self._thread.join(seconds)
-    return self._thread.is_alive()
+    return super().is_waiting(seconds)
 
   def result(self, seconds=DEADLINE_SECONDS):
-    """Returns or raises what the function did; fails if it goes on."""
-    assert not self.is_waiting(seconds), f'still waiting after {seconds} s'
-    if self._error is not None:
-      raise self._error
-    return self._result
-
-  def _run(self, function, args, kwargs):
-    try:
-      self._result = function(*args, **kwargs)
-    except BaseException as error:  # Raised by `result`.
-      self._error = error
+    return super().result(seconds)
 
 
 def wait_until(condition, what, seconds=DEADLINE_SECONDS):
   """Polls a condition; fails, saying what did not come about."""
-  end = time.monotonic() + seconds
-  while not condition():
-    assert time.monotonic() < end, f'not within {seconds} s: {what}'
-    time.sleep(0.02)
+  calls.wait_until(condition, what, seconds)
 
 
-@contextlib.contextmanager
 def no_threads_left():
   """Fails if a thread that was started inside is still there afterwards."""
-  before = set(threading.enumerate())
-  yield
-  wait_until(
-    lambda: set(threading.enumerate()) <= before,
-    f'the end of {set(threading.enumerate()) - before}',
-  )
+  return calls.no_threads_left(DEADLINE_SECONDS)
 
 
 class ServerProcess:

@@ -18,7 +18,7 @@ import courier
 
 import replay_fixture
 from repertory.components import replay
-from repertory.launch.launchers import launchpad, program
+from repertory.launch.launchers import hosting, launchpad, program
 from repertory.launch.nodes import node
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
@@ -104,7 +104,7 @@ def main():
       results[name, 'there'] = _connect(server.port, there)
       server.stop()
     plan = program.PlannedNode(_Doubler.name, _Doubler)
-    service = launchpad._Service(plan, {}, can_restart=False)
+    service = launchpad._Service(plan, {}, hosting.Hosts(), 20.0)
     server = courier.Server()
     service.set_courier_server(server)
     thread = threading.Thread(target=service.run)

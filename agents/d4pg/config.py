@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import agent_config, config_checks, experience_replay
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class D4PGConfig(agent_config.AgentConfig):
+class D4PGConfig(experience_replay.ReplayConfig):
   """Settings of D4PG, each with where its default comes from.
 
   "The paper" is arXiv:1804.08617. The defaults suit small environments with
@@ -73,15 +73,6 @@ class D4PGConfig(agent_config.AgentConfig):
     'Sample by priority (arXiv:1511.05952) or uniformly; the paper finds '
     'little use in priorities.',
   )
-  priority_exponent: float = settings.field(
-    0.6, 'α of the priorities: Ape-X, arXiv:1803.00933, appendix C.'
-  )
-  importance_exponent: float = settings.field(
-    0.4, 'β of the importance weights: Ape-X, appendix C.'
-  )
-  min_priority: float = settings.field(
-    1e-3, 'Smallest priority, so that no item is lost for ever.'
-  )
   max_replay_size: int = settings.field(
     1_000_000, 'Items the table holds: the paper, section 4.'
   )
@@ -90,12 +81,6 @@ class D4PGConfig(agent_config.AgentConfig):
     64.0,
     'Mean draws per item: with batches of 256, a learner step every 4 steps. '
     'Acme takes one every 8.',
-  )
-  error_buffer: float | None = settings.field(
-    None,
-    'Lead of acting or learning, in samples; None for 10 % of the samples due '
-    'at min_replay_size, but at least twice what actors and learner need to '
-    'take turns.',
   )
 
   def __post_init__(self):
@@ -106,7 +91,6 @@ class D4PGConfig(agent_config.AgentConfig):
     )
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     config_checks.check_at_least(self, 2, 'num_atoms')
-    experience_replay.check_settings(self)
     config_checks.check_at_least(self, 1, 'n_step', 'target_update_period')
     config_checks.check_at_least(self, 0, 'sigma')
     config_checks.check_positive(

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import agent_config, config_checks, experience_replay
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class DQNConfig(agent_config.AgentConfig):
+class DQNConfig(experience_replay.ReplayConfig):
   """Settings of DQN, each with where its default comes from.
 
   The defaults suit small environments with vector observations.
@@ -60,15 +60,6 @@ class DQNConfig(agent_config.AgentConfig):
   prioritized: bool = settings.field(
     True, 'Sample by priority (arXiv:1511.05952) or uniformly.'
   )
-  priority_exponent: float = settings.field(
-    0.6, 'α of the priorities: Ape-X, arXiv:1803.00933, appendix C.'
-  )
-  importance_exponent: float = settings.field(
-    0.4, 'β of the importance weights: Ape-X, appendix C.'
-  )
-  min_priority: float = settings.field(
-    1e-3, 'Smallest priority, so that no item is lost for ever.'
-  )
   epsilon_base: float = settings.field(
     0.4, 'Largest ε of the ladder over the environments: Ape-X, section 4.1.'
   )
@@ -88,18 +79,11 @@ class DQNConfig(agent_config.AgentConfig):
     'Mean draws per item: with batches of 32, a learner step every 2 steps; '
     'Nature DQN takes one every 4, but small networks can afford more.',
   )
-  error_buffer: float | None = settings.field(
-    None,
-    'Lead of acting or learning, in samples; None for 10 % of the samples due '
-    'at min_replay_size, but at least twice what actors and learner need to '
-    'take turns.',
-  )
 
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
-    experience_replay.check_settings(self)
     config_checks.check_at_least(self, 1, 'n_step', 'target_update_period')
     config_checks.check_at_least(
       self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'

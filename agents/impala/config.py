@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import agent_config, config_checks
+from repertory.agents import config_checks, unroll_queue
 from repertory.components import networks, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class IMPALAConfig(agent_config.AgentConfig):
+class IMPALAConfig(unroll_queue.UnrollConfig):
   """Settings of IMPALA, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -25,7 +25,6 @@ class IMPALAConfig(agent_config.AgentConfig):
   core: str = settings.field(
     'none', "Memory: 'none', 'lstm' (the paper, figure 3) or 'gru'."
   )
-  core_size: int = settings.field(128, "Size of the memory's output.")
   previous_action_and_reward: bool = settings.field(
     False,
     'Whether the network sees the action and the reward before each '
@@ -53,7 +52,6 @@ class IMPALAConfig(agent_config.AgentConfig):
     'Learner steps in which the learning rate falls to 0, linearly; None for '
     'never. The paper, appendix D, lets it fall over a run on Atari.',
   )
-  adam_epsilon: float = settings.field(1e-5, "Added to Adam's denominator.")
   amsgrad: bool = settings.field(
     True,
     'Whether Adam divides by the largest mean square of a gradient so far '
@@ -96,25 +94,16 @@ class IMPALAConfig(agent_config.AgentConfig):
     'Unrolls the queue holds; None for two batches and one of each '
     'environment.',
   )
-  prefetch: int = settings.field(
-    0, 'Batches prepared ahead of the learner; each one makes the data older.'
-  )
 
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
-    config_checks.check_one_of(self, 'core', networks.CORES)
-    config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'anneal_learner_steps',
-      'max_queue_size',
-    )  # fmt: skip
+    config_checks.check_at_least(self, 1, 'anneal_learner_steps')
     config_checks.check_at_least(
       self, 0, 'baseline_cost', 'entropy_cost', 'max_rho', 'max_pg_rho', 'max_c'
     )
-    config_checks.check_positive(
-      self, 'adam_epsilon', 'max_gradient_norm', 'max_abs_reward'
-    )
+    config_checks.check_positive(self, 'max_gradient_norm')
     config_checks.check_fraction(self, 'lambda_')
     config_checks.check(
       self,
@@ -123,14 +112,11 @@ class IMPALAConfig(agent_config.AgentConfig):
       f'at least max_c = {self.max_c}',
     )
 
-  def queue_size_for(self, num_environments: int) -> int:
-    """Returns how many unrolls the queue holds.
+  def batch_size_for(self, num_environments: int) -> int:
+    del num_environments
+    return self.batch_size
 
-    Args:
-      num_environments: Over all actors.
-    """
-    if self.max_queue_size is not None:
-      return self.max_queue_size
+  def default_queue_size(self, num_environments: int) -> int:
     return 2 * self.batch_size + num_environments
 
 

@@ -18,9 +18,6 @@ class PPOBuilder(unroll_queue.UnrollQueueBuilder):
   def __init__(self, config: ppo_config.PPOConfig | None = None):
     super().__init__(config or ppo_config.PPOConfig())
 
-  def batch_size(self, num_environments: int) -> int:
-    return self.config.batch_size_for(num_environments)
-
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
     return networks.make_network(spec, self.config)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents import agent_config, config_checks
+from repertory.agents import config_checks, unroll_queue
 from repertory.components import networks, settings
 
 # Unrolls of a batch if nothing is said: as many as the paper has actors for
@@ -11,7 +11,7 @@ _MIN_BATCH_SIZE = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class PPOConfig(agent_config.AgentConfig):
+class PPOConfig(unroll_queue.UnrollConfig):
   """Settings of PPO, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -30,13 +30,6 @@ class PPOConfig(agent_config.AgentConfig):
     'nature',
     "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
     "'minatar', see docs/environments.md.",
-  )
-  core: str = settings.field('none', "Memory: 'none', 'lstm' or 'gru'.")
-  core_size: int = settings.field(128, "Size of the memory's output.")
-  previous_action_and_reward: bool = settings.field(
-    False,
-    'Whether the network sees the action and the reward before each '
-    'observation.',
   )
   normalize_observations: bool = settings.field(
     False,
@@ -79,7 +72,6 @@ class PPOConfig(agent_config.AgentConfig):
   learning_rate: float = settings.field(
     1e-3, 'Step size of Adam; the paper has 3e-4 for MuJoCo.'
   )
-  adam_epsilon: float = settings.field(1e-5, "Added to Adam's denominator.")
   max_gradient_norm: float = settings.field(
     0.5, "Global norm at which gradients are clipped: that of the paper's code."
   )
@@ -100,17 +92,9 @@ class PPOConfig(agent_config.AgentConfig):
   entropy_cost: float = settings.field(
     0.01, 'Weight of the entropy: the paper, table 5, for Atari.'
   )
-  max_abs_reward: float | None = settings.field(
-    None,
-    'Rewards are clipped to ± this before learning; None leaves them as they '
-    'are.',
-  )
   max_queue_size: int | None = settings.field(
     None,
     'Unrolls the queue holds; None for a batch and one of each environment.',
-  )
-  prefetch: int = settings.field(
-    0, 'Batches prepared ahead of the learner; each one makes the data older.'
   )
 
   def __post_init__(self):
@@ -118,15 +102,13 @@ class PPOConfig(agent_config.AgentConfig):
     config_checks.check_sizes(self, 'shared_sizes')
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
-    config_checks.check_one_of(self, 'core', networks.CORES)
     config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'num_epochs', 'num_minibatches',
-      'anneal_learner_steps', 'max_queue_size',
-    )  # fmt: skip
+      self, 1, 'num_epochs', 'num_minibatches', 'anneal_learner_steps'
+    )
     config_checks.check_at_least(self, 0, 'baseline_cost', 'entropy_cost')
     config_checks.check_positive(
-      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl', 'adam_epsilon',
-      'max_gradient_norm', 'max_abs_reward',
+      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl',
+      'max_gradient_norm',
     )  # fmt: skip
     config_checks.check_fraction(self, 'lambda_')
 
@@ -159,14 +141,7 @@ class PPOConfig(agent_config.AgentConfig):
     )
     return size
 
-  def queue_size_for(self, num_environments: int) -> int:
-    """Returns how many unrolls the queue holds.
-
-    Args:
-      num_environments: Over all actors.
-    """
-    if self.max_queue_size is not None:
-      return self.max_queue_size
+  def default_queue_size(self, num_environments: int) -> int:
     return self.batch_size_for(num_environments) + num_environments
 
 

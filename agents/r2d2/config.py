@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import agent_config, config_checks, experience_replay
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class R2D2Config(agent_config.AgentConfig):
+class R2D2Config(experience_replay.ReplayConfig):
   """Settings of R2D2, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -90,9 +90,6 @@ class R2D2Config(agent_config.AgentConfig):
     0.9,
     "η, share of the largest error in a sequence's priority: the paper, 2.3.",
   )
-  min_priority: float = settings.field(
-    1e-3, 'Smallest priority, so that no sequence is lost for ever.'
-  )
   epsilon_base: float = settings.field(
     0.4,
     'Largest ε of the ladder over the environments: Ape-X, arXiv:1803.00933.',
@@ -113,12 +110,6 @@ class R2D2Config(agent_config.AgentConfig):
     100, 'Sequences before learning starts.'
   )
   samples_per_insert: float = settings.field(8.0, 'Mean draws per sequence.')
-  error_buffer: float | None = settings.field(
-    None,
-    'Lead of acting or learning, in samples; None for 10 % of the samples due '
-    'at min_replay_size, but at least twice what actors and learner need to '
-    'take turns.',
-  )
 
   def __post_init__(self):
     super().__post_init__()
@@ -126,7 +117,6 @@ class R2D2Config(agent_config.AgentConfig):
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
     cores = [core for core in networks.CORES if core != 'none']
     config_checks.check_one_of(self, 'core', cores)
-    experience_replay.check_settings(self)
     config_checks.check_at_least(
       self, 1, 'core_size', 'unroll_length', 'n_step', 'target_update_period'
     )

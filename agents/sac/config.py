@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import agent_config, config_checks, experience_replay
+from repertory.agents import config_checks, experience_replay
 from repertory.components import networks, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class SACConfig(agent_config.AgentConfig):
+class SACConfig(experience_replay.ReplayConfig):
   """Settings of SAC, each with where its default comes from.
 
   "The paper" is arXiv:1812.05905.
@@ -72,15 +72,6 @@ class SACConfig(agent_config.AgentConfig):
     False,
     'Sample by priority (arXiv:1511.05952) or uniformly, as the paper does.',
   )
-  priority_exponent: float = settings.field(
-    0.6, 'α of the priorities: Ape-X, arXiv:1803.00933, appendix C.'
-  )
-  importance_exponent: float = settings.field(
-    0.4, 'β of the importance weights: Ape-X, appendix C.'
-  )
-  min_priority: float = settings.field(
-    1e-3, 'Smallest priority, so that no item is lost for ever.'
-  )
   max_replay_size: int = settings.field(
     1_000_000, 'Items the table holds: the paper, table 1.'
   )
@@ -92,18 +83,11 @@ class SACConfig(agent_config.AgentConfig):
     'Mean draws per item: with batches of 256, a learner step for every step, '
     'as in the paper, table 1.',
   )
-  error_buffer: float | None = settings.field(
-    None,
-    'Lead of acting or learning, in samples; None for 10 % of the samples due '
-    'at min_replay_size, but at least twice what actors and learner need to '
-    'take turns.',
-  )
 
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
-    experience_replay.check_settings(self)
     config_checks.check_at_least(self, 1, 'num_critics', 'n_step')
     config_checks.check_at_least(
       self, 0, 'temperature_learning_rate', 'num_random_steps'

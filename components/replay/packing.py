@@ -128,21 +128,6 @@ class Packing:
       leaves[i] = self._open_bundles(column, self._shapes[i])
     return tree.unflatten_as(self._signature, leaves)
 
-  def unpack_items(self, columns: Sequence[np.ndarray]) -> list[types.Nest]:
-    """Maps the columns of a bundle, as Reverb's client gives them, to items."""
-    columns = [np.asarray(column) for column in columns]
-    leaves: list = [None] * len(self._specs)
-    if self._packed:
-      records = np.ascontiguousarray(columns.pop(0)).view(self._record)
-      for i in self._packed:
-        leaves[i] = records[str(i)]
-    for i, column in zip(self.whole, columns):
-      leaves[i] = column if self._bundle_size > 1 else column[np.newaxis]
-    return [
-      tree.unflatten_as(self._signature, [np.array(leaf[k]) for leaf in leaves])
-      for k in range(self._bundle_size)
-    ]
-
   def _is_small(self, index: int) -> bool:
     shape, dtype = self._shapes[index], self._dtypes[index]
     if dtype.hasobject or None in shape:

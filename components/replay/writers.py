@@ -29,7 +29,8 @@ class Writer(abc.ABC):
 
   One writer is for all slots of an adder, so that a step of the whole batch
   waits for the table once. That wait is where the rate limiter holds back the
-  actors: a writer that is never waited for is not held back at all.
+  actors: a writer that is never waited for is not held back at all. Arrays that
+  it was given are the caller's again when the call is over.
 
   Attributes:
     table: The table, as the agent describes it.

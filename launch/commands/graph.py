@@ -19,14 +19,17 @@ def mermaid(
   """
   topology.check(experiment)
   spec = session_lib.check(experiment)
+  experience = session_lib.describe_experience(
+    experiment, spec, topology.smallest_batch(experiment)
+  )
   graph = topology.graph(
-    session_lib.Session(experiment, spec, {'runs': 0}, 0.0, False)
+    session_lib.Session(experiment, spec, experience, {'runs': 0}, 0.0, False)
   )
   lines, indent = ['flowchart LR'], '  '
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')
     indent = '    '
-  lines += [f'{indent}{_identifier(node)}["{node}"]' for node in graph.nodes]
+  lines += [indent + line for line in _node_lines(graph)]
   lines += [
     f'{indent}{_identifier(caller)} --> {_identifier(called)}'
     for caller, called in graph.calls
@@ -34,6 +37,26 @@ def mermaid(
   if graph.frame:
     lines.append('  end')
   return '\n'.join(lines)
+
+
+def _node_lines(graph: topology_lib.Graph) -> list[str]:
+  """Returns the lines of all nodes, with frames around those that share."""
+  members_of = {members[0]: members for members in graph.shared}
+  framed = {name for members in graph.shared for name in members}
+  lines = []
+  for node in graph.nodes:
+    if node in members_of:
+      name = _identifier(node)
+      lines.append(f'subgraph beside_{name} [{node} and beside it]')
+      lines += [f'  {_node_line(member)}' for member in members_of[node]]
+      lines.append('end')
+    elif node not in framed:
+      lines.append(_node_line(node))
+  return lines
+
+
+def _node_line(node: str) -> str:
+  return f'{_identifier(node)}["{node}"]'
 
 
 def _identifier(node: str) -> str:

@@ -18,6 +18,7 @@ from repertory.components import loggers, replay
 from repertory.launch import failures
 from repertory.launch.coordination import (
   evaluations,
+  kinds,
   leases,
   logs,
   rates,
@@ -73,9 +74,8 @@ class Coordinator:
     self._inference: dict[str, Mapping[str, float]] = {}
     self._logs = logs.RunLogs(session.log_directory, self._warn_of_logs)
     if self._evaluations.warning:
-      self.warn('coordinator', self._evaluations.warning)
-    if session.restarted_after is not None:
-      failure = session.restarted_after
+      self.warn(kinds.COORDINATOR.name, self._evaluations.warning)
+    if (failure := session.restarted_after) is not None:
       self._note(failure.node, {'restarted_after': failure.cause})
 
   def expect(self, nodes: Sequence[str]) -> None:
@@ -148,11 +148,14 @@ class Coordinator:
       return self.directive()
 
   def report_learner(
-    self, learner_steps: int, tables: Mapping[str, replay.TableStatus]
+    self,
+    node: str,
+    learner_steps: int,
+    tables: Mapping[str, replay.TableStatus],
   ) -> reports.Directive:
-    """Takes the learner's total of updates, and the state of its tables."""
+    """Takes a learner's total of updates, and the state of its tables."""
     with self._lock:
-      self._roster.hear('learner', learner_steps)
+      self._roster.hear(node, learner_steps)
       if learner_steps != self._counts['learner_steps']:
         self._progressed_at = self._clock()
       self._counts['learner_steps'] = learner_steps
@@ -180,14 +183,14 @@ class Coordinator:
       self._progressed_at = self._clock()
     return is_best
 
-  def keep_best(self, policy: Mapping[str, np.ndarray]) -> None:
+  def keep_best(self, node: str, policy: Mapping[str, np.ndarray]) -> None:
     """Keeps the policy of the evaluation that was reported last.
 
     Args:
       policy: What was evaluated, see `learners.save_exported`.
     """
     if warning := self._evaluations.keep(policy, self.save()):
-      self.warn('evaluator', warning)
+      self.warn(node, warning)
 
   def poll(
     self, node: str, environment_seconds: float = 0.0
@@ -315,15 +318,14 @@ class Coordinator:
   def status(self) -> loggers.Status:
     """Returns what the display shows."""
     with self._lock:
-      steps_rate, learner_rate = self._rates.measure(
-        self._counts['steps'], self._counts['learner_steps']
-      )
+      steps = self._counts['steps']
       learner_steps = self._counts['learner_steps']
-      left = self._max_steps - self._counts['steps']
+      steps_rate, learner_rate = self._rates.measure(steps, learner_steps)
+      left = self._max_steps - steps
       achieved, target = statuses.samples_per_insert(self._tables, self._limits)
       return loggers.Status(
         title=self._title,
-        steps=self._counts['steps'],
+        steps=steps,
         max_steps=self._max_steps,
         episodes=self._counts['episodes'],
         mean_return=statuses.mean(self._returns),

@@ -18,6 +18,10 @@ class Kind:
     is_replaceable: Whether the others can do without one for a while, so that
       it may be started again by itself.
     saves: Whether a run that is stopped waits for it to save what it has.
+    acts: Whether nobody can act while all of its nodes that are left start.
+    has_environments: Whether its nodes step environments, which may hang.
+    reports_with: Whose only node it must hear from before it reports, and so
+      falls silent with.
   """
 
   name: str
@@ -25,19 +29,42 @@ class Kind:
   serves: bool = False
   is_replaceable: bool = False
   saves: bool = False
+  acts: bool = False
+  has_environments: bool = False
+  reports_with: 'Kind | None' = None
+
+  def numbered(self, index: int) -> str:
+    """Returns the name of one of several nodes, from 0."""
+    return f'{self.name}/{index}'
 
 
 COORDINATOR = Kind('coordinator', serves=True)
 REPLAY = Kind('replay', serves=True)
-LEARNER = Kind('learner', phase=reports.LEARNING, serves=True, saves=True)
-INFERENCE = Kind('inference', serves=True, is_replaceable=True)
-ACTOR = Kind('actor', phase=reports.ACTING, is_replaceable=True)
-EVALUATOR = Kind('evaluator', phase=reports.EVALUATING, is_replaceable=True)
+LEARNER = Kind(
+  'learner',
+  phase=reports.LEARNING,
+  serves=True,
+  saves=True,
+  reports_with=REPLAY,  # Which tells it how the tables are.
+)
+INFERENCE = Kind('inference', serves=True, is_replaceable=True, acts=True)
+ACTOR = Kind(
+  'actor',
+  phase=reports.ACTING,
+  is_replaceable=True,
+  acts=True,
+  has_environments=True,
+)
+EVALUATOR = Kind(
+  'evaluator',
+  phase=reports.EVALUATING,
+  is_replaceable=True,
+  has_environments=True,
+)
 
-_KINDS = {
-  kind.name: kind
-  for kind in (COORDINATOR, REPLAY, LEARNER, INFERENCE, ACTOR, EVALUATOR)
-}
+KINDS = (COORDINATOR, REPLAY, LEARNER, INFERENCE, ACTOR, EVALUATOR)
+
+_BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 def kind_of(node: str) -> Kind:
@@ -47,9 +74,9 @@ def kind_of(node: str) -> Kind:
     ValueError: If there is none of that name.
   """
   name = node.split('/')[0]
-  if name not in _KINDS:
+  if name not in _BY_NAME:
     raise ValueError(
       f'node must be called <kind> or <kind>/<index>, with a kind of '
-      f'{", ".join(_KINDS)}; got {node!r}.'
+      f'{", ".join(_BY_NAME)}; got {node!r}.'
     )
-  return _KINDS[name]
+  return _BY_NAME[name]

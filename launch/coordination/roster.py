@@ -155,7 +155,9 @@ class Roster:
     """
     if self.have_all_started():  # As nearly always, which is cheaper to tell.
       return False
-    for kind in (kinds.ACTOR, kinds.INFERENCE):
+    for kind in kinds.KINDS:
+      if not kind.acts:
+        continue
       states = [
         node.state
         for name, node in self._nodes.items()
@@ -192,13 +194,15 @@ class Roster:
           'Its environment has been at one step or reset for '
           f'{node.environment_seconds:.0f} seconds.'
         )
-    if 'learner' in overdue and 'replay' in self._nodes:
-      # The learner reports what the replay server tells it, so it falls silent
-      # with that one, and may be found first.
-      silence = now - self._nodes['replay'].heard_at
+    for name in list(overdue):
+      # Who falls silent with another one may be found first.
+      other = kinds.kind_of(name).reports_with
+      if other is None or other.name not in self._nodes:
+        continue
+      silence = now - self._nodes[other.name].heard_at
       if silence > _PAUSE_SECONDS:
-        del overdue['learner']
-        overdue['replay'] = _describe_silence(silence)
+        del overdue[name]
+        overdue[other.name] = _describe_silence(silence)
     return overdue
 
   def find_laggard(self) -> str | None:

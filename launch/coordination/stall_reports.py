@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from repertory.components import loggers
 from repertory.launch import failures
-from repertory.launch.coordination import reports
+from repertory.launch.coordination import kinds, reports
 from repertory.launch.runs import session as session_lib
 
 _FILE = 'stall.txt'
@@ -45,7 +45,7 @@ def write(
   except OSError as error:
     path += f', which could not be written ({type(error).__name__}: {error})'
   return failures.Failure(
-    seen.laggard or 'coordinator',
+    seen.laggard or kinds.COORDINATOR.name,
     f'{text}Where each thread is: {path}',
   )
 

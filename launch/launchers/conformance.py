@@ -16,13 +16,17 @@ from typing import Any
 import numpy as np
 import psutil
 
-from repertory.launch.coordination import reports
+from repertory.launch.coordination import kinds, reports
 from repertory.launch.launchers import calls, program
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import node
 
 # Processes start slowly on a busy machine.
 _SECONDS = 120.0
+
+_SERVICE = kinds.REPLAY.name
+_CALLER = kinds.ACTOR.numbered(0)
+_FAILING = kinds.ACTOR.numbered(1)
 
 
 class _Node(node.Node):
@@ -59,7 +63,7 @@ class _Caller(_Node):
   """Calls the service as a client, and ends."""
 
   def run(self):
-    peer = self._context.peers['replay']
+    peer = self._context.peers[_SERVICE]
     calls.wait_for_server(peer)
     doubled = peer.double(np.arange(3.0))
     if doubled.tolist() != [0, 2, 4]:
@@ -81,9 +85,9 @@ class LauncherConformance:
   def make_program(self) -> program.Program:
     """Plans a service, a client of it, and one that fails."""
     planned = program.Program(_SECONDS)
-    planned.add(program.PlannedNode('replay', _Service))
-    planned.add(program.PlannedNode('actor/0', _Caller, ['replay']))
-    planned.add(program.PlannedNode('actor/1', _Failing))
+    planned.add(program.PlannedNode(_SERVICE, _Service))
+    planned.add(program.PlannedNode(_CALLER, _Caller, [_SERVICE]))
+    planned.add(program.PlannedNode(_FAILING, _Failing))
     return planned
 
   def test_tells_of_itself(self):
@@ -99,19 +103,19 @@ class LauncherConformance:
     with launcher.launch(planned, str(tmp_path)) as workers:
       try:
         assert workers.program is planned
-        assert workers.names == ['replay', 'actor/0', 'actor/1']
+        assert workers.names == [_SERVICE, _CALLER, _FAILING]
         _wait(lambda: not workers.clients_alive(), 'the clients to end')
         self._check_ends(workers)
         self._check_service(workers, launcher.can_restart)
         if launcher.can_restart:
           self._check_restart(workers)
         else:
-          assert workers.kill('replay') is None
+          assert workers.kill(_SERVICE) is None
       finally:
-        service = workers.client('replay')
+        service = workers.client(_SERVICE)
         service.futures.shutdown().result(_SECONDS)
         workers.wait_for_end(_SECONDS)
-      assert not workers.is_alive('replay'), (
+      assert not workers.is_alive(_SERVICE), (
         'A service must end when it is shut down.'
       )
     _wait(
@@ -123,46 +127,46 @@ class LauncherConformance:
     )
 
   def _check_service(self, workers, can_restart):
-    assert workers.is_alive('replay')
-    service = workers.client('replay')
+    assert workers.is_alive(_SERVICE)
+    service = workers.client(_SERVICE)
     assert service.futures.double(21).result(_SECONDS) == 42
     assert service.futures.life().result(_SECONDS) == 0
     told = service.futures.can_restart().result(_SECONDS)
     assert told == can_restart, (
       f'Nodes must be told that can_restart is {can_restart}; got {told}.'
     )
-    stacks = '\n'.join(workers.stacks(['replay']).values())
+    stacks = '\n'.join(workers.stacks([_SERVICE]).values())
     assert stacks, 'Where the threads of a node are must be told.'
 
   def _check_ends(self, workers):
-    assert set(workers.find_ended()) == {'actor/0', 'actor/1'}
+    assert set(workers.find_ended()) == {_CALLER, _FAILING}
     assert workers.find_killed_service() is None
-    for name in ('actor/0', 'actor/1'):
+    for name in (_CALLER, _FAILING):
       failure = workers.failure_of(name)
       assert failure.node == name
       assert not failure.is_lost, (
         f'Who ended by itself was not killed; got {failure.cause}'
         f'{workers.log_of(name)}'
       )
-    told = workers.failure_of('actor/1').cause + workers.log_of('actor/1')
+    told = workers.failure_of(_FAILING).cause + workers.log_of(_FAILING)
     assert 'This node fails.' in told, (
       f'Why a node failed must be told by its failure or its log; got {told!r}.'
     )
 
   def _check_restart(self, workers):
-    assert 'replay begins life 0' in workers.log_of('replay')
-    assert workers.kill('replay') == 'replay'
-    _wait(lambda: not workers.is_alive('replay'), 'the service to be killed')
-    assert workers.failure_of('replay').is_lost
-    assert workers.find_killed_service() == 'replay'
-    for name in ('replay', 'actor/0'):
+    assert f'{_SERVICE} begins life 0' in workers.log_of(_SERVICE)
+    assert workers.kill(_SERVICE) == _SERVICE
+    _wait(lambda: not workers.is_alive(_SERVICE), 'the service to be killed')
+    assert workers.failure_of(_SERVICE).is_lost
+    assert workers.find_killed_service() == _SERVICE
+    for name in (_SERVICE, _CALLER):
       workers.restart(name)
       assert workers.is_alive(name)
     # Which finds the service where it was, though that is another one.
-    _wait(lambda: not workers.is_alive('actor/0'), 'the client to end')
-    assert not workers.failure_of('actor/0').is_lost
-    assert 'AssertionError' not in workers.log_of('actor/0')
-    service = workers.client('replay')
+    _wait(lambda: not workers.is_alive(_CALLER), 'the client to end')
+    assert not workers.failure_of(_CALLER).is_lost
+    assert 'AssertionError' not in workers.log_of(_CALLER)
+    service = workers.client(_SERVICE)
     life = service.futures.life().result(_SECONDS)
     assert life == 1, f'The second life of a node must be 1; got {life}.'
 
@@ -171,10 +175,10 @@ class LauncherConformance:
     if not launcher.can_restart:
       raise unittest.SkipTest('What cannot be killed cannot be restarted.')
     planned = program.Program(_SECONDS)
-    planned.add(program.PlannedNode('replay', _Service))
+    planned.add(program.PlannedNode(_SERVICE, _Service))
     with launcher.launch(planned, str(tmp_path)) as workers:
-      assert workers.is_alive('replay')
-    assert not workers.is_alive('replay')
+      assert workers.is_alive(_SERVICE)
+    assert not workers.is_alive(_SERVICE)
 
 
 def _wait(condition: Callable[[], Any], what: str) -> None:

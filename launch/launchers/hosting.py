@@ -6,14 +6,16 @@ Needs no TensorFlow.
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
 
 from repertory.components import signals
 from repertory.launch import failures
-from repertory.launch.coordination import reports
+from repertory.launch.coordination import kinds, reports
+from repertory.launch.host import watchdog
 from repertory.launch.launchers import calls, program
 from repertory.launch.nodes import node as node_lib
 
@@ -21,7 +23,7 @@ from repertory.launch.nodes import node as node_lib
 # Python's 5 ms are the time of several steps, and of many requests.
 _SWITCH_SECONDS = 0.0005
 
-# Of a node beside another one, when that one has ended.
+# Of nodes in threads, when they have been told to end.
 _JOIN_SECONDS = 5
 
 Serve = Callable[
@@ -40,6 +42,7 @@ class Host:
     life: int = 0,
     can_restart: bool = False,
     beside: node_lib.Node | None = None,
+    call_timeout_seconds: float = watchdog.START_SECONDS,
   ):
     """Makes nothing yet.
 
@@ -50,20 +53,29 @@ class Host:
       can_restart: Whether nodes that end too early can be started again.
       beside: The node in whose thread or process it is, which cannot be started
         again without that one.
+      call_timeout_seconds: How long a call between nodes may take, and so its
+        last report.
     """
     self._plan = plan
     self._peers = peers
-    self._coordinator = peers.get('coordinator')
+    self._coordinator = peers.get(kinds.COORDINATOR.name)
     self._tells = None
     if self._coordinator is not None:
       self._tells = (
         self._coordinator.fail if beside is None else self._coordinator.abort
       )
     self._can_restart = can_restart
+    self._call_timeout_seconds = call_timeout_seconds
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
     self._context = node_lib.Context(
-      plan.name, peers, self._stop, life, can_restart, beside
+      plan.name,
+      self._coordinator,
+      peers,
+      self._stop,
+      life,
+      can_restart,
+      beside,
     )
 
   def shut_down(self) -> None:
@@ -77,9 +89,9 @@ class Host:
     Args:
       serve: Lets others call the given methods, by name, while its block runs.
     """
-    if self._coordinator is not None:
-      calls.wait_for_server(self._coordinator)
     try:
+      if self._coordinator is not None:
+        calls.wait_for_server(self._coordinator, should_stop=self._stop.is_set)
       node = self.make()
     except signals.Stopped:
       return  # The run has ended before the node's part began.
@@ -142,6 +154,10 @@ class Host:
         with contextlib.suppress(Exception):  # It may be gone by now.
           self._coordinator.warn(self._plan.name, problem)
     if kind.serves:
+      # Without a time-out, for others may need it as long as the run lasts. It
+      # ends with the launcher: who leaves `launch` shuts it down or kills it,
+      # the kernel kills a process whose launcher is gone (`die_with_launcher`),
+      # and threads are daemons, which go with their process.
       self._shut_down.wait()
 
   @contextlib.contextmanager
@@ -149,7 +165,13 @@ class Host:
     self, node: node_lib.Node, plan: program.PlannedNode
   ) -> Iterator[node_lib.Node]:
     """Makes a node and runs it beside this one until the block ends."""
-    host = Host(plan, self._peers, can_restart=self._can_restart, beside=node)
+    host = Host(
+      plan,
+      self._peers,
+      can_restart=self._can_restart,
+      beside=node,
+      call_timeout_seconds=self._call_timeout_seconds,
+    )
     made = host.make()
     thread = threading.Thread(
       target=host.finish, args=[made], name=plan.name, daemon=True
@@ -180,7 +202,12 @@ class Host:
     if self._coordinator is None:
       return contextlib.nullcontext()
     does_part = self._plan.kind.phase is not None
-    return pulse(node.report, self._stop, stops_with_run=does_part)
+    return _Pulse(
+      node.report,
+      self._stop,
+      stops_with_run=does_part,
+      timeout_seconds=self._call_timeout_seconds,
+    )
 
   @contextlib.contextmanager
   def _failures_told(self) -> Iterator[None]:
@@ -196,51 +223,127 @@ class Host:
       raise
 
 
-@contextlib.contextmanager
-def pulse(
-  report: Callable[[], reports.Directive],
-  stop: signals.StopSignal,
-  *,
-  stops_with_run: bool = True,
-) -> Iterator[None]:
+class Hosts:
+  """Nodes in threads of this process, which cannot be killed."""
+
+  def __init__(self):
+    self._lock = threading.Lock()
+    self._added: list[tuple[kinds.Kind, Host, threading.Thread]] = []
+    self._is_ended = False
+
+  def add(self, kind: kinds.Kind, host: Host) -> None:
+    """Takes the host of a node; called in the node's thread."""
+    with self._lock:
+      self._added.append((kind, host, threading.current_thread()))
+      is_ended = self._is_ended
+    if is_ended:
+      host.shut_down()
+
+  def end(self, threads: Sequence[threading.Thread]) -> None:
+    """Lets all nodes end that have not, and warns of those that do not.
+
+    Args:
+      threads: All that were started, also of nodes that are not there yet.
+    """
+    with self._lock:
+      self._is_ended = True
+      added = list(self._added)
+    # Who still reports to the coordinator would wait for it in vain.
+    for is_last in (False, True):
+      ending = []
+      for kind, host, thread in added:
+        if (kind is kinds.COORDINATOR) == is_last and thread.is_alive():
+          host.shut_down()
+          ending.append(thread)
+      _join(ending)
+    known = {thread for _, _, thread in added}
+    _join([thread for thread in threads if thread not in known])
+    for thread in threads:
+      if thread.is_alive():
+        logging.warning('A thread of %s lives on.', thread.name)
+
+
+class _Pulse(contextlib.AbstractContextManager):
   """Reports from a thread of its own, while the block runs and once after it.
 
-  A report that fails sets `stop` and is raised at the end.
-
-  Args:
-    report: Makes one.
-    stop: Ends the waits of the node.
-    stops_with_run: Whether to set `stop` when the run stops.
+  A report that fails sets the stop signal and is raised at the end. One that
+  hangs is left to itself. If the block failed, that is what counts, and there
+  is no last report.
   """
-  ended, run_stops = threading.Event(), threading.Event()
-  errors: list[Exception] = []
 
-  def beat():
+  def __init__(
+    self,
+    report: Callable[[], reports.Directive],
+    stop: signals.StopSignal,
+    *,
+    stops_with_run: bool,
+    timeout_seconds: float,
+  ):
+    """Reports nothing yet.
+
+    Args:
+      report: Makes one.
+      stop: Ends the waits of the node.
+      stops_with_run: Whether to set `stop` when the run stops.
+      timeout_seconds: For the last report, and the one before.
+    """
+    self._report = report
+    self._stop = stop
+    self._stops_with_run = stops_with_run
+    self._timeout_seconds = timeout_seconds
+    self._ended, self._failed = threading.Event(), threading.Event()
+    self._run_stops = False
+    self._error: BaseException | None = None
+    self._thread = threading.Thread(
+      target=self._beat, name='pulse', daemon=True
+    )
+
+  def __enter__(self) -> None:
+    self._thread.start()
+
+  def __exit__(self, kind, error, trace) -> None:
+    """Makes the last report.
+
+    Raises:
+      TimeoutError: If that took too long, but for a run that stops.
+      BaseException: What a report raised.
+    """
+    if error is not None:
+      self._failed.set()
+      self._ended.set()
+      self._thread.join(_JOIN_SECONDS)
+      return
+    self._ended.set()
+    self._thread.join(self._timeout_seconds)
+    if self._error is not None:
+      raise self._error
+    if self._thread.is_alive() and not self._may_fail():
+      raise TimeoutError(
+        f'Waited {self._timeout_seconds:g} seconds for the last report of a '
+        'node that is done.'
+      )
+
+  def _beat(self) -> None:
     try:
-      while not ended.wait(reports.PERIOD_SECONDS):
-        if report().phase == reports.STOPPING:
-          run_stops.set()
-          if stops_with_run:
-            stop.set()
-    except Exception as error:
-      errors.append(error)
-      stop.set()
+      while not self._ended.wait(reports.PERIOD_SECONDS):
+        if self._report().phase == reports.STOPPING:
+          self._run_stops = True
+          if self._stops_with_run:
+            self._stop.set()
+    except BaseException as error:
+      self._error = error
+      self._stop.set()
+      return
+    try:
+      if not self._failed.is_set():
+        self._report()
+    except BaseException as error:
+      if not self._may_fail():
+        self._error = error
 
-  thread = threading.Thread(target=beat, name='pulse', daemon=True)
-  thread.start()
-  try:
-    yield
-  finally:
-    ended.set()
-    thread.join()
-  if errors:
-    raise errors[0]
-  try:
-    report()
-  except Exception:
-    # At the end of a run the coordinator may be gone before a node is.
-    if not (stop.is_set() or run_stops.is_set()):
-      raise
+  def _may_fail(self) -> bool:
+    """Returns whether the coordinator may be gone before the node is."""
+    return self._stop.is_set() or self._run_stops
 
 
 @contextlib.contextmanager
@@ -252,3 +355,10 @@ def shared_interpreter() -> Iterator[None]:
     yield
   finally:
     sys.setswitchinterval(before)
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+  """Waits for the ends of threads, for all of them together so long."""
+  deadline = time.monotonic() + _JOIN_SECONDS
+  for thread in threads:
+    thread.join(max(0.0, deadline - time.monotonic()))

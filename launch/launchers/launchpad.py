@@ -4,6 +4,7 @@ The only module that knows Launchpad, and what of it is private.
 """
 
 import abc
+import collections
 import contextlib
 import io
 import os
@@ -18,12 +19,15 @@ from typing import Any
 import cloudpickle
 import launchpad as lp
 from absl import flags, logging
+from launchpad import address
+from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import loopback
 from repertory.components.settings import SettingError
 from repertory.launch.host import child_processes, interrupts, printed
+from repertory.launch.host import ports as ports_lib
 from repertory.launch.launchers import hosting, launcher, local_workers
 from repertory.launch.launchers import program as program_lib
 
@@ -34,10 +38,11 @@ class _Launchpad(launcher.Launcher):
   def check(self) -> None:
     if threading.current_thread() is not threading.main_thread():
       raise SettingError(
-        'topology',
-        'must be single outside the main thread: Launchpad handles '
-        'operating-system signals, which Python allows in the main thread '
-        'alone.',
+        'launch_type',
+        f'must be used in the main thread, got {self.name!r} in another: '
+        'Launchpad handles operating-system signals, which Python allows there '
+        'alone. What needs no launcher, for all is in one thread, may run '
+        'anywhere.',
       )
 
   @contextlib.contextmanager
@@ -57,29 +62,28 @@ class _Launchpad(launcher.Launcher):
       child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
       child_processes.RUN_VARIABLE: uuid.uuid4().hex,
     }
-    with self._surroundings():
-      try:
-        translated, handles = _translate(program, self.can_restart)
-        manager = self._start(translated, program_directory, environment)
-        workers = self._take(
-          program,
-          handles,
-          _workers_of(manager, program),
-          log_directory,
-          environment,
-        )
-        try:
-          yield workers
-        finally:
-          for name in workers.end():
-            logging.warning('The thread of %s did not end.', name)
-          # Launchpad waits for its workers at exit, and reports their ends.
-          manager._active_workers.clear()
-      finally:
-        shutil.rmtree(program_directory, ignore_errors=True)
+    started = _Started(environment)
+    with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
+      stack.enter_context(self._surroundings())
+      stack.callback(shutil.rmtree, program_directory, ignore_errors=True)
+      ports = {
+        plan.name: stack.enter_context(ports_lib.held())
+        for plan in program
+        if plan.kind.serves
+      }
+      stack.callback(started.forget)
+      stack.callback(self._end_rest, started)
+      hosts = None if self.can_restart else started.hosts
+      translated, clients = _translate(program, ports, hosts)
+      self._start(translated, program_directory, started)
+      workers = self._take(program, clients, log_directory, started)
+      stack.callback(_end, workers)
+      yield workers
 
-  def _start(self, translated: lp.Program, directory: str, environment):
-    """Starts all nodes; returns Launchpad's manager of them."""
+  def _start(
+    self, translated: lp.Program, directory: str, started: '_Started'
+  ) -> None:
+    """Starts all nodes, and notes what was started as soon as it is."""
     if not flags.FLAGS.is_parsed():
       # Launchpad would read the arguments of a program that has flags of its
       # own, or none, such as pytest's `-v`.
@@ -90,11 +94,14 @@ class _Launchpad(launcher.Launcher):
         contextlib.redirect_stdout(io.StringIO()),
         _temporary_files_in(directory),
         interrupts.blocked(),
+        started.noted(),
       ):
-        return lp.launch(
+        lp.launch(
           translated,
           launch_type=self.name,
-          local_resources=_resources(translated, directory, environment),
+          local_resources=_resources(
+            translated, directory, started.environment
+          ),
           terminal='output_to_files',
         )
     finally:
@@ -106,9 +113,17 @@ class _Launchpad(launcher.Launcher):
 
   @abc.abstractmethod
   def _take(
-    self, program, handles, workers, log_directory: str, environment
+    self, program, clients, log_directory: str, started: '_Started'
   ) -> local_workers.LocalWorkers:
-    """Takes over what was started."""
+    """Takes over what was started.
+
+    Args:
+      clients: By node that serves, what makes a client of it.
+    """
+
+  @abc.abstractmethod
+  def _end_rest(self, started: '_Started') -> None:
+    """Ends whatever was started and lives, taken over or not."""
 
 
 @launcher.register
@@ -123,9 +138,18 @@ class ThreadLauncher(_Launchpad):
   def _surroundings(self):
     return hosting.shared_interpreter()
 
-  def _take(self, program, handles, workers, log_directory, environment):
-    del log_directory, environment
-    return local_workers.Threads(program, handles, workers)
+  def _take(self, program, clients, log_directory, started):
+    del log_directory
+    workers = started.by_node(program)
+    return local_workers.Threads(
+      program,
+      clients,
+      {name: worker.thread for name, worker in workers.items()},
+      {name: worker.future for name, worker in workers.items()},
+    )
+
+  def _end_rest(self, started):
+    started.hosts.end([worker.thread for worker in started.workers()])
 
 
 @launcher.register
@@ -138,10 +162,111 @@ class ProcessLauncher(_Launchpad):
   can_restart = True
   rank = 1
 
-  def _take(self, program, handles, workers, log_directory, environment):
+  def _take(self, program, clients, log_directory, started):
+    paths = {
+      name: os.path.join(log_directory, label)
+      for name, label in _labels(program).items()
+    }
     return local_workers.Processes(
-      program, handles, workers, log_directory, environment
+      program,
+      clients,
+      started.by_node(program),
+      paths,
+      started.environment,
     )
+
+  def _end_rest(self, started):
+    for process in started.workers():
+      # The process id of one that has ended may be another's by now.
+      if process.poll() is None:
+        child_processes.kill_tree(process)
+    run = started.environment[child_processes.RUN_VARIABLE]
+    child_processes.kill_strays(run, set())
+
+
+class _Started:
+  """What Launchpad has started in a launch, however far that got.
+
+  Attributes:
+    environment: Variables of the run's processes.
+    hosts: The nodes in threads.
+  """
+
+  def __init__(self, environment: Mapping[str, str]):
+    self.environment = environment
+    self.hosts = hosting.Hosts()
+    self._managers: list[Any] = []
+
+  @contextlib.contextmanager
+  def noted(self) -> Iterator[None]:
+    """Keeps what Launchpad makes to manage nodes with, while the block runs.
+
+    What it returns at the end would be missing if it failed before.
+    """
+    managers, made = self._managers, worker_manager.WorkerManager
+
+    class Noted(made):
+      def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        managers.append(self)
+
+    setattr(worker_manager, made.__name__, Noted)
+    try:
+      yield
+    finally:
+      setattr(worker_manager, made.__name__, made)
+
+  def workers(self) -> list[Any]:
+    """Returns Launchpad's workers; it offers no other way to them."""
+    return [
+      worker
+      for manager in self._managers
+      for group in manager._active_workers.values()
+      for worker in group
+    ]
+
+  def by_node(self, program: program_lib.Program) -> dict[str, Any]:
+    """Returns Launchpad's workers by node.
+
+    Threads it keeps by kind, processes by kind and place.
+    """
+    (manager,) = self._managers
+    workers = manager._active_workers
+    found = {}
+    for name, label in _labels(program).items():
+      kind, place = label.split('/')
+      found[name] = (
+        workers[label][0] if label in workers else workers[kind][int(place)]
+      )
+    return found
+
+  def forget(self) -> None:
+    """Lets Launchpad forget its workers.
+
+    It waits for them at exit, and reports their ends.
+    """
+    for manager in self._managers:
+      manager._active_workers.clear()
+
+
+class _CourierNode(lp.CourierNode):
+  """A node that others call, at a port that was chosen before."""
+
+  port: int
+
+  def bind_addresses(self, **settings):
+    del settings
+    self.courier_address.bind(_LocalAddress(self.port))
+
+
+class _LocalAddress(address.AbstractAddressBuilder):
+  """Where a node of this machine listens."""
+
+  def __init__(self, port: int):
+    self._port = port
+
+  def build(self) -> str:
+    return f'localhost:{self._port}'
 
 
 class _Service:
@@ -155,14 +280,30 @@ class _Service:
     self,
     plan: program_lib.PlannedNode,
     peers: Mapping[str, Any],
-    can_restart: bool,
+    hosts: hosting.Hosts | None,
+    call_timeout_seconds: float,
   ):
-    if can_restart:  # So it has a process of its own.
+    """Makes the host of the node.
+
+    Args:
+      hosts: Takes it, if it is in a thread; None for one in a process, which
+        can be killed and started again.
+    """
+    can_restart = hosts is None
+    if can_restart:
       child_processes.heed_launcher_alone()
       logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
     life = child_processes.life() if can_restart else 0
-    self._host = hosting.Host(plan, peers, life=life, can_restart=can_restart)
+    self._host = hosting.Host(
+      plan,
+      peers,
+      life=life,
+      can_restart=can_restart,
+      call_timeout_seconds=call_timeout_seconds,
+    )
     self._server: Any = None
+    if hosts is not None:
+      hosts.add(plan.kind, self._host)
 
   def set_courier_server(self, server) -> None:
     """Takes the server that Launchpad made, which is then ours to start."""
@@ -192,37 +333,46 @@ class _Service:
 
 
 def _translate(
-  program: program_lib.Program, can_restart: bool
-) -> tuple[lp.Program, dict[str, Any]]:
-  """Makes Launchpad's program, and handles of the nodes that serve."""
+  program: program_lib.Program,
+  ports: Mapping[str, int],
+  hosts: hosting.Hosts | None,
+) -> tuple[lp.Program, dict[str, Callable[[], Any]]]:
+  """Makes Launchpad's program, and what makes clients of nodes that serve."""
   translated, handles = lp.Program('repertory'), {}
   for plan in program:
     callees = {name for one in (plan, *plan.beside) for name in one.calls}
     peers = {name: handles[name] for name in sorted(callees)}
-    arguments = (_Service, plan, peers, can_restart)
+    seconds = program.call_timeout_seconds
+    arguments = (_Service, plan, peers, hosts, seconds)
     if not plan.kind.serves:
       translated.add_node(lp.PyClassNode(*arguments), label=plan.kind.name)
       continue
     settings = {'thread_pool_size': program.max_waiting_calls}
-    node = lp.CourierNode(*arguments, courier_kwargs=settings)
+    node = _CourierNode(*arguments, courier_kwargs=settings)
+    node.port = ports[plan.name]
     handle = translated.add_node(node, label=plan.kind.name)
-    handle.set_client_kwargs(call_timeout=program.call_timeout_seconds)
+    handle.set_client_kwargs(call_timeout=seconds)
     handles[plan.name] = handle
-  return translated, handles
+  return translated, {name: h.dereference for name, h in handles.items()}
 
 
-def _workers_of(manager, program: program_lib.Program) -> dict[str, Any]:
-  """Returns Launchpad's workers by node; it offers no other way to them.
+def _end(workers: local_workers.LocalWorkers) -> None:
+  """Ends nodes, and warns of those that live on."""
+  for name in workers.end():
+    logging.warning('%s did not end.', name)
 
-  Threads it keeps by kind, processes by kind and place.
+
+def _labels(program: program_lib.Program) -> dict[str, str]:
+  """Returns what Launchpad calls each node, and the file of what it prints.
+
+  That is <kind>/<place>, a place being the node's among those of its kind.
   """
-  workers = manager._active_workers
+  places: collections.Counter = collections.Counter()
   found = {}
-  for name, label in local_workers.labels(program).items():
-    kind, place = label.split('/')
-    found[name] = (
-      workers[label][0] if label in workers else workers[kind][int(place)]
-    )
+  for plan in program:
+    kind = plan.kind.name
+    found[plan.name] = f'{kind}/{places[kind]}'
+    places[kind] += 1
   return found
 
 

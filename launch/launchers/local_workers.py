@@ -4,8 +4,10 @@ import collections
 import contextlib
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 from repertory.launch import failures
@@ -26,12 +28,22 @@ _LOG_LINES = 20
 class LocalWorkers(launcher.Workers):
   """What threads and processes have in common."""
 
-  def __init__(self, program: program_lib.Program, handles: Mapping[str, Any]):
+  def __init__(
+    self,
+    program: program_lib.Program,
+    clients: Mapping[str, Callable[[], Any]],
+  ):
+    """Takes over nodes that were started.
+
+    Args:
+      program: Whose they are.
+      clients: By node that serves, what makes a client of it.
+    """
     super().__init__(program)
-    self._handles = handles
+    self._clients = clients
 
   def client(self, name: str) -> Any:
-    return self._handles[name].dereference()
+    return self._clients[name]()
 
   def wait_for_end(self, seconds: float, but: str | None = None) -> None:
     deadline = time.monotonic() + seconds
@@ -53,16 +65,31 @@ class LocalWorkers(launcher.Workers):
 class Threads(LocalWorkers):
   """Nodes in threads of this process, which cannot be killed."""
 
-  def __init__(self, program, handles, workers: Mapping[str, Any]):
-    super().__init__(program, handles)
-    self._workers = workers
+  def __init__(
+    self,
+    program: program_lib.Program,
+    clients: Mapping[str, Callable[[], Any]],
+    threads: Mapping[str, threading.Thread],
+    outcomes: Mapping[str, futures.Future],
+  ):
+    """Takes over threads.
+
+    Args:
+      program: Whose they are.
+      clients: By node that serves, what makes a client of it.
+      threads: By node.
+      outcomes: By node, has what its thread raised when that has ended.
+    """
+    super().__init__(program, clients)
+    self._threads = threads
+    self._outcomes = outcomes
 
   def is_alive(self, name: str) -> bool:
-    return self._workers[name].thread.is_alive()
+    return self._threads[name].is_alive()
 
   def failure_of(self, name: str) -> failures.Failure:
-    future = self._workers[name].future
-    error = future.exception() if future.done() else None
+    outcome = self._outcomes[name]
+    error = outcome.exception() if outcome.done() else None
     return failures.Failure(name, repr(error) if error else _describe_end(0))
 
   def kill(self, name: str) -> None:
@@ -86,31 +113,31 @@ class Processes(LocalWorkers):
   def __init__(
     self,
     program: program_lib.Program,
-    handles: Mapping[str, Any],
-    workers: Mapping[str, subprocess.Popen],
-    log_directory: str,
+    clients: Mapping[str, Callable[[], Any]],
+    processes: Mapping[str, subprocess.Popen],
+    paths: Mapping[str, str],
     environment: Mapping[str, str],
   ):
     """Takes over processes.
 
     Args:
       program: Whose they are.
-      handles: Launchpad's, of the nodes that serve.
-      workers: The processes by node.
-      log_directory: Where the files are to which they print.
+      clients: By node that serves, what makes a client of it.
+      processes: By node.
+      paths: By node, the file to which it prints.
       environment: Variables of the processes besides this one's.
     """
-    super().__init__(program, handles)
-    self._workers = dict(workers)
-    self._log_directory = log_directory
+    super().__init__(program, clients)
+    self._processes = dict(processes)
+    self._paths = paths
     self._environment = environment
     self._lives: collections.Counter = collections.Counter()
 
   def is_alive(self, name: str) -> bool:
-    return self._workers[name].poll() is None
+    return self._processes[name].poll() is None
 
   def failure_of(self, name: str) -> failures.Failure:
-    code = self._workers[name].poll() or 0
+    code = self._processes[name].poll() or 0
     if code < 0:
       cause = f'Its process ended with signal {-code}.'
       return failures.Failure(name, cause, is_lost=True)
@@ -120,11 +147,11 @@ class Processes(LocalWorkers):
     owner = self.program.owner_of(name)
     # The process id of one that has ended may be another's by now.
     if self.is_alive(owner):
-      child_processes.kill_tree(self._workers[owner])
+      child_processes.kill_tree(self._processes[owner])
     return owner
 
   def restart(self, name: str) -> None:
-    arguments = self._workers[name].args
+    arguments = self._processes[name].args
     self._lives[name] += 1
     self._kill_strays()
     environment = {
@@ -132,17 +159,17 @@ class Processes(LocalWorkers):
       **self._environment,
       child_processes.LIFE_VARIABLE: str(self._lives[name]),
     }
-    path = self._path_of(name)
+    path = self._paths[name]
     os.makedirs(os.path.dirname(path), exist_ok=True)  # It may be gone.
     with open(path, 'a') as file, interrupts.blocked():
-      self._workers[name] = subprocess.Popen(
+      self._processes[name] = subprocess.Popen(
         arguments, env=environment, stdout=file, stderr=file
       )
 
   def log_of(self, name: str) -> str:
-    if name not in self._workers:
+    if name not in self._processes:
       return ''
-    path = self._path_of(name)
+    path = self._paths[name]
     with contextlib.suppress(OSError), open(path, errors='replace') as file:
       lines = ''.join(file.readlines()[-_LOG_LINES:])
       return f'\nEnd of {path}:\n{lines}'
@@ -151,10 +178,10 @@ class Processes(LocalWorkers):
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     asked = {}
     for name in names:
-      if name in self._workers and self.is_alive(name):
-        path = self._path_of(name)
+      if name in self._processes and self.is_alive(name):
+        path = self._paths[name]
         asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
-        self._workers[name].send_signal(child_processes.STACKS_SIGNAL)
+        self._processes[name].send_signal(child_processes.STACKS_SIGNAL)
     time.sleep(_STACKS_SECONDS)
     return {name: self._read(name, start) for name, start in asked.items()}
 
@@ -166,30 +193,16 @@ class Processes(LocalWorkers):
   def _kill_strays(self) -> None:
     child_processes.kill_strays(
       self._environment[child_processes.RUN_VARIABLE],
-      {w.pid for w in self._workers.values() if w.poll() is None},
+      {p.pid for p in self._processes.values() if p.poll() is None},
     )
-
-  def _path_of(self, name: str) -> str:
-    return os.path.join(self._log_directory, labels(self.program)[name])
 
   def _read(self, name: str, start: int) -> str:
     try:
-      with open(self._path_of(name), errors='replace') as file:
+      with open(self._paths[name], errors='replace') as file:
         file.seek(start)
         return file.read()
     except OSError as error:  # Somebody removed it.
       return f'{type(error).__name__}: {error}\n'
-
-
-def labels(program: program_lib.Program) -> dict[str, str]:
-  """Returns for each node the file to which it prints: <kind>/<place>."""
-  places: collections.Counter = collections.Counter()
-  found = {}
-  for plan in program:
-    kind = plan.kind.name
-    found[plan.name] = f'{kind}/{places[kind]}'
-    places[kind] += 1
-  return found
 
 
 def _describe_end(code: int) -> str:

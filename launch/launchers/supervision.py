@@ -10,7 +10,12 @@ from absl import logging
 
 from repertory.components import loggers
 from repertory.launch import failures
-from repertory.launch.coordination import reports, restarts, stall_reports
+from repertory.launch.coordination import (
+  kinds,
+  reports,
+  restarts,
+  stall_reports,
+)
 from repertory.launch.host import clocks, interrupts, printed, watchdog
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
@@ -18,7 +23,7 @@ from repertory.launch.launchers import program as program_lib
 from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 
-_COORDINATOR = 'coordinator'
+_COORDINATOR = kinds.COORDINATOR.name
 
 _POLL_SECONDS = 0.1
 _STATUS_PERIOD_SECONDS = 0.25

@@ -3,6 +3,7 @@
 import sys
 
 from repertory.components import replay, variables
+from repertory.launch.coordination import kinds
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import replay as replay_lib
@@ -10,11 +11,11 @@ from repertory.launch.nodes import turns
 
 # Who calls whom.
 CALLS = (
-  ('actor', 'replay'),
-  ('learner', 'replay'),
-  ('actor', 'coordinator'),
-  ('learner', 'coordinator'),
-  ('evaluator', 'coordinator'),
+  (kinds.ACTOR.name, kinds.REPLAY.name),
+  (kinds.LEARNER.name, kinds.REPLAY.name),
+  (kinds.ACTOR.name, kinds.COORDINATOR.name),
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
 )
 
 
@@ -28,18 +29,19 @@ class ActorTurns(turns.Turns):
   def _make_learner(self):
     session, interruption = self._session, self._interruption
     server = self._add(
-      'replay', lambda context: replay_lib.ReplayNode(context, session)
+      kinds.REPLAY.name,
+      lambda context: replay_lib.ReplayNode(context, session),
     )
     timeout_seconds = session.experiment.timeout_seconds
     road = session.make_road(
       replay.Connection(server.address, timeout_seconds, interruption)
     )
     learner = self._paced_learner = self._add(
-      'learner',
+      kinds.LEARNER.name,
       lambda context: learner_lib.LearnerNode(context, session, road),
     )
     self._actor = self._add(
-      'actor/0',
+      kinds.ACTOR.numbered(0),
       lambda context: actor_lib.ActorNode(
         context,
         session,

@@ -49,6 +49,7 @@ class CheckpointWriter:
     snapshots: roads.Snapshots,
     coordinator: Any,
     learner: learners.LearnerState,
+    node: str,
   ):
     """Writes nothing yet.
 
@@ -56,23 +57,20 @@ class CheckpointWriter:
       snapshots: Of replay, which may lack some of the learner's priorities.
       coordinator: Has the counts, and takes warnings.
       learner: What is saved and restored.
+      node: Name of the node that warns.
     """
     self._session = session
     self._experiment = session.experiment
     self._snapshots = snapshots
     self._coordinator = coordinator
     self._learner = learner
+    self._node = node
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
     self._path: str | None = None
     self._begun_at = time.monotonic()
     self._begun_at_step = learner.steps
     self._is_closed = False
-
-  @property
-  def is_writing(self) -> bool:
-    """Whether a checkpoint is being written, or its outcome is not settled."""
-    return self._writing is not None
 
   def restore(self) -> str | None:
     """Restores the learner, if the session is resumed.
@@ -215,7 +213,7 @@ class CheckpointWriter:
     message = f'checkpoint not written: {type(error).__name__}: {error}'
     logging.warning('%s. The last one is kept.', message)
     try:
-      self._coordinator.warn('learner', message)
+      self._coordinator.warn(self._node, message)
     except Exception as unwritten:  # That log may be on the same full disk.
       logging.warning('Nor is that in nodes.jsonl: %s', unwritten)
 

@@ -130,7 +130,7 @@ class EvaluatorNode(node.Node):
       [episode.length for episode in episodes],
     )
     if is_best:
-      self._coordinator.keep_best(self._evaluation.save())
+      self._coordinator.keep_best(self.name, self._evaluation.save())
 
   def close(self) -> None:
     """Ends all threads."""

@@ -16,7 +16,7 @@ from repertory.components import (
   types,
   variables,
 )
-from repertory.launch.coordination import logs, reports, statuses
+from repertory.launch.coordination import kinds, logs, reports, statuses
 from repertory.launch.nodes import checkpoints, node
 from repertory.launch.runs import session as session_lib
 
@@ -43,7 +43,7 @@ class LearningNode(node.Node, core.VariableSource):
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = session.experiment.builder.make_network(session.spec)
     self._logger = logs.aggregate(
-      _RemoteLogger(self._coordinator, self.name), latest=['skipped_updates']
+      _RemoteLogger(self._coordinator, kinds.LEARNER.name), latest=['skipped_updates']
     )
 
   def _begin_with(
@@ -56,7 +56,7 @@ class LearningNode(node.Node, core.VariableSource):
     """
     self.learner = learner
     self._checkpoints = checkpoints.CheckpointWriter(
-      self._session, snapshots, self._coordinator, learner
+      self._session, snapshots, self._coordinator, learner, self.name
     )
     self._resumed_from = self._checkpoints.restore()
     self._begins_at_step = learner.steps
@@ -107,9 +107,11 @@ class LearningNode(node.Node, core.VariableSource):
     table = tables[self._table.name]
     limit = self._table.rate_limit
     ratio = statuses.achieved_ratio(table, limit) if limit else None
-    directive = self._coordinator.report_learner(self.learner.steps, tables)
+    directive = self._coordinator.report_learner(
+      self.name, self.learner.steps, tables
+    )
     self._coordinator.write(
-      'replay',
+      kinds.REPLAY.name,
       {
         'size': table.size,
         'inserts': table.inserts,

@@ -64,6 +64,7 @@ class Context:
 
   Attributes:
     name: What it is called.
+    coordinator: Or its client; None for the coordinator's own node.
     peers: Clients of the nodes that it may call, by name.
     stop: Set when it is to end: a node that does a part, when the run stops;
       one that is there for others, when it is shut down. Every wait heeds it.
@@ -73,13 +74,9 @@ class Context:
   """
 
   name: str
+  coordinator: Any
   peers: Mapping[str, Any]
   stop: signals.StopSignal
   life: int = 0
   can_restart: bool = False
   beside: Any = None
-
-  @property
-  def coordinator(self) -> Any:
-    """The coordinator's client."""
-    return self.peers['coordinator']

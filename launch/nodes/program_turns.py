@@ -1,9 +1,13 @@
 """A compiled program that takes turns with the evaluator."""
 
+from repertory.launch.coordination import kinds
 from repertory.launch.nodes import program, turns
 
 # Who calls whom.
-CALLS = (('learner', 'coordinator'), ('evaluator', 'coordinator'))
+CALLS = (
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
+)
 
 
 class ProgramTurns(turns.Turns):
@@ -12,7 +16,7 @@ class ProgramTurns(turns.Turns):
   def _make_learner(self):
     session = self._session
     self._program = self._add(
-      'learner', lambda context: program.ProgramNode(context, session)
+      kinds.LEARNER.name, lambda context: program.ProgramNode(context, session)
     )
     return self._program
 

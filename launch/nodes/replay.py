@@ -1,7 +1,7 @@
 """The replay server."""
 
 from repertory.components import replay
-from repertory.launch.coordination import addresses, reports
+from repertory.launch.coordination import addresses, kinds, reports
 from repertory.launch.nodes import node
 from repertory.launch.runs import session as session_lib
 
@@ -52,7 +52,7 @@ def connect(
   timeout_seconds = session.experiment.timeout_seconds
   address = addresses.find(
     context.coordinator,
-    'replay',
+    kinds.REPLAY.name,
     asks=context.name,
     timeout_seconds=timeout_seconds,
     stop=context.stop,

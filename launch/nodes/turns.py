@@ -12,7 +12,7 @@ from absl import logging
 from repertory.components import loggers, signals, variables
 from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.coordination import stall_reports
+from repertory.launch.coordination import kinds, stall_reports
 from repertory.launch.host import interrupts, stacks, watchdog
 from repertory.launch.nodes import evaluator as evaluator_lib
 from repertory.launch.nodes import learning
@@ -22,7 +22,6 @@ from repertory.launch.runs import session as session_lib
 # How often counts are reported and the display is drawn.
 _REPORT_PERIOD_SECONDS = 0.25
 
-_WITH_ENVIRONMENTS = ('actor/0', 'evaluator')
 
 T = TypeVar('T', bound=node_lib.Node)
 
@@ -103,7 +102,7 @@ class Turns(abc.ABC):
 
   def _make(self) -> None:
     self._learner = self._make_learner()
-    self._evaluator = self._add('evaluator', self._make_evaluator)
+    self._evaluator = self._add(kinds.EVALUATOR.name, self._make_evaluator)
     self._are_all_made = True
 
   def _make_evaluator(self, context: node_lib.Context):
@@ -118,9 +117,7 @@ class Turns(abc.ABC):
 
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
     """Makes a node, and tells the coordinator what it runs with."""
-    context = node_lib.Context(
-      name, {'coordinator': self._coordinator}, self._interruption
-    )
+    context = node_lib.Context(name, self._coordinator, {}, self._interruption)
     with self._at(name):
       node = make(context)
       self._nodes.append(node)
@@ -191,7 +188,7 @@ class Turns(abc.ABC):
     """
     warnings = []
     closers = {node.name: node.close for node in reversed(self._nodes)}
-    closers['coordinator'] = self._coordinator.close
+    closers[kinds.COORDINATOR.name] = self._coordinator.close
     for name, close in closers.items():
       try:
         with self._watched(), self._at(name):
@@ -263,7 +260,7 @@ class Turns(abc.ABC):
 
   def _find_in_environment(self) -> str | None:
     """Returns the name of the node whose environment is at work, if any."""
-    if self._busy in _WITH_ENVIRONMENTS:
+    if self._busy and kinds.kind_of(self._busy).has_environments:
       return self._busy
     for node in self._nodes:
       if getattr(node, 'environment_seconds', 0):
@@ -304,7 +301,7 @@ class Turns(abc.ABC):
     """
     return failures.NodeError(
       failures.Failure(
-        self._find_in_environment() or self._busy or 'coordinator',
+        self._find_in_environment() or self._busy or kinds.COORDINATOR.name,
         f'The run has got no further for {seconds:.0f} seconds. There is no '
         f'report on it: {type(error).__name__}: {error}',
       )

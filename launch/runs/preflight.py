@@ -1,7 +1,6 @@
 """What can never run, found out before anything starts."""
 
 from repertory.components import experience as experience_lib
-from repertory.components import specs
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
@@ -10,7 +9,7 @@ _WARNING_SHARE = 0.5  # Of the machine's memory.
 
 
 def check(
-  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> str:
   """Refuses an experiment in which somebody would wait for ever.
 
@@ -19,6 +18,7 @@ def check(
 
   Args:
     experiment: What is to run.
+    experience: Its agent's.
 
   Returns:
     What the user should know although it can run; '' for nothing.
@@ -26,9 +26,7 @@ def check(
   Raises:
     SettingError: Naming the setting to change.
   """
-  num_environments = experiment.num_environments
-  experience = experiment.builder.experience(spec, num_environments)
-  experience.check(num_environments)
+  experience.check(experiment.num_environments)
   _check_steps(experiment, experience)
   return _check_memory(experiment, experience, machine_memory.total_bytes())
 

@@ -40,7 +40,8 @@ def open_session(
       experiment; nothing was written.
   """
   spec = session_lib.check(experiment)
-  warning = preflight.check(experiment, spec)
+  experience = session_lib.describe_experience(experiment, spec, smallest_batch)
+  warning = preflight.check(experiment, experience)
   directory = experiment.directory
   directories.check_writable(directory)
   if not fresh:
@@ -53,17 +54,17 @@ def open_session(
       held.enter_context(directories.hold(directory))
     checkpoint = load_checkpoint(directory)
     if checkpoint is not None:
-      check_identity(checkpoint, experiment.identity(spec))
+      check_identity(checkpoint, experiment.identity(experience))
     state = checkpoint.state if checkpoint else {}
     counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
     counts.update(state.get('counts', {}))
     session = session_lib.Session(
       experiment=experiment,
       spec=spec,
+      experience=experience,
       counts=counts,
       elapsed_seconds=state.get('elapsed_seconds', 0.0),
       is_resumed=checkpoint is not None,
-      smallest_batch=smallest_batch,
       road=road,
     )
     session.make_checkpointer().remove_unfinished()
@@ -76,7 +77,6 @@ def open_session(
     session = dataclasses.replace(
       session, message=' '.join(filter(None, messages))
     )
-    _ = session.tables, session.identity  # So other processes get them, too.
     yield session
 
 
@@ -98,7 +98,7 @@ def resume(
     return None
   _place_replay(checkpoint, session)
   name = os.path.basename(checkpoint.path)
-  resumed = dataclasses.replace(
+  return dataclasses.replace(
     session,
     counts=checkpoint.state['counts'],
     elapsed_seconds=checkpoint.state['elapsed_seconds'],
@@ -110,8 +110,6 @@ def resume(
       f'{_describe_omission(checkpoint, session)}'
     ),
   )
-  _ = resumed.tables, resumed.identity
-  return resumed
 
 
 def load_checkpoint(

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import os
 import traceback
 from collections.abc import Mapping, Sequence
@@ -39,27 +38,26 @@ class Session:
   Attributes:
     experiment: What runs.
     spec: What its environment takes and gives.
+    experience: The agent's, its queue in bundles if it may be.
     counts: 'steps', 'episodes', 'learner_steps' and 'runs' before this run.
     elapsed_seconds: How long the runs took that this one resumes.
     is_resumed: Whether there is a checkpoint to go on from.
     num_restarts: How often nodes were started again, before this start.
     message: What the user should know of this start.
     restarted_after: Why all nodes were started again, if they were.
-    smallest_batch: What the environments of each adder are a multiple of; None
-      for the environments of an actor.
     road: The kind of road on which experience is, see `roads.Road`; or
       'program' where a compiled program keeps it.
   """
 
   experiment: experiment_lib.Experiment
   spec: specs.EnvironmentSpec
+  experience: experience_lib.Experience
   counts: Mapping[str, int]
   elapsed_seconds: float
   is_resumed: bool
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
-  smallest_batch: int | None = None
   road: str = 'reverb'
 
   @property
@@ -93,16 +91,6 @@ class Session:
   def steps_per_environment(self) -> int:
     """Steps that each training environment took before this run, on average."""
     return self.counts['steps'] // self.experiment.num_environments
-
-  @functools.cached_property
-  def experience(self) -> experience_lib.Experience:
-    """The agent's, its queue in bundles if it may be."""
-    experiment = self.experiment
-    experience = experiment.builder.experience(
-      self.spec, experiment.num_environments
-    )
-    num_slots = self.smallest_batch or experiment.environments_per_actor
-    return experience.bundled(num_slots)
 
   @property
   def tables(self) -> Sequence[replay.Table]:
@@ -166,10 +154,10 @@ class Session:
       environment_batches.renew(self.environment_seeds(ids), life)
     )
 
-  @functools.cached_property
+  @property
   def identity(self) -> Mapping[str, Any]:
-    """The experiment's; found out once, which may take a network."""
-    return self.experiment.identity(self.spec)
+    """The experiment's."""
+    return self.experiment.identity(self.experience)
 
 
 # Purposes of seeds.
@@ -223,6 +211,26 @@ def check(
       f'The network must fit into the {in_words} of memory: {error}'
     ) from error
   return spec
+
+
+def describe_experience(
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  smallest_batch: int | None = None,
+) -> experience_lib.Experience:
+  """Asks the agent for its experience, and bundles its queue if it may be.
+
+  Agents of sequences make a network to tell, so it is asked once.
+
+  Args:
+    smallest_batch: What the environments of each adder are a multiple of; None
+      for the environments of an actor.
+
+  Raises:
+    ValueError: If the settings do not fit that many environments.
+  """
+  experience = experiment.builder.experience(spec, experiment.num_environments)
+  return experience.bundled(smallest_batch or experiment.environments_per_actor)
 
 
 def _try_environment(

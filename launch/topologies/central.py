@@ -20,7 +20,7 @@ from repertory.components import (
 from repertory.components.inference import client
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.coordination import addresses
+from repertory.launch.coordination import addresses, kinds
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import evaluator, inference, policies, thin_actor
 from repertory.launch.runs import session as session_lib
@@ -138,9 +138,9 @@ class Central(topology.Topology):
     is_apart = self.num_inference_servers > 0
     planned.add(
       program_lib.PlannedNode(
-        parts.LEARNER,
+        kinds.LEARNER.name,
         functools.partial(_make_learner, session=session, central=self),
-        [parts.REPLAY, parts.COORDINATOR],
+        [kinds.REPLAY.name, kinds.COORDINATOR.name],
         beside=() if is_apart else servers,
       )
     )
@@ -148,8 +148,10 @@ class Central(topology.Topology):
       planned.add(server)
 
     def calls(index):
-      home = servers[index % len(servers)].name if is_apart else parts.LEARNER
-      return [home, parts.COORDINATOR]
+      home = (
+        servers[index % len(servers)].name if is_apart else kinds.LEARNER.name
+      )
+      return [home, kinds.COORDINATOR.name]
 
     make = functools.partial(
       _make_evaluator,
@@ -157,13 +159,15 @@ class Central(topology.Topology):
       server=servers[0].name,
       home=calls(0)[0],
     )
-    planned.add(program_lib.PlannedNode('evaluator', make, calls(0)))
+    planned.add(program_lib.PlannedNode(kinds.EVALUATOR.name, make, calls(0)))
     for index in range(session.experiment.num_actors):
       thin = self._thin_settings(
         session, index, servers[index % len(servers)].name
       )
       make = functools.partial(thin_actor.ThinActorNode, thin)
-      planned.add(program_lib.PlannedNode(f'actor/{index}', make, calls(index)))
+      planned.add(
+        program_lib.PlannedNode(kinds.ACTOR.numbered(index), make, calls(index))
+      )
     return planned
 
   def _plan_server(
@@ -182,15 +186,15 @@ class Central(topology.Topology):
     }
     is_apart = self.num_inference_servers > 0
     return program_lib.PlannedNode(
-      f'inference/{index}',
+      kinds.INFERENCE.numbered(index),
       functools.partial(
         _make_server_apart if is_apart else _make_server_beside,
         session=session,
         **chosen,
       ),
-      [parts.REPLAY, parts.LEARNER, parts.COORDINATOR]
+      [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name]
       if is_apart
-      else [parts.REPLAY, parts.COORDINATOR],
+      else [kinds.REPLAY.name, kinds.COORDINATOR.name],
     )
 
   def _thin_settings(

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+from repertory.launch.coordination import kinds
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import actor, evaluator
 from repertory.launch.topologies import parts, topology
@@ -21,24 +22,24 @@ class Distributed(topology.Topology):
     planned = parts.make_program(session, title)
     planned.add(
       program_lib.PlannedNode(
-        parts.LEARNER,
+        kinds.LEARNER.name,
         functools.partial(parts.make_learner, session=session),
-        [parts.REPLAY, parts.COORDINATOR],
+        [kinds.REPLAY.name, kinds.COORDINATOR.name],
       )
     )
     planned.add(
       program_lib.PlannedNode(
-        'evaluator',
+        kinds.EVALUATOR.name,
         functools.partial(_make_evaluator, session=session),
-        [parts.LEARNER, parts.COORDINATOR],
+        [kinds.LEARNER.name, kinds.COORDINATOR.name],
       )
     )
     for index in range(session.experiment.num_actors):
       planned.add(
         program_lib.PlannedNode(
-          f'actor/{index}',
+          kinds.ACTOR.numbered(index),
           functools.partial(_make_actor, session=session, index=index),
-          [parts.REPLAY, parts.LEARNER, parts.COORDINATOR],
+          [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
         )
       )
     return planned

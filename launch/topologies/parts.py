@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from repertory.components import roads, variables
+from repertory.launch.coordination import kinds
 from repertory.launch.host import watchdog
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import coordinator as coordinator_lib
 from repertory.launch.nodes import learner, node, policies, replay
 from repertory.launch.runs import session as session_lib
-
-COORDINATOR, REPLAY, LEARNER = 'coordinator', 'replay', 'learner'
 
 
 def make_program(
@@ -24,9 +23,11 @@ def make_program(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
   make = functools.partial(_make_coordinator, session=session, title=title)
-  planned.add(program_lib.PlannedNode(COORDINATOR, make))
+  planned.add(program_lib.PlannedNode(kinds.COORDINATOR.name, make))
   make = functools.partial(_make_replay, session=session)
-  planned.add(program_lib.PlannedNode(REPLAY, make, [COORDINATOR]))
+  planned.add(
+    program_lib.PlannedNode(kinds.REPLAY.name, make, [kinds.COORDINATOR.name])
+  )
   return planned
 
 
@@ -59,7 +60,9 @@ def fetch(
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
   source = calls.RemoteSource(
-    context.peers[LEARNER], experiment.timeout_seconds, context.stop
+    context.peers[kinds.LEARNER.name],
+    experiment.timeout_seconds,
+    context.stop,
   )
   return policies.fetch(session, source, context.stop, update_period or period)
 

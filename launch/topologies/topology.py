@@ -26,11 +26,14 @@ class Graph(NamedTuple):
     nodes: Their names.
     calls: Pairs of caller and called.
     frame: What all nodes are in, if that is one thing; else ''.
+    shared: Groups of nodes that have one thread or process between them, the
+      one whose it is before those beside it.
   """
 
   nodes: Sequence[str]
   calls: Sequence[tuple[str, str]]
   frame: str = ''
+  shared: Sequence[Sequence[str]] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,9 +79,13 @@ class Topology(abc.ABC):
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""
 
-  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int:
-    """Returns what the environments of each adder are a multiple of."""
-    return experiment.environments_per_actor
+  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
+    """Returns what the environments of each adder are a multiple of.
+
+    Returns:
+      None for the environments of an actor.
+    """
+    return None
 
   def program(
     self, session: session_lib.Session, title: str
@@ -111,10 +118,19 @@ class Topology(abc.ABC):
   def graph(self, session: session_lib.Session) -> Graph:
     """Returns who calls whom."""
     program = self.program(session, '')
-    calls = [(plan.name, called) for plan in program for called in plan.calls]
+    plans = [one for plan in program for one in (plan, *plan.beside)]
+    calls = [(plan.name, called) for plan in plans for called in plan.calls]
     # The launcher draws the display, and stops the program.
     calls += [('launcher', name) for name in program.served]
-    return Graph(['launcher', *program.names], calls)
+    return Graph(
+      ['launcher', *(plan.name for plan in plans)],
+      calls,
+      shared=[
+        [plan.name, *(one.name for one in plan.beside)]
+        for plan in program
+        if plan.beside
+      ],
+    )
 
 
 _Kind = TypeVar('_Kind', bound=type[Topology])

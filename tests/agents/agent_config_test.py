@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from repertory.agents import agent_config, registry
+from repertory.agents import (
+  agent_config,
+  experience_replay,
+  registry,
+  unroll_queue,
+)
+from repertory.components import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +53,23 @@ def test_asks_for_what_has_no_default():
 
 
 @pytest.mark.parametrize('name', [agent.name for agent in registry.agents()])
-def test_no_agent_repeats_a_default(name):
+def test_no_agent_repeats_a_field(name):
+  """Unless it has another default, or another source of it."""
   config_class = registry.get(name).config_class
-  for field in dataclasses.fields(agent_config.AgentConfig):
-    if field.name in config_class.__annotations__:
-      assert getattr(config_class(), field.name) != field.default, field.name
+  told = {setting.name: setting for setting in settings.describe(config_class)}
+  for base in filter(dataclasses.is_dataclass, config_class.__mro__[1:]):
+    for setting in settings.describe(base):
+      if setting.name in config_class.__annotations__:
+        assert setting != told[setting.name]
+
+
+@pytest.mark.parametrize('name', ['d4pg', 'dqn', 'r2d2', 'sac'])
+def test_replay_agents_share_their_settings(name):
+  config_class = registry.get(name).config_class
+  assert issubclass(config_class, experience_replay.ReplayConfig)
+
+
+@pytest.mark.parametrize('name', ['impala', 'ppo'])
+def test_unroll_agents_share_their_settings(name):
+  config_class = registry.get(name).config_class
+  assert issubclass(config_class, unroll_queue.UnrollConfig)

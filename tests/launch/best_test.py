@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dm_env import specs
 
+import log_files
 import lone_nodes
 from repertory import launch
 from repertory.agents import dqn
@@ -153,7 +154,7 @@ def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):
   ):
     assert counts.report_evaluation(returns, [5] * len(returns)) == is_best
     if is_best:
-      counts.keep_best(_policy(version))
+      counts.keep_best('evaluator', _policy(version))
   assert _kept(tmp_path).state['evaluation'] == {
     'episode_return': 2.0,
     'steps': 0,
@@ -167,7 +168,7 @@ def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):
 def test_only_runs_that_are_resumed_look_back(tmp_path, make_coordinator):
   first = make_coordinator()
   first.report_evaluation([5.0], [1])
-  first.keep_best(_policy(7))
+  first.keep_best('evaluator', _policy(7))
   assert make_coordinator(is_resumed=True).status().best_return == 5.0
   assert make_coordinator().status().best_return is None
 
@@ -175,7 +176,7 @@ def test_only_runs_that_are_resumed_look_back(tmp_path, make_coordinator):
 def test_what_cannot_be_read_does_not_count(tmp_path, make_coordinator):
   first = make_coordinator()
   first.report_evaluation([5.0], [1])
-  first.keep_best(_policy(7))
+  first.keep_best('evaluator', _policy(7))
   path = pathlib.Path(_kept(tmp_path).path) / 'arrays.npz'
   path.write_bytes(b'garbage')
   resumed = make_coordinator(is_resumed=True)
@@ -190,11 +191,14 @@ def _fail(*arguments):
 def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
   counts = make_coordinator()
   counts.report_evaluation([1.0], [1])
-  counts.keep_best(_policy(1))
+  counts.keep_best('evaluator', _policy(1))
   with monkeypatch.context() as patched:
     patched.setattr(checkpointing.Checkpointer, 'save', _fail)
     counts.report_evaluation([2.0], [1])
-    counts.keep_best(_policy(2))
+    counts.keep_best('evaluator/1', _policy(2))
+  (row,) = log_files.nodes(tmp_path / 'run')
+  assert row['node'] == 'evaluator/1'
+  assert 'best policy not kept' in row['warning']
   assert 'best policy not kept' in counts.status().message
   assert _kept(tmp_path).state['counts']['learner_steps'] == 1
   # So that one that is better than what is kept gets its chance.
@@ -206,7 +210,7 @@ def test_a_full_disk_may_end_the_run(make_coordinator, monkeypatch):
   counts.report_evaluation([1.0], [1])
   monkeypatch.setattr(checkpointing.Checkpointer, 'save', _fail)
   with pytest.raises(OSError, match='no space'):
-    counts.keep_best(_policy(1))
+    counts.keep_best('evaluator', _policy(1))
 
 
 def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):

@@ -46,12 +46,12 @@ class Run:
     )
     self.learner = nodes.LearnerNode(
       lone_nodes.make_context(
-        'learner', self.coordinator, self.connection.stop
+        'learner/0', self.coordinator, self.connection.stop
       ),
       self.session,
       self.session.make_road(self.connection),
     )
-    self.coordinator.register('learner', self.learner.description)
+    self.coordinator.register('learner/0', self.learner.description)
     stack.callback(self.learner.close)
     self.actor = lone_nodes.make_actor(
       self.session, self.connection, self.learner, self.coordinator
@@ -70,10 +70,15 @@ class Run:
   def status(self):
     return replay.table_status(self.connection.client)['replay']
 
+  @property
+  def is_writing(self):
+    """Whether a checkpoint is being written, or its outcome is not settled."""
+    return self.learner._checkpoints._writing is not None
+
   def settle(self):
     """Waits for the checkpoint that is being written."""
     deadline = time.monotonic() + 60
-    while self.learner._checkpoints.is_writing:
+    while self.is_writing:
       assert time.monotonic() < deadline
       time.sleep(0.01)
       self.learner.checkpoint_if_due()
@@ -92,7 +97,9 @@ class Run:
   def warnings(self):
     with open(os.path.join(self.session.log_directory, 'nodes.jsonl')) as file:
       rows = [json.loads(line) for line in file]
-    return [row['warning'] for row in rows if 'warning' in row]
+    rows = [row for row in rows if 'warning' in row]
+    assert {row['node'] for row in rows} <= {self.learner.name}
+    return [row['warning'] for row in rows]
 
 
 def make_experiment(directory, **settings):
@@ -140,7 +147,7 @@ class TestWhen:
     for name in ('00000001', '00000002'):
       now += 29.9
       run.learner.checkpoint_if_due()
-      assert not run.learner._checkpoints.is_writing
+      assert not run.is_writing
       now += 0.2
       run.learner.checkpoint_if_due()
       run.settle()
@@ -158,7 +165,7 @@ class TestWhen:
     run.learn(1)
     run.learner.checkpoint_if_due()
     begun = run.learner.version
-    if run.learner._checkpoints.is_writing:
+    if run.is_writing:
       run.learner.checkpoint_if_due()
     run.settle()
     assert run.saved().state['counts']['learner_steps'] >= begun
@@ -307,7 +314,7 @@ class TestWhat:
       json.loads(line)
       for line in (tmp_path / 'copy0/logs/nodes.jsonl').read_text().splitlines()
     ]
-    paths = [row['resumed_from'] for row in rows if row['node'] == 'learner']
+    paths = [row['resumed_from'] for row in rows if row['node'] == 'learner/0']
     assert paths[0] is None
     assert paths[1].endswith(name)
 

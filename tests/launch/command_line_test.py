@@ -366,6 +366,32 @@ class TestOthers:
       line.endswith(('--> actor_0', '--> actor_1')) for line in lines
     )
 
+  def test_graph_of_nodes_beside_others(self, capsys):
+    code, out, _ = _run(
+      capsys,
+      'graph',
+      '--topology=central',
+      '--num_actors=2',
+      '--inference_devices=CPU:0,CPU:0',
+    )
+    assert code == 0
+    lines = out.splitlines()
+    start = lines.index('  subgraph beside_learner [learner and beside it]')
+    assert lines[start + 1 : start + 5] == [
+      '    learner["learner"]',
+      '    inference_0["inference/0"]',
+      '    inference_1["inference/1"]',
+      '  end',
+    ]
+    assert sum('["' in line for line in lines) == 9
+    for edge in (
+      'inference_0 --> replay',
+      'inference_1 --> replay',
+      'inference_1 --> coordinator',
+      'actor_1 --> learner',
+    ):
+      assert f'  {edge}' in lines
+
   def test_graph_of_one_thread(self, capsys):
     code, out, _ = _run(capsys, 'graph')
     assert code == 0

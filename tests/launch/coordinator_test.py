@@ -111,14 +111,15 @@ class TestObservation:
     assert coordinator.observe().idle_seconds == 10
     for go_on in (
       lambda: _report(coordinator, 3),
-      lambda: coordinator.report_learner(5, {}),
+      lambda: coordinator.report_learner('learner', 5, {}),
       lambda: coordinator.report_evaluation([1.0], [9]),
     ):
       go_on()
       assert coordinator.observe().idle_seconds == 0
       clock.sleep(7)
       _report(coordinator, 0)
-      coordinator.report_learner(coordinator.directive().learner_steps, {})
+      steps = coordinator.directive().learner_steps
+      coordinator.report_learner('learner', steps, {})
       coordinator.poll('actor/0')
       assert coordinator.observe().idle_seconds == 7
     coordinator.finish('actor/0')
@@ -134,6 +135,13 @@ class TestObservation:
     coordinator.poll('actor/1', environment_seconds=51)
     assert set(coordinator.observe().overdue) == {'actor/0', 'actor/1'}
 
+  def test_learner_is_heard_by_its_name(self, coordinator, clock):
+    coordinator.register('learner/0', {})
+    coordinator.register('learner/1', {})
+    clock.sleep(21)
+    coordinator.report_learner('learner/1', 3, {})
+    assert set(coordinator.observe().overdue) == {'learner/0'}
+
 
 class TestStatus:
   def test_rates_and_what_is_left(self, coordinator, clock):
@@ -141,7 +149,7 @@ class TestStatus:
     for _ in range(5):
       clock.sleep(1)
       _report(coordinator, 20)
-      coordinator.report_learner(round(2 * clock()), {})
+      coordinator.report_learner('learner', round(2 * clock()), {})
     status = coordinator.status()
     assert status.steps == 100
     assert status.steps_per_second == pytest.approx(20)
@@ -159,7 +167,7 @@ class TestStatus:
     assert status.num_returns == 100
 
   def test_age_of_variables(self, coordinator):
-    coordinator.report_learner(10, {})
+    coordinator.report_learner('learner', 10, {})
     for node, version, age in (('a', 4, 1.0), ('b', 8, 2.0), ('c', 12, 3.0)):
       coordinator.report_actor(
         f'actor/{node}',
@@ -175,7 +183,7 @@ def test_goes_on_counting_where_the_checkpoint_has_it(
   coordinator, session, clock
 ):
   _report(coordinator, 30, episodes=[(1.0, 9)])
-  coordinator.report_learner(4, {})
+  coordinator.report_learner('learner', 4, {})
   clock.sleep(8)
   saved = coordinator.save()
   assert saved['counts'] == {

@@ -21,6 +21,8 @@ class _Coordinator:
     self.told = []
     self.phase = reports.ACTING
     self.num_polls = 0
+    self.hangs_at = None
+    self.released = threading.Event()
 
   def register(self, name, description):
     self.told.append(('register', name, description))
@@ -39,6 +41,8 @@ class _Coordinator:
 
   def poll(self, name):
     self.num_polls += 1
+    if self.hangs_at == self.num_polls:
+      assert self.released.wait(_SECONDS)
     return reports.Directive(self.phase, 0, 0)
 
 
@@ -82,8 +86,12 @@ class _Node(node.Node):
 
 @pytest.fixture(name='coordinator')
 def _coordinator(monkeypatch):
-  monkeypatch.setattr(calls, 'wait_for_server', lambda client: None)
-  return _Coordinator()
+  monkeypatch.setattr(
+    calls, 'wait_for_server', lambda client, should_stop: None
+  )
+  coordinator = _Coordinator()
+  yield coordinator
+  coordinator.released.set()
 
 
 class _Hosted:
@@ -100,7 +108,9 @@ class _Hosted:
       return made
 
     plan = program_lib.PlannedNode(name, make, ['coordinator'], beside)
-    self.host = hosting.Host(plan, {'coordinator': coordinator}, life=2)
+    self.host = hosting.Host(
+      plan, {'coordinator': coordinator}, life=2, call_timeout_seconds=0.2
+    )
     self._thread = threading.Thread(target=self._run)
     self._thread.start()
 
@@ -131,6 +141,27 @@ def test_client_ends_when_its_part_is_done(coordinator):
   assert hosted.nodes[0].is_closed
   assert hosted.error is None
   assert coordinator.num_polls >= 1  # Once at its end.
+
+
+class _Absent(_Coordinator):
+  """A coordinator that never listens."""
+
+  address = 'localhost:1'
+
+
+def test_wait_for_the_coordinator_ends_with_the_node():
+  def make(context):
+    raise AssertionError('Nobody is there to register it.')
+
+  plan = program_lib.PlannedNode('actor/0', make, ['coordinator'])
+  host = hosting.Host(plan, {'coordinator': _Absent()})
+  thread = threading.Thread(target=host.run, args=[None])
+  thread.start()
+  thread.join(0.2)
+  assert thread.is_alive()
+  host.shut_down()
+  thread.join(_SECONDS)
+  assert not thread.is_alive()
 
 
 def test_service_answers_until_it_is_shut_down(coordinator):
@@ -193,6 +224,50 @@ def test_close_that_fails_is_told_when_the_part_is_done(coordinator, error):
     ('finish', 'actor/0'),
     ('warn', 'actor/0', warning),
   ]
+
+
+def test_report_that_hangs_ends_with_an_error(coordinator):
+  coordinator.hangs_at = 1
+  hosted = _Hosted('actor/0', coordinator, ends=True).join()
+  assert isinstance(hosted.error, TimeoutError)
+  assert hosted.nodes[0].is_closed
+  assert coordinator.told[1:] == [
+    (
+      'fail',
+      'actor/0',
+      'TimeoutError: Waited 0.2 seconds for the last report of a node that is '
+      'done.',
+    )
+  ]
+
+
+def test_report_that_hangs_when_the_run_stops_is_left(coordinator):
+  coordinator.hangs_at = 2
+  coordinator.phase = reports.STOPPING
+  hosted = _Hosted('actor/0', coordinator).join()
+  assert hosted.error is None
+  assert coordinator.told[-1] == ('finish', 'actor/0')
+
+
+def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
+  monkeypatch.setattr(hosting, '_JOIN_SECONDS', 0.2)
+  coordinator.hangs_at = 1
+  error = ValueError('no')
+
+  class Slow(_Node):
+    def run(self):
+      while not coordinator.num_polls:
+        self.context.stop.wait(0.01)
+      raise error
+
+  plan = program_lib.PlannedNode('actor/0', Slow, ['coordinator'])
+  host = hosting.Host(plan, {'coordinator': coordinator})
+  with pytest.raises(ValueError, match='no'):
+    host.run(lambda served: contextlib.nullcontext())
+  # It was not waited for.
+  assert any(thread.name == 'pulse' for thread in threading.enumerate())
+  assert coordinator.told[1:] == [('fail', 'actor/0', 'ValueError: no')]
+  assert coordinator.num_polls == 1
 
 
 def test_node_beside_another_lives_as_long_and_ends_the_run(coordinator):

@@ -4,7 +4,9 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import uuid
+from concurrent import futures
 
 import psutil
 import pytest
@@ -44,17 +46,17 @@ class _Run:
 
   def workers(self, **nodes: subprocess.Popen) -> local_workers.Processes:
     """Takes nodes by their name, with '_' for '/'."""
-    planned, active = program_lib.Program(60.0), {}
+    planned, active, paths = program_lib.Program(60.0), {}, {}
     for key, node in nodes.items():
       name = key.replace('_', '/')
       planned.add(program_lib.PlannedNode(name, lambda context: None))
       active[name] = node
-      (self._directory / name).parent.mkdir(exist_ok=True)
+      paths[name] = str(self._directory / f'{key}.txt')
     return local_workers.Processes(
       planned,
-      {},
+      {name: lambda name=name: f'client of {name}' for name in active},
       active,
-      str(self._directory),
+      paths,
       {child_processes.RUN_VARIABLE: self._mark},
     )
 
@@ -153,6 +155,48 @@ def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
     workers.kill('actor/1')
   finally:
     other.end()
+
+
+def test_clients_are_made_by_name(run):
+  workers = run.workers(replay=run.start(_SLEEP), learner=run.start(_SLEEP))
+  assert workers.client('learner') == 'client of learner'
+
+
+def test_a_new_life_prints_to_the_file_of_the_node(run, tmp_path):
+  ended = run.start('')
+  ended.wait(30)
+  workers = run.workers(actor_0=ended, learner=run.start(_SLEEP))
+  ended.args[-1] = "print('it lives')"
+  workers.restart('actor/0')
+  program.wait_until(lambda: not workers.is_alive('actor/0'), 30, 'its end')
+  assert (tmp_path / 'actor_0.txt').read_text() == 'it lives\n'
+  assert workers.log_of('actor/0').endswith('actor_0.txt:\nit lives\n')
+
+
+def _end_thread(outcome, release, error):
+  assert release.wait(30)
+  if error is None:
+    outcome.set_result(None)
+  else:
+    outcome.set_exception(error)
+
+
+def test_threads_end_as_their_outcome_says():
+  planned = program_lib.Program(60.0)
+  threads, outcomes, release = {}, {}, threading.Event()
+  for name, error in (('actor/0', None), ('actor/1', ValueError('no'))):
+    planned.add(program_lib.PlannedNode(name, lambda context: None))
+    outcomes[name] = futures.Future()
+    arguments = (outcomes[name], release, error)
+    threads[name] = threading.Thread(target=_end_thread, args=arguments)
+    threads[name].start()
+  workers = local_workers.Threads(planned, {}, threads, outcomes)
+  assert workers.clients_alive() == ['actor/0', 'actor/1']
+  assert 'ended early' in workers.failure_of('actor/1').cause
+  release.set()
+  assert workers.end() == []
+  assert 'ended early' in workers.failure_of('actor/0').cause
+  assert workers.failure_of('actor/1').cause == "ValueError('no')"
 
 
 def test_end_kills_what_ended_nodes_left(run):

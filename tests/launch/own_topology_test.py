@@ -49,7 +49,7 @@ class TwoLearners(topology.Topology):
     for index in range(self.num_learners):
       make = functools.partial(_Idle, log=self.log)
       planned.add(
-        program.PlannedNode(f'learner/{index}', make, [parts.COORDINATOR])
+        program.PlannedNode(f'learner/{index}', make, ['coordinator'])
       )
     return planned
 

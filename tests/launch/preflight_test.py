@@ -48,7 +48,9 @@ def _limited(**changes):
 
 
 def _check(experiment):
-  return preflight.check(experiment, session_lib.check(experiment))
+  spec = session_lib.check(experiment)
+  experience = session_lib.describe_experience(experiment, spec)
+  return preflight.check(experiment, experience)
 
 
 # Experiment, what the error must say, and the nearest that is accepted. Those

@@ -42,6 +42,13 @@ def test_owner_is_in_whose_process_a_node_is(program):
     program.owner_of('actor/1')
 
 
+def test_names_of_nodes_are_those_of_their_kind():
+  assert kinds.ACTOR.numbered(3) == 'actor/3'
+  for kind in kinds.KINDS:
+    assert kinds.kind_of(kind.name) is kind
+    assert kinds.kind_of(kind.numbered(12)) is kind
+
+
 @pytest.mark.parametrize(
   ('plan', 'message'),
   [

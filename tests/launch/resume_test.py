@@ -13,8 +13,11 @@ from dm_env import specs
 
 import log_files
 from repertory import launch
+from repertory.agents import r2d2
 from repertory.components import checkpointing
+from repertory.environments import registry
 from repertory.launch.runs import resuming
+from repertory.launch.runs import session as session_lib
 
 # XLA would take most of the time.
 _SETTINGS = {
@@ -341,30 +344,65 @@ class TestTwoStarts:
 class TestOtherTables:
   def test_another_item_is_another_experiment(self, tmp_path):
     """Else a table would silently stay as the checkpoint has it."""
-    spec = preflight_spec(tmp_path)
-    identity = _experiment(tmp_path, 108).identity(spec)
+    spec = _spec(tmp_path)
+    identity = _identity(_experiment(tmp_path, 108), spec)
     changed = spec._replace(
       observations=specs.Array(
         spec.observations.shape, np.uint8, spec.observations.name
       ),
     )
-    other = _experiment(tmp_path, 108).identity(changed)
+    other = _identity(_experiment(tmp_path, 108), changed)
     differing = {name for name in identity if identity[name] != other[name]}
     assert differing == {'table.replay'}
     assert 'uint8' in other['table.replay']
     assert 'max_times_sampled=0' in other['table.replay']
 
   def test_numbers_of_numpy_are_the_same_experiment(self, tmp_path):
-    spec = preflight_spec(tmp_path)
+    spec = _spec(tmp_path)
     identities = [
-      _experiment(tmp_path, 108, {'batch_size': size}).identity(spec)
+      _identity(_experiment(tmp_path, 108, {'batch_size': size}), spec)
       for size in (32, np.int64(32))
     ]
     assert identities[0] == identities[1]
     assert json.loads(json.dumps(identities[1])) == identities[1]
 
 
-def preflight_spec(directory):
+def _spec(directory):
   """Returns the spec of the experiments here."""
   with resuming.open_session(_experiment(directory, 108)) as session:
     return session.spec
+
+
+def _identity(experiment, spec):
+  experience = session_lib.describe_experience(experiment, spec)
+  return experiment.identity(experience)
+
+
+class _Counting(r2d2.R2D2Builder):
+  """Counts how often it was asked."""
+
+  num_asked = 0
+
+  def experience(self, spec, num_environments):
+    self.num_asked += 1
+    return super().experience(spec, num_environments)
+
+
+def test_experience_is_asked_for_once_per_start(tmp_path):
+  """Agents of sequences make a network to tell of it."""
+  config = r2d2.R2D2Config(
+    hidden_sizes=(8,), core_size=8, min_replay_size=10, jit_compile=False
+  )
+  for runs, max_steps in enumerate([300, 600]):
+    builder = _Counting(config)
+    experiment = launch.Experiment(
+      builder,
+      registry.make_factory('catch'),
+      max_steps=max_steps,
+      directory=str(tmp_path),
+      evaluation_episodes=0,
+    )
+    launch.run(experiment, display=False)
+    assert builder.num_asked == 1
+    checkpoint = resuming.load_checkpoint(str(tmp_path))
+    assert checkpoint.state['counts']['runs'] == runs + 1

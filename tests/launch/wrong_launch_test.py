@@ -9,7 +9,7 @@ from repertory.components import loggers, settings
 from repertory.launch import conformance, failures
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import launchpad, local_workers, program
-from repertory.launch.topologies import distributed, single, topology
+from repertory.launch.topologies import central, distributed, single, topology
 
 
 class _Launchers(launchers_conformance.LauncherConformance):
@@ -66,15 +66,30 @@ class _Restless(single.Single):
 
 class _WrongGraph(single.Single):
   def graph(self, session):
-    nodes, calls, frame = super().graph(session)
-    return topology.Graph(nodes, [*calls, ('actor/0', 'nobody')], frame)
+    graph = super().graph(session)
+    return graph._replace(calls=[*graph.calls, ('actor/0', 'nobody')])
+
+
+class _WrongNeighbor(single.Single):
+  def graph(self, session):
+    return super().graph(session)._replace(shared=[('learner', 'nobody')])
 
 
 class _Hiding(distributed.Distributed):
   def graph(self, session):
-    nodes, calls, frame = super().graph(session)
-    seen = [(caller, called) for caller, called in calls if caller != 'actor/1']
-    return topology.Graph([n for n in nodes if n != 'actor/1'], seen, frame)
+    return _without(super().graph(session), 'actor/1')
+
+
+class _HidingNeighbor(central.Central):
+  def graph(self, session):
+    return _without(super().graph(session), 'inference/0')._replace(shared=[])
+
+
+def _without(graph: topology.Graph, hidden: str) -> topology.Graph:
+  return graph._replace(
+    nodes=[node for node in graph.nodes if node != hidden],
+    calls=[pair for pair in graph.calls if hidden not in pair],
+  )
 
 
 class _Changed(distributed.Distributed):
@@ -132,7 +147,9 @@ class _Topologies(conformance.TopologyConformance):
     (_Helpless, 'tells_of_itself'),
     (_Restless, 'tells_of_itself'),
     (_WrongGraph, 'graph_shows_all_nodes'),
+    (_WrongNeighbor, 'graph_shows_all_nodes'),
     (_Hiding, 'graph_shows_all_nodes'),
+    (_HidingNeighbor, 'graph_shows_all_nodes'),
     (_Silent, 'program_can_be_sent'),
     (_Unsendable, 'program_can_be_sent'),
     (_Short, 'runs_to_the_end_and_goes_on'),

@@ -1,0 +1,70 @@
+"""Episodes of one step, in which all is made of one number."""
+
+from collections.abc import Callable, Sequence
+
+import dm_env
+import numpy as np
+
+from repertory.components import adders, specs, types
+
+# Observations are large enough to be shared by transitions.
+SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((300,), np.float32),
+  actions=specs.Array((), np.int32),
+  rewards=specs.Array((), np.float32),
+  discounts=specs.BoundedArray((), np.float32, 0, 1),
+)
+
+
+def play(
+  adder: adders.Adder,
+  numbers: Sequence[int],
+  add: Callable,
+  num_slots: int = 1,
+) -> None:
+  """Lives an episode of one step for each number, in every slot.
+
+  Args:
+    adder: Gets the first timestep of all.
+    numbers: Actions, and first observations; the last ones and the rewards are
+      0.5 more.
+    add: Takes actions and the timesteps behind them: a method of the adder.
+    num_slots: Those of the adder.
+  """
+
+  def timestep(step_type: dm_env.StepType, number: float) -> dm_env.TimeStep:
+    column = np.full([num_slots], number, np.float32)
+    return dm_env.TimeStep(
+      np.full([num_slots], step_type, np.int32),
+      column,
+      np.zeros([num_slots], np.float32),
+      np.repeat(column[:, np.newaxis], 300, 1),
+    )
+
+  is_new = adder.num_items == 0
+  for number in numbers:
+    action = np.full([num_slots], number, np.int32)
+    first = timestep(dm_env.StepType.FIRST, number)
+    if is_new:
+      adder.add_first(first)
+    else:
+      add(action, first)
+    is_new = False
+    add(action, timestep(dm_env.StepType.LAST, number + 0.5))
+
+
+def check_transitions(data: types.Transition) -> list[int]:
+  """Returns the numbers of transitions, which must be whole."""
+  numbers = np.asarray(data.action)
+  for name, expected in (
+    ('observation', np.repeat(numbers[:, np.newaxis], 300, 1)),
+    ('reward', numbers + 0.5),
+    ('discount', np.zeros_like(numbers)),
+    ('next_observation', np.repeat(numbers[:, np.newaxis] + 0.5, 300, 1)),
+  ):
+    np.testing.assert_array_equal(
+      np.asarray(getattr(data, name)),
+      expected,
+      f'{name} must be that of the step whose action it is.',
+    )
+  return numbers.tolist()

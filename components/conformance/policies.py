@@ -1,0 +1,207 @@
+"""Checks of policies."""
+
+from collections.abc import Sequence
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import programs, specs, types
+from repertory.components.conformance import comparing
+
+_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+
+
+class PolicyConformance:
+  """The contract of `programs.Policy`.
+
+  Attributes:
+    num_environments: Environment ids are below it; at least 3.
+    num_steps: How long the histories are.
+  """
+
+  num_environments = 5
+  num_steps = 4
+
+  def make_spec(self) -> specs.EnvironmentSpec:
+    """Returns the spec of the environments to act in."""
+    raise NotImplementedError
+
+  def make_policy(self) -> programs.Policy:
+    """Makes a policy; what it acts with is the same each time."""
+    raise NotImplementedError
+
+  @property
+  def all_ids(self) -> Sequence[int]:
+    return range(self.num_environments)
+
+  def observe(self, seed: int, size: int | None = None) -> types.Nest:
+    """Returns observations `[B, ...]` as the spec allows."""
+    size = self.num_environments if size is None else size
+    random = np.random.default_rng(seed)
+    spec = self.make_spec().observations
+    return tree.map_structure(lambda leaf: _draw(leaf, size, random), spec)
+
+  def act(
+    self, policy, state, seed: int, step_type: int | Sequence[int] = _MID
+  ) -> programs.PolicyOutput:
+    """Acts upon the observations of that seed."""
+    step_types = np.broadcast_to(
+      np.asarray(step_type, np.int32), [self.num_environments]
+    )
+    return policy.act(self.observe(seed), tf.constant(step_types), state)
+
+  def live(self, policy, seed: int) -> types.Nest:
+    """Returns the state after some steps; seeds have other observations."""
+    state = policy.initial_state(self.all_ids)
+    for t in range(self.num_steps):
+      state = self.act(policy, state, 100 * seed + t, _MID if t else _FIRST)[2]
+    return state
+
+  def test_state_follows_from_the_environment_ids_alone(self):
+    policy = self.make_policy()
+    state = policy.initial_state(self.all_ids)
+    for leaf in tree.flatten(state):
+      assert leaf.shape[:1] == [self.num_environments], (
+        'Every leaf of the state must have a row for each environment; got '
+        f'{leaf.shape}.'
+      )
+    ids = [2, 0]
+    comparing.assert_same(
+      policy.initial_state(ids),
+      comparing.rows(state, ids),
+      f'The state of environments {ids} must be the same in any company.',
+    )
+
+  def test_actions_fit_the_spec(self):
+    policy, spec = self.make_policy(), self.make_spec().actions
+    state = policy.initial_state(self.all_ids)
+    for t in range(self.num_steps):
+      output = self.act(policy, state, t)
+      tree.assert_same_structure(spec, output.action)
+      for leaf, array in zip(tree.flatten(spec), tree.flatten(output.action)):
+        for row in np.asarray(array):
+          leaf.validate(row)
+      state = output.state
+
+  def test_state_keeps_its_form(self):
+    policy = self.make_policy()
+    before = policy.initial_state(self.all_ids)
+    after = self.live(policy, 1)
+    tree.assert_same_structure(before, after)
+    forms = [
+      [(leaf.shape.as_list(), leaf.dtype) for leaf in tree.flatten(state)]
+      for state in (before, after)
+    ]
+    assert forms[0] == forms[1], (
+      f'Shapes and dtypes of the state must stay {forms[0]}; got {forms[1]}.'
+    )
+
+  def test_same_state_same_output(self):
+    policy = self.make_policy()
+    state = self.live(policy, 1)
+    comparing.assert_same(
+      self.act(policy, state, 2),
+      self.act(policy, state, 2),
+      'What a policy does must follow from its inputs alone: random numbers '
+      'come from counters in the state.',
+    )
+
+  def test_rows_are_independent(self):
+    policy = self.make_policy()
+    state, other = self.live(policy, 1), self.live(policy, 2)
+    observation, elsewhere = self.observe(3), self.observe(4)
+    step_types = tf.fill([self.num_environments], _MID)
+    whole = policy.act(observation, step_types, state)
+    for row in (0, self.num_environments - 1):
+
+      def mix(ours, theirs, row=row):
+        chosen = [i == row for i in self.all_ids]
+        shape = [-1, *[1] * (len(ours.shape) - 1)]
+        return tf.where(np.reshape(chosen, shape), ours, theirs)
+
+      mixed = policy.act(
+        tree.map_structure(mix, observation, elsewhere),
+        step_types,
+        tree.map_structure(mix, state, other),
+      )
+      alone = policy.act(
+        comparing.rows(observation, [row]),
+        step_types[:1],
+        comparing.rows(state, [row]),
+      )
+      message = f'Row {row} of the output must depend on that row alone'
+      expected = comparing.rows(whole, [row])
+      comparing.assert_same(
+        comparing.rows(mixed, [row]), expected, f'{message}, not on others.'
+      )
+      comparing.assert_close(
+        alone, expected, f'{message}, not on how many there are.'
+      )
+
+  def test_ended_rows_keep_their_state(self):
+    policy = self.make_policy()
+    state = self.live(policy, 1)
+    step_types = [_MID] * self.num_environments
+    step_types[1] = _LAST
+    after = self.act(policy, state, 2, step_types).state
+    comparing.assert_same(
+      comparing.rows(after, [1]),
+      comparing.rows(state, [1]),
+      'A row at LAST needs no action: its state must stay as it is.',
+    )
+    others = [i for i in self.all_ids if i != 1]
+    comparing.assert_same(
+      comparing.rows(after, others),
+      comparing.rows(self.act(policy, state, 2).state, others),
+      'A row at LAST must leave the others alone.',
+    )
+
+  def test_episodes_begin_without_memory(self):
+    policy = self.make_policy()
+    states = [self.live(policy, seed) for seed in (1, 2)]
+    step_types = [_MID] * self.num_environments
+    step_types[1] = _FIRST
+    one, other = (self.act(policy, s, 3, step_types) for s in states)
+    comparing.assert_same(
+      comparing.rows(one, [1]),
+      comparing.rows(other, [1]),
+      'After FIRST, nothing may depend on the observations before it.',
+    )
+    others = [i for i in self.all_ids if i != 1]
+    comparing.assert_same(
+      comparing.rows(one, others),
+      comparing.rows(self.act(policy, states[0], 3), others),
+      'Where no episode begins, nothing may be forgotten.',
+    )
+
+  def test_compiles(self):
+    policy = self.make_policy()
+    state = self.live(policy, 1)
+    arguments = (
+      self.observe(2),
+      tf.fill([self.num_environments], _MID),
+      state,
+    )
+    comparing.assert_close(
+      tf.function(policy.act, autograph=False)(*arguments),
+      policy.act(*arguments),
+      'A policy must do in a compiled program what it does eagerly.',
+    )
+
+
+def _draw(spec, size: int, random: np.random.Generator) -> tf.Tensor:
+  """Returns values `[size, ...]` as an array spec allows."""
+  shape, dtype = (size, *spec.shape), np.dtype(spec.dtype)
+  if dtype.kind == 'b':
+    return tf.constant(random.integers(0, 2, shape).astype(bool))
+  low, high = (-1, 1) if dtype.kind == 'f' else (0, 1)
+  low, high = (
+    np.clip(getattr(spec, name, bound), -1e6, 1e6)
+    for name, bound in (('minimum', low), ('maximum', high))
+  )
+  if dtype.kind == 'f':
+    return tf.constant(random.uniform(low, high, shape).astype(dtype))
+  low, high = low.astype(np.int64), high.astype(np.int64)
+  return tf.constant(random.integers(low, high + 1, shape).astype(dtype))

@@ -1,0 +1,284 @@
+"""Tests of writers, and that each check finds what is wrong."""
+
+import contextlib
+import time
+
+import numpy as np
+import pytest
+
+import recording_writer
+import replay_fixture
+from repertory.components import conformance, replay
+
+
+class _ReverbTable(conformance.ServedTable):
+  """A table of a replay server."""
+
+  def __init__(self, connection, writer_class=replay.ReverbWriter):
+    self._connection = connection
+    self._table = replay_fixture.table_of(connection)
+    self._writer_class = writer_class
+
+  def make_writer(self, timeout_seconds, stop, **settings):
+    address = self._connection.address
+    connection = replay.Connection(address, timeout_seconds, stop)
+    return self._writer_class(connection, self._table, **settings)
+
+  def count(self):
+    tables = [self._table]
+    status = replay.table_status(self._connection.client, tables)
+    return status[self._table.name].inserts
+
+  def take(self, num_items):
+    num_bundles = num_items // self._table.bundle_size
+    items = replay_fixture.sample(self._connection, num_bundles)
+    return [(item.data, item.info.priority) for item in items]
+
+
+class _ReverbWriters(conformance.WriterConformance):
+  writer_class: type[replay.Writer] = replay.ReverbWriter
+
+  @contextlib.contextmanager
+  def serve(self, table):
+    with replay_fixture.serve(table) as connection:
+      yield _ReverbTable(connection, self.writer_class)
+
+
+class TestReverbWriter(_ReverbWriters):
+  pass
+
+
+class _Records(conformance.ServedTable):
+  """The items of a recording writer."""
+
+  def __init__(self, table, shared, writer_class):
+    self._table = table
+    self._shared = shared
+    self._writer_class = writer_class
+    self._taken = 0
+
+  def make_writer(self, timeout_seconds, stop, **settings):
+    self._writer = self._writer_class(
+      self._table.signature,
+      shared=self._shared,
+      bundle_size=self._table.bundle_size,
+      **settings,
+    )
+    return self._writer
+
+  def count(self):
+    return len(self._writer.items)
+
+  def take(self, num_items):
+    begin, self._taken = self._taken, self._taken + num_items
+    writer = self._writer
+    pairs = zip(writer.items, writer.priorities, strict=True)
+    return [*pairs][begin : self._taken]
+
+
+class _RecordingWriters(conformance.WriterConformance):
+  is_held_back = False
+  shared = (0, 1)
+  writer_class: type[replay.Writer] = recording_writer.RecordingWriter
+
+  @contextlib.contextmanager
+  def serve(self, table):
+    yield _Records(table, self.shared, self.writer_class)
+
+
+class TestRecordingWriter(_RecordingWriters):
+  pass
+
+
+class TestRecordingWriterOfWholeItems(_RecordingWriters):
+  shared = ()
+
+
+class _Backwards(recording_writer.RecordingWriter):
+  def put(self, leaves, references=None):
+    super().put([leaf[::-1] for leaf in leaves], references)
+
+
+class _OnePriority(recording_writer.RecordingWriter):
+  def _insert(self, priority, item):
+    super()._insert(1.0, item)
+
+
+class _KeepsViews(recording_writer.RecordingWriter):
+  """Keeps what it is given and no copy of it."""
+
+  def put(self, leaves, references=None):
+    super().put(leaves, references)
+    if references is None:
+      self.items[-1]['image'] = leaves[0][-1]
+
+
+class _KeepsViewsOfShared(recording_writer.RecordingWriter):
+  def keep(self, leaves):
+    references = super().keep(leaves)
+    for reference, leaf in zip(references, leaves):
+      if reference is not None:
+        reference.leaf = leaf
+    return references
+
+
+class _Versionless(recording_writer.RecordingWriter):
+  def __init__(self, *arguments, version=None, **settings):
+    super().__init__(*arguments, **settings)
+
+
+class _Casting(recording_writer.RecordingWriter):
+  def put(self, leaves, references=None):
+    *images, numbers = leaves
+    numbers = np.asarray(numbers, np.int64).reshape([len(numbers)])
+    super().put([*images, numbers], references)
+
+
+class _TakesAnyPriority(recording_writer.RecordingWriter):
+  def _put_one(self, item):
+    self._insert(self._priority(), item)
+    self.num_items += 1
+
+
+class _CountsRefused(recording_writer.RecordingWriter):
+  def _put_one(self, item):
+    self.num_items += 1
+    super()._put_one(item)
+
+
+class _LosesTheLast(recording_writer.RecordingWriter):
+  """Hands over an item when the next one comes."""
+
+  _open: tuple = ()
+
+  def _insert(self, priority, item):
+    if self._open:
+      super()._insert(*self._open)
+    self._open = (priority, item)
+
+
+class _RefersToTheNewest(recording_writer.RecordingWriter):
+  def _follow(self, reference):
+    super()._follow(reference)
+    return self._newest[len(reference.leaf)]
+
+  def keep(self, leaves):
+    self._newest = {len(leaf): leaf for leaf in leaves}
+    return super().keep(leaves)
+
+
+class _KeepsNothing(recording_writer.RecordingWriter):
+  def keep(self, leaves):
+    return super().keep([np.zeros(1) if x is None else x for x in leaves])
+
+
+class _CountsBundles(recording_writer.RecordingWriter):
+  def is_ahead(self):
+    return self._num_pending > self._max_pending_items
+
+
+class _BreaksBundles(recording_writer.RecordingWriter):
+  def put(self, leaves, references=None):
+    size = self.table.bundle_size
+    count = len(leaves[0]) // size * size
+    super().put([leaf[:count] for leaf in leaves], references)
+
+
+_SHARED_CASES = [
+  (_Backwards, 'items_come_in_order_each_with_a_priority'),
+  (_OnePriority, 'items_come_in_order_each_with_a_priority'),
+  (_LosesTheLast, 'items_come_in_order_each_with_a_priority'),
+  (_KeepsViews, 'what_is_put_may_be_changed_afterwards'),
+  (_KeepsViewsOfShared, 'what_is_put_may_be_changed_afterwards'),
+  (_Versionless, 'knows_its_table_and_version'),
+  (_Casting, 'other_leaves_are_refused'),
+  (_TakesAnyPriority, 'impossible_priorities_are_refused'),
+  (_CountsRefused, 'impossible_priorities_are_refused'),
+  (_LosesTheLast, 'all_comes_before_it_flushes_or_resets_or_closes'),
+  (_RefersToTheNewest, 'items_refer_to_what_is_kept'),
+  (_KeepsNothing, 'leaves_may_be_left_out'),
+  (_CountsBundles, 'bundles_are_of_items_that_come_together'),
+  (_BreaksBundles, 'bundles_are_of_items_that_come_together'),
+]
+
+
+@pytest.mark.parametrize(('writer_class', 'check'), _SHARED_CASES)
+def test_finds_wrong_writers(writer_class, check):
+  checks = _RecordingWriters()
+  checks.writer_class = writer_class
+  with pytest.raises(AssertionError):
+    getattr(checks, f'test_{check}')()
+
+
+class _WaitsInPut(replay.ReverbWriter):
+  def put(self, leaves, references=None):
+    super().put(leaves, references)
+    self.wait()
+
+
+class _NeverWaits(replay.ReverbWriter):
+  def wait(self):
+    self._num_pending = 0
+
+
+class _NeverAhead(replay.ReverbWriter):
+  def is_ahead(self):
+    return False
+
+
+class _WaitsForAll(replay.ReverbWriter):
+  def wait(self):
+    self.flush()
+
+
+class _GivesUp(replay.ReverbWriter):
+  """Has no time-out; says nothing when it gives up."""
+
+  def _drain(self, max_pending_items):
+    with contextlib.suppress(TimeoutError):
+      super()._drain(max_pending_items)
+
+
+class _Deaf(replay.ReverbWriter):
+  """Hears of no stop."""
+
+  def _drain(self, max_pending_items):
+    deadline = time.monotonic() + 2.0
+    while not self._try_to_drain(max_pending_items, 0.1):
+      if time.monotonic() > deadline:
+        return
+
+
+class _PutsAgain(replay.ReverbWriter):
+  """Puts once more what did not come in time."""
+
+  def put(self, leaves, references=None):
+    self._last = leaves
+    super().put(leaves, references)
+
+  def wait(self):
+    try:
+      super().wait()
+    except TimeoutError:
+      self.put(self._last)
+      raise
+
+
+@pytest.mark.parametrize(
+  ('writer_class', 'check'),
+  [
+    (_WaitsInPut, 'full_table_lets_it_wait'),
+    (_NeverWaits, 'full_table_lets_it_wait'),
+    (_NeverAhead, 'full_table_lets_it_wait'),
+    (_WaitsForAll, 'some_may_be_on_their_way'),
+    (_GivesUp, 'wait_ends_after_its_time'),
+    (_PutsAgain, 'goes_on_after_a_time_out'),
+    (_Deaf, 'stop_ends_a_wait'),
+  ],
+)
+def test_finds_writers_that_are_not_held_back(writer_class, check):
+  checks = _ReverbWriters()
+  checks.writer_class = writer_class
+  checks.deadline_seconds = 1.5
+  with pytest.raises((AssertionError, TimeoutError)):
+    getattr(checks, f'test_{check}')()

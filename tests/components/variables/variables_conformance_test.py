@@ -1,0 +1,193 @@
+"""Tests of who follows variables, and that each check finds what is wrong."""
+
+import threading
+import time
+
+import pytest
+
+from repertory.components import conformance, variables
+
+
+class TestShared(conformance.FollowedVariablesConformance):
+  is_shared = True
+
+  def make_followed(self, learner, variables_in_use, stop):
+    return variables.SharedVariables(learner)
+
+
+class TestPublished(conformance.FollowedVariablesConformance):
+  def make_followed(self, learner, variables_in_use, stop):
+    publisher = variables.Publisher(learner.variables)
+    learner.publish = publisher.publish
+    return variables.PublishedVariables(publisher, variables_in_use)
+
+
+class TestFetched(conformance.FollowedVariablesConformance):
+  def make_followed(self, learner, variables_in_use, stop):
+    return variables.FetchedVariables(learner, variables_in_use, stop=stop)
+
+
+class _Asking(variables.FollowedVariables):
+  """Asks the learner in each update."""
+
+  def __init__(self, learner, variables_in_use):
+    self._learner = learner
+    self._variables = variables_in_use
+    self._version, self._max_priority = -1, 1.0
+    self._since = time.monotonic()
+
+  @property
+  def version(self):
+    return self._version
+
+  @property
+  def age_seconds(self):
+    return time.monotonic() - self._since
+
+  @property
+  def max_priority(self):
+    return self._max_priority
+
+  def update(self, wait=False):
+    self._take_over(self._ask())
+
+  def _ask(self):
+    names = ['policy', 'learner_steps', 'max_priority']
+    return self._learner.get_variables(names)
+
+  def _take_over(self, found):
+    values, self._version, self._max_priority = found
+    for variable, value in zip(self._variables, values):
+      variable.assign(value)
+    self._since = time.monotonic()
+
+  def close(self):
+    pass
+
+
+class _BegunAtOnce(_Asking):
+  def __init__(self, learner, variables_in_use):
+    super().__init__(learner, variables_in_use)
+    self.update()
+
+
+class _WithoutPriority(_Asking):
+  def __init__(self, learner, variables_in_use):
+    super().__init__(learner, variables_in_use)
+    self._max_priority = float('nan')
+
+
+class _OneBehind(_Asking):
+  """Takes over what it asked for the time before."""
+
+  _found = None
+
+  def update(self, wait=False):
+    self._found, found = self._ask(), self._found
+    if found is not None:
+      self._take_over(found)
+
+
+class _WaitsAlone(_Asking):
+  def update(self, wait=False):
+    if wait:
+      super().update()
+
+
+class _TellsTheNewest(_Asking):
+  """Says what version there is, and not which is in use."""
+
+  @property
+  def version(self):
+    return self._learner.version if self._version >= 0 else -1
+
+
+class _Restless(_Asking):
+  """Takes over what is new when it likes, which is soon."""
+
+  def update(self, wait=False):
+    super().update()
+    timer = threading.Timer(0.1, super().update)
+    timer.daemon = True
+    timer.start()
+
+
+class _AsksTwice(_Asking):
+  """Takes its numbers from other steps than the variables."""
+
+  def _ask(self):
+    values, *_ = super()._ask()
+    time.sleep(0.001)
+    return [values, *super()._ask()[1:]]
+
+
+class _GoesBack(_Asking):
+  """Takes over what is old, once in a while."""
+
+  _calls, _oldest = 0, None
+
+  def _ask(self):
+    self._calls += 1
+    self._oldest = self._oldest or super()._ask()
+    return self._oldest if self._calls % 3 == 2 else super()._ask()
+
+
+class _ForgetsPriority(_Asking):
+  @property
+  def max_priority(self):
+    return 1.0
+
+
+class _Ageless(_Asking):
+  @property
+  def age_seconds(self):
+    return None
+
+
+class _NeverOld(_Asking):
+  @property
+  def age_seconds(self):
+    return 0.0
+
+
+class _NeverYoung(_Asking):
+  def _take_over(self, found):
+    since = self._since
+    super()._take_over(found)
+    self._since = since
+
+
+class _Immortal(_Asking):
+  def update(self, wait=False):
+    super().update()
+    threading.Thread(target=time.sleep, args=[3], daemon=True).start()
+
+
+@pytest.mark.parametrize(
+  ('followed_class', 'check'),
+  [
+    (_BegunAtOnce, 'has_nothing_at_first'),
+    (_WithoutPriority, 'has_nothing_at_first'),
+    (_OneBehind, 'waiting_update_comes_back_with_the_newest'),
+    (_ForgetsPriority, 'waiting_update_comes_back_with_the_newest'),
+    (_WaitsAlone, 'updates_keep_up'),
+    (_TellsTheNewest, 'variables_change_in_updates_alone'),
+    (_Restless, 'variables_change_in_updates_alone'),
+    (_AsksTwice, 'versions_are_never_mixed_and_never_fall'),
+    (_GoesBack, 'versions_are_never_mixed_and_never_fall'),
+    (_Ageless, 'age'),
+    (_NeverOld, 'age'),
+    (_NeverYoung, 'age'),
+    (_Asking, 'stop_ends_a_wait'),
+    (_Immortal, 'close_ends_all_threads'),
+  ],
+)
+def test_finds_what_is_wrong(followed_class, check):
+  class Checks(conformance.FollowedVariablesConformance):
+    deadline_seconds = 1.0
+
+    def make_followed(self, learner, variables_in_use, stop):
+      return followed_class(learner, variables_in_use)
+
+  with pytest.raises(AssertionError):
+    getattr(Checks(), f'test_{check}')()

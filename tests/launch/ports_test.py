@@ -1,0 +1,60 @@
+"""Tests of ports that are held for servers."""
+
+import contextlib
+import socket
+
+import courier
+import pytest
+
+from repertory.launch.host import ports
+
+
+def _serve(stack, port, answer):
+  server = courier.Server(port=port)
+  server.Bind('answer', lambda: answer)
+  server.Start()
+  stack.callback(server.Join)
+  stack.callback(server.Stop)
+  return server
+
+
+def test_nobody_else_is_given_it():
+  with contextlib.ExitStack() as stack:
+    held = [stack.enter_context(ports.held()) for _ in range(200)]
+    assert len(set(held)) == 200
+    for family, address in (
+      (socket.AF_INET, '127.0.0.1'),
+      (socket.AF_INET6, '::1'),
+    ):
+      with socket.socket(family) as other, pytest.raises(OSError, match='use'):
+        other.bind((address, held[0]))
+
+
+def test_nobody_listens_there_yet():
+  with ports.held() as port, pytest.raises(ConnectionRefusedError):
+    socket.create_connection(('localhost', port), 5)
+
+
+def test_a_server_gets_it_and_after_its_end_another():
+  with ports.held() as port:
+    for answer in (42, 43):
+      with contextlib.ExitStack() as stack:
+        _serve(stack, port, answer)
+        client = courier.Client(f'localhost:{port}', call_timeout=20)
+        assert client.answer() == answer
+
+
+def test_a_second_server_is_refused():
+  with ports.held() as port, contextlib.ExitStack() as stack:
+    _serve(stack, port, 42)
+    with pytest.raises(Exception, match='Failed to start Courier'):
+      _serve(stack, port, 43)
+    client = courier.Client(f'localhost:{port}', call_timeout=20)
+    assert client.answer() == 42
+
+
+def test_it_is_free_afterwards():
+  with ports.held() as port:
+    pass
+  with socket.socket() as other:
+    other.bind(('127.0.0.1', port))
