@@ -1,0 +1,309 @@
+"""Tests of what `TensorEnvironment` makes of a game, and of its conformance."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.environments import previous_action, tensor, vector_batch
+from repertory.environments.tensor import conformance
+
+FIRST, MID, LAST = 0, 1, 2
+
+
+class Count(tensor.TensorEnvironment):
+  """Adds its actions to a number; tells how the last episode ended.
+
+  Episodes terminate at 2 and are truncated at 3.
+  """
+
+  def observation_spec(self):
+    return {
+      'number': specs.Array((), np.int32, 'number'),
+      'before': specs.Array((), np.int32, 'before'),
+    }
+
+  def action_spec(self):
+    return {
+      'add': specs.DiscreteArray(4, np.int32, 'add'),
+      # Bounds that exclude 0.
+      'force': specs.BoundedArray((2,), np.float32, 0.5, 1.5, 'force'),
+    }
+
+  def reward_spec(self):
+    return specs.BoundedArray((), np.float32, 0.5, 100, 'reward')
+
+  def start(self, counters, before):
+    number = tf.zeros(counters.shape, tf.int32)
+    last = number if before is None else before['number']
+    # Otherwise nobody sees that streams go on.
+    return {'number': number, 'before': last}, counters + 1
+
+  def advance(self, core, action, counters):
+    number = core['number'] + action['add']
+    return tensor.Advance(
+      {'number': number, 'before': core['before']},
+      1 + tf.reduce_sum(action['force'], axis=-1),
+      terminated=tf.equal(number, 2) | tf.equal(number, 5),
+      truncated=number >= 3,
+      counters=counters,
+    )
+
+  def observe(self, core):
+    return dict(core)
+
+
+def make_action(*add, force=0.5):
+  return {
+    'add': tf.constant(add, tf.int32),
+    'force': tf.fill([len(add), 2], tf.constant(force)),
+  }
+
+
+def play(environment, *actions):
+  """Returns the timesteps as arrays, and the last state."""
+  counters = tensor.initial_counters([0] * len(actions[0]['add']))
+  state, timestep = environment.reset(environment.initial_state(counters))
+  timesteps = [timestep]
+  for action in actions:
+    state, timestep = environment.step(state, action)
+    timesteps.append(timestep)
+  return tf.nest.map_structure(lambda t: t.numpy(), timesteps), state
+
+
+class TestStep:
+  def test_two_rows(self):
+    timesteps, _ = play(
+      Count(),
+      make_action(1, 3),
+      make_action(1, 1),  # Row 1 was truncated, so its action is ignored.
+      make_action(3, 3, force=1.0),  # Row 0 was terminated.
+      make_action(1, 1),
+    )
+    table = [
+      (t.step_type.tolist(), t.reward.tolist(), t.discount.tolist())
+      for t in timesteps
+    ]
+    assert table == [
+      ([FIRST, FIRST], [0, 0], [1, 1]),
+      ([MID, LAST], [2, 2], [1, 1]),
+      ([LAST, FIRST], [2, 0], [0, 1]),
+      ([FIRST, LAST], [0, 3], [1, 1]),
+      ([MID, FIRST], [2, 0], [1, 1]),
+    ]
+    numbers = [t.observation['number'].tolist() for t in timesteps]
+    assert numbers == [[0, 0], [1, 3], [2, 0], [0, 3], [1, 0]]
+
+  def test_game_gets_an_action_in_range_where_it_is_ignored(self):
+    class Table(Count):
+      def advance(self, core, action, counters):
+        numbers = tf.gather(tf.constant([0, 1, 2, 3]), action['add'])
+        return super().advance(core, {**action, 'add': numbers}, counters)
+
+    timesteps, _ = play(Table(), make_action(3), make_action(100))
+    assert [t.step_type[0] for t in timesteps] == [FIRST, LAST, FIRST]
+
+  def test_end_and_time_limit_at_once_is_an_end(self):
+    # 2 + 3 is 5, which terminates and is above 3.
+    environment = Count()
+    state = tensor.State(
+      {'number': tf.constant([2]), 'before': tf.constant([0])},
+      tf.zeros([1], tf.uint64),
+      tf.constant([False]),
+    )
+    _, timestep = environment.step(state, make_action(3))
+    assert (timestep.step_type, timestep.discount) == (LAST, 0)
+
+  def test_episodes_may_keep_something(self):
+    timesteps, state = play(
+      Count(), make_action(3), make_action(0), make_action(1), make_action(1)
+    )
+    # The first has nothing before it; the next has the 3.
+    assert [t.observation['before'][0] for t in timesteps] == [0, 0, 3, 3, 3]
+    # `reset` shows where the last one was left, ended or not.
+    _, timestep = Count().reset(state)
+    assert timestep.observation['before'] == 2
+
+  def test_counters_of_rows_move_by_themselves(self):
+    start = int(tensor.initial_counters([0])[0])
+    _, state = play(Count(), make_action(3, 1), make_action(0, 0))
+    # One start in each row, and the restart of row 0.
+    assert [int(c) - start for c in state.counters] == [2, 1]
+
+  @pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+      (
+        lambda a: a._replace(reward=tf.constant([1, 1])),
+        r'reward of `advance`: expected float32 \(2,\), found int32 \(2,\)',
+      ),
+      (
+        lambda a: a._replace(reward=tf.constant([[1.0, 1.0]])),
+        r'reward of `advance`: expected float32 \(2,\), found float32 \(1, 2\)',
+      ),
+      (
+        lambda a: a._replace(terminated=tf.constant([0.0, 0.0])),
+        'terminated of `advance`: expected bool',
+      ),
+      (
+        lambda a: a._replace(truncated=tf.constant(False)),
+        r'truncated of `advance`: expected bool \(2,\), found bool \(\)',
+      ),
+      (
+        lambda a: a._replace(core={**a.core, 'number': tf.zeros([2])}),
+        'core of `advance`: expected int32 .*found float32',
+      ),
+      (
+        lambda a: a._replace(core={'number': a.core['number']}),
+        'Core of `advance`: ',
+      ),
+    ],
+  )
+  def test_what_does_not_fit_is_told(self, change, message):
+    class Wrong(Count):
+      def advance(self, core, action, counters):
+        return change(super().advance(core, action, counters))
+
+    with pytest.raises(ValueError, match=message):
+      play(Wrong(), make_action(1, 1))
+
+
+class TestInitialCounters:
+  def test_each_follows_from_its_seed(self):
+    together = tensor.initial_counters([5, 0, 7, 5]).numpy()
+    alone = [tensor.initial_counters([s]).numpy()[0] for s in (5, 0, 7, 5)]
+    assert together.tolist() == alone
+    assert len(set(alone)) == 3
+    assert together.dtype == np.uint64
+
+  @pytest.mark.parametrize('seed', [-1, 1.5, True])
+  def test_wrong_seeds(self, seed):
+    with pytest.raises(ValueError, match='`seed`'):
+      tensor.initial_counters([0, seed])
+
+
+def test_previous_action_is_that_of_host_batches():
+  seeds = [0, 1, 2]
+  host = previous_action.PreviousActionAndReward(
+    tensor.Factory(Count).make_batch(seeds)
+  )
+  wrapped = tensor.Factory(
+    lambda: tensor.PreviousActionAndReward(Count())
+  ).make_batch(seeds)
+  assert host.observation_spec() == wrapped.observation_spec()
+  assert host.observation_spec()['previous_reward'].minimum == 0
+  assert host.action_spec() == wrapped.action_spec()
+  assert host.reward_spec() == wrapped.reward_spec()
+  random = np.random.default_rng(0)
+  timesteps = [host.reset(), wrapped.reset()]
+  num_first = 0
+  for _ in range(30):
+    tf.nest.map_structure(np.testing.assert_array_equal, *timesteps)
+    actions = {
+      'add': random.integers(4, size=3, dtype=np.int32),
+      'force': random.uniform(0.5, 1.5, (3, 2)).astype(np.float32),
+    }
+    timesteps = [host.step(actions), wrapped.step(actions)]
+    num_first += (timesteps[0].step_type == FIRST).sum()
+  assert num_first > 5
+  timesteps = [host.reset(), wrapped.reset()]
+  tf.nest.map_structure(np.testing.assert_array_equal, *timesteps)
+  forces = timesteps[1].observation['previous_action']['force']
+  assert (forces == 0.5).all()  # The least that the spec allows.
+
+
+def test_reward_that_is_not_finite_is_told():
+  class Broken(Count):
+    def advance(self, core, action, counters):
+      advance = super().advance(core, action, counters)
+      reward = tf.where(tf.equal(action['add'], 1), np.nan, advance.reward)
+      return advance._replace(reward=reward)
+
+  environments = tensor.Factory(Broken).make_batch([0, 1, 2])
+  environments.reset()
+  with pytest.raises(
+    vector_batch.EnvironmentContractError, match=r'Slot 1, step 1 .*found nan'
+  ):
+    environments.step(
+      {
+        'add': np.array([0, 1, 0], np.int32),
+        'force': np.ones((3, 2), np.float32),
+      }
+    )
+
+
+class Walk(tensor.TensorEnvironment):
+  """A random walk in which one thing at a time can be wrong."""
+
+  def __init__(self, wrong=''):
+    self._wrong = wrong
+
+  def observation_spec(self):
+    dtype = np.float64 if self._wrong == 'wide' else np.float32
+    high = 0 if self._wrong == 'bounds' else 100
+    return specs.BoundedArray((1,), dtype, -100, high, 'place')
+
+  def action_spec(self):
+    return specs.DiscreteArray(3, np.int32, 'move')
+
+  def start(self, counters, before):
+    if self._wrong == 'same_episodes':
+      place = tf.cast(counters % 2, tf.float32)
+      return place, counters
+    return tf.cast(counters % 5, tf.float32), counters + 1
+
+  def advance(self, core, action, counters):
+    core += tf.cast(action - 1, tf.float32)
+    if self._wrong == 'neighbors':
+      core += 0 * core[::-1] + tf.reduce_mean(core) * 0.5
+    if self._wrong == 'python':
+      core += np.random.default_rng().random()
+    if self._wrong == 'graph' and not tf.executing_eagerly():
+      core += 1
+    if self._wrong == 'unequal_streams':
+      core += tf.cast(tf.random.uniform([]) > 0.5, tf.float32)
+    ended = tf.abs(core) > 3
+    return tensor.Advance(
+      core, tf.abs(core), ended, tf.zeros_like(ended), counters
+    )
+
+  def observe(self, core):
+    return core if self._wrong == 'shape' else core[:, None]
+
+
+class TestWalk(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+
+  def make_environment(self):
+    return Walk()
+
+
+@pytest.mark.parametrize(
+  ('wrong', 'test'),
+  [
+    ('wide', 'test_specs_are_of_single_precision'),
+    ('bounds', 'test_timesteps_fit_the_specs'),
+    ('shape', 'test_timesteps_fit_the_specs'),
+    ('neighbors', 'test_rows_know_nothing_of_each_other'),
+    ('same_episodes', 'test_reset_begins_all_episodes'),
+    ('python', 'test_graph_does_what_is_done_without'),
+    ('graph', 'test_graph_does_what_is_done_without'),
+    ('unequal_streams', 'test_counters_decide'),
+    ('unequal_streams', 'test_xla'),
+    ('unequal_streams', 'test_loop_does_what_its_steps_do'),
+  ],
+)
+def test_conformance_finds_what_is_wrong(wrong, test):
+  checks = TestWalk()
+  checks.make_environment = functools.partial(Walk, wrong)
+  with pytest.raises((AssertionError, ValueError)):
+    getattr(checks, test)()
+
+
+def test_conformance_asks_for_the_discounts():
+  checks = TestWalk()
+  checks.end_discounts = (1,)
+  with pytest.raises(AssertionError, match='must end with'):
+    checks.test_restarts()

@@ -1,0 +1,129 @@
+"""Tests of how tensor environments are named and made."""
+
+import functools
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from repertory.environments import registry, tensor
+from repertory.environments.tensor import catch, entries
+
+
+@pytest.mark.parametrize(
+  ('name', 'shape'),
+  [
+    ('tensor:catch', (10, 5)),
+    ('tensor:catch:12x7', (12, 7)),
+    ('tensor:memory_chain:30', (3,)),
+    ('tensor:cartpole', (4,)),
+    ('tensor:pendulum', (3,)),
+  ],
+)
+def test_names(name, shape):
+  factory = registry.make_factory(name)
+  assert pickle.loads(pickle.dumps(factory)) == factory
+  environment = factory.make_tensor_environment()
+  assert isinstance(environment, tensor.TensorEnvironment)
+  assert environment.observation_spec().shape == shape
+  assert type(registry.make_tensor_environment(factory)) is type(environment)
+
+
+def test_number_in_a_name_reaches_the_environment():
+  environments = registry.make_factory('tensor:memory_chain:3').make_batch([0])
+  environments.reset()
+  steps = [environments.step(np.array([0], np.int32)) for _ in range(4)]
+  assert [step.step_type[0] for step in steps] == [1, 1, 1, 2]
+
+
+def test_every_entry_can_be_made():
+  for entry in entries.ENTRIES:
+    numbers = dict.fromkeys(entries.read_syntax(entry).groupindex, '4')
+    settings = {option.name: option.default for option in entry.options}
+    made = entries.make_factory(entry, numbers, settings).make()
+    assert isinstance(made, tensor.TensorEnvironment)
+
+
+def test_own_factory():
+  factory = tensor.Factory(functools.partial(catch.Catch, rows=3, columns=2))
+  copy = pickle.loads(pickle.dumps(factory))
+  environment = registry.make_tensor_environment(copy)
+  assert environment.observation_spec().shape == (3, 2)
+  alone = [copy(seed).reset().observation for seed in range(6)]
+  together = copy.make_batch(range(6)).reset().observation
+  np.testing.assert_array_equal(alone, together)
+  with pytest.raises(ValueError, match='`seeds`'):
+    factory.make_batch([])
+  with pytest.raises(ValueError, match=r'`seed`.*got -1'):
+    factory(-1)
+
+
+class Wrapped(registry.EnvironmentFactory):
+  """Wraps environments of the host, which a program cannot see."""
+
+  def __call__(self, seed):
+    return super().__call__(seed)
+
+
+@pytest.mark.parametrize(
+  ('factory', 'found'),
+  [
+    (registry.make_factory('catch'), "'catch'"),
+    (registry.make_factory('gym:CartPole-v1'), "'gym:CartPole-v1'"),
+    (Wrapped('tensor:catch'), "'tensor:catch'"),
+    (len, 'built-in function len'),
+  ],
+)
+def test_other_environments_are_refused(factory, found):
+  with pytest.raises(
+    ValueError,
+    match=f'one of tensor:catch, .*, tensor:pendulum or a `tensor.Factory` of'
+    f' your own, got .*{found}',
+  ):
+    registry.make_tensor_environment(factory)
+
+
+@pytest.mark.parametrize(
+  ('name', 'message'),
+  [
+    ('tensor:catch:1x5', r'`rows`.*at least 2, got 1'),
+    ('tensor:memory_chain:0', r'`length`.*at least 1, got 0'),
+  ],
+)
+def test_wrong_numbers(name, message):
+  factory = registry.make_factory(name)
+  with pytest.raises(ValueError, match=message):
+    factory.make_tensor_environment()
+  with pytest.raises(ValueError, match=message):
+    factory.make_batch([0])
+
+
+@pytest.mark.parametrize(
+  ('name', 'suggestion'),
+  [
+    ('tensor:cach', 'tensor:catch'),
+    ('tensor:cart_pole', 'tensor:cartpole'),
+    ('tensor:Pendulum', 'tensor:pendulum'),
+    ('tensr:pendulum', 'tensor:pendulum'),
+  ],
+)
+def test_unknown_names(name, suggestion):
+  with pytest.raises(ValueError, match=f"Did you mean '{suggestion}'"):
+    registry.make_factory(name)
+
+
+def test_names_alone_load_no_tensorflow():
+  # In a process of its own, as other tests have imported it.
+  program = (
+    'import sys\n'
+    'from repertory.environments import registry, tensor\n'
+    'registry.names()\n'
+    "registry.make_factory('tensor:cartpole')\n"
+    "registry.make_factory('catch').make_batch([0])\n"
+    "assert 'tensorflow' not in sys.modules\n"
+    "registry.make_factory('tensor:cartpole').make_tensor_environment()\n"
+    "assert 'tensorflow' in sys.modules\n"
+  )
+  subprocess.run([sys.executable, '-c', program], check=True, timeout=120)
