@@ -1,9 +1,16 @@
 """The roads of experience, from those who act to the learner."""
 
 from repertory.components.roads.learner_end import LearnerEnd
-from repertory.components.roads.local_road import LocalRoad
+from repertory.components.roads.local_road import LocalRoad, check_local
 from repertory.components.roads.parts import Parts
 from repertory.components.roads.reverb_road import ReverbRoad
 from repertory.components.roads.road import Road
 
-__all__ = ['LearnerEnd', 'LocalRoad', 'Parts', 'ReverbRoad', 'Road']
+__all__ = [
+  'LearnerEnd',
+  'LocalRoad',
+  'Parts',
+  'ReverbRoad',
+  'Road',
+  'check_local',
+]

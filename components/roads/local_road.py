@@ -55,10 +55,10 @@ class LocalRoad(road.Road):
         if they do not.
 
     Raises:
-      ValueError: If this needs a replay server, see `check`.
+      ValueError: If this needs a replay server, see `check_local`.
       CheckpointError: If the snapshot cannot be read or is of another table.
     """
-    check(experience, parts)
+    check_local(experience, parts)
     self._experience = experience = experience.with_table(bundle_size=1)
     self._parts = parts
     self._place = place or local.Place()
@@ -110,7 +110,7 @@ class LocalRoad(road.Road):
     )
 
 
-def check(
+def check_local(
   experience: experience_lib.Experience, parts: parts_lib.Parts
 ) -> None:
   """Refuses what only a road over a replay server can do.

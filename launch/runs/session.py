@@ -47,6 +47,7 @@ class Session:
     restarted_after: Why all nodes were started again, if they were.
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
+    road: The kind of road that carries experience: see `roads.Road.kind`.
   """
 
   experiment: experiment_lib.Experiment
@@ -58,6 +59,7 @@ class Session:
   message: str = ''
   restarted_after: failures.Failure | None = None
   smallest_batch: int | None = None
+  road: str = roads.ReverbRoad.kind
 
   @property
   def log_directory(self) -> str:
@@ -74,7 +76,7 @@ class Session:
 
   @property
   def replay_directory(self) -> str:
-    """Where the replay server reads and writes its own checkpoints."""
+    """Where the road, or its server, reads and writes its own checkpoints."""
     return os.path.join(self.checkpoint_directory, '.replay')
 
   @property
@@ -93,11 +95,13 @@ class Session:
 
   @functools.cached_property
   def experience(self) -> experience_lib.Experience:
-    """The agent's, its queue in bundles if it may be."""
+    """The agent's, its queue in bundles if it may be and a server has it."""
     experiment = self.experiment
     experience = experiment.builder.experience(
       self.spec, experiment.num_environments
     )
+    if self.road != roads.ReverbRoad.kind:
+      return experience
     num_slots = self.smallest_batch or experiment.environments_per_actor
     return experience.bundled(num_slots)
 
@@ -116,15 +120,34 @@ class Session:
     )
 
   def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
-    """Whether the tables go on with what a checkpoint has of them.
+    """Whether the tables go on with what a checkpoint has of them."""
+    return checkpoint.replay_path is not None and not self.explain_omission(
+      checkpoint
+    )
 
-    Not if it has nothing, or holds a queue in bundles of another size: those
-    follow from how the environments are divided among actors.
+  def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
+    """Says why the tables do not go on with those of a checkpoint.
+
+    They are those of another road, or hold a queue in bundles of another size,
+    which follows from how the environments are divided among actors.
+
+    Returns:
+      The reason; '' if they go on, or the checkpoint has none.
     """
+    if checkpoint.replay_path is None:
+      return ''
+    # Before there were several roads, checkpoints did not tell theirs.
+    road = checkpoint.state.get('road', roads.ReverbRoad.kind)
+    if road != self.road:
+      return (
+        f"the road '{road}' wrote those of the checkpoint, which the road "
+        f"'{self.road}' cannot read"
+      )
     expected = self.experience.bundle_sizes
     without = dict.fromkeys(expected, 1)
-    sizes = checkpoint.state.get('bundle_sizes', without)
-    return checkpoint.replay_path is not None and sizes == expected
+    if checkpoint.state.get('bundle_sizes', without) != expected:
+      return 'its queue has bundles of another size'
+    return ''
 
   def make_checkpointer(self) -> checkpointing.Checkpointer:
     return checkpointing.Checkpointer(
