@@ -102,8 +102,8 @@ class Builder(roads.Parts, abc.ABC):
   def make_learner(
     self,
     update: programs.Update,
-    dataset: datasets.ReplayDataset,
-    priority_updater: replay.PriorityUpdater | None,
+    dataset: datasets.Batches,
+    priority_updater: replay.Priorities | None,
     logger: loggers.Logger,
     divergence: learners.Divergence | None = None,
   ) -> learners.GradientLearner:

@@ -21,7 +21,9 @@ class Experience:
     tables: Where items are kept: actors write to the first, and the learner
       samples it.
     batch_size: Items that a learner step takes.
-    prefetch: Batches prepared ahead of the learner.
+    prefetch: Batches prepared ahead of the learner, where a replay server has
+      the items. From a table of the same process they are drawn when they are
+      asked for.
     min_priority: The learner gives the items that it took new priorities, of
       this at the least; None if it gives none.
     max_pending_items_per_environment: Items of each environment that may be on

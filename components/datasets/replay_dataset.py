@@ -10,18 +10,15 @@ import tree
 from tensorflow.python.eager import cancellation, context, execute
 
 from repertory.components import nests, signals, types
+from repertory.components.datasets import batches
 from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import tables as tables_lib
 
 _WATCH_PERIOD_SECONDS = 0.5
 
 
-class Starved(Exception):
-  """No batch came in due time; what was sampled ahead has been given up."""
-
-
-class ReplayDataset:
-  """Iterates over batches of a replay table.
+class ReplayDataset(batches.Batches):
+  """Iterates over batches of a table of a replay server.
 
   What lies between table and learner is stated, because it makes data stale
   and counts as sampled: at most `max_samples_in_flight` items in transport and
@@ -77,8 +74,6 @@ class ReplayDataset:
     self._prefetch = prefetch
     self._max_samples_in_flight = max_samples_in_flight or batch_size
     self._open()
-    # After how long `next` raises `Starved`; None for never.
-    self.patience_seconds: float | None = None
     self._is_starved = False
     self._waiting_since: float | None = None
     self._excused_at = 0.0
@@ -129,43 +124,26 @@ class ReplayDataset:
 
   @property
   def element_spec(self) -> types.Sample:
-    """The `tf.TensorSpec`s of a batch."""
     return self._element_spec
 
-  def __iter__(self):
-    return self
-
   def __next__(self) -> types.Sample:
-    """Waits for the next batch.
-
-    Raises:
-      signals.Stopped: If the dataset was closed or the stop signal was set.
-      TimeoutError: If no batch came in time.
-      Starved: If none came within `patience_seconds`; it may be asked again.
-    """
     self._waiting_since = time.monotonic()
     try:
       return self._get_next()
     except tf.errors.CancelledError as error:
       if self._timed_out:
         raise TimeoutError(
-          f'Waited {self._connection.timeout_seconds:g} seconds for a batch '
-          f"from table '{self._table.name}' of {self._connection}."
+          batches.describe_wait(self._table, self._connection)
         ) from error
       if self._is_starved:
         self._is_starved = False
         self._open()
-        raise Starved from None
+        raise batches.Starved from None
       raise signals.Stopped from None
     finally:
       self._waiting_since = None
 
   def excuse(self) -> None:
-    """Counts the time of a wait from here, if there is one now.
-
-    For those who know why nothing comes, and that something will; called in
-    other threads.
-    """
     self._excused_at = time.monotonic()
 
   def close(self) -> None:

@@ -20,7 +20,7 @@ class GradientLearner(learner_state.LearnerState):
     dataset: Iterator[types.Sample],
     element_spec: types.Sample,
     *,
-    priority_updater: priorities_lib.PriorityUpdater | None = None,
+    priority_updater: priorities_lib.Priorities | None = None,
     logger: loggers.Logger | None = None,
     jit_compile: bool = False,
     divergence: divergence_lib.Divergence | None = None,

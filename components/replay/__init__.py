@@ -8,7 +8,7 @@ from repertory.components.replay.checkpoints import (
 )
 from repertory.components.replay.connection import Connection
 from repertory.components.replay.packing import Packing
-from repertory.components.replay.priorities import PriorityUpdater
+from repertory.components.replay.priorities import Priorities, PriorityUpdater
 from repertory.components.replay.rate_limiters import (
   RateLimit,
   default_error_buffer,
@@ -32,6 +32,7 @@ __all__ = [
   'DEFAULT_TABLE',
   'Connection',
   'Packing',
+  'Priorities',
   'PriorityUpdater',
   'RateLimit',
   'ReplayCheckpointError',

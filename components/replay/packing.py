@@ -1,6 +1,7 @@
 """How the leaves of an item share the columns of a table."""
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +23,12 @@ class Packing:
 
   Several items may share their columns besides, as a *bundle*: Reverb takes,
   counts and samples it as one, at a little more than the price of one.
+
+  Attributes:
+    packed: Small leaves, as indices in the order of `tree.flatten`.
+    whole: The others.
+    shapes: What each leaf is in one item.
+    dtypes: Theirs.
   """
 
   def __init__(self, signature: types.Nest, bundle_size: int = 1):
@@ -34,13 +41,13 @@ class Packing:
     self._signature = signature
     self._bundle_size = bundle_size
     self._specs = tree.flatten(signature)
-    self._shapes = [tuple(spec.shape.as_list()) for spec in self._specs]
-    self._dtypes = [np.dtype(spec.dtype.as_numpy_dtype) for spec in self._specs]
-    self._packed = [i for i in range(len(self._specs)) if self._is_small(i)]
-    packed = set(self._packed)
+    self.shapes = [tuple(spec.shape.as_list()) for spec in self._specs]
+    self.dtypes = [np.dtype(spec.dtype.as_numpy_dtype) for spec in self._specs]
+    self.packed = [i for i in range(len(self._specs)) if self._is_small(i)]
+    packed = set(self.packed)
     self.whole = [i for i in range(len(self._specs)) if i not in packed]
     self._record = np.dtype(
-      [(str(i), self._dtypes[i], self._shapes[i]) for i in self._packed]
+      [(str(i), self.dtypes[i], self.shapes[i]) for i in self.packed]
     )
 
   @property
@@ -53,7 +60,7 @@ class Packing:
         tf.TensorSpec([size, *spec.shape], spec.dtype, spec.name)
         for spec in columns
       ]
-    if self._packed:
+    if self.packed:
       records = tf.TensorSpec([size * num_bytes], tf.uint8, 'packed')
       columns.insert(0, records)
     return columns
@@ -83,7 +90,7 @@ class Packing:
         column.reshape(count // size, size, *column.shape[1:])
         for column in columns
       ]
-    if self._packed:
+    if self.packed:
       records = self.pack(leaves)
       columns.insert(0, records.reshape(count // size, -1))
     return columns
@@ -101,12 +108,12 @@ class Packing:
     Raises:
       ValueError: If shape or dtype of a small leaf is not the signature's.
     """
-    count = len(leaves[self._packed[0]]) if self._packed else 0
+    count = len(leaves[self.packed[0]]) if self.packed else 0
     records = np.empty([count], self._record)
-    for i in self._packed:
+    for i in self.packed:
       leaf = leaves[i]
-      if leaf.dtype != self._dtypes[i] or leaf.shape[1:] != self._shapes[i]:
-        self._refuse(i, leaf)
+      if leaf.dtype != self.dtypes[i] or leaf.shape[1:] != self.shapes[i]:
+        self.refuse(i, leaf)
       records[str(i)] = leaf
     return records.view(np.uint8).reshape(count, self._record.itemsize)
 
@@ -118,18 +125,18 @@ class Packing:
     """
     columns = list(columns)
     leaves: list = [None] * len(self._specs)
-    if self._packed:
+    if self.packed:
       records = self._open_bundles(columns.pop(0), (self._record.itemsize,))
-      sizes = [self._record[str(i)].itemsize for i in self._packed]
+      sizes = [self._record[str(i)].itemsize for i in self.packed]
       pieces = tf.split(records, sizes, axis=1)
-      for i, piece in zip(self._packed, pieces):
+      for i, piece in zip(self.packed, pieces):
         leaves[i] = self._restore(i, piece)
     for i, column in zip(self.whole, columns):
-      leaves[i] = self._open_bundles(column, self._shapes[i])
+      leaves[i] = self._open_bundles(column, self.shapes[i])
     return tree.unflatten_as(self._signature, leaves)
 
   def _is_small(self, index: int) -> bool:
-    shape, dtype = self._shapes[index], self._dtypes[index]
+    shape, dtype = self.shapes[index], self.dtypes[index]
     if dtype.hasobject or None in shape:
       return False
     return dtype.itemsize * int(np.prod(shape)) <= _MAX_PACKED_BYTES
@@ -144,21 +151,22 @@ class Packing:
 
   def _restore(self, index: int, piece: tf.Tensor) -> tf.Tensor:
     """Maps bytes `[B, n]` to a leaf `[B, ...]`."""
-    spec, size = self._specs[index], self._dtypes[index].itemsize
+    spec, size = self._specs[index], self.dtypes[index].itemsize
     batch = piece.shape[0] or tf.shape(piece)[0]
     if size == 1:
-      piece = tf.reshape(piece, [batch, *self._shapes[index]])
+      piece = tf.reshape(piece, [batch, *self.shapes[index]])
       if spec.dtype == tf.bool:  # For `bitcast` knows none.
         return tf.cast(piece, tf.bool)
       return tf.bitcast(piece, spec.dtype)
-    piece = tf.reshape(piece, [batch, *self._shapes[index], size])
+    piece = tf.reshape(piece, [batch, *self.shapes[index], size])
     return tf.bitcast(piece, spec.dtype)
 
-  def _refuse(self, index: int, leaf: np.ndarray) -> None:
+  def refuse(self, index: int, leaf: np.ndarray) -> NoReturn:
+    """Raises a ValueError about a leaf `[K, ...]` that is not as it must be."""
     path = tree.flatten_with_path(self._signature)[index][0]
     name = '/'.join(str(part) for part in path)
     raise ValueError(
-      f"'{name}' must be {self._dtypes[index]} of shape "
-      f'{self._shapes[index]} in each item, as the signature of the table '
+      f"'{name}' must be {self.dtypes[index]} of shape "
+      f'{self.shapes[index]} in each item, as the signature of the table '
       f'says; got {leaf.dtype} of shape {leaf.shape[1:]}.'
     )

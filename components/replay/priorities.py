@@ -1,5 +1,6 @@
 """New priorities on their way back to the table."""
 
+import abc
 import queue
 import threading
 import time
@@ -16,13 +17,70 @@ _QUEUE_LENGTH = 8
 _SLICE_SECONDS = 0.2
 
 
-class PriorityUpdater:
-  """Writes priorities back without making the learner wait.
+class Priorities(abc.ABC):
+  """Gives items the priorities that the learner found.
+
+  One that is not finite is refused; one below the floor is raised to it, so
+  that no item is lost for ever.
+  """
+
+  def __init__(self, floor: float):
+    """Remembers the floor.
+
+    Args:
+      floor: Smallest priority, positive.
+    """
+    if not floor > 0:
+      raise ValueError(f'floor must be positive, got {floor}.')
+    self._floor = floor
+
+  @abc.abstractmethod
+  def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+    """Hands over new priorities.
+
+    Args:
+      keys: Which items, uint64 `[B]`.
+      priorities: Theirs, `[B]`.
+
+    Raises:
+      FloatingPointError: If a priority is not finite.
+      TimeoutError: If the table takes none.
+    """
+
+  @abc.abstractmethod
+  def flush(self) -> None:
+    """Waits until the table has all priorities that were handed over.
+
+    Not ended by the stop signal: the last checkpoint is written after it.
+
+    Raises:
+      TimeoutError: If the table takes none.
+      Exception: What an earlier update met.
+    """
+
+  @abc.abstractmethod
+  def close(self) -> None:
+    """Hands over what is waiting, but does not wait for ever, and ends."""
+
+  def _raise_to_floor(self, priorities: np.ndarray) -> np.ndarray:
+    """Returns what the table gets.
+
+    Raises:
+      FloatingPointError: If a priority is not finite.
+    """
+    if not np.isfinite(priorities).all():
+      raise FloatingPointError(
+        f'Priorities must be finite, got {priorities}: learning diverged.'
+      )
+    return np.maximum(priorities, self._floor)
+
+
+class PriorityUpdater(Priorities):
+  """Writes priorities to a replay server without making the learner wait.
 
   Reverb's call has no time-out and a dead server never answers it, so it is
   made in a thread of its own, in the order of `update`. A priority that is not
-  finite would freeze the table for good and is refused here; one below the
-  floor is raised to it, so that no item is lost for ever.
+  finite would freeze the table for good.
   """
 
   def __init__(
@@ -39,11 +97,9 @@ class PriorityUpdater:
       table: Whose items the keys name.
       floor: Smallest priority, positive.
     """
-    if not floor > 0:
-      raise ValueError(f'floor must be positive, got {floor}.')
+    super().__init__(floor)
     self._connection = connection
     self._table = table
-    self._floor = floor
     self._error: BaseException | None = None
     self._is_closed = False
     self._queue: queue.Queue = queue.Queue(_QUEUE_LENGTH)
@@ -53,25 +109,10 @@ class PriorityUpdater:
     self._thread.start()
 
   def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-    """Hands over new priorities.
-
-    Args:
-      keys: Which items, uint64 `[B]`.
-      priorities: Theirs, `[B]`.
-
-    Raises:
-      FloatingPointError: If a priority is not finite.
-      TimeoutError: If the replay server takes none.
-    """
     if self._error is not None:
       raise self._error
-    if not np.all(np.isfinite(priorities)):
-      raise FloatingPointError(
-        f'Priorities must be finite, got {priorities}: learning diverged.'
-      )
-    updates = dict(
-      zip(keys.tolist(), np.maximum(priorities, self._floor).tolist())
-    )
+    priorities = self._raise_to_floor(priorities)
+    updates = dict(zip(keys.tolist(), priorities.tolist()))
     try:
       self._queue.put_nowait(updates)
     except queue.Full:
@@ -85,14 +126,6 @@ class PriorityUpdater:
       )
 
   def flush(self) -> None:
-    """Waits until the table has all priorities that were handed over.
-
-    Not ended by the stop signal: the last checkpoint is written after it.
-
-    Raises:
-      TimeoutError: If the replay server takes none.
-      Exception: What an earlier update met.
-    """
     deadline = time.monotonic() + self._connection.timeout_seconds
     is_flushed = threading.Event()
     is_queued = False

@@ -148,9 +148,9 @@ class Writer(abc.ABC):
   def _reopen(self) -> None:
     """Begins anew, with nothing that was kept."""
 
-  @abc.abstractmethod
   def _insert(self, priority: float, item: Any) -> None:
-    """Hands over an item or bundle."""
+    """Hands over an item or bundle, for those who put one by one."""
+    raise NotImplementedError
 
   @abc.abstractmethod
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
@@ -162,15 +162,27 @@ class Writer(abc.ABC):
 
   def _put_one(self, item: Any) -> None:
     """Puts an item or bundle."""
+    self._insert(self._next_priority(), item)
+    self.num_items += self.table.bundle_size
+    self._num_pending += 1
+
+  def _next_priority(self) -> float:
+    """Returns the priority of a new item.
+
+    Raises:
+      ValueError: If it is impossible.
+    """
     priority = self._priority()
     if not math.isfinite(priority) or priority < 0:
       raise ValueError(
         f'The priority of a new item must be finite and not negative, got '
         f'{priority}.'
       )
-    self._insert(priority, item)
-    self.num_items += self.table.bundle_size
-    self._num_pending += 1
+    return priority
+
+  def _explain_wait(self) -> str:
+    """Says what keeps items besides the rate limiter; '' if nothing."""
+    return ''
 
   def _drain(self, max_pending_items: int) -> None:
     num_pending = max_pending_items // self.table.bundle_size
@@ -179,7 +191,7 @@ class Writer(abc.ABC):
       lambda: (
         f"table '{self.table.name}' of {self._place} to take new "
         'items; its rate limiter lets actors go on only when the learner has '
-        'sampled enough'
+        f'sampled enough{self._explain_wait()}'
       ),
       self._place.timeout_seconds,
       self._place.stop,

@@ -1,9 +1,18 @@
 """The roads of experience, from those who act to the learner."""
 
 from repertory.components.roads.learner_end import LearnerEnd
+from repertory.components.roads.local_road import LocalRoad, check_local
 from repertory.components.roads.parts import Parts
 from repertory.components.roads.reverb_road import ReverbRoad
 from repertory.components.roads.road import Road
 from repertory.components.roads.snapshots import Snapshots
 
-__all__ = ['LearnerEnd', 'Parts', 'ReverbRoad', 'Road', 'Snapshots']
+__all__ = [
+  'LearnerEnd',
+  'LocalRoad',
+  'Parts',
+  'ReverbRoad',
+  'Road',
+  'Snapshots',
+  'check_local',
+]

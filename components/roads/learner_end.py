@@ -27,12 +27,14 @@ class LearnerEnd(snapshots.Snapshots):
   """Batches, what is due of them, priorities, and what a checkpoint saves.
 
   Attributes:
+    kind: That of the road.
     batches: Gives the learner's batches.
     priorities: Takes the items' new ones; None if there are none.
   """
 
-  batches: datasets.ReplayDataset
-  priorities: replay.PriorityUpdater | None
+  kind: str
+  batches: datasets.Batches
+  priorities: replay.Priorities | None
 
   def __init__(
     self, experience: experience_lib.Experience, place: writers.Place
@@ -147,6 +149,7 @@ class LearnerEnd(snapshots.Snapshots):
   def describe(self) -> dict[str, Any]:
     """Returns what is to be found again when the tables are restored."""
     return {
+      'road': self.kind,
       'bundle_sizes': self._experience.bundle_sizes,
       'tables': {
         name: {'inserts': table.inserts, 'samples': table.samples}
@@ -166,7 +169,7 @@ class LearnerEnd(snapshots.Snapshots):
         raise checkpointing.CheckpointError(
           f"Table '{name}' should go on from {counts['inserts']} inserts and "
           f'{counts["samples"]} samples, as checkpoint {checkpoint.path} has '
-          f'it, but the replay server restored {found.inserts} and '
+          f'it, but {self._place} restored {found.inserts} and '
           f'{found.samples}.'
         )
 

@@ -7,7 +7,9 @@ from repertory.components import experience as experience_lib
 class Parts:
   """Makes the parts of a road's ends as the experience describes them.
 
-  An agent overrides a method where a description does not reach.
+  An agent overrides a method where a description does not reach. Those that
+  read a replay server are for the road over one alone; other roads refuse an
+  agent that overrides them.
   """
 
   def make_adder(

@@ -15,6 +15,8 @@ class ReverbRoad(road.Road):
   server.
   """
 
+  kind = 'reverb'
+
   def __init__(
     self,
     connection: replay.Connection,
@@ -68,6 +70,8 @@ class ReverbRoad(road.Road):
 
 class _ServersEnd(learner_end.LearnerEnd):
   """Reads a replay server."""
+
+  kind = ReverbRoad.kind
 
   def __init__(
     self,

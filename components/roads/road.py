@@ -12,7 +12,12 @@ class Road(abc.ABC):
 
   It has as many actor ends as there are adders, and one learner end. Whoever
   makes an end closes it.
+
+  Attributes:
+    kind: What a checkpoint calls it: one kind cannot read another's snapshots.
   """
+
+  kind: str
 
   @abc.abstractmethod
   def make_adder(

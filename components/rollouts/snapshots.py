@@ -8,6 +8,7 @@ import numpy as np
 
 from repertory.components import checkpointing, replay, roads
 from repertory.components.rollouts import learner as learner_lib
+from repertory.components.rollouts import road
 
 _FILE = 'program.npz'
 
@@ -45,7 +46,10 @@ class ProgramSnapshots(roads.Snapshots):
     """Has nothing on its way."""
 
   def describe(self):
-    return {'road': 'program', 'tables': self._learner.count_items()}
+    return {
+      'road': road.ProgramRoad.kind,
+      'tables': self._learner.count_items(),
+    }
 
   def check_restored(self, checkpoint):
     expected = checkpoint.state['tables']

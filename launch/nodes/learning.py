@@ -43,7 +43,8 @@ class LearningNode(node.Node, core.VariableSource):
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = session.experiment.builder.make_network(session.spec)
     self._logger = logs.aggregate(
-      _RemoteLogger(self._coordinator, kinds.LEARNER.name), latest=['skipped_updates']
+      _RemoteLogger(self._coordinator, kinds.LEARNER.name),
+      latest=['skipped_updates'],
     )
 
   def _begin_with(

@@ -1,6 +1,7 @@
 """What can never run, found out before anything starts."""
 
 from repertory.components import experience as experience_lib
+from repertory.components import roads
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
@@ -9,7 +10,9 @@ _WARNING_SHARE = 0.5  # Of the machine's memory.
 
 
 def check(
-  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  road: str = roads.ReverbRoad.kind,
 ) -> str:
   """Refuses an experiment in which somebody would wait for ever.
 
@@ -19,16 +22,25 @@ def check(
   Args:
     experiment: What is to run.
     experience: Its agent's.
+    road: The kind of road that carries experience.
 
   Returns:
     What the user should know although it can run; '' for nothing.
 
   Raises:
     SettingError: Naming the setting to change.
+    ValueError: Naming what only another kind of road can do.
   """
   experience.check(experiment.num_environments)
   _check_steps(experiment, experience)
-  return _check_memory(experiment, experience, machine_memory.total_bytes())
+  if road == roads.LocalRoad.kind:
+    roads.check_local(experience, experiment.builder)
+  return _check_memory(
+    experiment,
+    experience,
+    machine_memory.total_bytes(),
+    is_compressed=road == roads.ReverbRoad.kind,
+  )
 
 
 def _check_steps(
@@ -84,18 +96,24 @@ def _check_memory(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   total_bytes: int,
+  is_compressed: bool,
 ) -> str:
   """Compares what the tables may take with what there is.
 
-  Images may be compressed by much, or not: a run is refused only if it does not
-  fit even so.
+  Images may be compressed by much, or not: where they are compressed at all, a
+  run is refused only if it does not fit even so.
 
   Returns:
     A warning if it may be more than half; else ''.
   """
   tables, max_items = experience.tables, _max_items(experiment, experience)
   counts = [min(table.max_size, max_items) for table in tables]
-  sizes = [table.item_bytes * count for table, count in zip(tables, counts)]
+  if is_compressed:
+    most = [table.item_bytes for table in tables]
+    least = [table.least_item_bytes for table in tables]
+  else:
+    most = least = [local.item_bytes(table) for table in tables]
+  sizes = [size * count for size, count in zip(most, counts)]
   needed = sum(sizes)
   if needed <= _WARNING_SHARE * total_bytes:
     return ''
@@ -106,18 +124,19 @@ def _check_memory(
   text = (
     f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
     f"memory: table '{table.name}' up to {counts[largest]:,} items of "
-    f'{table.item_bytes:,} bytes each, compression not counted'
+    f'{most[largest]:,} bytes each, '
+    + ('compression not counted' if is_compressed else 'not compressed')
   )
-  least_sizes = [t.least_item_bytes * n for t, n in zip(tables, counts)]
+  least_sizes = [size * count for size, count in zip(least, counts)]
   if sum(least_sizes) <= total_bytes:
     return f'{text} (max_size is {setting} = {table.max_size:,}).'
   others = sum(least_sizes) - least_sizes[largest]
-  fitting = (total_bytes - others) // table.least_item_bytes
+  fitting = (total_bytes - others) // least[largest]
   raise SettingError(
     setting,
     f'must be at most {max(0, fitting):,}, or the machine must have more '
-    f'memory; got {table.max_size:,}. {text}. That is more than there is, even '
-    'if images compress well.',
+    f'memory; got {table.max_size:,}. {text}. That is more than there is'
+    + (', even if images compress well.' if is_compressed else '.'),
   )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from repertory.components import checkpointing
+from repertory.components import checkpointing, roads
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import printed
@@ -19,7 +19,7 @@ def open_session(
   experiment: experiment_lib.Experiment,
   fresh: bool = False,
   smallest_batch: int | None = None,
-  road: str = 'reverb',
+  road: str = roads.ReverbRoad.kind,
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, finds its checkpoint and holds its directory.
 
@@ -28,7 +28,7 @@ def open_session(
       moved aside.
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
-    road: The kind of road on which experience will be.
+    road: The kind of road that carries experience.
 
   Yields:
     The session.
@@ -41,7 +41,7 @@ def open_session(
   """
   spec = session_lib.check(experiment)
   experience = session_lib.describe_experience(experiment, spec, smallest_batch)
-  warning = preflight.check(experiment, experience)
+  warning = preflight.check(experiment, experience, road)
   directory = experiment.directory
   directories.check_writable(directory)
   if not fresh:
@@ -55,16 +55,11 @@ def open_session(
     checkpoint = load_checkpoint(directory)
     if checkpoint is not None:
       check_identity(checkpoint, experiment.identity(experience))
-    state = checkpoint.state if checkpoint else {}
-    counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
-    counts.update(state.get('counts', {}))
-    session = session_lib.Session(
+    session = _begin(
+      checkpoint,
       experiment=experiment,
       spec=spec,
       experience=experience,
-      counts=counts,
-      elapsed_seconds=state.get('elapsed_seconds', 0.0),
-      is_resumed=checkpoint is not None,
       road=road,
     )
     session.make_checkpointer().remove_unfinished()
@@ -132,10 +127,25 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
   return checkpointing.Checkpointer(path).load()
 
 
+def _begin(
+  checkpoint: checkpointing.Checkpoint | None, **settings: Any
+) -> session_lib.Session:
+  """Returns a session that counts on from a checkpoint, if there is one."""
+  state = checkpoint.state if checkpoint else {}
+  counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
+  counts.update(state.get('counts', {}))
+  return session_lib.Session(
+    counts=counts,
+    elapsed_seconds=state.get('elapsed_seconds', 0.0),
+    is_resumed=checkpoint is not None,
+    **settings,
+  )
+
+
 def _place_replay(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> None:
-  """Lets the replay server take up what a checkpoint has for it."""
+  """Lets the road take up what a checkpoint has of replay."""
   path = None
   if checkpoint is not None and session.takes_replay_of(checkpoint):
     path = checkpoint.replay_path
@@ -146,7 +156,7 @@ def _describe_omission(
   checkpoint: checkpointing.Checkpoint, session: session_lib.Session
 ) -> str:
   """Says of a checkpoint with replay if that is not taken up; else ''."""
-  why = checkpoint.replay_path and session.why_no_replay_of(checkpoint)
+  why = session.explain_omission(checkpoint)
   return f', but with empty replay tables: {why}' if why else ''
 
 

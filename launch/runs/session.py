@@ -45,8 +45,7 @@ class Session:
     num_restarts: How often nodes were started again, before this start.
     message: What the user should know of this start.
     restarted_after: Why all nodes were started again, if they were.
-    road: The kind of road on which experience is, see `roads.Road`; or
-      'program' where a compiled program keeps it.
+    road: The kind of road that carries experience: see `roads.Road.kind`.
   """
 
   experiment: experiment_lib.Experiment
@@ -58,7 +57,7 @@ class Session:
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
-  road: str = 'reverb'
+  road: str = roads.ReverbRoad.kind
 
   @property
   def log_directory(self) -> str:
@@ -75,7 +74,7 @@ class Session:
 
   @property
   def replay_directory(self) -> str:
-    """Where the replay server reads and writes its own checkpoints."""
+    """Where the road, or its server, reads and writes its own checkpoints."""
     return os.path.join(self.checkpoint_directory, '.replay')
 
   @property
@@ -108,22 +107,31 @@ class Session:
 
   def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
     """Whether the tables go on with what a checkpoint has of them."""
-    return checkpoint.replay_path is not None and not self.why_no_replay_of(
+    return checkpoint.replay_path is not None and not self.explain_omission(
       checkpoint
     )
 
-  def why_no_replay_of(self, checkpoint: checkpointing.Checkpoint) -> str:
-    """Says why the tables cannot go on with what a checkpoint has; else ''.
+  def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
+    """Says why the tables do not go on with those of a checkpoint.
 
-    It may be of another kind of road. Or it holds a queue in bundles of another
-    size: those follow from how the environments are divided among actors.
+    They are those of another road, or hold a queue in bundles of another size,
+    which follows from how the environments are divided among actors.
+
+    Returns:
+      The reason; '' if they go on, or the checkpoint has none.
     """
-    state = checkpoint.state
-    if state.get('road', 'reverb') != self.road:
-      return 'its replay is of a topology that keeps it in another way'
+    if checkpoint.replay_path is None:
+      return ''
+    # Before there were several roads, checkpoints did not tell theirs.
+    road = checkpoint.state.get('road', roads.ReverbRoad.kind)
+    if road != self.road:
+      return (
+        f"the road '{road}' wrote those of the checkpoint, which the road "
+        f"'{self.road}' cannot read"
+      )
     expected = self.experience.bundle_sizes
     without = dict.fromkeys(expected, 1)
-    if self.road == 'reverb' and expected != state.get('bundle_sizes', without):
+    if checkpoint.state.get('bundle_sizes', without) != expected:
       return 'its queue has bundles of another size'
     return ''
 

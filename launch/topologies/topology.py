@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
-from repertory.components import loggers
+from repertory.components import loggers, roads
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import registries
 from repertory.launch.host import interrupts
@@ -67,14 +67,14 @@ class Topology(abc.ABC):
     help: What runs where, in a line, for the help of the flag.
     rank: Where it is listed, the simplest first.
     launch_types: Names of the launchers that can host it; None for all.
-    road: The kind of road on which experience is, see `runs.session.Session`.
+    road: The kind of road that carries experience: see `roads.Road.kind`.
   """
 
   name: ClassVar[str]
   help: ClassVar[str]
   rank: ClassVar[int] = 99
   launch_types: ClassVar[Sequence[str] | None] = None
-  road: ClassVar[str] = 'reverb'
+  road: ClassVar[str] = roads.ReverbRoad.kind
 
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""

@@ -47,10 +47,10 @@ def _limited(**changes):
   )
 
 
-def _check(experiment):
+def _check(experiment, *road):
   spec = session_lib.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  return preflight.check(experiment, experience)
+  return preflight.check(experiment, experience, *road)
 
 
 # Experiment, what the error must say, and the nearest that is accepted. Those
@@ -242,9 +242,9 @@ class TestMemory:
       builder or dqn.DQNBuilder(config), _Wide, max_steps, 'unused'
     )
 
-  def _check(self, monkeypatch, experiment, memory):
+  def _check(self, monkeypatch, experiment, memory, *road):
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: memory)
-    return _check(experiment)
+    return _check(experiment, *road)
 
   # An observation is 40,000 bytes; the packed rest is an int32 and two floats.
   # 300 for the item, 1200 for each of its own two columns.
@@ -292,6 +292,20 @@ class TestMemory:
         monkeypatch, experiment, 1000 * (60 * 70 * 3 // 6 + small) - 1
       )
 
+  def test_without_a_server_nothing_is_compressed(self, monkeypatch):
+    builder = dqn.DQNBuilder(
+      dqn.DQNConfig(n_step=1, max_replay_size=1000, hidden_sizes=(1,))
+    )
+    experiment = launch.Experiment(builder, _Screen, 10**9, 'unused')
+    # The image of an observation and of the next, which is another's; action,
+    # reward and discount; a priority with its sums.
+    needed = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32)
+    assert 'not compressed (max_size' in self._check(
+      monkeypatch, experiment, needed, 'local'
+    )
+    with pytest.raises(ValueError, match=r'at most 999, .* than there is\.$'):
+      self._check(monkeypatch, experiment, needed - 1, 'local')
+
   def test_sequences_share_nothing(self):
     builder = impala.IMPALABuilder(impala.IMPALAConfig(unroll_length=2))
     experiment = self._experiment(1, builder=builder)
@@ -300,6 +314,15 @@ class TestMemory:
     # Three observations, in a column of their own; all else is packed.
     extra = table.item_bytes - 3 * 40_000 - 300 - 2 * 1200
     assert 0 < extra < 200
+
+
+@pytest.mark.parametrize('part', ['make_dataset', 'make_priority_updater'])
+def test_parts_of_servers_are_refused_without_one(part):
+  builder = type('Own', (dqn.DQNBuilder,), {part: lambda *arguments: None})()
+  experiment = dataclasses.replace(_experiment('dqn', {}), builder=builder)
+  _check(experiment)
+  with pytest.raises(ValueError, match=f'Own must not have a {part}'):
+    _check(experiment, 'local')
 
 
 class _LooksAtValues(dqn.DQNBuilder):

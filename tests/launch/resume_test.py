@@ -1,5 +1,6 @@
 """Tests of checkpoints as a user meets them."""
 
+import dataclasses
 import errno
 import fcntl
 import json
@@ -120,6 +121,44 @@ class TestResume:
         assert found == ([] if is_empty else ['0-restored'])
     status = launch.run(experiment(1, 4), 'single', display=False).status
     assert status.steps == 900
+
+  def test_tables_of_another_road_are_left_out(self, tmp_path):
+    _run(tmp_path, 450)
+    checkpoint = resuming.load_checkpoint(str(tmp_path))
+    assert checkpoint.state['road'] == 'reverb'
+    experiment = _experiment(tmp_path, 900)
+    for road in ('reverb', 'local'):
+      with resuming.open_session(experiment, road=road) as session:
+        is_own = road == 'reverb'
+        assert session.takes_replay_of(checkpoint) == is_own
+        placed = os.listdir(session.replay_directory)
+        assert placed == (['0-restored'] if is_own else [])
+        message = (
+          "but with empty replay tables: the road 'reverb' wrote those of the "
+          "checkpoint, which the road 'local' cannot read"
+        )
+        assert (message in session.message) == (not is_own)
+        # Those that were written before there were several do not tell.
+        state = {k: v for k, v in checkpoint.state.items() if k != 'road'}
+        older = dataclasses.replace(checkpoint, state=state)
+        assert session.takes_replay_of(older) == is_own
+        state = {**state, 'road': 'local'}
+        others = dataclasses.replace(checkpoint, state=state)
+        assert session.takes_replay_of(others) == (not is_own)
+
+  def test_queue_without_a_server_has_no_bundles(self, tmp_path):
+    experiment = launch.make_experiment(
+      'impala',
+      'catch',
+      max_steps=640,
+      directory=str(tmp_path),
+      config=_QUEUE,
+      environments_per_actor=4,
+    )
+    with resuming.open_session(experiment, road='local') as session:
+      assert session.tables[0].bundle_size == 1
+    with resuming.open_session(experiment) as session:
+      assert session.tables[0].bundle_size == 4
 
   def test_queue_in_other_bundles_starts_empty(self, tmp_path):
     settings = {

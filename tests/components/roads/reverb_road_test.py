@@ -152,6 +152,7 @@ def test_tables_that_lack_something_are_named(open_road):
   state = end.describe()
   end.close()
   assert state == {
+    'road': 'reverb',
     'bundle_sizes': {'replay': 1},
     'tables': {'replay': {'inserts': 3, 'samples': 0}},
   }

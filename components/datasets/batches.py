@@ -1,0 +1,59 @@
+"""What gives a learner its batches."""
+
+import abc
+from collections.abc import Iterator
+
+from repertory.components import types
+from repertory.components.replay import tables, writers
+
+
+class Starved(Exception):
+  """No batch came in due time; what was sampled ahead has been given up."""
+
+
+class Batches(Iterator[types.Sample], abc.ABC):
+  """Iterates over batches of a replay table; waits for one that is not due.
+
+  Attributes:
+    patience_seconds: After how long `next` raises `Starved`; None for never.
+  """
+
+  patience_seconds: float | None = None
+
+  @property
+  @abc.abstractmethod
+  def element_spec(self) -> types.Sample:
+    """The `tf.TensorSpec`s of a batch."""
+
+  @abc.abstractmethod
+  def __next__(self) -> types.Sample:
+    """Waits for the next batch.
+
+    Returns:
+      Its leaves, as tensors or as arrays that do not change any more.
+
+    Raises:
+      signals.Stopped: If this was closed or the stop signal was set.
+      TimeoutError: If no batch came in time.
+      Starved: If none came within `patience_seconds`; it may be asked again.
+    """
+
+  @abc.abstractmethod
+  def excuse(self) -> None:
+    """Counts the time of a wait from here, if there is one now.
+
+    For those who know why nothing comes, and that something will; called in
+    other threads.
+    """
+
+  @abc.abstractmethod
+  def close(self) -> None:
+    """Ends a wait, now and for all times, and all threads."""
+
+
+def describe_wait(table: tables.Table, place: writers.Place) -> str:
+  """Says that no batch came in time."""
+  return (
+    f'Waited {place.timeout_seconds:g} seconds for a batch from table '
+    f"'{table.name}' of {place}."
+  )

@@ -1,0 +1,24 @@
+"""Replay tables of this process, without a server."""
+
+from repertory.components.replay.local.columns import item_bytes
+from repertory.components.replay.local.priorities import LocalPriorities
+from repertory.components.replay.local.snapshots import read, write
+from repertory.components.replay.local.table import (
+  Contents,
+  Place,
+  Table,
+  check,
+)
+from repertory.components.replay.local.writer import LocalWriter
+
+__all__ = [
+  'Contents',
+  'LocalPriorities',
+  'LocalWriter',
+  'Place',
+  'Table',
+  'check',
+  'item_bytes',
+  'read',
+  'write',
+]

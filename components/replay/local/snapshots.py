@@ -1,0 +1,214 @@
+"""What a table of this process holds, in files.
+
+A snapshot is a folder. `table.json` has the table's description, its counts and
+the state of its random numbers; it is written last. Items are in the order in
+which they came: `priorities.npy`, and for each leaf, by its index, the small
+ones as they are, `leaf_<i>.npy`, and of the large ones which array each item
+has, `which_<i>.npy`. Those arrays are in `arrays_<n>.npy`, each once, with a
+file for each shape and dtype. No file holds pickles. Checksums are made, and
+compared, by `checkpointing`, which takes snapshots into its checkpoints.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tree
+
+from repertory.components import checkpointing
+from repertory.components.replay import tables
+from repertory.components.replay.local import table as table_lib
+
+# Of the layout. A reader refuses others.
+_FORMAT = 1
+_STATE, _TEMPORARY, _NAME = 'table.json', '.writing', 'snapshot'
+
+
+def write(
+  directory: str, table: tables.Table, contents: table_lib.Contents
+) -> str:
+  """Writes what a table held at one moment.
+
+  Args:
+    directory: Gets the snapshot, under a temporary name until it is whole.
+    table: What it is.
+    contents: From `Table.copy`.
+
+  Returns:
+    The snapshot's folder.
+
+  Raises:
+    OSError: If it cannot be written.
+  """
+  folder = os.path.join(directory, _TEMPORARY)
+  os.makedirs(folder)
+  packing = table.packing
+  num_small = len(packing.packed)
+  _save(folder, 'priorities', contents.priorities)
+  for i, leaf in zip(packing.packed, contents.leaves):
+    _save(folder, f'leaf_{i}', leaf)
+  for n, leaves in enumerate(_by_kind(table)):
+    columns = [contents.leaves[num_small + k] for k in leaves]
+    indices = [packing.whole[k] for k in leaves]
+    _save_large(folder, n, indices, columns, packing)
+  state = {
+    'format': _FORMAT,
+    'table': _describe(table),
+    'inserts': contents.inserts,
+    'samples': contents.samples,
+    'times_sampled': contents.times_sampled,
+    'random': contents.random,
+  }
+  with open(os.path.join(folder, _STATE), 'w') as file:
+    json.dump(state, file, indent=2)
+  path = os.path.join(directory, _NAME)
+  os.rename(folder, path)
+  return path
+
+
+def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
+  """Reads the snapshot that is in a directory; None if there is nothing.
+
+  Args:
+    directory: Where a snapshot was written or placed, under any name.
+    table: What is to go on from it.
+
+  Raises:
+    CheckpointError: If what is there is none, or of another table.
+  """
+  names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+  names = [name for name in names if name != _TEMPORARY]
+  if not names:
+    return None
+  folder = os.path.join(directory, names[-1])
+  state_path = os.path.join(folder, _STATE)
+  if not os.path.exists(state_path):
+    raise checkpointing.CheckpointError(
+      f'{folder} cannot be read: it is no snapshot of a table of this process. '
+      'Perhaps a replay server wrote it.'
+    )
+  with open(state_path) as file:
+    state = json.load(file)
+  _check(folder, state, table)
+  packing = table.packing
+  leaves: dict[int, np.ndarray] = {
+    i: _load(folder, f'leaf_{i}') for i in packing.packed
+  }
+  for n, columns in enumerate(_by_kind(table)):
+    arrays = _load_each(folder, n)
+    for k in columns:
+      i = packing.whole[k]
+      leaves[i] = arrays[_load(folder, f'which_{i}')]
+  return table_lib.Contents(
+    leaves=[leaves[i] for i in (*packing.packed, *packing.whole)],
+    priorities=_load(folder, 'priorities'),
+    inserts=state['inserts'],
+    samples=state['samples'],
+    times_sampled=state['times_sampled'],
+    random=state['random'],
+  )
+
+
+def _check(folder: str, state: dict[str, Any], table: tables.Table) -> None:
+  """Compares a snapshot with the table that is to go on from it."""
+  if state['format'] != _FORMAT:
+    raise checkpointing.CheckpointError(
+      f'{folder} cannot be read: it has format {state["format"]}, this version '
+      f'reads format {_FORMAT}.'
+    )
+  found, expected = state['table'], _describe(table)
+  differences = [
+    f'{name}: {found.get(name, "nothing")} there, {value} now'
+    for name, value in expected.items()
+    if found.get(name) != value
+  ]
+  if differences:
+    raise checkpointing.CheckpointError(
+      f'{folder} is of another table: {"; ".join(differences)}.'
+    )
+
+
+def _describe(table: tables.Table) -> dict[str, Any]:
+  """Returns what must be the same where a snapshot is read."""
+  paths = tree.flatten_with_path(table.signature)
+  return {
+    'name': table.name,
+    'signature': [
+      [
+        '/'.join(map(str, path)),
+        spec.dtype.name,
+        [int(size) for size in spec.shape],
+      ]
+      for path, spec in paths
+    ],
+    'max_size': table.max_size,
+    'sampler': table.sampler,
+    'max_times_sampled': table.max_times_sampled,
+  }
+
+
+def _by_kind(table: tables.Table) -> Iterator[list[int]]:
+  """Gives the large leaves, as indices among them, by shape and dtype.
+
+  Leaves of one kind may be the same arrays.
+  """
+  packing = table.packing
+  kinds: dict[tuple, list[int]] = {}
+  for k, i in enumerate(packing.whole):
+    kinds.setdefault((packing.shapes[i], packing.dtypes[i]), []).append(k)
+  yield from kinds.values()
+
+
+def _save_large(
+  folder: str,
+  number: int,
+  indices: Sequence[int],
+  columns: Sequence[np.ndarray],
+  packing: Any,
+) -> None:
+  """Saves large leaves of one kind; arrays one by one, to take no memory."""
+  places: dict[int, int] = {}
+  arrays = []
+  for index, column in zip(indices, columns):
+    which = np.empty([len(column)], np.int64)
+    for k, array in enumerate(column):
+      place = places.setdefault(id(array), len(arrays))
+      if place == len(arrays):
+        arrays.append(array)
+      which[k] = place
+    _save(folder, f'which_{index}', which)
+  shape, dtype = packing.shapes[indices[0]], packing.dtypes[indices[0]]
+  header = {
+    'descr': np.lib.format.dtype_to_descr(dtype),
+    'fortran_order': False,
+    'shape': (len(arrays), *shape),
+  }
+  with open(_path(folder, f'arrays_{number}'), 'wb') as file:
+    np.lib.format.write_array_header_2_0(file, header)
+    for array in arrays:
+      file.write(np.ascontiguousarray(array).data)
+
+
+def _load_each(folder: str, number: int) -> np.ndarray:
+  """Returns the large arrays of one kind as objects `[N]`."""
+  mapped = np.load(
+    _path(folder, f'arrays_{number}'), mmap_mode='r', allow_pickle=False
+  )
+  arrays = np.empty([len(mapped)], object)
+  for k in range(len(mapped)):
+    arrays[k] = np.array(mapped[k])
+  return arrays
+
+
+def _save(folder: str, name: str, array: np.ndarray) -> None:
+  np.save(_path(folder, name), array, allow_pickle=False)
+
+
+def _load(folder: str, name: str) -> np.ndarray:
+  return np.load(_path(folder, name), allow_pickle=False)
+
+
+def _path(folder: str, name: str) -> str:
+  return os.path.join(folder, f'{name}.npy')

@@ -1,0 +1,354 @@
+"""A replay table of this process."""
+
+import dataclasses
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from repertory.components import signals, types
+from repertory.components.replay import server, tables
+from repertory.components.replay.local import columns as columns_lib
+from repertory.components.replay.local import limiter as limiter_lib
+from repertory.components.replay.local import lines as lines_lib
+from repertory.components.replay.local import sum_tree
+
+_SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo', 'lifo')
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+  """What is said of a table of this process, and how long it is waited for.
+
+  Attributes:
+    timeout_seconds: How long any wait may last.
+    stop: Ends any wait.
+  """
+
+  timeout_seconds: float = 600.0
+  stop: signals.StopSignal = dataclasses.field(
+    default_factory=signals.StopSignal
+  )
+
+  def __str__(self) -> str:
+    return 'this process'
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+  """All that a table has at one moment, which does not change any more.
+
+  Attributes:
+    leaves: Small leaves, then large ones as objects, `[size, ...]`, oldest
+      first.
+    priorities: float64 `[size]`.
+    inserts: Items ever inserted.
+    samples: Items ever sampled.
+    times_sampled: How often the oldest item was, if items leave after samples.
+    random: The state of the random numbers.
+  """
+
+  leaves: list[np.ndarray]
+  priorities: np.ndarray
+  inserts: int
+  samples: int
+  times_sampled: int
+  random: Mapping[str, Any]
+
+
+def check(table: tables.Table) -> None:
+  """Refuses what only a replay server can do.
+
+  Raises:
+    ValueError: Naming it.
+  """
+  where = f"of table '{table.name}', without a replay server,"
+  if table.sampler not in _SAMPLERS:
+    raise ValueError(
+      f'sampler {where} must be one of {", ".join(_SAMPLERS)}; got '
+      f'{table.sampler!r}.'
+    )
+  if table.remover != 'fifo':
+    raise ValueError(f"remover {where} must be 'fifo'; got {table.remover!r}.")
+  if table.max_times_sampled and table.sampler != 'fifo':
+    raise ValueError(
+      f"max_times_sampled {where} must be 0 unless its sampler is 'fifo'; got "
+      f'{table.max_times_sampled} and {table.sampler!r}.'
+    )
+  if table.rate_limit is None and not table.is_queue:
+    raise ValueError(
+      f"rate_limit {where} may be None only if its sampler is 'fifo' and "
+      f'max_times_sampled is 1; got {table.sampler!r} and '
+      f'{table.max_times_sampled}.'
+    )
+  if table.bundle_size != 1:
+    raise ValueError(f'bundle_size {where} must be 1, got {table.bundle_size}.')
+
+
+class Table:
+  """Keeps items, samples them, and holds back whoever is ahead.
+
+  All threads of the process may use it. In one thread, all that happens
+  follows from what is called and from the seed, to the last bit.
+
+  Items leave in the order in which they came. So those that are there are
+  neighbors in a ring, and the number of an item, counted from 0, is its key and
+  tells its place.
+  """
+
+  def __init__(
+    self, table: tables.Table, seed: int, num_turns: int | None = None
+  ):
+    """Makes an empty table.
+
+    Args:
+      table: What it is to be.
+      seed: For the draws.
+      num_turns: Writers that take turns, see `lines.Lines`; None if they do
+        not. Only for a queue: what others give depends on when they are asked.
+
+    Raises:
+      ValueError: If it cannot be that.
+    """
+    check(table)
+    if num_turns is not None and (num_turns < 1 or not table.is_queue):
+      raise ValueError(
+        f'num_turns must be None, or at least 1 for a queue; got {num_turns} '
+        f"for table '{table.name}'."
+      )
+    self.description = table
+    self._max_size = table.max_size
+    self._columns = columns_lib.Columns(table)
+    self._priorities = np.empty([table.max_size])
+    self._tree = None
+    if table.priority_exponent is not None:
+      self._tree = sum_tree.SumTree(table.max_size)
+    self._random = np.random.Generator(np.random.PCG64(seed))
+    self._limiter = limiter_lib.Limiter(table)
+    self._size = 0
+    self._times_sampled = 0
+    self._lines = lines_lib.Lines(num_turns)
+    # Of what was last asked for, for the status.
+    self._num_asked = 1
+    self._lock = threading.Lock()
+    self._has_come = threading.Condition(self._lock)
+    self._has_taken = threading.Condition(self._lock)
+
+  def status(self) -> server.TableStatus:
+    """Returns how it is."""
+    with self._lock:
+      limiter = self._limiter
+      waiting = ''
+      if self._size < self.description.min_size:
+        waiting = 'sample'
+      elif not limiter.num_insertable(1):
+        waiting = 'insert'
+      elif not self._may_sample(self._num_asked):
+        waiting = 'sample'
+      return server.TableStatus(
+        size=self._size,
+        max_size=self._max_size,
+        inserts=limiter.inserts,
+        samples=limiter.samples,
+        waiting=waiting,
+      )
+
+  # For writers.
+
+  def open_line(self, turn: int | None) -> lines_lib.Line:
+    """Opens a line for a writer; see `lines.Lines`."""
+    with self._lock:
+      return self._lines.open(turn)
+
+  def close_line(self, line: lines_lib.Line) -> None:
+    """Closes a line, and drops what waits in it."""
+    with self._lock:
+      self._lines.close(line)
+      self._has_taken.notify_all()
+      self._take_in()
+
+  def put(self, line: lines_lib.Line, block: columns_lib.Block) -> int:
+    """Takes in items at once, or lets them wait in their line.
+
+    Returns:
+      How many items wait in the line.
+    """
+    with self._lock:
+      self._lines.append(line, block)
+      self._take_in()
+      if block.num_left:
+        block.own()
+      return line.num_pending
+
+  def wait_for_line(
+    self, line: lines_lib.Line, num_pending: int, seconds: float
+  ) -> bool:
+    """Waits at most so long until so many items wait; returns whether."""
+    with self._lock:
+      return self._has_taken.wait_for(
+        lambda: line.num_pending <= num_pending, seconds
+      )
+
+  def explain_wait(self, line: lines_lib.Line) -> str:
+    """Says what keeps a line besides the rate limiter; '' if nothing."""
+    with self._lock:
+      return self._lines.explain(line)
+
+  # For the learner.
+
+  def sample(self, num_samples: int, seconds: float) -> types.Sample | None:
+    """Draws items, with replacement, as soon as the rate limiter allows it.
+
+    Args:
+      num_samples: B, at least 1. All of them are drawn at once.
+      seconds: How long to wait, at most; 0 for not at all.
+
+    Returns:
+      The items, as arrays that nobody changes; None if there are none yet.
+    """
+    with self._lock:
+      self._num_asked = num_samples
+      if not self._may_sample(num_samples) and not (
+        seconds
+        and self._has_come.wait_for(
+          lambda: self._may_sample(num_samples), seconds
+        )
+      ):
+        return None
+      numbers, probabilities = self._draw(num_samples)
+      places = numbers % self._max_size
+      taken = self._columns.take(places)
+      sizes = np.full([num_samples], self._size)
+      sizes -= self._num_leaving(np.arange(num_samples))
+      self._let_go(num_samples)
+      self._limiter.samples += num_samples
+      self._take_in()
+    return types.Sample(
+      self._columns.assemble(taken),
+      numbers.astype(np.uint64),
+      probabilities,
+      sizes,
+    )
+
+  def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+    """Gives items new priorities; those that have left are left out.
+
+    Args:
+      keys: Which, uint64 `[B]`. Of one that comes twice, the last counts.
+      priorities: Theirs, finite and not negative, `[B]`.
+    """
+    with self._lock:
+      numbers = keys.astype(np.int64)
+      inserts = self._limiter.inserts
+      is_there = (numbers >= inserts - self._size) & (numbers < inserts)
+      if not is_there.all():
+        numbers, priorities = numbers[is_there], priorities[is_there]
+      places = numbers % self._max_size
+      self._priorities[places] = priorities
+      if self._tree is not None:
+        self._tree.set(places, self._weigh(self._priorities[places]))
+
+  # For checkpoints.
+
+  def copy(self) -> Contents:
+    """Returns what is in the table. Items that wait in lines are not."""
+    with self._lock:
+      limiter = self._limiter
+      numbers = np.arange(limiter.inserts - self._size, limiter.inserts)
+      places = numbers % self._max_size
+      return Contents(
+        leaves=self._columns.take(places),
+        priorities=self._priorities[places],
+        inserts=limiter.inserts,
+        samples=limiter.samples,
+        times_sampled=self._times_sampled,
+        random=self._random.bit_generator.state,
+      )
+
+  def restore(self, contents: Contents) -> None:
+    """Makes a table that is empty go on from what was copied."""
+    with self._lock:
+      limiter, size = self._limiter, len(contents.priorities)
+      limiter.inserts = contents.inserts - size
+      block = self._columns.make_block(contents.leaves, contents.priorities)
+      self._write(block, size)
+      limiter.samples = contents.samples
+      self._times_sampled = contents.times_sampled
+      self._random.bit_generator.state = dict(contents.random)
+      self._take_in()
+
+  # With the lock held.
+
+  def _take_in(self) -> None:
+    """Takes in items that wait, as far as the rate limiter lets it."""
+    num_taken = 0
+    while (line := self._lines.first()) is not None:
+      block = line.blocks[0]
+      count = self._limiter.num_insertable(block.num_left)
+      if not count:
+        break
+      self._write(block, count)
+      self._lines.advance(line, count)
+      num_taken += count
+    if num_taken:
+      self._has_come.notify_all()
+      self._has_taken.notify_all()
+
+  def _write(self, block: columns_lib.Block, count: int) -> None:
+    """Writes the first items of a block over the oldest ones."""
+    begin, end = block.begin, block.begin + count
+    while begin < end:
+      place = self._limiter.inserts % self._max_size
+      stretch = min(end - begin, self._max_size - place)
+      priorities = block.priorities[begin : begin + stretch]
+      self._columns.write(place, block, begin, stretch)
+      self._priorities[place : place + stretch] = priorities
+      if self._tree is not None:
+        self._tree.set_stretch(place, self._weigh(priorities))
+      self._limiter.inserts += stretch
+      begin += stretch
+    self._size += count
+    if self._size > self._max_size:
+      self._size, self._times_sampled = self._max_size, 0
+
+  def _weigh(self, priorities: np.ndarray) -> np.ndarray:
+    return priorities**self.description.priority_exponent
+
+  def _may_sample(self, num_samples: int) -> bool:
+    size = self._size - self._num_leaving(num_samples - 1)
+    return self._limiter.may_sample(num_samples, size)
+
+  def _num_leaving(self, num_samples: Any) -> Any:
+    """Returns how many items leave once so many more were sampled."""
+    limit = self.description.max_times_sampled
+    return (self._times_sampled + num_samples) // limit if limit else 0
+
+  def _draw(self, num_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draws items; returns their numbers and their probabilities."""
+    inserts, size = self._limiter.inserts, self._size
+    oldest = inserts - size
+    sampler = self.description.sampler
+    if self._tree is not None and self._tree.total > 0:
+      uniforms = self._random.random(num_samples)
+      places, probabilities = self._tree.draw(uniforms)
+      return oldest + (places - oldest) % self._max_size, probabilities
+    if sampler in ('uniform', tables.PRIORITIZED):
+      numbers = self._random.integers(oldest, inserts, num_samples)
+      return numbers, np.full([num_samples], 1 / size)
+    numbers = np.full([num_samples], inserts - 1)
+    if sampler == 'fifo':
+      numbers[:] = oldest + self._num_leaving(np.arange(num_samples))
+    return numbers, np.ones([num_samples])
+
+  def _let_go(self, num_samples: int) -> None:
+    """Lets items leave that were sampled as often as they may be."""
+    limit = self.description.max_times_sampled
+    if not limit:
+      return
+    num_leaving = self._num_leaving(num_samples)
+    oldest = self._limiter.inserts - self._size
+    numbers = np.arange(oldest, oldest + num_leaving)
+    self._columns.forget(numbers % self._max_size)
+    self._size -= num_leaving
+    self._times_sampled = (self._times_sampled + num_samples) % limit

@@ -1,0 +1,117 @@
+"""The way of items to a table of this process."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from repertory.components.replay import writers
+from repertory.components.replay.local import columns, lines
+from repertory.components.replay.local import table as table_lib
+
+
+class LocalWriter(writers.Writer):
+  """Writes items into a table of this process.
+
+  They are there at once, unless the rate limiter holds them back, or it is the
+  turn of others. What is kept for items to refer to stays as long as one of
+  them is in the table.
+  """
+
+  def __init__(
+    self,
+    table: table_lib.Table,
+    place: table_lib.Place,
+    *,
+    turn: int | None = None,
+    **settings: Any,
+  ):
+    """Writes nothing yet.
+
+    Args:
+      table: Takes the items.
+      place: Its time-out and stop signal end a wait.
+      turn: When its turn is, where writers take turns.
+      **settings: See `writers.Writer`.
+    """
+    super().__init__(table.description, place, **settings)
+    self._table = table
+    self._turn = turn
+    self._line: lines.Line | None = None
+    self._packing = table.description.packing
+
+  @property
+  def shared(self) -> Sequence[int]:
+    return self._packing.whole
+
+  def open(self, num_alive: int) -> None:
+    del num_alive  # Whatever is referred to is alive.
+    self._reopen()
+
+  def keep(self, leaves: Sequence) -> list:
+    return [None if leaf is None else np.array(leaf) for leaf in leaves]
+
+  def put(
+    self, leaves: Sequence, references: Sequence[Sequence] | None = None
+  ) -> None:
+    if self._line is None:
+      raise RuntimeError('Nothing can be put: the writer is closed.')
+    packing = self._packing
+    small = []
+    for i in packing.packed:
+      leaf = leaves[i]
+      if leaf.dtype != packing.dtypes[i] or leaf.shape[1:] != packing.shapes[i]:
+        packing.refuse(i, leaf)
+      small.append(leaf)
+    if references is None:
+      large = [self._keep_each(i, leaves[i]) for i in packing.whole]
+      count = len(small[0] if small else large[0])
+    else:
+      count = len(references)
+      large = [
+        self._collect(i, [each[k] for each in references])
+        for k, i in enumerate(packing.whole)
+      ]
+    priorities = np.array([self._next_priority() for _ in range(count)])
+    self.num_items += count
+    block = columns.Block(small, large, priorities)
+    self._num_pending = self._table.put(self._line, block)
+
+  def is_ahead(self) -> bool:
+    if self._line is not None:
+      self._num_pending = self._line.num_pending
+    return super().is_ahead()
+
+  def reset(self) -> None:
+    # Nothing has to be let go of, and a turn is not given up.
+    self._drain(0)
+
+  def _keep_each(self, index: int, leaf: np.ndarray) -> np.ndarray:
+    """Copies a large leaf of K items, each by itself."""
+    return self._collect(index, [np.array(each) for each in leaf])
+
+  def _collect(self, index: int, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns a large leaf of K items as K objects."""
+    shape, dtype = self._packing.shapes[index], self._packing.dtypes[index]
+    collected = np.empty([len(arrays)], object)
+    for k, array in enumerate(arrays):
+      if array.shape != shape or array.dtype != dtype:
+        self._packing.refuse(index, array[np.newaxis])
+      collected[k] = array
+    return collected
+
+  def _reopen(self) -> None:
+    self._line = self._table.open_line(self._turn)
+
+  def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
+    if self._line is None:
+      return True
+    return self._table.wait_for_line(self._line, num_pending, seconds)
+
+  def _close(self) -> None:
+    if self._line is not None:
+      self._table.close_line(self._line)
+      self._line = None
+
+  def _explain_wait(self) -> str:
+    return self._table.explain_wait(self._line) if self._line else ''

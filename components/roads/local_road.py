@@ -1,0 +1,178 @@
+"""The road that stays in one process."""
+
+import copy
+import os
+import threading
+from collections.abc import Callable, Mapping
+
+from repertory.components import adders, datasets, replay
+from repertory.components import experience as experience_lib
+from repertory.components.replay import local
+from repertory.components.roads import learner_end, road
+from repertory.components.roads import parts as parts_lib
+
+# What of `Parts` needs a replay server.
+_OF_SERVERS = ('make_dataset', 'make_priority_updater')
+
+
+class LocalRoad(road.Road):
+  """Items are put into a table of this process, and batches taken from there.
+
+  All ends are in one process, in as many threads as one likes. Batches are
+  drawn as they are asked for, whatever `Experience.prefetch` says. Items need
+  no bundles, so the table has none.
+
+  In one thread everything follows from the seed. With several that act, what
+  is in a batch depends on who was faster; unless the table is a queue and they
+  take turns: then the k-th items that each of them puts follow on one another,
+  in the order of their turns, and whoever is early waits.
+  """
+
+  kind = 'local'
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    parts: parts_lib.Parts,
+    *,
+    seed: int,
+    place: local.Place | None = None,
+    checkpoint_directory: str = '',
+    num_turns: int | None = None,
+  ):
+    """Makes the table, and fills it from a snapshot if there is one.
+
+    Args:
+      experience: What is carried.
+      parts: Makes adders.
+      seed: For the draws, unless a snapshot has the state of their random
+        numbers.
+      place: Its time-out and stop signal end every wait.
+      checkpoint_directory: Where snapshots are written to, and from where one
+        is read now. What is there is removed then: links would keep the room
+        of checkpoints that are removed.
+      num_turns: Adders that take turns, each made by a road of `in_turn`; None
+        if they do not.
+
+    Raises:
+      ValueError: If this needs a replay server, see `check_local`.
+      CheckpointError: If the snapshot cannot be read or is of another table.
+    """
+    check_local(experience, parts)
+    self._experience = experience = experience.with_table(bundle_size=1)
+    self._parts = parts
+    self._place = place or local.Place()
+    self._checkpoint_directory = checkpoint_directory
+    self._turn: int | None = None
+    self._table = local.Table(experience.table, seed, num_turns)
+    if checkpoint_directory:
+      contents = local.read(checkpoint_directory, experience.table)
+      if contents is not None:
+        self._table.restore(contents)
+      replay.remove_checkpoints(checkpoint_directory)
+
+  def in_turn(self, turn: int) -> 'LocalRoad':
+    """Returns this road for one of those who take turns.
+
+    Args:
+      turn: Which, from 0. There is one adder at a time with each.
+    """
+    one = copy.copy(self)
+    one._turn = turn
+    return one
+
+  def make_adder(
+    self,
+    batch_size: int,
+    *,
+    priority: Callable[[], float],
+    version: Callable[[], int],
+    max_pending_items: int | None = None,
+  ) -> adders.Adder:
+    experience = self._experience
+    if max_pending_items is None:
+      max_pending_items = (
+        experience.max_pending_items_per_environment * batch_size
+      )
+    writer = local.LocalWriter(
+      self._table,
+      self._place,
+      turn=self._turn,
+      priority=priority,
+      version=version,
+      max_pending_items=max_pending_items,
+    )
+    return self._parts.make_adder(experience, writer, batch_size)
+
+  def make_learner_end(self) -> learner_end.LearnerEnd:
+    return _LocalEnd(
+      self._experience, self._table, self._place, self._checkpoint_directory
+    )
+
+
+def check_local(
+  experience: experience_lib.Experience, parts: parts_lib.Parts
+) -> None:
+  """Refuses what only a road over a replay server can do.
+
+  Args:
+    experience: What is to be carried.
+    parts: The agent's.
+
+  Raises:
+    ValueError: Naming it.
+  """
+  for name in _OF_SERVERS:
+    if getattr(type(parts), name) is not getattr(parts_lib.Parts, name):
+      raise ValueError(
+        f'{type(parts).__name__} must not have a {name} of its own where there '
+        'is no replay server: it would not be called.'
+      )
+  if len(experience.tables) > 1:
+    names = [table.name for table in experience.tables]
+    raise ValueError(
+      'tables of an experience, without a replay server, must be one table; '
+      f'got {names}.'
+    )
+  local.check(experience.with_table(bundle_size=1).table)
+
+
+class _LocalEnd(learner_end.LearnerEnd):
+  """Reads a table of this process."""
+
+  kind = LocalRoad.kind
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    table: local.Table,
+    place: local.Place,
+    checkpoint_directory: str,
+  ):
+    self._local_table = table
+    self._checkpoint_directory = checkpoint_directory
+    self._is_taken = threading.Event()
+    super().__init__(experience, place)
+    self.batches = datasets.LocalBatches(table, place, experience.batch_size)
+    self.priorities = None
+    if experience.min_priority is not None:
+      self.priorities = local.LocalPriorities(table, experience.min_priority)
+
+  def statuses(self) -> Mapping[str, replay.TableStatus]:
+    return {self._table.name: self._local_table.status()}
+
+  def write_snapshot(self) -> str:
+    directory = self._checkpoint_directory
+    if not directory:
+      raise ValueError('checkpoint_directory must be given to write snapshots.')
+    os.makedirs(directory, exist_ok=True)
+    contents = self._local_table.copy()
+    self._is_taken.set()
+    return local.write(directory, self._table, contents)
+
+  def is_snapshot_taken(self) -> bool:
+    return self._is_taken.is_set()
+
+  def remove_snapshots(self) -> None:
+    self._is_taken.clear()
+    replay.remove_checkpoints(self._checkpoint_directory)

@@ -1,0 +1,153 @@
+"""Tests of batches from a table of this process."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import local_fixture
+import replay_fixture
+from repertory.components import compilation, datasets, replay, signals
+from repertory.components.replay import local
+
+
+@pytest.fixture(name='make')
+def _make():
+  """Makes a queue, and its batches of three."""
+  table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 100))
+
+  def make(timeout_seconds=replay_fixture.DEADLINE_SECONDS):
+    place = local.Place(timeout_seconds)
+    return table, place, datasets.LocalBatches(table, place, 3)
+
+  return make
+
+
+def test_batches_are_as_their_spec_says(make):
+  table, _, batches = make()
+  local_fixture.insert(table, range(7))
+  assert iter(batches) is batches
+  for expected in ([0, 1, 2], [3, 4, 5]):
+    sample = next(batches)
+    assert local_fixture.values(sample) == expected
+    for leaf, spec in zip(
+      tree.flatten(sample), tree.flatten(batches.element_spec), strict=True
+    ):
+      assert (leaf.dtype, leaf.shape) == (spec.dtype.as_numpy_dtype, spec.shape)
+
+
+def test_spec_is_that_of_a_replay_server():
+  table = replay_fixture.make_prioritized()
+  with replay_fixture.serve(table) as connection:
+    served = datasets.ReplayDataset(connection, table, 3)
+    served.close()
+  made = datasets.LocalBatches(local.Table(table, 0), local.Place(), 3)
+  tree.map_structure(
+    lambda found, expected: (
+      found.is_compatible_with(expected) or pytest.fail(f'{found} {expected}')
+    ),
+    made.element_spec,
+    served.element_spec,
+  )
+
+
+def test_compiled_functions_take_batches(make):
+  table, _, batches = make()
+  local_fixture.insert(table, range(3))
+  function = compilation.CompiledFunction(
+    lambda sample: tf.reduce_sum(sample.data['x']),
+    (batches.element_spec,),
+    jit_compile=False,
+  )
+  (total,) = function(*tree.flatten(next(batches)))
+  assert total.numpy() == 3
+
+
+def test_waits_for_a_batch(make):
+  table, _, batches = make()
+  local_fixture.insert(table, [1, 2])
+  call = replay_fixture.Call(next, batches)
+  assert call.is_waiting()
+  local_fixture.insert(table, [3])
+  assert local_fixture.values(call.result()) == [1, 2, 3]
+
+
+def test_time_out(make):
+  _, _, batches = make(0.3)
+  message = r"0\.3 seconds for a batch from table 'replay' of this process"
+  with pytest.raises(TimeoutError, match=message):
+    replay_fixture.Call(next, batches).result()
+
+
+def test_who_is_excused_waits_longer(make):
+  _, _, batches = make(1.5)
+  call = replay_fixture.Call(next, batches)
+  for _ in range(4):
+    assert call.is_waiting()
+    batches.excuse()
+  with pytest.raises(TimeoutError):
+    call.result()
+
+
+def test_patience_ends_before_the_time_out(make):
+  table, _, batches = make()
+  batches.patience_seconds = 0.1
+  with pytest.raises(datasets.Starved):
+    replay_fixture.Call(next, batches).result()
+  local_fixture.insert(table, [1, 2, 3])
+  assert local_fixture.values(next(batches)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize('end', ['stop', 'close'])
+def test_a_wait_is_ended(make, end):
+  _, place, batches = make()
+  call = replay_fixture.Call(next, batches)
+  assert call.is_waiting()
+  if end == 'stop':
+    place.stop.set()
+  else:
+    batches.close()
+  with pytest.raises(signals.Stopped):
+    call.result()
+
+
+def test_nothing_comes_after_the_close(make):
+  table, _, batches = make()
+  local_fixture.insert(table, [1, 2, 3])
+  batches.close()
+  with pytest.raises(signals.Stopped):
+    next(batches)
+
+
+def test_batches_of_nothing_are_refused():
+  with pytest.raises(ValueError, match=r'batch_size .* got 0'):
+    datasets.LocalBatches(local_fixture.make_table(), local.Place(), 0)
+
+
+class TestPriorities:
+  @pytest.fixture(name='table')
+  def _table(self):
+    table = local_fixture.make_table(replay_fixture.make_prioritized())
+    local_fixture.insert(table, [0, 1, 2])
+    return table
+
+  def test_count_at_once(self, table):
+    updater = local.LocalPriorities(table, 0.5)
+    updater.update(np.array([0, 2], np.uint64), np.array([0.0, 9.0]))
+    updater.flush()
+    assert table.copy().priorities.tolist() == [0.5, 1, 9]
+    sample = local_fixture.sample(table, 200)
+    expected = np.array([0.5, 1, 9])[sample.data['x']] / 10.5
+    np.testing.assert_array_equal(sample.probabilities, expected)
+    updater.close()
+
+  @pytest.mark.parametrize('bad', [float('nan'), float('inf')])
+  def test_that_are_not_finite_are_refused(self, table, bad):
+    updater = local.LocalPriorities(table, 0.5)
+    with pytest.raises(FloatingPointError, match=f'finite, .*{bad}'):
+      updater.update(np.array([0, 1], np.uint64), np.array([2.0, bad]))
+    assert table.copy().priorities.tolist() == [1, 1, 1]
+
+  def test_floor_must_be_positive(self, table):
+    with pytest.raises(ValueError, match=r'floor .* 0'):
+      local.LocalPriorities(table, 0.0)

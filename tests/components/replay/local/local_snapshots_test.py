@@ -1,0 +1,191 @@
+"""Tests of snapshots of tables of this process."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import local_fixture
+import replay_fixture
+from repertory.components import checkpointing, replay
+from repertory.components.replay import local
+
+# The two images are of one kind, which items may share; the map is of another.
+_SIGNATURE = {
+  'after': tf.TensorSpec([40, 40], tf.uint8),
+  'before': tf.TensorSpec([40, 40], tf.uint8),
+  'map': tf.TensorSpec([300], tf.float32),
+  'number': tf.TensorSpec([], tf.int64),
+}
+
+
+def _image(number):
+  return np.full([40, 40], number, np.uint8)
+
+
+class _Player:
+  """Puts items whose images are also those of their neighbors."""
+
+  def __init__(self, table):
+    self._writer = local_fixture.open_writer(
+      table, priority=lambda: float(1 + self._number % 3)
+    )
+    self._number = 0
+    self._before = _image(0)
+
+  def play(self, num_items):
+    for _ in range(num_items):
+      self._number += 1
+      maps = np.full([300], self._number, np.float32)
+      after, kept_map = self._writer.keep([_image(self._number), maps])
+      self._writer.put(
+        [None, None, None, np.array([self._number])],
+        [[after, self._before, kept_map]],
+      )
+      self._before = after
+
+
+_TABLES = {
+  'uniform': replay.uniform(_SIGNATURE, 50, replay_fixture.NO_LIMIT),
+  'prioritized': replay.prioritized(
+    _SIGNATURE, 50, replay_fixture.NO_LIMIT, 0.7
+  ),
+  'queue': replay.queue(_SIGNATURE, 50),
+  'thrice': dataclasses.replace(
+    replay_fixture.make_fifo(_SIGNATURE, 50), max_times_sampled=3
+  ),
+}
+
+
+def _learn(table):
+  """Draws, and changes priorities."""
+  drawn = local_fixture.sample(table, 5)
+  table.update_priorities(drawn.keys, 1.0 + drawn.data['number'] % 7)
+  return drawn
+
+
+@pytest.mark.parametrize('name', _TABLES)
+@pytest.mark.parametrize('num_items', [20, 73])  # Full, and turned round.
+def test_goes_on_as_if_it_had_never_stopped(name, num_items, tmp_path):
+  description = _TABLES[name]
+  table = local.Table(description, seed=1)
+  player = _Player(table)
+  for _ in range(num_items):
+    player.play(1)
+    if table.status().size > 40:
+      _learn(table)
+  path = local.write(str(tmp_path), description, table.copy())
+  assert os.listdir(tmp_path) == [os.path.basename(path)]
+  contents = local.read(str(tmp_path), description)
+  restored = local.Table(description, seed=2)
+  restored.restore(contents)
+  assert restored.status() == table.status()
+  going_on = _Player(restored)
+  going_on.__dict__.update(
+    {k: v for k, v in player.__dict__.items() if k != '_writer'}
+  )
+  for _ in range(30):
+    player.play(5)
+    going_on.play(5)
+    tree.map_structure(
+      np.testing.assert_array_equal, _learn(restored), _learn(table)
+    )
+  assert restored.status() == table.status()
+
+
+def test_what_is_shared_is_saved_once_and_shared_again(tmp_path):
+  description = _TABLES['uniform']
+  table = local.Table(description, 0)
+  _Player(table).play(30)
+  path = local.write(str(tmp_path), description, table.copy())
+  # One image each, and one before the first.
+  saved = np.load(os.path.join(path, 'arrays_0.npy'))
+  assert saved.shape == (31, 40, 40)
+  contents = local.read(str(tmp_path), description)
+  _, after, before, _ = contents.leaves
+  assert all(a is b for a, b in zip(after[:-1], before[1:], strict=True))
+
+
+def test_is_of_the_moment_when_it_was_copied(tmp_path):
+  description = _TABLES['prioritized']
+  table = local.Table(description, 0)
+  player = _Player(table)
+  player.play(50)
+  contents = table.copy()
+  player.play(50)
+  _learn(table)
+  local.write(str(tmp_path), description, contents)
+  read = local.read(str(tmp_path), description)
+  assert (read.inserts, read.samples) == (50, 0)
+  restored = local.Table(description, 0)
+  restored.restore(read)
+  data = local_fixture.sample(restored, 100).data
+  assert set(data['number']) <= set(range(1, 51))
+  np.testing.assert_array_equal(data['after'][:, 0, 0], data['number'])
+  np.testing.assert_array_equal(data['before'][:, 0, 0], data['number'] - 1)
+  np.testing.assert_array_equal(data['map'][:, 0], data['number'])
+
+
+def test_takes_the_room_of_what_is_there(tmp_path):
+  signature = {'x': tf.TensorSpec([100], tf.float32)}
+  description = replay.uniform(signature, 10**6, replay_fixture.NO_LIMIT)
+  table = local.Table(description, 0)
+  writer = local_fixture.open_writer(table)
+  writer.put([np.zeros([10, 100], np.float32)])
+  path = local.write(str(tmp_path), description, table.copy())
+  size = sum(os.path.getsize(os.path.join(path, f)) for f in os.listdir(path))
+  # 10 · (400 + 8) bytes of items; the rest is headers and state.
+  assert 4080 < size < 4080 + 2000
+
+
+def test_an_empty_table(tmp_path):
+  description = _TABLES['uniform']
+  table = local.Table(description, 0)
+  local.write(str(tmp_path), description, table.copy())
+  restored = local.Table(description, 1)
+  restored.restore(local.read(str(tmp_path), description))
+  assert restored.status().inserts == 0
+  _Player(restored).play(3)
+  _Player(table).play(3)
+  tree.map_structure(
+    np.testing.assert_array_equal, _learn(restored), _learn(table)
+  )
+
+
+def test_nothing_there_is_nothing_read(tmp_path):
+  description = _TABLES['uniform']
+  assert local.read(str(tmp_path), description) is None
+  assert local.read(str(tmp_path / 'none'), description) is None
+  # What was begun is not whole.
+  (tmp_path / '.writing').mkdir()
+  assert local.read(str(tmp_path), description) is None
+
+
+def test_what_others_wrote_is_refused(tmp_path):
+  (tmp_path / '0-restored').mkdir()
+  (tmp_path / '0-restored' / 'DONE').touch()
+  message = r'0-restored cannot be read: .* Perhaps a replay server wrote it'
+  with pytest.raises(checkpointing.CheckpointError, match=message):
+    local.read(str(tmp_path), _TABLES['uniform'])
+
+
+@pytest.mark.parametrize(
+  ('changes', 'message'),
+  [
+    ({'max_size': 51}, 'max_size: 50 there, 51 now'),
+    (
+      {'signature': {**_SIGNATURE, 'number': tf.TensorSpec([], tf.int32)}},
+      r'signature: .*int64.* there, .*int32',
+    ),
+    ({'sampler': 'lifo'}, 'sampler: uniform there, lifo now'),
+  ],
+)
+def test_differences_are_named(tmp_path, changes, message):
+  description = _TABLES['uniform']
+  local.write(str(tmp_path), description, local.Table(description, 0).copy())
+  other = dataclasses.replace(description, **changes)
+  with pytest.raises(checkpointing.CheckpointError, match=message):
+    local.read(str(tmp_path), other)

@@ -1,0 +1,287 @@
+"""Tests of tables of this process, against slow twins."""
+
+import dataclasses
+import itertools
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import local_fixture
+import replay_fixture
+from repertory.components import replay
+from repertory.components.replay import local
+from repertory.components.settings import SettingError
+
+
+class _Twin:
+  """A table as lists: all there is, oldest first."""
+
+  def __init__(self, max_size, exponent=None, seed=0):
+    self.max_size, self.exponent = max_size, exponent
+    self.keys, self.values, self.priorities = [], [], []
+    self.num_inserts = 0
+    self.random = np.random.Generator(np.random.PCG64(seed))
+
+  def insert(self, value, priority):
+    self.keys.append(self.num_inserts)
+    self.values.append(value)
+    self.priorities.append(priority)
+    self.num_inserts += 1
+    for column in (self.keys, self.values, self.priorities):
+      del column[: -self.max_size]
+
+  def update(self, keys, priorities):
+    for key, priority in zip(keys, priorities):
+      if key in self.keys:
+        self.priorities[self.keys.index(key)] = priority
+
+  def sample(self, num_samples):
+    """Returns values, keys, probabilities."""
+    if self.exponent is None:
+      first, size = self.keys[0], len(self.keys)
+      keys = self.random.integers(first, first + size, num_samples)
+      found = [self.keys.index(key) for key in keys]
+      probabilities = [1 / size] * num_samples
+    else:
+      uniforms = self.random.random(num_samples)
+      # In the order of places, which is that of a ring.
+      order = sorted(
+        range(len(self.keys)), key=lambda i: self.keys[i] % self.max_size
+      )
+      weights = [self.priorities[i] ** self.exponent for i in order]
+      total = sum(weights)
+      found, probabilities = [], []
+      for u in uniforms:
+        sums = itertools.accumulate(weights)
+        n = next(n for n, upto in enumerate(sums) if upto > u * total)
+        found.append(order[n])
+        probabilities.append(weights[n] / total)
+    return (
+      [self.values[i] for i in found],
+      [self.keys[i] for i in found],
+      probabilities,
+    )
+
+
+@pytest.mark.parametrize('exponent', [None, 0.0, 1.0, 2.0])
+@pytest.mark.parametrize('max_size', [1, 7, 100])
+def test_equals_its_twin(max_size, exponent):
+  """Draws, their probabilities and keys, while items come, leave and change."""
+  random = np.random.default_rng(max_size)
+  limit = replay_fixture.NO_LIMIT
+  description = local_fixture.make_uniform(max_size)
+  if exponent is not None:
+    description = replay_fixture.make_prioritized(exponent, limit, max_size)
+  table = local_fixture.make_table(description, seed=3)
+  twin = _Twin(max_size, exponent, seed=3)
+  upcoming = []
+  writer = local_fixture.open_writer(table, priority=lambda: upcoming.pop(0))
+  value = itertools.count(1000)
+  for _ in range(60):
+    # Whole numbers, so that sums are exact.
+    priorities = random.integers(1, 6, random.integers(1, 13)).astype(float)
+    upcoming.extend(priorities)
+    batch = [next(value) for _ in priorities]
+    writer.put([np.array(batch)])
+    for each, priority in zip(batch, priorities):
+      twin.insert(each, priority)
+    drawn = local_fixture.sample(table, 9)
+    values, keys, probabilities = twin.sample(9)
+    assert local_fixture.values(drawn) == values
+    assert drawn.keys.tolist() == keys
+    np.testing.assert_array_equal(drawn.probabilities, probabilities)
+    assert drawn.table_sizes.tolist() == [len(twin.keys)] * 9
+    # Some have left, and some come twice.
+    keys = random.integers(0, twin.num_inserts, 8).astype(np.uint64)
+    keys[:2] = keys[2:4]
+    priorities = random.integers(1, 6, 8).astype(float)
+    table.update_priorities(keys, priorities)
+    twin.update(keys.tolist(), priorities.tolist())
+  assert table.status().inserts == twin.num_inserts
+  assert table.status().samples == 60 * 9
+
+
+def test_what_it_gives_has_the_types_of_batches():
+  table = local_fixture.make_table()
+  local_fixture.insert(table, [1, 2])
+  drawn = local_fixture.sample(table, 3)
+  found = [drawn.data['x'], *drawn[1:]]
+  types = ['int64', 'uint64', 'float64', 'int64']
+  assert [leaf.dtype for leaf in found] == types
+  assert [leaf.shape for leaf in found] == [(3,)] * 4
+
+
+def test_items_of_no_weight_are_drawn_if_all_are():
+  table = local_fixture.make_table(replay_fixture.make_prioritized(1.0))
+  local_fixture.insert(table, [1, 2], priorities=[0.0, 0.0])
+  drawn = local_fixture.sample(table, 50)
+  assert set(local_fixture.values(drawn)) == {1, 2}
+  assert drawn.probabilities.tolist() == [0.5] * 50
+
+
+def test_a_queue_gives_each_item_once_and_in_order():
+  table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 5))
+  writer = local_fixture.open_writer(table)
+  writer.put([np.arange(12)])  # More than it holds.
+  assert table.status() == replay.TableStatus(5, 5, 5, 0, 'insert')
+  drawn = local_fixture.sample(table, 3)
+  assert local_fixture.values(drawn) == [0, 1, 2]
+  assert drawn.keys.tolist() == [0, 1, 2]
+  assert drawn.table_sizes.tolist() == [5, 4, 3]
+  assert drawn.probabilities.tolist() == [1.0] * 3
+  # Three of those that waited have come in.
+  assert table.status() == replay.TableStatus(5, 5, 8, 3, 'insert')
+  assert local_fixture.values(local_fixture.sample(table, 5)) == [3, 4, 5, 6, 7]
+  assert table.sample(5, 0) is None  # There are four.
+  assert table.status() == replay.TableStatus(4, 5, 12, 8, 'sample')
+  assert local_fixture.values(local_fixture.sample(table, 4)) == [8, 9, 10, 11]
+  writer.close()
+
+
+def test_items_leave_after_so_many_samples():
+  limit = replay.RateLimit(3.0, min_size=2, error_buffer=100.0)
+  description = replay_fixture.make_fifo(
+    local_fixture.SIGNATURE, 4, rate_limit=limit
+  )
+  description = dataclasses.replace(description, max_times_sampled=3)
+  table = local_fixture.make_table(description)
+  local_fixture.insert(table, [0, 1, 2, 3])
+  drawn = local_fixture.sample(table, 2)
+  assert local_fixture.values(drawn) == [0, 0]
+  drawn = local_fixture.sample(table, 3)
+  assert local_fixture.values(drawn) == [0, 1, 1]
+  assert drawn.table_sizes.tolist() == [4, 3, 3]
+  # The last of five would be drawn when one item is left, and two must be.
+  assert table.sample(5, 0) is None
+  assert local_fixture.values(local_fixture.sample(table, 4)) == [1, 2, 2, 2]
+  # Of those that leave for new ones, samples do not count any more.
+  local_fixture.insert(table, [4])
+  assert local_fixture.values(local_fixture.sample(table, 1)) == [3]
+  local_fixture.insert(table, [5, 6, 7])
+  assert local_fixture.values(local_fixture.sample(table, 4)) == [4, 4, 4, 5]
+
+
+@pytest.mark.parametrize(
+  ('sampler', 'expected'), [('fifo', [5, 5]), ('lifo', [8, 8])]
+)
+def test_oldest_and_newest(sampler, expected):
+  description = local_fixture.make_uniform(max_size=4)
+  description = dataclasses.replace(description, sampler=sampler)
+  table = local_fixture.make_table(description)
+  local_fixture.insert(table, range(9))
+  assert local_fixture.values(local_fixture.sample(table, 2)) == expected
+
+
+_QUEUE = replay.queue(local_fixture.SIGNATURE, 10)
+
+
+@pytest.mark.parametrize(
+  ('description', 'changes', 'message'),
+  [
+    (
+      local_fixture.make_uniform(),
+      {'sampler': 'max_heap'},
+      "sampler .* 'max_h",
+    ),
+    (local_fixture.make_uniform(), {'remover': 'lifo'}, "remover .* 'lifo'"),
+    (
+      local_fixture.make_uniform(),
+      {'max_times_sampled': 2},
+      "max_times_sampled .* 2 and 'uniform'",
+    ),
+    (_QUEUE, {'max_times_sampled': 2}, "rate_limit .* 'fifo' and 2"),
+    (_QUEUE, {'bundle_size': 2}, 'bundle_size .* 2'),
+  ],
+)
+def test_what_it_cannot_be_is_named(description, changes, message):
+  description = dataclasses.replace(description, **changes)
+  with pytest.raises(ValueError, match=f'{message}'):
+    local_fixture.make_table(description)
+
+
+def test_takes_only_the_memory_that_is_used():
+  """Of the address space, it may have all."""
+  signature = {'x': tf.TensorSpec([200], tf.uint8)}
+  small = replay.uniform(signature, 50_000_000, replay_fixture.NO_LIMIT)
+  table = local.Table(small, 0)
+  writer = local_fixture.open_writer(table)
+  writer.put([np.ones([3, 200], np.uint8)])
+  writer.close()
+  assert (local_fixture.sample(table, 2).data['x'] == 1).all()
+  with pytest.raises(SettingError, match=r'max_size .* too large'):
+    local.Table(dataclasses.replace(small, max_size=2**55), 0)
+
+
+def test_equal_seeds_give_equal_draws():
+  def draw(seed):
+    table = local_fixture.make_table(seed=seed)
+    local_fixture.insert(table, range(100))
+    return local_fixture.values(local_fixture.sample(table, 20))
+
+  assert draw(1) == draw(1)
+  assert draw(1) != draw(2)
+
+
+def test_many_threads_lose_and_double_nothing():
+  table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 40))
+  num_writers, num_puts = 4, 150
+
+  def write(number):
+    writer = local_fixture.open_writer(table, max_pending_items=3)
+    for k in range(num_puts):
+      writer.put([1000 * number + 2 * k + np.arange(2)])
+      if writer.is_ahead():
+        writer.wait()
+    writer.close()
+
+  calls = [replay_fixture.Call(write, n) for n in range(num_writers)]
+  drawn, missing = [], num_writers * num_puts * 2
+  while missing:
+    sample = table.sample(min(missing, 7), replay_fixture.DEADLINE_SECONDS)
+    assert sample is not None
+    drawn += local_fixture.values(sample)
+    missing -= len(sample.keys)
+  for call in calls:
+    call.result()
+  for number in range(num_writers):
+    own = [value for value in drawn if value // 1000 == number]
+    assert own == list(range(1000 * number, 1000 * number + 2 * num_puts))
+
+
+def test_limits_hold_while_all_threads_are_at_it():
+  limit = replay.RateLimit(2.0, min_size=10, error_buffer=50.0)
+  table = local_fixture.make_table(
+    replay_fixture.make_prioritized(1.0, limit, 100)
+  )
+  is_over = threading.Event()
+
+  def write():
+    writer = local_fixture.open_writer(table, max_pending_items=0)
+    for k in range(300):
+      writer.put([np.arange(k, k + 3)])
+      if writer.is_ahead():
+        writer.wait()
+    writer.close()
+
+  def learn():
+    # The last inserts come in when e = 2 · 1800 − samples is 70 at most.
+    while table.status().samples < 2 * 1800 - 70:
+      sample = table.sample(20, replay_fixture.DEADLINE_SECONDS)
+      table.update_priorities(sample.keys, 1.0 + sample.keys % 5)
+
+  def watch():
+    while not is_over.wait(0.001):
+      status = table.status()
+      error = 2.0 * status.inserts - status.samples
+      assert status.inserts <= 10 or error <= 20 + 50
+      assert not status.samples or error >= 20 - 50
+
+  watching = replay_fixture.Call(watch)
+  calls = [replay_fixture.Call(f) for f in (write, write, learn)]
+  for call in calls:
+    call.result()
+  is_over.set()
+  watching.result()
+  assert table.status().inserts == 1800

@@ -1,0 +1,387 @@
+"""Tests of writers to tables of this process: what arrives, and who waits."""
+
+import gc
+import itertools
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import local_fixture
+import recording_writer
+import replay_fixture
+import sequence_twin
+import transition_twin
+from repertory.components import adders, replay, signals
+from repertory.components.replay import local, packing
+
+
+def _drain(table):
+  """Draws all items of a queue."""
+  size = table.status().size
+  return local_fixture.sample(table, size).data
+
+
+def _split(data):
+  """Returns the items of a batch."""
+  leaves = tree.flatten(data)
+  return [tree.unflatten_as(data, row) for row in zip(*leaves)]
+
+
+def _make_queue(signature, max_size=100_000):
+  return local.Table(replay.queue(signature, max_size), 0)
+
+
+def test_items_arrive_in_order_each_with_a_priority():
+  table = _make_queue(local_fixture.SIGNATURE)
+  priorities = itertools.count(1)
+  writer = local_fixture.open_writer(
+    table, priority=lambda: float(next(priorities))
+  )
+  writer.put([np.array([5, 3])])
+  assert writer.num_items == table.status().inserts == 2
+  writer.put([np.array([4])])
+  writer.close()
+  assert table.copy().priorities.tolist() == [1, 2, 3]
+  assert _drain(table)['x'].tolist() == [5, 3, 4]
+
+
+@pytest.mark.parametrize('priority', [float('nan'), float('inf'), -0.5])
+def test_impossible_priorities_are_refused(priority):
+  table = local_fixture.make_table()
+  writer = local_fixture.open_writer(table, priority=lambda: priority)
+  with pytest.raises(ValueError, match=f'priority .* {priority}'):
+    writer.put([np.array([1])])
+  assert writer.num_items == table.status().inserts == 0
+
+
+@pytest.mark.parametrize('max_size', [1000, 1])
+def test_what_was_put_may_change(max_size):
+  """Whether it is in the table already, or waits."""
+  table = _make_queue(_SIGNATURE, max_size)
+  writer = local_fixture.open_writer(table)
+  images = np.stack([_image(7), _image(8)])
+  numbers, kept = np.array([7, 8]), _image(9)
+  writer.put([images, numbers])
+  references = writer.keep([kept])
+  writer.put([None, numbers[:1]], [references])
+  for array in (images, numbers, kept):
+    array[...] = 0
+  for expected, image in ((7, 7), (8, 8), (7, 9)):
+    item = local_fixture.sample(table, 1).data
+    assert item['number'].tolist() == [expected]
+    np.testing.assert_array_equal(item['image'][0], _image(image))
+
+
+# 'image' is an object, 'number' is not.
+_SIGNATURE = {
+  'image': tf.TensorSpec([2000], tf.uint8),
+  'number': tf.TensorSpec([], tf.int64),
+}
+
+
+def _image(number):
+  return np.full([2000], number, np.uint8)
+
+
+def test_items_share_what_is_kept_as_long_as_one_is_there():
+  table = _make_queue(_SIGNATURE)
+  writer = local_fixture.open_writer(table)
+  assert list(writer.shared) == [0]
+  kept = writer.keep([_image(3)])
+  kept_by_all = weakref.ref(kept[0])
+  for number in range(3):
+    writer.put([None, np.array([number])], [kept])
+  del kept
+  for number in range(3):
+    gc.collect()
+    assert kept_by_all() is not None
+    item = local_fixture.sample(table, 1).data
+    assert item['number'].tolist() == [number]
+    np.testing.assert_array_equal(item['image'], [_image(3)])
+  assert kept_by_all() is None
+
+
+def test_items_that_are_overwritten_let_go():
+  description = replay.uniform(_SIGNATURE, 2, replay_fixture.NO_LIMIT)
+  table = local.Table(description, 0)
+  writer = local_fixture.open_writer(table)
+  alive = []
+
+  def put(number):
+    kept = writer.keep([_image(number)])
+    alive.append(weakref.ref(kept[0]))
+    writer.put([None, np.array([number])], [kept])
+
+  for number in range(5):
+    put(number)
+  assert [each() is not None for each in alive] == [False] * 3 + [True] * 2
+
+
+def test_batches_are_as_tensorflow_takes_them():
+  table = _make_queue(_SIGNATURE)
+  writer = local_fixture.open_writer(table)
+  writer.put([np.stack([_image(1)] * 3), np.arange(3)])
+  image = _drain(table)['image']
+  assert image.ctypes.data % 64 == 0
+  assert image.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+  ('leaves', 'message'),
+  [
+    (
+      [np.zeros([2, 2000], np.uint8), np.zeros([2], np.int32)],
+      "'number'.*int32",
+    ),
+    ([np.zeros([2, 2000], np.int8), np.zeros([2], np.int64)], "'image'.*int8"),
+    ([np.zeros([2, 2001], np.uint8), np.zeros([2], np.int64)], "'image'.*2001"),
+  ],
+)
+def test_leaves_that_do_not_fit_are_named(leaves, message):
+  table = _make_queue(_SIGNATURE)
+  writer = local_fixture.open_writer(table)
+  with pytest.raises(ValueError, match=message):
+    writer.put(leaves)
+  assert writer.num_items == table.status().inserts == 0
+
+
+class TestBackPressure:
+  """With 1 sample per item and a buffer of 1, two items run ahead."""
+
+  @pytest.fixture(name='make')
+  def _make(self):
+    rate_limit = replay.RateLimit(1.0, min_size=1, error_buffer=1.0)
+    table = local_fixture.make_table(
+      replay_fixture.make_fifo(local_fixture.SIGNATURE, rate_limit=rate_limit)
+    )
+
+    def make(timeout_seconds, max_pending_items=0, num_items=2):
+      place = local.Place(timeout_seconds)
+      writer = local_fixture.open_writer(
+        table, place, max_pending_items=max_pending_items
+      )
+      for value in range(num_items):
+        _put(writer, value)
+      return table, place, writer
+
+    return make
+
+  def test_time_out(self, make):
+    _, place, writer = make(0.3)
+    message = r"0\.3 seconds .*table 'replay' of this process to take new items"
+    with pytest.raises(TimeoutError, match=message):
+      replay_fixture.Call(_put, writer, 2).result()
+    with pytest.raises(TimeoutError, match=message):
+      writer.flush()
+    place.stop.set()
+    with pytest.raises(signals.Stopped):
+      writer.flush()
+    writer.close()
+
+  def test_stop_signal(self, make):
+    _, place, writer = make(60)
+    call = replay_fixture.Call(_put, writer, 2)
+    assert call.is_waiting()
+    place.stop.set()
+    with pytest.raises(signals.Stopped):
+      call.result()
+    replay_fixture.Call(writer.close).result()
+
+  def test_goes_on_once_sampled(self, make):
+    table, _, writer = make(60)
+    call = replay_fixture.Call(_put, writer, 2)
+    assert call.is_waiting()
+    assert table.status().waiting == 'insert'
+    found = local_fixture.values(local_fixture.sample(table, 1))
+    call.result()
+    assert table.status().inserts == 3
+    found += local_fixture.values(local_fixture.sample(table, 1))
+    _put(writer, 3)
+    found += local_fixture.values(local_fixture.sample(table, 2))
+    assert found == [0, 1, 2, 3]
+
+  def test_goes_on_after_a_time_out(self, make):
+    table, _, writer = make(0.3)
+    with pytest.raises(TimeoutError):
+      _put(writer, 2)
+    local_fixture.sample(table, 2)
+    _put(writer, 3)
+    assert local_fixture.values(local_fixture.sample(table, 2)) == [2, 3]
+
+  def test_close_that_times_out_still_closes(self, make):
+    table, _, writer = make(0.3)
+    with pytest.raises(TimeoutError):
+      _put(writer, 2)
+    with pytest.raises(TimeoutError):
+      writer.close()
+    with pytest.raises(RuntimeError, match='closed'):
+      _put(writer, 3)
+    # What waited has been dropped.
+    local_fixture.sample(table, 2)
+    assert table.status().inserts == 2
+
+  def test_put_never_waits(self, make):
+    table, _, writer = make(60)
+    for value in range(2, 5):
+      writer.put([np.array([value])])
+      assert writer.is_ahead()
+    waiting = replay_fixture.Call(writer.wait)
+    assert waiting.is_waiting()
+    assert local_fixture.values(local_fixture.sample(table, 1)) == [0]
+    assert waiting.is_waiting(0.1)
+    assert local_fixture.values(local_fixture.sample(table, 2)) == [1, 2]
+    waiting.result()
+    assert not writer.is_ahead()
+
+  def test_some_may_be_on_their_way(self, make):
+    table, _, writer = make(0.3, max_pending_items=2, num_items=4)
+    writer.put([np.array([4])])
+    assert writer.is_ahead()
+    with pytest.raises(TimeoutError):
+      writer.wait()
+    # Whoever samples lets them in; nobody has to ask.
+    local_fixture.sample(table, 1)
+    assert not writer.is_ahead()
+    assert table.status().inserts == 3
+
+  def test_writers_come_in_the_order_in_which_they_put(self, make):
+    table, place, first = make(60, max_pending_items=9)
+    second = local_fixture.open_writer(table, place)
+    second.put([np.array([10, 11])])
+    first.put([np.array([2])])
+    second.put([np.array([12])])
+    found = []
+    for _ in range(3):
+      found += local_fixture.values(local_fixture.sample(table, 2))
+    assert found == [0, 1, 10, 11, 2, 12]
+
+
+def _put(writer, *values):
+  """Puts numbers, and waits as an adder does."""
+  writer.put([np.array(values, np.int64)])
+  if writer.is_ahead():
+    writer.wait()
+
+
+class TestTurns:
+  @pytest.fixture(name='table')
+  def _table(self):
+    description = replay.queue(local_fixture.SIGNATURE, 1000)
+    return local_fixture.make_table(description, num_turns=3)
+
+  def test_the_order_is_that_of_turns(self, table):
+    writers = [local_fixture.open_writer(table, turn=n) for n in range(3)]
+    writers[2].put([np.array([20, 21])])
+    writers[0].put([np.array([0])])
+    assert table.status().inserts == 1  # It is 1's turn.
+    writers[0].put([np.array([1])])
+    writers[1].put([np.array([10])])
+    assert table.status().inserts == 5
+    assert _drain(table)['x'].tolist() == [0, 10, 20, 21, 1]
+
+  def test_is_the_same_whoever_is_fast(self, table):
+    def write(turn, order):
+      writer = local_fixture.open_writer(table, turn=turn, max_pending_items=2)
+      for k in order:
+        _put(writer, 100 * turn + k)
+      writer.close()
+
+    calls = [replay_fixture.Call(write, n, range(20)) for n in (2, 0)]
+    assert calls[0].is_waiting()
+    calls.append(replay_fixture.Call(write, 1, range(5)))
+    for call in calls:
+      call.result()
+    expected = [
+      100 * turn + k
+      for k in range(20)
+      for turn in range(3)
+      if turn != 1 or k < 5
+    ]
+    assert _drain(table)['x'].tolist() == expected
+
+  def test_waits_for_one_who_has_not_come(self, table):
+    place = local.Place(0.3)
+    writer = local_fixture.open_writer(
+      table, place, turn=1, max_pending_items=0
+    )
+    message = r'take turns: it is that of number 0, and this is 1'
+    with pytest.raises(TimeoutError, match=message):
+      _put(writer, 1)
+
+  def test_a_turn_is_of_one_at_a_time(self, table):
+    writer = local_fixture.open_writer(table, turn=0)
+    with pytest.raises(ValueError, match='0 is of one already'):
+      local_fixture.open_writer(table, turn=0)
+    writer.reset()
+    with pytest.raises(ValueError, match='0 is of one already'):
+      local_fixture.open_writer(table, turn=0)
+    writer.close()
+    local_fixture.open_writer(table, turn=0)
+
+  @pytest.mark.parametrize('turn', [None, -1, 3])
+  def test_nobodys_turn_is_refused(self, table, turn):
+    with pytest.raises(ValueError, match=rf'turn .*\[0, 3\).* {turn}'):
+      local_fixture.open_writer(table, turn=turn)
+
+  def test_others_take_none(self):
+    with pytest.raises(
+      ValueError, match=r"num_turns .* got 2 for table 'replay'"
+    ):
+      local_fixture.make_table(num_turns=2)
+    with pytest.raises(ValueError, match=r'turn must be None .* 1'):
+      local_fixture.open_writer(local_fixture.make_table(), turn=1)
+
+
+@pytest.mark.parametrize('across_episodes', [False, True])
+def test_sequences_are_as_recorded(across_episodes):
+  random = np.random.default_rng(0)
+  sequences = sequence_twin.make_sequences(
+    length=5, burn_in=1, period=2, across_episodes=across_episodes
+  )
+  histories = [
+    sequence_twin.make_history(
+      slot, [range(1, n + 1) for n in random.integers(1, 9, 300)], 300
+    )
+    for slot in (1, 2, 3)
+  ]
+  table = _make_queue(sequences.signature(sequence_twin.SPEC))
+  writer = local_fixture.open_writer(table)
+  adder = sequences.make_adder(writer, 3)
+  sequence_twin.play(writer, adder, histories)
+  adder.close()
+  expected = sequence_twin.record(sequences, histories)
+  items = _split(_drain(table))
+  sequence_twin.assert_equal(items, expected)
+
+
+def test_transitions_are_as_recorded(monkeypatch):
+  # Observations, forces and extras are large.
+  monkeypatch.setattr(packing, '_MAX_PACKED_BYTES', 4)
+  transitions = adders.Transitions(
+    5, 0.9, extras_spec=transition_twin.EXTRAS_SPEC
+  )
+  signature = transitions.signature(transition_twin.SPEC)
+  lengths = [1, 2, 5, 6, 41, 1000]
+
+  def play(writer):
+    slots = [
+      transition_twin.Slot(i, [(np.ones(n), np.ones(n))] * (200 // n + 1))
+      for i, n in enumerate(lengths)
+    ]
+    adder = transitions.make_adder(writer, len(slots))
+    transition_twin.run(adder, slots, 200)
+    adder.close()
+
+  table = _make_queue(signature)
+  writer = local_fixture.open_writer(table)
+  play(writer)
+  recording = recording_writer.RecordingWriter(signature, writer.shared)
+  assert len(recording.shared) == 6
+  play(recording)
+  items = _split(_drain(table))
+  assert len(items) > 700
+  for found, expected in zip(items, recording.items, strict=True):
+    tree.map_structure(np.testing.assert_array_equal, found, expected)
