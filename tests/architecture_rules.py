@@ -48,7 +48,7 @@ _RANKS_OF_COMPONENTS = (
     'loggers',
   ),
   ('datasets', 'actors', 'learners', 'inference', 'experience'),
-  ('environment_loop', 'roads'),
+  ('environment_loop', 'roads', 'rollouts'),
   ('conformance',),
 )
 _RANKS_OF_LAUNCH = (

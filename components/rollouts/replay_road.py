@@ -107,7 +107,7 @@ class ReplayRoad(road.ProgramRoad):
     """Gives the items that a step completes their weight; returns how many.
 
     Args:
-      weight: Of a new item, float64.
+      weight: The new items', float64.
     """
 
   @property

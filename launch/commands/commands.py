@@ -21,7 +21,6 @@ from repertory.launch.commands import errors as flag_errors
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.commands import graph
 from repertory.launch.host import lost_readers
-from repertory.launch.nodes import checkpoints
 from repertory.launch.topologies import topology as topology_lib
 
 # Exit codes, besides 0.
@@ -131,7 +130,7 @@ def _train(values, settings, positional) -> int:
     )
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')
-  loss = checkpoints.describe_loss(result.directory, status.learner_steps)
+  loss = resuming.describe_loss(result.directory, status.learner_steps)
   if loss:
     print(f'repertory: {loss}', file=sys.stderr)
   if result.interrupted:

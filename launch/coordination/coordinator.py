@@ -4,7 +4,6 @@ In one process it is called directly, else over Courier; so its public methods
 take and return plain values and records of them.
 """
 
-import collections
 import itertools
 import threading
 import time
@@ -17,6 +16,7 @@ from absl import logging
 from repertory.components import loggers, replay
 from repertory.launch import failures
 from repertory.launch.coordination import (
+  episodes,
   evaluations,
   kinds,
   leases,
@@ -27,9 +27,6 @@ from repertory.launch.coordination import (
   statuses,
 )
 from repertory.launch.runs import session as session_lib
-
-# Over how many episodes the return is averaged.
-_NUM_RETURNS = 100
 
 
 class Coordinator:
@@ -65,7 +62,7 @@ class Coordinator:
     self._message = session.message
     self._clock = clock
     self._start = self._progressed_at = clock()
-    self._returns = collections.deque(maxlen=_NUM_RETURNS)
+    self._episodes = episodes.Episodes(self._counts.pop('episodes'))
     self._rates = rates.Rates(clock)
     self._versions: dict[str, tuple[int, float]] = {}
     self._tables: Mapping[str, replay.TableStatus] = {}
@@ -128,7 +125,8 @@ class Coordinator:
       if report.steps:
         self._progressed_at = self._clock()
       if report.episodes:
-        self._take_episodes(report.episodes)
+        columns = self._episodes.take(report.episodes, self._position())
+        self._logs.write_rows('actors', columns)
       if report.version >= 0:
         self._versions[node] = (report.version, report.age_seconds)
       return self.directive()
@@ -308,7 +306,11 @@ class Coordinator:
   def save(self) -> dict[str, Any]:
     """Returns what a checkpoint holds of the run as a whole."""
     with self._lock:
-      counts = {**self._counts, 'runs': self._counts['runs'] + 1}
+      counts = {
+        **self._counts,
+        'episodes': self._episodes.count,
+        'runs': self._counts['runs'] + 1,
+      }
       return {
         'experiment': self._session.identity,
         'counts': counts,
@@ -327,9 +329,7 @@ class Coordinator:
         title=self._title,
         steps=steps,
         max_steps=self._max_steps,
-        episodes=self._counts['episodes'],
-        mean_return=statuses.mean(self._returns),
-        num_returns=len(self._returns),
+        **self._episodes.figures(),
         steps_per_second=steps_rate,
         learner_steps=learner_steps,
         learner_steps_per_second=learner_rate,
@@ -368,23 +368,6 @@ class Coordinator:
       self._failure = failure
       self._message = f'{failure.node} failed'
     self._phase = reports.STOPPING
-
-  def _take_episodes(self, episodes: Sequence[tuple[float, int]]) -> None:
-    """Counts and logs episodes that have ended."""
-    returns, lengths = (np.asarray(column) for column in zip(*episodes))
-    size, before = len(returns), self._counts['episodes']
-    self._counts['episodes'] = before + size
-    self._returns.extend(returns[-_NUM_RETURNS:].tolist())
-    position = {k: np.full([size], v) for k, v in self._position().items()}
-    self._logs.write_rows(
-      'actors',
-      {
-        'episode_return': returns,
-        'episode_length': lengths,
-        **position,
-        'episodes': np.arange(before + 1, before + size + 1),
-      },
-    )
 
   def _note(self, node: str, row: Mapping[str, Any]) -> None:
     self._logs.write(

@@ -1,7 +1,6 @@
 """When checkpoints are written, of what, and what happens if that fails."""
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +17,6 @@ from repertory.components import (
   roads,
   signals,
 )
-from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 
 # How often is looked whether replay has settled what it writes.
@@ -54,7 +52,7 @@ class CheckpointWriter:
     """Writes nothing yet.
 
     Args:
-      snapshots: Of replay, which may lack some of the learner's priorities.
+      snapshots: Take the moment of replay, and may wait for priorities.
       coordinator: Has the counts, and takes warnings.
       learner: What is saved and restored.
       node: Name of the node that warns.
@@ -224,25 +222,6 @@ class CheckpointWriter:
         f'Waited {limit:g} seconds for a checkpoint to be written, and for '
         f'{self._snapshots} to do its part.'
       )
-
-
-def describe_loss(directory: str, learner_steps: int) -> str:
-  """Says what a run that has ended did not save; '' if it saved all.
-
-  Args:
-    learner_steps: Updates so far.
-  """
-  checkpoint = resuming.load_checkpoint(directory, check_replay=False)
-  if checkpoint is None:
-    return 'No checkpoint could be written: this run cannot be resumed.'
-  saved = checkpoint.state['counts']['learner_steps']
-  if saved >= learner_steps:
-    return ''
-  name = os.path.basename(checkpoint.path)
-  return (
-    f'The last checkpoint could not be written: the newest, {name}, has '
-    f'{saved} of {learner_steps} updates.'
-  )
 
 
 def _start(write: Callable[[], str]) -> futures.Future:

@@ -2,6 +2,7 @@
 
 from repertory.components import experience as experience_lib
 from repertory.components import roads
+from repertory.components.replay import local
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory

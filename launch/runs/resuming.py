@@ -120,6 +120,25 @@ def load_checkpoint(
   return checkpointing.Checkpointer(path).load(check_replay)
 
 
+def describe_loss(directory: str, learner_steps: int) -> str:
+  """Says what a run that has ended did not save; '' if it saved all.
+
+  Args:
+    learner_steps: Updates so far.
+  """
+  checkpoint = load_checkpoint(directory, check_replay=False)
+  if checkpoint is None:
+    return 'No checkpoint could be written: this run cannot be resumed.'
+  saved = checkpoint.state['counts']['learner_steps']
+  if saved >= learner_steps:
+    return ''
+  name = os.path.basename(checkpoint.path)
+  return (
+    f'The last checkpoint could not be written: the newest, {name}, has '
+    f'{saved} of {learner_steps} updates.'
+  )
+
+
 def load_best(directory: str) -> checkpointing.Checkpoint | None:
   """Reads the policy of an experiment's best evaluation, if there was one."""
   directories.check_folder(directory, session_lib.BEST)
