@@ -81,6 +81,18 @@ class LocalRoad(road.Road):
     one._turn = turn
     return one
 
+  def at(self, place: local.Place) -> 'LocalRoad':
+    """Returns this road for ends with a time-out and stop signal of their own.
+
+    So whoever is in a thread of its own can be told to end before others.
+
+    Args:
+      place: These end every wait of its ends.
+    """
+    one = copy.copy(self)
+    one._place = place
+    return one
+
   def make_adder(
     self,
     batch_size: int,
