@@ -1,12 +1,10 @@
 """What an experiment needs to run as one compiled program."""
 
-from typing import Any
-
 from repertory.agents import builder as builder_lib
 from repertory.components import adders, rollouts, specs
 from repertory.components import experience as experience_lib
 from repertory.components.settings import SettingError
-from repertory.environments import tensor
+from repertory.environments import registry, tensor
 from repertory.launch import experiment as experiment_lib
 
 # How a table inside a program may be sampled.
@@ -47,19 +45,9 @@ def make_environment(
   """Makes the experiment's environment as TensorFlow.
 
   Raises:
-    SettingError: If it is of another kind.
+    ArgumentError: If it is of another kind.
   """
-  make: Any = getattr(
-    experiment.environment_factory, 'make_tensor_environment', None
-  )
-  environment = None if make is None else make()
-  if environment is None:
-    raise SettingError(
-      'env',
-      'must be a tensor environment, such as tensor:cartpole, to be compiled '
-      'into one program with the agent; `repertory environments` lists them; '
-      f'got {experiment.environment!r}.',
-    )
+  environment = registry.make_tensor_environment(experiment.environment_factory)
   if experiment.builder.observes_previous_action_and_reward:
     return tensor.PreviousActionAndReward(environment)
   return environment

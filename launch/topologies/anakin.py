@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.components import rollouts
+from repertory.components import roads
 from repertory.launch.nodes import program_turns
 from repertory.launch.runs import compiled
 from repertory.launch.topologies import topology
@@ -17,7 +17,10 @@ class Anakin(topology.Topology):
   help = 'tensor environments, policy and update in one compiled program'
   rank = 3
   launch_types = ('local_mt',)
-  road = rollouts.ProgramRoad.kind
+  can_be_deterministic = True
+
+  def road(self, experiment):
+    return roads.PROGRAM
 
   def smallest_batch(self, experiment):
     return 1  # No queue holds bundles.
