@@ -42,6 +42,11 @@ def _place(board):
 
 
 _LAST_BRICK = _board((3, 5))
+# Between two rows of bricks the ball meets one after another.
+_GAPPED_BRICKS = _board(
+  *((1, column) for column in range(10)),
+  *((3, column) for column in (0, 3, 4, 5, 6, 9)),
+)
 _LAST_ALIENS = _board((4, 3), (4, 4))
 _LANDED_ALIENS = _board((9, 1), (3, 4), (3, 5), (2, 6))
 
@@ -61,6 +66,10 @@ _LATE_STARTS = {
   'breakout-cleared': (
     {'brick_map': _LAST_BRICK},
     {'bricks': _place(_LAST_BRICK[1:4])},
+  ),
+  'breakout-gapped': (
+    {'brick_map': _GAPPED_BRICKS},
+    {'bricks': _place(_GAPPED_BRICKS[1:4])},
   ),
   'freeway-cross': (
     {'pos': 2, 'terminate_timer': 40},
