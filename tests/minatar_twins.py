@@ -132,7 +132,7 @@ class Twin:
       self._draws = self._stream.draw(self._start_draws)
       self._environment.reset()
       for name, value in self._attributes.items():
-        setattr(self.game, name, copy.copy(value))
+        setattr(self.game, name, copy.deepcopy(value))
       self._ended = False
       return 0, 0.0, 1.0, self.game.state()
     repeat, *self._draws = self._stream.draw(1 + self._step_draws)
