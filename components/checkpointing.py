@@ -12,6 +12,7 @@ pickles, and a file that holds one is refused.
 """
 
 import dataclasses
+import hashlib
 import json
 import os
 import re
@@ -170,6 +171,16 @@ def place_replay(replay_path: str | None, directory: str) -> None:
     # Reverb keeps the checkpoint whose name sorts last, and names new ones by
     # the date.
     _link_tree(replay_path, os.path.join(directory, '0-restored'))
+
+
+def hash_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+  """Returns the SHA-256 of names, dtypes, shapes and bits, in hexadecimal."""
+  digest = hashlib.sha256()
+  for name, array in sorted(arrays.items()):
+    array = np.ascontiguousarray(array)
+    digest.update(f'{name} {array.dtype.str} {np.shape(array)};'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()
 
 
 def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:

@@ -41,6 +41,10 @@ class Experiment:
     agent: Name of the agent, for the display and the checkpoint.
     environment: Name of the environment, likewise.
     seed: Seeds all random numbers that can be seeded.
+    deterministic: Whether all that is learned follows from the seed, to the
+      last bit, on the same machine and number of devices. Not every topology
+      can do that; environments are stepped one by one, and must follow from
+      their seeds.
     num_actors: Nodes that act in a topology with several; in `single` one
       actor drives the environments of all of them.
     environments_per_actor: Environments that one actor steps together.
@@ -76,6 +80,7 @@ class Experiment:
   agent: str = 'own agent'
   environment: str = 'own environment'
   seed: int = 0
+  deterministic: bool = False
   num_actors: int = 1
   environments_per_actor: int = 1
   evaluation_period: int | None = None
@@ -104,6 +109,8 @@ class Experiment:
       is_integer = isinstance(value, int) and not isinstance(value, bool)
       config_checks.check(self, field, is_integer, 'an integer')
       config_checks.check_at_least(self, minimum, field)
+    is_bool = isinstance(self.deterministic, bool)
+    config_checks.check(self, 'deterministic', is_bool, 'true or false')
     for field in (
       'checkpoint_period_seconds',
       'timeout_seconds',

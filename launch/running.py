@@ -37,6 +37,8 @@ class Result:
       None if it ran to its end.
     why_no_update: If it ran to its end without any update, how many items the
       learner got, and how many it needs before it begins; else None.
+    variables_sha256: Of all that the last checkpoint has of the learner, in
+      hexadecimal: equal for equal bits. None if none could be written.
   """
 
   status: loggers.Status
@@ -44,6 +46,7 @@ class Result:
   best: str | None = None
   interrupted: int | None = None
   why_no_update: str | None = None
+  variables_sha256: str | None = None
 
 
 def run(
@@ -87,7 +90,7 @@ def run(
   with contextlib.ExitStack() as stack:
     smallest_batch = topology.smallest_batch(experiment)
     opened = resuming.open_session(
-      experiment, fresh, smallest_batch, topology.road
+      experiment, fresh, smallest_batch, topology.road(experiment)
     )
     session = stack.enter_context(opened)
     path = os.path.join(session.log_directory, printed.NATIVE)
@@ -104,6 +107,9 @@ def run(
     interrupted=interruption.number,
     why_no_update=(
       None if interruption.number else _explain_no_update(session, status)
+    ),
+    variables_sha256=resuming.hash_variables(
+      experiment.directory, status.learner_steps
     ),
   )
 
@@ -140,6 +146,17 @@ def _check(
     )
   if topology.has_program:
     launcher.check()
+  if experiment.deterministic and not topology.can_be_deterministic:
+    able = [
+      name
+      for name, one in topology_lib.topologies().items()
+      if one.can_be_deterministic
+    ]
+    raise settings.SettingError(
+      'deterministic',
+      f"must be false with topology '{topology.name}', where it depends on who "
+      f'is faster what is learned from; it can be true with {", ".join(able)}.',
+    )
   topology.check(experiment)
 
 

@@ -4,10 +4,11 @@ from repertory.components.roads.learner_end import LearnerEnd
 from repertory.components.roads.local_road import LocalRoad, check_local
 from repertory.components.roads.parts import Parts
 from repertory.components.roads.reverb_road import ReverbRoad
-from repertory.components.roads.road import Road
+from repertory.components.roads.road import PROGRAM, Road
 from repertory.components.roads.snapshots import Snapshots
 
 __all__ = [
+  'PROGRAM',
   'LearnerEnd',
   'LocalRoad',
   'Parts',

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from repertory.components import adders
 from repertory.components.roads import learner_end
 
+# What checkpoints call the experience that a compiled program keeps itself, see
+# `rollouts`.
+PROGRAM = 'program'
+
 
 class Road(abc.ABC):
   """Carries experience from those who act to the learner.

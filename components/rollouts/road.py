@@ -24,17 +24,19 @@ class ProgramRoad(tf.Module, abc.ABC):
   then as many updates as are due. What takes part in it is traced.
 
   Attributes:
-    kind: What a checkpoint calls it.
     num_steps: Steps of all environments that `collect` takes.
     max_updates: Updates that may be due after it, at the most.
     has_priorities: Whether items have priorities.
   """
 
-  kind = 'program'
-
   num_steps: int
   max_updates: int
   has_priorities: bool = False
+
+  @property
+  def num_bytes(self) -> int:
+    """What it keeps of experience takes so much memory, at the most."""
+    return 0
 
   def begin(self, carry: acting.Carry) -> None:
     """Takes what the first step begins with; called once, not traced."""

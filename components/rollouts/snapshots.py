@@ -8,7 +8,6 @@ import numpy as np
 
 from repertory.components import checkpointing, replay, roads
 from repertory.components.rollouts import learner as learner_lib
-from repertory.components.rollouts import road
 
 _FILE = 'program.npz'
 
@@ -47,7 +46,7 @@ class ProgramSnapshots(roads.Snapshots):
 
   def describe(self):
     return {
-      'road': road.ProgramRoad.kind,
+      'road': roads.PROGRAM,
       'tables': self._learner.count_items(),
     }
 

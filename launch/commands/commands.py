@@ -21,6 +21,7 @@ from repertory.launch.commands import errors as flag_errors
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.commands import graph
 from repertory.launch.host import lost_readers
+from repertory.launch.runs import resuming
 from repertory.launch.topologies import topology as topology_lib
 
 # Exit codes, besides 0.
@@ -130,6 +131,8 @@ def _train(values, settings, positional) -> int:
     )
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')
+  if result.variables_sha256 is not None:
+    print(f'Variables: sha256 {result.variables_sha256}')
   loss = resuming.describe_loss(result.directory, status.learner_steps)
   if loss:
     print(f'repertory: {loss}', file=sys.stderr)
@@ -197,7 +200,7 @@ def _environments(values, settings, positional) -> int:
   _expect_no_arguments(positional)
   for entry in environments_registry.names():
     needs = f' (needs: {entry.requirement})' if entry.requirement else ''
-    print(f'{entry.pattern:28} {entry.description}{needs}')
+    print(f'{entry.pattern:30} {entry.description}{needs}')
     for option in entry.options:
       print(f'    ?{name_options.describe(option)}')
   return 0

@@ -113,6 +113,18 @@ TRAIN_FLAGS = (
     'Seeds all random numbers.',
   ),
   (
+    'deterministic',
+    flags.DEFINE_bool,
+    DEFAULTS['deterministic'],
+    'With '
+    + ', '.join(
+      name
+      for name, kind in topology.topologies().items()
+      if kind.can_be_deterministic
+    )
+    + ': all that is learned follows from the seed, to the last bit.',
+  ),
+  (
     'lp_launch_type',
     flags.DEFINE_string,
     'local_mt',

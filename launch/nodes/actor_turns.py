@@ -2,7 +2,7 @@
 
 import sys
 
-from repertory.components import replay, variables
+from repertory.components import replay, roads, variables
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import learner as learner_lib
@@ -27,15 +27,8 @@ class ActorTurns(turns.Turns):
   """
 
   def _make_learner(self):
-    session, interruption = self._session, self._interruption
-    server = self._add(
-      kinds.REPLAY.name,
-      lambda context: replay_lib.ReplayNode(context, session),
-    )
-    timeout_seconds = session.experiment.timeout_seconds
-    road = session.make_road(
-      replay.Connection(server.address, timeout_seconds, interruption)
-    )
+    session = self._session
+    road = self._make_road()
     learner = self._paced_learner = self._add(
       kinds.LEARNER.name,
       lambda context: learner_lib.LearnerNode(context, session, road),
@@ -54,6 +47,19 @@ class ActorTurns(turns.Turns):
       ),
     )
     return learner
+
+  def _make_road(self) -> roads.Road:
+    session, interruption = self._session, self._interruption
+    if session.road == roads.LocalRoad.kind:
+      return session.make_local_road(interruption)
+    server = self._add(
+      kinds.REPLAY.name,
+      lambda context: replay_lib.ReplayNode(context, session),
+    )
+    timeout_seconds = session.experiment.timeout_seconds
+    return session.make_road(
+      replay.Connection(server.address, timeout_seconds, interruption)
+    )
 
   def _take_turn(self):
     with self._named(self._actor.name):

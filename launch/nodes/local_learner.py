@@ -1,4 +1,4 @@
-"""A learner that acts in one process with those who act for it."""
+"""A learner in one process with those who act for it."""
 
 import contextlib
 from typing import Any
@@ -36,17 +36,9 @@ class LocalLearner:
 
   def make(self, context: node.Context) -> learner_lib.LearnerNode:
     """Makes the learner, in its own thread, and lets others find it."""
-    session = self._session
-    road = roads.LocalRoad(
-      session.experience,
-      session.experiment.builder,
-      seed=session.make_seed(session_lib.SAMPLING),
-      place=self._place(context),
-      checkpoint_directory=session.replay_directory,
-      num_turns=self._num_turns,
-    )
+    road = self._session.make_local_road(context.stop, self._num_turns)
     with contextlib.ExitStack() as unless_made:
-      learner = learner_lib.LearnerNode(context, session, road)
+      learner = learner_lib.LearnerNode(context, self._session, road)
       unless_made.callback(learner.close)
       # Now, for nobody may read the variables while the learner writes to them.
       learner.publisher  # noqa: B018
@@ -87,7 +79,8 @@ class LocalLearner:
       TimeoutError: If the learner was not made in time.
     """
     _, road = self._find(context)
-    road = road.at(self._place(context))
+    timeout_seconds = self._session.experiment.timeout_seconds
+    road = road.at(local.Place(timeout_seconds, context.stop))
     return road if self._num_turns is None else road.in_turn(index)
 
   def _find(
@@ -101,6 +94,3 @@ class LocalLearner:
       timeout_seconds=self._session.experiment.timeout_seconds,
       stop=context.stop,
     )
-
-  def _place(self, context: node.Context) -> local.Place:
-    return local.Place(self._session.experiment.timeout_seconds, context.stop)

@@ -1,13 +1,12 @@
 """What an experiment needs to run as one compiled program."""
 
-from typing import Any
-
 from repertory.agents import builder as builder_lib
 from repertory.components import adders, rollouts, specs
 from repertory.components import experience as experience_lib
 from repertory.components.settings import SettingError
-from repertory.environments import tensor
+from repertory.environments import registry, tensor
 from repertory.launch import experiment as experiment_lib
+from repertory.launch.host import machine_memory
 
 # How a table inside a program may be sampled.
 _SAMPLERS = ('uniform', 'prioritized')
@@ -38,7 +37,19 @@ def check(experiment: experiment_lib.Experiment) -> None:
   environment = make_environment(experiment)
   spec = specs.make_environment_spec(environment)
   num_environments = experiment.num_environments
-  make_road(builder.experience(spec, num_environments), num_environments, 0)
+  experience = builder.experience(spec, num_environments)
+  road = make_road(experience, num_environments, 0)
+  total = machine_memory.total_bytes()
+  if road.num_bytes > total:
+    in_words = machine_memory.gigabytes
+    fitting = int(experience.table.max_size * total / road.num_bytes)
+    raise SettingError(
+      experience.setting_names.get('max_size', 'max_size'),
+      f'must be at most some {fitting:,}, or the machine must have more memory '
+      f'than {in_words(total)}: a compiled program keeps the moments of '
+      f'{experience.table.max_size:,} items as they are, in '
+      f'{in_words(road.num_bytes)}.',
+    )
 
 
 def make_environment(
@@ -47,19 +58,9 @@ def make_environment(
   """Makes the experiment's environment as TensorFlow.
 
   Raises:
-    SettingError: If it is of another kind.
+    ArgumentError: If it is of another kind.
   """
-  make: Any = getattr(
-    experiment.environment_factory, 'make_tensor_environment', None
-  )
-  environment = None if make is None else make()
-  if environment is None:
-    raise SettingError(
-      'env',
-      'must be a tensor environment, such as tensor:cartpole, to be compiled '
-      'into one program with the agent; `repertory environments` lists them; '
-      f'got {experiment.environment!r}.',
-    )
+  environment = registry.make_tensor_environment(experiment.environment_factory)
   if experiment.builder.observes_previous_action_and_reward:
     return tensor.PreviousActionAndReward(environment)
   return environment

@@ -12,6 +12,7 @@ from repertory.components import specs
 from repertory.environments import (
   batch,
   previous_action,
+  registry,
   vector_batch,
   wrappers,
 )
@@ -30,14 +31,20 @@ class EnvironmentSettings:
       maps seeds to an environment batch of single precision, and is preferred.
     observes_previous_action_and_reward: Whether observations are to tell what
       led to them.
+    are_independent: Whether what a slot does may depend on nothing but its own
+      seed. Of those that `make_batch` makes, tensor environments alone promise
+      that; others are stepped one by one then.
   """
 
   factory: Callable[[int], dm_env.Environment]
   observes_previous_action_and_reward: bool
+  are_independent: bool = False
 
   def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
     """Makes a batch of one environment for each seed."""
     make_batch = getattr(self.factory, 'make_batch', None)
+    if self.are_independent and not self._is_tensor():
+      make_batch = None
     environments = (
       make_batch(seeds)
       if make_batch is not None
@@ -48,6 +55,13 @@ class EnvironmentSettings:
     if self.observes_previous_action_and_reward:
       return previous_action.PreviousActionAndReward(environments)
     return environments
+
+  def _is_tensor(self) -> bool:
+    try:
+      registry.make_tensor_environment(self.factory)
+    except ValueError:
+      return False
+    return True
 
   def _make_environment(self, seed: int) -> dm_env.Environment:
     """Makes an environment of single precision, as networks and losses are.

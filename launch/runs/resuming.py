@@ -62,6 +62,8 @@ def open_session(
       experience=experience,
       road=road,
     )
+    if experiment.deterministic and checkpoint is not None:
+      _check_exact(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     _place_replay(checkpoint, session)
     os.makedirs(session.log_directory, exist_ok=True)
@@ -139,6 +141,23 @@ def describe_loss(directory: str, learner_steps: int) -> str:
   )
 
 
+def hash_variables(directory: str, learner_steps: int) -> str | None:
+  """Returns the hash of all that the last checkpoint has of the learner.
+
+  Args:
+    learner_steps: Updates so far.
+
+  Returns:
+    None if not all of them were saved.
+  """
+  checkpoint = load_checkpoint(directory, check_replay=False)
+  if checkpoint is None:
+    return None
+  if checkpoint.state['counts']['learner_steps'] < learner_steps:
+    return None
+  return checkpointing.hash_arrays(checkpoint.arrays)
+
+
 def load_best(directory: str) -> checkpointing.Checkpoint | None:
   """Reads the policy of an experiment's best evaluation, if there was one."""
   directories.check_folder(directory, session_lib.BEST)
@@ -158,6 +177,25 @@ def _begin(
     elapsed_seconds=state.get('elapsed_seconds', 0.0),
     is_resumed=checkpoint is not None,
     **settings,
+  )
+
+
+def _check_exact(
+  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
+) -> None:
+  """Refuses to go on otherwise than as if the run had never been stopped.
+
+  Raises:
+    CheckpointError: If environments and experience cannot be what they were.
+  """
+  if session.road == roads.PROGRAM and session.takes_replay_of(checkpoint):
+    return
+  raise checkpointing.CheckpointError(
+    f'A deterministic run cannot go on from checkpoint {checkpoint.path} to '
+    'the same bits: environments and experience are not in it, or of another '
+    'topology. They are where topology anakin wrote it with checkpoint_replay. '
+    'Leave out deterministic, or start afresh.',
+    fresh=True,
   )
 
 

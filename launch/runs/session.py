@@ -17,9 +17,11 @@ from repertory.components import (
   learners,
   replay,
   roads,
+  signals,
   specs,
 )
 from repertory.components import experience as experience_lib
+from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import machine_memory, watchdog
@@ -95,6 +97,24 @@ class Session:
   def tables(self) -> Sequence[replay.Table]:
     """The experience's."""
     return self.experience.tables
+
+  def make_local_road(
+    self, stop: signals.StopSignal, num_turns: int | None = None
+  ) -> roads.LocalRoad:
+    """Returns the road over a table of this process.
+
+    Args:
+      stop: Ends every wait.
+      num_turns: Adders that take turns; None if they do not.
+    """
+    return roads.LocalRoad(
+      self.experience,
+      self.experiment.builder,
+      seed=self.make_seed(SAMPLING),
+      place=local.Place(self.experiment.timeout_seconds, stop),
+      checkpoint_directory=self.replay_directory,
+      num_turns=num_turns,
+    )
 
   def make_road(self, connection: replay.Connection) -> roads.Road:
     """Returns the road over a replay server, for the ends of a node."""
@@ -179,6 +199,7 @@ def environment_settings(
   return environment_batches.EnvironmentSettings(
     experiment.environment_factory,
     experiment.builder.observes_previous_action_and_reward,
+    experiment.deterministic,
   )
 
 

@@ -23,7 +23,7 @@ from repertory.launch.coordination import addresses, kinds
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import evaluator, inference, policies, thin_actor
 from repertory.launch.runs import session as session_lib
-from repertory.launch.topologies import parts, topology
+from repertory.launch.topologies import learner_devices, parts, topology
 
 
 @topology.register
@@ -75,7 +75,7 @@ class Central(topology.Topology):
         f'must be at least 0, got {self.num_inference_servers}.',
       )
     devices.check('inference_devices', self.inference_devices)
-    parts.check_learner_devices(self.learner_devices)
+    learner_devices.check(self.learner_devices)
     if 0 < self.num_inference_servers < len(self.inference_devices):
       raise SettingError(
         'inference_devices',
@@ -116,7 +116,7 @@ class Central(topology.Topology):
         'must be at least 2 for double buffering, which halves them; got '
         f'{experiment.environments_per_actor}.',
       )
-    parts.check_compiles_for(self.learner_devices, experiment)
+    learner_devices.check_dividing(self.learner_devices, experiment)
 
   def program(self, session, title):
     planned = parts.make_program(session, title)
@@ -205,7 +205,7 @@ def _make_learner(context, session, central):
   if not central.num_inference_servers:
     names += central.inference_devices
   devices.prepare('learner_devices and inference_devices', names)
-  with parts.on_learner_devices(central.learner_devices):
+  with learner_devices.on_devices(central.learner_devices):
     return parts.make_learner(context, session)
 
 

@@ -1,19 +1,10 @@
 """Nodes that topologies of several nodes have in common."""
 
-import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import (
-  compilation,
-  data_parallel,
-  devices,
-  roads,
-  variables,
-)
-from repertory.components.settings import SettingError
-from repertory.launch import experiment as experiment_lib
+from repertory.components import roads, variables
 from repertory.launch.coordination import kinds
 from repertory.launch.host import watchdog
 from repertory.launch.launchers import calls
@@ -51,49 +42,6 @@ def make_learner(
 ) -> learner.LearnerNode:
   """Makes the learner in its thread or process."""
   return learner.LearnerNode(context, session, connect(context, session))
-
-
-def check_learner_devices(names: Sequence[str]) -> None:
-  """Refuses devices of a learner that are none of this machine, or one twice.
-
-  Raises:
-    SettingError: If so.
-  """
-  devices.check('learner_devices', names)
-  if len(set(names)) < len(names):
-    raise SettingError('learner_devices', f'must differ, got {list(names)}.')
-
-
-def check_compiles_for(
-  names: Sequence[str], experiment: experiment_lib.Experiment
-) -> None:
-  """Refuses several devices of a learner where XLA compiles its updates.
-
-  Raises:
-    SettingError: If so.
-  """
-  if len(names) > 1 and experiment.builder.config.jit_compile:
-    raise SettingError(
-      'learner_devices',
-      'must be one while jit_compile is on, for XLA compiles an update for '
-      f'one device; got {list(names)}. Turn that off.',
-      jit_compile=False,
-    )
-
-
-@contextlib.contextmanager
-def on_learner_devices(names: Sequence[str]) -> Iterator[None]:
-  """Places a learner that is made inside.
-
-  Args:
-    names: Its devices: among several the rows of its networks are divided, and
-      all else is on the first; none for TensorFlow's choice.
-  """
-  with (
-    compilation.on_device(next(iter(names), None)),
-    data_parallel.over_devices(names),
-  ):
-    yield
 
 
 def connect(context: node.Context, session: session_lib.Session) -> roads.Road:

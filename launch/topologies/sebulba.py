@@ -14,7 +14,7 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import actor, evaluator, local_learner
-from repertory.launch.topologies import parts, topology
+from repertory.launch.topologies import learner_devices, parts, topology
 
 
 @topology.register
@@ -39,7 +39,6 @@ class Sebulba(topology.Topology):
   )
   rank = 4
   launch_types = ('local_mt',)
-  road = roads.LocalRoad.kind
 
   actor_threads: int = settings.field(
     0,
@@ -63,11 +62,14 @@ class Sebulba(topology.Topology):
         'actor_threads', f'must be at least 0, got {self.actor_threads}.'
       )
     devices.check('inference_devices', self.inference_devices)
-    parts.check_learner_devices(self.learner_devices)
+    learner_devices.check(self.learner_devices)
 
   def num_threads(self, experiment: experiment_lib.Experiment) -> int:
     """Returns how many threads act."""
     return self.actor_threads or experiment.num_actors
+
+  def road(self, experiment):
+    return roads.LocalRoad.kind
 
   def smallest_batch(self, experiment):
     return 1  # No queue holds bundles.
@@ -87,7 +89,7 @@ class Sebulba(topology.Topology):
         f'must be at most one for each of the {num_threads} threads that act, '
         f'or some are not used; got {list(self.inference_devices)}.',
       )
-    parts.check_compiles_for(self.learner_devices, experiment)
+    learner_devices.check_dividing(self.learner_devices, experiment)
     # Here, for this process divides its CPU before it first uses TensorFlow.
     names = (*self.learner_devices, *self.inference_devices)
     devices.prepare('learner_devices and inference_devices', names)
@@ -137,7 +139,7 @@ class Sebulba(topology.Topology):
 def _make_learner(
   context, shared: local_learner.LocalLearner, names: Sequence[str]
 ):
-  with parts.on_learner_devices(names):
+  with learner_devices.on_devices(names):
     return shared.make(context)
 
 

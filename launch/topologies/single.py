@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from repertory.components import roads
 from repertory.launch.nodes import actor_turns
 from repertory.launch.topologies import topology
 
@@ -15,6 +16,16 @@ class Single(topology.Topology):
   help = 'replay, learner, evaluator and one actor in turn, in one thread'
   rank = 0
   launch_types = ('local_mt',)
+  can_be_deterministic = True
+
+  def road(self, experiment):
+    # Reverb draws items by random numbers that cannot be seeded.
+    if experiment.deterministic:
+      return roads.LocalRoad.kind
+    return super().road(experiment)
+
+  def smallest_batch(self, experiment):
+    return 1 if experiment.deterministic else None
 
   def run(self, session, stage):
     return actor_turns.ActorTurns(

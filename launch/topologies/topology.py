@@ -67,14 +67,14 @@ class Topology(abc.ABC):
     help: What runs where, in a line, for the help of the flag.
     rank: Where it is listed, the simplest first.
     launch_types: Names of the launchers that can host it; None for all.
-    road: The kind of road that carries experience: see `roads.Road.kind`.
+    can_be_deterministic: Whether all can be made to follow from the seed.
   """
 
   name: ClassVar[str]
   help: ClassVar[str]
   rank: ClassVar[int] = 99
   launch_types: ClassVar[Sequence[str] | None] = None
-  road: ClassVar[str] = roads.ReverbRoad.kind
+  can_be_deterministic: ClassVar[bool] = False
 
   @property
   def has_program(self) -> bool:
@@ -83,6 +83,11 @@ class Topology(abc.ABC):
 
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""
+
+  def road(self, experiment: experiment_lib.Experiment) -> str:
+    """Returns the kind of road that carries experience, see `Road.kind`."""
+    del experiment
+    return roads.ReverbRoad.kind
 
   def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
     """Returns what the environments of each adder are a multiple of.
