@@ -12,6 +12,9 @@ T = TypeVar('T')
 
 _LOOK_SECONDS = 0.1
 
+# A start is given so long, whatever the experiment says.
+_LEAST_SECONDS = watchdog.START_SECONDS
+
 
 def wait_for(
   look: Callable[[], T | None],
@@ -37,7 +40,7 @@ def wait_for(
     signals.Stopped: If the run stops before, or the stop signal was set.
     TimeoutError: If it was not there in time.
   """
-  timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
+  timeout_seconds = max(timeout_seconds, _LEAST_SECONDS)
   deadline = time.monotonic() + timeout_seconds
   while True:
     found = look()

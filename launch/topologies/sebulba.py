@@ -7,13 +7,14 @@ copied from device to device.
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import ClassVar
 
 from repertory.components import compilation, devices, roads, settings
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.nodes import actor, evaluator, local_learner
+from repertory.launch.nodes import evaluator, local_learner
 from repertory.launch.topologies import learner_devices, parts, topology
 
 
@@ -39,6 +40,9 @@ class Sebulba(topology.Topology):
   )
   rank = 4
   launch_types = ('local_mt',)
+  # Rounds of unrolls by which acting is behind learning; None if it depends on
+  # who is faster.
+  lag: ClassVar[int | None] = None
 
   actor_threads: int = settings.field(
     0,
@@ -97,7 +101,7 @@ class Sebulba(topology.Topology):
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     num_threads = self.num_threads(session.experiment)
-    shared = local_learner.LocalLearner(session, num_threads)
+    shared = local_learner.LocalLearner(session, num_threads, self.lag)
     make = functools.partial(
       _make_learner, shared=shared, names=self.learner_devices
     )
@@ -111,7 +115,6 @@ class Sebulba(topology.Topology):
     for index in range(num_threads):
       make = functools.partial(
         _make_actor,
-        session=session,
         shared=shared,
         index=index,
         ids=range(index * size, (index + 1) * size),
@@ -143,17 +146,9 @@ def _make_learner(
     return shared.make(context)
 
 
-def _make_actor(context, session, shared, index, ids, device):
+def _make_actor(context, shared, index, ids, device):
   with compilation.on_device(device):
-    network, followed = shared.follow(context)
-    return actor.ActorNode(
-      context,
-      session,
-      ids,
-      network=network,
-      followed=followed,
-      road=shared.find_road(context, index),
-    )
+    return shared.make_actor(context, index, ids)
 
 
 def _make_evaluator(context, session, shared, device):
