@@ -50,6 +50,26 @@ def next_uniforms(
   return first, second, counters
 
 
+def next_uniform_vectors(
+  counters: tf.Tensor, size: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Draws several independent numbers for each row.
+
+  Args:
+    counters: uint64 `[B]`.
+    size: D, at least 0.
+
+  Returns:
+    float32 `[B, D]` in [0, 1): the first numbers that as many calls of
+    `next_uniforms` as needed would give, then the second ones. And the counters
+    to go on with, those of before if D is 0.
+  """
+  if not size:
+    return tf.zeros([*counters.shape, 0]), counters
+  first, second, counters = _next_pairs(counters, size)
+  return tf.concat([first, second], axis=-1)[:, :size], counters
+
+
 def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
   """Draws numbers of mean 0 and deviation 1, by the Box–Muller transform.
 
@@ -62,17 +82,29 @@ def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
   Returns:
     float32 `[B, D]`, and the counters to go on with.
   """
+  first, second, counters = _next_pairs(counters, size)
+  # The logarithm of 1 − u, for u may be 0 but never 1.
+  radius = tf.sqrt(-2 * tf.math.log1p(-first))
+  angle = 2 * math.pi * second
+  pairs = [radius * tf.cos(angle), radius * tf.sin(angle)]
+  return tf.concat(pairs, axis=-1)[:, :size], counters
+
+
+def _next_pairs(
+  counters: tf.Tensor, size: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Draws what `next_uniforms` would in turn, until there are `size` numbers.
+
+  Returns:
+    Two float32 `[B, (size + 1) // 2]`, and the counters to go on with.
+  """
   num_pairs = (size + 1) // 2
   gammas = np.arange(1, num_pairs + 1, dtype=np.uint64) * np.uint64(
     _GOLDEN_GAMMA
   )
   places = counters[:, None] + tf.constant(gammas)  # [B, num_pairs]
   first, second = _uniforms_of(places)
-  # The logarithm of 1 − u, for u may be 0 but never 1.
-  radius = tf.sqrt(-2 * tf.math.log1p(-first))
-  angle = 2 * math.pi * second
-  pairs = [radius * tf.cos(angle), radius * tf.sin(angle)]
-  return tf.concat(pairs, axis=-1)[:, :size], places[:, -1]
+  return first, second, places[:, -1]
 
 
 def _uniforms_of(bits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -54,7 +54,7 @@ class ReplayRoad(road.ProgramRoad):
     num_moments: int,
     seed: int,
   ):
-    """Makes the variables.
+    """Makes no variables yet.
 
     Args:
       experience: Its table is sampled uniformly or by priority.
@@ -74,19 +74,7 @@ class ReplayRoad(road.ProgramRoad):
     self._spi, self._min_size = limit.samples_per_insert, limit.min_size
     most = num_environments * experience.items.max_items_per_step
     self.max_updates = int(most * self._spi // self._batch_size) + 2
-    self._tree = sum_tree.SumTree(num_moments * num_environments)
-    # With each observation whether it is an episode's first.
-    self._observations = self._make_rows(
-      (self._observation_spec, tf.TensorSpec([], tf.bool))
-    )
-    self._moments = self._make_rows(self._moment_spec)
-    counters = random_streams.initial_counters(
-      seed, range(_STREAM, _STREAM + self._batch_size)
-    )
-    self._counters = tf.Variable(counters, trainable=False)
-    # Of moments: that of the newest observation, and the oldest with items.
-    self._now, self._oldest = _count(), _count()
-    self._inserts, self._samples, self._size = _count(), _count(), _count()
+    self._seed = seed
 
   @property
   @abc.abstractmethod
@@ -119,8 +107,28 @@ class ReplayRoad(road.ProgramRoad):
   def _cut(self, anchors: tf.Tensor) -> types.Nest:
     """Cuts the items with these anchors, int32 `[B]`, out of the moments."""
 
-  def begin(self, carry: acting.Carry) -> None:
-    """Takes the first observations; called once, before the program."""
+  @property
+  def num_bytes(self) -> int:
+    """What the moments will take of memory."""
+    specs = tree.flatten((self._observation_spec, self._moment_spec))
+    row = sum(spec.dtype.size * spec.shape.num_elements() for spec in specs)
+    return row * self._num_moments * self._num_environments
+
+  def begin(self, carry):
+    """Makes the variables, and takes the first observations."""
+    self._tree = sum_tree.SumTree(self._num_moments * self._num_environments)
+    # With each observation whether it is an episode's first.
+    self._observations = self._make_rows(
+      (self._observation_spec, tf.TensorSpec([], tf.bool))
+    )
+    self._moments = self._make_rows(self._moment_spec)
+    counters = random_streams.initial_counters(
+      self._seed, range(_STREAM, _STREAM + self._batch_size)
+    )
+    self._counters = tf.Variable(counters, trainable=False)
+    # Of moments: that of the newest observation, and the oldest with items.
+    self._now, self._oldest = _count(), _count()
+    self._inserts, self._samples, self._size = _count(), _count(), _count()
     self._write_observation(carry)
 
   @property

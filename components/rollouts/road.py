@@ -33,6 +33,11 @@ class ProgramRoad(tf.Module, abc.ABC):
   max_updates: int
   has_priorities: bool = False
 
+  @property
+  def num_bytes(self) -> int:
+    """What it keeps of experience takes so much memory, at the most."""
+    return 0
+
   def begin(self, carry: acting.Carry) -> None:
     """Takes what the first step begins with; called once, not traced."""
 

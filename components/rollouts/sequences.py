@@ -18,7 +18,7 @@ class SequenceRoad(replay_road.ReplayRoad):
   """
 
   def __init__(self, experience, num_environments, seed):
-    """Makes the variables: see `ReplayRoad`."""
+    """Makes no variables yet: see `ReplayRoad`."""
     items = experience.items
     self._items: adders.Sequences = items
     self._signature: types.Sequence = experience.table.signature
@@ -27,9 +27,13 @@ class SequenceRoad(replay_road.ReplayRoad):
     num_items = -(-experience.table.max_size // num_environments)
     num_moments = num_items * items.stride + items.length + 1
     super().__init__(experience, num_environments, num_moments, seed)
-    # When the open items start, and the episodes that they are of.
+
+  def begin(self, carry):
+    super().begin(carry)
+    # When the open items start.
     self._starts = tf.Variable(
-      np.full([num_environments], -items.burn_in, np.int64), trainable=False
+      np.full([self._num_environments], -self._items.burn_in, np.int64),
+      trainable=False,
     )
 
   @property

@@ -16,7 +16,7 @@ class TransitionRoad(replay_road.ReplayRoad):
   """
 
   def __init__(self, experience, num_environments, seed):
-    """Makes the variables: see `ReplayRoad`."""
+    """Makes no variables yet: see `ReplayRoad`."""
     items = experience.items
     self._items: adders.Transitions = items
     self._signature: types.Transition = experience.table.signature
@@ -26,9 +26,12 @@ class TransitionRoad(replay_road.ReplayRoad):
       -(-experience.table.max_size // num_environments) + items.n_step + 2
     )
     super().__init__(experience, num_environments, num_moments, seed)
+
+  def begin(self, carry):
+    super().begin(carry)
     # Steps of the open episodes.
     self._lengths = tf.Variable(
-      tf.zeros([num_environments], tf.int32), trainable=False
+      tf.zeros([self._num_environments], tf.int32), trainable=False
     )
 
   @property

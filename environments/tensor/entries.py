@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from repertory.environments import name_options
+from repertory.environments import minatar_adapter, name_options
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import factory
@@ -33,6 +33,14 @@ class Entry(NamedTuple):
   class_name: str
   options: tuple[name_options.Option, ...] = ()
 
+
+_MINATAR_CLASSES = {
+  'asterix': 'Asterix',
+  'breakout': 'Breakout',
+  'freeway': 'Freeway',
+  'seaquest': 'Seaquest',
+  'space_invaders': 'SpaceInvaders',
+}
 
 ENTRIES = (
   Entry('catch', 'Catch a falling ball, in TensorFlow', 'catch', 'Catch'),
@@ -65,6 +73,16 @@ ENTRIES = (
     "Gymnasium's Pendulum-v1, in TensorFlow",
     'pendulum',
     'Pendulum',
+  ),
+  *(
+    Entry(
+      f'minatar/{game}',
+      f'The game of minatar:{game}, in TensorFlow',
+      f'minatar.{game}',
+      class_name,
+      minatar_adapter.OPTIONS,
+    )
+    for game, class_name in _MINATAR_CLASSES.items()
   ),
 )
 

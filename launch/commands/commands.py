@@ -200,7 +200,7 @@ def _environments(values, settings, positional) -> int:
   _expect_no_arguments(positional)
   for entry in environments_registry.names():
     needs = f' (needs: {entry.requirement})' if entry.requirement else ''
-    print(f'{entry.pattern:28} {entry.description}{needs}')
+    print(f'{entry.pattern:30} {entry.description}{needs}')
     for option in entry.options:
       print(f'    ?{name_options.describe(option)}')
   return 0

@@ -6,6 +6,7 @@ from repertory.components import experience as experience_lib
 from repertory.components.settings import SettingError
 from repertory.environments import registry, tensor
 from repertory.launch import experiment as experiment_lib
+from repertory.launch.host import machine_memory
 
 # How a table inside a program may be sampled.
 _SAMPLERS = ('uniform', 'prioritized')
@@ -36,7 +37,19 @@ def check(experiment: experiment_lib.Experiment) -> None:
   environment = make_environment(experiment)
   spec = specs.make_environment_spec(environment)
   num_environments = experiment.num_environments
-  make_road(builder.experience(spec, num_environments), num_environments, 0)
+  experience = builder.experience(spec, num_environments)
+  road = make_road(experience, num_environments, 0)
+  total = machine_memory.total_bytes()
+  if road.num_bytes > total:
+    in_words = machine_memory.gigabytes
+    fitting = int(experience.table.max_size * total / road.num_bytes)
+    raise SettingError(
+      experience.setting_names.get('max_size', 'max_size'),
+      f'must be at most some {fitting:,}, or the machine must have more memory '
+      f'than {in_words(total)}: a compiled program keeps the moments of '
+      f'{experience.table.max_size:,} items as they are, in '
+      f'{in_words(road.num_bytes)}.',
+    )
 
 
 def make_environment(

@@ -2,22 +2,37 @@
 
 import dataclasses
 
-from repertory.components import roads
+from repertory.components import roads, settings
 from repertory.launch.nodes import program_turns
 from repertory.launch.runs import compiled
-from repertory.launch.topologies import topology
+from repertory.launch.topologies import learner_devices, topology
 
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Anakin(topology.Topology):
-  """Acts and learns in TensorFlow alone: https://arxiv.org/abs/2104.06272."""
+  """Acts and learns in TensorFlow alone: https://arxiv.org/abs/2104.06272.
+
+  Attributes:
+    learner_devices: Where the program runs: none for TensorFlow's choice; among
+      several the rows of its networks are divided, and all else is on the
+      first.
+  """
 
   name = 'anakin'
   help = 'tensor environments, policy and update in one compiled program'
   rank = 3
   launch_types = ('local_mt',)
   can_be_deterministic = True
+
+  learner_devices: tuple[str, ...] = settings.field(
+    (),
+    'devices of the program, several divide the rows of its networks; default: '
+    "TensorFlow's choice.",
+  )
+
+  def __post_init__(self):
+    learner_devices.check(self.learner_devices)
 
   def road(self, experiment):
     return roads.PROGRAM
@@ -26,12 +41,14 @@ class Anakin(topology.Topology):
     return 1  # No queue holds bundles.
 
   def check(self, experiment):
+    learner_devices.check_dividing(self.learner_devices, experiment)
     compiled.check(experiment)
 
   def run(self, session, stage):
-    return program_turns.ProgramTurns(
-      session, stage.title, stage.interruption, stage.show
-    ).run()
+    with learner_devices.on_devices(self.learner_devices):
+      return program_turns.ProgramTurns(
+        session, stage.title, stage.interruption, stage.show
+      ).run()
 
   def graph(self, session):
     del session

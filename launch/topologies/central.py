@@ -12,7 +12,6 @@ import math
 
 from repertory.components import (
   compilation,
-  data_parallel,
   devices,
   settings,
   variables,
@@ -24,7 +23,7 @@ from repertory.launch.coordination import addresses, kinds
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import evaluator, inference, policies, thin_actor
 from repertory.launch.runs import session as session_lib
-from repertory.launch.topologies import parts, topology
+from repertory.launch.topologies import learner_devices, parts, topology
 
 
 @topology.register
@@ -76,18 +75,13 @@ class Central(topology.Topology):
         f'must be at least 0, got {self.num_inference_servers}.',
       )
     devices.check('inference_devices', self.inference_devices)
-    devices.check('learner_devices', self.learner_devices)
+    learner_devices.check(self.learner_devices)
     if 0 < self.num_inference_servers < len(self.inference_devices):
       raise SettingError(
         'inference_devices',
         'must be at most one for each of the '
         f'{self.num_inference_servers} inference servers, or some are not used;'
         f' got {list(self.inference_devices)}.',
-      )
-    if len(set(self.learner_devices)) < len(self.learner_devices):
-      raise SettingError(
-        'learner_devices',
-        f'must differ, got {list(self.learner_devices)}.',
       )
 
   @property
@@ -122,13 +116,7 @@ class Central(topology.Topology):
         'must be at least 2 for double buffering, which halves them; got '
         f'{experiment.environments_per_actor}.',
       )
-    if len(self.learner_devices) > 1 and experiment.builder.config.jit_compile:
-      raise SettingError(
-        'learner_devices',
-        'must be one while jit_compile is on, for XLA compiles an update for '
-        f'one device; got {list(self.learner_devices)}. Turn that off.',
-        jit_compile=False,
-      )
+    learner_devices.check_dividing(self.learner_devices, experiment)
 
   def program(self, session, title):
     planned = parts.make_program(session, title)
@@ -217,11 +205,7 @@ def _make_learner(context, session, central):
   if not central.num_inference_servers:
     names += central.inference_devices
   devices.prepare('learner_devices and inference_devices', names)
-  device = next(iter(central.learner_devices), None)
-  with (
-    compilation.on_device(device),
-    data_parallel.over_devices(central.learner_devices),
-  ):
+  with learner_devices.on_devices(central.learner_devices):
     return parts.make_learner(context, session)
 
 

@@ -105,6 +105,22 @@ class TestNextUniforms:
       assert abs(correlation) < 5 / x.size**0.5, name
 
 
+class TestNextUniformVectors:
+  @pytest.mark.parametrize('size', [0, 1, 2, 5])
+  def test_is_what_calls_in_turn_draw(self, size):
+    start = random_streams.initial_counters(1, range(3))
+    found, counters = random_streams.next_uniform_vectors(start, size)
+    firsts, seconds, twin = [], [], start
+    for _ in range((size + 1) // 2):
+      first, second, twin = random_streams.next_uniforms(twin)
+      firsts.append(first.numpy())
+      seconds.append(second.numpy())
+    expected = np.array([*firsts, *seconds][:size]).reshape(size, 3).T
+    assert found.dtype == tf.float32
+    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(counters.numpy(), twin.numpy())
+
+
 class TestInitialCounters:
   def test_is_of_the_id_and_not_of_the_place(self):
     together = random_streams.initial_counters(3, range(8)).numpy()

@@ -101,6 +101,11 @@ def test_names():
     'tensor:memory_chain:<length>',
     'tensor:cartpole',
     'tensor:pendulum',
+    'tensor:minatar/asterix',
+    'tensor:minatar/breakout',
+    'tensor:minatar/freeway',
+    'tensor:minatar/seaquest',
+    'tensor:minatar/space_invaders',
   ]
   for entry in entries:
     for line in (

@@ -11,6 +11,7 @@ compared, by `checkpointing`, which takes snapshots into its checkpoints.
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,7 +33,8 @@ def write(
   """Writes what a table held at one moment.
 
   Args:
-    directory: Gets the snapshot, under a temporary name until it is whole.
+    directory: Gets the snapshot, under a temporary name until it is whole. One
+      that was written there before makes way.
     table: What it is.
     contents: From `Table.copy`.
 
@@ -43,6 +45,7 @@ def write(
     OSError: If it cannot be written.
   """
   folder = os.path.join(directory, _TEMPORARY)
+  shutil.rmtree(folder, ignore_errors=True)
   os.makedirs(folder)
   packing = table.packing
   num_small = len(packing.packed)
@@ -64,6 +67,7 @@ def write(
   with open(os.path.join(folder, _STATE), 'w') as file:
     json.dump(state, file, indent=2)
   path = os.path.join(directory, _NAME)
+  shutil.rmtree(path, ignore_errors=True)
   os.rename(folder, path)
   return path
 

@@ -72,6 +72,8 @@ class LocalWriter(writers.Writer):
         self._collect(i, [each[k] for each in references])
         for k, i in enumerate(packing.whole)
       ]
+    if not count:
+      return
     priorities = np.array([self._next_priority() for _ in range(count)])
     self.num_items += count
     block = columns.Block(small, large, priorities)

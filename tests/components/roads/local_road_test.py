@@ -324,11 +324,12 @@ class TestSnapshots:
     assert _open(checkpoint_directory=directory).make_learner_end().statuses()[
       'replay'
     ] == replay.TableStatus(0, 1000, 0, 0, 'sample')
-    # The next one is written all the same.
-    end.remove_snapshots()
+    # The next ones are written all the same.
+    end.write_snapshot()
+    _add(road, 1).close()
     end.write_snapshot()
     restored = _open(checkpoint_directory=directory).make_learner_end()
-    assert restored.statuses()['replay'].inserts == 10
+    assert restored.statuses()['replay'].inserts == 11
 
   def test_without_a_directory_there_are_none(self):
     with pytest.raises(ValueError, match='checkpoint_directory must be given'):

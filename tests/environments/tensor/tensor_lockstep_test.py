@@ -296,7 +296,7 @@ class TestPendulum:
 
   def test_truncation(self):
     environment = pendulum.Pendulum()
-    limit = gymnasium.spec('Pendulum-v1').max_episode_steps
+    limit = gymnasium.spec('Pendulum-v1').max_episode_steps or 0
     actions = np.zeros((2 * limit + 2, 1, 1), np.float32)
     timesteps = play_in_loop(environment, tensor.initial_counters([0]), actions)
     last = np.flatnonzero(timesteps.step_type == dm_env.StepType.LAST)

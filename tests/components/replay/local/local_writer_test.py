@@ -42,6 +42,7 @@ def test_items_arrive_in_order_each_with_a_priority():
   )
   writer.put([np.array([5, 3])])
   assert writer.num_items == table.status().inserts == 2
+  writer.put([np.array([], np.int64)])
   writer.put([np.array([4])])
   writer.close()
   assert table.copy().priorities.tolist() == [1, 2, 3]

@@ -1,0 +1,190 @@
+"""MinAtar's Asterix as tensors: collect treasure, avoid enemies."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repertory.environments.tensor.minatar import game
+from repertory.environments.tensor.minatar.game import LAST, SIZE
+
+# Each of rows 1 to 8 has room for one enemy or treasure.
+_NUM_LANES = 8
+_LANES = tuple(range(1, 1 + _NUM_LANES))
+_SPAWN_PERIOD = 10
+_MOVE_PERIOD = 5
+_RAMP_PERIOD = 100
+
+
+class Lanes(NamedTuple):
+  """What is in the lanes, `[B, 8]`.
+
+  Attributes:
+    x: Column, int32.
+    step: Where it goes, 1 right or -1 left; 0 if the lane is empty. int32.
+    gold: Whether it is treasure, bool.
+  """
+
+  x: tf.Tensor
+  step: tf.Tensor
+  gold: tf.Tensor
+
+
+class State(NamedTuple):
+  """Where things are and how fast, int32 `[B]` but for the lanes.
+
+  Attributes:
+    x: Column of the player.
+    y: Row of the player.
+    lanes: What comes from the sides.
+    spawn_wait: Steps until something comes.
+    move_wait: Steps until all in the lanes moves.
+    spawn_period: Steps between two arrivals.
+    move_period: Steps between two moves.
+    ramp_wait: Steps until the game grows harder, but two.
+    ramps: How often it has done so.
+  """
+
+  x: tf.Tensor
+  y: tf.Tensor
+  lanes: Lanes
+  spawn_wait: tf.Tensor
+  move_wait: tf.Tensor
+  spawn_period: tf.Tensor
+  move_period: tf.Tensor
+  ramp_wait: tf.Tensor
+  ramps: tf.Tensor
+
+
+class Asterix(game.Game):
+  """Move in four directions, to treasure and out of the way of enemies.
+
+  Both come from the sides, more often and faster with time. Reward: 1 for each
+  treasure. The game is over when an enemy touches the player.
+
+  Channels: player, enemy, the field behind enemy or treasure, treasure.
+  """
+
+  num_channels = 4
+  useful_moves = (game.STAY, game.LEFT, game.UP, game.RIGHT, game.DOWN)
+  # Direction, kind and lane of what comes.
+  draws_per_step = 3
+
+  def _begin(self, draws: tf.Tensor) -> State:
+    size = draws.shape[0]
+    empty = tf.zeros([size, _NUM_LANES], tf.int32)
+
+    def fill(value: int) -> tf.Tensor:
+      return tf.fill([size], value)
+
+    return State(
+      x=fill(5),
+      y=fill(5),
+      lanes=Lanes(empty, empty, tf.zeros_like(empty, tf.bool)),
+      spawn_wait=fill(_SPAWN_PERIOD),
+      move_wait=fill(_MOVE_PERIOD),
+      spawn_period=fill(_SPAWN_PERIOD),
+      move_period=fill(_MOVE_PERIOD),
+      ramp_wait=fill(_RAMP_PERIOD),
+      ramps=fill(0),
+    )
+
+  def _play(
+    self, state: State, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    spawns = tf.equal(state.spawn_wait, 0)
+    lanes = _spawn(state.lanes, spawns, draws)
+    x = game.shift(
+      state.x, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
+    )
+    y = game.shift(
+      state.y,
+      tf.equal(move, game.UP),
+      tf.equal(move, game.DOWN),
+      _LANES[0],
+      _LANES[-1],
+    )
+    # First what the player runs into counts, then what runs into the player.
+    lanes, found_before, hit_before = _meet(lanes, x, y)
+    moves = tf.equal(state.move_wait, 0)
+    lanes = _drift(lanes, moves)
+    lanes, found_after, hit_after = _meet(lanes, x, y)
+    state = state._replace(
+      x=x,
+      y=y,
+      lanes=lanes,
+      spawn_wait=tf.where(spawns, state.spawn_period, state.spawn_wait) - 1,
+      move_wait=tf.where(moves, state.move_period, state.move_wait) - 1,
+    )
+    if self._ramping:
+      state = _ramp(state)
+    reward = game.to_int(found_before) + game.to_int(found_after)
+    return state, reward, hit_before | hit_after
+
+  def _show(self, state: State) -> list[tf.Tensor]:
+    lanes = state.lanes
+    things = tf.one_hot(lanes.x, SIZE)  # [B, 8, 10]
+    present = tf.not_equal(lanes.step, 0)
+    return [
+      game.mark(state.x, state.y),
+      _pad(things, present & ~lanes.gold),
+      _pad(tf.one_hot(lanes.x - lanes.step, SIZE), present),
+      _pad(things, present & lanes.gold),
+    ]
+
+
+def _spawn(lanes: Lanes, spawns: tf.Tensor, draws: tf.Tensor) -> Lanes:
+  """Lets something come into a free lane, if there is one."""
+  free = tf.equal(lanes.step, 0)
+  place = tf.cumsum(game.to_int(free), axis=1)  # [B, 8]: from 1 on.
+  chosen = game.pick(draws[:, 2], place[:, -1])
+  here = free & tf.equal(place - 1, chosen[:, None]) & spawns[:, None]
+  rightward = draws[:, :1] < 1 / 2
+  return Lanes(
+    tf.where(here, tf.where(rightward, 0, LAST), lanes.x),
+    tf.where(here, tf.where(rightward, 1, -1), lanes.step),
+    tf.where(here, draws[:, 1:2] < 1 / 3, lanes.gold),
+  )
+
+
+def _drift(lanes: Lanes, moves: tf.Tensor) -> Lanes:
+  """Moves all in the lanes by a field; what leaves the board is gone."""
+  x = tf.where(moves[:, None], lanes.x + lanes.step, lanes.x)
+  inside = tf.equal(x, tf.clip_by_value(x, 0, LAST))
+  return lanes._replace(x=x, step=tf.where(inside, lanes.step, 0))
+
+
+def _meet(
+  lanes: Lanes, x: tf.Tensor, y: tf.Tensor
+) -> tuple[Lanes, tf.Tensor, tf.Tensor]:
+  """Takes treasure at the player's place.
+
+  Returns:
+    What is left, whether there was treasure, and whether there is an enemy.
+  """
+  here = tf.equal(y[:, None], tf.constant(_LANES))
+  here &= tf.equal(lanes.x, x[:, None]) & tf.not_equal(lanes.step, 0)
+  found = here & lanes.gold
+  lanes = lanes._replace(step=tf.where(found, 0, lanes.step))
+  hit = tf.reduce_any(here & ~lanes.gold, axis=1)
+  return lanes, tf.reduce_any(found, axis=1), hit
+
+
+def _ramp(state: State) -> State:
+  """Makes the game harder when it is time; moves every other time only."""
+  ramps = (state.spawn_period > 1) | (state.move_period > 1)
+  due = ramps & (state.ramp_wait < 0)
+  faster = due & (state.move_period > 1) & tf.equal(state.ramps % 2, 1)
+  more = due & (state.spawn_period > 1)
+  wait = state.ramp_wait - game.to_int(ramps)
+  return state._replace(
+    move_period=state.move_period - game.to_int(faster),
+    spawn_period=state.spawn_period - game.to_int(more),
+    ramp_wait=tf.where(due, _RAMP_PERIOD, wait),
+    ramps=state.ramps + game.to_int(due),
+  )
+
+
+def _pad(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+  """Adds the rows above and below to the lanes that are shown."""
+  lanes = tf.where(shown[..., None], lanes, 0.0)
+  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])

@@ -1,0 +1,125 @@
+"""MinAtar's Breakout as tensors: break bricks with a ball."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repertory.environments.tensor.minatar import game
+from repertory.environments.tensor.minatar.game import LAST, SIZE
+
+_WALL_ROWS = (1, 2, 3)
+
+
+class State(NamedTuple):
+  """Where things are, `[B, ...]`.
+
+  Attributes:
+    x: Column of the ball, int32.
+    y: Row of the ball, int32.
+    step_x: Where it flies, 1 right or -1 left, int32.
+    step_y: Where it flies, 1 down or -1 up, int32.
+    trail_x: Its column a step before, int32.
+    trail_y: Its row a step before, int32.
+    paddle: Column of the paddle, in the last row; int32.
+    bricks: Where in rows 1 to 3, bool `[B, 3, 10]`.
+    in_wall: Whether the ball's last field had a brick, bool.
+  """
+
+  x: tf.Tensor
+  y: tf.Tensor
+  step_x: tf.Tensor
+  step_y: tf.Tensor
+  trail_x: tf.Tensor
+  trail_y: tf.Tensor
+  paddle: tf.Tensor
+  bricks: tf.Tensor
+  in_wall: tf.Tensor
+
+
+class Breakout(game.Game):
+  """Move the paddle, so that the ball comes back and breaks bricks.
+
+  The ball flies along diagonals. Reward: 1 for each brick. When all are gone, a
+  new wall stands as soon as the ball is at the paddle's row. The game is over
+  when the ball passes the paddle.
+
+  Channels: paddle, ball, the ball's last place, bricks.
+  """
+
+  num_channels = 4
+  useful_moves = (game.STAY, game.LEFT, game.RIGHT)
+  draws_at_start = 1
+
+  def _begin(self, draws: tf.Tensor) -> State:
+    from_left = draws[:, 0] < 0.5
+    x = tf.where(from_left, 0, LAST)
+    y = tf.fill(x.shape, 3)
+    return State(
+      x,
+      y,
+      step_x=tf.where(from_left, 1, -1),
+      step_y=tf.ones_like(x),
+      trail_x=x,
+      trail_y=y,
+      paddle=tf.fill(x.shape, 4),
+      bricks=tf.ones([*x.shape, len(_WALL_ROWS), SIZE], tf.bool),
+      in_wall=tf.zeros_like(from_left),
+    )
+
+  def _play(
+    self, state: State, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    del draws
+    paddle = game.shift(
+      state.paddle, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
+    )
+    free_x = state.x + state.step_x
+    x = tf.clip_by_value(free_x, 0, LAST)
+    at_side = tf.not_equal(x, free_x)
+    free_y = state.y + state.step_y
+    at_top = free_y < 0
+    y = tf.maximum(free_y, 0)
+    # Only the first of the bricks that the ball meets one after another breaks.
+    here = _mark_in_wall(x, y)  # [B, 3, 10]
+    in_wall = tf.reduce_any(state.bricks & here, axis=[1, 2])
+    breaks = in_wall & ~state.in_wall
+    bricks = state.bricks & ~(here & breaks[:, None, None])
+    at_bottom = tf.equal(y, LAST)
+    cleared = ~tf.reduce_any(bricks, axis=[1, 2])
+    bricks |= (at_bottom & cleared)[:, None, None]
+    # From straight above the ball bounces on; from the side it flies back.
+    on_paddle = at_bottom & tf.equal(state.x, paddle)
+    on_edge = at_bottom & ~on_paddle & tf.equal(x, paddle)
+    bounces = breaks | on_paddle | on_edge
+    state = State(
+      x,
+      tf.where(bounces, state.y, y),
+      step_x=_turn(state.step_x, tf.not_equal(at_side, on_edge)),
+      step_y=_turn(state.step_y, bounces | at_top),
+      trail_x=state.x,
+      trail_y=state.y,
+      paddle=paddle,
+      bricks=bricks,
+      in_wall=in_wall,
+    )
+    return state, breaks, at_bottom & ~bounces
+
+  def _show(self, state: State) -> list[tf.Tensor]:
+    above, below = _WALL_ROWS[0], LAST - _WALL_ROWS[-1]
+    return [
+      game.mark(state.paddle, tf.fill(state.paddle.shape, LAST)),
+      game.mark(state.x, state.y),
+      game.mark(state.trail_x, state.trail_y),
+      tf.pad(state.bricks, [[0, 0], [above, below], [0, 0]]),
+    ]
+
+
+def _mark_in_wall(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+  """Returns where a field is within the wall's rows, bool `[B, 3, 10]`."""
+  rows = tf.equal(y[:, None], tf.constant(_WALL_ROWS))  # [B, 3]
+  columns = tf.equal(x[:, None], tf.range(SIZE))  # [B, 10]
+  return rows[:, :, None] & columns[:, None, :]
+
+
+def _turn(step: tf.Tensor, turns: tf.Tensor) -> tf.Tensor:
+  return tf.where(turns, -step, step)

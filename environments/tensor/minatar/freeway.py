@@ -1,0 +1,125 @@
+"""MinAtar's Freeway as tensors: cross eight lanes of cars."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repertory.environments.tensor.minatar import game
+from repertory.environments.tensor.minatar.game import LAST, SIZE
+
+# One car in each lane, on rows 1 to 8.
+_NUM_LANES = 8
+_COLUMN = 4
+_SLOWEST = 5
+_PAUSE = 3
+_TIME_LIMIT = 2500
+
+
+class State(NamedTuple):
+  """Where things are, int32 `[B, ...]`.
+
+  Attributes:
+    y: Row of the chicken, `[B]`.
+    pause: Steps until it can move again, `[B]`.
+    time: Steps that are left, `[B]`.
+    x: Columns of the cars, `[B, 8]`.
+    wait: Steps until each car moves, `[B, 8]`.
+    pace: Steps that a car waits, from 1 to 5; negative if it drives to the
+      left. `[B, 8]`.
+  """
+
+  y: tf.Tensor
+  pause: tf.Tensor
+  time: tf.Tensor
+  x: tf.Tensor
+  wait: tf.Tensor
+  pace: tf.Tensor
+
+
+class Freeway(game.Game):
+  """Lead the chicken over the road, again and again.
+
+  After a step up or down it rests. Reward: 1 for each crossing, whereupon cars
+  change their speeds. A car that hits the chicken sends it back to the start.
+  The game is over after 2,501 steps.
+
+  Channels: chicken, car, and five for the field behind a car: the fastest cars
+  have the first.
+  """
+
+  num_channels = 2 + _SLOWEST
+  useful_moves = (game.STAY, game.UP, game.DOWN)
+  draws_at_start = _NUM_LANES
+  draws_per_step = _NUM_LANES
+
+  def _begin(self, draws: tf.Tensor) -> State:
+    pace = _draw_paces(draws)
+    y = tf.fill(draws.shape[:1], LAST)
+    return State(
+      y,
+      pause=tf.fill(y.shape, _PAUSE),
+      time=tf.fill(y.shape, _TIME_LIMIT),
+      x=tf.zeros_like(pace),
+      wait=tf.abs(pace),
+      pace=pace,
+    )
+
+  def _play(
+    self, state: State, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    rested = tf.equal(state.pause, 0)
+    up = rested & tf.equal(move, game.UP)
+    down = rested & tf.equal(move, game.DOWN)
+    pause = tf.where(up | down, _PAUSE, state.pause)
+    y = game.shift(state.y, up, down)
+    crossed = tf.equal(y, 0)
+    y = tf.where(crossed, LAST, y)
+
+    fresh = _draw_paces(draws)  # [B, 8]
+    pace = tf.where(crossed[:, None], fresh, state.pace)
+    wait = tf.where(crossed[:, None], tf.abs(fresh), state.wait)
+    drives = tf.equal(wait, 0)  # [B, 8]
+    x = tf.where(drives, _wrap(state.x + tf.sign(pace)), state.x)
+    wait = tf.where(drives, tf.abs(pace), wait - 1)
+    # A car that drives off hits the chicken behind it, too.
+    over_column = tf.equal(state.x, _COLUMN) | tf.equal(x, _COLUMN)
+    in_lane = tf.equal(y[:, None], tf.range(1, 1 + _NUM_LANES))
+    hit = tf.reduce_any(over_column & in_lane, axis=1)
+    time = state.time - 1
+    state = State(
+      tf.where(hit, LAST, y),
+      pause=tf.maximum(pause - 1, 0),
+      time=time,
+      x=x,
+      wait=wait,
+      pace=pace,
+    )
+    return state, crossed, time < 0
+
+  def _show(self, state: State) -> list[tf.Tensor]:
+    behind = tf.one_hot(_wrap(state.x - tf.sign(state.pace)), SIZE)
+    pace = tf.abs(state.pace)[..., None]  # [B, 8, 1]
+    column = tf.fill(state.y.shape, _COLUMN)
+    return [
+      game.mark(column, state.y),
+      _pad(tf.one_hot(state.x, SIZE)),
+      *(
+        _pad(tf.where(tf.equal(pace, speed), behind, 0.0))
+        for speed in range(1, 1 + _SLOWEST)
+      ),
+    ]
+
+
+def _draw_paces(draws: tf.Tensor) -> tf.Tensor:
+  """Makes a pace of each draw: five to the right, then five to the left."""
+  number = game.pick(draws, 2 * _SLOWEST)
+  return tf.where(number < _SLOWEST, number + 1, _SLOWEST - 1 - number)
+
+
+def _wrap(x: tf.Tensor) -> tf.Tensor:
+  return tf.math.floormod(x, SIZE)
+
+
+def _pad(lanes: tf.Tensor) -> tf.Tensor:
+  """Adds the rows above and below the lanes, `[B, 10, 10]`."""
+  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])

@@ -1,0 +1,190 @@
+"""What the five games of MinAtar share: moves, their repetition, boards."""
+
+import abc
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.components import random_streams
+from repertory.environments import argument_checks
+from repertory.environments.tensor import environment
+
+# Boards have as many rows as columns.
+SIZE = 10
+LAST = SIZE - 1
+# The moves by number; the agent's actions are these, or some of them.
+STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
+
+
+class Core(NamedTuple):
+  """All that a game keeps.
+
+  Attributes:
+    state: The game's own, a nest of tensors `[B, ...]`.
+    move: The last move made, int32 `[B]`. As in MinAtar it is not forgotten at
+      the end of an episode.
+  """
+
+  state: Any
+  move: tf.Tensor
+
+
+class Game(environment.TensorEnvironment):
+  """A game of MinAtar as tensors, by the rules of the package `minatar`.
+
+  An observation is a board, float32 `[10, 10, C]` of 0 and 1. Episodes end with
+  discount 0 only. See https://arxiv.org/abs/1903.03176. The rules of the
+  package are kept where they are odd, too; a game given the same random draws
+  does the same, step by step.
+
+  What a game adds is how an episode begins, what a move does and what is seen.
+  How many numbers it draws is fixed, so that rows that need none stay together
+  with rows that do.
+
+  Attributes:
+    num_channels: C, how many kinds of things there are on the board.
+    useful_moves: Those that do something.
+    draws_at_start: How many random numbers an episode begins with.
+    draws_per_step: How many random numbers a move takes.
+  """
+
+  num_channels: ClassVar[int]
+  useful_moves: ClassVar[tuple[int, ...]]
+  draws_at_start: ClassVar[int] = 0
+  draws_per_step: ClassVar[int] = 0
+
+  def __init__(
+    self,
+    sticky_actions: float = 0.1,
+    full_actions: bool = True,
+    ramping: bool = True,
+  ):
+    """Sets the rules.
+
+    Args:
+      sticky_actions: Probability that a step repeats the move before.
+      full_actions: Whether moves without effect are kept, six in all.
+      ramping: Whether the game grows harder with time; Breakout and Freeway
+        never do.
+
+    Raises:
+      ArgumentError: If the probability is none.
+    """
+    if not 0 <= sticky_actions <= 1:
+      raise argument_checks.ArgumentError(
+        'sticky_actions', f'expected a probability, got {sticky_actions!r}.'
+      )
+    self._sticky_actions = sticky_actions
+    self._moves = tuple(range(6)) if full_actions else self.useful_moves
+    self._ramping = ramping
+
+  def observation_spec(self) -> specs.BoundedArray:
+    shape = (SIZE, SIZE, self.num_channels)
+    return specs.BoundedArray(shape, np.float32, 0, 1, 'board')
+
+  def action_spec(self) -> specs.DiscreteArray:
+    return specs.DiscreteArray(len(self._moves), np.int32, 'action')
+
+  def start(
+    self, counters: tf.Tensor, before: Core | None
+  ) -> tuple[Core, tf.Tensor]:
+    draws, counters = random_streams.next_uniform_vectors(
+      counters, self.draws_at_start
+    )
+    move = tf.zeros(counters.shape, tf.int32) if before is None else before.move
+    return Core(self._begin(draws), move), counters
+
+  def advance(
+    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+  ) -> environment.Advance:
+    draws, counters = random_streams.next_uniform_vectors(
+      counters, 1 + self.draws_per_step
+    )
+    move = tf.gather(tf.constant(self._moves), action)  # [B]
+    move = tf.where(draws[:, 0] < self._sticky_actions, core.move, move)
+    state, reward, over = self._play(core.state, move, draws[:, 1:])
+    return environment.Advance(
+      Core(state, move),
+      tf.cast(reward, tf.float32),
+      terminated=over,
+      truncated=tf.zeros_like(over),
+      counters=counters,
+    )
+
+  def observe(self, core: Core) -> tf.Tensor:
+    channels = [
+      tf.reshape(tf.cast(channel, tf.float32), [-1, SIZE, SIZE])
+      for channel in self._show(core.state)
+    ]
+    return tf.stack(channels, axis=-1)  # [B, 10, 10, C]
+
+  @abc.abstractmethod
+  def _begin(self, draws: tf.Tensor) -> Any:
+    """Returns the state at the beginning of an episode.
+
+    Args:
+      draws: float32 `[B, draws_at_start]` in [0, 1).
+    """
+
+  @abc.abstractmethod
+  def _play(
+    self, state: Any, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[Any, tf.Tensor, tf.Tensor]:
+    """Makes a move.
+
+    Args:
+      state: That of the game, a nest of tensors `[B, ...]`.
+      move: int32 `[B]`.
+      draws: float32 `[B, draws_per_step]` in [0, 1).
+
+    Returns:
+      The next state; the reward, `[B]` of any type of number; and whether the
+      game is over, bool `[B]`.
+    """
+
+  @abc.abstractmethod
+  def _show(self, state: Any) -> list[tf.Tensor]:
+    """Returns C boards, of 100 numbers or booleans per row, row by row."""
+
+
+def to_int(flags: tf.Tensor) -> tf.Tensor:
+  """Returns 1 where true and 0 elsewhere, as int32."""
+  return tf.cast(flags, tf.int32)
+
+
+def shift(
+  place: tf.Tensor,
+  back: tf.Tensor,
+  forth: tf.Tensor,
+  minimum: int = 0,
+  maximum: int = LAST,
+) -> tf.Tensor:
+  """Moves by one field, if the board goes on there.
+
+  Args:
+    place: Row or column, int32 `[B]`.
+    back: Whether to a smaller one, bool `[B]`.
+    forth: Whether to a larger one, bool `[B]`.
+    minimum: The smallest there is.
+    maximum: The largest there is.
+  """
+  place = place + to_int(forth) - to_int(back)
+  return tf.clip_by_value(place, minimum, maximum)
+
+
+def mark(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+  """Returns boards, float32 `[..., 100]`, that are 1 at the field alone.
+
+  Args:
+    x: Columns, int32 `[...]`, on the board.
+    y: Rows, int32 `[...]`; where not on the board, there is no 1.
+  """
+  return tf.one_hot(y * SIZE + x, SIZE * SIZE)
+
+
+def pick(draw: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:
+  """Makes a random integer from 0 to `count` - 1 of a number in [0, 1)."""
+  # Rounding cannot reach `count`: draws have 24 bits, as products have.
+  return tf.cast(draw * tf.cast(count, tf.float32), tf.int32)

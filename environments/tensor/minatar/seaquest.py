@@ -1,0 +1,250 @@
+"""MinAtar's Seaquest as tensors: rescue divers, shoot, and come up for air."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from repertory.environments.tensor.minatar import game
+from repertory.environments.tensor.minatar import seaquest_things as things
+from repertory.environments.tensor.minatar.game import LAST, SIZE
+
+_MAX_OXYGEN = 200
+_FIRE_PAUSE = 5
+_DIVER_PERIOD = 30
+_SPAWN_PERIOD = 20
+_MOVE_PERIOD = 5
+_SHORTEST_MOVE_PERIOD = 2
+_LOWEST_ROW = 8
+
+
+class State(NamedTuple):
+  """Where things are and how fast, int32 `[B]` unless said otherwise.
+
+  Attributes:
+    x: Column of the submarine's front.
+    y: Its row, 0 at the surface.
+    step: Where it looks, 1 right or -1 left.
+    at_surface: Whether it has come up already, bool.
+    oxygen: Steps that it can stay down.
+    held: Divers aboard; as in MinAtar, negative after six were brought up.
+    fire_wait: Steps until it can fire.
+    bullets: Its bullets.
+    divers: Those in the water.
+    diver_wait: Steps until one comes.
+    enemies: Fish and submarines.
+    num_spawned: How many of them there were, modulo the number of places.
+    spawn_wait: Steps until one comes.
+    spawn_period: Steps between two.
+    move_period: Steps between two of an enemy's moves.
+    ramps: How often the game grew harder.
+    shots: The enemies' bullets.
+  """
+
+  x: tf.Tensor
+  y: tf.Tensor
+  step: tf.Tensor
+  at_surface: tf.Tensor
+  oxygen: tf.Tensor
+  held: tf.Tensor
+  fire_wait: tf.Tensor
+  bullets: things.Bullets
+  divers: things.Divers
+  diver_wait: tf.Tensor
+  enemies: things.Enemies
+  num_spawned: tf.Tensor
+  spawn_wait: tf.Tensor
+  spawn_period: tf.Tensor
+  move_period: tf.Tensor
+  ramps: tf.Tensor
+  shots: things.Shots
+
+
+class Seaquest(game.Game):
+  """Move the submarine in four directions and fire where it looks.
+
+  Reward: 1 for each enemy hit, and up to 10 for the oxygen left when six divers
+  are brought up. Coming up with fewer costs one of them and fills the oxygen,
+  too; each time more enemies come, or they move faster. The game is over when
+  an enemy or a bullet touches the submarine, when there is no oxygen left, or
+  when it comes up without divers.
+
+  Channels: front and back of the submarine, its bullets, the field behind what
+  swims, the enemies' bullets, fish, enemy submarines, gauges of oxygen and of
+  divers aboard, divers.
+  """
+
+  num_channels = 10
+  useful_moves = tuple(range(6))
+  # Direction, kind and row of an enemy; direction and row of a diver.
+  draws_per_step = 5
+
+  def _begin(self, draws: tf.Tensor) -> State:
+    size = draws.shape[0]
+
+    def fill(value: int) -> tf.Tensor:
+      return tf.fill([size], value)
+
+    pair = tf.zeros([size, 2], tf.int32)
+    slots = tf.zeros([size, things.NUM_ENEMIES], tf.int32)
+    unarmed = tf.zeros_like(slots, tf.bool)
+    return State(
+      x=fill(5),
+      y=fill(0),
+      step=fill(-1),
+      at_surface=tf.ones([size], tf.bool),
+      oxygen=fill(_MAX_OXYGEN),
+      held=fill(0),
+      fire_wait=fill(0),
+      bullets=things.Bullets(pair, pair, pair),
+      divers=things.Divers(pair, pair, pair, pair),
+      diver_wait=fill(_DIVER_PERIOD),
+      enemies=things.Enemies(slots, slots, slots, unarmed, slots, slots),
+      num_spawned=fill(0),
+      spawn_wait=fill(_SPAWN_PERIOD),
+      spawn_period=fill(_SPAWN_PERIOD),
+      move_period=fill(_MOVE_PERIOD),
+      ramps=fill(0),
+      shots=things.Shots(slots, slots, slots),
+    )
+
+  def _play(
+    self, state: State, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    state = _steer(_spawn(state, draws), move)
+    x, y = state.x, state.y
+    bullets, enemies, hits = things.fly(state.bullets, state.enemies)
+    divers, held = things.rescue(state.divers, x, y, state.held)
+    enemies, bullets, more_hits, touched, all_enemies = things.swim(
+      enemies, bullets, x, y, state.move_period
+    )
+    shots, shot_wait, shot = things.shoot(state.shots, all_enemies, x, y)
+    state = state._replace(
+      bullets=bullets,
+      enemies=enemies._replace(shot_wait=shot_wait),
+      divers=divers,
+      held=held,
+      shots=shots,
+    )
+    state, bonus, suffocated = _breathe(state, self._ramping)
+    over = touched | shot | suffocated
+    return state, hits + more_hits + bonus, over
+
+  def _show(self, state: State) -> list[tf.Tensor]:
+    fish, enemy_submarines, trails, shots = things.paint(
+      state.enemies, state.shots
+    )
+    divers = state.divers
+    swims = tf.not_equal(divers.step, 0)
+    behind = divers.x - divers.step  # [B, 2]
+    has_trail = swims & tf.equal(behind, tf.clip_by_value(behind, 0, LAST))
+    columns = tf.range(SIZE)
+    oxygen = tf.maximum(state.oxygen, 0) * SIZE // _MAX_OXYGEN
+    aboard = (columns >= LAST - state.held[:, None]) & (columns < LAST)
+    bullets = state.bullets
+    return [
+      game.mark(state.x, state.y),
+      game.mark(state.x - state.step, state.y),
+      _paint(bullets.x, bullets.y, tf.not_equal(bullets.step, 0)),
+      trails | _paint(behind, divers.y, has_trail),
+      shots,
+      fish,
+      enemy_submarines,
+      _paint_gauge(columns < oxygen[:, None]),
+      _paint_gauge(aboard),
+      _paint(divers.x, divers.y, swims),
+    ]
+
+
+def _spawn(state: State, draws: tf.Tensor) -> State:
+  """Lets enemies and divers come whose time it is."""
+  comes = tf.equal(state.spawn_wait, 0)
+  enemies, came = things.add_enemy(
+    state.enemies,
+    state.num_spawned,
+    comes,
+    y=1 + game.pick(draws[:, 2], things.NUM_ROWS),
+    step=tf.where(draws[:, 0] < 1 / 2, 1, -1),
+    armed=draws[:, 1] < 1 / 3,
+    period=state.move_period,
+  )
+  diver_comes = tf.equal(state.diver_wait, 0)
+  divers = things.add_diver(
+    state.divers,
+    diver_comes,
+    y=1 + game.pick(draws[:, 4], things.NUM_ROWS),
+    step=tf.where(draws[:, 3] < 1 / 2, 1, -1),
+  )
+  num_spawned = (state.num_spawned + game.to_int(came)) % things.NUM_ENEMIES
+  wait = tf.where(comes, state.spawn_period, state.spawn_wait)
+  diver_wait = tf.where(diver_comes, _DIVER_PERIOD, state.diver_wait)
+  return state._replace(
+    enemies=enemies,
+    num_spawned=num_spawned,
+    spawn_wait=tf.maximum(wait - 1, 0),
+    divers=divers,
+    diver_wait=tf.maximum(diver_wait - 1, 0),
+  )
+
+
+def _steer(state: State, move: tf.Tensor) -> State:
+  """Moves the submarine, or fires if it can."""
+  fires = tf.equal(move, game.FIRE) & tf.equal(state.fire_wait, 0)
+  left, right = tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
+  up, down = tf.equal(move, game.UP), tf.equal(move, game.DOWN)
+  wait = tf.where(fires, _FIRE_PAUSE, state.fire_wait)
+  return state._replace(
+    x=game.shift(state.x, left, right),
+    y=game.shift(state.y, up, down, maximum=_LOWEST_ROW),
+    step=tf.where(left, -1, tf.where(right, 1, state.step)),
+    bullets=things.fire(state.bullets, fires, state.x, state.y, state.step),
+    fire_wait=tf.maximum(wait - 1, 0),
+  )
+
+
+def _breathe(state: State, ramping: bool) -> tuple[State, tf.Tensor, tf.Tensor]:
+  """Uses up oxygen below the surface, and renews it when coming up.
+
+  Returns:
+    The state, the reward for six divers, and whether the game is over.
+  """
+  below = state.y > 0
+  surfaces = ~below & ~state.at_surface
+  over = (state.oxygen <= 0) | (surfaces & tf.equal(state.held, 0))
+  surfaces &= tf.not_equal(state.held, 0)
+  full = surfaces & tf.equal(state.held, things.MAX_DIVERS)
+  bonus = tf.where(full, state.oxygen * SIZE // _MAX_OXYGEN, 0)
+  # A diver is taken off after six were brought up, too: -1 is left.
+  held = tf.where(full, 0, state.held) - game.to_int(surfaces)
+  oxygen = tf.where(surfaces, _MAX_OXYGEN, state.oxygen - game.to_int(below))
+  state = state._replace(
+    held=held, oxygen=oxygen, at_surface=~below & (state.at_surface | surfaces)
+  )
+  return (_ramp(state, surfaces) if ramping else state), bonus, over
+
+
+def _ramp(state: State, surfaces: tf.Tensor) -> State:
+  """Makes the game harder where `surfaces`, bool `[B]`."""
+  can_move_faster = state.move_period > _SHORTEST_MOVE_PERIOD
+  can_spawn_more = state.spawn_period > 1
+  ramps = surfaces & (can_move_faster | can_spawn_more)
+  faster = ramps & can_move_faster & tf.equal(state.ramps % 2, 1)
+  more = ramps & can_spawn_more
+  return state._replace(
+    move_period=state.move_period - game.to_int(faster),
+    spawn_period=state.spawn_period - game.to_int(more),
+    ramps=state.ramps + game.to_int(ramps),
+  )
+
+
+def _paint(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+  """Returns boards of where two things are, bool `[B, 10, 10]`."""
+  place = tf.where(shown, y * SIZE + x, -1)  # [B, 2]
+  places = np.arange(SIZE * SIZE, dtype=np.int32).reshape(SIZE, SIZE)
+  first, second = (place[:, i, None, None] for i in range(2))
+  return tf.equal(first, places) | tf.equal(second, places)
+
+
+def _paint_gauge(columns: tf.Tensor) -> tf.Tensor:
+  """Returns boards with these columns of the last row, bool `[B, 10, 10]`."""
+  return tf.pad(columns[:, None, :], [[0, 0], [LAST, 0], [0, 0]])

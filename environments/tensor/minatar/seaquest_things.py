@@ -1,0 +1,361 @@
+"""What swims in Seaquest: enemies, their bullets, divers and own bullets.
+
+Each kind has a fixed number of places, more than can be taken at once. What
+MinAtar keeps in lists has an order, and that decides a few cases; here it is
+the order of the places, or told by how long things have been where they are.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from repertory.environments.tensor.minatar import game
+from repertory.environments.tensor.minatar.game import LAST, SIZE
+
+# Enemies and divers come on rows 1 to 8.
+NUM_ROWS = 8
+# An enemy is gone after 29 steps at the least period, when one may come each
+# step, and after 60 at the greatest, when one comes in 14 steps at most.
+NUM_ENEMIES = 32
+SHOT_PERIOD = 10
+DIVER_PERIOD = 5
+MAX_DIVERS = 6
+_NO_TARGET = 1000
+_ROWS = np.arange(1, 1 + NUM_ROWS, dtype=np.int32)
+# Of a word that stands for a row: how many bits a column has, and which.
+_BITS = 6
+_WORD = tf.int64
+_MASKS = [(2**_BITS - 1) << (_BITS * x) for x in range(SIZE)]
+
+
+class Bullets(NamedTuple):
+  """The submarine's bullets, the older one first: int32 `[B, 2]`.
+
+  A bullet leaves the board before the submarine has fired twice again.
+
+  Attributes:
+    x: Column.
+    y: Row.
+    step: Where it flies, 1 right or -1 left; 0 if there is none.
+  """
+
+  x: tf.Tensor
+  y: tf.Tensor
+  step: tf.Tensor
+
+
+class Divers(NamedTuple):
+  """Divers, the older one first: int32 `[B, 2]`.
+
+  A diver leaves the board before two others have come.
+
+  Attributes:
+    x: Column.
+    y: Row.
+    step: Where it swims, 1 right or -1 left; 0 if there is none.
+    wait: Steps until it moves.
+  """
+
+  x: tf.Tensor
+  y: tf.Tensor
+  step: tf.Tensor
+  wait: tf.Tensor
+
+
+class Enemies(NamedTuple):
+  """Fish and submarines, `[B, 32]`.
+
+  No two of a kind that are at one place move in the same step: they have come
+  one after the other.
+
+  Attributes:
+    x: Column, int32.
+    y: Row, int32.
+    step: Where it swims, 1 right or -1 left; 0 if there is none. int32.
+    armed: Whether it is a submarine, bool.
+    move_wait: Steps until it moves, int32.
+    shot_wait: Steps until it shoots if it is a submarine, int32.
+  """
+
+  x: tf.Tensor
+  y: tf.Tensor
+  step: tf.Tensor
+  armed: tf.Tensor
+  move_wait: tf.Tensor
+  shot_wait: tf.Tensor
+
+
+class Shots(NamedTuple):
+  """The enemies' bullets, int32 `[B, 32]`, at the places of those enemies.
+
+  A shot leaves the board before anyone else shoots from its place.
+
+  Attributes:
+    x: Column.
+    y: Row.
+    step: Where it flies, 1 right or -1 left; 0 if there is none.
+  """
+
+  x: tf.Tensor
+  y: tf.Tensor
+  step: tf.Tensor
+
+
+def fire(
+  bullets: Bullets,
+  fires: tf.Tensor,
+  x: tf.Tensor,
+  y: tf.Tensor,
+  step: tf.Tensor,
+) -> Bullets:
+  """Adds a bullet where `fires`, bool `[B]`."""
+  return Bullets(
+    _append(bullets.x, fires, x),
+    _append(bullets.y, fires, y),
+    _append(bullets.step, fires, step),
+  )
+
+
+def add_diver(
+  divers: Divers, comes: tf.Tensor, y: tf.Tensor, step: tf.Tensor
+) -> Divers:
+  """Lets a diver come from a side where `comes`, bool `[B]`."""
+  return Divers(
+    _append(divers.x, comes, _side(step)),
+    _append(divers.y, comes, y),
+    _append(divers.step, comes, step),
+    _append(divers.wait, comes, tf.fill(step.shape, DIVER_PERIOD)),
+  )
+
+
+def add_enemy(
+  enemies: Enemies,
+  place: tf.Tensor,
+  comes: tf.Tensor,
+  y: tf.Tensor,
+  step: tf.Tensor,
+  armed: tf.Tensor,
+  period: tf.Tensor,
+) -> tuple[Enemies, tf.Tensor]:
+  """Lets an enemy come, unless it would meet another in its row.
+
+  Args:
+    enemies: Those that there are.
+    place: Which one is free, int32 `[B]`.
+    comes: Whether one is to come, bool `[B]`.
+    y: In which row, int32 `[B]`.
+    step: In which direction, int32 `[B]`.
+    armed: Whether it is a submarine, bool `[B]`.
+    period: How often enemies move, int32 `[B]`.
+
+  Returns:
+    The enemies, and whether one has come.
+  """
+  meets = tf.equal(enemies.y, y[:, None]) & tf.equal(
+    enemies.step, -step[:, None]
+  )
+  comes &= ~tf.reduce_any(meets, axis=1)
+  here = tf.equal(place[:, None], tf.range(NUM_ENEMIES)) & comes[:, None]
+
+  def put(old: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
+    return tf.where(here, new[:, None], old)
+
+  enemies = Enemies(
+    put(enemies.x, _side(step)),
+    put(enemies.y, y),
+    put(enemies.step, step),
+    put(enemies.armed, armed),
+    put(enemies.move_wait, period),
+    put(enemies.shot_wait, tf.fill(step.shape, SHOT_PERIOD)),
+  )
+  return enemies, comes
+
+
+def fly(
+  bullets: Bullets, enemies: Enemies
+) -> tuple[Bullets, Enemies, tf.Tensor]:
+  """Moves the submarine's bullets.
+
+  The younger one comes first, and takes a fish rather than a submarine, and the
+  one that came first.
+
+  Returns:
+    What is left of both, and the number of enemies hit, int32 `[B]`.
+  """
+  x = bullets.x + bullets.step
+  flying = tf.where(_is_inside(x), bullets.step, 0)  # [B, 2]
+  hits = tf.zeros_like(x[:, 0])
+  steps = []
+  # At one place, who came first moves first.
+  order = enemies.move_wait + tf.where(enemies.armed, _NO_TARGET // 2, 0)
+  for i in (1, 0):
+    step = flying[:, i]
+    here = _are_at(enemies, x[:, i], bullets.y[:, i])
+    here &= tf.not_equal(step, 0)[:, None]
+    first = tf.reduce_min(tf.where(here, order, _NO_TARGET), axis=1)
+    hit = here & tf.equal(order, first[:, None])
+    enemies = enemies._replace(step=tf.where(hit, 0, enemies.step))
+    has_hit = tf.reduce_any(here, axis=1)
+    steps.insert(0, tf.where(has_hit, 0, step))
+    hits += game.to_int(has_hit)
+  return Bullets(x, bullets.y, tf.stack(steps, axis=1)), enemies, hits
+
+
+def rescue(
+  divers: Divers, x: tf.Tensor, y: tf.Tensor, held: tf.Tensor
+) -> tuple[Divers, tf.Tensor]:
+  """Takes divers at the submarine's place aboard, and moves the others.
+
+  Args:
+    divers: The younger one comes first.
+    x: Column of the submarine, int32 `[B]`.
+    y: Row of the submarine, int32 `[B]`.
+    held: Divers aboard, int32 `[B]`.
+
+  Returns:
+    The divers that are left, and how many are aboard.
+  """
+  moves = tf.equal(divers.wait, 0)  # [B, 2]
+  wait = tf.where(moves, DIVER_PERIOD, divers.wait - 1)
+  next_x = tf.where(moves, divers.x + divers.step, divers.x)
+  swims = tf.not_equal(divers.step, 0)
+  # Reaching the submarine is as good as being reached by it.
+  reached = tf.equal(divers.x, x[:, None]) | tf.equal(next_x, x[:, None])
+  reached &= swims & tf.equal(divers.y, y[:, None])
+  younger = reached[:, 1] & (held < MAX_DIVERS)
+  held += game.to_int(younger)
+  older = reached[:, 0] & (held < MAX_DIVERS)
+  held += game.to_int(older)
+  gone = tf.stack([older, younger], axis=1) | ~_is_inside(next_x)
+  step = tf.where(gone, 0, divers.step)
+  return Divers(next_x, divers.y, step, wait), held
+
+
+def swim(
+  enemies: Enemies,
+  bullets: Bullets,
+  x: tf.Tensor,
+  y: tf.Tensor,
+  period: tf.Tensor,
+) -> tuple[Enemies, Bullets, tf.Tensor, tf.Tensor, Enemies]:
+  """Moves the enemies, into bullets perhaps.
+
+  Args:
+    enemies: At most one of them gets to a field in one step.
+    bullets: The older one is the first to hit.
+    x: Column of the player's submarine, int32 `[B]`.
+    y: Row of the player's submarine, int32 `[B]`.
+    period: How often enemies move, int32 `[B]`.
+
+  Returns:
+    What is left of both; the number of enemies hit, int32 `[B]`; whether an
+    enemy touches the player, bool `[B]`; and the enemies with those that were
+    hit or left the board in this step, who shoot nevertheless.
+  """
+  touched = tf.reduce_any(_are_at(enemies, x, y), axis=1)
+  present = tf.not_equal(enemies.step, 0)
+  moves = present & tf.equal(enemies.move_wait, 0)
+  all_enemies = enemies._replace(
+    x=tf.where(moves, enemies.x + enemies.step, enemies.x),
+    move_wait=tf.where(moves, period[:, None], enemies.move_wait - 1),
+  )
+  enemies = _keep_inside(all_enemies)
+  touching = _are_at(enemies, x, y)
+  touched |= tf.reduce_any(touching, axis=1)
+  hits = tf.zeros_like(x)
+  steps = []
+  for i in (0, 1):
+    step = bullets.step[:, i]
+    hit = _are_at(enemies, bullets.x[:, i], bullets.y[:, i])
+    hit &= moves & ~touching & tf.not_equal(step, 0)[:, None]
+    enemies = enemies._replace(step=tf.where(hit, 0, enemies.step))
+    has_hit = tf.reduce_any(hit, axis=1)
+    steps.append(tf.where(has_hit, 0, step))
+    hits += game.to_int(has_hit)
+  bullets = bullets._replace(step=tf.stack(steps, axis=1))
+  return enemies, bullets, hits, touched, all_enemies
+
+
+def shoot(
+  shots: Shots, enemies: Enemies, x: tf.Tensor, y: tf.Tensor
+) -> tuple[Shots, tf.Tensor, tf.Tensor]:
+  """Lets the enemies' submarines shoot, and moves all shots.
+
+  Args:
+    shots: Those of before.
+    enemies: Who may shoot.
+    x: Column of the player's submarine, int32 `[B]`.
+    y: Row of the player's submarine, int32 `[B]`.
+
+  Returns:
+    The shots; how long the enemies wait with the next, int32 `[B, 32]`; and
+    whether the player is where a shot comes from or goes to, bool `[B]`.
+  """
+  shoots = tf.not_equal(enemies.step, 0) & enemies.armed
+  shoots &= tf.equal(enemies.shot_wait, 0)
+  before = Shots(
+    tf.where(shoots, enemies.x, shots.x),
+    tf.where(shoots, enemies.y, shots.y),
+    tf.where(shoots, enemies.step, shots.step),
+  )
+  after = _keep_inside(before._replace(x=before.x + before.step))
+  touched = _are_at(before, x, y) | _are_at(after, x, y)
+  wait = tf.where(shoots, SHOT_PERIOD, enemies.shot_wait - 1)
+  return after, wait, tf.reduce_any(touched, axis=1)
+
+
+def paint(enemies: Enemies, shots: Shots) -> list[tf.Tensor]:
+  """Returns boards of fish, submarines, the fields behind both, and shots.
+
+  Each is bool `[B, 10, 10]`.
+  """
+  present = tf.not_equal(enemies.step, 0)
+  behind = enemies.x - enemies.step
+  has_trail = present & _is_inside(behind)
+  return [
+    _paint(enemies.x, enemies.y, present & ~enemies.armed),
+    _paint(enemies.x, enemies.y, present & enemies.armed),
+    _paint(behind, enemies.y, has_trail),
+    _paint(shots.x, shots.y, tf.not_equal(shots.step, 0)),
+  ]
+
+
+def _paint(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+  """Returns boards of where things are, `[B, 32]`, as bool `[B, 10, 10]`."""
+  # A word stands for a row of the board: for each column it has as many bits
+  # as it takes to count everything there.
+  words = tf.bitwise.left_shift(
+    tf.ones_like(x, _WORD), _BITS * tf.cast(x, _WORD)
+  )
+  here = tf.equal(tf.where(shown, y, 0)[..., None], _ROWS)  # [B, 32, 8]
+  words = tf.where(here, words[..., None], tf.zeros([], _WORD))
+  words = tf.reduce_sum(words, axis=1)  # [B, 8]
+  bits = tf.bitwise.bitwise_and(words[..., None], tf.constant(_MASKS, _WORD))
+  return tf.pad(tf.not_equal(bits, 0), [[0, 0], [1, 1], [0, 0]])
+
+
+def _are_at(things: Enemies | Shots, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+  """Returns which of them are at a place, bool `[B, 32]`."""
+  here = tf.equal(things.x, x[:, None]) & tf.equal(things.y, y[:, None])
+  return here & tf.not_equal(things.step, 0)
+
+
+def _keep_inside(things: Any) -> Any:
+  """Removes enemies or shots that are not on the board."""
+  return things._replace(step=tf.where(_is_inside(things.x), things.step, 0))
+
+
+def _append(old: tf.Tensor, where: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
+  """Makes the younger of two the older one, and puts a new one behind it."""
+  pair = tf.stack([old[:, 1], new], axis=1)
+  return tf.where(where[:, None], pair, old)
+
+
+def _side(step: tf.Tensor) -> tf.Tensor:
+  """Returns the column from which things come that go this way."""
+  return tf.where(step > 0, 0, LAST)
+
+
+def _is_inside(x: tf.Tensor) -> tf.Tensor:
+  return (x >= 0) & (x <= LAST)

@@ -1,0 +1,194 @@
+"""MinAtar's Space Invaders as tensors: shoot a swarm of aliens."""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from repertory.environments.tensor.minatar import game
+from repertory.environments.tensor.minatar.game import LAST, SIZE
+
+_FIRE_PAUSE = 5
+_MOVE_PERIOD = 12
+_SHORTEST_MOVE_PERIOD = 6
+_SHOT_PERIOD = 10
+# The swarm as it comes, [10, 10].
+_SWARM = np.pad(np.ones((4, 6), np.bool_), ((0, 6), (2, 2)))
+_ROWS = np.arange(SIZE, dtype=np.int32)[:, None]
+_COLUMNS = np.arange(SIZE, dtype=np.int32)
+
+
+class State(NamedTuple):
+  """Where things are, `[B, ...]`.
+
+  Attributes:
+    x: Column of the cannon, in the last row; int32.
+    bullets: Where the cannon's are, bool `[B, 10, 10]`.
+    bombs: Where the aliens' bullets are, bool `[B, 10, 10]`.
+    aliens: Where they are, bool `[B, 10, 10]`.
+    step: Where they go, 1 right or -1 left; int32.
+    fire_wait: Steps until the cannon can fire, int32.
+    move_wait: Steps until the aliens move, int32.
+    shot_wait: Steps until one of them shoots, int32.
+    move_period: Steps between two moves, if there are as many aliens; int32.
+  """
+
+  x: tf.Tensor
+  bullets: tf.Tensor
+  bombs: tf.Tensor
+  aliens: tf.Tensor
+  step: tf.Tensor
+  fire_wait: tf.Tensor
+  move_wait: tf.Tensor
+  shot_wait: tf.Tensor
+  move_period: tf.Tensor
+
+
+class SpaceInvaders(game.Game):
+  """Move the cannon, fire, and keep out of the way of bullets.
+
+  The aliens go to a side, then a row down, and faster when they are few. The
+  one in the column next to the cannon shoots. Reward: 1 for each alien. A new
+  swarm follows, faster at first. The game is over when an alien or a bullet is
+  at the cannon, or when the aliens cannot go further down.
+
+  Channels: cannon, alien, alien that goes to the left, alien that goes to the
+  right, the cannon's bullets, the aliens' bullets.
+  """
+
+  num_channels = 6
+  useful_moves = (game.STAY, game.LEFT, game.RIGHT, game.FIRE)
+
+  def _begin(self, draws: tf.Tensor) -> State:
+    size = draws.shape[0]
+    empty = tf.zeros([size, SIZE, SIZE], tf.bool)
+
+    def fill(value: int) -> tf.Tensor:
+      return tf.fill([size], value)
+
+    return State(
+      x=fill(5),
+      bullets=empty,
+      bombs=empty,
+      aliens=empty | _SWARM,
+      step=fill(-1),
+      fire_wait=fill(0),
+      move_wait=fill(_MOVE_PERIOD),
+      shot_wait=fill(_SHOT_PERIOD),
+      move_period=fill(_MOVE_PERIOD),
+    )
+
+  def _play(
+    self, state: State, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    del draws
+    fires = tf.equal(move, game.FIRE) & tf.equal(state.fire_wait, 0)
+    x = game.shift(
+      state.x, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
+    )
+    # A bullet flies in the step in which it is fired.
+    muzzle = _mark(x, tf.fill(x.shape, LAST)) & fires[:, None, None]
+    bullets = _scroll(state.bullets | muzzle, -1)
+    bombs = _scroll(state.bombs, 1)
+    before = state.aliens[:, LAST]  # [B, 10]
+    swarm, landed = _march(state)
+    aliens = swarm.aliens
+    threats = bombs[:, LAST] | before | aliens[:, LAST]
+    at_cannon = tf.equal(x[:, None], _COLUMNS)
+    over = landed | tf.reduce_any(threats & at_cannon, axis=1)
+
+    shoots = tf.equal(state.shot_wait, 0)
+    bombs |= _find_shooter(aliens, x) & shoots[:, None, None]
+    shot_wait = tf.where(shoots, _SHOT_PERIOD, state.shot_wait)
+    fire_wait = tf.where(fires, _FIRE_PAUSE, state.fire_wait)
+    killed = aliens & bullets
+    aliens &= ~killed
+    kills = tf.reduce_sum(game.to_int(killed), axis=[1, 2])
+    state = swarm._replace(
+      x=x,
+      bullets=bullets & ~killed,
+      bombs=bombs,
+      aliens=aliens,
+      fire_wait=tf.maximum(fire_wait - 1, 0),
+      shot_wait=shot_wait - 1,
+    )
+    return _refill(state, self._ramping), kills, over
+
+  def _show(self, state: State) -> list[tf.Tensor]:
+    leftward = (state.step < 0)[:, None, None]
+    return [
+      game.mark(state.x, tf.fill(state.x.shape, LAST)),
+      state.aliens,
+      state.aliens & leftward,
+      state.aliens & ~leftward,
+      state.bullets,
+      state.bombs,
+    ]
+
+
+def _mark(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+  """Returns boards that are true at a field alone, bool `[B, 10, 10]`."""
+  column = tf.equal(x[:, None, None], _COLUMNS)
+  return column & tf.equal(y[:, None, None], _ROWS)
+
+
+def _scroll(board: tf.Tensor, rows: int) -> tf.Tensor:
+  """Moves a board down by a row, or up by one if that is -1."""
+  if rows > 0:
+    return tf.pad(board[:, :-1], [[0, 0], [1, 0], [0, 0]])
+  return tf.pad(board[:, 1:], [[0, 0], [0, 1], [0, 0]])
+
+
+def _march(state: State) -> tuple[State, tf.Tensor]:
+  """Moves the aliens when it is time.
+
+  Returns:
+    The state with `aliens`, `step` and `move_wait` as they are then; and
+    whether aliens in the last row should have gone down, bool `[B]`. Those go
+    on from the first row, as the last board of the episode shows.
+  """
+  aliens, step = state.aliens, state.step
+  moves = tf.equal(state.move_wait, 0)
+  columns = tf.reduce_any(aliens, axis=1)  # [B, 10]
+  at_edge = tf.where(step < 0, columns[:, 0], columns[:, LAST])
+  sinks = moves & at_edge
+  landed = sinks & tf.reduce_any(aliens[:, LAST], axis=1)
+  sideways = tf.where(
+    (step < 0)[:, None, None],
+    tf.roll(aliens, -1, axis=2),
+    tf.roll(aliens, 1, axis=2),
+  )
+  moved = tf.where(at_edge[:, None, None], tf.roll(aliens, 1, axis=1), sideways)
+  count = tf.reduce_sum(game.to_int(aliens), axis=[1, 2])
+  period = tf.minimum(count, state.move_period)
+  state = state._replace(
+    aliens=tf.where(moves[:, None, None], moved, aliens),
+    step=tf.where(sinks, -step, step),
+    move_wait=tf.where(moves, period, state.move_wait) - 1,
+  )
+  return state, landed
+
+
+def _find_shooter(aliens: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+  """Returns where the lowest alien of the column next to `x` is.
+
+  bool `[B, 10, 10]`. The left one counts if two columns are as near.
+  """
+  order = tf.abs(_COLUMNS - x[:, None]) * SIZE + _COLUMNS  # [B, 10]
+  columns = tf.reduce_any(aliens, axis=1)  # [B, 10]
+  first = tf.reduce_min(tf.where(columns, order, SIZE**2), axis=1)
+  here = aliens & tf.equal(order, first[:, None])[:, None]
+  row = tf.reduce_max(tf.where(here, _ROWS, -1), axis=[1, 2])
+  return here & tf.equal(row[:, None, None], _ROWS)
+
+
+def _refill(state: State, ramping: bool) -> State:
+  """Sends a new swarm when the last alien is gone."""
+  cleared = ~tf.reduce_any(state.aliens, axis=[1, 2])
+  state = state._replace(
+    aliens=state.aliens | (cleared[:, None, None] & _SWARM)
+  )
+  if not ramping:
+    return state
+  faster = cleared & (state.move_period > _SHORTEST_MOVE_PERIOD)
+  return state._replace(move_period=state.move_period - game.to_int(faster))

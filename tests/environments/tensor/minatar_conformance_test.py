@@ -1,0 +1,78 @@
+"""The contract of tensor environments, for the games of MinAtar."""
+
+import pytest
+import tensorflow as tf
+
+from repertory.environments import argument_checks, registry
+from repertory.environments import conformance as batch_conformance
+from repertory.environments.tensor import conformance
+from repertory.environments.tensor import minatar as games
+
+
+class GameConformance(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+  make_game = games.Breakout
+
+  def make_environment(self):
+    return self.make_game()
+
+
+class TestAsterix(GameConformance):
+  num_steps = 100
+  make_game = games.Asterix
+
+
+class TestBreakout(GameConformance):
+  make_game = games.Breakout
+
+
+class ShortFreeway(games.Freeway):
+  """Ends soon."""
+
+  def _begin(self, draws):
+    state = super()._begin(draws)
+    return state._replace(time=tf.fill(state.time.shape, 20))
+
+
+class TestFreeway(GameConformance):
+  make_game = ShortFreeway
+
+
+class TestSeaquest(GameConformance):
+  make_game = games.Seaquest
+
+
+class TestSpaceInvaders(GameConformance):
+  num_steps = 100
+  # Chance is in the repetition of moves alone.
+  make_game = games.SpaceInvaders
+
+
+class TestOnHost(batch_conformance.EnvironmentBatchConformance):
+  name = 'tensor:minatar/breakout?sticky_actions=0.5&full_actions=false'
+  end_discounts = (0,)
+
+  def make_environment(self, seed):
+    return registry.make(self.name, seed)
+
+  def make_batch(self, seeds):
+    return registry.make_factory(self.name).make_batch(seeds)
+
+
+@pytest.mark.parametrize(
+  'game', ['asterix', 'breakout', 'freeway', 'seaquest', 'space_invaders']
+)
+def test_names_and_specs(game):
+  pytest.importorskip('minatar')
+  for options in ('', '?full_actions=false'):
+    made, other = (
+      registry.make(f'{prefix}{game}{options}', 0)
+      for prefix in ('tensor:minatar/', 'minatar:')
+    )
+    assert made.observation_spec() == other.observation_spec()
+    assert made.action_spec() == other.action_spec()
+
+
+def test_probability_is_checked():
+  with pytest.raises(argument_checks.ArgumentError, match='probability'):
+    games.Breakout(sticky_actions=1.5)
