@@ -65,8 +65,8 @@ def run(
       name that `--topology` takes; or one with settings, such as
       `central.Central(double_buffering=True)` of `launch.topologies`.
     launch_type: Hosts the nodes of a topology with several: 'local_mt' for
-      threads, 'local_mp' for processes. Where all is in one thread, nothing but
-      'local_mt' will do.
+      threads, 'local_mp' for processes. Where all is in one process, nothing
+      but 'local_mt' will do.
     fresh: Start over; what is in the directory is moved aside.
     display: Show how the run goes, on the terminal.
 
@@ -81,8 +81,9 @@ def run(
   if isinstance(topology, str):
     topology = topology_lib.get(topology)()
   launcher = launcher_lib.get(launch_type)
-  _check_tensorflow()
+  # A check of a topology may divide a CPU, which comes before its first use.
   _check(topology, launcher, experiment)
+  _check_tensorflow()
   title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
   if topology.launch_types is None:
     title += f' ({launcher.title})'
@@ -147,14 +148,14 @@ def _check(
 ) -> None:
   """Raises ValueError if they do not go together."""
   allowed = topology.launch_types
-  if allowed is None:
-    launcher.check()
-  elif launcher.name not in allowed:
+  if allowed is not None and launcher.name not in allowed:
     raise settings.SettingError(
       'launch_type',
       f'must be one of {", ".join(allowed)} or left out with topology '
       f"'{topology.name}', got {launcher.name!r}.",
     )
+  if topology.has_program:
+    launcher.check()
   if experiment.deterministic and not topology.can_be_deterministic:
     able = [
       name
