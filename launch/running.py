@@ -37,8 +37,8 @@ class Result:
       None if it ran to its end.
     why_no_update: If it ran to its end without any update, how many items the
       learner got, and how many it needs before it begins; else None.
-    variables_sha256: Of all that the last checkpoint has of the learner, in
-      hexadecimal: equal for equal bits. None if none could be written.
+    variables_sha256: Tells in hexadecimal all that the last checkpoint has of
+      the learner: equal for equal bits. None if none could be written.
   """
 
   status: loggers.Status
@@ -88,11 +88,7 @@ def run(
   if topology.launch_types is None:
     title += f' ({launcher.title})'
   with contextlib.ExitStack() as stack:
-    smallest_batch = topology.smallest_batch(experiment)
-    opened = resuming.open_session(
-      experiment, fresh, smallest_batch, topology.road(experiment)
-    )
-    session = stack.enter_context(opened)
+    session = stack.enter_context(_open(topology, experiment, fresh))
     path = os.path.join(session.log_directory, printed.NATIVE)
     stack.enter_context(native_output.redirected(path))
     show = stack.enter_context(_display(session, display))
@@ -111,6 +107,20 @@ def run(
     variables_sha256=resuming.hash_variables(
       experiment.directory, status.learner_steps
     ),
+  )
+
+
+def _open(
+  topology: topology_lib.Topology,
+  experiment: experiment_lib.Experiment,
+  fresh: bool,
+) -> contextlib.AbstractContextManager[session_lib.Session]:
+  """Opens the session of an experiment as the topology needs it."""
+  return resuming.open_session(
+    experiment,
+    fresh,
+    topology.smallest_batch(experiment),
+    topology.road(experiment),
   )
 
 

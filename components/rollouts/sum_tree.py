@@ -120,7 +120,8 @@ def _descend(
   before = tf.gather(
     tf.concat([tf.zeros_like(sums[:, :1]), sums], axis=1), place, batch_dims=1
   )
-  return node * _FAN_OUT + place, left - before
+  # XLA may subtract from what was not rounded yet, and would find less than 0.
+  return node * _FAN_OUT + place, tf.maximum(left - before, 0.0)
 
 
 def gather(

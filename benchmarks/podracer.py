@@ -1,0 +1,227 @@
+"""Speed of the topologies `anakin` and `sebulba` beside `single`.
+
+Run it with nothing else on the machine:
+
+    .venv/bin/python benchmarks/podracer.py
+
+Each case is trained by each topology in turn, in a process of its own, round
+after round. A run of some steps and one of several times as many are compared,
+so that what it takes to start and to compile cancels out. Told are environment
+steps per second of processor time, over all of its threads, and per second; and
+their ratios to `single` in the same round, with the least and the largest. A
+bare loop over one CartPole of Gymnasium tells how fast the machine was.
+"""
+
+import dataclasses
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+import repertory  # noqa: F401  Before TensorFlow: see its first lines.
+
+# isort: split
+import rich.console
+import rich.table
+import training_speed
+from absl import app, flags
+
+_CASES = flags.DEFINE_list('cases', None, 'Names of those to run; all if none.')
+_ROUNDS = flags.DEFINE_integer('rounds', 3, 'How often each is measured.')
+_SECONDS = 900  # For a run.
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+  """A task, and how many steps each topology takes of it.
+
+  Attributes:
+    key: What `--cases` calls it.
+    name: What it is called in the table.
+    arguments: What `repertory train` gets in each topology.
+    steps: By what runs it: more arguments, separated by spaces, with steps of
+      the shorter and of the longer run.
+  """
+
+  key: str
+  name: str
+  arguments: str
+  steps: dict[str, tuple[int, int]]
+
+
+_CARTPOLE = '--env=tensor:cartpole --config.hidden_sizes=64,64 '
+_IMPALA = '--agent=impala --config.unroll_length=20 '
+_DQN = (
+  '--agent=dqn --env=tensor:cartpole --config.hidden_sizes=120,84 '
+  '--config.samples_per_insert=8 --config.n_step=1 --config.double=false '
+  '--config.dueling=false '
+)
+CASES = (
+  Case(
+    'impala_64',
+    'IMPALA CartPole B=64',
+    _IMPALA + _CARTPOLE + '--environments_per_actor=64 --config.batch_size=64',
+    {
+      '--topology=single': (100_000, 400_000),
+      '--topology=anakin': (500_000, 6_500_000),
+    },
+  ),
+  Case(
+    'impala_256',
+    'IMPALA CartPole B=256',
+    _IMPALA
+    + _CARTPOLE
+    + '--environments_per_actor=256 --config.batch_size=256',
+    {
+      '--topology=single': (100_000, 400_000),
+      '--topology=anakin': (500_000, 8_500_000),
+    },
+  ),
+  Case(
+    'ppo',
+    'PPO CartPole B=64 T=32 4×4',
+    '--agent=ppo --config.unroll_length=32 --config.num_epochs=4 '
+    '--config.num_minibatches=4 --environments_per_actor=64 ' + _CARTPOLE,
+    {
+      '--topology=single': (100_000, 400_000),
+      '--topology=anakin': (200_000, 2_200_000),
+    },
+  ),
+  Case(
+    'dqn_1',
+    'DQN CartPole, uniform, B=1',
+    _DQN + '--config.prioritized=false',
+    {
+      '--topology=single': (3_000, 13_000),
+      '--topology=anakin': (20_000, 320_000),
+    },
+  ),
+  Case(
+    'dqn_16',
+    'DQN CartPole, prioritized, B=16',
+    _DQN + '--environments_per_actor=16',
+    {
+      '--topology=single': (3_000, 23_000),
+      '--topology=anakin': (20_000, 320_000),
+    },
+  ),
+  Case(
+    'breakout',
+    'IMPALA MinAtar Breakout B=64',
+    _IMPALA
+    + '--config.image_torso=minatar --config.batch_size=64 '
+    + '--environments_per_actor=64 --config.jit_compile=false',
+    {
+      '--topology=single --env=minatar:breakout': (50_000, 150_000),
+      '--topology=single --env=tensor:minatar/breakout': (50_000, 150_000),
+      '--topology=anakin --env=tensor:minatar/breakout': (50_000, 350_000),
+    },
+  ),
+  Case(
+    'host',
+    'IMPALA CartPole on the host, 32 environments',
+    _IMPALA + '--env=gym:CartPole-v1 --config.hidden_sizes=64,64',
+    {
+      '--topology=single --environments_per_actor=32': (100_000, 400_000),
+      '--topology=sebulba --environments_per_actor=32': (100_000, 400_000),
+      '--topology=sebulba --num_actors=2 --environments_per_actor=16': (
+        100_000,
+        400_000,
+      ),
+    },
+  ),
+  Case(
+    'pong',
+    'IMPALA Pong, 2×16',
+    _IMPALA
+    + '--env=atari:Pong --preset=atari --num_actors=2 '
+    + '--environments_per_actor=16',
+    {
+      '--topology=single': (2_000, 12_000),
+      '--topology=sebulba': (2_000, 12_000),
+    },
+  ),
+)
+
+
+def measure(arguments: Sequence[str], steps: tuple[int, int]):
+  """Returns environment steps per second of processor time and per second."""
+  short, long = (_run([*arguments, f'--steps={n}']) for n in steps)
+  num_steps = steps[1] - steps[0]
+  return num_steps / (long[0] - short[0]), num_steps / (long[1] - short[1])
+
+
+def _run(arguments: Sequence[str]) -> tuple[float, float]:
+  """Trains in a process; returns its processor time and its time."""
+  command = [os.path.join(os.path.dirname(sys.executable), 'repertory')]
+  with tempfile.TemporaryDirectory() as directory:
+    before, start = _children_seconds(), time.monotonic()
+    subprocess.run(
+      [
+        *command,
+        'train',
+        *arguments,
+        f'--directory={directory}/run',
+        '--evaluation_episodes=0',
+        '--nocheckpoint_replay',
+      ],
+      check=True,
+      capture_output=True,
+      timeout=_SECONDS,
+    )
+    return _children_seconds() - before, time.monotonic() - start
+
+
+def _children_seconds() -> float:
+  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+  return usage.ru_utime + usage.ru_stime
+
+
+def _spread(values: Sequence[float]) -> str:
+  return (
+    f'{statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})'
+  )
+
+
+def print_case(case: Case, rounds: int) -> None:
+  """Measures a case and prints its table."""
+  rows = {name: [] for name in case.steps}
+  bare = []
+  for _ in range(rounds):
+    bare.append(training_speed.measure_bare_loop('gym:CartPole-v1'))
+    for name, steps in case.steps.items():
+      arguments = [*case.arguments.split(), *name.split()]
+      rows[name].append(measure(arguments, steps))
+  table = rich.table.Table(
+    title=f'{case.name}; bare loop {statistics.median(bare):,.0f} steps/s'
+  )
+  table.add_column('run by')
+  for column in ('steps per CPU s', 'ratio', 'steps per s', 'ratio'):
+    table.add_column(column, justify='right')
+  base = next(iter(rows.values()))
+  for name, found in rows.items():
+    cells = []
+    for i in range(2):
+      cells.append(f'{statistics.median(row[i] for row in found):,.0f}')
+      cells.append(_spread([row[i] / one[i] for row, one in zip(found, base)]))
+    table.add_row(name.replace('--', ''), *cells)
+  rich.console.Console(width=120).print(table)
+
+
+def main(_) -> None:
+  """Prints a table for each case."""
+  known = {case.key: case for case in CASES}
+  for name in _CASES.value or known:
+    if name not in known:
+      raise app.UsageError(
+        f'--cases must be of {", ".join(known)}; got {name!r}.'
+      )
+    print_case(known[name], _ROUNDS.value)
+
+
+if __name__ == '__main__':
+  app.run(main)

@@ -1,0 +1,157 @@
+"""Compares sequences cut inside a program with those that adders make."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import scripted_rollouts
+import sequence_twin
+from repertory.components.rollouts import sequences
+
+
+def _make_histories(num_moments, lengths, seed=0):
+  """Returns histories whose episodes terminate, are truncated, or fade."""
+  random = np.random.default_rng(seed)
+  histories = []
+  for slot, choice in enumerate(lengths, 1):
+    rewards, discounts = [], []
+    while sum(len(row) + 1 for row in rewards) < num_moments:
+      length = int(random.choice(choice))
+      rewards.append(random.integers(1, 1000, length).tolist())
+      discounts.append(random.choice([0.0, 0.5, 1.0], length))
+    histories.append(
+      sequence_twin.make_history(slot, rewards, num_moments, discounts)
+    )
+  return histories
+
+
+def _make_player(items, histories, **settings):
+  experience = scripted_rollouts.make_experience(items, **settings)
+  road = sequences.SequenceRoad(experience, len(histories), 0)
+  return scripted_rollouts.Player(road, scripted_rollouts.Script(histories))
+
+
+def _record(items, histories):
+  """Returns the adder's items with their anchors, and counts per step."""
+  made, counts = scripted_rollouts.record(items, histories)
+  anchored = []
+  for item in made:
+    observation = {k: v[items.burn_in] for k, v in item.observation.items()}
+    anchor = scripted_rollouts.anchor_of(observation, histories)
+    anchored.append((anchor, item))
+  return anchored, counts
+
+
+# Length, period and burn-in: one step; overlaps; burn-in shorter, as long and
+# longer than the window; windows with and without overlap behind a burn-in.
+_CASES = [
+  (2, None, 0),
+  (6, None, 0),
+  (6, 2, 0),
+  (4, 1, 1),
+  (7, 2, 3),
+  (7, None, 4),
+]
+
+
+@pytest.mark.parametrize('across_episodes', [False, True])
+@pytest.mark.parametrize(('length', 'period', 'burn_in'), _CASES)
+def test_all_that_can_be_drawn_is_what_the_adder_makes(
+  length, period, burn_in, across_episodes
+):
+  """Rows end at different times, one at every other step, one never."""
+  items = sequence_twin.make_sequences(
+    length=length,
+    period=period,
+    burn_in=burn_in,
+    across_episodes=across_episodes,
+  )
+  histories = _make_histories(32, [[1, 2, 3, 4, 7], [1], [9, 12], [100]])
+  anchored, counts = _record(items, histories)
+  player = _make_player(items, histories)
+  before = -1
+  for count in counts:
+    player.step()
+    held = dict(anchored[:count])
+    assert len(held) == count  # None has the anchor of another.
+    assert player.status().inserts == count
+    if count > before + 5 or player.time == len(counts):
+      assert scripted_rollouts.check_held(player, held, 1000) == 0
+      before = count
+  assert counts[-1] >= 20
+
+
+@pytest.mark.parametrize(
+  ('max_size', 'lengths', 'across_episodes'),
+  [
+    (12, [[1, 2, 3, 4, 7], [5], [100]], False),
+    (8, [[9, 17]], False),
+    (2, [[6], [11]], False),
+    (12, [[1, 2, 3, 4, 7], [100]], True),
+    (8, [[1], [1]], True),
+  ],
+)
+@pytest.mark.parametrize(
+  ('length', 'period', 'burn_in'), [(4, None, 0), (6, 2, 2)]
+)
+def test_the_oldest_make_room_when_it_is_full(
+  length, period, burn_in, max_size, lengths, across_episodes
+):
+  items = sequence_twin.make_sequences(
+    length=length,
+    period=period,
+    burn_in=burn_in,
+    across_episodes=across_episodes,
+  )
+  histories = _make_histories(75, lengths, seed=1)
+  anchored, counts = _record(items, histories)
+  player = _make_player(items, histories, max_size=max_size)
+  num_dropped = [0]
+  for count in counts:
+    player.step()
+    held = dict(anchored[:count])
+    num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
+    assert num_dropped[-1] >= num_dropped[-2]
+  assert player.time > 2 * player.road._num_moments  # It went round.
+  assert num_dropped[-1] >= len(anchored) - max_size > max_size
+
+
+def test_new_items_get_the_largest_priority():
+  items = sequence_twin.make_sequences(length=5, period=2, burn_in=1)
+  histories = _make_histories(40, [[4, 6], [5], [100]])
+  player = _make_player(
+    items, histories, priority_exponent=0.5, min_priority=0.25
+  )
+  largest = [1.0, 4.0, 16.0, 2.25]
+  expected = []
+  for t in range(39):
+    before = player.status().inserts
+    player.step(largest[t % 4])
+    new = player.status().inserts - before
+    # √1, √4, √16 and √2.25.
+    expected += [[1.0, 2.0, 4.0, 1.5][t % 4]] * new
+  weights = player.weights()
+  assert sorted(weights[weights > 0]) == sorted(expected)
+  assert len(set(expected)) == 4
+
+
+def test_goes_on_from_what_was_saved():
+  items = sequence_twin.make_sequences(length=6, period=2, burn_in=2)
+  histories = _make_histories(60, [[4, 6], [9], [1, 2]])
+  whole = _make_player(items, histories, max_size=9)
+  for _ in range(37):
+    whole.step()
+  whole.road.sample((), tf.constant(0))
+  other = _make_player(items, histories, max_size=9)
+  other.road.restore(whole.road.save())
+  other._carry, other.time = whole._carry, whole.time
+  for player in (whole, other):
+    for _ in range(11):
+      player.step()
+  scripted_rollouts.assert_same_items(other.drawable(), whole.drawable())
+  assert whole.status() == other.status()
+  keys = [
+    player.road.sample((), tf.constant(0)).keys.numpy().tolist()
+    for player in (whole, other)
+  ]
+  assert keys[0] == keys[1]

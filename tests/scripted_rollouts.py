@@ -1,0 +1,228 @@
+"""Histories of `sequence_twin`, lived inside a program and by an adder."""
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+import recording_writer
+import sequence_twin
+from repertory.components import experience as experience_lib
+from repertory.components import replay, types
+from repertory.components.rollouts import acting
+
+FIRST, MID, LAST = 0, 1, 2
+
+
+class Script:
+  """Lets a road's environments do what histories tell, moment by moment."""
+
+  def __init__(self, histories):
+    """Takes a history for each environment, of one length."""
+    self.num_environments = len(histories)
+    self.num_steps = len(histories[0]) - 1
+    rows = [
+      tree.map_structure(lambda *leaves: np.stack(leaves), *history)
+      for history in histories
+    ]
+    moments = tree.map_structure(lambda *leaves: np.stack(leaves, 1), *rows)
+    self.versions = moments.version[:, 0]
+    ended = np.where(moments.mask, MID, LAST)
+    self._moments = tree.map_structure(tf.constant, moments)
+    self._step_types = tf.constant(
+      np.where(moments.first, FIRST, ended).astype(np.int32)
+    )  # [M, N]
+
+  def carry(self, time):
+    """Returns what a step begins with at a moment."""
+    size = self.num_environments
+    return acting.Carry(
+      environment=tf.fill([size], time),
+      observation=self._at(self._moments.observation, time),
+      step_type=self._step_types[time],
+      policy=(),
+      episode_return=tf.zeros([size], tf.float64),
+      episode_length=tf.zeros([size], tf.int64),
+    )
+
+  def act(self, carry):
+    """Takes a step of all environments: see `rollouts.road.Act`."""
+    time = carry.environment[0]
+    now = self._at(self._moments, time)
+    following = self.carry(time + 1)
+    lived = acting.Step(
+      observation=carry.observation,
+      first=tf.equal(carry.step_type, FIRST),
+      action=now.action,
+      extras=types.SequenceExtras(now.extras, now.state),
+      reward=now.reward,
+      discount=now.discount,
+      happened=now.mask,
+      ended=tf.equal(following.step_type, LAST),
+    )
+    episodes = acting.Episodes(
+      tf.reduce_sum(tf.cast(now.mask, tf.int64)),
+      lived.ended,
+      carry.episode_return,
+      carry.episode_length,
+    )
+    return following, lived, episodes
+
+  def _at(self, nest, time):
+    return tree.map_structure(lambda leaf: leaf[time], nest)
+
+
+def make_experience(items, max_size=1000, batch_size=4, **settings):
+  """Describes experience of histories.
+
+  Args:
+    items: `adders.Items`.
+    max_size: Of the table.
+    batch_size: Of a learner step.
+    **settings: 'samples_per_insert' and 'min_size' of the table, and where it
+      is prioritized 'priority_exponent' and 'min_priority'.
+  """
+  limit = replay.RateLimit(
+    settings.get('samples_per_insert', 1.0),
+    min_size=settings.get('min_size', 1),
+    error_buffer=float('inf'),
+  )
+  signature = items.signature(sequence_twin.SPEC)
+  exponent = settings.get('priority_exponent')
+  if exponent is None:
+    table = replay.uniform(signature, max_size, limit)
+  else:
+    table = replay.prioritized(signature, max_size, limit, exponent)
+  return experience_lib.Experience(
+    items,
+    [table],
+    batch_size,
+    min_priority=settings.get('min_priority'),
+  )
+
+
+class _Counting:
+  """An adder that notes how many items there are after each step."""
+
+  def __init__(self, adder, writer):
+    self._adder, self._writer, self.counts = adder, writer, []
+
+  def add_first(self, timestep):
+    self._adder.add_first(timestep)
+
+  def add(self, *arguments):
+    self._adder.add(*arguments)
+    self.counts.append(len(self._writer.items))
+
+
+def record(items, histories):
+  """Returns what an adder makes of histories, and how many after each step."""
+  writer = recording_writer.RecordingWriter(items.signature(sequence_twin.SPEC))
+  adder = _Counting(items.make_adder(writer, len(histories)), writer)
+  sequence_twin.play(writer, adder, histories)
+  return writer.items, adder.counts
+
+
+class Player:
+  """Plays histories on a road that keeps moments."""
+
+  def __init__(self, road, script):
+    """Begins at the first moment."""
+    self.road, self.time = road, 0
+    self._script = script
+    self._carry = script.carry(0)
+    self._collect = tf.function(
+      lambda carry, version, priority: road.collect(
+        script.act, carry, version, priority
+      )[0],
+      autograph=False,
+    )
+    # All rows at once: those that cannot be drawn are ignored.
+    size = road._num_moments * script.num_environments
+    self._cut = tf.function(lambda: road._cut(tf.range(size)), autograph=False)
+    self._size = size
+    road.begin(self._carry)
+
+  def step(self, max_priority=1.0):
+    """Takes one step of all environments."""
+    version = int(self._script.versions[self.time])
+    self._carry = self._collect(
+      self._carry,
+      tf.constant(version, tf.int64),
+      tf.constant(max_priority, tf.float64),
+    )
+    self.time += 1
+
+  def weights(self):
+    """Returns the weights of all rows."""
+    return self.road._tree.leaves.numpy()[: self._size]
+
+  def drawable(self):
+    """Returns all items that may be drawn, by environment and time of anchor.
+
+    The time is that of the last moment at that place of the ring.
+    """
+    rows = np.flatnonzero(self.weights())
+    items = self._cut()
+    leaves = [leaf.numpy() for leaf in tree.flatten(items)]
+    num_environments = self._script.num_environments
+    num_moments = self.road._num_moments
+    found = {}
+    for row in rows.tolist():
+      place, environment = divmod(row, num_environments)
+      time = self.time - (self.time - place) % num_moments
+      item = tree.unflatten_as(items, [leaf[row] for leaf in leaves])
+      found[environment, time] = item
+    return found
+
+  def status(self):
+    """Returns the status of the table."""
+    (status,) = self.road.statuses().values()
+    return status
+
+
+def assert_same_items(found, expected):
+  """Compares items by key, every leaf to the last bit, with its dtype."""
+  assert found.keys() == expected.keys()
+  for key, item in expected.items():
+    tree.assert_same_structure(found[key], item)
+    for (path, y), x in zip(
+      tree.flatten_with_path(item), tree.flatten(found[key])
+    ):
+      same = x.dtype == y.dtype and np.array_equal(x, y)
+      assert same, f'item {key}, {path}:\n{x!r}\nis not\n{y!r}'
+
+
+def anchor_of(observation, histories):
+  """Returns environment and time at which an observation was made."""
+  slot = int(observation['place'][0])
+  for time, moment in enumerate(histories[slot - 1]):
+    if np.array_equal(moment.observation['place'], observation['place']):
+      return slot - 1, time
+  raise ValueError(f'None of the histories has {observation}.')
+
+
+def check_held(player, made, max_size):
+  """Compares what may be drawn with what an adder has made so far.
+
+  Args:
+    player: Its road is what is tested.
+    made: All items so far, by environment and time of the anchor.
+    max_size: Of the table.
+  """
+  held = player.drawable()
+  status = player.status()
+  assert status.inserts == len(made)
+  assert status.size == len(held) <= max_size
+  oldest = min((time for _, time in held), default=player.time)
+  expected = {key: item for key, item in made.items() if key[1] >= oldest}
+  assert_same_items(held, expected)
+  dropped = [time for _, time in made if time < oldest]
+  if dropped:
+    # Not sooner than is needed: with one moment more there would be too many,
+    # or its item begins before the moments that are kept.
+    num_more = dropped.count(max(dropped))
+    road = player.road
+    oldest_kept = player.time - road._num_moments + 1
+    is_full = len(held) + num_more > max_size
+    assert is_full or max(dropped) - road._lead < oldest_kept
+  return len(dropped)
