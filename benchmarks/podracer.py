@@ -42,7 +42,7 @@ class Case:
   Attributes:
     key: What `--cases` calls it.
     name: What it is called in the table.
-    arguments: Of `repertory train`, the same for all.
+    arguments: What `repertory train` gets in each topology.
     steps: By what runs it: more arguments, separated by spaces, with steps of
       the shorter and of the longer run.
   """

@@ -65,7 +65,8 @@ def prepare(argument: str, names: Sequence[str]) -> None:
       if kind == 'CPU':
         hint = (
           ' A CPU cannot be divided once TensorFlow is in use: in processes '
-          'of their own (launch type local_mp) nodes do it in time.'
+          'of their own (launch type local_mp, if the topology allows it) '
+          'nodes do it in time.'
         )
       raise SettingError(
         argument,

@@ -37,8 +37,8 @@ class Result:
       None if it ran to its end.
     why_no_update: If it ran to its end without any update, how many items the
       learner got, and how many it needs before it begins; else None.
-    variables_sha256: Of all that the last checkpoint has of the learner, in
-      hexadecimal: equal for equal bits. None if none could be written.
+    variables_sha256: Tells in hexadecimal all that the last checkpoint has of
+      the learner: equal for equal bits. None if none could be written.
   """
 
   status: loggers.Status
@@ -65,8 +65,8 @@ def run(
       name that `--topology` takes; or one with settings, such as
       `central.Central(double_buffering=True)` of `launch.topologies`.
     launch_type: Hosts the nodes of a topology with several: 'local_mt' for
-      threads, 'local_mp' for processes. Where all is in one thread, nothing but
-      'local_mt' will do.
+      threads, 'local_mp' for processes. Where all is in one process, nothing
+      but 'local_mt' will do.
     fresh: Start over; what is in the directory is moved aside.
     display: Show how the run goes, on the terminal.
 
@@ -81,17 +81,14 @@ def run(
   if isinstance(topology, str):
     topology = topology_lib.get(topology)()
   launcher = launcher_lib.get(launch_type)
-  _check_tensorflow()
+  # A check of a topology may divide a CPU, which comes before its first use.
   _check(topology, launcher, experiment)
+  _check_tensorflow()
   title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
   if topology.launch_types is None:
     title += f' ({launcher.title})'
   with contextlib.ExitStack() as stack:
-    smallest_batch = topology.smallest_batch(experiment)
-    opened = resuming.open_session(
-      experiment, fresh, smallest_batch, topology.road(experiment)
-    )
-    session = stack.enter_context(opened)
+    session = stack.enter_context(_open(topology, experiment, fresh))
     path = os.path.join(session.log_directory, printed.NATIVE)
     stack.enter_context(native_output.redirected(path))
     show = stack.enter_context(_display(session, display))
@@ -110,6 +107,20 @@ def run(
     variables_sha256=resuming.hash_variables(
       experiment.directory, status.learner_steps
     ),
+  )
+
+
+def _open(
+  topology: topology_lib.Topology,
+  experiment: experiment_lib.Experiment,
+  fresh: bool,
+) -> contextlib.AbstractContextManager[session_lib.Session]:
+  """Opens the session of an experiment as the topology needs it."""
+  return resuming.open_session(
+    experiment,
+    fresh,
+    topology.smallest_batch(experiment),
+    topology.road(experiment),
   )
 
 
@@ -137,14 +148,14 @@ def _check(
 ) -> None:
   """Raises ValueError if they do not go together."""
   allowed = topology.launch_types
-  if allowed is None:
-    launcher.check()
-  elif launcher.name not in allowed:
+  if allowed is not None and launcher.name not in allowed:
     raise settings.SettingError(
       'launch_type',
       f'must be one of {", ".join(allowed)} or left out with topology '
       f"'{topology.name}', got {launcher.name!r}.",
     )
+  if topology.has_program:
+    launcher.check()
   if experiment.deterministic and not topology.can_be_deterministic:
     able = [
       name

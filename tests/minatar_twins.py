@@ -53,11 +53,9 @@ def _serve_cars(game, draws):
 
 
 def _serve_entity(game, draws):
-  calls = [(('rand',), draws[0]), (('rand',), draws[1])]
   free = game.entities.count(None)
-  if free:
-    calls.append((('randint', free), pick(draws[2], free)))
-  return calls
+  lane = [(('randint', free), pick(draws[2], free))] if free else []
+  return [(('rand',), draws[0]), (('rand',), draws[1]), *lane]
 
 
 def _serve_enemy(game, draws):

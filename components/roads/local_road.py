@@ -71,6 +71,11 @@ class LocalRoad(road.Road):
         self._table.restore(contents)
       replay.remove_checkpoints(checkpoint_directory)
 
+  @property
+  def num_items(self) -> int:
+    """Items that are in the table now."""
+    return self._table.status().size
+
   def in_turn(self, turn: int) -> 'LocalRoad':
     """Returns this road for one of those who take turns.
 
@@ -79,6 +84,18 @@ class LocalRoad(road.Road):
     """
     one = copy.copy(self)
     one._turn = turn
+    return one
+
+  def at(self, place: local.Place) -> 'LocalRoad':
+    """Returns this road for ends with a time-out and stop signal of their own.
+
+    So whoever is in a thread of its own can be told to end before others.
+
+    Args:
+      place: These end every wait of its ends.
+    """
+    one = copy.copy(self)
+    one._place = place
     return one
 
   def make_adder(

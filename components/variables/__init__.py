@@ -6,6 +6,7 @@ from repertory.components.variables.published import (
   PublishedVariables,
   Publisher,
 )
+from repertory.components.variables.scheduled import ScheduledVariables
 from repertory.components.variables.shared import SharedVariables
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
   'FollowedVariables',
   'PublishedVariables',
   'Publisher',
+  'ScheduledVariables',
   'SharedVariables',
 ]

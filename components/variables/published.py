@@ -1,5 +1,7 @@
 """Fresh variables for those who act beside the learner."""
 
+import collections
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -36,6 +38,8 @@ class Publisher:
         for v in variables
       ]
 
+    self._kept: collections.deque[_Snapshot] = collections.deque(maxlen=1)
+    self._has_come = threading.Condition()
     self._read: Callable = read
     if compilation.WRAPS_OPERATIONS and variables:
       self._read = compilation.CompiledFunction(read, (), False, in_caller=True)
@@ -44,7 +48,36 @@ class Publisher:
   def publish(self, version: int, max_priority: float) -> None:
     """Takes a snapshot; to be called when the variables are not written to."""
     values = self._read()
-    self.newest = _Snapshot(values, version, max_priority, time.monotonic())
+    newest = _Snapshot(values, version, max_priority, time.monotonic())
+    with self._has_come:
+      self.newest = newest
+      self._kept.append(newest)
+      self._has_come.notify_all()
+
+  def keep(self, num_versions: int) -> None:
+    """Keeps as many of the newest versions from now on, for `wait_for`."""
+    with self._has_come:
+      self._kept = collections.deque(self._kept, num_versions)
+
+  def wait_for(self, version: int, seconds: float) -> _Snapshot | None:
+    """Waits at most so long for a version; returns None if it has not come.
+
+    Raises:
+      LookupError: If it is not kept any more, or was never published.
+    """
+    with self._has_come:
+      self._has_come.wait_for(
+        lambda: self._kept and self._kept[-1].version >= version, seconds
+      )
+      for snapshot in self._kept:
+        if snapshot.version == version:
+          return snapshot
+      if self._kept and self._kept[-1].version > version:
+        raise LookupError(
+          f'Version {version} of the variables is not kept: there are '
+          f'{[snapshot.version for snapshot in self._kept]}.'
+        )
+      return None
 
 
 class PublishedVariables(followed.FollowedVariables):
@@ -83,14 +116,17 @@ class PublishedVariables(followed.FollowedVariables):
     """Takes over the newest variables, if these are not in use yet."""
     del wait  # They are there at once.
     newest = self._publisher.newest
-    if newest is None or newest is self._taken:
-      return
-    for variable, value in zip(self._variables, newest.values):
+    if newest is not None and newest is not self._taken:
+      self._take(newest)
+
+  def close(self) -> None:
+    """Has nothing to end."""
+
+  def _take(self, snapshot: _Snapshot) -> None:
+    """Copies what was published."""
+    for variable, value in zip(self._variables, snapshot.values):
       if value.device != variable.device:
         with tf.device(variable.device):
           value = tf.identity(value)
       tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
-    self._taken = newest
-
-  def close(self) -> None:
-    """Has nothing to end."""
+    self._taken = snapshot

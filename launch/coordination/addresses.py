@@ -1,13 +1,9 @@
 """Where nodes listen, as the coordinator knows it; needs no TensorFlow."""
 
-import time
 from typing import Any
 
 from repertory.components import signals
-from repertory.launch.coordination import reports
-from repertory.launch.host import watchdog
-
-_LOOK_SECONDS = 0.1
+from repertory.launch.coordination import starts
 
 
 def find(
@@ -31,17 +27,11 @@ def find(
     signals.Stopped: If the run stops before, or the stop signal was set.
     TimeoutError: If it did not start in time.
   """
-  timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
-  deadline = time.monotonic() + timeout_seconds
-  while True:
-    address = coordinator.address_of(node)
-    if address is not None:
-      return address
-    if coordinator.poll(asks).phase == reports.STOPPING:
-      raise signals.Stopped
-    if time.monotonic() > deadline:
-      raise TimeoutError(
-        f"Waited {timeout_seconds:g} seconds for node '{node}' to listen."
-      )
-    if stop.wait(_LOOK_SECONDS):
-      raise signals.Stopped
+  return starts.wait_for(
+    lambda: coordinator.address_of(node),
+    f"node '{node}' to listen",
+    coordinator=coordinator,
+    asks=asks,
+    timeout_seconds=timeout_seconds,
+    stop=stop,
+  )

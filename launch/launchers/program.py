@@ -17,7 +17,8 @@ class PlannedNode:
   Attributes:
     name: '<kind>' or '<kind>/<index>', see `kinds`.
     make: Makes it from its `node.Context`, in the thread or process where it
-      will run; so it must be picklable.
+      will run; so it must be picklable, unless its topology allows no launcher
+      but that of threads.
     calls: Names of the nodes that it calls.
     beside: Nodes in the same thread or process, made after it and ended with
       it; one that fails ends the run.

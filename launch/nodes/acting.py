@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from repertory.components import environment_loop
 from repertory.launch.coordination import reports
@@ -16,6 +17,7 @@ class ActingNode(node.Node):
     context: node.Context,
     loops: Sequence[environment_loop.EnvironmentLoop],
     environment_ids: Sequence[int],
+    leases: Any = None,
   ):
     """Keeps the parts.
 
@@ -23,11 +25,13 @@ class ActingNode(node.Node):
       loops: Each steps its environments; they take turns.
       environment_ids: All environments that the loops step together; as many
         steps are asked for at a time, at least.
+      leases: Grants steps; None for the coordinator.
     """
     self.name = context.name
     self._loops = list(loops)
     self._environment_ids = list(environment_ids)
     self._coordinator = context.coordinator
+    self._leases = context.coordinator if leases is None else leases
     self._stop = context.stop
     self._lock = threading.Lock()
     self._steps = 0
@@ -62,14 +66,14 @@ class ActingNode(node.Node):
 
   def run(self) -> None:
     """Acts until no more steps are granted, or the stop signal is set."""
-    coordinator, granted = self._coordinator, 0
+    leases, granted = self._leases, 0
     num_environments = len(self._environment_ids)
     try:
       while not self._stop.is_set():
         if granted < num_environments:
           unused, granted = granted, 0
-          coordinator.return_steps(self.name, unused)
-          granted = coordinator.acquire_steps(self.name, num_environments)
+          leases.return_steps(self.name, unused)
+          granted = leases.acquire_steps(self.name, num_environments)
           if granted <= 0:
             break
         before = self._total_steps
@@ -79,7 +83,7 @@ class ActingNode(node.Node):
           # A loop may have stepped before another one raised.
           granted -= self._total_steps - before
     finally:
-      coordinator.return_steps(self.name, granted)
+      leases.return_steps(self.name, granted)
 
   def report(self) -> reports.Directive:
     """Tells the coordinator what was done since the last report."""

@@ -22,6 +22,7 @@ class ActorNode(acting.ActingNode):
     followed: variables.FollowedVariables,
     road: roads.Road,
     max_pending_items: int | None = None,
+    leases: Any = None,
   ):
     """Makes the environments and all that acts for them.
 
@@ -33,6 +34,7 @@ class ActorNode(acting.ActingNode):
       road: Takes what was lived; its stop signal ends every wait.
       max_pending_items: Items that may be on their way to replay while it acts;
         None for what the agent says.
+      leases: Grants steps; None for the coordinator.
     """
     self._followed = followed
     self._adder = road.make_adder(
@@ -53,7 +55,7 @@ class ActorNode(acting.ActingNode):
       jit_compile=session.experiment.builder.config.jit_compile,
     )
     loop = environment_loop.EnvironmentLoop(self._environment, actor)
-    super().__init__(context, [loop], environment_ids)
+    super().__init__(context, [loop], environment_ids, leases)
 
   @property
   def description(self):

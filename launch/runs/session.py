@@ -98,11 +98,14 @@ class Session:
     """The experience's."""
     return self.experience.tables
 
-  def make_local_road(self, stop: signals.StopSignal) -> roads.LocalRoad:
+  def make_local_road(
+    self, stop: signals.StopSignal, num_turns: int | None = None
+  ) -> roads.LocalRoad:
     """Returns the road over a table of this process.
 
     Args:
       stop: Ends every wait.
+      num_turns: Adders that take turns; None if they do not.
     """
     return roads.LocalRoad(
       self.experience,
@@ -110,6 +113,7 @@ class Session:
       seed=self.make_seed(SAMPLING),
       place=local.Place(self.experiment.timeout_seconds, stop),
       checkpoint_directory=self.replay_directory,
+      num_turns=num_turns,
     )
 
   def make_road(self, connection: replay.Connection) -> roads.Road:

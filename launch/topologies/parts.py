@@ -15,19 +15,25 @@ from repertory.launch.runs import session as session_lib
 
 
 def make_program(
-  session: session_lib.Session, title: str
+  session: session_lib.Session, title: str, *, has_server: bool = True
 ) -> program_lib.Program:
-  """Plans a program that has a coordinator and a replay server so far."""
+  """Plans a program that has a coordinator and a replay server so far.
+
+  Args:
+    title: What the display calls it.
+    has_server: Whether there is a replay server.
+  """
   # The first call may include the start of the one that is called.
   planned = program_lib.Program(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
   make = functools.partial(_make_coordinator, session=session, title=title)
   planned.add(program_lib.PlannedNode(kinds.COORDINATOR.name, make))
-  make = functools.partial(_make_replay, session=session)
-  planned.add(
-    program_lib.PlannedNode(kinds.REPLAY.name, make, [kinds.COORDINATOR.name])
-  )
+  if has_server:
+    make = functools.partial(_make_replay, session=session)
+    planned.add(
+      program_lib.PlannedNode(kinds.REPLAY.name, make, [kinds.COORDINATOR.name])
+    )
   return planned
 
 

@@ -76,6 +76,11 @@ class Topology(abc.ABC):
   launch_types: ClassVar[Sequence[str] | None] = None
   can_be_deterministic: ClassVar[bool] = False
 
+  @property
+  def has_program(self) -> bool:
+    """Whether a launcher hosts its nodes; else all is in one thread."""
+    return type(self).program is not Topology.program
+
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""
 

@@ -8,7 +8,12 @@ from absl import flags
 from repertory.launch import conformance
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import launcher, program
-from repertory.launch.topologies import central, distributed, single
+from repertory.launch.topologies import (
+  central,
+  distributed,
+  sebulba,
+  single,
+)
 
 
 class TestLaunchers(launchers_conformance.LauncherConformance):
@@ -28,6 +33,8 @@ class TestTopologies(conformance.TopologyConformance):
       distributed.Distributed(),
       central.Central(),
       central.Central(num_inference_servers=2, double_buffering=True),
+      sebulba.Sebulba(),
+      sebulba.Sebulba(actor_threads=1),
     ],
     ids=str,
   )

@@ -97,6 +97,19 @@ def test_new_items_have_the_priority_that_is_told(tmp_path):
   assert np.load(os.path.join(path, 'priorities.npy')).tolist() == [7, 7]
 
 
+def test_each_end_may_have_a_signal_of_its_own():
+  road = _open(_describe(_make_queue(4)))
+  stop = signals.StopSignal()
+  stop.set()
+  stopped = road.at(local.Place(20.0, stop))
+  adder = _make_adder(stopped, max_pending_items=0)
+  with pytest.raises(signals.Stopped):
+    _put(adder, range(5))
+  # Others wait on, here until there is something.
+  assert _numbers(next(road.make_learner_end().batches)) == [0, 1, 2, 3]
+  assert road.num_items == stopped.num_items == 1
+
+
 def test_learner_gets_what_was_added():
   road = _open(_describe(min_priority=0.5))
   end = road.make_learner_end()

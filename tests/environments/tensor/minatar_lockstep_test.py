@@ -92,8 +92,18 @@ _LATE_STARTS = {
     {'y': _fill(2), 'time': _fill(40)},
   ),
   'seaquest-full': (
-    {'diver_count': 6, 'e_spawn_timer': 3, 'oxygen': 30},
-    {'held': _fill(6), 'spawn_wait': _fill(3), 'oxygen': _fill(30)},
+    {
+      'diver_count': 6,
+      'divers': [[5, 1, True, 5]],
+      'e_spawn_timer': 3,
+      'oxygen': 30,
+    },
+    {
+      'held': _fill(6),
+      'divers': _put(1, x=5, y=1, step=1, wait=5),
+      'spawn_wait': _fill(3),
+      'oxygen': _fill(30),
+    },
   ),
   'seaquest-crowded': (
     {

@@ -322,6 +322,14 @@ class TestTurns:
     writer.close()
     local_fixture.open_writer(table, turn=0)
 
+  def test_a_reset_gives_no_turn_up(self, table):
+    writers = [local_fixture.open_writer(table, turn=n) for n in range(3)]
+    writers[1].put([np.array([10])])
+    writers[0].reset()
+    assert table.status().inserts == 0
+    writers[0].put([np.array([0])])
+    assert _drain(table)['x'].tolist() == [0, 10]
+
   @pytest.mark.parametrize('turn', [None, -1, 3])
   def test_nobodys_turn_is_refused(self, table, turn):
     with pytest.raises(ValueError, match=rf'turn .*\[0, 3\).* {turn}'):

@@ -1,0 +1,180 @@
+"""A learner in one process with those who act for it."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from repertory.components import adders, roads, variables
+from repertory.components.replay import local
+from repertory.launch.coordination import kinds, starts
+from repertory.launch.nodes import actor, node, rounds
+from repertory.launch.nodes import learner as learner_lib
+from repertory.launch.runs import session as session_lib
+
+
+class LocalLearner:
+  """Where nodes of one process, in threads of their own, find the learner.
+
+  Items go to it, and variables come from it, in memory. Whoever looks for it
+  before it is made waits. It is for one launch of a program; each node's own
+  stop signal ends its waits, so that who failed stops nobody else before the
+  coordinator does.
+
+  If unrolls of all environments end together, actors put theirs in turn: so
+  none is further ahead of the slowest than by what may be on its way.
+  """
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    num_actors: int,
+    lag: int | None = None,
+  ):
+    """Makes nothing yet.
+
+    Args:
+      num_actors: Nodes that are to act.
+      lag: Rounds of unrolls by which acting is behind learning, always, so that
+        nothing depends on who is faster, see `rounds.Schedule`; None to act
+        with the newest variables there are. Only for a queue of unrolls that
+        end together.
+
+    Raises:
+      ValueError: If there is a lag without such a queue.
+    """
+    self._session = session
+    self._num_actors = num_actors
+    self._lag = lag
+    items = session.experience.items
+    takes_turns = session.experience.table.is_queue and items.slots_end_together
+    if lag is not None and not (
+      takes_turns and isinstance(items, adders.Sequences)
+    ):
+      raise ValueError(
+        'lag must be None but for a queue of sequences that go on across '
+        f'episodes; got {lag} for {items}.'
+      )
+    self._num_turns = num_actors if takes_turns else None
+    self._made: _Made | None = None
+
+  def make(self, context: node.Context) -> learner_lib.LearnerNode:
+    """Makes the learner, in its own thread, and lets others find it."""
+    road = self._session.make_local_road(context.stop, self._num_turns)
+    with contextlib.ExitStack() as unless_made:
+      learner = learner_lib.LearnerNode(context, self._session, road)
+      unless_made.callback(learner.close)
+      # Now, for nobody may read the variables while the learner writes to them.
+      publisher = learner.publisher
+      in_step = self._make_rounds(learner, road)
+      if in_step is not None:
+        publisher.keep(in_step.schedule.num_versions)
+      unless_made.pop_all()
+    self._made = _Made(publisher, road, in_step)
+    return learner
+
+  def follow(
+    self, context: node.Context
+  ) -> tuple[Any, variables.PublishedVariables]:
+    """Makes a network whose variables are the newest of the learner.
+
+    Returns:
+      The network, and what keeps it fresh.
+
+    Raises:
+      signals.Stopped: If the run stops before the learner is made.
+      TimeoutError: If the learner was not made in time.
+    """
+    publisher = self._find(context).publisher
+    network = self._make_network()
+    return network, variables.PublishedVariables(publisher, network.variables)
+
+  def make_actor(
+    self, context: node.Context, index: int, environment_ids: Sequence[int]
+  ) -> actor.ActorNode:
+    """Makes a node that acts for the learner.
+
+    Args:
+      index: Which of those that act it is.
+      environment_ids: Which environments it steps.
+
+    Raises:
+      signals.Stopped: If the run stops before the learner is made.
+      TimeoutError: If the learner was not made in time.
+    """
+    publisher, road, in_step = self._find(context)
+    network = self._make_network()
+    timeout_seconds = self._session.experiment.timeout_seconds
+    road = road.at(local.Place(timeout_seconds, context.stop))
+    if self._num_turns is not None:
+      road = road.in_turn(index)
+    leases = None
+    if in_step is None:
+      followed = variables.PublishedVariables(publisher, network.variables)
+    else:
+      leases = rounds.RoundLeases(in_step, context.stop)
+      followed = variables.ScheduledVariables(
+        publisher,
+        network.variables,
+        period=in_step.schedule.period,
+        version_of=in_step.schedule.version_of,
+        timeout_seconds=timeout_seconds,
+        stop=context.stop,
+      )
+    return actor.ActorNode(
+      context,
+      self._session,
+      environment_ids,
+      network=network,
+      followed=followed,
+      road=road,
+      leases=leases,
+    )
+
+  def _make_network(self) -> Any:
+    # Not before the learner's own: both draw from the same random numbers.
+    return self._session.experiment.builder.make_network(self._session.spec)
+
+  def _make_rounds(
+    self, learner: learner_lib.LearnerNode, road: roads.LocalRoad
+  ) -> rounds.Rounds | None:
+    session, lag = self._session, self._lag
+    if lag is None:
+      return None
+    experience = session.experience
+    items = cast(adders.Sequences, experience.items)
+    schedule = rounds.Schedule(
+      items.stride,
+      session.experiment.num_environments,
+      experience.batch_size,
+      learner.version,
+      road.num_items,
+      lag,
+    )
+    return rounds.Rounds(
+      schedule,
+      self._num_actors,
+      session.experiment.max_steps - session.counts['steps'],
+      session.experiment.timeout_seconds,
+    )
+
+  def _find(self, context: node.Context) -> '_Made':
+    return starts.wait_for(
+      lambda: self._made,
+      f"node '{kinds.LEARNER.name}' to be made",
+      coordinator=context.coordinator,
+      asks=context.name,
+      timeout_seconds=self._session.experiment.timeout_seconds,
+      stop=context.stop,
+    )
+
+
+class _Made(NamedTuple):
+  """What there is of the learner for others.
+
+  Attributes:
+    in_step: In which rounds they act; None if each acts as it likes.
+  """
+
+  publisher: variables.Publisher
+  road: roads.LocalRoad
+  in_step: rounds.Rounds | None

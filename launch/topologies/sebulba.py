@@ -1,0 +1,160 @@
+"""Actors and a learner in threads of one process, each on devices of its own.
+
+There is no replay server: items are handed over in memory, and variables are
+copied from device to device.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import ClassVar
+
+from repertory.components import compilation, devices, roads, settings
+from repertory.components.settings import SettingError
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.coordination import kinds
+from repertory.launch.launchers import program as program_lib
+from repertory.launch.nodes import evaluator, local_learner
+from repertory.launch.topologies import learner_devices, parts, topology
+
+
+@topology.register
+@dataclasses.dataclass(frozen=True)
+class Sebulba(topology.Topology):
+  """Podracer's Sebulba: https://arxiv.org/abs/2104.06272.
+
+  Attributes:
+    actor_threads: Threads that act, among which the environments of all actors
+      are divided; 0 for one per actor.
+    inference_devices: Where they act, in turn, and the evaluator on the first;
+      none for TensorFlow's choice.
+    learner_devices: Where the learner runs: none for TensorFlow's choice; among
+      several the rows of its networks are divided, and all else is on the
+      first.
+  """
+
+  name = 'sebulba'
+  help = (
+    'learner, evaluator and actors in threads of one process, without a replay '
+    'server'
+  )
+  rank = 4
+  launch_types = ('local_mt',)
+  # Rounds of unrolls by which acting is behind learning; None if it depends on
+  # who is faster.
+  lag: ClassVar[int | None] = None
+
+  actor_threads: int = settings.field(
+    0,
+    'threads that act, among which the environments of all actors are divided; '
+    '0 for one per actor.',
+  )
+  inference_devices: tuple[str, ...] = settings.field(
+    (),
+    'devices of the threads that act, in turn, like GPU:1; default: '
+    "TensorFlow's choice.",
+  )
+  learner_devices: tuple[str, ...] = settings.field(
+    (),
+    'devices of the learner, several divide the rows of its networks; default: '
+    "TensorFlow's choice.",
+  )
+
+  def __post_init__(self):
+    if self.actor_threads < 0:
+      raise SettingError(
+        'actor_threads', f'must be at least 0, got {self.actor_threads}.'
+      )
+    devices.check('inference_devices', self.inference_devices)
+    learner_devices.check(self.learner_devices)
+
+  def num_threads(self, experiment: experiment_lib.Experiment) -> int:
+    """Returns how many threads act."""
+    return self.actor_threads or experiment.num_actors
+
+  def road(self, experiment):
+    return roads.LocalRoad.kind
+
+  def smallest_batch(self, experiment):
+    return 1  # No queue holds bundles.
+
+  def check(self, experiment):
+    num_threads = self.num_threads(experiment)
+    num_environments = experiment.num_environments
+    if num_environments % num_threads:
+      raise SettingError(
+        'actor_threads',
+        f'must divide the {num_environments} environments of all actors '
+        f'evenly, got {num_threads}.',
+      )
+    if len(self.inference_devices) > num_threads:
+      raise SettingError(
+        'inference_devices',
+        f'must be at most one for each of the {num_threads} threads that act, '
+        f'or some are not used; got {list(self.inference_devices)}.',
+      )
+    learner_devices.check_dividing(self.learner_devices, experiment)
+    # Here, for this process divides its CPU before it first uses TensorFlow.
+    names = (*self.learner_devices, *self.inference_devices)
+    devices.prepare('learner_devices and inference_devices', names)
+
+  def program(self, session, title):
+    planned = parts.make_program(session, title, has_server=False)
+    num_threads = self.num_threads(session.experiment)
+    shared = local_learner.LocalLearner(session, num_threads, self.lag)
+    make = functools.partial(
+      _make_learner, shared=shared, names=self.learner_devices
+    )
+    calls = [kinds.COORDINATOR.name]
+    planned.add(program_lib.PlannedNode(kinds.LEARNER.name, make, calls))
+    make = functools.partial(
+      _make_evaluator, session=session, shared=shared, device=self._device_of(0)
+    )
+    planned.add(program_lib.PlannedNode(kinds.EVALUATOR.name, make, calls))
+    size = session.experiment.num_environments // num_threads
+    for index in range(num_threads):
+      make = functools.partial(
+        _make_actor,
+        shared=shared,
+        index=index,
+        ids=range(index * size, (index + 1) * size),
+        device=self._device_of(index),
+      )
+      name = kinds.ACTOR.numbered(index)
+      planned.add(program_lib.PlannedNode(name, make, calls))
+    return planned
+
+  def graph(self, session):
+    graph = super().graph(session)
+    # What they hand over in memory, which is no call.
+    pairs = [
+      (name, kinds.LEARNER.name)
+      for name in graph.nodes
+      if name.split('/')[0] in (kinds.EVALUATOR.name, kinds.ACTOR.name)
+    ]
+    return graph._replace(calls=[*graph.calls, *pairs])
+
+  def _device_of(self, index: int) -> str | None:
+    names = self.inference_devices
+    return names[index % len(names)] if names else None
+
+
+def _make_learner(
+  context, shared: local_learner.LocalLearner, names: Sequence[str]
+):
+  with learner_devices.on_devices(names):
+    return shared.make(context)
+
+
+def _make_actor(context, shared, index, ids, device):
+  with compilation.on_device(device):
+    return shared.make_actor(context, index, ids)
+
+
+def _make_evaluator(context, session, shared, device):
+  if session.experiment.evaluation_episodes == 0:
+    return evaluator.EvaluatorNode(context, session, None)
+  with compilation.on_device(device):
+    network, followed = shared.follow(context)
+    evaluation = evaluator.make_evaluation(session, network, followed)
+  return evaluator.EvaluatorNode(context, session, evaluation)

@@ -1,0 +1,83 @@
+"""Tests of `components/variables/scheduled.py`."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components import signals, variables
+
+
+class TestScheduled:
+  @pytest.fixture(autouse=True)
+  def _set_up(self):
+    self.theirs, self.mine = tf.Variable(0.0), tf.Variable(-1.0)
+    self.publisher = variables.Publisher([self.theirs])
+    self.publisher.keep(2)
+    self.stop = signals.StopSignal()
+    self.client = self.make(20.0)
+
+  def make(self, timeout_seconds):
+    return variables.ScheduledVariables(
+      self.publisher, [self.mine], period=3, version_of=lambda k: max(0, k - 1),
+      timeout_seconds=timeout_seconds, stop=self.stop,
+    )  # fmt: skip
+
+  def publish(self, version):
+    self.theirs.assign(float(version))
+    self.publisher.publish(version, 1.0)
+
+  def value(self):
+    assert float(self.mine.numpy()) == self.client.version
+    return self.client.version
+
+  def test_changes_when_a_round_begins(self):
+    self.publish(0)
+    self.client.update(wait=True)
+    found = [self.value()]
+    for step in range(1, 10):
+      if step in (4, 7):
+        self.publish(step // 3)  # Before it is due.
+      self.client.update()
+      found.append(self.value())
+    assert found == [0, 0, 0, 0, 0, 0, 1, 1, 1, 2]
+
+  def test_waits_for_the_version_that_is_due(self):
+    self.publish(0)
+    self.client.update(wait=True)
+    for _ in range(5):
+      self.client.update()
+    thread = threading.Thread(target=self.client.update)
+    thread.start()
+    thread.join(0.3)
+    assert thread.is_alive()
+    self.publish(1)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert self.value() == 1
+
+  def test_an_older_version_is_kept_as_long_as_told(self):
+    for version in (0, 1):
+      self.publish(version)
+    self.client.update(wait=True)
+    assert self.value() == 0
+    self.publish(2)
+    with pytest.raises(LookupError, match=r'Version 0 .* there are \[1, 2\]'):
+      self.make(20.0).update(wait=True)
+
+  def test_time_out_names_the_version(self):
+    with pytest.raises(TimeoutError, match='for version 0 of the variables'):
+      self.make(0.0).update(wait=True)
+
+  def test_stop_signal_ends_the_wait(self):
+    self.stop.set()
+    with pytest.raises(signals.Stopped):
+      self.client.update(wait=True)
+
+  def test_period_is_checked(self):
+    with pytest.raises(ValueError, match='period must be at least 1, got 0'):
+      variables.ScheduledVariables(
+        self.publisher, [], period=0, version_of=np.abs, timeout_seconds=1.0,
+        stop=self.stop,
+      )  # fmt: skip

@@ -1,0 +1,175 @@
+"""Tests of rounds in which nothing depends on who is faster."""
+
+import dataclasses
+import threading
+from typing import ClassVar
+
+import pytest
+
+from repertory import launch
+from repertory.agents import impala
+from repertory.components import signals
+from repertory.environments import registry
+from repertory.launch.nodes import rounds
+from repertory.launch.runs import resuming
+from repertory.launch.topologies import sebulba
+
+_SECONDS = 60.0
+
+
+class TestSchedule:
+  def test_one_update_per_round(self):
+    schedule = rounds.Schedule(period=20, num_environments=8, batch_size=8)
+    versions = [schedule.version_of(k) for k in range(5)]
+    assert versions == [0, 0, 1, 2, 3]
+    # Of round k there may be three: k − 1, and what is learned from the rounds
+    # k − 1 and k.
+    assert schedule.num_versions == 3
+
+  def test_goes_on_from_what_was_left(self):
+    schedule = rounds.Schedule(
+      period=20, num_environments=6, batch_size=4, version=10, num_items=3,
+      lag=2,
+    )  # fmt: skip
+    versions = [schedule.version_of(k) for k in range(6)]
+    # Of 3, 3, 3, 9, 15 and 21 items.
+    assert versions == [10, 10, 10, 12, 13, 15]
+    # 3 × 6 / 4, rounded up, and one.
+    assert schedule.num_versions == 6
+
+
+class TestRounds:
+  @pytest.fixture(name='in_step')
+  def _in_step(self):
+    schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
+    return rounds.Rounds(schedule, 2, max_steps=10, timeout=_SECONDS)
+
+  def test_all_end_after_the_same(self, in_step):
+    num_rounds = {}
+
+    def act(name, steps_per_round):
+      number = 0
+      while in_step.begin(
+        number, number * steps_per_round, signals.StopSignal()
+      ):
+        number += 1
+      num_rounds[name] = number
+
+    threads = [
+      threading.Thread(target=act, args=[i, steps])
+      for i, steps in enumerate((3, 1))
+    ]
+    for thread in threads:
+      thread.start()
+    for thread in threads:
+      thread.join(_SECONDS)
+    # 4 steps a round: after three there are 12, which round 4 is told.
+    assert num_rounds == {0: 4, 1: 4}
+
+  def test_wait_for_others_ends(self, in_step):
+    stop = signals.StopSignal()
+    stop.set()
+    with pytest.raises(signals.Stopped):
+      in_step.begin(0, 0, stop)
+
+  def test_wait_for_others_has_a_time_out(self, in_step):
+    in_step._timeout = 0.0
+    with pytest.raises(TimeoutError, match='all who act to come to round 0'):
+      in_step.begin(0, 0, signals.StopSignal())
+
+  def test_leases_count_what_was_taken(self):
+    begun = []
+
+    class Noting(rounds.Rounds):
+      def begin(self, number, steps, stop):
+        begun.append((number, steps))
+        return number < 2
+
+    schedule = rounds.Schedule(period=3, num_environments=4, batch_size=4)
+    leases = rounds.RoundLeases(
+      Noting(schedule, 1, 100, _SECONDS), signals.StopSignal()
+    )
+    granted = []
+    # In the second step one of two environments starts an episode.
+    for unused in (0, 0, 1, 0, 0, 0, 0):
+      leases.return_steps('actor/0', unused)
+      granted.append(leases.acquire_steps('actor/0', 2))
+    assert granted == [2, 2, 2, 2, 2, 2, 0]
+    assert begun == [(0, 0), (1, 5), (2, 11)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _InStep(sebulba.Sebulba):
+  lag: ClassVar[int | None] = 1
+  can_be_deterministic = True
+
+
+class _Noting(impala.IMPALABuilder):
+  """Lets the versions that items were made with be seen."""
+
+  def __init__(self, config):
+    super().__init__(config)
+    self.versions = []
+
+  def make_learner(self, update, batches, *parts):
+    take = type(batches).__next__
+
+    class Noted(type(batches)):
+      def __next__(noted):
+        sample = take(noted)
+        self.versions.append(sample.data.version.tolist())
+        return sample
+
+    batches.__class__ = Noted
+    return super().make_learner(update, batches, *parts)
+
+
+def _run(directory, actor_threads, num_environments=4):
+  builder = _Noting(
+    impala.IMPALAConfig(
+      unroll_length=5, batch_size=4, hidden_sizes=(8,), jit_compile=False
+    )
+  )
+  experiment = launch.Experiment(
+    builder, registry.make_factory('catch'), max_steps=600,
+    directory=str(directory), num_actors=num_environments,
+    evaluation_episodes=0, deterministic=True, timeout_seconds=_SECONDS,
+  )  # fmt: skip
+  result = launch.run(experiment, _InStep(actor_threads), display=False)
+  return builder.versions, result
+
+
+def test_all_follows_from_the_seed_however_many_threads_act(tmp_path):
+  found = set()
+  for actor_threads in (1, 2, 4):
+    versions, result = _run(tmp_path / str(actor_threads), actor_threads)
+    # Unroll k acts with version k − 1.
+    expected = [[max(0, k - 1)] * 4 for k in range(len(versions))]
+    assert versions == expected
+    status = result.status
+    assert 600 <= status.steps <= 600 + 2 * 4 * 5
+    found.add((result.variables_sha256, status.steps, status.learner_steps))
+  ((sha256, _, learner_steps),) = found
+  assert sha256 is not None
+  # 20 moments a round, of which up to one in ten is no step.
+  assert 30 <= learner_steps <= 36
+
+
+def test_batches_may_be_of_several_rounds(tmp_path):
+  versions, _ = _run(tmp_path, 3, num_environments=6)
+  # Six unrolls a round: 0, 0, then what 6, 12, 18, ... of them are, by four.
+  rounds_of = [k for k in range(len(versions)) for _ in range(6)]
+  expected = [max(0, k - 1) * 6 // 4 for k in rounds_of]
+  flat = [version for batch in versions for version in batch]
+  assert flat == expected[: len(flat)]
+
+
+def test_tables_that_are_no_queue_are_refused(tmp_path):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=1_000, directory=str(tmp_path / 'run')
+  )
+  with (
+    resuming.open_session(experiment, road='local') as session,
+    pytest.raises(ValueError, match='lag must be None but for a queue'),
+  ):
+    _InStep().program(session, 'a title')
