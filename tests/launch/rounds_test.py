@@ -112,12 +112,12 @@ class _Noting(impala.IMPALABuilder):
     self.versions = []
 
   def make_learner(self, update, batches, *parts):
-    take = type(batches).__next__
+    take, versions = type(batches).__next__, self.versions
 
     class Noted(type(batches)):
-      def __next__(noted):
-        sample = take(noted)
-        self.versions.append(sample.data.version.tolist())
+      def __next__(self):
+        sample = take(self)
+        versions.append(sample.data.version.tolist())
         return sample
 
     batches.__class__ = Noted

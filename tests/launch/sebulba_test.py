@@ -170,16 +170,17 @@ class _Noting(impala.IMPALABuilder):
 
 
 def test_lag_is_bounded_although_an_actor_is_slow(tmp_path):
-  builder = _Noting(impala.IMPALAConfig(**_IMPALA, max_queue_size=4))
+  config = {**_IMPALA, 'unroll_length': 2, 'batch_size': 1}
+  builder = _Noting(impala.IMPALAConfig(**config, max_queue_size=3))
   experiment = launch.Experiment(
-    builder, _Slow(0.05), max_steps=160, directory=str(tmp_path / 'run'),
+    builder, _Slow(0.15), max_steps=120, directory=str(tmp_path / 'run'),
     num_actors=2, evaluation_episodes=0,
   )  # fmt: skip
   status = _run(experiment).status
-  assert len(builder.lags) == 2 * status.learner_steps
-  # 3 N + max_queue_size items, in batches of 2, and 2 updates. The other actor
-  # could make 50 unrolls while the slow one makes one.
-  assert 0 <= min(builder.lags) <= max(builder.lags) <= (3 * 2 + 4) / 2 + 2
+  assert len(builder.lags) == status.learner_steps
+  # 3 N + max_queue_size items, of which each is a batch, and 2 updates. While
+  # the slow one makes an unroll, the other could make dozens.
+  assert 0 <= min(builder.lags) <= max(builder.lags) <= 3 * 2 + 3 + 2
   rows = log_files.rows(tmp_path / 'run', 'learner')
   assert max(row['policy_lag'] for row in rows) <= max(builder.lags)
 
