@@ -121,6 +121,7 @@ def _open(
     fresh,
     topology.smallest_batch(experiment),
     topology.road(experiment),
+    topology.check_experience,
   )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from repertory.components import adders, roads, variables
+from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch.coordination import kinds, starts
 from repertory.launch.nodes import actor, node, rounds
@@ -45,16 +46,13 @@ class LocalLearner:
     self._session = session
     self._num_actors = num_actors
     self._lag = lag
-    items = session.experience.items
-    takes_turns = session.experience.table.is_queue and items.slots_end_together
-    if lag is not None and not (
-      takes_turns and isinstance(items, adders.Sequences)
-    ):
+    experience = session.experience
+    if lag is not None and not can_keep_step(experience):
       raise ValueError(
         'lag must be None but for a queue of sequences that go on across '
-        f'episodes; got {lag} for {items}.'
+        f'episodes; got {lag} for {experience.items}.'
       )
-    self._num_turns = num_actors if takes_turns else None
+    self._num_turns = num_actors if _can_take_turns(experience) else None
     self._made: _Made | None = None
 
   def make(self, context: node.Context) -> learner_lib.LearnerNode:
@@ -166,6 +164,16 @@ class LocalLearner:
       timeout_seconds=self._session.experiment.timeout_seconds,
       stop=context.stop,
     )
+
+
+def can_keep_step(experience: experience_lib.Experience) -> bool:
+  """Returns whether acting and learning can follow a schedule."""
+  is_sequences = isinstance(experience.items, adders.Sequences)
+  return is_sequences and _can_take_turns(experience)
+
+
+def _can_take_turns(experience: experience_lib.Experience) -> bool:
+  return experience.table.is_queue and experience.items.slots_end_together
 
 
 class _Made(NamedTuple):

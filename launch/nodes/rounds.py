@@ -80,7 +80,7 @@ class Rounds:
     """Waits until it is known whether there is a round; returns whether.
 
     Args:
-      number: Which round, from 0; each who acts asks for one after the other.
+      number: The round, from 0; each who acts asks for one after the other.
       steps: Environment steps of who asks, in all rounds before.
       stop: Ends the wait.
 

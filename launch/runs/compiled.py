@@ -1,7 +1,7 @@
 """What an experiment needs to run as one compiled program."""
 
 from repertory.agents import builder as builder_lib
-from repertory.components import adders, rollouts, specs
+from repertory.components import adders, rollouts
 from repertory.components import experience as experience_lib
 from repertory.components.settings import SettingError
 from repertory.environments import registry, tensor
@@ -34,11 +34,18 @@ def check(experiment: experiment_lib.Experiment) -> None:
         f'must be another one for {type(builder).__name__}, which overrides '
         f'{name}: a compiled program takes the place of that method.',
       )
-  environment = make_environment(experiment)
-  spec = specs.make_environment_spec(environment)
-  num_environments = experiment.num_environments
-  experience = builder.experience(spec, num_environments)
-  road = make_road(experience, num_environments, 0)
+  make_environment(experiment)
+
+
+def check_experience(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+) -> None:
+  """Refuses experience that no program can keep.
+
+  Raises:
+    SettingError: Naming what is to be changed.
+  """
+  road = make_road(experience, experiment.num_environments, 0)
   total = machine_memory.total_bytes()
   if road.num_bytes > total:
     in_words = machine_memory.gigabytes

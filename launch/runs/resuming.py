@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from repertory.components import checkpointing, roads
@@ -20,6 +20,7 @@ def open_session(
   fresh: bool = False,
   smallest_batch: int | None = None,
   road: str = roads.ReverbRoad.kind,
+  check: Callable[[Any, Any], None] = lambda experiment, experience: None,
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, finds its checkpoint and holds its directory.
 
@@ -29,6 +30,7 @@ def open_session(
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
     road: The kind of road that carries experience.
+    check: Refuses an experiment whose agent's experience cannot go that way.
 
   Yields:
     The session.
@@ -42,11 +44,11 @@ def open_session(
   spec = session_lib.check(experiment)
   experience = session_lib.describe_experience(experiment, spec, smallest_batch)
   warning = preflight.check(experiment, experience, road)
+  check(experiment, experience)
   directory = experiment.directory
   directories.check_writable(directory)
-  if not fresh:
-    for name in session_lib.FOLDERS:
-      directories.check_folder(directory, name)
+  for name in () if fresh else session_lib.FOLDERS:
+    directories.check_folder(directory, name)
   with contextlib.ExitStack() as held:
     # First, so that what is read next is nobody else's to change.
     held.enter_context(directories.hold(directory))
@@ -62,8 +64,7 @@ def open_session(
       experience=experience,
       road=road,
     )
-    if experiment.deterministic and checkpoint is not None:
-      _check_exact(checkpoint, session)
+    _check_exact(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     _place_replay(checkpoint, session)
     os.makedirs(session.log_directory, exist_ok=True)
@@ -71,10 +72,8 @@ def open_session(
       session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
     )
     messages = _describe_start(checkpoint, session), warning, cleared
-    session = dataclasses.replace(
-      session, message=' '.join(filter(None, messages))
-    )
-    yield session
+    message = ' '.join(filter(None, messages))
+    yield dataclasses.replace(session, message=message)
 
 
 def resume(
@@ -181,13 +180,15 @@ def _begin(
 
 
 def _check_exact(
-  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
+  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> None:
-  """Refuses to go on otherwise than as if the run had never been stopped.
+  """Refuses a deterministic run that would go on otherwise than without a stop.
 
   Raises:
     CheckpointError: If environments and experience cannot be what they were.
   """
+  if checkpoint is None or not session.experiment.deterministic:
+    return
   if session.road == roads.PROGRAM and session.takes_replay_of(checkpoint):
     return
   raise checkpointing.CheckpointError(

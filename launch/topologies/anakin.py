@@ -44,6 +44,9 @@ class Anakin(topology.Topology):
     learner_devices.check_dividing(self.learner_devices, experiment)
     compiled.check(experiment)
 
+  def check_experience(self, experiment, experience):
+    compiled.check_experience(experiment, experience)
+
   def run(self, session, stage):
     with learner_devices.on_devices(self.learner_devices):
       return program_turns.ProgramTurns(

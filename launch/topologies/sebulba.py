@@ -7,7 +7,6 @@ copied from device to device.
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import ClassVar
 
 from repertory.components import compilation, devices, roads, settings
 from repertory.components.settings import SettingError
@@ -16,6 +15,10 @@ from repertory.launch.coordination import kinds
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import evaluator, local_learner
 from repertory.launch.topologies import learner_devices, parts, topology
+
+# Rounds of unrolls by which acting is behind learning, where nothing may depend
+# on who is faster.
+_LAG = 1
 
 
 @topology.register
@@ -40,9 +43,7 @@ class Sebulba(topology.Topology):
   )
   rank = 4
   launch_types = ('local_mt',)
-  # Rounds of unrolls by which acting is behind learning; None if it depends on
-  # who is faster.
-  lag: ClassVar[int | None] = None
+  can_be_deterministic = True
 
   actor_threads: int = settings.field(
     0,
@@ -98,10 +99,21 @@ class Sebulba(topology.Topology):
     names = (*self.learner_devices, *self.inference_devices)
     devices.prepare('learner_devices and inference_devices', names)
 
+  def check_experience(self, experiment, experience):
+    if experiment.deterministic and not local_learner.can_keep_step(experience):
+      raise SettingError(
+        'deterministic',
+        f'must be false for agent {experiment.agent!r} in topology '
+        f"'{self.name}', or the topology single or anakin: only unrolls that "
+        'are learned from once and go on across episodes come in an order that '
+        'does not depend on who is faster.',
+      )
+
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     num_threads = self.num_threads(session.experiment)
-    shared = local_learner.LocalLearner(session, num_threads, self.lag)
+    lag = _LAG if session.experiment.deterministic else None
+    shared = local_learner.LocalLearner(session, num_threads, lag)
     make = functools.partial(
       _make_learner, shared=shared, names=self.learner_devices
     )

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
+from repertory.components import experience as experience_lib
 from repertory.components import loggers, roads
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import registries
@@ -83,6 +84,13 @@ class Topology(abc.ABC):
 
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""
+
+  def check_experience(  # noqa: B027
+    self,
+    experiment: experiment_lib.Experiment,
+    experience: experience_lib.Experience,
+  ) -> None:
+    """Raises ValueError if the agent's experience cannot go its way so."""
 
   def road(self, experiment: experiment_lib.Experiment) -> str:
     """Returns the kind of road that carries experience, see `Road.kind`."""

@@ -1,8 +1,6 @@
 """Tests of rounds in which nothing depends on who is faster."""
 
-import dataclasses
 import threading
-from typing import ClassVar
 
 import pytest
 
@@ -11,7 +9,6 @@ from repertory.agents import impala
 from repertory.components import signals
 from repertory.environments import registry
 from repertory.launch.nodes import rounds
-from repertory.launch.runs import resuming
 from repertory.launch.topologies import sebulba
 
 _SECONDS = 60.0
@@ -98,12 +95,6 @@ class TestRounds:
     assert begun == [(0, 0), (1, 5), (2, 11)]
 
 
-@dataclasses.dataclass(frozen=True)
-class _InStep(sebulba.Sebulba):
-  lag: ClassVar[int | None] = 1
-  can_be_deterministic = True
-
-
 class _Noting(impala.IMPALABuilder):
   """Lets the versions that items were made with be seen."""
 
@@ -135,7 +126,7 @@ def _run(directory, actor_threads, num_environments=4):
     directory=str(directory), num_actors=num_environments,
     evaluation_episodes=0, deterministic=True, timeout_seconds=_SECONDS,
   )  # fmt: skip
-  result = launch.run(experiment, _InStep(actor_threads), display=False)
+  result = launch.run(experiment, sebulba.Sebulba(actor_threads), display=False)
   return builder.versions, result
 
 
@@ -166,10 +157,8 @@ def test_batches_may_be_of_several_rounds(tmp_path):
 
 def test_tables_that_are_no_queue_are_refused(tmp_path):
   experiment = launch.make_experiment(
-    'dqn', 'catch', max_steps=1_000, directory=str(tmp_path / 'run')
+    'dqn', 'catch', max_steps=1_000, directory=str(tmp_path), deterministic=True
   )
-  with (
-    resuming.open_session(experiment, road='local') as session,
-    pytest.raises(ValueError, match='lag must be None but for a queue'),
-  ):
-    _InStep().program(session, 'a title')
+  with pytest.raises(ValueError, match=r"deterministic must be false.*'dqn'"):
+    launch.run(experiment, 'sebulba', display=False)
+  assert not list(tmp_path.iterdir())

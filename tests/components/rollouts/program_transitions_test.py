@@ -96,6 +96,21 @@ def test_the_oldest_make_room_when_it_is_full(n_step, max_size, lengths):
   assert num_dropped[-1] >= len(made) - max_size > max_size
 
 
+@pytest.mark.parametrize('n_step', [1, 4])
+def test_a_table_of_long_episodes_gets_full(n_step):
+  """As many items as may be of moments of two rows each, less one at most."""
+  histories = _make_histories(40, [[100], [100]])
+  experience = scripted_rollouts.make_experience(
+    _make_items(n_step), max_size=21
+  )
+  player = _make_player(experience, histories)
+  sizes = []
+  for _ in range(39):
+    player.step()
+    sizes.append(player.status().size)
+  assert sizes[30:] == [20] * 9
+
+
 def _weights_by_key(player):
   weights = player.weights()
   return weights[weights > 0]
