@@ -24,6 +24,8 @@ _WITH_CENTRAL = (
   ('central', 'local_mp'),
 )
 
+_WITH_SEBULBA = (*_WITH_CENTRAL, ('sebulba',))
+
 
 # Of IMPALA on small problems: more and earlier learner steps.
 _SMALL_IMPALA = ('--config.batch_size=4', '--config.learning_rate=2e-3')
@@ -145,7 +147,7 @@ class TestDQN:
 
 
 class TestIMPALA:
-  @_in_all_and_central
+  @pytest.mark.parametrize('topology', _WITH_SEBULBA)
   @_over_seeds
   def test_catch(self, tmp_path, topology, seed):
     # 18,000 steps are 2,000 episodes.
