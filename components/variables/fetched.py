@@ -150,8 +150,10 @@ class FetchedVariables(followed.FollowedVariables):
   def _run(self) -> None:
     while True:
       is_wanted = self._wanted.wait(_SLICE_SECONDS)
-      # In this order: a `close` in between must not be missed.
-      self._wanted.clear()
+      # Only what was seen: a request that comes after the wait must stay. And
+      # before looking at `close`, or one in between would be missed.
+      if is_wanted:
+        self._wanted.clear()
       if self._closed or self._stop.is_set():
         return
       if not is_wanted:

@@ -17,14 +17,14 @@ from repertory.launch.runs import directories
 
 with directories.hold('run'):
   {start}
-  print(child, flush=True)
   sys.stdin.read()
 """
+# The child is told of when it has begun by itself.
 _STARTS = {
   # As multiprocessing does; nobody lives longer than this process's pipe.
   'fork': """
-  child = os.fork()
-  if not child:
+  if not os.fork():
+    print(os.getpid(), flush=True)
     os.close(1)
     sys.stdin.read()
     os._exit(0)
@@ -32,7 +32,8 @@ _STARTS = {
   'exec': """
   child = subprocess.Popen(
     [sys.executable, '-c', 'import sys; sys.stdin.read()'],
-    close_fds=False, stdout=subprocess.DEVNULL).pid
+    close_fds=False, stdout=subprocess.DEVNULL)
+  print(child.pid, flush=True)
 """,
 }
 

@@ -1,14 +1,17 @@
 """Checks all launchers and topologies."""
 
+import dataclasses
 import sys
 
 import pytest
 from absl import flags
 
+from repertory.environments import registry
 from repertory.launch import conformance
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import launcher, program
 from repertory.launch.topologies import (
+  anakin,
   central,
   distributed,
   sebulba,
@@ -43,6 +46,20 @@ class TestTopologies(conformance.TopologyConformance):
 
   def make_topology(self):
     return self.topology
+
+
+class TestAnakin(conformance.TopologyConformance):
+  def make_topology(self):
+    return anakin.Anakin()
+
+  def make_experiment(self, directory, **changes):
+    return dataclasses.replace(
+      super().make_experiment(directory, **changes),
+      environment_factory=registry.make_factory('tensor:catch'),
+    )
+
+  def test_environment_that_fails_is_told(self, tmp_path):
+    pytest.skip('No environment can fail inside of a compiled program.')
 
 
 def test_arguments_of_other_programs_are_not_read(monkeypatch, tmp_path):

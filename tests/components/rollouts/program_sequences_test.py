@@ -117,15 +117,15 @@ def test_the_oldest_make_room_when_it_is_full(
 
 
 def test_a_table_of_long_episodes_gets_full():
-  """As many items as may be, but for those of one moment of two rows."""
+  """Nothing makes room for want of moments."""
   histories = _make_histories(75, [[100], [100]])
   items = sequence_twin.make_sequences(length=6, period=2, burn_in=2)
-  player = _make_player(items, histories, max_size=11)
+  player = _make_player(items, histories, max_size=12)
   sizes = []
   for _ in range(74):
     player.step()
     sizes.append(player.status().size)
-  assert sizes[40:] == [10] * 34
+  assert sizes[40:] == [12] * 34
 
 
 def test_new_items_get_the_largest_priority():

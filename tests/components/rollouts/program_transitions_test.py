@@ -98,10 +98,10 @@ def test_the_oldest_make_room_when_it_is_full(n_step, max_size, lengths):
 
 @pytest.mark.parametrize('n_step', [1, 4])
 def test_a_table_of_long_episodes_gets_full(n_step):
-  """As many items as may be of moments of two rows each, less one at most."""
+  """Nothing makes room for want of moments."""
   histories = _make_histories(40, [[100], [100]])
   experience = scripted_rollouts.make_experience(
-    _make_items(n_step), max_size=21
+    _make_items(n_step), max_size=20
   )
   player = _make_player(experience, histories)
   sizes = []

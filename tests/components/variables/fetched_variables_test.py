@@ -137,6 +137,25 @@ def test_wait_fetches_whatever_the_period(make):
   assert harness.values() == 4
 
 
+def test_no_request_is_lost(make):
+  """Also none that comes just when the thread has stopped waiting for one."""
+  harness = make()
+  harness.source.version = 4
+  wait, requested = harness.client._wanted.wait, []
+
+  def wait_and_be_late(seconds):
+    is_wanted = wait(0.01)
+    if not is_wanted and not requested:
+      requested.append(True)
+      harness.client._fetch()  # As if whoever acts did it now.
+    return is_wanted
+
+  harness.client._wanted.wait = wait_and_be_late
+  harness.wait_for_arrival()
+  harness.update()
+  assert harness.values() == 4
+
+
 def test_wait_is_for_what_is_newer_than_the_call(make):
   """What was being fetched before may be older."""
   harness = make()

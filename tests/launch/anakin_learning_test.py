@@ -1,0 +1,97 @@
+"""Trains agents in one compiled program; run by `make test-learning`."""
+
+import pytest
+
+from repertory import launch
+
+pytestmark = pytest.mark.learning
+
+_over_seeds = pytest.mark.parametrize('seed', (1, 2, 3))
+
+_LAYERS = {'hidden_sizes': (64, 64)}
+# Those of rl-baselines3-zoo, hyperparams/ppo.yml, but for the number of
+# environments and so of steps.
+_CARTPOLE_PPO = {
+  'unroll_length': 32, 'num_epochs': 20, 'num_minibatches': 1,
+  'discount': 0.98, 'lambda_': 0.8, 'entropy_cost': 0.0,
+  'anneal_learner_steps': 780,
+}  # fmt: skip
+
+
+def _train(directory, agent, environment, steps, environments, seed, **config):
+  """Trains an agent; returns the mean return of its last evaluation."""
+  experiment = launch.make_experiment(
+    agent, f'tensor:{environment}', max_steps=steps, config=config, seed=seed,
+    directory=str(directory), environments_per_actor=environments,
+    evaluation_episodes=100, evaluation_period=steps,
+  )  # fmt: skip
+  return launch.run(experiment, 'anakin', display=False).status
+
+
+@_over_seeds
+def test_impala_balances_the_pole(tmp_path, seed):
+  status = _train(
+    tmp_path,
+    'impala',
+    'cartpole',
+    2_000_000,
+    64,
+    seed,
+    batch_size=64,
+    **_LAYERS,
+  )
+  assert status.evaluation_return >= 475
+
+
+@_over_seeds
+def test_ppo_balances_the_pole(tmp_path, seed):
+  status = _train(
+    tmp_path, 'ppo', 'cartpole', 200_000, 8, seed, **_CARTPOLE_PPO
+  )
+  assert status.evaluation_return >= 475
+
+
+@_over_seeds
+def test_impala_remembers(tmp_path, seed):
+  status = _train(
+    tmp_path, 'impala', 'memory_chain', 400_000, 16, seed, core='lstm',
+    core_size=32, hidden_sizes=(32,), batch_size=16, unroll_length=40,
+    learning_rate=2e-3,
+  )  # fmt: skip
+  assert status.evaluation_return >= 0.95
+
+
+@_over_seeds
+def test_dqn_catches(tmp_path, seed):
+  status = _train(tmp_path, 'dqn', 'catch', 9_000, 2, seed)
+  assert status.evaluation_return >= 0.9
+
+
+@_over_seeds
+@pytest.mark.parametrize('prioritized', (False, True))
+def test_dqn_balances_the_pole(tmp_path, prioritized, seed):
+  status = _train(
+    tmp_path, 'dqn', 'cartpole', 100_000, 4, seed, prioritized=prioritized
+  )
+  assert max(status.evaluation_return, status.best_return) >= 400
+
+
+@_over_seeds
+def test_r2d2_remembers(tmp_path, seed):
+  status = _train(tmp_path, 'r2d2', 'memory_chain', 60_000, 4, seed)
+  assert status.evaluation_return >= 0.9
+
+
+@_over_seeds
+@pytest.mark.parametrize('agent', ('sac', 'd4pg'))
+def test_pendulum_is_swung_up(tmp_path, agent, seed):
+  config = {}
+  if agent == 'd4pg':
+    config = {
+      'vmin': -1000.0, 'vmax': 0.0, 'num_atoms': 101, 'n_step': 3,
+      'samples_per_insert': 128.0,
+    }  # fmt: skip
+  status = _train(
+    tmp_path, agent, 'pendulum', 20_000 if config else 10_000, 1, seed, **config
+  )
+  assert status.evaluation_return >= -250

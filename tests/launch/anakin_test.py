@@ -1,0 +1,331 @@
+"""Tests of the topology `anakin`, beside `single`."""
+
+import functools
+import glob
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import log_files
+from repertory import launch
+from repertory.agents import dqn, impala
+from repertory.environments import registry, tensor
+from repertory.environments.tensor import catch
+from repertory.launch.nodes import program
+from repertory.launch.runs import resuming
+
+# Episodes of this Catch have 8 steps, and a ninth moment is the next start.
+_CATCH = 'tensor:catch:9x5'
+_NUM_ENVIRONMENTS = 4
+_LARGEST = np.finfo(np.float32).max
+_SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
+_LSTM = {'core': 'lstm', 'core_size': 8, 'previous_action_and_reward': True}
+_DQN = {
+  'min_replay_size': 30,
+  'batch_size': 8,
+  'samples_per_insert': 1.0,
+  'max_replay_size': 60,
+}
+
+
+def _experiment(directory, agent, environment, config, **settings):
+  defaults = {
+    'config': {**_SMALL, **config},
+    'environments_per_actor': _NUM_ENVIRONMENTS,
+    'evaluation_episodes': 0,
+    'directory': str(directory),
+    'seed': 3,
+  }
+  return launch.make_experiment(agent, environment, **{**defaults, **settings})
+
+
+def _run(directory, topology, *arguments, **settings):
+  """Runs an experiment; returns its result and the arrays that were saved."""
+  experiment = _experiment(directory, *arguments, **settings)
+  result = launch.run(experiment, topology, display=False)
+  return result, resuming.load_checkpoint(str(directory)).arrays
+
+
+def _acting_arrays(directory):
+  """Returns environments, policy state and experience of the checkpoint."""
+  path = resuming.load_checkpoint(str(directory)).path
+  (file,) = glob.glob(os.path.join(path, '**', 'program.npz'), recursive=True)
+  with np.load(file) as arrays:
+    return dict(arrays)
+
+
+def _assert_same(one, other):
+  assert one.keys() == other.keys()
+  for name in one:
+    np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+# Agent, environment, settings, steps and updates. All turns and the last step
+# of `single` end at the same moment, so no unroll is half made.
+_CASES = {
+  # 26 moments, of which 24 are steps; two updates after every second one.
+  'impala': ('impala', _CATCH, {'unroll_length': 2, 'batch_size': 2}, 96, 26),
+  # 44 moments, of which 40 are steps; an update of 8 unrolls after every
+  # fourth one.
+  'ppo': ('ppo', _CATCH, {'unroll_length': 2}, 160, 11),
+  # 35 moments, of which 30 are steps; an update after every fifth one.
+  'lstm': (
+    'impala',
+    'tensor:memory_chain:4',
+    {'unroll_length': 5, 'batch_size': 4, **_LSTM},
+    120,
+    7,
+  ),
+}
+
+
+@pytest.mark.parametrize('name', _CASES)
+def test_learns_what_single_learns_to_the_last_bit(name, tmp_path):
+  agent, environment, config, steps, updates = _CASES[name]
+  found, saved = {}, {}
+  for topology in ('single', 'anakin'):
+    result, saved[topology] = _run(
+      tmp_path / topology,
+      topology,
+      agent,
+      environment,
+      config,
+      max_steps=steps,
+    )
+    status = result.status
+    found[topology] = (
+      status.steps,
+      status.episodes,
+      status.learner_steps,
+      status.mean_return,
+    )
+    rows = log_files.rows(tmp_path / topology, 'actors')
+    assert log_files.total(rows) == status.episodes
+    rows = log_files.rows(tmp_path / topology, 'learner')
+    assert log_files.total(rows) == updates
+  assert found['single'] == found['anakin']
+  assert found['anakin'][0] == steps
+  assert found['anakin'][2] == updates
+  _assert_same(saved['single'], saved['anakin'])
+
+
+def test_xla_learns_nearly_the_same(tmp_path):
+  arrays = {}
+  for jit_compile in (False, True):
+    # One turn, and an update of all its unrolls.
+    config = {'unroll_length': 5, 'batch_size': 4, 'jit_compile': jit_compile}
+    result, arrays[jit_compile] = _run(
+      tmp_path / str(jit_compile),
+      'anakin',
+      'impala',
+      _CATCH,
+      config,
+      max_steps=20,
+    )
+    assert result.status.learner_steps == 1
+  assert arrays[True].keys() == arrays[False].keys()
+  for name, expected in arrays[False].items():
+    found = arrays[True][name]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+class _TimingBuilder(dqn.DQNBuilder):
+  """Notes after how many items each learner step comes."""
+
+  def __init__(self, config=None):
+    super().__init__(config)
+    self.timing = []
+
+  def make_adder(self, *parts):
+    self._adder = super().make_adder(*parts)
+    return self._adder
+
+  def make_learner(self, *parts):
+    learner = super().make_learner(*parts)
+    step = learner.step
+
+    def timed_step():
+      self.timing.append(self._adder.num_items)
+      step()
+
+    learner.step = timed_step
+    return learner
+
+
+def _with_builder(directory, builder, **settings):
+  return launch.Experiment(
+    builder=builder,
+    environment_factory=registry.make_factory(_CATCH),
+    directory=str(directory),
+    environments_per_actor=_NUM_ENVIRONMENTS,
+    evaluation_episodes=0,
+    **settings,
+  )
+
+
+def test_learner_steps_come_after_the_same_items_as_in_single(
+  tmp_path, monkeypatch
+):
+  config = dqn.DQNConfig(**{**_SMALL, **_DQN, 'samples_per_insert': 1.7})
+  timed = _TimingBuilder(config)
+  experiment = _with_builder(tmp_path / 'single', timed, max_steps=400)
+  single = launch.run(experiment, display=False).status
+  timing = []
+  advance = program.ProgramNode.advance
+
+  def advance_once(node, max_steps):
+    before = node._program.steps
+    num_steps = advance(node, 1)
+    (count,) = node._program.count_items().values()
+    timing.extend([count['inserts']] * (node._program.steps - before))
+    return num_steps
+
+  monkeypatch.setattr(program.ProgramNode, 'advance', advance_once)
+  builder = dqn.DQNBuilder(config)
+  experiment = _with_builder(tmp_path / 'anakin', builder, max_steps=400)
+  anakin = launch.run(experiment, 'anakin', display=False).status
+  assert timing == timed.timing
+  assert (anakin.steps, anakin.episodes) == (single.steps, single.episodes)
+  assert anakin.learner_steps == single.learner_steps == len(timing) > 30
+
+
+@pytest.mark.parametrize(
+  ('agent', 'config'),
+  [
+    ('impala', {'unroll_length': 4, 'batch_size': 2}),
+    ('dqn', {**_DQN, 'prioritized': True}),
+  ],
+)
+def test_resumed_run_is_as_one_that_was_never_stopped(agent, config, tmp_path):
+  arguments = 'anakin', agent, _CATCH, config
+  whole, expected = _run(tmp_path / 'whole', *arguments, max_steps=400)
+  first, _ = _run(tmp_path / 'parts', *arguments, max_steps=150)
+  second, found = _run(tmp_path / 'parts', *arguments, max_steps=400)
+  assert 'resumed from checkpoint' in second.status.message
+  assert 'empty' not in second.status.message
+  assert 150 <= first.status.steps < 170
+  assert whole.status.steps == second.status.steps
+  assert whole.status.episodes == second.status.episodes
+  _assert_same(found, expected)
+  _assert_same(
+    _acting_arrays(tmp_path / 'parts'), _acting_arrays(tmp_path / 'whole')
+  )
+  assert whole.variables_sha256 == second.variables_sha256
+
+
+@pytest.fixture(scope='module', name='trained')
+def _trained(tmp_path_factory):
+  """The directory of a run of DQN in anakin, with evaluations."""
+  directory = tmp_path_factory.mktemp('trained')
+  result, _ = _run(
+    directory,
+    'anakin',
+    'dqn',
+    _CATCH,
+    _DQN,
+    max_steps=200,
+    evaluation_episodes=2,
+  )
+  assert result.status.evaluation_return is not None
+  return directory
+
+
+def test_its_checkpoint_can_be_evaluated(trained):
+  experiment = _experiment(trained, 'dqn', _CATCH, _DQN, max_steps=200)
+  for best in (False, True):
+    episodes = launch.evaluate(experiment, 3, best=best)
+    assert [episode.length for episode in episodes] == [8, 8, 8]
+
+
+def test_single_goes_on_from_it_with_empty_tables(trained):
+  before = resuming.load_checkpoint(str(trained))
+  assert before.state['road'] == 'program'
+  result, _ = _run(trained, 'single', 'dqn', _CATCH, _DQN, max_steps=300)
+  assert 'with empty replay tables' in result.status.message
+  assert result.status.steps == 300
+  # 100 steps more, of which the last two were not complete at the end or are
+  # of the moment that is still to come.
+  assert 90 <= result.status.tables[0].size <= 100 or (
+    result.status.tables[0].size == _DQN['max_replay_size']
+  )
+  learner_steps = before.state['counts']['learner_steps']
+  assert result.status.learner_steps > learner_steps
+
+
+class _OwnLearner(dqn.DQNBuilder):
+  def make_learner(self, *parts):
+    return super().make_learner(*parts)
+
+
+@pytest.mark.parametrize(
+  ('builder', 'method'),
+  [(_TimingBuilder, 'make_adder'), (_OwnLearner, 'make_learner')],
+)
+def test_agents_that_override_what_it_replaces_are_refused(
+  builder, method, tmp_path
+):
+  directory = tmp_path / 'run'
+  experiment = _with_builder(directory, builder(), max_steps=100)
+  message = f'topology must be another one for {builder.__name__}, which '
+  with pytest.raises(ValueError, match=f'{message}overrides {method}'):
+    launch.run(experiment, 'anakin', display=False)
+  assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+  ('agent', 'environment', 'config', 'message'),
+  [
+    ('dqn', 'gym:CartPole-v1', {}, 'expected an environment that can be comp'),
+    ('dqn', 'catch', {}, 'tensor:catch.* got .*catch'),
+    (
+      'impala',
+      _CATCH,
+      {'across_episodes': False, 'batch_size': 4},
+      'across_episodes must be true',
+    ),
+    ('impala', _CATCH, {'batch_size': 3}, 'batch_size must be a multiple or'),
+    ('impala', _CATCH, {'batch_size': 6}, 'batch_size must be a multiple or'),
+  ],
+)
+def test_what_no_program_can_hold_is_refused(
+  agent, environment, config, message, tmp_path
+):
+  directory = tmp_path / 'run'
+  experiment = _experiment(directory, agent, environment, config, max_steps=100)
+  with pytest.raises(ValueError, match=message):
+    launch.run(experiment, 'anakin', display=False)
+  assert not directory.exists()
+
+
+class _Poisonous(catch.Catch):
+  """Pays as much as a number can be at the end of each episode."""
+
+  def advance(self, core, action, counters):
+    advance = super().advance(core, action, counters)
+    reward = tf.where(tf.equal(advance.reward, 0), 0.0, _LARGEST)
+    return advance._replace(reward=reward)
+
+
+def test_update_that_diverges_is_told_with_its_batch(tmp_path):
+  config = impala.IMPALAConfig(**_SMALL, unroll_length=3, batch_size=4)
+  experiment = launch.Experiment(
+    builder=impala.IMPALABuilder(config),
+    environment_factory=tensor.Factory(functools.partial(_Poisonous, 9, 5)),
+    directory=str(tmp_path),
+    environments_per_actor=_NUM_ENVIRONMENTS,
+    evaluation_episodes=0,
+    max_steps=400,
+  )
+  with pytest.raises(launch.NodeError, match='FloatingPointError') as error:
+    launch.run(experiment, 'anakin', display=False)
+  # The eighth step of all environments ends their first episodes.
+  assert 'diverged in learner step 3' in str(error.value)
+  assert error.value.failure.node == 'learner'
+  (path,) = (tmp_path / 'diverged').iterdir()
+  assert path.name == 'step_3.npz'
+  with np.load(path, allow_pickle=False) as arrays:
+    expected = [[0, _LARGEST, 0]] * _NUM_ENVIRONMENTS
+    np.testing.assert_array_equal(arrays['data/reward'], expected)
+  assert resuming.load_checkpoint(str(tmp_path)) is None
