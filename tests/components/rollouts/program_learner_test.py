@@ -74,7 +74,7 @@ class _Update(programs.Update):
     mark = _mark(observation, data.reward)
     return programs.UpdateResult(
       {'loss': loss, 'tries': tf.cast(tries, tf.float32), 'mark': mark},
-      priorities=tf.abs(errors),
+      priorities=tf.where(is_bad, float('inf'), tf.abs(errors)),
     )
 
 
