@@ -25,9 +25,13 @@ class AgentConfig:
   batch_size: int | None
   discount: float
   learning_rate: float
-  prefetch: int = settings.field(1, 'Batches prepared ahead of the learner.')
+  prefetch: int = settings.field(
+    1, 'Batches prepared ahead of the learner, where a replay server is.'
+  )
   variable_update_period: int = settings.field(
-    10, "An actor's steps between fetches of variables."
+    10,
+    "An actor's steps between fetches of variables, where it fetches them: in "
+    'distributed.',
   )
   jit_compile: bool = settings.field(
     True,

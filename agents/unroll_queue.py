@@ -45,7 +45,9 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
   )
   max_queue_size: int | None
   prefetch: int = settings.field(
-    0, 'Batches prepared ahead of the learner; each one makes the data older.'
+    0,
+    'Batches that a replay server prepares ahead of the learner; each one '
+    'makes the data older.',
   )
 
   def __post_init__(self):

@@ -77,6 +77,12 @@ class Sequences(items.Items):
     return self.window if self.period is None else self.period
 
   @property
+  def are_unrolls(self) -> bool:
+    """Whether they are what an environment did in so many steps, end to end."""
+    is_plain = not self.burn_in and self.stride == self.window
+    return self.across_episodes and is_plain
+
+  @property
   def slots_end_together(self) -> bool:
     return self.across_episodes
 

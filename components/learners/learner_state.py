@@ -177,6 +177,8 @@ class LearnerState(core.Learner):
     Args:
       columns: What they told, `[K]` each.
     """
+    if not columns:
+      return
     if isinstance(self._logger, loggers.Aggregate):
       if self._divergence.action == 'skip':
         size = len(next(iter(columns.values())))
@@ -216,7 +218,7 @@ def restore_exported(
   """Gives variables the values that a learner saved, without the learner.
 
   Args:
-    state: What `GradientLearner.save` or `save_exported` returned.
+    state: What `LearnerState.save` or `save_exported` returned.
     export: Such as 'policy'.
     variables: Those of a module like the one that was exported.
 

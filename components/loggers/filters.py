@@ -146,7 +146,9 @@ class Aggregate(base.Logger):
         self._hand_on()
 
   def write_rows(self, columns: Mapping[str, np.ndarray]) -> None:
-    """Adds rows, as so many writes at this moment would, in less time.
+    """Adds rows in less time than so many writes.
+
+    They are of one moment, so that no merged row is handed on in between.
 
     Args:
       columns: Numbers by key, all `[K]`: an entry of each makes a row.
@@ -154,6 +156,8 @@ class Aggregate(base.Logger):
     Raises:
       ValueError: As `write` does; then none of the rows is counted.
     """
+    if not columns:
+      return
     size = {len(column) for column in columns.values()}
     if len(size) != 1:
       raise ValueError(f'columns: expected one length, found {sorted(size)}')

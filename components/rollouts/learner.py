@@ -104,21 +104,22 @@ class ProgramLearner(learners.LearnerState):
     Raises:
       ValueError: Naming what does not fit; then nothing was changed.
     """
+    carry = tree.flatten(self._carry)
+    expected = {f'carry/{i:04d}': leaf for i, leaf in enumerate(carry)}
+    spec = self._road.saved_spec
+    expected.update({f'road/{name}': leaf for name, leaf in spec.items()})
     learners.check_matches(
-      arrays, {k: np.shape(v) for k, v in self.save_acting().items()}
+      arrays, {name: tuple(leaf.shape) for name, leaf in expected.items()}
     )
-    leaves = [
-      tf.constant(arrays[f'carry/{i:04d}'])
-      for i in range(len(tree.flatten(self._carry)))
-    ]
-    self._carry = tree.unflatten_as(self._carry, leaves)
-    prefix = 'road/'
-    self._road.restore(
-      {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-      }
+    for name, leaf in expected.items():
+      if arrays[name].dtype != leaf.dtype.as_numpy_dtype:
+        raise ValueError(
+          f'{name} must be {leaf.dtype.name}, found {arrays[name].dtype}.'
+        )
+    self._road.restore({name: arrays[f'road/{name}'] for name in spec})
+    self._carry = tree.unflatten_as(
+      self._carry,
+      [tf.constant(arrays[f'carry/{i:04d}']) for i in range(len(carry))],
     )
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:

@@ -55,3 +55,24 @@ def make_array(spec: tf.TensorSpec, size: int) -> tf.TensorArray:
   return tf.TensorArray(
     spec.dtype, size, element_shape=spec.shape, clear_after_read=False
   )
+
+
+def zero_unless(condition: tf.Tensor, nest: types.Nest) -> types.Nest:
+  """Keeps the entries for which a condition holds; others are zeros.
+
+  Args:
+    condition: Bool; its axes are the first ones of every leaf.
+    nest: Of tensors.
+  """
+
+  def choose(leaf: tf.Tensor) -> tf.Tensor:
+    ones = [1] * (len(leaf.shape) - len(condition.shape))
+    shaped = tf.reshape(condition, [*condition.shape, *ones])
+    return tf.where(shaped, leaf, tf.zeros_like(leaf))
+
+  return tree.map_structure(choose, nest)
+
+
+def merge_axes(leaf: tf.Tensor) -> tf.Tensor:
+  """Maps `[K, T, ...]` to `[K · T, ...]`."""
+  return tf.reshape(leaf, [leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]])

@@ -37,7 +37,6 @@ class Outcome(NamedTuple):
   """What a call of the program did.
 
   Attributes:
-    num_turns: Turns that it took, int32.
     episodes: Those of all steps, `[max_turns · num_steps, ...]`; zeros behind
       the last step.
     num_updates: Updates that it made, int32.
@@ -48,7 +47,6 @@ class Outcome(NamedTuple):
     max_priority: The largest priority so far, float64.
   """
 
-  num_turns: tf.Tensor
   episodes: acting.Episodes
   num_updates: tf.Tensor
   metrics: Any
@@ -172,7 +170,7 @@ class Program:
       learned = self._learn(held, learned, learner_steps)
       return i + 1, carry, episodes, learned
 
-    i, carry, episodes, learned = tf.while_loop(
+    _, carry, episodes, learned = tf.while_loop(
       go_on,
       take_turn,
       (tf.constant(0), carry, episodes, learned),
@@ -180,13 +178,13 @@ class Program:
       parallel_iterations=1,
     )
     episodes = tree.map_structure(
-      _join_turns, tree.unflatten_as(episodes_spec, _stack(episodes))
+      loops.merge_axes, tree.unflatten_as(episodes_spec, _stack(episodes))
     )
     metrics, finite, lag = tree.unflatten_as(
       self._learned_spec, _stack(learned.arrays)
     )
     return carry, Outcome(
-      i, episodes, learned.num_updates, metrics, finite, lag,
+      episodes, learned.num_updates, metrics, finite, lag,
       learned.max_priority,
     )  # fmt: skip
 
@@ -261,8 +259,3 @@ def _write(arrays, place: tf.Tensor, nest: types.Nest) -> list[tf.TensorArray]:
 
 def _stack(arrays) -> list[tf.Tensor]:
   return [array.stack() for array in arrays]
-
-
-def _join_turns(leaf: tf.Tensor) -> tf.Tensor:
-  """Maps `[turns, steps, ...]` to `[turns · steps, ...]`."""
-  return tf.reshape(leaf, [leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]])

@@ -10,7 +10,7 @@ import tree
 
 from repertory.components import experience as experience_lib
 from repertory.components import random_streams, replay, types
-from repertory.components.rollouts import acting, road, sum_tree
+from repertory.components.rollouts import acting, loops, road, sum_tree
 
 _STREAM = 0  # Of the random numbers that choose items.
 
@@ -91,11 +91,19 @@ class ReplayRoad(road.ProgramRoad):
     """Returns what is kept of a step, `[N, ...]`."""
 
   @abc.abstractmethod
-  def _complete(self, lived: acting.Step, weight: tf.Tensor) -> tf.Tensor:
-    """Gives the items that a step completes their weight; returns how many.
+  def _complete(
+    self, lived: acting.Step, weight: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Gives the items that a step completes their weight.
+
+    But not those whose anchors have made room already, for nobody would remove
+    them.
 
     Args:
       weight: The new items', float64.
+
+    Returns:
+      How many items were completed, and how many got their weight, int64.
     """
 
   @property
@@ -146,9 +154,9 @@ class ReplayRoad(road.ProgramRoad):
     weight = tf.constant(1.0, tf.float64)
     if self._exponent is not None:
       weight = max_priority**self._exponent
-    added = self._complete(lived, weight)
-    self._inserts.assign_add(added)
-    self._size.assign_add(added)
+    completed, kept = self._complete(lived, weight)
+    self._inserts.assign_add(completed)
+    self._size.assign_add(kept)
     self._shrink()
     episodes = tree.map_structure(lambda leaf: leaf[None], episodes)
     return carry, (), episodes
@@ -158,7 +166,8 @@ class ReplayRoad(road.ProgramRoad):
     samples = self._samples + self._batch_size
     items = tf.maximum(self._inserts - self._min_size, 0)
     target = tf.cast(items, tf.float64) * self._spi
-    return tf.cast(samples, tf.float64) <= target
+    is_due = tf.cast(samples, tf.float64) <= target
+    return is_due & (self._size >= self._min_size)
 
   def sample(self, held, num_updates):
     del held, num_updates
@@ -181,6 +190,11 @@ class ReplayRoad(road.ProgramRoad):
     anchors = tf.cast(sample.keys, tf.int32)
     priorities = tf.maximum(tf.cast(priorities, tf.float64), self._min_priority)
     weights = priorities**self._exponent
+    # Of an item that was drawn twice, the last priority counts.
+    size = self._batch_size
+    is_same = tf.equal(anchors[:, None], anchors)  # [B, B]
+    last = tf.reduce_max(tf.where(is_same, tf.range(size), 0), axis=1)
+    weights = tf.gather(weights, last)
     # Not `tf.cond`: for that, XLA would copy the whole tree.
     self._tree.set(anchors, tf.where(finite, weights, self._tree.get(anchors)))
 
@@ -192,6 +206,13 @@ class ReplayRoad(road.ProgramRoad):
         inserts=int(self._inserts.numpy()),
         samples=int(self._samples.numpy()),
       )
+    }
+
+  @property
+  def saved_spec(self):
+    return {
+      f'{i:04d}': tf.TensorSpec(v.shape, v.dtype)
+      for i, v in enumerate(self.variables)
     }
 
   def save(self) -> Mapping[str, Any]:
@@ -271,3 +292,23 @@ class ReplayRoad(road.ProgramRoad):
 
 def _count() -> tf.Variable:
   return tf.Variable(np.int64(0), trainable=False)
+
+
+def count(which: tf.Tensor) -> tf.Tensor:
+  """Returns how many entries are true, int64."""
+  return tf.reduce_sum(tf.cast(which, tf.int64))
+
+
+def rows_of(
+  variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
+) -> types.Nest:
+  """Reads rows of the moments.
+
+  Args:
+    variables: Nest of what `ReplayRoad` keeps of moments.
+    rows: int32, of any shape.
+    kept: Of the same shape; where it is false, zeros come. None to keep all.
+  """
+  leaves = sum_tree.gather(tree.flatten(variables), rows)
+  nest = tree.unflatten_as(variables, leaves)
+  return nest if kept is None else loops.zero_unless(kept, nest)

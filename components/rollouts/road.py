@@ -96,6 +96,11 @@ class ProgramRoad(tf.Module, abc.ABC):
   def statuses(self) -> Mapping[str, replay.TableStatus]:
     """Returns the state of all tables, by name."""
 
+  @property
+  @abc.abstractmethod
+  def saved_spec(self) -> Mapping[str, tf.TensorSpec]:
+    """What `save` returns: shapes and dtypes by name."""
+
   @abc.abstractmethod
   def save(self) -> Mapping[str, Any]:
     """Returns all that it holds, as arrays by name."""

@@ -92,9 +92,10 @@ class SequenceRoad(replay_road.ReplayRoad):
     size = self._num_environments
     places = tf.math.floormod(starts + items.burn_in, self._num_moments)
     anchors = tf.cast(places, tf.int32) * size + tf.range(size)
-    self._tree.set(anchors, tf.where(done, weight, self._tree.get(anchors)))
+    held = done & (starts + items.burn_in >= self._oldest)
+    self._tree.set(anchors, tf.where(held, weight, self._tree.get(anchors)))
     self._starts.assign(starts + tf.cast(done, tf.int64) * items.stride)
-    return tf.reduce_sum(tf.cast(done, tf.int64))
+    return replay_road.count(done), replay_road.count(held)
 
   def _cut(self, anchors):
     items, moments = self._items, self._moments
@@ -109,15 +110,15 @@ class SequenceRoad(replay_road.ReplayRoad):
     begin_rows = tf.gather(rows, begins, batch_dims=1)
     (is_begin_lived,) = sum_tree.gather([moments.happened], begin_rows)
     return types.Sequence(
-      observation=_rows_of(observations, rows, seen),
-      first=_rows_of(first, rows, seen),
-      action=_rows_of(moments.action, steps, lived),
-      reward=_rows_of(moments.reward, steps, lived),
-      discount=_rows_of(moments.discount, steps, lived),
+      observation=replay_road.rows_of(observations, rows, seen),
+      first=replay_road.rows_of(first, rows, seen),
+      action=replay_road.rows_of(moments.action, steps, lived),
+      reward=replay_road.rows_of(moments.reward, steps, lived),
+      discount=replay_road.rows_of(moments.discount, steps, lived),
       mask=lived,
-      extras=_rows_of(moments.extras, steps, lived),
-      state=_rows_of(moments.state, begin_rows, is_begin_lived),
-      version=_rows_of(moments.version, begin_rows),
+      extras=replay_road.rows_of(moments.extras, steps, lived),
+      state=replay_road.rows_of(moments.state, begin_rows, is_begin_lived),
+      version=replay_road.rows_of(moments.version, begin_rows),
     )
 
   def _find_seen(self, anchors: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
@@ -152,22 +153,3 @@ class SequenceRoad(replay_road.ReplayRoad):
     places = tf.cast(anchors // self._num_environments, tf.int64)
     ages = tf.math.floormod(self._now - places, self._num_moments)
     return self._now - ages
-
-
-def _rows_of(
-  variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
-) -> types.Nest:
-  """Reads rows, and makes zeros of those that are not to be kept."""
-  leaves = sum_tree.gather(tree.flatten(variables), rows)
-  if kept is not None:
-    leaves = [
-      tf.where(
-        tf.reshape(
-          kept, [*kept.shape, *[1] * (len(x.shape) - len(kept.shape))]
-        ),
-        x,
-        tf.zeros_like(x),
-      )
-      for x in leaves
-    ]
-  return tree.unflatten_as(variables, leaves)

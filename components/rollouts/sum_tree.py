@@ -91,13 +91,6 @@ class SumTree(tf.Module):
       node, left = _descend(level, node, left)
     return node
 
-  def rebuild(self) -> None:
-    """Adds up all weights anew, after `leaves` was assigned."""
-    for below, level in zip(self._levels, self._levels[1:]):
-      sums = tf.reduce_sum(tf.reshape(below, [-1, _FAN_OUT]), axis=1)
-      padding = level.shape[0] - sums.shape[0]
-      level.assign(tf.pad(sums, [[0, padding]]))
-
   def _add_up(self, nodes: tf.Tensor) -> None:
     """Adds up the children of nodes of the first level, and so on upwards."""
     for below, level in zip(self._levels, self._levels[1:]):

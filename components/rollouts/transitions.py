@@ -1,7 +1,6 @@
 """Transitions, cut out of the moments inside a program."""
 
 import tensorflow as tf
-import tree
 
 from repertory.components import adders, types
 from repertory.components.rollouts import replay_road, sum_tree
@@ -79,12 +78,14 @@ class TransitionRoad(replay_road.ReplayRoad):
     self._lengths.assign(lengths)
     ages = tf.range(n)[:, None]  # [n, 1], how long ago a transition began
     is_open = (ages < lengths) & lived.happened  # [n, N]
-    done = is_open & (lived.ended | tf.equal(ages, n - 1))
+    done = is_open & (lived.ended | tf.equal(ages, n - 1))  # [n, N]
     last = self._now - 1
+    is_kept = last - tf.cast(ages, tf.int64) >= self._oldest  # [n, 1]
+    held = done & is_kept
     starts = tf.stack([self._start_of(last - age) for age in range(n)])
     kept = self._tree.get(starts[:, None] + tf.range(size))  # [n, N]
-    self._tree.set_runs(starts, size, tf.where(done, weight, kept))
-    return tf.reduce_sum(tf.cast(done, tf.int64))
+    self._tree.set_runs(starts, size, tf.where(held, weight, kept))
+    return replay_road.count(done), replay_road.count(held)
 
   def _cut(self, anchors):
     n = self._items.n_step
@@ -108,17 +109,12 @@ class TransitionRoad(replay_road.ReplayRoad):
     after = tf.gather(rows, length, batch_dims=1)  # [B]
     return types.Transition(
       observation=self._observations_at(rows[:, 0]),
-      action=_rows_of(moments.action, rows[:, 0]),
+      action=replay_road.rows_of(moments.action, rows[:, 0]),
       reward=tf.cast(total, rewards.dtype),
       discount=tf.cast(product, discounts.dtype),
       next_observation=self._observations_at(after),
-      extras=_rows_of(moments.extras, rows[:, 0]),
+      extras=replay_road.rows_of(moments.extras, rows[:, 0]),
     )
 
   def _observations_at(self, rows):
-    return _rows_of(self._observations[0], rows)
-
-
-def _rows_of(variables: types.Nest, rows: tf.Tensor) -> types.Nest:
-  leaves = sum_tree.gather(tree.flatten(variables), rows)
-  return tree.unflatten_as(variables, leaves)
+    return replay_road.rows_of(self._observations[0], rows)

@@ -45,14 +45,18 @@ class UnrollRoad(road.ProgramRoad):
         f'{batch_size} and {num_environments} environments.',
       )
     items: Any = experience.items
-    if (
-      not items.across_episodes or items.burn_in or items.stride < items.window
-    ):
+    if not items.are_unrolls:
       raise settings.SettingError(
         'across_episodes',
         'must be true, without burn-in and overlap, for the unrolls of a '
         'queue inside a program: they are what the environments did in so many '
         f'steps; got {items}.',
+      )
+    if experience.min_priority is not None:
+      raise settings.SettingError(
+        'min_priority',
+        'must be None, for the unrolls of a queue inside a program have no '
+        f'priorities; got {experience.min_priority}.',
       )
     self._table = experience.table
     self._length = items.length - 1
@@ -81,8 +85,8 @@ class UnrollRoad(road.ProgramRoad):
       carry, (unrolls, episodes) = loops.scan(
         roll_out, carry, self._num_rollouts
       )
-      episodes = tree.map_structure(_merge_axes, episodes)
-      unrolls = tree.map_structure(_merge_axes, unrolls)
+      episodes = tree.map_structure(loops.merge_axes, episodes)
+      unrolls = tree.map_structure(loops.merge_axes, unrolls)
     num_items = self._num_rollouts * self._num_environments
     self._inserts.assign_add(num_items)
     batches = tree.map_structure(
@@ -113,6 +117,10 @@ class UnrollRoad(road.ProgramRoad):
       )
     }
 
+  @property
+  def saved_spec(self):
+    return {'inserts': tf.TensorSpec([], tf.int64)}
+
   def save(self) -> Mapping[str, Any]:
     return {'inserts': self._inserts.numpy()}
 
@@ -131,11 +139,11 @@ class UnrollRoad(road.ProgramRoad):
         lived.observation,
         lived.first,
         *(
-          _zero_unless(happened, leaf)
+          loops.zero_unless(happened, leaf)
           for leaf in (lived.action, lived.reward, lived.discount)
         ),
         mask=happened,
-        extras=_zero_unless(happened, extras.step),
+        extras=loops.zero_unless(happened, extras.step),
         state=(),
         version=(),
       )
@@ -143,7 +151,7 @@ class UnrollRoad(road.ProgramRoad):
       state = tree.map_structure(
         lambda kept, now: tf.where(is_start, now, kept),
         state,
-        _zero_unless(happened, extras.state),
+        loops.zero_unless(happened, extras.state),
       )
       return (carry, state), (kept, episodes)
 
@@ -165,19 +173,3 @@ class UnrollRoad(road.ProgramRoad):
     unroll = learners.swap_leading_axes(unroll)  # [N, T, ...]
     versions = tf.fill([size], version)
     return carry, unroll._replace(state=state, version=versions), episodes
-
-
-def _zero_unless(condition: tf.Tensor, nest: types.Nest) -> types.Nest:
-  """Keeps the rows `[N]` for which a condition holds; others are zeros."""
-
-  def choose(leaf):
-    ones = [1] * (len(leaf.shape) - 1)
-    return tf.where(
-      tf.reshape(condition, [-1, *ones]), leaf, tf.zeros_like(leaf)
-    )
-
-  return tree.map_structure(choose, nest)
-
-
-def _merge_axes(leaf: tf.Tensor) -> tf.Tensor:
-  return tf.reshape(leaf, [leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]])

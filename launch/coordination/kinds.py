@@ -20,8 +20,8 @@ class Kind:
     saves: Whether a run that is stopped waits for it to save what it has.
     acts: Whether nobody can act while all of its nodes that are left start.
     has_environments: Whether its nodes step environments, which may hang.
-    reports_with: Whose only node it must hear from before it reports, and so
-      falls silent with.
+    reports_with: The kind whose only node it asks before it reports; when that
+      one falls silent, so does this.
   """
 
   name: str

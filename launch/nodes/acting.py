@@ -25,13 +25,17 @@ class ActingNode(node.Node):
       loops: Each steps its environments; they take turns.
       environment_ids: All environments that the loops step together; as many
         steps are asked for at a time, at least.
-      leases: Grants steps; None for the coordinator.
+      leases: Grants steps, and is asked before each step; None for the
+        coordinator, which grants many at a time.
     """
     self.name = context.name
     self._loops = list(loops)
     self._environment_ids = list(environment_ids)
     self._coordinator = context.coordinator
     self._leases = context.coordinator if leases is None else leases
+    # Who counts rounds must be told of each step, also of one in which all
+    # environments went from one episode to the next and took none.
+    self._asks_each_step = leases is not None
     self._stop = context.stop
     self._lock = threading.Lock()
     self._steps = 0
@@ -70,7 +74,7 @@ class ActingNode(node.Node):
     num_environments = len(self._environment_ids)
     try:
       while not self._stop.is_set():
-        if granted < num_environments:
+        if self._asks_each_step or granted < num_environments:
           unused, granted = granted, 0
           leases.return_steps(self.name, unused)
           granted = leases.acquire_steps(self.name, num_environments)

@@ -49,8 +49,8 @@ class LocalLearner:
     experience = session.experience
     if lag is not None and not can_keep_step(experience):
       raise ValueError(
-        'lag must be None but for a queue of sequences that go on across '
-        f'episodes; got {lag} for {experience.items}.'
+        'lag must be None but for a queue of unrolls that go on across '
+        f'episodes, end to end; got {lag} for {experience.items}.'
       )
     self._num_turns = num_actors if _can_take_turns(experience) else None
     self._made: _Made | None = None
@@ -168,8 +168,9 @@ class LocalLearner:
 
 def can_keep_step(experience: experience_lib.Experience) -> bool:
   """Returns whether acting and learning can follow a schedule."""
-  is_sequences = isinstance(experience.items, adders.Sequences)
-  return is_sequences and _can_take_turns(experience)
+  items = experience.items
+  is_unrolls = isinstance(items, adders.Sequences) and items.are_unrolls
+  return is_unrolls and _can_take_turns(experience)
 
 
 def _can_take_turns(experience: experience_lib.Experience) -> bool:

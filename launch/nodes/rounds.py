@@ -58,19 +58,24 @@ class Rounds:
   """
 
   def __init__(
-    self, schedule: Schedule, num_actors: int, max_steps: int, timeout: float
+    self,
+    schedule: Schedule,
+    num_actors: int,
+    max_steps: int,
+    timeout_seconds: float,
   ):
     """Nobody has acted yet.
 
     Args:
+      schedule: Which variables act in which round.
       num_actors: Who act.
       max_steps: When there have been so many steps there is no further round.
-      timeout: Seconds that a wait for others may last.
+      timeout_seconds: How long a wait for others may last.
     """
     self.schedule = schedule
     self._num_actors = num_actors
     self._max_steps = max_steps
-    self._timeout = timeout
+    self._timeout_seconds = timeout_seconds
     # By round: who has come to its beginning, and the steps before it.
     self._arrived: dict[int, int] = {}
     self._steps: dict[int, int] = {}
@@ -97,7 +102,7 @@ class Rounds:
     signals.wait_for(
       lambda seconds: self._wait(before, seconds),
       lambda: f'all who act to come to round {before}',
-      self._timeout,
+      self._timeout_seconds,
       stop,
     )
     with self._has_come:

@@ -3,13 +3,14 @@
 from repertory.agents import builder as builder_lib
 from repertory.components import adders, rollouts
 from repertory.components import experience as experience_lib
+from repertory.components.replay import tables
 from repertory.components.settings import SettingError
 from repertory.environments import registry, tensor
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
 
 # How a table inside a program may be sampled.
-_SAMPLERS = ('uniform', 'prioritized')
+_SAMPLERS = ('uniform', tables.PRIORITIZED)
 
 # What a program does itself; so what an agent does instead would be ignored.
 _NOT_OVERRIDDEN = (
@@ -45,17 +46,29 @@ def check_experience(
   Raises:
     SettingError: Naming what is to be changed.
   """
-  road = make_road(experience, experiment.num_environments, 0)
-  total = machine_memory.total_bytes()
-  if road.num_bytes > total:
-    in_words = machine_memory.gigabytes
-    fitting = int(experience.table.max_size * total / road.num_bytes)
+  num_environments, table = experiment.num_environments, experience.table
+  road = make_road(experience, num_environments, 0)
+  name = experience.setting_names.get('max_size', 'max_size')
+  least = table.min_size + num_environments - 1
+  if not table.is_queue and table.max_size < least:
     raise SettingError(
-      experience.setting_names.get('max_size', 'max_size'),
-      f'must be at most some {fitting:,}, or the machine must have more memory '
-      f'than {in_words(total)}: a compiled program keeps the moments of '
-      f'{experience.table.max_size:,} items as they are, in '
-      f'{in_words(road.num_bytes)}.',
+      name,
+      f'must be at least {least}, for a program makes room for the items of a '
+      f'moment of all {num_environments} environments at once, and '
+      f'{table.min_size} must be left to learn from; got {table.max_size}.',
+    )
+  # A checkpoint is of one moment, so all is copied.
+  needed = road.num_bytes * (2 if experiment.checkpoint_replay else 1)
+  total = machine_memory.total_bytes()
+  if needed > total:
+    in_words = machine_memory.gigabytes
+    raise SettingError(
+      name,
+      f'must be at most some {int(table.max_size * total / needed):,}, or the '
+      f'machine must have more memory than {in_words(total)}; got '
+      f'{table.max_size:,}. A compiled program keeps the moments of as many '
+      f'items as they are, in {in_words(needed)}, with what a checkpoint of '
+      'replay takes.',
     )
 
 
@@ -86,15 +99,19 @@ def make_road(
     SettingError: If it is of a kind that no program carries.
   """
   items, table = experience.items, experience.table
-  if isinstance(items, adders.Sequences) and table.is_queue:
+  kind, is_plain = type(items), len(experience.tables) == 1
+  if kind is adders.Sequences and table.is_queue and is_plain:
     return rollouts.UnrollRoad(experience, num_environments)
-  if table.rate_limit is not None and table.sampler in _SAMPLERS:
-    if isinstance(items, adders.Transitions):
+  is_plain &= table.remover == 'fifo' and not table.max_times_sampled
+  if is_plain and table.rate_limit and table.sampler in _SAMPLERS:
+    if kind is adders.Transitions:
       return rollouts.TransitionRoad(experience, num_environments, seed)
-    if isinstance(items, adders.Sequences):
+    if kind is adders.Sequences:
       return rollouts.SequenceRoad(experience, num_environments, seed)
   raise SettingError(
     'topology',
-    f'must be another one for items of {type(items).__name__} in a table '
-    f'sampled by {table.sampler}.',
+    'must be another one for this experience: a compiled program keeps '
+    'Transitions and Sequences in one table, a queue or one that is sampled '
+    'uniformly or by priority and whose oldest items leave; got '
+    f'{kind.__name__} and {table}.',
   )

@@ -58,7 +58,9 @@ class TestSettings:
     assert by_name['n_step'].type == 'int'
     assert by_name['error_buffer'].type == 'float | None'
     # Of what every agent has, without a word of DQN's.
-    assert by_name['prefetch'].help == 'Batches prepared ahead of the learner.'
+    assert by_name['prefetch'].help == (
+      'Batches that a replay server prepares ahead of the learner.'
+    )
 
 
 class TestMakeBuilder:

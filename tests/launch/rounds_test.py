@@ -2,7 +2,10 @@
 
 import threading
 
+import dm_env
+import numpy as np
 import pytest
+from dm_env import specs
 
 from repertory import launch
 from repertory.agents import impala
@@ -39,7 +42,7 @@ class TestRounds:
   @pytest.fixture(name='in_step')
   def _in_step(self):
     schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
-    return rounds.Rounds(schedule, 2, max_steps=10, timeout=_SECONDS)
+    return rounds.Rounds(schedule, 2, max_steps=10, timeout_seconds=_SECONDS)
 
   def test_all_end_after_the_same(self, in_step):
     num_rounds = {}
@@ -70,7 +73,7 @@ class TestRounds:
       in_step.begin(0, 0, stop)
 
   def test_wait_for_others_has_a_time_out(self, in_step):
-    in_step._timeout = 0.0
+    in_step._timeout_seconds = 0.0
     with pytest.raises(TimeoutError, match='all who act to come to round 0'):
       in_step.begin(0, 0, signals.StopSignal())
 
@@ -115,14 +118,14 @@ class _Noting(impala.IMPALABuilder):
     return super().make_learner(update, batches, *parts)
 
 
-def _run(directory, actor_threads, num_environments=4):
+def _run(directory, actor_threads, num_environments=4, factory=None):
   builder = _Noting(
     impala.IMPALAConfig(
       unroll_length=5, batch_size=4, hidden_sizes=(8,), jit_compile=False
     )
   )
   experiment = launch.Experiment(
-    builder, registry.make_factory('catch'), max_steps=600,
+    builder, factory or registry.make_factory('catch'), max_steps=600,
     directory=str(directory), num_actors=num_environments,
     evaluation_episodes=0, deterministic=True, timeout_seconds=_SECONDS,
   )  # fmt: skip
@@ -144,6 +147,43 @@ def test_all_follows_from_the_seed_however_many_threads_act(tmp_path):
   assert sha256 is not None
   # 20 moments a round, of which up to one in ten is no step.
   assert 30 <= learner_steps <= 36
+
+
+class _Episodes(dm_env.Environment):
+  """Has episodes of a length that follows from the seed, 2 to 50 steps."""
+
+  def __init__(self, seed):
+    self._length = (2, 50, 7, 13)[seed % 4]
+    self._num_steps = self._length
+
+  def reset(self):
+    self._num_steps = 0
+    return dm_env.restart(np.zeros(1, np.float32))
+
+  def step(self, action):
+    if self._num_steps == self._length:
+      return self.reset()
+    self._num_steps += 1
+    observation = np.full(1, self._num_steps / 50, np.float32)
+    if self._num_steps == self._length:
+      return dm_env.termination(float(action), observation)
+    return dm_env.transition(float(action), observation)
+
+  def observation_spec(self):
+    return specs.Array((1,), np.float32)
+
+  def action_spec(self):
+    return specs.DiscreteArray(2)
+
+
+def test_actors_with_other_numbers_of_episodes_keep_step(tmp_path):
+  found = set()
+  for actor_threads in (1, 2, 4):
+    _, result = _run(
+      tmp_path / str(actor_threads), actor_threads, factory=_Episodes
+    )
+    found.add((result.variables_sha256, result.status.learner_steps))
+  assert len(found) == 1
 
 
 def test_batches_may_be_of_several_rounds(tmp_path):

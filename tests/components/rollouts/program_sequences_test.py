@@ -89,6 +89,8 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(
     (2, [[6], [11]], False),
     (12, [[1, 2, 3, 4, 7], [100]], True),
     (8, [[1], [1]], True),
+    # The items of the long one are complete when their anchors have made room.
+    (4, [[30], [1], [1], [1]], False),
   ],
 )
 @pytest.mark.parametrize(

@@ -43,10 +43,8 @@ class _Compiled:
     return self._draw(tf.constant(uniforms, tf.float64)).numpy()
 
   def set_all(self, weights):
-    """Makes these the weights, by `rebuild`."""
-    padding = self.tree.leaves.shape[0] - self.size
-    self.tree.leaves.assign(np.pad(weights, [0, padding]))
-    self.tree.rebuild()
+    """Makes these the weights."""
+    self.tree.set(tf.range(self.size), tf.constant(weights, tf.float64))
 
   def weights(self):
     return self.tree.leaves.numpy()[: self.size]
@@ -104,7 +102,7 @@ def test_equals_a_search_from_the_first_on(size, jit_compile):
 
 
 @pytest.mark.parametrize('size', _SIZES)
-def test_rebuild_adds_up_what_was_assigned(size):
+def test_all_weights_at_once_add_up(size):
   random = np.random.default_rng(size)
   compiled = _compiled(size)
   for _ in range(3):
@@ -113,7 +111,7 @@ def test_rebuild_adds_up_what_was_assigned(size):
     assert compiled.tree.total().numpy() == weights.sum()
     uniforms = random.random(_NUM_DRAWN)
     assert compiled.draw(uniforms).tolist() == _find(weights, uniforms)
-    # What `set` adds up is what `rebuild` had.
+    # Some of them add up to the same.
     place = int(random.integers(size))
     compiled.set([place] * _NUM_SET, [9.0] * _NUM_SET)
     expected = weights.sum() - weights[place] + 9
@@ -177,8 +175,7 @@ def test_no_error_builds_up():
     for places in order.reshape(-1, _NUM_SET):
       weights[places] = random.random(_NUM_SET) * scale
       changed.set(places, weights[places])
-  new.leaves.assign(np.pad(weights, [0, new.leaves.shape[0] - 1025]))
-  new.rebuild()
+  new.set(tf.range(1025), tf.constant(weights, tf.float64))
   assert changed.tree.total().numpy() == pytest.approx(weights.sum(), rel=1e-12)
   assert changed.tree.total().numpy() == pytest.approx(
     new.total().numpy(), rel=1e-15
