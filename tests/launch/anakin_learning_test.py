@@ -1,5 +1,8 @@
 """Trains agents in one compiled program; run by `make test-learning`."""
 
+import csv
+import statistics
+
 import pytest
 
 from repertory import launch
@@ -18,12 +21,15 @@ _CARTPOLE_PPO = {
 }  # fmt: skip
 
 
-def _train(directory, agent, environment, steps, environments, seed, **config):
+def _train(
+  directory, agent, environment, steps, environments, seed, *, evaluations=1,
+  **config,
+):  # fmt: skip
   """Trains an agent; returns the mean return of its last evaluation."""
   experiment = launch.make_experiment(
     agent, f'tensor:{environment}', max_steps=steps, config=config, seed=seed,
     directory=str(directory), environments_per_actor=environments,
-    evaluation_episodes=100, evaluation_period=steps,
+    evaluation_episodes=100, evaluation_period=steps // evaluations,
   )  # fmt: skip
   return launch.run(experiment, 'anakin', display=False).status
 
@@ -68,12 +74,12 @@ def test_dqn_catches(tmp_path, seed):
 
 
 @_over_seeds
-@pytest.mark.parametrize('prioritized', (False, True))
-def test_dqn_balances_the_pole(tmp_path, prioritized, seed):
-  status = _train(
-    tmp_path, 'dqn', 'cartpole', 100_000, 4, seed, prioritized=prioritized
-  )
-  assert max(status.evaluation_return, status.best_return) >= 400
+def test_dqn_balances_the_pole(tmp_path, seed):
+  # As much as in `single`. Its evaluations go up and down, so several count.
+  _train(tmp_path, 'dqn', 'cartpole', 60_000, 1, seed, evaluations=10)
+  with (tmp_path / 'logs' / 'evaluator.csv').open() as file:
+    returns = [float(row['episode_return']) for row in csv.DictReader(file)]
+  assert statistics.mean(returns[-5:]) >= 400
 
 
 @_over_seeds
