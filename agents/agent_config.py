@@ -26,7 +26,7 @@ class AgentConfig:
   discount: float
   learning_rate: float
   prefetch: int = settings.field(
-    1, 'Batches prepared ahead of the learner, where a replay server is.'
+    1, 'Batches that a replay server prepares ahead of the learner.'
   )
   variable_update_period: int = settings.field(
     10,

@@ -165,8 +165,9 @@ def _check(
     ]
     raise settings.SettingError(
       'deterministic',
-      f"must be false with topology '{topology.name}', where it depends on who "
-      f'is faster what is learned from; it can be true with {", ".join(able)}.',
+      f"must be false with topology '{topology.name}': what is learned from "
+      'depends there on who is faster. It can be true with '
+      f'{", ".join(able)}.',
     )
   topology.check(experiment)
 

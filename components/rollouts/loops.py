@@ -62,7 +62,7 @@ def zero_unless(condition: tf.Tensor, nest: types.Nest) -> types.Nest:
 
   Args:
     condition: Bool; its axes are the first ones of every leaf.
-    nest: Of tensors.
+    nest: What is kept or not.
   """
 
   def choose(leaf: tf.Tensor) -> tf.Tensor:

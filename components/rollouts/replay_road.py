@@ -307,7 +307,8 @@ def rows_of(
   Args:
     variables: Nest of what `ReplayRoad` keeps of moments.
     rows: int32, of any shape.
-    kept: Of the same shape; where it is false, zeros come. None to keep all.
+    kept: Which to keep, bool of the same shape, for zeros elsewhere; None to
+      keep all.
   """
   leaves = sum_tree.gather(tree.flatten(variables), rows)
   nest = tree.unflatten_as(variables, leaves)

@@ -116,7 +116,7 @@ def _train(values, settings, positional) -> int:
     print('Interrupted before the first step; the same command starts afresh.')
     return _SIGNAL_BASE + result.interrupted
   if result.interrupted:
-    print('Interrupted; the same command goes on from the checkpoint.')
+    print(f'Interrupted; {_how_to_go_on(values)} goes on from the checkpoint.')
   elif status.evaluation_return is not None:
     print(
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
@@ -139,6 +139,13 @@ def _train(values, settings, positional) -> int:
   if result.interrupted:
     return _SIGNAL_BASE + result.interrupted
   return _NOT_SAVED if loss else 0
+
+
+def _how_to_go_on(values) -> str:
+  """Says which command goes on from a checkpoint."""
+  if values.deterministic and values.topology != 'anakin':
+    return 'the same command without --deterministic'
+  return 'the same command'
 
 
 def _evaluate(values, settings, positional) -> int:

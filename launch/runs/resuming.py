@@ -192,10 +192,10 @@ def _check_exact(
   if session.road == roads.PROGRAM and session.takes_replay_of(checkpoint):
     return
   raise checkpointing.CheckpointError(
-    f'A deterministic run cannot go on from checkpoint {checkpoint.path} to '
-    'the same bits: environments and experience are not in it, or of another '
-    'topology. They are where topology anakin wrote it with checkpoint_replay. '
-    'Leave out deterministic, or start afresh.',
+    f'A deterministic run cannot go on from checkpoint {checkpoint.path}. Only '
+    'topology anakin can, from what it wrote itself with checkpoint_replay: '
+    'other checkpoints lack the state of the environments. Leave deterministic '
+    'out to go on all the same, or start afresh.',
     fresh=True,
   )
 

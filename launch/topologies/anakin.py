@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.components import roads, settings
+from repertory.components import devices, roads, settings
 from repertory.launch.nodes import program_turns
 from repertory.launch.runs import compiled
 from repertory.launch.topologies import learner_devices, topology
@@ -42,6 +42,8 @@ class Anakin(topology.Topology):
 
   def check(self, experiment):
     learner_devices.check_dividing(self.learner_devices, experiment)
+    # Here, for this process divides its CPU before it first uses TensorFlow.
+    devices.prepare('learner_devices', self.learner_devices)
     compiled.check(experiment)
 
   def check_experience(self, experiment, experience):

@@ -103,10 +103,10 @@ class Sebulba(topology.Topology):
     if experiment.deterministic and not local_learner.can_keep_step(experience):
       raise SettingError(
         'deterministic',
-        f'must be false for agent {experiment.agent!r} in topology '
-        f"'{self.name}', or the topology single or anakin: only unrolls that "
-        'are learned from once and go on across episodes come in an order that '
-        'does not depend on who is faster.',
+        f"must be false in topology '{self.name}' for agent "
+        f'{experiment.agent!r}: only unrolls that go on across episodes and '
+        'are learned from once come in an order that does not depend on who is '
+        'faster. It can be true in single and anakin.',
       )
 
   def program(self, session, title):

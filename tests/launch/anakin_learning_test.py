@@ -31,12 +31,14 @@ def _train(
     directory=str(directory), environments_per_actor=environments,
     evaluation_episodes=100, evaluation_period=steps // evaluations,
   )  # fmt: skip
-  return launch.run(experiment, 'anakin', display=False).status
+  status = launch.run(experiment, 'anakin', display=False).status
+  assert status.evaluation_return is not None
+  return status.evaluation_return
 
 
 @_over_seeds
 def test_impala_balances_the_pole(tmp_path, seed):
-  status = _train(
+  mean_return = _train(
     tmp_path,
     'impala',
     'cartpole',
@@ -46,31 +48,31 @@ def test_impala_balances_the_pole(tmp_path, seed):
     batch_size=64,
     **_LAYERS,
   )
-  assert status.evaluation_return >= 475
+  assert mean_return >= 475
 
 
 @_over_seeds
 def test_ppo_balances_the_pole(tmp_path, seed):
-  status = _train(
+  mean_return = _train(
     tmp_path, 'ppo', 'cartpole', 200_000, 8, seed, **_CARTPOLE_PPO
   )
-  assert status.evaluation_return >= 475
+  assert mean_return >= 475
 
 
 @_over_seeds
 def test_impala_remembers(tmp_path, seed):
-  status = _train(
+  mean_return = _train(
     tmp_path, 'impala', 'memory_chain', 400_000, 16, seed, core='lstm',
     core_size=32, hidden_sizes=(32,), batch_size=16, unroll_length=40,
     learning_rate=2e-3,
   )  # fmt: skip
-  assert status.evaluation_return >= 0.95
+  assert mean_return >= 0.95
 
 
 @_over_seeds
 def test_dqn_catches(tmp_path, seed):
-  status = _train(tmp_path, 'dqn', 'catch', 9_000, 2, seed)
-  assert status.evaluation_return >= 0.9
+  mean_return = _train(tmp_path, 'dqn', 'catch', 9_000, 2, seed)
+  assert mean_return >= 0.9
 
 
 @_over_seeds
@@ -84,8 +86,8 @@ def test_dqn_balances_the_pole(tmp_path, seed):
 
 @_over_seeds
 def test_r2d2_remembers(tmp_path, seed):
-  status = _train(tmp_path, 'r2d2', 'memory_chain', 60_000, 4, seed)
-  assert status.evaluation_return >= 0.9
+  mean_return = _train(tmp_path, 'r2d2', 'memory_chain', 60_000, 4, seed)
+  assert mean_return >= 0.9
 
 
 @_over_seeds
@@ -97,7 +99,7 @@ def test_pendulum_is_swung_up(tmp_path, agent, seed):
       'vmin': -1000.0, 'vmax': 0.0, 'num_atoms': 101, 'n_step': 3,
       'samples_per_insert': 128.0,
     }  # fmt: skip
-  status = _train(
+  mean_return = _train(
     tmp_path, agent, 'pendulum', 20_000 if config else 10_000, 1, seed, **config
   )
-  assert status.evaluation_return >= -250
+  assert mean_return >= -250

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -87,7 +88,9 @@ def test_training_goes_on_while_nobody_reads(tmp_path):
     training.kill()
     training.wait()
   assert code == 0
-  assert said.splitlines()[-1] == 'Checkpoints: run/checkpoints'
+  *_, checkpoints, variables = said.splitlines()
+  assert checkpoints == 'Checkpoints: run/checkpoints'
+  assert re.fullmatch('Variables: sha256 [0-9a-f]{64}', variables)
 
 
 def test_other_broken_pipes_are_errors(tmp_path):

@@ -155,7 +155,9 @@ class TestResume:
       config=_QUEUE,
       environments_per_actor=4,
     )
-    with resuming.open_session(experiment, road='local') as session:
+    with resuming.open_session(
+      experiment, smallest_batch=1, road='local'
+    ) as session:
       assert session.tables[0].bundle_size == 1
     with resuming.open_session(experiment) as session:
       assert session.tables[0].bundle_size == 4
