@@ -287,6 +287,19 @@ def test_agents_that_override_what_it_replaces_are_refused(
     ),
     ('impala', _CATCH, {'batch_size': 3}, 'batch_size must be a multiple or'),
     ('impala', _CATCH, {'batch_size': 6}, 'batch_size must be a multiple or'),
+    # Of 4 environments, three items may go besides the one that must.
+    (
+      'dqn',
+      _CATCH,
+      {'max_replay_size': 12, 'min_replay_size': 10},
+      'max_replay_size must be at least 13',
+    ),
+    (
+      'dqn',
+      _CATCH,
+      {'max_replay_size': 10**9, 'min_replay_size': 10},
+      'max_replay_size must be at most some',
+    ),
   ],
 )
 def test_what_no_program_can_hold_is_refused(
