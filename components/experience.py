@@ -59,6 +59,10 @@ class Experience:
     """The one that actors write to, and that the learner samples."""
     return self.tables[0]
 
+  def max_pending_items(self, batch_size: int) -> int:
+    """Returns the items of so many environments that may be on their way."""
+    return self.max_pending_items_per_environment * batch_size
+
   @property
   def bundle_sizes(self) -> dict[str, int]:
     """Items of a bundle, by table."""

@@ -1,7 +1,7 @@
 """Batches for learners."""
 
-from repertory.components.datasets.batches import Batches, Starved
+from repertory.components.datasets.batches import Batches, Starved, sample_spec
 from repertory.components.datasets.local_batches import LocalBatches
 from repertory.components.datasets.replay_dataset import ReplayDataset
 
-__all__ = ['Batches', 'LocalBatches', 'ReplayDataset', 'Starved']
+__all__ = ['Batches', 'LocalBatches', 'ReplayDataset', 'Starved', 'sample_spec']

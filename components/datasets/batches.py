@@ -3,6 +3,9 @@
 import abc
 from collections.abc import Iterator
 
+import tensorflow as tf
+import tree
+
 from repertory.components import types
 from repertory.components.replay import tables, writers
 
@@ -56,4 +59,22 @@ def describe_wait(table: tables.Table, place: writers.Place) -> str:
   return (
     f'Waited {place.timeout_seconds:g} seconds for a batch from table '
     f"'{table.name}' of {place}."
+  )
+
+
+def sample_spec(signature: types.Nest, batch_size: int) -> types.Sample:
+  """Returns the specs of batches of items.
+
+  Args:
+    signature: Nest of `tf.TensorSpec` of one item.
+    batch_size: B.
+  """
+  return types.Sample(
+    tree.map_structure(
+      lambda spec: tf.TensorSpec([batch_size, *spec.shape], spec.dtype),
+      signature,
+    ),
+    keys=tf.TensorSpec([batch_size], tf.uint64),
+    probabilities=tf.TensorSpec([batch_size], tf.float64),
+    table_sizes=tf.TensorSpec([batch_size], tf.int64),
   )

@@ -2,9 +2,6 @@
 
 import time
 
-import tensorflow as tf
-import tree
-
 from repertory.components import signals, types
 from repertory.components.datasets import batches
 from repertory.components.replay import local
@@ -38,13 +35,8 @@ class LocalBatches(batches.Batches):
 
   @property
   def element_spec(self) -> types.Sample:
-    size = self._batch_size
-    data = tree.map_structure(
-      lambda spec: tf.TensorSpec([size, *spec.shape], spec.dtype),
-      self._table.description.signature,
-    )
-    leaves = (tf.uint64, tf.float64, tf.int64)
-    return types.Sample(data, *(tf.TensorSpec([size], leaf) for leaf in leaves))
+    signature = self._table.description.signature
+    return batches.sample_spec(signature, self._batch_size)
 
   def __next__(self) -> types.Sample:
     if self._is_closed:

@@ -108,9 +108,7 @@ class LocalRoad(road.Road):
   ) -> adders.Adder:
     experience = self._experience
     if max_pending_items is None:
-      max_pending_items = (
-        experience.max_pending_items_per_environment * batch_size
-      )
+      max_pending_items = experience.max_pending_items(batch_size)
     writer = local.LocalWriter(
       self._table,
       self._place,

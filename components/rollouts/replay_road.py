@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from repertory.components import datasets, random_streams, replay, types
 from repertory.components import experience as experience_lib
-from repertory.components import random_streams, replay, types
 from repertory.components.rollouts import acting, loops, road, sum_tree
 
 _STREAM = 0  # Of the random numbers that choose items.
@@ -141,7 +141,7 @@ class ReplayRoad(road.ProgramRoad):
 
   @property
   def sample_spec(self) -> types.Sample:
-    return road.sample_spec(self._table.signature, self._batch_size)
+    return datasets.sample_spec(self._table.signature, self._batch_size)
 
   def collect(self, act, carry, version, max_priority):
     carry, lived, episodes = act(carry)

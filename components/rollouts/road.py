@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
-import tree
 
 from repertory.components import replay, types
 from repertory.components.rollouts import acting
@@ -108,21 +107,3 @@ class ProgramRoad(tf.Module, abc.ABC):
   @abc.abstractmethod
   def restore(self, arrays: Mapping[str, Any]) -> None:
     """Goes on from what `save` returned."""
-
-
-def sample_spec(signature: types.Nest, batch_size: int) -> types.Sample:
-  """Returns the specs of batches of items.
-
-  Args:
-    signature: Nest of `tf.TensorSpec` of one item.
-    batch_size: B.
-  """
-  return types.Sample(
-    tree.map_structure(
-      lambda spec: tf.TensorSpec([batch_size, *spec.shape], spec.dtype),
-      signature,
-    ),
-    keys=tf.TensorSpec([batch_size], tf.uint64),
-    probabilities=tf.TensorSpec([batch_size], tf.float64),
-    table_sizes=tf.TensorSpec([batch_size], tf.int64),
-  )

@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 import tree
 
+from repertory.components import datasets, learners, replay, settings, types
 from repertory.components import experience as experience_lib
-from repertory.components import learners, replay, settings, types
 from repertory.components.rollouts import acting, loops, road
 
 
@@ -69,7 +69,7 @@ class UnrollRoad(road.ProgramRoad):
 
   @property
   def sample_spec(self) -> types.Sample:
-    return road.sample_spec(self._table.signature, self._batch_size)
+    return datasets.sample_spec(self._table.signature, self._batch_size)
 
   def collect(self, act, carry, version, max_priority):
     del max_priority
