@@ -2,7 +2,8 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -173,6 +174,25 @@ class EnvironmentLoop(core.Worker):
           quota[episode.slot] -= 1
           episodes.append(episode)
     return episodes
+
+  def save(self) -> dict[str, Any]:
+    """Returns the environments and where they are, between two steps.
+
+    It can be pickled if the environments can be.
+    """
+    return {
+      'environment': self._environment,
+      'timestep': self._timestep,
+      'returns': self._returns,
+      'lengths': self._lengths,
+    }
+
+  def restore(self, state: Mapping[str, Any]) -> None:
+    """Goes on where `save` was called, with the environments of there."""
+    self._environment = state['environment']
+    self._timestep = state['timestep']
+    self._returns = state['returns']
+    self._lengths = state['lengths']
 
   def _end_episode(self, slot: int) -> Episode:
     episode = Episode(

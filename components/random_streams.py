@@ -50,6 +50,19 @@ def next_uniforms(
   return first, second, counters
 
 
+def next_bits(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Draws 64 random bits for each row, such as a key for another generator.
+
+  Args:
+    counters: uint64 `[B]`.
+
+  Returns:
+    uint64 `[B]`, and the counters to go on with.
+  """
+  counters = counters + tf.constant(_GOLDEN_GAMMA, tf.uint64)
+  return _mixed(counters), counters
+
+
 def next_uniform_vectors(
   counters: tf.Tensor, size: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -109,13 +122,17 @@ def _next_pairs(
 
 def _uniforms_of(bits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   """Mixes counters into two numbers in [0, 1) each."""
-  bits = _xor_shifted(bits, 30) * tf.constant(_MULTIPLIER_1, tf.uint64)
-  bits = _xor_shifted(bits, 27) * tf.constant(_MULTIPLIER_2, tf.uint64)
-  bits = _xor_shifted(bits, 31)
+  bits = _mixed(bits)
   # A float32 has 24 bits of precision; the two numbers share none.
   high = tf.bitwise.right_shift(bits, tf.constant(40, tf.uint64))
   low = tf.bitwise.bitwise_and(bits, tf.constant(2**24 - 1, tf.uint64))
   return _to_unit(high), _to_unit(low)
+
+
+def _mixed(bits: tf.Tensor) -> tf.Tensor:
+  bits = _xor_shifted(bits, 30) * tf.constant(_MULTIPLIER_1, tf.uint64)
+  bits = _xor_shifted(bits, 27) * tf.constant(_MULTIPLIER_2, tf.uint64)
+  return _xor_shifted(bits, 31)
 
 
 def _xor_shifted(bits: tf.Tensor, places: int) -> tf.Tensor:

@@ -1,6 +1,7 @@
 """An actor that holds its policy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -96,6 +97,21 @@ class PolicyActor(core.Actor):
 
   def _all_first(self) -> np.ndarray:
     return np.full([self._batch_size], dm_env.StepType.FIRST, np.int32)
+
+  def save(self) -> dict[str, Any]:
+    """Returns where the policy is, between two steps, without its variables.
+
+    It can be pickled.
+    """
+    return {
+      'state': [np.asarray(leaf) for leaf in self._state],
+      'step_type': self._step_type,
+    }
+
+  def restore(self, state: Mapping[str, Any]) -> None:
+    """Goes on where `save` was called, by an actor that was made alike."""
+    self._state = state['state']
+    self._step_type = state['step_type']
 
   def update(self, wait: bool = False) -> None:
     """Looks for fresh variables."""

@@ -1,6 +1,8 @@
 """What all adders share: they compute items, and a writer carries these."""
 
 import abc
+from collections.abc import Mapping
+from typing import Any
 
 import dm_env
 
@@ -113,6 +115,19 @@ class Adder(core.Adder):
     Waits until the table has taken all items; raises as `add` does.
     """
     self._writer.reset()
+
+  def save(self) -> dict[str, Any]:
+    """Returns what is known of the open episodes; it can be pickled.
+
+    Items that are on their way to the table are not in it: `flush` before.
+    """
+    return {
+      name: part for name, part in vars(self).items() if name != '_writer'
+    }
+
+  def restore(self, state: Mapping[str, Any]) -> None:
+    """Goes on with the open episodes that `save` told of."""
+    vars(self).update(state)
 
   def close(self) -> None:
     """Hands over what is complete and closes the writer."""

@@ -1,9 +1,11 @@
 """The road that stays in one process."""
 
 import copy
+import dataclasses
 import os
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from repertory.components import adders, datasets, replay
 from repertory.components import experience as experience_lib
@@ -13,6 +15,20 @@ from repertory.components.roads import parts as parts_lib
 
 # What of `Parts` needs a replay server.
 _OF_SERVERS = ('make_dataset', 'make_priority_updater')
+
+
+@dataclasses.dataclass
+class Beside:
+  """What snapshots have beside the table, for a run to go on exactly.
+
+  Attributes:
+    found: What the snapshot had that the road began with; empty if nothing.
+    save: Returns what is to be kept of the moment of a snapshot, while nobody
+      acts or learns; None for nothing.
+  """
+
+  found: bytes = b''
+  save: Callable[[], bytes] | None = None
 
 
 class LocalRoad(road.Road):
@@ -26,6 +42,9 @@ class LocalRoad(road.Road):
   is in a batch depends on who was faster; unless the table is a queue and they
   take turns: then the k-th items that each of them puts follow on one another,
   in the order of their turns, and whoever is early waits.
+
+  Attributes:
+    beside: What snapshots have besides items.
   """
 
   kind = 'local'
@@ -65,10 +84,12 @@ class LocalRoad(road.Road):
     self._checkpoint_directory = checkpoint_directory
     self._turn: int | None = None
     self._table = local.Table(experience.table, seed, num_turns)
+    self.beside = Beside()
     if checkpoint_directory:
       contents = local.read(checkpoint_directory, experience.table)
       if contents is not None:
         self._table.restore(contents)
+        self.beside.found = contents.beside
       replay.remove_checkpoints(checkpoint_directory)
 
   @property
@@ -121,7 +142,11 @@ class LocalRoad(road.Road):
 
   def make_learner_end(self) -> learner_end.LearnerEnd:
     return _LocalEnd(
-      self._experience, self._table, self._place, self._checkpoint_directory
+      self._experience,
+      self._table,
+      self._place,
+      self._checkpoint_directory,
+      self.beside,
     )
 
 
@@ -163,8 +188,10 @@ class _LocalEnd(learner_end.LearnerEnd):
     table: local.Table,
     place: local.Place,
     checkpoint_directory: str,
+    beside: Beside,
   ):
     self._local_table = table
+    self._beside = beside
     self._checkpoint_directory = checkpoint_directory
     self._is_taken = threading.Event()
     super().__init__(experience, place)
@@ -176,12 +203,19 @@ class _LocalEnd(learner_end.LearnerEnd):
   def statuses(self) -> Mapping[str, replay.TableStatus]:
     return {self._table.name: self._local_table.status()}
 
+  def describe(self) -> dict[str, Any]:
+    is_exact = self._beside.save is not None
+    return {**super().describe(), 'is_exact': is_exact}
+
   def write_snapshot(self) -> str:
     directory = self._checkpoint_directory
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
     os.makedirs(directory, exist_ok=True)
     contents = self._local_table.copy()
+    if self._beside.save is not None:
+      beside = self._beside.save()
+      contents = dataclasses.replace(contents, beside=beside)
     self._is_taken.set()
     return local.write(directory, self._table, contents)
 

@@ -47,6 +47,7 @@ class ProgramSnapshots(roads.Snapshots):
   def describe(self):
     return {
       'road': roads.PROGRAM,
+      'is_exact': True,
       'tables': self._learner.count_items(),
     }
 

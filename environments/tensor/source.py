@@ -1,6 +1,7 @@
 """Steps a tensor environment on the host, for what is not compiled with it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -50,6 +51,20 @@ class TensorSource:
       self._trace(state)
     # Leaves alone, for calls are faster without nests.
     self._state: list[tf.Tensor] = tf.nest.flatten(state)
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Leaves out what is traced, for that cannot be pickled."""
+    state = dict(vars(self))
+    del state['_reset'], state['_step']
+    state['_state'] = [leaf.numpy() for leaf in self._state]
+    return state
+
+  def __setstate__(self, state: dict[str, Any]) -> None:
+    vars(self).update(state)
+    with tf.device('CPU'):
+      self._state = [tf.constant(leaf) for leaf in self._state]
+      like = self._environment.initial_state(tf.zeros([self._size], tf.uint64))
+      self._trace(tf.nest.pack_sequence_as(like, self._state))
 
   def _trace(self, state: environment_lib.State) -> None:
     leaves = [

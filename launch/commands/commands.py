@@ -116,7 +116,8 @@ def _train(values, settings, positional) -> int:
     print('Interrupted before the first step; the same command starts afresh.')
     return _SIGNAL_BASE + result.interrupted
   if result.interrupted:
-    print(f'Interrupted; {_how_to_go_on(values)} goes on from the checkpoint.')
+    how = _how_to_go_on(experiment, result.directory)
+    print(f'Interrupted; {how} goes on from the checkpoint.')
   elif status.evaluation_return is not None:
     print(
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
@@ -141,9 +142,9 @@ def _train(values, settings, positional) -> int:
   return _NOT_SAVED if loss else 0
 
 
-def _how_to_go_on(values) -> str:
-  """Says which command goes on from a checkpoint."""
-  if values.deterministic and values.topology != 'anakin':
+def _how_to_go_on(experiment, directory: str) -> str:
+  """Says which command goes on from the last checkpoint."""
+  if experiment.deterministic and not resuming.is_exact(directory):
     return 'the same command without --deterministic'
   return 'the same command'
 

@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+import cloudpickle
+
 from repertory.components import actors, environment_loop, roads, variables
 from repertory.launch.nodes import acting, node, policies
 from repertory.launch.runs import session as session_lib
@@ -46,7 +48,7 @@ class ActorNode(acting.ActingNode):
     self._environment = session.make_environments(environment_ids, context.life)
     policy = policies.make_training_policy(context, session, network)
     self._acting_with = policy.describe(environment_ids)
-    actor = actors.PolicyActor(
+    self._actor = actors.PolicyActor(
       policy,
       session.spec.observations,
       environment_ids,
@@ -54,8 +56,10 @@ class ActorNode(acting.ActingNode):
       variables=followed,
       jit_compile=session.experiment.builder.config.jit_compile,
     )
-    loop = environment_loop.EnvironmentLoop(self._environment, actor)
-    super().__init__(context, [loop], environment_ids, leases)
+    self._loop = environment_loop.EnvironmentLoop(
+      self._environment, self._actor
+    )
+    super().__init__(context, [self._loop], environment_ids, leases)
 
   @property
   def description(self):
@@ -69,6 +73,43 @@ class ActorNode(acting.ActingNode):
   def flush(self) -> None:
     """Waits until replay has taken all items."""
     self._adder.flush()
+
+  def save(self) -> bytes:
+    """Returns where environments, policy and open episodes are.
+
+    Between two steps, with all items in the table: see `flush`.
+
+    Raises:
+      Exception: Whatever keeps the environments from being pickled.
+    """
+    # Environments may hold functions, which pickle alone cannot.
+    return cloudpickle.dumps(
+      {
+        'environment_ids': self._environment_ids,
+        'loop': self._loop.save(),
+        'policy': self._actor.save(),
+        'adder': self._adder.save(),
+      }
+    )
+
+  def restore(self, saved: bytes) -> None:
+    """Goes on where `save` was called.
+
+    Raises:
+      ValueError: If other environments were stepped there.
+    """
+    state = cloudpickle.loads(saved)
+    found, expected = state['environment_ids'], self._environment_ids
+    if found != expected:
+      raise ValueError(
+        f'expected environments {expected}, found {found}; ask for as many '
+        'environments as there were'
+      )
+    self._environment.close()
+    self._loop.restore(state['loop'])
+    self._environment = state['loop']['environment']
+    self._actor.restore(state['policy'])
+    self._adder.restore(state['adder'])
 
   def run(self) -> None:
     self._followed.update(wait=True)

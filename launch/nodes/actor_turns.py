@@ -1,6 +1,7 @@
 """A replay server, an actor and a learner that take turns."""
 
 import sys
+from typing import cast
 
 from repertory.components import replay, roads, variables
 from repertory.launch.coordination import kinds
@@ -26,6 +27,8 @@ class ActorTurns(turns.Turns):
   environment batch the learner takes the batches that are due.
   """
 
+  _beside: roads.Beside | None = None
+
   def _make_learner(self):
     session = self._session
     road = self._make_road()
@@ -46,7 +49,31 @@ class ActorTurns(turns.Turns):
         max_pending_items=sys.maxsize,
       ),
     )
+    if session.experiment.deterministic:
+      self._go_on_exactly(cast(roads.LocalRoad, road).beside)
     return learner
+
+  def _go_on_exactly(self, beside: roads.Beside) -> None:
+    """Lets the actor begin where a checkpoint has it, and be in the next ones.
+
+    Args:
+      beside: What is saved beside the table.
+    """
+    actor = self._actor
+    self._beside = beside
+    if beside.found:
+      with self._named(actor.name):
+        actor.restore(beside.found)
+    try:
+      actor.save()
+    except Exception as error:
+      self._coordinator.warn(
+        actor.name,
+        'A deterministic run cannot go on from its checkpoints, for these '
+        f'environments cannot be pickled: {type(error).__name__}: {error}',
+      )
+    else:
+      beside.save = actor.save
 
   def _make_road(self) -> roads.Road:
     session, interruption = self._session, self._interruption
@@ -70,6 +97,11 @@ class ActorTurns(turns.Turns):
 
   def _flush(self):
     self._actor.flush()
+
+  def _save_in_spite_of_failure(self):
+    if self._beside is not None:
+      self._beside.save = None  # It may have failed in the middle of a step.
+    super()._save_in_spite_of_failure()
 
   @property
   def _total_steps(self):

@@ -157,6 +157,12 @@ def hash_variables(directory: str, learner_steps: int) -> str | None:
   return checkpointing.hash_arrays(checkpoint.arrays)
 
 
+def is_exact(directory: str) -> bool:
+  """Whether a deterministic run goes on from the last checkpoint, if any."""
+  checkpoint = load_checkpoint(directory, check_replay=False)
+  return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
+
+
 def load_best(directory: str) -> checkpointing.Checkpoint | None:
   """Reads the policy of an experiment's best evaluation, if there was one."""
   directories.check_folder(directory, session_lib.BEST)
@@ -189,13 +195,14 @@ def _check_exact(
   """
   if checkpoint is None or not session.experiment.deterministic:
     return
-  if session.road == roads.PROGRAM and session.takes_replay_of(checkpoint):
+  if session.takes_replay_of(checkpoint) and checkpoint.state.get('is_exact'):
     return
   raise checkpointing.CheckpointError(
-    f'A deterministic run cannot go on from checkpoint {checkpoint.path}. Only '
-    'topology anakin can, from what it wrote itself with checkpoint_replay: '
-    'other checkpoints lack the state of the environments. Leave deterministic '
-    'out to go on all the same, or start afresh.',
+    f'A deterministic run cannot go on from checkpoint {checkpoint.path}: that '
+    'lacks the state of the environments, or has it of another topology. The '
+    'same topology has to write it, deterministic and with checkpoint_replay, '
+    'of environments that can be pickled. Leave deterministic out to go on all '
+    'the same, or start afresh.',
     fresh=True,
   )
 

@@ -47,6 +47,7 @@ class Contents:
     samples: Items ever sampled.
     times_sampled: How often the oldest item was, if items leave after samples.
     random: The state of the random numbers.
+    beside: Of the same moment, from who acts or learns; kept as it is.
   """
 
   leaves: list[np.ndarray]
@@ -55,6 +56,7 @@ class Contents:
   samples: int
   times_sampled: int
   random: Mapping[str, Any]
+  beside: bytes = b''
 
 
 def check(table: tables.Table) -> None:

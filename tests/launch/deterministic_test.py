@@ -1,0 +1,138 @@
+"""Tests of deterministic runs of `single`, stopped and resumed or not."""
+
+import dataclasses
+import itertools
+import signal
+
+import dm_env
+import numpy as np
+import pytest
+from dm_env import specs
+
+from repertory import launch
+from repertory.agents import dqn, impala, r2d2
+from repertory.components import checkpointing
+from repertory.environments import registry
+from repertory.launch.nodes import learner as learner_lib
+
+_STEPS = 240
+
+
+def _dqn(**settings):
+  return dqn.DQNBuilder(
+    dqn.DQNConfig(
+      hidden_sizes=(8,), batch_size=4, min_replay_size=40, n_step=3, **settings
+    )
+  )
+
+
+def _impala():
+  return impala.IMPALABuilder(
+    impala.IMPALAConfig(unroll_length=5, batch_size=4, hidden_sizes=(8,))
+  )
+
+
+def _r2d2():
+  return r2d2.R2D2Builder(
+    r2d2.R2D2Config(
+      core_size=8,
+      hidden_sizes=(8,),
+      burn_in_length=2,
+      unroll_length=6,
+      batch_size=4,
+      min_replay_size=20,
+    )
+  )
+
+
+def _run(directory, builder, environments, max_steps=_STEPS, **settings):
+  if isinstance(environments, str):
+    environments = registry.make_factory(environments)
+  experiment = launch.Experiment(
+    builder, environments, max_steps=max_steps, directory=str(directory),
+    environments_per_actor=3, evaluation_episodes=0, deterministic=True,
+    seed=7,
+  )  # fmt: skip
+  experiment = dataclasses.replace(experiment, **settings)
+  return launch.run(experiment, display=False)
+
+
+_CASES = {
+  'large observations': (_dqn, 'catch:40x40'),
+  'tensors': (lambda: _dqn(prioritized=False), 'tensor:catch'),
+  'unrolls': (_impala, 'gym:CartPole-v1'),
+  'sequences': (_r2d2, 'memory_chain:4'),
+}
+
+
+@pytest.mark.parametrize('case', _CASES)
+def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
+  make_builder, environments = _CASES[case]
+  whole = _run(tmp_path / 'whole', make_builder(), environments)
+  for max_steps in (100, _STEPS):  # In the middle of an episode and an item.
+    last = _run(tmp_path / 'parts', make_builder(), environments, max_steps)
+  assert whole.status.learner_steps > 10
+  assert last.status.learner_steps == whole.status.learner_steps
+  assert last.variables_sha256 == whole.variables_sha256
+
+
+def test_stopped_in_the_middle_of_a_turn(tmp_path, monkeypatch):
+  whole = _run(tmp_path / 'whole', _dqn(), 'catch')
+  step, num_updates = learner_lib.LearnerNode.step, []
+
+  def step_and_stop(node):
+    step(node)
+    num_updates.append(1)
+    if len(num_updates) == 50:
+      signal.raise_signal(signal.SIGINT)
+
+  monkeypatch.setattr(learner_lib.LearnerNode, 'step', step_and_stop)
+  stopped = _run(tmp_path / 'parts', _dqn(), 'catch')
+  assert stopped.interrupted == signal.SIGINT
+  # Updates that were due came first.
+  assert 50 < stopped.status.learner_steps < 60
+  assert stopped.status.learner_steps < whole.status.learner_steps
+  last = _run(tmp_path / 'parts', _dqn(), 'catch')
+  assert last.variables_sha256 == whole.variables_sha256
+
+
+class _Open(dm_env.Environment):
+  """Cannot be pickled."""
+
+  def __init__(self, seed):
+    self._generator = (number for number in itertools.count(seed))
+
+  def reset(self):
+    return dm_env.restart(self._observe())
+
+  def step(self, action):
+    return dm_env.termination(float(action), self._observe())
+
+  def _observe(self):
+    return np.full(1, next(self._generator) % 2, np.float32)
+
+  def observation_spec(self):
+    return specs.Array((1,), np.float32)
+
+  def action_spec(self):
+    return specs.DiscreteArray(2)
+
+
+def test_environments_that_cannot_be_pickled_are_named(tmp_path):
+  result = _run(tmp_path, _dqn(), _Open, 100)
+  logged = (tmp_path / 'logs' / 'nodes.jsonl').read_text()
+  assert "cannot be pickled: TypeError: cannot pickle 'generator'" in logged
+  with pytest.raises(checkpointing.CheckpointError, match='can be pickled'):
+    _run(tmp_path, _dqn(), _Open)
+  resumed = _run(tmp_path, _dqn(), _Open, deterministic=False)
+  assert resumed.status.learner_steps > result.status.learner_steps
+
+
+def test_checkpoints_without_environments_are_refused(tmp_path):
+  for directory, settings in (
+    (tmp_path / 'without_replay', {'checkpoint_replay': False}),
+    (tmp_path / 'another_road', {'deterministic': False}),
+  ):
+    _run(directory, _dqn(), 'catch', 100, **settings)
+    with pytest.raises(checkpointing.CheckpointError, match='lacks the state'):
+      _run(directory, _dqn(), 'catch')
