@@ -34,6 +34,46 @@ class StopSignal:
       raise Stopped
 
 
+class LateSignal(StopSignal):
+  """Follows another signal some time later.
+
+  For those who finish something when the other one is set. Who is done before
+  sets this one, too.
+  """
+
+  def __init__(self, first: StopSignal, seconds: float):
+    """Is not set.
+
+    Args:
+      first: The signal to follow.
+      seconds: How much later, from when its setting was first seen.
+    """
+    super().__init__()
+    self._first = first
+    self._seconds = seconds
+    self._seen_at: float | None = None
+
+  def is_set(self) -> bool:
+    if not super().is_set() and self._first.is_set():
+      self._seen_at = self._seen_at or time.monotonic()
+      if time.monotonic() - self._seen_at >= self._seconds:
+        self.set()
+    return super().is_set()
+
+  def wait(self, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not self.is_set():
+      left = deadline - time.monotonic()
+      if left <= 0:
+        return False
+      super().wait(min(left, _SLICE_SECONDS))
+    return True
+
+  def check(self) -> None:
+    if self.is_set():
+      raise Stopped
+
+
 def wait_for(
   attempt: Callable[[float], bool],
   waiting_for: Callable[[], str],

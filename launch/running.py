@@ -122,6 +122,7 @@ def _open(
     topology.smallest_batch(experiment),
     topology.road(experiment),
     topology.check_experience,
+    topology.division(experiment),
   )
 
 

@@ -1,7 +1,12 @@
 """The roads of experience, from those who act to the learner."""
 
+from repertory.components.roads.companion import Companion, Moment
 from repertory.components.roads.learner_end import LearnerEnd
-from repertory.components.roads.local_road import Beside, LocalRoad, check_local
+from repertory.components.roads.local_road import (
+  Company,
+  LocalRoad,
+  check_local,
+)
 from repertory.components.roads.parts import Parts
 from repertory.components.roads.reverb_road import ReverbRoad
 from repertory.components.roads.road import PROGRAM, Road
@@ -9,9 +14,11 @@ from repertory.components.roads.snapshots import Snapshots
 
 __all__ = [
   'PROGRAM',
-  'Beside',
+  'Companion',
+  'Company',
   'LearnerEnd',
   'LocalRoad',
+  'Moment',
   'Parts',
   'ReverbRoad',
   'Road',

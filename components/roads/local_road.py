@@ -10,6 +10,7 @@ from typing import Any
 from repertory.components import adders, datasets, replay
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
+from repertory.components.roads import companion as companions
 from repertory.components.roads import learner_end, road
 from repertory.components.roads import parts as parts_lib
 
@@ -18,17 +19,16 @@ _OF_SERVERS = ('make_dataset', 'make_priority_updater')
 
 
 @dataclasses.dataclass
-class Beside:
-  """What snapshots have beside the table, for a run to go on exactly.
+class Company:
+  """What is saved together with the table.
 
   Attributes:
     found: What the snapshot had that the road began with; empty if nothing.
-    save: Returns what is to be kept of the moment of a snapshot, while nobody
-      acts or learns; None for nothing.
+    now: What the next ones are to have; None for nothing.
   """
 
   found: bytes = b''
-  save: Callable[[], bytes] | None = None
+  now: companions.Companion | None = None
 
 
 class LocalRoad(road.Road):
@@ -44,7 +44,7 @@ class LocalRoad(road.Road):
   in the order of their turns, and whoever is early waits.
 
   Attributes:
-    beside: What snapshots have besides items.
+    company: What snapshots have besides items.
   """
 
   kind = 'local'
@@ -84,18 +84,23 @@ class LocalRoad(road.Road):
     self._checkpoint_directory = checkpoint_directory
     self._turn: int | None = None
     self._table = local.Table(experience.table, seed, num_turns)
-    self.beside = Beside()
+    self.company = Company()
     if checkpoint_directory:
       contents = local.read(checkpoint_directory, experience.table)
       if contents is not None:
         self._table.restore(contents)
-        self.beside.found = contents.beside
+        self.company.found = contents.beside
       replay.remove_checkpoints(checkpoint_directory)
 
   @property
   def num_items(self) -> int:
     """Items that are in the table now."""
     return self._table.status().size
+
+  @property
+  def num_inserts(self) -> int:
+    """Items that were ever put into the table."""
+    return self._table.status().inserts
 
   def in_turn(self, turn: int) -> 'LocalRoad':
     """Returns this road for one of those who take turns.
@@ -146,7 +151,7 @@ class LocalRoad(road.Road):
       self._table,
       self._place,
       self._checkpoint_directory,
-      self.beside,
+      self.company,
     )
 
 
@@ -188,10 +193,11 @@ class _LocalEnd(learner_end.LearnerEnd):
     table: local.Table,
     place: local.Place,
     checkpoint_directory: str,
-    beside: Beside,
+    company: Company,
   ):
     self._local_table = table
-    self._beside = beside
+    self._company = company
+    self._moment: companions.Moment | None = None
     self._checkpoint_directory = checkpoint_directory
     self._is_taken = threading.Event()
     super().__init__(experience, place)
@@ -203,9 +209,25 @@ class _LocalEnd(learner_end.LearnerEnd):
   def statuses(self) -> Mapping[str, replay.TableStatus]:
     return {self._table.name: self._local_table.status()}
 
+  def prepare(self) -> bool:
+    now = self._company.now
+    return now is None or now.prepare(self._local_table.status().samples)
+
+  def flush(self) -> None:
+    super().flush()
+    now = self._company.now
+    self._moment = None if now is None else now.take()
+
+  def counts(self) -> Mapping[str, int]:
+    return self._moment.counts if self._moment else {}
+
   def describe(self) -> dict[str, Any]:
-    is_exact = self._beside.save is not None
-    return {**super().describe(), 'is_exact': is_exact}
+    """Returns what is to be found again, and whether a run goes on exactly."""
+    described, moment = super().describe(), self._moment
+    described['is_exact'] = moment is not None
+    if moment is not None and moment.num_inserts is not None:
+      described['tables'][self._table.name]['inserts'] = moment.num_inserts
+    return described
 
   def write_snapshot(self) -> str:
     directory = self._checkpoint_directory
@@ -213,9 +235,11 @@ class _LocalEnd(learner_end.LearnerEnd):
       raise ValueError('checkpoint_directory must be given to write snapshots.')
     os.makedirs(directory, exist_ok=True)
     contents = self._local_table.copy()
-    if self._beside.save is not None:
-      beside = self._beside.save()
-      contents = dataclasses.replace(contents, beside=beside)
+    moment = self._moment
+    if moment is not None:
+      if moment.num_inserts is not None:
+        contents = contents.until(moment.num_inserts)
+      contents = dataclasses.replace(contents, beside=moment.saved)
     self._is_taken.set()
     return local.write(directory, self._table, contents)
 

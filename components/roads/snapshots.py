@@ -1,6 +1,7 @@
 """What a checkpoint holds besides the learner."""
 
 import abc
+from collections.abc import Mapping
 from typing import Any
 
 from repertory.components import checkpointing
@@ -14,7 +15,18 @@ class Snapshots(abc.ABC):
 
   @abc.abstractmethod
   def flush(self) -> None:
-    """Waits until what was learned has arrived; raises what kept it."""
+    """Waits until what was learned has arrived; raises what kept it.
+
+    The first of what is called for a checkpoint: its moment is now.
+    """
+
+  def prepare(self) -> bool:
+    """Returns whether a checkpoint can begin now, or after another update."""
+    return True
+
+  def counts(self) -> Mapping[str, int]:
+    """Returns the run's counts at the moment, where others are ahead of it."""
+    return {}
 
   @abc.abstractmethod
   def describe(self) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Fresh variables for those who act beside the learner."""
 
 import collections
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from repertory.components import compilation
@@ -58,6 +60,35 @@ class Publisher:
     """Keeps as many of the newest versions from now on, for `wait_for`."""
     with self._has_come:
       self._kept = collections.deque(self._kept, num_versions)
+
+  def copy_from(
+    self, version: int
+  ) -> list[tuple[int, float, list[np.ndarray]]]:
+    """Returns those of this version and later that are kept, for `restore`."""
+    with self._has_come:
+      kept = [one for one in self._kept if one.version >= version]
+    return [
+      (one.version, one.max_priority, [value.numpy() for value in one.values])
+      for one in kept
+    ]
+
+  def restore(
+    self, copied: Sequence[tuple[int, float, Sequence[np.ndarray]]]
+  ) -> None:
+    """Keeps what was copied, of versions before the newest, as well."""
+    with self._has_come:
+      newest = self._kept[-1].version if self._kept else math.inf
+      older = [
+        _Snapshot(
+          [tf.constant(value) for value in values],
+          version,
+          max_priority,
+          time.monotonic(),
+        )
+        for version, max_priority, values in copied
+        if version < newest
+      ]
+      self._kept.extendleft(reversed(older))
 
   def wait_for(self, version: int, seconds: float) -> _Snapshot | None:
     """Waits at most so long for a version; returns None if it has not come.

@@ -22,6 +22,7 @@ class ScheduledVariables(published.PublishedVariables):
     variables: Sequence[tf.Variable],
     *,
     period: int,
+    first_round: int = 0,
     version_of: Callable[[int], int],
     timeout_seconds: float,
     stop: signals.StopSignal,
@@ -33,6 +34,7 @@ class ScheduledVariables(published.PublishedVariables):
         be ahead of who acts.
       variables: Take the values, in the same order.
       period: Steps of a round, at least 1.
+      first_round: The round that the first step begins.
       version_of: Gives the version for a round, from 0; never a lower one than
         for the round before.
       timeout_seconds: How long a wait may last.
@@ -45,7 +47,7 @@ class ScheduledVariables(published.PublishedVariables):
     self._version_of = version_of
     self._timeout_seconds = timeout_seconds
     self._stop = stop
-    self._num_steps = 0
+    self._num_steps = first_round * period
 
   def update(self, wait: bool = False) -> None:
     """Takes over the variables of a round that begins.

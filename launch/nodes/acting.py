@@ -40,6 +40,7 @@ class ActingNode(node.Node):
     self._lock = threading.Lock()
     self._steps = 0
     self._total_steps = 0
+    self._total_episodes = 0
     self._episodes: list[tuple[float, int]] = []
 
   @property
@@ -50,6 +51,11 @@ class ActingNode(node.Node):
   def total_steps(self) -> int:
     """Environment steps since it started."""
     return self._total_steps
+
+  @property
+  def total_episodes(self) -> int:
+    """Episodes that ended since it started."""
+    return self._total_episodes
 
   @property
   def environment_seconds(self) -> float:
@@ -65,6 +71,7 @@ class ActingNode(node.Node):
       with self._lock:
         self._steps += steps
         self._total_steps += steps
+        self._total_episodes += len(episodes)
         self._episodes += [(e.episode_return, e.length) for e in episodes]
     return num_steps
 

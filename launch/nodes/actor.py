@@ -85,29 +85,31 @@ class ActorNode(acting.ActingNode):
     # Environments may hold functions, which pickle alone cannot.
     return cloudpickle.dumps(
       {
-        'environment_ids': self._environment_ids,
         'loop': self._loop.save(),
         'policy': self._actor.save(),
         'adder': self._adder.save(),
       }
     )
 
-  def restore(self, saved: bytes) -> None:
-    """Goes on where `save` was called.
-
-    Raises:
-      ValueError: If other environments were stepped there.
-    """
-    state = cloudpickle.loads(saved)
-    found, expected = state['environment_ids'], self._environment_ids
-    if found != expected:
-      raise ValueError(
-        f'expected environments {expected}, found {found}; ask for as many '
-        'environments as there were'
+  def can_save(self) -> bool:
+    """Tries to save; what keeps it from that is told as a warning."""
+    try:
+      self.save()
+    except Exception as error:
+      self._coordinator.warn(
+        self.name,
+        'A deterministic run cannot go on from its checkpoints, for these '
+        f'environments cannot be pickled: {type(error).__name__}: {error}',
       )
+      return False
+    return True
+
+  def restore(self, saved: bytes) -> None:
+    """Goes on where `save` was called."""
+    state = cloudpickle.loads(saved)
     self._environment.close()
-    self._loop.restore(state['loop'])
     self._environment = state['loop']['environment']
+    self._loop.restore(state['loop'])
     self._actor.restore(state['policy'])
     self._adder.restore(state['adder'])
 

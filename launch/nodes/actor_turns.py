@@ -27,7 +27,7 @@ class ActorTurns(turns.Turns):
   environment batch the learner takes the batches that are due.
   """
 
-  _beside: roads.Beside | None = None
+  _company: roads.Company | None = None
 
   def _make_learner(self):
     session = self._session
@@ -50,30 +50,22 @@ class ActorTurns(turns.Turns):
       ),
     )
     if session.experiment.deterministic:
-      self._go_on_exactly(cast(roads.LocalRoad, road).beside)
+      self._go_on_exactly(cast(roads.LocalRoad, road).company)
     return learner
 
-  def _go_on_exactly(self, beside: roads.Beside) -> None:
+  def _go_on_exactly(self, company: roads.Company) -> None:
     """Lets the actor begin where a checkpoint has it, and be in the next ones.
 
     Args:
-      beside: What is saved beside the table.
+      company: What is saved together with the table.
     """
     actor = self._actor
-    self._beside = beside
-    if beside.found:
+    if company.found:
       with self._named(actor.name):
-        actor.restore(beside.found)
-    try:
-      actor.save()
-    except Exception as error:
-      self._coordinator.warn(
-        actor.name,
-        'A deterministic run cannot go on from its checkpoints, for these '
-        f'environments cannot be pickled: {type(error).__name__}: {error}',
-      )
-    else:
-      beside.save = actor.save
+        actor.restore(company.found)
+    if actor.can_save():
+      self._company = company
+      company.now = _Beside(actor)
 
   def _make_road(self) -> roads.Road:
     session, interruption = self._session, self._interruption
@@ -99,10 +91,20 @@ class ActorTurns(turns.Turns):
     self._actor.flush()
 
   def _save_in_spite_of_failure(self):
-    if self._beside is not None:
-      self._beside.save = None  # It may have failed in the middle of a step.
+    if self._company is not None:
+      self._company.now = None  # It may have failed in the middle of a step.
     super()._save_in_spite_of_failure()
 
   @property
   def _total_steps(self):
     return self._actor.total_steps
+
+
+class _Beside(roads.Companion):
+  """Saves an actor, in the same thread as the learner."""
+
+  def __init__(self, actor: actor_lib.ActorNode):
+    self._actor = actor
+
+  def take(self) -> roads.Moment:
+    return roads.Moment(self._actor.save())

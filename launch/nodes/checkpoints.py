@@ -101,7 +101,8 @@ class CheckpointWriter:
       Exception: What kept it from being written, if that is to end the run.
     """
     self._settle(wait=False)
-    if self._writing is None and self._is_due():
+    is_due = self._writing is None and self._is_due()
+    if is_due and self._snapshots.prepare():
       self._begin()
 
   def write(self) -> str | None:
@@ -147,8 +148,10 @@ class CheckpointWriter:
     state = self._coordinator.save()
     state['counts'] = {
       **state['counts'],
+      **self._snapshots.counts(),
       'learner_steps': self._learner.steps,
     }
+    state['division'] = self._session.division
     arrays = self._learner.save()
     if not self._experiment.checkpoint_replay:
       self._writing = _start(lambda: self._save(arrays, state, None))

@@ -109,6 +109,8 @@ class LearnerNode(learning.LearningNode):
       self._end.excuse()
     if directive.phase != self._phase:
       self._phase, self._phase_since = directive.phase, time.monotonic()
+    if self._phase == reports.STOPPING and self._is_done_with_all():
+      self._stop.set()  # Of one that finishes what the actors have begun.
     if self._phase != reports.LEARNING:
       return
     # With all actors done, a learner that has caught up would wait for ever.
@@ -118,6 +120,9 @@ class LearnerNode(learning.LearningNode):
     # that the actors left.
     elif time.monotonic() - self._phase_since > learner_end.PATIENCE_SECONDS:
       self._end.expect_batches()
+
+  def _is_done_with_all(self) -> bool:
+    return self._coordinator.have_actors_finished() and self.is_caught_up()
 
   def close(self) -> None:
     """Writes what the log still holds back and ends all threads."""

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import threading
+from collections.abc import Callable, Mapping
 
 from repertory.components import signals
 
@@ -49,6 +50,20 @@ class Schedule:
     return math.ceil(num_items / self.batch_size) + 1
 
 
+@dataclasses.dataclass(frozen=True)
+class Beginning:
+  """Where a round begins, which need not be the first one.
+
+  Attributes:
+    number: The round.
+    steps: Environment steps before each of the rounds that others still look
+      at, by round: this one and the `lag` ones before it.
+  """
+
+  number: int = 0
+  steps: Mapping[int, int] = dataclasses.field(default_factory=dict)
+
+
 class Rounds:
   """Lets all who act end after the same round, however many they are.
 
@@ -63,6 +78,7 @@ class Rounds:
     num_actors: int,
     max_steps: int,
     timeout_seconds: float,
+    beginning: Beginning = Beginning(),
   ):
     """Nobody has acted yet.
 
@@ -71,21 +87,29 @@ class Rounds:
       num_actors: Who act.
       max_steps: When there have been so many steps there is no further round.
       timeout_seconds: How long a wait for others may last.
+      beginning: Where all begin.
     """
     self.schedule = schedule
-    self._num_actors = num_actors
+    self.num_actors = num_actors
+    self.beginning = beginning
     self._max_steps = max_steps
     self._timeout_seconds = timeout_seconds
     # By round: who has come to its beginning, and the steps before it.
-    self._arrived: dict[int, int] = {}
-    self._steps: dict[int, int] = {}
+    self._arrived = {
+      number: num_actors
+      for number in beginning.steps
+      if number < beginning.number
+    }
+    self._steps = {number: beginning.steps[number] for number in self._arrived}
+    self._newest = self._last_begun = beginning.number - 1
+    self._is_ending = False
     self._has_come = threading.Condition()
 
   def begin(self, number: int, steps: int, stop: signals.StopSignal) -> bool:
     """Waits until it is known whether there is a round; returns whether.
 
     Args:
-      number: The round, from 0; each who acts asks for one after the other.
+      number: The round; each who acts asks for one after the other.
       steps: Environment steps of who asks, in all rounds before.
       stop: Ends the wait.
 
@@ -94,6 +118,7 @@ class Rounds:
       TimeoutError: If others did not come in time.
     """
     with self._has_come:
+      self._newest = max(self._newest, number)
       self._arrived[number] = self._arrived.get(number, 0) + 1
       self._steps[number] = self._steps.get(number, 0) + steps
       self._has_come.notify_all()
@@ -108,36 +133,70 @@ class Rounds:
     with self._has_come:
       for counts in (self._arrived, self._steps):
         counts.pop(before - lag - 1, None)  # All have gone on from there.
-      return self._steps[before] < self._max_steps
+      goes_on = self._steps[before] < self._max_steps
+      if self._is_ending and number > self._last_begun:
+        goes_on = False
+      if goes_on:
+        self._last_begun = max(self._last_begun, number)
+      return goes_on
+
+  def end(self) -> None:
+    """Lets there be no further round than those that somebody has begun."""
+    with self._has_come:
+      self._is_ending = True
+
+  def next_to_come(self) -> int:
+    """Returns the first round to whose beginning nobody has come yet."""
+    with self._has_come:
+      return self._newest + 1
+
+  def steps_before(self, number: int) -> dict[int, int]:
+    """Returns `Beginning.steps` of a round that all have come to."""
+    with self._has_come:
+      first = max(0, number - self.schedule.lag)
+      return {k: self._steps[k] for k in range(first, number + 1)}
 
   def _wait(self, number: int, seconds: float) -> bool:
     with self._has_come:
       return self._has_come.wait_for(
-        lambda: self._arrived.get(number, 0) == self._num_actors, seconds
+        lambda: self._arrived.get(number, 0) == self.num_actors, seconds
       )
 
 
 class RoundLeases:
-  """Grants one of those who act the steps of its rounds, one at a time."""
+  """Grants one of those who act the steps of its rounds, one at a time.
 
-  def __init__(self, rounds: Rounds, stop: signals.StopSignal):
+  Attributes:
+    come: Called at the beginning of each round, with its number, the steps
+      taken so far and whether there is that round. May be set until the first
+      step is granted.
+  """
+
+  def __init__(
+    self, rounds: Rounds, stop: signals.StopSignal, late: signals.StopSignal
+  ):
     """Has granted nothing yet.
 
     Args:
-      stop: Ends a wait for others.
+      stop: Lets rounds end that have begun, and none begin.
+      late: Ends a wait for others.
     """
+    self.come: Callable[[int, int, bool], None] | None = None
     self._rounds = rounds
     self._stop = stop
-    self._num_granted = 0
+    self._late = late
+    self._num_granted = rounds.beginning.number * rounds.schedule.period
     self._steps = 0
+
+  def begin_with(self, steps: int) -> None:
+    """Counts on from the steps that were taken before the first round."""
+    self._steps = steps
 
   def acquire_steps(self, node: str, wanted: int) -> int:
     """Grants a step of the environment batch, if there is a round for it."""
     del node
     number, is_within = divmod(self._num_granted, self._rounds.schedule.period)
-    if not is_within and not self._rounds.begin(
-      number, self._steps, self._stop
-    ):
+    if not is_within and not self._begin(number):
       return 0
     self._num_granted += 1
     self._steps += wanted
@@ -147,3 +206,11 @@ class RoundLeases:
     """Takes note of environments that took no step, between two episodes."""
     del node
     self._steps -= unused
+
+  def _begin(self, number: int) -> bool:
+    if self._stop.is_set():
+      self._rounds.end()
+    goes_on = self._rounds.begin(number, self._steps, self._late)
+    if self.come is not None:
+      self.come(number, self._steps, goes_on)
+    return goes_on

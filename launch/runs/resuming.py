@@ -21,6 +21,7 @@ def open_session(
   smallest_batch: int | None = None,
   road: str = roads.ReverbRoad.kind,
   check: Callable[[Any, Any], None] = lambda experiment, experience: None,
+  division: str = '',
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, finds its checkpoint and holds its directory.
 
@@ -31,6 +32,7 @@ def open_session(
       for the environments of an actor.
     road: The kind of road that carries experience.
     check: Refuses an experiment whose agent's experience cannot go that way.
+    division: How it is divided among nodes, in words.
 
   Yields:
     The session.
@@ -63,6 +65,7 @@ def open_session(
       spec=spec,
       experience=experience,
       road=road,
+      division=division,
     )
     _check_exact(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
@@ -195,14 +198,21 @@ def _check_exact(
   """
   if checkpoint is None or not session.experiment.deterministic:
     return
-  if session.takes_replay_of(checkpoint) and checkpoint.state.get('is_exact'):
-    return
+  state, division = checkpoint.state, session.division
+  written_by = state.get('division', '')
+  if session.takes_replay_of(checkpoint) and state.get('is_exact'):
+    if written_by == division:
+      return
+    problem = f"was written by '{written_by}', and this is '{division}'"
+  else:
+    problem = (
+      'lacks the state of the environments, which deterministic runs write '
+      'with checkpoint_replay if their environments can be pickled'
+    )
   raise checkpointing.CheckpointError(
     f'A deterministic run cannot go on from checkpoint {checkpoint.path}: that '
-    'lacks the state of the environments, or has it of another topology. The '
-    'same topology has to write it, deterministic and with checkpoint_replay, '
-    'of environments that can be pickled. Leave deterministic out to go on all '
-    'the same, or start afresh.',
+    f'{problem}. Leave deterministic out to go on all the same, or start '
+    'afresh.',
     fresh=True,
   )
 

@@ -48,6 +48,7 @@ class Session:
     message: What the user should know of this start.
     restarted_after: Why all nodes were started again, if they were.
     road: The kind of road that carries experience: see `roads.Road.kind`.
+    division: How it is divided among nodes, in words.
   """
 
   experiment: experiment_lib.Experiment
@@ -60,6 +61,7 @@ class Session:
   message: str = ''
   restarted_after: failures.Failure | None = None
   road: str = roads.ReverbRoad.kind
+  division: str = ''
 
   @property
   def log_directory(self) -> str:

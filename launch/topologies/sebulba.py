@@ -76,6 +76,11 @@ class Sebulba(topology.Topology):
   def road(self, experiment):
     return roads.LocalRoad.kind
 
+  def division(self, experiment):
+    num_threads = self.num_threads(experiment)
+    threads = 'thread that acts' if num_threads == 1 else 'threads that act'
+    return f'{self.name} with {num_threads} {threads}'
+
   def smallest_batch(self, experiment):
     return 1  # No queue holds bundles.
 

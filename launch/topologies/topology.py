@@ -97,6 +97,14 @@ class Topology(abc.ABC):
     del experiment
     return roads.ReverbRoad.kind
 
+  def division(self, experiment: experiment_lib.Experiment) -> str:
+    """Returns, in words, how an experiment is divided among nodes.
+
+    A deterministic run goes on from checkpoints of the same words.
+    """
+    del experiment
+    return self.name
+
   def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
     """Returns what the environments of each adder are a multiple of.
 

@@ -86,9 +86,8 @@ class TestRounds:
         return number < 2
 
     schedule = rounds.Schedule(period=3, num_environments=4, batch_size=4)
-    leases = rounds.RoundLeases(
-      Noting(schedule, 1, 100, _SECONDS), signals.StopSignal()
-    )
+    stop = signals.StopSignal()
+    leases = rounds.RoundLeases(Noting(schedule, 1, 100, _SECONDS), stop, stop)
     granted = []
     # In the second step one of two environments starts an episode.
     for unused in (0, 0, 1, 0, 0, 0, 0):

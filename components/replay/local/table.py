@@ -58,6 +58,16 @@ class Contents:
   random: Mapping[str, Any]
   beside: bytes = b''
 
+  def until(self, inserts: int) -> 'Contents':
+    """Returns what there would be without the items after so many."""
+    num_left = len(self.priorities) - (self.inserts - inserts)
+    return dataclasses.replace(
+      self,
+      leaves=[leaf[:num_left] for leaf in self.leaves],
+      priorities=self.priorities[:num_left],
+      inserts=inserts,
+    )
+
 
 def check(table: tables.Table) -> None:
   """Refuses what only a replay server can do.
