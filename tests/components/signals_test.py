@@ -45,6 +45,39 @@ def test_set_ends_a_wait_for_the_signal():
   assert call.result(1)
 
 
+class TestLateSignal:
+  def test_follows_later(self):
+    first = signals.StopSignal()
+    late = signals.LateSignal(first, 0.3)
+    assert not late.is_set()
+    first.set()
+    since = time.monotonic()
+    assert not late.is_set()
+    late.check()
+    assert not late.wait(0.01)
+    assert late.wait(60)
+    assert time.monotonic() - since >= 0.3
+    assert late.is_set()
+    with pytest.raises(signals.Stopped):
+      late.check()
+
+  def test_may_be_set_before(self):
+    first = signals.StopSignal()
+    late = signals.LateSignal(first, 60)
+    call = replay_fixture.Call(late.wait, 60)
+    assert call.is_waiting(0.1)
+    late.set()
+    assert call.result(1)
+    assert not first.is_set()
+
+  def test_ends_a_wait(self):
+    first = signals.StopSignal()
+    late = signals.LateSignal(first, 0.3)
+    first.set()
+    with pytest.raises(signals.Stopped):
+      signals.wait_for(_never, _what, 60, late)
+
+
 def test_returns_at_once_when_it_succeeds():
   slices = []
 

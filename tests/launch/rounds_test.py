@@ -66,6 +66,29 @@ class TestRounds:
     # 4 steps a round: after three there are 12, which round 4 is told.
     assert num_rounds == {0: 4, 1: 4}
 
+  def test_ends_after_the_last_that_was_begun(self, in_step):
+    stop = signals.StopSignal()
+    arrived = threading.Thread(target=in_step.begin, args=[0, 0, stop])
+    arrived.start()
+    assert in_step.begin(0, 0, stop)
+    arrived.join(_SECONDS)
+    assert in_step.begin(1, 1, stop)  # The other one has not come to it.
+    assert in_step.next_to_come() == 2
+    in_step.end()
+    assert in_step.begin(1, 1, stop)
+    assert not in_step.begin(2, 2, stop)
+    assert not in_step.begin(2, 2, stop)
+    assert in_step.steps_before(2) == {1: 2, 2: 4}
+
+  def test_goes_on_from_a_later_round(self):
+    schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
+    in_step = rounds.Rounds(
+      schedule, 1, 10, _SECONDS, rounds.Beginning(4, {3: 8, 4: 12})
+    )
+    stop = signals.StopSignal()
+    assert in_step.begin(4, 12, stop)  # Before round 3 there were but 8 steps.
+    assert not in_step.begin(5, 15, stop)
+
   def test_wait_for_others_ends(self, in_step):
     stop = signals.StopSignal()
     stop.set()

@@ -43,6 +43,29 @@ class TestScheduled:
       found.append(self.value())
     assert found == [0, 0, 0, 0, 0, 0, 1, 1, 1, 2]
 
+  def test_goes_on_with_what_was_copied(self):
+    self.publisher.keep(3)
+    for version in (0, 1, 2):
+      self.publish(version)
+    copied = self.publisher.copy_from(1)
+    assert [version for version, _, _ in copied] == [1, 2]
+    # Of a run that goes on: the newest is there when the others come.
+    self.publisher = variables.Publisher([self.theirs])
+    self.publisher.keep(3)
+    self.publish(2)
+    self.publisher.restore(copied)
+    assert [one[0] for one in self.publisher.copy_from(0)] == [1, 2]
+    client = variables.ScheduledVariables(
+      self.publisher, [self.mine], period=3, first_round=2,
+      version_of=lambda k: max(0, k - 1), timeout_seconds=20.0, stop=self.stop,
+    )  # fmt: skip
+    client.update(wait=True)
+    found = [(client.version, float(self.mine.numpy()))]
+    for _ in range(3):
+      client.update()
+      found.append((client.version, float(self.mine.numpy())))
+    assert found == [(1, 1.0), (1, 1.0), (1, 1.0), (2, 2.0)]
+
   def test_waits_for_the_version_that_is_due(self):
     self.publish(0)
     self.client.update(wait=True)

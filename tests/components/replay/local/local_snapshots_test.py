@@ -109,6 +109,24 @@ def test_what_is_shared_is_saved_once_and_shared_again(tmp_path):
   assert all(a is b for a, b in zip(after[:-1], before[1:], strict=True))
 
 
+def test_may_be_of_an_earlier_moment_and_have_something_beside(tmp_path):
+  description = _TABLES['queue']
+  table = local.Table(description, 0)
+  player = _Player(table)
+  player.play(30)
+  local_fixture.sample(table, 4)
+  player.play(7)
+  contents = dataclasses.replace(table.copy().until(30), beside=b'\x00who')
+  local.write(str(tmp_path), description, contents)
+  read = local.read(str(tmp_path), description)
+  assert (read.inserts, read.samples, read.beside) == (30, 4, b'\x00who')
+  restored = local.Table(description, 0)
+  restored.restore(read)
+  assert restored.status().size == 26
+  data = local_fixture.sample(restored, 26).data
+  assert data['number'].tolist() == list(range(5, 31))
+
+
 def test_is_of_the_moment_when_it_was_copied(tmp_path):
   description = _TABLES['prioritized']
   table = local.Table(description, 0)
