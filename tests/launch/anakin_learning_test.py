@@ -23,13 +23,14 @@ _CARTPOLE_PPO = {
 
 def _train(
   directory, agent, environment, steps, environments, seed, *, evaluations=1,
-  **config,
+  preset=None, **config,
 ):  # fmt: skip
   """Trains an agent; returns the mean return of its last evaluation."""
   experiment = launch.make_experiment(
     agent, f'tensor:{environment}', max_steps=steps, config=config, seed=seed,
-    directory=str(directory), environments_per_actor=environments,
-    evaluation_episodes=100, evaluation_period=steps // evaluations,
+    preset=preset, directory=str(directory), evaluation_episodes=100,
+    environments_per_actor=environments,
+    evaluation_period=steps // evaluations,
   )  # fmt: skip
   status = launch.run(experiment, 'anakin', display=False).status
   assert status.evaluation_return is not None
@@ -49,6 +50,21 @@ def test_impala_balances_the_pole(tmp_path, seed):
     **_LAYERS,
   )
   assert mean_return >= 475
+
+
+@_over_seeds
+def test_impala_plays_breakout(tmp_path, seed):
+  mean_return = _train(
+    tmp_path,
+    'impala',
+    'minatar/breakout',
+    1_500_000,
+    64,
+    seed,
+    preset='minatar',
+  )
+  # As of the same settings in `single`, see `learning_test.py`.
+  assert mean_return > 28
 
 
 @_over_seeds
