@@ -1,23 +1,17 @@
 """A learner in one process with those who act for it."""
 
 import contextlib
-import dataclasses
-import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from repertory.components import adders, roads, signals, variables
+from repertory.components import adders, roads, variables
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch.coordination import kinds, starts
-from repertory.launch.nodes import actor, node, round_snapshots
+from repertory.launch.nodes import actor, node, rounds
+from repertory.launch.nodes import in_step as in_step_lib
 from repertory.launch.nodes import learner as learner_lib
-from repertory.launch.nodes import rounds as rounds_lib
 from repertory.launch.runs import session as session_lib
-
-# How long those who keep step may take to come to the end of a round when the
-# run is to stop.
-_FINISH_SECONDS = 5.0
 
 
 class LocalLearner:
@@ -65,7 +59,7 @@ class LocalLearner:
   def make(self, context: node.Context) -> learner_lib.LearnerNode:
     """Makes the learner, in its own thread, and lets others find it."""
     if self._lag is not None:
-      context = dataclasses.replace(context, stop=_late(context.stop))
+      context = in_step_lib.finish_rounds(context)
     road = self._session.make_local_road(context.stop, self._num_turns)
     with contextlib.ExitStack() as unless_made:
       learner = learner_lib.LearnerNode(context, self._session, road)
@@ -74,7 +68,15 @@ class LocalLearner:
       publisher = learner.publisher
       in_step = None
       if self._lag is not None:
-        in_step = self._make_rounds(learner, road, self._lag, context.stop)
+        in_step = in_step_lib.make(
+          self._session,
+          publisher,
+          road,
+          version=learner.version,
+          num_actors=self._num_actors,
+          lag=self._lag,
+          stop=context.stop,
+        )
       unless_made.pop_all()
     self._made = _Made(publisher, road, in_step)
     return learner
@@ -111,26 +113,18 @@ class LocalLearner:
     publisher, road, in_step = self._find(context)
     network = self._make_network()
     timeout_seconds = self._session.experiment.timeout_seconds
-    stop, leases = context.stop, None
+    leases = None
     if in_step is not None:
-      # What was begun is ended: so all are at the same place when they stop.
-      context = dataclasses.replace(context, stop=_late(stop))
-      leases = rounds_lib.RoundLeases(in_step.rounds, stop, context.stop)
+      first, context = context.stop, in_step_lib.finish_rounds(context)
+      leases = rounds.RoundLeases(in_step.rounds, first, context.stop)
     road = road.at(local.Place(timeout_seconds, context.stop))
     if self._num_turns is not None:
       road = road.in_turn(index)
     if in_step is None:
       followed = variables.PublishedVariables(publisher, network.variables)
     else:
-      schedule = in_step.rounds.schedule
-      followed = variables.ScheduledVariables(
-        publisher,
-        network.variables,
-        period=schedule.period,
-        first_round=in_step.rounds.beginning.number,
-        version_of=schedule.version_of,
-        timeout_seconds=timeout_seconds,
-        stop=context.stop,
+      followed = in_step.follow(
+        publisher, network.variables, timeout_seconds, context.stop
       )
     made = actor.ActorNode(
       context,
@@ -151,52 +145,6 @@ class LocalLearner:
   def _make_network(self) -> Any:
     # Not before the learner's own: both draw from the same random numbers.
     return self._session.experiment.builder.make_network(self._session.spec)
-
-  def _make_rounds(
-    self,
-    learner: learner_lib.LearnerNode,
-    road: roads.LocalRoad,
-    lag: int,
-    stop: signals.StopSignal,
-  ) -> '_InStep':
-    session, publisher = self._session, learner.publisher
-    experiment, experience = session.experiment, session.experience
-    found = None
-    if road.company.found:
-      found = round_snapshots.Found.read(road.company.found)
-      schedule, beginning = found.schedule, found.beginning
-      steps_at_first = found.steps_at_first
-    else:
-      schedule = rounds_lib.Schedule(
-        cast(adders.Sequences, experience.items).stride,
-        experiment.num_environments,
-        experience.batch_size,
-        learner.version,
-        road.num_items,
-        lag,
-      )
-      beginning = rounds_lib.Beginning()
-      steps_at_first = session.counts['steps']
-    publisher.keep(schedule.num_versions)
-    if found is not None:
-      publisher.restore(found.versions)
-    in_step = rounds_lib.Rounds(
-      schedule,
-      self._num_actors,
-      experiment.max_steps - steps_at_first,
-      experiment.timeout_seconds,
-      beginning,
-    )
-    snapshots = round_snapshots.RoundSnapshots(
-      in_step,
-      publisher,
-      num_inserts=road.num_inserts,
-      counts=session.counts,
-      steps_at_first=steps_at_first,
-      timeout_seconds=experiment.timeout_seconds,
-      stop=stop,
-    )
-    return _InStep(in_step, snapshots, found, road.company)
 
   def _find(self, context: node.Context) -> '_Made':
     return starts.wait_for(
@@ -229,45 +177,4 @@ class _Made(NamedTuple):
 
   publisher: variables.Publisher
   road: roads.LocalRoad
-  in_step: '_InStep | None'
-
-
-class _InStep(NamedTuple):
-  """What those who act share if nothing may depend on who is faster.
-
-  Attributes:
-    found: Where a checkpoint has them; None if there is none.
-    company: What is saved together with the table.
-  """
-
-  rounds: rounds_lib.Rounds
-  snapshots: round_snapshots.RoundSnapshots
-  found: round_snapshots.Found | None
-  company: roads.Company
-
-  def admit(
-    self, index: int, node: actor.ActorNode, leases: rounds_lib.RoundLeases
-  ) -> None:
-    """Lets a node begin where it was, and be in what is saved."""
-    if self.found is not None:
-      deposit = self.found.deposits[index]
-      node.restore(deposit.saved)
-      leases.begin_with(deposit.steps)
-    if not node.can_save():
-      self.snapshots.give_up()
-      return
-
-    def make_deposit(steps):
-      node.flush()
-      return round_snapshots.Deposit(steps, node.total_episodes, node.save())
-
-    def come(number, steps, goes_on):
-      make = functools.partial(make_deposit, steps)
-      self.snapshots.come(index, number, goes_on, make)
-
-    leases.come = come
-    self.company.now = self.snapshots
-
-
-def _late(stop: signals.StopSignal) -> signals.LateSignal:
-  return signals.LateSignal(stop, _FINISH_SECONDS)
+  in_step: in_step_lib.InStep | None

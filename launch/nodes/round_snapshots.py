@@ -25,16 +25,17 @@ class Deposit(NamedTuple):
   saved: bytes
 
 
-class Found(NamedTuple):
-  """What a checkpoint has of rounds.
+class Start(NamedTuple):
+  """Where rounds begin, or go on from a checkpoint.
 
   Attributes:
-    schedule: Of the first run, whose counts go on.
-    beginning: Where the rounds go on.
+    schedule: Counts from the first round of all.
+    beginning: The round.
     steps_at_first: Environment steps before the first round of all.
-    deposits: Of those who act, by index.
-    versions: Of variables that rounds are still to act with: learner steps,
-      largest priority and values.
+    deposits: What those who act left behind, by index; empty if they begin
+      anew.
+    versions: Variables that rounds are still to act with, older ones first:
+      learner steps, largest priority and values.
   """
 
   schedule: rounds_lib.Schedule
@@ -44,7 +45,7 @@ class Found(NamedTuple):
   versions: list[tuple[int, float, list[np.ndarray]]]
 
   @classmethod
-  def read(cls, found: bytes) -> 'Found':
+  def read(cls, found: bytes) -> 'Start':
     """Reads what `RoundSnapshots` gave."""
     return pickle.loads(found)
 
@@ -52,10 +53,9 @@ class Found(NamedTuple):
 class RoundSnapshots(roads.Companion):
   """Saves a run at the beginning of a round, while its threads go on.
 
-  Of those who act, each leaves behind where it is when it comes to the round,
-  and goes on. The learner goes on, too, but for updates from items of that
-  round. When all have come, it is saved with the items that are left of the
-  rounds before.
+  Whoever acts leaves behind where it is when it comes to the round, and goes
+  on. The learner goes on, too, but for updates from items of that round. When
+  all have come, it is saved with the items that are left of the rounds before.
   """
 
   def __init__(
@@ -108,7 +108,7 @@ class RoundSnapshots(roads.Companion):
     """Takes note that somebody has come to the beginning of a round.
 
     Args:
-      index: Of those who act.
+      index: Whoever of those who act it is.
       number: The round.
       goes_on: Whether there is that round; if not, it is the end of all.
       make_deposit: Called if it is to be saved.
@@ -155,7 +155,7 @@ class RoundSnapshots(roads.Companion):
       if not self._is_over:
         self._number, self._deposits = None, {}
     schedule = self._rounds.schedule
-    found = Found(
+    start = Start(
       schedule,
       rounds_lib.Beginning(number, steps),
       self._steps_at_first,
@@ -167,7 +167,7 @@ class RoundSnapshots(roads.Companion):
       'steps': self._steps_at_first + steps[number],
       'episodes': self._counts['episodes'] + episodes,
     }
-    return roads.Moment(pickle.dumps(found), num_inserts, counts)
+    return roads.Moment(pickle.dumps(start), num_inserts, counts)
 
   # With the lock held.
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from repertory.components import checkpointing, roads
+from repertory.components import checkpointing, roads, specs
+from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import printed
@@ -59,14 +60,8 @@ def open_session(
     checkpoint = load_checkpoint(directory)
     if checkpoint is not None:
       check_identity(checkpoint, experiment.identity(experience))
-    session = _begin(
-      checkpoint,
-      experiment=experiment,
-      spec=spec,
-      experience=experience,
-      road=road,
-      division=division,
-    )
+    parts = experiment, spec, experience, road, division
+    session = _begin(checkpoint, *parts)
     _check_exact(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     _place_replay(checkpoint, session)
@@ -174,17 +169,26 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
 
 
 def _begin(
-  checkpoint: checkpointing.Checkpoint | None, **settings: Any
+  checkpoint: checkpointing.Checkpoint | None,
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  experience: experience_lib.Experience,
+  road: str,
+  division: str,
 ) -> session_lib.Session:
   """Returns a session that counts on from a checkpoint, if there is one."""
   state = checkpoint.state if checkpoint else {}
   counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
   counts.update(state.get('counts', {}))
   return session_lib.Session(
+    experiment,
+    spec,
+    experience,
     counts=counts,
     elapsed_seconds=state.get('elapsed_seconds', 0.0),
     is_resumed=checkpoint is not None,
-    **settings,
+    road=road,
+    division=division,
   )
 
 

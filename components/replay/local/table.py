@@ -47,7 +47,7 @@ class Contents:
     samples: Items ever sampled.
     times_sampled: How often the oldest item was, if items leave after samples.
     random: The state of the random numbers.
-    beside: Of the same moment, from who acts or learns; kept as it is.
+    beside: What whoever acts was at, at the same moment; kept as it is.
   """
 
   leaves: list[np.ndarray]
