@@ -132,7 +132,12 @@ def _of_tensor(entry: tensor_entries.Entry) -> Family:
     return tensor_entries.make_factory(entry, match, settings)
 
   return Family(
-    Entry(f'tensor:{entry.pattern}', entry.description, options=entry.options),
+    Entry(
+      f'tensor:{entry.pattern}',
+      entry.description,
+      _requires(entry.extra) if entry.extra else '',
+      entry.options,
+    ),
     re.compile(f'tensor:{tensor_entries.read_syntax(entry).pattern}'),
     lambda match, settings, seed: make_factory(match, settings)(seed),
     lambda match, settings, seeds: make_factory(match, settings).make_batch(

@@ -82,13 +82,15 @@ class EnvironmentFactory:
     """Makes what a compiled program can hold: see `environments.tensor`.
 
     Raises:
+      ImportError: If a package that the name needs is not installed.
       ArgumentError: If the name is of another kind, or if its parts are not
         valid.
     """
     family, match, settings = _parse(self.name)
     if not self._is_plain or family.make_tensor is None:
       raise ArgumentError('name', _ask_for_tensors(repr(self.name)))
-    return family.make_tensor(match, settings)
+    with _naming(self.name):
+      return family.make_tensor(match, settings)
 
   @property
   def _is_plain(self) -> bool:

@@ -77,6 +77,7 @@ _GYMNASIUM_AND_FRIENDS = (
   'bsuite',
   'dm_control',
   'envpool',
+  'gymnax',
   'procgen',
 )
 _FENCES = {

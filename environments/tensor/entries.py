@@ -19,12 +19,13 @@ class Entry(NamedTuple):
   """One kind of name.
 
   Attributes:
-    pattern: The name behind 'tensor:'. Parts in angle brackets are integers,
-      which the class takes by these names.
+    pattern: The name behind 'tensor:'. The class takes the parts in angle
+      brackets by their names: `id` is a text, the others are integers.
     description: One line.
     module: Where in this package its class is.
     class_name: What makes one.
     options: What may follow a question mark; the class takes them, too.
+    extra: What must be installed besides, empty if nothing.
   """
 
   pattern: str
@@ -32,7 +33,10 @@ class Entry(NamedTuple):
   module: str
   class_name: str
   options: tuple[name_options.Option, ...] = ()
+  extra: str = ''
 
+
+_TEXT = 'id'
 
 _MINATAR_CLASSES = {
   'asterix': 'Asterix',
@@ -84,12 +88,20 @@ ENTRIES = (
     )
     for game, class_name in _MINATAR_CLASSES.items()
   ),
+  Entry(
+    f'gymnax/<{_TEXT}>',
+    'A game of gymnax, for example tensor:gymnax/Breakout-MinAtar',
+    'gymnax_adapter',
+    'Gymnax',
+    extra='gymnax',
+  ),
 )
 
 
 def read_syntax(entry: Entry) -> re.Pattern:
   """Returns the pattern of the name as a regular expression."""
-  return re.compile(re.sub(r'<(\w+)>', r'(?P<\1>[0-9]+)', entry.pattern))
+  text = entry.pattern.replace(f'<{_TEXT}>', f'(?P<{_TEXT}>.+)')
+  return re.compile(re.sub(r'(?<!P)<(\w+)>', r'(?P<\1>[0-9]+)', text))
 
 
 def make_factory(
@@ -99,13 +111,15 @@ def make_factory(
 
   Args:
     entry: The kind of name.
-    match: The parts of the name, as digits.
+    match: The parts of the name: digits, or a text.
     settings: A value for each of the entry's options.
   """
   package = __name__.rpartition('.')[0]
   module = importlib.import_module(f'{package}.{entry.module}')
-  numbers = {name: int(digits) for name, digits in match.items()}
+  parts = {
+    name: part if name == _TEXT else int(part) for name, part in match.items()
+  }
   make = functools.partial(
-    getattr(module, entry.class_name), **numbers, **settings
+    getattr(module, entry.class_name), **parts, **settings
   )
   return importlib.import_module(f'{package}.factory').Factory(make)

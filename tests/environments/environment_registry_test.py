@@ -106,6 +106,7 @@ def test_names():
     'tensor:minatar/freeway',
     'tensor:minatar/seaquest',
     'tensor:minatar/space_invaders',
+    'tensor:gymnax/<id>',
   ]
   for entry in entries:
     for line in (
@@ -122,7 +123,7 @@ def test_requirements_are_extras_of_the_setup():
   setup.read(pathlib.Path(__file__).parents[2] / 'setup.cfg')
   extras = setup['options.extras_require']
   entries = [e for e in registry.names()[4:] if e.requirement]
-  assert len(entries) == 7
+  assert len(entries) == 8
   for entry in entries:
     found = re.fullmatch(r"pip install 'repertory\[(.+)\]'", entry.requirement)
     assert found[1] in extras

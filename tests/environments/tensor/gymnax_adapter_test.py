@@ -1,0 +1,407 @@
+"""Tests that translated games do what gymnax's own do in JAX."""
+
+import copy
+import dataclasses
+import functools
+import os
+import subprocess
+import sys
+import types
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+import tensorflow as tf
+from dm_env import specs
+
+import random_draws
+from repertory.environments import conformance, registry, tensor
+from repertory.environments.argument_checks import ArgumentError
+from repertory.environments.tensor import gymnax_adapter
+
+gymnax = pytest.importorskip('gymnax')
+jax = pytest.importorskip('jax')
+spaces = pytest.importorskip('gymnax.environments.spaces')
+mnist = pytest.importorskip('gymnax.environments.bsuite.mnist')
+
+FIRST, MID, LAST = 0, 1, 2
+
+# Of each kind of spec and state; the others take too long to compile.
+_SOME_IDS = (
+  'MountainCarContinuous-v0',
+  'DeepSea-bsuite',
+  'DiscountingChain-bsuite',
+  'SimpleBandit-bsuite',
+  'FourRooms-misc',
+  'GaussianBandit-misc',
+  'Pong-misc',
+)
+# Its pictures are downloaded.
+_MNIST = 'MNISTBandit-bsuite'
+_ALL_IDS = tuple(id for id in gymnax.registered_envs if id != _MNIST)
+
+
+def to_arrays(nest):
+  return tf.nest.map_structure(lambda tensor: tensor.numpy(), nest)
+
+
+class Twin:
+  """gymnax's own game in JAX, for B rows."""
+
+  def __init__(self, id):
+    self.game, self.params = gymnax.make(id)
+    self.reset = jax.jit(jax.vmap(self.game.reset_env, (0, None)))
+    self.step = jax.jit(jax.vmap(self.game.step_env, (0, 0, 0, None)))
+    _, state = self.game.reset_env(jax.random.PRNGKey(0), self.params)
+    self.structure = jax.tree_util.tree_structure(state)
+
+  def play(self, state, action):
+    """Returns leaves, observation, reward and which rows ended, as arrays."""
+    keys = np.array(
+      [
+        divmod(random_draws.Stream(counter).next_bits(), 2**32)
+        for counter in state.counters.numpy()
+      ],
+      np.uint32,
+    )
+    before = [leaf.numpy() for leaf in state.core.leaves]
+    fresh = self.reset(keys, self.params)
+    observation, after, reward, done, _ = self.step(
+      keys, self.structure.unflatten(before), action, self.params
+    )
+    first = state.ended.numpy()
+
+    def choose(one, other):
+      one, other = np.asarray(one), np.asarray(other)
+      shape = [-1] + [1] * (other.ndim - 1)
+      return np.where(first.reshape(shape), one, other)
+
+    leaves = zip(*map(jax.tree_util.tree_leaves, (fresh[1], after)))
+    return (
+      [choose(one, other) for one, other in leaves],
+      choose(fresh[0], observation),
+      choose(np.float32(0), reward),
+      choose(False, done),
+    )
+
+
+@pytest.mark.parametrize(
+  ('id', 'tolerance'),
+  [
+    ('Catch-bsuite', 0),
+    ('Breakout-MinAtar', 0),
+    ('CartPole-v1', 1e-6),
+    ('UmbrellaChain-bsuite', 1e-6),  # Draws in each step.
+  ],
+)
+# Of gymnax's own code.
+@pytest.mark.filterwarnings('ignore:scatter inputs:FutureWarning')
+def test_does_what_gymnax_does(id, tolerance):
+  environment, twin = gymnax_adapter.Gymnax(id), Twin(id)
+  state = environment.initial_state(tensor.initial_counters(range(11)))
+  step = tf.function(environment.step)
+  random = np.random.default_rng(0)
+  ends = 0
+  for _ in range(200):
+    action = conformance.draw_actions(environment.action_spec(), 11, random)
+    leaves, observation, reward, done = twin.play(state, action)
+    state, timestep = step(state, tf.constant(action))
+    core, timestep = to_arrays((state.core, timestep))
+    found = [*core.leaves, timestep.observation, timestep.reward]
+    for one, other in zip(found, [*leaves, observation, reward], strict=True):
+      np.testing.assert_allclose(one, other, tolerance, tolerance)
+    np.testing.assert_array_equal(timestep.step_type == LAST, done)
+    ends += done.sum()
+  assert ends > 10
+
+
+def take_steps(environment, num_steps):
+  """Steps three rows at random; returns the discounts of their ends."""
+  environments = tensor.Factory(lambda: environment).make_batch([0, 1, 2])
+  random = np.random.default_rng(0)
+  timesteps = [environments.reset()]
+  for _ in range(num_steps):
+    action = conformance.draw_actions(environment.action_spec(), 3, random)
+    timesteps.append(environments.step(action))
+  for timestep in timesteps:
+    for row in timestep.observation:
+      environment.observation_spec().validate(row)
+    assert np.isfinite(timestep.reward).all()
+  return {
+    discount
+    for timestep in timesteps
+    for discount in timestep.discount[timestep.step_type == LAST].tolist()
+  }
+
+
+class TestGames:
+  @pytest.mark.parametrize('id', _ALL_IDS)
+  def test_is_made(self, id):
+    environment = gymnax_adapter.Gymnax(id)
+    for spec in (environment.observation_spec(), environment.action_spec()):
+      assert spec.dtype in (np.int32, np.float32)
+
+  @pytest.mark.parametrize('id', _SOME_IDS)
+  def test_steps_fit_the_specs(self, id):
+    take_steps(gymnax_adapter.Gymnax(id), 12)
+
+  @pytest.mark.learning  # It trains nothing, but takes minutes to compile.
+  @pytest.mark.parametrize('id', _ALL_IDS)
+  def test_steps_of_all_fit_the_specs(self, id):
+    take_steps(gymnax_adapter.Gymnax(id), 12)
+
+  def test_specs(self):
+    cart_pole = gymnax_adapter.Gymnax('CartPole-v1')
+    assert cart_pole.action_spec() == specs.DiscreteArray(2, name='action')
+    assert cart_pole.observation_spec() == specs.Array(
+      (4,), np.float32, 'observation'
+    )
+    point = gymnax_adapter.Gymnax('PointRobot-misc').action_spec()
+    assert (point.shape, point.dtype) == ((2,), np.float32)
+    np.testing.assert_array_equal(point.minimum, np.float32([-0.1, -0.1]))
+    np.testing.assert_array_equal(point.maximum, np.float32([0.1, 0.1]))
+    pendulum = gymnax_adapter.Gymnax('Pendulum-v1').action_spec()
+    np.testing.assert_array_equal(pendulum.maximum, np.float32([2]))
+    assert (
+      gymnax_adapter.Gymnax('FourRooms-misc').observation_spec().dtype
+      == np.int32
+    )
+
+  def test_pictures_that_cannot_be_loaded(self, monkeypatch):
+    def load():
+      raise OSError('no network')
+
+    monkeypatch.setattr(mnist, 'load_mnist', load)
+    with pytest.raises(
+      ArgumentError, match=f"`id`.*cannot make '{_MNIST}': OSError: no network"
+    ):
+      gymnax_adapter.Gymnax(_MNIST)
+
+  def test_pictures_that_can_be_loaded(self, monkeypatch):
+    pictures = np.arange(9 * 28 * 28).reshape(9, 28, 28).astype(np.int8)
+    data = pictures, np.arange(9, dtype=np.uint8)
+    monkeypatch.setattr(mnist, 'load_mnist', lambda: (data, data))
+    environment = gymnax_adapter.Gymnax(_MNIST)
+    gymnax_adapter._translate.cache_clear()
+    assert take_steps(environment, 4) == {0}
+    assert environment.observation_spec().shape == (28, 28)
+
+  def test_unknown_id(self):
+    with pytest.raises(
+      ArgumentError, match=r"`id`.*'CartPol-v1'.*Did you mean 'CartPole-v1'"
+    ):
+      registry.make('tensor:gymnax/CartPol-v1', 0)
+
+  @pytest.mark.parametrize('package', ['gymnax', 'jax'])
+  def test_not_installed(self, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    factory = registry.make_factory('tensor:gymnax/CartPole-v1')
+    for make in (lambda: factory(0), factory.make_tensor_environment):
+      with pytest.raises(
+        ImportError,
+        match=rf"'tensor:gymnax/CartPole-v1' .* {package}\..*"
+        r"pip install 'repertory\[gymnax\]'",
+      ):
+        make()
+
+  def test_pickled_in_the_middle_of_an_episode(self):
+    environments = tensor.Factory(
+      functools.partial(gymnax_adapter.Gymnax, 'CartPole-v1')
+    ).make_batch([3, 4])
+    environments.reset()
+    action = np.ones(2, np.int32)
+    environments.step(action)
+    other = cloudpickle.loads(cloudpickle.dumps(environments))
+    for _ in range(15):
+      one, two = environments.step(action), other.step(action)
+      tf.nest.map_structure(np.testing.assert_array_equal, one, two)
+
+  def test_copied(self):
+    assert take_steps(
+      copy.deepcopy(gymnax_adapter.Gymnax('CartPole-v1')), 60
+    ) == {0}
+
+
+class TestEnds:
+  def step_from(self, environment, action, **values):
+    """Takes a step from a new game in which some parts of the state differ."""
+    game, params = gymnax.make(environment.__reduce__()[1][0])
+    _, like = game.reset_env(jax.random.PRNGKey(0), params)
+    names = [field.name for field in dataclasses.fields(like)]
+    state = environment.initial_state(tensor.initial_counters([0]))
+    state, _ = environment.reset(state)
+    leaves = list(state.core.leaves)
+    for name, value in values.items():
+      i = names.index(name)
+      leaves[i] = tf.cast(tf.fill(leaves[i].shape, value), leaves[i].dtype)
+    core = state.core._replace(leaves=tuple(leaves))
+    state = state._replace(core=core)
+    _, timestep = environment.step(state, tf.constant([action]))
+    return int(timestep.step_type), float(timestep.discount)
+
+  @pytest.mark.parametrize(
+    ('values', 'expected'),
+    [
+      ({'time': 498}, (MID, 1)),
+      ({'time': 499}, (LAST, 1)),
+      ({'time': 3, 'x': 2.5}, (LAST, 0)),
+      ({'time': 499, 'x': 2.5}, (LAST, 0)),
+      ({'time': 499, 'theta': 0.3}, (LAST, 0)),
+    ],
+  )
+  def test_cart_pole(self, values, expected):
+    environment = gymnax_adapter.Gymnax('CartPole-v1')
+    assert self.step_from(environment, 0, **values) == expected
+
+  @pytest.mark.parametrize(
+    ('values', 'expected'),
+    [
+      ({'time': 998}, (MID, 1)),
+      # Its state says then that it is terminal.
+      ({'time': 999}, (LAST, 1)),
+      ({'time': 999, 'ball_y': 8, 'ball_dir': 2, 'pos': 9}, (LAST, 0)),
+    ],
+  )
+  @pytest.mark.filterwarnings('ignore:scatter inputs:FutureWarning')
+  def test_breakout(self, values, expected):
+    environment = gymnax_adapter.Gymnax('Breakout-MinAtar')
+    assert self.step_from(environment, 0, **values) == expected
+
+  def test_limit_of_a_bandit_truncates(self):
+    assert take_steps(gymnax_adapter.Gymnax('GaussianBandit-misc'), 101) == {1}
+
+  def test_game_without_limit(self):
+    environment = make_fake()
+    assert take_steps(environment, 12) == {0}
+
+
+class Fake:
+  """Counts to 3; parts of it are changed by tests."""
+
+  def __init__(self, **changes):
+    vars(self).update(changes)
+
+  def reset_env(self, key, params):
+    return jax.numpy.zeros(2), {'count': 0}
+
+  def step_env(self, key, state, action, params):
+    count = state['count'] + 1
+    observation = count * jax.numpy.ones(2)
+    return observation, {'count': count}, 1, count == 3, {}
+
+  def action_space(self, params):
+    return spaces.Discrete(2)
+
+  def observation_space(self, params):
+    return spaces.Box(0, 3, (2,))
+
+
+def make_fake(**changes):
+  fake: Any = types.ModuleType('fake')
+  fake.make = lambda id: (Fake(**changes), None)
+  fake.registered_envs = ['Fake']
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(gymnax_adapter, '_import_packages', lambda: (jax, fake))
+    return gymnax_adapter.Gymnax('Fake')
+
+
+class TestWhatDoesNotFit:
+  @pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+      (
+        {'reset_env': lambda key, params: ({'a': 0}, {'count': 0})},
+        'expected an observation of one array',
+      ),
+      (
+        {'reset_env': lambda key, params: (jax.numpy.zeros(3), {'count': 0})},
+        r'expected observation: float32\[3\], found float32\[2\]',
+      ),
+      (
+        {'reset_env': lambda *_: (jax.numpy.zeros(2), {'count': False})},
+        r'expected state: bool\[\], found int32\[\]',
+      ),
+      (
+        {'reset_env': lambda *_: (jax.numpy.zeros(2), {'count': 0, 'a': 0})},
+        'expected a state PyTreeDef',
+      ),
+      (
+        {
+          'step_env': lambda *_: (
+            jax.numpy.zeros(2),
+            {'count': 0},
+            jax.numpy.zeros(2),
+            False,
+            {},
+          )
+        },
+        r'expected reward: float32\[\], found float32\[2\]',
+      ),
+      (
+        {'action_space': lambda _: spaces.Box(0, 1, (2,), np.int32)},
+        'expected actions that are Discrete or a Box of floats',
+      ),
+    ],
+  )
+  def test_is_told(self, changes, message):
+    with pytest.raises(
+      ArgumentError, match=f"`id`: 'Fake' of gymnax does not fit.*{message}"
+    ):
+      make_fake(**changes)
+
+  def test_discrete_observations(self):
+    environment = make_fake(
+      reset_env=lambda key, params: (0, {'count': 0}),
+      step_env=lambda key, state, action, params: (
+        action,
+        {'count': state['count'] + 1},
+        True,
+        state['count'] == 5,
+        {},
+      ),
+      observation_space=lambda _: spaces.Discrete(2),
+    )
+    assert environment.observation_spec() == specs.DiscreteArray(
+      2, name='observation'
+    )
+    assert take_steps(environment, 12) == {0}
+
+
+class TestProcess:
+  """What a process sees that makes nothing else."""
+
+  def run(self, *lines):
+    environment = {**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'}
+    return subprocess.run(
+      [sys.executable, '-c', '\n'.join(lines)],
+      check=True,
+      timeout=120,
+      env=environment,
+      capture_output=True,
+      text=True,
+    )
+
+  def test_nothing_is_printed(self):
+    done = self.run(
+      'from repertory.environments import registry',
+      "batch = registry.make_factory('tensor:gymnax/Breakout-MinAtar')",
+      'batch = batch.make_batch([0, 1])',
+      'batch.reset()',
+      'import numpy as np',
+      'batch.step(np.zeros(2, np.int32))',
+    )
+    assert (done.stdout, done.stderr) == ('', '')
+
+  def test_who_makes_other_environments_does_not_import_it(self):
+    self.run(
+      'import sys',
+      'import repertory.environments',
+      'from repertory.environments import registry',
+      'registry.names()',
+      "registry.make_factory('tensor:gymnax/CartPole-v1')",
+      "assert 'jax' not in sys.modules",
+      "registry.make('tensor:catch', 0)",
+      # TensorFlow imports JAX by itself, if there is one.
+      "assert 'gymnax' not in sys.modules",
+    )
