@@ -41,21 +41,31 @@ class LateSignal(StopSignal):
   sets this one, too.
   """
 
-  def __init__(self, first: StopSignal, seconds: float):
+  def __init__(
+    self,
+    first: StopSignal,
+    seconds: float,
+    is_worth_it: Callable[[], bool] = lambda: True,
+  ):
     """Is not set.
 
     Args:
       first: The signal to follow.
       seconds: How much later, from when its setting was first seen.
+      is_worth_it: Asked then, once; if not, this one is set at once.
     """
     super().__init__()
     self._first = first
     self._seconds = seconds
+    self._is_worth_it = is_worth_it
     self._seen_at: float | None = None
 
   def is_set(self) -> bool:
     if not super().is_set() and self._first.is_set():
-      self._seen_at = self._seen_at or time.monotonic()
+      if self._seen_at is None:
+        self._seen_at = time.monotonic()
+        if not self._is_worth_it():
+          self.set()
       if time.monotonic() - self._seen_at >= self._seconds:
         self.set()
     return super().is_set()

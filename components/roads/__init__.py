@@ -1,9 +1,9 @@
 """The roads of experience, from those who act to the learner."""
 
-from repertory.components.roads.companion import Companion, Moment
+from repertory.components.roads.actor_snapshots import ActorSnapshots, Moment
 from repertory.components.roads.learner_end import LearnerEnd
 from repertory.components.roads.local_road import (
-  Company,
+  ActorStates,
   LocalRoad,
   check_local,
 )
@@ -14,8 +14,8 @@ from repertory.components.roads.snapshots import Snapshots
 
 __all__ = [
   'PROGRAM',
-  'Companion',
-  'Company',
+  'ActorSnapshots',
+  'ActorStates',
   'LearnerEnd',
   'LocalRoad',
   'Moment',

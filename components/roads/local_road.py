@@ -10,8 +10,7 @@ from typing import Any
 from repertory.components import adders, datasets, replay
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
-from repertory.components.roads import companion as companions
-from repertory.components.roads import learner_end, road
+from repertory.components.roads import actor_snapshots, learner_end, road
 from repertory.components.roads import parts as parts_lib
 
 # What of `Parts` needs a replay server.
@@ -19,16 +18,17 @@ _OF_SERVERS = ('make_dataset', 'make_priority_updater')
 
 
 @dataclasses.dataclass
-class Company:
-  """What is saved together with the table.
+class ActorStates:
+  """Where those are who act, in snapshots of the table.
 
   Attributes:
-    found: What the snapshot had that the road began with; empty if nothing.
-    now: What the next ones are to have; None for nothing.
+    restored: What the snapshot had of them that the road began with; empty if
+      nothing.
+    source: What the next ones are to have; None for nothing.
   """
 
-  found: bytes = b''
-  now: companions.Companion | None = None
+  restored: bytes = b''
+  source: actor_snapshots.ActorSnapshots | None = None
 
 
 class LocalRoad(road.Road):
@@ -44,7 +44,7 @@ class LocalRoad(road.Road):
   in the order of their turns, and whoever is early waits.
 
   Attributes:
-    company: What snapshots have besides items.
+    actors: What snapshots have besides items.
   """
 
   kind = 'local'
@@ -84,23 +84,18 @@ class LocalRoad(road.Road):
     self._checkpoint_directory = checkpoint_directory
     self._turn: int | None = None
     self._table = local.Table(experience.table, seed, num_turns)
-    self.company = Company()
+    self.actors = ActorStates()
     if checkpoint_directory:
       contents = local.read(checkpoint_directory, experience.table)
       if contents is not None:
         self._table.restore(contents)
-        self.company.found = contents.beside
+        self.actors.restored = contents.actors
       replay.remove_checkpoints(checkpoint_directory)
 
   @property
   def num_items(self) -> int:
     """Items that are in the table now."""
     return self._table.status().size
-
-  @property
-  def num_inserts(self) -> int:
-    """Items that were ever put into the table."""
-    return self._table.status().inserts
 
   def in_turn(self, turn: int) -> 'LocalRoad':
     """Returns this road for one of those who take turns.
@@ -151,7 +146,7 @@ class LocalRoad(road.Road):
       self._table,
       self._place,
       self._checkpoint_directory,
-      self.company,
+      self.actors,
     )
 
 
@@ -193,11 +188,11 @@ class _LocalEnd(learner_end.LearnerEnd):
     table: local.Table,
     place: local.Place,
     checkpoint_directory: str,
-    company: Company,
+    actors: ActorStates,
   ):
     self._local_table = table
-    self._company = company
-    self._moment: companions.Moment | None = None
+    self._actors = actors
+    self._moment: actor_snapshots.Moment | None = None
     self._checkpoint_directory = checkpoint_directory
     self._is_taken = threading.Event()
     super().__init__(experience, place)
@@ -210,13 +205,13 @@ class _LocalEnd(learner_end.LearnerEnd):
     return {self._table.name: self._local_table.status()}
 
   def prepare(self) -> bool:
-    now = self._company.now
-    return now is None or now.prepare(self._local_table.status().samples)
+    source = self._actors.source
+    return source is None or source.prepare(self._local_table.status().samples)
 
   def flush(self) -> None:
     super().flush()
-    now = self._company.now
-    self._moment = None if now is None else now.take()
+    source = self._actors.source
+    self._moment = None if source is None else source.take()
 
   def counts(self) -> Mapping[str, int]:
     return self._moment.counts if self._moment else {}
@@ -239,7 +234,7 @@ class _LocalEnd(learner_end.LearnerEnd):
     if moment is not None:
       if moment.num_inserts is not None:
         contents = contents.until(moment.num_inserts)
-      contents = dataclasses.replace(contents, beside=moment.saved)
+      contents = dataclasses.replace(contents, actors=moment.saved)
     self._is_taken.set()
     return local.write(directory, self._table, contents)
 

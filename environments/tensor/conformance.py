@@ -195,6 +195,10 @@ class TensorEnvironmentConformance:
   def test_rows_know_nothing_of_each_other(self):
     state = self.start_state()
     step = tf.function(self.make_environment().step)
+    for row in range(self.batch_size):
+      assert _same(
+        self.start_state([row]), _take(state, slice(row, row + 1))
+      ), f'Row {row} must be at first alone what it is in a batch.'
     for i, action in enumerate(self.draw_actions()):
       action = _to_tensors(action)
       together = step(state, action)

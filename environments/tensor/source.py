@@ -19,9 +19,9 @@ _LAST = int(dm_env.StepType.LAST)
 class TensorSource:
   """A tensor environment as a `vector_batch.Source`.
 
-  Its functions are traced, but not compiled by XLA: so it does to the last bit
-  what the same rows do in a program that is not compiled by XLA either, and
-  starts sooner. They run on the CPU.
+  Its functions are traced, but not compiled by XLA, unless the environment sees
+  to that itself: so it does to the last bit what the same rows do in a program
+  that is not compiled by XLA either, and starts sooner. They run on the CPU.
   """
 
   def __init__(

@@ -74,35 +74,29 @@ class ActorNode(acting.ActingNode):
     """Waits until replay has taken all items."""
     self._adder.flush()
 
-  def save(self) -> bytes:
+  def save(self) -> bytes | None:
     """Returns where environments, policy and open episodes are.
 
     Between two steps, with all items in the table: see `flush`.
 
-    Raises:
-      Exception: Whatever keeps the environments from being pickled.
+    Returns:
+      None if the environments cannot be pickled, which is told as a warning.
     """
-    # Environments may hold functions, which pickle alone cannot.
-    return cloudpickle.dumps(
-      {
-        'loop': self._loop.save(),
-        'policy': self._actor.save(),
-        'adder': self._adder.save(),
-      }
-    )
-
-  def can_save(self) -> bool:
-    """Tries to save; what keeps it from that is told as a warning."""
+    parts = {
+      'loop': self._loop.save(),
+      'policy': self._actor.save(),
+      'adder': self._adder.save(),
+    }
     try:
-      self.save()
+      # Environments may hold functions, which pickle alone cannot.
+      return cloudpickle.dumps(parts)
     except Exception as error:
       self._coordinator.warn(
         self.name,
-        'A deterministic run cannot go on from its checkpoints, for these '
+        'This deterministic run cannot go on from its checkpoints, for its '
         f'environments cannot be pickled: {type(error).__name__}: {error}',
       )
-      return False
-    return True
+      return None
 
   def restore(self, saved: bytes) -> None:
     """Goes on where `save` was called."""

@@ -27,7 +27,7 @@ class ActorTurns(turns.Turns):
   environment batch the learner takes the batches that are due.
   """
 
-  _company: roads.Company | None = None
+  _actors: roads.ActorStates | None = None
 
   def _make_learner(self):
     session = self._session
@@ -50,22 +50,21 @@ class ActorTurns(turns.Turns):
       ),
     )
     if session.experiment.deterministic:
-      self._go_on_exactly(cast(roads.LocalRoad, road).company)
+      self._go_on_exactly(cast(roads.LocalRoad, road).actors)
     return learner
 
-  def _go_on_exactly(self, company: roads.Company) -> None:
+  def _go_on_exactly(self, actors: roads.ActorStates) -> None:
     """Lets the actor begin where a checkpoint has it, and be in the next ones.
 
     Args:
-      company: What is saved together with the table.
+      actors: What is saved with the table.
     """
-    actor = self._actor
-    if company.found:
-      with self._named(actor.name):
-        actor.restore(company.found)
-    if actor.can_save():
-      self._company = company
-      company.now = _Beside(actor)
+    if actors.restored:
+      with self._named(self._actor.name):
+        self._actor.restore(actors.restored)
+    if self._session.experiment.checkpoint_replay:
+      self._actors = actors
+      actors.source = _OneActor(self._actor)
 
   def _make_road(self) -> roads.Road:
     session, interruption = self._session, self._interruption
@@ -90,21 +89,25 @@ class ActorTurns(turns.Turns):
   def _flush(self):
     self._actor.flush()
 
-  def _save_in_spite_of_failure(self):
-    if self._company is not None:
-      self._company.now = None  # It may have failed in the middle of a step.
-    super()._save_in_spite_of_failure()
+  def _save_in_spite_of_failure(self, failed):
+    if self._actors is not None and failed == self._actor.name:
+      self._actors.source = None  # It may have failed in the middle of a step.
+    super()._save_in_spite_of_failure(failed)
 
   @property
   def _total_steps(self):
     return self._actor.total_steps
 
 
-class _Beside(roads.Companion):
+class _OneActor(roads.ActorSnapshots):
   """Saves an actor, in the same thread as the learner."""
 
   def __init__(self, actor: actor_lib.ActorNode):
     self._actor = actor
+    # Told at the start already, and then no more.
+    self._can_be_saved = actor.save() is not None
 
-  def take(self) -> roads.Moment:
-    return roads.Moment(self._actor.save())
+  def take(self) -> roads.Moment | None:
+    saved = self._actor.save() if self._can_be_saved else None
+    self._can_be_saved = saved is not None
+    return None if saved is None else roads.Moment(saved)

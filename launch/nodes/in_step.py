@@ -8,7 +8,9 @@ from typing import NamedTuple, cast
 import tensorflow as tf
 
 from repertory.components import adders, roads, signals, variables
-from repertory.launch.nodes import actor, node, round_snapshots
+from repertory.launch.nodes import actor as actor_lib
+from repertory.launch.nodes import node as node_lib
+from repertory.launch.nodes import round_snapshots
 from repertory.launch.nodes import rounds as rounds_lib
 from repertory.launch.runs import session as session_lib
 
@@ -22,14 +24,12 @@ class InStep(NamedTuple):
   Attributes:
     rounds: In which they act.
     snapshots: What is saved of them.
-    start: Where they begin.
-    company: What is saved together with the table.
+    restored: Where a checkpoint has them.
   """
 
   rounds: rounds_lib.Rounds
   snapshots: round_snapshots.RoundSnapshots
-  start: round_snapshots.Start
-  company: roads.Company
+  restored: round_snapshots.Restored
 
   def follow(
     self,
@@ -51,27 +51,31 @@ class InStep(NamedTuple):
     )
 
   def admit(
-    self, index: int, node: actor.ActorNode, leases: rounds_lib.RoundLeases
+    self,
+    index: int,
+    actor: actor_lib.ActorNode,
+    leases: rounds_lib.RoundLeases,
   ) -> None:
-    """Lets a node begin where it was, and be in what is saved."""
-    deposit = self.start.deposits.get(index)
+    """Lets an actor begin where it was, and be in what is saved."""
+    deposit = self.restored.deposits.get(index)
     if deposit is not None:
-      node.restore(deposit.saved)
+      actor.restore(deposit.saved)
       leases.begin_with(deposit.steps)
-    if not node.can_save():
+    if actor.save() is None:  # It is told now rather than later.
       self.snapshots.give_up()
-      return
 
-    def make_deposit(steps: int) -> round_snapshots.Deposit:
-      node.flush()
-      return round_snapshots.Deposit(steps, node.total_episodes, node.save())
+    def make_deposit(steps: int) -> round_snapshots.Deposit | None:
+      actor.flush()
+      saved = actor.save()
+      if saved is None:
+        return None
+      return round_snapshots.Deposit(steps, actor.total_episodes, saved)
 
-    def come(number: int, steps: int, goes_on: bool) -> None:
+    def arrive(number: int, steps: int, goes_on: bool) -> None:
       make = functools.partial(make_deposit, steps)
-      self.snapshots.come(index, number, goes_on, make)
+      self.snapshots.arrive(index, number, goes_on, make)
 
-    leases.come = come
-    self.company.now = self.snapshots
+    leases.arrive = arrive
 
 
 def make(
@@ -79,7 +83,6 @@ def make(
   publisher: variables.Publisher,
   road: roads.LocalRoad,
   *,
-  version: int,
   num_actors: int,
   lag: int,
   stop: signals.StopSignal,
@@ -89,56 +92,52 @@ def make(
   Args:
     publisher: The learner's, which has been restored.
     road: Likewise; its items are unrolls.
-    version: Learner steps so far.
     num_actors: Who act.
     lag: Rounds by which acting is behind learning, see `rounds.Schedule`.
     stop: Ends the learner's waits.
   """
-  experiment = session.experiment
-  if road.company.found:
-    start = round_snapshots.Start.read(road.company.found)
-  else:
-    start = _begin(session, road, version, lag)
-  publisher.keep(start.schedule.num_versions)
-  publisher.restore(start.versions)
+  experiment, experience = session.experiment, session.experience
+  schedule = rounds_lib.Schedule(
+    cast(adders.Sequences, experience.items).stride,
+    experiment.num_environments,
+    experience.batch_size,
+    lag,
+  )
+  restored = round_snapshots.Restored.read(road.actors.restored)
+  publisher.keep(schedule.num_versions)
+  publisher.restore(restored.versions)
   rounds = rounds_lib.Rounds(
-    start.schedule,
+    schedule,
     num_actors,
-    experiment.max_steps - start.steps_at_first,
+    experiment.max_steps,
     experiment.timeout_seconds,
-    start.beginning,
+    restored.beginning,
   )
   snapshots = round_snapshots.RoundSnapshots(
     rounds,
     publisher,
-    num_inserts=road.num_inserts,
-    counts=session.counts,
-    steps_at_first=start.steps_at_first,
+    num_episodes=session.counts['episodes'],
     timeout_seconds=experiment.timeout_seconds,
     stop=stop,
   )
-  return InStep(rounds, snapshots, start, road.company)
+  if experiment.checkpoint_replay:
+    road.actors.source = snapshots
+  else:
+    snapshots.give_up()
+  return InStep(rounds, snapshots, restored)
 
 
-def _begin(
-  session: session_lib.Session, road: roads.LocalRoad, version: int, lag: int
-) -> round_snapshots.Start:
-  """Returns where the first round of all begins."""
-  experience = session.experience
-  schedule = rounds_lib.Schedule(
-    cast(adders.Sequences, experience.items).stride,
-    session.experiment.num_environments,
-    experience.batch_size,
-    version,
-    road.num_items,
-    lag,
-  )
-  return round_snapshots.Start(
-    schedule, rounds_lib.Beginning(), session.counts['steps'], {}, []
-  )
+def finish_rounds(context: node_lib.Context) -> node_lib.Context:
+  """Returns a context that stops later, for rounds to end that have begun.
 
+  But if somebody has failed, they cannot end, and nobody waits for it.
+  """
 
-def finish_rounds(context: node.Context) -> node.Context:
-  """Returns a context that stops later, for rounds to end that have begun."""
-  late = signals.LateSignal(context.stop, _FINISH_SECONDS)
+  def has_nobody_failed() -> bool:
+    try:
+      return context.coordinator.failure() is None
+    except Exception:  # It may be gone, or about to go.
+      return False
+
+  late = signals.LateSignal(context.stop, _FINISH_SECONDS, has_nobody_failed)
   return dataclasses.replace(context, stop=late)

@@ -46,7 +46,8 @@ class LearnerNode(learning.LearningNode):
     with contextlib.suppress(signals.Stopped):
       self._learn()
     self._wait_for_actors()
-    self.checkpoint()
+    if not self._is_untouched():
+      self.checkpoint()
     self._logger.flush()
 
   def _learn(self) -> None:
@@ -120,6 +121,13 @@ class LearnerNode(learning.LearningNode):
     # that the actors left.
     elif time.monotonic() - self._phase_since > learner_end.PATIENCE_SECONDS:
       self._end.expect_batches()
+
+  def _is_untouched(self) -> bool:
+    """Whether this run took no step, so all is as it was before."""
+    if self.version > self._begins_at_step:
+      return False
+    steps = self._coordinator.directive().steps
+    return steps == self._session.counts['steps']
 
   def _is_done_with_all(self) -> bool:
     return self._coordinator.have_actors_finished() and self.is_caught_up()

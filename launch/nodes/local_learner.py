@@ -72,7 +72,6 @@ class LocalLearner:
           self._session,
           publisher,
           road,
-          version=learner.version,
           num_actors=self._num_actors,
           lag=self._lag,
           stop=context.stop,

@@ -2,7 +2,8 @@
 
 import pickle
 import threading
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from repertory.launch.nodes import rounds as rounds_lib
 
 
 class Deposit(NamedTuple):
-  """What one of those who act was at the beginning of a round.
+  """Where one of those who act was at the beginning of a round.
 
   Attributes:
     steps: Environment steps of its rounds before, of all runs.
@@ -25,32 +26,27 @@ class Deposit(NamedTuple):
   saved: bytes
 
 
-class Start(NamedTuple):
-  """Where rounds begin, or go on from a checkpoint.
+class Restored(NamedTuple):
+  """What a checkpoint has of rounds, or nothing.
 
   Attributes:
-    schedule: Counts from the first round of all.
-    beginning: The round.
-    steps_at_first: Environment steps before the first round of all.
-    deposits: What those who act left behind, by index; empty if they begin
-      anew.
+    beginning: The round with which they go on.
+    deposits: What those who act left behind, by index.
     versions: Variables that rounds are still to act with, older ones first:
       learner steps, largest priority and values.
   """
 
-  schedule: rounds_lib.Schedule
-  beginning: rounds_lib.Beginning
-  steps_at_first: int
-  deposits: Mapping[int, Deposit]
-  versions: list[tuple[int, float, list[np.ndarray]]]
+  beginning: rounds_lib.Beginning = rounds_lib.Beginning()
+  deposits: Mapping[int, Deposit] = types.MappingProxyType({})
+  versions: Sequence[tuple[int, float, list[np.ndarray]]] = ()
 
   @classmethod
-  def read(cls, found: bytes) -> 'Start':
-    """Reads what `RoundSnapshots` gave."""
-    return pickle.loads(found)
+  def read(cls, restored: bytes) -> 'Restored':
+    """Reads what `RoundSnapshots` gave; empty bytes for nothing."""
+    return pickle.loads(restored) if restored else cls()
 
 
-class RoundSnapshots(roads.Companion):
+class RoundSnapshots(roads.ActorSnapshots):
   """Saves a run at the beginning of a round, while its threads go on.
 
   Whoever acts leaves behind where it is when it comes to the round, and goes
@@ -63,9 +59,7 @@ class RoundSnapshots(roads.Companion):
     rounds: rounds_lib.Rounds,
     publisher: variables.Publisher,
     *,
-    num_inserts: int,
-    counts: Mapping[str, int],
-    steps_at_first: int,
+    num_episodes: int,
     timeout_seconds: float,
     stop: signals.StopSignal,
   ):
@@ -74,17 +68,13 @@ class RoundSnapshots(roads.Companion):
     Args:
       rounds: In which all act.
       publisher: Has the variables that rounds are still to act with.
-      num_inserts: Items that were ever inserted before the first round.
-      counts: The run's steps and episodes before its first round.
-      steps_at_first: Environment steps before the first round of all runs.
+      num_episodes: Finished before this run.
       timeout_seconds: How long the learner waits for others.
       stop: Ends that wait.
     """
     self._rounds = rounds
     self._publisher = publisher
-    self._num_inserts = num_inserts
-    self._counts = counts
-    self._steps_at_first = steps_at_first
+    self._num_episodes = num_episodes
     self._timeout_seconds = timeout_seconds
     self._stop = stop
     self._is_possible, self._is_over = True, False
@@ -94,16 +84,17 @@ class RoundSnapshots(roads.Companion):
     self._has_come = threading.Condition()
 
   def give_up(self) -> None:
-    """Saves nothing, for not all who act can be saved."""
+    """Saves nothing from now on, for not all who act can be saved."""
     with self._has_come:
       self._is_possible = False
+      self._has_come.notify_all()
 
-  def come(
+  def arrive(
     self,
     index: int,
     number: int,
     goes_on: bool,
-    make_deposit: Callable[[], Deposit],
+    make_deposit: Callable[[], Deposit | None],
   ) -> None:
     """Takes note that somebody has come to the beginning of a round.
 
@@ -111,16 +102,19 @@ class RoundSnapshots(roads.Companion):
       index: Whoever of those who act it is.
       number: The round.
       goes_on: Whether there is that round; if not, it is the end of all.
-      make_deposit: Called if it is to be saved.
+      make_deposit: Called if it is to be saved; gives None if it cannot be.
     """
     with self._has_come:
       if not goes_on:
         self._is_over = True
         if self._number != number:
           self._begin_anew(number)
-      if self._number != number:
+      if self._number != number or not self._is_possible:
         return
     deposit = make_deposit()  # Which may wait for the table.
+    if deposit is None:
+      self.give_up()
+      return
     with self._has_come:
       self._deposits[index] = deposit
       if self._is_whole():
@@ -130,13 +124,12 @@ class RoundSnapshots(roads.Companion):
   def prepare(self, num_sampled: int) -> bool:
     schedule = self._rounds.schedule
     with self._has_come:
-      if not self._is_possible:
-        return True
       if self._number is None:
         self._begin_anew(self._rounds.next_to_come())
-      if self._is_whole():
+      if self._is_whole() or not self._is_possible:
         return True
-      if num_sampled + schedule.batch_size <= self._inserts_before():
+      limit = schedule.items_before(self._number or 0)
+      if num_sampled + schedule.batch_size <= limit:
         return False
     signals.wait_for(
       self._wait,
@@ -151,23 +144,20 @@ class RoundSnapshots(roads.Companion):
       number, deposits, steps = self._number, self._deposits, self._steps
       if number is None or not (self._is_possible and self._is_whole()):
         return None
-      num_inserts = self._inserts_before()
       if not self._is_over:
         self._number, self._deposits = None, {}
     schedule = self._rounds.schedule
-    start = Start(
-      schedule,
+    restored = Restored(
       rounds_lib.Beginning(number, steps),
-      self._steps_at_first,
       deposits,
       self._publisher.copy_from(schedule.version_of(number)),
     )
     episodes = sum(deposit.episodes for deposit in deposits.values())
-    counts = {
-      'steps': self._steps_at_first + steps[number],
-      'episodes': self._counts['episodes'] + episodes,
-    }
-    return roads.Moment(pickle.dumps(start), num_inserts, counts)
+    return roads.Moment(
+      pickle.dumps(restored),
+      schedule.items_before(number),
+      {'steps': steps[number], 'episodes': self._num_episodes + episodes},
+    )
 
   # With the lock held.
 
@@ -177,12 +167,8 @@ class RoundSnapshots(roads.Companion):
   def _is_whole(self) -> bool:
     return len(self._deposits) == self._rounds.num_actors
 
-  def _inserts_before(self) -> int:
-    """Returns the items ever inserted before the round that is to be saved."""
-    num_rounds = (self._number or 0) - self._rounds.beginning.number
-    num_items = num_rounds * self._rounds.schedule.num_environments
-    return self._num_inserts + num_items
-
   def _wait(self, seconds: float) -> bool:
     with self._has_come:
-      return self._has_come.wait_for(self._is_whole, seconds)
+      return self._has_come.wait_for(
+        lambda: self._is_whole() or not self._is_possible, seconds
+      )

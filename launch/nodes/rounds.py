@@ -20,23 +20,21 @@ class Schedule:
     period: Steps of a round.
     num_environments: Over all actors, and so items of a round.
     batch_size: Items that a learner step takes.
-    version: Learner steps at the beginning.
-    num_items: What is in the queue at the beginning.
     lag: At least 1, or nobody would act while the learner learns.
   """
 
   period: int
   num_environments: int
   batch_size: int
-  version: int = 0
-  num_items: int = 0
   lag: int = 1
 
   def version_of(self, number: int) -> int:
     """Returns the learner steps of the variables for a round."""
-    num_rounds = max(0, number - self.lag)
-    num_items = self.num_items + num_rounds * self.num_environments
-    return self.version + num_items // self.batch_size
+    return self.items_before(max(0, number - self.lag)) // self.batch_size
+
+  def items_before(self, number: int) -> int:
+    """Returns the items of all rounds before one."""
+    return number * self.num_environments
 
   @property
   def num_versions(self) -> int:
@@ -167,8 +165,8 @@ class RoundLeases:
   """Grants one of those who act the steps of its rounds, one at a time.
 
   Attributes:
-    come: Called at the beginning of each round, with its number, the steps
-      taken so far and whether there is that round. May be set until the first
+    arrive: Called at the beginning of each round, with its number, the steps
+      taken so far and whether there is that round. To be set before the first
       step is granted.
   """
 
@@ -181,7 +179,7 @@ class RoundLeases:
       stop: Lets rounds end that have begun, and none begin.
       late: Ends a wait for others.
     """
-    self.come: Callable[[int, int, bool], None] | None = None
+    self.arrive: Callable[[int, int, bool], None] | None = None
     self._rounds = rounds
     self._stop = stop
     self._late = late
@@ -211,6 +209,6 @@ class RoundLeases:
     if self._stop.is_set():
       self._rounds.end()
     goes_on = self._rounds.begin(number, self._steps, self._late)
-    if self.come is not None:
-      self.come(number, self._steps, goes_on)
+    if self.arrive is not None:
+      self.arrive(number, self._steps, goes_on)
     return goes_on

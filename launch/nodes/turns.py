@@ -131,7 +131,7 @@ class Turns(abc.ABC):
         self._take_turns()
     except failures.NodeError as error:
       if error.failure.node != self._learner.name:
-        self._save_in_spite_of_failure()
+        self._save_in_spite_of_failure(error.failure.node)
       raise
     with self._named(self._learner.name):
       self._flush()
@@ -172,8 +172,12 @@ class Turns(abc.ABC):
       with self._named(node.name):
         node.report()
 
-  def _save_in_spite_of_failure(self) -> None:
-    """Writes a checkpoint if it can; what failed before is what counts."""
+  def _save_in_spite_of_failure(self, failed: str) -> None:
+    """Writes a checkpoint if it can; what failed before is what counts.
+
+    Args:
+      failed: Name of the node that failed.
+    """
     with contextlib.suppress(Exception):  # Without logs there is the rest.
       self._report()
     try:

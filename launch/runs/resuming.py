@@ -210,13 +210,14 @@ def _check_exact(
     problem = f"was written by '{written_by}', and this is '{division}'"
   else:
     problem = (
-      'lacks the state of the environments, which deterministic runs write '
-      'with checkpoint_replay if their environments can be pickled'
+      'lacks the state of the environments. Deterministic runs write it with '
+      'checkpoint_replay, if their environments can be pickled, unless they '
+      'ended in the middle of a step or round'
     )
   raise checkpointing.CheckpointError(
     f'A deterministic run cannot go on from checkpoint {checkpoint.path}: that '
-    f'{problem}. Leave deterministic out to go on all the same, or start '
-    'afresh.',
+    f'{problem}. Leave deterministic out to go on all the same, remove the '
+    'folder if there is an older one, or start afresh.',
     fresh=True,
   )
 

@@ -61,6 +61,13 @@ class TestLateSignal:
     with pytest.raises(signals.Stopped):
       late.check()
 
+  def test_is_set_at_once_if_it_is_not_worth_it(self):
+    first = signals.StopSignal()
+    late = signals.LateSignal(first, 60, lambda: False)
+    assert not late.is_set()
+    first.set()
+    assert late.is_set()
+
   def test_may_be_set_before(self):
     first = signals.StopSignal()
     late = signals.LateSignal(first, 60)

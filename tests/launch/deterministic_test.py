@@ -1,9 +1,11 @@
 """Tests of deterministic runs of `single`, stopped and resumed or not."""
 
 import dataclasses
+import functools
 import itertools
 import signal
 
+import cloudpickle
 import dm_env
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from dm_env import specs
 from repertory import launch
 from repertory.agents import dqn, impala, r2d2
 from repertory.components import checkpointing
-from repertory.environments import registry
+from repertory.environments import gymnasium_adapter, registry
 from repertory.launch.nodes import learner as learner_lib
 
 _STEPS = 240
@@ -97,19 +99,28 @@ def test_stopped_in_the_middle_of_a_turn(tmp_path, monkeypatch):
 
 
 class _Open(dm_env.Environment):
-  """Cannot be pickled."""
+  """Cannot be pickled from its first or second reset on."""
 
-  def __init__(self, seed):
-    self._generator = (number for number in itertools.count(seed))
+  def __init__(self, seed, resets_before=0):
+    self._numbers = itertools.count(seed)
+    self._kept = None
+    self._resets_before = resets_before
+    self._open()
+
+  def _open(self):
+    if self._resets_before == 0:
+      self._kept = (number for number in range(3))
+    self._resets_before -= 1
 
   def reset(self):
+    self._open()
     return dm_env.restart(self._observe())
 
   def step(self, action):
     return dm_env.termination(float(action), self._observe())
 
   def _observe(self):
-    return np.full(1, next(self._generator) % 2, np.float32)
+    return np.full(1, next(self._numbers) % 2, np.float32)
 
   def observation_spec(self):
     return specs.Array((1,), np.float32)
@@ -118,14 +129,32 @@ class _Open(dm_env.Environment):
     return specs.DiscreteArray(2)
 
 
-def test_environments_that_cannot_be_pickled_are_named(tmp_path):
-  result = _run(tmp_path, _dqn(), _Open, 100)
+@pytest.mark.parametrize('resets_before', [0, 2])
+def test_environments_that_cannot_be_pickled_are_named(tmp_path, resets_before):
+  environments = functools.partial(_Open, resets_before=resets_before)
+  result = _run(tmp_path, _dqn(), environments, 100)
   logged = (tmp_path / 'logs' / 'nodes.jsonl').read_text()
-  assert "cannot be pickled: TypeError: cannot pickle 'generator'" in logged
+  told = "cannot be pickled: TypeError: cannot pickle 'generator'"
+  assert logged.count(told) == 1
   with pytest.raises(checkpointing.CheckpointError, match='can be pickled'):
-    _run(tmp_path, _dqn(), _Open)
-  resumed = _run(tmp_path, _dqn(), _Open, deterministic=False)
+    _run(tmp_path, _dqn(), environments)
+  resumed = _run(tmp_path, _dqn(), environments, deterministic=False)
   assert resumed.status.learner_steps > result.status.learner_steps
+
+
+def test_pickles_that_keep_arguments_alone_are_refused():
+  gymnasium = pytest.importorskip('gymnasium')
+
+  class Renewed(gymnasium.Env, gymnasium.utils.EzPickle):
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+      gymnasium.utils.EzPickle.__init__(self)
+
+  adapter = gymnasium_adapter.GymnasiumAdapter(Renewed(), 0)
+  with pytest.raises(TypeError, match='Renewed is pickled by its arguments'):
+    cloudpickle.dumps(adapter)
 
 
 def test_checkpoints_without_environments_are_refused(tmp_path):

@@ -4,19 +4,28 @@ import os
 import pathlib
 import shutil
 import signal
+import threading
 import time
 
 import dm_env
 import numpy as np
 import pytest
+import tensorflow as tf
 from dm_env import specs
 
+import replay_fixture
 from repertory import launch
 from repertory.agents import impala
-from repertory.components import checkpointing
+from repertory.components import checkpointing, signals, variables
 from repertory.environments import registry
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import checkpoints
+from repertory.launch.nodes import (
+  checkpoints,
+  in_step,
+  local_learner,
+  round_snapshots,
+  rounds,
+)
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.topologies import sebulba
 
@@ -85,10 +94,8 @@ def test_interrupted(tmp_path, monkeypatch, whole):
   assert _hash(_run(tmp_path)) == whole
 
 
-@pytest.mark.parametrize('threads', [1, 4])
-def test_from_checkpoints_of_a_run_that_went_on(
-  tmp_path, whole, threads, monkeypatch
-):
+def test_from_checkpoints_of_a_run_that_went_on(tmp_path, whole, monkeypatch):
+  threads = 4
   write_if_due = checkpoints.CheckpointWriter.write_if_due
 
   def write_each(writer):
@@ -100,12 +107,12 @@ def test_from_checkpoints_of_a_run_that_went_on(
   result = _run(
     directory,
     threads,
-    checkpoint_period_learner_steps=6,
+    checkpoint_period_learner_steps=12,
     checkpoints_to_keep=99,
   )
   assert _hash(result) == whole  # Saving makes no difference.
   names = sorted(path.name for path in (directory / 'checkpoints').glob('0*'))
-  assert len(names) > 3
+  assert len(names) > 2
   for name in names[:-1]:
     parts = tmp_path / name
     (parts / 'checkpoints').mkdir(parents=True)
@@ -113,6 +120,105 @@ def test_from_checkpoints_of_a_run_that_went_on(
       directory / 'checkpoints' / name, parts / 'checkpoints' / name
     )
     assert _hash(_run(parts, threads)) == whole, name
+
+
+def test_interrupted_before_the_first_step(tmp_path, whole, monkeypatch):
+  _run(tmp_path, steps=100)
+  before = sorted((tmp_path / 'checkpoints').iterdir())
+  make = local_learner.LocalLearner.make_actor
+
+  def interrupt_and_make(learner, context, index, ids):
+    if index == 0:
+      os.kill(os.getpid(), signal.SIGINT)
+    context.stop.wait(60)
+    return make(learner, context, index, ids)
+
+  with monkeypatch.context() as patched:
+    patched.setattr(
+      local_learner.LocalLearner, 'make_actor', interrupt_and_make
+    )
+    patched.setattr(in_step, '_FINISH_SECONDS', 0.0)
+    assert _run(tmp_path).interrupted == signal.SIGINT
+  assert sorted((tmp_path / 'checkpoints').iterdir()) == before
+  assert _hash(_run(tmp_path)) == whole
+
+
+class TestRoundSnapshots:
+  @pytest.fixture(autouse=True)
+  def _set_up(self):
+    self.stop = signals.StopSignal()
+    schedule = rounds.Schedule(period=1, num_environments=4, batch_size=4)
+    self.rounds = rounds.Rounds(schedule, 2, 1000, 60.0)
+    publisher = variables.Publisher([tf.Variable(0.0)])
+    publisher.keep(3)
+    publisher.publish(0, 1.0)
+    self.snapshots = round_snapshots.RoundSnapshots(
+      self.rounds, publisher, num_episodes=5, timeout_seconds=60.0,
+      stop=self.stop,
+    )  # fmt: skip
+
+  def arrive(self, index, number, goes_on=True, saved=b'here'):
+    deposit = saved and round_snapshots.Deposit(4 * number, 1, saved)
+    self.snapshots.arrive(index, number, goes_on, lambda: deposit)
+
+  def begin(self, number):
+    threads = [
+      threading.Thread(
+        target=self.rounds.begin, args=[number, 4 * number, self.stop]
+      )
+      for _ in range(2)
+    ]
+    for thread in threads:
+      thread.start()
+    for thread in threads:
+      thread.join(60)
+
+  def test_half_a_deposit_is_nothing(self):
+    self.begin(0)
+    assert not self.snapshots.prepare(0)
+    self.begin(1)
+    self.arrive(0, 1)
+    assert self.snapshots.take() is None
+    self.arrive(1, 1)
+    assert self.snapshots.prepare(0)
+    moment = self.snapshots.take()
+    assert moment.num_inserts == 4
+    assert moment.counts == {'steps': 8, 'episodes': 7}
+    assert self.snapshots.take() is None  # It was taken.
+
+  def test_the_end_counts_whatever_was_asked_for(self):
+    self.begin(0)
+    assert not self.snapshots.prepare(0)
+    self.begin(1)
+    self.arrive(0, 1)
+    self.begin(2)  # The end, for another reason than that.
+    self.arrive(0, 2, goes_on=False)
+    self.arrive(1, 2, goes_on=False)
+    for _ in range(2):  # A checkpoint that was due, and the last one.
+      moment = self.snapshots.take()
+      assert moment.num_inserts == 8
+
+  def test_waits_before_an_update_from_the_round(self):
+    self.begin(0)
+    assert not self.snapshots.prepare(0)
+    call = replay_fixture.Call(self.snapshots.prepare, 1)  # Of 4 before it.
+    assert call.is_waiting(0.1)
+    self.begin(1)
+    self.arrive(0, 1)
+    assert call.is_waiting(0.1)
+    self.arrive(1, 1)
+    assert call.result(60)
+
+  def test_one_that_cannot_be_saved_excuses_all(self):
+    self.begin(0)
+    assert not self.snapshots.prepare(0)
+    call = replay_fixture.Call(self.snapshots.prepare, 1)
+    assert call.is_waiting(0.1)
+    self.arrive(0, 1, saved=None)
+    assert call.result(60)
+    self.arrive(1, 1)
+    assert self.snapshots.take() is None
+    assert self.snapshots.prepare(100)
 
 
 def test_another_number_of_threads_is_refused(tmp_path):

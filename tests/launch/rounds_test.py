@@ -26,14 +26,13 @@ class TestSchedule:
     # k − 1 and k.
     assert schedule.num_versions == 3
 
-  def test_goes_on_from_what_was_left(self):
+  def test_other_lag_and_batches(self):
     schedule = rounds.Schedule(
-      period=20, num_environments=6, batch_size=4, version=10, num_items=3,
-      lag=2,
-    )  # fmt: skip
+      period=20, num_environments=6, batch_size=4, lag=2
+    )
     versions = [schedule.version_of(k) for k in range(6)]
-    # Of 3, 3, 3, 9, 15 and 21 items.
-    assert versions == [10, 10, 10, 12, 13, 15]
+    # Of 0, 0, 0, 6, 12 and 18 items.
+    assert versions == [0, 0, 0, 1, 3, 4]
     # 3 × 6 / 4, rounded up, and one.
     assert schedule.num_versions == 6
 

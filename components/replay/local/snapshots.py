@@ -5,10 +5,10 @@ the state of its random numbers; it is written last. Items are in the order in
 which they came: `priorities.npy`, and for each leaf, by its index, the small
 ones as they are, `leaf_<i>.npy`, and of the large ones which array each item
 has, `which_<i>.npy`. Those arrays are in `arrays_<n>.npy`, each once, with a
-file for each shape and dtype. `beside` is there if something was kept beside
-the table: what that is, its owner knows. No other file holds pickles. Checksums
-are made, and compared, by `checkpointing`, which takes snapshots into its
-checkpoints.
+file for each shape and dtype. `actors` is there if those who act were saved,
+too: they know what is in it, perhaps pickles. No other file holds any.
+Checksums are made, and compared, by `checkpointing`, which takes snapshots into
+its checkpoints.
 """
 
 import json
@@ -27,7 +27,7 @@ from repertory.components.replay.local import table as table_lib
 # Of the layout. A reader refuses others.
 _FORMAT = 1
 _STATE, _TEMPORARY, _NAME = 'table.json', '.writing', 'snapshot'
-_BESIDE = 'beside'
+_ACTORS = 'actors'
 
 
 def write(
@@ -67,9 +67,9 @@ def write(
     'times_sampled': contents.times_sampled,
     'random': contents.random,
   }
-  if contents.beside:
-    with open(os.path.join(folder, _BESIDE), 'wb') as file:
-      file.write(contents.beside)
+  if contents.actors:
+    with open(os.path.join(folder, _ACTORS), 'wb') as file:
+      file.write(contents.actors)
   with open(os.path.join(folder, _STATE), 'w') as file:
     json.dump(state, file, indent=2)
   path = os.path.join(directory, _NAME)
@@ -111,10 +111,10 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
     for k in columns:
       i = packing.whole[k]
       leaves[i] = arrays[_load(folder, f'which_{i}')]
-  beside_path, beside = os.path.join(folder, _BESIDE), b''
-  if os.path.exists(beside_path):
-    with open(beside_path, 'rb') as file:
-      beside = file.read()
+  actors_path, actors = os.path.join(folder, _ACTORS), b''
+  if os.path.exists(actors_path):
+    with open(actors_path, 'rb') as file:
+      actors = file.read()
   return table_lib.Contents(
     leaves=[leaves[i] for i in (*packing.packed, *packing.whole)],
     priorities=_load(folder, 'priorities'),
@@ -122,7 +122,7 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
     samples=state['samples'],
     times_sampled=state['times_sampled'],
     random=state['random'],
-    beside=beside,
+    actors=actors,
   )
 
 

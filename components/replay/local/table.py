@@ -47,7 +47,7 @@ class Contents:
     samples: Items ever sampled.
     times_sampled: How often the oldest item was, if items leave after samples.
     random: The state of the random numbers.
-    beside: What whoever acts was at, at the same moment; kept as it is.
+    actors: Where those were who act, if that is saved; kept as it is.
   """
 
   leaves: list[np.ndarray]
@@ -56,7 +56,7 @@ class Contents:
   samples: int
   times_sampled: int
   random: Mapping[str, Any]
-  beside: bytes = b''
+  actors: bytes = b''
 
   def until(self, inserts: int) -> 'Contents':
     """Returns what there would be without the items after so many."""

@@ -1,4 +1,4 @@
-"""What is saved together with a table of this process."""
+"""What is saved of those who act, with a table of this process."""
 
 import abc
 import dataclasses
@@ -21,7 +21,7 @@ class Moment:
   counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-class Companion(abc.ABC):
+class ActorSnapshots(abc.ABC):
   """Knows where those are who act.
 
   Its methods are called by the learner's thread, between two updates.
@@ -45,4 +45,4 @@ class Companion(abc.ABC):
 
   @abc.abstractmethod
   def take(self) -> Moment | None:
-    """Returns the moment; None if not all that there is now is of one."""
+    """Returns the moment; None if not all are at the same one."""
