@@ -78,13 +78,15 @@ def test_interrupted(tmp_path, monkeypatch, whole):
   def step_and_interrupt(node):
     step(node)
     updates.append(1)
-    if len(updates) == 20:
+    if len(updates) == 10:
       os.kill(os.getpid(), signal.SIGINT)
-      # Until that is heard of: what is left to do would take less time.
+      # Until that is heard of.
       deadline = time.monotonic() + 30
       while node._phase != reports.STOPPING:
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    if len(updates) >= 10:
+      time.sleep(0.1)  # Time for the others to hear of it, too.
 
   with monkeypatch.context() as patched:
     patched.setattr(learner_lib.LearnerNode, 'step', step_and_interrupt)
