@@ -30,7 +30,7 @@ class StopSignal:
 
   def check(self) -> None:
     """Raises `Stopped` if a stop was requested."""
-    if self._event.is_set():
+    if self.is_set():
       raise Stopped
 
 
@@ -78,10 +78,6 @@ class LateSignal(StopSignal):
         return False
       super().wait(min(left, _SLICE_SECONDS))
     return True
-
-  def check(self) -> None:
-    if self.is_set():
-      raise Stopped
 
 
 def wait_for(

@@ -10,7 +10,6 @@ from repertory.environments import (
   argument_checks,
   casting,
   close_names,
-  extras,
   gymnasium_spaces,
 )
 from repertory.environments.layout import Nest
@@ -70,23 +69,6 @@ class GymnasiumAdapter(dm_env.Environment):
   `wrappers.SinglePrecision`.
   """
 
-  def __getstate__(self) -> dict[str, Any]:
-    """Refuses what is pickled by its constructor's arguments alone.
-
-    Unpickled, such an environment would be a new one, not where this one is.
-
-    Raises:
-      TypeError: If the environment is of that kind, as those of MuJoCo are.
-    """
-    ez_pickle = extras.import_extra('gymnasium.utils', 'gymnasium').EzPickle
-    unwrapped = self._env.unwrapped
-    own = getattr(type(unwrapped), '__getstate__', None)
-    if isinstance(unwrapped, ez_pickle) and own is ez_pickle.__getstate__:
-      raise TypeError(
-        f'{type(unwrapped).__name__} is pickled by its arguments alone'
-      )
-    return dict(vars(self))
-
   def __init__(self, gym_env: 'gymnasium.Env', seed: int):
     """Takes over the environment.
 
@@ -109,6 +91,23 @@ class GymnasiumAdapter(dm_env.Environment):
       gym_env.action_space, 'action_space'
     )
     self._ended = True
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Refuses what is pickled by its constructor's arguments alone.
+
+    Unpickled, such an environment would be a new one, not where this one is.
+
+    Raises:
+      TypeError: If the environment is of that kind, as those of MuJoCo are.
+    """
+    ez_pickle = gymnasium_spaces.import_gymnasium().utils.EzPickle
+    unwrapped = self._env.unwrapped
+    own = getattr(type(unwrapped), '__getstate__', None)
+    if isinstance(unwrapped, ez_pickle) and own is ez_pickle.__getstate__:
+      raise TypeError(
+        f'{type(unwrapped).__name__} is pickled by its arguments alone'
+      )
+    return dict(vars(self))
 
   @property
   def gym_env(self) -> 'gymnasium.Env':

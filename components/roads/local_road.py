@@ -92,11 +92,6 @@ class LocalRoad(road.Road):
         self.actors.restored = contents.actors
       replay.remove_checkpoints(checkpoint_directory)
 
-  @property
-  def num_items(self) -> int:
-    """Items that are in the table now."""
-    return self._table.status().size
-
   def in_turn(self, turn: int) -> 'LocalRoad':
     """Returns this road for one of those who take turns.
 

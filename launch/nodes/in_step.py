@@ -61,7 +61,8 @@ class InStep(NamedTuple):
     if deposit is not None:
       actor.restore(deposit.saved)
       leases.begin_with(deposit.steps)
-    if actor.save() is None:  # It is told now rather than later.
+    # What cannot be saved is told now rather than later.
+    if self.snapshots.is_possible and actor.save() is None:
       self.snapshots.give_up()
 
     def make_deposit(steps: int) -> round_snapshots.Deposit | None:

@@ -2,7 +2,6 @@
 
 import pickle
 import threading
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -36,14 +35,16 @@ class Restored(NamedTuple):
       learner steps, largest priority and values.
   """
 
-  beginning: rounds_lib.Beginning = rounds_lib.Beginning()
-  deposits: Mapping[int, Deposit] = types.MappingProxyType({})
-  versions: Sequence[tuple[int, float, list[np.ndarray]]] = ()
+  beginning: rounds_lib.Beginning
+  deposits: Mapping[int, Deposit]
+  versions: Sequence[tuple[int, float, list[np.ndarray]]]
 
   @classmethod
   def read(cls, restored: bytes) -> 'Restored':
     """Reads what `RoundSnapshots` gave; empty bytes for nothing."""
-    return pickle.loads(restored) if restored else cls()
+    if not restored:
+      return cls(rounds_lib.Beginning(), {}, [])
+    return pickle.loads(restored)
 
 
 class RoundSnapshots(roads.ActorSnapshots):
@@ -82,6 +83,11 @@ class RoundSnapshots(roads.ActorSnapshots):
     self._deposits: dict[int, Deposit] = {}
     self._steps: Mapping[int, int] = {}
     self._has_come = threading.Condition()
+
+  @property
+  def is_possible(self) -> bool:
+    """Whether anything may be saved."""
+    return self._is_possible
 
   def give_up(self) -> None:
     """Saves nothing from now on, for not all who act can be saved."""

@@ -131,9 +131,8 @@ class Rounds:
     with self._has_come:
       for counts in (self._arrived, self._steps):
         counts.pop(before - lag - 1, None)  # All have gone on from there.
-      goes_on = self._steps[before] < self._max_steps
-      if self._is_ending and number > self._last_begun:
-        goes_on = False
+      is_over = self._is_ending and number > self._last_begun
+      goes_on = self._steps[before] < self._max_steps and not is_over
       if goes_on:
         self._last_begun = max(self._last_begun, number)
       return goes_on

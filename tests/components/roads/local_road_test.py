@@ -107,7 +107,9 @@ def test_each_end_may_have_a_signal_of_its_own():
     _put(adder, range(5))
   # Others wait on, here until there is something.
   assert _numbers(next(road.make_learner_end().batches)) == [0, 1, 2, 3]
-  assert road.num_items == stopped.num_items == 1
+  for one in (road, stopped):
+    (status,) = one.make_learner_end().statuses().values()
+    assert status.size == 1
 
 
 def test_learner_gets_what_was_added():
