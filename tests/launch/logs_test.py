@@ -100,8 +100,11 @@ def test_what_is_in_the_way_of_what_nodes_print_is_set_aside(tmp_path):
   assert list((logs / 'tensorboard').iterdir())
 
 
-def test_logs_that_cannot_be_written_are_a_warning(tmp_path):
+def test_logs_that_cannot_be_written_are_a_warning(tmp_path, caplog):
   with real_disk_errors.file_size_limit(300):
     result = _run(tmp_path)
   assert result.status.steps == 600
-  assert 'cannot be written: OSError: [Errno 27]' in result.status.message
+  for name in ('nodes.jsonl', 'learner.csv'):
+    assert f'{name} cannot be written: OSError: [Errno 27]' in caplog.text
+  # The last one to warn may be a log or the checkpoint, which is too large, too.
+  assert 'File too large' in result.status.message
