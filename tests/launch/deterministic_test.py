@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import shutil
 import signal
 
 import cloudpickle
@@ -12,7 +13,7 @@ import pytest
 from dm_env import specs
 
 from repertory import launch
-from repertory.agents import dqn, impala, r2d2
+from repertory.agents import dqn, impala, r2d2, sac
 from repertory.components import checkpointing
 from repertory.environments import gymnasium_adapter, registry
 from repertory.launch.nodes import learner as learner_lib
@@ -47,6 +48,12 @@ def _r2d2():
   )
 
 
+def _sac():
+  return sac.SACBuilder(
+    sac.SACConfig(hidden_sizes=(8,), batch_size=4, min_replay_size=40)
+  )
+
+
 def _run(directory, builder, environments, max_steps=_STEPS, **settings):
   if isinstance(environments, str):
     environments = registry.make_factory(environments)
@@ -64,6 +71,7 @@ _CASES = {
   'tensors': (lambda: _dqn(prioritized=False), 'tensor:catch'),
   'unrolls': (_impala, 'gym:CartPole-v1'),
   'sequences': (_r2d2, 'memory_chain:4'),
+  'continuous actions': (_sac, 'tensor:pendulum'),
 }
 
 
@@ -76,6 +84,26 @@ def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
   assert whole.status.learner_steps > 10
   assert last.status.learner_steps == whole.status.learner_steps
   assert last.variables_sha256 == whole.variables_sha256
+
+
+def test_from_checkpoints_of_a_run_that_went_on(tmp_path):
+  whole = _run(tmp_path / 'whole', _dqn(), 'catch')
+  directory = tmp_path / 'all'
+  result = _run(
+    directory,
+    _dqn(),
+    'catch',
+    checkpoint_period_learner_steps=40,
+    checkpoints_to_keep=99,
+  )
+  assert result.variables_sha256 == whole.variables_sha256
+  checkpoints = sorted((directory / 'checkpoints').glob('0*'))
+  assert len(checkpoints) > 2
+  for checkpoint in checkpoints[:-1]:
+    parts = tmp_path / checkpoint.name
+    shutil.copytree(checkpoint, parts / 'checkpoints' / checkpoint.name)
+    last = _run(parts, _dqn(), 'catch')
+    assert last.variables_sha256 == whole.variables_sha256, checkpoint.name
 
 
 def test_stopped_in_the_middle_of_a_turn(tmp_path, monkeypatch):

@@ -106,5 +106,5 @@ def test_logs_that_cannot_be_written_are_a_warning(tmp_path, caplog):
   assert result.status.steps == 600
   for name in ('nodes.jsonl', 'learner.csv'):
     assert f'{name} cannot be written: OSError: [Errno 27]' in caplog.text
-  # The last one to warn may be a log or the checkpoint, which is too large, too.
+  # The last to warn is a log or the checkpoint, which is too large, too.
   assert 'File too large' in result.status.message

@@ -15,9 +15,9 @@ from dm_env import specs
 
 import replay_fixture
 from repertory import launch
-from repertory.agents import impala
+from repertory.agents import impala, ppo
 from repertory.components import checkpointing, signals, variables
-from repertory.environments import registry
+from repertory.environments import gymnasium_adapter, registry
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   checkpoints,
@@ -33,19 +33,44 @@ _STEPS = 600
 _NUM_ENVIRONMENTS = 4
 
 
-def _run(directory, threads=2, *, steps=_STEPS, env='gym:CartPole-v1', **more):
-  builder = impala.IMPALABuilder(
+def _impala(**settings):
+  return impala.IMPALABuilder(
     impala.IMPALAConfig(
       unroll_length=5,
       batch_size=3,  # So that some unrolls are left over.
       hidden_sizes=(8,),
       jit_compile=False,
+      **settings,
     )
   )
+
+
+def _ppo():
+  return ppo.PPOBuilder(
+    ppo.PPOConfig(
+      unroll_length=5,
+      batch_size=_NUM_ENVIRONMENTS,
+      num_epochs=2,
+      num_minibatches=2,
+      hidden_sizes=(8,),
+      jit_compile=False,
+    )
+  )
+
+
+def _run(
+  directory,
+  threads=2,
+  *,
+  make_builder=_impala,
+  steps=_STEPS,
+  env='gym:CartPole-v1',
+  **more,
+):
   if isinstance(env, str):
     env = registry.make_factory(env)
   experiment = launch.Experiment(
-    builder, env, max_steps=steps, directory=str(directory),
+    make_builder(), env, max_steps=steps, directory=str(directory),
     num_actors=_NUM_ENVIRONMENTS, evaluation_episodes=0, deterministic=True,
     timeout_seconds=60.0, **more,
   )  # fmt: skip
@@ -70,6 +95,25 @@ def test_stopped_by_its_steps(tmp_path, whole):
     last = _run(tmp_path, steps=steps)
   assert 'resumed from checkpoint' in last.status.message
   assert _hash(last) == whole
+
+
+@pytest.mark.parametrize(
+  ('make_builder', 'env'),
+  [
+    (_ppo, 'gym:CartPole-v1'),
+    (lambda: _impala(core='lstm', core_size=8), 'memory_chain:4'),
+  ],
+  ids=['ppo', 'recurrent'],
+)
+def test_other_agents(tmp_path, make_builder, env):
+  agent = {'make_builder': make_builder, 'env': env}
+  (expected,) = {
+    _hash(_run(tmp_path / str(threads), threads, **agent)) for threads in (1, 2)
+  }
+  for steps in (200, _STEPS):
+    last = _run(tmp_path / 'parts', steps=steps, **agent)
+  assert 'resumed from checkpoint' in last.status.message
+  assert _hash(last) == expected
 
 
 def test_interrupted(tmp_path, monkeypatch, whole):
@@ -143,6 +187,53 @@ def test_interrupted_before_the_first_step(tmp_path, whole, monkeypatch):
     assert _run(tmp_path).interrupted == signal.SIGINT
   assert sorted((tmp_path / 'checkpoints').iterdir()) == before
   assert _hash(_run(tmp_path)) == whole
+
+
+def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
+  _run(tmp_path, steps=100)
+  step = gymnasium_adapter.GymnasiumAdapter.step
+  interrupted = threading.Event()
+
+  def interrupt_and_step(environment, action):
+    if not interrupted.is_set():
+      interrupted.set()
+      os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.2)  # A round has five for each thread, twice.
+    return step(environment, action)
+
+  with monkeypatch.context() as patched:
+    patched.setattr(
+      gymnasium_adapter.GymnasiumAdapter, 'step', interrupt_and_step
+    )
+    patched.setattr(in_step, '_FINISH_SECONDS', 0.5)
+    assert _run(tmp_path).interrupted == signal.SIGINT
+  with pytest.raises(checkpointing.CheckpointError, match='middle of a step'):
+    _run(tmp_path)
+  *_, newest = sorted((tmp_path / 'checkpoints').glob('0*'))
+  shutil.rmtree(newest)
+  assert _hash(_run(tmp_path)) == whole  # The one before is as it was.
+
+
+def test_one_who_acts_and_fails_ends_the_wait_for_all(tmp_path, monkeypatch):
+  arrive = round_snapshots.RoundSnapshots.arrive
+  wait = round_snapshots.RoundSnapshots._wait
+  is_waiting = threading.Event()
+
+  def arrive_or_fail(snapshots, index, number, *rest):
+    if index == 0 and snapshots._number == number:
+      assert is_waiting.wait(60)
+      raise RuntimeError('broken')
+    arrive(snapshots, index, number, *rest)
+
+  def note_and_wait(snapshots, seconds):
+    is_waiting.set()
+    return wait(snapshots, seconds)
+
+  snapshots = round_snapshots.RoundSnapshots
+  monkeypatch.setattr(snapshots, 'arrive', arrive_or_fail)
+  monkeypatch.setattr(snapshots, '_wait', note_and_wait)
+  with pytest.raises(launch.NodeError, match=r'(?s)actor/0.*broken'):
+    _run(tmp_path, checkpoint_period_learner_steps=3)
 
 
 class TestRoundSnapshots:
