@@ -2,12 +2,16 @@
 
 import contextlib
 import dataclasses
+import types
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from repertory.agents import builder, d4pg, dqn, impala, ppo, r2d2, sac
+from repertory.agents import agent_config, d4pg, dqn, impala, ppo, r2d2, sac
 from repertory.components import settings as settings_lib
-from repertory.components import specs
+
+if TYPE_CHECKING:
+  from repertory.agents import builder
+  from repertory.components import specs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,16 +21,22 @@ class Agent:
   Attributes:
     name: What `--agent` takes.
     description: One line.
+    package: Has the config, the presets and the builder.
     config_class: Its settings, an `AgentConfig` with a default for each.
-    builder_class: Made from an instance of them.
     presets: Settings for kinds of environments, by name.
   """
 
   name: str
   description: str
+  package: types.ModuleType
   config_class: type
-  builder_class: type[builder.Builder]
   presets: Mapping[str, Mapping[str, Any]]
+
+  @property
+  def builder_class(self) -> 'type[builder.Builder]':
+    """Is made from an instance of the config; imports TensorFlow."""
+    stem = self.config_class.__name__.removesuffix('Config')
+    return getattr(self.package, f'{stem}Builder')
 
 
 _AGENTS = (
@@ -34,48 +44,48 @@ _AGENTS = (
     name='d4pg',
     description='Deterministic policy gradients with a distributional critic; '
     'continuous actions within bounds.',
+    package=d4pg,
     config_class=d4pg.D4PGConfig,
-    builder_class=d4pg.D4PGBuilder,
     presets=d4pg.PRESETS,
   ),
   Agent(
     name='dqn',
     description='Double, dueling, n-step DQN with prioritized replay; '
     'discrete actions, observations of vectors and images.',
+    package=dqn,
     config_class=dqn.DQNConfig,
-    builder_class=dqn.DQNBuilder,
     presets=dqn.PRESETS,
   ),
   Agent(
     name='impala',
     description='Actor-critic with V-trace, feed-forward or recurrent; '
     'discrete or continuous actions.',
+    package=impala,
     config_class=impala.IMPALAConfig,
-    builder_class=impala.IMPALABuilder,
     presets=impala.PRESETS,
   ),
   Agent(
     name='ppo',
     description='Proximal policy optimization, feed-forward or recurrent; '
     'discrete or continuous actions.',
+    package=ppo,
     config_class=ppo.PPOConfig,
-    builder_class=ppo.PPOBuilder,
     presets=ppo.PRESETS,
   ),
   Agent(
     name='r2d2',
     description='Recurrent, n-step double Q-learning over prioritized '
     'sequences with burn-in; discrete actions.',
+    package=r2d2,
     config_class=r2d2.R2D2Config,
-    builder_class=r2d2.R2D2Builder,
     presets=r2d2.PRESETS,
   ),
   Agent(
     name='sac',
     description='Soft actor-critic with a learned temperature; continuous '
     'actions within bounds.',
+    package=sac,
     config_class=sac.SACConfig,
-    builder_class=sac.SACBuilder,
     presets=sac.PRESETS,
   ),
 )
@@ -101,7 +111,7 @@ def get(name: str) -> Agent:
   return by_name[name]
 
 
-def fitting(spec: specs.EnvironmentSpec) -> list[str]:
+def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:
   """Returns the agents whose networks take an environment's specs."""
   found = []
   for agent in _AGENTS:
@@ -116,10 +126,10 @@ def settings(name: str) -> list[settings_lib.Setting]:
   return settings_lib.describe(get(name).config_class)
 
 
-def make_builder(
+def make_config(
   name: str, settings: Mapping[str, Any], preset: str | None = None
-) -> builder.Builder:
-  """Makes an agent's builder.
+) -> agent_config.AgentConfig:
+  """Makes an agent's config.
 
   Args:
     name: Such as 'dqn'.
@@ -155,4 +165,11 @@ def make_builder(
     values[field] = settings_lib.parse(
       f'config.{field}', value, fields[field].type
     )
-  return agent.builder_class(agent.config_class(**values))
+  return agent.config_class(**values)
+
+
+def make_builder(
+  name: str, settings: Mapping[str, Any], preset: str | None = None
+) -> 'builder.Builder':
+  """Makes an agent's builder, from what `make_config` takes."""
+  return get(name).builder_class(make_config(name, settings, preset))

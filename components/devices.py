@@ -4,8 +4,6 @@ import contextlib
 import re
 from collections.abc import Sequence
 
-import tensorflow as tf
-
 from repertory.components.settings import SettingError
 
 _NAME = re.compile(r'(CPU|GPU|TPU):(\d+)')
@@ -26,6 +24,11 @@ def check(argument: str, names: Sequence[str]) -> None:
       raise SettingError(
         argument, f"must be names like 'CPU:0' or 'GPU:1', got {name!r}."
       )
+  if not names:
+    return
+  import tensorflow as tf  # noqa: PLC0415  Whoever names none does without.
+
+  for name in names:
     kind, index = name.split(':')
     num_devices = len(tf.config.list_physical_devices(kind))
     if kind != 'CPU' and int(index) >= num_devices:
@@ -50,6 +53,10 @@ def prepare(argument: str, names: Sequence[str]) -> None:
     SettingError: If there is no such device.
   """
   check(argument, names)
+  if not names:
+    return
+  import tensorflow as tf  # noqa: PLC0415  As in `check`.
+
   places = [(kind, int(index)) for kind, index in (n.split(':') for n in names)]
   num_cpus = 1 + max((i for kind, i in places if kind == 'CPU'), default=0)
   if num_cpus > 1:

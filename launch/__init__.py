@@ -1,7 +1,8 @@
 """Runs agents, in one process or many."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from repertory.components import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.launch.experiment import Experiment, make_experiment
@@ -17,19 +18,13 @@ __all__ = [
   'run',
 ]
 
-_MODULES = {
-  'Experiment': 'experiment',
-  'NodeError': 'failures',
-  'Result': 'running',
-  'evaluate': 'running',
-  'make_experiment': 'experiment',
-  'run': 'running',
-}
-
-
-def __getattr__(name: str) -> Any:
-  """Imports what is asked for: thin actors load no TensorFlow."""
-  if name not in _MODULES:
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-  module = importlib.import_module(f'{__name__}.{_MODULES[name]}')
-  return getattr(module, name)
+# Thin actors load no TensorFlow.
+__getattr__, __dir__ = lazy_imports.modules(
+  __name__,
+  Experiment='experiment',
+  NodeError='failures',
+  Result='running',
+  evaluate='running',
+  make_experiment='experiment',
+  run='running',
+)

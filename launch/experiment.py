@@ -1,22 +1,24 @@
 """What to run, whatever the topology."""
 
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dm_env
 import numpy as np
-import tree
 
-from repertory.agents import builder as builder_lib
 from repertory.agents import config_checks
 from repertory.agents import registry as agents_registry
-from repertory.components import experience as experience_lib
-from repertory.components import learners, types
+from repertory.components import choices
 from repertory.components.settings import SettingError
 from repertory.environments import registry as environments_registry
+
+if TYPE_CHECKING:
+  from repertory.agents import builder as builder_lib
+  from repertory.components import experience as experience_lib
 
 EnvironmentFactory = Callable[[int], dm_env.Environment]
 
@@ -73,7 +75,7 @@ class Experiment:
       step and goes on, unless a hundred before it were skipped in a row.
   """
 
-  builder: builder_lib.Builder
+  builder: 'builder_lib.Builder'
   environment_factory: EnvironmentFactory
   max_steps: int
   directory: str
@@ -120,14 +122,14 @@ class Experiment:
     config_checks.check_at_least(
       self, 1, 'evaluation_period', 'checkpoint_period_learner_steps'
     )
-    for field, choices in (
+    for field, known in (
       ('checkpoint_errors', CHECKPOINT_ERRORS),
-      ('on_divergence', learners.DIVERGENCE_ACTIONS),
+      ('on_divergence', choices.DIVERGENCE_ACTIONS),
     ):
       value = getattr(self, field)
-      if value not in choices:
+      if value not in known:
         raise SettingError(
-          field, f'must be one of {", ".join(choices)}; got {value!r}.'
+          field, f'must be one of {", ".join(known)}; got {value!r}.'
         )
 
   @property
@@ -135,7 +137,7 @@ class Experiment:
     """Training environments, over all actors."""
     return self.num_actors * self.environments_per_actor
 
-  def identity(self, experience: experience_lib.Experience) -> dict[str, Any]:
+  def identity(self, experience: 'experience_lib.Experience') -> dict[str, Any]:
     """Returns what must be the same for a run to be resumed, as plain values.
 
     Steps, topology, evaluation and checkpoint settings may change.
@@ -152,12 +154,7 @@ class Experiment:
       'num_environments': self.num_environments,
       **{f'config.{name}': _plain(value) for name, value in config.items()},
       **{
-        f'table.{table.name}': (
-          f'max_size={table.max_size}, {table.rate_limit}, '
-          f'max_times_sampled={table.max_times_sampled}, '
-          f'signature={_describe(table.signature)}'
-        )
-        for table in experience.tables
+        f'table.{table.name}': table.description for table in experience.tables
       },
     }
 
@@ -192,11 +189,10 @@ def make_experiment(
       does not fit.
     ArgumentError: If there is no such environment.
   """
-  builder = agents_registry.make_builder(agent, config or {}, preset)
-  factory = environments_registry.make_factory(environment)
-  return Experiment(
-    builder=builder,
-    environment_factory=factory,
+  agent_config = agents_registry.make_config(agent, config or {}, preset)
+  make = functools.partial(
+    Experiment,
+    environment_factory=environments_registry.make_factory(environment),
     max_steps=max_steps,
     directory=directory or default_directory(agent, environment, seed),
     agent=agent,
@@ -204,6 +200,8 @@ def make_experiment(
     seed=seed,
     **settings,
   )
+  make(builder=None)  # All is checked before TensorFlow is imported.
+  return make(builder=agents_registry.get(agent).builder_class(agent_config))
 
 
 def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
@@ -242,14 +240,6 @@ def default_directory(agent: str, environment: str, seed: int) -> str:
   """Returns runs/<agent>/<environment>/seed_<seed>."""
   folder = re.sub('[^A-Za-z0-9_.]', '-', environment)
   return os.path.join('runs', agent, folder, f'seed_{seed}')
-
-
-def _describe(signature: types.Nest) -> str:
-  """Returns names, shapes and dtypes of an item."""
-  return ', '.join(
-    f'{"/".join(map(str, path))} {spec.shape} {spec.dtype.name}'
-    for path, spec in tree.flatten_with_path(signature)
-  )
 
 
 def _plain(value: Any) -> Any:

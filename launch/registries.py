@@ -12,19 +12,21 @@ T = TypeVar('T')
 class Registry(Generic[T]):
   """Classes by name, in the order in which they rank.
 
-  Whoever asks first has all modules of the package imported; those register
-  what they have.
+  Whoever asks first has modules of the package imported; those register what
+  they have.
   """
 
-  def __init__(self, package: str, what: str):
+  def __init__(self, package: str, what: str, suffix: str = ''):
     """Finds nothing yet.
 
     Args:
       package: Full name of the one whose modules register.
       what: The argument that takes the names, for errors.
+      suffix: What the names of those modules end with.
     """
     self._package = package
     self._what = what
+    self._suffix = suffix
     self._found: dict[str, tuple[int, T]] = {}
     self._is_complete = False
 
@@ -44,7 +46,8 @@ class Registry(Generic[T]):
     if not self._is_complete:
       package = importlib.import_module(self._package)
       for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f'{self._package}.{module.name}')
+        if module.name.endswith(self._suffix):
+          importlib.import_module(f'{self._package}.{module.name}')
       self._is_complete = True
     ranked = sorted(self._found.items(), key=lambda item: (item[1][0], item[0]))
     return {name: entry for name, (_, entry) in ranked}

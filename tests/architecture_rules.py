@@ -31,6 +31,8 @@ _RANKS_OF_COMPONENTS = (
     'random_streams',
     'settings',
     'loopback',
+    'choices',
+    'lazy_imports',
   ),
   ('core', 'programs'),
   (
@@ -106,6 +108,8 @@ _SHARED_BY_AGENTS = (
   'config_checks',
   'conformance',
   'experience_replay',
+  'replay_config',
+  'unroll_config',
   'exploration',
   'transition_replay',
   'unroll_queue',
@@ -182,6 +186,8 @@ def check_direction(path, tree):
 def _may_import(path, target):
   """Whether a file may import repertory.<target>, a list of parts."""
   folder, *inner = path.split('/')
+  if folder == 'launch' and target == ['__version__']:
+    return True
   if not target or target[0] not in _FOLDERS:
     return False  # The whole package holds everything.
   if path == f'{"/".join(_BELOW_BOTH)}.py':

@@ -1,6 +1,13 @@
 """D4PG: deterministic policy gradients with a distributional critic."""
 
-from repertory.agents.d4pg.builder import D4PGBuilder
+from typing import TYPE_CHECKING
+
 from repertory.agents.d4pg.config import PRESETS, D4PGConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.d4pg.builder import D4PGBuilder
 
 __all__ = ['PRESETS', 'D4PGBuilder', 'D4PGConfig']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, D4PGBuilder='builder')

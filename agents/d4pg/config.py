@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import config_checks, experience_replay
-from repertory.components import networks, settings
+from repertory.agents import config_checks, replay_config
+from repertory.components import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class D4PGConfig(experience_replay.ReplayConfig):
+class D4PGConfig(replay_config.ReplayConfig):
   """Settings of D4PG, each with where its default comes from.
 
   "The paper" is arXiv:1804.08617. The defaults suit small environments with
@@ -89,7 +89,7 @@ class D4PGConfig(experience_replay.ReplayConfig):
     config_checks.check(
       self, 'hidden_sizes', len(self.hidden_sizes) >= 1, 'at least one number'
     )
-    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(self, 2, 'num_atoms')
     config_checks.check_at_least(self, 1, 'n_step', 'target_update_period')
     config_checks.check_at_least(self, 0, 'sigma')

@@ -1,6 +1,13 @@
 """DQN: double, dueling, n-step, prioritized."""
 
-from repertory.agents.dqn.builder import DQNBuilder
+from typing import TYPE_CHECKING
+
 from repertory.agents.dqn.config import PRESETS, DQNConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.dqn.builder import DQNBuilder
 
 __all__ = ['PRESETS', 'DQNBuilder', 'DQNConfig']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, DQNBuilder='builder')

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import config_checks, experience_replay
-from repertory.components import networks, settings
+from repertory.agents import config_checks, replay_config
+from repertory.components import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class DQNConfig(experience_replay.ReplayConfig):
+class DQNConfig(replay_config.ReplayConfig):
   """Settings of DQN, each with where its default comes from.
 
   The defaults suit small environments with vector observations.
@@ -83,7 +83,7 @@ class DQNConfig(experience_replay.ReplayConfig):
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(self, 1, 'n_step', 'target_update_period')
     config_checks.check_at_least(
       self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'

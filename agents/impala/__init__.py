@@ -1,6 +1,13 @@
 """IMPALA: actor-critic with V-trace, feed-forward or recurrent."""
 
-from repertory.agents.impala.builder import IMPALABuilder
+from typing import TYPE_CHECKING
+
 from repertory.agents.impala.config import PRESETS, IMPALAConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.impala.builder import IMPALABuilder
 
 __all__ = ['PRESETS', 'IMPALABuilder', 'IMPALAConfig']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, IMPALABuilder='builder')

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import config_checks, unroll_queue
-from repertory.components import networks, settings
+from repertory.agents import config_checks, unroll_config
+from repertory.components import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class IMPALAConfig(unroll_queue.UnrollConfig):
+class IMPALAConfig(unroll_config.UnrollConfig):
   """Settings of IMPALA, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -98,7 +98,7 @@ class IMPALAConfig(unroll_queue.UnrollConfig):
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(self, 1, 'anneal_learner_steps')
     config_checks.check_at_least(
       self, 0, 'baseline_cost', 'entropy_cost', 'max_rho', 'max_pg_rho', 'max_c'

@@ -1,6 +1,13 @@
 """PPO: actor-critic that learns several times from what it just did."""
 
-from repertory.agents.ppo.builder import PPOBuilder
+from typing import TYPE_CHECKING
+
 from repertory.agents.ppo.config import PRESETS, PPOConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.ppo.builder import PPOBuilder
 
 __all__ = ['PRESETS', 'PPOBuilder', 'PPOConfig']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, PPOBuilder='builder')

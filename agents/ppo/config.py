@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from repertory.agents import config_checks, unroll_queue
-from repertory.components import networks, settings
+from repertory.agents import config_checks, unroll_config
+from repertory.components import choices, settings
 
 # Unrolls of a batch if nothing is said: as many as the paper has actors for
 # Atari.
@@ -11,7 +11,7 @@ _MIN_BATCH_SIZE = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class PPOConfig(unroll_queue.UnrollConfig):
+class PPOConfig(unroll_config.UnrollConfig):
   """Settings of PPO, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -101,7 +101,7 @@ class PPOConfig(unroll_queue.UnrollConfig):
     super().__post_init__()
     config_checks.check_sizes(self, 'shared_sizes')
     config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(
       self, 1, 'num_epochs', 'num_minibatches', 'anneal_learner_steps'
     )

@@ -1,6 +1,13 @@
 """R2D2: recurrent, distributed, prioritized Q-learning over sequences."""
 
-from repertory.agents.r2d2.builder import R2D2Builder
+from typing import TYPE_CHECKING
+
 from repertory.agents.r2d2.config import PRESETS, R2D2Config
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.r2d2.builder import R2D2Builder
 
 __all__ = ['PRESETS', 'R2D2Builder', 'R2D2Config']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, R2D2Builder='builder')

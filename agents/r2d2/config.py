@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import config_checks, experience_replay
-from repertory.components import networks, settings
+from repertory.agents import config_checks, replay_config
+from repertory.components import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class R2D2Config(experience_replay.ReplayConfig):
+class R2D2Config(replay_config.ReplayConfig):
   """Settings of R2D2, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -114,8 +114,8 @@ class R2D2Config(experience_replay.ReplayConfig):
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
-    cores = [core for core in networks.CORES if core != 'none']
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
+    cores = [core for core in choices.CORES if core != 'none']
     config_checks.check_one_of(self, 'core', cores)
     config_checks.check_at_least(
       self, 1, 'core_size', 'unroll_length', 'n_step', 'target_update_period'

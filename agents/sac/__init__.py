@@ -1,6 +1,13 @@
 """SAC: soft actor-critic, for continuous actions within bounds."""
 
-from repertory.agents.sac.builder import SACBuilder
+from typing import TYPE_CHECKING
+
 from repertory.agents.sac.config import PRESETS, SACConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.sac.builder import SACBuilder
 
 __all__ = ['PRESETS', 'SACBuilder', 'SACConfig']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, SACBuilder='builder')

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import config_checks, experience_replay
-from repertory.components import networks, settings
+from repertory.agents import config_checks, replay_config
+from repertory.components import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class SACConfig(experience_replay.ReplayConfig):
+class SACConfig(replay_config.ReplayConfig):
   """Settings of SAC, each with where its default comes from.
 
   "The paper" is arXiv:1812.05905.
@@ -87,7 +87,7 @@ class SACConfig(experience_replay.ReplayConfig):
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', networks.IMAGE_TORSOS)
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(self, 1, 'num_critics', 'n_step')
     config_checks.check_at_least(
       self, 0, 'temperature_learning_rate', 'num_random_steps'

@@ -3,7 +3,6 @@
 from repertory.components.learners.annealing import LinearAnnealing
 from repertory.components.learners.clipped_adam import ClippedAdam
 from repertory.components.learners.divergence import (
-  DIVERGENCE_ACTIONS,
   Divergence,
   undone_unless_finite,
 )
@@ -26,7 +25,6 @@ from repertory.components.learners.time_major import (
 from repertory.components.learners.update_noise import UpdateNoise
 
 __all__ = [
-  'DIVERGENCE_ACTIONS',
   'ClippedAdam',
   'Divergence',
   'GradientLearner',

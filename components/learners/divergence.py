@@ -8,9 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import checkpointing, programs, types
-
-DIVERGENCE_ACTIONS = ('stop', 'skip')
+from repertory.components import checkpointing, choices, programs, types
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +30,9 @@ class Divergence:
   max_skips: int = 100
 
   def __post_init__(self):
-    if self.action not in DIVERGENCE_ACTIONS:
+    if self.action not in choices.DIVERGENCE_ACTIONS:
       raise ValueError(
-        f'action must be one of {", ".join(DIVERGENCE_ACTIONS)}; got '
+        f'action must be one of {", ".join(choices.DIVERGENCE_ACTIONS)}; got '
         f'{self.action!r}.'
       )
     if self.max_skips < 0:

@@ -104,6 +104,18 @@ class Table:
       and self.max_times_sampled == 1
     )
 
+  @property
+  def description(self) -> str:
+    """Tells, in a line, what a checkpoint's items must be of to fit in it."""
+    signature = ', '.join(
+      f'{"/".join(map(str, path))} {spec.shape} {spec.dtype.name}'
+      for path, spec in tree.flatten_with_path(self.signature)
+    )
+    return (
+      f'max_size={self.max_size}, {self.rate_limit}, '
+      f'max_times_sampled={self.max_times_sampled}, signature={signature}'
+    )
+
   def bundled(self, size: int) -> 'Table':
     """Returns a queue that holds its items in bundles.
 

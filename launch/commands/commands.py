@@ -1,6 +1,7 @@
 """`repertory <command>`: flags become an experiment, and it runs.
 
 This is the only module that reads flags: they do not reach other processes.
+Until they are known to be good, TensorFlow is not imported.
 """
 
 import dataclasses
@@ -11,24 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 
 from absl import flags
 
+from repertory import __version__, launch
 from repertory.agents import registry as agents_registry
 from repertory.components import settings as settings_lib
 from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
+from repertory.launch import commands, failures, runs
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import failures, running
 from repertory.launch.commands import errors as flag_errors
 from repertory.launch.commands import flags as flag_tables
-from repertory.launch.commands import graph
-from repertory.launch.host import lost_readers
-from repertory.launch.runs import resuming
+from repertory.launch.host import interrupts, lost_readers
+from repertory.launch.launchers import launcher
 from repertory.launch.topologies import topology as topology_lib
 
 # Exit codes, besides 0.
 _FAILED = 1
 _BAD_INPUT = 2
 _NOT_SAVED = 3
-_SIGNAL_BASE = 128  # Plus the number of the signal that ended the run.
 
 _CONFIG_PREFIX = '--config.'
 
@@ -66,6 +66,9 @@ def run(arguments: Sequence[str]) -> int:
     print(_overview())
     return 0 if arguments else _BAD_INPUT
   name, *rest = arguments
+  if name == '--version':
+    print(f'repertory {__version__}')
+    return 0
   if name not in _COMMANDS:
     hint = settings_lib.did_you_mean(name, _COMMANDS)
     return _complain(
@@ -94,7 +97,7 @@ def run(arguments: Sequence[str]) -> int:
     return _FAILED
   except KeyboardInterrupt:
     print('repertory: interrupted', file=sys.stderr)
-    return _SIGNAL_BASE + signal.SIGINT
+    return interrupts.EXIT_BASE + signal.SIGINT
   except failures.NodeError as error:
     print(f'\nrepertory: {str(error).rstrip()}', file=sys.stderr)
     return _BAD_INPUT if error.failure.is_bad_input else _FAILED
@@ -102,10 +105,14 @@ def run(arguments: Sequence[str]) -> int:
 
 def _train(values, settings, positional) -> int:
   _expect_no_arguments(positional)
+  topology = _make_topology(values)
+  launcher.get(values.lp_launch_type)
   experiment = _make_experiment(values, settings)
-  result = running.run(
+  with interrupts.leaving_at_once():
+    run_experiment = launch.running.run
+  result = run_experiment(
     experiment,
-    topology=_make_topology(values),
+    topology=topology,
     launch_type=values.lp_launch_type,
     fresh=values.fresh,
   )
@@ -114,7 +121,7 @@ def _train(values, settings, positional) -> int:
     lost_readers.let_go()  # Else it would be an error to say how it ended.
   if result.interrupted and not status.steps:
     print('Interrupted before the first step; the same command starts afresh.')
-    return _SIGNAL_BASE + result.interrupted
+    return interrupts.EXIT_BASE + result.interrupted
   if result.interrupted:
     how = _how_to_go_on(experiment, result.directory)
     print(f'Interrupted; {how} goes on from the checkpoint.')
@@ -134,17 +141,17 @@ def _train(values, settings, positional) -> int:
   print(f'Checkpoints: {result.directory}/checkpoints')
   if result.variables_sha256 is not None:
     print(f'Variables: sha256 {result.variables_sha256}')
-  loss = resuming.describe_loss(result.directory, status.learner_steps)
+  loss = runs.resuming.describe_loss(result.directory, status.learner_steps)
   if loss:
     print(f'repertory: {loss}', file=sys.stderr)
   if result.interrupted:
-    return _SIGNAL_BASE + result.interrupted
+    return interrupts.EXIT_BASE + result.interrupted
   return _NOT_SAVED if loss else 0
 
 
 def _how_to_go_on(experiment, directory: str) -> str:
   """Says which command goes on from the last checkpoint."""
-  if experiment.deterministic and not resuming.is_exact(directory):
+  if experiment.deterministic and not runs.resuming.is_exact(directory):
     return 'the same command without --deterministic'
   return 'the same command'
 
@@ -158,6 +165,8 @@ def _evaluate(values, settings, positional) -> int:
     )
   if not values.directory:
     raise ValueError('--directory must name the directory of a trained agent.')
+  with interrupts.leaving_at_once():
+    running = launch.running
   checkpoint = running.load_policy(values.directory, values.best)
   experiment = experiment_lib.from_identity(
     checkpoint.state['experiment'], values.directory
@@ -181,8 +190,9 @@ def _evaluate(values, settings, positional) -> int:
 
 def _graph(values, settings, positional) -> int:
   _expect_no_arguments(positional)
+  topology = _make_topology(values)
   experiment = _make_experiment(values, settings)
-  print(graph.mermaid(experiment, _make_topology(values)))
+  print(commands.graph.mermaid(experiment, topology))
   return 0
 
 
@@ -221,14 +231,15 @@ def _make_experiment(values, settings) -> experiment_lib.Experiment:
     for name in values
     if name in flag_tables.DEFAULTS and name != 'agent'
   }
-  return experiment_lib.make_experiment(
-    values.agent,
-    values.env,
-    max_steps=values.steps if 'steps' in values else 1,
-    config=dict(settings),
-    preset=values.preset,
-    **chosen,
-  )
+  with interrupts.leaving_at_once():  # TensorFlow is imported.
+    return experiment_lib.make_experiment(
+      values.agent,
+      values.env,
+      max_steps=values.steps if 'steps' in values else 1,
+      config=dict(settings),
+      preset=values.preset,
+      **chosen,
+    )
 
 
 def _make_topology(values) -> topology_lib.Topology:
@@ -295,7 +306,7 @@ def _complain(message: str) -> int:
 
 
 def _overview() -> str:
-  lines = ['repertory <command> [--help]', '']
+  lines = ['repertory <command> [--help]', 'repertory --version', '']
   for name, command in _COMMANDS.items():
     lines.append(f'  {name:14}{command.description}')
   return '\n'.join(lines)

@@ -1,6 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP as a request to stop, once."""
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,9 @@ from repertory.components import signals
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEMAND = signal.SIGUSR2
+
+# The exit code of what a signal ended, minus the number of the signal.
+EXIT_BASE = 128
 
 # What a terminal sends to all its processes.
 TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
@@ -57,6 +61,26 @@ def catch_interrupts() -> Iterator[Interruption]:
     yield interruption
   finally:
     restore(*_NUMBERS)
+
+
+@contextlib.contextmanager
+def leaving_at_once() -> Iterator[None]:
+  """Lets Ctrl-C end the process at once, while there is nothing to save.
+
+  An exception would go through imports of others, which may turn it into
+  another one or drop it.
+  """
+
+  def leave(number, frame):
+    del frame
+    os.write(2, b'repertory: interrupted\n')
+    os._exit(EXIT_BASE + number)
+
+  old_handler = signal.signal(signal.SIGINT, leave)
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGINT, old_handler)
 
 
 def is_hangup_ignored() -> bool:

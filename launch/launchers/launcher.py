@@ -129,7 +129,7 @@ class Launcher(abc.ABC):
 _Kind = TypeVar('_Kind', bound=type[Launcher])
 
 _REGISTRY: registries.Registry[type[Launcher]] = registries.Registry(
-  'repertory.launch.launchers', 'launch_type'
+  'repertory.launch.launchers', 'launch_type', suffix='_launcher'
 )
 
 

@@ -11,10 +11,9 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 import launchpad as lp
@@ -25,30 +24,28 @@ from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import loopback
-from repertory.components.settings import SettingError
 from repertory.launch.host import child_processes, interrupts, printed
 from repertory.launch.host import ports as ports_lib
 from repertory.launch.launchers import hosting, launcher, local_workers
 from repertory.launch.launchers import program as program_lib
 
 
-class _Launchpad(launcher.Launcher):
-  """What is the same for threads and processes."""
+class _Launchpad(abc.ABC):
+  """What is the same for threads and processes.
 
-  def check(self) -> None:
-    if threading.current_thread() is not threading.main_thread():
-      raise SettingError(
-        'launch_type',
-        f'must be used in the main thread, got {self.name!r} in another: '
-        'Launchpad handles operating-system signals, which Python allows there '
-        'alone. What needs no launcher, for all is in one thread, may run '
-        'anywhere.',
-      )
+  Attributes:
+    launch_type: What Launchpad calls it.
+    can_restart: Whether nodes can be killed, and started again.
+  """
+
+  launch_type: ClassVar[str]
+  can_restart: ClassVar[bool] = False
 
   @contextlib.contextmanager
   def launch(
     self, program: program_lib.Program, log_directory: str
   ) -> Iterator[launcher.Workers]:
+    """Launches a program; see `launcher.Launcher.launch`."""
     printed.set_aside(log_directory)
     # What processes are to run. Here the next run finds what a killed one left.
     program_directory = os.path.join(log_directory, '.programs')
@@ -98,7 +95,7 @@ class _Launchpad(launcher.Launcher):
       ):
         lp.launch(
           translated,
-          launch_type=self.name,
+          launch_type=self.launch_type,
           local_resources=_resources(
             translated, directory, started.environment
           ),
@@ -126,14 +123,10 @@ class _Launchpad(launcher.Launcher):
     """Ends whatever was started and lives, taken over or not."""
 
 
-@launcher.register
-class ThreadLauncher(_Launchpad):
+class Threads(_Launchpad):
   """Nodes in threads of this process."""
 
-  name = 'local_mt'
-  title = 'threads'
-  help = 'threads of this process'
-  rank = 0
+  launch_type = 'local_mt'
 
   def _surroundings(self):
     return hosting.shared_interpreter()
@@ -152,15 +145,11 @@ class ThreadLauncher(_Launchpad):
     started.hosts.end([worker.thread for worker in started.workers()])
 
 
-@launcher.register
-class ProcessLauncher(_Launchpad):
+class Processes(_Launchpad):
   """Nodes in processes of this host."""
 
-  name = 'local_mp'
-  title = 'processes'
-  help = 'processes of this host'
+  launch_type = 'local_mp'
   can_restart = True
-  rank = 1
 
   def _take(self, program, clients, log_directory, started):
     paths = {

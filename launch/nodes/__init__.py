@@ -1,1 +1,5 @@
 """What runs in the nodes of a program."""
+
+from repertory.components import lazy_imports
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

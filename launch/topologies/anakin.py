@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from repertory.components import devices, roads, settings
-from repertory.launch.nodes import program_turns
-from repertory.launch.runs import compiled
+from repertory import components
+from repertory.components import devices, settings
+from repertory.launch import nodes, runs
 from repertory.launch.topologies import learner_devices, topology
 
 
@@ -35,7 +35,7 @@ class Anakin(topology.Topology):
     learner_devices.check(self.learner_devices)
 
   def road(self, experiment):
-    return roads.PROGRAM
+    return components.roads.PROGRAM
 
   def smallest_batch(self, experiment):
     return 1  # No queue holds bundles.
@@ -44,18 +44,17 @@ class Anakin(topology.Topology):
     learner_devices.check_dividing(self.learner_devices, experiment)
     # Here, for this process divides its CPU before it first uses TensorFlow.
     devices.prepare('learner_devices', self.learner_devices)
-    compiled.check(experiment)
+    runs.compiled.check(experiment)
 
   def check_experience(self, experiment, experience):
-    compiled.check_experience(experiment, experience)
+    runs.compiled.check_experience(experiment, experience)
 
   def run(self, session, stage):
     with learner_devices.on_devices(self.learner_devices):
-      return program_turns.ProgramTurns(
+      return nodes.program_turns.ProgramTurns(
         session, stage.title, stage.interruption, stage.show
       ).run()
 
   def graph(self, session):
     del session
-    names = dict.fromkeys(name for call in program_turns.CALLS for name in call)
-    return topology.Graph(list(names), program_turns.CALLS, frame='one thread')
+    return topology.one_thread(nodes.program_turns.CALLS)

@@ -9,21 +9,21 @@ import contextlib
 import dataclasses
 import functools
 import math
+from typing import TYPE_CHECKING
 
-from repertory.components import (
-  compilation,
-  devices,
-  settings,
-  variables,
-)
+from repertory import components
+from repertory.components import devices, settings
 from repertory.components.inference import client
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import nodes, runs
 from repertory.launch.coordination import addresses, kinds
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.nodes import evaluator, inference, policies, thin_actor
-from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import learner_devices, parts, topology
+
+if TYPE_CHECKING:
+  from repertory.launch.nodes import thin_actor
+  from repertory.launch.runs import session as session_lib
 
 
 @topology.register
@@ -152,14 +152,14 @@ class Central(topology.Topology):
       thin = self._thin_settings(
         session, index, servers[index % len(servers)].name
       )
-      make = functools.partial(thin_actor.ThinActorNode, thin)
+      make = functools.partial(nodes.thin_actor.ThinActorNode, thin)
       planned.add(
         program_lib.PlannedNode(kinds.ACTOR.numbered(index), make, calls(index))
       )
     return planned
 
   def _plan_server(
-    self, session: session_lib.Session, index: int
+    self, session: 'session_lib.Session', index: int
   ) -> program_lib.PlannedNode:
     names = self.inference_devices
     # Environments of each request that it will get.
@@ -186,14 +186,14 @@ class Central(topology.Topology):
     )
 
   def _thin_settings(
-    self, session: session_lib.Session, index: int, server: str
-  ) -> thin_actor.ThinSettings:
+    self, session: 'session_lib.Session', index: int, server: str
+  ) -> 'thin_actor.ThinSettings':
     ids = parts.environment_ids(session, index)
-    return thin_actor.ThinSettings(
+    return nodes.thin_actor.ThinSettings(
       server=server,
       environment_ids=list(ids),
       seeds=session.environment_seeds(ids),
-      environments=session_lib.environment_settings(session.experiment),
+      environments=runs.session.environment_settings(session.experiment),
       spec=session.spec,
       timeout_seconds=session.experiment.timeout_seconds,
       num_lanes=self.num_lanes,
@@ -213,10 +213,12 @@ def _make_server_beside(context, session, device, **settings):
   """Makes an inference server to which the learner publishes."""
 
   def follow():
-    with compilation.on_device(device):
+    with components.compilation.on_device(device):
       network = session.experiment.builder.make_network(session.spec)
     publisher = context.beside.publisher
-    return network, variables.PublishedVariables(publisher, network.variables)
+    return network, components.variables.PublishedVariables(
+      publisher, network.variables
+    )
 
   return _make_server(context, session, follow, device, **settings)
 
@@ -226,14 +228,14 @@ def _make_server_apart(context, session, device, **settings):
   devices.prepare('inference_devices', [device] if device else [])
 
   def follow():
-    with compilation.on_device(device):
+    with components.compilation.on_device(device):
       return parts.fetch(context, session)
 
   return _make_server(context, session, follow, device, **settings)
 
 
 def _make_server(context, session, follow, device, **settings):
-  return inference.InferenceNode(
+  return nodes.inference.InferenceNode(
     context,
     session,
     follow=follow,
@@ -252,7 +254,7 @@ def _make_evaluator(context, session, server, home):
   """
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
-    return evaluator.EvaluatorNode(context, session, None)
+    return nodes.evaluator.EvaluatorNode(context, session, None)
   address = addresses.find(
     context.coordinator,
     server,
@@ -260,13 +262,13 @@ def _make_evaluator(context, session, server, home):
     timeout_seconds=experiment.timeout_seconds,
     stop=context.stop,
   )
-  environments = evaluator.make_environments(session)
+  environments = nodes.evaluator.make_environments(session)
   try:
-    loop, connection = thin_actor.make_loop(
+    loop, connection = nodes.thin_actor.make_loop(
       address,
       environments,
       session.spec,
-      policies.evaluation_ids(session),
+      nodes.policies.evaluation_ids(session),
       actor=context.name,
       purpose=client.EVALUATION,
       timeout_seconds=experiment.timeout_seconds,
@@ -281,8 +283,10 @@ def _make_evaluator(context, session, server, home):
       stack.callback(environments.close)
       stack.callback(connection.close)
 
-  return evaluator.EvaluatorNode(
+  return nodes.evaluator.EvaluatorNode(
     context,
     session,
-    evaluator.Evaluation(loop, close, context.peers[home].evaluated_policy),
+    nodes.evaluator.Evaluation(
+      loop, close, context.peers[home].evaluated_policy
+    ),
   )

@@ -3,9 +3,9 @@
 import dataclasses
 import functools
 
+from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.nodes import actor, evaluator
 from repertory.launch.topologies import parts, topology
 
 
@@ -47,7 +47,7 @@ class Distributed(topology.Topology):
 
 def _make_actor(context, session, index):
   network, followed = parts.fetch(context, session)
-  return actor.ActorNode(
+  return nodes.actor.ActorNode(
     context,
     session,
     parts.environment_ids(session, index),
@@ -59,7 +59,7 @@ def _make_actor(context, session, index):
 
 def _make_evaluator(context, session):
   if session.experiment.evaluation_episodes == 0:
-    return evaluator.EvaluatorNode(context, session, None)
+    return nodes.evaluator.EvaluatorNode(context, session, None)
   network, followed = parts.fetch(context, session, update_period=1)
-  evaluation = evaluator.make_evaluation(session, network, followed)
-  return evaluator.EvaluatorNode(context, session, evaluation)
+  evaluation = nodes.evaluator.make_evaluation(session, network, followed)
+  return nodes.evaluator.EvaluatorNode(context, session, evaluation)

@@ -3,7 +3,8 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from repertory.components import compilation, data_parallel, devices
+from repertory import components
+from repertory.components import devices
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 
@@ -45,7 +46,7 @@ def on_devices(names: Sequence[str]) -> Iterator[None]:
   """
   devices.prepare('learner_devices', names)
   with (
-    compilation.on_device(next(iter(names), None)),
-    data_parallel.over_devices(names),
+    components.compilation.on_device(next(iter(names), None)),
+    components.data_parallel.over_devices(names),
   ):
     yield

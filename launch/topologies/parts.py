@@ -2,20 +2,22 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from repertory.components import roads, variables
+from repertory.launch import launchers, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.host import watchdog
-from repertory.launch.launchers import calls
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.nodes import coordinator as coordinator_lib
-from repertory.launch.nodes import learner, node, policies, replay
-from repertory.launch.runs import session as session_lib
+from repertory.launch.nodes import node
+
+if TYPE_CHECKING:
+  from repertory.components import roads, variables
+  from repertory.launch.nodes import learner
+  from repertory.launch.runs import session as session_lib
 
 
 def make_program(
-  session: session_lib.Session, title: str, *, has_server: bool = True
+  session: 'session_lib.Session', title: str, *, has_server: bool = True
 ) -> program_lib.Program:
   """Plans a program that has a coordinator and a replay server so far.
 
@@ -38,22 +40,24 @@ def make_program(
 
 
 def make_learner(
-  context: node.Context, session: session_lib.Session
-) -> learner.LearnerNode:
+  context: node.Context, session: 'session_lib.Session'
+) -> 'learner.LearnerNode':
   """Makes the learner in its thread or process."""
-  return learner.LearnerNode(context, session, connect(context, session))
+  return nodes.learner.LearnerNode(context, session, connect(context, session))
 
 
-def connect(context: node.Context, session: session_lib.Session) -> roads.Road:
+def connect(
+  context: node.Context, session: 'session_lib.Session'
+) -> 'roads.Road':
   """Returns a node's road of experience, over the replay server."""
-  return session.make_road(replay.connect(context, session))
+  return session.make_road(nodes.replay.connect(context, session))
 
 
 def fetch(
   context: node.Context,
-  session: session_lib.Session,
+  session: 'session_lib.Session',
   update_period: int | None = None,
-) -> tuple[Any, variables.FetchedVariables]:
+) -> 'tuple[Any, variables.FetchedVariables]':
   """Makes a network whose variables are fetched from the learner.
 
   Args:
@@ -65,23 +69,27 @@ def fetch(
   """
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
-  source = calls.RemoteSource(
+  source = launchers.calls.RemoteSource(
     context.peers[kinds.LEARNER.name],
     experiment.timeout_seconds,
     context.stop,
   )
-  return policies.fetch(session, source, context.stop, update_period or period)
+  return nodes.policies.fetch(
+    session, source, context.stop, update_period or period
+  )
 
 
-def environment_ids(session: session_lib.Session, index: int) -> Sequence[int]:
+def environment_ids(
+  session: 'session_lib.Session', index: int
+) -> Sequence[int]:
   """Returns the ids of the environments of an actor."""
   size = session.experiment.environments_per_actor
   return range(index * size, (index + 1) * size)
 
 
 def _make_coordinator(context, session, title):
-  return coordinator_lib.CoordinatorNode(context, session, title)
+  return nodes.coordinator.CoordinatorNode(context, session, title)
 
 
 def _make_replay(context, session):
-  return replay.ReplayNode(context, session)
+  return nodes.replay.ReplayNode(context, session)

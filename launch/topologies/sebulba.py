@@ -7,14 +7,19 @@ copied from device to device.
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from repertory.components import compilation, devices, roads, settings
+from repertory import components
+from repertory.components import devices, settings
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.nodes import evaluator, local_learner
 from repertory.launch.topologies import learner_devices, parts, topology
+
+if TYPE_CHECKING:
+  from repertory.launch.nodes import local_learner
 
 # Rounds of unrolls by which acting is behind learning, where nothing may depend
 # on who is faster.
@@ -74,7 +79,7 @@ class Sebulba(topology.Topology):
     return self.actor_threads or experiment.num_actors
 
   def road(self, experiment):
-    return roads.LocalRoad.kind
+    return components.roads.LocalRoad.kind
 
   def division(self, experiment):
     num_threads = self.num_threads(experiment)
@@ -105,7 +110,9 @@ class Sebulba(topology.Topology):
     devices.prepare('learner_devices and inference_devices', names)
 
   def check_experience(self, experiment, experience):
-    if experiment.deterministic and not local_learner.can_keep_step(experience):
+    if experiment.deterministic and not nodes.local_learner.can_keep_step(
+      experience
+    ):
       raise SettingError(
         'deterministic',
         f"must be false in topology '{self.name}' for agent "
@@ -118,7 +125,7 @@ class Sebulba(topology.Topology):
     planned = parts.make_program(session, title, has_server=False)
     num_threads = self.num_threads(session.experiment)
     lag = _LAG if session.experiment.deterministic else None
-    shared = local_learner.LocalLearner(session, num_threads, lag)
+    shared = nodes.local_learner.LocalLearner(session, num_threads, lag)
     make = functools.partial(
       _make_learner, shared=shared, names=self.learner_devices
     )
@@ -157,21 +164,21 @@ class Sebulba(topology.Topology):
 
 
 def _make_learner(
-  context, shared: local_learner.LocalLearner, names: Sequence[str]
+  context, shared: 'local_learner.LocalLearner', names: Sequence[str]
 ):
   with learner_devices.on_devices(names):
     return shared.make(context)
 
 
 def _make_actor(context, shared, index, ids, device):
-  with compilation.on_device(device):
+  with components.compilation.on_device(device):
     return shared.make_actor(context, index, ids)
 
 
 def _make_evaluator(context, session, shared, device):
   if session.experiment.evaluation_episodes == 0:
-    return evaluator.EvaluatorNode(context, session, None)
-  with compilation.on_device(device):
+    return nodes.evaluator.EvaluatorNode(context, session, None)
+  with components.compilation.on_device(device):
     network, followed = shared.follow(context)
-    evaluation = evaluator.make_evaluation(session, network, followed)
-  return evaluator.EvaluatorNode(context, session, evaluation)
+    evaluation = nodes.evaluator.make_evaluation(session, network, followed)
+  return nodes.evaluator.EvaluatorNode(context, session, evaluation)

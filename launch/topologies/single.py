@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from repertory.components import roads
-from repertory.launch.nodes import actor_turns
+from repertory import components
+from repertory.launch import nodes
 from repertory.launch.topologies import topology
 
 
@@ -21,18 +21,17 @@ class Single(topology.Topology):
   def road(self, experiment):
     # Reverb draws items by random numbers that cannot be seeded.
     if experiment.deterministic:
-      return roads.LocalRoad.kind
+      return components.roads.LocalRoad.kind
     return super().road(experiment)
 
   def smallest_batch(self, experiment):
     return 1 if experiment.deterministic else None
 
   def run(self, session, stage):
-    return actor_turns.ActorTurns(
+    return nodes.actor_turns.ActorTurns(
       session, stage.title, stage.interruption, stage.show
     ).run()
 
   def graph(self, session):
     del session
-    names = dict.fromkeys(name for call in actor_turns.CALLS for name in call)
-    return topology.Graph(list(names), actor_turns.CALLS, frame='one thread')
+    return topology.one_thread(nodes.actor_turns.CALLS)

@@ -2,22 +2,28 @@
 
 A new one is a file in this folder with a class that `register` decorates: flags
 and their help, `repertory graph` and `launch.run` follow from it.
+
+Flags are told of, and wrong ones refused, before TensorFlow is imported. So a
+topology reaches what it runs by its package, `nodes.learner.LearnerNode`, which
+imports it then; and names in annotations are quoted.
 """
 
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
-from repertory.components import experience as experience_lib
-from repertory.components import loggers, roads
+from repertory import components
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import registries
+from repertory.launch import launchers, registries
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.launchers import supervision
-from repertory.launch.runs import session as session_lib
+
+if TYPE_CHECKING:
+  from repertory.components import experience as experience_lib
+  from repertory.components import loggers
+  from repertory.launch.runs import session as session_lib
 
 
 class Graph(NamedTuple):
@@ -37,6 +43,12 @@ class Graph(NamedTuple):
   shared: Sequence[Sequence[str]] = ()
 
 
+def one_thread(calls: Sequence[tuple[str, str]]) -> Graph:
+  """Returns who calls whom where all take turns in one thread."""
+  names = dict.fromkeys(name for call in calls for name in call)
+  return Graph(list(names), calls, frame='one thread')
+
+
 @dataclasses.dataclass(frozen=True)
 class Stage:
   """Where a run takes place, as far as its user sees it.
@@ -50,7 +62,7 @@ class Stage:
 
   title: str
   interruption: interrupts.Interruption
-  show: Callable[[loggers.Status], None]
+  show: 'Callable[[loggers.Status], None]'
   launcher: launcher_lib.Launcher
 
 
@@ -88,14 +100,14 @@ class Topology(abc.ABC):
   def check_experience(  # noqa: B027
     self,
     experiment: experiment_lib.Experiment,
-    experience: experience_lib.Experience,
+    experience: 'experience_lib.Experience',
   ) -> None:
     """Raises ValueError if the agent's experience cannot go its way so."""
 
   def road(self, experiment: experiment_lib.Experiment) -> str:
     """Returns the kind of road that carries experience, see `Road.kind`."""
     del experiment
-    return roads.ReverbRoad.kind
+    return components.roads.ReverbRoad.kind
 
   def division(self, experiment: experiment_lib.Experiment) -> str:
     """Returns, in words, how an experiment is divided among nodes.
@@ -114,7 +126,7 @@ class Topology(abc.ABC):
     return None
 
   def program(
-    self, session: session_lib.Session, title: str
+    self, session: 'session_lib.Session', title: str
   ) -> program_lib.Program:
     """Plans the nodes of a run.
 
@@ -123,7 +135,9 @@ class Topology(abc.ABC):
     """
     raise NotImplementedError(f'{type(self).__name__} has no program.')
 
-  def run(self, session: session_lib.Session, stage: Stage) -> loggers.Status:
+  def run(
+    self, session: 'session_lib.Session', stage: Stage
+  ) -> 'loggers.Status':
     """Runs to the end, or until interrupted.
 
     Returns:
@@ -132,7 +146,7 @@ class Topology(abc.ABC):
     Raises:
       failures.NodeError: If a node failed; all others have been ended.
     """
-    return supervision.run(
+    return launchers.supervision.run(
       lambda session: self.program(session, stage.title),
       session,
       stage.title,
@@ -141,7 +155,7 @@ class Topology(abc.ABC):
       stage.launcher,
     )
 
-  def graph(self, session: session_lib.Session) -> Graph:
+  def graph(self, session: 'session_lib.Session') -> Graph:
     """Returns who calls whom."""
     program = self.program(session, '')
     plans = [one for plan in program for one in (plan, *plan.beside)]

@@ -7,9 +7,9 @@ import pytest
 
 from repertory.agents import (
   agent_config,
-  experience_replay,
   registry,
-  unroll_queue,
+  replay_config,
+  unroll_config,
 )
 from repertory.components import settings
 
@@ -66,10 +66,10 @@ def test_no_agent_repeats_a_field(name):
 @pytest.mark.parametrize('name', ['d4pg', 'dqn', 'r2d2', 'sac'])
 def test_replay_agents_share_their_settings(name):
   config_class = registry.get(name).config_class
-  assert issubclass(config_class, experience_replay.ReplayConfig)
+  assert issubclass(config_class, replay_config.ReplayConfig)
 
 
 @pytest.mark.parametrize('name', ['impala', 'ppo'])
 def test_unroll_agents_share_their_settings(name):
   config_class = registry.get(name).config_class
-  assert issubclass(config_class, unroll_queue.UnrollConfig)
+  assert issubclass(config_class, unroll_config.UnrollConfig)

@@ -36,6 +36,48 @@ def test_ends_quietly_when_nobody_reads(arguments, tmp_path):
   assert 'BrokenPipe' not in ended.stderr
 
 
+_WITHOUT_TENSORFLOW = """
+import sys
+from repertory.launch.commands import commands
+code = commands.run(sys.argv[1:])
+slow = {'tensorflow', 'sonnet', 'reverb', 'launchpad'} & set(sys.modules)
+sys.exit(f'imports {slow}' if slow else code)
+"""
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'code', 'told'),
+  [
+    ('--help', 0, 'repertory <command>'),
+    ('--version', 0, 'repertory 0.'),
+    ('agents', 0, 'dqn '),
+    ('agents ppo', 0, '--config.num_epochs='),
+    ('environments', 0, 'gym:<id>'),
+    ('train --help', 0, '--actor_threads'),
+    ('train --agnet=dqn', 2, "Unknown flag '--agnet'"),
+    ('train --agent=dqm', 2, "'dqn'"),
+    ('train --env=tensor:catsh', 2, "'tensor:catch'"),
+    ('train --topology=singel', 2, "'single'"),
+    ('train --topology=sebulba --actor_threads=-1', 2, 'at least 0, got -1'),
+    ('train --lp_launch_type=local', 2, '--lp_launch_type must be one of'),
+    ('train --config.batch_size=0', 2, '--config.batch_size must be'),
+    ('train --config.image_torso=impala', 2, '--config.image_torso must be'),
+    ('train --on_divergence=go', 2, '--on_divergence must be one of'),
+    ('graph --topology=central --double_buffering=2', 2, 'true or false'),
+  ],
+)  # fmt: skip
+def test_flags_are_looked_at_before_tensorflow(arguments, code, told, tmp_path):
+  ended = subprocess.run(
+    [sys.executable, '-c', _WITHOUT_TENSORFLOW, *arguments.split()],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=60,
+  )
+  assert told in ended.stdout + ended.stderr
+  assert ended.returncode == code, ended.stderr
+
+
 def test_training_goes_on_when_nobody_reads(tmp_path):
   flags = ['--agent=dqn', '--env=catch', '--steps=300', '--directory=run']
   errors = tmp_path / 'errors.txt'
@@ -45,6 +87,8 @@ def test_training_goes_on_when_nobody_reads(tmp_path):
       cwd=tmp_path,
       stdout=subprocess.PIPE,
       stderr=file,
+      # Other libraries let TensorFlow warn by default.
+      env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'},
     )
   try:
     head = subprocess.run(
@@ -112,7 +156,7 @@ entry_point.main()
 
 
 def test_interrupt_during_imports(tmp_path):
-  running = program.repertory('agents', cwd=tmp_path)
+  running = program.repertory('train', cwd=tmp_path)
   maps = pathlib.Path(f'/proc/{running.pid}/maps')
   # TensorFlow's library is mapped early in its import, which goes on.
   deadline = time.monotonic() + 60

@@ -39,7 +39,7 @@ def test_is_refused_outside_the_main_thread(tmp_path):
 
 def test_ports_of_services_are_theirs_to_the_end(tmp_path):
   planned = _plan_services(2)
-  launcher = launchpad.ProcessLauncher()
+  launcher = launchpad.Processes()
   with launcher.launch(planned, str(tmp_path)) as workers:
     numbers = []
     for name in planned.names:
@@ -111,15 +111,13 @@ def _launch(launcher, planned, directory):
     raise AssertionError('It was launched.')
 
 
-@pytest.mark.parametrize(
-  'kind', [launchpad.ThreadLauncher, launchpad.ProcessLauncher]
-)
+@pytest.mark.parametrize('kind', [launchpad.Threads, launchpad.Processes])
 @pytest.mark.usefixtures('nothing_left')
 class TestNothingIsLeft:
   def test_of_a_start_that_fails_in_between(self, kind, monkeypatch, tmp_path):
     planned = _plan_services(3)
     made = {'local_mt': 'thread_worker', 'local_mp': 'process_worker'}[
-      kind.name
+      kind.launch_type
     ]
     real = getattr(worker_manager.WorkerManager, made)
     failing = _Failing(real, 3)

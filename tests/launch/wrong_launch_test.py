@@ -8,18 +8,18 @@ import pytest
 from repertory.components import loggers, settings
 from repertory.launch import conformance, failures
 from repertory.launch.launchers import conformance as launchers_conformance
-from repertory.launch.launchers import launchpad, local_workers, program
+from repertory.launch.launchers import local_launcher, local_workers, program
 from repertory.launch.topologies import central, distributed, single, topology
 
 
 class _Launchers(launchers_conformance.LauncherConformance):
-  launcher_class = launchpad.ThreadLauncher
+  launcher_class = local_launcher.ThreadLauncher
 
   def make_launcher(self):
     return self.launcher_class()
 
 
-class _Unnamed(launchpad.ThreadLauncher):
+class _Unnamed(local_launcher.ThreadLauncher):
   help = ''
 
 

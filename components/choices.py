@@ -1,0 +1,8 @@
+"""What settings choose among by name; what the names stand for is elsewhere."""
+
+# See `networks.image_torsos`.
+IMAGE_TORSOS = ('nature', 'residual', 'data_efficient', 'minatar')
+# Memories of recurrent networks, see `networks.recurrent`.
+CORES = ('none', 'lstm', 'gru')
+# What becomes of a learner step that is not finite, see `learners.divergence`.
+DIVERGENCE_ACTIONS = ('stop', 'skip')

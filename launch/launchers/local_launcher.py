@@ -1,0 +1,52 @@
+"""Launchers of this host, which Launchpad serves.
+
+They are told of in the help of a flag: so Launchpad, and TensorFlow with it, is
+imported when something is launched.
+"""
+
+import threading
+
+from repertory.components.settings import SettingError
+from repertory.launch import launchers
+from repertory.launch.launchers import launcher
+
+
+class _Local(launcher.Launcher):
+  """What is the same for threads and processes."""
+
+  def check(self):
+    if threading.current_thread() is not threading.main_thread():
+      raise SettingError(
+        'launch_type',
+        f'must be used in the main thread, got {self.name!r} in another: '
+        'Launchpad handles operating-system signals, which Python allows there '
+        'alone. What needs no launcher, for all is in one thread, may run '
+        'anywhere.',
+      )
+
+
+@launcher.register
+class ThreadLauncher(_Local):
+  """Nodes in threads of this process."""
+
+  name = 'local_mt'
+  title = 'threads'
+  help = 'threads of this process'
+  rank = 0
+
+  def launch(self, program, log_directory):
+    return launchers.launchpad.Threads().launch(program, log_directory)
+
+
+@launcher.register
+class ProcessLauncher(_Local):
+  """Nodes in processes of this host."""
+
+  name = 'local_mp'
+  title = 'processes'
+  help = 'processes of this host'
+  can_restart = True
+  rank = 1
+
+  def launch(self, program, log_directory):
+    return launchers.launchpad.Processes().launch(program, log_directory)
