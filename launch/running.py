@@ -120,7 +120,7 @@ def _open(
     experiment,
     fresh,
     topology.smallest_batch(experiment),
-    topology.road(experiment),
+    topology.roads(experiment),
     topology.check_experience,
     topology.division(experiment),
   )

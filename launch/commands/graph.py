@@ -1,6 +1,7 @@
 """A topology as a Mermaid graph, read off its wiring."""
 
 from repertory.launch import experiment as experiment_lib
+from repertory.launch.runs import preflight
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
@@ -19,12 +20,13 @@ def mermaid(
   """
   topology.check(experiment)
   spec = session_lib.check(experiment)
-  experience = session_lib.describe_experience(
-    experiment, spec, topology.smallest_batch(experiment)
+  experience = session_lib.describe_experience(experiment, spec)
+  kind, *_ = topology.roads(experiment)
+  experience = preflight.bundle(
+    experiment, experience, kind, topology.smallest_batch(experiment)
   )
-  graph = topology.graph(
-    session_lib.Session(experiment, spec, experience, {'runs': 0}, 0.0, False)
-  )
+  parts = experiment, spec, experience, {'runs': 0}, 0.0, False
+  graph = topology.graph(session_lib.Session(*parts, road=kind))
   lines, indent = ['flowchart LR'], '  '
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')

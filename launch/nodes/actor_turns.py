@@ -1,6 +1,7 @@
-"""A replay server, an actor and a learner that take turns."""
+"""An actor and a learner that take turns, perhaps with a replay server."""
 
 import sys
+from collections.abc import Sequence
 from typing import cast
 
 from repertory.components import replay, roads, variables
@@ -10,14 +11,18 @@ from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import replay as replay_lib
 from repertory.launch.nodes import turns
 
-# Who calls whom.
-CALLS = (
-  (kinds.ACTOR.name, kinds.REPLAY.name),
-  (kinds.LEARNER.name, kinds.REPLAY.name),
-  (kinds.ACTOR.name, kinds.COORDINATOR.name),
-  (kinds.LEARNER.name, kinds.COORDINATOR.name),
-  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
-)
+
+def calls(road: str) -> Sequence[tuple[str, str]]:
+  """Returns who calls whom.
+
+  Args:
+    road: The kind of road that carries experience.
+  """
+  acting = (kinds.ACTOR.name, kinds.LEARNER.name, kinds.EVALUATOR.name)
+  found = [(name, kinds.COORDINATOR.name) for name in acting]
+  if road == roads.ReverbRoad.kind:
+    found += [(name, kinds.REPLAY.name) for name in acting[:2]]
+  return found
 
 
 class ActorTurns(turns.Turns):

@@ -1,5 +1,8 @@
 """What can never run, found out before anything starts."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from repertory.components import experience as experience_lib
 from repertory.components import roads
 from repertory.components.replay import local
@@ -10,23 +13,49 @@ from repertory.launch.host import machine_memory
 _WARNING_SHARE = 0.5  # Of the machine's memory.
 
 
-def check(
+class Way(NamedTuple):
+  """One in which a run's experience can travel.
+
+  Attributes:
+    road: The kind of road that carries it.
+    experience: The agent's, its queue in bundles if that may be and pays.
+    warning: What the user should know of it; '' if nothing.
+    least_bytes: What its tables take at the least when they are full.
+  """
+
+  road: str
+  experience: experience_lib.Experience
+  warning: str
+  least_bytes: int
+
+  @property
+  def rank(self) -> int:
+    """The lower the better, for ways of one run."""
+    return self.least_bytes if self.warning else 0
+
+
+def find_ways(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
-  road: str = roads.ReverbRoad.kind,
-) -> str:
-  """Refuses an experiment in which somebody would wait for ever.
+  kinds: Sequence[str],
+  smallest_batch: int | None = None,
+) -> list[Way]:
+  """Finds out in which ways an experiment can run.
 
-  One that would do so in any topology is refused in all of them, for equal
-  experiments mean the same algorithm. docs/operations.md lists what is refused.
+  One in which somebody would wait for ever is refused in all topologies, for
+  equal experiments mean the same algorithm. docs/operations.md lists what is
+  refused.
 
   Args:
     experiment: What is to run.
     experience: Its agent's.
-    road: The kind of road that carries experience.
+    kinds: The kinds of road that there are, the best first.
+    smallest_batch: What the environments of each adder are a multiple of; None
+      for the environments of an actor.
 
   Returns:
-    What the user should know although it can run; '' for nothing.
+    At least one. Those with a warning come last, with what takes least memory
+    first.
 
   Raises:
     SettingError: Naming the setting to change.
@@ -34,15 +63,53 @@ def check(
   """
   experience.check(experiment.num_environments)
   _check_steps(experiment, experience)
-  if road == roads.LocalRoad.kind:
+  ways, error = [], ValueError('There must be a road.')
+  for kind in kinds:
+    try:
+      warning, least_bytes = _check_road(experiment, experience, kind)
+    except ValueError as refusal:
+      error = refusal
+      continue
+    bundled = bundle(experiment, experience, kind, smallest_batch)
+    ways.append(Way(kind, bundled, warning, least_bytes))
+  if not ways:
+    raise error
+  return sorted(ways, key=lambda way: way.rank)
+
+
+def bundle(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  kind: str,
+  smallest_batch: int | None = None,
+) -> experience_lib.Experience:
+  """Returns the experience with its queue in bundles, if the road has some.
+
+  Args:
+    kind: The road's. What is handed over in a process needs no bundles.
+    smallest_batch: What the environments of each adder are a multiple of; None
+      for the environments of an actor.
+  """
+  if kind != roads.ReverbRoad.kind:
+    return experience.bundled(1)
+  return experience.bundled(smallest_batch or experiment.environments_per_actor)
+
+
+def _check_road(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  kind: str,
+) -> tuple[str, int]:
+  """Refuses what a road cannot do; returns a warning and the least bytes."""
+  if kind == roads.LocalRoad.kind:
     roads.check_local(experience, experiment.builder)
-  if road == roads.PROGRAM:
-    return ''  # What a program takes is compared when it is checked.
+  if kind == roads.PROGRAM:
+    return '', 0  # What a program takes is compared when it is checked.
   return _check_memory(
     experiment,
     experience,
     machine_memory.total_bytes(),
-    is_compressed=road == roads.ReverbRoad.kind,
+    is_compressed=kind == roads.ReverbRoad.kind,
   )
 
 
@@ -100,14 +167,14 @@ def _check_memory(
   experience: experience_lib.Experience,
   total_bytes: int,
   is_compressed: bool,
-) -> str:
+) -> tuple[str, int]:
   """Compares what the tables may take with what there is.
 
   Images may be compressed by much, or not: where they are compressed at all, a
   run is refused only if it does not fit even so.
 
   Returns:
-    A warning if it may be more than half; else ''.
+    A warning if it may be more than half, else ''; and what it is at the least.
   """
   tables, max_items = experience.tables, _max_items(experiment, experience)
   counts = [min(table.max_size, max_items) for table in tables]
@@ -117,9 +184,10 @@ def _check_memory(
   else:
     most = least = [local.item_bytes(table) for table in tables]
   sizes = [size * count for size, count in zip(most, counts)]
-  needed = sum(sizes)
+  least_sizes = [size * count for size, count in zip(least, counts)]
+  needed, least_needed = sum(sizes), sum(least_sizes)
   if needed <= _WARNING_SHARE * total_bytes:
-    return ''
+    return '', least_needed
   largest = sizes.index(max(sizes))
   table = tables[largest]
   setting = experience.setting_names.get('max_size', 'max_size')
@@ -130,10 +198,10 @@ def _check_memory(
     f'{most[largest]:,} bytes each, '
     + ('compression not counted' if is_compressed else 'not compressed')
   )
-  least_sizes = [size * count for size, count in zip(least, counts)]
-  if sum(least_sizes) <= total_bytes:
-    return f'{text} (max_size is {setting} = {table.max_size:,}).'
-  others = sum(least_sizes) - least_sizes[largest]
+  if least_needed <= total_bytes:
+    warning = f'{text} (max_size is {setting} = {table.max_size:,}).'
+    return warning, least_needed
+  others = least_needed - least_sizes[largest]
   fitting = (total_bytes - others) // least[largest]
   raise SettingError(
     setting,

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from repertory.components import checkpointing, roads, specs
@@ -20,7 +20,7 @@ def open_session(
   experiment: experiment_lib.Experiment,
   fresh: bool = False,
   smallest_batch: int | None = None,
-  road: str = roads.ReverbRoad.kind,
+  kinds: Sequence[str] = (roads.ReverbRoad.kind,),
   check: Callable[[Any, Any], None] = lambda experiment, experience: None,
   division: str = '',
 ) -> Iterator[session_lib.Session]:
@@ -31,7 +31,7 @@ def open_session(
       moved aside.
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
-    road: The kind of road that carries experience.
+    kinds: The kinds of road that may carry experience, the best first.
     check: Refuses an experiment whose agent's experience cannot go that way.
     division: How it is divided among nodes, in words.
 
@@ -45,8 +45,8 @@ def open_session(
       experiment; nothing was written.
   """
   spec = session_lib.check(experiment)
-  experience = session_lib.describe_experience(experiment, spec, smallest_batch)
-  warning = preflight.check(experiment, experience, road)
+  experience = session_lib.describe_experience(experiment, spec)
+  ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience)
   directory = experiment.directory
   directories.check_writable(directory)
@@ -60,7 +60,8 @@ def open_session(
     checkpoint = load_checkpoint(directory)
     if checkpoint is not None:
       check_identity(checkpoint, experiment.identity(experience))
-    parts = experiment, spec, experience, road, division
+    way = _choose_way(ways, checkpoint)
+    parts = experiment, spec, way.experience, way.road, division
     session = _begin(checkpoint, *parts)
     _check_exact(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
@@ -69,7 +70,7 @@ def open_session(
     cleared = directories.clear_way(
       session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
     )
-    messages = _describe_start(checkpoint, session), warning, cleared
+    messages = _describe_start(checkpoint, session), way.warning, cleared
     message = ' '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
@@ -190,6 +191,17 @@ def _begin(
     road=road,
     division=division,
   )
+
+
+def _choose_way(
+  ways: Sequence[preflight.Way], checkpoint: checkpointing.Checkpoint | None
+) -> preflight.Way:
+  """Returns the best way, or that in which a checkpoint's tables are read."""
+  if checkpoint is not None and checkpoint.replay_path is not None:
+    for way in ways:
+      if way.road == session_lib.road_of(checkpoint):
+        return way
+  return ways[0]
 
 
 def _check_exact(

@@ -144,8 +144,7 @@ class Session:
     """
     if checkpoint.replay_path is None:
       return ''
-    # Before there were several roads, checkpoints did not tell theirs.
-    road = checkpoint.state.get('road', roads.ReverbRoad.kind)
+    road = road_of(checkpoint)
     if road != self.road:
       return (
         f"the road '{road}' wrote those of the checkpoint, which the road "
@@ -192,6 +191,12 @@ class Session:
 
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES, SAMPLING = range(5)
+
+
+def road_of(checkpoint: checkpointing.Checkpoint) -> str:
+  """Returns the kind of road that wrote the tables of a checkpoint."""
+  # Before there were several, checkpoints did not tell theirs.
+  return checkpoint.state.get('road', roads.ReverbRoad.kind)
 
 
 def environment_settings(
@@ -245,23 +250,16 @@ def check(
 
 
 def describe_experience(
-  experiment: experiment_lib.Experiment,
-  spec: specs.EnvironmentSpec,
-  smallest_batch: int | None = None,
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> experience_lib.Experience:
-  """Asks the agent for its experience, and bundles its queue if it may be.
+  """Asks the agent for its experience.
 
   Agents of sequences make a network to tell, so it is asked once.
 
-  Args:
-    smallest_batch: What the environments of each adder are a multiple of; None
-      for the environments of an actor.
-
   Raises:
-    ValueError: If the settings do not fit that many environments.
+    ValueError: If the settings do not fit the number of environments.
   """
-  experience = experiment.builder.experience(spec, experiment.num_environments)
-  return experience.bundled(smallest_batch or experiment.environments_per_actor)
+  return experiment.builder.experience(spec, experiment.num_environments)
 
 
 def _try_environment(

@@ -34,11 +34,8 @@ class Anakin(topology.Topology):
   def __post_init__(self):
     learner_devices.check(self.learner_devices)
 
-  def road(self, experiment):
-    return components.roads.PROGRAM
-
-  def smallest_batch(self, experiment):
-    return 1  # No queue holds bundles.
+  def roads(self, experiment):
+    return [components.roads.PROGRAM]
 
   def check(self, experiment):
     learner_devices.check_dividing(self.learner_devices, experiment)

@@ -78,16 +78,13 @@ class Sebulba(topology.Topology):
     """Returns how many threads act."""
     return self.actor_threads or experiment.num_actors
 
-  def road(self, experiment):
-    return components.roads.LocalRoad.kind
+  def roads(self, experiment):
+    return [components.roads.LocalRoad.kind]
 
   def division(self, experiment):
     num_threads = self.num_threads(experiment)
     threads = 'thread that acts' if num_threads == 1 else 'threads that act'
     return f'{self.name} with {num_threads} {threads}'
-
-  def smallest_batch(self, experiment):
-    return 1  # No queue holds bundles.
 
   def check(self, experiment):
     num_threads = self.num_threads(experiment)

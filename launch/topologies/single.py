@@ -3,6 +3,7 @@
 import dataclasses
 
 from repertory import components
+from repertory.components import settings
 from repertory.launch import nodes
 from repertory.launch.topologies import topology
 
@@ -10,7 +11,15 @@ from repertory.launch.topologies import topology
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Single(topology.Topology):
-  """One actor drives the environments of all; the learner keeps in step."""
+  """One actor drives the environments of all; the learner keeps in step.
+
+  Attributes:
+    replay_server: Whether a Reverb server keeps replay, as in topologies of
+      several nodes; else a table of this process does, which is several times
+      as fast. It takes over in any case where that table cannot do what the
+      agent wants, or may need more than half of the memory, for the server
+      compresses what it holds.
+  """
 
   name = 'single'
   help = 'replay, learner, evaluator and one actor in turn, in one thread'
@@ -18,14 +27,25 @@ class Single(topology.Topology):
   launch_types = ('local_mt',)
   can_be_deterministic = True
 
-  def road(self, experiment):
-    # Reverb draws items by random numbers that cannot be seeded.
-    if experiment.deterministic:
-      return components.roads.LocalRoad.kind
-    return super().road(experiment)
+  replay_server: bool = settings.field(
+    False,
+    'keep replay in a Reverb server, as other topologies do, and not in the '
+    'memory of the process, which is faster.',
+  )
 
-  def smallest_batch(self, experiment):
-    return 1 if experiment.deterministic else None
+  def check(self, experiment):
+    if self.replay_server and experiment.deterministic:
+      raise settings.SettingError(
+        'replay_server',
+        'must be false with deterministic, for a server draws items by random '
+        'numbers that cannot be seeded; got true.',
+      )
+
+  def roads(self, experiment):
+    local, server = components.roads.LocalRoad.kind, super().roads(experiment)
+    if experiment.deterministic:
+      return [local]
+    return server if self.replay_server else [local, *server]
 
   def run(self, session, stage):
     return nodes.actor_turns.ActorTurns(
@@ -33,5 +53,4 @@ class Single(topology.Topology):
     ).run()
 
   def graph(self, session):
-    del session
-    return topology.one_thread(nodes.actor_turns.CALLS)
+    return topology.one_thread(nodes.actor_turns.calls(session.road))

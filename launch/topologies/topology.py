@@ -104,10 +104,14 @@ class Topology(abc.ABC):
   ) -> None:
     """Raises ValueError if the agent's experience cannot go its way so."""
 
-  def road(self, experiment: experiment_lib.Experiment) -> str:
-    """Returns the kind of road that carries experience, see `Road.kind`."""
+  def roads(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
+    """Returns the kinds of road that may carry experience, the best first.
+
+    The first is taken that can carry the agent's. But a run that is resumed
+    goes on with the one that wrote its tables, if that is among them.
+    """
     del experiment
-    return components.roads.ReverbRoad.kind
+    return [components.roads.ReverbRoad.kind]
 
   def division(self, experiment: experiment_lib.Experiment) -> str:
     """Returns, in words, how an experiment is divided among nodes.

@@ -395,4 +395,8 @@ class TestOthers:
   def test_graph_of_one_thread(self, capsys):
     code, out, _ = _run(capsys, 'graph')
     assert code == 0
+    assert 'actor --> coordinator' in out
+    assert 'replay' not in out
+    code, out, _ = _run(capsys, 'graph', '--replay_server')
+    assert code == 0
     assert 'actor --> replay' in out

@@ -17,6 +17,7 @@ from repertory.agents import dqn, impala, r2d2, sac
 from repertory.components import checkpointing
 from repertory.environments import gymnasium_adapter, registry
 from repertory.launch.nodes import learner as learner_lib
+from repertory.launch.nodes import turns
 
 _STEPS = 240
 
@@ -86,7 +87,8 @@ def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
   assert last.variables_sha256 == whole.variables_sha256
 
 
-def test_from_checkpoints_of_a_run_that_went_on(tmp_path):
+def test_from_checkpoints_of_a_run_that_went_on(tmp_path, monkeypatch):
+  monkeypatch.setattr(turns, '_REPORT_PERIOD_SECONDS', 0.0)
   whole = _run(tmp_path / 'whole', _dqn(), 'catch')
   directory = tmp_path / 'all'
   result = _run(

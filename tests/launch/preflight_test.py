@@ -11,6 +11,7 @@ from dm_env import specs as dm_env_specs
 
 from repertory import launch
 from repertory.agents import dqn, impala
+from repertory.components import experience
 from repertory.components.settings import SettingError
 from repertory.environments import registry
 from repertory.launch.host import machine_memory
@@ -47,10 +48,11 @@ def _limited(**changes):
   )
 
 
-def _check(experiment, *road):
+def _check(experiment, road='reverb'):
   spec = session_lib.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  return preflight.check(experiment, experience, *road)
+  (way,) = preflight.find_ways(experiment, experience, [road])
+  return way.warning
 
 
 # Experiment, what the error must say, and the nearest that is accepted. Those
@@ -135,7 +137,8 @@ def test_defaults_are_accepted(agent, actors):
 @contextlib.contextmanager
 def _past_preflight(monkeypatch):
   with monkeypatch.context() as patch:
-    patch.setattr(preflight, 'check', lambda *parts: '')
+    patch.setattr(experience.Experience, 'check', lambda *arguments: None)
+    patch.setattr(preflight, '_check_steps', lambda *arguments: None)
     yield
 
 

@@ -19,6 +19,7 @@ from repertory.components import checkpointing
 from repertory.environments import registry
 from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
+from repertory.launch.topologies import single
 
 # XLA would take most of the time.
 _SETTINGS = {
@@ -105,7 +106,8 @@ class TestResume:
         environments_per_actor=environments_per_actor,
       )
 
-    launch.run(experiment(1, 4, max_steps=630), 'single', display=False)
+    topology = single.Single(replay_server=True)
+    launch.run(experiment(1, 4, max_steps=630), topology, display=False)
     for division, smallest_batch, bundle_size, is_empty in (
       ((1, 4), 4, 4, False),
       ((1, 4), 2, 2, True),
@@ -119,16 +121,19 @@ class TestResume:
         assert ('with empty replay tables' in session.message) == is_empty
         found = os.listdir(session.replay_directory)
         assert found == ([] if is_empty else ['0-restored'])
+    # It goes on with the server, for that has written the tables.
     status = launch.run(experiment(1, 4), 'single', display=False).status
     assert status.steps == 900
+    assert 'with empty' not in status.message
 
   def test_tables_of_another_road_are_left_out(self, tmp_path):
-    _run(tmp_path, 450)
+    with_server = single.Single(replay_server=True)
+    launch.run(_experiment(tmp_path, 450), with_server, display=False)
     checkpoint = resuming.load_checkpoint(str(tmp_path))
     assert checkpoint.state['road'] == 'reverb'
     experiment = _experiment(tmp_path, 900)
     for road in ('reverb', 'local'):
-      with resuming.open_session(experiment, road=road) as session:
+      with resuming.open_session(experiment, kinds=[road]) as session:
         is_own = road == 'reverb'
         assert session.takes_replay_of(checkpoint) == is_own
         placed = os.listdir(session.replay_directory)
@@ -155,9 +160,7 @@ class TestResume:
       config=_QUEUE,
       environments_per_actor=4,
     )
-    with resuming.open_session(
-      experiment, smallest_batch=1, road='local'
-    ) as session:
+    with resuming.open_session(experiment, kinds=['local']) as session:
       assert session.tables[0].bundle_size == 1
     with resuming.open_session(experiment) as session:
       assert session.tables[0].bundle_size == 4

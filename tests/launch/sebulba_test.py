@@ -20,7 +20,7 @@ from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import starts
 from repertory.launch.nodes import local_learner, node
 from repertory.launch.runs import resuming
-from repertory.launch.topologies import sebulba
+from repertory.launch.topologies import sebulba, single
 
 _SECONDS = 300
 _IMPALA = {
@@ -199,12 +199,17 @@ class TestResuming:
     assert (inserts - 200) * 16 - 32 < 32 * second.learner_steps
     assert second.tables[0].size == inserts > first.tables[0].size
 
-  def test_may_change_topology_without_its_tables(self, tmp_path):
+  def test_may_change_topology(self, tmp_path):
     _run(_experiment(tmp_path, max_steps=400))
     experiment = _experiment(tmp_path, max_steps=800)
     status = launch.run(experiment, 'single', display=False).status
-    assert "the road 'local' wrote those" in status.message
+    assert status.message == 'resumed from checkpoint 00000001'
     assert 800 <= status.steps <= 803
+    experiment = _experiment(tmp_path, max_steps=1200)
+    with_server = single.Single(replay_server=True)
+    status = launch.run(experiment, with_server, display=False).status
+    assert "the road 'local' wrote those" in status.message
+    assert 1200 <= status.steps <= 1203
 
 
 class TestFailures:
@@ -289,7 +294,7 @@ class TestLocalLearner:
   @pytest.fixture(name='made')
   def _made(self, tmp_path):
     experiment = _experiment(tmp_path, timeout_seconds=0.1)
-    with resuming.open_session(experiment, road='local') as session:
+    with resuming.open_session(experiment, kinds=['local']) as session:
       coordinator = coordinator_lib.Coordinator(
         session, 'a title', 0, pretended_nodes.Clock()
       )

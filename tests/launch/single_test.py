@@ -1,11 +1,20 @@
 """Tests of the topology `single`."""
 
+import dataclasses
+import functools
+
+import numpy as np
 import pytest
+from dm_env import specs
 
 import log_files
 from repertory import launch
 from repertory.agents import dqn
-from repertory.environments import registry
+from repertory.components import settings
+from repertory.environments import catch, registry
+from repertory.launch.host import machine_memory
+from repertory.launch.runs import resuming
+from repertory.launch.topologies import single
 
 _SETTINGS = {
   'min_replay_size': 100, 'samples_per_insert': 16.0, 'jit_compile': False
@@ -124,3 +133,77 @@ class TestSingle:
       launch.run(experiment, display=False)
     assert error.value.failure.node == 'actor/0'
     assert (tmp_path / 'checkpoints' / '00000001' / 'state.json').exists()
+
+
+class _Screen(catch.Catch):
+  """Shows images."""
+
+  def __init__(self, seed):
+    super().__init__(seed=seed)
+
+  def observation_spec(self):
+    return specs.BoundedArray((60, 70, 3), np.uint8, 0, 255)
+
+  def reset(self):
+    return super().reset()._replace(observation=np.zeros((60, 70, 3), np.uint8))
+
+
+class _WithPriorities(dqn.DQNBuilder):
+  """Has a part that only a replay server has a place for."""
+
+  def make_priority_updater(self, *parts):
+    return super().make_priority_updater(*parts)
+
+
+class TestRoad:
+  def road(self, experiment, **chosen):
+    topology = single.Single(**chosen)
+    topology.check(experiment)
+    kinds = topology.roads(experiment)
+    with resuming.open_session(experiment, kinds=kinds) as session:
+      return session.road
+
+  def test_is_the_fast_one_unless_a_server_is_asked_for(self, tmp_path):
+    experiment = _experiment(tmp_path)
+    assert self.road(experiment) == 'local'
+    assert self.road(experiment, replay_server=True) == 'reverb'
+
+  def test_is_a_server_for_what_needs_one(self, tmp_path):
+    experiment = dataclasses.replace(
+      _experiment(tmp_path), builder=_WithPriorities()
+    )
+    assert self.road(experiment) == 'reverb'
+    deterministic = dataclasses.replace(experiment, deterministic=True)
+    with pytest.raises(ValueError, match='make_priority_updater of its own'):
+      self.road(deterministic)
+
+  def test_is_a_server_for_images_that_are_too_large(
+    self, tmp_path, monkeypatch
+  ):
+    experiment = dataclasses.replace(
+      _experiment(tmp_path), environment_factory=_Screen
+    )
+    # The image of an observation and of the next, which is another's; action,
+    # reward and discount; a priority with its sums. A step makes an item.
+    size = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32)
+    for memory, road in ((2 * size, 'local'), (2 * size - 2, 'reverb')):
+      monkeypatch.setattr(
+        machine_memory, 'total_bytes', functools.partial(int, memory)
+      )
+      assert self.road(experiment) == road
+
+  def test_server_cannot_be_deterministic(self, tmp_path):
+    experiment = _experiment(tmp_path, deterministic=True)
+    assert self.road(experiment) == 'local'
+    with pytest.raises(settings.SettingError) as refusal:
+      launch.run(experiment, single.Single(replay_server=True), display=False)
+    assert refusal.value.setting == 'replay_server'
+
+  def test_server_goes_on_with_what_it_wrote(self, tmp_path):
+    with_server = single.Single(replay_server=True)
+    launch.run(_experiment(tmp_path, max_steps=300), with_server, display=False)
+    status = launch.run(_experiment(tmp_path), display=False).status
+    assert status.message == 'resumed from checkpoint 00000001'
+    # Episodes that were open at the stop lack their last items.
+    assert status.tables[0].size > 990
+    assert self.road(_experiment(tmp_path)) == 'reverb'
