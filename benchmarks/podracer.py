@@ -77,7 +77,7 @@ CASES = (
     + _CARTPOLE
     + '--environments_per_actor=256 --config.batch_size=256',
     {
-      '--topology=single': (100_000, 400_000),
+      '--topology=single': (200_000, 2_200_000),
       '--topology=anakin': (500_000, 8_500_000),
     },
   ),
@@ -96,7 +96,7 @@ CASES = (
     'DQN CartPole, uniform, B=1',
     _DQN + '--config.prioritized=false',
     {
-      '--topology=single': (3_000, 13_000),
+      '--topology=single': (5_000, 45_000),
       '--topology=anakin': (20_000, 320_000),
     },
   ),
@@ -105,7 +105,7 @@ CASES = (
     'DQN CartPole, prioritized, B=16',
     _DQN + '--environments_per_actor=16',
     {
-      '--topology=single': (3_000, 23_000),
+      '--topology=single': (5_000, 85_000),
       '--topology=anakin': (20_000, 320_000),
     },
   ),
