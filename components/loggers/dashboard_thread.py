@@ -1,15 +1,20 @@
 """The thread in which a dashboard is drawn."""
 
 import collections
+import dataclasses
 import errno
 import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from repertory.components.loggers import dashboard_drawing
 from repertory.components.loggers.status import Status
+
+# How often the clock moves on while there is no news.
+_TICK_SECONDS = 1.0
 
 # Of what others print while the terminal takes nothing, so much is kept.
 _MAX_TEXTS = 1000
@@ -22,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 class DrawingThread:
   """Draws the newest of what it is handed, at the pace of the terminal.
+
+  On a terminal, the time that has elapsed goes on while nothing is handed over.
 
   Whoever hands something over never waits, not even for a lock: neither another
   thread nor a signal handler that interrupts it.
@@ -45,6 +52,7 @@ class DrawingThread:
     self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
     self._is_woken = False
     self._newest: tuple[Status, Sequence[float]] | None = None
+    self._shown_at = 0.0
     self._texts: collections.deque[str] = collections.deque(maxlen=_MAX_TEXTS)
     self._num_lost = 0
     self._is_closing = False
@@ -56,6 +64,7 @@ class DrawingThread:
   def show(self, status: Status, returns: Sequence[float]) -> None:
     """Hands a status over, in place of one that is not drawn yet."""
     self._newest = status, returns
+    self._shown_at = time.monotonic()
     if self._thread is None:
       self._thread = threading.Thread(
         target=self._run, name='dashboard', daemon=True
@@ -110,8 +119,13 @@ class DrawingThread:
 
   def _draw_all(self) -> None:
     drawn = None
+    seconds = _TICK_SECONDS if self._drawing.is_interactive else None
     while not self._is_over:
-      self._wanted.get()
+      try:
+        self._wanted.get(timeout=seconds)
+      except queue.Empty:
+        self._tick()
+        continue
       self._is_woken = False
       # In this order: what is closed with comes before.
       is_last, newest = self._is_closing, self._newest
@@ -124,6 +138,15 @@ class DrawingThread:
       if newest is not drawn:
         self._drawing.draw(*newest)
         drawn = newest
+
+  def _tick(self) -> None:
+    """Draws what is drawn anew, with the time that it is now."""
+    if self._newest is None:
+      return
+    status, returns = self._newest
+    elapsed = status.elapsed_seconds + time.monotonic() - self._shown_at
+    status = dataclasses.replace(status, elapsed_seconds=elapsed)
+    self._drawing.draw(status, returns)
 
   def _print_texts(self) -> None:
     texts = []

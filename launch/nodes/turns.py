@@ -101,9 +101,16 @@ class Turns(abc.ABC):
     """Environment steps since the start."""
 
   def _make(self) -> None:
+    self._show_compiling()
     self._learner = self._make_learner()
     self._evaluator = self._add(kinds.EVALUATOR.name, self._make_evaluator)
     self._are_all_made = True
+
+  def _show_compiling(self) -> None:
+    """Shows something from the first moment; compiling takes seconds."""
+    status = self._coordinator.status()
+    message = '; '.join(filter(None, [status.message, 'compiling']))
+    self._show(dataclasses.replace(status, message=message))
 
   def _make_evaluator(self, context: node_lib.Context):
     evaluation = None

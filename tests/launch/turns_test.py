@@ -132,3 +132,13 @@ def test_what_watches_bears_nodes_that_are_not_all_there(tmp_path, monkeypatch):
   factory = troubled_environments.Troubled(0, 'step', None)
   experiment = troubled_environments.make_experiment(tmp_path, factory)
   assert launch.run(experiment, display=False).status.steps == 600
+
+
+def test_something_is_shown_while_it_is_compiled(tmp_path, capsys):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=300, directory=str(tmp_path)
+  )
+  launch.run(experiment)
+  first, *_ = capsys.readouterr().out.splitlines()
+  assert 'steps=0 ' in first
+  assert 'message="compiling"' in first

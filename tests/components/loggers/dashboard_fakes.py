@@ -9,6 +9,7 @@ import time
 import rich.console
 
 from repertory.components import loggers
+from repertory.components.loggers import dashboard_thread
 
 STATUS = loggers.Status(
   title='dqn on catch, distributed (threads)',
@@ -117,6 +118,8 @@ def set_terminal(monkeypatch):
   monkeypatch.setenv('TERM', 'xterm-256color')
   for name in ('NO_COLOR', 'FORCE_COLOR', 'TTY_INTERACTIVE', 'COLUMNS'):
     monkeypatch.delenv(name, raising=False)
+  # The clock moves on by itself where that is tested.
+  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 3600.0)
 
 
 def wait_until(condition, seconds=30):

@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+import time
 from typing import Any
 
 import dashboard_fakes
@@ -10,6 +11,7 @@ import pytest
 import rich.console
 
 from repertory.components import loggers
+from repertory.components.loggers import dashboard_thread
 
 
 @pytest.fixture(name='clock')
@@ -68,6 +70,26 @@ def test_period(clock, is_plain):
   sent = dashboard_fakes.read_sent(console)
   found = re.findall(r'episodes[ =]+(\d+)', sent)
   assert found == ['0', '50', '100', '120']
+
+
+def test_time_goes_on_without_news(clock, monkeypatch):
+  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 0.2)
+  console = dashboard_fakes.make_console(color_system=None)
+  with loggers.Dashboard(console, clock=clock) as dashboard:
+    dashboard.update(dashboard_fakes.change(elapsed_seconds=75.0))
+    dashboard_fakes.wait_until(
+      lambda: '1 m 16 s' in dashboard_fakes.read_sent(console)
+    )
+    assert '1 m 15 s' in dashboard_fakes.read_sent(console)
+
+
+def test_time_stands_still_where_lines_stay(clock, monkeypatch):
+  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 0.01)
+  console, dashboard = _make_plain(clock)
+  dashboard.update(dashboard_fakes.STATUS)
+  time.sleep(0.2)
+  dashboard.close()
+  assert dashboard_fakes.read_sent(console).count('episodes') == 2
 
 
 def test_printed_text_stays_above_the_panel(clock):
