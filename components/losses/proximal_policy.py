@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from repertory.components.losses import masking
 
-# Keeps equal advantages from being divided by 0.
-_MIN_DEVIATION = 1e-8
+# Beside the largest number; what deviates less is taken to be equal. Of single
+# precision it is some hundred roundings, of which a sum of many makes a few.
+_MIN_DEVIATION = 1e-5
 
 
 def clipped_surrogate_loss(
@@ -74,6 +75,10 @@ def clipped_value_loss(
 def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Shifts and scales to mean 0 and deviation 1 over the mask.
 
+  Numbers that are equal become 0, also if they only are so up to rounding:
+  with a deviation of at most 10⁻⁵ of the largest one's size, what would be
+  scaled up is noise. The unit of the numbers does not matter.
+
   Args:
     values: `[T, B]`.
     mask: Bool `[T, B]`.
@@ -83,9 +88,15 @@ def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """
   masking.check_shapes(values=values, mask=mask)
   zeros = tf.zeros_like(values)
-  centered = tf.where(mask, values - masking.masked_mean(values, mask), zeros)
+  kept = tf.where(mask, values, zeros)
+  # In units of the largest: equal ones are ± 1, whose mean is exact, and
+  # squares neither vanish nor grow beyond all bounds.
+  kept = tf.math.divide_no_nan(kept, tf.reduce_max(tf.abs(kept)))
+  centered = tf.where(mask, kept - masking.masked_mean(kept, mask), zeros)
   deviation = tf.sqrt(masking.masked_mean(centered**2, mask))
-  return centered / (deviation + _MIN_DEVIATION)
+  # Asked so that what is not a number stays so.
+  is_noise = deviation <= _MIN_DEVIATION
+  return tf.where(is_noise, zeros, tf.math.divide_no_nan(centered, deviation))
 
 
 def approximate_kl(ratios: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -106,8 +106,50 @@ class TestStandardize:
     expected = np.array([-2, 0, 2, 0, -2, 2]) / np.sqrt(16 / 5)
     np.testing.assert_allclose(actual[:, 0], expected, rtol=1e-6)
 
-  def test_equal_ones_become_zeros(self):
-    actual = losses.standardize(column(3, 3), make_mask(1, 1))
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  @pytest.mark.parametrize('value', [3.7, -0.1, 0.0, 1e-30, 1e30])
+  def test_equal_ones_become_zeros(self, value, jit_compile):
+    # The mean of many of them, summed up in single precision, is another one.
+    standardize = tf.function(losses.standardize, jit_compile=jit_compile)
+    for size in (2, 1_000, 16_384):
+      actual = standardize(
+        tf.fill([size, 3], tf.constant(value, tf.float32)),
+        tf.random.stateless_uniform([size, 3], [0, size]) < 0.7,
+      )
+      np.testing.assert_array_equal(actual, np.zeros([size, 3]))
+
+  @pytest.mark.parametrize('scale', [1e-30, 1e-4, 1.0, 3.0, 1e30])
+  def test_those_equal_up_to_rounding_become_zeros(self, scale):
+    near = np.float32(scale) * np.linspace(1, 1 + 1e-6, 50, dtype=np.float32)
+    actual = losses.standardize(
+      tf.constant(near[:, None]), tf.ones([50, 1], tf.bool)
+    )
+    np.testing.assert_array_equal(actual, np.zeros([50, 1]))
+
+  @pytest.mark.parametrize('scale', [1e-30, 1e-4, 1.0, 3.0, 1e30])
+  @pytest.mark.parametrize('mean', [0.0, 5.0, -1_000.0])
+  def test_others_are_as_in_double_precision(self, scale, mean):
+    random = np.random.default_rng(0)
+    mask = random.uniform(size=[200, 4]) < 0.8
+    values = (random.normal(mean, 1, [200, 4]) * scale).astype(np.float32)
+    doubles = values.astype(np.float64) / scale
+    expected = (doubles - doubles[mask].mean()) / doubles[mask].std()
+    # What lies outside the mask has no say in what is large.
+    spoiled = np.where(mask, values, np.float32(3e38))
+    actual = losses.standardize(tf.constant(spoiled), tf.constant(mask))
+    # Large numbers of single precision are further apart.
+    tolerance = 1e-6 * max(1, abs(mean))
+    np.testing.assert_allclose(
+      actual, np.where(mask, expected, 0), rtol=1e-6, atol=tolerance
+    )
+
+  @pytest.mark.parametrize('value', [np.nan, np.inf])
+  def test_what_is_not_finite_stays_so(self, value):
+    actual = losses.standardize(column(1, value, 2), make_mask(1, 1, 1))
+    assert not np.all(np.isfinite(actual))
+
+  def test_without_a_step_all_are_zeros(self):
+    actual = losses.standardize(column(3, 4), make_mask(0, 0))
     np.testing.assert_array_equal(actual, [[0], [0]])
 
 
