@@ -92,14 +92,28 @@ class PPOUpdate(programs.Update):
     return {'policy': self._network.variables}
 
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    normalizer = self._network.normalizer
+    if normalizer is None:
+      return programs.UpdateResult(self._learn(sample.data))
     data = sample.data
-    steps, metrics = self._estimate(learners.time_major(data))
-    metrics.update(self._take_steps(steps))
-    # Last, so that the policy of the first gradient step is the one that acted.
-    if self._network.normalizer is not None:
-      observation = tree.map_structure(lambda x: x[:, :-1], data.observation)
-      self._network.normalizer.update(observation, data.mask)
+    observation = tree.map_structure(lambda x: x[:, :-1], data.observation)
+
+    def see():
+      normalizer.update(observation, data.mask)
+
+    # The first batch at once, or it would be learned from as it came. Later
+    # ones last, so that the policy of the first gradient step is the one that
+    # acted.
+    is_first = tf.logical_not(normalizer.has_seen)
+    tf.cond(is_first, see, lambda: None)
+    metrics = self._learn(data)
+    tf.cond(is_first, lambda: None, see)
     return programs.UpdateResult(metrics)
+
+  def _learn(self, data: types.Sequence) -> dict[str, tf.Tensor]:
+    """Takes the gradient steps, with statistics that stay as they are."""
+    steps, metrics = self._estimate(learners.time_major(data))
+    return {**metrics, **self._take_steps(steps)}
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
     """Computes advantages and targets, with the network as it is."""

@@ -43,6 +43,11 @@ class ObservationNormalizer(snt.Module):
     self._means = [_make_variable(np.zeros(s), 'mean') for s in shapes]
     self._variances = [_make_variable(np.ones(s), 'variance') for s in shapes]
 
+  @property
+  def has_seen(self) -> tf.Tensor:
+    """Whether any observation was taken in, a bool."""
+    return self._count > 0
+
   def __call__(self, observation: types.Nest) -> types.Nest:
     """Maps observations `[B, ...]` to such of the same structure.
 

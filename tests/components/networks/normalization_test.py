@@ -89,6 +89,15 @@ def test_an_empty_batch_changes_nothing():
       np.testing.assert_array_equal(variable, value)
 
 
+def test_tells_whether_it_has_seen_anything():
+  normalizer = make(specs.Array((1,), np.float32))
+  assert not normalizer.has_seen
+  normalizer.update(batch([3.0]), tf.zeros([1, 1], tf.bool))
+  assert not normalizer.has_seen  # It did not count.
+  normalizer.update(batch([3.0]), tf.ones([1, 1], tf.bool))
+  assert normalizer.has_seen
+
+
 def test_clips():
   normalizer = make(max_abs_value=2.0)
   x = tf.constant([[-9.0, 1.5, 9.0]])
