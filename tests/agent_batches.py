@@ -45,6 +45,7 @@ AGENTS = {
       'unroll_length': 8,
       'num_minibatches': 2,
       'normalize_observations': True,
+      'scale_rewards': True,
     },
   ),
   'sac': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),

@@ -23,6 +23,7 @@ _RANKS_OF_COMPONENTS = (
   (
     'types',
     'nests',
+    'moments',
     'specs',
     'signals',
     'compilation',

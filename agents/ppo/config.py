@@ -15,7 +15,8 @@ class PPOConfig(unroll_config.UnrollConfig):
   """Settings of PPO, each with where its default comes from.
 
   The defaults suit small environments with vector observations; "the paper" is
-  arXiv:1707.06347, and "Andrychowicz" arXiv:2006.05990.
+  arXiv:1707.06347, "Andrychowicz" arXiv:2006.05990, and "Engstrom"
+  arXiv:2005.12729.
   """
 
   shared_sizes: tuple[int, ...] = settings.field(
@@ -35,6 +36,16 @@ class PPOConfig(unroll_config.UnrollConfig):
     False,
     'Whether observations other than images are shifted and scaled to mean 0 '
     'and deviation 1, as recommended for MuJoCo: Andrychowicz, section 3.3.',
+  )
+  scale_rewards: bool = settings.field(
+    False,
+    'Whether rewards are divided by the deviation of the discounted returns so '
+    "far, as the paper's code does for MuJoCo: Engstrom, section 3.",
+  )
+  max_abs_reward: float | None = settings.field(
+    None,
+    'Rewards are clipped to ± this before learning, behind scale_rewards; None '
+    'leaves them as they are.',
   )
   unroll_length: int = settings.field(
     128, 'T, steps of an unroll: the paper, table 5.'
@@ -157,10 +168,12 @@ PRESETS = {
     'max_abs_reward': 1.0,
     'jit_compile': False,
   },
-  # The paper, table 3, with the observations of its code; 8 unrolls of 256
-  # steps are as many as its one of 2048.
+  # The paper, table 3, with the observations and rewards of its code; 8 unrolls
+  # of 256 steps are as many as its one of 2048.
   'mujoco': {
     'normalize_observations': True,
+    'scale_rewards': True,
+    'max_abs_reward': 10.0,
     'unroll_length': 256,
     'num_epochs': 10,
     'num_minibatches': 32,

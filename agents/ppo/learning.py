@@ -84,6 +84,9 @@ class PPOUpdate(programs.Update):
       config.max_gradient_norm,
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
+    self._return_scale = (
+      learners.ReturnScale() if config.scale_rewards else None
+    )
     # Of the minibatches.
     self._noise = learners.UpdateNoise()
 
@@ -120,9 +123,11 @@ class PPOUpdate(programs.Update):
     config, mask = self._config, data.mask  # [T, B]
     output, _ = self._network.unroll(data.observation, data.first, data.state)
     values = output.value[:-1]  # [T, B]
+    discounts = config.discount * data.discount  # [T, B]
+    rewards, told = self._treated(data.reward, discounts, output.value, mask)
     advantages, targets = losses.generalized_advantages(
-      rewards=self._clipped(data.reward),
-      discounts=config.discount * data.discount,
+      rewards=rewards,
+      discounts=discounts,
       values=values,
       bootstrap_value=output.value[-1],
       mask=mask,
@@ -148,6 +153,7 @@ class PPOUpdate(programs.Update):
       'importance_ratio': losses.masked_mean(ratios, mask),
       'explained_variance': losses.explained_variance(values, targets, mask),
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+      **told,
     }
 
   def _divided(self, steps: _Steps) -> _Steps:
@@ -246,8 +252,37 @@ class PPOUpdate(programs.Update):
       'clip_fraction': losses.masked_mean(is_clipped, mask),
     }
 
-  def _clipped(self, rewards: tf.Tensor) -> tf.Tensor:
+  def _treated(
+    self,
+    rewards: tf.Tensor,
+    discounts: tf.Tensor,
+    values: tf.Tensor,
+    mask: tf.Tensor,
+  ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+    """Scales and clips rewards `[T, B]`; also returns metrics.
+
+    Args:
+      rewards: As the environment gave them, `[T, B]`.
+      discounts: With γ, `[T, B]`.
+      values: V(x_t), of scaled rewards, `[T + 1, B]`.
+      mask: `[T, B]`.
+    """
+    told = {}
+    if self._return_scale is not None:
+      # Values are of rewards as they were scaled up to now.
+      values = self._return_scale() * values
+      _, returns = losses.generalized_advantages(
+        rewards=rewards,
+        discounts=discounts,
+        values=values[:-1],
+        bootstrap_value=values[-1],
+        mask=mask,
+        lambda_=1.0,
+      )
+      self._return_scale.update(returns, mask)
+      scale = self._return_scale()
+      rewards, told = rewards / scale, {'reward_scale': scale}
     limit = self._config.max_abs_reward
-    return (
-      rewards if limit is None else tf.clip_by_value(rewards, -limit, limit)
-    )
+    if limit is not None:
+      rewards = tf.clip_by_value(rewards, -limit, limit)
+    return rewards, told

@@ -14,6 +14,7 @@ from repertory.components.learners.learner_state import (
   save_exported,
 )
 from repertory.components.learners.minibatches import shuffled_minibatches
+from repertory.components.learners.return_scale import ReturnScale
 from repertory.components.learners.target_update import (
   PeriodicCopy,
   SoftUpdate,
@@ -31,6 +32,7 @@ __all__ = [
   'LearnerState',
   'LinearAnnealing',
   'PeriodicCopy',
+  'ReturnScale',
   'SoftUpdate',
   'UpdateNoise',
   'check_matches',

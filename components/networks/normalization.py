@@ -5,7 +5,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import specs, types
+from repertory.components import moments, specs, types
 
 # Keeps what never changes from being divided by 0.
 _MIN_VARIANCE = 1e-8
@@ -73,47 +73,28 @@ class ObservationNormalizer(snt.Module):
   def update(self, observation: types.Nest, mask: tf.Tensor) -> None:
     """Takes observations into mean and deviation.
 
-    Two sets of n and m numbers whose means are δ apart have together the mean
-    μ_n + δ m / (n + m) and the variance
-    (n σ²_n + m σ²_m + δ² n m / (n + m)) / (n + m): see Chan et al.,
-    https://doi.org/10.1080/00031305.1983.10483115, equation 2.1.
-
     Args:
       observation: Nest of `[T, B, ...]`.
       mask: Bool `[T, B]`: which of them count.
     """
     leaves = self._leaves_of(observation)
     before = tf.identity(self._count)
-    new = tf.reduce_sum(tf.cast(mask, tf.float64))
-    total = tf.maximum(before + new, 1)
     for place, mean, variance in zip(
       self._places, self._means, self._variances
     ):
-      new_mean, new_variance = _moments(leaves[place], mask)
-      gap = new_mean - mean
-      merged = (
-        before * variance + new * new_variance + gap**2 * before * new / total
-      ) / total
-      variance.assign(tf.where(new > 0, merged, variance))
-      mean.assign_add(gap * new / total)
-    self._count.assign_add(new)
+      merged = moments.merge(
+        moments.Moments(before, mean, variance),
+        moments.of_batch(leaves[place], mask),
+      )
+      mean.assign(merged.mean)
+      variance.assign(merged.variance)
+    self._count.assign_add(tf.reduce_sum(tf.cast(mask, tf.float64)))
 
   def _leaves_of(self, observation: types.Nest) -> list[tf.Tensor]:
     # Sequences may have turned into tuples.
     return tree.flatten_up_to(
       self._observation_spec, observation, check_types=False
     )
-
-
-def _moments(leaf: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns mean and variance over the mask, of one leaf `[T, B, ...]`."""
-  x = tf.cast(leaf, tf.float64)
-  mask = tf.reshape(mask, [*mask.shape, *[1] * (len(x.shape) - 2)])
-  count = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.float64)), 1)
-  zeros = tf.zeros_like(x)
-  mean = tf.reduce_sum(tf.where(mask, x, zeros), axis=[0, 1]) / count
-  squares = tf.where(mask, (x - mean) ** 2, zeros)
-  return mean, tf.reduce_sum(squares, axis=[0, 1]) / count
 
 
 def _is_normalized(spec: specs.Array) -> bool:

@@ -1,0 +1,45 @@
+"""How far returns are apart."""
+
+import tensorflow as tf
+
+from repertory.components import moments
+
+# Keeps what is always the same from being divided by 0.
+_MIN_VARIANCE = 1e-8
+
+
+class ReturnScale(tf.Module):
+  """The deviation of all discounted returns so far, to divide rewards by.
+
+  So returns deviate by about 1, whatever the unit of the rewards. The numbers
+  are variables of the update.
+  """
+
+  def __init__(self):
+    """Begins with a deviation of 1, which the first `update` replaces."""
+    super().__init__()
+    self._variables = [
+      tf.Variable(value, trainable=False, dtype=tf.float64, name=name)
+      for name, value in (
+        ('return_count', 0.0),
+        ('return_mean', 0.0),
+        ('return_variance', 1.0),
+      )
+    ]
+
+  def __call__(self) -> tf.Tensor:
+    """Returns the deviation, a float32 above 0."""
+    _, _, variance = self._variables
+    return tf.cast(tf.sqrt(variance + _MIN_VARIANCE), tf.float32)
+
+  def update(self, returns: tf.Tensor, mask: tf.Tensor) -> None:
+    """Takes returns in.
+
+    Args:
+      returns: In the unit of the rewards, `[T, B]`.
+      mask: Bool `[T, B]`: which of them count.
+    """
+    before = moments.Moments(*self._variables)
+    merged = moments.merge(before, moments.of_batch(returns, mask))
+    for variable, value in zip(self._variables, merged):
+      variable.assign(value)
