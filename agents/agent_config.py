@@ -1,6 +1,7 @@
 """The settings that every agent has."""
 
 import dataclasses
+from typing import ClassVar
 
 from repertory.agents import config_checks
 from repertory.components import settings
@@ -20,7 +21,12 @@ class AgentConfig:
       of environments.
     discount: γ.
     learning_rate: Step size of the optimizer.
+    default_environments_per_actor: Environments that an actor steps together if
+      nothing is said; no setting, but the agent's advice.
   """
+
+  # What replays has seen all of it often, whoever lived it.
+  default_environments_per_actor: ClassVar[int] = 1
 
   batch_size: int | None
   discount: float

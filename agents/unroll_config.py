@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from typing import ClassVar
 
 from repertory.agents import agent_config, config_checks
 from repertory.components import choices, settings
@@ -17,6 +18,11 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     unroll_length: T, steps of an unroll.
     max_queue_size: Unrolls the queue holds; None for `default_queue_size`.
   """
+
+  # What is learned from once should be of many places at a time, and a batch of
+  # them costs little more to act for than one: PPO has 8 for Atari
+  # (arXiv:1707.06347, table 5), and IMPALA's batches are of several actors.
+  default_environments_per_actor: ClassVar[int] = 8
 
   core: str = settings.field('none', "Memory: 'none', 'lstm' or 'gru'.")
   core_size: int = settings.field(128, "Size of the memory's output.")

@@ -49,7 +49,9 @@ class Experiment:
       their seeds.
     num_actors: Nodes that act in a topology with several; in `single` one
       actor drives the environments of all of them.
-    environments_per_actor: Environments that one actor steps together.
+    environments_per_actor: Environments that one actor steps together; None
+      for as many as the agent's config advises, which is what
+      `num_environments_per_actor` then says.
     evaluation_period: Environment steps between evaluations; None for a tenth
       of `max_steps`. One more comes at the end.
     evaluation_episodes: Episodes of an evaluation; 0 for no evaluations.
@@ -84,7 +86,7 @@ class Experiment:
   seed: int = 0
   deterministic: bool = False
   num_actors: int = 1
-  environments_per_actor: int = 1
+  environments_per_actor: int | None = None
   evaluation_period: int | None = None
   evaluation_episodes: int = 10
   checkpoint_period_seconds: float = 120.0
@@ -102,14 +104,12 @@ class Experiment:
       ('max_steps', 1),
       ('seed', 0),
       ('num_actors', 1),
-      ('environments_per_actor', 1),
       ('evaluation_episodes', 0),
       ('max_restarts', 0),
       ('checkpoints_to_keep', 1),
     ):
       value = getattr(self, field)
-      is_integer = isinstance(value, int) and not isinstance(value, bool)
-      config_checks.check(self, field, is_integer, 'an integer')
+      config_checks.check(self, field, _is_integer(value), 'an integer')
       config_checks.check_at_least(self, minimum, field)
     is_bool = isinstance(self.deterministic, bool)
     config_checks.check(self, 'deterministic', is_bool, 'true or false')
@@ -119,8 +119,18 @@ class Experiment:
       'stall_seconds',
     ):
       config_checks.check(self, field, getattr(self, field) > 0, 'positive')
+    is_number = self.environments_per_actor is None or _is_integer(
+      self.environments_per_actor
+    )
+    config_checks.check(
+      self, 'environments_per_actor', is_number, 'an integer or None'
+    )
     config_checks.check_at_least(
-      self, 1, 'evaluation_period', 'checkpoint_period_learner_steps'
+      self,
+      1,
+      'environments_per_actor',
+      'evaluation_period',
+      'checkpoint_period_learner_steps',
     )
     for field, known in (
       ('checkpoint_errors', CHECKPOINT_ERRORS),
@@ -135,7 +145,14 @@ class Experiment:
   @property
   def num_environments(self) -> int:
     """Training environments, over all actors."""
-    return self.num_actors * self.environments_per_actor
+    return self.num_actors * self.num_environments_per_actor
+
+  @property
+  def num_environments_per_actor(self) -> int:
+    """Environments that one actor steps together, whoever said how many."""
+    if self.environments_per_actor is not None:
+      return self.environments_per_actor
+    return self.builder.config.default_environments_per_actor
 
   def identity(self, experience: 'experience_lib.Experience') -> dict[str, Any]:
     """Returns what must be the same for a run to be resumed, as plain values.
@@ -240,6 +257,10 @@ def default_directory(agent: str, environment: str, seed: int) -> str:
   """Returns runs/<agent>/<environment>/seed_<seed>."""
   folder = re.sub('[^A-Za-z0-9_.]', '-', environment)
   return os.path.join('runs', agent, folder, f'seed_{seed}')
+
+
+def _is_integer(value: Any) -> bool:
+  return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _plain(value: Any) -> Any:

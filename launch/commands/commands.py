@@ -203,6 +203,9 @@ def _agents(flag_values, settings, positional) -> int:
       print(f'{agent.name:8} {agent.description}')
     return 0
   for name in positional:
+    config_class = agents_registry.get(name).config_class
+    number = config_class.default_environments_per_actor
+    print(f'--environments_per_actor={number}  (if nothing is said)')
     for setting in agents_registry.settings(name):
       print(f'--config.{setting.name}={setting.default}  ({setting.type})')
       print(f'    {setting.help}')

@@ -5,6 +5,7 @@ from typing import Any
 
 from absl import flags
 
+from repertory.agents import registry as agents_registry
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.launchers import launcher
 from repertory.launch.topologies import topology
@@ -52,6 +53,21 @@ def _topology_flags() -> tuple[tuple, ...]:
   return tuple(found.values())
 
 
+def _environments_per_agent() -> str:
+  """Says how many environments an actor of each agent steps by default."""
+  names: dict[int, list[str]] = {}
+  for agent in agents_registry.agents():
+    number = agent.config_class.default_environments_per_actor
+    names.setdefault(number, []).append(agent.name)
+  usual = max(names, key=lambda number: len(names[number]))
+  others = [
+    f'{number} for {" and ".join(names[number])}'
+    for number in sorted(names)
+    if number != usual
+  ]
+  return ', '.join([*others, f'{usual} for others'])
+
+
 TOPOLOGY_FLAGS = _topology_flags()
 
 # Name, kind, default and text. Those named like a field of `Experiment` set it.
@@ -94,7 +110,8 @@ EXPERIMENT_FLAGS = (
     'environments_per_actor',
     flags.DEFINE_integer,
     DEFAULTS['environments_per_actor'],
-    'Environments that an actor steps together.',
+    'Environments that an actor steps together; default: '
+    f'{_environments_per_agent()}.',
   ),
   *TOPOLOGY_FLAGS,
 )

@@ -92,7 +92,7 @@ def bundle(
   """
   if kind != roads.ReverbRoad.kind:
     return experience.bundled(1)
-  return experience.bundled(smallest_batch or experiment.environments_per_actor)
+  return experience.bundled(smallest_batch or experiment.num_environments_per_actor)
 
 
 def _check_road(

@@ -96,7 +96,7 @@ class Central(topology.Topology):
 
   def lane_sizes(self, experiment: experiment_lib.Experiment) -> list[int]:
     """Returns the environments of each lane of an actor."""
-    ids = range(experiment.environments_per_actor)
+    ids = range(experiment.num_environments_per_actor)
     return [len(ids[lane :: self.num_lanes]) for lane in range(self.num_lanes)]
 
   def smallest_batch(self, experiment):
@@ -110,11 +110,11 @@ class Central(topology.Topology):
         f'{self.num_servers}, or some of them have nothing to do; got '
         f'{experiment.num_actors}.',
       )
-    if self.double_buffering and experiment.environments_per_actor < 2:
+    if self.double_buffering and experiment.num_environments_per_actor < 2:
       raise SettingError(
         'environments_per_actor',
         'must be at least 2 for double buffering, which halves them; got '
-        f'{experiment.environments_per_actor}.',
+        f'{experiment.num_environments_per_actor}.',
       )
     learner_devices.check_dividing(self.learner_devices, experiment)
 

@@ -83,7 +83,7 @@ def environment_ids(
   session: 'session_lib.Session', index: int
 ) -> Sequence[int]:
   """Returns the ids of the environments of an actor."""
-  size = session.experiment.environments_per_actor
+  size = session.experiment.num_environments_per_actor
   return range(index * size, (index + 1) * size)
 
 

@@ -147,7 +147,7 @@ class TestTrain:
       ),
       (
         ['--agent=impala', '--config.max_queue_size=8'],
-        ['--config.max_queue_size of', '8 + 1 items', 'got 8'],
+        ['--config.max_queue_size of', '8 + 8 items', 'got 8'],
       ),
       (['--config.error_buffer=1'], ['error_buffer', 'at least', '1']),
       (
@@ -336,6 +336,8 @@ class TestOthers:
     assert 'dqn' in _run(capsys, 'agents')[1]
     out = _run(capsys, 'agents', 'dqn')[1]
     assert '--config.n_step=3  (int)\n    Steps a transition spans: ' in out
+    assert '--environments_per_actor=1 ' in out
+    assert '--environments_per_actor=8 ' in _run(capsys, 'agents', 'ppo')[1]
     code, _, err = _run(capsys, 'agents', 'dpn')
     assert code == 2
     assert 'repertory: agent must be one of' in err  # It is no flag here.

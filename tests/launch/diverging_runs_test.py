@@ -38,6 +38,7 @@ def _experiment(directory, **settings):
     _Poisonous('catch'),
     max_steps=900,
     directory=str(directory),
+    environments_per_actor=1,
     evaluation_episodes=0,
     timeout_seconds=30,
     **settings,

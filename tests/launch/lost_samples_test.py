@@ -56,7 +56,7 @@ if __name__ == '__main__':
     jit_compile=False)
   experiment = launch.Experiment(
     Builder(config), make_environment, max_steps=500, directory='run',
-    evaluation_episodes=0, timeout_seconds=20)
+    environments_per_actor=1, evaluation_episodes=0, timeout_seconds=20)
   result = launch.run(experiment, 'distributed', 'local_mt', display=False)
   print('LEARNED', result.status.learner_steps)
 """
@@ -69,6 +69,7 @@ def session(tmp_path):
     'catch',
     max_steps=10_000,
     directory=str(tmp_path / 'run'),
+    environments_per_actor=1,
     evaluation_episodes=0,
     config={
       'batch_size': 4,

@@ -17,7 +17,7 @@ def _run(directory, topology='single', max_steps=20):
       'unroll_length': 5, 'batch_size': 8, 'hidden_sizes': (8,),
       'jit_compile': False,
     },
-    evaluation_episodes=0,
+    environments_per_actor=1, evaluation_episodes=0,
   )  # fmt: skip
   return launch.run(experiment, topology, display=False)
 

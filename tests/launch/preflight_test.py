@@ -99,13 +99,18 @@ _CASES = {
   ),
   # 2 × 19 // 5 = 7, and 8 with 20 steps: episodes may have one step each.
   'steps_of_a_queue': (
-    lambda steps: _experiment('impala', _IMPALA, max_steps=steps),
+    lambda steps: _experiment(
+      'impala', _IMPALA, max_steps=steps, environments_per_actor=1
+    ),
     (19, r'needs batch_size = 8 items, and 19 .* make 7 items', 20),
   ),
   # Not across episodes, an unroll may be of one step.
   'steps_of_padded_unrolls': (
     lambda steps: _experiment(
-      'impala', {**_IMPALA, 'across_episodes': False}, max_steps=steps
+      'impala',
+      {**_IMPALA, 'across_episodes': False},
+      max_steps=steps,
+      environments_per_actor=1,
     ),
     (7, r'batch_size = 8 items, and 7 .* make 7 items', 8),
   ),

@@ -176,7 +176,12 @@ class TestResume:
     )
     before = launch.run(first, 'single', display=False).status
     second = launch.make_experiment(
-      'impala', 'catch', max_steps=1280, num_actors=4, **settings
+      'impala',
+      'catch',
+      max_steps=1280,
+      num_actors=4,
+      environments_per_actor=1,
+      **settings,
     )
     after = launch.run(second, 'distributed', 'local_mt', display=False).status
     # All that these actors made was learned from, and counts go on.

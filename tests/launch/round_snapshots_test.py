@@ -71,8 +71,8 @@ def _run(
     env = registry.make_factory(env)
   experiment = launch.Experiment(
     make_builder(), env, max_steps=steps, directory=str(directory),
-    num_actors=_NUM_ENVIRONMENTS, evaluation_episodes=0, deterministic=True,
-    timeout_seconds=60.0, **more,
+    num_actors=_NUM_ENVIRONMENTS, environments_per_actor=1,
+    evaluation_episodes=0, deterministic=True, timeout_seconds=60.0, **more,
   )  # fmt: skip
   return launch.run(experiment, sebulba.Sebulba(threads), display=False)
 

@@ -148,7 +148,8 @@ def _run(directory, actor_threads, num_environments=4, factory=None):
   experiment = launch.Experiment(
     builder, factory or registry.make_factory('catch'), max_steps=600,
     directory=str(directory), num_actors=num_environments,
-    evaluation_episodes=0, deterministic=True, timeout_seconds=_SECONDS,
+    environments_per_actor=1, evaluation_episodes=0, deterministic=True,
+    timeout_seconds=_SECONDS,
   )  # fmt: skip
   result = launch.run(experiment, sebulba.Sebulba(actor_threads), display=False)
   return builder.versions, result

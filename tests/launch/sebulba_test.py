@@ -174,7 +174,7 @@ def test_lag_is_bounded_although_an_actor_is_slow(tmp_path):
   builder = _Noting(impala.IMPALAConfig(**config, max_queue_size=3))
   experiment = launch.Experiment(
     builder, _Slow(0.15), max_steps=120, directory=str(tmp_path / 'run'),
-    num_actors=2, evaluation_episodes=0,
+    num_actors=2, environments_per_actor=1, evaluation_episodes=0,
   )  # fmt: skip
   status = _run(experiment).status
   assert len(builder.lags) == status.learner_steps

@@ -1,0 +1,79 @@
+"""Tests of `launch/experiment.py`."""
+
+import dataclasses
+
+import pytest
+
+from repertory import launch
+from repertory.agents import dqn, ppo, registry
+from repertory.components.settings import SettingError
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.runs import session
+
+
+def _make(agent='dqn', **settings):
+  settings = {'max_steps': 1, 'directory': 'unused', **settings}
+  return launch.make_experiment(agent, 'catch', **settings)
+
+
+class TestEnvironmentsPerActor:
+  @pytest.mark.parametrize(
+    ('agent', 'number'),
+    [
+      ('d4pg', 1),
+      ('dqn', 1),
+      ('impala', 8),
+      ('ppo', 8),
+      ('r2d2', 1),
+      ('sac', 1),
+    ],
+  )
+  def test_are_by_default_what_the_agent_advises(self, agent, number):
+    experiment = _make(agent)
+    assert experiment.num_environments_per_actor == number
+    assert experiment.num_environments == number
+    assert _make(agent, num_actors=3).num_environments == 3 * number
+    config_class = registry.get(agent).config_class
+    assert config_class.default_environments_per_actor == number
+    # It is no setting, which a checkpoint would hold.
+    names = {field.name for field in dataclasses.fields(config_class)}
+    assert 'default_environments_per_actor' not in names
+
+  @pytest.mark.parametrize('agent', ['dqn', 'impala'])
+  def test_are_what_is_said(self, agent):
+    experiment = _make(agent, environments_per_actor=5, num_actors=2)
+    assert experiment.num_environments_per_actor == 5
+    assert experiment.num_environments == 10
+
+  def test_follow_the_builder(self):
+    experiment = dataclasses.replace(_make('dqn'), builder=ppo.PPOBuilder())
+    assert experiment.num_environments == 8
+    experiment = dataclasses.replace(experiment, builder=dqn.DQNBuilder())
+    assert experiment.num_environments == 1
+
+  @pytest.mark.parametrize(
+    ('value', 'message'),
+    [
+      (0, 'at least 1, got 0'),
+      (1.5, 'an integer or None, got 1.5'),
+      (True, 'an integer or None, got True'),
+      ('8', "an integer or None, got '8'"),
+    ],
+  )
+  def test_what_is_wrong_is_named(self, value, message):
+    with pytest.raises(
+      SettingError, match=f'environments_per_actor must be {message}'
+    ):
+      _make('impala', environments_per_actor=value)
+
+  @pytest.mark.parametrize('settings', [{}, {'environments_per_actor': 4}])
+  def test_a_checkpoint_knows_how_many_there_were(self, settings):
+    experiment = _make('impala', num_actors=2, **settings)
+    experience = session.describe_experience(
+      experiment, session.check(experiment)
+    )
+    identity = experiment.identity(experience)
+    assert identity['num_environments'] == experiment.num_environments
+    same = experiment_lib.from_identity(identity, 'unused')
+    assert same.num_environments == experiment.num_environments
+    assert same.builder.config == experiment.builder.config
