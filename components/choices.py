@@ -1,7 +1,7 @@
 """What settings choose among by name; what the names stand for is elsewhere."""
 
-# See `networks.image_torsos`.
-IMAGE_TORSOS = ('nature', 'residual', 'data_efficient', 'minatar')
+# See `networks.image_torsos`, which says what 'auto' stands for.
+IMAGE_TORSOS = ('auto', 'nature', 'residual', 'data_efficient', 'minatar')
 # Memories of recurrent networks, see `networks.recurrent`.
 CORES = ('none', 'lstm', 'gru')
 # What becomes of a learner step that is not finite, see `learners.divergence`.

@@ -20,9 +20,10 @@ class D4PGConfig(replay_config.ReplayConfig):
     'has (256, 256, 256) and (512, 512, 256).',
   )
   image_torso: str = settings.field(
-    'nature',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
-    "'minatar', see docs/environments.md; policy and critic have their own.",
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see "
+    'docs/environments.md; policy and critic have their own.',
   )
   num_atoms: int = settings.field(
     51, "Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5."

@@ -17,9 +17,9 @@ class DQNConfig(replay_config.ReplayConfig):
     (128, 128), 'Layers of the network before its head.'
   )
   image_torso: str = settings.field(
-    'nature',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
-    "'minatar', see docs/environments.md.",
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
   )
   dueling: bool = settings.field(
     True, 'Separate streams for state value and advantages (arXiv:1511.06581).'

@@ -19,7 +19,8 @@ def make_network(
     spec: One with discrete actions.
     hidden_sizes: Layers before the head.
     dueling: Whether the head has two streams.
-    image_torso: What reads image leaves, one of `networks.IMAGE_TORSOS`.
+    image_torso: What reads image leaves, one of `networks.IMAGE_TORSOS` or
+      'auto'.
 
   Raises:
     ValueError: If observations or actions are of a kind it cannot take.

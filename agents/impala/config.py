@@ -18,9 +18,9 @@ class IMPALAConfig(unroll_config.UnrollConfig):
     (128, 128), 'Layers of the network before its core.'
   )
   image_torso: str = settings.field(
-    'nature',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
-    "'minatar', see docs/environments.md.",
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
   )
   core: str = settings.field(
     'none', "Memory: 'none', 'lstm' (the paper, figure 3) or 'gru'."

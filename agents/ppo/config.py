@@ -28,9 +28,9 @@ class PPOConfig(unroll_config.UnrollConfig):
     'paper, section 6.1; that they share none: Andrychowicz, section 3.2.',
   )
   image_torso: str = settings.field(
-    'nature',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
-    "'minatar', see docs/environments.md.",
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
   )
   normalize_observations: bool = settings.field(
     False,

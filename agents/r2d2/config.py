@@ -18,9 +18,9 @@ class R2D2Config(replay_config.ReplayConfig):
     (64,), 'Layers of the network before its core.'
   )
   image_torso: str = settings.field(
-    'nature',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
-    "'minatar', see docs/environments.md.",
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
   )
   core: str = settings.field(
     'lstm', "Memory: 'lstm' (the paper, section 2.3) or 'gru'."

@@ -17,9 +17,10 @@ class SACConfig(replay_config.ReplayConfig):
     (256, 256), 'Layers of the policy and of each critic: the paper, table 1.'
   )
   image_torso: str = settings.field(
-    'nature',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient' or "
-    "'minatar', see docs/environments.md; policy and critics have their own.",
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see "
+    'docs/environments.md; policy and critics have their own.',
   )
   num_critics: int = settings.field(
     2,

@@ -32,7 +32,7 @@ class Critic(snt.Module):
       observation_spec: Nest of array specs, without a batch axis.
       hidden_sizes: Layers; of a `LayerNormMLP`, at least one.
       num_outputs: N.
-      image_torso: What reads image leaves, one of `IMAGE_TORSOS`.
+      image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
       layer_norm: Whether they are a `LayerNormMLP`; else a ReLU follows each.
     """
     super().__init__(name=name)

@@ -128,6 +128,24 @@ IMAGE_TORSOS = {
 }
 
 
+def choose(image_torso: str, height: int, width: int) -> str:
+  """Returns which torso reads images of a size.
+
+  Args:
+    image_torso: One of `IMAGE_TORSOS`, which it stays, or 'auto': then
+      'nature' if the image is large enough for it, else 'minatar', and
+      'residual' for what is too small for that one, too.
+    height: In pixels.
+    width: In pixels.
+  """
+  if image_torso != 'auto':
+    return image_torso
+  for name in ('nature', 'minatar'):
+    if min(height, width) >= IMAGE_TORSOS[name].min_pixels:
+      return name
+  return 'residual'
+
+
 class _Section(snt.Module):
   """Halves height and width, between a convolution and residual blocks."""
 

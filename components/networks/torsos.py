@@ -7,7 +7,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import specs, types
+from repertory.components import choices, specs, types
 from repertory.components.networks import image_torsos
 
 
@@ -38,7 +38,8 @@ class ObservationTorso(snt.Module):
       observation_spec: Nest of array specs, without a batch axis.
       hidden_sizes: Layers on top, a ReLU after each; the last one's size is D.
         Without any, D is the size of all vectors together.
-      image_torso: One of `IMAGE_TORSOS`: see `image_torsos.py`.
+      image_torso: One of `IMAGE_TORSOS`, or 'auto' for the one that
+        `image_torsos.choose` finds for each leaf.
 
     Raises:
       ValueError: As by `check_observation`.
@@ -46,13 +47,13 @@ class ObservationTorso(snt.Module):
     super().__init__(name=name)
     check_observation(observation_spec, image_torso)
     self._observation_spec = observation_spec
-    make = image_torsos.IMAGE_TORSOS[image_torso]
-    # Numbered by leaf, so that variables have names of their own.
-    self._image_torsos = [
-      make(name=f'{image_torso}_{i}')
-      for i, spec in enumerate(tree.flatten(observation_spec))
-      if _is_image(spec)
-    ]
+    self._image_torsos = []
+    for i, spec in enumerate(tree.flatten(observation_spec)):
+      if _is_image(spec):
+        chosen = image_torsos.choose(image_torso, *spec.shape[:2])
+        make = image_torsos.IMAGE_TORSOS[chosen]
+        # Numbered by leaf, so that variables have names of their own.
+        self._image_torsos.append(make(name=f'{chosen}_{i}'))
     self._mlp = snt.nets.MLP(hidden_sizes, activate_final=True)
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
@@ -81,17 +82,17 @@ def check_observation(
 
   Args:
     observation_spec: Nest of array specs, without a batch axis.
-    image_torso: For leaves of rank 3: one of `IMAGE_TORSOS`.
+    image_torso: For leaves of rank 3: one of `IMAGE_TORSOS`, or 'auto'.
 
   Raises:
     ValueError: Naming the leaf, if it is not numeric, of rank 4 or more, empty,
       or an image too small for the torso; also if there is no leaf or no such
       torso.
   """
-  known = image_torsos.IMAGE_TORSOS
-  if image_torso not in known:
+  if image_torso not in choices.IMAGE_TORSOS:
     raise ValueError(
-      f'image_torso must be one of {list(known)}, got {image_torso!r}.'
+      f'image_torso must be one of {list(choices.IMAGE_TORSOS)}, got '
+      f'{image_torso!r}.'
     )
   leaves = tree.flatten_with_path(observation_spec)
   if not leaves:
@@ -110,12 +111,15 @@ def check_observation(
         f'not empty, got shape {spec.shape} and dtype {spec.dtype}. Give the '
         'builder a network of your own.'
       )
-    min_pixels = known[image_torso].min_pixels
-    if _is_image(spec) and min(spec.shape[:2]) < min_pixels:
+    if not _is_image(spec):
+      continue
+    chosen = image_torsos.choose(image_torso, *spec.shape[:2])
+    min_pixels = image_torsos.IMAGE_TORSOS[chosen].min_pixels
+    if min(spec.shape[:2]) < min_pixels:
       raise ValueError(
         f'Leaf {where} of the observation must be at least {min_pixels} pixels '
         f"high and wide for image_torso '{image_torso}', got shape "
-        f"{spec.shape}. 'residual' takes images of any size."
+        f"{spec.shape}. 'auto' and 'residual' take images of any size."
       )
 
 

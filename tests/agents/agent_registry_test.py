@@ -2,10 +2,12 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from repertory.agents import agent_config, builder, dqn, registry
 from repertory.components import settings as settings_lib
+from repertory.components import specs
 
 
 class TestGet:
@@ -61,6 +63,30 @@ class TestSettings:
     assert by_name['prefetch'].help == (
       'Batches that a replay server prepares ahead of the learner.'
     )
+
+
+class TestImageTorso:
+  @pytest.mark.parametrize('name', [agent.name for agent in registry.agents()])
+  def test_suits_the_image_by_default(self, name):
+    settings = {s.name: s for s in registry.settings(name)}
+    assert settings['image_torso'].default == 'auto'
+    is_continuous = name in ('d4pg', 'sac')
+    for size, torso in ((84, 'nature_0'), (10, 'minatar_0')):
+      spec = specs.EnvironmentSpec(
+        observations=specs.Array((size, size, 4), np.uint8),
+        actions=(
+          specs.BoundedArray((2,), np.float32, -1, 1)
+          if is_continuous
+          else specs.DiscreteArray(3)
+        ),
+        rewards=specs.Array((), np.float32),
+        discounts=specs.Array((), np.float32),
+      )
+      network = registry.make_builder(
+        name, {'previous_action_and_reward': False} if name == 'r2d2' else {}
+      ).make_network(spec)
+      names = [variable.name for variable in network.variables]
+      assert any(f'/{torso}/' in name for name in names), names
 
 
 class TestMakeBuilder:

@@ -32,7 +32,7 @@ REFUSED = {
   'epsilon_anneal_steps': ([-1], 'at least 0'),
   'epsilon_base': ([0, -0.1, 1.1, _NAN], r'in \(0, 1\]'),
   'hidden_sizes': ([(0,), (16, -1)], 'a tuple of integers of at least 1'),
-  'image_torso': (['Nature', ''], r"one of \['nature', 'residual', .*\]"),
+  'image_torso': (['Nature', ''], r"one of \['auto', 'nature', .*\]"),
 }
 # Ends of the ranges, which are allowed.
 ALLOWED = {

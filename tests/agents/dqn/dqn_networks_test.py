@@ -116,5 +116,6 @@ def test_refuses_videos(wrap, leaf):
 def test_refuses_images_too_small_for_the_torso():
   spec = make_spec(specs.Array((35, 36, 1), np.uint8))
   with pytest.raises(ValueError, match=r"at least 36 .*'nature'"):
-    make_network(spec)
-  make_network(spec, image_torso='residual')
+    make_network(spec, image_torso='nature')
+  for image_torso in ('auto', 'residual'):
+    make_network(spec, image_torso=image_torso)

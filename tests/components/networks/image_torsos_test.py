@@ -7,7 +7,8 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import networks
+from repertory.components import choices, networks
+from repertory.components.networks import image_torsos
 
 TORSOS = tuple(networks.IMAGE_TORSOS.values())
 
@@ -340,3 +341,26 @@ class TestBoth:
       variable.assign(tf.zeros_like(variable))
     np.testing.assert_array_equal(other(images), before)
     assert np.max(torso(images)) == 0
+
+
+def test_choice_by_size():
+  for size, expected in (
+    ((84, 84), 'nature'),
+    ((36, 36), 'nature'),
+    ((36, 35), 'minatar'),
+    ((35, 84), 'minatar'),
+    ((10, 10), 'minatar'),
+    ((7, 3), 'minatar'),
+    ((2, 84), 'residual'),
+    ((1, 1), 'residual'),
+  ):
+    assert image_torsos.choose('auto', *size) == expected, size
+    # It fits, and what is named stays.
+    minimum = networks.IMAGE_TORSOS[expected].min_pixels
+    assert min(size) >= minimum
+    for name in networks.IMAGE_TORSOS:
+      assert image_torsos.choose(name, *size) == name
+
+
+def test_names_are_those_of_the_settings():
+  assert list(choices.IMAGE_TORSOS) == ['auto', *networks.IMAGE_TORSOS]

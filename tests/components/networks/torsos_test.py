@@ -234,6 +234,19 @@ class TestImages:
       features, np.concatenate(expected, axis=1), rtol=1e-4, atol=1e-5
     )
 
+  def test_auto_chooses_for_each_image(self):
+    spec = {
+      'large': specs.Array((36, 84, 1), np.uint8),
+      'low': specs.Array((35, 84, 1), np.uint8),
+      'minatar': specs.Array((10, 10, 4), np.float32),
+      'thin': specs.Array((84, 2, 1), np.uint8),
+      'vector': specs.Array((3,), np.float32),
+    }
+    torso = networks.ObservationTorso(spec, [], 'auto')
+    torso({k: tf.zeros([1, *v.shape], v.dtype) for k, v in spec.items()})
+    found = {v.name.split('/')[1] for v in torso.variables}
+    assert found == {'nature_0', 'minatar_1', 'minatar_2', 'residual_3'}
+
   def test_nature_is_the_default(self):
     default = networks.ObservationTorso(IMAGES, [])
     features = default(make_images(1))
@@ -340,7 +353,7 @@ class TestCheckObservation:
     ],
   )
   def test_takes(self, spec):
-    for kind in KINDS:
+    for kind in ('auto', *KINDS):
       networks.check_observation(spec, kind)
       networks.check_observation({'a': spec, 'b': (spec, spec)}, kind)
 
@@ -387,8 +400,15 @@ class TestCheckObservation:
       with pytest.raises(ValueError, match='Leaf a/1 of .*' + message):
         check(nest)
 
-  def test_residual_takes_images_of_any_size(self):
-    networks.check_observation(specs.Array((1, 1, 1), np.uint8), 'residual')
+  @pytest.mark.parametrize('kind', ['residual', 'auto'])
+  def test_takes_images_of_any_size(self, kind):
+    for size in (1, 2, 3, 10, 35):
+      spec = specs.Array((size, 40, 1), np.uint8)
+      networks.check_observation(spec, kind)
+      features = networks.ObservationTorso(spec, [4], kind)(
+        tf.zeros([2, size, 40, 1], tf.uint8)
+      )
+      assert features.shape == [2, 4]
 
   @pytest.mark.parametrize('leaf', [tf.TensorSpec([3]), None, 3])
   def test_refuses_what_is_no_spec(self, leaf):
@@ -404,7 +424,7 @@ class TestCheckObservation:
 
   def test_refuses_other_torsos_even_without_images(self):
     vector = specs.Array((3,), np.float32)
-    message = r"image_torso must be one of \['nature', 'residual', .*got 'vgg'"
+    message = r"image_torso must be one of \['auto', 'nature', .*got 'vgg'"
     with pytest.raises(ValueError, match=message):
       networks.check_observation(vector, 'vgg')
 
