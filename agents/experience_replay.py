@@ -7,6 +7,7 @@ import tensorflow as tf
 from repertory.agents import replay_config
 from repertory.components import (
   adders,
+  learners,
   losses,
   replay,
   specs,
@@ -77,12 +78,32 @@ def describe(
   )
 
 
-def importance_weights(
-  config: replay_config.ReplayConfig, sample: types.Sample
-) -> tf.Tensor:
-  """Returns the items' weights in the loss, `[B]`; 1 if sampling is uniform."""
-  if not config.prioritized:
-    return tf.ones_like(sample.probabilities, tf.float32)
-  return losses.importance_weights(
-    sample.probabilities, sample.table_sizes, config.importance_exponent
-  )
+class ImportanceWeights(tf.Module):
+  """Weighs items in the loss, with a β that may rise to 1.
+
+  The count of learner steps is a variable of the update.
+  """
+
+  def __init__(self, config: replay_config.ReplayConfig):
+    """Begins with `config.importance_exponent`."""
+    super().__init__()
+    self._config = config
+    self._annealing = None
+    num_steps = config.importance_anneal_learner_steps
+    if config.prioritized and num_steps is not None:
+      self._annealing = learners.LinearAnnealing(num_steps)
+
+  def __call__(self, sample: types.Sample) -> tf.Tensor:
+    """Returns weights `[B]`, 1 if sampling is uniform; counts a learner step.
+
+    With β_0 = `importance_exponent` and N = `importance_anneal_learner_steps`,
+    β = 1 − (1 − β_0) max(1 − t / N, 0) after t learner steps.
+    """
+    if not self._config.prioritized:
+      return tf.ones_like(sample.probabilities, tf.float32)
+    exponent = self._config.importance_exponent
+    if self._annealing is not None:
+      exponent = 1 - (1 - exponent) * self._annealing()
+    return losses.importance_weights(
+      sample.probabilities, sample.table_sizes, exponent
+    )

@@ -29,6 +29,11 @@ class ReplayConfig(agent_config.AgentConfig):
   importance_exponent: float = settings.field(
     0.4, 'β of the importance weights: Ape-X, appendix C.'
   )
+  importance_anneal_learner_steps: int | None = settings.field(
+    None,
+    'Learner steps in which β rises to 1, linearly; None for never. Rainbow, '
+    'arXiv:1710.02298, table 1, lets it rise over a run.',
+  )
   min_priority: float = settings.field(
     1e-3, 'Smallest priority, so that no item is lost for ever.'
   )
@@ -44,7 +49,13 @@ class ReplayConfig(agent_config.AgentConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_at_least(self, 1, 'max_replay_size', 'min_replay_size')
+    config_checks.check_at_least(
+      self,
+      1,
+      'max_replay_size',
+      'min_replay_size',
+      'importance_anneal_learner_steps',
+    )
     config_checks.check_at_least(self, 0, 'priority_exponent')
     config_checks.check_positive(self, 'min_priority', 'samples_per_insert')
     config_checks.check_fraction(self, 'importance_exponent')

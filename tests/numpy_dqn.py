@@ -1,5 +1,7 @@
 """DQN once more: slow, in NumPy, row by row, close to the papers' notation."""
 
+import dataclasses
+
 import numpy as np
 
 
@@ -113,6 +115,11 @@ class Learner:
   def step(self, batch):
     """Returns the loss, the errors and the norm of the gradients."""
     config = self._config
+    anneal_steps = config.importance_anneal_learner_steps
+    if anneal_steps is not None:
+      begin = config.importance_exponent
+      beta = min(begin + (1 - begin) * self._t / anneal_steps, 1)
+      config = dataclasses.replace(config, importance_exponent=beta)
     result = loss(self.online, self.target, batch, config)
     td = errors(self.online, self.target, batch, config)
     grads = gradients(self.online, self.target, batch, config)

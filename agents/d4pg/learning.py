@@ -74,6 +74,7 @@ class D4PGUpdate(programs.Update):
       )
       for network in (online.policy, online.critic)
     )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )
@@ -84,7 +85,7 @@ class D4PGUpdate(programs.Update):
 
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     data = sample.data
-    weights = experience_replay.importance_weights(self._config, sample)  # [B]
+    weights = self._importance_weights(sample)  # [B]
     # First the policy: it follows the critic as it was before this step.
     policy_metrics = self._improve_policy(data)
     critic_metrics, divergences = self._improve_critic(data, weights)

@@ -40,6 +40,7 @@ class DQNUpdate(programs.Update):
       config.adam_epsilon,
       config.max_gradient_norm,
     )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
     )
@@ -52,7 +53,7 @@ class DQNUpdate(programs.Update):
     with tf.GradientTape() as tape:
       errors, q_tm1 = self._errors(sample.data)  # [B], [B, A]
       losses_per_item = losses.huber(errors, self._config.huber_threshold)
-      weights = experience_replay.importance_weights(self._config, sample)
+      weights = self._importance_weights(sample)
       loss = tf.reduce_mean(weights * losses_per_item)
     norm = self._optimizer.minimize(tape, loss)
     self._update_target()

@@ -41,6 +41,7 @@ class R2D2Update(programs.Update):
       config.adam_epsilon,
       config.max_gradient_norm,
     )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
     )
@@ -61,7 +62,7 @@ class R2D2Update(programs.Update):
     mask = data.mask[config.burn_in_length :]  # [T, B]
     with tf.GradientTape() as tape:
       errors, q = self._errors(data)  # [T, B], [T + 1, B, A]
-      weights = experience_replay.importance_weights(config, sample)  # [B]
+      weights = self._importance_weights(sample)  # [B]
       loss = tf.reduce_mean(weights * tf.reduce_sum(0.5 * errors**2, axis=0))
     norm = self._optimizer.minimize(tape, loss)
     self._update_target()

@@ -70,6 +70,7 @@ class SACUpdate(programs.Update):
     self._temperature_optimizer = self._make_optimizer(
       [self._log_temperature], config.temperature_learning_rate
     )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.SoftUpdate(
       critics.variables, target_critics.variables, config.target_update_rate
     )
@@ -86,7 +87,7 @@ class SACUpdate(programs.Update):
     noise_t, noise_tm1 = tf.unstack(
       self._noise.normals([2, batch_size, self._scaling.size])
     )  # [B, D]
-    weights = experience_replay.importance_weights(self._config, sample)  # [B]
+    weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(data, noise_t, weights)
     policy_metrics, log_prob = self._improve_policy(data, noise_tm1)
     self._improve_temperature(log_prob)

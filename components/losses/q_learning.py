@@ -66,7 +66,9 @@ def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
 
 
 def importance_weights(
-  probabilities: tf.Tensor, table_sizes: tf.Tensor, exponent: float
+  probabilities: tf.Tensor,
+  table_sizes: tf.Tensor,
+  exponent: float | tf.Tensor,
 ) -> tf.Tensor:
   """Computes (N P)^-β, divided by the largest of the batch.
 
@@ -85,5 +87,5 @@ def importance_weights(
     probabilities=(probabilities, 1), table_sizes=(table_sizes, 1)
   )
   likelihood = tf.cast(table_sizes, probabilities.dtype) * probabilities
-  weights = likelihood**-exponent
+  weights = likelihood ** -tf.cast(exponent, likelihood.dtype)
   return tf.cast(weights / tf.reduce_max(weights), tf.float32)

@@ -167,6 +167,16 @@ class TestPreset:
           assert getattr(config, field) == value, (agent.name, preset)
           assert getattr(default, field) != value, field
 
+  def test_atari_of_dqn_is_in_steps_of_four_frames(self):
+    config = registry.make_config('dqn', {}, 'atari')
+    assert config.epsilon_anneal_steps == 250_000 / 4
+    # 200 million frames, and an update every four steps.
+    steps_per_update = config.batch_size / config.samples_per_insert
+    assert steps_per_update == 4
+    num_updates = 200_000_000 / 4 / steps_per_update
+    assert config.importance_anneal_learner_steps == num_updates
+    assert config.importance_exponent == 0.4
+
   def test_settings_override_it(self):
     config = registry.make_builder('dqn', {'n_step': '7'}, 'atari').config
     assert config.n_step == 7

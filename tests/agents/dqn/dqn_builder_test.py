@@ -398,6 +398,7 @@ class TestSettings:
     in_learning_tests = {'double', 'discount', 'learning_rate', 'adam_epsilon'}
     in_learning_tests |= {'max_gradient_norm', 'huber_threshold'}
     in_learning_tests |= {'target_update_period', 'importance_exponent'}
+    in_learning_tests |= {'importance_anneal_learner_steps'}
     in_launch = {'variable_update_period'}
     assert {
       field.name for field in dataclasses.fields(dqn.DQNConfig)

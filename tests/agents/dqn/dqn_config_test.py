@@ -15,6 +15,7 @@ REFUSED = {
   'target_update_period': ([0, -1], 'at least 1'),
   'max_replay_size': ([0, -1], 'at least 1'),
   'min_replay_size': ([0, -1], 'at least 1'),
+  'importance_anneal_learner_steps': ([0, -1], 'at least 1'),
   'variable_update_period': ([0, -1], 'at least 1'),
   'learning_rate': ([0, -1e-3, _NAN], 'positive'),
   'adam_epsilon': ([0, -1e-3, _NAN], 'positive'),

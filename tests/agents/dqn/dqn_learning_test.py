@@ -77,6 +77,15 @@ class TestDQNUpdate:
     )
     self.check_against_twin(config, num_steps=3, jit_compile=False)
 
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  @pytest.mark.parametrize('prioritized', [True, False])
+  def test_equals_the_twin_while_beta_rises(self, jit_compile, prioritized):
+    # 0.6, 0.7, 0.8, 0.9, and then 1.
+    config = dataclasses.replace(
+      CONFIG, importance_anneal_learner_steps=4, prioritized=prioritized
+    )
+    self.check_against_twin(config, num_steps=6, jit_compile=jit_compile)
+
   @pytest.mark.parametrize('max_gradient_norm', [0.05, 100.0])
   def test_equals_the_twin_compiled_by_xla(self, max_gradient_norm):
     config = dataclasses.replace(CONFIG, max_gradient_norm=max_gradient_norm)
@@ -235,6 +244,7 @@ class TestSettings:
       {'target_update_period': 3},
       {'prioritized': False},
       {'importance_exponent': 0.1},
+      {'importance_anneal_learner_steps': 1},
     ],
   )
   def test_has_an_effect(self, changes):

@@ -1,0 +1,101 @@
+"""Tests of `agents/experience_replay.py`."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import acting_policies
+import agent_batches
+from repertory.agents import experience_replay, registry
+from repertory.components import types
+
+_PROBABILITIES = np.array([0.01, 0.02, 0.05])
+_SAMPLE = types.Sample(
+  data=(),
+  keys=tf.constant([1, 2, 3], tf.uint64),
+  probabilities=tf.constant(_PROBABILITIES),
+  table_sizes=tf.constant([50, 50, 50], tf.int64),
+)
+_AGENTS = ('d4pg', 'dqn', 'r2d2', 'sac')
+
+
+def _config(agent='dqn', **settings):
+  return registry.make_config(agent, {'prioritized': True, **settings})
+
+
+def _raw(beta):
+  weights = (50 * _PROBABILITIES) ** -beta
+  return weights / weights.max()
+
+
+class TestImportanceWeights:
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  @pytest.mark.parametrize('agent', _AGENTS)
+  def test_beta_rises_to_1(self, agent, jit_compile):
+    config = _config(
+      agent, importance_exponent=0.4, importance_anneal_learner_steps=3
+    )
+    weigh = experience_replay.ImportanceWeights(config)
+    call = tf.function(weigh, jit_compile=jit_compile, autograph=False)
+    for beta in (0.4, 0.6, 0.8, 1.0, 1.0, 1.0):
+      np.testing.assert_allclose(call(_SAMPLE), _raw(beta), rtol=1e-6)
+
+  @pytest.mark.parametrize('agent', _AGENTS)
+  def test_beta_stays_by_default(self, agent):
+    config = _config(agent, importance_exponent=0.3)
+    weigh = experience_replay.ImportanceWeights(config)
+    for _ in range(3):
+      np.testing.assert_allclose(weigh(_SAMPLE), _raw(0.3), rtol=1e-6)
+    assert not weigh.variables
+
+  def test_uniform_items_weigh_1(self):
+    config = _config(prioritized=False, importance_anneal_learner_steps=3)
+    weigh = experience_replay.ImportanceWeights(config)
+    np.testing.assert_array_equal(weigh(_SAMPLE), [1, 1, 1])
+    assert not weigh.variables
+
+  def test_goes_on_where_a_checkpoint_was(self):
+    config = _config(importance_anneal_learner_steps=3)
+    weigh, other = (
+      experience_replay.ImportanceWeights(config) for _ in range(2)
+    )
+    weigh(_SAMPLE)
+    (count,), (restored,) = weigh.variables, other.variables
+    restored.assign(count)
+    np.testing.assert_allclose(other(_SAMPLE), weigh(_SAMPLE))
+
+  @pytest.mark.parametrize('value', [0, -1])
+  def test_too_few_steps_are_refused(self, value):
+    with pytest.raises(
+      ValueError, match='importance_anneal_learner_steps must be at least 1'
+    ):
+      _config(importance_anneal_learner_steps=value)
+
+
+@pytest.mark.parametrize('agent', _AGENTS)
+def test_updates_weigh_by_the_learner_steps_taken(agent):
+  def lose(steps_taken, **settings):
+    """Returns the loss of the next learner step."""
+    builder = agent_batches.make_builder(agent, prioritized=True, **settings)
+    spec = agent_batches.AGENTS[agent].spec
+    tf.random.set_seed(0)
+    network = builder.make_network(spec)
+    acting_policies.fill(network.trainable_variables)
+    update = builder.make_update(network, spec)
+    counts = [v for v in update.variables if 'annealing_calls' in v.name]
+    assert len(counts) == ('importance_anneal_learner_steps' in settings)
+    for count in counts:
+      count.assign(steps_taken)
+    sample = agent_batches.make_batch(builder, spec, 0)
+    size = len(sample.probabilities)
+    probabilities = tf.constant(np.linspace(0.01, 0.9, size))
+    metrics = update(sample._replace(probabilities=probabilities)).metrics
+    assert all(count == steps_taken + 1 for count in counts)
+    name = 'loss' if 'loss' in metrics else 'critic_loss'
+    return metrics[name].numpy()
+
+  settings = {'importance_exponent': 0.4, 'importance_anneal_learner_steps': 3}
+  found = [lose(steps, **settings) for steps in (0, 1, 3)]
+  expected = [lose(0, importance_exponent=beta) for beta in (0.4, 0.6, 1.0)]
+  np.testing.assert_allclose(found, expected, rtol=1e-5)
+  assert np.min(np.abs(np.diff(expected))) > 1e-4  # The premise.
