@@ -145,7 +145,10 @@ def make_config(
     if preset not in agent.presets:
       known = ', '.join(sorted(agent.presets))
       what = f'be one of {known}' if known else 'be left out, for it has none'
+      owners = [other.name for other in _AGENTS if preset in other.presets]
       hint = settings_lib.did_you_mean(preset, agent.presets)
+      if owners:
+        hint = f' There is one of that name for {", ".join(owners)}.'
       raise settings_lib.SettingError(
         'preset', f"of agent '{name}' must {what}; got '{preset}'.{hint}"
       )

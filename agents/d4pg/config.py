@@ -104,4 +104,13 @@ class D4PGConfig(replay_config.ReplayConfig):
     )
 
 
-PRESETS: dict[str, dict] = {}
+PRESETS = {
+  # Those of Acme's D4PG for the control suite, whose rewards are in [0, 1],
+  # with the layers of its policy (its critic has 512, 512 and 256).
+  'dm_control': {
+    'hidden_sizes': (256, 256, 256),
+    'learning_rate': 1e-4,
+    'max_action_gradient_norm': 1.0,
+    'samples_per_insert': 32.0,
+  },
+}

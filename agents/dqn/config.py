@@ -120,4 +120,23 @@ PRESETS = {
     'samples_per_insert': 8.0,
     'jit_compile': False,
   },
+  # DQN of Young & Tian, arXiv:1903.03176, section 4, and their code, for 5
+  # million steps: plain Q-learning, a learner step for each step. They have
+  # centered RMSProp with momentum and clip no gradients.
+  'minatar': {
+    'hidden_sizes': (128,),
+    'image_torso': 'minatar',
+    'dueling': False,
+    'double': False,
+    'n_step': 1,
+    'prioritized': False,
+    'learning_rate': 2.5e-4,
+    'target_update_period': 1_000,
+    'epsilon_base': 0.1,
+    'epsilon_exponent': 0.0,
+    'epsilon_anneal_steps': 100_000,
+    'min_replay_size': 5_000,
+    'samples_per_insert': 32.0,
+    'jit_compile': False,
+  },
 }

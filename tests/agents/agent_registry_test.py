@@ -185,14 +185,48 @@ class TestPreset:
   def test_typo(self):
     with pytest.raises(
       ValueError,
-      match=r"preset of agent 'dqn' must be one of atari; got 'atary'. "
-      "Did you mean 'atari'",
+      match=r"preset of agent 'dqn' must be one of atari, minatar; got "
+      r"'atary'\. Did you mean 'atari'\?$",
     ):
       registry.make_builder('dqn', {}, 'atary')
 
-  def test_there_are_none(self):
+  @pytest.mark.parametrize(
+    ('agent', 'preset', 'owners'),
+    [
+      ('sac', 'minatar', 'dqn, impala'),
+      ('d4pg', 'mujoco', 'ppo'),
+      ('ppo', 'dm_control', 'd4pg, sac'),
+    ],
+  )
+  def test_one_of_other_agents(self, agent, preset, owners):
     with pytest.raises(
       ValueError,
-      match=r"preset of agent 'd4pg' must be left out, .*; got 'atari'",
+      match=rf"got '{preset}'\. There is one of that name for {owners}\.$",
+    ):
+      registry.make_builder(agent, {}, preset)
+
+  def test_there_are_none(self, monkeypatch):
+    bare = dataclasses.replace(registry.get('d4pg'), presets={})
+    monkeypatch.setattr(registry, '_AGENTS', (bare, registry.get('dqn')))
+    with pytest.raises(
+      ValueError,
+      match=r"preset of agent 'd4pg' must be left out, .*; got 'atari'\. "
+      r'There is one of that name for dqn\.',
     ):
       registry.make_builder('d4pg', {}, 'atari')
+
+  def test_minatar_of_dqn_takes_its_games(self):
+    spec = specs.EnvironmentSpec(
+      observations=specs.Array((10, 10, 4), np.float32),
+      actions=specs.DiscreteArray(6),
+      rewards=specs.Array((), np.float32),
+      discounts=specs.Array((), np.float32),
+    )
+    made = registry.make_builder('dqn', {}, 'minatar')
+    # A step, a learner step.
+    assert made.config.samples_per_insert == made.config.batch_size
+    sizes = [v.shape for v in made.make_network(spec).trainable_variables]
+    # The authors' network: 8 × 8 × 16 features and 128 units.
+    assert sorted(map(tuple, sizes)) == sorted(
+      [(3, 3, 4, 16), (16,), (1024, 128), (128,), (128, 6), (6,)]
+    )

@@ -125,7 +125,14 @@ class TestTrain:
       (['--fresh=x'], ["--fresh must be true or false, got 'x'"]),
       (
         ['--preset=atri'],
-        ["--preset of agent 'dqn' must be one of atari; got 'atri'."],
+        [
+          "--preset of agent 'dqn' must be one of atari, minatar; got 'atri'.",
+          "Did you mean 'atari'?",
+        ],
+      ),
+      (
+        ['--agent=sac', '--preset=minatar'],
+        ["got 'minatar'. There is one of that name for dqn, impala."],
       ),
       (['--num_actors=-2'], ['--num_actors must be at least 1', '-2']),
       (['--seed=-1'], ['seed', 'at least 0', '-1']),
