@@ -92,7 +92,9 @@ def bundle(
   """
   if kind != roads.ReverbRoad.kind:
     return experience.bundled(1)
-  return experience.bundled(smallest_batch or experiment.num_environments_per_actor)
+  return experience.bundled(
+    smallest_batch or experiment.num_environments_per_actor
+  )
 
 
 def _check_road(
