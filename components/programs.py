@@ -68,8 +68,12 @@ class Policy(tf.Module, abc.ABC):
     output = self.step(observation, state)
 
     def keep_ended(before, after):
-      ones = [1] * (len(after.shape) - 1)
-      return tf.where(tf.reshape(ended, [-1, *ones]), before, after)
+      if before is after:
+        return after
+      has_ended, ones = ended, [1] * (len(after.shape) - 1)
+      if ones:
+        has_ended = tf.reshape(ended, [-1, *ones])
+      return tf.where(has_ended, before, after)
 
     return output._replace(
       state=tree.map_structure(keep_ended, state, output.state)
