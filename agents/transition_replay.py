@@ -8,7 +8,7 @@ from repertory.components import experience as experience_lib
 class TransitionReplayBuilder(builder.Builder):
   """Describes the experience; the programs are left to the agent.
 
-  `config` is an `replay_config.ReplayConfig` that has `n_step`, too.
+  `config` is a `replay_config.ReplayConfig` that has `n_step`, too.
   Policies give no extras.
   """
 

@@ -149,27 +149,7 @@ def _check(
   experiment: experiment_lib.Experiment,
 ) -> None:
   """Raises ValueError if they do not go together."""
-  allowed = topology.launch_types
-  if allowed is not None and launcher.name not in allowed:
-    raise settings.SettingError(
-      'launch_type',
-      f'must be one of {", ".join(allowed)} or left out with topology '
-      f"'{topology.name}', got {launcher.name!r}.",
-    )
-  if topology.has_program:
-    launcher.check()
-  if experiment.deterministic and not topology.can_be_deterministic:
-    able = [
-      name
-      for name, one in topology_lib.topologies().items()
-      if one.can_be_deterministic
-    ]
-    raise settings.SettingError(
-      'deterministic',
-      f"must be false with topology '{topology.name}': what is learned from "
-      'depends there on who is faster. It can be true with '
-      f'{", ".join(able)}.',
-    )
+  topology_lib.check_launch(topology, launcher, experiment.deterministic)
   topology.check(experiment)
 
 

@@ -51,8 +51,8 @@ class DrawingThread:
     # put to by a signal handler that interrupts the same.
     self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
     self._is_woken = False
-    self._newest: tuple[Status, Sequence[float]] | None = None
-    self._shown_at = 0.0
+    # What to draw, with the time at which it was handed over.
+    self._newest: tuple[Status, Sequence[float], float] | None = None
     self._texts: collections.deque[str] = collections.deque(maxlen=_MAX_TEXTS)
     self._num_lost = 0
     self._is_closing = False
@@ -63,8 +63,7 @@ class DrawingThread:
 
   def show(self, status: Status, returns: Sequence[float]) -> None:
     """Hands a status over, in place of one that is not drawn yet."""
-    self._newest = status, returns
-    self._shown_at = time.monotonic()
+    self._newest = status, returns, time.monotonic()
     if self._thread is None:
       self._thread = threading.Thread(
         target=self._run, name='dashboard', daemon=True
@@ -91,7 +90,7 @@ class DrawingThread:
 
     Otherwise the thread ends as soon as the terminal takes what it has begun.
     """
-    self._newest = status, returns
+    self._newest = status, returns, time.monotonic()
     self._is_closing = True
     self._wake()
     if self._thread is not None:
@@ -133,18 +132,18 @@ class DrawingThread:
       if self._is_over or newest is None:
         continue
       if is_last:
-        self._drawing.finish(*newest)
+        self._drawing.finish(*newest[:2])
         return
       if newest is not drawn:
-        self._drawing.draw(*newest)
+        self._drawing.draw(*newest[:2])
         drawn = newest
 
   def _tick(self) -> None:
     """Draws what is drawn anew, with the time that it is now."""
     if self._newest is None:
       return
-    status, returns = self._newest
-    elapsed = status.elapsed_seconds + time.monotonic() - self._shown_at
+    status, returns, shown_at = self._newest
+    elapsed = status.elapsed_seconds + time.monotonic() - shown_at
     status = dataclasses.replace(status, elapsed_seconds=elapsed)
     self._drawing.draw(status, returns)
 

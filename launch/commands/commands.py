@@ -1,7 +1,7 @@
 """`repertory <command>`: flags become an experiment, and it runs.
 
 This is the only module that reads flags: they do not reach other processes.
-Until they are known to be good, TensorFlow is not imported.
+Until each of them is known to be good by itself, TensorFlow is not imported.
 """
 
 import dataclasses
@@ -29,6 +29,9 @@ from repertory.launch.topologies import topology as topology_lib
 _FAILED = 1
 _BAD_INPUT = 2
 _NOT_SAVED = 3
+
+# Steps of a run in which every table becomes full.
+_LONG = 10**12
 
 _CONFIG_PREFIX = '--config.'
 
@@ -106,7 +109,9 @@ def run(arguments: Sequence[str]) -> int:
 def _train(values, settings, positional) -> int:
   _expect_no_arguments(positional)
   topology = _make_topology(values)
-  launcher.get(values.lp_launch_type)
+  topology_lib.check_launch(
+    topology, launcher.get(values.lp_launch_type), values.deterministic
+  )
   experiment = _make_experiment(values, settings)
   with interrupts.leaving_at_once():
     run_experiment = launch.running.run
@@ -238,7 +243,7 @@ def _make_experiment(values, settings) -> experiment_lib.Experiment:
     return experiment_lib.make_experiment(
       values.agent,
       values.env,
-      max_steps=values.steps if 'steps' in values else 1,
+      max_steps=values.steps if 'steps' in values else _LONG,
       config=dict(settings),
       preset=values.preset,
       **chosen,
@@ -269,12 +274,12 @@ def _make_topology(values) -> topology_lib.Topology:
       f'must be left out: it is of --topology={" or ".join(owners)}, got '
       f'--topology={values.topology}.',
     )
-  return kind(
-    **{
-      name: tuple(value) if isinstance(value, list) else value
-      for name, value in chosen.items()
-    }
-  )
+  settings = {
+    name: tuple(value) if isinstance(value, list) else value
+    for name, value in chosen.items()
+  }
+  with interrupts.leaving_at_once():  # Devices are TensorFlow's.
+    return kind(**settings)
 
 
 def _split_settings(

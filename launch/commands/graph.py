@@ -21,12 +21,14 @@ def mermaid(
   topology.check(experiment)
   spec = session_lib.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  kind, *_ = topology.roads(experiment)
-  experience = preflight.bundle(
-    experiment, experience, kind, topology.smallest_batch(experiment)
+  way, *_ = preflight.find_ways(
+    experiment,
+    experience,
+    topology.roads(experiment),
+    topology.smallest_batch(experiment),
   )
-  parts = experiment, spec, experience, {'runs': 0}, 0.0, False
-  graph = topology.graph(session_lib.Session(*parts, road=kind))
+  parts = experiment, spec, way.experience, {'runs': 0}, 0.0, False
+  graph = topology.graph(session_lib.Session(*parts, road=way.road))
   lines, indent = ['flowchart LR'], '  '
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')

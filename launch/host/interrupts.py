@@ -76,7 +76,11 @@ def leaving_at_once() -> Iterator[None]:
     os.write(2, b'repertory: interrupted\n')
     os._exit(EXIT_BASE + number)
 
-  old_handler = signal.signal(signal.SIGINT, leave)
+  try:
+    old_handler = signal.signal(signal.SIGINT, leave)
+  except ValueError:  # Not the main thread.
+    yield
+    return
   try:
     yield
   finally:

@@ -134,7 +134,10 @@ _REGISTRY: registries.Registry[type[Launcher]] = registries.Registry(
 
 
 def register(launcher: _Kind) -> _Kind:
-  """Lets a launcher be chosen by its name; a decorator."""
+  """Lets a launcher be chosen by its name; a decorator.
+
+  In this folder, the names of files with launchers end with `_launcher`.
+  """
   _REGISTRY.register(launcher.name, launcher, launcher.rank)
   return launcher
 

@@ -105,6 +105,7 @@ class Turns(abc.ABC):
     self._learner = self._make_learner()
     self._evaluator = self._add(kinds.EVALUATOR.name, self._make_evaluator)
     self._are_all_made = True
+    self._show(self._coordinator.status())
 
   def _show_compiling(self) -> None:
     """Shows something from the first moment; compiling takes seconds."""

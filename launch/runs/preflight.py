@@ -4,13 +4,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from repertory.components import experience as experience_lib
-from repertory.components import roads
+from repertory.components import replay, roads
 from repertory.components.replay import local
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
 
 _WARNING_SHARE = 0.5  # Of the machine's memory.
+
+
+class _TooLarge(SettingError):
+  """Tables do not fit into memory.
+
+  Attributes:
+    max_fitting: Items of the largest one that would fit.
+  """
+
+  max_fitting: int
 
 
 class Way(NamedTuple):
@@ -63,17 +73,17 @@ def find_ways(
   """
   experience.check(experiment.num_environments)
   _check_steps(experiment, experience)
-  ways, error = [], ValueError('There must be a road.')
+  ways, refusals = [], []
   for kind in kinds:
     try:
       warning, least_bytes = _check_road(experiment, experience, kind)
     except ValueError as refusal:
-      error = refusal
+      refusals.append(refusal)
       continue
     bundled = bundle(experiment, experience, kind, smallest_batch)
     ways.append(Way(kind, bundled, warning, least_bytes))
-  if not ways:
-    raise error
+  if not ways:  # The one that leaves most is told.
+    raise max(refusals, key=lambda one: getattr(one, 'max_fitting', -1))
   return sorted(ways, key=lambda way: way.rank)
 
 
@@ -184,7 +194,7 @@ def _check_memory(
     most = [table.item_bytes for table in tables]
     least = [table.least_item_bytes for table in tables]
   else:
-    most = least = [local.item_bytes(table) for table in tables]
+    most = least = [_local_bytes(experiment, table) for table in tables]
   sizes = [size * count for size, count in zip(most, counts)]
   least_sizes = [size * count for size, count in zip(least, counts)]
   needed, least_needed = sum(sizes), sum(least_sizes)
@@ -198,19 +208,39 @@ def _check_memory(
     f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
     f"memory: table '{table.name}' up to {counts[largest]:,} items of "
     f'{most[largest]:,} bytes each, '
-    + ('compression not counted' if is_compressed else 'not compressed')
+    + _describe_bytes(experiment, is_compressed)
   )
   if least_needed <= total_bytes:
     warning = f'{text} (max_size is {setting} = {table.max_size:,}).'
     return warning, least_needed
   others = least_needed - least_sizes[largest]
-  fitting = (total_bytes - others) // least[largest]
-  raise SettingError(
+  fitting = max(0, (total_bytes - others) // least[largest])
+  refusal = _TooLarge(
     setting,
-    f'must be at most {max(0, fitting):,}, or the machine must have more '
+    f'must be at most {fitting:,}, or the machine must have more '
     f'memory; got {table.max_size:,}. {text}. That is more than there is'
     + (', even if images compress well.' if is_compressed else '.'),
   )
+  refusal.max_fitting = fitting
+  raise refusal
+
+
+def _local_bytes(
+  experiment: experiment_lib.Experiment, table: replay.Table
+) -> int:
+  """Returns what an item takes in this process at the most."""
+  copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0
+  return local.item_bytes(table) + copied
+
+
+def _describe_bytes(
+  experiment: experiment_lib.Experiment, is_compressed: bool
+) -> str:
+  if is_compressed:
+    return 'compression not counted'
+  if experiment.checkpoint_replay:
+    return 'not compressed, and with the copies of a checkpoint'
+  return 'not compressed'
 
 
 def _max_items(

@@ -215,7 +215,7 @@ def check(
 ) -> specs.EnvironmentSpec:
   """Finds out whether the agent fits the environment; writes nothing.
 
-  Whether the experiment can also be trained, `preflight.check` tells.
+  Whether the experiment can also be trained, `preflight.find_ways` tells.
 
   Args:
     learns: Whether there must be memory for all that is learned.

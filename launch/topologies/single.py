@@ -15,10 +15,9 @@ class Single(topology.Topology):
 
   Attributes:
     replay_server: Whether a Reverb server keeps replay, as in topologies of
-      several nodes; else a table of this process does, which is several times
-      as fast. It takes over in any case where that table cannot do what the
-      agent wants, or may need more than half of the memory, for the server
-      compresses what it holds.
+      several nodes. Else a table of this process does, which is several times
+      as fast, unless it cannot do what the agent wants, or may need more than
+      half of the memory where a server needs less.
   """
 
   name = 'single'

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
 from repertory import components
+from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import launchers, registries
 from repertory.launch.host import interrupts
@@ -107,7 +108,7 @@ class Topology(abc.ABC):
   def roads(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the kinds of road that may carry experience, the best first.
 
-    The first is taken that can carry the agent's. But a run that is resumed
+    Which is taken, `runs.preflight.find_ways` tells; but a run that is resumed
     goes on with the one that wrote its tables, if that is among them.
     """
     del experiment
@@ -174,6 +175,31 @@ class Topology(abc.ABC):
         for plan in program
         if plan.beside
       ],
+    )
+
+
+def check_launch(
+  topology: Topology, launcher: launcher_lib.Launcher, deterministic: bool
+) -> None:
+  """Raises ValueError if a launcher or run does not go with a topology."""
+  allowed = topology.launch_types
+  if allowed is not None and launcher.name not in allowed:
+    raise SettingError(
+      'launch_type',
+      f'must be one of {", ".join(allowed)} or left out with topology '
+      f"'{topology.name}', got {launcher.name!r}.",
+    )
+  if topology.has_program:
+    launcher.check()
+  if deterministic and not topology.can_be_deterministic:
+    able = [
+      name for name, one in topologies().items() if one.can_be_deterministic
+    ]
+    raise SettingError(
+      'deterministic',
+      f"must be false with topology '{topology.name}': what is learned from "
+      'depends there on who is faster. It can be true with '
+      f'{", ".join(able)}.',
     )
 
 

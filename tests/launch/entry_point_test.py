@@ -60,6 +60,11 @@ sys.exit(f'imports {slow}' if slow else code)
     ('train --topology=singel', 2, "'single'"),
     ('train --topology=sebulba --actor_threads=-1', 2, 'at least 0, got -1'),
     ('train --lp_launch_type=local', 2, '--lp_launch_type must be one of'),
+    (
+      'train --topology=single --lp_launch_type=local_mp', 2,
+      'must be one of local_mt',
+    ),
+    ('train --topology=distributed --deterministic', 2, 'must be false with'),
     ('train --config.batch_size=0', 2, '--config.batch_size must be'),
     ('train --config.image_torso=impala', 2, '--config.image_torso must be'),
     ('train --on_divergence=go', 2, '--on_divergence must be one of'),
@@ -202,3 +207,18 @@ entry_point.main()
   assert ended.code == 128 + signal.SIGINT
   assert ended.output == 'repertory: interrupted\n'
   assert not (tmp_path / 'run').exists()
+
+
+def test_commands_run_in_any_thread(tmp_path):
+  code = """
+import threading
+from repertory.launch.commands import commands
+codes = []
+arguments = ['train', '--steps=300', '--directory=run']
+thread = threading.Thread(target=lambda: codes.append(commands.run(arguments)))
+thread.start()
+thread.join()
+print('ended with', codes)
+"""
+  ended = program.Program(['-c', code], str(tmp_path)).wait(60)
+  assert ended.output.endswith('ended with [0]\n')

@@ -306,10 +306,18 @@ class TestMemory:
     )
     experiment = launch.Experiment(builder, _Screen, 10**9, 'unused')
     # The image of an observation and of the next, which is another's; action,
-    # reward and discount; a priority with its sums.
-    needed = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32)
-    assert 'not compressed (max_size' in self._check(
+    # reward and discount; a priority with its sums. A checkpoint copies what is
+    # small, and the priority.
+    item = 60 * 70 * 3 + 2 * 144 + 12 + 32
+    needed = 1000 * (item + 12 + 8)
+    assert 'with the copies of a checkpoint (max_size' in self._check(
       monkeypatch, experiment, needed, 'local'
+    )
+    assert 'not compressed (max_size' in self._check(
+      monkeypatch,
+      dataclasses.replace(experiment, checkpoint_replay=False),
+      1000 * item,
+      'local',
     )
     with pytest.raises(ValueError, match=r'at most 999, .* than there is\.$'):
       self._check(monkeypatch, experiment, needed - 1, 'local')

@@ -184,13 +184,41 @@ class TestRoad:
       _experiment(tmp_path), environment_factory=_Screen
     )
     # The image of an observation and of the next, which is another's; action,
-    # reward and discount; a priority with its sums. A step makes an item.
-    size = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32)
+    # reward and discount; a priority with its sums. A checkpoint copies what is
+    # small, and the priority. A step makes an item.
+    size = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32 + 12 + 8)
     for memory, road in ((2 * size, 'local'), (2 * size - 2, 'reverb')):
       monkeypatch.setattr(
         machine_memory, 'total_bytes', functools.partial(int, memory)
       )
       assert self.road(experiment) == road
+
+  def test_stays_in_the_process_where_a_server_would_take_more(
+    self, tmp_path, monkeypatch
+  ):
+    # Observations of 50 floats; two of them, action, reward and discount are
+    # small. A server takes 1,500 bytes besides.
+    item = 2 * 200 + 12 + 32 + 2 * 200 + 12 + 8
+    experiment = _experiment(tmp_path)
+    monkeypatch.setattr(
+      machine_memory, 'total_bytes', functools.partial(int, 1000 * item)
+    )
+    assert self.road(experiment) == 'local'
+    monkeypatch.setattr(
+      machine_memory, 'total_bytes', functools.partial(int, 1000 * item - 1)
+    )
+    # Both are refused; what is told is the one that holds more.
+    with pytest.raises(ValueError, match=r'at most 999,.*not compressed'):
+      self.road(experiment)
+
+  def test_server_without_tables_in_its_checkpoint_may_go(self, tmp_path):
+    with_server = single.Single(replay_server=True)
+    launch.run(
+      _experiment(tmp_path, max_steps=300, checkpoint_replay=False),
+      with_server,
+      display=False,
+    )
+    assert self.road(_experiment(tmp_path)) == 'local'
 
   def test_server_cannot_be_deterministic(self, tmp_path):
     experiment = _experiment(tmp_path, deterministic=True)

@@ -139,6 +139,8 @@ def test_something_is_shown_while_it_is_compiled(tmp_path, capsys):
     'dqn', 'catch', max_steps=300, directory=str(tmp_path)
   )
   launch.run(experiment)
-  first, *_ = capsys.readouterr().out.splitlines()
+  first, *others = capsys.readouterr().out.splitlines()
   assert 'steps=0 ' in first
   assert 'message="compiling"' in first
+  assert others
+  assert 'compiling' not in ' '.join(others)

@@ -1,6 +1,6 @@
 """Replay tables of this process, without a server."""
 
-from repertory.components.replay.local.columns import item_bytes
+from repertory.components.replay.local.columns import copied_bytes, item_bytes
 from repertory.components.replay.local.priorities import LocalPriorities
 from repertory.components.replay.local.snapshots import read, write
 from repertory.components.replay.local.table import (
@@ -18,6 +18,7 @@ __all__ = [
   'Place',
   'Table',
   'check',
+  'copied_bytes',
   'item_bytes',
   'read',
   'write',

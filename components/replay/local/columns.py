@@ -14,6 +14,7 @@ from repertory.components.settings import SettingError
 # weight of one that is drawn by it with its sums. And of a large leaf: that it
 # is an array, and where.
 _ITEM_BYTES, _LARGE_BYTES = 32, 144
+_PRIORITY_BYTES = 8
 
 # How TensorFlow wants arrays to begin; others it copies.
 _ALIGNMENT = 64
@@ -140,6 +141,14 @@ def item_bytes(table: tables.Table) -> int:
     shared = range(len(before), len(before) + after)
     size -= _num_bytes(table, [i for i in table.packing.whole if i in shared])
   return size
+
+
+def copied_bytes(table: tables.Table) -> int:
+  """Returns what of an item is there twice while a snapshot is written.
+
+  That is its small leaves and its priority; large leaves are shared.
+  """
+  return _num_bytes(table, table.packing.packed) + _PRIORITY_BYTES
 
 
 def _num_bytes(table: tables.Table, leaves: Sequence[int]) -> int:
