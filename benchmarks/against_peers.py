@@ -1,360 +1,265 @@
-"""Speed of training beside that of other libraries, at the same work.
+"""What training costs beside other libraries, at the same work.
 
 Run it with nothing else on the machine:
 
-    .venv/bin/python benchmarks/against_peers.py
+    .venv/bin/python benchmarks/against_peers.py --cleanrl=<checkout>
 
 Each peer is installed into a virtual environment of its own under
-`build/peers/`, and runs right before and after ours; the ratio is to the mean
-of the two. All have a batch of environments in one process, and
-Stable-Baselines3 has one thread for its networks, with which it is fastest. An
-agent of dm-acme in one process has one environment: the cases are with as many
-of ours, and with 16, which changes nothing in the number of updates per step.
+`build/peers/`; of CleanRL, which is no package, the scripts of a checkout are
+run as they are. Everybody gets the same cores, one by default. Where a library
+cannot be installed or run, its rows are left out, with the reason.
+
+A run of some steps and one of several times as many are compared, whole
+processes with all their threads and children, so that what it takes to start
+and to compile cancels out. Told are environment steps per second of processor
+time and per second. Ours are measured right before and after each peer, and a
+ratio is that of the mean of the two to the peer. "First update" is what it
+takes from the start of the process, imports included, until the first update is
+made; of CleanRL, whose code does not tell, a whole run that ends soon after it.
+
+With `--solve`, what it costs to solve a task, see `peer_solving.py`.
 """
 
-import json
-import pathlib
-import subprocess
-import sys
-import venv
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import peer_cases
+import peer_processes
+import peer_runs
+import peer_solving
 import rich.console
 import rich.table
-import training_speed
 from absl import app, flags
 
-_CASES_FLAG = flags.DEFINE_list('cases', None, 'Names of cases; default: all.')
-_HERE = pathlib.Path(__file__).resolve().parent
-_PEERS = _HERE.parent / 'build' / 'peers'
-
-# What each peer needs; its script is `peers/<name>_peer.py`.
-_REQUIREMENTS = {
-  'stable_baselines3': (
-    'stable-baselines3==2.7.0',
-    'gymnasium[atari]==1.2.3',
-    'opencv-python-headless',
-  ),
-  # The newest that fit dm-acme; it asks for TensorFlow with CUDA. Its adders
-  # need this Reverb: 0.7.2 lacks an argument of theirs.
-  'dm_acme': (
-    'dm-acme==0.4.0',
-    'dm-launchpad==0.5.0',
-    'dm-reverb==0.7.0',
-    'dm-sonnet==2.0.2',
-    'gym==0.25.2',
-    'jax==0.4.13',
-    'jaxlib==0.4.13',
-    'numpy==1.23.5',
-    'protobuf==3.19.6',
-    'setuptools<70',
-    'tensorflow-cpu==2.8.4',
-    'tensorflow-probability==0.15.0',
-    'trfl==1.2.0',
-  ),
-}
-_TIMEOUT_SECONDS = 1800.0
+_CASES = flags.DEFINE_list('cases', None, 'Names of those to run; all if none.')
+_ROUNDS = flags.DEFINE_integer(
+  'rounds', 3, 'How often each is measured.', lower_bound=1
+)
+_SCALE = flags.DEFINE_float(
+  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
+)
+_CORES = flags.DEFINE_integer(
+  'cores', 1, 'How many cores a run may use; 0 for all.', lower_bound=0
+)
+_SECONDS = flags.DEFINE_float(
+  'seconds', 1_800.0, 'How long a run may take.', lower_bound=1.0
+)
+_CLEANRL = flags.DEFINE_string(
+  'cleanrl', None, 'Checkout of CleanRL; its rows are left out without.'
+)
+_PYTHON = flags.DEFINE_string(
+  'peer_python', None, 'Python of peers; `python3.11` or `python3` if none.'
+)
+_SOLVE = flags.DEFINE_bool('solve', False, 'Measure the time to solve tasks.')
+_SEEDS = flags.DEFINE_list('seeds', ['1', '2', '3', '4', '5'], 'For --solve.')
 
 
-class Case(NamedTuple):
-  """The same work in both libraries.
+class Speed(NamedTuple):
+  """What a measurement tells.
 
   Attributes:
-    agent: Ours.
-    environment: Its name with us.
-    environments: How many of ours.
-    settings: What our agent is given.
-    steps: Environment steps of our run.
-    peer: The other library.
-    peer_environments: How many of the peer's.
-    peer_settings: What its script is told.
-    peer_steps: Environment steps of each of its runs.
-    mark: The ratio to reach.
+    rates: Environment steps per second of processor time, and per second.
+    first_update: Processor time and time, in seconds, from the start of the
+      process until the first update is made.
+    is_bound: Whether that is of a whole run, which takes somewhat longer.
   """
 
-  agent: str
-  environment: str
-  environments: int
-  settings: Mapping[str, Any]
-  steps: int
+  rates: tuple[float, float]
+  first_update: tuple[float, float]
+  is_bound: bool
+
+
+class Ratios(NamedTuple):
+  """How ours compares with a peer's, in each round.
+
+  Attributes:
+    ours: The name of ours.
+    peer: The name of the peer's.
+    mark: The ratio to reach.
+    values: Those per second of processor time and per second.
+  """
+
+  ours: str
   peer: str
-  peer_environments: int
-  peer_settings: Mapping[str, Any]
-  peer_steps: int
   mark: float
+  values: list[tuple[float, float]]
 
 
-def _beside_acme(
-  name: str, case: Case, steps_of_16: int, mark_of_16: float
-) -> dict[str, Case]:
-  """Names a case with one environment, and the same with 16 of ours."""
-  with_16 = case._replace(environments=16, steps=steps_of_16, mark=mark_of_16)
-  return {f'{name}_1': case, f'{name}_16': with_16}
+def measure(
+  run: peer_runs.Run, scale: float, machine: peer_processes.Machine
+) -> Speed:
+  """Measures a run.
 
+  Args:
+    scale: By how much the longer run is to be longer than it is written down.
 
-def _d4pg_beside_acme(hidden_sizes: tuple[int, ...]) -> Case:
-  """Has layers of these sizes in both libraries."""
-  return Case(
-    'd4pg',
-    'gym:Pendulum-v1',
-    1,
-    {'samples_per_insert': 32.0, 'hidden_sizes': hidden_sizes},
-    10_000,
-    'dm_acme',
-    1,
-    {
-      'algorithm': 'D4PG',
-      'environment': 'Pendulum-v1',
-      'hidden_sizes': hidden_sizes,
-      'settings': {},
-    },
-    6_000,
-    3.0,
+  Raises:
+    CannotRunError: If it fails, takes too long or is too short to tell.
+  """
+  few, many = run.steps
+  many = few + round(scale * (many - few))
+  short, long = (
+    peer_processes.run(run.library, run.settings, steps, machine)
+    for steps in (few, many)
   )
-
-
-CASES = {
-  # 128 steps of 8 environments, 4 epochs of 4 minibatches, tanh and 64 × 64.
-  'ppo_cartpole': Case(
-    'ppo',
-    'gym:CartPole-v1',
-    8,
-    {'unroll_length': 128, 'num_epochs': 4, 'num_minibatches': 4},
-    200_000,
-    'stable_baselines3',
-    8,
-    {
-      'algorithm': 'PPO',
-      'environment': 'CartPole-v1',
-      'settings': {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256},
-    },
-    200_000,
-    1.0,
-  ),
-  # 5 steps of 64 environments are a batch; 64 × 64, shared by policy and value.
-  'impala_cartpole': Case(
-    'impala',
-    'gym:CartPole-v1',
-    64,
-    {'unroll_length': 5, 'batch_size': 64, 'hidden_sizes': (64, 64)},
-    400_000,
-    'stable_baselines3',
-    64,
-    {
-      'algorithm': 'A2C',
-      'environment': 'CartPole-v1',
-      'settings': {'n_steps': 5},
-      'shared_sizes': (64, 64),
-    },
-    400_000,
-    1.0,
-  ),
-  # 5 steps of 16 environments are a batch, of the convolutions of Nature DQN.
-  'impala_pong': Case(
-    'impala',
-    'atari:Pong',
-    16,
-    {
-      'unroll_length': 5,
-      'batch_size': 16,
-      'hidden_sizes': (512,),
-      'max_abs_reward': 1.0,
-      'jit_compile': False,
-    },
-    20_000,
-    'stable_baselines3',
-    16,
-    {
-      'algorithm': 'A2C',
-      'environment': 'ALE/Pong-v5',
-      'settings': {'n_steps': 5},
-    },
-    20_000,
-    1.5,
-  ),
-  'dqn_cartpole': Case(
-    'dqn',
-    'gym:CartPole-v1',
-    1,
-    {
-      'batch_size': 64,
-      'hidden_sizes': (64, 64),
-      'dueling': False,
-      'prioritized': False,
-      'n_step': 1,
-      'samples_per_insert': 16.0,
-    },
-    20_000,
-    'stable_baselines3',
-    1,
-    {
-      'algorithm': 'DQN',
-      'environment': 'CartPole-v1',
-      'settings': {
-        'batch_size': 64,
-        'learning_starts': 200,
-        'train_freq': 4,
-      },
-    },
-    20_000,
-    1.0,
-  ),
-  # dm-acme's own settings.
-  **_beside_acme(
-    'dqn_cartpole_acme',
-    Case(
-      'dqn',
-      'gym:CartPole-v1',
-      1,
-      {
-        'batch_size': 256,
-        'hidden_sizes': (50, 50),
-        'dueling': False,
-        'n_step': 5,
-        'samples_per_insert': 32.0,
-        'min_replay_size': 1_000,
-      },
-      40_000,
-      'dm_acme',
-      1,
-      {
-        'algorithm': 'DQN',
-        'environment': 'CartPole-v1',
-        'hidden_sizes': (50, 50),
-        'settings': {},
-      },
-      6_000,
-      3.0,
-    ),
-    steps_of_16=120_000,
-    mark_of_16=3.0,
-  ),
-  # Those of 256 and 256, where arithmetic takes most of the time, and smaller.
-  **_beside_acme(
-    'd4pg_pendulum_acme',
-    _d4pg_beside_acme((256, 256)),
-    steps_of_16=16_000,
-    mark_of_16=3.0,
-  ),
-  **_beside_acme(
-    'd4pg_small_pendulum_acme',
-    _d4pg_beside_acme((64, 64)),
-    steps_of_16=40_000,
-    mark_of_16=3.0,
-  ),
-  **_beside_acme(
-    'impala_cartpole_acme',
-    Case(
-      'impala',
-      'gym:CartPole-v1',
-      1,
-      {
-        'unroll_length': 20,
-        'batch_size': 16,
-        'hidden_sizes': (50, 50),
-        'core': 'lstm',
-        'core_size': 20,
-      },
-      40_000,
-      'dm_acme',
-      1,
-      {
-        'algorithm': 'IMPALA',
-        'environment': 'CartPole-v1',
-        'hidden_sizes': (50, 50),
-        'settings': {
-          'sequence_length': 20,
-          'sequence_period': 20,
-          'batch_size': 16,
-          'core_size': 20,
-        },
-      },
-      8_000,
-      1.0,
-    ),
-    steps_of_16=400_000,
-    mark_of_16=20.0,
-  ),
-}
-
-
-def install(peer: str) -> str:
-  """Makes the peer's virtual environment; returns its Python."""
-  directory = _PEERS / peer
-  python = str(directory / 'bin' / 'python')
-  done = directory / '.done'
-  requirements = '\n'.join(_REQUIREMENTS[peer])
-  if not done.exists() or done.read_text() != requirements:
-    print(f'Installing {peer} into {directory} …', flush=True)
-    venv.create(directory, with_pip=True, clear=True)
-    subprocess.run(
-      [python, '-m', 'pip', 'install', '--quiet', *_REQUIREMENTS[peer]],
-      check=True,
+  steps = long.told['steps'] - short.told['steps']
+  cpu, wall = long.cpu_seconds - short.cpu_seconds, long.seconds - short.seconds
+  if steps <= 0 or cpu <= 0 or wall <= 0:
+    raise peer_processes.CannotRunError(
+      f'too few steps to tell: {steps} more took {wall:.1f} s more'
     )
-    done.write_text(requirements)
-  return python
-
-
-def measure_peer(python: str, case: Case) -> float:
-  """Returns the peer's environment steps per second."""
-  settings = {
-    **case.peer_settings,
-    'environments': case.peer_environments,
-    'steps': case.peer_steps,
-  }
-  result = subprocess.run(
-    [
-      python,
-      str(_HERE / 'peers' / f'{case.peer}_peer.py'),
-      json.dumps(settings),
-    ],
-    stdout=subprocess.PIPE,
-    text=True,
-    check=True,
-    timeout=_TIMEOUT_SECONDS,
+  told = short.told.get('first_update')
+  if told is None and run.library != 'cleanrl':
+    raise peer_processes.CannotRunError(f'no update in {few} steps')
+  first = (
+    (told['cpu_seconds'], told['seconds'])
+    if told
+    else (short.cpu_seconds, short.seconds)
   )
-  return json.loads(result.stdout.splitlines()[-1])['steps_per_second']
+  return Speed((steps / cpu, steps / wall), first, told is None)
 
 
-def measure_ours(case: Case) -> float:
-  """Returns our environment steps per second."""
-  rate, _ = training_speed.measure(
-    training_speed.Case('single', 'local_mt', 1, case.environments),
-    case.agent,
-    case.environment,
-    case.steps,
-    case.settings,
+class _Measurements:
+  """Measures a case, round after round."""
+
+  def __init__(
+    self, case: peer_runs.Case, scale: float, machine: peer_processes.Machine
+  ):
+    self._case = case
+    self._scale = scale
+    self._machine = machine
+    self.found: dict[str, list[Speed]] = {}
+    self.left_out: dict[str, str] = {}
+    self.ratios = {
+      (ours.name, peer.name): Ratios(ours.name, peer.name, peer.mark, [])
+      for peer in case.peers
+      for ours in case.ours
+    }
+
+  def add_round(self) -> None:
+    """Measures ours, a peer, ours, the next peer, and so on."""
+    before = self._measure_ours()
+    for peer in self._case.peers:
+      if peer.name in self.left_out:
+        continue
+      try:
+        speed = self._measure(peer)
+      except peer_processes.CannotRunError as error:
+        self.left_out[peer.name] = str(error)
+        continue
+      after = self._measure_ours()
+      for ours, one, other in zip(self._case.ours, before, after):
+        cpu, wall = (
+          statistics.mean(rates) / rate
+          for *rates, rate in zip(one.rates, other.rates, speed.rates)
+        )
+        self.ratios[ours.name, peer.name].values.append((cpu, wall))
+      before = after
+
+  def _measure_ours(self) -> list[Speed]:
+    return [self._measure(run) for run in self._case.ours]
+
+  def _measure(self, run: peer_runs.Run) -> Speed:
+    speed = measure(run, self._scale, self._machine)
+    self.found.setdefault(run.name, []).append(speed)
+    cpu, wall = speed.rates
+    print(
+      f'{run.name}: {cpu:,.0f} steps per CPU s, {wall:,.0f} per s', flush=True
+    )
+    return speed
+
+
+def _spread(values: Sequence[float]) -> str:
+  return (
+    f'{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})'
   )
-  return rate
+
+
+def _tabulate_speeds(
+  title: str, found: dict[str, list[Speed]]
+) -> rich.table.Table:
+  """Makes a table of medians."""
+  table = rich.table.Table(title=title)
+  table.add_column('run by')
+  for column in ('steps per CPU s', 'steps per s', 'first update, CPU s',
+                 'first update, s'):  # fmt: skip
+    table.add_column(column, justify='right')
+  for name, speeds in found.items():
+    cells = [
+      f'{statistics.median(one.rates[i] for one in speeds):,.0f}'
+      for i in range(2)
+    ]
+    bound = '≤ ' if speeds[0].is_bound else ''
+    cells += [
+      f'{bound}{statistics.median(one.first_update[i] for one in speeds):.1f}'
+      for i in range(2)
+    ]
+    table.add_row(name, *cells)
+  return table
+
+
+def _tabulate_ratios(ratios: Sequence[Ratios]) -> rich.table.Table:
+  """Makes a table of medians, with the least and the largest."""
+  table = rich.table.Table(title='Steps per second, ours / theirs')
+  for column in ('ours', 'theirs'):
+    table.add_column(column)
+  for column in ('per CPU s', 'per s', 'mark', 'reached'):
+    table.add_column(column, justify='right')
+  for one in ratios:
+    if not one.values:
+      continue
+    cpu, wall = zip(*one.values)
+    table.add_row(
+      one.ours,
+      one.peer,
+      _spread(cpu),
+      _spread(wall),
+      f'{one.mark:g}',
+      'yes' if statistics.median(cpu) >= one.mark else 'no',
+    )
+  return table
+
+
+def print_case(
+  case: peer_runs.Case,
+  rounds: int,
+  scale: float,
+  machine: peer_processes.Machine,
+) -> None:
+  """Measures a case and prints its tables."""
+  print(f'{case.title} …', flush=True)
+  measurements = _Measurements(case, scale, machine)
+  try:
+    for _ in range(rounds):
+      measurements.add_round()
+  except peer_processes.CannotRunError as error:
+    print(f'Ended early: ours, {error}', flush=True)
+  console = rich.console.Console(width=110)
+  console.print(_tabulate_speeds(case.title, measurements.found))
+  console.print(_tabulate_ratios(list(measurements.ratios.values())))
+  for name, reason in measurements.left_out.items():
+    print(f'Left out: {name}, {reason}', flush=True)
 
 
 def main(_) -> None:
-  """Prints a table."""
-  names = _CASES_FLAG.value or list(CASES)
-  unknown = sorted(set(names) - set(CASES))
+  """Prints tables for each case."""
+  known = peer_solving.TASKS if _SOLVE.value else peer_cases.CASES
+  names = _CASES.value or list(known)
+  unknown = sorted(set(names) - set(known))
   if unknown:
-    sys.exit(f'--cases must be among {sorted(CASES)}, got {unknown}.')
-  table = rich.table.Table(title='Environment steps per second, learning')
-  for column in ('case', 'B, ours / peer', 'ours', 'peer', 'ratio', 'mark'):
-    table.add_column(column, justify='right')
-  for name in names:
-    case = CASES[name]
-    python = install(case.peer)
-    before = measure_peer(python, case)
-    ours = measure_ours(case)
-    peer = (before + measure_peer(python, case)) / 2
-    row = (
-      name,
-      f'{case.environments} / {case.peer_environments}',
-      f'{ours:,.0f}',
-      f'{case.peer} {case.peer_settings["algorithm"]} {peer:,.0f}',
-      f'{ours / peer:.2f}',
-      f'{case.mark:g}',
+    raise app.UsageError(
+      f'--cases must be of {", ".join(known)}; got {", ".join(unknown)}.'
     )
-    table.add_row(*row)
-    print(' | '.join(row), flush=True)
-  rich.console.Console(width=100).print(table)
+  machine = peer_processes.Machine(
+    _CORES.value, _SECONDS.value, _PYTHON.value, _CLEANRL.value
+  )
+  for name in names:
+    if _SOLVE.value:
+      seeds = [int(seed) for seed in _SEEDS.value]
+      peer_solving.print_task(peer_solving.TASKS[name], seeds, machine)
+    else:
+      print_case(peer_cases.CASES[name], _ROUNDS.value, _SCALE.value, machine)
 
 
 if __name__ == '__main__':

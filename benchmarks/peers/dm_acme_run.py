@@ -1,38 +1,19 @@
 """Trains with dm-acme's TensorFlow agents; runs in an environment of its own.
 
-Prints steps per second, its warm-up left out. In one process, an agent of
-dm-acme has one environment.
+In one process, an agent of dm-acme has one environment.
 """
 
 import json
 import sys
 
-import clock
 import gym
 import numpy as np
+import reports
 import sonnet as snt
 from acme import environment_loop, specs, wrappers
 from acme.agents.tf import d4pg, dqn, impala
 from acme.tf import networks
-from acme.utils import loggers
-
-
-class _Observer:
-  """Tells the clock of the loop's steps."""
-
-  def __init__(self, watch):
-    self._clock = watch
-    self._steps = 0
-
-  def observe_first(self, env, timestep):
-    pass
-
-  def observe(self, env, timestep, action):
-    self._steps += 1
-    self._clock.count(self._steps)
-
-  def get_metrics(self):
-    return {}
+from acme.utils import counting, loggers
 
 
 def _make_dqn(spec, sizes, settings):
@@ -85,21 +66,22 @@ _MAKERS = {'DQN': _make_dqn, 'D4PG': _make_d4pg, 'IMPALA': _make_impala}
 def main():
   """Runs what the argument, a JSON object, asks for."""
   case = json.loads(sys.argv[1])
+  report = reports.Report(case)
   environment = wrappers.SinglePrecisionWrapper(
     wrappers.GymWrapper(gym.make(case['environment']))
   )
   spec = specs.make_environment_spec(environment)
   make = _MAKERS[case['algorithm']]
   agent = make(spec, case['hidden_sizes'], case['settings'])
-  watch = clock.Clock(case['steps'])
+  # No part of its interface; an agent acts and learns in one call.
+  report.tell_first_update(agent._learner, 'step')
+  counter = counting.Counter()
   loop = environment_loop.EnvironmentLoop(
-    environment,
-    agent,
-    logger=loggers.NoOpLogger(),
-    observers=[_Observer(watch)],
+    environment, agent, counter=counter, logger=loggers.NoOpLogger()
   )
   loop.run(num_steps=case['steps'])
-  watch.print_rate()
+  # Those of the last episode beyond what was asked for, too.
+  report.write(steps=int(counter.get_counts()['steps']))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,278 @@
+"""The same work in several libraries."""
+
+from typing import Any
+
+import peer_runs
+from peer_runs import Case, Run
+
+_DQN_STEPS = (1_040, 31_040)
+_DQN = {
+  'batch_size': 32,
+  'hidden_sizes': (120, 84),
+  'dueling': False,
+  'double': False,
+  'prioritized': False,
+  'n_step': 1,
+  'samples_per_insert': 8.0,
+  'min_replay_size': 1_000,
+  'max_replay_size': 10_000,
+  'target_update_period': 125,
+  'epsilon_base': 0.05,
+  'epsilon_exponent': 0.0,
+  'epsilon_anneal_steps': 0,
+}
+
+
+def _run_dqn(name: str, **changes: Any) -> Run:
+  settings = {**_DQN, **changes}
+  return peer_runs.ours(
+    name, 'dqn', f'gym:{peer_runs.CARTPOLE}', settings, _DQN_STEPS
+  )
+
+
+def _make_dqn() -> Case:
+  """Has batches of 32, an update every 4 steps and 120-84.
+
+  ε is 0.05 from the first step on: an action that is drawn at random costs no
+  pass through the network, so its share must be the same in all runs.
+  """
+  theirs = {
+    'batch_size': 32,
+    'buffer_size': 10_000,
+    'learning_starts': 1_000,
+    'train_freq': 4,
+    'gradient_steps': 1,
+    'target_update_interval': 500,
+    'exploration_initial_eps': 0.05,
+    'exploration_final_eps': 0.05,
+    'policy_kwargs': {'net_arch': [120, 84]},
+  }
+  flags = {
+    'env-id': peer_runs.CARTPOLE,
+    'batch-size': 32,
+    'buffer-size': 10_000,
+    'learning-starts': 1_000,
+    'train-frequency': 4,
+    'target-network-frequency': 500,
+    'start-e': 0.05,
+    'end-e': 0.05,
+  }
+  return Case(
+    'DQN, CartPole, 1 environment, batch 32, an update every 4 steps, 120-84, '
+    'uniform, without double',
+    (_run_dqn('ours'),),
+    (
+      *(
+        peer_runs.baselines(
+          library, 'DQN', peer_runs.CARTPOLE, theirs, _DQN_STEPS
+        )
+        for library in ('stable_baselines3', 'sbx')
+      ),
+      *(
+        peer_runs.cleanrl(script, flags, _DQN_STEPS)
+        for script in ('dqn.py', 'dqn_jax.py')
+      ),
+    ),
+  )
+
+
+def _make_double_dqn() -> Case:
+  """Has the same with double, which of the others dm-acme alone has."""
+  theirs = {
+    'batch_size': 32,
+    'samples_per_insert': 8.0,
+    'min_replay_size': 1_000,
+    'max_replay_size': 10_000,
+    'target_update_period': 125,
+    'n_step': 1,
+    'epsilon': 0.05,
+  }
+  return Case(
+    'The same with double; dm-acme has it with priorities alone',
+    (
+      _run_dqn('ours, prioritized, double', double=True, prioritized=True),
+      _run_dqn('ours, double', double=True),
+      _run_dqn('ours, without double'),
+    ),
+    (
+      peer_runs.dm_acme(
+        'DQN', peer_runs.CARTPOLE, (120, 84), theirs, (1_040, 7_040)
+      ),
+    ),
+  )
+
+
+def _make_sac() -> Case:
+  """Has an update every step, from batches of 256 and layers of 256 and 256."""
+  steps = (1_040, 4_040)
+  theirs = {
+    'learning_starts': 1_000,
+    'batch_size': 256,
+    'train_freq': 1,
+    'gradient_steps': 1,
+    'policy_kwargs': {'net_arch': [256, 256]},
+  }
+  flags = {
+    'env-id': peer_runs.PENDULUM,
+    'batch-size': 256,
+    'learning-starts': 1_000,
+    # Its default updates the policy twice, every other step.
+    'policy-frequency': 1,
+  }
+  return Case(
+    'SAC, Pendulum, 1 environment, batch 256, an update every step, 256-256',
+    (peer_runs.ours('ours', 'sac', f'gym:{peer_runs.PENDULUM}', {}, steps),),
+    (
+      *(
+        peer_runs.baselines(library, 'SAC', peer_runs.PENDULUM, theirs, steps)
+        for library in ('stable_baselines3', 'sbx')
+      ),
+      peer_runs.cleanrl('sac_continuous_action.py', flags, steps),
+    ),
+  )
+
+
+def _make_d4pg() -> Case:
+  """Has an update every 8 steps, as dm-acme has by default."""
+  sizes = (256, 256)
+  mine = {'samples_per_insert': 32.0, 'hidden_sizes': sizes}
+  return Case(
+    'D4PG, Pendulum, 1 environment, batch 256, an update every 8 steps, '
+    '256-256',
+    (
+      peer_runs.ours(
+        'ours', 'd4pg', f'gym:{peer_runs.PENDULUM}', mine, (1_200, 25_200)
+      ),
+    ),
+    (peer_runs.dm_acme('D4PG', peer_runs.PENDULUM, sizes, {}, (1_200, 7_200)),),
+  )
+
+
+def _make_ppo() -> Case:
+  """Has 4 × 4 updates of 256 steps for 128 steps of 8 environments."""
+  steps = (2_048, 409_600)
+  theirs = {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256}
+  flags = {
+    'env-id': peer_runs.CARTPOLE,
+    'num-envs': 8,
+    'num-steps': 128,
+    'num-minibatches': 4,
+    'update-epochs': 4,
+  }
+  return Case(
+    'PPO, CartPole, 8 environments of 128 steps, 4 × 4, 64-64 with tanh',
+    peer_runs.in_both_ways(
+      'ppo',
+      {'unroll_length': 128, 'num_epochs': 4, 'num_minibatches': 4},
+      steps,
+      8,
+    ),
+    (
+      *(
+        peer_runs.baselines(
+          library, 'PPO', peer_runs.CARTPOLE, theirs, steps, environments=8
+        )
+        for library in ('stable_baselines3', 'sbx')
+      ),
+      peer_runs.cleanrl('ppo.py', flags, steps),
+    ),
+  )
+
+
+def _make_impala() -> Case:
+  """Has an update for 5 steps of 64 environments, from layers of 64 and 64."""
+  steps = (640, 2_000_640)
+  return Case(
+    'IMPALA beside A2C, CartPole, 64 environments of 5 steps, 64-64 shared',
+    peer_runs.in_both_ways(
+      'impala',
+      {'unroll_length': 5, 'batch_size': 64, 'hidden_sizes': (64, 64)},
+      steps,
+      64,
+    ),
+    (
+      peer_runs.baselines(
+        'stable_baselines3',
+        'A2C',
+        peer_runs.CARTPOLE,
+        {'n_steps': 5},
+        steps,
+        environments=64,
+        shared_sizes=(64, 64),
+      ),
+    ),
+  )
+
+
+def _make_lstm() -> Case:
+  """Has an update for 16 × 20 steps of one environment."""
+  sizes = (50, 50)
+  mine = {
+    'unroll_length': 20,
+    'batch_size': 16,
+    'hidden_sizes': sizes,
+    'core': 'lstm',
+    'core_size': 20,
+  }
+  theirs = {
+    'sequence_length': 20,
+    'sequence_period': 20,
+    'batch_size': 16,
+    'core_size': 20,
+  }
+  return Case(
+    'IMPALA with an LSTM of 20, CartPole, 1 environment, 16 × 20 steps, 50-50',
+    (
+      peer_runs.ours(
+        'ours', 'impala', f'gym:{peer_runs.CARTPOLE}', mine, (640, 80_640)
+      ),
+    ),
+    (
+      peer_runs.dm_acme(
+        'IMPALA', peer_runs.CARTPOLE, sizes, theirs, (1_280, 7_280)
+      ),
+    ),
+  )
+
+
+def _make_pong() -> Case:
+  """Has the convolutions of Nature DQN."""
+  steps = (160, 8_160)
+  settings = {
+    'unroll_length': 5,
+    'batch_size': 16,
+    'hidden_sizes': (512,),
+    'max_abs_reward': 1.0,
+    'jit_compile': False,
+  }
+  return Case(
+    'IMPALA beside A2C, Pong, 16 environments of 5 steps, Nature DQN',
+    (
+      peer_runs.ours(
+        'ours', 'impala', 'atari:Pong', settings, steps, environments=16
+      ),
+    ),
+    (
+      peer_runs.baselines(
+        'stable_baselines3',
+        'A2C',
+        'ALE/Pong-v5',
+        {'n_steps': 5},
+        steps,
+        environments=16,
+        mark=1.5,
+      ),
+    ),
+  )
+
+
+CASES = {
+  'dqn_cartpole': _make_dqn(),
+  'dqn_double': _make_double_dqn(),
+  'sac_pendulum': _make_sac(),
+  'd4pg_pendulum': _make_d4pg(),
+  'ppo_cartpole': _make_ppo(),
+  'impala_cartpole': _make_impala(),
+  'impala_lstm': _make_lstm(),
+  'impala_pong': _make_pong(),
+}

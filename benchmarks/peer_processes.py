@@ -1,0 +1,303 @@
+"""Installs libraries, and runs them in processes that can be measured."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+_HERE = pathlib.Path(__file__).resolve().parent
+_PEERS = _HERE.parent / 'build' / 'peers'
+_INSTALL_SECONDS = 1800
+_LOOK_SECONDS = 60
+_MAX_WORDS = 300  # Characters of what an error says.
+
+_BASELINES = (
+  'stable-baselines3==2.9.2',
+  'gymnasium[classic-control]==1.4.0',
+  'torch==2.13.0',
+)
+_REQUIREMENTS = {
+  'stable_baselines3': (
+    *_BASELINES,
+    'ale-py==0.12.1',
+    'opencv-python-headless',
+  ),
+  'sbx': (
+    *_BASELINES,
+    'sbx-rl==0.28.0',
+    'flax==0.12.8',
+    'jax==0.10.2',
+    'optax==0.2.8',
+  ),
+  # For its scripts of 2023 and later. They ask a vector environment for
+  # `final_observation`, which Gymnasium 1 has no more, and with that they fail
+  # at the first time limit; and 0.29 does not go with NumPy 2.
+  'cleanrl': (
+    'flax==0.10.7',
+    'gymnasium[classic-control]==0.29.1',
+    'jax==0.6.2',
+    'numpy==1.26.4',
+    'optax==0.2.5',
+    'stable-baselines3==2.3.2',  # Some have their replay from there.
+    'tensorboard==2.20.0',
+    'torch==2.13.0',
+    'tyro==1.0.17',
+  ),
+  # The newest that fit dm-acme; it asks for TensorFlow with CUDA. Its adders
+  # need this Reverb: 0.7.2 lacks an argument of theirs.
+  'dm_acme': (
+    'dm-acme==0.4.0',
+    'dm-launchpad==0.5.0',
+    'dm-reverb==0.7.0',
+    'dm-sonnet==2.0.2',
+    'gym==0.25.2',
+    'jax==0.4.13',
+    'jaxlib==0.4.13',
+    'numpy==1.23.5',
+    'pygame==2.6.1',
+    'protobuf==3.19.6',
+    'setuptools<70',
+    'tensorflow-cpu==2.8.4',
+    'tensorflow-probability==0.15.0',
+    'trfl==1.2.0',
+  ),
+}
+# TensorFlow 2.8 has no wheels for a newer Python than ours.
+_NEEDS_OUR_PYTHON = ('dm_acme',)
+# SBX is used as Stable-Baselines3 is.
+_SCRIPTS = {
+  'repertory': 'repertory_run.py',
+  'stable_baselines3': 'stable_baselines3_run.py',
+  'sbx': 'stable_baselines3_run.py',
+  'dm_acme': 'dm_acme_run.py',
+}
+
+
+class CannotRunError(Exception):
+  """Says why there is no figure."""
+
+
+class Costs(NamedTuple):
+  """What a process has cost, in seconds.
+
+  Attributes:
+    cpu_seconds: What all its threads and its children took of processors.
+    seconds: What it took from start to end.
+    told: What it wrote into its report.
+  """
+
+  cpu_seconds: float
+  seconds: float
+  told: Mapping[str, Any]
+
+
+class Machine(NamedTuple):
+  """Where processes run.
+
+  Attributes:
+    cores: How many they may use; 0 for all.
+    seconds: How long one may take.
+    python: For the peers; None for `python3.11` or `python3`.
+    cleanrl: A checkout of CleanRL, None if there is none.
+  """
+
+  cores: int
+  seconds: float
+  python: str | None
+  cleanrl: str | None
+
+
+def install(library: str, machine: Machine) -> str:
+  """Makes the library's virtual environment; returns its Python.
+
+  Raises:
+    CannotRunError: If it cannot be made.
+  """
+  if library == 'repertory':
+    return sys.executable
+  if library == 'cleanrl':
+    _check_cleanrl(machine.cleanrl)
+  directory = _PEERS / library
+  python = str(directory / 'bin' / 'python')
+  done = directory / '.done'
+  requirements = '\n'.join(_REQUIREMENTS[library])
+  if done.exists() and done.read_text() == requirements:
+    return python
+  base = sys.executable
+  if library not in _NEEDS_OUR_PYTHON:
+    base = find_python(machine.python)
+  print(f'Installing {library} into {directory}, by {base} …', flush=True)
+  for command in (
+    [base, '-m', 'venv', '--clear', str(directory)],
+    [python, '-m', 'pip', 'install', '--quiet', *_REQUIREMENTS[library]],
+  ):
+    _call(command, seconds=_INSTALL_SECONDS)
+  done.write_text(requirements)
+  return python
+
+
+def find_python(named: str | None) -> str:
+  """Returns the Python that virtual environments of peers are made with.
+
+  Args:
+    named: The one to take; None to look for one.
+
+  Raises:
+    CannotRunError: If none can make them.
+  """
+  names = (named,) if named else ('python3.11', 'python3', sys.executable)
+  reasons = []
+  for name in names:
+    path = shutil.which(name)
+    if path is None:
+      reasons.append(f'{name}: not found')
+      continue
+    check = 'import ensurepip, sys, venv; print(sys.executable)'
+    try:
+      return _call([path, '-c', check], seconds=_LOOK_SECONDS).strip()
+    except CannotRunError as error:
+      reasons.append(str(error))
+  raise CannotRunError(f'no Python that makes environments: {reasons}')
+
+
+def run(
+  library: str, settings: Mapping[str, Any], steps: int, machine: Machine
+) -> Costs:
+  """Trains in a process of its own.
+
+  Args:
+    library: Whose.
+    settings: What its script is told, besides the steps; of CleanRL, `script`
+      and `flags`.
+    steps: Environment steps.
+
+  Raises:
+    CannotRunError: If it fails or takes too long.
+  """
+  python = install(library, machine)
+  with tempfile.TemporaryDirectory() as directory:
+    report = os.path.join(directory, 'report.jsonl')
+    before, started = _children_seconds(), time.monotonic()
+    path = None
+    if library == 'cleanrl':
+      path = os.path.abspath(_check_cleanrl(machine.cleanrl))
+      command = [python, *_tell_cleanrl(settings, steps, path)]
+    else:
+      case = {
+        'seed': 1,
+        **settings,
+        'library': library,
+        'steps': steps,
+        'started': started,
+        'report': report,
+      }
+      script = str(_HERE / 'peers' / _SCRIPTS[library])
+      command = [python, script, json.dumps(case)]
+    _call(command, machine.seconds, machine, directory, path)
+    costs = _children_seconds() - before, time.monotonic() - started
+    told = {'steps': steps}
+    if os.path.exists(report):
+      with open(report) as file:
+        for line in file:
+          told.update(json.loads(line))
+  return Costs(*costs, told)
+
+
+def _check_cleanrl(checkout: str | None) -> str:
+  """Returns the path of the checkout if there is one."""
+  if checkout is None:
+    raise CannotRunError('no checkout was named: --cleanrl=<path>')
+  if not os.path.isdir(os.path.join(checkout, 'cleanrl')):
+    raise CannotRunError(f'no checkout of CleanRL: {checkout}')
+  return checkout
+
+
+def _tell_cleanrl(
+  settings: Mapping[str, Any], steps: int, checkout: str
+) -> list[str]:
+  """Returns a script and its flags, as its own command line has them."""
+  script = os.path.join(checkout, 'cleanrl', settings['script'])
+  flags = {**settings['flags'], 'total-timesteps': steps}
+  return [script, *(f'--{name}={value}' for name, value in flags.items())]
+
+
+def _call(
+  command: Sequence[str],
+  seconds: float,
+  machine: Machine | None = None,
+  directory: str | None = None,
+  path: str | None = None,
+) -> str:
+  """Returns what a command prints; ends all its processes if it is too slow.
+
+  Args:
+    command: What to run.
+    seconds: How long it may take.
+    machine: Where it runs; None for all cores.
+    directory: Which it runs in; None for that of this process.
+    path: Where Python looks for modules besides; None for nowhere else.
+
+  Raises:
+    CannotRunError: If it fails or takes too long, with its last words.
+  """
+  environment = dict(os.environ)
+  # A CPU is what is compared, and threads of libraries are not to wait for it.
+  environment['CUDA_VISIBLE_DEVICES'] = ''
+  environment.pop('VIRTUAL_ENV', None)
+  cores = machine.cores if machine else 0
+  if cores:
+    environment['OMP_NUM_THREADS'] = str(cores)
+  if path is not None:
+    environment['PYTHONPATH'] = path
+  chosen = sorted(os.sched_getaffinity(0))[-cores:]
+  with tempfile.TemporaryFile('w+') as errors:
+    process = subprocess.Popen(
+      command,
+      stdout=subprocess.PIPE,
+      stderr=errors,
+      stdin=subprocess.DEVNULL,
+      cwd=directory,
+      env=environment,
+      text=True,
+      start_new_session=True,
+      preexec_fn=lambda: os.sched_setaffinity(0, chosen),
+    )
+    try:
+      output, _ = process.communicate(timeout=seconds)
+    except BaseException as error:
+      # With whatever it started.
+      with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+      process.wait()
+      if isinstance(error, subprocess.TimeoutExpired):
+        raise CannotRunError(f'took more than {seconds:g} s') from None
+      raise
+    if process.returncode:
+      errors.seek(0)
+      raise CannotRunError(
+        f'{os.path.basename(command[0])} ended with {process.returncode}: '
+        f'{_find_reason(errors.read())}'
+      )
+  return output
+
+
+def _find_reason(words: str) -> str:
+  """Returns the last line that tells of an error; else the last line."""
+  lines = words.strip().splitlines() or ['no word']
+  told = [line for line in lines if re.match(r'[\w.]*Error\b', line)]
+  return (told or lines)[-1][:_MAX_WORDS]
+
+
+def _children_seconds() -> float:
+  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+  return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,62 @@
+"""What the scripts of all libraries tell the benchmark, in a file."""
+
+import contextlib
+import json
+import resource
+import time
+
+
+class Report:
+  """Writes lines of JSON; knows what the process has cost so far."""
+
+  def __init__(self, case):
+    """Takes `report`, a path, and `started`, by the clock of `monotonic`."""
+    self._path = case['report']
+    self._started = case['started']
+    self._left_out = 0.0, 0.0
+
+  def write(self, **values):
+    """Adds a line."""
+    with open(self._path, 'a') as file:
+      file.write(json.dumps(values) + '\n')
+
+  def costs(self):
+    """Returns processor time and time since the start, in seconds."""
+    cpu, wall = _now()
+    return {
+      'cpu_seconds': cpu - self._left_out[0],
+      'seconds': wall - self._started - self._left_out[1],
+    }
+
+  @contextlib.contextmanager
+  def left_out(self):
+    """Does not count what happens inside."""
+    cpu, wall = _now()
+    try:
+      yield
+    finally:
+      cpu_after, wall_after = _now()
+      self._left_out = (
+        self._left_out[0] + cpu_after - cpu,
+        self._left_out[1] + wall_after - wall,
+      )
+
+  def tell_first_update(self, owner, method):
+    """Tells the costs when this method of `owner` first returns."""
+    update = getattr(owner, method)
+
+    def first(*args, **kwargs):
+      result = update(*args, **kwargs)
+      setattr(owner, method, update)
+      self.write(first_update=self.costs())
+      return result
+
+    setattr(owner, method, first)
+
+
+def _now():
+  usages = map(
+    resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+  )
+  cpu = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+  return cpu, time.monotonic()
