@@ -107,7 +107,8 @@ def measure(
   cpu, wall = long.cpu_seconds - short.cpu_seconds, long.seconds - short.seconds
   if steps <= 0 or cpu <= 0 or wall <= 0:
     raise peer_processes.CannotRunError(
-      f'too few steps to tell: {steps} more took {wall:.1f} s more'
+      f'too few steps to tell: {steps} more took {cpu:.1f} CPU s and '
+      f'{wall:.1f} s more'
     )
   told = short.told.get('first_update')
   if told is None and run.library != 'cleanrl':

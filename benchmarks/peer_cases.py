@@ -96,7 +96,7 @@ def _make_double_dqn() -> Case:
     ),
     (
       peer_runs.dm_acme(
-        'DQN', peer_runs.CARTPOLE, (120, 84), theirs, (1_040, 7_040)
+        'DQN', peer_runs.CARTPOLE, (120, 84), theirs, (1_040, 13_040)
       ),
     ),
   )
@@ -229,7 +229,7 @@ def _make_lstm() -> Case:
     ),
     (
       peer_runs.dm_acme(
-        'IMPALA', peer_runs.CARTPOLE, sizes, theirs, (1_280, 7_280)
+        'IMPALA', peer_runs.CARTPOLE, sizes, theirs, (1_280, 13_280)
       ),
     ),
   )

@@ -242,7 +242,7 @@ def print_task(
         flush=True,
       )
   table = _tabulate(task, [run for run in runs if found[run.name]], found)
-  rich.console.Console(width=110).print(table)
+  rich.console.Console(width=140).print(table)
   for name, reason in left_out.items():
     print(f'Left out: {name}, {reason}', flush=True)
 
@@ -269,7 +269,9 @@ def _tabulate(
     table.add_row(
       run.name,
       f'{sum(math.isfinite(one.steps) for one in solved)} of {len(solved)}',
-      *(_spread([one[i] for one in solved]) for i in range(3)),
+      _spread([one.cpu_seconds for one in solved], 1),
+      _spread([one.seconds for one in solved], 1),
+      _spread([one.steps for one in solved], 0),
       f'{ratio:.2f}' if is_peer else '',
       f'{run.mark:g}' if is_peer else '',
       ('yes' if ratio >= run.mark else 'no') if is_peer else '',
@@ -277,6 +279,9 @@ def _tabulate(
   return table
 
 
-def _spread(values: Sequence[float]) -> str:
-  middle, least, most = statistics.median(values), min(values), max(values)
-  return f'{middle:,.0f} ({least:,.0f} to {most:,.0f})'
+def _spread(values: Sequence[float], digits: int) -> str:
+  middle, least, most = (
+    f'{value:,.{digits}f}'
+    for value in (statistics.median(values), min(values), max(values))
+  )
+  return f'{middle} ({least} to {most})'
