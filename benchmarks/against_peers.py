@@ -24,6 +24,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import figures
 import peer_cases
 import peer_processes
 import peer_runs
@@ -171,12 +172,6 @@ class _Measurements:
     return speed
 
 
-def _spread(values: Sequence[float]) -> str:
-  return (
-    f'{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})'
-  )
-
-
 def _tabulate_speeds(
   title: str, found: dict[str, list[Speed]]
 ) -> rich.table.Table:
@@ -214,8 +209,8 @@ def _tabulate_ratios(ratios: Sequence[Ratios]) -> rich.table.Table:
     table.add_row(
       one.ours,
       one.peer,
-      _spread(cpu),
-      _spread(wall),
+      figures.spread(cpu, 2),
+      figures.spread(wall, 2),
       f'{one.mark:g}',
       'yes' if statistics.median(cpu) >= one.mark else 'no',
     )

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,8 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+import figures
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _PEERS = _HERE.parent / 'build' / 'peers'
@@ -187,7 +188,7 @@ def run(
   python = install(library, machine)
   with tempfile.TemporaryDirectory() as directory:
     report = os.path.join(directory, 'report.jsonl')
-    before, started = _children_seconds(), time.monotonic()
+    before, started = figures.children_seconds(), time.monotonic()
     path = None
     if library == 'cleanrl':
       path = os.path.abspath(_check_cleanrl(machine.cleanrl))
@@ -204,7 +205,7 @@ def run(
       script = str(_HERE / 'peers' / _SCRIPTS[library])
       command = [python, script, json.dumps(case)]
     _call(command, machine.seconds, machine, directory, path)
-    costs = _children_seconds() - before, time.monotonic() - started
+    costs = figures.children_seconds() - before, time.monotonic() - started
     told = {'steps': steps}
     if os.path.exists(report):
       with open(report) as file:
@@ -296,8 +297,3 @@ def _find_reason(words: str) -> str:
   lines = words.strip().splitlines() or ['no word']
   told = [line for line in lines if re.match(r'[\w.]*Error\b', line)]
   return (told or lines)[-1][:_MAX_WORDS]
-
-
-def _children_seconds() -> float:
-  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-  return usage.ru_utime + usage.ru_stime

@@ -65,16 +65,15 @@ def in_both_ways(
   agent: str, settings: Mapping[str, Any], steps: tuple[int, int], size: int
 ) -> tuple[Run, Run]:
   """Has a batch of CartPole as arrays, and stepped one by one."""
-  arrays = ours(
-    'ours, arrays',
-    agent,
-    f'gym:{CARTPOLE}',
-    settings,
-    steps,
-    environments=size,
-  )
-  told = {**arrays.settings, 'one_by_one': True}
-  return arrays, arrays._replace(name='ours, one by one', settings=told)
+
+  def run(name: str, one_by_one: bool) -> Run:
+    environment = f'gym:{CARTPOLE}'
+    return ours(
+      name, agent, environment, settings, steps,
+      environments=size, one_by_one=one_by_one,
+    )  # fmt: skip
+
+  return run('ours, arrays', False), run('ours, one by one', True)
 
 
 def baselines(

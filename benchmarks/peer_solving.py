@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import figures
 import peer_processes
 import peer_runs
 import rich.console
@@ -269,19 +270,11 @@ def _tabulate(
     table.add_row(
       run.name,
       f'{sum(math.isfinite(one.steps) for one in solved)} of {len(solved)}',
-      _spread([one.cpu_seconds for one in solved], 1),
-      _spread([one.seconds for one in solved], 1),
-      _spread([one.steps for one in solved], 0),
+      figures.spread([one.cpu_seconds for one in solved], 1),
+      figures.spread([one.seconds for one in solved], 1),
+      figures.spread([one.steps for one in solved], 0),
       f'{ratio:.2f}' if is_peer else '',
       f'{run.mark:g}' if is_peer else '',
       ('yes' if ratio >= run.mark else 'no') if is_peer else '',
     )
   return table
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-  middle, least, most = (
-    f'{value:,.{digits}f}'
-    for value in (statistics.median(values), min(values), max(values))
-  )
-  return f'{middle} ({least} to {most})'

@@ -14,7 +14,6 @@ bare loop over one CartPole of Gymnasium tells how fast the machine was.
 
 import dataclasses
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from collections.abc import Sequence
 import repertory  # noqa: F401  Before TensorFlow: see its first lines.
 
 # isort: split
+import figures
 import rich.console
 import rich.table
 import training_speed
@@ -159,7 +159,7 @@ def _run(arguments: Sequence[str]) -> tuple[float, float]:
   """Trains in a process; returns its processor time and its time."""
   command = [os.path.join(os.path.dirname(sys.executable), 'repertory')]
   with tempfile.TemporaryDirectory() as directory:
-    before, start = _children_seconds(), time.monotonic()
+    before, start = figures.children_seconds(), time.monotonic()
     subprocess.run(
       [
         *command,
@@ -173,18 +173,7 @@ def _run(arguments: Sequence[str]) -> tuple[float, float]:
       capture_output=True,
       timeout=_SECONDS,
     )
-    return _children_seconds() - before, time.monotonic() - start
-
-
-def _children_seconds() -> float:
-  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-  return usage.ru_utime + usage.ru_stime
-
-
-def _spread(values: Sequence[float]) -> str:
-  return (
-    f'{statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})'
-  )
+    return figures.children_seconds() - before, time.monotonic() - start
 
 
 def print_case(case: Case, rounds: int) -> None:
@@ -207,7 +196,8 @@ def print_case(case: Case, rounds: int) -> None:
     cells = []
     for i in range(2):
       cells.append(f'{statistics.median(row[i] for row in found):,.0f}')
-      cells.append(_spread([row[i] / one[i] for row, one in zip(found, base)]))
+      ratios = [row[i] / one[i] for row, one in zip(found, base)]
+      cells.append(figures.spread(ratios, 1))
     table.add_row(name.replace('--', ''), *cells)
   rich.console.Console(width=120).print(table)
 
