@@ -80,14 +80,14 @@ def find_ways(
     except ValueError as refusal:
       refusals.append(refusal)
       continue
-    bundled = bundle(experiment, experience, kind, smallest_batch)
+    bundled = _bundle(experiment, experience, kind, smallest_batch)
     ways.append(Way(kind, bundled, warning, least_bytes))
   if not ways:  # The one that leaves most is told.
     raise max(refusals, key=lambda one: getattr(one, 'max_fitting', -1))
   return sorted(ways, key=lambda way: way.rank)
 
 
-def bundle(
+def _bundle(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   kind: str,

@@ -6,7 +6,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import networks, specs
+from repertory.components import choices, networks, specs
 
 T, B, D, H = 7, 4, 3, 5
 # Starts at once, never, in the middle and twice in a row, at the end.
@@ -257,3 +257,7 @@ class TestSequenceNetwork:
     network, observation = make_network(kind)
     network.unroll(observation, tf.constant(FIRST), network.initial_state(B))
     assert len(network.trainable_variables) == expected
+
+
+def test_names_of_cores_are_those_of_the_settings():
+  assert list(choices.CORES) == list(networks.CORES)
