@@ -107,6 +107,7 @@ class CompiledFunction:
     """
     if jit_compile:
       set_xla_flags()
+    self._is_for_xla = jit_compile
     output_structure: list[Any] = []
     absent: list[int] = []
     self._device = getattr(_scope, 'device', None)
@@ -167,6 +168,11 @@ class CompiledFunction:
     return outputs
 
   @property
+  def open_slices(self) -> list[str]:
+    """See `find_open_slices`; none without XLA."""
+    return find_open_slices(self._function) if self._is_for_xla else []
+
+  @property
   def output_structure(self) -> types.Nest:
     """The output, with None for each leaf."""
     return self._output_structure
@@ -174,6 +180,24 @@ class CompiledFunction:
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Gives leaves the structure of the output."""
     return self._unflatten(leaves)
+
+
+def find_open_slices(function: Any) -> list[str]:
+  """Finds slices, as of `x[i]`, whose place is known only when they run.
+
+  TensorFlow 2.8 may or may not tell XLA the size of such a slice, depending on
+  how busy the machine is. Two processes may so compile programs that round
+  otherwise. `tf.gather(x, i)` gives the same, and XLA compiles it always alike.
+
+  Args:
+    function: A concrete function.
+
+  Returns:
+    Names of the operations, sorted.
+  """
+  graph = function.graph.as_graph_def()
+  bodies = [graph.node, *(one.node_def for one in graph.library.function)]
+  return sorted({name for body in bodies for name in _open_slices_of(body)})
 
 
 def trace(
@@ -236,6 +260,32 @@ def compile_policy(
     jit_compile and (is_recurrent or not WRAPS_OPERATIONS),
     in_caller=True,
   )
+
+
+# Operations whose output does not depend on the values of their inputs.
+_OF_SHAPES = ('Rank', 'Shape', 'ShapeN', 'Size')
+
+
+def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
+  """Returns those of one graph, whose arguments are not among its nodes."""
+  by_name = {node.name: node for node in nodes}
+  known: dict[str, bool] = {}
+
+  def is_known(reference: str) -> bool:
+    name = reference.lstrip('^').partition(':')[0]
+    if name not in known:
+      node = by_name.get(name)
+      known[name] = node is not None and (
+        node.op in ('Const', *_OF_SHAPES)
+        or (len(node.input) > 0 and all(map(is_known, node.input)))
+      )
+    return known[name]
+
+  return [
+    node.name
+    for node in nodes
+    if node.op == 'StridedSlice' and not all(map(is_known, node.input[1:]))
+  ]
 
 
 def _context() -> Any:

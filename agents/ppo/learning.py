@@ -186,8 +186,9 @@ class PPOUpdate(programs.Update):
 
     def take_step(i, kl, sums):
       del kl
-      minibatch = tree.map_structure(lambda x: tf.gather(x, indices[i]), steps)
-      minibatch = minibatch._replace(mask=minibatch.mask & counts[i][:, None])
+      taken, count = tf.gather(indices, i), tf.gather(counts, i)  # [K]
+      minibatch = tree.map_structure(lambda x: tf.gather(x, taken), steps)
+      minibatch = minibatch._replace(mask=minibatch.mask & count[:, None])
       metrics = self._descend(minibatch, config.clip_epsilon * left)
       sums = {name: sums[name] + metrics[name] for name in sums}
       return i + 1, metrics['approximate_kl'], sums

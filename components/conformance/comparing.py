@@ -1,12 +1,13 @@
 """Comparisons that say which leaf differs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import types
+from repertory.components import compilation, types
 
 
 def rows(nest: types.Nest, numbers: Sequence[int]) -> types.Nest:
@@ -26,6 +27,15 @@ def assert_close(found: types.Nest, expected: types.Nest, message: str) -> None:
     expected,
     message,
     lambda x, y, m: np.testing.assert_allclose(x, y, 1e-3, 1e-5, err_msg=m),
+  )
+
+
+def assert_compiles_alike(function: Any) -> None:
+  """Fails if XLA may compile a concrete function in more ways than one."""
+  found = compilation.find_open_slices(function)
+  assert not found, (
+    'XLA may compile slices, as of x[i], in several ways if their place is '
+    f'known only when they run: take tf.gather(x, i). Found {found}.'
   )
 
 

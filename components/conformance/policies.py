@@ -184,8 +184,10 @@ class PolicyConformance:
       tf.fill([self.num_environments], _MID),
       state,
     )
+    compiled = tf.function(policy.act, autograph=False)
+    comparing.assert_compiles_alike(compiled.get_concrete_function(*arguments))
     comparing.assert_close(
-      tf.function(policy.act, autograph=False)(*arguments),
+      compiled(*arguments),
       policy.act(*arguments),
       'A policy must do in a compiled program what it does eagerly.',
     )

@@ -124,7 +124,9 @@ class UpdateConformance:
     update = self.start()
     other, sample = self.copy(update), self.make_sample(9)
     expected = update(sample)
-    found = tf.function(other, autograph=False)(sample)
+    compiled = tf.function(other, autograph=False)
+    comparing.assert_compiles_alike(compiled.get_concrete_function(sample))
+    found = compiled(sample)
     message = 'An update must do in a compiled program what it does eagerly.'
     comparing.assert_close(found, expected, message)
     comparing.assert_close(

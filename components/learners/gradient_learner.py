@@ -46,6 +46,10 @@ class GradientLearner(learner_state.LearnerState):
     self._dataset = dataset
     self._priority_updater = priority_updater
 
+  @property
+  def open_slices(self) -> list[str]:
+    return self._update.open_slices
+
   def step(self) -> None:
     """Waits for a batch and learns from it.
 

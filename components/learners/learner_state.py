@@ -1,5 +1,6 @@
 """What a learner has learned, and what becomes of updates that diverge."""
 
+import abc
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,14 @@ class LearnerState(core.Learner):
   def max_priority(self) -> float:
     """The largest priority so far."""
     return self._max_priority
+
+  @property
+  @abc.abstractmethod
+  def open_slices(self) -> list[str]:
+    """What keeps it from repeating to the bit where XLA compiled it.
+
+    See `compilation.find_open_slices`; nothing without XLA.
+    """
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays per name, all of the same learner step.

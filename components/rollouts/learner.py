@@ -63,6 +63,10 @@ class ProgramLearner(learners.LearnerState):
     """Turns that `advance` can take at once."""
     return self._program.max_turns
 
+  @property
+  def open_slices(self) -> list[str]:
+    return self._program.open_slices
+
   def step(self) -> None:
     """Takes a turn."""
     self.advance(1)

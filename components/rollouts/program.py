@@ -113,6 +113,11 @@ class Program:
     )
 
   @property
+  def open_slices(self) -> list[str]:
+    """See `compilation.CompiledFunction`."""
+    return self._compiled.open_slices
+
+  @property
   def bad_sample(self) -> types.Sample:
     """The last batch whose update was not finite."""
     return tree.map_structure(lambda v: v.numpy(), self._bad_sample)

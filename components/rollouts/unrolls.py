@@ -100,7 +100,7 @@ class UnrollRoad(road.ProgramRoad):
   def sample(self, held, num_updates):
     size = self._batch_size
     return types.Sample(
-      tree.map_structure(lambda x: x[num_updates], held),
+      tree.map_structure(lambda x: tf.gather(x, num_updates), held),
       keys=tf.cast(tf.range(size), tf.uint64),
       probabilities=tf.ones([size], tf.float64),
       table_sizes=tf.fill([size], tf.constant(size, tf.int64)),

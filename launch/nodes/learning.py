@@ -55,6 +55,8 @@ class LearningNode(node.Node, core.VariableSource):
     Args:
       snapshots: What checkpoints have besides the learner.
     """
+    if self._session.experiment.deterministic:
+      _check_repeats(learner)
     self.learner = learner
     self._checkpoints = checkpoints.CheckpointWriter(
       self._session, snapshots, self._coordinator, learner, self.name
@@ -154,3 +156,15 @@ class _RemoteLogger(loggers.Logger):
 
 def _ratio(table: replay.Table) -> float | None:
   return table.rate_limit.samples_per_insert if table.rate_limit else None
+
+
+def _check_repeats(learner: learners.LearnerState) -> None:
+  """Raises ValueError if XLA may compile it otherwise in another process."""
+  found = learner.open_slices
+  if found:
+    raise ValueError(
+      'A deterministic run must have no slices, as of x[i], whose place is '
+      'known only when they run: XLA may compile them in several ways. Found '
+      f'{", ".join(found)}. Take tf.gather(x, i) there, set jit_compile to '
+      'false, or leave deterministic out.'
+    )

@@ -42,6 +42,54 @@ def test_flags(monkeypatch, before, cores, after):
     assert os.environ['XLA_FLAGS'] == after
 
 
+def _in_loop(take):
+  """Takes entries of an array in a loop, as learners do of minibatches."""
+
+  def function(x, i):
+    del i
+    return tf.while_loop(
+      lambda i, _: i < 3,
+      lambda i, total: (i + 1, total + tf.reduce_sum(take(x, i))),
+      (0, 0.0),
+    )
+
+  return function
+
+
+_OPEN = {
+  'entry': lambda x, i: x[i],
+  'stretch': lambda x, i: x[i : i + 2],
+  'end': lambda x, i: x[:i],
+  'column': lambda x, i: x[:, i],
+}
+_CLOSED = {
+  'gathered': tf.gather,
+  'constant': lambda x, i: x[1:, -1],
+  'by shape': lambda x, i: x[tf.shape(x)[0] - 1],
+  'by rank': lambda x, i: tf.shape(x)[tf.rank(x) - 1],
+}
+
+
+class TestOpenSlices:
+  @pytest.mark.parametrize('wrap', [lambda take: take, _in_loop])
+  @pytest.mark.parametrize('name', _OPEN)
+  def test_are_found(self, wrap, name):
+    compiled = self._compile(wrap(_OPEN[name]), True)
+    assert len(compiled.open_slices) == 1, compiled.open_slices
+    assert 'strided_slice' in compiled.open_slices[0]
+
+  @pytest.mark.parametrize('name', _CLOSED)
+  def test_others_are_not(self, name):
+    assert self._compile(_CLOSED[name], True).open_slices == []
+
+  def test_do_not_matter_without_xla(self):
+    assert self._compile(_OPEN['entry'], False).open_slices == []
+
+  def _compile(self, function, jit_compile):
+    signature = tf.TensorSpec([4, 5]), tf.TensorSpec([], tf.int32)
+    return compilation.CompiledFunction(function, signature, jit_compile)
+
+
 class _Caller:
   """A function that notes which threads run it, and that XLA cannot compile."""
 

@@ -109,6 +109,12 @@ class _Eager(_Policy):
     return tf.constant(np.tanh(action.numpy()))
 
 
+class _Picking(_Policy):
+  def _limit(self, action):
+    highest = tf.argmax(action[:, 0])
+    return super()._limit(action) + 0.0 * action[highest]
+
+
 class _Policies(conformance.PolicyConformance):
   policy_class: type[_Policy] = _Policy
 
@@ -137,6 +143,7 @@ class TestPolicy(_Policies):
     (_Unforgetting, 'episodes_begin_without_memory'),
     (_Forgetful, 'episodes_begin_without_memory'),
     (_Eager, 'compiles'),
+    (_Picking, 'compiles'),
   ],
 )
 def test_finds_wrong_policies(policy_class, check):
@@ -258,6 +265,11 @@ class _EagerUpdate(_Update):
     return tf.constant(loss.numpy())
 
 
+class _PickingUpdate(_Update):
+  def _metric(self, loss):
+    return tf.stack([loss, loss])[tf.cast(loss > 0.1, tf.int32)]
+
+
 class _Unmasked(_Update):
   def _mask(self, data):
     return 1.0
@@ -317,6 +329,7 @@ class TestUpdate(_Updates):
     (_PrioritiesNotANumber, 'priorities_are_of_the_items'),
     (_Annealing, 'all_it_knows_is_in_its_variables'),
     (_EagerUpdate, 'compiles'),
+    (_PickingUpdate, 'compiles'),
     (_Unmasked, 'padding_counts_for_nothing'),
   ],
 )

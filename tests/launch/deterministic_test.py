@@ -10,11 +10,12 @@ import cloudpickle
 import dm_env
 import numpy as np
 import pytest
+import tensorflow as tf
 from dm_env import specs
 
 from repertory import launch
 from repertory.agents import dqn, impala, r2d2, sac
-from repertory.components import checkpointing
+from repertory.components import checkpointing, programs
 from repertory.environments import gymnasium_adapter, registry
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import turns
@@ -55,7 +56,10 @@ def _sac():
   )
 
 
-def _run(directory, builder, environments, max_steps=_STEPS, **settings):
+def _run(
+  directory, builder, environments, max_steps=_STEPS, topology='single',
+  **settings,
+):  # fmt: skip
   if isinstance(environments, str):
     environments = registry.make_factory(environments)
   experiment = launch.Experiment(
@@ -64,7 +68,7 @@ def _run(directory, builder, environments, max_steps=_STEPS, **settings):
     seed=7,
   )  # fmt: skip
   experiment = dataclasses.replace(experiment, **settings)
-  return launch.run(experiment, display=False)
+  return launch.run(experiment, topology, display=False)
 
 
 _CASES = {
@@ -195,3 +199,39 @@ def test_checkpoints_without_environments_are_refused(tmp_path):
     _run(directory, _dqn(), 'catch', 100, **settings)
     with pytest.raises(checkpointing.CheckpointError, match='lacks the state'):
       _run(directory, _dqn(), 'catch')
+
+
+class _Picking(programs.Update):
+  """Takes a slice whose place is known only when it runs."""
+
+  def __init__(self, update):
+    super().__init__()
+    self._update = update
+
+  def __call__(self, sample):
+    result = self._update(sample)
+    place = tf.argmax(sample.probabilities)
+    weight = tf.cast(sample.probabilities[place], tf.float32)
+    return result._replace(metrics={**result.metrics, 'weight': weight})
+
+  @property
+  def exports(self):
+    return self._update.exports
+
+
+class _PickingBuilder(dqn.DQNBuilder):
+  def make_update(self, network, spec):
+    return _Picking(super().make_update(network, spec))
+
+
+@pytest.mark.parametrize('topology', ['single', 'anakin'])
+def test_what_xla_may_compile_otherwise_is_refused(tmp_path, topology):
+  builder = _PickingBuilder(_dqn(prioritized=False).config)
+  with pytest.raises(launch.NodeError, match='no slices') as caught:
+    _run(tmp_path / '1', builder, 'tensor:catch', topology=topology)
+  assert 'strided_slice' in str(caught.value)
+  # It is no matter without XLA.
+  settings = dataclasses.replace(builder.config, jit_compile=False)
+  _run(
+    tmp_path / '2', _PickingBuilder(settings), 'tensor:catch', topology=topology
+  )
