@@ -174,11 +174,15 @@ def _parse(name: str) -> _Parsed:
     except ValueError as error:
       raise ArgumentError('name', f'in {name!r}, {error}') from error
     return _Parsed(family, match.groupdict(), settings)
-  patterns = ', '.join(entry.pattern for entry in names())
+  patterns = [entry.pattern for entry in names()]
+  prefix = bare.partition(':')[0]
+  of_family = [one for one in patterns if one.partition(':')[0] == prefix]
   close = _suggest(bare)
-  hint = f' Did you mean {close!r}?' if close else ''
+  expected = ' or '.join(of_family) or f'one of {", ".join(patterns)}'
+  is_pattern = close in of_family and '<' in close
+  hint = f' Did you mean {close!r}?' if close and not is_pattern else ''
   raise ArgumentError(
-    'name', f'expected one of {patterns}, got {name!r}.{hint} {_HOW_TO_LIST}'
+    'name', f'expected {expected}, got {name!r}.{hint} {_HOW_TO_LIST}'
   )
 
 

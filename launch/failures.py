@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import traceback
+from collections.abc import Callable
 
 from repertory.components import signals
 from repertory.environments import batch
@@ -58,18 +59,25 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
   of their own.
   """
 
-  def __init__(self, node: str, let_go: tuple[type[BaseException], ...] = ()):
+  def __init__(
+    self,
+    node: str,
+    lets_go: Callable[[BaseException], bool] = lambda error: False,
+  ):
     """Names the node.
 
     Args:
       node: Its name.
-      let_go: What is raised as it is, besides `Stopped` and `NodeError`.
+      lets_go: Tells of what was raised, besides `Stopped` and `NodeError`,
+        whether it is to be raised as it is.
     """
     self._node = node
-    self._let_go = (signals.Stopped, NodeError, *let_go)
+    self._lets_go = lets_go
 
   def __exit__(self, kind, error, trace) -> None:
-    if error is not None and not isinstance(error, self._let_go):
+    if error is None or isinstance(error, (signals.Stopped, NodeError)):
+      return
+    if not self._lets_go(error):
       raise NodeError(of_exception(self._node, error)) from error
 
 

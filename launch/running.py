@@ -81,18 +81,19 @@ def run(
   if isinstance(topology, str):
     topology = topology_lib.get(topology)()
   launcher = launcher_lib.get(launch_type)
-  # A check of a topology may divide a CPU, which comes before its first use.
-  _check(topology, launcher, experiment)
-  _check_tensorflow()
   title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
   if topology.launch_types is None:
     title += f' ({launcher.title})'
   with contextlib.ExitStack() as stack:
-    session = stack.enter_context(_open(topology, experiment, fresh))
-    path = os.path.join(session.log_directory, printed.NATIVE)
-    stack.enter_context(native_output.redirected(path))
-    show = stack.enter_context(_display(session, display))
     interruption = stack.enter_context(interrupts.catch_interrupts())
+    with interrupts.insisting():  # So far there is nothing to save.
+      # It may divide a CPU, which comes before the first use.
+      _check(topology, launcher, experiment)
+      _check_tensorflow()
+      session = stack.enter_context(_open(topology, experiment, fresh))
+      path = os.path.join(session.log_directory, printed.NATIVE)
+      stack.enter_context(native_output.redirected(path))
+      show = stack.enter_context(_display(session, display))
     stage = topology_lib.Stage(title, interruption, show, launcher)
     status = topology.run(session, stage)
     show(status)
@@ -211,6 +212,18 @@ def evaluate(
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
+  with interrupts.insisting():
+    loop, environments = _prepare(
+      dataclasses.replace(experiment, evaluation_episodes=num_episodes), best
+    )
+  try:
+    return loop.run_episodes(num_episodes)
+  finally:
+    environments.close()
+
+
+def _prepare(experiment: experiment_lib.Experiment, best: bool):
+  """Makes the loop of an evaluation, and its environments."""
   spec = session_lib.check(experiment, learns=False)
   checkpoint = load_policy(experiment.directory, best)
   experience = session_lib.describe_experience(experiment, spec)
@@ -218,18 +231,10 @@ def evaluate(
   network = experiment.builder.make_network(spec)
   learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   session = session_lib.Session(
-    dataclasses.replace(experiment, evaluation_episodes=num_episodes),
-    spec,
-    experience,
-    checkpoint.state['counts'],
-    0.0,
+    experiment, spec, experience, checkpoint.state['counts'], 0.0,
     is_resumed=True,
-  )
-  loop, environments = evaluator.make_loop(session, network)
-  try:
-    return loop.run_episodes(num_episodes)
-  finally:
-    environments.close()
+  )  # fmt: skip
+  return evaluator.make_loop(session, network)
 
 
 def load_policy(directory: str, best: bool) -> checkpointing.Checkpoint:

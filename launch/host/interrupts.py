@@ -87,6 +87,35 @@ def leaving_at_once() -> Iterator[None]:
     signal.signal(signal.SIGINT, old_handler)
 
 
+@contextlib.contextmanager
+def insisting() -> Iterator[None]:
+  """Sees to it that Ctrl-C ends the block, whatever becomes of the exception.
+
+  It raises KeyboardInterrupt where the block is, as ever. Python drops that in
+  a finalizer, and TensorFlow in some of its callbacks; then it is raised anew
+  at the block's end. In other threads than the main one nothing is changed.
+  """
+  received = []
+
+  def handle(number, frame):
+    del number, frame
+    received.append(True)
+    raise KeyboardInterrupt
+
+  try:
+    old_handler = signal.signal(signal.SIGINT, handle)
+  except ValueError:  # Not the main thread.
+    yield
+    return
+  try:
+    yield
+  finally:
+    if signal.getsignal(signal.SIGINT) is handle:  # Else it was replaced.
+      signal.signal(signal.SIGINT, old_handler)
+  if received:
+    raise KeyboardInterrupt
+
+
 def is_hangup_ignored() -> bool:
   """Returns whether this process ignores SIGHUP, as `nohup` lets it."""
   return signal.getsignal(signal.SIGHUP) == signal.SIG_IGN

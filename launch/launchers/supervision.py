@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from absl import logging
@@ -113,15 +113,18 @@ class _Watch:
     try:
       try:
         status = self._watch()
+      except KeyboardInterrupt:  # The second one.
+        self._kill(workers.names)
+        raise
       finally:
         for name in reversed(workers.program.served):
           if name != _COORDINATOR:
-            self._shut_down(workers.client(name))
+            self._shut_down(name)
         # Who still reports to the coordinator would wait for it in vain.
         workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but=_COORDINATOR)
       return self._with_last_warnings(status)
     finally:
-      self._shut_down(self._coordinator)
+      self._shut_down(_COORDINATOR)
 
   def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
     """Adds what is to be told of nodes that failed to end, or that still live.
@@ -144,6 +147,7 @@ class _Watch:
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
     if not self._wait_for_start():
+      self._kill(self._workers.names)  # None has got anything to save.
       return self._starting_status()
     names = [name for name in self._workers.names if name != _COORDINATOR]
     self._call('expect', names)
@@ -172,6 +176,9 @@ class _Watch:
       self._show(seen.status)
       unsaved = self._find_unsaved(seen)
       is_saved = not unsaved
+      if self._interruption.is_set():
+        starting = _starting(seen) & set(self._workers.names)
+        self._kill(starting - set(unsaved))
       limit = self._exit_seconds(seen) if is_saved else save_seconds
       is_late = self._clock() - since > limit
       if (is_saved and not self._workers.clients_alive()) or is_late:
@@ -295,8 +302,17 @@ class _Watch:
         cause = f'It did not {what} within {seconds:g} seconds.'
         raise _error(name, cause, is_lost=True)
 
-  def _shut_down(self, service) -> None:
+  def _kill(self, names: Collection[str]) -> None:
+    """Kills nodes that have nothing to save; threads go on."""
+    for name in names:
+      if self._workers.is_alive(name):
+        self._workers.kill(name)
+
+  def _shut_down(self, name: str) -> None:
     """Asks a service to end; one that cannot is ended with its worker."""
+    if not self._workers.is_alive(self._workers.program.owner_of(name)):
+      return
+    service = self._workers.client(name)  # Held until the call is over.
     call = service.futures.shutdown()
     self._clock.wait_for(call, _SHUT_DOWN_TIMEOUT_SECONDS)
     call.cancel()  # A client with an open call waits for it when it is deleted.
@@ -318,6 +334,11 @@ class _Watch:
       )
     cause = failure.cause + self._workers.log_of(failure.node)
     raise failures.NodeError(dataclasses.replace(failure, cause=cause))
+
+
+def _starting(seen: reports.Observation) -> set[str]:
+  """Returns the nodes that have not come to their work yet."""
+  return {name for name, state in seen.status.nodes if state == 'starting'}
 
 
 def _error(node: str, cause: str, is_lost: bool = False) -> failures.NodeError:

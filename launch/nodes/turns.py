@@ -224,9 +224,11 @@ class Turns(abc.ABC):
       self._num_done += 1
 
   def _named(self, name: str) -> contextlib.AbstractContextManager[None]:
-    # A second Ctrl-C has its usual effect; else it is no key that was pressed.
-    let_go = (KeyboardInterrupt,) if self._interruption.is_set() else ()
-    return failures.named(name, let_go)
+    return failures.named(name, self._is_second_interrupt)
+
+  def _is_second_interrupt(self, error: BaseException) -> bool:
+    """Whether Ctrl-C has its usual effect; the first one raises nothing."""
+    return isinstance(error, KeyboardInterrupt) and self._interruption.is_set()
 
   def _progress(self) -> tuple[int, ...]:
     """Returns what changes when something goes on."""

@@ -134,7 +134,9 @@ def _open_lock(directory: str) -> int:
       is_moved = isinstance(error, (FileExistsError, FileNotFoundError))
       if not is_moved or attempt == _NUM_ATTEMPTS:
         raise SettingError(
-          'directory', f'must be writable, got {directory}: {error}.'
+          'directory',
+          f'must be writable, got {directory}: {error.strerror} '
+          f'({error.filename}).',
         ) from error
 
 

@@ -277,17 +277,23 @@ def check_identity(
   """Refuses to go on from a checkpoint of another experiment.
 
   Raises:
-    CheckpointError: Naming every field that differs; of another agent not the
-      settings and tables, which are others anyway.
+    CheckpointError: Naming every field that differs; not what is another
+      anyway, as settings and tables are of another agent, and tables of another
+      environment.
   """
   found = checkpoint.state['experiment']
-  is_other_agent = found.get('builder') != identity.get('builder')
+  # What follows from something else that differs.
+  following = ()
+  if found.get('builder') != identity.get('builder'):
+    following = tuple(name for name in found | identity if '.' in name)
+  elif found.get('environment') != identity.get('environment'):
+    following = tuple(name for name in found if name.startswith('table.'))
   differences = [
-    f'{name}: {found.get(name, "nothing")} in the checkpoint, '
-    f'{identity.get(name, "nothing")} now'
+    '{}: {} in the checkpoint, {} now'.format(
+      name, *_differing(found.get(name), identity.get(name))
+    )
     for name in sorted(found.keys() | identity.keys())
-    if found.get(name) != identity.get(name)
-    and not (is_other_agent and '.' in name)
+    if found.get(name) != identity.get(name) and name not in following
   ]
   if differences:
     raise checkpointing.CheckpointError(
@@ -297,3 +303,15 @@ def check_identity(
       'afresh.',
       fresh=True,
     )
+
+
+def _differing(found: Any, now: Any) -> tuple[str, str]:
+  """Returns both as words; of long lists only where they differ."""
+  parts = [
+    ['nothing'] if one is None else str(one).split(', ') for one in (found, now)
+  ]
+  while min(map(len, parts)) > 1 and parts[0][0] == parts[1][0]:
+    parts = [part[1:] for part in parts]
+  while min(map(len, parts)) > 1 and parts[0][-1] == parts[1][-1]:
+    parts = [part[:-1] for part in parts]
+  return ', '.join(parts[0]), ', '.join(parts[1])

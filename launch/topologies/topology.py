@@ -186,7 +186,7 @@ def check_launch(
   if allowed is not None and launcher.name not in allowed:
     raise SettingError(
       'launch_type',
-      f'must be one of {", ".join(allowed)} or left out with topology '
+      f'must be {" or ".join(allowed)}, or left out, with topology '
       f"'{topology.name}', got {launcher.name!r}.",
     )
   if topology.has_program:

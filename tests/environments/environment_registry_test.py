@@ -213,14 +213,13 @@ def test_wrong_options(name, message):
     ('cach', "'catch'"),
     ('Catch', "'catch'"),
     ('cach:12x7', "'catch:12x7'"),
-    ('catch:12', "'catch:<rows>x<columns>'"),
+    ('cach:12', "'catch:<rows>x<columns>'"),
     ('memory-chain', "'memory_chain'"),
     ('memory_chian:30', "'memory_chain:30'"),
-    ('memory_chain:long', "'memory_chain:<length>'"),
     ('gim:CartPole-v1', "'gym:CartPole-v1'"),
     ('gymnasium:CartPole-v1', "'gym:CartPole-v1'"),
     ('CartPole-v1', "'gym:CartPole-v1'"),
-    ('gym:', "'gym:<id>'"),
+    ('tensor:cartpol', "'tensor:cartpole'"),
   ],
 )
 def test_unknown_name(name, suggestion):
@@ -229,6 +228,20 @@ def test_unknown_name(name, suggestion):
     match=f'`name`.*got {name!r}. Did you mean {suggestion}.*repertory '
     'environm',
   ):
+    registry.make_factory(name)
+
+
+@pytest.mark.parametrize(
+  ('name', 'expected'),
+  [
+    ('catch:12', 'catch or catch:<rows>x<columns>'),
+    ('memory_chain:long', 'memory_chain or memory_chain:<length>'),
+    ('gym:', 'gym:<id>'),
+  ],
+)
+def test_unknown_name_of_a_known_family(name, expected):
+  told = f'`name`: expected {expected}, got {name!r}. `repertory environm'
+  with pytest.raises(ValueError, match=re.escape(told)):
     registry.make_factory(name)
 
 

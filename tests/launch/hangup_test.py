@@ -82,6 +82,37 @@ class TestCatching:
       signal.signal(signal.SIGHUP, before)
 
 
+class TestInsisting:
+  def test_raises_at_once(self):
+    with pytest.raises(KeyboardInterrupt), interrupts.insisting():
+      _send(signal.SIGINT)
+      pytest.fail('It went on.')
+
+  def test_raises_at_the_end_what_was_dropped(self):
+    went_on = False
+    with pytest.raises(KeyboardInterrupt), interrupts.insisting():
+      with contextlib.suppress(KeyboardInterrupt):
+        _send(signal.SIGINT)
+      went_on = True
+    assert went_on
+
+  def test_does_nothing_else(self):
+    with interrupts.insisting():
+      pass
+
+  def test_keeps_the_effect_of_a_signal_before(self):
+    """After SIGTERM was taken for a request, Ctrl-C has its usual effect."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with contextlib.ExitStack() as stack:
+      stack.callback(signal.signal, signal.SIGINT, before)
+      interruption = stack.enter_context(interrupts.catch_interrupts())
+      with interrupts.insisting():
+        _send(signal.SIGTERM)
+      assert interruption.is_set()
+      with pytest.raises(KeyboardInterrupt):
+        _send(signal.SIGINT)
+
+
 class TestLostReaders:
   @pytest.mark.parametrize('open_both', [os.openpty, os.pipe])
   def test_finds_them(self, open_both):

@@ -21,6 +21,10 @@ _STEPS = 3_000
 _SERVERS = central.Central(num_inference_servers=1)
 
 
+def _raise(error):
+  raise error
+
+
 class _Run:
   """A run of pretended nodes, and what is to happen in it."""
 
@@ -138,7 +142,7 @@ class TestToTheEnd:
     status = run.run()
     assert status.steps == 0
     assert dict(status.nodes)['actor/0'] == 'starting'
-    assert run.clock.now < 35
+    assert run.clock.now < 22
 
   def test_interrupted_before_the_learner_runs(self, run):
     """Then it has nothing to save, and nobody waits for it."""
@@ -146,7 +150,19 @@ class TestToTheEnd:
     run.interrupt(20)
     assert run.run().steps > 0
     assert run.num_checkpoints() == 0
-    assert run.clock.now < 45
+    assert run.clock.now < 25
+    assert run.workers.killed == ['learner']
+
+  def test_second_interrupt_kills_all(self, run):
+    """Of what is being saved nothing remains, as with any that is killed."""
+    run.after(5, 'learner', 'is_stubborn')
+    run.interrupt(20)
+    run.clock.after(21, lambda: _raise(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+      run.run()
+    run.check_nothing_is_left()
+    assert 'learner' in run.workers.killed
+    assert run.clock.now < 23
 
   def test_coordinator_answers_until_all_others_have_ended(self, run):
     run.after(10, 'actor/1', 'is_stubborn')

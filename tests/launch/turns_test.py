@@ -1,6 +1,7 @@
 """Tests of what environments may do to a run that is in one thread."""
 
 import pathlib
+import signal
 import time
 
 import pytest
@@ -30,6 +31,25 @@ def test_what_an_environment_raises_is_its_nodes_failure(tmp_path, error):
   assert caught.value.failure.node == 'actor/0'
   assert type(error).__name__ in caught.value.failure.summary
   assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
+
+
+@pytest.mark.parametrize('what', ['make', 'step'])
+def test_second_interrupt_ends_it_at_once(tmp_path, what):
+  """Also within what had begun before the first one."""
+
+  def interrupt_twice():
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
+
+  factory = troubled_environments.Troubled(2, what, interrupt_twice)
+  experiment = troubled_environments.make_experiment(tmp_path, factory)
+  # Whoever started the tests in the background may have it ignored.
+  before = signal.signal(signal.SIGINT, signal.default_int_handler)
+  try:
+    with pytest.raises(KeyboardInterrupt):
+      launch.run(experiment, display=False)
+  finally:
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize('error', [OSError('no screen'), SystemExit(0)])
