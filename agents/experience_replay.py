@@ -9,14 +9,12 @@ from repertory.components import (
   adders,
   learners,
   losses,
+  programs,
   replay,
   specs,
   types,
 )
 from repertory.components import experience as experience_lib
-
-# What the tables' settings are called here.
-_SETTING_NAMES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
 
 
 def error_buffer(
@@ -33,7 +31,7 @@ def error_buffer(
   return replay.default_error_buffer(
     config.samples_per_insert,
     config.min_replay_size,
-    batch_size=config.batch_size,
+    batch_size=config.items_per_step,
     items_per_insert=items_per_insert,
   )
 
@@ -70,12 +68,30 @@ def describe(
   return experience_lib.Experience(
     items,
     [table],
-    batch_size=config.batch_size,
+    batch_size=config.items_per_step,
     prefetch=config.prefetch,
     min_priority=config.min_priority if config.prioritized else None,
-    setting_names=_SETTING_NAMES,
+    setting_names=_setting_names(config),
     **others,
   )
+
+
+def _setting_names(config: replay_config.ReplayConfig) -> dict[str, str]:
+  """Returns what the settings of tables and batches are called here."""
+  names = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
+  if config.num_sgd_steps_per_step > 1:
+    names['batch_size'] = 'batch_size · num_sgd_steps_per_step'
+  return names
+
+
+def in_series(
+  update: programs.Update, config: replay_config.ReplayConfig
+) -> programs.Update:
+  """Lets an update make all gradient steps of a learner step."""
+  num_updates = config.num_sgd_steps_per_step
+  if num_updates == 1:
+    return update
+  return learners.UpdateSeries(update, num_updates)
 
 
 class ImportanceWeights(tf.Module):

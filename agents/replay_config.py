@@ -14,7 +14,7 @@ class ReplayConfig(agent_config.AgentConfig):
   buffer must keep is checked with the table.
 
   Attributes:
-    batch_size: Items a learner step samples.
+    batch_size: Items a gradient step samples.
     prioritized: Whether to sample by priority, or uniformly.
     max_replay_size: Items the table holds.
     min_replay_size: Items before learning starts.
@@ -23,6 +23,13 @@ class ReplayConfig(agent_config.AgentConfig):
 
   batch_size: int
   prioritized: bool
+  num_sgd_steps_per_step: int = settings.field(
+    1,
+    'Gradient steps of a learner step, each from a batch of its own: cheaper '
+    'for small networks, and rarer, for samples_per_insert stays. All batches '
+    'are drawn before priorities change. What counts learner steps in other '
+    'settings counts gradient steps.',
+  )
   priority_exponent: float = settings.field(
     0.6, 'α of the priorities: Ape-X, arXiv:1803.00933, appendix C.'
   )
@@ -52,6 +59,7 @@ class ReplayConfig(agent_config.AgentConfig):
     config_checks.check_at_least(
       self,
       1,
+      'num_sgd_steps_per_step',
       'max_replay_size',
       'min_replay_size',
       'importance_anneal_learner_steps',
@@ -59,3 +67,8 @@ class ReplayConfig(agent_config.AgentConfig):
     config_checks.check_at_least(self, 0, 'priority_exponent')
     config_checks.check_positive(self, 'min_priority', 'samples_per_insert')
     config_checks.check_fraction(self, 'importance_exponent')
+
+  @property
+  def items_per_step(self) -> int:
+    """Items a learner step samples."""
+    return self.batch_size * self.num_sgd_steps_per_step

@@ -33,8 +33,8 @@ class Experience:
       `replay.Table.bundled`. Not if slots do not all end their items at the
       same steps although `items` says so, nor if batches are made in another
       way that knows no bundles.
-    setting_names: What the agent's config calls 'max_size' and 'min_size' of
-      the tables, for errors.
+    setting_names: What the agent's config calls 'batch_size', and of the tables
+      'max_size' and 'min_size', for errors.
   """
 
   items: adders.Items

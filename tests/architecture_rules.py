@@ -27,6 +27,7 @@ _RANKS_OF_COMPONENTS = (
     'specs',
     'signals',
     'compilation',
+    'loops',
     'data_parallel',
     'devices',
     'random_streams',

@@ -3,7 +3,7 @@
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import builder, transition_replay
+from repertory.agents import builder, experience_replay, transition_replay
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning, networks
 from repertory.components import action_scaling, policies, programs, specs
@@ -47,6 +47,7 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
   ) -> programs.Update:
     online = learning.Networks(network, self.make_critic(spec))
     target = learning.Networks(self.make_network(spec), self.make_critic(spec))
-    return learning.D4PGUpdate(
+    update = learning.D4PGUpdate(
       online, target, action_scaling.ActionScaling(spec.actions), self.config
     )
+    return experience_replay.in_series(update, self.config)

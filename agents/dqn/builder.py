@@ -4,7 +4,12 @@ import dataclasses
 
 import sonnet as snt
 
-from repertory.agents import builder, exploration, transition_replay
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  transition_replay,
+)
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
 from repertory.components import adders, policies, programs, specs
@@ -42,4 +47,6 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    return learning.DQNUpdate(network, self.make_network(spec), self.config)
+    target = self.make_network(spec)
+    update = learning.DQNUpdate(network, target, self.config)
+    return experience_replay.in_series(update, self.config)

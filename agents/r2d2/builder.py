@@ -35,7 +35,9 @@ class R2D2Builder(builder.Builder):
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    return learning.R2D2Update(network, self.make_network(spec), self.config)
+    target = self.make_network(spec)
+    update = learning.R2D2Update(network, target, self.config)
+    return experience_replay.in_series(update, self.config)
 
   def experience(
     self, spec: specs.EnvironmentSpec, num_environments: int

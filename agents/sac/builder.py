@@ -2,7 +2,7 @@
 
 import sonnet as snt
 
-from repertory.agents import builder, transition_replay
+from repertory.agents import builder, experience_replay, transition_replay
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import learning, networks
 from repertory.components import (
@@ -54,10 +54,11 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    return learning.SACUpdate(
+    update = learning.SACUpdate(
       network,
       self.make_critics(spec),
       self.make_critics(spec),
       action_scaling.ActionScaling(spec.actions),
       self.config,
     )
+    return experience_replay.in_series(update, self.config)

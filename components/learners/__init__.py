@@ -24,6 +24,7 @@ from repertory.components.learners.time_major import (
   time_major,
 )
 from repertory.components.learners.update_noise import UpdateNoise
+from repertory.components.learners.update_series import UpdateSeries
 
 __all__ = [
   'ClippedAdam',
@@ -35,6 +36,7 @@ __all__ = [
   'ReturnScale',
   'SoftUpdate',
   'UpdateNoise',
+  'UpdateSeries',
   'check_matches',
   'restore_exported',
   'save_exported',

@@ -115,7 +115,8 @@ def check(
   if limit.error_buffer < needed:
     raise SettingError(
       called['error_buffer'],
-      f"of table '{table}' must be at least batch_size + samples_per_insert × "
+      f"of table '{table}' must be at least {called['batch_size']} + "
+      f'samples_per_insert × '
       f'items per step = {batch_size} + {limit.samples_per_insert:g} × '
       f'{items_per_insert} = {needed:g}, or a learner and an actor that take '
       f'turns would both wait for ever; got {limit.error_buffer:g}. Raise it, '

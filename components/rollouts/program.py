@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, learners, programs, types
-from repertory.components.rollouts import acting, loops
+from repertory.components import compilation, learners, loops, programs, types
+from repertory.components.rollouts import acting
 from repertory.components.rollouts import road as road_lib
 
 # Rows that a call returns, at the most: of environments and of updates.

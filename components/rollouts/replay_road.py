@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, random_streams, replay, types
+from repertory.components import datasets, loops, random_streams, replay, types
 from repertory.components import experience as experience_lib
-from repertory.components.rollouts import acting, loops, road, sum_tree
+from repertory.components.rollouts import acting, road, sum_tree
 
 _STREAM = 0  # Of the random numbers that choose items.
 

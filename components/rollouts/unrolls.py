@@ -6,9 +6,16 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, learners, replay, settings, types
+from repertory.components import (
+  datasets,
+  learners,
+  loops,
+  replay,
+  settings,
+  types,
+)
 from repertory.components import experience as experience_lib
-from repertory.components.rollouts import acting, loops, road
+from repertory.components.rollouts import acting, road
 
 
 class UnrollRoad(road.ProgramRoad):

@@ -164,11 +164,12 @@ def explain_no_update(
 def _describe_need(experience: experience_lib.Experience) -> str:
   """Says how many items a learner needs for its first step."""
   table, batch_size = experience.table, experience.batch_size
+  size_name = experience.setting_names.get('batch_size', 'batch_size')
   if table.rate_limit is None:
-    return f'batch_size = {batch_size} items'
+    return f'{size_name} = {batch_size} items'
   min_size = experience.setting_names.get('min_size', 'min_size')
   return (
-    f'{min_size} = {table.min_size} items, and then batch_size / '
+    f'{min_size} = {table.min_size} items, and then {size_name} / '
     f'samples_per_insert = {batch_size} / '
     f'{table.rate_limit.samples_per_insert:g}'
   )

@@ -1,0 +1,54 @@
+"""Several updates, one after the other, in one learner step."""
+
+import tensorflow as tf
+import tree
+
+from repertory.components import loops, programs, types
+
+
+class UpdateSeries(programs.Update):
+  """Learns from each of several batches in turn, which it gets as one.
+
+  It computes what the updates would by themselves, but that all batches are
+  drawn before the first one has changed a priority.
+  """
+
+  def __init__(self, update: programs.Update, num_updates: int):
+    """Keeps the update.
+
+    Args:
+      update: Learns from a batch `[B]`.
+      num_updates: K, at least 1.
+    """
+    super().__init__()
+    self._update = update
+    self._num_updates = num_updates
+
+  @property
+  def exports(self):
+    return self._update.exports
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    """Updates from a sample `[K · B]`.
+
+    Returns:
+      The means of the metrics, and the priorities of all items.
+    """
+    batches = tree.map_structure(self._divide, sample)  # [K, B, ...]
+
+    def step(i, carry):
+      batch = tree.map_structure(lambda leaf: tf.gather(leaf, i), batches)
+      result = self._update(batch)
+      priorities = () if result.priorities is None else result.priorities
+      return carry, (dict(result.metrics), priorities)
+
+    _, (metrics, priorities) = loops.scan(step, (), self._num_updates)
+    return programs.UpdateResult(
+      {name: tf.reduce_mean(values) for name, values in metrics.items()},
+      None if isinstance(priorities, tuple) else loops.merge_axes(priorities),
+    )
+
+  def _divide(self, leaf: tf.Tensor) -> tf.Tensor:
+    leaf = tf.convert_to_tensor(leaf)
+    size = leaf.shape[0] // self._num_updates
+    return tf.reshape(leaf, [self._num_updates, size, *leaf.shape[1:]])

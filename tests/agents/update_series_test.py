@@ -1,0 +1,115 @@
+"""Tests of several gradient steps in one learner step, of all that replay."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import acting_policies
+import agent_batches
+from repertory import launch
+from repertory.agents import dqn
+from repertory.components import conformance
+
+_AGENTS = ('dqn', 'r2d2', 'sac', 'd4pg')
+_K = 3
+
+
+def _make(name, num_steps, **settings):
+  """Makes a builder and its update; the networks are always the same."""
+  builder = agent_batches.make_builder(
+    name, num_sgd_steps_per_step=num_steps, **settings
+  )
+  spec = agent_batches.AGENTS[name].spec
+  tf.random.set_seed(0)
+  network = builder.make_network(spec)
+  acting_policies.fill(network.trainable_variables)
+  return builder, builder.make_update(network, spec)
+
+
+def _part(batch, i):
+  assert len(batch.keys) == 4 * _K
+  return tree.map_structure(lambda x: x[4 * i : 4 * (i + 1)], batch)
+
+
+@pytest.mark.parametrize('prioritized', [False, True])
+@pytest.mark.parametrize('name', _AGENTS)
+def test_is_one_update_after_the_other(name, prioritized):
+  settings = {'prioritized': prioritized}
+  if prioritized:  # What it counts goes on from one to the next.
+    settings['importance_anneal_learner_steps'] = 5
+  builder, series = _make(name, _K, **settings)
+  _, single = _make(name, 1, **settings)
+  spec = agent_batches.AGENTS[name].spec
+  batch = agent_batches.make_batch(builder, spec, 1)
+  results = [single(_part(batch, i)) for i in range(_K)]
+  found = series(batch)
+  for ours, theirs in zip(series.variables, single.variables, strict=True):
+    np.testing.assert_array_equal(ours, theirs, ours.name)
+  for metric in results[0].metrics:
+    mean = np.mean([result.metrics[metric] for result in results])
+    np.testing.assert_allclose(found.metrics[metric], mean, 1e-5, 1e-6)
+  if not prioritized:
+    assert found.priorities is None
+    return
+  priorities = np.concatenate(
+    [np.asarray(result.priorities) for result in results]
+  )
+  np.testing.assert_array_equal(found.priorities, priorities)
+
+
+class TestSeries(conformance.UpdateConformance):
+  num_updates = 1
+
+  @pytest.fixture(autouse=True, params=_AGENTS)
+  def _agent(self, request):
+    self.name = request.param
+
+  def make_network(self):
+    builder = agent_batches.make_builder(self.name)
+    network = builder.make_network(agent_batches.AGENTS[self.name].spec)
+    acting_policies.fill(network.trainable_variables)
+    return network
+
+  def make_update(self, network):
+    tf.random.set_seed(0)
+    builder = agent_batches.make_builder(self.name, num_sgd_steps_per_step=_K)
+    return builder.make_update(network, agent_batches.AGENTS[self.name].spec)
+
+  def make_sample(self, seed):
+    builder = agent_batches.make_builder(self.name, num_sgd_steps_per_step=_K)
+    spec = agent_batches.AGENTS[self.name].spec
+    return agent_batches.make_batch(builder, spec, seed)
+
+
+@pytest.mark.parametrize('topology', ['single', 'anakin'])
+def test_the_ratio_stays(tmp_path, topology):
+  """Of 8 samples an insert: a learner step of 3 × 4 items every 1.5 inserts."""
+  config = dqn.DQNConfig(
+    hidden_sizes=(8,),
+    batch_size=4,
+    num_sgd_steps_per_step=3,
+    min_replay_size=20,
+    samples_per_insert=8.0,
+    n_step=1,
+  )
+  experiment = launch.make_experiment(
+    'dqn', 'tensor:catch', max_steps=120, config=vars(config),
+    directory=str(tmp_path), evaluation_episodes=0,
+  )  # fmt: skip
+  status = launch.run(experiment, topology, display=False).status
+  (table,) = status.tables
+  # Before the 20th insert nothing is due.
+  due = 8 * (table.inserts - 20) / (3 * 4)
+  assert abs(status.learner_steps - due) <= 2
+  assert due > 40
+
+
+def test_too_few_steps_name_both_settings(tmp_path):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=100, directory=str(tmp_path),
+    config={'min_replay_size': 95, 'num_sgd_steps_per_step': 100},
+  )  # fmt: skip
+  told = r'batch_size · num_sgd_steps_per_step / samples_per_insert = 3200 / 16'
+  with pytest.raises(ValueError, match=told):
+    launch.run(experiment, display=False)
