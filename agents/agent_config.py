@@ -23,10 +23,13 @@ class AgentConfig:
     learning_rate: Step size of the optimizer.
     default_environments_per_actor: Environments that an actor steps together if
       nothing is said; no setting, but the agent's advice.
+    xla_pays_after: Updates with which XLA has earned back what it takes to
+      compile, about; measured with the defaults, on one core. No setting.
   """
 
   # What replays has seen all of it often, whoever lived it.
   default_environments_per_actor: ClassVar[int] = 1
+  xla_pays_after: ClassVar[int] = 1_000
 
   batch_size: int | None
   discount: float
@@ -39,12 +42,13 @@ class AgentConfig:
     "An actor's steps between fetches of variables, where it fetches them: in "
     'distributed.',
   )
-  jit_compile: bool = settings.field(
-    True,
+  jit_compile: bool | None = settings.field(
+    None,
     'Compile the update with XLA, and a recurrent policy (beside an '
-    'accelerator any policy): up to a third less work for a CPU with small '
+    'accelerator any policy): up to half the work for a CPU with small '
     'networks; with idle cores graph mode may be done sooner, and convolutions '
-    'are better off without.',
+    'are better off without. None: if the run has updates enough to earn back '
+    'what it takes to compile, and in anakin and deterministic runs.',
   )
 
   def __post_init__(self):

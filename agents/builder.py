@@ -106,14 +106,20 @@ class Builder(roads.Parts, abc.ABC):
     priority_updater: replay.Priorities | None,
     logger: loggers.Logger,
     divergence: learners.Divergence | None = None,
+    jit_compile: bool = False,
   ) -> learners.GradientLearner:
-    """Makes the learner; one that needs its own explains why."""
+    """Makes the learner; one that needs its own explains why.
+
+    Args:
+      jit_compile: Whether XLA compiles the update: what the setting says, or
+        follows from the length of the run.
+    """
     return learners.GradientLearner(
       update,
       dataset,
       dataset.element_spec,
       priority_updater=priority_updater,
       logger=logger,
-      jit_compile=self.config.jit_compile,
+      jit_compile=jit_compile,
       divergence=divergence,
     )

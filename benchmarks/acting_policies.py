@@ -32,5 +32,8 @@ def make_local_actor(settings, environments) -> actors.PolicyActor:
   ids = settings['environment_ids']
   policy = make_policy(builder, spec, builder.make_network(spec), max(ids) + 1)
   return actors.PolicyActor(
-    policy, spec.observations, ids, jit_compile=builder.config.jit_compile
+    policy,
+    spec.observations,
+    ids,
+    jit_compile=builder.config.jit_compile is not False,
   )

@@ -106,7 +106,7 @@ def serve(network: str, actors: int, environments: int, learns: bool):
     spec.observations,
     total,
     inference.make_buckets([environments] * actors),
-    jit_compile=builder.config.jit_compile,
+    jit_compile=builder.config.jit_compile is not False,
   )
   learner = None
   if learns:

@@ -1,6 +1,7 @@
 """Settings of D4PG."""
 
 import dataclasses
+from typing import ClassVar
 
 from repertory.agents import config_checks, replay_config
 from repertory.components import choices, settings
@@ -13,6 +14,8 @@ class D4PGConfig(replay_config.ReplayConfig):
   "The paper" is arXiv:1804.08617. The defaults suit small environments with
   vector observations.
   """
+
+  xla_pays_after: ClassVar[int] = 500
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256),

@@ -1,6 +1,7 @@
 """Settings of DQN."""
 
 import dataclasses
+from typing import ClassVar
 
 from repertory.agents import config_checks, replay_config
 from repertory.components import choices, settings
@@ -12,6 +13,8 @@ class DQNConfig(replay_config.ReplayConfig):
 
   The defaults suit small environments with vector observations.
   """
+
+  xla_pays_after: ClassVar[int] = 3_000
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (128, 128), 'Layers of the network before its head.'

@@ -1,6 +1,7 @@
 """Settings of IMPALA."""
 
 import dataclasses
+from typing import ClassVar
 
 from repertory.agents import config_checks, unroll_config
 from repertory.components import choices, settings
@@ -13,6 +14,8 @@ class IMPALAConfig(unroll_config.UnrollConfig):
   The defaults suit small environments with vector observations; "the paper" is
   arXiv:1802.01561.
   """
+
+  xla_pays_after: ClassVar[int] = 3_000
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (128, 128), 'Layers of the network before its core.'

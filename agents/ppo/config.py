@@ -1,6 +1,7 @@
 """Settings of PPO."""
 
 import dataclasses
+from typing import ClassVar
 
 from repertory.agents import config_checks, unroll_config
 from repertory.components import choices, settings
@@ -18,6 +19,8 @@ class PPOConfig(unroll_config.UnrollConfig):
   arXiv:1707.06347, "Andrychowicz" arXiv:2006.05990, and "Engstrom"
   arXiv:2005.12729.
   """
+
+  xla_pays_after: ClassVar[int] = 200
 
   shared_sizes: tuple[int, ...] = settings.field(
     (), 'Layers that policy and value share, before the memory if there is one.'

@@ -1,6 +1,7 @@
 """Settings of R2D2."""
 
 import dataclasses
+from typing import ClassVar
 
 from repertory.agents import config_checks, replay_config
 from repertory.components import choices, settings
@@ -13,6 +14,8 @@ class R2D2Config(replay_config.ReplayConfig):
   The defaults suit small environments with vector observations; "the paper" is
   https://openreview.net/forum?id=r1lyTjAqYX.
   """
+
+  xla_pays_after: ClassVar[int] = 300
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (64,), 'Layers of the network before its core.'

@@ -54,7 +54,7 @@ class ActorNode(acting.ActingNode):
       environment_ids,
       adder=self._adder,
       variables=followed,
-      jit_compile=session.experiment.builder.config.jit_compile,
+      jit_compile=session.jit_compile,
     )
     self._loop = environment_loop.EnvironmentLoop(
       self._environment, self._actor

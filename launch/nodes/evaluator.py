@@ -189,7 +189,7 @@ def make_loop(
     policy,
     session.spec.observations,
     ids,
-    jit_compile=session.experiment.builder.config.jit_compile,
+    jit_compile=session.jit_compile,
   )
   return environment_loop.EnvironmentLoop(environments, actor), environments
 

@@ -146,7 +146,7 @@ class InferenceNode(node.Node):
       self._session.spec.observations,
       num_environments or experiment.num_environments,
       make_buckets(rows),
-      jit_compile=experiment.builder.config.jit_compile,
+      jit_compile=self._session.jit_compile,
       device=self._device,
     )
 

@@ -244,6 +244,14 @@ def _describe_bytes(
   return 'not compressed'
 
 
+def count_updates(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+) -> int:
+  """Returns how many learner steps a whole run makes, at most."""
+  items = _max_items(experiment, experience)
+  return int(experience.table.sample_target(items) // experience.batch_size)
+
+
 def _max_items(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> int:

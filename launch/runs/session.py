@@ -25,7 +25,11 @@ from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import machine_memory, watchdog
-from repertory.launch.runs import environment_batches, network_memory
+from repertory.launch.runs import (
+  environment_batches,
+  network_memory,
+  preflight,
+)
 
 # Folders in the directory of a run.
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
@@ -89,6 +93,22 @@ class Session:
       experiment.on_divergence,
       os.path.join(experiment.directory, DIVERGED),
     )
+
+  @property
+  def updates_to_come(self) -> int:
+    """Learner steps that the run will make, at most."""
+    expected = preflight.count_updates(self.experiment, self.experience)
+    return max(0, expected - self.counts['learner_steps'])
+
+  @property
+  def jit_compile(self) -> bool:
+    """Whether XLA compiles updates, and policies for which it pays."""
+    config = self.experiment.builder.config
+    if config.jit_compile is not None:
+      return config.jit_compile
+    # However often a deterministic run is stopped, it computes the same.
+    is_exact = self.experiment.deterministic
+    return is_exact or self.updates_to_come >= config.xla_pays_after
 
   @property
   def steps_per_environment(self) -> int:

@@ -28,10 +28,10 @@ def check_dividing(
   Raises:
     SettingError: Naming what would help.
   """
-  if len(names) > 1 and experiment.builder.config.jit_compile:
+  if len(names) > 1 and experiment.builder.config.jit_compile is not False:
     raise SettingError(
       'learner_devices',
-      'must be one while jit_compile is on, for XLA compiles an update for '
+      'must be one unless jit_compile is off, for XLA compiles an update for '
       f'one device; got {list(names)}. Turn that off.',
       jit_compile=False,
     )

@@ -31,7 +31,7 @@ class _Config(agent_config.AgentConfig):
     ('learning_rate', 0.0, 'positive'),
     ('prefetch', -1, 'at least 0'),
     ('variable_update_period', 0, 'at least 1'),
-    ('jit_compile', 1, 'True or False'),
+    ('jit_compile', 1, 'True or False or None'),
     ('own', 'x', 'an integer'),
   ],
 )

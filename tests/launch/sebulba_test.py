@@ -345,7 +345,7 @@ class TestRefusals:
     assert not (tmp_path / 'run').exists()
 
   def test_processes(self, tmp_path):
-    with pytest.raises(ValueError, match='launch_type must be one of local_mt'):
+    with pytest.raises(ValueError, match='launch_type must be local_mt'):
       launch.run(_experiment(tmp_path), 'sebulba', 'local_mp', display=False)
 
   def test_another_thread_than_the_main_one(self, tmp_path):

@@ -1,0 +1,77 @@
+"""Tests of whether XLA compiles a run, which the length of the run decides."""
+
+import json
+
+import pytest
+
+from repertory import launch
+from repertory.launch.runs import resuming
+
+
+def _decide(directory, max_steps, *, agent='dqn', config=(), **settings):
+  experiment = launch.make_experiment(
+    agent, 'catch', max_steps=max_steps, directory=str(directory),
+    config=dict(config), **settings,
+  )  # fmt: skip
+  with resuming.open_session(experiment) as session:
+    return session.jit_compile
+
+
+# Of DQN, 16 samples an insert and batches of 32: an update every two items
+# after the first 200; with 3,000 it pays.
+@pytest.mark.parametrize(
+  ('max_steps', 'expected'), [(400, False), (6_199, False), (6_200, True)]
+)
+def test_follows_from_the_updates_to_come(tmp_path, max_steps, expected):
+  assert _decide(tmp_path, max_steps) is expected
+
+
+def test_of_a_queue_each_batch_is_an_update(tmp_path):
+  """PPO's has 8 unrolls of 128 steps: 200 updates take 204,800.
+
+  There may be twice as many unrolls, for the reset within one is no step.
+  """
+  num_steps = 200 * 8 * 128 // 2
+  settings = {'agent': 'ppo', 'config': {'unroll_length': 128}}
+  assert not _decide(tmp_path, num_steps - 600, **settings)
+  assert _decide(tmp_path, num_steps, **settings)
+
+
+@pytest.mark.parametrize('jit_compile', [False, True])
+@pytest.mark.parametrize('max_steps', [400, 100_000])
+def test_may_be_said(tmp_path, max_steps, jit_compile):
+  config = {'jit_compile': jit_compile}
+  assert _decide(tmp_path, max_steps, config=config) is jit_compile
+
+
+def test_deterministic_runs_do_not_depend_on_their_length(tmp_path):
+  assert _decide(tmp_path, 400, deterministic=True)
+
+
+def test_what_was_learned_before_does_not_count(tmp_path):
+  settings = {'min_replay_size': 20, 'hidden_sizes': (4,), 'batch_size': 4}
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=300, directory=str(tmp_path), config=settings,
+    evaluation_episodes=0,
+  )  # fmt: skip
+  launch.run(experiment, display=False)
+  # Four updates an item, so 280 of these items are behind it, or a few less.
+  assert not _decide(tmp_path, 20 + 750 + 270, config=settings)
+  assert _decide(tmp_path, 20 + 750 + 281, config=settings)
+
+
+@pytest.mark.parametrize(
+  ('topology', 'expected'), [('single', False), ('anakin', True)]
+)
+def test_is_told_in_the_log(tmp_path, topology, expected):
+  experiment = launch.make_experiment(
+    'dqn', 'tensor:catch', max_steps=300, directory=str(tmp_path),
+    evaluation_episodes=0,
+  )  # fmt: skip
+  launch.run(experiment, topology, display=False)
+  lines = (tmp_path / 'logs' / 'nodes.jsonl').read_text().splitlines()
+  (learner,) = [
+    row for row in map(json.loads, lines) if row['node'] == 'learner'
+  ]
+  assert learner['jit_compile'] is expected
+  assert learner['updates_to_come'] == 50
