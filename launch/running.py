@@ -212,14 +212,12 @@ def evaluate(
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  with interrupts.insisting():
-    loop, environments = _prepare(
-      dataclasses.replace(experiment, evaluation_episodes=num_episodes), best
-    )
-  try:
-    return loop.run_episodes(num_episodes)
-  finally:
-    environments.close()
+  experiment = dataclasses.replace(experiment, evaluation_episodes=num_episodes)
+  with contextlib.ExitStack() as stack:
+    is_interrupted = stack.enter_context(interrupts.insisting())
+    loop, environments = _prepare(experiment, best)
+    stack.callback(environments.close)
+    return loop.run_episodes(num_episodes, should_stop=is_interrupted)
 
 
 def _prepare(experiment: experiment_lib.Experiment, best: bool):

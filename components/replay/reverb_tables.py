@@ -13,8 +13,16 @@ _SELECTORS = {
 }
 
 
-def make_table(table: tables.Table) -> reverb.Table:
-  """Builds the table that Reverb runs."""
+def make_table(
+  table: tables.Table,
+  limiter: reverb.rate_limiters.RateLimiter | None = None,
+) -> reverb.Table:
+  """Builds the table that Reverb runs.
+
+  Args:
+    table: What it is to be.
+    limiter: In place of the table's own.
+  """
   max_size = table.max_size // table.bundle_size
   return reverb.Table(
     name=table.name,
@@ -26,13 +34,15 @@ def make_table(table: tables.Table) -> reverb.Table:
     remover=_SELECTORS[table.remover](),
     max_size=max_size,
     max_times_sampled=table.max_times_sampled,
-    rate_limiter=(
-      make_limiter(table.rate_limit)
-      if table.rate_limit
-      else reverb.rate_limiters.Queue(max_size)
-    ),
+    rate_limiter=limiter or _make_limiter_of(table),
     signature=table.packing.stored_signature,
   )
+
+
+def _make_limiter_of(table: tables.Table) -> reverb.rate_limiters.RateLimiter:
+  if table.rate_limit is None:
+    return reverb.rate_limiters.Queue(table.max_size // table.bundle_size)
+  return make_limiter(table.rate_limit)
 
 
 def make_limiter(

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
@@ -121,7 +121,7 @@ class TensorEnvironment(abc.ABC):
 
     Zeros, of the structure, shapes and dtypes of what `start` gives.
     """
-    core, _ = self.start(tf.zeros([batch_size], tf.uint64), None)
+    core, _ = self._start(tf.zeros([batch_size], tf.uint64), None)
     return tf.nest.map_structure(tf.zeros_like, core)
 
   def initial_state(self, counters: tf.Tensor) -> State:
@@ -144,14 +144,14 @@ class TensorEnvironment(abc.ABC):
     Raises:
       ValueError: As by `step`.
     """
-    core, counters = self.start(state.counters, state.core)
+    core, counters = self._start(state.counters, state.core)
     _check_alike('start', core, state.core)
     shape = counters.shape
     timestep = dm_env.TimeStep(
       tf.fill(shape, _FIRST),
       tf.zeros(shape, tf.float32),
       tf.ones(shape, tf.float32),
-      self.observe(core),
+      self._observe(core, shape),
     )
     return State(core, counters, tf.zeros(shape, tf.bool)), timestep
 
@@ -172,10 +172,12 @@ class TensorEnvironment(abc.ABC):
         and dtypes that it has to be of.
     """
     first = state.ended  # [B]
-    fresh, fresh_counters = self.start(state.counters, state.core)
+    fresh, fresh_counters = self._start(state.counters, state.core)
     _check_alike('start', fresh, state.core)
-    core, reward, terminated, truncated, counters = self.advance(
-      state.core, self._idle_where(first, action), state.counters
+    core, reward, terminated, truncated, counters = _check_tuple(
+      'advance',
+      self.advance(state.core, self._idle_where(first, action), state.counters),
+      ('core', 'reward', 'terminated', 'truncated', 'counters'),
     )
     _check_alike('advance', core, state.core)
     for name, tensor, dtype in (
@@ -192,10 +194,33 @@ class TensorEnvironment(abc.ABC):
       _MID - tf.cast(first, tf.int32) + tf.cast(last, tf.int32),
       tf.where(first, 0.0, reward),
       tf.where(terminated, 0.0, 1.0),
-      self.observe(core),
+      self._observe(core, first.shape),
     )
     counters = tf.where(first, fresh_counters, counters)
     return State(core, counters, last), timestep
+
+  def _start(self, counters: tf.Tensor, core: Nest | None) -> Any:
+    """Returns core and counters, as `start` gives them."""
+    return _check_tuple(
+      'start', self.start(counters, core), ('core', 'counters')
+    )
+
+  def _observe(self, core: Nest, rows: tf.TensorShape) -> Nest:
+    """Returns what `observe` gives, of the shapes and dtypes of its spec."""
+    observation, spec = self.observe(core), self.observation_spec()
+    try:
+      tf.nest.assert_same_structure(spec, observation)
+    except (TypeError, ValueError) as error:
+      raise ValueError(f'Observation of `observe`: {error}') from error
+    leaves = zip(tf.nest.flatten(observation), tf.nest.flatten(spec))
+    for leaf, leaf_spec in leaves:
+      _check_tensor(
+        'Observation of `observe`',
+        tf.convert_to_tensor(leaf),
+        rows.concatenate(leaf_spec.shape),
+        tf.as_dtype(leaf_spec.dtype),
+      )
+    return observation
 
   def _idle_where(self, rows: tf.Tensor, action: Nest) -> Nest:
     """Returns the actions, and in these rows some that are in range."""
@@ -238,6 +263,16 @@ def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:
     return tf.where(tf.reshape(rows, [-1] + [1] * (len(a.shape) - 1)), a, b)
 
   return tf.nest.map_structure(choose, one, other)
+
+
+def _check_tuple(function: str, found: Any, names: Sequence[str]) -> Any:
+  """Returns what a function gave, if it is as many things as it has to be."""
+  if not isinstance(found, tuple) or len(found) != len(names):
+    what = f'{len(found)} of them' if isinstance(found, tuple) else repr(found)
+    raise ValueError(
+      f'`{function}` must return a tuple of {", ".join(names)}; got {what}.'
+    )
+  return found
 
 
 def _check_alike(function: str, core: Nest, before: Nest) -> None:

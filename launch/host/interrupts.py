@@ -88,12 +88,16 @@ def leaving_at_once() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def insisting() -> Iterator[None]:
+def insisting() -> Iterator[Callable[[], bool]]:
   """Sees to it that Ctrl-C ends the block, whatever becomes of the exception.
 
   It raises KeyboardInterrupt where the block is, as ever. Python drops that in
-  a finalizer, and TensorFlow in some of its callbacks; then it is raised anew
-  at the block's end. In other threads than the main one nothing is changed.
+  a finalizer, and TensorFlow in some of its callbacks or makes another error of
+  it; so whatever the block raises then, or if it ends, that is raised. In other
+  threads than the main one nothing is changed.
+
+  Yields:
+    Tells whether it was pressed, for loops to look at.
   """
   received = []
 
@@ -105,10 +109,14 @@ def insisting() -> Iterator[None]:
   try:
     old_handler = signal.signal(signal.SIGINT, handle)
   except ValueError:  # Not the main thread.
-    yield
+    yield lambda: False
     return
   try:
-    yield
+    yield lambda: bool(received)
+  except Exception as error:
+    if received:
+      raise KeyboardInterrupt from error
+    raise
   finally:
     if signal.getsignal(signal.SIGINT) is handle:  # Else it was replaced.
       signal.signal(signal.SIGINT, old_handler)

@@ -25,6 +25,7 @@ _SWITCH_SECONDS = 0.0005
 
 # Of nodes in threads, when they have been told to end.
 _JOIN_SECONDS = 5
+_HURRIED_SECONDS = 0.5
 
 Serve = Callable[
   [Mapping[str, Callable[..., Any]]], contextlib.AbstractContextManager
@@ -224,9 +225,14 @@ class Host:
 
 
 class Hosts:
-  """Nodes in threads of this process, which cannot be killed."""
+  """Nodes in threads of this process, which cannot be killed.
+
+  Attributes:
+    is_hurried: See `launcher.Workers`.
+  """
 
   def __init__(self):
+    self.is_hurried = False
     self._lock = threading.Lock()
     self._added: list[tuple[kinds.Kind, Host, threading.Thread]] = []
     self._is_ended = False
@@ -255,12 +261,19 @@ class Hosts:
         if (kind is kinds.COORDINATOR) == is_last and thread.is_alive():
           host.shut_down()
           ending.append(thread)
-      _join(ending)
+      self._join(ending)
     known = {thread for _, _, thread in added}
-    _join([thread for thread in threads if thread not in known])
+    self._join([thread for thread in threads if thread not in known])
     for thread in threads:
       if thread.is_alive():
         logging.warning('A thread of %s lives on.', thread.name)
+
+  def _join(self, threads: Sequence[threading.Thread]) -> None:
+    """Waits for the ends of threads, for all of them together so long."""
+    seconds = _HURRIED_SECONDS if self.is_hurried else _JOIN_SECONDS
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+      thread.join(max(0.0, deadline - time.monotonic()))
 
 
 class _Pulse(contextlib.AbstractContextManager):
@@ -355,10 +368,3 @@ def shared_interpreter() -> Iterator[None]:
     yield
   finally:
     sys.setswitchinterval(before)
-
-
-def _join(threads: Sequence[threading.Thread]) -> None:
-  """Waits for the ends of threads, for all of them together so long."""
-  deadline = time.monotonic() + _JOIN_SECONDS
-  for thread in threads:
-    thread.join(max(0.0, deadline - time.monotonic()))

@@ -14,7 +14,11 @@ class Workers(abc.ABC):
 
   Attributes:
     program: What was launched.
+    is_hurried: Whether who ends nodes may hardly wait for them any more: Ctrl-C
+      came twice.
   """
+
+  is_hurried = False
 
   def __init__(self, program: program_lib.Program):
     self.program = program

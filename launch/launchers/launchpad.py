@@ -74,7 +74,7 @@ class _Launchpad(abc.ABC):
       translated, clients = _translate(program, ports, hosts)
       self._start(translated, program_directory, started)
       workers = self._take(program, clients, log_directory, started)
-      stack.callback(_end, workers)
+      stack.callback(_end, workers, started)
       yield workers
 
   def _start(
@@ -345,10 +345,11 @@ def _translate(
   return translated, {name: h.dereference for name, h in handles.items()}
 
 
-def _end(workers: local_workers.LocalWorkers) -> None:
+def _end(workers: local_workers.LocalWorkers, started: _Started) -> None:
   """Ends nodes, and warns of those that live on."""
   for name in workers.end():
     logging.warning('%s did not end.', name)
+  started.hosts.is_hurried = workers.is_hurried
 
 
 def _labels(program: program_lib.Program) -> dict[str, str]:

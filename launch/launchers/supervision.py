@@ -37,6 +37,8 @@ _ANSWER_TIMEOUT_SECONDS = 30
 _SAVE_TIMEOUT_SECONDS = 300
 _EXIT_TIMEOUT_SECONDS = 5
 _SHUT_DOWN_TIMEOUT_SECONDS = 1
+# When Ctrl-C came twice.
+_HURRIED_SECONDS = 0.2
 
 
 def run(
@@ -114,6 +116,7 @@ class _Watch:
       try:
         status = self._watch()
       except KeyboardInterrupt:  # The second one.
+        workers.is_hurried = True
         self._kill(workers.names)
         raise
       finally:
@@ -121,7 +124,10 @@ class _Watch:
           if name != _COORDINATOR:
             self._shut_down(name)
         # Who still reports to the coordinator would wait for it in vain.
-        workers.wait_for_end(_EXIT_TIMEOUT_SECONDS, but=_COORDINATOR)
+        exit_seconds = (
+          _HURRIED_SECONDS if workers.is_hurried else _EXIT_TIMEOUT_SECONDS
+        )
+        workers.wait_for_end(exit_seconds, but=_COORDINATOR)
       return self._with_last_warnings(status)
     finally:
       self._shut_down(_COORDINATOR)
@@ -314,7 +320,10 @@ class _Watch:
       return
     service = self._workers.client(name)  # Held until the call is over.
     call = service.futures.shutdown()
-    self._clock.wait_for(call, _SHUT_DOWN_TIMEOUT_SECONDS)
+    hurried = self._workers.is_hurried
+    self._clock.wait_for(
+      call, _HURRIED_SECONDS if hurried else _SHUT_DOWN_TIMEOUT_SECONDS
+    )
     call.cancel()  # A client with an open call waits for it when it is deleted.
 
   def _raise_failure(self) -> None:

@@ -60,9 +60,7 @@ def open_session(
     checkpoint = load_checkpoint(directory)
     if checkpoint is not None:
       check_identity(checkpoint, experiment.identity(experience))
-    way = _choose_way(ways, checkpoint)
-    parts = experiment, spec, way.experience, way.road, division
-    session = _begin(checkpoint, *parts)
+    way, session = _choose_way(ways, checkpoint, experiment, spec, division)
     _check_exact(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     _place_replay(checkpoint, session)
@@ -70,8 +68,10 @@ def open_session(
     cleared = directories.clear_way(
       session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
     )
-    messages = _describe_start(checkpoint, session), way.warning, cleared
-    message = ' '.join(filter(None, messages))
+    messages = [_describe_start(checkpoint, session), way.warning, cleared]
+    if way != ways[0]:
+      messages.append('replay stays in a server, as the checkpoint has it')
+    message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
 
@@ -169,6 +169,26 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
   return checkpointing.Checkpointer(path).load()
 
 
+def _choose_way(
+  ways: Sequence[preflight.Way],
+  checkpoint: checkpointing.Checkpoint | None,
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  division: str,
+) -> tuple[preflight.Way, session_lib.Session]:
+  """Returns the best way in which a checkpoint's tables go on, or the best."""
+
+  def begin(way: preflight.Way) -> session_lib.Session:
+    parts = experiment, spec, way.experience, way.road, division
+    return _begin(checkpoint, *parts)
+
+  for way in ways:
+    session = begin(way)
+    if checkpoint is None or not session.explain_omission(checkpoint):
+      return way, session
+  return ways[0], begin(ways[0])
+
+
 def _begin(
   checkpoint: checkpointing.Checkpoint | None,
   experiment: experiment_lib.Experiment,
@@ -191,17 +211,6 @@ def _begin(
     road=road,
     division=division,
   )
-
-
-def _choose_way(
-  ways: Sequence[preflight.Way], checkpoint: checkpointing.Checkpoint | None
-) -> preflight.Way:
-  """Returns the best way, or that in which a checkpoint's tables are read."""
-  if checkpoint is not None and checkpoint.replay_path is not None:
-    for way in ways:
-      if way.road == session_lib.road_of(checkpoint):
-        return way
-  return ways[0]
 
 
 def _check_exact(

@@ -156,8 +156,9 @@ class Session:
   def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
     """Says why the tables do not go on with those of a checkpoint.
 
-    They are those of another road, or hold a queue in bundles of another size,
-    which follows from how the environments are divided among actors.
+    A compiled program and others keep them in other ways. A queue may be in
+    bundles of another size, which follows from how the environments are divided
+    among actors.
 
     Returns:
       The reason; '' if they go on, or the checkpoint has none.
@@ -165,10 +166,10 @@ class Session:
     if checkpoint.replay_path is None:
       return ''
     road = road_of(checkpoint)
-    if road != self.road:
+    if road != self.road and roads.PROGRAM in (road, self.road):
       return (
-        f"the road '{road}' wrote those of the checkpoint, which the road "
-        f"'{self.road}' cannot read"
+        'a compiled program, as in anakin, keeps them in another way than '
+        'other topologies'
       )
     expected = self.experience.bundle_sizes
     without = dict.fromkeys(expected, 1)

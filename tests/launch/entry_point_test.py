@@ -62,7 +62,7 @@ sys.exit(f'imports {slow}' if slow else code)
     ('train --lp_launch_type=local', 2, '--lp_launch_type must be one of'),
     (
       'train --topology=single --lp_launch_type=local_mp', 2,
-      'must be one of local_mt',
+      'must be local_mt',
     ),
     ('train --topology=distributed --deterministic', 2, 'must be false with'),
     ('train --config.batch_size=0', 2, '--config.batch_size must be'),

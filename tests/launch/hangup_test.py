@@ -96,9 +96,26 @@ class TestInsisting:
       went_on = True
     assert went_on
 
+  def test_raises_it_in_place_of_what_became_of_it(self):
+    with pytest.raises(KeyboardInterrupt) as caught, interrupts.insisting():
+      try:
+        _send(signal.SIGINT)
+      except KeyboardInterrupt as error:
+        raise SystemError('an exception was set') from error
+    assert isinstance(caught.value.__cause__, SystemError)
+
+  def test_tells_loops(self):
+    with pytest.raises(KeyboardInterrupt), interrupts.insisting() as is_pressed:
+      assert not is_pressed()
+      with contextlib.suppress(KeyboardInterrupt):
+        _send(signal.SIGINT)
+      assert is_pressed()
+
   def test_does_nothing_else(self):
     with interrupts.insisting():
       pass
+    with pytest.raises(ValueError, match='other'), interrupts.insisting():
+      raise ValueError('other')
 
   def test_keeps_the_effect_of_a_signal_before(self):
     """After SIGTERM was taken for a request, Ctrl-C has its usual effect."""

@@ -128,5 +128,5 @@ def test_own_launcher_gets_the_program(experiment):
 @pytest.mark.parametrize('launch_type', ['local_mp', 'recorder'])
 def test_one_thread_is_hosted_by_nobody(experiment, launch_type):
   launcher.register(Recorder)
-  with pytest.raises(ValueError, match='launch_type must be one of local_mt'):
+  with pytest.raises(ValueError, match='launch_type must be local_mt'):
     launch.run(experiment, 'single', launch_type)

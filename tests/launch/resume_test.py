@@ -90,6 +90,7 @@ class TestResume:
     experiment = _experiment(tmp_path, 900)
     status = launch.run(experiment, 'distributed', display=False).status
     assert status.steps == 900
+    assert status.tables[0].inserts == 900
 
   def test_queue_is_left_out_if_environments_are_divided_otherwise(
     self, tmp_path
@@ -124,32 +125,43 @@ class TestResume:
     # It goes on with the server, for that has written the tables.
     status = launch.run(experiment(1, 4), 'single', display=False).status
     assert status.steps == 900
-    assert 'with empty' not in status.message
+    assert 'replay stays in a server' in status.message
 
-  def test_tables_of_another_road_are_left_out(self, tmp_path):
+  def test_tables_move_to_a_server_and_back(self, tmp_path):
     with_server = single.Single(replay_server=True)
-    launch.run(_experiment(tmp_path, 450), with_server, display=False)
+    topologies = ['single', with_server] * 2
+    for max_steps, topology in zip(range(450, 2000, 450), topologies):
+      experiment = _experiment(tmp_path, max_steps)
+      status = launch.run(experiment, topology, display=False).status
+      assert 'empty' not in status.message
+      checkpoint = resuming.load_checkpoint(str(tmp_path))
+      is_served = topology == with_server
+      assert checkpoint.state['road'] == ('reverb' if is_served else 'local')
+      (table,) = status.tables
+      assert table.inserts == table.size == max_steps
+      assert checkpoint.state['tables']['replay']['inserts'] == max_steps
+      # Sampling and acting keep their ratio over all of it.
+      rows = log_files.rows(tmp_path, 'replay')
+      assert rows[-1]['samples'] == pytest.approx(
+        16 * (max_steps - 100), abs=64
+      )
+
+  def test_tables_of_a_program_are_left_out(self, tmp_path):
+    launch.run(_experiment(tmp_path, 450), display=False)
     checkpoint = resuming.load_checkpoint(str(tmp_path))
-    assert checkpoint.state['road'] == 'reverb'
-    experiment = _experiment(tmp_path, 900)
+    state = {**checkpoint.state, 'road': 'program'}
+    others = dataclasses.replace(checkpoint, state=state)
+    # Those that were written before there were several do not tell.
+    del state['road']
+    older = dataclasses.replace(checkpoint, state=dict(state))
+    state['road'] = 'program'
     for road in ('reverb', 'local'):
+      experiment = _experiment(tmp_path, 900)
       with resuming.open_session(experiment, kinds=[road]) as session:
-        is_own = road == 'reverb'
-        assert session.takes_replay_of(checkpoint) == is_own
-        placed = os.listdir(session.replay_directory)
-        assert placed == (['0-restored'] if is_own else [])
-        message = (
-          "but with empty replay tables: the road 'reverb' wrote those of the "
-          "checkpoint, which the road 'local' cannot read"
-        )
-        assert (message in session.message) == (not is_own)
-        # Those that were written before there were several do not tell.
-        state = {k: v for k, v in checkpoint.state.items() if k != 'road'}
-        older = dataclasses.replace(checkpoint, state=state)
-        assert session.takes_replay_of(older) == is_own
-        state = {**state, 'road': 'local'}
-        others = dataclasses.replace(checkpoint, state=state)
-        assert session.takes_replay_of(others) == (not is_own)
+        assert session.takes_replay_of(checkpoint)
+        assert session.takes_replay_of(older)
+        assert not session.takes_replay_of(others)
+        assert 'compiled program' in session.explain_omission(others)
 
   def test_queue_without_a_server_has_no_bundles(self, tmp_path):
     experiment = launch.make_experiment(

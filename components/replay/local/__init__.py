@@ -1,8 +1,9 @@
 """Replay tables of this process, without a server."""
 
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
+from repertory.components.replay.local.moves import read, to_server
 from repertory.components.replay.local.priorities import LocalPriorities
-from repertory.components.replay.local.snapshots import read, write
+from repertory.components.replay.local.snapshots import write
 from repertory.components.replay.local.table import (
   Contents,
   Place,
@@ -21,5 +22,6 @@ __all__ = [
   'copied_bytes',
   'item_bytes',
   'read',
+  'to_server',
   'write',
 ]

@@ -11,10 +11,11 @@ Checksums are made, and compared, by `checkpointing`, which takes snapshots into
 its checkpoints.
 """
 
+import glob
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def write(
   _save(folder, 'priorities', contents.priorities)
   for i, leaf in zip(packing.packed, contents.leaves):
     _save(folder, f'leaf_{i}', leaf)
-  for n, leaves in enumerate(_by_kind(table)):
+  for n, leaves in enumerate(by_kind(table)):
     columns = [contents.leaves[num_small + k] for k in leaves]
     indices = [packing.whole[k] for k in leaves]
     _save_large(folder, n, indices, columns, packing)
@@ -96,8 +97,7 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
   state_path = os.path.join(folder, _STATE)
   if not os.path.exists(state_path):
     raise checkpointing.CheckpointError(
-      f'{folder} cannot be read: it is no snapshot of a table of this process. '
-      'Perhaps a replay server wrote it.'
+      f'{folder} cannot be read: it is no snapshot of a table.'
     )
   with open(state_path) as file:
     state = json.load(file)
@@ -106,7 +106,7 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
   leaves: dict[int, np.ndarray] = {
     i: _load(folder, f'leaf_{i}') for i in packing.packed
   }
-  for n, columns in enumerate(_by_kind(table)):
+  for n, columns in enumerate(by_kind(table)):
     arrays = _load_each(folder, n)
     for k in columns:
       i = packing.whole[k]
@@ -124,6 +124,12 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
     random=state['random'],
     actors=actors,
   )
+
+
+def is_there(directory: str) -> bool:
+  """Returns whether what is in a directory is a snapshot."""
+  pattern = os.path.join(glob.escape(directory), '*', _STATE)
+  return bool(glob.glob(pattern))
 
 
 def _check(folder: str, state: dict[str, Any], table: tables.Table) -> None:
@@ -164,8 +170,8 @@ def _describe(table: tables.Table) -> dict[str, Any]:
   }
 
 
-def _by_kind(table: tables.Table) -> Iterator[list[int]]:
-  """Gives the large leaves, as indices among them, by shape and dtype.
+def by_kind(table: tables.Table) -> list[list[int]]:
+  """Returns the large leaves, as indices among them, by shape and dtype.
 
   Leaves of one kind may be the same arrays.
   """
@@ -173,7 +179,7 @@ def _by_kind(table: tables.Table) -> Iterator[list[int]]:
   kinds: dict[tuple, list[int]] = {}
   for k, i in enumerate(packing.whole):
     kinds.setdefault((packing.shapes[i], packing.dtypes[i]), []).append(k)
-  yield from kinds.values()
+  return list(kinds.values())
 
 
 def _save_large(

@@ -46,7 +46,7 @@ class Contents:
     inserts: Items ever inserted.
     samples: Items ever sampled.
     times_sampled: How often the oldest item was, if items leave after samples.
-    random: The state of the random numbers.
+    random: The state of the random numbers; None to begin with others.
     actors: Where those were who act, if that is saved; kept as it is.
   """
 
@@ -55,7 +55,7 @@ class Contents:
   inserts: int
   samples: int
   times_sampled: int
-  random: Mapping[str, Any]
+  random: Mapping[str, Any] | None
   actors: bytes = b''
 
   def until(self, inserts: int) -> 'Contents':
@@ -287,7 +287,8 @@ class Table:
       self._write(block, size)
       limiter.samples = contents.samples
       self._times_sampled = contents.times_sampled
-      self._random.bit_generator.state = dict(contents.random)
+      if contents.random is not None:
+        self._random.bit_generator.state = dict(contents.random)
       self._take_in()
 
   # With the lock held.

@@ -400,9 +400,10 @@ class TestSettings:
     in_learning_tests |= {'target_update_period', 'importance_exponent'}
     in_learning_tests |= {'importance_anneal_learner_steps'}
     in_launch = {'variable_update_period'}
-    assert {
-      field.name for field in dataclasses.fields(dqn.DQNConfig)
-    } == here | in_network_tests | in_learning_tests | in_launch
+    in_series_test = {'num_sgd_steps_per_step'}
+    assert {field.name for field in dataclasses.fields(dqn.DQNConfig)} == (
+      here | in_network_tests | in_learning_tests | in_launch | in_series_test
+    )
 
 
 class TestWholeAgent:
@@ -437,6 +438,7 @@ class TestWholeAgent:
         end.batches,
         end.priorities,
         Logger(),
+        jit_compile=jit_compile,
       )
       policy = builder.make_policy(
         network,

@@ -169,6 +169,50 @@ class TestStep:
     with pytest.raises(ValueError, match=message):
       play(Wrong(), make_action(1, 1))
 
+  @pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+      (
+        lambda o: {**o, 'number': tf.cast(o['number'], tf.float64)},
+        r'of `observe`: expected int32 \(2,\), found float64 \(2,\)',
+      ),
+      (
+        lambda o: {**o, 'number': o['number'][:, None]},
+        r'of `observe`: expected int32 \(2,\), found int32 \(2, 1\)',
+      ),
+      (
+        lambda o: {**o, 'number': o['number'][:1]},
+        r'of `observe`: expected int32 \(2,\), found int32 \(1,\)',
+      ),
+      (lambda o: o['number'], 'Observation of `observe`: '),
+    ],
+  )
+  def test_observation_that_does_not_fit_is_told(self, change, message):
+    class Wrong(Count):
+      def observe(self, core):
+        return change(super().observe(core))
+
+    with pytest.raises(ValueError, match=message):
+      play(Wrong(), make_action(1, 1))
+
+  @pytest.mark.parametrize(
+    ('name', 'found', 'message'),
+    [
+      ('advance', None, 'core, reward, .*counters; got None'),
+      ('advance', (1, 2), 'must return a tuple of core, .* got 2 of them'),
+      (
+        'start',
+        None,
+        '`start` must return a tuple of core, counters; got None',
+      ),
+    ],
+  )
+  def test_what_is_missing_is_told(self, monkeypatch, name, found, message):
+    environment = Count()
+    monkeypatch.setattr(environment, name, lambda *arguments: found)
+    with pytest.raises(ValueError, match=message):
+      play(environment, make_action(1, 1))
+
 
 class TestInitialCounters:
   def test_each_follows_from_its_seed(self):

@@ -1,0 +1,166 @@
+"""Tests of what a table holds on its way to a replay server, and back."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import local_fixture
+import replay_fixture
+from repertory.components import checkpointing, replay
+from repertory.components.replay import local
+
+# The two images are of one kind, which items may share; the map is of another.
+_LARGE = {
+  'after': tf.TensorSpec([40, 40], tf.uint8),
+  'before': tf.TensorSpec([40, 40], tf.uint8),
+  'map': tf.TensorSpec([300], tf.float32),
+  'number': tf.TensorSpec([], tf.int64),
+  'sign': tf.TensorSpec([2], tf.bool),
+}
+_SMALL = {name: _LARGE[name] for name in ('number', 'sign')}
+_LIMIT = replay.RateLimit(samples_per_insert=2.0, min_size=4, error_buffer=9.0)
+
+_TABLES = {
+  'uniform': replay.uniform(_LARGE, 50, _LIMIT),
+  'prioritized': replay.prioritized(_LARGE, 50, _LIMIT, 0.7),
+  'small leaves': replay.prioritized(_SMALL, 50, _LIMIT, 0.7),
+  'without a limit': replay.uniform(_SMALL, 50, replay_fixture.NO_LIMIT),
+  'queue': replay.queue(_LARGE, 50),
+  'thrice': dataclasses.replace(
+    replay_fixture.make_fifo(_LARGE, 50), max_times_sampled=3
+  ),
+}
+
+
+def _play(table, num_items):
+  """Puts items whose images are also those of their neighbors, and learns."""
+  number = 0
+  writer = local_fixture.open_writer(table, priority=lambda: 1.0 + number % 3)
+  has_images = 'map' in table.description.signature
+  before = None
+  if has_images:
+    before, _ = writer.keep([np.zeros([40, 40], np.uint8), None])
+  for number in range(1, num_items + 1):
+    small = [np.array([number]), np.array([[number % 2, True]], bool)]
+    if has_images:
+      image = np.full([40, 40], number, np.uint8)
+      after, kept = writer.keep([image, np.full([300], number, np.float32)])
+      writer.put([None, None, None, *small], [[after, before, kept]])
+      before = after
+    else:
+      writer.put(small)
+    status = table.status()
+    if status.waiting == 'insert' or status.size > 40:
+      drawn = local_fixture.sample(table, 2)
+      table.update_priorities(drawn.keys, 1.0 + drawn.data['number'] % 7)
+  return table
+
+
+@contextlib.contextmanager
+def _serve(description, directory):
+  server = replay.make_server([description], checkpoint_directory=directory)
+  try:
+    yield replay.Connection(f'localhost:{server.port}')
+  finally:
+    server.stop()
+
+
+def _assert_same(found, expected):
+  assert found.inserts == expected.inserts
+  assert found.samples == expected.samples
+  np.testing.assert_array_equal(found.priorities, expected.priorities)
+  for ours, theirs in zip(found.leaves, expected.leaves, strict=True):
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs):
+      np.testing.assert_array_equal(one, other)
+      assert np.asarray(one).dtype == np.asarray(other).dtype
+
+
+def _num_arrays(contents):
+  """Counts the large arrays, each once."""
+  large = [leaf for leaf in contents.leaves if leaf.dtype == object]
+  return len({id(array) for leaf in large for array in leaf})
+
+
+@pytest.mark.parametrize('name', _TABLES)
+@pytest.mark.parametrize('num_items', [0, 7, 30, 73])
+def test_there_and_back_is_the_same(name, num_items, tmp_path):
+  description, directory = _TABLES[name], str(tmp_path / 'replay')
+  table = _play(local.Table(description, seed=1), num_items)
+  contents = table.copy()
+  local.write(directory, description, contents)
+  local.to_server(directory, [description])
+  with _serve(description, directory) as connection:
+    (status,) = replay.table_status(connection.client).values()
+    ours = table.status()
+    assert (status.inserts, status.samples) == (ours.inserts, ours.samples)
+    assert (status.size, status.max_size) == (ours.size, ours.max_size)
+    path = replay.write_checkpoint(connection)
+  checkpointing.place_replay(path, str(tmp_path / 'back'))
+  _assert_same(local.read(str(tmp_path / 'back'), description), contents)
+
+
+@pytest.mark.parametrize('name', _TABLES)
+def test_limiter_is_the_tables_own(name, tmp_path):
+  """Whoever wrote the items was not held back by it."""
+  description, directory = _TABLES[name], str(tmp_path / 'replay')
+  local.write(directory, description, local.Table(description, 1).copy())
+  local.to_server(directory, [description])
+  limits = []
+  for place in (directory, str(tmp_path / 'empty')):
+    with _serve(description, place) as connection:
+      info = connection.client.server_info()[description.name]
+      limits.append(info.rate_limiter_info)
+      assert info.max_times_sampled == description.max_times_sampled
+  assert limits[0] == limits[1]
+
+
+def test_server_shares_what_items_shared(tmp_path):
+  description, directory = _TABLES['uniform'], str(tmp_path)
+  table = _play(local.Table(description, seed=1), 12)
+  contents = table.copy()
+  assert _num_arrays(contents) == 13 + 12
+  local.write(directory, description, contents)
+  local.to_server(directory, [description])
+  (folder,) = os.listdir(directory)
+  chunks = tf.data.TFRecordDataset(
+    os.path.join(directory, folder, 'chunks.tfrecord'), 'ZLIB'
+  )
+  # Each image and map, and each item's small leaves, once.
+  assert len(list(chunks)) == 13 + 12 + 12
+  assert _num_arrays(local.read(directory, description)) == 13 + 12
+
+
+def test_files_of_a_checkpoint_stay_as_they_are(tmp_path):
+  """For what is placed are links to them."""
+  description = _TABLES['prioritized']
+  table = _play(local.Table(description, seed=1), 20)
+  kept, used = str(tmp_path / 'kept'), str(tmp_path / 'used')
+  for _ in range(2):  # Of this process, and of a server.
+    if not os.path.isdir(kept):
+      local.write(kept, description, table.copy())
+    (folder,) = os.listdir(kept)
+    there = (tmp_path / 'kept' / folder).iterdir()
+    files = {path.name: path.read_bytes() for path in there}
+    checkpointing.place_replay(os.path.join(kept, folder), used)
+    contents = local.read(used, description)
+    _assert_same(contents, table.copy())
+    local.to_server(used, [description])
+    for name, before in files.items():
+      assert (tmp_path / 'kept' / folder / name).read_bytes() == before
+    if 'table.json' in files:
+      shutil.rmtree(kept)
+      os.rename(used, kept)
+
+
+def test_without_a_snapshot_nothing_happens(tmp_path):
+  description = _TABLES['queue']
+  local.to_server(str(tmp_path), [description])
+  assert not os.listdir(tmp_path)
+  assert local.read(str(tmp_path), description) is None
+  assert local.read(str(tmp_path / 'missing'), description) is None
