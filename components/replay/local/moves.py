@@ -32,9 +32,9 @@ from repertory.components.replay.local import table as table_lib
 _TABLES_FILE = 'tables.tfrecord'
 _COMPRESSED = 'ZLIB'  # All files of a server are.
 _TEMPORARY = '.moving'
-# Items that may be on their way to a server that nobody samples from.
-_MAX_PENDING_ITEMS = 1_000
-_BLOCK = 256  # Items that are handed over at once.
+# Items that may be on their way to a server; of more it warns.
+_MAX_PENDING_ITEMS = 32
+_BLOCK = 16  # Items that are handed over at once.
 
 
 def to_server(directory: str, tables: Sequence[tables_lib.Table]) -> None:
