@@ -234,6 +234,10 @@ def _environments(values, settings, positional) -> int:
 
 def _make_experiment(values, settings) -> experiment_lib.Experiment:
   """Makes the experiment of the flags that a command has."""
+  if 'directory' in values and values.directory == '':
+    raise settings_lib.SettingError(
+      'directory', 'must be a path, or left out; got nothing.'
+    )
   chosen = {
     name: values[name].value
     for name in values

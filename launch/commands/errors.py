@@ -41,6 +41,8 @@ def describe(
   # All that environments are given comes from their name.
   if isinstance(error, argument_checks.ArgumentError) and 'env' in values:
     return f'--env: {error.problem if error.argument == "name" else error}'
+  if isinstance(error, ImportError) and 'env' in values:
+    return f'--env: {error}'
   return str(error)
 
 
