@@ -30,23 +30,50 @@ def _run_dqn(name: str, **changes: Any) -> Run:
   )
 
 
+def _dqn_of_peers(num_updates: int) -> dict[str, Any]:
+  """Returns the same settings of Stable-Baselines3 and SBX.
+
+  Args:
+    num_updates: Made at once, every so many times 4 steps.
+  """
+  return {
+    'batch_size': 32,
+    'buffer_size': 10_000,
+    'learning_starts': 1_000,
+    'train_freq': 4 * num_updates,
+    'gradient_steps': num_updates,
+    'target_update_interval': 500,
+    'exploration_initial_eps': 0.05,
+    'exploration_final_eps': 0.05,
+    'policy_kwargs': {'net_arch': [120, 84]},
+  }
+
+
+def _dqn_peers(settings: dict[str, Any]) -> tuple[Run, ...]:
+  return tuple(
+    peer_runs.baselines(
+      library, 'DQN', peer_runs.CARTPOLE, settings, _DQN_STEPS, mark=mark
+    )
+    for library, mark in (('stable_baselines3', 1.5), ('sbx', 1.0))
+  )
+
+
+def _make_dqn_in_series() -> Case:
+  """Has 8 updates every 32 steps, which we make in one call."""
+  return Case(
+    'The same with 8 updates every 32 steps',
+    (_run_dqn('ours', num_sgd_steps_per_step=8),),
+    _dqn_peers(_dqn_of_peers(8)),
+  )
+
+
 def _make_dqn() -> Case:
   """Has batches of 32, an update every 4 steps and 120-84.
 
   ε is 0.05 from the first step on: an action that is drawn at random costs no
   pass through the network, so its share must be the same in all runs.
   """
-  theirs = {
-    'batch_size': 32,
-    'buffer_size': 10_000,
-    'learning_starts': 1_000,
-    'train_freq': 4,
-    'gradient_steps': 1,
-    'target_update_interval': 500,
-    'exploration_initial_eps': 0.05,
-    'exploration_final_eps': 0.05,
-    'policy_kwargs': {'net_arch': [120, 84]},
-  }
+  theirs = _dqn_of_peers(1)
   flags = {
     'env-id': peer_runs.CARTPOLE,
     'batch-size': 32,
@@ -62,12 +89,7 @@ def _make_dqn() -> Case:
     'uniform, without double',
     (_run_dqn('ours'),),
     (
-      *(
-        peer_runs.baselines(
-          library, 'DQN', peer_runs.CARTPOLE, theirs, _DQN_STEPS
-        )
-        for library in ('stable_baselines3', 'sbx')
-      ),
+      *_dqn_peers(theirs),
       *(
         peer_runs.cleanrl(script, flags, _DQN_STEPS)
         for script in ('dqn.py', 'dqn_jax.py')
@@ -170,9 +192,15 @@ def _make_ppo() -> Case:
     (
       *(
         peer_runs.baselines(
-          library, 'PPO', peer_runs.CARTPOLE, theirs, steps, environments=8
+          library,
+          'PPO',
+          peer_runs.CARTPOLE,
+          theirs,
+          steps,
+          environments=8,
+          mark=mark,
         )
-        for library in ('stable_baselines3', 'sbx')
+        for library, mark in (('stable_baselines3', 2.0), ('sbx', 1.0))
       ),
       peer_runs.cleanrl('ppo.py', flags, steps),
     ),
@@ -198,6 +226,7 @@ def _make_impala() -> Case:
         {'n_steps': 5},
         steps,
         environments=64,
+        mark=2.0,
         shared_sizes=(64, 64),
       ),
     ),
@@ -268,6 +297,7 @@ def _make_pong() -> Case:
 
 CASES = {
   'dqn_cartpole': _make_dqn(),
+  'dqn_in_series': _make_dqn_in_series(),
   'dqn_double': _make_double_dqn(),
   'sac_pendulum': _make_sac(),
   'd4pg_pendulum': _make_d4pg(),

@@ -122,4 +122,4 @@ def dm_acme(
     'hidden_sizes': sizes,
     'settings': settings,
   }
-  return Run(f'dm-acme {algorithm}', 'dm_acme', told, steps, 3.0)
+  return Run(f'dm-acme {algorithm}', 'dm_acme', told, steps, 2.0)

@@ -114,8 +114,7 @@ _PPO = _make_task(
 # buffer_size 100000, learning_starts 1000, gamma 0.99, target_update_interval
 # 10, train_freq 256, gradient_steps 128, exploration_fraction 0.16,
 # exploration_final_eps 0.04, net_arch [256, 256]. No copy to the target network
-# comes between the 128 updates, so ours is copied to every 128; ours makes an
-# update every 2 steps, and not 128 every 256.
+# comes between the 128 updates, so ours is copied to every 128.
 _DQN = _make_task(
   'DQN, CartPole',
   400.0,
@@ -133,6 +132,7 @@ _DQN = _make_task(
       'discount': 0.99,
       'target_update_period': 128,
       'samples_per_insert': 32.0,
+      'num_sgd_steps_per_step': 128,
       'epsilon_anneal_steps': 8_000,
       'epsilon_base': 0.04,
       'epsilon_exponent': 0.0,
