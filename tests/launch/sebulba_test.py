@@ -208,7 +208,7 @@ class TestResuming:
     experiment = _experiment(tmp_path, max_steps=1200)
     with_server = single.Single(replay_server=True)
     status = launch.run(experiment, with_server, display=False).status
-    assert "the road 'local' wrote those" in status.message
+    assert status.message == 'resumed from checkpoint 00000002'
     assert 1200 <= status.steps <= 1203
 
 

@@ -131,8 +131,9 @@ def test_server_shares_what_items_shared(tmp_path):
   chunks = tf.data.TFRecordDataset(
     os.path.join(directory, folder, 'chunks.tfrecord'), 'ZLIB'
   )
-  # Each image and map, and each item's small leaves, once.
-  assert len(list(chunks)) == 13 + 12 + 12
+  # Each image and map, and each item's small leaves, once, and perhaps one that
+  # the server had not let go of yet; else they would be 4 an item.
+  assert 13 + 12 + 12 <= len(list(chunks)) <= 13 + 12 + 12 + 1
   assert _num_arrays(local.read(directory, description)) == 13 + 12
 
 
