@@ -170,7 +170,7 @@ def place_replay(replay_path: str | None, directory: str) -> None:
   if replay_path is not None:
     # Reverb keeps the checkpoint whose name sorts last, and names new ones by
     # the date.
-    _link_tree(replay_path, os.path.join(directory, '0-restored'))
+    link_tree(replay_path, os.path.join(directory, '0-restored'))
 
 
 def hash_arrays(arrays: Mapping[str, np.ndarray]) -> str:
@@ -209,7 +209,7 @@ def _write(
   with open(os.path.join(folder, 'state.json'), 'w') as file:
     json.dump(state, file, indent=2)
   if replay_path is not None:
-    _link_tree(replay_path, os.path.join(folder, _REPLAY))
+    link_tree(replay_path, os.path.join(folder, _REPLAY))
   files = {
     name: _describe(os.path.join(folder, name)) for name in _list(folder)
   }
@@ -346,7 +346,8 @@ def _checksum(file: str) -> str:
   return f'{checksum:08x}'
 
 
-def _link_tree(source: str, destination: str) -> None:
+def link_tree(source: str, destination: str) -> None:
+  """Copies a folder, by links to its files where there can be links."""
   try:
     shutil.copytree(source, destination, copy_function=os.link)
   except (OSError, shutil.Error):  # Another file system, or one without links.

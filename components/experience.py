@@ -59,6 +59,11 @@ class Experience:
     """The one that actors write to, and that the learner samples."""
     return self.tables[0]
 
+  @property
+  def called(self) -> replay.NamesOf:
+    """What errors call settings of batches and tables."""
+    return replay.NamesOf(self.setting_names)
+
   def max_pending_items(self, batch_size: int) -> int:
     """Returns the items of so many environments that may be on their way."""
     return self.max_pending_items_per_environment * batch_size

@@ -10,6 +10,7 @@ from repertory.components.replay.connection import Connection
 from repertory.components.replay.packing import Packing
 from repertory.components.replay.priorities import Priorities, PriorityUpdater
 from repertory.components.replay.rate_limiters import (
+  NamesOf,
   RateLimit,
   default_error_buffer,
 )
@@ -31,6 +32,7 @@ from repertory.components.replay.writers import Writer
 __all__ = [
   'DEFAULT_TABLE',
   'Connection',
+  'NamesOf',
   'Packing',
   'Priorities',
   'PriorityUpdater',

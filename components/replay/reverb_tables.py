@@ -24,6 +24,12 @@ def make_table(
     limiter: In place of the table's own.
   """
   max_size = table.max_size // table.bundle_size
+  if limiter is None:
+    limiter = (
+      make_limiter(table.rate_limit)
+      if table.rate_limit
+      else reverb.rate_limiters.Queue(max_size)
+    )
   return reverb.Table(
     name=table.name,
     sampler=(
@@ -34,15 +40,9 @@ def make_table(
     remover=_SELECTORS[table.remover](),
     max_size=max_size,
     max_times_sampled=table.max_times_sampled,
-    rate_limiter=limiter or _make_limiter_of(table),
+    rate_limiter=limiter,
     signature=table.packing.stored_signature,
   )
-
-
-def _make_limiter_of(table: tables.Table) -> reverb.rate_limiters.RateLimiter:
-  if table.rate_limit is None:
-    return reverb.rate_limiters.Queue(table.max_size // table.bundle_size)
-  return make_limiter(table.rate_limit)
 
 
 def make_limiter(

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from repertory.components import signals
 
@@ -76,15 +77,8 @@ def leaving_at_once() -> Iterator[None]:
     os.write(2, b'repertory: interrupted\n')
     os._exit(EXIT_BASE + number)
 
-  try:
-    old_handler = signal.signal(signal.SIGINT, leave)
-  except ValueError:  # Not the main thread.
+  with _handled(signal.SIGINT, leave):
     yield
-    return
-  try:
-    yield
-  finally:
-    signal.signal(signal.SIGINT, old_handler)
 
 
 @contextlib.contextmanager
@@ -107,19 +101,12 @@ def insisting() -> Iterator[Callable[[], bool]]:
     raise KeyboardInterrupt
 
   try:
-    old_handler = signal.signal(signal.SIGINT, handle)
-  except ValueError:  # Not the main thread.
-    yield lambda: False
-    return
-  try:
-    yield lambda: bool(received)
+    with _handled(signal.SIGINT, handle):
+      yield lambda: bool(received)
   except Exception as error:
     if received:
       raise KeyboardInterrupt from error
     raise
-  finally:
-    if signal.getsignal(signal.SIGINT) is handle:  # Else it was replaced.
-      signal.signal(signal.SIGINT, old_handler)
   if received:
     raise KeyboardInterrupt
 
@@ -150,15 +137,28 @@ def raising_on_demand() -> Iterator[Callable[[BaseException], None]]:
     raised.append(error)
     signal.pthread_kill(thread, _DEMAND)
 
-  try:
-    old_handler = signal.signal(_DEMAND, handle)
-  except ValueError:  # Not the main thread.
-    yield lambda error: None
+  with _handled(_DEMAND, handle) as is_handled:
+    yield demand if is_handled else lambda error: None
+
+
+@contextlib.contextmanager
+def _handled(number: int, handle: Callable[[int, Any], None]) -> Iterator[bool]:
+  """Handles a signal while the block runs, and then as before.
+
+  What the block itself has put in place of the handler stays.
+
+  Yields:
+    Whether it is handled: only in the main thread, where Python does it.
+  """
+  if threading.current_thread() is not threading.main_thread():
+    yield False
     return
+  old_handler = signal.signal(number, handle)
   try:
-    yield demand
+    yield True
   finally:
-    signal.signal(_DEMAND, old_handler)
+    if signal.getsignal(number) is handle:
+      signal.signal(number, old_handler)
 
 
 def current_handlers() -> dict:

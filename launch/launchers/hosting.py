@@ -16,7 +16,7 @@ from repertory.components import signals
 from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.host import watchdog
-from repertory.launch.launchers import calls, program
+from repertory.launch.launchers import calls, launcher, program
 from repertory.launch.nodes import node as node_lib
 
 # Nodes that share an interpreter get it after so long when they wait for it.
@@ -25,7 +25,6 @@ _SWITCH_SECONDS = 0.0005
 
 # Of nodes in threads, when they have been told to end.
 _JOIN_SECONDS = 5
-_HURRIED_SECONDS = 0.5
 
 Serve = Callable[
   [Mapping[str, Callable[..., Any]]], contextlib.AbstractContextManager
@@ -270,7 +269,7 @@ class Hosts:
 
   def _join(self, threads: Sequence[threading.Thread]) -> None:
     """Waits for the ends of threads, for all of them together so long."""
-    seconds = _HURRIED_SECONDS if self.is_hurried else _JOIN_SECONDS
+    seconds = launcher.HURRIED_SECONDS if self.is_hurried else _JOIN_SECONDS
     deadline = time.monotonic() + seconds
     for thread in threads:
       thread.join(max(0.0, deadline - time.monotonic()))

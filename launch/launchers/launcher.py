@@ -8,6 +8,9 @@ from typing import Any, ClassVar, TypeVar
 from repertory.launch import failures, registries
 from repertory.launch.launchers import program as program_lib
 
+# How long nodes may take to end when whoever ends them is hurried.
+HURRIED_SECONDS = 0.5
+
 
 class Workers(abc.ABC):
   """The nodes of a program that was launched, by name.

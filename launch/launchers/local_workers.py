@@ -17,7 +17,6 @@ from repertory.launch.launchers import program as program_lib
 
 # How long nodes may take to end, when they have been told to.
 EXIT_TIMEOUT_SECONDS = 5
-_HURRIED_SECONDS = 0.5
 
 _POLL_SECONDS = 0.1
 # Processes get so long to print their stacks.
@@ -57,7 +56,7 @@ class LocalWorkers(launcher.Workers):
   def end(self) -> list[str]:
     """Waits for all to end and kills what does not; returns who still lives."""
     self.wait_for_end(
-      _HURRIED_SECONDS if self.is_hurried else EXIT_TIMEOUT_SECONDS
+      launcher.HURRIED_SECONDS if self.is_hurried else EXIT_TIMEOUT_SECONDS
     )
     for name in self.names:
       if self.is_alive(name):

@@ -38,7 +38,7 @@ class LearnerNode(learning.LearningNode):
       self._end.priorities,
       self._logger,
       session.divergence,
-      self._jit_compile,
+      session.jit_compile,
     )
     self._begin_with(learner, self._end)
     self._end.begin(learner.steps)

@@ -65,15 +65,10 @@ class LearningNode(node.Node, core.VariableSource):
     self._begins_at_step = learner.steps
 
   @property
-  def _jit_compile(self) -> bool:
-    """Whether XLA compiles what learns."""
-    return self._session.jit_compile
-
-  @property
   def description(self):
     return {
       'config': self._session.identity,
-      'jit_compile': self._jit_compile,
+      'jit_compile': self._session.jit_compile,
       'updates_to_come': self._session.updates_to_come,
       'samples_per_insert': _ratio(self._table),
       'run_starts_at_learner_step': self._begins_at_step,

@@ -40,7 +40,7 @@ class ProgramNode(learning.LearningNode):
       rollouts.Parts(policy, environment, road, update),
       rollouts.begin(timestep, state, policy.initial_state(ids)),
       logger=self._logger,
-      jit_compile=self._jit_compile,
+      jit_compile=session.jit_compile,
       divergence=session.divergence,
     )
     self._program = learner
@@ -49,11 +49,6 @@ class ProgramNode(learning.LearningNode):
     self._num_turns = 1
     self._total_steps = 0
     self._unreported = rollouts.Ended(0, [])
-
-  @property
-  def _jit_compile(self):
-    # What acts is compiled as well, and earns it back within seconds.
-    return self._session.experiment.builder.config.jit_compile is not False
 
   @property
   def description(self):

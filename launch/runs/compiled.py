@@ -48,7 +48,7 @@ def check_experience(
   """
   num_environments, table = experiment.num_environments, experience.table
   road = make_road(experience, num_environments, 0)
-  name = experience.setting_names.get('max_size', 'max_size')
+  name = experience.called['max_size']
   least = table.min_size + num_environments - 1
   if not table.is_queue and table.max_size < least:
     raise SettingError(

@@ -164,10 +164,10 @@ def explain_no_update(
 def _describe_need(experience: experience_lib.Experience) -> str:
   """Says how many items a learner needs for its first step."""
   table, batch_size = experience.table, experience.batch_size
-  size_name = experience.setting_names.get('batch_size', 'batch_size')
+  size_name = experience.called['batch_size']
   if table.rate_limit is None:
     return f'{size_name} = {batch_size} items'
-  min_size = experience.setting_names.get('min_size', 'min_size')
+  min_size = experience.called['min_size']
   return (
     f'{min_size} = {table.min_size} items, and then {size_name} / '
     f'samples_per_insert = {batch_size} / '
@@ -203,7 +203,7 @@ def _check_memory(
     return '', least_needed
   largest = sizes.index(max(sizes))
   table = tables[largest]
-  setting = experience.setting_names.get('max_size', 'max_size')
+  setting = experience.called['max_size']
   in_words = machine_memory.gigabytes
   text = (
     f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '

@@ -182,11 +182,11 @@ def _choose_way(
     parts = experiment, spec, way.experience, way.road, division
     return _begin(checkpoint, *parts)
 
-  for way in ways:
-    session = begin(way)
+  found = [(way, begin(way)) for way in ways]
+  for way, session in found:
     if checkpoint is None or not session.explain_omission(checkpoint):
       return way, session
-  return ways[0], begin(ways[0])
+  return found[0]
 
 
 def _begin(

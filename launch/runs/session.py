@@ -106,9 +106,11 @@ class Session:
     config = self.experiment.builder.config
     if config.jit_compile is not None:
       return config.jit_compile
-    # However often a deterministic run is stopped, it computes the same.
-    is_exact = self.experiment.deterministic
-    return is_exact or self.updates_to_come >= config.xla_pays_after
+    # However often a deterministic run is stopped, it computes the same. And a
+    # program acts, too, and earns back within seconds what it takes to compile.
+    if self.experiment.deterministic or self.road == roads.PROGRAM:
+      return True
+    return self.updates_to_come >= config.xla_pays_after
 
   @property
   def steps_per_environment(self) -> int:

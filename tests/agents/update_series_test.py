@@ -8,7 +8,6 @@ import tree
 import acting_policies
 import agent_batches
 from repertory import launch
-from repertory.agents import dqn
 from repertory.components import conformance
 
 _AGENTS = ('dqn', 'r2d2', 'sac', 'd4pg')
@@ -85,16 +84,16 @@ class TestSeries(conformance.UpdateConformance):
 @pytest.mark.parametrize('topology', ['single', 'anakin'])
 def test_the_ratio_stays(tmp_path, topology):
   """Of 8 samples an insert: a learner step of 3 × 4 items every 1.5 inserts."""
-  config = dqn.DQNConfig(
-    hidden_sizes=(8,),
-    batch_size=4,
-    num_sgd_steps_per_step=3,
-    min_replay_size=20,
-    samples_per_insert=8.0,
-    n_step=1,
-  )
+  config = {
+    'hidden_sizes': (8,),
+    'batch_size': 4,
+    'num_sgd_steps_per_step': 3,
+    'min_replay_size': 20,
+    'samples_per_insert': 8.0,
+    'n_step': 1,
+  }
   experiment = launch.make_experiment(
-    'dqn', 'tensor:catch', max_steps=120, config=vars(config),
+    'dqn', 'tensor:catch', max_steps=120, config=config,
     directory=str(tmp_path), evaluation_episodes=0,
   )  # fmt: skip
   status = launch.run(experiment, topology, display=False).status

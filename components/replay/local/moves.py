@@ -17,7 +17,7 @@ import reverb
 import tensorflow as tf
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from repertory.components import loopback
+from repertory.components import checkpointing, loopback
 from repertory.components.replay import (
   checkpoints,
   connection,
@@ -86,7 +86,7 @@ def read(directory: str, table: tables_lib.Table) -> table_lib.Contents | None:
     return snapshots.read(directory, table)
   copied = os.path.join(directory, _TEMPORARY, '0')
   try:
-    shutil.copytree(folder, copied, copy_function=os.link)
+    checkpointing.link_tree(folder, copied)
     return _read_written_by_server(copied, table)
   finally:
     shutil.rmtree(os.path.dirname(copied), ignore_errors=True)
