@@ -155,6 +155,7 @@ class _Learner:
       self._end.batches,
       self._end.priorities,
       loggers.Dispatch([]),
+      jit_compile=builder.config.jit_compile is not False,
     )
     self.publisher = variables_lib.Publisher(network.variables)
     self.publisher.publish(0, 1.0)

@@ -92,7 +92,7 @@ def measure(
   compiled = compilation.CompiledFunction(
     lambda sample: tuple(update(sample)),
     (element_spec,),
-    builder.config.jit_compile,
+    builder.config.jit_compile is not False,
   )
   compiled(*leaves)
   first = time.perf_counter() - start

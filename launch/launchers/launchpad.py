@@ -347,9 +347,9 @@ def _translate(
 
 def _end(workers: local_workers.LocalWorkers, started: _Started) -> None:
   """Ends nodes, and warns of those that live on."""
+  started.hosts.is_hurried = workers.is_hurried
   for name in workers.end():
     logging.warning('%s did not end.', name)
-  started.hosts.is_hurried = workers.is_hurried
 
 
 def _labels(program: program_lib.Program) -> dict[str, str]:

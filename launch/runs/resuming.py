@@ -14,6 +14,9 @@ from repertory.launch.host import printed
 from repertory.launch.runs import directories, preflight
 from repertory.launch.runs import session as session_lib
 
+# Begins the names under which tables are part of an identity.
+_TABLE = 'table.'
+
 
 @contextlib.contextmanager
 def open_session(
@@ -296,10 +299,10 @@ def check_identity(
   if found.get('builder') != identity.get('builder'):
     following = tuple(name for name in found | identity if '.' in name)
   elif found.get('environment') != identity.get('environment'):
-    following = tuple(name for name in found if name.startswith('table.'))
+    following = tuple(n for n in found | identity if n.startswith(_TABLE))
   differences = [
     '{}: {} in the checkpoint, {} now'.format(
-      name, *_differing(found.get(name), identity.get(name))
+      name, *_describe_both(name, found.get(name), identity.get(name))
     )
     for name in sorted(found.keys() | identity.keys())
     if found.get(name) != identity.get(name) and name not in following
@@ -314,13 +317,15 @@ def check_identity(
     )
 
 
-def _differing(found: Any, now: Any) -> tuple[str, str]:
-  """Returns both as words; of long lists only where they differ."""
-  parts = [
-    ['nothing'] if one is None else str(one).split(', ') for one in (found, now)
-  ]
-  while min(map(len, parts)) > 1 and parts[0][0] == parts[1][0]:
-    parts = [part[1:] for part in parts]
-  while min(map(len, parts)) > 1 and parts[0][-1] == parts[1][-1]:
-    parts = [part[:-1] for part in parts]
-  return ', '.join(parts[0]), ', '.join(parts[1])
+def _describe_both(name: str, found: Any, now: Any) -> tuple[str, str]:
+  """Returns both as words; of tables, which are long, where they differ."""
+  one, other = (
+    'nothing' if value is None else str(value) for value in (found, now)
+  )
+  if not name.startswith(_TABLE):
+    return one, other
+  parts, others = one.split(', '), other.split(', ')
+  for end in (0, -1):
+    while min(len(parts), len(others)) > 1 and parts[end] == others[end]:
+      del parts[end], others[end]
+  return ', '.join(parts), ', '.join(others)

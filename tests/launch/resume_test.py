@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import threading
 import time
 
@@ -400,6 +401,44 @@ class TestTwoStarts:
     with resuming.open_session(_experiment(tmp_path, 108)) as session:
       assert os.listdir(session.checkpoint_directory) == ['.replay']
       assert os.listdir(session.replay_directory) == []
+
+
+@pytest.mark.parametrize(
+  ('found', 'now', 'told'),
+  [
+    (
+      {'config.hidden_sizes': (128, 128)},
+      {'config.hidden_sizes': (128, 64)},
+      'config.hidden_sizes: (128, 128) in the checkpoint, (128, 64) now',
+    ),
+    (
+      {'config.n_step': None},
+      {'config.n_step': 3},
+      'config.n_step: nothing in the checkpoint, 3 now',
+    ),
+    (
+      {'table.replay': 'max_size=5, max_times_sampled=0, signature=x () int8'},
+      {'table.replay': 'max_size=5, max_times_sampled=1, signature=x () int8'},
+      'experiment: table.replay: max_times_sampled=0 in the checkpoint, '
+      'max_times_sampled=1 now.',
+    ),
+    (
+      {'table.replay': 'signature=x () int8'},
+      {'table.replay': 'signature=x () int8, y () int8'},
+      'experiment: table.replay: signature=x () int8 in the checkpoint, '
+      'signature=x () int8, y () int8 now.',
+    ),
+    (
+      {'environment': 'a', 'table.a': 'x'},
+      {'environment': 'b', 'table.b': 'y'},
+      'experiment: environment: a in the checkpoint, b now.',
+    ),
+  ],
+)
+def test_what_differs_is_told(found, now, told):
+  checkpoint = checkpointing.Checkpoint('7', {}, {'experiment': found}, None)
+  with pytest.raises(checkpointing.CheckpointError, match=re.escape(told)):
+    resuming.check_identity(checkpoint, now)
 
 
 class TestOtherTables:

@@ -69,6 +69,9 @@ def to_server(directory: str, tables: Sequence[tables_lib.Table]) -> None:
       setattr(saved.rate_limiter, name, getattr(limiter, name))
     saved.rate_limiter.insert_count = contents.inserts
     saved.rate_limiter.sample_count = contents.samples
+    # By this the server knows how many are left to be sampled.
+    size = len(contents.priorities)
+    saved.rate_limiter.delete_count = contents.inserts - size
 
 
 def read(directory: str, table: tables_lib.Table) -> table_lib.Contents | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reverb
 import tensorflow as tf
 from reverb.cc import schema_pb2
 
@@ -105,6 +106,30 @@ def test_there_and_back_is_the_same(name, num_items, tmp_path):
     path = replay.write_checkpoint(connection)
   checkpointing.place_replay(path, str(tmp_path / 'back'))
   _assert_same(local.read(str(tmp_path / 'back'), description), contents)
+
+
+def test_no_more_is_sampled_than_is_left(tmp_path):
+  """Or the server, which would go by wrong counts, would abort."""
+  description, directory = _TABLES['thrice'], str(tmp_path)
+  table = _play(local.Table(description, seed=1), 20)
+  while table.status().size > 5:
+    local_fixture.sample(table, 3)
+  local.write(directory, description, table.copy())
+  local.to_server(directory, [description])
+  with _serve(description, directory) as connection:
+    client = connection.client
+    size = client.server_info()[description.name].current_size
+    assert size == 5
+    # Each thrice, and not for the 16th time.
+    sampler = reverb.TrajectoryDataset(
+      connection.address,
+      description.name,
+      dtypes=[spec.dtype for spec in description.packing.stored_signature],
+      shapes=[spec.shape for spec in description.packing.stored_signature],
+      max_in_flight_samples_per_worker=1,
+      rate_limiter_timeout_ms=500,
+    )
+    assert len(list(sampler)) == 15
 
 
 @pytest.mark.parametrize('name', _TABLES)
