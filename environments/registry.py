@@ -156,7 +156,9 @@ def _naming(name: str) -> Iterator[None]:
   try:
     yield
   except ImportError as error:
-    raise ImportError(f'{name!r} cannot be made. {error}') from error
+    raise ImportError(
+      f'Environment {name!r} cannot be made. {error}'
+    ) from error
 
 
 def _parse(name: str) -> _Parsed:
