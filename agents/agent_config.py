@@ -23,8 +23,8 @@ class AgentConfig:
     learning_rate: Step size of the optimizer.
     default_environments_per_actor: Environments that an actor steps together if
       nothing is said; no setting, but the agent's advice.
-    xla_pays_after: Updates with which XLA has earned back what it takes to
-      compile, about; measured with the defaults, on one core. No setting.
+    xla_pays_after: Learner steps with which XLA has earned back what it takes
+      to compile, about; measured with the defaults, on one core. No setting.
   """
 
   # What replays has seen all of it often, whoever lived it.
@@ -50,6 +50,11 @@ class AgentConfig:
     'are better off without. None: if the run has updates enough to earn back '
     'what it takes to compile, and in anakin and deterministic runs.',
   )
+
+  @property
+  def steps_until_xla_pays(self) -> int:
+    """Learner steps with which XLA has earned back what it takes to compile."""
+    return self.xla_pays_after
 
   def __post_init__(self):
     config_checks.check_types(self)

@@ -1,6 +1,7 @@
 """The settings of agents that replay."""
 
 import dataclasses
+import math
 
 from repertory.agents import agent_config, config_checks
 from repertory.components import settings
@@ -27,8 +28,8 @@ class ReplayConfig(agent_config.AgentConfig):
     1,
     'Gradient steps of a learner step, each from a batch of its own: cheaper '
     'for small networks, and rarer, for samples_per_insert stays. All batches '
-    'are drawn before priorities change. What counts learner steps in other '
-    'settings counts gradient steps.',
+    'are drawn before priorities change. Settings that count learner steps '
+    'count gradient steps then.',
   )
   priority_exponent: float = settings.field(
     0.6, 'α of the priorities: Ape-X, arXiv:1803.00933, appendix C.'
@@ -72,3 +73,7 @@ class ReplayConfig(agent_config.AgentConfig):
   def items_per_step(self) -> int:
     """Items a learner step samples."""
     return self.batch_size * self.num_sgd_steps_per_step
+
+  @property
+  def steps_until_xla_pays(self) -> int:
+    return math.ceil(self.xla_pays_after / self.num_sgd_steps_per_step)

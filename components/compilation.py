@@ -1,5 +1,6 @@
 """TensorFlow functions that are called often."""
 
+import collections
 import contextlib
 import os
 import threading
@@ -263,29 +264,35 @@ def compile_policy(
 
 
 # Operations whose output does not depend on the values of their inputs.
-_OF_SHAPES = ('Rank', 'Shape', 'ShapeN', 'Size')
+_KNOWN = ('Const', 'Rank', 'Shape', 'ShapeN', 'Size')
 
 
 def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
   """Returns those of one graph, whose arguments are not among its nodes."""
-  by_name = {node.name: node for node in nodes}
-  known: dict[str, bool] = {}
-
-  def is_known(reference: str) -> bool:
-    name = reference.lstrip('^').partition(':')[0]
-    if name not in known:
-      node = by_name.get(name)
-      known[name] = node is not None and (
-        node.op in ('Const', *_OF_SHAPES)
-        or (len(node.input) > 0 and all(map(is_known, node.input)))
-      )
-    return known[name]
-
+  users = collections.defaultdict(list)
+  for node in nodes:
+    for reference in node.input:
+      users[_name_of(reference)].append(node)
+  # Arguments, variables, and what is made of such.
+  unknown = users.keys() - {node.name for node in nodes}
+  unknown |= {n.name for n in nodes if not n.input and n.op not in _KNOWN}
+  spreading = list(unknown)
+  while spreading:
+    for user in users[spreading.pop()]:
+      if user.op not in _KNOWN and user.name not in unknown:
+        unknown.add(user.name)
+        spreading.append(user.name)
   return [
     node.name
     for node in nodes
-    if node.op == 'StridedSlice' and not all(map(is_known, node.input[1:]))
+    if node.op == 'StridedSlice'
+    and not unknown.isdisjoint(map(_name_of, node.input[1:]))
   ]
+
+
+def _name_of(reference: str) -> str:
+  """Returns the name of the node that an input refers to."""
+  return reference.lstrip('^').partition(':')[0]
 
 
 def _context() -> Any:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Iterator
 
 import tensorflow as tf
@@ -90,7 +91,7 @@ def run(
       # It may divide a CPU, which comes before the first use.
       _check(topology, launcher, experiment)
       _check_tensorflow()
-      session = stack.enter_context(_open(topology, experiment, fresh))
+      session = stack.enter_context(_open(topology, experiment, fresh, display))
       path = os.path.join(session.log_directory, printed.NATIVE)
       stack.enter_context(native_output.redirected(path))
       show = stack.enter_context(_display(session, display))
@@ -115,6 +116,7 @@ def _open(
   topology: topology_lib.Topology,
   experiment: experiment_lib.Experiment,
   fresh: bool,
+  display: bool,
 ) -> contextlib.AbstractContextManager[session_lib.Session]:
   """Opens the session of an experiment as the topology needs it."""
   return resuming.open_session(
@@ -124,7 +126,13 @@ def _open(
     topology.roads(experiment),
     topology.check_experience,
     topology.division(experiment),
+    _print if display else lambda message: None,
   )
+
+
+def _print(message: str) -> None:
+  """Shows what happens before there is a display."""
+  print(f'repertory: {message}', file=sys.stderr)
 
 
 def _explain_no_update(

@@ -83,32 +83,43 @@ def leaving_at_once() -> Iterator[None]:
 
 @contextlib.contextmanager
 def insisting() -> Iterator[Callable[[], bool]]:
-  """Sees to it that Ctrl-C ends the block, whatever becomes of the exception.
+  """Sees to it that signals end the block, whatever becomes of the exception.
 
-  It raises KeyboardInterrupt where the block is, as ever. Python drops that in
-  a finalizer, and TensorFlow in some of its callbacks or makes another error of
-  it; so whatever the block raises then, or if it ends, that is raised. In other
-  threads than the main one nothing is changed.
+  Where the block is, Ctrl-C raises KeyboardInterrupt, as ever, and SIGTERM and
+  SIGHUP raise SystemExit. Python drops those in a finalizer, and TensorFlow in
+  some of its callbacks or makes another error of them; so whatever the block
+  raises then, or if it ends, that is raised. A SIGHUP that is ignored stays so.
+  In other threads than the main one nothing is changed.
 
   Yields:
-    Tells whether it was pressed, for loops to look at.
+    Tells whether there was one, for loops to look at.
   """
   received = []
 
   def handle(number, frame):
-    del number, frame
-    received.append(True)
-    raise KeyboardInterrupt
+    del frame
+    received.append(number)
+    raise _exception_of(number)
 
   try:
-    with _handled(signal.SIGINT, handle):
+    with contextlib.ExitStack() as stack:
+      for number in _NUMBERS:
+        if number != signal.SIGHUP or not is_hangup_ignored():
+          stack.enter_context(_handled(number, handle))
       yield lambda: bool(received)
   except Exception as error:
     if received:
-      raise KeyboardInterrupt from error
+      raise _exception_of(received[0]) from error
     raise
   if received:
-    raise KeyboardInterrupt
+    raise _exception_of(received[0])
+
+
+def _exception_of(number: int) -> BaseException:
+  """Returns what a signal raises while there is nothing to save."""
+  if number == signal.SIGINT:
+    return KeyboardInterrupt()
+  return SystemExit(EXIT_BASE + number)
 
 
 def is_hangup_ignored() -> bool:

@@ -3,12 +3,12 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from absl import logging
 
-from repertory.components import loggers
+from repertory.components import loggers, signals
 from repertory.launch import failures
 from repertory.launch.coordination import (
   kinds,
@@ -83,8 +83,16 @@ def run(
       if not may_go_on or interruption.is_set():
         raise
       budget.take()
-      resumed = resuming.resume(session, watch.num_restarts + 1, error.failure)
-      if resumed is None:  # There is no checkpoint yet.
+      resumed = None  # So it is if there is no checkpoint yet.
+      with contextlib.suppress(signals.Stopped):
+        resumed = resuming.resume(
+          session,
+          watch.num_restarts + 1,
+          error.failure,
+          watch.show_before_start,
+          interruption,
+        )
+      if resumed is None:
         raise
       session = resumed
 
@@ -114,11 +122,8 @@ class _Watch:
     self._coordinator = workers.client(_COORDINATOR)
     try:
       try:
-        status = self._watch()
-      except KeyboardInterrupt:  # The second one.
-        workers.is_hurried = True
-        self._kill(workers.names)
-        raise
+        with self._hurrying():
+          status = self._watch()
       finally:
         for name in reversed(workers.program.served):
           if name != _COORDINATOR:
@@ -127,10 +132,26 @@ class _Watch:
         exit_seconds = (
           _HURRIED_SECONDS if workers.is_hurried else _EXIT_TIMEOUT_SECONDS
         )
-        workers.wait_for_end(exit_seconds, but=_COORDINATOR)
+        with self._hurrying():
+          workers.wait_for_end(exit_seconds, but=_COORDINATOR)
       return self._with_last_warnings(status)
     finally:
       self._shut_down(_COORDINATOR)
+
+  @contextlib.contextmanager
+  def _hurrying(self) -> Iterator[None]:
+    """Kills all nodes that can be at the second Ctrl-C, and hardly waits."""
+    try:
+      yield
+    except KeyboardInterrupt:
+      self._workers.is_hurried = True
+      self._kill(self._workers.names)
+      raise
+
+  def show_before_start(self, message: str) -> None:
+    """Shows what happens before the nodes start again."""
+    status = self._starting_status()
+    self._show(dataclasses.replace(status, message=message))
 
   def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
     """Adds what is to be told of nodes that failed to end, or that still live.

@@ -1,7 +1,6 @@
 """The replay server."""
 
 from repertory.components import replay
-from repertory.components.replay import local
 from repertory.launch.coordination import addresses, kinds, reports
 from repertory.launch.nodes import node
 from repertory.launch.runs import session as session_lib
@@ -15,7 +14,6 @@ class ReplayNode(node.Node):
     self.name = context.name
     self._coordinator = context.coordinator
     self._stop = context.stop
-    local.to_server(session.replay_directory, session.tables)
     self._server = replay.make_server(
       session.tables, checkpoint_directory=session.replay_directory
     )

@@ -212,7 +212,7 @@ def _check_memory(
     + _describe_bytes(experiment, is_compressed)
   )
   if least_needed <= total_bytes:
-    warning = f'{text} (max_size is {setting} = {table.max_size:,}).'
+    warning = f'{text} (max_size is {setting} = {table.max_size:,})'
     return warning, least_needed
   others = least_needed - least_sizes[largest]
   fitting = max(0, (total_bytes - others) // least[largest])

@@ -6,16 +6,23 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from repertory.components import checkpointing, roads, specs
+from repertory.components import checkpointing, roads, signals, specs
 from repertory.components import experience as experience_lib
+from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch.host import printed
+from repertory.launch.host import native_output, printed
 from repertory.launch.runs import directories, preflight
 from repertory.launch.runs import session as session_lib
 
 # Begins the names under which tables are part of an identity.
 _TABLE = 'table.'
+
+# What makes a table's files those of a kind of road.
+_MOVES = {
+  roads.ReverbRoad.kind: local.to_server,
+  roads.LocalRoad.kind: local.to_process,
+}
 
 
 @contextlib.contextmanager
@@ -26,6 +33,7 @@ def open_session(
   kinds: Sequence[str] = (roads.ReverbRoad.kind,),
   check: Callable[[Any, Any], None] = lambda experiment, experience: None,
   division: str = '',
+  tell: Callable[[str], None] = lambda message: None,
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, finds its checkpoint and holds its directory.
 
@@ -37,6 +45,7 @@ def open_session(
     kinds: The kinds of road that may carry experience, the best first.
     check: Refuses an experiment whose agent's experience cannot go that way.
     division: How it is divided among nodes, in words.
+    tell: Hears, in words, of what may take minutes.
 
   Yields:
     The session.
@@ -66,20 +75,26 @@ def open_session(
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
     _check_exact(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
-    _place_replay(checkpoint, session)
     os.makedirs(session.log_directory, exist_ok=True)
     cleared = directories.clear_way(
       session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
     )
+    native = os.path.join(session.log_directory, printed.NATIVE)
+    with native_output.redirected(native):
+      _place_replay(checkpoint, session, tell)
     messages = [_describe_start(checkpoint, session), way.warning, cleared]
-    if way != ways[0]:
+    if way != ways[0] and way.road == roads.ReverbRoad.kind:
       messages.append('replay stays in a server, as the checkpoint has it')
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
 
 def resume(
-  session: session_lib.Session, num_restarts: int, failure: failures.Failure
+  session: session_lib.Session,
+  num_restarts: int,
+  failure: failures.Failure,
+  tell: Callable[[str], None] = lambda message: None,
+  stop: signals.StopSignal | None = None,
 ) -> session_lib.Session | None:
   """Goes back to the newest checkpoint of a run whose nodes have ended.
 
@@ -87,14 +102,19 @@ def resume(
     session: What ran; its directory is still held.
     num_restarts: With this one.
     failure: Why.
+    tell: Hears, in words, of what may take minutes.
+    stop: Ends that.
 
   Returns:
     The session to go on with; None if there is no checkpoint.
+
+  Raises:
+    signals.Stopped: If the stop signal was set before it could go on.
   """
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
     return None
-  _place_replay(checkpoint, session)
+  _place_replay(checkpoint, session, tell, stop)
   name = os.path.basename(checkpoint.path)
   return dataclasses.replace(
     session,
@@ -247,13 +267,30 @@ def _check_exact(
 
 
 def _place_replay(
-  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
+  checkpoint: checkpointing.Checkpoint | None,
+  session: session_lib.Session,
+  tell: Callable[[str], None],
+  stop: signals.StopSignal | None = None,
 ) -> None:
-  """Lets the road take up what a checkpoint has of replay."""
+  """Lets the road take up what a checkpoint has of replay.
+
+  What another road wrote is moved first: before there are nodes, for of a large
+  table that takes longer than they may take to start.
+  """
   path = None
   if checkpoint is not None and session.takes_replay_of(checkpoint):
     path = checkpoint.replay_path
-  checkpointing.place_replay(path, session.replay_directory)
+  directory = session.replay_directory
+  checkpointing.place_replay(path, directory)
+  if path is None or session.road not in _MOVES:
+    return
+  try:
+    _MOVES[session.road](directory, session.experience.table, tell, stop)
+  except OSError as error:
+    raise checkpointing.CheckpointError(
+      f'The replay table of {path} could not be moved for a run of this kind: '
+      f'{error}. It needs room for another copy in {directory}.'
+    ) from error
 
 
 def _describe_omission(

@@ -110,7 +110,7 @@ class Session:
     # program acts, too, and earns back within seconds what it takes to compile.
     if self.experiment.deterministic or self.road == roads.PROGRAM:
       return True
-    return self.updates_to_come >= config.xla_pays_after
+    return self.updates_to_come >= config.steps_until_xla_pays
 
   @property
   def steps_per_environment(self) -> int:

@@ -82,6 +82,14 @@ class TestOpenSlices:
   def test_others_are_not(self, name):
     assert self._compile(_CLOSED[name], True).open_slices == []
 
+  def test_graphs_may_be_deep(self):
+    def function(x, i):
+      for _ in range(2_000):
+        i += 1
+      return x[i]
+
+    assert len(self._compile(function, True).open_slices) == 1
+
   def test_do_not_matter_without_xla(self):
     assert self._compile(_OPEN['entry'], False).open_slices == []
 

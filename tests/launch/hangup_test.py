@@ -83,6 +83,23 @@ class TestCatching:
 
 
 class TestInsisting:
+  @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGHUP])
+  def test_others_end_it_too(self, number):
+    """Nothing of what Ctrl-C ends is to be saved."""
+    with pytest.raises(SystemExit) as caught, interrupts.insisting():
+      _send(number)
+      pytest.fail('It went on.')
+    assert caught.value.code == interrupts.EXIT_BASE + number
+
+  def test_an_ignored_hangup_stays_ignored(self):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+      with interrupts.insisting() as is_pressed:
+        _send(signal.SIGHUP)
+        assert not is_pressed()
+    finally:
+      signal.signal(signal.SIGHUP, before)
+
   def test_raises_at_once(self):
     with pytest.raises(KeyboardInterrupt), interrupts.insisting():
       _send(signal.SIGINT)
@@ -124,7 +141,8 @@ class TestInsisting:
       stack.callback(signal.signal, signal.SIGINT, before)
       interruption = stack.enter_context(interrupts.catch_interrupts())
       with interrupts.insisting():
-        _send(signal.SIGTERM)
+        pass
+      _send(signal.SIGTERM)
       assert interruption.is_set()
       with pytest.raises(KeyboardInterrupt):
         _send(signal.SIGINT)

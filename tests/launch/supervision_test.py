@@ -164,6 +164,19 @@ class TestToTheEnd:
     assert 'learner' in run.workers.killed
     assert run.clock.now < 23
 
+  @pytest.mark.parametrize('seconds', [23, 28])
+  def test_second_interrupt_ends_the_wait_for_nodes(self, run, seconds):
+    """At first those that did their part may end, and then all may."""
+    run.after(10, 'actor/1', 'is_stubborn')
+    run.interrupt(20)
+    run.clock.after(seconds, lambda: _raise(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+      run.run()
+    run.check_nothing_is_left()
+    assert 'actor/1' in run.workers.killed
+    assert run.clock.now < seconds + 1
+    assert run.num_checkpoints() == 1
+
   def test_coordinator_answers_until_all_others_have_ended(self, run):
     run.after(10, 'actor/1', 'is_stubborn')
     run.interrupt(20)

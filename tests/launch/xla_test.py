@@ -26,6 +26,13 @@ def test_follows_from_the_updates_to_come(tmp_path, max_steps, expected):
   assert _decide(tmp_path, max_steps) is expected
 
 
+def test_gradient_steps_count(tmp_path):
+  """Eight of them make a learner step of 256 items."""
+  config = {'num_sgd_steps_per_step': 8}
+  assert not _decide(tmp_path, 6_183, config=config)
+  assert _decide(tmp_path, 6_200, config=config)
+
+
 def test_of_a_queue_each_batch_is_an_update(tmp_path):
   """PPO's has 8 unrolls of 128 steps: 200 updates take 204,800.
 

@@ -1,9 +1,9 @@
 """Replay tables of this process, without a server."""
 
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
-from repertory.components.replay.local.moves import read, to_server
+from repertory.components.replay.local.moves import to_process, to_server
 from repertory.components.replay.local.priorities import LocalPriorities
-from repertory.components.replay.local.snapshots import write
+from repertory.components.replay.local.snapshots import read, write
 from repertory.components.replay.local.table import (
   Contents,
   Place,
@@ -22,6 +22,7 @@ __all__ = [
   'copied_bytes',
   'item_bytes',
   'read',
+  'to_process',
   'to_server',
   'write',
 ]

@@ -1,23 +1,25 @@
 """Moves what a table holds from a process to a replay server, and back.
 
-A server is known by the files that it reads and writes. One that nobody else
-uses writes the items, or gives them in their order; what its table is, and how
-much it has inserted and sampled, is told to it in the file of its tables.
+Both are known by the files that they write, and read when they start: files of
+the one are made files of the other. For that a server that nobody else uses
+takes the items, or gives them in their order; what its table is, and how much
+it has inserted and sampled, is told to it in the file of its tables.
 """
 
 import contextlib
-import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import reverb
 import tensorflow as tf
+from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from repertory.components import checkpointing, loopback
+from repertory.components import loopback, signals
 from repertory.components.replay import (
   checkpoints,
   connection,
@@ -26,40 +28,57 @@ from repertory.components.replay import (
   writers,
 )
 from repertory.components.replay import tables as tables_lib
-from repertory.components.replay.local import snapshots
+from repertory.components.replay.local import server_items, snapshots
 from repertory.components.replay.local import table as table_lib
 
-_TABLES_FILE = 'tables.tfrecord'
+_TABLES_FILE, _ITEMS_FILE = 'tables.tfrecord', 'items.tfrecord'
 _COMPRESSED = 'ZLIB'  # All files of a server are.
 _TEMPORARY = '.moving'
 # Items that may be on their way to a server; of more it warns.
 _MAX_PENDING_ITEMS = 32
 _BLOCK = 16  # Items that are handed over at once.
+# How often it is told how far a move is: never, if it takes less.
+_TELL_SECONDS = 5.0
 
 
-def to_server(directory: str, tables: Sequence[tables_lib.Table]) -> None:
+def to_server(
+  directory: str,
+  table: tables_lib.Table,
+  tell: Callable[[str], None] = lambda message: None,
+  stop: signals.StopSignal | None = None,
+) -> None:
   """Makes a snapshot of this process what a server reads; if there is one.
 
   Arrays that several items share are shared there, too.
 
   Args:
     directory: Where a snapshot was placed, and from where the server will read.
-    tables: Those of the server.
+    table: The server's only one.
+    tell: Hears now and then, in words, how far it is.
+    stop: Ends it.
 
   Raises:
     CheckpointError: If the snapshot is of another table.
+    signals.Stopped: If the stop signal was set.
+    OSError: If the files cannot be written.
   """
-  if not snapshots.is_there(directory):
-    return
-  (table,) = tables
-  contents = snapshots.read(directory, table)
+  contents = None
+  if snapshots.is_there(directory):
+    contents = snapshots.read(directory, table)
   if contents is None:
     return
   checkpoints.remove_checkpoints(directory)
+  stop = stop or signals.StopSignal()
+  progress = _Progress('into a server', len(contents.priorities), tell, stop)
   unlimited = reverb_tables.make_table(table, reverb.rate_limiters.MinSize(1))
-  with _serving([unlimited], directory) as address:
-    place = connection.Connection(address)
-    _write(place, table, contents)
+  with _serving(unlimited, directory) as address:
+    place = connection.Connection(address, stop=stop)
+    _write(place, table, contents, progress)
+    if contents.times_sampled:  # Of the oldest, which is drawn first.
+      oldest = place.client.sample(
+        table.name, contents.times_sampled, emit_timesteps=False
+      )
+      list(oldest)
     folder = checkpoints.write_checkpoint(place)
   limiter = reverb_tables.make_table(table).info.rate_limiter_info
   with _changed_table(folder) as saved:
@@ -74,32 +93,71 @@ def to_server(directory: str, tables: Sequence[tables_lib.Table]) -> None:
     saved.rate_limiter.delete_count = contents.inserts - size
 
 
-def read(directory: str, table: tables_lib.Table) -> table_lib.Contents | None:
-  """Reads the snapshot, or what a server wrote; None if there is neither.
+def to_process(
+  directory: str,
+  table: tables_lib.Table,
+  tell: Callable[[str], None] = lambda message: None,
+  stop: signals.StopSignal | None = None,
+) -> None:
+  """Makes what a server wrote a snapshot of this process; if it is there.
+
+  Equal arrays become one.
 
   Args:
-    directory: Where it was placed.
-    table: What is to go on from it.
+    directory: Where it was placed, and from where the snapshot will be read.
+    table: The server's only one.
+    tell: Hears now and then, in words, how far it is.
+    stop: Ends it.
 
   Raises:
-    CheckpointError: If what is there cannot be read, or is of another table.
+    ReplayCheckpointError: If the server's files lack items.
+    signals.Stopped: If the stop signal was set.
+    OSError: If the files cannot be written.
   """
   folder = _find_written_by_server(directory)
   if folder is None:
-    return snapshots.read(directory, table)
-  copied = os.path.join(directory, _TEMPORARY, '0')
-  try:
-    checkpointing.link_tree(folder, copied)
-    return _read_written_by_server(copied, table)
-  finally:
-    shutil.rmtree(os.path.dirname(copied), ignore_errors=True)
+    return
+  temporary = os.path.join(directory, _TEMPORARY)
+  shutil.rmtree(temporary, ignore_errors=True)
+  os.mkdir(temporary)
+  os.rename(folder, os.path.join(temporary, '0'))
+  contents = _read_written_by_server(temporary, table, tell, stop)
+  checkpoints.remove_checkpoints(directory)
+  snapshots.write(directory, table, contents)
+
+
+class _Progress:
+  """Tells how far a move is, and heeds a stop signal."""
+
+  def __init__(
+    self,
+    whither: str,
+    size: int,
+    tell: Callable[[str], None],
+    stop: signals.StopSignal,
+  ):
+    self._stop = stop
+    self._whither = whither
+    self._size = size
+    self._tell = tell
+    self._told_at = time.monotonic()
+
+  def update(self, num_items: int) -> None:
+    """Takes how many items have moved so far."""
+    self._stop.check()
+    now = time.monotonic()
+    if now - self._told_at >= _TELL_SECONDS:
+      self._told_at = now
+      self._tell(
+        f'moving replay {self._whither}: {num_items:,} of {self._size:,} items'
+      )
 
 
 @contextlib.contextmanager
-def _serving(tables: Sequence[reverb.Table], directory: str) -> Iterator[str]:
+def _serving(table: reverb.Table, directory: str) -> Iterator[str]:
   """Runs a server for this machine alone; yields its address."""
   checkpointer = reverb.checkpointers.DefaultCheckpointer(directory)
-  one = reverb.Server(tables=tables, port=None, checkpointer=checkpointer)
+  one = reverb.Server(tables=[table], port=None, checkpointer=checkpointer)
   try:
     loopback.restrict(one.port)
     yield f'localhost:{one.port}'
@@ -109,19 +167,47 @@ def _serving(tables: Sequence[reverb.Table], directory: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _changed_table(folder: str) -> Iterator[Any]:
-  """Yields what a server's checkpoint says of its table, to be changed.
+  """Yields what a server's checkpoint says of its table, to be changed."""
+  with _rewritten(os.path.join(folder, _TABLES_FILE)) as (records, file):
+    (record,) = records
+    saved: Any = checkpoint_pb2.PriorityTableCheckpoint()
+    saved.ParseFromString(record)
+    yield saved
+    file.write(saved.SerializeToString())
+
+
+def _forget_samples(
+  folder: str, table: tables_lib.Table, stop: signals.StopSignal
+) -> dict[int, int]:
+  """Lets no item of a server's checkpoint have been sampled so far.
+
+  Returns:
+    How often each was, by key; none if the table does not count it.
+  """
+  counts = {}
+  item: Any = schema_pb2.PrioritizedItem()
+  with _rewritten(os.path.join(folder, _ITEMS_FILE)) as (records, file):
+    for record in records:
+      stop.check()
+      item.ParseFromString(record)
+      if item.times_sampled and table.max_times_sampled > 1:
+        counts[item.key] = item.times_sampled
+      item.times_sampled = 0
+      file.write(item.SerializeToString())
+  return counts
+
+
+@contextlib.contextmanager
+def _rewritten(path: str) -> Iterator[tuple[Iterable, tf.io.TFRecordWriter]]:
+  """Yields the records of a file, and what writes those to replace them.
 
   The file becomes another one: it may be linked to from elsewhere.
   """
-  path = os.path.join(folder, _TABLES_FILE)
-  (record,) = tf.data.TFRecordDataset(path, _COMPRESSED).as_numpy_iterator()
-  saved: Any = checkpoint_pb2.PriorityTableCheckpoint()
-  saved.ParseFromString(record)
-  yield saved
+  records = tf.data.TFRecordDataset(path, _COMPRESSED).as_numpy_iterator()
   temporary = f'{path}.new'
   options = tf.io.TFRecordOptions(_COMPRESSED)
   with tf.io.TFRecordWriter(temporary, options) as file:
-    file.write(saved.SerializeToString())
+    yield records, file
   os.replace(temporary, path)
 
 
@@ -129,6 +215,7 @@ def _write(
   place: connection.Connection,
   table: tables_lib.Table,
   contents: table_lib.Contents,
+  progress: _Progress,
 ) -> None:
   """Writes items, in their order and with their priorities, to a server."""
   priorities = iter(contents.priorities.tolist())
@@ -155,6 +242,7 @@ def _write(
         writer.put(leaves)
       if writer.is_ahead():
         writer.wait()
+      progress.update(begin)
   finally:
     writer.close()
 
@@ -208,12 +296,16 @@ def _find_written_by_server(directory: str) -> str | None:
 
 
 def _read_written_by_server(
-  folder: str, table: tables_lib.Table
+  directory: str,
+  table: tables_lib.Table,
+  tell: Callable[[str], None],
+  stop: signals.StopSignal | None,
 ) -> table_lib.Contents:
   """Reads the items of a server's table in the order in which they came.
 
   Args:
-    folder: The checkpoint, alone in its directory; its table is made a queue.
+    directory: Holds the checkpoint alone; its table is made a queue.
+    tell: See `to_process`; as are the others.
   """
   in_order = reverb.Table(
     table.name,
@@ -225,6 +317,7 @@ def _read_written_by_server(
     signature=table.packing.stored_signature,
   )
   limiter = in_order.info.rate_limiter_info
+  folder = os.path.join(directory, '0')
   with _changed_table(folder) as saved:
     inserts = saved.rate_limiter.insert_count
     samples = saved.rate_limiter.sample_count
@@ -232,40 +325,17 @@ def _read_written_by_server(
       setattr(saved.rate_limiter, name, getattr(limiter, name))
     saved.sampler.fifo = True
     saved.max_times_sampled = 1
-  with _serving([in_order], os.path.dirname(folder)) as address:
+  stop = stop or signals.StopSignal()
+  # One that was sampled before would be given for ever.
+  times_sampled = _forget_samples(folder, table, stop)
+  items = server_items.ServerItems(table)
+  with _serving(in_order, directory) as address:
     client = reverb.Client(address)
     size = client.server_info()[table.name].current_size
-    items: list[Any] = []
-    if size:
-      items += client.sample(table.name, size, emit_timesteps=False)
-  packing = table.packing
-  leaves = []
-  if packing.packed:
-    records = np.array([item.data[0] for item in items], np.uint8)
-    leaves += packing.unpack_records(records)
-  columns = [item.data[bool(packing.packed) :] for item in items]
-  leaves += _share(columns, len(packing.whole))
-  is_limited = table.max_times_sampled > 1 and items
-  return table_lib.Contents(
-    leaves=leaves,
-    priorities=np.array([item.info.priority for item in items], np.float64),
-    inserts=inserts,
-    samples=samples,
-    times_sampled=items[0].info.times_sampled - 1 if is_limited else 0,
-    random=None,
-  )
-
-
-def _share(
-  rows: Sequence[Sequence[np.ndarray]], num_columns: int
-) -> list[np.ndarray]:
-  """Returns columns of objects in which equal arrays are one."""
-  arrays: dict[tuple, np.ndarray] = {}
-  columns = [np.empty([len(rows)], object) for _ in range(num_columns)]
-  for i, row in enumerate(rows):
-    for column, array in zip(columns, row):
-      array = np.array(array)
-      digest = hashlib.blake2b(array.tobytes(), digest_size=16).digest()
-      key = array.shape, array.dtype, digest
-      column[i] = arrays.setdefault(key, array)
-  return columns
+    progress = _Progress('out of a server', size, tell, stop)
+    # Nobody is waited for, for they are there; but 0 cannot be asked for.
+    found = client.sample(table.name, size, emit_timesteps=False)
+    for item in found if size else ():
+      items.add(item)
+      progress.update(len(items))
+  return items.contents(inserts, samples, times_sampled)

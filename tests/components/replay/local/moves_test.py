@@ -14,8 +14,9 @@ from reverb.cc import schema_pb2
 
 import local_fixture
 import replay_fixture
-from repertory.components import checkpointing, replay
+from repertory.components import checkpointing, replay, signals
 from repertory.components.replay import local
+from repertory.components.replay.local import moves
 
 # The two images are of one kind, which items may share; the map is of another.
 _LARGE = {
@@ -76,12 +77,19 @@ def _serve(description, directory):
 def _assert_same(found, expected):
   assert found.inserts == expected.inserts
   assert found.samples == expected.samples
+  assert found.times_sampled == expected.times_sampled
   np.testing.assert_array_equal(found.priorities, expected.priorities)
   for ours, theirs in zip(found.leaves, expected.leaves, strict=True):
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs):
       np.testing.assert_array_equal(one, other)
       assert np.asarray(one).dtype == np.asarray(other).dtype
+
+
+def _read_moved(directory, description):
+  """Reads what a server wrote, or a table."""
+  local.to_process(directory, description)
+  return local.read(directory, description)
 
 
 def _num_arrays(contents):
@@ -97,7 +105,7 @@ def test_there_and_back_is_the_same(name, num_items, tmp_path):
   table = _play(local.Table(description, seed=1), num_items)
   contents = table.copy()
   local.write(directory, description, contents)
-  local.to_server(directory, [description])
+  local.to_server(directory, description)
   with _serve(description, directory) as connection:
     (status,) = replay.table_status(connection.client).values()
     ours = table.status()
@@ -105,7 +113,7 @@ def test_there_and_back_is_the_same(name, num_items, tmp_path):
     assert (status.size, status.max_size) == (ours.size, ours.max_size)
     path = replay.write_checkpoint(connection)
   checkpointing.place_replay(path, str(tmp_path / 'back'))
-  _assert_same(local.read(str(tmp_path / 'back'), description), contents)
+  _assert_same(_read_moved(str(tmp_path / 'back'), description), contents)
 
 
 def test_no_more_is_sampled_than_is_left(tmp_path):
@@ -115,7 +123,7 @@ def test_no_more_is_sampled_than_is_left(tmp_path):
   while table.status().size > 5:
     local_fixture.sample(table, 3)
   local.write(directory, description, table.copy())
-  local.to_server(directory, [description])
+  local.to_server(directory, description)
   with _serve(description, directory) as connection:
     client = connection.client
     size = client.server_info()[description.name].current_size
@@ -137,7 +145,7 @@ def test_limiter_is_the_tables_own(name, tmp_path):
   """Whoever wrote the items was not held back by it."""
   description, directory = _TABLES[name], str(tmp_path / 'replay')
   local.write(directory, description, local.Table(description, 1).copy())
-  local.to_server(directory, [description])
+  local.to_server(directory, description)
   limits = []
   for place in (directory, str(tmp_path / 'empty')):
     with _serve(description, place) as connection:
@@ -164,12 +172,12 @@ def test_server_shares_what_items_shared(tmp_path):
   contents = table.copy()
   assert _num_arrays(contents) == 13 + 12
   local.write(directory, description, contents)
-  local.to_server(directory, [description])
+  local.to_server(directory, description)
   (folder,) = os.listdir(directory)
   # Each image and map, and each item's small leaves, once.
   path = os.path.join(directory, folder, 'items.tfrecord')
   assert len(_chunks_of_items(path)) == 13 + 12 + 12
-  assert _num_arrays(local.read(directory, description)) == 13 + 12
+  assert _num_arrays(_read_moved(directory, description)) == 13 + 12
 
 
 def test_files_of_a_checkpoint_stay_as_they_are(tmp_path):
@@ -184,9 +192,10 @@ def test_files_of_a_checkpoint_stay_as_they_are(tmp_path):
     there = (tmp_path / 'kept' / folder).iterdir()
     files = {path.name: path.read_bytes() for path in there}
     checkpointing.place_replay(os.path.join(kept, folder), used)
-    contents = local.read(used, description)
-    _assert_same(contents, table.copy())
-    local.to_server(used, [description])
+    if 'table.json' in files:
+      local.to_server(used, description)
+    else:
+      _assert_same(_read_moved(used, description), table.copy())
     for name, before in files.items():
       assert (tmp_path / 'kept' / folder / name).read_bytes() == before
     if 'table.json' in files:
@@ -194,9 +203,98 @@ def test_files_of_a_checkpoint_stay_as_they_are(tmp_path):
       os.rename(used, kept)
 
 
+def _write_of_both(description, tmp_path):
+  """Returns moves, and directories with what they move."""
+  table = _play(local.Table(description, seed=1), 40)
+  directories = [str(tmp_path / name) for name in ('process', 'server')]
+  for directory in directories:
+    local.write(directory, description, table.copy())
+  local.to_server(directories[1], description)
+  return list(zip((local.to_server, local.to_process), directories))
+
+
+def test_how_far_it_is_is_told(tmp_path, monkeypatch):
+  monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
+  description, told = _TABLES['uniform'], []
+  for move, directory in _write_of_both(description, tmp_path):
+    told.clear()
+    move(directory, description, told.append)
+    assert len(told) > 10
+    assert 'of 40 items' in told[-1]
+    counts = [int(text.split(': ')[1].split()[0]) for text in told]
+    assert counts == sorted(counts)
+
+
+def test_what_is_short_is_not_told(tmp_path):
+  description, told = _TABLES['uniform'], []
+  for move, directory in _write_of_both(description, tmp_path):
+    move(directory, description, told.append)
+  assert not told
+
+
+def test_can_be_stopped(tmp_path, monkeypatch):
+  monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
+  description = _TABLES['uniform']
+  for move, directory in _write_of_both(description, tmp_path):
+    stop, told = signals.StopSignal(), []
+
+    def tell(message, stop=stop, told=told):
+      told.append(message)
+      stop.set()
+
+    with pytest.raises(signals.Stopped):
+      move(directory, description, tell, stop)
+    assert len(told) == 1
+
+
+def test_what_another_move_left_does_not_matter(tmp_path):
+  """As of a process that was killed."""
+  description = _TABLES['uniform']
+  _, (_, directory) = _write_of_both(description, tmp_path)
+  (name,) = os.listdir(directory)
+  left = os.path.join(directory, '.moving', '0')
+  os.makedirs(left)
+  table = _play(local.Table(description, seed=1), 40)
+  _assert_same(_read_moved(directory, description), table.copy())
+  assert name not in os.listdir(directory)
+
+
 def test_without_a_snapshot_nothing_happens(tmp_path):
   description = _TABLES['queue']
-  local.to_server(str(tmp_path), [description])
+  for move in (local.to_server, local.to_process):
+    move(str(tmp_path), description)
+    move(str(tmp_path / 'missing'), description)
   assert not os.listdir(tmp_path)
   assert local.read(str(tmp_path), description) is None
   assert local.read(str(tmp_path / 'missing'), description) is None
+
+
+@pytest.mark.parametrize('name', ['without a limit', 'prioritized', 'thrice'])
+def test_items_that_a_server_gave_come_back_once_each(name, tmp_path):
+  description = _TABLES[name]
+  table = _play(local.Table(description, seed=1), 20)
+  contents = table.copy()
+  local.write(str(tmp_path / 'to'), description, contents)
+  local.to_server(str(tmp_path / 'to'), description)
+  num_samples, size = 4, len(contents.priorities)
+  with _serve(description, str(tmp_path / 'to')) as connection:
+    found = connection.client.sample(
+      description.name, num_samples, emit_timesteps=False
+    )
+    assert len(list(found)) == num_samples
+    path = replay.write_checkpoint(connection)
+  checkpointing.place_replay(path, str(tmp_path / 'back'))
+  back = _read_moved(str(tmp_path / 'back'), description)
+  num_gone, times_sampled = 0, 0
+  if name == 'thrice':
+    total = contents.times_sampled + num_samples
+    num_gone, times_sampled = divmod(total, 3)
+  expected = dataclasses.replace(
+    contents,
+    samples=contents.samples + num_samples,
+    times_sampled=times_sampled,
+    priorities=contents.priorities[num_gone:],
+    leaves=[leaf[num_gone:] for leaf in contents.leaves],
+  )
+  assert len(back.priorities) == size - num_gone
+  _assert_same(back, expected)

@@ -1,0 +1,79 @@
+"""Items of a replay server on their way into a table of this process."""
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+import reverb
+
+from repertory.components.replay import tables
+from repertory.components.replay.local import table as table_lib
+
+
+class ServerItems:
+  """Takes items one by one; of equal large arrays it keeps one.
+
+  A server does not tell which arrays items share.
+  """
+
+  def __init__(self, table: tables.Table):
+    """Has none yet.
+
+    Args:
+      table: Whose items they are.
+    """
+    self._table = table
+    self._records: list[np.ndarray] = []  # Small leaves, packed.
+    self._columns: list[list] = [[] for _ in table.packing.whole]
+    self._arrays: dict[tuple, np.ndarray] = {}
+    self._priorities: list[float] = []
+    self._keys: list[int] = []
+
+  def __len__(self) -> int:
+    return len(self._priorities)
+
+  def add(self, item: reverb.ReplaySample) -> None:
+    """Takes the next item, the oldest first."""
+    data = list(item.data)
+    if self._table.packing.packed:
+      self._records.append(np.array(data.pop(0), np.uint8))
+    for column, array in zip(self._columns, data, strict=True):
+      column.append(self._shared(array))
+    self._keys.append(item.info.key)
+    self._priorities.append(item.info.priority)
+
+  def contents(
+    self, inserts: int, samples: int, times_sampled: Mapping[int, int]
+  ) -> table_lib.Contents:
+    """Returns what a table has that holds them.
+
+    Args:
+      inserts: Items ever inserted.
+      samples: Items ever sampled.
+      times_sampled: How often each was, by the server's keys, if at all.
+    """
+    packing = self._table.packing
+    leaves = []
+    if packing.packed:
+      leaves += packing.unpack_records(np.array(self._records, np.uint8))
+    for column in self._columns:
+      leaf = np.empty([len(column)], object)
+      for k, array in enumerate(column):
+        leaf[k] = array
+      leaves.append(leaf)
+    oldest = self._keys[0] if self._keys else None
+    return table_lib.Contents(
+      leaves=leaves,
+      priorities=np.array(self._priorities, np.float64),
+      inserts=inserts,
+      samples=samples,
+      times_sampled=times_sampled.get(oldest, 0),
+      random=None,
+    )
+
+  def _shared(self, array: np.ndarray) -> np.ndarray:
+    digest = hashlib.blake2b(array.tobytes(), digest_size=16).digest()
+    key = array.shape, array.dtype, digest
+    if key not in self._arrays:
+      self._arrays[key] = np.array(array)
+    return self._arrays[key]
