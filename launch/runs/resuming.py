@@ -79,9 +79,7 @@ def open_session(
     cleared = directories.clear_way(
       session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
     )
-    native = os.path.join(session.log_directory, printed.NATIVE)
-    with native_output.redirected(native):
-      _place_replay(checkpoint, session, tell)
+    _place_replay(checkpoint, session, tell)
     messages = [_describe_start(checkpoint, session), way.warning, cleared]
     if way != ways[0] and way.road == roads.ReverbRoad.kind:
       messages.append('replay stays in a server, as the checkpoint has it')
@@ -284,8 +282,10 @@ def _place_replay(
   checkpointing.place_replay(path, directory)
   if path is None or session.road not in _MOVES:
     return
+  native = os.path.join(session.log_directory, printed.NATIVE)
   try:
-    _MOVES[session.road](directory, session.experience.table, tell, stop)
+    with native_output.redirected(native):
+      _MOVES[session.road](directory, session.experience.table, tell, stop)
   except OSError as error:
     raise checkpointing.CheckpointError(
       f'The replay table of {path} could not be moved for a run of this kind: '

@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import reverb
 
 from repertory.components.replay import tables
 from repertory.components.replay.local import table as table_lib
@@ -32,8 +32,8 @@ class ServerItems:
   def __len__(self) -> int:
     return len(self._priorities)
 
-  def add(self, item: reverb.ReplaySample) -> None:
-    """Takes the next item, the oldest first."""
+  def add(self, item: Any) -> None:
+    """Takes the next item, the oldest first, as a server's client gives it."""
     data = list(item.data)
     if self._table.packing.packed:
       self._records.append(np.array(data.pop(0), np.uint8))
@@ -61,13 +61,12 @@ class ServerItems:
       for k, array in enumerate(column):
         leaf[k] = array
       leaves.append(leaf)
-    oldest = self._keys[0] if self._keys else None
     return table_lib.Contents(
       leaves=leaves,
       priorities=np.array(self._priorities, np.float64),
       inserts=inserts,
       samples=samples,
-      times_sampled=times_sampled.get(oldest, 0),
+      times_sampled=times_sampled.get(self._keys[0], 0) if self._keys else 0,
       random=None,
     )
 
