@@ -10,6 +10,7 @@ policy and update there are those of `components.conformance`.
 
 import contextlib
 import dataclasses
+import itertools
 import unittest
 from collections.abc import Iterator
 from typing import Any
@@ -17,10 +18,20 @@ from typing import Any
 import cloudpickle
 import dm_env
 import numpy as np
+import tensorflow as tf
 import tree
 
 from repertory.agents import builder as builder_lib
-from repertory.components import actors, replay, roads, signals, specs
+from repertory.components import (
+  actors,
+  compilation,
+  numpy_functions,
+  numpy_translations,
+  replay,
+  roads,
+  signals,
+  specs,
+)
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 _SECONDS = 60.0
@@ -119,6 +130,36 @@ class BuilderConformance:
       ),
       *actions,
     )
+
+  def test_numpy_acts_alike(self):
+    """If it can run the policy."""
+    builder, spec = self.make_builder(), self.make_spec()
+    size = self.num_environments
+    policy = self.make_policy(builder.make_network(spec))
+    state = policy.initial_state(range(size))
+    compiled = compilation.CompiledFunction(
+      lambda *arguments: tuple(policy.act(*arguments)),
+      (
+        specs.tensor_spec(spec.observations, size),
+        tf.TensorSpec([size], tf.int32),
+        tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), state),
+      ),
+      jit_compile=False,
+    )
+    try:
+      translated = numpy_functions.NumpyFunction(compiled, lambda: 0)
+    except numpy_translations.CannotTranslateError as error:
+      raise unittest.SkipTest(f'NumPy cannot act: {error}') from error
+    leaves = [np.asarray(leaf) for leaf in tree.flatten(state)]
+    for timestep in itertools.islice(self.live(), 20):
+      step = [*tree.flatten(timestep.observation), timestep.step_type]
+      outputs = [np.asarray(one) for one in compiled(*step, *leaves)]
+      for ours, theirs in zip(translated(*step, *leaves), outputs):
+        np.testing.assert_allclose(
+          ours, theirs, rtol=1e-5, atol=1e-5,
+          err_msg='NumPy must compute what TensorFlow does.',
+        )  # fmt: skip
+      leaves = outputs[len(outputs) - len(leaves) :]
 
   def _act(self, policy):
     actor = self._make_actor(policy)

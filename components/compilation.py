@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tree
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
@@ -79,6 +80,10 @@ class CompiledFunction:
   It is called without what TensorFlow's own concrete functions do on the way
   (binding and checking arguments, looking for gradient tapes), which takes half
   the time of a small call.
+
+  Attributes:
+    argument_specs: `tf.TensorSpec`s of the leaves of all arguments.
+    absent: Where the output has None, among its leaves.
   """
 
   def __init__(
@@ -126,11 +131,12 @@ class CompiledFunction:
     self._function = compiled.get_concrete_function(
       *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
     )
+    self.argument_specs = tree.flatten(signature)
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
     self._output_structure = output_structure[0]
     self._unflatten = nests.Unflattener(self._output_structure)
-    self._absent = absent  # Where the output has None.
+    self.absent = absent
     self._context = _context()
     in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
@@ -164,9 +170,14 @@ class CompiledFunction:
       self._attributes,
       self._context,
     )
-    for place in self._absent:
+    for place in self.absent:
       outputs.insert(place, None)
     return outputs
+
+  @property
+  def function(self) -> Any:
+    """TensorFlow's concrete function."""
+    return self._function
 
   @property
   def open_slices(self) -> list[str]:
@@ -181,6 +192,18 @@ class CompiledFunction:
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Gives leaves the structure of the output."""
     return self._unflatten(leaves)
+
+
+def read_variable(handle: tf.Tensor, dtype: tf.DType) -> np.ndarray:
+  """Returns what a variable holds, in a tenth of the time of `numpy()`.
+
+  Args:
+    handle: The variable's, on the CPU.
+  """
+  tensor = pywrap_tfe.TFE_Py_FastPathExecute(
+    _context(), 'ReadVariableOp', None, handle, 'dtype', dtype
+  )
+  return tensor.numpy()
 
 
 def find_open_slices(function: Any) -> list[str]:

@@ -27,6 +27,8 @@ _RANKS_OF_COMPONENTS = (
     'specs',
     'signals',
     'compilation',
+    'numpy_translations',
+    'numpy_functions',
     'loops',
     'data_parallel',
     'devices',

@@ -12,6 +12,7 @@ from repertory.components import (
   compilation,
   core,
   nests,
+  numpy_functions,
   programs,
   specs,
   types,
@@ -20,7 +21,11 @@ from repertory.components.variables import followed
 
 
 class PolicyActor(core.Actor):
-  """Acts for an environment batch with one compiled call a step."""
+  """Acts for an environment batch with one call a step, of what is compiled.
+
+  Attributes:
+    runs_in_numpy: Whether NumPy runs the policy.
+  """
 
   def __init__(
     self,
@@ -31,6 +36,7 @@ class PolicyActor(core.Actor):
     adder: core.Adder | None = None,
     variables: followed.FollowedVariables | None = None,
     jit_compile: bool = False,
+    in_numpy: bool = False,
   ):
     """Compiles the policy.
 
@@ -42,12 +48,14 @@ class PolicyActor(core.Actor):
       variables: Keeps the policy's fresh; None where others do, or nobody.
       jit_compile: Whether to compile with XLA where it pays, see
         `compilation.compile_policy`.
+      in_numpy: Whether NumPy runs the policy where it can sooner than
+        TensorFlow, see `numpy_functions`; for that it must have `variables`.
     """
     self._batch_size = len(environment_ids)
     self._adder = adder
     self._variables = variables
     state = policy.initial_state(environment_ids)
-    self._state = tree.flatten(state)  # Leaves [B, ...]
+    self._state = [np.asarray(leaf) for leaf in tree.flatten(state)]  # [B, ...]
     self._step_type = self._all_first()
     self._extras: types.Nest = ()
 
@@ -55,7 +63,7 @@ class PolicyActor(core.Actor):
       output = policy.act(observation, step_type, state)
       return output.action, output.extras, output.state
 
-    self._act = compilation.compile_policy(
+    self._act: Any = compilation.compile_policy(
       act,
       (
         specs.tensor_spec(observation_spec, self._batch_size),
@@ -67,8 +75,12 @@ class PolicyActor(core.Actor):
       state,
       jit_compile,
     )
+    self.runs_in_numpy = False
     # What the caller gets.
     self._unflatten = nests.Unflattener(self._act.output_structure[:2])
+    if in_numpy and variables is not None:
+      faster = numpy_functions.find_faster(self._act, lambda: variables.version)
+      self._act, self.runs_in_numpy = faster or self._act, bool(faster)
 
   def select_action(self, observation: types.Nest) -> types.Nest:
     """Maps observations `[B, ...]` to actions `[B, ...]`."""
@@ -79,7 +91,7 @@ class PolicyActor(core.Actor):
     )
     num_outputs = len(leaves) - len(self._state)
     self._state = leaves[num_outputs:]
-    arrays = [leaf.numpy() for leaf in leaves[:num_outputs]]
+    arrays = [np.asarray(leaf) for leaf in leaves[:num_outputs]]
     action, self._extras = self._unflatten(arrays)
     return action
 

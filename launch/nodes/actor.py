@@ -55,6 +55,8 @@ class ActorNode(acting.ActingNode):
       adder=self._adder,
       variables=followed,
       jit_compile=session.jit_compile,
+      # Its rounding is not TensorFlow's, by which others repeat a run.
+      in_numpy=not session.experiment.deterministic,
     )
     self._loop = environment_loop.EnvironmentLoop(
       self._environment, self._actor
@@ -63,7 +65,8 @@ class ActorNode(acting.ActingNode):
 
   @property
   def description(self):
-    return {**super().description, **self._acting_with}
+    acts_by = 'NumPy' if self._actor.runs_in_numpy else 'TensorFlow'
+    return {**super().description, **self._acting_with, 'acts_by': acts_by}
 
   @property
   def num_items(self) -> int:

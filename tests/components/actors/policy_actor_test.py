@@ -1,5 +1,7 @@
 """Tests of `components/actors/policy_actor.py`."""
 
+import math
+
 import dm_env
 import numpy as np
 import pytest
@@ -7,7 +9,13 @@ import tensorflow as tf
 
 import counting_policy
 import recording_adder
-from repertory.components import actors, compilation, programs
+from repertory.components import (
+  actors,
+  compilation,
+  numpy_functions,
+  programs,
+  variables,
+)
 from repertory.environments import batch, catch, wrappers
 
 
@@ -18,6 +26,28 @@ def make_environments(lengths):
       for i, length in enumerate(lengths)
     ]
   )
+
+
+class _Counting(programs.Policy):
+  """Scales what it sees, and adds how often it acted."""
+
+  def __init__(self):
+    super().__init__()
+    self.scale = tf.Variable(1.0)
+
+  def initial_state(self, environment_ids):
+    return {'steps': tf.zeros([len(environment_ids)])}
+
+  def step(self, observation, state):
+    action = self.scale * tf.reduce_sum(observation, [1, 2]) + state['steps']
+    return programs.PolicyOutput(action, (), {'steps': state['steps'] + 1.0})
+
+
+class _Learner:
+  """What is asked of a learner whose variables are shared."""
+
+  version = 0
+  max_priority = 1.0
 
 
 class TestPolicyActor:
@@ -155,6 +185,32 @@ class TestPolicyActor:
     assert action['move'].tolist() == [6, 15]
     policy.scale.assign(10)
     assert actor.select_action(observation)['move'].tolist() == [60, 150]
+
+  def test_numpy_acts_with_the_newest_variables(self, monkeypatch):
+    """And says so, if it is to and somebody tells when they change."""
+    monkeypatch.setattr(numpy_functions, '_SHARE_OF_TIME', math.inf)
+    policy = _Counting()
+    spec = catch.Catch().observation_spec()
+    learner = _Learner()
+    actor = actors.PolicyActor(
+      policy, spec, [0, 1],
+      variables=variables.SharedVariables(learner), in_numpy=True,
+    )  # fmt: skip
+    assert actor.runs_in_numpy == compilation.WRAPS_OPERATIONS
+    observation = np.ones([2, *spec.shape], spec.dtype)
+    expected = spec.shape[0] * spec.shape[1]
+    actor.observe_first(dm_env.restart(observation))
+    actions = [actor.select_action(observation)]
+    policy.scale.assign(10)
+    learner.version = 1
+    actions.append(actor.select_action(observation))
+    assert actions[0].tolist() == [expected, expected]
+    assert actions[1].tolist() == [10 * expected + 1, 10 * expected + 1]
+    saved = actor.save()
+    other = actors.PolicyActor(policy, spec, [0, 1])
+    assert not other.runs_in_numpy
+    other.restore(saved)
+    assert other.select_action(observation).tolist() == [10 * expected + 2] * 2
 
   def test_adder_may_be_missing(self):
     environments = make_environments([2])

@@ -1,0 +1,367 @@
+"""TensorFlow's graphs as Python functions that compute with NumPy.
+
+A graph is translated, operation by operation, to the source of a function.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import tensor_util
+
+# Products of numbers in all matrix products of a call, at most. With more of
+# them NumPy gains nothing, and would divide them among threads.
+_MAX_PRODUCTS = 100_000
+# From so many on, BLAS divides the product of a row and a matrix among threads,
+# which costs more than to compute it.
+_MAX_PRODUCTS_OF_ROW = 9_000
+
+
+class CannotTranslateError(Exception):
+  """NumPy cannot run a function."""
+
+
+# By operation: what NumPy does with the operands.
+_EXPRESSIONS = {
+  'Abs': 'abs({0})',
+  'Add': '{0} + {1}',
+  'AddV2': '{0} + {1}',
+  'BiasAdd': '{0} + {1}',
+  'BitwiseAnd': '{0} & {1}',
+  'BitwiseXor': '{0} ^ {1}',
+  'Cos': 'np.cos({0})',
+  'Elu': 'np.where({0} > 0, {0}, np.expm1({0}))',
+  'Equal': '{0} == {1}',
+  'Exp': 'np.exp({0})',
+  'Floor': 'np.floor({0})',
+  'Greater': '{0} > {1}',
+  'GreaterEqual': '{0} >= {1}',
+  'Identity': '{0}',
+  'Less': '{0} < {1}',
+  'LessEqual': '{0} <= {1}',
+  'Log': 'np.log({0})',
+  'Log1p': 'np.log1p({0})',
+  'LogicalAnd': '{0} & {1}',
+  'LogicalNot': '~{0}',
+  'LogicalOr': '{0} | {1}',
+  'Maximum': 'np.maximum({0}, {1})',
+  'Minimum': 'np.minimum({0}, {1})',
+  'Mul': '{0} * {1}',
+  'Neg': '-{0}',
+  'NotEqual': '{0} != {1}',
+  'Pow': '{0} ** {1}',
+  'RealDiv': '{0} / {1}',
+  'RightShift': '{0} >> {1}',
+  'Rsqrt': '1 / np.sqrt({0})',
+  'SelectV2': 'np.where({0}, {1}, {2})',
+  'Sin': 'np.sin({0})',
+  'Softplus': 'np.logaddexp({0}, 0)',
+  'Sqrt': 'np.sqrt({0})',
+  'Square': 'np.square({0})',
+  'SquaredDifference': 'np.square({0} - {1})',
+  'StopGradient': '{0}',
+  'Sub': '{0} - {1}',
+  'Tanh': 'np.tanh({0})',
+  'ZerosLike': 'np.zeros_like({0})',
+}
+# Those that may give infinities and NaNs of finite numbers.
+_MAY_WARN = {'Elu', 'Exp', 'Log', 'Log1p', 'Pow', 'Rsqrt', 'Sqrt'}
+_REDUCTIONS = {'Max': 'max', 'Mean': 'mean', 'Min': 'min', 'Sum': 'sum'}
+_HARMLESS = {'Placeholder', 'ReadVariableOp'}  # Of those with a state.
+
+
+class Translation:
+  """A graph as a Python function of its arguments and of what it reads.
+
+  Attributes:
+    handles: The variables that are read, with their dtypes.
+    compute: The function: of arrays, those of the variables at the end.
+  """
+
+  def __init__(self, function: Any):
+    """Translates it.
+
+    Args:
+      function: A concrete function.
+
+    Raises:
+      CannotTranslateError: If it cannot.
+    """
+    self.handles: list[tuple[Any, tf.DType]] = []
+    self._lines: list[str] = []
+    self._namespace: dict[str, Any] = {'np': np, **_FUNCTIONS}
+    self._may_warn = False
+    self._num_products = 0
+    num_arguments = len(function.inputs) - len(function.captured_inputs)
+    arguments = [f'x{i}' for i in range(num_arguments)]
+    # By the names of tensors: what they are called in the source; and what they
+    # are, if that is known.
+    self._names = {
+      tensor.name: name for tensor, name in zip(function.inputs, arguments)
+    }
+    self._values: dict[str, np.ndarray] = {}
+    self._captured: dict[str, Any] = {}
+    for tensor, value in zip(
+      function.inputs[num_arguments:], function.captured_inputs, strict=True
+    ):
+      if value.dtype == tf.resource:
+        self._captured[tensor.name] = value
+      else:
+        self._values[tensor.name] = value.numpy()
+    for operation in _needed(function):
+      self._translate(operation)
+    results = [
+      self._use(one) if one.shape.rank else f'np.asarray({self._use(one)})'
+      for one in function.outputs
+    ]
+    arguments += [f'v{i}' for i in range(len(self.handles))]
+    self.compute = self._compile(arguments, results)
+
+  def _compile(
+    self, arguments: Sequence[str], results: Sequence[str]
+  ) -> Callable[..., list]:
+    body = [*self._lines, f'return [{", ".join(results)}]']
+    if self._may_warn:
+      body = ["with np.errstate(all='ignore'):", *(f'  {one}' for one in body)]
+    source = '\n  '.join([f'def compute({", ".join(arguments)}):', *body])
+    exec(compile(source, '<translated to NumPy>', 'exec'), self._namespace)
+    return self._namespace['compute']
+
+  def _translate(self, operation: tf.Operation) -> None:
+    """Appends an operation to the source, or computes what is constant."""
+    kind, output = operation.type, operation.outputs[0]
+    if kind == 'Const':
+      value = tensor_util.MakeNdarray(operation.get_attr('value'))
+      self._values[output.name] = value
+    elif kind == 'ReadVariableOp':
+      self._names[output.name] = f'v{len(self.handles)}'
+      handle = self._captured[operation.inputs[0].name]
+      self.handles.append((handle, output.dtype))
+    elif kind == 'Shape':
+      shape = _shape_of(operation.inputs[0])
+      dtype = output.dtype.as_numpy_dtype
+      self._values[output.name] = np.array(shape, dtype)
+    elif kind != 'Placeholder':
+      self._append(operation, self._express(operation))
+
+  def _append(self, operation: tf.Operation, template: str) -> None:
+    output = operation.outputs[0]
+    has_axes = bool(operation.type in _EXPRESSIONS and output.shape.rank)
+    operands = [self._use(one, has_axes) for one in operation.inputs]
+    expression = template.format(*operands)
+    if all(one.name in self._values for one in operation.inputs):
+      value = eval(expression, self._namespace)
+      self._values[output.name] = np.asarray(value)
+    elif expression.isidentifier():
+      self._names[output.name] = expression
+    else:
+      name = self._names[output.name] = f't{len(self._names)}'
+      self._lines.append(f'{name} = {expression}')
+      self._may_warn |= self._may_be_infinite(operation)
+      if operation.type == 'Split':
+        for i, part in enumerate(operation.outputs):
+          self._names[part.name] = f'{name}[{i}]'
+
+  def _use(self, tensor: tf.Tensor, has_axes: bool = False) -> str:
+    """Returns what a tensor is called in the source.
+
+    Args:
+      has_axes: Whether a constant without axes may get one: NumPy finds the
+        dtype of two arrays sooner than that of an array and a number.
+    """
+    if tensor.name in self._names:
+      return self._names[tensor.name]
+    value = self._values[tensor.name]
+    return self._add(value[None] if has_axes and not value.ndim else value)
+
+  def _add(self, value: Any) -> str:
+    """Adds a constant to the source; returns what it is called there."""
+    name = f'c{len(self._namespace)}'
+    self._namespace[name] = value
+    return name
+
+  def _dtype(self, operation: tf.Operation, attribute: str) -> str:
+    """Returns what a dtype is called in the source."""
+    dtype = tf.as_dtype(operation.get_attr(attribute))
+    return self._add(np.dtype(dtype.as_numpy_dtype))
+
+  def _may_be_infinite(self, operation: tf.Operation) -> bool:
+    """Whether there may be a warning where TensorFlow says nothing."""
+    if operation.type == 'RealDiv':
+      divisor = self._values.get(operation.inputs[1].name)
+      return divisor is None or not divisor.all()
+    return operation.type in _MAY_WARN
+
+  def _constant(self, operation: tf.Operation, place: int) -> Any:
+    """Returns an operand that is known, as numbers of Python.
+
+    Raises:
+      CannotTranslateError: If it is not known before the function runs.
+    """
+    tensor = operation.inputs[place]
+    if tensor.name not in self._values:
+      raise CannotTranslateError(f'{tensor.name} is no constant.')
+    return self._values[tensor.name].tolist()
+
+  def _express(self, operation: tf.Operation) -> str:
+    """Returns what NumPy does, with {i} for the operands."""
+    kind = operation.type
+    if kind in _EXPRESSIONS:
+      return _EXPRESSIONS[kind]
+    if kind in _FUNCTIONS:
+      return f'{kind}({_operands(len(operation.inputs))})'
+    if kind in _REDUCTIONS:
+      return self._express_reduction(operation)
+    express = getattr(self, f'_express_{kind.lower()}', None)
+    if express is None:
+      raise CannotTranslateError(f'the operation {kind} is not known.')
+    return express(operation)
+
+  def _express_reduction(self, operation: tf.Operation) -> str:
+    axes = tuple(np.atleast_1d(self._constant(operation, 1)).tolist())
+    keeps = bool(operation.get_attr('keep_dims'))
+    settings = f'axis={axes}, keepdims={keeps}'
+    if operation.type == 'Sum':  # NumPy would sum up integers as larger ones.
+      settings += f', dtype={self._dtype(operation, "T")}'
+    return f'{{0}}.{_REDUCTIONS[operation.type]}({settings})'
+
+  def _express_argmax(self, operation: tf.Operation) -> str:
+    axis = self._constant(operation, 1)
+    dtype = self._dtype(operation, 'output_type')
+    return f'{{0}}.argmax({axis}).astype({dtype})'
+
+  def _express_cast(self, operation: tf.Operation) -> str:
+    return f'{{0}}.astype({self._dtype(operation, "DstT")})'
+
+  def _express_concatv2(self, operation: tf.Operation) -> str:
+    num_parts = len(operation.inputs) - 1
+    axis = self._constant(operation, num_parts)
+    return f'np.concatenate(({_operands(num_parts)},), {axis})'
+
+  def _express_cumsum(self, operation: tf.Operation) -> str:
+    if operation.get_attr('exclusive') or operation.get_attr('reverse'):
+      raise CannotTranslateError('a sum is exclusive or reverse.')
+    axis, dtype = self._constant(operation, 1), self._dtype(operation, 'T')
+    return f'{{0}}.cumsum({axis}, dtype={dtype})'
+
+  def _express_expanddims(self, operation: tf.Operation) -> str:
+    return f'np.expand_dims({{0}}, {self._constant(operation, 1)})'
+
+  def _express_fill(self, operation: tf.Operation) -> str:
+    return f'np.full({self._constant(operation, 0)}, {{1}})'
+
+  def _express_matmul(self, operation: tf.Operation) -> str:
+    parts, shapes = [], []
+    for i, name in enumerate(('transpose_a', 'transpose_b')):
+      shape, is_transposed = (
+        _shape_of(operation.inputs[i]),
+        operation.get_attr(name),
+      )
+      parts.append(f'{{{i}}}.T' if is_transposed else f'{{{i}}}')
+      shapes.append(shape[::-1] if is_transposed else shape)
+    (num_rows, depth), (_, width) = shapes
+    self._num_products += num_rows * depth * width
+    if self._num_products > _MAX_PRODUCTS:
+      raise CannotTranslateError('there is too much to compute.')
+    if num_rows == 1 and depth * width > _MAX_PRODUCTS_OF_ROW:
+      return f"np.einsum('bi,ij->bj', {parts[0]}, {parts[1]})"
+    return f'{parts[0]}.dot({parts[1]})'
+
+  def _express_pack(self, operation: tf.Operation) -> str:
+    parts = _operands(len(operation.inputs))
+    return f'np.stack(({parts},), {operation.get_attr("axis")})'
+
+  def _express_relu(self, operation: tf.Operation) -> str:
+    dtype = tf.as_dtype(operation.get_attr('T')).as_numpy_dtype
+    return f'np.maximum({{0}}, {self._add(np.zeros([1], dtype))})'
+
+  def _express_reshape(self, operation: tf.Operation) -> str:
+    shape = _shape_of(operation.outputs[0])
+    if _shape_of(operation.inputs[0]) == shape:
+      return '{0}'
+    return f'{{0}}.reshape({shape})'
+
+  def _express_split(self, operation: tf.Operation) -> str:
+    axis = self._constant(operation, 0)
+    return f'np.split({{1}}, {operation.get_attr("num_split")}, {axis})'
+
+  def _express_squeeze(self, operation: tf.Operation) -> str:
+    axes = tuple(operation.get_attr('squeeze_dims')) or None
+    return f'{{0}}.squeeze({axes})'
+
+  def _express_stridedslice(self, operation: tf.Operation) -> str:
+    begins, ends, strides = (self._constant(operation, i) for i in (1, 2, 3))
+    masks = {
+      name: operation.get_attr(f'{name}_mask')
+      for name in ('begin', 'end', 'ellipsis', 'new_axis', 'shrink_axis')
+    }
+    places = []
+    for i, (begin, end, stride) in enumerate(zip(begins, ends, strides)):
+      has = {name for name, mask in masks.items() if mask >> i & 1}
+      if 'ellipsis' in has:
+        places.append('...')
+      elif 'new_axis' in has:
+        places.append('None')
+      elif 'shrink_axis' in has:
+        places.append(str(begin))
+      else:
+        first = '' if 'begin' in has else begin
+        last = '' if 'end' in has else end
+        places.append(f'{first}:{last}:{stride}')
+    return f'{{0}}[{", ".join(places)}]'
+
+
+def _needed(function: Any) -> Iterator[tf.Operation]:
+  """Yields the operations that outputs come from, in their order.
+
+  Raises:
+    CannotTranslateError: If others have effects.
+  """
+  needed, following = set(), [one.op for one in function.outputs]
+  while following:
+    operation = following.pop()
+    if operation.name not in needed:
+      needed.add(operation.name)
+      following += [one.op for one in operation.inputs]
+  for one in function.graph.get_operations():
+    if one.op_def.is_stateful and one.type not in _HARMLESS:
+      raise CannotTranslateError(f'{one.name} has effects.')
+    if one.name in needed:
+      yield one
+
+
+def _shape_of(tensor: tf.Tensor) -> list[int]:
+  """Returns a shape, which must be known."""
+  if not tensor.shape.is_fully_defined():
+    raise CannotTranslateError(f'the shape of {tensor.name} is not known.')
+  return tensor.shape.as_list()
+
+
+def _operands(count: int) -> str:
+  """Returns so many operands of a template."""
+  return ', '.join(f'{{{i}}}' for i in range(count))
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+  exponentials = np.exp(logits - logits.max(-1, keepdims=True))
+  return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+  shifted = logits - logits.max(-1, keepdims=True)
+  return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def _cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+  """Returns −log softmax(logits)[label], `[B]`."""
+  return -_log_softmax(logits)[np.arange(len(labels)), labels]
+
+
+# Operations that take NumPy several.
+_FUNCTIONS = {
+  'LogSoftmax': _log_softmax,
+  'Softmax': _softmax,
+  # Its second output is a gradient, which nobody has asked for.
+  'SparseSoftmaxCrossEntropyWithLogits': _cross_entropy,
+}
