@@ -141,11 +141,11 @@ class TransitionAdder(adder.Adder):
     step_types = next_timestep.step_type
     self._origins[step_types == _FIRST] = self._now  # The action was ignored.
     lengths = self._now - self._origins
-    full = lengths == self._n_step
+    full = (lengths == self._n_step).nonzero()[0]
     last = step_types == _LAST
-    if full.any():
-      self._write(full.nonzero()[0], self._n_step)
-    if last.any():
+    if full.size:
+      self._write(full, self._n_step)
+    if np.count_nonzero(last):  # With few slots, faster than `last.any()`.
       longest = min(int(lengths[last].max()), self._n_step - 1)
       for length in range(longest, 0, -1):
         self._write((last & (lengths >= length)).nonzero()[0], length)
