@@ -23,8 +23,9 @@ class AgentConfig:
     learning_rate: Step size of the optimizer.
     default_environments_per_actor: Environments that an actor steps together if
       nothing is said; no setting, but the agent's advice.
-    xla_pays_after: Learner steps with which XLA has earned back what it takes
-      to compile, about; measured with the defaults, on one core. No setting.
+    xla_pays_after: Updates of one batch with which XLA has earned back what it
+      takes to compile, about; measured with the defaults, on one core. No
+      setting.
   """
 
   # What replays has seen all of it often, whoever lived it.
@@ -53,7 +54,7 @@ class AgentConfig:
 
   @property
   def steps_until_xla_pays(self) -> int:
-    """Learner steps with which XLA has earned back what it takes to compile."""
+    """Learner steps that have as many updates as `xla_pays_after`."""
     return self.xla_pays_after
 
   def __post_init__(self):

@@ -132,7 +132,7 @@ class BuilderConformance:
     )
 
   def test_numpy_acts_alike(self):
-    """If it can run the policy."""
+    """Compares NumPy with TensorFlow, if NumPy can run the policy."""
     builder, spec = self.make_builder(), self.make_spec()
     size = self.num_environments
     policy = self.make_policy(builder.make_network(spec))
@@ -154,7 +154,9 @@ class BuilderConformance:
     for timestep in itertools.islice(self.live(), 20):
       step = [*tree.flatten(timestep.observation), timestep.step_type]
       outputs = [np.asarray(one) for one in compiled(*step, *leaves)]
-      for ours, theirs in zip(translated(*step, *leaves), outputs):
+      found = translated(*step, *leaves)
+      for ours, theirs in zip(found, outputs, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
         np.testing.assert_allclose(
           ours, theirs, rtol=1e-5, atol=1e-5,
           err_msg='NumPy must compute what TensorFlow does.',

@@ -28,8 +28,8 @@ class ReplayConfig(agent_config.AgentConfig):
     1,
     'Gradient steps of a learner step, each from a batch of its own: cheaper '
     'for small networks, and rarer, for samples_per_insert stays. All batches '
-    'are drawn before priorities change. Settings that count learner steps '
-    'count gradient steps then.',
+    'are drawn before priorities change. With more than 1, settings in '
+    'learner steps count gradient steps.',
   )
   priority_exponent: float = settings.field(
     0.6, 'α of the priorities: Ape-X, arXiv:1803.00933, appendix C.'

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tree
-from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
@@ -192,18 +191,6 @@ class CompiledFunction:
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Gives leaves the structure of the output."""
     return self._unflatten(leaves)
-
-
-def read_variable(handle: tf.Tensor, dtype: tf.DType) -> np.ndarray:
-  """Returns what a variable holds, in a tenth of the time of `numpy()`.
-
-  Args:
-    handle: The variable's, on the CPU.
-  """
-  tensor = pywrap_tfe.TFE_Py_FastPathExecute(
-    _context(), 'ReadVariableOp', None, handle, 'dtype', dtype
-  )
-  return tensor.numpy()
 
 
 def find_open_slices(function: Any) -> list[str]:

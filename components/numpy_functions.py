@@ -2,22 +2,27 @@
 
 TensorFlow takes more than a microsecond for each operation of a graph, however
 little there is to compute, and NumPy half of that. So the policy of a small
-network, some forty operations on a few rows, chooses its actions sooner.
+network, some forty operations on a few rows, chooses its actions faster.
 
 What NumPy computes is the same, but for rounding.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import tensorflow as tf
 
 from repertory.components import compilation, numpy_translations
 
-# NumPy must be sooner by so much. Policies of small networks take it 0.5 to 0.8
-# of TensorFlow's time, or 1.1 to 1.2; so none changes sides between two runs.
-_SHARE_OF_TIME = 0.95
-_NUM_MEASUREMENTS = 50
+# NumPy may take so much of TensorFlow's time, which grows more within a run,
+# whose other parts take the caches. Policies of small networks are at 0.6 to
+# 1.0, or from 1.15 on; so none changes sides between two runs.
+_SHARE_OF_TIME = 1.08
+_NUM_MEASUREMENTS = 20
+# For one update of DQN, as in its paper. To read the variables takes NumPy half
+# of what it saves in a call.
+_CALLS_BETWEEN_UPDATES = 4
 
 
 class NumpyFunction:
@@ -37,21 +42,30 @@ class NumpyFunction:
     """
     self._version = version
     self._read_at: int | None = None
-    self._variables: list[np.ndarray] = []
+    self._variables: Sequence[np.ndarray] = ()
     translation = numpy_translations.Translation(compiled.function)
-    self._handles = translation.handles
+    self._read = compilation.CompiledFunction(
+      lambda: [
+        tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+        for handle, dtype in translation.handles
+      ],
+      (),
+      False,
+      in_caller=True,
+    )
     self._compute = translation.compute
     self._absent = compiled.absent
+
+  def forget(self) -> None:
+    """Reads the variables anew before the next call."""
+    self._read_at = None
 
   def __call__(self, *leaves: np.ndarray) -> list[np.ndarray | None]:
     """Maps the leaves of all arguments to the leaves of the output."""
     version = self._version()
     if version != self._read_at:
       self._read_at = version
-      self._variables = [
-        compilation.read_variable(handle, dtype)
-        for handle, dtype in self._handles
-      ]
+      self._variables = [one.numpy() for one in self._read()]
     outputs = self._compute(*leaves, *self._variables)
     for place in self._absent:
       outputs.insert(place, None)
@@ -61,7 +75,7 @@ class NumpyFunction:
 def find_faster(
   compiled: compilation.CompiledFunction, version: Callable[[], int]
 ) -> NumpyFunction | None:
-  """Returns a function as NumPy runs it, if that is clearly sooner.
+  """Returns a function as NumPy runs it, if that is faster.
 
   Args:
     compiled: See `NumpyFunction`.
@@ -80,10 +94,23 @@ def find_faster(
     np.zeros(spec.shape, spec.dtype.as_numpy_dtype)
     for spec in compiled.argument_specs
   ]
+  if not _are_alike(translated(*zeros), compiled(*zeros)):
+    return None
   ours, theirs = [], []
   for _ in range(_NUM_MEASUREMENTS):
+    translated.forget()
     for function, seconds in ((translated, ours), (compiled, theirs)):
       start = time.perf_counter()
-      function(*zeros)
+      for _ in range(_CALLS_BETWEEN_UPDATES):
+        function(*zeros)
       seconds.append(time.perf_counter() - start)
   return translated if min(ours) < _SHARE_OF_TIME * min(theirs) else None
+
+
+def _are_alike(ours: Sequence, theirs: Sequence) -> bool:
+  """Returns whether outputs have the same dtypes and shapes."""
+  return all(
+    (one is None and other is None)
+    or (one.dtype == other.dtype.as_numpy_dtype and one.shape == other.shape)
+    for one, other in zip(ours, theirs, strict=True)
+  )

@@ -10,64 +10,20 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import tensor_util
 
+from repertory.components import numpy_operations
+
 # Products of numbers in all matrix products of a call, at most. With more of
 # them NumPy gains nothing, and would divide them among threads.
 _MAX_PRODUCTS = 100_000
-# From so many on, BLAS divides the product of a row and a matrix among threads,
-# which costs more than to compute it.
-_MAX_PRODUCTS_OF_ROW = 9_000
+# From so many on, BLAS divides the product of a matrix and a single row or
+# column among threads, which costs more than to compute it.
+_MAX_PRODUCTS_OF_VECTOR = 9_000
 
 
 class CannotTranslateError(Exception):
   """NumPy cannot run a function."""
 
 
-# By operation: what NumPy does with the operands.
-_EXPRESSIONS = {
-  'Abs': 'abs({0})',
-  'Add': '{0} + {1}',
-  'AddV2': '{0} + {1}',
-  'BiasAdd': '{0} + {1}',
-  'BitwiseAnd': '{0} & {1}',
-  'BitwiseXor': '{0} ^ {1}',
-  'Cos': 'np.cos({0})',
-  'Elu': 'np.where({0} > 0, {0}, np.expm1({0}))',
-  'Equal': '{0} == {1}',
-  'Exp': 'np.exp({0})',
-  'Floor': 'np.floor({0})',
-  'Greater': '{0} > {1}',
-  'GreaterEqual': '{0} >= {1}',
-  'Identity': '{0}',
-  'Less': '{0} < {1}',
-  'LessEqual': '{0} <= {1}',
-  'Log': 'np.log({0})',
-  'Log1p': 'np.log1p({0})',
-  'LogicalAnd': '{0} & {1}',
-  'LogicalNot': '~{0}',
-  'LogicalOr': '{0} | {1}',
-  'Maximum': 'np.maximum({0}, {1})',
-  'Minimum': 'np.minimum({0}, {1})',
-  'Mul': '{0} * {1}',
-  'Neg': '-{0}',
-  'NotEqual': '{0} != {1}',
-  'Pow': '{0} ** {1}',
-  'RealDiv': '{0} / {1}',
-  'RightShift': '{0} >> {1}',
-  'Rsqrt': '1 / np.sqrt({0})',
-  'SelectV2': 'np.where({0}, {1}, {2})',
-  'Sin': 'np.sin({0})',
-  'Softplus': 'np.logaddexp({0}, 0)',
-  'Sqrt': 'np.sqrt({0})',
-  'Square': 'np.square({0})',
-  'SquaredDifference': 'np.square({0} - {1})',
-  'StopGradient': '{0}',
-  'Sub': '{0} - {1}',
-  'Tanh': 'np.tanh({0})',
-  'ZerosLike': 'np.zeros_like({0})',
-}
-# Those that may give infinities and NaNs of finite numbers.
-_MAY_WARN = {'Elu', 'Exp', 'Log', 'Log1p', 'Pow', 'Rsqrt', 'Sqrt'}
-_REDUCTIONS = {'Max': 'max', 'Mean': 'mean', 'Min': 'min', 'Sum': 'sum'}
 _HARMLESS = {'Placeholder', 'ReadVariableOp'}  # Of those with a state.
 
 
@@ -88,11 +44,11 @@ class Translation:
     Raises:
       CannotTranslateError: If it cannot.
     """
-    self.handles: list[tuple[Any, tf.DType]] = []
+    self._read_handles: list[tuple[str, Any, tf.DType]] = []
     self._lines: list[str] = []
-    self._namespace: dict[str, Any] = {'np': np, **_FUNCTIONS}
-    self._may_warn = False
+    self._namespace: dict[str, Any] = {'np': np, **numpy_operations.FUNCTIONS}
     self._num_products = 0
+    self._shared: set[str] = set()  # Names of what may be views of others.
     num_arguments = len(function.inputs) - len(function.captured_inputs)
     arguments = [f'x{i}' for i in range(num_arguments)]
     # By the names of tensors: what they are called in the source; and what they
@@ -111,19 +67,27 @@ class Translation:
         self._values[tensor.name] = value.numpy()
     for operation in _needed(function):
       self._translate(operation)
-    results = [
-      self._use(one) if one.shape.rank else f'np.asarray({self._use(one)})'
-      for one in function.outputs
-    ]
+    results = self._results(function.outputs)
+    self.handles = [(handle, dtype) for _, handle, dtype in self._read_handles]
     arguments += [f'v{i}' for i in range(len(self.handles))]
     self.compute = self._compile(arguments, results)
+
+  def _results(self, outputs: Sequence[tf.Tensor]) -> list[str]:
+    """Returns what is given back: arrays that are nobody else's."""
+    results: list[str] = []
+    for output in outputs:
+      result = self._use(output)
+      if result in self._shared or result in results or result[0] in 'xcv':
+        result = f'{result}.copy()'
+      results.append(result if output.shape.rank else f'np.asarray({result})')
+    return results
 
   def _compile(
     self, arguments: Sequence[str], results: Sequence[str]
   ) -> Callable[..., list]:
     body = [*self._lines, f'return [{", ".join(results)}]']
-    if self._may_warn:
-      body = ["with np.errstate(all='ignore'):", *(f'  {one}' for one in body)]
+    # TensorFlow says nothing of infinities and NaNs.
+    body = ["with np.errstate(all='ignore'):", *(f'  {one}' for one in body)]
     source = '\n  '.join([f'def compute({", ".join(arguments)}):', *body])
     exec(compile(source, '<translated to NumPy>', 'exec'), self._namespace)
     return self._namespace['compute']
@@ -135,9 +99,7 @@ class Translation:
       value = tensor_util.MakeNdarray(operation.get_attr('value'))
       self._values[output.name] = value
     elif kind == 'ReadVariableOp':
-      self._names[output.name] = f'v{len(self.handles)}'
-      handle = self._captured[operation.inputs[0].name]
-      self.handles.append((handle, output.dtype))
+      self._read(operation.inputs[0].name, output)
     elif kind == 'Shape':
       shape = _shape_of(operation.inputs[0])
       dtype = output.dtype.as_numpy_dtype
@@ -145,12 +107,28 @@ class Translation:
     elif kind != 'Placeholder':
       self._append(operation, self._express(operation))
 
+  def _read(self, handle: str, output: tf.Tensor) -> None:
+    """Lets a variable be an argument, once."""
+    if handle not in self._captured:
+      raise CannotTranslateError(f'the variable of {output.name} is not known.')
+    places = [place for place, _, _ in self._read_handles]
+    if handle not in places:
+      places.append(handle)
+      self._read_handles.append((handle, self._captured[handle], output.dtype))
+    self._names[output.name] = f'v{places.index(handle)}'
+
   def _append(self, operation: tf.Operation, template: str) -> None:
     output = operation.outputs[0]
-    has_axes = bool(operation.type in _EXPRESSIONS and output.shape.rank)
+    is_elementwise = operation.type in (
+      *numpy_operations.EXPRESSIONS,
+      'BiasAdd',
+      'RightShift',
+    )
+    has_axes = bool(is_elementwise and output.shape.rank)
     operands = [self._use(one, has_axes) for one in operation.inputs]
     expression = template.format(*operands)
-    if all(one.name in self._values for one in operation.inputs):
+    is_known = all(one.name in self._values for one in operation.inputs)
+    if is_known and operation.type != 'Split':
       value = eval(expression, self._namespace)
       self._values[output.name] = np.asarray(value)
     elif expression.isidentifier():
@@ -158,10 +136,12 @@ class Translation:
     else:
       name = self._names[output.name] = f't{len(self._names)}'
       self._lines.append(f'{name} = {expression}')
-      self._may_warn |= self._may_be_infinite(operation)
+      if operation.type in numpy_operations.VIEWS:
+        self._shared.add(name)
       if operation.type == 'Split':
         for i, part in enumerate(operation.outputs):
           self._names[part.name] = f'{name}[{i}]'
+          self._shared.add(f'{name}[{i}]')
 
   def _use(self, tensor: tf.Tensor, has_axes: bool = False) -> str:
     """Returns what a tensor is called in the source.
@@ -172,6 +152,8 @@ class Translation:
     """
     if tensor.name in self._names:
       return self._names[tensor.name]
+    if tensor.name not in self._values:
+      raise CannotTranslateError(f'{tensor.name} is not computed.')
     value = self._values[tensor.name]
     return self._add(value[None] if has_axes and not value.ndim else value)
 
@@ -186,12 +168,12 @@ class Translation:
     dtype = tf.as_dtype(operation.get_attr(attribute))
     return self._add(np.dtype(dtype.as_numpy_dtype))
 
-  def _may_be_infinite(self, operation: tf.Operation) -> bool:
-    """Whether there may be a warning where TensorFlow says nothing."""
-    if operation.type == 'RealDiv':
-      divisor = self._values.get(operation.inputs[1].name)
-      return divisor is None or not divisor.all()
-    return operation.type in _MAY_WARN
+  def _zero(self, operation: tf.Operation) -> str:
+    """Returns what a zero of an operation's dtype is called in the source."""
+    dtype = tf.as_dtype(operation.get_attr('T')).as_numpy_dtype
+    return self._add(
+      np.zeros([1] if operation.outputs[0].shape.rank else [], dtype)
+    )
 
   def _constant(self, operation: tf.Operation, place: int) -> Any:
     """Returns an operand that is known, as numbers of Python.
@@ -207,11 +189,11 @@ class Translation:
   def _express(self, operation: tf.Operation) -> str:
     """Returns what NumPy does, with {i} for the operands."""
     kind = operation.type
-    if kind in _EXPRESSIONS:
-      return _EXPRESSIONS[kind]
-    if kind in _FUNCTIONS:
+    if kind in numpy_operations.EXPRESSIONS:
+      return numpy_operations.EXPRESSIONS[kind]
+    if kind in numpy_operations.FUNCTIONS:
       return f'{kind}({_operands(len(operation.inputs))})'
-    if kind in _REDUCTIONS:
+    if kind in numpy_operations.REDUCTIONS:
       return self._express_reduction(operation)
     express = getattr(self, f'_express_{kind.lower()}', None)
     if express is None:
@@ -222,9 +204,26 @@ class Translation:
     axes = tuple(np.atleast_1d(self._constant(operation, 1)).tolist())
     keeps = bool(operation.get_attr('keep_dims'))
     settings = f'axis={axes}, keepdims={keeps}'
+    is_floating = tf.as_dtype(operation.get_attr('T')).is_floating
+    if operation.type == 'Mean' and not is_floating:
+      raise CannotTranslateError('a mean is of integers.')
     if operation.type == 'Sum':  # NumPy would sum up integers as larger ones.
       settings += f', dtype={self._dtype(operation, "T")}'
-    return f'{{0}}.{_REDUCTIONS[operation.type]}({settings})'
+    return f'{{0}}.{numpy_operations.REDUCTIONS[operation.type]}({settings})'
+
+  def _express_biasadd(self, operation: tf.Operation) -> str:
+    if operation.get_attr('data_format') != b'NHWC':
+      raise CannotTranslateError('channels are not last.')
+    return '{0} + {1}'
+
+  def _express_rightshift(self, operation: tf.Operation) -> str:
+    num_bits = 8 * operation.inputs[0].dtype.size
+    if not 0 <= np.max(self._constant(operation, 1)) < num_bits:
+      raise CannotTranslateError('bits are shifted out.')
+    return '{0} >> {1}'
+
+  def _express_softplus(self, operation: tf.Operation) -> str:
+    return f'np.logaddexp({{0}}, {self._zero(operation)})'
 
   def _express_argmax(self, operation: tf.Operation) -> str:
     axis = self._constant(operation, 1)
@@ -264,7 +263,10 @@ class Translation:
     self._num_products += num_rows * depth * width
     if self._num_products > _MAX_PRODUCTS:
       raise CannotTranslateError('there is too much to compute.')
-    if num_rows == 1 and depth * width > _MAX_PRODUCTS_OF_ROW:
+    if (
+      1 in (num_rows, width)
+      and num_rows * depth * width > _MAX_PRODUCTS_OF_VECTOR
+    ):
       return f"np.einsum('bi,ij->bj', {parts[0]}, {parts[1]})"
     return f'{parts[0]}.dot({parts[1]})'
 
@@ -273,8 +275,7 @@ class Translation:
     return f'np.stack(({parts},), {operation.get_attr("axis")})'
 
   def _express_relu(self, operation: tf.Operation) -> str:
-    dtype = tf.as_dtype(operation.get_attr('T')).as_numpy_dtype
-    return f'np.maximum({{0}}, {self._add(np.zeros([1], dtype))})'
+    return f'np.maximum({{0}}, {self._zero(operation)})'
 
   def _express_reshape(self, operation: tf.Operation) -> str:
     shape = _shape_of(operation.outputs[0])
@@ -309,7 +310,7 @@ class Translation:
         first = '' if 'begin' in has else begin
         last = '' if 'end' in has else end
         places.append(f'{first}:{last}:{stride}')
-    return f'{{0}}[{", ".join(places)}]'
+    return f'{{0}}[{", ".join(places) or "..."}]'
 
 
 def _needed(function: Any) -> Iterator[tf.Operation]:
@@ -341,27 +342,3 @@ def _shape_of(tensor: tf.Tensor) -> list[int]:
 def _operands(count: int) -> str:
   """Returns so many operands of a template."""
   return ', '.join(f'{{{i}}}' for i in range(count))
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-  exponentials = np.exp(logits - logits.max(-1, keepdims=True))
-  return exponentials / exponentials.sum(-1, keepdims=True)
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-  shifted = logits - logits.max(-1, keepdims=True)
-  return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-
-
-def _cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-  """Returns −log softmax(logits)[label], `[B]`."""
-  return -_log_softmax(logits)[np.arange(len(labels)), labels]
-
-
-# Operations that take NumPy several.
-_FUNCTIONS = {
-  'LogSoftmax': _log_softmax,
-  'Softmax': _softmax,
-  # Its second output is a gradient, which nobody has asked for.
-  'SparseSoftmaxCrossEntropyWithLogits': _cross_entropy,
-}

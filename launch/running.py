@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
 import sys
 from collections.abc import Callable, Iterator
 
@@ -78,6 +77,7 @@ def run(
   Raises:
     ValueError: If it cannot run, saying what to change; nothing was written.
     NodeError: If a node failed.
+    SystemExit: If SIGTERM or SIGHUP came before it began.
   """
   if isinstance(topology, str):
     topology = topology_lib.get(topology)()
@@ -92,8 +92,7 @@ def run(
       _check(topology, launcher, experiment)
       _check_tensorflow()
       session = stack.enter_context(_open(topology, experiment, fresh, display))
-      path = os.path.join(session.log_directory, printed.NATIVE)
-      stack.enter_context(native_output.redirected(path))
+      stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     stage = topology_lib.Stage(title, interruption, show, launcher)
     status = topology.run(session, stage)
@@ -131,8 +130,9 @@ def _open(
 
 
 def _print(message: str) -> None:
-  """Shows what happens before there is a display."""
-  print(f'repertory: {message}', file=sys.stderr)
+  """Shows what happens before there is a display, if anybody still reads."""
+  with contextlib.suppress(BrokenPipeError):
+    print(f'repertory: {message}', file=sys.stderr)
 
 
 def _explain_no_update(

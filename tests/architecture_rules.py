@@ -27,6 +27,7 @@ _RANKS_OF_COMPONENTS = (
     'specs',
     'signals',
     'compilation',
+    'numpy_operations',
     'numpy_translations',
     'numpy_functions',
     'loops',

@@ -21,7 +21,7 @@ from repertory.components.variables import followed
 
 
 class PolicyActor(core.Actor):
-  """Acts for an environment batch with one call a step, of what is compiled.
+  """Acts for an environment batch; calls its compiled policy once a step.
 
   Attributes:
     runs_in_numpy: Whether NumPy runs the policy.
@@ -91,7 +91,9 @@ class PolicyActor(core.Actor):
     )
     num_outputs = len(leaves) - len(self._state)
     self._state = leaves[num_outputs:]
-    arrays = [np.asarray(leaf) for leaf in leaves[:num_outputs]]
+    arrays = leaves[:num_outputs]
+    if not self.runs_in_numpy:
+      arrays = [leaf.numpy() for leaf in arrays]
     action, self._extras = self._unflatten(arrays)
     return action
 

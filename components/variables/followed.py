@@ -14,7 +14,10 @@ class FollowedVariables(abc.ABC):
   @property
   @abc.abstractmethod
   def version(self) -> int:
-    """Learner steps of the variables in use; −1 before there are any."""
+    """Learner steps of the variables in use; −1 before there are any.
+
+    As long as it is the same, so are they.
+    """
 
   @property
   @abc.abstractmethod

@@ -86,10 +86,11 @@ def insisting() -> Iterator[Callable[[], bool]]:
   """Sees to it that signals end the block, whatever becomes of the exception.
 
   Where the block is, Ctrl-C raises KeyboardInterrupt, as ever, and SIGTERM and
-  SIGHUP raise SystemExit. Python drops those in a finalizer, and TensorFlow in
-  some of its callbacks or makes another error of them; so whatever the block
-  raises then, or if it ends, that is raised. A SIGHUP that is ignored stays so.
-  In other threads than the main one nothing is changed.
+  SIGHUP raise SystemExit. Python drops such an exception in a finalizer, and
+  TensorFlow in some of its callbacks, or makes another error of it; so whatever
+  the block raises then, or if it ends, that is raised. A SIGHUP that is ignored
+  stays so, and further ones have no effect: of a terminal that is closed there
+  are two. In other threads than the main one nothing is changed.
 
   Yields:
     Tells whether there was one, for loops to look at.
@@ -98,8 +99,10 @@ def insisting() -> Iterator[Callable[[], bool]]:
 
   def handle(number, frame):
     del frame
+    is_known = number == signal.SIGHUP and bool(received)
     received.append(number)
-    raise _exception_of(number)
+    if not is_known:
+      raise _exception_of(number)
 
   try:
     with contextlib.ExitStack() as stack:

@@ -75,7 +75,8 @@ class Host:
       self._stop,
       life,
       can_restart,
-      beside,
+      is_alone=can_restart and beside is None and not plan.beside,
+      beside=beside,
     )
 
   def shut_down(self) -> None:

@@ -125,18 +125,22 @@ class _Watch:
         with self._hurrying():
           status = self._watch()
       finally:
-        for name in reversed(workers.program.served):
-          if name != _COORDINATOR:
-            self._shut_down(name)
-        # Who still reports to the coordinator would wait for it in vain.
-        exit_seconds = (
-          _HURRIED_SECONDS if workers.is_hurried else _EXIT_TIMEOUT_SECONDS
-        )
         with self._hurrying():
-          workers.wait_for_end(exit_seconds, but=_COORDINATOR)
+          self._end_all_but_coordinator()
       return self._with_last_warnings(status)
     finally:
       self._shut_down(_COORDINATOR)
+
+  def _end_all_but_coordinator(self) -> None:
+    """Lets nodes end before whom they report to, or they would wait for it."""
+    for name in reversed(self._workers.program.served):
+      if name != _COORDINATOR:
+        self._shut_down(name)
+    is_hurried = self._workers.is_hurried
+    self._workers.wait_for_end(
+      _HURRIED_SECONDS if is_hurried else _EXIT_TIMEOUT_SECONDS,
+      but=_COORDINATOR,
+    )
 
   @contextlib.contextmanager
   def _hurrying(self) -> Iterator[None]:

@@ -56,7 +56,8 @@ class ActorNode(acting.ActingNode):
       variables=followed,
       jit_compile=session.jit_compile,
       # Its rounding is not TensorFlow's, by which others repeat a run.
-      in_numpy=not session.experiment.deterministic,
+      # While it computes other threads wait, as for TensorFlow they do not.
+      in_numpy=context.is_alone and not session.experiment.deterministic,
     )
     self._loop = environment_loop.EnvironmentLoop(
       self._environment, self._actor

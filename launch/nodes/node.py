@@ -70,6 +70,7 @@ class Context:
       one that is there for others, when it is shut down. Every wait heeds it.
     life: How often it was started before, in this run.
     can_restart: Whether nodes that end too early can be started again.
+    is_alone: Whether no other node computes in its process while it does.
     beside: The node in whose thread or process it is; None if it has its own.
   """
 
@@ -79,4 +80,5 @@ class Context:
   stop: signals.StopSignal
   life: int = 0
   can_restart: bool = False
+  is_alone: bool = False
   beside: Any = None

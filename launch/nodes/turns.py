@@ -125,7 +125,9 @@ class Turns(abc.ABC):
 
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
     """Makes a node, and tells the coordinator what it runs with."""
-    context = node_lib.Context(name, self._coordinator, {}, self._interruption)
+    context = node_lib.Context(
+      name, self._coordinator, {}, self._interruption, is_alone=True
+    )
     with self._at(name):
       node = make(context)
       self._nodes.append(node)

@@ -6,7 +6,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from repertory.components import checkpointing, roads, signals, specs
+import tensorflow as tf
+
+from repertory.components import (
+  checkpointing,
+  replay,
+  roads,
+  signals,
+  specs,
+)
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
@@ -282,11 +290,12 @@ def _place_replay(
   checkpointing.place_replay(path, directory)
   if path is None or session.road not in _MOVES:
     return
-  native = os.path.join(session.log_directory, printed.NATIVE)
   try:
-    with native_output.redirected(native):
+    with native_output.redirected(session.native_log):
       _MOVES[session.road](directory, session.experience.table, tell, stop)
-  except OSError as error:
+  except (OSError, tf.errors.OpError, replay.ReplayCheckpointError) as error:
+    if isinstance(error, (BrokenPipeError, ConnectionError, TimeoutError)):
+      raise  # It was not the disk.
     raise checkpointing.CheckpointError(
       f'The replay table of {path} could not be moved for a run of this kind: '
       f'{error}. It needs room for another copy in {directory}.'

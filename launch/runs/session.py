@@ -24,7 +24,7 @@ from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch.host import machine_memory, watchdog
+from repertory.launch.host import machine_memory, printed, watchdog
 from repertory.launch.runs import (
   environment_batches,
   network_memory,
@@ -70,6 +70,11 @@ class Session:
   @property
   def log_directory(self) -> str:
     return os.path.join(self.experiment.directory, LOGS)
+
+  @property
+  def native_log(self) -> str:
+    """The file of what C++ libraries print in the launching process."""
+    return os.path.join(self.log_directory, printed.NATIVE)
 
   @property
   def checkpoint_directory(self) -> str:

@@ -28,6 +28,15 @@ _FUNCTIONS = {
   'division by 0': lambda x, y, b, p: x / tf.zeros([4]),
   'logarithms': lambda x, y, b, p: tf.math.log(tf.abs(x)) + tf.math.log1p(y**2),
   'exponentials': lambda x, y, b, p: tf.exp(x) + tf.nn.softplus(y),
+  'softplus of a number': lambda x, y, b, p: x * tf.nn.softplus(x[0, 0]),
+  'root of a number': lambda x, y, b, p: x * tf.math.rsqrt(tf.abs(y[0, 0])),
+  'of a constant': lambda x, y, b, p: x * tf.math.rsqrt(tf.constant(4.0)),
+  'large numbers': lambda x, y, b, p: tf.cos(x * 1e38 * 1e3) + tf.exp(99 * x),
+  'channels': lambda x, y, b, p: tf.nn.bias_add(
+    tf.reshape(x, [1, 3, 2, 2]), [1.0, 2.0]
+  ),
+  'no axis': lambda x, y, b, p: tf.reduce_sum(x)[()],
+  'the same twice': lambda x, y, b, p: (x, x, x[:1]),
   'angles': lambda x, y, b, p: tf.cos(x) + tf.sin(y),
   'elu': lambda x, y, b, p: tf.nn.elu(x),
   'relu': lambda x, y, b, p: tf.nn.relu(x),
@@ -103,6 +112,10 @@ def test_is_what_tensorflow_computes(name):
         continue
       theirs = theirs.numpy()
       assert type(ours) is np.ndarray
+      assert ours.flags.writeable
+      assert not any(np.shares_memory(ours, one) for one in arguments)
+      others = [one for one in found if one is not ours and one is not None]
+      assert not any(np.shares_memory(ours, one) for one in others)
       assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
       np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
 
@@ -148,6 +161,13 @@ _REFUSED = {
   'has effects': _assigned,
   'too much to compute': lambda x, y, b, p: x @ tf.ones([4, 10_000]),
   'is no constant': lambda x, y, b, p: x[p[0]],
+  'channels are not last': lambda x, y, b, p: tf.nn.bias_add(
+    tf.reshape(x, [1, 2, 2, 3]), [1.0, 2.0], data_format='NCHW'
+  ),
+  'is of integers': lambda x, y, b, p: tf.reduce_mean(p),
+  'shifted out': lambda x, y, b, p: tf.bitwise.right_shift(
+    b, tf.constant(64, tf.uint64)
+  ),
   'exclusive or reverse': lambda x, y, b, p: tf.cumsum(x, reverse=True),
   'shape': lambda x, y, b, p: tf.reshape(x, p[:2]),
 }

@@ -100,6 +100,16 @@ class TestInsisting:
     finally:
       signal.signal(signal.SIGHUP, before)
 
+  def test_further_hangups_do_not_disturb_the_end(self):
+    ended = False
+    with pytest.raises(SystemExit), interrupts.insisting():
+      try:
+        _send(signal.SIGHUP)
+      finally:
+        _send(signal.SIGHUP)
+        ended = True
+    assert ended
+
   def test_raises_at_once(self):
     with pytest.raises(KeyboardInterrupt), interrupts.insisting():
       _send(signal.SIGINT)

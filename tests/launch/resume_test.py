@@ -11,13 +11,16 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from dm_env import specs
 
 import log_files
 from repertory import launch
 from repertory.agents import r2d2
-from repertory.components import checkpointing
+from repertory.components import checkpointing, replay, signals
+from repertory.components.replay.local import moves
 from repertory.environments import registry
+from repertory.launch import failures
 from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import single
@@ -146,6 +149,47 @@ class TestResume:
       assert rows[-1]['samples'] == pytest.approx(
         16 * (max_steps - 100), abs=64
       )
+
+  @pytest.mark.parametrize(
+    ('error', 'expected'),
+    [
+      (OSError('no room'), checkpointing.CheckpointError),
+      (tf.errors.ResourceExhaustedError(None, None, 'no room'), None),
+      (replay.ReplayCheckpointError('no room'), None),
+      (TimeoutError('no room'), TimeoutError),
+    ],
+  )
+  def test_tables_that_cannot_move_are_told(
+    self, error, expected, tmp_path, monkeypatch
+  ):
+    launch.run(_experiment(tmp_path, 450), display=False)
+
+    def fail(*arguments):
+      raise error
+
+    monkeypatch.setitem(resuming._MOVES, 'reverb', fail)
+    expected = expected or checkpointing.CheckpointError
+    with (
+      pytest.raises(expected, match='no room') as caught,
+      resuming.open_session(_experiment(tmp_path, 900)),
+    ):
+      pytest.fail('It began.')
+    if expected is checkpointing.CheckpointError:
+      assert 'could not be moved' in str(caught.value)
+
+  def test_how_far_a_move_is_is_told(self, tmp_path, monkeypatch):
+    monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
+    launch.run(_experiment(tmp_path, 450), display=False)
+    told = []
+    with resuming.open_session(
+      _experiment(tmp_path, 900), tell=told.append
+    ) as session:
+      assert 'of 450 items' in told[-1]
+    stop = signals.StopSignal()
+    stop.set()
+    failure = failures.Failure('learner', 'It ended.')
+    with pytest.raises(signals.Stopped):
+      resuming.resume(session, 1, failure, told.append, stop)
 
   def test_tables_of_a_program_are_left_out(self, tmp_path):
     launch.run(_experiment(tmp_path, 450), display=False)

@@ -60,7 +60,8 @@ def to_server(
   Raises:
     CheckpointError: If the snapshot is of another table.
     signals.Stopped: If the stop signal was set.
-    OSError: If the files cannot be written.
+    OSError, tf.errors.OpError, ReplayCheckpointError: If the files cannot be
+      written.
   """
   contents = None
   if snapshots.is_there(directory):
@@ -110,9 +111,8 @@ def to_process(
     stop: Ends it.
 
   Raises:
-    ReplayCheckpointError: If the server's files lack items.
     signals.Stopped: If the stop signal was set.
-    OSError: If the files cannot be written.
+    OSError, tf.errors.OpError: If the files cannot be written.
   """
   folder = _find_written_by_server(directory)
   if folder is None:
