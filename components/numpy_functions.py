@@ -109,8 +109,11 @@ def find_faster(
 
 def _are_alike(ours: Sequence, theirs: Sequence) -> bool:
   """Returns whether outputs have the same dtypes and shapes."""
-  return all(
-    (one is None and other is None)
-    or (one.dtype == other.dtype.as_numpy_dtype and one.shape == other.shape)
-    for one, other in zip(ours, theirs, strict=True)
-  )
+  forms = [
+    [
+      None if leaf is None else (np.asarray(leaf).dtype, np.shape(leaf))
+      for leaf in outputs
+    ]
+    for outputs in (ours, theirs)
+  ]
+  return forms[0] == forms[1]
