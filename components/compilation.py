@@ -116,6 +116,7 @@ class CompiledFunction:
     output_structure: list[Any] = []
     absent: list[int] = []
     self._device = getattr(_scope, 'device', None)
+    self._place = _place_of(self._device)
 
     def call(*leaves):
       output = function(*tree.unflatten_as(tuple(signature), leaves))
@@ -157,7 +158,7 @@ class CompiledFunction:
 
   def _execute(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
     inputs = [
-      ops.EagerTensor(leaf, _HOST, None)
+      ops.EagerTensor(leaf, self._place, None)
       if isinstance(leaf, np.ndarray)
       else leaf
       for leaf in leaves
@@ -303,6 +304,18 @@ def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
 def _name_of(reference: str) -> str:
   """Returns the name of the node that an input refers to."""
   return reference.lstrip('^').partition(':')[0]
+
+
+def _place_of(device: str | None) -> str:
+  """Returns where arrays go that a function on a device is called with.
+
+  To the host, and TensorFlow takes them on. But while it wraps operations in
+  functions, it mixes up what several threads hand from one device to another.
+  """
+  if device is None or not WRAPS_OPERATIONS:
+    return _HOST
+  spec = tf.DeviceSpec.from_string(f'/{device.lstrip("/")}')
+  return spec.replace(job='localhost', replica=0, task=0).to_string()
 
 
 def _context() -> Any:

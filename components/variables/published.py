@@ -156,8 +156,12 @@ class PublishedVariables(followed.FollowedVariables):
   def _take(self, snapshot: _Snapshot) -> None:
     """Copies what was published."""
     for variable, value in zip(self._variables, snapshot.values):
-      if value.device != variable.device:
-        with tf.device(variable.device):
-          value = tf.identity(value)
-      tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
+      if value.device == variable.device:
+        tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
+        continue
+      # What several threads hand from one device to another TensorFlow mixes
+      # up, if an operation does so while it wraps operations in functions.
+      value = value._copy_to_device(variable.device)
+      with tf.device(variable.device):
+        tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
     self._taken = snapshot
