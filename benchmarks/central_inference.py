@@ -118,7 +118,7 @@ def serve(network: str, actors: int, environments: int, learns: bool):
     )
     make_adder = learner.make_adder
   service = server.InferenceServer(
-    addresses.make_unix_address(),
+    addresses.make_address(),
     spec,
     {client.TRAINING: lanes.Role(store, make_adder, variables)},
     stop=stop,

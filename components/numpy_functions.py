@@ -9,6 +9,7 @@ What NumPy computes is the same, but for rounding.
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -60,7 +61,7 @@ class NumpyFunction:
     """Reads the variables anew before the next call."""
     self._read_at = None
 
-  def __call__(self, *leaves: np.ndarray) -> list[np.ndarray | None]:
+  def __call__(self, *leaves: np.ndarray) -> list[Any]:
     """Maps the leaves of all arguments to the leaves of the output."""
     version = self._version()
     if version != self._read_at:

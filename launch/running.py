@@ -52,7 +52,7 @@ class Result:
 def run(
   experiment: experiment_lib.Experiment,
   topology: str | topology_lib.Topology = 'single',
-  launch_type: str = 'local_mt',
+  launch_type: str | launcher_lib.Launcher = 'local_mt',
   *,
   fresh: bool = False,
   display: bool = True,
@@ -65,8 +65,9 @@ def run(
       name that `--topology` takes; or one with settings, such as
       `central.Central(double_buffering=True)` of `launch.topologies`.
     launch_type: Hosts the nodes of a topology with several: 'local_mt' for
-      threads, 'local_mp' for processes. Where all is in one process, nothing
-      but 'local_mt' will do.
+      threads, 'local_mp' for processes, 'ray' for processes that Ray places,
+      or one with settings, as of `launch.launchers.ray_launcher`. Where all is
+      in one process, nothing but 'local_mt' will do.
     fresh: Start over; what is in the directory is moved aside.
     display: Show how the run goes, on the terminal.
 
@@ -81,20 +82,19 @@ def run(
   """
   if isinstance(topology, str):
     topology = topology_lib.get(topology)()
-  launcher = launcher_lib.get(launch_type)
-  title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
-  if topology.launch_types is None:
-    title += f' ({launcher.title})'
+  if isinstance(launch_type, str):
+    launch_type = launcher_lib.get(launch_type)()
+  title = _title(experiment, topology, launch_type)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # So far there is nothing to save.
       # It may divide a CPU, which comes before the first use.
-      _check(topology, launcher, experiment)
+      _check(topology, launch_type, experiment)
       _check_tensorflow()
       session = stack.enter_context(_open(topology, experiment, fresh, display))
       stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
-    stage = topology_lib.Stage(title, interruption, show, launcher)
+    stage = topology_lib.Stage(title, interruption, show, launch_type)
     status = topology.run(session, stage)
     show(status)
   return Result(
@@ -108,6 +108,18 @@ def run(
     variables_sha256=resuming.hash_variables(
       experiment.directory, status.learner_steps
     ),
+  )
+
+
+def _title(
+  experiment: experiment_lib.Experiment,
+  topology: topology_lib.Topology,
+  launcher: launcher_lib.Launcher,
+) -> str:
+  """Returns what the display calls a run."""
+  title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
+  return (
+    f'{title} ({launcher.title})' if topology.launch_types is None else title
   )
 
 

@@ -35,7 +35,7 @@ _RANKS_OF_COMPONENTS = (
     'devices',
     'random_streams',
     'settings',
-    'loopback',
+    'interfaces',
     'choices',
     'lazy_imports',
   ),
@@ -89,7 +89,13 @@ _GYMNASIUM_AND_FRIENDS = (
 )
 _FENCES = {
   'launchpad': ('launch/launchers/launchpad.py',),
-  'courier': ('launch/launchers/launchpad.py',),
+  'courier': ('launch/launchers/courier_servers.py',),
+  'ray': (
+    'launch/launchers/ray_cluster.py',
+    'launch/launchers/ray_nodes.py',
+    'launch/launchers/ray_supervisor.py',
+    'launch/launchers/ray_workers.py',
+  ),
   'acme': (
     'components/core.py',
     'components/specs.py',

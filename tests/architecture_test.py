@@ -286,7 +286,7 @@ class TestFences:
     ('path', 'target'),
     [
       ('launch/launchers/launchpad.py', 'launchpad'),
-      ('launch/launchers/launchpad.py', 'courier'),
+      ('launch/launchers/courier_servers.py', 'courier'),
       ('components/core.py', 'acme'),
       ('components/specs.py', 'acme.specs'),
       ('components/types.py', 'acme'),

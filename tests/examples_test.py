@@ -90,10 +90,11 @@ def _table(page: str, heading: str) -> list[list[str]]:
   return [[c.strip() for c in row.strip('|').split(' | ')] for row in rows[2:]]
 
 
-def _rows_of_topologies() -> list[list[str]]:
-  """Returns flag, default and meaning of the settings of all topologies."""
+def _rows_of_settings() -> list[list[str]]:
+  """Returns flag, default and meaning of those of topologies and launchers."""
   rows: dict[str, list[str]] = {}
-  for name, kind in topology.topologies().items():
+  kinds = {**topology.topologies(), **launcher.launchers()}
+  for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
       told = field.metadata['help'].removesuffix('.')
       told, _, choice = told.partition('; default: ')
@@ -196,13 +197,13 @@ class TestReadme:
       else:  # No fixed value: the text says what is done without one.
         assert f'default: {default.replace("`", "")}' in _words(told), name
 
-  def test_settings_of_topologies_are_those_of_the_registry(self):
+  def test_settings_are_those_of_the_registries(self):
     rows = [
       [cell.replace('`', '') for cell in row]
       for row in _table(_README, '### Flags of `train`')
       if row[2].startswith('With `')
     ]
-    assert rows == _rows_of_topologies()
+    assert rows == _rows_of_settings()
 
   def test_topologies_and_launchers_are_those_of_the_registries(self):
     told = {

@@ -146,7 +146,7 @@ class Serving:
         refreshes_at_start=evaluation_variables is not None,
       )
     self.server = server.InferenceServer(
-      address or addresses.make_unix_address(),
+      address or addresses.make_address(),
       spec,
       roles,
       stop=self.stop,

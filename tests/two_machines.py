@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import courier
 
 import replay_fixture
-from repertory.components import replay
+from repertory.components import interfaces, replay
 from repertory.launch.launchers import hosting, launchpad, program
 from repertory.launch.nodes import node
 
@@ -96,10 +96,11 @@ def _connect(port: int, command: str = '') -> str:
 def main():
   results = {}
   with _other_machine() as there:
-    for loopback_only in (True, False):
+    both = interfaces.of_address(_HERE)
+    for what, interface in (('lo', interfaces.LOOPBACK), ('both', both)):
       table = replay_fixture.make_prioritized()
-      server = replay.make_server([table], loopback_only=loopback_only)
-      name = f'replay, loopback_only={loopback_only}'
+      server = replay.make_server([table], interface=interface)
+      name = f'replay, over {what}'
       results[name, 'here'] = _connect(server.port)
       results[name, 'there'] = _connect(server.port, there)
       server.stop()

@@ -10,14 +10,24 @@ import socket
 import struct
 import uuid
 
+from repertory.components import interfaces
+
 _UNIX = 'unix:'
 _TCP = 'tcp:'
 _BACKLOG = 256
+# Of another host is asked after so long whether it is there, and it counts as
+# gone when it has said nothing for so long.
+_QUIET_SECONDS, _SILENT_SECONDS = 5, 20
 
 
-def make_unix_address() -> str:
-  """Returns an address that nobody else has."""
-  return f'{_UNIX}repertory-{uuid.uuid4().hex}'
+def make_address(interface: interfaces.Interface = interfaces.LOOPBACK) -> str:
+  """Returns where a server may listen, so that it is reached over an interface.
+
+  On one host that is a Unix address that nobody else has.
+  """
+  if interface == interfaces.LOOPBACK:
+    return f'{_UNIX}repertory-{uuid.uuid4().hex}'
+  return f'{_TCP}{interface.address(0)}'
 
 
 def listen(address: str) -> tuple[socket.socket, str]:
@@ -46,8 +56,8 @@ def listen(address: str) -> tuple[socket.socket, str]:
   listener.setblocking(False)
   if family == socket.AF_UNIX:
     return listener, address
-  host, port = listener.getsockname()[:2]
-  return listener, f'{_TCP}{host}:{port}'
+  host = address[len(_TCP) :].rpartition(':')[0]
+  return listener, f'{_TCP}{host}:{listener.getsockname()[1]}'
 
 
 def connect(address: str, timeout_seconds: float) -> socket.socket:
@@ -74,6 +84,11 @@ def tune(stream: socket.socket) -> None:
   if stream.family != socket.AF_UNIX:
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _QUIET_SECONDS)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _QUIET_SECONDS)
+    stream.setsockopt(
+      socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _SILENT_SECONDS
+    )
 
 
 def is_of_this_user(stream: socket.socket) -> bool:
@@ -96,6 +111,8 @@ def _parse(address: str):
   host, colon, port = address[len(_TCP) :].rpartition(':')
   is_port = port.isascii() and port.isdigit() and int(port) < 1 << 16
   if address.startswith(_TCP) and colon and host and is_port:
+    if host.startswith('[') and host.endswith(']'):
+      return socket.AF_INET6, (host[1:-1], int(port))
     return socket.AF_INET, (host, int(port))
   raise ValueError(
     f"address must be 'unix:<name>' or 'tcp:<host>:<port>', got {address!r}."

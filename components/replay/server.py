@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import reverb
 from reverb import errors as reverb_errors
 
-from repertory.components import loopback
+from repertory.components import interfaces
 from repertory.components.replay import reverb_tables
 from repertory.components.replay import tables as tables_lib
 
@@ -39,7 +39,7 @@ def make_server(
   tables: Sequence[tables_lib.Table],
   port: int | None = None,
   checkpoint_directory: str | None = None,
-  loopback_only: bool = True,
+  interface: interfaces.Interface = interfaces.LOOPBACK,
 ) -> reverb.Server:
   """Starts a replay server in this process.
 
@@ -48,9 +48,8 @@ def make_server(
     port: Where it listens; None picks a free port.
     checkpoint_directory: Where `client.checkpoint()` writes to, and from where
       the tables are filled if a complete checkpoint is there. None for neither.
-    loopback_only: Whether to take connections from this machine alone. Reverb
-      knows no users: who else reaches the port may read and change everything,
-      and have checkpoints written.
+    interface: Over what it is reached. Reverb knows no users: who reaches it
+      may read and change everything, and have checkpoints written.
 
   Raises:
     ValueError: If the port is in use. Reverb itself would start, and clients
@@ -69,12 +68,11 @@ def make_server(
     port=port,
     checkpointer=checkpointer,
   )
-  if loopback_only:
-    try:
-      loopback.restrict(server.port)
-    except BaseException:
-      server.stop()
-      raise
+  try:
+    interfaces.restrict(server.port, interface.names)
+  except BaseException:
+    server.stop()
+    raise
   return server
 
 

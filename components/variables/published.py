@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -161,7 +161,8 @@ class PublishedVariables(followed.FollowedVariables):
         continue
       # What several threads hand from one device to another TensorFlow mixes
       # up, if an operation does so while it wraps operations in functions.
-      value = value._copy_to_device(variable.device)
+      eager: Any = value
+      value = eager._copy_to_device(variable.device)
       with tf.device(variable.device):
         tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
     self._taken = snapshot

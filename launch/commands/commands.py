@@ -109,16 +109,18 @@ def run(arguments: Sequence[str]) -> int:
 def _train(values, settings, positional) -> int:
   _expect_no_arguments(positional)
   topology = _make_topology(values)
-  topology_lib.check_launch(
-    topology, launcher.get(values.lp_launch_type), values.deterministic
+  launcher.get(values.lp_launch_type)
+  launch_type = _make_chosen(
+    values, 'lp_launch_type', launcher.launchers(), flag_tables.LAUNCHER_FLAGS
   )
+  topology_lib.check_launch(topology, launch_type, values.deterministic)
   experiment = _make_experiment(values, settings)
   with interrupts.leaving_at_once():
     run_experiment = launch.running.run
   result = run_experiment(
     experiment,
     topology=topology,
-    launch_type=values.lp_launch_type,
+    launch_type=launch_type,
     fresh=values.fresh,
   )
   status = result.status
@@ -260,30 +262,44 @@ def _make_topology(values) -> topology_lib.Topology:
   Raises:
     ValueError: If there is none of that name, or there are flags of another.
   """
-  kind = topology_lib.get(values.topology)
+  topology_lib.get(values.topology)
+  with interrupts.leaving_at_once():  # Devices are TensorFlow's.
+    return _make_chosen(
+      values, 'topology', topology_lib.topologies(), flag_tables.TOPOLOGY_FLAGS
+    )
+
+
+def _make_chosen(values, flag: str, kinds, flag_table):
+  """Makes the topology or launcher that a flag names, of its own flags.
+
+  Args:
+    kinds: All that the flag can name.
+    flag_table: The flags of all of them.
+
+  Raises:
+    ValueError: If there is none of that name, or there are flags of another.
+  """
+  kind = kinds[values[flag].value]
   own = {field.name for field in dataclasses.fields(kind)}
   chosen = {
-    name: values[name].value
-    for name, *_ in flag_tables.TOPOLOGY_FLAGS
-    if values[name].present
+    name: values[name].value for name, *_ in flag_table if values[name].present
   }
   for name in sorted(chosen.keys() - own):
     owners = [
       other
-      for other, kind in topology_lib.topologies().items()
+      for other, kind in kinds.items()
       if name in {field.name for field in dataclasses.fields(kind)}
     ]
     raise settings_lib.SettingError(
       name,
-      f'must be left out: it is of --topology={" or ".join(owners)}, got '
-      f'--topology={values.topology}.',
+      f'must be left out: it is of --{flag}={" or ".join(owners)}, got '
+      f'--{flag}={values[flag].value}.',
     )
   settings = {
     name: tuple(value) if isinstance(value, list) else value
     for name, value in chosen.items()
   }
-  with interrupts.leaving_at_once():  # Devices are TensorFlow's.
-    return kind(**settings)
+  return kind(**settings)
 
 
 def _split_settings(

@@ -1,6 +1,7 @@
 """The flags of the commands, each with its default and its text."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from absl import flags
@@ -24,24 +25,28 @@ _DEFINE = {
 }
 
 
-def _topology_flags() -> tuple[tuple, ...]:
-  """Returns a flag for each setting of each topology.
+def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
+  """Returns a flag for each setting of each topology, or launcher.
 
   Settings of one name are one flag; so they must be of one kind.
+
+  Args:
+    kinds: By name.
+    what: They are.
   """
   found: dict[str, tuple] = {}
-  for name, kind in topology.topologies().items():
+  for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
       if type(field.default) not in _DEFINE:
         raise TypeError(
-          f'{field.name} of topology {name!r} becomes a flag, so its default '
+          f'{field.name} of {what} {name!r} becomes a flag, so its default '
           f'must be one of {", ".join(one.__name__ for one in _DEFINE)}; got '
           f'{field.default!r}.'
         )
       define = _DEFINE[type(field.default)]
-      default, text = field.default or None, field.metadata['help']
-      if not isinstance(field.default, tuple):
-        default = field.default
+      default, text = field.default, field.metadata['help']
+      if default in ((), ''):
+        default = None
       if field.name in found:
         _, known, _, others = found[field.name]
         if known is not define:
@@ -68,7 +73,8 @@ def _environments_per_agent() -> str:
   return ', '.join([*others, f'{usual} for others'])
 
 
-TOPOLOGY_FLAGS = _topology_flags()
+TOPOLOGY_FLAGS = _settings_flags(topology.topologies(), 'topology')
+LAUNCHER_FLAGS = _settings_flags(launcher.launchers(), 'launcher')
 
 # Name, kind, default and text. Those named like a field of `Experiment` set it.
 EXPERIMENT_FLAGS = (
@@ -151,6 +157,7 @@ TRAIN_FLAGS = (
     )
     + '.',
   ),
+  *LAUNCHER_FLAGS,
   (
     'directory',
     flags.DEFINE_string,

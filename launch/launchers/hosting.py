@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from repertory.components import signals
+from repertory.components import interfaces, signals
 from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.host import watchdog
@@ -42,6 +42,7 @@ class Host:
     life: int = 0,
     can_restart: bool = False,
     beside: node_lib.Node | None = None,
+    interface: interfaces.Interface = interfaces.LOOPBACK,
     call_timeout_seconds: float = watchdog.START_SECONDS,
   ):
     """Makes nothing yet.
@@ -53,6 +54,7 @@ class Host:
       can_restart: Whether nodes that end too early can be started again.
       beside: The node in whose thread or process it is, which cannot be started
         again without that one.
+      interface: Over what others reach its servers.
       call_timeout_seconds: How long a call between nodes may take, and so its
         last report.
     """
@@ -77,6 +79,7 @@ class Host:
       can_restart,
       is_alone=can_restart and beside is None and not plan.beside,
       beside=beside,
+      interface=interface,
     )
 
   def shut_down(self) -> None:
@@ -115,13 +118,20 @@ class Host:
         node = self._plan.make(self._context)
         if self._coordinator is not None:
           # Who registers has started, and is started again when it fails.
-          self._coordinator.register(self._plan.name, node.description)
+          self._coordinator.register(self._plan.name, self._describe(node))
       except BaseException:
         self._stop.set()  # It ends the threads of what was made of the node.
         if node is not None:
           self._close(node)
         raise
     return node
+
+  def _describe(self, node: node_lib.Node) -> Mapping[str, Any]:
+    """Returns with what a node runs, and where if not all are on one host."""
+    interface = self._context.interface
+    if interface == interfaces.LOOPBACK:
+      return node.description
+    return {'host': interface.host, **node.description}
 
   def finish(
     self, node: node_lib.Node, begin: Callable[[], None] = lambda: None
@@ -171,6 +181,7 @@ class Host:
       self._peers,
       can_restart=self._can_restart,
       beside=node,
+      interface=self._context.interface,
       call_timeout_seconds=self._call_timeout_seconds,
     )
     made = host.make()

@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -100,8 +101,12 @@ class Workers(abc.ABC):
     """Waits until all nodes but one have ended, or that one has."""
 
 
+@dataclasses.dataclass(frozen=True)
 class Launcher(abc.ABC):
   """A way to host the nodes of any program.
+
+  A subclass may be a frozen dataclass of settings of its own, each a
+  `settings.field`, which become flags.
 
   Attributes:
     name: What `--lp_launch_type` takes.
@@ -149,13 +154,13 @@ def register(launcher: _Kind) -> _Kind:
   return launcher
 
 
-def get(name: str) -> Launcher:
-  """Makes the launcher of that name.
+def get(name: str) -> type[Launcher]:
+  """Returns the launcher of that name.
 
   Raises:
     ValueError: If there is none, with the nearest name.
   """
-  return _REGISTRY.get(name)()
+  return _REGISTRY.get(name)
 
 
 def launchers() -> Mapping[str, type[Launcher]]:

@@ -4,7 +4,6 @@ The only module that knows Launchpad, and what of it is private.
 """
 
 import abc
-import collections
 import contextlib
 import io
 import os
@@ -23,10 +22,15 @@ from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
-from repertory.components import loopback
 from repertory.launch.host import child_processes, interrupts, printed
 from repertory.launch.host import ports as ports_lib
-from repertory.launch.launchers import hosting, launcher, local_workers
+from repertory.launch.launchers import (
+  courier_servers,
+  hosting,
+  launcher,
+  local_workers,
+  polled_workers,
+)
 from repertory.launch.launchers import program as program_lib
 
 
@@ -111,7 +115,7 @@ class _Launchpad(abc.ABC):
   @abc.abstractmethod
   def _take(
     self, program, clients, log_directory: str, started: '_Started'
-  ) -> local_workers.LocalWorkers:
+  ) -> polled_workers.PolledWorkers:
     """Takes over what was started.
 
     Args:
@@ -154,7 +158,7 @@ class Processes(_Launchpad):
   def _take(self, program, clients, log_directory, started):
     paths = {
       name: os.path.join(log_directory, label)
-      for name, label in _labels(program).items()
+      for name, label in program.labels.items()
     }
     return local_workers.Processes(
       program,
@@ -222,7 +226,7 @@ class _Started:
     (manager,) = self._managers
     workers = manager._active_workers
     found = {}
-    for name, label in _labels(program).items():
+    for name, label in program.labels.items():
       kind, place = label.split('/')
       found[name] = (
         workers[label][0] if label in workers else workers[kind][int(place)]
@@ -309,16 +313,8 @@ class _Service:
     if server is None:
       yield
       return
-    for name, method in served.items():
-      server.Bind(name, method)
-    server.Bind('shutdown', self._host.shut_down)
-    server.Start()
-    try:
-      loopback.restrict(server.port)
+    with courier_servers.serving(server, served, self._host.shut_down):
       yield
-    finally:
-      server.Stop()
-      server.Join()
 
 
 def _translate(
@@ -345,25 +341,11 @@ def _translate(
   return translated, {name: h.dereference for name, h in handles.items()}
 
 
-def _end(workers: local_workers.LocalWorkers, started: _Started) -> None:
+def _end(workers: polled_workers.PolledWorkers, started: _Started) -> None:
   """Ends nodes, and warns of those that live on."""
   started.hosts.is_hurried = workers.is_hurried
   for name in workers.end():
     logging.warning('%s did not end.', name)
-
-
-def _labels(program: program_lib.Program) -> dict[str, str]:
-  """Returns what Launchpad calls each node, and the file of what it prints.
-
-  That is <kind>/<place>, a place being the node's among those of its kind.
-  """
-  places: collections.Counter = collections.Counter()
-  found = {}
-  for plan in program:
-    kind = plan.kind.name
-    found[plan.name] = f'{kind}/{places[kind]}'
-    places[kind] += 1
-  return found
 
 
 def _resources(translated: lp.Program, directory: str, environment):

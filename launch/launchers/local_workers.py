@@ -1,7 +1,6 @@
 """Threads and processes of this host that are nodes of a program."""
 
 import collections
-import contextlib
 import os
 import subprocess
 import threading
@@ -12,59 +11,14 @@ from typing import Any
 
 from repertory.launch import failures
 from repertory.launch.host import child_processes, interrupts, stacks
-from repertory.launch.launchers import launcher
+from repertory.launch.launchers import polled_workers
 from repertory.launch.launchers import program as program_lib
 
-# How long nodes may take to end, when they have been told to.
-EXIT_TIMEOUT_SECONDS = 5
-
-_POLL_SECONDS = 0.1
 # Processes get so long to print their stacks.
 _STACKS_SECONDS = 1.0
 
-_LOG_LINES = 20
 
-
-class LocalWorkers(launcher.Workers):
-  """What threads and processes have in common."""
-
-  def __init__(
-    self,
-    program: program_lib.Program,
-    clients: Mapping[str, Callable[[], Any]],
-  ):
-    """Takes over nodes that were started.
-
-    Args:
-      program: Whose they are.
-      clients: By node that serves, what makes a client of it.
-    """
-    super().__init__(program)
-    self._clients = clients
-
-  def client(self, name: str) -> Any:
-    return self._clients[name]()
-
-  def wait_for_end(self, seconds: float, but: str | None = None) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-      alive = {name for name in self.names if self.is_alive(name)}
-      if not alive or alive == {but} or (but and but not in alive):
-        return
-      time.sleep(_POLL_SECONDS)
-
-  def end(self) -> list[str]:
-    """Waits for all to end and kills what does not; returns who still lives."""
-    self.wait_for_end(
-      launcher.HURRIED_SECONDS if self.is_hurried else EXIT_TIMEOUT_SECONDS
-    )
-    for name in self.names:
-      if self.is_alive(name):
-        self.kill(name)
-    return [name for name in self.names if self.is_alive(name)]
-
-
-class Threads(LocalWorkers):
+class Threads(polled_workers.PolledWorkers):
   """Nodes in threads of this process, which cannot be killed."""
 
   def __init__(
@@ -92,7 +46,9 @@ class Threads(LocalWorkers):
   def failure_of(self, name: str) -> failures.Failure:
     outcome = self._outcomes[name]
     error = outcome.exception() if outcome.done() else None
-    return failures.Failure(name, repr(error) if error else _describe_end(0))
+    if error is None:
+      return polled_workers.describe_end(name, 0)
+    return failures.Failure(name, repr(error))
 
   def kill(self, name: str) -> None:
     del name
@@ -109,7 +65,7 @@ class Threads(LocalWorkers):
     return {'all nodes, in one process': stacks.of_this_process()}
 
 
-class Processes(LocalWorkers):
+class Processes(polled_workers.PolledWorkers):
   """Nodes in processes of their own."""
 
   def __init__(
@@ -140,10 +96,7 @@ class Processes(LocalWorkers):
 
   def failure_of(self, name: str) -> failures.Failure:
     code = self._processes[name].poll() or 0
-    if code < 0:
-      cause = f'Its process ended with signal {-code}.'
-      return failures.Failure(name, cause, is_lost=True)
-    return failures.Failure(name, _describe_end(code))
+    return polled_workers.describe_end(name, code)
 
   def kill(self, name: str) -> str:
     owner = self.program.owner_of(name)
@@ -171,11 +124,7 @@ class Processes(LocalWorkers):
   def log_of(self, name: str) -> str:
     if name not in self._processes:
       return ''
-    path = self._paths[name]
-    with contextlib.suppress(OSError), open(path, errors='replace') as file:
-      lines = ''.join(file.readlines()[-_LOG_LINES:])
-      return f'\nEnd of {path}:\n{lines}'
-    return ''
+    return polled_workers.end_of_log(self._paths[name])
 
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     asked = {}
@@ -185,7 +134,10 @@ class Processes(LocalWorkers):
         asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
         self._processes[name].send_signal(child_processes.STACKS_SIGNAL)
     time.sleep(_STACKS_SECONDS)
-    return {name: self._read(name, start) for name, start in asked.items()}
+    return {
+      name: polled_workers.rest_of_log(self._paths[name], start)
+      for name, start in asked.items()
+    }
 
   def end(self) -> list[str]:
     hanging = super().end()
@@ -197,15 +149,3 @@ class Processes(LocalWorkers):
       self._environment[child_processes.RUN_VARIABLE],
       {p.pid for p in self._processes.values() if p.poll() is None},
     )
-
-  def _read(self, name: str, start: int) -> str:
-    try:
-      with open(self._paths[name], errors='replace') as file:
-        file.seek(start)
-        return file.read()
-    except OSError as error:  # Somebody removed it.
-      return f'{type(error).__name__}: {error}\n'
-
-
-def _describe_end(code: int) -> str:
-  return f'It ended early, with exit code {code}.'

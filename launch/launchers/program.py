@@ -3,6 +3,7 @@
 Nothing here knows how nodes are launched.
 """
 
+import collections
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
@@ -108,6 +109,20 @@ class Program:
   def savers(self) -> list[PlannedNode]:
     """The nodes that save what there is when the run ends."""
     return [node for node in self if node.kind.saves]
+
+  @property
+  def labels(self) -> dict[str, str]:
+    """The files to which nodes print, by name.
+
+    That is <kind>/<place>, a place being the node's among those of its kind.
+    """
+    places: collections.Counter = collections.Counter()
+    found = {}
+    for node in self:
+      kind = node.kind.name
+      found[node.name] = f'{kind}/{places[kind]}'
+      places[kind] += 1
+    return found
 
   def owner_of(self, name: str) -> str:
     """Returns the node in whose thread or process a node is."""

@@ -68,7 +68,7 @@ class InferenceNode(node.Node):
       self._evaluated = follow()
       self._roles[client.EVALUATION] = self._make_evaluation(*self._evaluated)
     self._server = server.InferenceServer(
-      addresses.make_unix_address(),
+      addresses.make_address(context.interface),
       session.spec,
       self._roles,
       stop=context.stop,

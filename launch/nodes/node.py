@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from repertory.components import signals
+from repertory.components import interfaces, signals
 from repertory.launch.coordination import reports
 
 
@@ -72,6 +72,7 @@ class Context:
     can_restart: Whether nodes that end too early can be started again.
     is_alone: Whether no other node computes in its process while it does.
     beside: The node in whose thread or process it is; None if it has its own.
+    interface: Over what others reach its servers.
   """
 
   name: str
@@ -82,3 +83,4 @@ class Context:
   can_restart: bool = False
   is_alone: bool = False
   beside: Any = None
+  interface: interfaces.Interface = interfaces.LOOPBACK

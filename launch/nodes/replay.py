@@ -14,8 +14,11 @@ class ReplayNode(node.Node):
     self.name = context.name
     self._coordinator = context.coordinator
     self._stop = context.stop
+    self._interface = context.interface
     self._server = replay.make_server(
-      session.tables, checkpoint_directory=session.replay_directory
+      session.tables,
+      checkpoint_directory=session.replay_directory,
+      interface=context.interface,
     )
     # It has read all; links would keep the room of checkpoints that are
     # removed.
@@ -24,7 +27,7 @@ class ReplayNode(node.Node):
   @property
   def address(self) -> str:
     """Where the server listens, 'host:port'."""
-    return f'localhost:{self._server.port}'
+    return self._interface.address(self._server.port)
 
   @property
   def description(self):

@@ -25,7 +25,7 @@ class TestLaunchers(launchers_conformance.LauncherConformance):
     self.name = request.param
 
   def make_launcher(self):
-    return launcher.get(self.name)
+    return launcher.get(self.name)()
 
 
 class TestTopologies(conformance.TopologyConformance):
@@ -65,5 +65,5 @@ class TestAnakin(conformance.TopologyConformance):
 def test_arguments_of_other_programs_are_not_read(monkeypatch, tmp_path):
   monkeypatch.setattr(sys, 'argv', ['pytest', '-v', '-n0'])
   flags.FLAGS.unparse_flags()
-  with launcher.get('local_mt').launch(program.Program(60.0), str(tmp_path)):
+  with launcher.get('local_mt')().launch(program.Program(60.0), str(tmp_path)):
     pass

@@ -9,7 +9,7 @@ from launchpad.launch import worker_manager
 
 import program
 from repertory import launch
-from repertory.components import loopback, settings
+from repertory.components import interfaces, settings
 from repertory.launch.launchers import calls, conformance, launchpad
 from repertory.launch.launchers import program as program_lib
 
@@ -52,9 +52,9 @@ def test_ports_of_services_are_theirs_to_the_end(tmp_path):
     assert set(workers.find_ended()) == set(planned.names)
     # Held by this process: so one that is started again finds it free.
     for number in numbers:
-      assert list(loopback._sockets_at(number))
+      assert list(interfaces._sockets_at(number))
   for number in numbers:
-    assert not list(loopback._sockets_at(number))
+    assert not list(interfaces._sockets_at(number))
 
 
 class _Failing:

@@ -35,7 +35,7 @@ def connected(address):
 )
 def test_connect(address):
   if address == 'unix':
-    address = addresses.make_unix_address()
+    address = addresses.make_address()
   with connected(address) as (found, stream, accepted):
     stream.sendall(b'to')
     accepted.sendall(b'fro')
@@ -47,7 +47,7 @@ def test_connect(address):
 
 
 def test_listener_does_not_block():
-  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
     listener, _ = addresses.listen(address)
     with listener, pytest.raises(BlockingIOError):
       listener.accept()
@@ -74,7 +74,7 @@ def test_port_is_free_again():
 
 def test_unix_addresses_differ_and_leave_no_file(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
-  first, second = (addresses.make_unix_address() for _ in range(2))
+  first, second = (addresses.make_address() for _ in range(2))
   assert first != second
   with connected(first) as (_, stream, _):
     # Abstract names begin with a zero byte.
@@ -121,14 +121,14 @@ def test_ports_that_there_are_not(address):
 
 
 def test_taken():
-  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
     listener, address = addresses.listen(address)
     with listener, pytest.raises(OSError):
       addresses.listen(address)
 
 
 def test_nobody_listens():
-  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
     listener, address = addresses.listen(address)
     listener.close()
     with pytest.raises(OSError):
@@ -147,7 +147,7 @@ def test_small_frames_are_sent_at_once():
 
 
 def test_same_user_passes():
-  for address in (addresses.make_unix_address(), 'tcp:127.0.0.1:0'):
+  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
     with connected(address) as (_, _, accepted):
       assert addresses.is_of_this_user(accepted)
 

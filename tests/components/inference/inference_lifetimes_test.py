@@ -263,7 +263,7 @@ class TestServerGone:
       lane.finish()
 
   def test_silent_server(self):
-    listener, address = addresses.listen(addresses.make_unix_address())
+    listener, address = addresses.listen(addresses.make_address())
     with (
       listener,
       pytest.raises(
@@ -290,7 +290,7 @@ class TestServerGone:
     spec = raw_lane.SPEC._replace(
       observations=specs.Array((4 << 20,), np.float32)
     )
-    listener, address = addresses.listen(addresses.make_unix_address())
+    listener, address = addresses.listen(addresses.make_address())
     with listener, contextlib.ExitStack() as stack:
 
       def welcome():
@@ -312,7 +312,7 @@ class TestServerGone:
         )
 
   def test_stop_ends_waits(self):
-    listener, address = addresses.listen(addresses.make_unix_address())
+    listener, address = addresses.listen(addresses.make_address())
     with listener:
       stop = signals.StopSignal()
       call = replay_fixture.Call(

@@ -1,4 +1,4 @@
-"""Keeps other machines away from the servers of this process.
+"""Over which network interfaces servers of this process are reached.
 
 Neither Reverb nor Courier can be told on which network interface to listen. But
 a process may attach a packet filter to sockets of its own, without any
@@ -9,10 +9,12 @@ McCanne and Jacobson, 1993).
 
 import contextlib
 import ctypes
+import dataclasses
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import psutil
 from absl import logging
 
 _SO_ATTACH_FILTER = _SO_GET_FILTER = 26
@@ -43,8 +45,54 @@ class _Program(ctypes.Structure):
   )
 
 
-def restrict(port: int) -> None:
-  """Lets a TCP server of this process hear the loopback interface alone.
+@dataclasses.dataclass(frozen=True)
+class Interface:
+  """Over what others reach the servers of a process.
+
+  Attributes:
+    host: Under which name or address.
+    names: The network interfaces that servers listen to.
+  """
+
+  host: str
+  names: Sequence[str]
+
+  def address(self, port: int) -> str:
+    """Returns where a server is that listens at a port, as 'host:port'."""
+    host = f'[{self.host}]' if ':' in self.host else self.host
+    return f'{host}:{port}'
+
+
+LOOPBACK = Interface('localhost', ('lo',))
+
+
+def of_address(address: str) -> Interface:
+  """Returns the interface that has an address; this machine is let in, too.
+
+  Args:
+    address: An IP address of this machine.
+
+  Raises:
+    ValueError: If it is none, with those that there are.
+  """
+  found = psutil.net_if_addrs()
+  for name, entries in found.items():
+    # Of an address of one link alone, psutil tells the link as well.
+    if address in {one.address.partition('%')[0] for one in entries}:
+      return Interface(address, tuple(dict.fromkeys((*LOOPBACK.names, name))))
+  known = sorted(
+    one.address
+    for entries in found.values()
+    for one in entries
+    if one.family in (socket.AF_INET, socket.AF_INET6)
+  )
+  raise ValueError(
+    f'address must be one of this machine, {", ".join(known)}; got {address!r}.'
+  )
+
+
+def restrict(port: int, names: Sequence[str] = LOOPBACK.names) -> None:
+  """Lets a TCP server of this process hear some network interfaces alone.
 
   To other machines its port then looks like one behind a firewall: connections
   time out. This holds for what the server has accepted before, too, but for a
@@ -54,17 +102,19 @@ def restrict(port: int) -> None:
 
   Args:
     port: Where a server listens already.
+    names: The interfaces.
 
   Raises:
     ValueError: If no socket of this process listens there.
   """
+  interfaces = [socket.if_nametoindex(name) for name in names]
   is_listening = False
   for server in _sockets_at(port):
     listens = False
     try:
       listens = bool(server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
       is_listening |= listens
-      _drop_all_but(server, socket.if_nametoindex('lo'))
+      _drop_all_but(server, interfaces)
     except OSError as error:
       if not listens:
         continue  # A connection that has ended meanwhile.
@@ -105,14 +155,17 @@ def _is_tcp_at(connection: socket.socket, port: int) -> bool:
   return False
 
 
-def _drop_all_but(server: socket.socket, interface: int) -> None:
-  """Lets a socket receive what comes over one interface, and nothing else."""
-  instructions = (_Instruction * 4)(
-    _Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX),
-    _Instruction(_JUMP_IF_EQUAL, 0, 1, interface),
-    _Instruction(_RETURN, 0, 0, _ALL_BYTES),
-    _Instruction(_RETURN, 0, 0, _NO_BYTES),
-  )
+def _drop_all_but(server: socket.socket, interfaces: Sequence[int]) -> None:
+  """Lets a socket receive what comes over these, and nothing else."""
+  num_left = len(interfaces)
+  parts = [_Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX)]
+  for interface in interfaces:
+    # If it is this one, it goes on behind those that are left and the refusal.
+    parts.append(_Instruction(_JUMP_IF_EQUAL, num_left, 0, interface))
+    num_left -= 1
+  parts.append(_Instruction(_RETURN, 0, 0, _NO_BYTES))
+  parts.append(_Instruction(_RETURN, 0, 0, _ALL_BYTES))
+  instructions = (_Instruction * len(parts))(*parts)
   program = _Program(len(instructions), instructions)
   server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))
   # Linux tells how many instructions there are; others may only have nodded.

@@ -3,39 +3,23 @@
 import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
 
 import pytest
 
+import namespaces
 import two_machines
-from repertory.components import loopback
-
-# Makes a network namespace, even without privileges, and dies with the test.
-_IN_NAMESPACE = (
-  'unshare',
-  '--map-root-user',
-  '--net',
-  '--fork',
-  '--kill-child',
-)
-
-
-def _have_namespaces() -> bool:
-  if not shutil.which('unshare') or not shutil.which('ip'):
-    return False
-  trial = [*_IN_NAMESPACE, 'ip', 'link', 'set', 'lo', 'up']
-  return subprocess.run(trial, check=False, timeout=20).returncode == 0
+from repertory.components import interfaces
 
 
 @pytest.mark.skipif(
-  not _have_namespaces(), reason='needs network namespaces (unshare, ip)'
+  not namespaces.can_be_made(), reason='needs network namespaces (unshare, ip)'
 )
 def test_another_machine_reaches_only_what_is_opened_to_it():
   program = subprocess.run(
-    [*_IN_NAMESPACE, sys.executable, two_machines.__file__],
+    [*namespaces.WITHIN_ONE, sys.executable, two_machines.__file__],
     cwd=pathlib.Path(two_machines.__file__).parent,
     check=True,
     timeout=200,
@@ -43,10 +27,10 @@ def test_another_machine_reaches_only_what_is_opened_to_it():
     text=True,
   )
   assert json.loads(program.stdout) == {
-    'replay, loopback_only=True, from here': 'connected',
-    'replay, loopback_only=True, from there': 'timed out',
-    'replay, loopback_only=False, from here': 'connected',
-    'replay, loopback_only=False, from there': 'connected',
+    'replay, over lo, from here': 'connected',
+    'replay, over lo, from there': 'timed out',
+    'replay, over both, from here': 'connected',
+    'replay, over both, from there': 'connected',
     'service, from here': 'connected',
     'service, from there': 'timed out',
   }
@@ -58,7 +42,7 @@ def test_data_passes_in_both_directions_on_connections_old_and_new():
     data = bytes(range(256)) * 10_000
     with socket.create_connection(('::1', port), 5) as old:
       accepted, _ = server.accept()
-      loopback.restrict(port)
+      interfaces.restrict(port)
       new = socket.create_connection(('::1', port), 5)
       accepted_later, _ = server.accept()
       with accepted, accepted_later, new:
@@ -72,13 +56,13 @@ def test_data_passes_in_both_directions_on_connections_old_and_new():
 def test_only_the_server_at_the_port_is_filtered(monkeypatch):
   filtered = []
   monkeypatch.setattr(
-    loopback,
+    interfaces,
     '_drop_all_but',
     lambda server, interface: filtered.append(server.getsockname()[1]),
   )
   with socket.create_server(('', 0)) as server, socket.create_server(('', 0)):
     port = server.getsockname()[1]
-    loopback.restrict(port)
+    interfaces.restrict(port)
     assert filtered == [port]
 
 
@@ -86,7 +70,7 @@ def test_no_file_is_left_open():
   with socket.create_server(('', 0)) as server:
     before = sorted(os.listdir('/proc/self/fd'))
     for _ in range(3):
-      loopback.restrict(server.getsockname()[1])
+      interfaces.restrict(server.getsockname()[1])
     assert sorted(os.listdir('/proc/self/fd')) == before
 
 
@@ -95,24 +79,24 @@ def test_port_without_server_is_refused():
     silent.bind(('localhost', 0))
     port = silent.getsockname()[1]
     with pytest.raises(ValueError, match=f'listens already, got {port}'):
-      loopback.restrict(port)
+      interfaces.restrict(port)
 
 
 def test_system_without_filters_leaves_a_warning(monkeypatch, caplog):
   def refuse(server, interface):
     raise OSError(92, 'Protocol not available')
 
-  monkeypatch.setattr(loopback, '_drop_all_but', refuse)
+  monkeypatch.setattr(interfaces, '_drop_all_but', refuse)
   with socket.create_server(('', 0)) as server:
     port = server.getsockname()[1]
-    loopback.restrict(port)
+    interfaces.restrict(port)
   assert f'Port {port} is open to all' in caplog.text
   assert 'Protocol not available' in caplog.text
 
 
 def test_system_that_only_nods_leaves_a_warning(monkeypatch, caplog):
   # What this option gives has another length.
-  monkeypatch.setattr(loopback, '_SO_GET_FILTER', socket.SO_LINGER)
+  monkeypatch.setattr(interfaces, '_SO_GET_FILTER', socket.SO_LINGER)
   with socket.create_server(('', 0)) as server:
-    loopback.restrict(server.getsockname()[1])
+    interfaces.restrict(server.getsockname()[1])
   assert 'what was attached is not there' in caplog.text

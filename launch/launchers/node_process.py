@@ -1,0 +1,76 @@
+"""A process that runs one node, as it is told when it starts.
+
+For launchers that start processes themselves.
+"""
+
+import contextlib
+import dataclasses
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from absl import flags, logging
+
+from repertory.components import interfaces
+from repertory.launch.host import child_processes
+from repertory.launch.launchers import courier_servers, hosting
+from repertory.launch.launchers import program as program_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Cargo:
+  """What a process is sent.
+
+  Attributes:
+    plan: The node that it runs.
+    peers: Addresses of the nodes that it may call, by name.
+    port: Where it serves; None if it does not.
+    interface: Over what others reach it.
+    call_timeout_seconds: How long a call between nodes may take.
+    max_waiting_calls: How many may wait at it.
+  """
+
+  plan: program_lib.PlannedNode
+  peers: Mapping[str, str]
+  port: int | None
+  interface: interfaces.Interface
+  call_timeout_seconds: float
+  max_waiting_calls: int
+
+
+def main() -> None:
+  """Runs the node that stands, pickled, on the standard input."""
+  child_processes.die_with_launcher()
+  child_processes.heed_launcher_alone()
+  if not flags.FLAGS.is_parsed():
+    flags.FLAGS.mark_as_parsed()
+  logging.set_verbosity(logging.WARNING)
+  cargo: Cargo = pickle.load(sys.stdin.buffer)
+  seconds = cargo.call_timeout_seconds
+  peers = {
+    name: courier_servers.make_client(address, seconds)
+    for name, address in cargo.peers.items()
+  }
+  host = hosting.Host(
+    cargo.plan,
+    peers,
+    life=child_processes.life(),
+    can_restart=True,
+    interface=cargo.interface,
+    call_timeout_seconds=seconds,
+  )
+
+  @contextlib.contextmanager
+  def serve(served: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    if cargo.port is None:
+      yield
+      return
+    threads = cargo.max_waiting_calls
+    server = courier_servers.make_server(cargo.port, threads)
+    with courier_servers.serving(
+      server, served, host.shut_down, cargo.interface
+    ):
+      yield
+
+  host.run(serve)

@@ -1,0 +1,86 @@
+"""Nodes that are looked at now and then, wherever they run."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from repertory.launch import failures
+from repertory.launch.launchers import launcher
+from repertory.launch.launchers import program as program_lib
+
+# How long nodes may take to end, when they have been told to.
+EXIT_TIMEOUT_SECONDS = 5
+
+_POLL_SECONDS = 0.1
+
+_LOG_LINES = 20
+
+
+class PolledWorkers(launcher.Workers):
+  """What nodes have in common that tell of their ends when they are asked."""
+
+  def __init__(
+    self,
+    program: program_lib.Program,
+    clients: Mapping[str, Callable[[], Any]],
+  ):
+    """Takes over nodes that were started.
+
+    Args:
+      program: Whose they are.
+      clients: By node that serves, what makes a client of it.
+    """
+    super().__init__(program)
+    self._clients = clients
+
+  def client(self, name: str) -> Any:
+    return self._clients[name]()
+
+  def wait_for_end(self, seconds: float, but: str | None = None) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+      alive = {name for name in self.names if self.is_alive(name)}
+      if not alive or alive == {but} or (but and but not in alive):
+        return
+      time.sleep(_POLL_SECONDS)
+
+  def end(self) -> list[str]:
+    """Waits for all to end and kills what does not; returns who still lives."""
+    self.wait_for_end(
+      launcher.HURRIED_SECONDS if self.is_hurried else EXIT_TIMEOUT_SECONDS
+    )
+    for name in self.names:
+      if self.is_alive(name):
+        self.kill(name)
+    return [name for name in self.names if self.is_alive(name)]
+
+
+def describe_end(name: str, code: int) -> failures.Failure:
+  """Says how the process of a node ended.
+
+  Args:
+    code: Its exit code; minus the number of the signal that ended it.
+  """
+  if code < 0:
+    cause = f'Its process ended with signal {-code}.'
+    return failures.Failure(name, cause, is_lost=True)
+  return failures.Failure(name, f'It ended early, with exit code {code}.')
+
+
+def end_of_log(path: str) -> str:
+  """Returns the last lines of what a node printed; '' if there is no file."""
+  with contextlib.suppress(OSError), open(path, errors='replace') as file:
+    lines = ''.join(file.readlines()[-_LOG_LINES:])
+    return f'\nEnd of {path}:\n{lines}'
+  return ''
+
+
+def rest_of_log(path: str, start: int) -> str:
+  """Returns what a node printed from one byte on."""
+  try:
+    with open(path, errors='replace') as file:
+      file.seek(start)
+      return file.read()
+  except OSError as error:  # Somebody removed it.
+    return f'{type(error).__name__}: {error}\n'

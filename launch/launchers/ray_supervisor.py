@@ -1,0 +1,148 @@
+"""Starts the process of a node on the host where it is placed, and watches it.
+
+An actor of Ray runs it there. It computes nothing and carries no data, and
+needs no TensorFlow.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping
+from concurrent import futures
+from typing import IO, cast
+
+import ray
+
+from repertory.components import interfaces
+from repertory.launch.host import child_processes, ports
+
+# What a node's process runs; this one must not import it, for TensorFlow would
+# come along.
+_COMMAND = (
+  'from repertory.launch.launchers import node_process; node_process.main()'
+)
+# Of what a node prints, so much is handed over at once, and so much kept.
+_READ_BYTES = 2**20
+_MAX_BYTES = 2**24
+
+
+class Supervisor:
+  """Watches one node, in all the lives that it has on this host.
+
+  Its methods are called in several threads, one of which waits for the end of
+  the process.
+  """
+
+  def __init__(self):
+    """Has started nothing yet."""
+    self._held = contextlib.ExitStack()
+    self._directory = tempfile.mkdtemp(prefix='repertory-')
+    self._path = os.path.join(self._directory, 'printed.log')
+    self._process: subprocess.Popen | None = None
+    self._run = uuid.uuid4().hex  # In all its processes.
+    # The kernel ends a process when the thread that started it ends.
+    self._starter = futures.ThreadPoolExecutor(1)
+
+  def place(self) -> tuple[str, interfaces.Interface]:
+    """Returns Ray's name of the host, and over what that is reached."""
+    host = ray.get_runtime_context().get_node_id()
+    return host, interfaces.of_address(ray.util.get_node_ip_address())
+
+  def hold_port(self) -> int:
+    """Keeps a port free for the node, as long as this supervisor lives."""
+    return self._held.enter_context(ports.held())
+
+  def start(
+    self, cargo: bytes, environment: Mapping[str, str], life: int
+  ) -> None:
+    """Starts the node's process; that of an earlier life has ended.
+
+    Args:
+      cargo: A pickled `node_process.Cargo`.
+      environment: Variables of the process besides this one's.
+      life: How often the node was started before, in this run.
+    """
+    self._end_strays()
+    self._starter.submit(self._start, cargo, environment, life).result()
+
+  def _start(
+    self, cargo: bytes, environment: Mapping[str, str], life: int
+  ) -> None:
+    variables = {
+      **os.environ,
+      **environment,
+      child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
+      child_processes.RUN_VARIABLE: self._run,
+      child_processes.LIFE_VARIABLE: str(life),
+    }
+    with open(self._path, 'ab') as file:
+      self._process = subprocess.Popen(
+        [sys.executable, '-c', _COMMAND],
+        env=variables,
+        stdin=subprocess.PIPE,
+        stdout=file,
+        stderr=file,
+      )
+    pipe = cast(IO[bytes], self._process.stdin)
+    # It may have ended before it has read all.
+    with contextlib.suppress(BrokenPipeError), pipe:
+      pipe.write(cargo)
+
+  def wait_for_end(self) -> int:
+    """Waits until the process has ended; returns its exit code."""
+    return self._started.wait()
+
+  def kill(self) -> None:
+    """Kills the process, and all that descend from it."""
+    # The process id of one that has ended may be another's by now.
+    if self._started.poll() is None:
+      child_processes.kill_tree(self._started)
+
+  def ask_for_stacks(self) -> None:
+    """Lets the process print where its threads are."""
+    if self._started.poll() is None:
+      self._started.send_signal(child_processes.STACKS_SIGNAL)
+
+  def read(self, start: int) -> tuple[bytes, int]:
+    """Reads what the node printed.
+
+    Args:
+      start: Where to begin, in bytes.
+
+    Returns:
+      What is there, perhaps not all of it; and where to go on.
+    """
+    try:
+      with open(self._path, 'rb') as file:
+        file.seek(start)
+        found = file.read(_READ_BYTES)
+    except OSError as error:  # Somebody removed it.
+      return f'{type(error).__name__}: {error}\n'.encode(), start
+    end = start + len(found)
+    if not found and start > _MAX_BYTES:  # All of it was read.
+      os.truncate(self._path, 0)
+      end = 0
+    return found, end
+
+  def end(self) -> None:
+    """Ends all that was started here, and removes its files."""
+    if self._process is not None:
+      self.kill()
+    self._end_strays()
+    self._starter.shutdown()
+    self._held.close()
+    shutil.rmtree(self._directory, ignore_errors=True)
+
+  @property
+  def _started(self) -> subprocess.Popen:
+    if self._process is None:
+      raise RuntimeError('No process was started.')
+    return self._process
+
+  def _end_strays(self) -> None:
+    """Kills what the node's last life has left behind."""
+    child_processes.kill_strays(self._run, set())

@@ -1,0 +1,73 @@
+"""Tests of what Ray's launcher does besides what all launchers do."""
+
+import importlib.util
+import time
+
+import psutil
+import pytest
+
+from repertory.components import settings
+from repertory.launch.coordination import kinds
+from repertory.launch.launchers import conformance, program, ray_launcher
+
+_SECONDS = 120.0
+_SERVICE = kinds.INFERENCE.numbered(0)
+
+
+def _wait(condition):
+  deadline = time.monotonic() + _SECONDS
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(0.05)
+
+
+def _supervisor_of_a_node():
+  """Returns the process that has started the process of a node."""
+  (found,) = [
+    process.parent()
+    for process in psutil.Process().children(recursive=True)
+    if 'node_process' in ' '.join(process.cmdline())
+  ]
+  return found
+
+
+def test_node_without_its_supervisor_is_lost_and_can_be_replaced(tmp_path):
+  pytest.importorskip('ray')
+  planned = program.Program(_SECONDS)
+  planned.add(program.PlannedNode(_SERVICE, conformance._Service))
+  launcher = ray_launcher.RayLauncher()
+  with launcher.launch(planned, str(tmp_path)) as workers:
+    client = workers.client(_SERVICE)
+    assert client.futures.life().result(_SECONDS) == 0
+    supervisor = _supervisor_of_a_node()
+    (node,) = supervisor.children()
+    supervisor.kill()
+    _wait(lambda: not workers.is_alive(_SERVICE))
+    _wait(lambda: not node.is_running())
+    failure = workers.failure_of(_SERVICE)
+    assert failure.is_lost
+    assert 'host' in failure.cause
+    workers.restart(_SERVICE)
+    assert workers.is_alive(_SERVICE)
+    client = workers.client(_SERVICE)
+    assert client.futures.life().result(_SECONDS) == 1
+    log = workers.log_of(_SERVICE)
+    for life in (0, 1):
+      assert f'{_SERVICE} begins life {life}' in log
+
+
+@pytest.mark.parametrize('address', ['127.0.0.1:1', 'head', '127.0.0.1:x'])
+def test_cluster_that_is_not_there_is_told(address, tmp_path):
+  pytest.importorskip('ray')
+  launcher = ray_launcher.RayLauncher(address)
+  with (
+    pytest.raises(settings.SettingError, match='ray_address must be'),
+    launcher.launch(program.Program(_SECONDS), str(tmp_path)),
+  ):
+    pytest.fail('It launched.')
+
+
+def test_package_that_is_missing_is_told(monkeypatch):
+  monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+  with pytest.raises(settings.SettingError, match='Install repertory'):
+    ray_launcher.RayLauncher().check()
