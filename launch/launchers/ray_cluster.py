@@ -41,8 +41,6 @@ def connected(address: str) -> Iterator[None]:
   if ray.is_initialized():
     yield
     return
-  if address:
-    _check(address)
   with contextlib.ExitStack() as stack:
     settings: dict[str, Any] = {'address': address}
     if not address:
@@ -70,8 +68,17 @@ def connected(address: str) -> Iterator[None]:
     yield
 
 
-def _check(address: str) -> None:
-  """Refuses an address where nobody listens; Ray would try for minutes."""
+def check(address: str) -> None:
+  """Refuses an address where nobody listens; Ray would try for minutes.
+
+  Args:
+    address: See `connected`.
+
+  Raises:
+    SettingError: Saying what is wrong with it.
+  """
+  if not address:
+    return
   host, colon, port = address.rpartition(':')
   try:
     if not (colon and port.isdigit()):

@@ -34,6 +34,7 @@ class RayLauncher(launcher.Launcher):
         'launch_type',
         "needs the package ray, got 'ray' without it. Install repertory[ray].",
       )
+    launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):
     return launchers.ray_nodes.launch(program, log_directory, self.ray_address)
