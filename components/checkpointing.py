@@ -102,7 +102,7 @@ class Checkpointer:
         )
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
-    numbers = _numbers(self._directory)
+    self._keep_newest()  # Whoever was killed may have left one more.
     name = _next_name(self._directory)
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
     path = os.path.join(self._directory, name)
@@ -113,9 +113,13 @@ class Checkpointer:
       shutil.rmtree(temporary, ignore_errors=True)
       raise
     _sync_folder(self._directory)
-    for number in numbers[: max(0, len(numbers) + 1 - self._max_to_keep)]:
-      self._remove(f'{number:08d}')
+    self._keep_newest()
     return path
+
+  def _keep_newest(self) -> None:
+    """Removes all but as many as are to be kept."""
+    for number in _numbers(self._directory)[: -self._max_to_keep]:
+      self._remove(f'{number:08d}')
 
   def load(self, check_replay: bool = True) -> Checkpoint | None:
     """Reads the newest checkpoint; None if there is none.

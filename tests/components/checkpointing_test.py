@@ -1,6 +1,7 @@
 """Tests of the checkpoints, most of all of what is left after a crash."""
 
 import builtins
+import contextlib
 import os
 import shutil
 from typing import Any
@@ -171,6 +172,26 @@ def test_a_checkpoint_that_makes_way_is_not_missed(directory, monkeypatch):
 
   monkeypatch.setattr(os, 'listdir', list_and_overtake)
   assert _loaded_number(directory) == 2
+
+
+def test_who_is_killed_again_and_again_leaves_one_too_many(
+  directory, monkeypatch
+):
+  """Killed when the new one is there, and none has been removed for it."""
+  remove = checkpointing.Checkpointer._remove
+  saving = 0
+
+  def remove_or_die(self, name):
+    if _loaded_number(directory) == saving:
+      raise KeyboardInterrupt
+    remove(self, name)
+
+  monkeypatch.setattr(checkpointing.Checkpointer, '_remove', remove_or_die)
+  for saving in range(6):
+    with contextlib.suppress(KeyboardInterrupt):
+      _save(directory, saving)
+    assert _loaded_number(directory) == saving
+    assert len(os.listdir(directory)) == min(saving + 1, 3)
 
 
 def test_max_to_keep_is_checked(directory):
