@@ -142,7 +142,7 @@ class BuilderConformance:
       (
         specs.tensor_spec(spec.observations, size),
         tf.TensorSpec([size], tf.int32),
-        tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), state),
+        compilation.specs_of(state),
       ),
       jit_compile=False,
     )

@@ -194,6 +194,33 @@ class CompiledFunction:
     return self._unflatten(leaves)
 
 
+def compile_reading(
+  variables: Sequence[tuple[tf.Tensor, tf.DType]],
+) -> Callable[[], list[tf.Tensor]]:
+  """Returns what reads variables, all in one call where that is cheap.
+
+  What `tf.Variable` does around an operation takes longer than it does.
+
+  Args:
+    variables: Handle and dtype of each.
+  """
+
+  def read():
+    return [
+      tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+      for handle, dtype in variables
+    ]
+
+  if WRAPS_OPERATIONS and variables:
+    return CompiledFunction(read, (), False, in_caller=True)
+  return read
+
+
+def specs_of(nest: types.Nest) -> types.Nest:
+  """Returns the `tf.TensorSpec`s of a nest of tensors or arrays."""
+  return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), nest)
+
+
 def find_open_slices(function: Any) -> list[str]:
   """Finds slices, as of `x[i]`, whose place is known only when they run.
 

@@ -26,9 +26,7 @@ def scan(
   Returns:
     What is carried in the end, and what was kept, `[length, ...]`.
   """
-  signature = tree.map_structure(
-    lambda x: tf.TensorSpec(x.shape, x.dtype), carry
-  )
+  signature = compilation.specs_of(carry)
   _, specs = compilation.trace(step, (tf.TensorSpec([], tf.int32), signature))
   arrays = [make_array(spec, length) for spec in tree.flatten(specs)]
 

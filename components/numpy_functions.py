@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from repertory.components import compilation, numpy_translations
 
@@ -45,15 +44,7 @@ class NumpyFunction:
     self._read_at: int | None = None
     self._variables: Sequence[np.ndarray] = ()
     translation = numpy_translations.Translation(compiled.function)
-    self._read = compilation.CompiledFunction(
-      lambda: [
-        tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-        for handle, dtype in translation.handles
-      ],
-      (),
-      False,
-      in_caller=True,
-    )
+    self._read = compilation.compile_reading(translation.handles)
     self._compute = translation.compute
     self._absent = compiled.absent
 

@@ -1,7 +1,9 @@
 """Network namespaces, with which one machine plays several."""
 
+import os
 import shutil
 import subprocess
+import time
 
 # Makes one, even without privileges, which dies with the test.
 WITHIN_ONE = (
@@ -15,3 +17,33 @@ def can_be_made() -> bool:
     return False
   trial = [*WITHIN_ONE, 'ip', 'link', 'set', 'lo', 'up']
   return subprocess.run(trial, check=False, timeout=20).returncode == 0
+
+
+def connect(pid: int, here: str, there: str) -> str:
+  """Lays a virtual cable to another namespace, once that is there.
+
+  Args:
+    pid: A process that is about to be in it.
+    here: The address of this end.
+    there: That of the other end.
+
+  Returns:
+    The command that runs another one there.
+  """
+  namespace = f'/proc/{pid}/ns/net'
+  deadline = time.monotonic() + 10
+  while os.readlink(namespace) == os.readlink('/proc/self/ns/net'):
+    assert time.monotonic() < deadline, 'unshare did not start.'
+    time.sleep(0.01)
+  enter = f'nsenter --net={namespace}'
+  for command in (
+    'ip link set lo up',
+    f'ip link add here type veth peer name there netns {pid}',
+    f'ip addr add {here}/24 dev here',
+    'ip link set here up',
+    f'{enter} ip link set lo up',
+    f'{enter} ip addr add {there}/24 dev there',
+    f'{enter} ip link set there up',
+  ):
+    subprocess.run(command.split(), check=True, timeout=10)
+  return enter

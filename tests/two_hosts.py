@@ -16,6 +16,8 @@ from collections.abc import Iterator
 
 import psutil
 
+import namespaces
+
 HERE, THERE = '10.78.0.1', '10.78.0.2'
 _ADDRESS = f'{HERE}:6379'
 _RAY = [sys.executable, '-m', 'ray.scripts.scripts', 'start']
@@ -48,22 +50,7 @@ def _second_host() -> Iterator[None]:
     stderr=subprocess.DEVNULL,
   )
   try:
-    there = f'/proc/{host.pid}/ns/net'
-    deadline = time.monotonic() + 10
-    while os.readlink(there) == os.readlink('/proc/self/ns/net'):
-      assert time.monotonic() < deadline, 'unshare did not start.'
-      time.sleep(0.01)
-    enter = f'nsenter --net={there}'
-    for command in (
-      'ip link set lo up',
-      f'ip link add here type veth peer name there netns {host.pid}',
-      f'ip addr add {HERE}/24 dev here',
-      'ip link set here up',
-      f'{enter} ip link set lo up',
-      f'{enter} ip addr add {THERE}/24 dev there',
-      f'{enter} ip link set there up',
-    ):
-      subprocess.run(command.split(), check=True, timeout=10)
+    namespaces.connect(host.pid, HERE, THERE)
     with _first_host():
       assert host.stdin is not None
       host.stdin.write(b'\n')

@@ -7,15 +7,14 @@ the other machine, at the end of a virtual cable.
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import courier
 
+import namespaces
 import replay_fixture
 from repertory.components import interfaces, replay
 from repertory.launch.launchers import hosting, launchpad, program
@@ -62,22 +61,7 @@ def _other_machine() -> Iterator[str]:
   """Yields the command that runs another one there."""
   sleeper = subprocess.Popen(['unshare', '--net', 'sleep', '120'])
   try:
-    there = f'/proc/{sleeper.pid}/ns/net'
-    deadline = time.monotonic() + 10
-    while os.readlink(there) == os.readlink('/proc/self/ns/net'):
-      assert time.monotonic() < deadline, 'unshare did not start.'
-      time.sleep(0.01)
-    enter = f'nsenter --net={there}'
-    for command in (
-      'ip link set lo up',
-      f'ip link add here type veth peer name there netns {sleeper.pid}',
-      f'ip addr add {_HERE}/24 dev here',
-      'ip link set here up',
-      f'{enter} ip addr add {_THERE}/24 dev there',
-      f'{enter} ip link set there up',
-    ):
-      subprocess.run(command.split(), check=True, timeout=10)
-    yield enter
+    yield namespaces.connect(sleeper.pid, _HERE, _THERE)
   finally:
     sleeper.kill()
     sleeper.wait()

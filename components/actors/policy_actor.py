@@ -48,8 +48,8 @@ class PolicyActor(core.Actor):
       variables: Keeps the policy's fresh; None where others do, or nobody.
       jit_compile: Whether to compile with XLA where it pays, see
         `compilation.compile_policy`.
-      in_numpy: Whether NumPy runs the policy where it can sooner than
-        TensorFlow, see `numpy_functions`; for that it must have `variables`.
+      in_numpy: Whether NumPy runs the policy where it is faster, see
+        `numpy_functions`; for that it must have `variables`.
     """
     self._batch_size = len(environment_ids)
     self._adder = adder
@@ -68,9 +68,7 @@ class PolicyActor(core.Actor):
       (
         specs.tensor_spec(observation_spec, self._batch_size),
         tf.TensorSpec([self._batch_size], tf.int32),
-        tree.map_structure(
-          lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), state
-        ),
+        compilation.specs_of(state),
       ),
       state,
       jit_compile,

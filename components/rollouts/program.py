@@ -107,7 +107,7 @@ class Program:
         _INT64,
         tf.TensorSpec([], tf.int32),
         tf.TensorSpec([], tf.float64),
-        tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), carry),
+        compilation.specs_of(carry),
       ),
       jit_compile,
     )

@@ -4,7 +4,7 @@ import collections
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,25 +26,17 @@ class Publisher:
 
   Reading a variable costs no copy: TensorFlow makes one when the variable is
   written to while a tensor still refers to its old value. Nor does giving it to
-  another variable of the same device. All are read in one call where that is
-  cheap; what `tf.Variable` does around an operation takes longer than it does.
+  another variable of the same device.
   """
 
   def __init__(self, variables: Sequence[tf.Variable]):
     """Publishes nothing yet."""
-    variables = list(variables)
-
-    def read():
-      return [
-        tf.raw_ops.ReadVariableOp(resource=v.handle, dtype=v.dtype)
-        for v in variables
-      ]
-
+    self._variables = list(variables)  # Else they might be gone.
     self._kept: collections.deque[_Snapshot] = collections.deque(maxlen=1)
     self._has_come = threading.Condition()
-    self._read: Callable = read
-    if compilation.WRAPS_OPERATIONS and variables:
-      self._read = compilation.CompiledFunction(read, (), False, in_caller=True)
+    self._read = compilation.compile_reading(
+      [(variable.handle, variable.dtype) for variable in self._variables]
+    )
     self.newest: _Snapshot | None = None
 
   def publish(self, version: int, max_priority: float) -> None:

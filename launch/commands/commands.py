@@ -109,9 +109,12 @@ def run(arguments: Sequence[str]) -> int:
 def _train(values, settings, positional) -> int:
   _expect_no_arguments(positional)
   topology = _make_topology(values)
-  launcher.get(values.lp_launch_type)
   launch_type = _make_chosen(
-    values, 'lp_launch_type', launcher.launchers(), flag_tables.LAUNCHER_FLAGS
+    values,
+    'lp_launch_type',
+    launcher.get(values.lp_launch_type),
+    launcher.launchers(),
+    flag_tables.LAUNCHER_FLAGS,
   )
   topology_lib.check_launch(topology, launch_type, values.deterministic)
   experiment = _make_experiment(values, settings)
@@ -262,24 +265,27 @@ def _make_topology(values) -> topology_lib.Topology:
   Raises:
     ValueError: If there is none of that name, or there are flags of another.
   """
-  topology_lib.get(values.topology)
   with interrupts.leaving_at_once():  # Devices are TensorFlow's.
     return _make_chosen(
-      values, 'topology', topology_lib.topologies(), flag_tables.TOPOLOGY_FLAGS
+      values,
+      'topology',
+      topology_lib.get(values.topology),
+      topology_lib.topologies(),
+      flag_tables.TOPOLOGY_FLAGS,
     )
 
 
-def _make_chosen(values, flag: str, kinds, flag_table):
+def _make_chosen(values, flag: str, kind, kinds, flag_table):
   """Makes the topology or launcher that a flag names, of its own flags.
 
   Args:
-    kinds: All that the flag can name.
+    kind: What the flag names.
+    kinds: All that it can name.
     flag_table: The flags of all of them.
 
   Raises:
-    ValueError: If there is none of that name, or there are flags of another.
+    ValueError: If there are flags of another.
   """
-  kind = kinds[values[flag].value]
   own = {field.name for field in dataclasses.fields(kind)}
   chosen = {
     name: values[name].value for name, *_ in flag_table if values[name].present

@@ -265,8 +265,8 @@ class _LocalAddress(address.AbstractAddressBuilder):
 class _Service:
   """A node, in the thread or process that Launchpad has made for it.
 
-  Courier binds all public methods; so what others may call is bound by `_serve`
-  instead, when the node is there.
+  Courier binds all public methods; so what others may call is bound instead
+  when the node is there.
   """
 
   def __init__(
@@ -304,17 +304,11 @@ class _Service:
 
   def run(self) -> None:
     """Runs the node."""
-    self._host.run(self._serve)
-
-  @contextlib.contextmanager
-  def _serve(self, served: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    """Takes calls from this machine."""
-    server = self._server
-    if server is None:
-      yield
-      return
-    with courier_servers.serving(server, served, self._host.shut_down):
-      yield
+    self._host.run(
+      lambda served: courier_servers.serving(
+        self._server, served, self._host.shut_down
+      )
+    )
 
 
 def _translate(

@@ -4,7 +4,6 @@ import collections
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from typing import Any
@@ -13,9 +12,6 @@ from repertory.launch import failures
 from repertory.launch.host import child_processes, interrupts, stacks
 from repertory.launch.launchers import polled_workers
 from repertory.launch.launchers import program as program_lib
-
-# Processes get so long to print their stacks.
-_STACKS_SECONDS = 1.0
 
 
 class Threads(polled_workers.PolledWorkers):
@@ -65,7 +61,7 @@ class Threads(polled_workers.PolledWorkers):
     return {'all nodes, in one process': stacks.of_this_process()}
 
 
-class Processes(polled_workers.PolledWorkers):
+class Processes(polled_workers.ProcessWorkers):
   """Nodes in processes of their own."""
 
   def __init__(
@@ -85,9 +81,8 @@ class Processes(polled_workers.PolledWorkers):
       paths: By node, the file to which it prints.
       environment: Variables of the processes besides this one's.
     """
-    super().__init__(program, clients)
+    super().__init__(program, clients, paths)
     self._processes = dict(processes)
-    self._paths = paths
     self._environment = environment
     self._lives: collections.Counter = collections.Counter()
 
@@ -121,23 +116,8 @@ class Processes(polled_workers.PolledWorkers):
         arguments, env=environment, stdout=file, stderr=file
       )
 
-  def log_of(self, name: str) -> str:
-    if name not in self._processes:
-      return ''
-    return polled_workers.end_of_log(self._paths[name])
-
-  def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
-    asked = {}
-    for name in names:
-      if name in self._processes and self.is_alive(name):
-        path = self._paths[name]
-        asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
-        self._processes[name].send_signal(child_processes.STACKS_SIGNAL)
-    time.sleep(_STACKS_SECONDS)
-    return {
-      name: polled_workers.rest_of_log(self._paths[name], start)
-      for name, start in asked.items()
-    }
+  def _ask_for_stacks(self, name: str) -> None:
+    self._processes[name].send_signal(child_processes.STACKS_SIGNAL)
 
   def end(self) -> list[str]:
     hanging = super().end()

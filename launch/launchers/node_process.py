@@ -3,12 +3,10 @@
 For launchers that start processes themselves.
 """
 
-import contextlib
 import dataclasses
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from absl import flags, logging
 
@@ -61,16 +59,11 @@ def main() -> None:
     call_timeout_seconds=seconds,
   )
 
-  @contextlib.contextmanager
-  def serve(served: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    if cargo.port is None:
-      yield
-      return
-    threads = cargo.max_waiting_calls
-    server = courier_servers.make_server(cargo.port, threads)
-    with courier_servers.serving(
+  server = None
+  if cargo.port is not None:
+    server = courier_servers.make_server(cargo.port, cargo.max_waiting_calls)
+  host.run(
+    lambda served: courier_servers.serving(
       server, served, host.shut_down, cargo.interface
-    ):
-      yield
-
-  host.run(serve)
+    )
+  )

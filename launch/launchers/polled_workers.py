@@ -1,8 +1,10 @@
 """Nodes that are looked at now and then, wherever they run."""
 
+import abc
 import contextlib
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repertory.launch import failures
@@ -13,6 +15,9 @@ from repertory.launch.launchers import program as program_lib
 EXIT_TIMEOUT_SECONDS = 5
 
 _POLL_SECONDS = 0.1
+
+# Processes get so long to print their stacks.
+_STACKS_SECONDS = 1.0
 
 _LOG_LINES = 20
 
@@ -56,6 +61,55 @@ class PolledWorkers(launcher.Workers):
     return [name for name in self.names if self.is_alive(name)]
 
 
+class ProcessWorkers(PolledWorkers):
+  """What nodes have in common that are processes, on whatever host."""
+
+  def __init__(
+    self,
+    program: program_lib.Program,
+    clients: Mapping[str, Callable[[], Any]],
+    paths: Mapping[str, str],
+  ):
+    """Takes over processes.
+
+    Args:
+      program: Whose they are.
+      clients: By node that serves, what makes a client of it.
+      paths: By node, the file of this host that has what it prints.
+    """
+    super().__init__(program, clients)
+    self._paths = paths
+
+  def log_of(self, name: str) -> str:
+    if name not in self._paths:
+      return ''
+    self._fetch(name)
+    return _end_of_log(self._paths[name])
+
+  def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
+    asked = {}
+    for name in names:
+      if name in self._paths and self.is_alive(name):
+        self._fetch(name)
+        path = self._paths[name]
+        asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
+        self._ask_for_stacks(name)
+    time.sleep(_STACKS_SECONDS)
+    for name in asked:
+      self._fetch(name)
+    return {
+      name: _rest_of_log(self._paths[name], start)
+      for name, start in asked.items()
+    }
+
+  def _fetch(self, name: str) -> None:
+    """Sees to it that all that a node has printed is in its file."""
+
+  @abc.abstractmethod
+  def _ask_for_stacks(self, name: str) -> None:
+    """Lets a process print where its threads are."""
+
+
 def describe_end(name: str, code: int) -> failures.Failure:
   """Says how the process of a node ended.
 
@@ -68,7 +122,7 @@ def describe_end(name: str, code: int) -> failures.Failure:
   return failures.Failure(name, f'It ended early, with exit code {code}.')
 
 
-def end_of_log(path: str) -> str:
+def _end_of_log(path: str) -> str:
   """Returns the last lines of what a node printed; '' if there is no file."""
   with contextlib.suppress(OSError), open(path, errors='replace') as file:
     lines = ''.join(file.readlines()[-_LOG_LINES:])
@@ -76,7 +130,7 @@ def end_of_log(path: str) -> str:
   return ''
 
 
-def rest_of_log(path: str, start: int) -> str:
+def _rest_of_log(path: str, start: int) -> str:
   """Returns what a node printed from one byte on."""
   try:
     with open(path, errors='replace') as file:

@@ -28,6 +28,7 @@ from repertory.launch.launchers import program as program_lib
 # How long all nodes may take to be placed.
 _PLACE_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0
+_END_SECONDS = 10.0
 # One waits for the end of the process, another is left for a hanging disk.
 _CALLS_AT_ONCE = 4
 
@@ -64,16 +65,20 @@ class _Placement:
     self._places: dict[str, tuple[str, interfaces.Interface]] = {}
     self._supervisors: dict[str, Any] = {}
     for plan in program:
-      self._supervisors[plan.name] = self._make(plan.name)
+      self._make(plan.name)
     self._cargo: dict[str, bytes] = {}
 
   @contextlib.contextmanager
   def ended(self) -> Iterator[None]:
-    """Ends the supervisors with the block."""
+    """Ends the supervisors with the block, and what they have started."""
     try:
       yield
     finally:
-      for supervisor in self._supervisors.values():
+      supervisors = self._supervisors.values()
+      ending = [supervisor.end.remote() for supervisor in supervisors]
+      if ending:
+        ray.wait(ending, num_returns=len(ending), timeout=_END_SECONDS)
+      for supervisor in supervisors:
         ray.kill(supervisor)
 
   def wait(self) -> None:
@@ -153,7 +158,7 @@ class _Placement:
     return dict(zip(calls, found))
 
   def _make(self, name: str) -> Any:
-    """Lets Ray place the supervisor of a node.
+    """Lets Ray place the supervisor of a node, the first or another one.
 
     Who saves what there is, or is called at an address that all know, is on
     this host, or where it was; others are anywhere.
@@ -168,9 +173,10 @@ class _Placement:
         host, soft=False
       )
     supervisor = ray.remote(ray_supervisor.Supervisor)
-    return supervisor.options(
+    self._supervisors[name] = supervisor.options(
       num_cpus=0, max_concurrency=_CALLS_AT_ONCE, scheduling_strategy=strategy
     ).remote()
+    return self._supervisors[name]
 
   def _start(self, supervisor: Any, name: str, life: int) -> Any:
     """Starts a life of a node."""

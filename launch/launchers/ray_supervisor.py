@@ -116,15 +116,15 @@ class Supervisor:
     Returns:
       What is there, perhaps not all of it; and where to go on.
     """
-    try:
-      with open(self._path, 'rb') as file:
-        file.seek(start)
-        found = file.read(_READ_BYTES)
-    except OSError as error:  # Somebody removed it.
-      return f'{type(error).__name__}: {error}\n'.encode(), start
+    found = b''
+    # Somebody may have removed it.
+    with contextlib.suppress(OSError), open(self._path, 'rb') as file:
+      file.seek(start)
+      found = file.read(_READ_BYTES)
     end = start + len(found)
     if not found and start > _MAX_BYTES:  # All of it was read.
-      os.truncate(self._path, 0)
+      with contextlib.suppress(OSError):
+        os.truncate(self._path, 0)
       end = 0
     return found, end
 

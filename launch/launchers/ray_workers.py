@@ -4,8 +4,7 @@ import collections
 import contextlib
 import os
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ray
@@ -19,11 +18,9 @@ from repertory.launch.launchers import program as program_lib
 _ANSWER_SECONDS = 10.0
 # How often what nodes print is fetched.
 _FETCH_SECONDS = 1.0
-# Processes get so long to print their stacks.
-_STACKS_SECONDS = 1.0
 
 
-class RayWorkers(polled_workers.PolledWorkers):
+class RayWorkers(polled_workers.ProcessWorkers):
   """Nodes in processes that supervisors have started.
 
   Each supervisor is asked once to say when its process has ended. If the answer
@@ -49,7 +46,7 @@ class RayWorkers(polled_workers.PolledWorkers):
       start: Starts a life of a node, with its supervisor.
       paths: By node, the file to which what it prints is fetched.
     """
-    super().__init__(program, clients)
+    super().__init__(program, clients, paths)
     self._supervisors = dict(supervisors)
     self._make_supervisor = make_supervisor
     self._start = start
@@ -102,34 +99,15 @@ class RayWorkers(polled_workers.PolledWorkers):
     self._start(self._supervisors[name], name, self._lives[name])
     self._ends[name] = self._ask_for_end(name)
 
-  def log_of(self, name: str) -> str:
-    if name not in self._supervisors:
-      return ''
+  def _fetch(self, name: str) -> None:
     self._printed.fetch(name)
-    return polled_workers.end_of_log(self._printed.paths[name])
 
-  def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
-    asked = {}
-    for name in names:
-      if name in self._supervisors and self.is_alive(name):
-        self._printed.fetch(name)
-        asked[name] = self._printed.size(name)
-        self._supervisors[name].ask_for_stacks.remote()
-    time.sleep(_STACKS_SECONDS)
-    for name in asked:
-      self._printed.fetch(name)
-    return {
-      name: polled_workers.rest_of_log(self._printed.paths[name], start)
-      for name, start in asked.items()
-    }
+  def _ask_for_stacks(self, name: str) -> None:
+    self._supervisors[name].ask_for_stacks.remote()
 
   def end(self) -> list[str]:
     hanging = super().end()
     self._printed.close()
-    ending = [one.end.remote() for one in self._supervisors.values()]
-    ray.wait(ending, num_returns=len(ending), timeout=_ANSWER_SECONDS)
-    for supervisor in self._supervisors.values():
-      ray.kill(supervisor)
     return hanging
 
   def _ask_for_end(self, name: str) -> Any:
@@ -137,15 +115,16 @@ class RayWorkers(polled_workers.PolledWorkers):
 
 
 class _Printed:
-  """Fetches what nodes print to files of this host.
-
-  Attributes:
-    paths: The files, by node.
-  """
+  """Fetches what nodes print to files of this host."""
 
   def __init__(self, supervisors: Mapping[str, Any], paths: Mapping[str, str]):
-    """Begins to fetch."""
-    self.paths = paths
+    """Begins to fetch.
+
+    Args:
+      supervisors: Ray's handles, by node.
+      paths: The files, by node.
+    """
+    self._paths = paths
     self._supervisors = dict(supervisors)
     self._places: collections.Counter = collections.Counter()
     self._locks = {name: threading.Lock() for name in supervisors}
@@ -161,7 +140,7 @@ class _Printed:
 
   def fetch(self, name: str) -> None:
     """Fetches what a node has printed so far; nothing if it cannot be had."""
-    path = self.paths[name]
+    path = self._paths[name]
     with (
       self._locks[name],
       contextlib.suppress(
@@ -176,11 +155,6 @@ class _Printed:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, 'ab') as file:
           file.write(found)
-
-  def size(self, name: str) -> int:
-    """Returns how many bytes there are in a file."""
-    path = self.paths[name]
-    return os.path.getsize(path) if os.path.exists(path) else 0
 
   def close(self) -> None:
     """Fetches the rest, and ends."""

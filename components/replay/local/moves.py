@@ -81,12 +81,8 @@ def to_server(
       )
       list(oldest)
     folder = checkpoints.write_checkpoint(place)
-  limiter = reverb_tables.make_table(table).info.rate_limiter_info
   with _changed_table(folder) as saved:
-    for name in (
-      'samples_per_insert', 'min_diff', 'max_diff', 'min_size_to_sample',
-    ):  # fmt: skip
-      setattr(saved.rate_limiter, name, getattr(limiter, name))
+    _set_limits(saved, reverb_tables.make_table(table))
     saved.rate_limiter.insert_count = contents.inserts
     saved.rate_limiter.sample_count = contents.samples
     # By this the server knows how many are left to be sampled.
@@ -174,6 +170,15 @@ def _changed_table(folder: str) -> Iterator[Any]:
     saved.ParseFromString(record)
     yield saved
     file.write(saved.SerializeToString())
+
+
+def _set_limits(saved: Any, table: reverb.Table) -> None:
+  """Lets the rate limiter of a checkpoint's table be that of another one."""
+  limiter = table.info.rate_limiter_info
+  for name in (
+    'samples_per_insert', 'min_diff', 'max_diff', 'min_size_to_sample',
+  ):  # fmt: skip
+    setattr(saved.rate_limiter, name, getattr(limiter, name))
 
 
 def _forget_samples(
@@ -316,13 +321,11 @@ def _read_written_by_server(
     rate_limiter=reverb.rate_limiters.MinSize(1),
     signature=table.packing.stored_signature,
   )
-  limiter = in_order.info.rate_limiter_info
   folder = os.path.join(directory, '0')
   with _changed_table(folder) as saved:
     inserts = saved.rate_limiter.insert_count
     samples = saved.rate_limiter.sample_count
-    for name in ('min_diff', 'max_diff', 'min_size_to_sample'):
-      setattr(saved.rate_limiter, name, getattr(limiter, name))
+    _set_limits(saved, in_order)
     saved.sampler.fifo = True
     saved.max_times_sampled = 1
   stop = stop or signals.StopSignal()
