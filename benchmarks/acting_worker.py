@@ -11,7 +11,7 @@ import time
 import psutil
 import vector_environments
 
-from repertory.components import environment_loop
+from repertory.components import callers, environment_loop
 from repertory.components.inference import client as client_lib
 from repertory.components.inference import thin_actor
 
@@ -50,7 +50,7 @@ def main() -> None:
 
     spec = specs.make_environment_spec(environments)
     client = client_lib.InferenceClient(
-      settings['address'], spec, ids, actor=f'actor/{ids[0]}'
+      settings['address'], spec, ids, caller=callers.Caller(f'actor/{ids[0]}')
     )
     actor = thin_actor.ThinActor(client, spec, len(ids))
   else:

@@ -10,6 +10,7 @@ McCanne and Jacobson, 1993).
 import contextlib
 import ctypes
 import dataclasses
+import ipaddress
 import os
 import socket
 from collections.abc import Iterator, Sequence
@@ -17,13 +18,20 @@ from collections.abc import Iterator, Sequence
 import psutil
 from absl import logging
 
+_IP = (socket.AF_INET, socket.AF_INET6)
+
 _SO_ATTACH_FILTER = _SO_GET_FILTER = 26
 
 # Operations of classic BPF, and where it finds the interface of a packet.
-_LOAD_WORD = 0x20
-_JUMP_IF_EQUAL = 0x15
+_LOAD_WORD, _LOAD_BYTE = 0x20, 0x30
+_AND = 0x54
+_JUMP, _JUMP_IF_EQUAL = 0x05, 0x15
 _RETURN = 0x06
 _INTERFACE_INDEX = 0xFFFFF000 + 8
+_NETWORK_HEADER = 0xFFF00000
+# Where that has the version, in the upper half of a byte, and the sender.
+_VERSION_BITS = 0xF0
+_SENDER_AT = {4: 12, 6: 8}
 
 _ALL_BYTES = 0xFFFFFFFF
 _NO_BYTES = 0
@@ -84,14 +92,55 @@ def of_address(address: str) -> Interface:
     one.address
     for entries in found.values()
     for one in entries
-    if one.family in (socket.AF_INET, socket.AF_INET6)
+    if one.family in _IP
   )
   raise ValueError(
     f'address must be one of this machine, {", ".join(known)}; got {address!r}.'
   )
 
 
-def restrict(port: int, names: Sequence[str] = LOOPBACK.names) -> None:
+def of_network(network: str) -> Interface:
+  """Returns the interface of this machine that belongs to a network.
+
+  Args:
+    network: Its name, such as 'eth1', or the addresses that it has, such as
+      '10.0.0.0/16'.
+
+  Raises:
+    ValueError: If this machine is not in it, with the interfaces that it has.
+  """
+  found = psutil.net_if_addrs()
+  addresses = {
+    name: [
+      one.address.partition('%')[0] for one in entries if one.family in _IP
+    ]
+    for name, entries in found.items()
+  }
+  try:
+    range_ = ipaddress.ip_network(network, strict=False)
+  except ValueError:
+    chosen = addresses.get(network, [])
+  else:
+    chosen = [
+      address
+      for entries in addresses.values()
+      for address in entries
+      if ipaddress.ip_address(address) in range_
+    ]
+  if chosen:
+    return of_address(chosen[0])
+  known = ', '.join(f'{name} ({" ".join(a)})' for name, a in addresses.items())
+  raise ValueError(
+    f'network must be one that {socket.gethostname()} is in, by name or '
+    f'addresses; it has {known}; got {network!r}.'
+  )
+
+
+def restrict(
+  port: int,
+  names: Sequence[str] = LOOPBACK.names,
+  shut_out: Sequence[str] = (),
+) -> None:
   """Lets a TCP server of this process hear some network interfaces alone.
 
   To other machines its port then looks like one behind a firewall: connections
@@ -103,18 +152,23 @@ def restrict(port: int, names: Sequence[str] = LOOPBACK.names) -> None:
   Args:
     port: Where a server listens already.
     names: The interfaces.
+    shut_out: IP addresses of machines from which nothing is heard, over no
+      interface; until this is called again without them.
 
   Raises:
     ValueError: If no socket of this process listens there.
   """
-  interfaces = [socket.if_nametoindex(name) for name in names]
+  instructions = _write_filter(
+    [socket.if_nametoindex(name) for name in names],
+    [ipaddress.ip_address(one) for one in shut_out],
+  )
   is_listening = False
   for server in _sockets_at(port):
     listens = False
     try:
       listens = bool(server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
       is_listening |= listens
-      _drop_all_but(server, interfaces)
+      _attach(server, instructions)
     except OSError as error:
       if not listens:
         continue  # A connection that has ended meanwhile.
@@ -155,16 +209,53 @@ def _is_tcp_at(connection: socket.socket, port: int) -> bool:
   return False
 
 
-def _drop_all_but(server: socket.socket, interfaces: Sequence[int]) -> None:
-  """Lets a socket receive what comes over these, and nothing else."""
-  num_left = len(interfaces)
+def _write_filter(
+  interfaces: Sequence[int],
+  shut_out: Sequence[ipaddress.IPv4Address | ipaddress.IPv6Address],
+) -> list[_Instruction]:
+  """Writes what lets packets through that come over these, and not from those.
+
+  A jump says how many instructions are skipped if a comparison holds, and how
+  many if not.
+  """
   parts = [_Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX)]
-  for interface in interfaces:
-    # If it is this one, it goes on behind those that are left and the refusal.
-    parts.append(_Instruction(_JUMP_IF_EQUAL, num_left, 0, interface))
-    num_left -= 1
+  for i, interface in enumerate(interfaces):
+    # Behind those that are left, and the refusal.
+    behind = len(interfaces) - i
+    parts.append(_Instruction(_JUMP_IF_EQUAL, behind, 0, interface))
   parts.append(_Instruction(_RETURN, 0, 0, _NO_BYTES))
+  for version, sender_at in _SENDER_AT.items():
+    refusals = []
+    for address in shut_out:
+      if address.version == version:
+        refusals += _refuse(address.packed, _NETWORK_HEADER + sender_at)
+    if refusals:
+      parts += [
+        _Instruction(_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
+        _Instruction(_AND, 0, 0, _VERSION_BITS),
+        _Instruction(_JUMP_IF_EQUAL, 1, 0, version << 4),
+        _Instruction(_JUMP, 0, 0, len(refusals)),
+        *refusals,
+      ]
   parts.append(_Instruction(_RETURN, 0, 0, _ALL_BYTES))
+  return parts
+
+
+def _refuse(address: bytes, place: int) -> list[_Instruction]:
+  """Writes what drops a packet with an address at a place, and goes on else."""
+  words = [address[i : i + 4] for i in range(0, len(address), 4)]
+  parts = []
+  for i, word in enumerate(words):
+    to_the_end = 2 * (len(words) - 1 - i) + 1
+    parts += [
+      _Instruction(_LOAD_WORD, 0, 0, place + 4 * i),
+      _Instruction(_JUMP_IF_EQUAL, 0, to_the_end, int.from_bytes(word, 'big')),
+    ]
+  return [*parts, _Instruction(_RETURN, 0, 0, _NO_BYTES)]
+
+
+def _attach(server: socket.socket, parts: Sequence[_Instruction]) -> None:
+  """Lets a socket receive what a filter lets through, and nothing else."""
   instructions = (_Instruction * len(parts))(*parts)
   program = _Program(len(instructions), instructions)
   server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))

@@ -84,16 +84,16 @@ def run(
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
-  title = _title(experiment, topology, launch_type)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # So far there is nothing to save.
       # It may divide a CPU, which comes before the first use.
-      _check(topology, launch_type, experiment)
+      topology = _check(topology, launch_type, experiment)
       _check_tensorflow()
       session = stack.enter_context(_open(topology, experiment, fresh, display))
       stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
+    title = _title(experiment, topology, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
     status = topology.run(session, stage)
     show(status)
@@ -168,10 +168,16 @@ def _check(
   topology: topology_lib.Topology,
   launcher: launcher_lib.Launcher,
   experiment: experiment_lib.Experiment,
-) -> None:
-  """Raises ValueError if they do not go together."""
+) -> topology_lib.Topology:
+  """Returns the topology, with its defaults for the launcher.
+
+  Raises:
+    ValueError: If they do not go together.
+  """
+  topology = topology.launched_by(launcher, experiment)
   topology_lib.check_launch(topology, launcher, experiment.deterministic)
   topology.check(experiment)
+  return topology
 
 
 def _check_tensorflow() -> None:

@@ -35,6 +35,7 @@ _RANKS_OF_COMPONENTS = (
     'devices',
     'random_streams',
     'settings',
+    'callers',
     'interfaces',
     'choices',
     'lazy_imports',
@@ -92,7 +93,8 @@ _FENCES = {
   'courier': ('launch/launchers/courier_servers.py',),
   'ray': (
     'launch/launchers/ray_cluster.py',
-    'launch/launchers/ray_nodes.py',
+    'launch/launchers/ray_placement.py',
+    'launch/launchers/ray_printed.py',
     'launch/launchers/ray_supervisor.py',
     'launch/launchers/ray_workers.py',
   ),

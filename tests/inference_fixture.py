@@ -11,7 +11,13 @@ import tree
 import raw_lane
 import recording_adder
 import replay_fixture
-from repertory.components import environment_loop, programs, signals, specs
+from repertory.components import (
+  callers,
+  environment_loop,
+  programs,
+  signals,
+  specs,
+)
 from repertory.components.inference import (
   addresses,
   client,
@@ -176,7 +182,7 @@ class Serving:
     """Connects a client."""
     settings = {'timeout_seconds': DEADLINE_SECONDS} | settings
     connection = client.InferenceClient(
-      self.address, self.spec, ids, actor=actor, **settings
+      self.address, self.spec, ids, caller=callers.Caller(actor), **settings
     )
     self._closing.append(connection)
     return connection

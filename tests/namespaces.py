@@ -30,20 +30,59 @@ def connect(pid: int, here: str, there: str) -> str:
   Returns:
     The command that runs another one there.
   """
+  enter = _lay_cable(pid, 'here', there)
+  run(
+    'ip link set lo up',
+    f'ip addr add {here}/24 dev here',
+    'ip link set here up',
+  )
+  return enter
+
+
+def make_hub(name: str, address: str) -> None:
+  """Makes a hub to which others can be connected, with an address for us."""
+  run(
+    'ip link set lo up',
+    f'ip link add name {name} type bridge',
+    f'ip addr add {address}/24 dev {name}',
+    f'ip link set {name} up',
+  )
+
+
+def join(pid: int, hub: str, port: str, address: str) -> str:
+  """Connects another namespace to a hub, once that is there.
+
+  Args:
+    pid: A process that is about to be in it.
+    hub: The hub's name.
+    port: What to call the end of the cable at the hub.
+    address: That of the other end.
+
+  Returns:
+    The command that runs another one there.
+  """
+  enter = _lay_cable(pid, port, address)
+  run(f'ip link set {port} master {hub}', f'ip link set {port} up')
+  return enter
+
+
+def run(*commands: str) -> None:
+  """Runs commands, one after the other."""
+  for command in commands:
+    subprocess.run(command.split(), check=True, timeout=10)
+
+
+def _lay_cable(pid: int, end: str, address: str) -> str:
   namespace = f'/proc/{pid}/ns/net'
   deadline = time.monotonic() + 10
   while os.readlink(namespace) == os.readlink('/proc/self/ns/net'):
     assert time.monotonic() < deadline, 'unshare did not start.'
     time.sleep(0.01)
   enter = f'nsenter --net={namespace}'
-  for command in (
-    'ip link set lo up',
-    f'ip link add here type veth peer name there netns {pid}',
-    f'ip addr add {here}/24 dev here',
-    'ip link set here up',
+  run(
+    f'ip link add {end} type veth peer name there netns {pid}',
     f'{enter} ip link set lo up',
-    f'{enter} ip addr add {there}/24 dev there',
+    f'{enter} ip addr add {address}/24 dev there',
     f'{enter} ip link set there up',
-  ):
-    subprocess.run(command.split(), check=True, timeout=10)
+  )
   return enter

@@ -185,6 +185,8 @@ class _Futures:
         called.set_result(None)
       else:
         assert self._name == 'coordinator'
+        (_, _, token), *arguments = arguments
+        assert token == self._workers.program.token
         made = getattr(self._workers.coordinator, method)(*arguments)
         called.set_result(made)
       return called

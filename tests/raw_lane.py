@@ -51,6 +51,8 @@ def hello(ids, **changes):
     'protocol': frames.PROTOCOL,
     'actor': 'raw',
     'run_id': uuid.uuid4().hex,
+    'life': 0,
+    'token': '',
     'purpose': client.TRAINING,
     'environment_ids': list(ids),
     'timestep': frames.describe(client.timestep_leaves(SPEC)),

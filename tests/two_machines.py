@@ -89,7 +89,7 @@ def main():
       results[name, 'there'] = _connect(server.port, there)
       server.stop()
     plan = program.PlannedNode(_Doubler.name, _Doubler)
-    service = launchpad._Service(plan, {}, hosting.Hosts(), 20.0)
+    service = launchpad._Service(plan, {}, hosting.Hosts(), 'token', 20.0)
     server = courier.Server()
     service.set_courier_server(server)
     thread = threading.Thread(target=service.run)

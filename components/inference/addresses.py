@@ -70,7 +70,8 @@ def connect(address: str, timeout_seconds: float) -> socket.socket:
   family, place = _parse(address)
   stream = socket.socket(family, socket.SOCK_STREAM)
   try:
-    stream.settimeout(timeout_seconds)
+    # A host that is gone would never say so; who waits can ask where to go now.
+    stream.settimeout(min(timeout_seconds, _SILENT_SECONDS))
     stream.connect(place)
     tune(stream)
   except OSError:
@@ -89,6 +90,13 @@ def tune(stream: socket.socket) -> None:
     stream.setsockopt(
       socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _SILENT_SECONDS
     )
+
+
+def is_at(address: str, host: str) -> bool:
+  """Returns whether an address is of a host, or of no other than this one."""
+  if address.startswith(_UNIX):
+    return True
+  return _parse(address)[1][0] == host
 
 
 def is_of_this_user(stream: socket.socket) -> bool:

@@ -1,5 +1,6 @@
 """An actor's connection to an inference server; needs no TensorFlow."""
 
+import dataclasses
 import time
 import uuid
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import signals, types
+from repertory.components import callers, signals, types
 from repertory.components.inference import addresses, frames
 
 TRAINING = 'training'
@@ -25,11 +26,29 @@ class ServerLost(ConnectionError):
   """The server is not there, or has gone."""
 
 
+@dataclasses.dataclass
+class Waits:
+  """Where the time of an actor goes.
+
+  Attributes:
+    count: Answers that it has received.
+    waiting_seconds: How long it stood still for them, all together.
+    stepping_seconds: How long its environments took for the steps between.
+  """
+
+  count: int = 0
+  waiting_seconds: float = 0.0
+  stepping_seconds: float = 0.0
+
+
 class InferenceClient:
   """Sends timesteps of some environments, and receives actions for them.
 
   A request is answered before the next one is sent; but timesteps that are all
   LAST need no action, and travel with those that follow them.
+
+  Attributes:
+    waits: Where the time goes.
   """
 
   def __init__(
@@ -38,7 +57,7 @@ class InferenceClient:
     spec: Any,
     environment_ids: Sequence[int],
     *,
-    actor: str,
+    caller: callers.Caller,
     purpose: str = TRAINING,
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
@@ -49,8 +68,8 @@ class InferenceClient:
       address: Where the server listens; see `addresses`.
       spec: `specs.EnvironmentSpec` of one environment.
       environment_ids: Which environments the rows to come are of.
-      actor: Who this is. Whoever connects under the same name later takes over
-        its environments: the earlier one must have died.
+      caller: Who this is. Whoever connects under the same name later takes over
+        its environments, unless it is in an earlier life.
       purpose: 'training', or 'evaluation': then the actions are those of the
         evaluation policy, and nothing gets into replay.
       timeout_seconds: How long to wait for an answer.
@@ -71,8 +90,9 @@ class InferenceClient:
     self._answer, self._actions = frames.make_frame(action, num_rows)
     self._held = b''
     self._is_waiting = False
-    self._sent_at = 0.0
-    self._round_trip = 0.0
+    self._sent_at = self._round_trip = 0.0
+    self._received_at: float | None = None
+    self.waits = Waits()
     try:
       self._stream = addresses.connect(address, timeout_seconds)
     except OSError as error:
@@ -82,7 +102,7 @@ class InferenceClient:
     self._stream.settimeout(_SLICE_SECONDS)
     try:
       self._shake_hands(
-        actor=actor,
+        caller,
         purpose=purpose,
         environment_ids=[int(i) for i in environment_ids],
         timestep=frames.describe(timestep),
@@ -130,6 +150,8 @@ class InferenceClient:
       self._held = bytes(self._frame)
       return
     self._sent_at = time.perf_counter()
+    if self._received_at is not None:
+      self.waits.stepping_seconds += self._sent_at - self._received_at
     self._send_with_held(self._frame)
     self._is_waiting = True
 
@@ -142,9 +164,13 @@ class InferenceClient:
       signals.Stopped: If the stop signal was set.
       TimeoutError: If no answer came in time.
     """
+    began_at = time.perf_counter()
     self._receive(frames.ACTION, self._answer, 'actions')
     self._is_waiting = False
-    self._round_trip = time.perf_counter() - self._sent_at
+    self._received_at = time.perf_counter()
+    self._round_trip = self._received_at - self._sent_at
+    self.waits.count += 1
+    self.waits.waiting_seconds += self._received_at - began_at
     return tree.unflatten_as(self._action_spec, self._actions)
 
   def finish(self) -> None:
@@ -162,7 +188,8 @@ class InferenceClient:
     """Ends the connection."""
     self._stream.close()
 
-  def _shake_hands(self, **message) -> None:
+  def _shake_hands(self, caller: callers.Caller, **message) -> None:
+    message.update(actor=caller.name, life=caller.life, token=caller.token)
     message.update(protocol=frames.PROTOCOL, run_id=uuid.uuid4().hex)
     self._send(frames.pack_json(frames.HELLO, message))
     self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 # Kinds of frames. From the actor:
 HELLO = 1  # JSON: who it is and what it sends.

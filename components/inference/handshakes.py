@@ -6,12 +6,14 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.components import specs
+from repertory.components import callers, specs
 from repertory.components.inference import client, frames, lanes
 
 # How long a connection may take to say who it is. An actor says it as soon as
 # it is there, in one go; who says nothing would keep a descriptor for ever.
 TIMEOUT_SECONDS = 30.0
+
+_TYPES = {'actor': str, 'run_id': str, 'life': int, 'token': str}
 
 
 class Handshake:
@@ -84,10 +86,11 @@ def check(
   hello: dict[str, Any],
   spec: specs.EnvironmentSpec,
   roles: Mapping[str, lanes.Role],
+  admission: callers.Admission,
 ) -> lanes.Role:
   """Returns the role that an actor asks for.
 
-  It may ask for environments of an earlier life of its own.
+  It may ask for environments of an earlier connection of its own.
 
   Raises:
     frames.ProtocolError: Saying what does not fit.
@@ -102,10 +105,12 @@ def check(
     raise frames.ProtocolError(
       f'purpose must be one of {sorted(roles)}, got {hello.get("purpose")!r}.'
     )
-  for name, kind in (('actor', str), ('run_id', str)):
-    if not isinstance(hello.get(name), kind):
+  for name, kind in _TYPES.items():
+    if type(hello.get(name)) is not kind:
+      # A token is not told: that of another run may be a secret still.
+      got = '' if name == 'token' else f', got {hello.get(name)!r}'
       raise frames.ProtocolError(
-        f'{name} must be a string, got {hello.get(name)!r}.'
+        f'{name} must be of type {kind.__name__}{got}.'
       )
   _check_specs(hello, spec)
   ids = hello.get('environment_ids')
@@ -125,6 +130,12 @@ def check(
       raise frames.ProtocolError(
         f'environment_ids must be free; {owner} has some of {ids}.'
       )
+  try:
+    admission.check(
+      callers.Caller(hello['actor'], hello['life'], hello['token'])
+    )
+  except callers.RefusedError as error:
+    raise frames.ProtocolError(str(error)) from error
   return role
 
 

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
-from repertory.components import signals, specs
+from repertory.components import callers, signals, specs
 from repertory.components.inference import (
   addresses,
   client,
@@ -36,6 +36,7 @@ class InferenceServer:
     spec: specs.EnvironmentSpec,
     roles: Mapping[str, lanes.Role],
     *,
+    token: str = '',
     window_seconds: float = 0.001,
     stop: signals.StopSignal | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -46,6 +47,7 @@ class InferenceServer:
       address: Where; see `addresses`.
       spec: That of one environment.
       roles: By purpose: 'training', and 'evaluation' if it is offered.
+      token: What all actors of the run know; others are refused.
       window_seconds: How long the first row of a batch waits for others.
       stop: Ends `serve`.
       clock: Tells seconds, for connections that do not say who they are.
@@ -53,6 +55,7 @@ class InferenceServer:
     self._listener, self.address = addresses.listen(address)
     self._spec = spec
     self._roles = dict(roles)
+    self._admission = callers.Admission(token)
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
     self._clock = clock
@@ -124,10 +127,10 @@ class InferenceServer:
       hello = handshake.receive()
       if hello is None:
         return
-      role = handshakes.check(hello, self._spec, self._roles)
+      role = handshakes.check(hello, self._spec, self._roles, self._admission)
       for owner in {role.owners.get(i) for i in hello['environment_ids']}:
         if owner is not None:
-          self._end(owner)  # An earlier life of the actor.
+          self._end(owner)  # An earlier connection of the actor.
     except (ConnectionError, OSError):
       self._forget(stream)
       return

@@ -119,5 +119,8 @@ def _list(status: Status) -> Iterator[tuple[str, str]]:
   states = [state for _, state in status.nodes]
   for state in sorted(set(states)):
     yield f'nodes.{state}', str(states.count(state))
+  hosts = [host for _, host in status.hosts]
+  for host in sorted(set(hosts)):
+    yield f'hosts.{host}', str(hosts.count(host))
   if status.message:
     yield 'message', json.dumps(status.message, ensure_ascii=False)

@@ -97,6 +97,24 @@ def draw_nodes(
   return grid
 
 
+def draw_hosts(
+  hosts: Sequence[tuple[str, str]], glyphs: style.Glyphs
+) -> rich_console.Group | None:
+  """Draws one line per host, with its nodes."""
+  if not hosts:
+    return None
+  by_host = {}
+  for name, host in hosts:
+    by_host.setdefault(host, []).append(name)
+  grid = table.Table.grid(padding=(0, 2, 0, 0))
+  grid.add_column(no_wrap=True)
+  grid.add_column(ratio=1)
+  for host in sorted(by_host):
+    names = _count_equal(by_host[host], glyphs.times)
+    grid.add_row(text.Text(host), text.Text(names))
+  return rich_console.Group(style.make_heading('hosts'), grid)
+
+
 def _count_equal(names: Iterable[str], times: str) -> str:
   kinds = {}
   for name in names:

@@ -87,6 +87,7 @@ class Status:
     elapsed_seconds: Time since the run started, in seconds.
     seconds_left: Time to go at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
+    hosts: Name and host of each node, where there are several hosts.
     inference: The inference servers.
     num_restarts: How often nodes were started again; None if never.
     message: What else the user should know now; '' if nothing.
@@ -113,6 +114,7 @@ class Status:
   elapsed_seconds: float = 0.0
   seconds_left: float | None = None
   nodes: tuple[tuple[str, str], ...] = ()
+  hosts: tuple[tuple[str, str], ...] = ()
   inference: tuple[InferenceStatus, ...] = ()
   num_restarts: int | None = None
   message: str = ''

@@ -1,6 +1,7 @@
 """The flags of the commands, each with its default and its text."""
 
 import dataclasses
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,13 +38,16 @@ def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
   found: dict[str, tuple] = {}
   for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
-      if type(field.default) not in _DEFINE:
+      own_type = type(field.default)
+      if field.default is None:  # Then the annotation is '<type> | None'.
+        own_type = next(iter(typing.get_args(field.type)), own_type)
+      if own_type not in _DEFINE:
         raise TypeError(
           f'{field.name} of {what} {name!r} becomes a flag, so its default '
-          f'must be one of {", ".join(one.__name__ for one in _DEFINE)}; got '
-          f'{field.default!r}.'
+          f'must be one of {", ".join(one.__name__ for one in _DEFINE)}, or '
+          f'its type one of these or None; got {field.default!r}.'
         )
-      define = _DEFINE[type(field.default)]
+      define = _DEFINE[own_type]
       default, text = field.default, field.metadata['help']
       if default in ((), ''):
         default = None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from repertory.components import loggers, replay
+from repertory.components import callers, loggers, replay
 from repertory.launch import failures
 from repertory.launch.coordination import (
   episodes,
@@ -38,6 +38,7 @@ class Coordinator:
     title: str,
     max_restarts: int = 0,
     clock: Callable[[], float] = time.monotonic,
+    admission: callers.Admission | None = None,
   ):
     """Goes on counting where the resumed run ended.
 
@@ -46,6 +47,7 @@ class Coordinator:
       max_restarts: How often one node may be started again within
         `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
       clock: Tells seconds.
+      admission: Is told who is replaced.
     """
     experiment = session.experiment
     self._session = session
@@ -54,6 +56,7 @@ class Coordinator:
     self._counts = dict(session.counts)
     self._leases = leases.StepLeases(self._max_steps, experiment.num_actors)
     self._roster = roster.Roster(max_restarts, clock)
+    self._admission = admission or callers.Admission()
     self._lock = threading.RLock()
     self._phase = reports.ACTING
     self._failure: failures.Failure | None = None
@@ -85,10 +88,12 @@ class Coordinator:
     """Notes that a node runs, and with what; see `logs/nodes.jsonl`.
 
     Args:
-      description: With what; 'address' is where others find it.
+      description: With what; 'address' is where others find it, and 'host' on
+        which of several hosts it is.
     """
     with self._lock:
-      self._roster.register(node, description.get('address'))
+      where = [description.get(key) for key in ('address', 'host')]
+      self._roster.register(node, *where)
       self._note(node, description)
 
   def address_of(self, node: str) -> str | None:
@@ -253,7 +258,7 @@ class Coordinator:
       if not self._roster.may_restart(node):
         self._end(failure)
         return False
-      self._roster.restart(node)
+      self._admission.replace(node, self._roster.restart(node))
       self._leases.drop(node)
       self._inference.pop(node, None)
       self._versions.pop(node, None)
@@ -341,6 +346,7 @@ class Coordinator:
         elapsed_seconds=self._elapsed(),
         seconds_left=max(0, left) / steps_rate if steps_rate else None,
         nodes=self._roster.states(),
+        hosts=self._roster.hosts(),
         num_restarts=(
           self._session.num_restarts + self._roster.num_restarts or None
         ),

@@ -26,6 +26,7 @@ class _Node:
     restarts: How often it was started again, and may be.
     is_ready: Whether it has registered.
     address: Where it listens, if others are to find it.
+    host: On which host it is, if there are several.
   """
 
   restarts: restarts.RestartBudget
@@ -36,6 +37,7 @@ class _Node:
   environment_seconds: float = 0.0
   is_ready: bool = False
   address: str | None = None
+  host: str | None = None
 
 
 class Roster:
@@ -68,11 +70,19 @@ class Roster:
       self._hear(name)
     self._expected.update(names)
 
-  def register(self, name: str, address: str | None = None) -> None:
-    """Notes that a node has started, and where it listens if it does."""
+  def register(
+    self, name: str, address: str | None = None, host: str | None = None
+  ) -> None:
+    """Notes that a node has started, and where.
+
+    Args:
+      address: Where it listens, if others are to find it.
+      host: On which host it is, if there are several.
+    """
     node = self._hear(name)
     node.is_ready = True
     node.address = address
+    node.host = host
     node.state = 'running'
     node.progressed_at = self._clock()
 
@@ -114,14 +124,15 @@ class Roster:
       return False
     return restarts.may_replace(name, node.restarts)
 
-  def restart(self, name: str) -> None:
-    """Notes that a node is being started again."""
+  def restart(self, name: str) -> int:
+    """Notes that a node is being started again; returns how often it was."""
     node = self._nodes[name]
     node.restarts.take()
     node.state = 'restarting'
     node.address = None
     node.heard_at = node.progressed_at = self._clock()
     node.environment_seconds = 0.0
+    return node.restarts.num_taken
 
   def finished(self) -> list[str]:
     """Returns the names of the nodes that have done their part."""
@@ -170,6 +181,12 @@ class Roster:
   def states(self) -> tuple[tuple[str, str], ...]:
     """Returns pairs of name and state."""
     return tuple(sorted((n, node.state) for n, node in self._nodes.items()))
+
+  def hosts(self) -> tuple[tuple[str, str], ...]:
+    """Returns pairs of name and host, of those that have one."""
+    return tuple(
+      sorted((n, node.host) for n, node in self._nodes.items() if node.host)
+    )
 
   def find_overdue(
     self, silence_seconds: float, environment_seconds: float

@@ -1,17 +1,58 @@
 """How nodes wait for others, and for what they answer."""
 
+import functools
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent import futures
 from typing import Any
 
-from repertory.components import core, signals
-from repertory.launch.coordination import reports
+from repertory.components import callers, core, signals
+from repertory.launch.coordination import kinds, reports
 from repertory.launch.host import watchdog
 
 # How often is looked for a node that is being started.
 _LOOK_SECONDS = 0.1
+
+
+class SignedClient:
+  """A client of the coordinator that tells with each call who calls."""
+
+  def __init__(self, client: Any, caller: callers.Caller):
+    """Calls nobody yet.
+
+    Args:
+      client: Courier's.
+    """
+    self._client = client
+    self.futures = _SignedCalls(client.futures, caller)
+    self._calls = _SignedCalls(client, caller)
+
+  @property
+  def address(self) -> str:
+    return self._client.address
+
+  def __getattr__(self, method: str) -> Callable[..., Any]:
+    return getattr(self._calls, method)
+
+
+class _SignedCalls:
+  def __init__(self, calls: Any, caller: callers.Caller):
+    self._calls = calls
+    self._caller = tuple(caller)
+
+  def __getattr__(self, method: str) -> Callable[..., Any]:
+    return functools.partial(getattr(self._calls, method), self._caller)
+
+
+def signed(
+  peers: Mapping[str, Any], caller: callers.Caller
+) -> Mapping[str, Any]:
+  """Returns the clients of a node, by name: calls of the coordinator signed."""
+  name = kinds.COORDINATOR.name
+  if name not in peers:
+    return peers
+  return {**peers, name: SignedClient(peers[name], caller)}
 
 
 def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
@@ -31,7 +72,8 @@ def is_listening(client) -> bool:
   """Returns whether the server of a Courier client takes connections."""
   host, _, port = client.address.rpartition(':')
   try:
-    socket.create_connection((host, int(port)), reports.PERIOD_SECONDS).close()
+    place = host.strip('[]'), int(port)
+    socket.create_connection(place, reports.PERIOD_SECONDS).close()
   except OSError:
     return False
   return True

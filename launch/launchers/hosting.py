@@ -40,6 +40,7 @@ class Host:
     peers: Mapping[str, Any],
     *,
     life: int = 0,
+    token: str = '',
     can_restart: bool = False,
     beside: node_lib.Node | None = None,
     interface: interfaces.Interface = interfaces.LOOPBACK,
@@ -51,6 +52,7 @@ class Host:
       peers: Clients of those it calls, by name; all nodes but the coordinator
         call that one.
       life: How often the node was started before, in this run.
+      token: What all nodes of the launch know.
       can_restart: Whether nodes that end too early can be started again.
       beside: The node in whose thread or process it is, which cannot be started
         again without that one.
@@ -76,6 +78,7 @@ class Host:
       peers,
       self._stop,
       life,
+      token,
       can_restart,
       is_alone=can_restart and beside is None and not plan.beside,
       beside=beside,
@@ -179,6 +182,8 @@ class Host:
     host = Host(
       plan,
       self._peers,
+      life=self._context.life,
+      token=self._context.token,
       can_restart=self._can_restart,
       beside=node,
       interface=self._context.interface,

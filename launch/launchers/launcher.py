@@ -52,6 +52,14 @@ class Workers(abc.ABC):
       if not self.program[name].kind.serves and self.is_alive(name)
     ]
 
+  def find_trouble(self) -> failures.Failure | None:
+    """Says why the nodes cannot go on for long, though they live; or None."""
+    return None
+
+  def waiting(self) -> str:
+    """Says what the start of nodes waits for; '' if for nothing."""
+    return ''
+
   @abc.abstractmethod
   def client(self, name: str) -> Any:
     """Returns a client of a node that serves.
@@ -121,6 +129,11 @@ class Launcher(abc.ABC):
   help: ClassVar[str]
   can_restart: ClassVar[bool] = False
   rank: ClassVar[int] = 99
+
+  @property
+  def spans_hosts(self) -> bool:
+    """Whether nodes may be on several hosts."""
+    return False
 
   @abc.abstractmethod
   def launch(

@@ -22,9 +22,11 @@ from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
+from repertory.components import callers
 from repertory.launch.host import child_processes, interrupts, printed
 from repertory.launch.host import ports as ports_lib
 from repertory.launch.launchers import (
+  calls,
   courier_servers,
   hosting,
   launcher,
@@ -274,6 +276,7 @@ class _Service:
     plan: program_lib.PlannedNode,
     peers: Mapping[str, Any],
     hosts: hosting.Hosts | None,
+    token: str,
     call_timeout_seconds: float,
   ):
     """Makes the host of the node.
@@ -281,16 +284,19 @@ class _Service:
     Args:
       hosts: Takes it, if it is in a thread; None for one in a process, which
         can be killed and started again.
+      token: The program's.
     """
     can_restart = hosts is None
     if can_restart:
       child_processes.heed_launcher_alone()
       logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
     life = child_processes.life() if can_restart else 0
+    caller = callers.Caller(plan.name, life, token)
     self._host = hosting.Host(
       plan,
-      peers,
+      calls.signed(peers, caller),
       life=life,
+      token=token,
       can_restart=can_restart,
       call_timeout_seconds=call_timeout_seconds,
     )
@@ -322,7 +328,7 @@ def _translate(
     callees = {name for one in (plan, *plan.beside) for name in one.calls}
     peers = {name: handles[name] for name in sorted(callees)}
     seconds = program.call_timeout_seconds
-    arguments = (_Service, plan, peers, hosts, seconds)
+    arguments = (_Service, plan, peers, hosts, program.token, seconds)
     if not plan.kind.serves:
       translated.add_node(lp.PyClassNode(*arguments), label=plan.kind.name)
       continue

@@ -5,6 +5,7 @@ Nothing here knows how nodes are launched.
 
 import collections
 import dataclasses
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 
 from repertory.launch.coordination import kinds
@@ -39,6 +40,10 @@ class Program:
   """The nodes of a run.
 
   Who is called must have been added before, or calls would go in circles.
+
+  Attributes:
+    call_timeout_seconds: How long a call between nodes may take.
+    token: What its nodes know, and nobody else.
   """
 
   def __init__(self, call_timeout_seconds: float):
@@ -49,6 +54,7 @@ class Program:
         one may include the start of the node that is called.
     """
     self.call_timeout_seconds = call_timeout_seconds
+    self.token = secrets.token_hex(16)
     self._nodes: dict[str, PlannedNode] = {}
 
   @property

@@ -2,18 +2,23 @@
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import ray
+from ray._private import ray_logging
 from ray._private import worker as ray_worker
 
 from repertory.components.settings import SettingError
 from repertory.launch.host import interrupts
+from repertory.launch.launchers import user_code
 
 # Nothing is handed over in Ray's memory but what nodes print.
 _OBJECT_STORE_BYTES = 80 * 2**20
@@ -25,11 +30,60 @@ _CONNECT_SECONDS = 5.0
 _NICENESS = {'RAY_worker_niceness': '0'}
 
 
+# After so long without an answer, the head is taken for lost.
+SILENCE_SECONDS = 10.0
+_BEAT_SECONDS = 1.0
+_BEAT_TIMEOUT_SECONDS = 3.0
+
+
+class Heart:
+  """Knows whether the head of the cluster answers.
+
+  Attributes:
+    is_silent: Whether it has not for `SILENCE_SECONDS`.
+  """
+
+  def __init__(self):
+    self.is_silent = False
+    self._stopped = threading.Event()
+    self._thread = threading.Thread(target=self._listen, daemon=True)
+
+  def __enter__(self) -> 'Heart':
+    self._thread.start()
+    return self
+
+  def __exit__(self, *error) -> None:
+    self._stopped.set()
+    self._thread.join(_BEAT_TIMEOUT_SECONDS)
+
+  def _listen(self) -> None:
+    heard_at = time.monotonic()
+    # Ray offers no other call with a time-out of its own.
+    client = getattr(ray_worker.global_worker, 'gcs_client')  # noqa: B009
+    while not self._stopped.wait(_BEAT_SECONDS):
+      try:
+        client.internal_kv_exists(b'repertory', None, _BEAT_TIMEOUT_SECONDS)
+      except Exception:
+        self.is_silent = time.monotonic() - heard_at > SILENCE_SECONDS
+      else:
+        heard_at, self.is_silent = time.monotonic(), False
+
+
+def living_hosts() -> dict[str, str]:
+  """Returns the addresses of all hosts that live, by Ray's names of them."""
+  return {
+    host['NodeID']: host['NodeManagerAddress']
+    for host in ray.nodes()
+    if host['Alive']
+  }
+
+
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[None]:
+def connected(address: str) -> Iterator[Heart]:
   """Connects this process to a cluster while the block runs.
 
-  One that is connected already stays as it is.
+  One that is connected already stays as it is. To other hosts Ray copies the
+  user's own modules, see `user_code`.
 
   Args:
     address: The cluster's, 'host:port' of its head; '' for one of this machine
@@ -39,10 +93,14 @@ def connected(address: str) -> Iterator[None]:
     SettingError: If there is no cluster at the address.
   """
   if ray.is_initialized():
-    yield
+    with Heart() as heart:
+      yield heart
     return
   with contextlib.ExitStack() as stack:
-    settings: dict[str, Any] = {'address': address}
+    settings: dict[str, Any] = {
+      'address': address,
+      'runtime_env': user_code.runtime_environment(),
+    }
     if not address:
       # Short, for the paths of sockets may have 107 characters.
       directory = tempfile.mkdtemp(prefix='ray-')
@@ -63,9 +121,15 @@ def connected(address: str) -> Iterator[None]:
         'ray_address',
         f'must be where a Ray cluster is, got {address!r}: {error}',
       ) from error
+    except ValueError as error:  # The folder has too much in it.
+      raise SettingError(
+        'ray_address', f'must be of a cluster that takes your code: {error}'
+      ) from error
     finally:
       interrupts.set_handlers(handlers)
-    yield
+    # Ray prints of each process that was killed; we tell of those that matter.
+    ray_logging.stdout_deduplicator.skip_re = re.compile('')
+    yield stack.enter_context(Heart())
 
 
 def check(address: str) -> None:

@@ -5,11 +5,17 @@ It is told of in the help of a flag: Ray is imported when something is launched.
 
 import dataclasses
 import importlib.util
+import re
+from collections.abc import Mapping
 
 from repertory.components import settings
 from repertory.components.settings import SettingError
 from repertory.launch import launchers
+from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
+
+_RESOURCE = re.compile(r'([^:=]+):([^:=]+)=([0-9]*\.?[0-9]+)')
+_KINDS = tuple(kind.name for kind in kinds.KINDS)
 
 
 @launcher.register
@@ -27,8 +33,62 @@ class RayLauncher(launcher.Launcher):
     '',
     'Ray cluster to run on, host:port of its head; default: one of this host.',
   )
+  bind_interface: str = settings.field(
+    '',
+    'network over which hosts reach each other, by the name of the interface '
+    "or as 10.0.0.0/16; default: that of Ray's own addresses.",
+  )
+  allow_public_addresses: bool = settings.field(
+    False,
+    'run on hosts with addresses of the Internet, where whoever reaches them '
+    'can change everything.',
+  )
+  node_resources: tuple[str, ...] = settings.field(
+    (),
+    'what nodes ask Ray for, by kind: actor:CPU=1,learner:GPU=1; '
+    'default: nothing.',
+  )
+
+  @property
+  def spans_hosts(self):
+    return bool(self.ray_address)
+
+  @property
+  def resources(self) -> Mapping[str, Mapping[str, float]]:
+    """What a node asks Ray for, by kind.
+
+    Raises:
+      SettingError: If that is not understood.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for text in self.node_resources:
+      match = _RESOURCE.fullmatch(text)
+      if match is None:
+        raise SettingError(
+          'node_resources',
+          "must be '<kind>:<resource>=<amount>', several separated by commas, "
+          f'as in actor:CPU=1,learner:GPU=1; got {text!r}.',
+        )
+      kind, resource, amount = match.groups()
+      found.setdefault(kind, {})[resource] = float(amount)
+    return found
 
   def check(self):
+    if not self.ray_address:
+      for name in ('bind_interface', 'allow_public_addresses'):
+        if getattr(self, name):
+          raise SettingError(
+            name,
+            f'must be left out without ray_address: all is on this host; got '
+            f'{getattr(self, name)!r}.',
+          )
+    for kind in self.resources:
+      if kind not in _KINDS:
+        raise SettingError(
+          'node_resources',
+          f'must be of kinds of nodes, {", ".join(_KINDS)}; got {kind!r}.'
+          f'{settings.did_you_mean(kind, _KINDS)}',
+        )
     if importlib.util.find_spec('ray') is None:
       raise SettingError(
         'launch_type',
@@ -37,4 +97,11 @@ class RayLauncher(launcher.Launcher):
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):
-    return launchers.ray_nodes.launch(program, log_directory, self.ray_address)
+    return launchers.ray_nodes.launch(
+      program,
+      log_directory,
+      address=self.ray_address,
+      resources=self.resources,
+      network=self.bind_interface,
+      allows_public=self.allow_public_addresses,
+    )

@@ -6,14 +6,15 @@ needs no TensorFlow.
 
 import contextlib
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Sequence
 from concurrent import futures
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 import ray
 
@@ -30,6 +31,32 @@ _READ_BYTES = 2**20
 _MAX_BYTES = 2**24
 
 
+class Place(NamedTuple):
+  """Where a node is.
+
+  Attributes:
+    address: The host's, in the cluster.
+    interface: Over what others reach the node.
+    port: Where it serves, or None.
+  """
+
+  address: str
+  interface: interfaces.Interface
+  port: int | None
+
+
+class Environment(NamedTuple):
+  """Where a node's process finds what it needs.
+
+  Attributes:
+    paths: From where it imports, besides what Ray has copied.
+    directory: Its working directory, if the host has it.
+  """
+
+  paths: Sequence[str]
+  directory: str
+
+
 class Supervisor:
   """Watches one node, in all the lives that it has on this host.
 
@@ -37,52 +64,81 @@ class Supervisor:
   the process.
   """
 
-  def __init__(self):
-    """Has started nothing yet."""
+  def __init__(self, name: str):
+    """Has started nothing yet.
+
+    Args:
+      name: The node's, which lists of processes show.
+    """
+    self._name = name
     self._held = contextlib.ExitStack()
     self._directory = tempfile.mkdtemp(prefix='repertory-')
     self._path = os.path.join(self._directory, 'printed.log')
     self._process: subprocess.Popen | None = None
+    self._place: Place | None = None
+    self._life: int | None = None
     self._run = uuid.uuid4().hex  # In all its processes.
     # The kernel ends a process when the thread that started it ends.
     self._starter = futures.ThreadPoolExecutor(1)
 
-  def place(self) -> tuple[str, interfaces.Interface]:
-    """Returns Ray's name of the host, and over what that is reached."""
-    host = ray.get_runtime_context().get_node_id()
-    return host, interfaces.of_address(ray.util.get_node_ip_address())
+  def place(self, network: str | None, serves: bool) -> Place:
+    """Tells where it is; of a node that serves, keeps a port free for it.
 
-  def hold_port(self) -> int:
-    """Keeps a port free for the node, as long as this supervisor lives."""
-    return self._held.enter_context(ports.held())
+    Args:
+      network: Over what hosts reach each other: see `interfaces.of_network`; ''
+        for that of this host's address in the cluster, None if there is no
+        other host.
 
-  def start(
-    self, cargo: bytes, environment: Mapping[str, str], life: int
-  ) -> None:
+    Raises:
+      ValueError: If this host is not in the network.
+    """
+    if self._place is None:
+      address = ray.util.get_node_ip_address()
+      interface = interfaces.LOOPBACK
+      if network is not None:
+        interface = (
+          interfaces.of_network(network)
+          if network
+          else interfaces.of_address(address)
+        )
+      port = self._held.enter_context(ports.held()) if serves else None
+      self._place = Place(address, interface, port)
+    return self._place
+
+  def start(self, cargo: bytes, environment: Environment, life: int) -> None:
     """Starts the node's process; that of an earlier life has ended.
 
     Args:
       cargo: A pickled `node_process.Cargo`.
-      environment: Variables of the process besides this one's.
-      life: How often the node was started before, in this run.
+      environment: Where it finds what it needs.
+      life: How often the node was started before, in this run. That life is
+        started once, however often this is called.
     """
+    if self._life == life:
+      return
     self._end_strays()
     self._starter.submit(self._start, cargo, environment, life).result()
+    self._life = life
 
-  def _start(
-    self, cargo: bytes, environment: Mapping[str, str], life: int
-  ) -> None:
+  def _start(self, cargo: bytes, environment: Environment, life: int) -> None:
+    if self._place is None:
+      raise RuntimeError('It must be placed before it starts anything.')
+    paths = list(environment.paths)
+    if ray.get_runtime_context().runtime_env.working_dir():
+      paths.insert(0, os.getcwd())  # Where the user's modules are copied to.
+    exists = os.path.isdir(environment.directory)
     variables = {
       **os.environ,
-      **environment,
+      'PYTHONPATH': os.pathsep.join(paths),
       child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
       child_processes.RUN_VARIABLE: self._run,
       child_processes.LIFE_VARIABLE: str(life),
     }
     with open(self._path, 'ab') as file:
       self._process = subprocess.Popen(
-        [sys.executable, '-c', _COMMAND],
+        [sys.executable, '-c', _COMMAND, self._name],
         env=variables,
+        cwd=environment.directory if exists else None,
         stdin=subprocess.PIPE,
         stdout=file,
         stderr=file,
@@ -90,6 +146,8 @@ class Supervisor:
     pipe = cast(IO[bytes], self._process.stdin)
     # It may have ended before it has read all.
     with contextlib.suppress(BrokenPipeError), pipe:
+      place = self._place.port, self._place.interface
+      pipe.write(pickle.dumps(place))
       pipe.write(cargo)
 
   def wait_for_end(self) -> int:

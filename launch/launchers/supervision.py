@@ -3,12 +3,12 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from absl import logging
 
-from repertory.components import loggers, signals
+from repertory.components import callers, loggers, signals
 from repertory.launch import failures
 from repertory.launch.coordination import (
   kinds,
@@ -115,11 +115,13 @@ class _Watch:
     self._clock = clock
     self.num_restarts = session.num_restarts
     self._is_over = False
+    self._names: Sequence[str] = ()  # Of what was launched.
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Watches to the end, and shuts all nodes down."""
-    self._workers = workers
-    self._coordinator = workers.client(_COORDINATOR)
+    self._workers, self._names = workers, workers.names
+    caller = callers.Caller('launcher', token=workers.program.token)
+    self._coordinator = calls.SignedClient(workers.client(_COORDINATOR), caller)
     try:
       try:
         with self._hurrying():
@@ -154,8 +156,7 @@ class _Watch:
 
   def show_before_start(self, message: str) -> None:
     """Shows what happens before the nodes start again."""
-    status = self._starting_status()
-    self._show(dataclasses.replace(status, message=message))
+    self._show(_with_messages(self._starting_status(), message))
 
   def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
     """Adds what is to be told of nodes that failed to end, or that still live.
@@ -171,9 +172,7 @@ class _Watch:
         cause = 'It has not ended, although it was told to.'
         warnings.append(failures.Failure(name, cause).not_closed)
         logging.warning('%s', warnings[-1])
-    return dataclasses.replace(
-      status, message='; '.join(filter(None, warnings))
-    )
+    return _with_messages(status, *warnings)
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
@@ -184,18 +183,25 @@ class _Watch:
     self._call('expect', names)
     seen = self._call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
-      self._show(seen.status)
+      self._show_going_on(seen.status)
       self.num_restarts = seen.status.num_restarts or 0
       if self._interruption.is_set():
         self._call('stop', 'interrupted')
       else:
         self._restart_ended()
         self._end_overdue(seen)
+        if (trouble := self._workers.find_trouble()) is not None:
+          self._call('abort', trouble)
         if not seen.overdue:
           self._check_progress(seen)
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._call('observe')
     return self._wait_for_end(seen)
+
+  def _show_going_on(self, status: loggers.Status) -> None:
+    """Shows the status, with what nodes that are not there yet wait for."""
+    waiting = self._workers.waiting()
+    self._show(_with_messages(status, status.message, waiting))
 
   def _wait_for_end(self, seen: reports.Observation) -> loggers.Status:
     """Waits until all is saved and the nodes that end by themselves have."""
@@ -296,7 +302,7 @@ class _Watch:
       episodes=session.counts['episodes'],
       learner_steps=session.counts['learner_steps'],
       elapsed_seconds=session.elapsed_seconds,
-      nodes=tuple((name, 'starting') for name in sorted(self._workers.names)),
+      nodes=tuple((name, 'starting') for name in sorted(self._names)),
       num_restarts=session.num_restarts or None,
       message=session.message,
     )
@@ -368,6 +374,11 @@ class _Watch:
       )
     cause = failure.cause + self._workers.log_of(failure.node)
     raise failures.NodeError(dataclasses.replace(failure, cause=cause))
+
+
+def _with_messages(status: loggers.Status, *messages: str) -> loggers.Status:
+  """Returns a status with other messages."""
+  return dataclasses.replace(status, message='; '.join(filter(None, messages)))
 
 
 def _starting(seen: reports.Observation) -> set[str]:

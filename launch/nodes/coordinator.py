@@ -1,5 +1,9 @@
 """The coordinator, where it is a node of its own."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from repertory.components import callers
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
@@ -22,19 +26,30 @@ class CoordinatorNode(node.Node):
     """
     self.name = context.name
     self._stop = context.stop
+    self._admission = callers.Admission(context.token)
     self._coordinator = coordinator_lib.Coordinator(
       session,
       title,
       session.experiment.max_restarts if context.can_restart else 0,
+      admission=self._admission,
     )
 
   @property
   def served(self):
     return {
-      name: getattr(self._coordinator, name)
+      name: self._admitting(getattr(self._coordinator, name))
       for name in dir(self._coordinator)
       if not name.startswith('_') and name not in _NOT_SERVED
     }
+
+  def _admitting(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets a method be called by who is admitted, see `calls.SignedClient`."""
+
+    def call(caller: Sequence[Any], *arguments: Any) -> Any:
+      self._admission.check(callers.Caller(*caller))
+      return method(*arguments)
+
+    return call
 
   def run(self) -> None:
     # The launcher's watch is the time-out: without it, this process dies too.

@@ -71,6 +71,7 @@ class InferenceNode(node.Node):
       addresses.make_address(context.interface),
       session.spec,
       self._roles,
+      token=context.token,
       stop=context.stop,
     )
 

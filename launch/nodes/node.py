@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from repertory.components import interfaces, signals
+from repertory.components import callers, interfaces, signals
 from repertory.launch.coordination import reports
 
 
@@ -69,6 +69,7 @@ class Context:
     stop: Set when it is to end: a node that does a part, when the run stops;
       one that is there for others, when it is shut down. Every wait heeds it.
     life: How often it was started before, in this run.
+    token: What all nodes of the launch know, and nobody else.
     can_restart: Whether nodes that end too early can be started again.
     is_alone: Whether no other node computes in its process while it does.
     beside: The node in whose thread or process it is; None if it has its own.
@@ -80,7 +81,13 @@ class Context:
   peers: Mapping[str, Any]
   stop: signals.StopSignal
   life: int = 0
+  token: str = ''
   can_restart: bool = False
   is_alone: bool = False
   beside: Any = None
   interface: interfaces.Interface = interfaces.LOOPBACK
+
+  @property
+  def caller(self) -> callers.Caller:
+    """As whom the node calls others."""
+    return callers.Caller(self.name, self.life, self.token)

@@ -1,6 +1,8 @@
 """The replay server."""
 
-from repertory.components import replay
+from collections.abc import Sequence
+
+from repertory.components import interfaces, replay
 from repertory.launch.coordination import addresses, kinds, reports
 from repertory.launch.nodes import node
 from repertory.launch.runs import session as session_lib
@@ -28,6 +30,18 @@ class ReplayNode(node.Node):
   def address(self) -> str:
     """Where the server listens, 'host:port'."""
     return self._interface.address(self._server.port)
+
+  @property
+  def served(self):
+    return {'shut_out': self.shut_out}
+
+  def shut_out(self, hosts: Sequence[str]) -> None:
+    """Hears nothing more from some hosts, until it is called without them.
+
+    Args:
+      hosts: IP addresses of those that were lost, which may still live.
+    """
+    interfaces.restrict(self._server.port, self._interface.names, hosts)
 
   @property
   def description(self):

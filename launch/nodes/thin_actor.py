@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from repertory.components import environment_loop, signals
+from repertory.components.inference import addresses as stream_addresses
 from repertory.components.inference import client as client_lib
 from repertory.components.inference import thin_actor
-from repertory.launch.coordination import addresses
+from repertory.launch.coordination import addresses, reports
 from repertory.launch.nodes import acting, node
 from repertory.launch.runs import environment_batches
+
+# After so many answers the waits for them are judged.
+_JUDGED_ANSWERS = 500
 
 # How soon it looks for another server, when one is gone.
 _RECONNECT_SECONDS = 0.25
@@ -53,9 +57,12 @@ class ThinActorNode(acting.ActingNode):
     """Makes the environments and connects."""
     super().__init__(context, [], settings.environment_ids)
     self._settings = settings
-    self._life = context.life
+    self._caller = context.caller
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
+    self._host = context.interface.host
+    self._address = ''
+    self._is_judged = False
     self._num_servers = 0  # Before the one that it is connected to.
     self._connect()
 
@@ -72,6 +79,32 @@ class ThinActorNode(acting.ActingNode):
         if self._stop.wait(_RECONNECT_SECONDS):
           raise signals.Stopped from None
       self._connect()
+
+  def report(self) -> reports.Directive:
+    if not self._is_judged:
+      self._judge_waits()
+    return super().report()
+
+  def _judge_waits(self) -> None:
+    """Warns, once, if the network takes more time than the environments."""
+    waits = [client.waits for client in list(self._clients)]
+    count = sum(one.count for one in waits)
+    if count < _JUDGED_ANSWERS:
+      return
+    self._is_judged = True
+    waiting = sum(one.waiting_seconds for one in waits) / count
+    stepping = sum(one.stepping_seconds for one in waits) / count
+    if waiting < stepping or stream_addresses.is_at(self._address, self._host):
+      return
+    help_text = 'more environments for each actor, or more actors'
+    if self._settings.num_lanes == 1:
+      help_text += ', or double buffering'
+    self._coordinator.warn(
+      self.name,
+      f'{self.name} stands still for {1000 * waiting:.2f} ms at each step, in '
+      f'which its actions come over the network, and steps its environments '
+      f'for {1000 * stepping:.2f} ms: {help_text} would use that time',
+    )
 
   def close(self) -> None:
     """Ends the connections."""
@@ -93,6 +126,7 @@ class ThinActorNode(acting.ActingNode):
         timeout_seconds=self._settings.timeout_seconds,
         stop=self._stop,
       )
+      self._address = address
       try:
         self._loops = [
           self._make_lane(address, lane)
@@ -116,9 +150,9 @@ class ThinActorNode(acting.ActingNode):
     settings = self._settings
     part = slice(lane, None, settings.num_lanes)
     environments = settings.environments.make(
-      environment_batches.renew(settings.seeds, self._life, self._num_servers)[
-        part
-      ]
+      environment_batches.renew(
+        settings.seeds, self._caller.life, self._num_servers
+      )[part]
     )
     self._environments.append(environments)
     loop, client = make_loop(
@@ -126,7 +160,7 @@ class ThinActorNode(acting.ActingNode):
       environments,
       settings.spec,
       settings.environment_ids[part],
-      actor=f'{self.name} lane {lane}',
+      caller=self._caller._replace(name=f'{self.name} lane {lane}'),
       purpose=client_lib.TRAINING,
       timeout_seconds=settings.timeout_seconds,
       stop=self._stop,

@@ -40,7 +40,8 @@ class Central(topology.Topology):
       several the rows of its networks are divided, and all else is on the
       first.
     double_buffering: Whether actors step one half of their environments while
-      the other half waits for its actions.
+      the other half waits for its actions; None for yes if nodes may be on
+      several hosts and an actor has several environments.
   """
 
   name = 'central'
@@ -62,10 +63,10 @@ class Central(topology.Topology):
     'devices of the learner, several divide the rows of its networks; default: '
     "TensorFlow's choice.",
   )
-  double_buffering: bool = settings.field(
-    False,
+  double_buffering: bool | None = settings.field(
+    None,
     'actors step one half of their environments while the other half waits for '
-    'its actions.',
+    'its actions; default: true with several hosts and environments per actor.',
   )
 
   def __post_init__(self):
@@ -98,6 +99,14 @@ class Central(topology.Topology):
     """Returns the environments of each lane of an actor."""
     ids = range(experiment.num_environments_per_actor)
     return [len(ids[lane :: self.num_lanes]) for lane in range(self.num_lanes)]
+
+  def launched_by(self, launcher, experiment):
+    if self.double_buffering is not None:
+      return self
+    has_halves = experiment.num_environments_per_actor > 1
+    return dataclasses.replace(
+      self, double_buffering=launcher.spans_hosts and has_halves
+    )
 
   def smallest_batch(self, experiment):
     return math.gcd(*self.lane_sizes(experiment))
@@ -269,7 +278,7 @@ def _make_evaluator(context, session, server, home):
       environments,
       session.spec,
       nodes.policies.evaluation_ids(session),
-      actor=context.name,
+      caller=context.caller,
       purpose=client.EVALUATION,
       timeout_seconds=experiment.timeout_seconds,
       stop=context.stop,

@@ -95,6 +95,15 @@ class Topology(abc.ABC):
     """Whether a launcher hosts its nodes; else all is in one thread."""
     return type(self).program is not Topology.program
 
+  def launched_by(
+    self,
+    launcher: launcher_lib.Launcher,
+    experiment: experiment_lib.Experiment,
+  ) -> 'Topology':
+    """Returns it with defaults that suit where its nodes will be."""
+    del launcher, experiment
+    return self
+
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""
 

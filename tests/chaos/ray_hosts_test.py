@@ -1,14 +1,22 @@
-"""Tests of runs on two hosts, which are network namespaces."""
+"""Tests of runs on several hosts, which are namespaces of this machine."""
 
+import importlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import cluster_hosts
 import namespaces
-import two_hosts
+from repertory import launch
+from repertory.agents import registry
+from repertory.components import roads
+from repertory.components.replay import local
+from repertory.launch.runs import resuming
 
 pytestmark = [
   pytest.mark.chaos,
@@ -17,32 +25,191 @@ pytestmark = [
   ),
 ]
 
+_FOLDER = pathlib.Path(cluster_hosts.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def _ray():
+  pytest.importorskip('ray')
+
+
+class _Run:
+  """A training script with modules of its own, on several hosts."""
+
+  def __init__(self, tmp_path):
+    self.directory = tmp_path / 'run'
+    self._script = tmp_path / 'script'
+    shutil.copytree(_FOLDER / 'cluster_training', self._script)
+    self.signals = importlib.import_module('signals_to_follow')
+
+  def play(self, *events, hosts=3, **settings):
+    """Runs the script while something happens; returns what came of it."""
+    settings = {'address': '{address}', 'directory': self.directory} | settings
+    command = [sys.executable, str(self._script / 'train.py')]
+    command += [f'--{name}={value}' for name, value in settings.items()]
+    scenario = {'hosts': hosts, 'command': command, 'events': events}
+    program = subprocess.run(
+      [
+        *namespaces.WITHIN_ONE, sys.executable, cluster_hosts.__file__,
+        json.dumps(scenario),
+      ],
+      cwd=_FOLDER,
+      check=False,
+      timeout=500,
+      capture_output=True,
+      text=True,
+    )  # fmt: skip
+    assert program.returncode == 0, program.stderr
+    told = json.loads(program.stdout)
+    assert told['left'] == [], told
+    assert 'error' not in told, told
+    return told
+
+  def rows(self, label='nodes'):
+    path = self.directory / f'logs/{label}.jsonl'
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+  def hosts(self):
+    """Returns where each node was, life after life."""
+    found = {}
+    for row in self.rows():
+      if 'host' in row:
+        found.setdefault(row['node'], []).append(row['host'])
+    return found
+
+  def origins(self):
+    """Returns numbers of hosts, and times, of all items of the last replay."""
+    rows = self.rows()
+    num_actors = len({r['node'] for r in rows if r['node'].startswith('actor')})
+    experiment = launch.Experiment(
+      registry.make_builder('dqn', {}), self.signals.Signals, 10**6,
+      str(self.directory),
+      agent='dqn', environment='signals', num_actors=num_actors,
+    )  # fmt: skip
+    local_road = [roads.LocalRoad.kind]
+    with resuming.open_session(experiment, kinds=local_road) as session:
+      contents = local.snapshots.read(
+        session.replay_directory, session.experience.table
+      )
+    for leaf in contents.leaves:
+      if leaf.shape[1:] == (2,) and 0 < leaf[0, 1] < 1:
+        units = [[self.signals.HOSTS], [self.signals.SECONDS]]
+        hosts, seconds = leaf.T.astype(np.float64) * units
+        return hosts.round().astype(int), seconds
+    raise AssertionError([leaf.shape for leaf in contents.leaves])
+
+
+@pytest.fixture(name='run')
+def _make_run(tmp_path, monkeypatch):
+  monkeypatch.syspath_prepend(_FOLDER / 'cluster_training')
+  return _Run(tmp_path)
+
 
 @pytest.mark.parametrize('topology', ['distributed', 'central'])
 @pytest.mark.parametrize('agent', ['dqn', 'impala'])
-def test_nodes_of_both_hosts_learn(topology, agent, tmp_path):
-  pytest.importorskip('ray')
-  repertory = str(pathlib.Path(sys.executable).parent / 'repertory')
-  command = [
-    repertory, 'train', f'--agent={agent}', '--env=catch',
-    f'--topology={topology}', '--lp_launch_type=ray',
-    '--ray_address={address}', '--num_actors=2', '--steps=4000',
-    f'--directory={tmp_path}/run',
-  ]  # fmt: skip
-  program = subprocess.run(
-    [*namespaces.WITHIN_ONE, sys.executable, two_hosts.__file__, *command],
-    cwd=pathlib.Path(two_hosts.__file__).parent,
-    check=False,
-    timeout=400,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.STDOUT,
-    text=True,
+def test_nodes_of_all_hosts_learn(topology, agent, run):
+  told = run.play(agent=agent, topology=topology, steps=6000)
+  assert told['code'] == 0, told['output']
+  last = json.loads(told['output'].strip().splitlines()[-1])
+  assert last['evaluation_return'] >= 9
+  hosts = run.hosts()
+  assert {host for lives in hosts.values() for host in lives} == {
+    cluster_hosts.address(host) for host in range(3)
+  }
+  for node in ('coordinator', 'replay', 'learner'):
+    assert set(hosts.get(node, [cluster_hosts.HERE])) == {cluster_hosts.HERE}
+
+
+def test_goes_on_without_what_it_can_replace(run):
+  told = run.play(
+    ['wait_for_steps', 1000],
+    ['kill_node', 'actor/0'],
+    ['kill_node', 'evaluator'],
+    ['fill_disk', 1],
+    ['wait_for_steps', 3000],
+    ['kill_raylet', 2],
+    ['wait_for_output', 'host'],
+    steps=12_000,
   )
-  assert program.returncode == 0, program.stdout
-  assert 'left: []' in program.stdout
-  lines = (tmp_path / 'run/logs/nodes.jsonl').read_text().splitlines()
-  rows = [json.loads(line) for line in lines]
-  hosts = {row['node']: row['host'] for row in rows if 'host' in row}
-  assert set(hosts.values()) == {two_hosts.HERE, two_hosts.THERE}
-  for node in ('replay', 'learner'):
-    assert hosts[node] == two_hosts.HERE
+  assert told['code'] == 0, told['output']
+  assert 'steps=12000' in told['output']
+  lives = run.hosts()
+  moved = [node for node, hosts in lives.items() if len(set(hosts)) > 1]
+  assert moved, lives  # From the host whose raylet is gone.
+
+
+def test_host_that_comes_back_does_no_harm(run):
+  told = run.play(
+    ['wait_for_steps', 1000],
+    ['cut', 1],
+    ['wait_for_output', 'was started again'],
+    ['sleep', 3],
+    ['heal', 1],
+    ['sleep', 10],
+    steps=25_000,
+  )
+  assert told['code'] == 0, told['output']
+  hosts, seconds = run.origins()
+  is_of_cut_host = hosts == told['networks']['1'] % run.signals.HOSTS
+  assert is_of_cut_host.any()
+  cut_at = told['cut_at']['1'] % run.signals.SECONDS
+  newest = seconds[is_of_cut_host].max()
+  assert newest <= cut_at + 0.1, f'{newest - cut_at} s after it was cut off'
+  assert (seconds[~is_of_cut_host] > cut_at + 10).any()
+
+
+@pytest.mark.parametrize('node', ['learner', 'replay', 'coordinator'])
+def test_all_start_again_without_what_they_need(node, run):
+  told = run.play(
+    ['wait_for_steps', 4000], ['kill_node', node], steps=8000, hosts=2
+  )
+  assert told['code'] == 0, told['output']
+  assert 'steps=8000' in told['output']
+  assert f'{node} was lost; all started again' in told['output']
+
+
+def test_inference_server_elsewhere_is_placed_anew(run):
+  told = run.play(
+    ['wait_for_steps', 2000],
+    ['kill_node', 'inference/1'],
+    ['wait_for_output', 'inference/1 was started again'],
+    ['sleep', 3],
+    ['kill_host_of', 'inference/0'],
+    topology='central-apart',
+    resources='inference:elsewhere=1',
+    steps=25_000,
+  )
+  assert told['code'] == 0, told['output']
+  assert 'steps=25000' in told['output']
+  hosts = run.hosts()
+  for index in range(2):
+    assert cluster_hosts.HERE not in hosts[f'inference/{index}']
+  assert len(set(hosts['inference/0'])) == 2
+
+
+def test_without_the_head_it_ends_by_name_and_goes_on_later(run):
+  told = run.play(['wait_for_steps', 3000], ['kill_head'], steps=100_000)
+  assert told['code'] == 1, told['output']
+  assert 'The head of the Ray cluster has not answered' in told['output']
+  assert told['seconds'] < 60
+  saved = resuming.load_checkpoint(str(run.directory)).state['counts']['steps']
+  assert saved >= 3000
+  told = run.play(steps=saved + 2000)
+  assert told['code'] == 0, told['output']
+  assert 'resumed from checkpoint' in told['output']
+
+
+def test_nothing_is_left_of_a_driver_that_is_killed(run):
+  told = run.play(['wait_for_steps', 4000], ['kill_driver'], steps=100_000)
+  assert told['code'] == -9
+  saved = resuming.load_checkpoint(str(run.directory)).state['counts']['steps']
+  told = run.play(steps=saved + 2000)
+  assert told['code'] == 0, told['output']
+  assert 'resumed from checkpoint' in told['output']
+
+
+def test_interrupted_on_all_hosts(run):
+  told = run.play(['wait_for_steps', 1000], ['interrupt'], steps=100_000)
+  assert told['code'] in (0, 130), told['output']
+  assert told['seconds'] < 20
+  assert resuming.load_checkpoint(str(run.directory)) is not None

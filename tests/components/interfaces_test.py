@@ -57,13 +57,39 @@ def test_only_the_server_at_the_port_is_filtered(monkeypatch):
   filtered = []
   monkeypatch.setattr(
     interfaces,
-    '_drop_all_but',
-    lambda server, interface: filtered.append(server.getsockname()[1]),
+    '_attach',
+    lambda server, parts: filtered.append(server.getsockname()[1]),
   )
   with socket.create_server(('', 0)) as server, socket.create_server(('', 0)):
     port = server.getsockname()[1]
     interfaces.restrict(port)
     assert filtered == [port]
+
+
+@pytest.mark.parametrize(
+  ('host', 'other'), [('127.0.0.1', '127.0.0.2'), ('::1', '::2')]
+)
+def test_nothing_is_heard_from_who_is_shut_out(host, other):
+  family = socket.AF_INET6 if ':' in host else socket.AF_INET
+  with socket.create_server((host, 0), family=family) as server:
+    port = server.getsockname()[1]
+    with socket.create_connection((host, port), 5) as sender:
+      accepted, _ = server.accept()
+      with accepted:
+        for shut_out in ([other], [other, host], []):
+          interfaces.restrict(port, shut_out=shut_out)
+          sender.sendall(b'a')
+          if host in shut_out:
+            accepted.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+              accepted.recv(1)
+            with pytest.raises(TimeoutError):
+              socket.create_connection((host, port), 0.3).close()
+          else:
+            # What was not heard before is sent again by the kernel.
+            accepted.settimeout(10)
+            assert accepted.recv(1) == b'a'
+            socket.create_connection((host, port), 5).close()
 
 
 def test_no_file_is_left_open():
@@ -83,10 +109,10 @@ def test_port_without_server_is_refused():
 
 
 def test_system_without_filters_leaves_a_warning(monkeypatch, caplog):
-  def refuse(server, interface):
+  def refuse(server, parts):
     raise OSError(92, 'Protocol not available')
 
-  monkeypatch.setattr(interfaces, '_drop_all_but', refuse)
+  monkeypatch.setattr(interfaces, '_attach', refuse)
   with socket.create_server(('', 0)) as server:
     port = server.getsockname()[1]
     interfaces.restrict(port)

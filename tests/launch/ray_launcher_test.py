@@ -68,3 +68,64 @@ def test_package_that_is_missing_is_told(monkeypatch):
   monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
   with pytest.raises(settings.SettingError, match='Install repertory'):
     ray_launcher.RayLauncher().check()
+
+
+@pytest.mark.parametrize(
+  ('given', 'found'),
+  [
+    ((), {}),
+    (('actor:CPU=1', 'learner:GPU=0.5'), {
+      'actor': {'CPU': 1}, 'learner': {'GPU': 0.5},
+    }),
+    (('actor:CPU=2', 'actor:my thing=.5'), {
+      'actor': {'CPU': 2, 'my thing': 0.5},
+    }),
+  ],
+)  # fmt: skip
+def test_resources_are_read(given, found):
+  launcher = ray_launcher.RayLauncher(node_resources=given)
+  launcher.check()
+  assert launcher.resources == found
+
+
+@pytest.mark.parametrize(
+  ('wrong', 'what'),
+  [
+    ({'node_resources': ('actor',)}, "must be '<kind>:.*got 'actor'"),
+    ({'node_resources': ('actor:CPU',)}, "got 'actor:CPU'"),
+    ({'node_resources': ('actor:CPU=-1',)}, "got 'actor:CPU=-1'"),
+    ({'node_resources': ('actor:CPU=many',)}, "got 'actor:CPU=many'"),
+    ({'node_resources': ('aktor:CPU=1',)}, "got 'aktor'.*'actor'"),
+    ({'bind_interface': 'eth0'}, 'without ray_address.*eth0'),
+    ({'allow_public_addresses': True}, 'without ray_address.*True'),
+  ],
+)
+def test_settings_that_do_not_fit_are_told(wrong, what):
+  pytest.importorskip('ray')
+  with pytest.raises(settings.SettingError, match=what) as told:
+    ray_launcher.RayLauncher(**wrong).check()
+  assert told.value.setting == next(iter(wrong))
+
+
+@pytest.mark.parametrize(
+  ('resources', 'what'),
+  [
+    ({'actor': {'CPU': 1}}, "process of their own, inference; got 'actor'"),
+    ({'inference': {'nonsense': 1}}, 'must fit .*CPU=.*got 1 nonsense'),
+  ],
+)
+def test_resources_that_are_not_there_are_told(resources, what, tmp_path):
+  pytest.importorskip('ray')
+  planned = program.Program(_SECONDS)
+  planned.add(program.PlannedNode(_SERVICE, conformance._Service))
+  asked = tuple(
+    f'{kind}:{name}={amount}'
+    for kind, by_name in resources.items()
+    for name, amount in by_name.items()
+  )
+  launcher = ray_launcher.RayLauncher(node_resources=asked)
+  with (
+    pytest.raises(settings.SettingError, match=what),
+    launcher.launch(planned, str(tmp_path)),
+  ):
+    pass

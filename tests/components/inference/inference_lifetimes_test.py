@@ -16,7 +16,7 @@ import pytest
 import inference_fixture
 import raw_lane
 import replay_fixture
-from repertory.components import signals, specs
+from repertory.components import callers, signals, specs
 from repertory.components.inference import (
   addresses,
   client,
@@ -144,6 +144,31 @@ class TestDeath:
       new.finish()
       assert len(it.adder('a').calls) == 2
 
+  def test_life_that_was_replaced_cannot_take_back(self):
+    with inference_fixture.serving() as it:
+      old = it.lane([0, 1], actor='a', num_frames=2)
+      old.step(0)
+      new = it.lane([0, 1], actor='a', life=1)
+      assert old.stream.recv(1) == b''
+      for _ in range(2):  # Also when the other one has gone.
+        with pytest.raises(frames.ProtocolError, match='a was replaced'):
+          it.lane([0, 1], actor='a', life=0)
+        if new is not None:
+          new.step(0)
+          new.finish()
+          new = None
+      it.lane([0, 1], actor='a', life=1).step(0)
+
+  @pytest.mark.parametrize('token', ['', 'other'])
+  def test_who_does_not_know_the_token_is_refused(self, token):
+    with inference_fixture.serving(token='right') as it:
+      with pytest.raises(
+        frames.ProtocolError, match='must have the token'
+      ) as told:
+        it.lane([0, 1], token=token)
+      assert 'right' not in str(told.value)
+      it.lane([0, 1], token='right').step(0)
+
   def test_unfinished_handshakes_end_with_the_server(self):
     with inference_fixture.serving() as it:
       stream = it.speak(b'rprt')
@@ -247,7 +272,9 @@ class TestServerGone:
 
   def test_nobody_there(self):
     with pytest.raises(ConnectionError, match='server answers at unix:no'):
-      client.InferenceClient('unix:no', raw_lane.SPEC, [0], actor='a')
+      client.InferenceClient(
+        'unix:no', raw_lane.SPEC, [0], caller=callers.Caller('a')
+      )
 
   def test_restart(self):
     with inference_fixture.serving() as it:
@@ -272,7 +299,11 @@ class TestServerGone:
       ),
     ):
       client.InferenceClient(
-        address, raw_lane.SPEC, [0], actor='a', timeout_seconds=0.3
+        address,
+        raw_lane.SPEC,
+        [0],
+        caller=callers.Caller('a'),
+        timeout_seconds=0.3,
       )
 
   def test_no_actions_in_time(self):
@@ -301,7 +332,7 @@ class TestServerGone:
 
       call = replay_fixture.Call(welcome)
       thin = client.InferenceClient(
-        address, spec, [0], actor='a', timeout_seconds=0.5
+        address, spec, [0], caller=callers.Caller('a'), timeout_seconds=0.5
       )
       stack.callback(thin.close)
       call.result()
@@ -320,7 +351,7 @@ class TestServerGone:
         address,
         raw_lane.SPEC,
         [0],
-        actor='a',
+        caller=callers.Caller('a'),
         stop=stop,
       )
       assert call.is_waiting(0.1)

@@ -1,0 +1,172 @@
+"""On which host of a Ray cluster each node goes, and with what."""
+
+import ipaddress
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import cloudpickle
+import ray
+from ray.util import scheduling_strategies
+
+from repertory.components.settings import SettingError
+from repertory.launch.coordination import kinds
+from repertory.launch.launchers import (
+  node_process,
+  ray_cluster,
+  ray_supervisor,
+)
+from repertory.launch.launchers import program as program_lib
+
+# One waits for the end of the process, another is left for a hanging disk.
+_CALLS_AT_ONCE = 4
+
+# Else Ray would hide all GPUs from whoever asks for none.
+_GPUS_STAY = {'RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO': '0'}
+
+# What options of Ray are called that are no resources of the user's own.
+_OPTIONS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
+
+
+class Placement:
+  """Where nodes go, and what is sent to them.
+
+  Who saves what there is, or is called at an address that all know, is on the
+  host that launches. Others are wherever there is room.
+
+  Attributes:
+    network: Over which hosts reach each other; see `Supervisor.place`. None if
+      there is one host alone.
+    environment: Where all nodes' processes find what they need.
+    seconds: How long a node may wait for room.
+  """
+
+  seconds = 120.0
+
+  def __init__(
+    self,
+    program: program_lib.Program,
+    resources: Mapping[str, Mapping[str, float]],
+    network: str,
+    allows_public: bool,
+  ):
+    """Looks at the cluster.
+
+    Args:
+      program: Whose nodes are placed.
+      resources: What a node asks Ray for, by kind.
+      network: As the user named it; '' for that of Ray's own addresses.
+      allows_public: Whether hosts may have addresses of the Internet.
+
+    Raises:
+      SettingError: If that does not fit the program or the cluster.
+    """
+    self._program = program
+    self._resources = resources
+    self._here = ray.get_runtime_context().get_node_id()
+    hosts = ray_cluster.living_hosts()
+    self._is_alone = list(hosts) == [self._here]
+    self.network = None if self._is_alone else network
+    self._check_addresses(hosts.values(), allows_public)
+    self._check_resources()
+    # Children must find whatever the launching process could import.
+    self.environment = ray_supervisor.Environment(
+      [path for path in sys.path if path], os.getcwd()
+    )
+
+  def make_supervisor(self, name: str) -> Any:
+    """Lets Ray place the supervisor of a node, the first or another one."""
+    kind = kinds.kind_of(name)
+    strategy: Any = 'SPREAD'
+    if self._is_alone or not kind.is_replaceable:
+      strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
+        self._here, soft=False
+      )
+    asked = self._resources.get(kind.name, {})
+    options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
+    own = {k: n for k, n in asked.items() if k not in _OPTIONS}
+    supervisor = ray.remote(ray_supervisor.Supervisor)
+    return supervisor.options(
+      **{'num_cpus': 0, **options},
+      resources=own,
+      max_concurrency=_CALLS_AT_ONCE,
+      scheduling_strategy=strategy,
+      runtime_env={'env_vars': _GPUS_STAY},
+    ).remote(name)
+
+  def describe_want(self, name: str) -> str:
+    """Says of a node that could not be placed what it waited for."""
+    asked = self._resources.get(kinds.kind_of(name).name)
+    what = f'{_in_words(asked)} and ' if asked else ''
+    return (
+      f'Waited {self.seconds:g} seconds for {what}a host that takes it. The '
+      f'cluster has {_in_words(ray.cluster_resources())}; free are '
+      f'{_in_words(ray.available_resources())}.'
+    )
+
+  def callees(self, name: str) -> Sequence[str]:
+    """Returns the nodes that one calls, or that one beside it does."""
+    plan = self._program[name]
+    callees = {callee for one in (plan, *plan.beside) for callee in one.calls}
+    return sorted(callees)
+
+  def load(self, name: str, peers: Mapping[str, str]) -> bytes:
+    """Returns what the process of a node is sent.
+
+    Args:
+      peers: Addresses of the nodes that it calls, by name.
+    """
+    cargo = node_process.Cargo(
+      self._program[name],
+      peers,
+      self._program.token,
+      self._program.call_timeout_seconds,
+      self._program.max_waiting_calls,
+    )
+    return cloudpickle.dumps(cargo)
+
+  def _check_addresses(self, addresses, allows_public: bool) -> None:
+    if self._is_alone or allows_public:
+      return
+    public = [a for a in addresses if ipaddress.ip_address(a).is_global]
+    if public:
+      raise SettingError(
+        'allow_public_addresses',
+        f'must be set for hosts with addresses of the Internet, got '
+        f'{", ".join(sorted(public))}. Whoever reaches them there can read and '
+        'change everything, and run code; better use a private network.',
+      )
+
+  def _check_resources(self) -> None:
+    """Refuses what no host, or not all of them together, will ever have."""
+    found = {kinds.kind_of(name).name for name in self._program.names}
+    for kind in self._resources:
+      if kind not in found:
+        raise SettingError(
+          'node_resources',
+          f'must be of nodes with a process of their own, '
+          f'{", ".join(sorted(found))}; got {kind!r}.',
+        )
+    there = ray.cluster_resources()
+    for resource in {k for asked in self._resources.values() for k in asked}:
+      needed = sum(
+        self._resources.get(kinds.kind_of(name).name, {}).get(resource, 0)
+        for name in self._program.names
+      )
+      if needed > there.get(resource, 0):
+        raise SettingError(
+          'node_resources',
+          f'must fit into the cluster, which has {_in_words(there)}; got '
+          f'{needed:g} {resource} for all nodes together.',
+        )
+
+
+def _in_words(resources: Mapping[str, float]) -> str:
+  """Writes resources as the flag takes them, without what Ray adds."""
+  written = [
+    f'{name}={amount:g}'
+    for name, amount in sorted(resources.items())
+    if not name.startswith(('node:', 'object_store'))
+  ]
+  return ', '.join(written) or 'nothing'

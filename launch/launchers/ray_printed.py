@@ -1,0 +1,101 @@
+"""What nodes of other hosts print."""
+
+import contextlib
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+from ray import exceptions as ray_errors
+
+# How often what nodes print is fetched, and how long it may take then.
+_FETCH_SECONDS = 1.0
+_ROUND_SECONDS = 2.0
+# What it may take when it is needed.
+_ANSWER_SECONDS = 10.0
+
+
+@dataclasses.dataclass
+class _Source:
+  """Where what a node prints comes from.
+
+  Attributes:
+    supervisor: Ray's handle.
+    position: Where to go on, in bytes.
+  """
+
+  supervisor: Any
+  position: int = 0
+
+
+class Printed:
+  """Fetches what nodes print to files of this host."""
+
+  def __init__(self, paths: Mapping[str, str]):
+    """Begins to fetch.
+
+    Args:
+      paths: The files, by node.
+    """
+    self._paths = paths
+    self._sources: dict[str, _Source] = {}
+    self._lock = threading.Lock()
+    self._closed = threading.Event()
+    self._thread = threading.Thread(target=self._fetch_often, daemon=True)
+    self._thread.start()
+
+  def begin(self, name: str, supervisor: Any) -> None:
+    """Fetches from a supervisor, from the beginning.
+
+    Args:
+      supervisor: Ray's handle.
+    """
+    self._sources[name] = _Source(supervisor)
+
+  def fetch(self, name: str) -> None:
+    """Fetches what a node has printed so far; nothing if it cannot be had."""
+    self._fetch([name], _ANSWER_SECONDS)
+
+  def close(self) -> None:
+    """Fetches the rest, and ends."""
+    self._closed.set()
+    self._thread.join()
+    self._fetch(list(self._sources), _ANSWER_SECONDS)
+
+  def _fetch_often(self) -> None:
+    while not self._closed.wait(_FETCH_SECONDS):
+      self._fetch(list(self._sources), _ROUND_SECONDS)
+
+  def _fetch(self, names: Sequence[str], seconds: float) -> None:
+    """Fetches of some, all at once; those that do not answer are left out."""
+    with self._lock:
+      deadline = time.monotonic() + seconds
+      asked = {}
+
+      def ask(name: str, source: _Source) -> None:
+        call = source.supervisor.read.remote(source.position)
+        asked[call] = name, source
+
+      for name in names:
+        ask(name, self._sources[name])
+      while asked:
+        left = max(0.0, deadline - time.monotonic())
+        answered, _ = ray.wait(list(asked), timeout=left)
+        if not answered:
+          return
+        name, source = asked.pop(answered[0])
+        with contextlib.suppress(OSError, ray_errors.RayError):
+          found, position = ray.get(answered[0])
+          source.position = position
+          if found:
+            self._write(name, found)
+            ask(name, source)
+
+  def _write(self, name: str, found: bytes) -> None:
+    path = self._paths[name]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'ab') as file:
+      file.write(found)

@@ -1,0 +1,280 @@
+"""Plays several hosts that are a Ray cluster, and what happens to them.
+
+A program that must be run with a network namespace of its own, which is the
+first host. The others have namespaces of their own for the network, processes,
+temporary files and shared memory, and are all at one hub. Its argument is JSON:
+
+    hosts: How many.
+    command: What is run on the first host; '{address}' becomes where the
+      cluster is.
+    events: What happens meanwhile, one after the other; see `_Cluster`.
+
+It prints JSON: the exit code of the command, what that printed, how long it
+went on after the last event, what is left on the hosts, the number of each
+host's network namespace, and when hosts were cut off.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+import psutil
+
+import namespaces
+
+HERE = '10.78.0.1'
+_HUB = 'hub'
+_ADDRESS = f'{HERE}:6379'
+_RAY = [sys.executable, '-m', 'ray.scripts.scripts', 'start']
+_SETTINGS = [
+  '--disable-usage-stats', '--num-cpus=4', '--object-store-memory=80000000',
+]  # fmt: skip
+_VARIABLES = {
+  'RAY_worker_niceness': '0',
+  # Sooner than by default, for tests.
+  'RAY_health_check_initial_delay_ms': '2000',
+  'RAY_health_check_period_ms': '1000',
+  'RAY_health_check_timeout_ms': '2000',
+  'RAY_health_check_failure_threshold': '3',
+}
+_OTHER = """
+mount -t tmpfs -o size=1g none /tmp && mount -t tmpfs none /dev/shm || exit 1
+mount -t proc none /proc || exit 1
+read line  # Until there is a network.
+"$@" &
+wait
+"""
+_WAIT_FOR_ALL = f"""
+import ray, sys, time
+ray.init(address='{_ADDRESS}', log_to_driver=False)
+deadline = time.monotonic() + 90
+while sum(node['Alive'] for node in ray.nodes()) < int(sys.argv[1]):
+  assert time.monotonic() < deadline, 'Some hosts did not come.'
+  time.sleep(0.2)
+"""
+_SECONDS = 240.0
+
+
+def address(host: int) -> str:
+  """Returns the address of a host; 0 is the first."""
+  return f'10.78.0.{host + 1}'
+
+
+class _Cluster:
+  """The hosts, and what can happen to them."""
+
+  def __init__(self, num_hosts: int):
+    self._inits: dict[int, subprocess.Popen] = {}
+    self._num_hosts = num_hosts
+    self.driver: subprocess.Popen | None = None
+    self.output = ''
+    self.cut_at: dict[int, float] = {}
+    self.networks = {0: os.stat('/proc/self/ns/net').st_ino}
+
+  @contextlib.contextmanager
+  def running(self) -> Iterator[None]:
+    """Starts all hosts, and ends them."""
+    with tempfile.TemporaryDirectory(
+      prefix='ray-', ignore_cleanup_errors=True
+    ) as directory:
+      try:
+        namespaces.make_hub(_HUB, HERE)
+        command = [*_RAY, '--head', f'--node-ip-address={HERE}', '--port=6379']
+        command += ['--include-dashboard=false', f'--temp-dir={directory}']
+        subprocess.run(
+          [*command, *_SETTINGS],
+          check=True,
+          timeout=60,
+          stdout=subprocess.DEVNULL,
+        )
+        for host in range(1, self._num_hosts):
+          self._start(host)
+        waiting = [sys.executable, '-c', _WAIT_FOR_ALL, str(self._num_hosts)]
+        subprocess.run(waiting, check=True, timeout=120)
+        yield
+      finally:
+        for process in psutil.Process().children(recursive=True):
+          with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+        for init in self._inits.values():
+          init.wait(10)
+
+  def _start(self, host: int) -> None:
+    command = [*_RAY, '--block', f'--address={_ADDRESS}']
+    command += [f'--node-ip-address={address(host)}', *_SETTINGS]
+    command += ['--resources={"elsewhere": 4}']
+    init = subprocess.Popen(
+      [
+        'unshare', '--net', '--mount', '--pid', '--fork', '--kill-child',
+        'sh', '-c', _OTHER, 'sh', *command,
+      ],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.DEVNULL,
+      stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    self._inits[host] = init
+    namespaces.join(init.pid, _HUB, f'port{host}', address(host))
+    self.networks[host] = os.stat(f'/proc/{init.pid}/ns/net').st_ino
+    assert init.stdin is not None
+    init.stdin.write(b'\n')
+    init.stdin.flush()
+
+  # Events.
+
+  def wait_for_steps(self, steps: int) -> None:
+    """Waits until so many environment steps are shown."""
+    self._wait(lambda: self._steps() >= steps, f'{steps} steps')
+
+  def wait_for_output(self, text: str) -> None:
+    """Waits until a text is shown."""
+    self._wait(lambda: text in self._read(), repr(text))
+
+  def wait_for_end(self) -> None:
+    """Waits until the command has ended."""
+    self._wait(lambda: False, 'the end')
+
+  def sleep(self, seconds: float) -> None:
+    time.sleep(seconds)
+
+  def kill_node(self, name: str) -> None:
+    """Kills the process of a node."""
+    for process in self._processes_of(name):
+      process.kill()
+
+  def kill_raylet(self, host: int) -> None:
+    """Kills what Ray is on a host."""
+    for process in self._processes():
+      with contextlib.suppress(OSError, psutil.Error):
+        space = os.stat(f'/proc/{process.pid}/ns/net').st_ino
+        if space == self.networks[host] and process.name() == 'raylet':
+          process.kill()
+
+  def kill_host_of(self, name: str) -> None:
+    """Kills what Ray is on the host of a node."""
+    for process in self._processes_of(name):
+      space = os.stat(f'/proc/{process.pid}/ns/net').st_ino
+      (host,) = [h for h, one in self.networks.items() if one == space]
+      self.kill_raylet(host)
+
+  def kill_head(self) -> None:
+    """Kills what knows the cluster."""
+    for process in self._processes():
+      if process.name().startswith('gcs_server'):
+        process.kill()
+
+  def kill_driver(self) -> None:
+    """Kills the command."""
+    assert self.driver is not None
+    self.driver.kill()
+
+  def interrupt(self) -> None:
+    """Interrupts the command."""
+    assert self.driver is not None
+    self.driver.send_signal(signal.SIGINT)
+
+  def cut(self, host: int) -> None:
+    """Takes a host off the hub."""
+    namespaces.run(f'ip link set port{host} down')
+    self.cut_at[host] = time.time()
+
+  def heal(self, host: int) -> None:
+    """Puts it back."""
+    namespaces.run(f'ip link set port{host} up')
+
+  def fill_disk(self, host: int) -> None:
+    """Fills the disk of a host."""
+    with (
+      contextlib.suppress(OSError),
+      open(self._root(host, 'fill'), 'wb') as f,
+    ):
+      while True:
+        f.write(bytes(2**20))
+
+  # What is seen.
+
+  def find_left(self) -> list[str]:
+    """Returns what a run has left on the hosts."""
+    left = [' '.join(p.cmdline()[-2:]) for p in self._processes() if _is_of(p)]
+    for host in self._inits:
+      with contextlib.suppress(OSError):
+        names = os.listdir(self._root(host))
+        left += [n for n in names if n.startswith('repertory')]
+    return left
+
+  def _root(self, host: int, *names: str) -> str:
+    # unshare's only child is in all of the namespaces.
+    (child,) = psutil.Process(self._inits[host].pid).children()
+    return os.path.join(f'/proc/{child.pid}/root/tmp', *names)
+
+  def _processes_of(self, name: str) -> list[psutil.Process]:
+    found = [p for p in self._processes() if p.cmdline()[-1:] == [name]]
+    assert found, f'There is no process of {name}.'
+    return found
+
+  def _processes(self) -> Iterator[psutil.Process]:
+    for process in psutil.Process().children(recursive=True):
+      with contextlib.suppress(psutil.Error):
+        process.cmdline()
+        yield process
+
+  def _read(self) -> str:
+    with open(self.output, errors='replace') as file:
+      return file.read()
+
+  def _steps(self) -> int:
+    shown = re.findall(r' steps=(\d+) ', self._read())
+    return int(shown[-1]) if shown else 0
+
+  def _wait(self, condition, what: str) -> None:
+    assert self.driver is not None
+    deadline = time.monotonic() + _SECONDS
+    while not condition() and self.driver.poll() is None:
+      assert time.monotonic() < deadline, f'Waited {_SECONDS:g} s for {what}.'
+      time.sleep(0.1)
+
+
+def _is_of(process: psutil.Process) -> bool:
+  with contextlib.suppress(psutil.Error):
+    return 'REPERTORY_RUN' in process.environ()
+  return False
+
+
+def main() -> None:
+  scenario = json.loads(sys.argv[1])
+  os.environ.update(_VARIABLES)
+  cluster = _Cluster(scenario['hosts'])
+  told = {}
+  with tempfile.NamedTemporaryFile('w') as output, cluster.running():
+    command = [
+      part.replace('{address}', _ADDRESS) for part in scenario['command']
+    ]
+    cluster.output = output.name
+    cluster.driver = subprocess.Popen(
+      command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+    )
+    try:
+      for event, *arguments in scenario['events']:
+        getattr(cluster, event)(*arguments)
+      since = time.monotonic()
+      cluster.wait_for_end()
+      told['seconds'] = time.monotonic() - since
+    except AssertionError as error:
+      told['error'] = str(error)
+    told['code'] = cluster.driver.poll()
+    time.sleep(3)
+    told['left'] = cluster.find_left()
+    told['networks'], told['cut_at'] = cluster.networks, cluster.cut_at
+    with open(output.name, errors='replace') as file:
+      told['output'] = file.read()
+  print(json.dumps(told))
+
+
+if __name__ == '__main__':
+  main()

@@ -1,0 +1,58 @@
+"""Trains on several hosts: a script as users write it, beside its environment.
+
+python train.py --address=10.0.0.1:6379 --directory=runs/signals
+"""
+
+import argparse
+import json
+
+from signals_to_follow import Signals
+
+from repertory import launch
+from repertory.agents import registry
+from repertory.launch.launchers import ray_launcher
+from repertory.launch.topologies import central
+
+
+def _make(seed):
+  return Signals(seed)
+
+
+def main():
+  parser = argparse.ArgumentParser()
+  parser.add_argument('--address', default='')
+  parser.add_argument('--directory', required=True)
+  parser.add_argument('--agent', default='dqn')
+  parser.add_argument('--resources')
+  parser.add_argument('--topology', default='distributed')
+  parser.add_argument('--steps', type=int, default=4000)
+  parser.add_argument('--actors', type=int, default=3)
+  arguments = parser.parse_args()
+  experiment = launch.Experiment(
+    registry.make_builder(arguments.agent, {}),
+    _make,
+    max_steps=arguments.steps,
+    directory=arguments.directory,
+    agent=arguments.agent,
+    environment='signals',
+    num_actors=arguments.actors,
+    checkpoint_period_seconds=4,
+    timeout_seconds=120,
+  )
+  launcher = (
+    ray_launcher.RayLauncher(
+      arguments.address,
+      node_resources=tuple(filter(None, [arguments.resources])),
+    )
+    if arguments.address
+    else 'local_mp'
+  )
+  topology = arguments.topology
+  if topology == 'central-apart':
+    topology = central.Central(num_inference_servers=2)
+  result = launch.run(experiment, topology, launcher)
+  print(json.dumps({'evaluation_return': result.status.evaluation_return}))
+
+
+if __name__ == '__main__':
+  main()

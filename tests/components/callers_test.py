@@ -1,0 +1,42 @@
+"""Tests of who may call."""
+
+import pytest
+
+from repertory.components import callers
+
+
+def test_life_that_was_replaced_is_refused():
+  admission = callers.Admission('token')
+  old, new = (callers.Caller('actor/0', life, 'token') for life in (0, 1))
+  admission.check(old)
+  admission.check(new)
+  with pytest.raises(
+    callers.RefusedError, match=r'actor/0 was .* life 1, got life 0\.'
+  ):
+    admission.check(old)
+  admission.check(new)
+  admission.check(old._replace(name='actor/1'))  # It is of another one.
+
+
+def test_replaced_life_is_refused_before_the_next_one_calls():
+  admission = callers.Admission()
+  caller = callers.Caller('actor/0')
+  admission.check(caller)
+  admission.replace('actor/0', 2)
+  for life in (0, 1):
+    with pytest.raises(callers.RefusedError, match='in life 2'):
+      admission.check(caller._replace(life=life))
+  admission.replace('actor/0', 1)  # Told late, it changes nothing.
+  with pytest.raises(callers.RefusedError, match='in life 2'):
+    admission.check(caller._replace(life=1))
+  admission.check(caller._replace(life=2))
+
+
+@pytest.mark.parametrize('token', ['', 'tokem', 'token ', 'tökén'])
+def test_another_token_is_refused_and_not_told(token):
+  admission = callers.Admission('token')
+  with pytest.raises(callers.RefusedError, match='must have the token') as told:
+    admission.check(callers.Caller('actor/0', 5, token))
+  assert "'token'" not in str(told.value)
+  # Nor does it count as a life.
+  admission.check(callers.Caller('actor/0', 0, 'token'))

@@ -1,0 +1,83 @@
+"""Tests of the coordinator as others call it, over Courier."""
+
+import contextlib
+
+import pytest
+
+from repertory import launch
+from repertory.components import callers, signals
+from repertory.launch import failures
+from repertory.launch.coordination import reports
+from repertory.launch.host import ports
+from repertory.launch.launchers import calls, courier_servers
+from repertory.launch.nodes import coordinator, node
+from repertory.launch.runs import resuming
+
+_SECONDS = 30.0
+_TOKEN = 'the token'
+
+
+@pytest.fixture(name='sign')
+def _sign(tmp_path):
+  """Makes clients of a coordinator: each signs as somebody."""
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run')
+  )
+  with contextlib.ExitStack() as stack:
+    session = stack.enter_context(resuming.open_session(experiment))
+    context = node.Context(
+      'coordinator', None, {}, signals.StopSignal(), token=_TOKEN,
+      can_restart=True,
+    )  # fmt: skip
+    made = coordinator.CoordinatorNode(context, session, 'a title')
+    stack.callback(made.close)
+    port = stack.enter_context(ports.held())
+    server = courier_servers.make_server(port, 4)
+    stack.enter_context(
+      courier_servers.serving(server, made.served, lambda: None)
+    )
+
+    def sign(name, life=0, token=_TOKEN):
+      client = courier_servers.make_client(f'localhost:{port}', _SECONDS)
+      return calls.SignedClient(client, callers.Caller(name, life, token))
+
+    yield sign
+
+
+def _report(client, steps):
+  report = reports.ActorReport(steps, steps, [])
+  return client.report_actor('actor/0', report)
+
+
+def test_what_a_replaced_life_reports_is_refused(sign):
+  launcher, old = sign('launcher'), sign('actor/0')
+  launcher.expect(['learner', 'actor/0'])
+  old.register('actor/0', {})
+  assert old.acquire_steps('actor/0', 1) > 0
+  assert _report(old, 5).steps == 5
+  failure = failures.Failure('actor/0', 'Its host was lost.', is_lost=True)
+  assert launcher.futures.lose(failure).result(_SECONDS)
+  for call in (
+    lambda: _report(old, 3),
+    lambda: old.acquire_steps('actor/0', 1),
+    lambda: old.finish('actor/0'),
+    lambda: old.fail(failure),
+    lambda: old.futures.poll('actor/0').result(_SECONDS),
+  ):
+    with pytest.raises(Exception, match='actor/0 was replaced'):
+      call()
+  new = sign('actor/0', life=1)
+  new.register('actor/0', {})
+  assert _report(new, 2).steps == 7
+  assert launcher.observe().phase == reports.ACTING
+
+
+def test_another_run_is_refused(sign):
+  stranger = sign('actor/0', token='another')
+  for call in (
+    lambda: stranger.acquire_steps('actor/0', 1),
+    lambda: stranger.stop('because I say so'),
+  ):
+    with pytest.raises(Exception, match='must have the token'):
+      call()
+  assert sign('launcher').directive().phase == reports.ACTING
