@@ -19,26 +19,6 @@ def can_be_made() -> bool:
   return subprocess.run(trial, check=False, timeout=20).returncode == 0
 
 
-def connect(pid: int, here: str, there: str) -> str:
-  """Lays a virtual cable to another namespace, once that is there.
-
-  Args:
-    pid: A process that is about to be in it.
-    here: The address of this end.
-    there: That of the other end.
-
-  Returns:
-    The command that runs another one there.
-  """
-  enter = _lay_cable(pid, 'here', there)
-  run(
-    'ip link set lo up',
-    f'ip addr add {here}/24 dev here',
-    'ip link set here up',
-  )
-  return enter
-
-
 def make_hub(name: str, address: str) -> None:
   """Makes a hub to which others can be connected, with an address for us."""
   run(

@@ -2,11 +2,13 @@
 
 A program that prints JSON: by server, what came of a connection. It must be run
 with an empty network namespace of its own, and makes a second one, which plays
-the other machine, at the end of a virtual cable.
+the other machine, at the end of a virtual cable. A third one is a stranger, at
+the end of another cable, who knows how to reach all addresses of ours.
 """
 
 import contextlib
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -17,10 +19,12 @@ import courier
 import namespaces
 import replay_fixture
 from repertory.components import interfaces, replay
+from repertory.components.inference import addresses
 from repertory.launch.launchers import hosting, launchpad, program
 from repertory.launch.nodes import node
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
+_GATE, _STRANGER = '10.76.0.1', '10.76.0.2'
 
 # Prints what comes of a connection to the address in its arguments.
 _CONNECT = """
@@ -57,11 +61,12 @@ class _Doubler(node.Node):
 
 
 @contextlib.contextmanager
-def _other_machine() -> Iterator[str]:
+def _other_machine(hub: str, here: str, there: str) -> Iterator[str]:
   """Yields the command that runs another one there."""
   sleeper = subprocess.Popen(['unshare', '--net', 'sleep', '120'])
   try:
-    yield namespaces.connect(sleeper.pid, _HERE, _THERE)
+    namespaces.make_hub(hub, here)
+    yield namespaces.join(sleeper.pid, hub, f'{hub}port', there)
   finally:
     sleeper.kill()
     sleeper.wait()
@@ -79,7 +84,11 @@ def _connect(port: int, command: str = '') -> str:
 
 def main():
   results = {}
-  with _other_machine() as there:
+  with (
+    _other_machine('own', _HERE, _THERE) as there,
+    _other_machine('other', _GATE, _STRANGER) as stranger,
+  ):
+    namespaces.run(f'{stranger} ip route add {_HERE} via {_GATE}')
     both = interfaces.of_address(_HERE)
     for what, interface in (('lo', interfaces.LOOPBACK), ('both', both)):
       table = replay_fixture.make_prioritized()
@@ -87,7 +96,19 @@ def main():
       name = f'replay, over {what}'
       results[name, 'here'] = _connect(server.port)
       results[name, 'there'] = _connect(server.port, there)
+      if interface is both:
+        results[name, 'a stranger'] = _connect(server.port, stranger)
       server.stop()
+    with contextlib.closing(socket.create_server((_HERE, 0))) as unfiltered:
+      port = unfiltered.getsockname()[1]
+      results['what has no filter', 'a stranger'] = _connect(port, stranger)
+    listener, address = addresses.listen(addresses.make_address(both))
+    with listener:
+      port = int(address.rpartition(':')[2])
+      for who, command in (
+        ('here', ''), ('there', there), ('a stranger', stranger),
+      ):  # fmt: skip
+        results['inference', who] = _connect(port, command)
     plan = program.PlannedNode(_Doubler.name, _Doubler)
     service = launchpad._Service(plan, {}, hosting.Hosts(), 'token', 20.0)
     server = courier.Server()

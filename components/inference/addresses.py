@@ -5,6 +5,7 @@ leaves no file behind, and is open to processes of the same user alone.
 `tcp:<host>:<port>` reaches other hosts; who can reach it can use it.
 """
 
+import contextlib
 import os
 import socket
 import struct
@@ -35,6 +36,9 @@ def listen(address: str) -> tuple[socket.socket, str]:
 
   Args:
     address: 'unix:<name>', or 'tcp:<host>:<port>' with port 0 for a free one.
+      If the host is an address of this machine, it is reached over the
+      interface that has it, and over the loopback interface. Over others the
+      system would let in who asks for that address, too.
 
   Returns:
     The listening socket, which does not block, and the address to connect to.
@@ -57,7 +61,11 @@ def listen(address: str) -> tuple[socket.socket, str]:
   if family == socket.AF_UNIX:
     return listener, address
   host = address[len(_TCP) :].rpartition(':')[0]
-  return listener, f'{_TCP}{host}:{listener.getsockname()[1]}'
+  port = listener.getsockname()[1]
+  with contextlib.suppress(ValueError):  # It is a name, or means all of them.
+    own = interfaces.of_address(host.strip('[]'))
+    interfaces.restrict(port, own.names)
+  return listener, f'{_TCP}{host}:{port}'
 
 
 def connect(address: str, timeout_seconds: float) -> socket.socket:

@@ -7,7 +7,6 @@ needs no TensorFlow.
 import contextlib
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,8 +71,9 @@ class Supervisor:
     """
     self._name = name
     self._held = contextlib.ExitStack()
-    self._directory = tempfile.mkdtemp(prefix='repertory-')
-    self._path = os.path.join(self._directory, 'printed.log')
+    # It has no name, so nothing is left of it whatever becomes of this process.
+    self._printed = tempfile.TemporaryFile('a+b')  # noqa: SIM115
+    self._held.callback(self._printed.close)
     self._process: subprocess.Popen | None = None
     self._place: Place | None = None
     self._life: int | None = None
@@ -134,15 +134,14 @@ class Supervisor:
       child_processes.RUN_VARIABLE: self._run,
       child_processes.LIFE_VARIABLE: str(life),
     }
-    with open(self._path, 'ab') as file:
-      self._process = subprocess.Popen(
-        [sys.executable, '-c', _COMMAND, self._name],
-        env=variables,
-        cwd=environment.directory if exists else None,
-        stdin=subprocess.PIPE,
-        stdout=file,
-        stderr=file,
-      )
+    self._process = subprocess.Popen(
+      [sys.executable, '-c', _COMMAND, self._name],
+      env=variables,
+      cwd=environment.directory if exists else None,
+      stdin=subprocess.PIPE,
+      stdout=self._printed,
+      stderr=self._printed,
+    )
     pipe = cast(IO[bytes], self._process.stdin)
     # It may have ended before it has read all.
     with contextlib.suppress(BrokenPipeError), pipe:
@@ -174,26 +173,20 @@ class Supervisor:
     Returns:
       What is there, perhaps not all of it; and where to go on.
     """
-    found = b''
-    # Somebody may have removed it.
-    with contextlib.suppress(OSError), open(self._path, 'rb') as file:
-      file.seek(start)
-      found = file.read(_READ_BYTES)
+    found = os.pread(self._printed.fileno(), _READ_BYTES, start)
     end = start + len(found)
     if not found and start > _MAX_BYTES:  # All of it was read.
-      with contextlib.suppress(OSError):
-        os.truncate(self._path, 0)
+      self._printed.truncate(0)
       end = 0
     return found, end
 
   def end(self) -> None:
-    """Ends all that was started here, and removes its files."""
+    """Ends all that was started here."""
     if self._process is not None:
       self.kill()
     self._end_strays()
     self._starter.shutdown()
     self._held.close()
-    shutil.rmtree(self._directory, ignore_errors=True)
 
   @property
   def _started(self) -> subprocess.Popen:

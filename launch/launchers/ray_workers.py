@@ -203,17 +203,16 @@ class RayWorkers(polled_workers.ProcessWorkers):
     """Goes on with a node as far as it is known how that went."""
     try:
       if node.place is None and _is_answered(node.placing):
-        place = node.place = ray.get(node.placing)
+        place = node.place = _result_of(node.placing)
         self._addresses.add(place.address)
         node.since = time.monotonic()
       if node.place is not None and node.starting is None:
         node.starting = self._start(name, node)
-      starting: Any = node.starting
-      if node.ending is None and _is_answered(starting):
-        ray.get(starting)
+      if node.ending is None and _is_answered(node.starting):
+        _result_of(node.starting)
         node.ending = node.supervisor.wait_for_end.remote()
       if _is_answered(node.ending):
-        node.code = ray.get(node.ending)
+        node.code = _result_of(node.ending)
     except ray_errors.ActorUnavailableError:  # It may come back.
       self._ask_again(name, node)
     except ray_errors.RayTaskError as error:
@@ -306,6 +305,10 @@ class RayWorkers(polled_workers.ProcessWorkers):
 
   def _ask_for_stacks(self, name: str) -> None:
     self._nodes[name].supervisor.ask_for_stacks.remote()
+
+
+def _result_of(call: Any) -> Any:
+  return ray.get(call)
 
 
 def _is_answered(call: Any) -> bool:

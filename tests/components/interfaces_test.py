@@ -31,6 +31,11 @@ def test_another_machine_reaches_only_what_is_opened_to_it():
     'replay, over lo, from there': 'timed out',
     'replay, over both, from here': 'connected',
     'replay, over both, from there': 'connected',
+    'replay, over both, from a stranger': 'timed out',
+    'what has no filter, from a stranger': 'connected',
+    'inference, from here': 'connected',
+    'inference, from there': 'connected',
+    'inference, from a stranger': 'timed out',
     'service, from here': 'connected',
     'service, from there': 'timed out',
   }

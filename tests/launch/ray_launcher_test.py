@@ -39,6 +39,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(tmp_path):
   with launcher.launch(planned, str(tmp_path)) as workers:
     client = workers.client(_SERVICE)
     assert client.futures.life().result(_SECONDS) == 0
+    _wait(lambda: f'{_SERVICE} begins life 0' in workers.log_of(_SERVICE))
     supervisor = _supervisor_of_a_node()
     (node,) = supervisor.children()
     supervisor.kill()
