@@ -41,8 +41,8 @@ _VARIABLES = {
   # Sooner than by default, for tests.
   'RAY_health_check_initial_delay_ms': '2000',
   'RAY_health_check_period_ms': '1000',
-  'RAY_health_check_timeout_ms': '2000',
-  'RAY_health_check_failure_threshold': '3',
+  'RAY_health_check_timeout_ms': '4000',
+  'RAY_health_check_failure_threshold': '4',
 }
 _OTHER = """
 mount -t tmpfs -o size=1g none /tmp && mount -t tmpfs none /dev/shm || exit 1
@@ -63,8 +63,13 @@ _SECONDS = 240.0
 
 
 def address(host: int) -> str:
-  """Returns the address of a host; 0 is the first."""
+  """Returns the address of a host in the cluster; 0 is the first."""
   return f'10.78.0.{host + 1}'
+
+
+def other_address(host: int) -> str:
+  """Returns the address of a host in another network, of IPv6."""
+  return f'fd78::{host + 1}'
 
 
 class _Cluster:
@@ -85,7 +90,7 @@ class _Cluster:
       prefix='ray-', ignore_cleanup_errors=True
     ) as directory:
       try:
-        namespaces.make_hub(_HUB, HERE)
+        namespaces.make_hub(_HUB, HERE, other_address(0))
         command = [*_RAY, '--head', f'--node-ip-address={HERE}', '--port=6379']
         command += ['--include-dashboard=false', f'--temp-dir={directory}']
         subprocess.run(
@@ -120,7 +125,8 @@ class _Cluster:
       stderr=subprocess.DEVNULL,
     )  # fmt: skip
     self._inits[host] = init
-    namespaces.join(init.pid, _HUB, f'port{host}', address(host))
+    own = address(host), other_address(host)
+    namespaces.join(init.pid, _HUB, f'port{host}', *own)
     self.networks[host] = os.stat(f'/proc/{init.pid}/ns/net').st_ino
     assert init.stdin is not None
     init.stdin.write(b'\n')

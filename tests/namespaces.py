@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 
 # Makes one, even without privileges, which dies with the test.
 WITHIN_ONE = (
@@ -19,29 +20,29 @@ def can_be_made() -> bool:
   return subprocess.run(trial, check=False, timeout=20).returncode == 0
 
 
-def make_hub(name: str, address: str) -> None:
-  """Makes a hub to which others can be connected, with an address for us."""
+def make_hub(name: str, *addresses: str) -> None:
+  """Makes a hub to which others can be connected, with addresses for us."""
   run(
     'ip link set lo up',
     f'ip link add name {name} type bridge',
-    f'ip addr add {address}/24 dev {name}',
+    *(_give(address, name) for address in addresses),
     f'ip link set {name} up',
   )
 
 
-def join(pid: int, hub: str, port: str, address: str) -> str:
+def join(pid: int, hub: str, port: str, *addresses: str) -> str:
   """Connects another namespace to a hub, once that is there.
 
   Args:
     pid: A process that is about to be in it.
     hub: The hub's name.
     port: What to call the end of the cable at the hub.
-    address: That of the other end.
+    addresses: Those of the other end.
 
   Returns:
     The command that runs another one there.
   """
-  enter = _lay_cable(pid, port, address)
+  enter = _lay_cable(pid, port, addresses)
   run(f'ip link set {port} master {hub}', f'ip link set {port} up')
   return enter
 
@@ -52,7 +53,14 @@ def run(*commands: str) -> None:
     subprocess.run(command.split(), check=True, timeout=10)
 
 
-def _lay_cable(pid: int, end: str, address: str) -> str:
+def _give(address: str, interface: str) -> str:
+  """Returns the command that gives an address to an interface."""
+  if ':' in address:
+    return f'ip -6 addr add {address}/64 dev {interface} nodad'
+  return f'ip addr add {address}/24 dev {interface}'
+
+
+def _lay_cable(pid: int, end: str, addresses: Sequence[str]) -> str:
   namespace = f'/proc/{pid}/ns/net'
   deadline = time.monotonic() + 10
   while os.readlink(namespace) == os.readlink('/proc/self/ns/net'):
@@ -62,7 +70,7 @@ def _lay_cable(pid: int, end: str, address: str) -> str:
   run(
     f'ip link add {end} type veth peer name there netns {pid}',
     f'{enter} ip link set lo up',
-    f'{enter} ip addr add {address}/24 dev there',
+    *(f'{enter} {_give(address, "there")}' for address in addresses),
     f'{enter} ip link set there up',
   )
   return enter

@@ -3,6 +3,7 @@
 import importlib
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -105,19 +106,36 @@ def _make_run(tmp_path, monkeypatch):
   return _Run(tmp_path)
 
 
-@pytest.mark.parametrize('topology', ['distributed', 'central'])
-@pytest.mark.parametrize('agent', ['dqn', 'impala'])
-def test_nodes_of_all_hosts_learn(topology, agent, run):
-  told = run.play(agent=agent, topology=topology, steps=6000)
+@pytest.mark.parametrize(
+  ('topology', 'agent', 'network'),
+  [
+    ('distributed', 'dqn', ''),
+    ('distributed', 'impala', 'fd78::/64'),
+    ('central', 'dqn', 'fd78::/64'),
+    ('central', 'impala', ''),
+  ],
+)
+def test_nodes_of_all_hosts_learn(topology, agent, network, run):
+  told = run.play(agent=agent, topology=topology, network=network, steps=6000)
   assert told['code'] == 0, told['output']
   last = json.loads(told['output'].strip().splitlines()[-1])
   assert last['evaluation_return'] >= 9
+  address = cluster_hosts.other_address if network else cluster_hosts.address
   hosts = run.hosts()
   assert {host for lives in hosts.values() for host in lives} == {
-    cluster_hosts.address(host) for host in range(3)
+    address(host) for host in range(3)
   }
-  for node in ('coordinator', 'replay', 'learner'):
-    assert set(hosts.get(node, [cluster_hosts.HERE])) == {cluster_hosts.HERE}
+  for node in ('replay', 'learner'):
+    assert hosts[node] == [address(0)]
+  # As on one host: who acts for what, and how often items are learned from.
+  by_node = {row['node']: row for row in run.rows() if 'host' in row}
+  for index in range(3):
+    assert by_node[f'actor/{index}']['environment_ids'] == [index]
+  achieved, target = re.findall(
+    r' samples_per_insert=([\d.]+) target_samples_per_insert=([\d.]+)',
+    told['output'],
+  )[-1]
+  assert float(achieved) == pytest.approx(float(target), rel=0.1)
 
 
 def test_goes_on_without_what_it_can_replace(run):

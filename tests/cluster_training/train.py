@@ -24,6 +24,7 @@ def main():
   parser.add_argument('--directory', required=True)
   parser.add_argument('--agent', default='dqn')
   parser.add_argument('--resources')
+  parser.add_argument('--network', default='')
   parser.add_argument('--topology', default='distributed')
   parser.add_argument('--steps', type=int, default=4000)
   parser.add_argument('--actors', type=int, default=3)
@@ -42,6 +43,7 @@ def main():
   launcher = (
     ray_launcher.RayLauncher(
       arguments.address,
+      arguments.network,
       node_resources=tuple(filter(None, [arguments.resources])),
     )
     if arguments.address
