@@ -1,8 +1,9 @@
 """Plays several hosts that are a Ray cluster, and what happens to them.
 
-A program that must be run with a network namespace of its own, which is the
-first host. The others have namespaces of their own for the network, processes,
-temporary files and shared memory, and are all at one hub. Its argument is JSON:
+A program that must be run in namespaces of its own, `namespaces.ONE_HOST`,
+which are the first host. The others have namespaces of their own for the
+network, processes, temporary files and shared memory, and are all at one hub.
+Its argument is JSON:
 
     hosts: How many.
     command: What is run on the first host; '{address}' becomes where the
@@ -49,7 +50,7 @@ mount -t tmpfs -o size=1g none /tmp && mount -t tmpfs none /dev/shm || exit 1
 mount -t proc none /proc || exit 1
 read line  # Until there is a network.
 "$@" &
-wait
+while :; do wait; sleep 1; done  # The first process must wait for all others.
 """
 _WAIT_FOR_ALL = f"""
 import ray, sys, time
@@ -105,7 +106,7 @@ class _Cluster:
         subprocess.run(waiting, check=True, timeout=120)
         yield
       finally:
-        for process in psutil.Process().children(recursive=True):
+        for process in list(self._processes()):
           with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
         for init in self._inits.values():
@@ -225,10 +226,11 @@ class _Cluster:
     return found
 
   def _processes(self) -> Iterator[psutil.Process]:
-    for process in psutil.Process().children(recursive=True):
+    for process in psutil.process_iter():
       with contextlib.suppress(psutil.Error):
-        process.cmdline()
-        yield process
+        if process.pid not in (1, os.getpid()):
+          process.cmdline()
+          yield process
 
   def _read(self) -> str:
     with open(self.output, errors='replace') as file:

@@ -10,6 +10,10 @@ from collections.abc import Sequence
 WITHIN_ONE = (
   'unshare', '--map-root-user', '--net', '--mount', '--fork', '--kill-child',
 )  # fmt: skip
+# With processes of its own, too, whose first one waits for all others.
+ONE_HOST = (
+  *WITHIN_ONE, '--pid', '--mount-proc', 'sh', '-c', '"$@" & wait $!', 'sh',
+)  # fmt: skip
 
 
 def can_be_made() -> bool:

@@ -278,7 +278,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
     lost = sorted(self._addresses - living)
     if lost == self._shut_out:
       return
-    call = self.client(replay).futures.shut_out(lost)
+    service = self.client(replay)  # Held until the call is over.
+    call = service.futures.shut_out(lost)
     try:
       call.result(_ANSWER_SECONDS)
     except Exception as error:

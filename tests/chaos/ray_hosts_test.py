@@ -51,7 +51,7 @@ class _Run:
     scenario = {'hosts': hosts, 'command': command, 'events': events}
     program = subprocess.run(
       [
-        *namespaces.WITHIN_ONE, sys.executable, cluster_hosts.__file__,
+        *namespaces.ONE_HOST, sys.executable, cluster_hosts.__file__,
         json.dumps(scenario),
       ],
       cwd=_FOLDER,
