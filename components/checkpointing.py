@@ -19,7 +19,7 @@ import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from repertory.components.settings import SettingError
 _FORMAT = 2
 _TEMPORARY_PREFIX = '.writing-'
 _REMOVED_PREFIX = '.removing-'
-_CHECKSUMS = 'checksums.json'
+CHECKSUMS, STATE = 'checksums.json', 'state.json'
 _REPLAY = 'replay'
 _NAME = re.compile(r'[0-9]{8}|[1-9][0-9]{8,}')
 _CHUNK_BYTES = 2**20  # Read at once.
@@ -100,14 +100,27 @@ class Checkpointer:
         raise ValueError(
           f'arrays must hold plain numbers, but {name} has dtype {array.dtype}.'
         )
+    return self.add(lambda folder: _write(folder, arrays, state, replay_path))
+
+  def add(self, write: Callable[[str], None], least_number: int = 1) -> str:
+    """Adds a checkpoint that is written in whichever way; see `save`.
+
+    Args:
+      write: Makes the folder that it is given, and writes the files there.
+      least_number: That the checkpoint may have.
+
+    Returns:
+      The checkpoint's folder.
+    """
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
     self._keep_newest()  # Whoever was killed may have left one more.
-    name = _next_name(self._directory)
+    name = _next_name(self._directory, least_number)
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
     path = os.path.join(self._directory, name)
     try:
-      _write(temporary, arrays, state, replay_path)
+      write(temporary)
+      _sync_tree(temporary)
       os.rename(temporary, path)
     except Exception:
       shutil.rmtree(temporary, ignore_errors=True)
@@ -144,6 +157,13 @@ class Checkpointer:
         why = f'{type(error).__name__}: {error}'
         raise _unreadable(path, why) from error
     return None
+
+  def newest(self) -> str | None:
+    """Returns the folder of the newest checkpoint; None if there is none."""
+    numbers = _numbers(self._directory)
+    return (
+      os.path.join(self._directory, f'{numbers[-1]:08d}') if numbers else None
+    )
 
   def remove_unfinished(self) -> None:
     """Removes what an end in the middle of writing or removing left."""
@@ -207,26 +227,25 @@ def _write(
   state: Mapping[str, Any],
   replay_path: str | None,
 ) -> None:
-  """Writes all files of a checkpoint, and waits until the disk has them."""
+  """Writes all files of a checkpoint."""
   os.makedirs(folder)
   write_arrays(os.path.join(folder, 'arrays.npz'), arrays)
-  with open(os.path.join(folder, 'state.json'), 'w') as file:
+  with open(os.path.join(folder, STATE), 'w') as file:
     json.dump(state, file, indent=2)
   if replay_path is not None:
     link_tree(replay_path, os.path.join(folder, _REPLAY))
   files = {
     name: _describe(os.path.join(folder, name)) for name in _list(folder)
   }
-  with open(os.path.join(folder, _CHECKSUMS), 'w') as file:
+  with open(os.path.join(folder, CHECKSUMS), 'w') as file:
     json.dump({'format': _FORMAT, 'files': files}, file, indent=2)
-  _sync_tree(folder)
 
 
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint, whatever is wrong with it."""
-  checksums = os.path.join(path, _CHECKSUMS)
+  checksums = os.path.join(path, CHECKSUMS)
   if not os.path.exists(checksums):
-    why = f'it has no {_CHECKSUMS}, so it is damaged or no checkpoint'
+    why = f'it has no {CHECKSUMS}, so it is damaged or no checkpoint'
     raise _unreadable(path, why)
   with open(checksums) as file:
     content = json.load(file)
@@ -238,7 +257,7 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
       fresh=True,
     )
   _check_files(path, content['files'], check_replay)
-  with open(os.path.join(path, 'state.json')) as file:
+  with open(os.path.join(path, STATE)) as file:
     state = json.load(file)
   # NumPy by itself leaves open what it cannot read.
   with (
@@ -258,12 +277,12 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
 def _check_files(
   path: str, expected: Mapping[str, Mapping[str, Any]], check_replay: bool
 ) -> None:
-  found = set(_list(path)) - {_CHECKSUMS}
+  found = set(_list(path)) - {CHECKSUMS}
   if found != set(expected):
     missing, unknown = set(expected) - found, found - set(expected)
     raise _unreadable(
       path,
-      f'{_CHECKSUMS} does not list what is there; missing: '
+      f'{CHECKSUMS} does not list what is there; missing: '
       f'{sorted(missing)}, not listed: {sorted(unknown)}',
     )
   for name, description in expected.items():
@@ -314,11 +333,11 @@ def _numbers(directory: str) -> list[int]:
   )
 
 
-def _next_name(directory: str) -> str:
+def _next_name(directory: str, least_number: int) -> str:
   """Returns the name of a new checkpoint, which nothing there has."""
   names = os.listdir(directory)
   taken = [int(name) for name in names if _NAME.fullmatch(name)]
-  return f'{max(taken, default=0) + 1:08d}'
+  return f'{max([least_number, *(number + 1 for number in taken)]):08d}'
 
 
 def _remove_entry(path: str) -> None:

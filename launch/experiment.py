@@ -75,6 +75,8 @@ class Experiment:
     on_divergence: What becomes of a learner step whose metrics or priorities
       are not finite: 'stop' ends the run and saves the batch; 'skip' undoes the
       step and goes on, unless a hundred before it were skipped in a row.
+    storage: Where checkpoints are kept besides, for another host to go on
+      from: a path, or a URL that fsspec knows. None for nowhere.
   """
 
   builder: 'builder_lib.Builder'
@@ -98,6 +100,7 @@ class Experiment:
   stall_seconds: float = 300.0
   max_restarts: int = 3
   on_divergence: str = 'stop'
+  storage: str | None = None
 
   def __post_init__(self):
     for field, minimum in (
@@ -111,6 +114,10 @@ class Experiment:
       value = getattr(self, field)
       config_checks.check(self, field, _is_integer(value), 'an integer')
       config_checks.check_at_least(self, minimum, field)
+    is_place = self.storage is None or (
+      isinstance(self.storage, str) and bool(self.storage)
+    )
+    config_checks.check(self, 'storage', is_place, 'a path or URL, or left out')
     is_bool = isinstance(self.deterministic, bool)
     config_checks.check(self, 'deterministic', is_bool, 'true or false')
     for field in (

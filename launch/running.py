@@ -13,12 +13,13 @@ from repertory.components import (
   learners,
   loggers,
   settings,
+  storage,
 )
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, native_output, printed
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
-from repertory.launch.runs import preflight, resuming
+from repertory.launch.runs import preflight, resuming, uploads
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
@@ -39,6 +40,8 @@ class Result:
       learner got, and how many it needs before it begins; else None.
     variables_sha256: Tells in hexadecimal all that the last checkpoint has of
       the learner: equal for equal bits. None if none could be written.
+    not_stored: Why the last checkpoint, or the best policy, is not in the
+      experiment's storage; empty if it is, or there is no storage.
   """
 
   status: loggers.Status
@@ -47,6 +50,7 @@ class Result:
   interrupted: int | None = None
   why_no_update: str | None = None
   variables_sha256: str | None = None
+  not_stored: str = ''
 
 
 def run(
@@ -90,24 +94,55 @@ def run(
       # It may divide a CPU, which comes before the first use.
       topology = _check(topology, launch_type, experiment)
       _check_tensorflow()
-      session = stack.enter_context(_open(topology, experiment, fresh, display))
+      stored = storage.open_storage(experiment.storage, experiment.directory)
+      opened = _open(topology, experiment, stored, fresh, display)
+      session = stack.enter_context(opened)
       stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     title = _title(experiment, topology, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
-    status = topology.run(session, stage)
+    status, not_stored = _run(topology, session, stage, stored)
     show(status)
+  return _describe_end(session, status, interruption.number, not_stored)
+
+
+def _run(
+  topology: topology_lib.Topology,
+  session: session_lib.Session,
+  stage: topology_lib.Stage,
+  stored: storage.Storage | None,
+) -> tuple[loggers.Status, str]:
+  """Runs to the end, and stores what is written meanwhile.
+
+  Returns:
+    The status, and why the last checkpoint is not stored; '' if it is.
+  """
+  if stored is None:
+    return topology.run(session, stage), ''
+  with uploads.Uploads(stored, session, stage.show) as storing:
+    stage = dataclasses.replace(stage, show=storing.show)
+    status = topology.run(session, stage)
+    not_stored = storing.finish()
+    return storing.complete(status), not_stored
+
+
+def _describe_end(
+  session: session_lib.Session,
+  status: loggers.Status,
+  signal_number: int | None,
+  not_stored: str,
+) -> Result:
+  directory = session.experiment.directory
   return Result(
     status,
-    experiment.directory,
+    directory,
     best=None if status.best_return is None else session.best_directory,
-    interrupted=interruption.number,
+    interrupted=signal_number,
     why_no_update=(
-      None if interruption.number else _explain_no_update(session, status)
+      None if signal_number else _explain_no_update(session, status)
     ),
-    variables_sha256=resuming.hash_variables(
-      experiment.directory, status.learner_steps
-    ),
+    variables_sha256=resuming.hash_variables(directory, status.learner_steps),
+    not_stored=not_stored,
   )
 
 
@@ -126,6 +161,7 @@ def _title(
 def _open(
   topology: topology_lib.Topology,
   experiment: experiment_lib.Experiment,
+  stored: storage.Storage | None,
   fresh: bool,
   display: bool,
 ) -> contextlib.AbstractContextManager[session_lib.Session]:
@@ -138,6 +174,7 @@ def _open(
     topology.check_experience,
     topology.division(experiment),
     _print if display else lambda message: None,
+    stored,
   )
 
 

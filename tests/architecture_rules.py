@@ -51,6 +51,7 @@ _RANKS_OF_COMPONENTS = (
     'networks',
     'policies',
     'replay',
+    'storage',
     'adders',
     'variables',
     'loggers',
@@ -113,6 +114,7 @@ _FENCES = {
     'components/replay/server.py',
     'components/datasets/replay_dataset.py',
   ),
+  'fsspec': ('components/storage/fsspec_place.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # What agents may import of `agents` besides their own folder.

@@ -154,9 +154,14 @@ def _train(values, settings, positional) -> int:
   loss = runs.resuming.describe_loss(result.directory, status.learner_steps)
   if loss:
     print(f'repertory: {loss}', file=sys.stderr)
+  if result.not_stored:
+    print(
+      f'repertory: {result.not_stored}. The same command stores it.',
+      file=sys.stderr,
+    )
   if result.interrupted:
     return interrupts.EXIT_BASE + result.interrupted
-  return _NOT_SAVED if loss else 0
+  return _NOT_SAVED if loss or result.not_stored else 0
 
 
 def _how_to_go_on(experiment, directory: str) -> str:

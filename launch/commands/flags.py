@@ -170,6 +170,13 @@ TRAIN_FLAGS = (
     'runs/<agent>/<environment>/seed_<seed>. A run that is there is resumed.',
   ),
   (
+    'storage',
+    flags.DEFINE_string,
+    DEFAULTS['storage'],
+    'Where checkpoints are kept besides, for another host to go on from: a '
+    'path, or a URL that fsspec knows; default: nowhere.',
+  ),
+  (
     'fresh',
     flags.DEFINE_bool,
     False,

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,13 +15,14 @@ from repertory.components import (
   roads,
   signals,
   specs,
+  storage,
 )
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import native_output, printed
-from repertory.launch.runs import directories, preflight
+from repertory.launch.runs import directories, fetching, preflight
 from repertory.launch.runs import session as session_lib
 
 # Begins the names under which tables are part of an identity.
@@ -42,6 +44,7 @@ def open_session(
   check: Callable[[Any, Any], None] = lambda experiment, experience: None,
   division: str = '',
   tell: Callable[[str], None] = lambda message: None,
+  stored: storage.Storage | None = None,
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, finds its checkpoint and holds its directory.
 
@@ -54,13 +57,15 @@ def open_session(
     check: Refuses an experiment whose agent's experience cannot go that way.
     division: How it is divided among nodes, in words.
     tell: Hears, in words, of what may take minutes.
+    stored: The experiment's storage, if it has one: it is held, too, and what
+      is newer there is brought.
 
   Yields:
     The session.
 
   Raises:
-    ValueError: If the experiment cannot run, or another run has the directory;
-      nothing was written.
+    ValueError: If the experiment cannot run, or another run has the directory
+      or the storage; nothing was written.
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
@@ -68,29 +73,19 @@ def open_session(
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience)
-  directory = experiment.directory
-  directories.check_writable(directory)
-  for name in () if fresh else session_lib.FOLDERS:
-    directories.check_folder(directory, name)
-  with contextlib.ExitStack() as held:
-    # First, so that what is read next is nobody else's to change.
-    held.enter_context(directories.hold(directory))
-    if fresh and directories.move_aside(directory):
-      held.enter_context(directories.hold(directory))
-    checkpoint = load_checkpoint(directory)
+  identity = experiment.identity(experience)
+  check_ours = functools.partial(check_identity, identity=identity)
+  # First, so that what is read next is nobody else's to change.
+  with fetching.holding(stored, experiment, fresh, check_ours, tell) as fetched:
+    checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is not None:
-      check_identity(checkpoint, experiment.identity(experience))
+      check_ours(checkpoint)
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
     _check_exact(checkpoint, session)
-    session.make_checkpointer().remove_unfinished()
-    os.makedirs(session.log_directory, exist_ok=True)
-    cleared = directories.clear_way(
-      session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
-    )
+    cleared = _clear(session)
     _place_replay(checkpoint, session, tell)
-    messages = [_describe_start(checkpoint, session), way.warning, cleared]
-    if way != ways[0] and way.road == roads.ReverbRoad.kind:
-      messages.append('replay stays in a server, as the checkpoint has it')
+    resumed = _describe_start(checkpoint, session)
+    messages = [fetched, resumed, way.warning, cleared, _explain(way, ways)]
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
@@ -216,6 +211,22 @@ def _choose_way(
     if checkpoint is None or not session.explain_omission(checkpoint):
       return way, session
   return found[0]
+
+
+def _explain(way: preflight.Way, ways: Sequence[preflight.Way]) -> str:
+  """Says why it is not the best way, if that needs to be said."""
+  if way == ways[0] or way.road != roads.ReverbRoad.kind:
+    return ''
+  return 'replay stays in a server, as the checkpoint has it'
+
+
+def _clear(session: session_lib.Session) -> str:
+  """Makes room for what a run writes; says what was in the way."""
+  session.make_checkpointer().remove_unfinished()
+  os.makedirs(session.log_directory, exist_ok=True)
+  return directories.clear_way(
+    session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
+  )
 
 
 def _begin(
@@ -357,8 +368,8 @@ def check_identity(
     raise checkpointing.CheckpointError(
       f'Checkpoint {checkpoint.path} is of another experiment: '
       + '; '.join(differences)
-      + '. Ask for what the checkpoint has, choose another directory, or start '
-      'afresh.',
+      + '. Ask for what the checkpoint has, choose another directory or '
+      'storage, or start afresh.',
       fresh=True,
     )
 

@@ -1,0 +1,301 @@
+"""Checkpoints in a storage, each whole or not there.
+
+A checkpoint is a folder `<number>-<unique>/` with the files of a local one, and
+beside it a manifest, `<number>-<unique>.json`, that lists them. The manifest is
+written last and removed first. So what has one is complete, on object stores as
+well, which cannot rename; and what has none is what an end in the middle left.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from repertory.components import checkpointing
+from repertory.components.storage import places
+
+# Of manifests. A reader refuses others.
+_FORMAT = 1
+_SUFFIX = '.json'
+_NAME = re.compile(r'([0-9]{8,})-[0-9a-f]{8}')
+
+# Called with the number of bytes after each piece of a file.
+Count = Callable[[int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+  """What a storage tells of a checkpoint.
+
+  Attributes:
+    path: Where it is, for messages.
+    name: What its folder is called.
+    number: Larger than those of all that were stored before.
+    learner_steps: Updates so far.
+    steps: Environment steps so far.
+    episode_return: What its policy had in an evaluation, if it was kept for
+      that.
+    experiment: What must be the same for a run to go on from it.
+    files: By name: 'size' and 'crc32'.
+  """
+
+  path: str
+  name: str
+  number: int
+  learner_steps: int
+  steps: int
+  episode_return: float | None
+  experiment: Mapping[str, Any]
+  files: Mapping[str, Mapping[str, Any]]
+
+  @property
+  def num_bytes(self) -> int:
+    return sum(file['size'] for file in self.files.values())
+
+  @property
+  def progress(self) -> tuple[int, int]:
+    """How far learning was: the larger, the newer."""
+    return self.learner_steps, self.steps
+
+
+class Shelf:
+  """Checkpoints of one kind, in a folder of a storage.
+
+  What is written goes under a name of its own: two runs that write at once do
+  not spoil each other's.
+  """
+
+  def __init__(self, place: places.Place, folder: str, shown: str):
+    """Looks at nothing yet.
+
+    Args:
+      folder: In the place.
+      shown: The folder, for messages.
+    """
+    self._place = place
+    self._folder = folder
+    self._shown = shown
+
+  def names(self) -> list[str]:
+    """Returns the names of what is complete, the newest last."""
+    found = self._place.names(self._folder)
+    names = [n.removesuffix(_SUFFIX) for n in found if n.endswith(_SUFFIX)]
+    return sorted(filter(_NAME.fullmatch, names), key=_order)
+
+  def newest(self) -> Manifest | None:
+    """Reads the manifest of the newest; None if there is nothing.
+
+    Raises:
+      CheckpointError: If it was damaged. An older one is never taken instead.
+    """
+    names = self.names()
+    return self._read_manifest(names[-1]) if names else None
+
+  def add(
+    self, source: str, check: Callable[[], None], count: Count
+  ) -> Manifest:
+    """Stores a local checkpoint; it counts as soon as this returns.
+
+    If the newest is the same, there is nothing to do. If it fails, what was
+    written is removed if that is possible.
+
+    Args:
+      source: Its folder, which nobody changes meanwhile.
+      check: Raises what keeps it from being stored; called before it counts.
+    """
+    files, state = _describe(source)
+    newest = self.newest()
+    if newest is not None and newest.files == files:
+      return newest
+    number = int(os.path.basename(source))
+    number = max(number, newest.number + 1 if newest else 0)
+    name = f'{number:08d}-{uuid.uuid4().hex[:8]}'
+    content = {
+      'format': _FORMAT,
+      'learner_steps': int(state['counts']['learner_steps']),
+      'steps': int(state['counts']['steps']),
+      'episode_return': state.get('evaluation', {}).get('episode_return'),
+      'experiment': state['experiment'],
+      'files': files,
+    }
+    try:
+      for file in sorted(files):
+        path = os.path.join(source, *file.split('/'))
+        self._store(path, f'{name}/{file}', files[file], count)
+      check()
+      text = json.dumps(content, indent=2)
+      self._place.publish(self._path(name + _SUFFIX), text.encode())
+    except Exception:
+      with contextlib.suppress(Exception):  # Else the next run does it.
+        self._remove(name)
+      raise
+    return self._parse(name, content)
+
+  def fetch(self, manifest: Manifest, folder: str, count: Count) -> None:
+    """Copies a checkpoint into a local folder, and compares all of it.
+
+    Args:
+      folder: Is made.
+
+    Raises:
+      CheckpointError: If it was damaged, naming the file.
+    """
+    os.makedirs(folder)
+    for name, expected in sorted(manifest.files.items()):
+      path = os.path.join(folder, *name.split('/'))
+      os.makedirs(os.path.dirname(path), exist_ok=True)
+      tally = _Tally(count)
+      stored = self._place.read(self._path(f'{manifest.name}/{name}'))
+      try:
+        with open(path, 'wb') as file:
+          for chunk in tally.over(stored):
+            file.write(chunk)
+      except FileNotFoundError as error:
+        raise self._unreadable(manifest.name, f'{name} is missing') from error
+      if problem := tally.compare(expected):
+        raise self._unreadable(manifest.name, f'{name} {problem}')
+
+  def keep_newest(self, count: int) -> None:
+    """Removes all that is complete but the newest so many."""
+    for name in self.names()[:-count]:
+      self._remove(name)
+
+  def remove_unfinished(self) -> None:
+    """Removes what an end in the middle of storing or removing left."""
+    found = set(self._place.names(self._folder))
+    for name in sorted(found):
+      is_part = _NAME.fullmatch(name) and name + _SUFFIX not in found
+      if is_part or name.endswith(places.UNFINISHED):
+        self._place.remove(self._path(name))
+
+  def move(self, target: 'Shelf', count: Count) -> None:
+    """Moves all that is complete, so that each is whole in one of both."""
+    for name in self.names():
+      for file in self._place.files(self._path(name)):
+        path = f'{name}/{file}'
+        self._place.copy(self._path(path), target._path(path))
+        count(self._place.size(target._path(path)))
+      manifest = b''.join(self._place.read(self._path(name + _SUFFIX)))
+      self._place.publish(target._path(name + _SUFFIX), manifest)
+      self._remove(name)
+
+  def _store(
+    self, path: str, name: str, expected: Mapping[str, Any], count: Count
+  ) -> None:
+    """Writes a file, and sees to it that it is what it should be."""
+    tally = _Tally(count)
+    with open(path, 'rb') as file:
+      chunks = iter(lambda: file.read(places.CHUNK_BYTES), b'')
+      self._place.write(self._path(name), tally.over(chunks))
+    if problem := tally.compare(expected):
+      raise checkpointing.CheckpointError(f'{path} {problem}.')
+    size = self._place.size(self._path(name))
+    if size != expected['size']:
+      raise OSError(
+        f'{self._shown}/{name} should have {expected["size"]} bytes, has {size}'
+      )
+
+  def _remove(self, name: str) -> None:
+    self._place.remove(self._path(name + _SUFFIX))
+    self._place.remove(self._path(name))
+
+  def _read_manifest(self, name: str) -> Manifest:
+    chunks = self._place.read(self._path(name + _SUFFIX))
+    try:
+      return self._parse(name, json.loads(b''.join(chunks)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+      why = f'its manifest was damaged: {type(error).__name__}: {error}'
+      raise self._unreadable(name, why) from error
+
+  def _parse(self, name: str, content: Mapping[str, Any]) -> Manifest:
+    if content['format'] != _FORMAT:
+      raise ValueError(
+        f'it has format {content["format"]}, this version reads {_FORMAT}'
+      )
+    files = content['files']
+    for file, description in files.items():
+      _check_name(file)
+      if not isinstance(description['size'], int):
+        raise TypeError(f'the size of {file} is {description["size"]!r}')
+      if not isinstance(description['crc32'], str):
+        raise TypeError(f'the CRC-32 of {file} is {description["crc32"]!r}')
+    return Manifest(
+      path=f'{self._shown}/{name}',
+      name=name,
+      number=_order(name)[0],
+      learner_steps=int(content['learner_steps']),
+      steps=int(content['steps']),
+      episode_return=content['episode_return'],
+      experiment=dict(content['experiment']),
+      files=files,
+    )
+
+  def _unreadable(self, name: str, why: str) -> checkpointing.CheckpointError:
+    older = [one for one in self.names() if _order(one) < _order(name)]
+    then = f'to go on from {older[-1]}' if older else 'to go on without it'
+    return checkpointing.CheckpointError(
+      f'Checkpoint {self._shown}/{name} cannot be read: {why}. Remove '
+      f'{self._shown}/{name}{_SUFFIX} {then}, or start afresh.',
+      fresh=True,
+    )
+
+  def _path(self, name: str) -> str:
+    return f'{self._folder}/{name}'
+
+
+class _Tally:
+  """Size and checksum of what goes by."""
+
+  def __init__(self, count: Count):
+    self._count = count
+    self._size = 0
+    self._checksum = 0
+
+  def over(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+      self._size += len(chunk)
+      self._checksum = zlib.crc32(chunk, self._checksum)
+      self._count(len(chunk))
+      yield chunk
+
+  def compare(self, expected: Mapping[str, Any]) -> str:
+    """Says what is wrong; '' if nothing is."""
+    if self._size != expected['size']:
+      return f'should have {expected["size"]} bytes, has {self._size}'
+    checksum = f'{self._checksum:08x}'
+    if checksum != expected['crc32']:
+      return (
+        f'was damaged: its checksum should be {expected["crc32"]}, is '
+        f'{checksum}'
+      )
+    return ''
+
+
+def _describe(source: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+  """Returns sizes and checksums of a checkpoint's files, and its state."""
+  path = os.path.join(source, checkpointing.CHECKSUMS)
+  with open(path, 'rb') as file:
+    content = file.read()
+  files = dict(json.loads(content)['files'])
+  files[checkpointing.CHECKSUMS] = {
+    'size': len(content),
+    'crc32': f'{zlib.crc32(content):08x}',
+  }
+  with open(os.path.join(source, checkpointing.STATE)) as file:
+    return files, json.load(file)
+
+
+def _check_name(name: str) -> None:
+  """Raises ValueError if a file would not be inside of its folder."""
+  parts = name.split('/')
+  if any(p in ('', '.', '..') or '\\' in p or '\0' in p for p in parts):
+    raise ValueError(f'the file {name!r} would be outside of its folder')
+
+
+def _order(name: str) -> tuple[int, str]:
+  return int(name.partition('-')[0]), name

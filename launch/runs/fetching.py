@@ -1,0 +1,204 @@
+"""Holds what a run writes to, and brings back what it has stored elsewhere."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+
+from repertory.components import checkpointing, storage
+from repertory.components.settings import SettingError
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.host import interrupts, watchdog
+from repertory.launch.runs import directories
+from repertory.launch.runs import session as session_lib
+
+_TELL_SECONDS = 10.0
+
+Check = Callable[[checkpointing.Checkpoint], None]
+
+
+@contextlib.contextmanager
+def holding(
+  stored: storage.Storage | None,
+  experiment: experiment_lib.Experiment,
+  fresh: bool,
+  check: Check,
+  tell: Callable[[str], None],
+) -> Iterator[str]:
+  """Holds a directory, and a storage if there is one, during the block.
+
+  Args:
+    stored: The storage: what is newer there is brought.
+    fresh: Start over: what is in both is moved aside.
+    check: Refuses a checkpoint of another experiment.
+    tell: Hears, in words, of what may take minutes.
+
+  Yields:
+    What was done, in words.
+
+  Raises:
+    SettingError: If another run has one of them, or they cannot be used.
+    CheckpointError: If what is there was damaged, or does not fit.
+    TimeoutError: If it does not answer.
+  """
+  directory, done = experiment.directory, ''
+  directories.check_writable(directory)
+  for name in () if fresh else session_lib.FOLDERS:
+    directories.check_folder(directory, name)
+  with contextlib.ExitStack() as held:
+    held.enter_context(directories.hold(directory))
+    if stored is not None:
+      watched = _Watched(stored, tell)
+      with _usable(stored), watched.limited():
+        held.enter_context(stored.hold(tell))
+        stored.remove_unfinished()
+        if fresh:
+          aside = stored.move_aside(watched.count)
+          done = f'what was stored is now in {aside}' if aside else ''
+        else:
+          done = _Fetch(stored, experiment, check, watched).run()
+    if fresh and directories.move_aside(directory):
+      held.enter_context(directories.hold(directory))
+    yield done
+
+
+@contextlib.contextmanager
+def _usable(stored: storage.Storage) -> Iterator[None]:
+  """Says of a storage that it is the one that fails."""
+  try:
+    yield
+  except TimeoutError:
+    raise
+  except OSError as error:
+    raise SettingError(
+      'storage',
+      f'must be a place to write to and to read from, got {stored.shown}: '
+      f'{error}.',
+    ) from error
+
+
+class _Watched:
+  """What comes from a storage, which may be slow or not come at all."""
+
+  def __init__(self, stored: storage.Storage, tell: Callable[[str], None]):
+    self._stored = stored
+    self._tell = tell
+    self._num_bytes = 0
+    self._told_at = time.monotonic()
+
+  @contextlib.contextmanager
+  def limited(self) -> Iterator[None]:
+    """Ends a block in which nothing comes for long."""
+    seconds = watchdog.START_SECONDS
+    error = TimeoutError(
+      f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
+    )
+    with (
+      interrupts.raising_on_demand() as demand,
+      watchdog.watching(
+        lambda: self._num_bytes, seconds, lambda waited: demand(error)
+      ),
+    ):
+      yield
+
+  def begin(self, manifest: storage.Manifest) -> Callable[[int], None]:
+    """Tells of a checkpoint, and returns what is to be called as it comes."""
+    total, before = manifest.num_bytes, self._num_bytes
+    self._told_at = time.monotonic()
+    self._tell(f'fetching {manifest.path}, {total / 1e6:.1f} MB')
+
+    def count(num_bytes: int) -> None:
+      self.count(num_bytes)
+      if time.monotonic() - self._told_at > _TELL_SECONDS:
+        self._told_at = time.monotonic()
+        came = self._num_bytes - before
+        self._tell(f'{came / 1e6:.0f} of {total / 1e6:.0f} MB were fetched')
+
+    return count
+
+  def count(self, num_bytes: int) -> None:
+    """Takes note of what has come."""
+    self._num_bytes += num_bytes
+
+
+class _Fetch:
+  """Brings the newest checkpoint and the best policy, if they are missing."""
+
+  def __init__(
+    self,
+    stored: storage.Storage,
+    experiment: experiment_lib.Experiment,
+    check: Check,
+    watched: _Watched,
+  ):
+    self._stored = stored
+    self._directory = experiment.directory
+    self._max_to_keep = experiment.checkpoints_to_keep
+    self._check = check
+    self._watched = watched
+
+  def run(self) -> str:
+    """Returns what was done, in words."""
+    newest = self._stored.checkpoints.newest()
+    if newest is None:
+      return ''
+    self._check_manifest(newest)
+    return '; '.join(filter(None, [self._take(newest), self._take_best()]))
+
+  def _take(self, newest: storage.Manifest) -> str:
+    """Takes a checkpoint that is newer than what is here."""
+    here = self._checkpointer(session_lib.CHECKPOINTS, self._max_to_keep)
+    mine = here.load(check_replay=False)
+    if mine is not None:
+      self._check(mine)
+      counts = mine.state['counts']
+      if newest.progress <= (counts['learner_steps'], counts['steps']):
+        return ''
+    self._fetch(self._stored.checkpoints, newest, here)
+    return (
+      f'checkpoint {newest.number:08d}, of {newest.steps} steps and '
+      f'{newest.learner_steps} updates, was fetched from {newest.path}'
+    )
+
+  def _take_best(self) -> str:
+    """Takes the policy of a better evaluation than the best here.
+
+    What cannot be read does not count, here as there: training goes on without.
+    """
+    here = self._checkpointer(session_lib.BEST, 1)
+    try:
+      best = self._stored.best.newest()
+      if best is None or best.episode_return is None:
+        return ''
+      self._check_manifest(best)
+      mine = here.load()
+      if mine is not None:
+        episode_return = mine.state['evaluation']['episode_return']
+        if episode_return >= best.episode_return:
+          return ''
+      self._fetch(self._stored.best, best, here)
+    except checkpointing.CheckpointError as error:
+      return f'the best policy was not fetched: {error}'
+    return ''
+
+  def _fetch(
+    self,
+    shelf: storage.Shelf,
+    manifest: storage.Manifest,
+    here: checkpointing.Checkpointer,
+  ) -> None:
+    count = self._watched.begin(manifest)
+    here.add(
+      lambda folder: shelf.fetch(manifest, folder, count), manifest.number
+    )
+
+  def _checkpointer(
+    self, folder: str, max_to_keep: int
+  ) -> checkpointing.Checkpointer:
+    path = os.path.join(self._directory, folder)
+    return checkpointing.Checkpointer(path, max_to_keep)
+
+  def _check_manifest(self, manifest: storage.Manifest) -> None:
+    """Refuses what is of another experiment, before it is fetched."""
+    state = {'experiment': manifest.experiment}
+    self._check(checkpointing.Checkpoint(manifest.path, {}, state, None))

@@ -1,0 +1,264 @@
+"""Stores checkpoints elsewhere while a run goes on."""
+
+import dataclasses
+import json
+import os
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from absl import logging
+
+from repertory.components import checkpointing, loggers, signals, storage
+from repertory.launch.runs import session as session_lib
+
+# Who tells of it, in `logs/nodes.jsonl`.
+_NAME = 'storage'
+# In the directory of a run: links to what is being stored.
+_LINKS = '.storing'
+_LOOK_SECONDS = 1.0
+# How often is shown how far it is, at the end.
+_SHOW_SECONDS = 0.25
+# How long is waited for what is given up.
+_CLOSE_SECONDS = 2.0
+# What was linked may have been removed meanwhile, to make way for a newer one.
+_NUM_ATTEMPTS = 3
+
+
+@dataclasses.dataclass
+class _Series:
+  """Local checkpoints that are stored, each as soon as it is the newest.
+
+  Attributes:
+    what: They are.
+    shelf: Where they go.
+    checkpointer: Where they come from.
+    max_to_keep: How many stay in the storage.
+    tried: The newest that was tried, or that is not to be.
+    problem: Why it is not stored; '' if it is.
+  """
+
+  what: str
+  shelf: storage.Shelf
+  checkpointer: checkpointing.Checkpointer
+  max_to_keep: int
+  tried: str | None = None
+  problem: str = ''
+
+  def find(self, again: bool) -> str | None:
+    """Returns the folder that is to be stored next.
+
+    Args:
+      again: Also one that could not be.
+    """
+    newest = self.checkpointer.newest()
+    if newest == self.tried and not (again and self.problem):
+      return None
+    return newest
+
+
+class Uploads:
+  """Stores what is newest, in a thread of its own.
+
+  A checkpoint is linked first, so that training can remove it meanwhile. What
+  cannot be stored is told, and the next one is tried; at the end the newest is.
+  """
+
+  def __init__(
+    self,
+    stored: storage.Storage,
+    session: session_lib.Session,
+    show: Callable[[loggers.Status], None],
+  ):
+    """Starts the thread.
+
+    Args:
+      stored: Is held by this run.
+      session: What runs.
+      show: Takes the status.
+    """
+    self._stored = stored
+    self._session = session
+    self._show = show
+    experiment = session.experiment
+    self._timeout_seconds = experiment.timeout_seconds
+    self._links = os.path.join(experiment.directory, _LINKS)
+    shutil.rmtree(self._links, ignore_errors=True)  # A run's that was killed.
+    best = checkpointing.Checkpointer(session.best_directory, 1)
+    self._series = (
+      _Series(
+        'checkpoint',
+        stored.checkpoints,
+        session.make_checkpointer(),
+        experiment.checkpoints_to_keep,
+      ),
+      _Series(
+        'best policy',
+        stored.best,
+        best,
+        max_to_keep=1,
+        # What an earlier run left does not count for one that starts afresh.
+        tried=None if session.is_resumed else best.newest(),
+      ),
+    )
+    self._status: loggers.Status | None = None
+    self._busy = ''
+    self._num_bytes = self._total_bytes = 0
+    self._told = ''
+    self._ending, self._given_up = threading.Event(), threading.Event()
+    self._note({'stores_to': stored.shown, 'message': session.message})
+    self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
+    self._thread.start()
+
+  def show(self, status: loggers.Status) -> None:
+    """Shows a status, with what is to be told of the storage."""
+    self._status = status
+    self._show(self.complete(status))
+
+  def complete(self, status: loggers.Status) -> loggers.Status:
+    """Adds to a status what is to be told of the storage."""
+    problems = [series.problem for series in self._series]
+    message = '; '.join(filter(None, [status.message, *problems]))
+    return dataclasses.replace(status, message=message)
+
+  def finish(self) -> str:
+    """Waits until the newest are stored, but not for ever.
+
+    Returns:
+      Why they are not; '' if they are.
+    """
+    self._ending.set()
+    deadline = time.monotonic() + self._timeout_seconds
+    while self._thread.is_alive() and time.monotonic() < deadline:
+      self._thread.join(_SHOW_SECONDS)
+      if self._status is not None and self._busy:
+        self._show(dataclasses.replace(self._status, message=self._progress()))
+    if self._thread.is_alive():
+      self._given_up.set()
+      problem = (
+        f'Waited {self._timeout_seconds:g} seconds at the end of the run for '
+        f'{self._progress() or f"{self._stored.shown} to answer"}'
+      )
+      self._warn(problem)
+      return problem
+    return '; '.join(s.problem for s in self._series if s.problem)
+
+  def __enter__(self) -> 'Uploads':
+    return self
+
+  def __exit__(self, kind, error, traceback) -> None:
+    try:
+      # A second Ctrl-C waits for nothing; a failure is no reason to lose more.
+      if isinstance(error, Exception) and not self._ending.is_set():
+        self.finish()
+    finally:
+      self._given_up.set()
+      self._ending.set()
+      if self._thread.is_alive():
+        logging.warning(
+          'The last checkpoint may not be in %s.', self._stored.shown
+        )
+        self._thread.join(_CLOSE_SECONDS)
+
+  def _run(self) -> None:
+    is_last = False
+    while not is_last:
+      is_last = self._ending.wait(_LOOK_SECONDS)
+      for series in self._series:
+        try:
+          self._store_newest(series, again=is_last)
+        except signals.Stopped:
+          return
+
+  def _store_newest(self, series: _Series, again: bool) -> None:
+    for _ in range(_NUM_ATTEMPTS):
+      source = series.find(again)
+      if source is None:
+        return
+      series.tried = source
+      name = os.path.basename(source)
+      try:
+        self._store(series, source)
+        series.problem = ''
+        return
+      except signals.Stopped:
+        raise
+      except Exception as error:  # Of any package behind the storage.
+        series.problem = self._describe(series.what, name, error)
+      if series.checkpointer.newest() == source:
+        break  # Else it was removed while it was linked.
+    self._warn(series.problem)
+
+  def _store(self, series: _Series, source: str) -> None:
+    self._stored.check()
+    name = os.path.basename(source)
+    linked = os.path.join(self._links, uuid.uuid4().hex, name)
+    try:
+      os.makedirs(os.path.dirname(linked))
+      checkpointing.link_tree(source, linked)
+      self._num_bytes, self._total_bytes = 0, _count_bytes(linked)
+      self._busy = f'{series.what} {name}'
+      series.shelf.add(linked, self._stored.check, self._count)
+    finally:
+      self._busy = ''
+      shutil.rmtree(self._links, ignore_errors=True)
+    try:
+      series.shelf.keep_newest(series.max_to_keep)
+    except Exception as error:  # The next one tries again.
+      self._warn(
+        f'what is older than {series.what} {name} could not be removed from '
+        f'{self._stored.shown}: {type(error).__name__}: {error}'
+      )
+
+  def _count(self, num_bytes: int) -> None:
+    if self._given_up.is_set():
+      raise signals.Stopped
+    self._num_bytes += num_bytes
+
+  def _progress(self) -> str:
+    """Says what is being stored, and how far that is; '' if nothing is."""
+    busy = self._busy
+    if not busy:
+      return ''
+    megabytes = [n / 1e6 for n in (self._num_bytes, self._total_bytes)]
+    return '{} to be stored in {}, of which {:.1f} of {:.1f} MB are'.format(
+      busy, self._stored.shown, *megabytes
+    )
+
+  def _describe(self, what: str, name: str, error: Exception) -> str:
+    return (
+      f'{what} {name} is not in {self._stored.shown}: {type(error).__name__}: '
+      f'{error}'
+    )
+
+  def _warn(self, problem: str) -> None:
+    if problem == self._told:
+      return
+    self._told = problem
+    logging.warning('%s', problem)
+    self._note({'warning': problem})
+
+  def _note(self, row: Mapping[str, Any]) -> None:
+    """Adds a row to the log of the nodes, to which their coordinator adds too.
+
+    It may be in another process, or have ended. A line that is written at once
+    is not torn by others.
+    """
+    row = {'node': _NAME, 'run': self._session.counts['runs'], **row}
+    path = os.path.join(self._session.log_directory, 'nodes.jsonl')
+    try:
+      with open(path, 'ab', buffering=0) as file:
+        file.write(f'{json.dumps(row)}\n'.encode())
+    except OSError as error:
+      logging.warning('%s cannot be written: %s', path, error)
+
+
+def _count_bytes(folder: str) -> int:
+  return sum(
+    os.path.getsize(os.path.join(root, name))
+    for root, _, names in os.walk(folder)
+    for name in names
+  )

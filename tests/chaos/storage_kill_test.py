@@ -1,0 +1,104 @@
+"""Kills runs that keep their checkpoints elsewhere: another host goes on.
+
+`make test-chaos` runs these.
+"""
+
+import random
+import shutil
+import signal
+import time
+
+import pytest
+
+import log_files
+import program
+from repertory.components import storage
+from repertory.components.storage import places
+from repertory.launch.runs import resuming
+
+pytestmark = pytest.mark.chaos
+
+_NUM_KILLS = 4
+
+
+def _stored(folder):
+  place = places.LocalPlace(str(folder))
+  return storage.Shelf(place, 'checkpoints', str(folder))
+
+
+def _unfinished(folder):
+  names = {path.name for path in (folder / 'checkpoints').iterdir()}
+  return [n for n in names if '.' not in n and f'{n}.json' not in names]
+
+
+@pytest.mark.parametrize(
+  'flags',
+  [
+    ['--topology=single'],
+    ['--topology=distributed', '--lp_launch_type=local_mp', '--num_actors=2'],
+  ],
+  ids=['single', 'processes'],
+)
+def test_hosts_that_die_one_after_the_other(tmp_path, flags):
+  """Each has a directory of its own, which nobody sees again."""
+  seed = random.randrange(10**6)
+  print('seed', seed)  # Shown if it fails.
+  randomness = random.Random(seed)
+  stored = tmp_path / 'S'
+
+  def start(host, max_steps):
+    return program.repertory(
+      'train',
+      '--agent=dqn',
+      '--env=catch',
+      f'--steps={max_steps}',
+      '--evaluation_episodes=0',
+      '--checkpoint_period_seconds=0.2',
+      f'--directory={tmp_path / host}',
+      f'--storage={stored}',
+      *flags,
+      cwd=tmp_path,
+    )
+
+  progress = (0, 0)
+  for kill in range(_NUM_KILLS):
+    running = start(f'host{kill}', 10**6)
+    try:
+
+      def has_got_on(before=progress, running=running):
+        assert running.is_running(), running.output()
+        if not stored.exists():
+          return False
+        try:
+          newest = _stored(stored).newest()
+        except FileNotFoundError:  # It made way for a newer one.
+          return False
+        return newest is not None and newest.progress > before
+
+      program.wait_until(has_got_on, 300, 'a newer checkpoint in the storage')
+      time.sleep(randomness.uniform(0, 1))
+    finally:
+      for process in running.processes():
+        process.send_signal(signal.SIGKILL)
+      running.wait(10)
+    newest = _stored(stored).newest()
+    assert newest.progress > progress
+    progress = newest.progress
+    shutil.rmtree(tmp_path / f'host{kill}')
+  # The last host goes on to the end, at once: the others were of this machine.
+  max_steps = progress[1] + 500
+  ended = start('last', max_steps).wait(300)
+  assert ended.code == 0, ended.output
+  counts = resuming.load_checkpoint(str(tmp_path / 'last')).state['counts']
+  assert counts['steps'] >= max_steps
+  assert counts['runs'] == _NUM_KILLS + 1
+  (row,) = [
+    row
+    for row in log_files.nodes(tmp_path / 'last')
+    if row['node'] == 'storage'
+  ]
+  assert f'of {progress[1]} steps and {progress[0]} updates' in row['message']
+  assert not _unfinished(stored)
+  assert not (stored / 'owner.json').exists()
+  manifest = _stored(stored).newest()
+  assert manifest.progress == (counts['learner_steps'], counts['steps'])
