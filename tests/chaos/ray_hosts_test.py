@@ -226,6 +226,26 @@ def test_nothing_is_left_of_a_driver_that_is_killed(run):
   assert 'resumed from checkpoint' in told['output']
 
 
+def test_goes_on_on_other_hosts_from_a_storage(run, tmp_path):
+  storage = tmp_path / 'storage'
+  told = run.play(steps=3000, storage=storage)
+  assert told['code'] == 0, told['output']
+  run.directory = tmp_path / 'elsewhere'
+  told = run.play(steps=6000, storage=storage, hosts=2)
+  assert told['code'] == 0, told['output']
+  assert 'steps=6000' in told['output']
+  assert 'resumed from checkpoint' in told['output']
+  sizes = re.findall(r' replay.size=(\d+) ', told['output'])
+  assert int(sizes[-1]) > 5900  # With what it had before.
+
+
+def test_network_that_a_host_is_not_in_is_told(run):
+  told = run.play(network='10.99.0.0/16', hosts=2)
+  assert told['code'] == 1
+  assert 'network must be one that' in told['output']
+  assert not list(run.directory.glob('checkpoints/*'))
+
+
 def test_interrupted_on_all_hosts(run):
   told = run.play(['wait_for_steps', 1000], ['interrupt'], steps=100_000)
   assert told['code'] in (0, 130), told['output']

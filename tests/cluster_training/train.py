@@ -24,6 +24,7 @@ def main():
   parser.add_argument('--directory', required=True)
   parser.add_argument('--agent', default='dqn')
   parser.add_argument('--resources')
+  parser.add_argument('--storage')
   parser.add_argument('--network', default='')
   parser.add_argument('--topology', default='distributed')
   parser.add_argument('--steps', type=int, default=4000)
@@ -37,6 +38,7 @@ def main():
     agent=arguments.agent,
     environment='signals',
     num_actors=arguments.actors,
+    storage=arguments.storage,
     checkpoint_period_seconds=4,
     timeout_seconds=120,
   )
