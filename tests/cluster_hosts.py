@@ -10,8 +10,8 @@ Its argument is JSON:
       cluster is.
     events: What happens meanwhile, one after the other; see `_Cluster`.
 
-It prints JSON: the exit code of the command, what that printed, how long it
-went on after the last event, what is left on the hosts, the number of each
+It prints JSON: the exit code of the command, what that printed, how long each
+event took and it went on after the last one, what is left on the hosts, the number of each
 host's network namespace, and when hosts were cut off.
 """
 
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 
@@ -258,7 +259,7 @@ def main() -> None:
   scenario = json.loads(sys.argv[1])
   os.environ.update(_VARIABLES)
   cluster = _Cluster(scenario['hosts'])
-  told = {}
+  told: dict[str, Any] = {'took': []}
   with tempfile.NamedTemporaryFile('w') as output, cluster.running():
     command = [
       part.replace('{address}', _ADDRESS) for part in scenario['command']
@@ -269,7 +270,9 @@ def main() -> None:
     )
     try:
       for event, *arguments in scenario['events']:
+        since = time.monotonic()
         getattr(cluster, event)(*arguments)
+        told['took'].append(round(time.monotonic() - since, 2))
       since = time.monotonic()
       cluster.wait_for_end()
       told['seconds'] = time.monotonic() - since
