@@ -46,16 +46,22 @@ class Admission:
     with self._lock:
       self._lives[name] = max(life, self._lives.get(name, 0))
 
+  def check_token(self, caller: Caller) -> None:
+    """Raises RefusedError if a caller is of another run."""
+    # What a stranger sends may be no text that can be encoded.
+    token = caller.token.encode(errors='surrogatepass')
+    if not hmac.compare_digest(token, self._token):
+      raise RefusedError(
+        f"{caller.name} must have the token of this run, got another run's."
+      )
+
   def check(self, caller: Caller) -> None:
     """Admits a caller, and with it no earlier life of its own any more.
 
     Raises:
       RefusedError: If it is of another run or has been replaced.
     """
-    if not hmac.compare_digest(caller.token.encode(), self._token):
-      raise RefusedError(
-        f"{caller.name} must have the token of this run, got another run's."
-      )
+    self.check_token(caller)
     with self._lock:
       newest = self._lives.get(caller.name, 0)
       if caller.life < newest:

@@ -131,9 +131,21 @@ def of_network(network: str) -> Interface:
     return of_address(chosen[0])
   known = ', '.join(f'{name} ({" ".join(a)})' for name, a in addresses.items())
   raise ValueError(
-    f'network must be one that {socket.gethostname()} is in, by name or '
+    f'must be a network that {socket.gethostname()} is in, by name or '
     f'addresses; it has {known}; got {network!r}.'
   )
+
+
+def addresses_of(interface: Interface) -> list[str]:
+  """Returns the IP addresses that others may see this machine send from."""
+  found = psutil.net_if_addrs()
+  return [
+    one.address
+    for name in interface.names
+    if name not in LOOPBACK.names
+    for one in found.get(name, ())
+    if one.family in _IP and '%' not in one.address
+  ]
 
 
 def restrict(

@@ -11,8 +11,8 @@ Its argument is JSON:
     events: What happens meanwhile, one after the other; see `_Cluster`.
 
 It prints JSON: the exit code of the command, what that printed, how long each
-event took and it went on after the last one, what is left on the hosts, the number of each
-host's network namespace, and when hosts were cut off.
+event took and it went on after the last one, what is left on the hosts, the
+number of each host's network namespace, and when hosts were cut off.
 """
 
 import contextlib

@@ -2,10 +2,10 @@
 
 `unix:<name>` is a Unix socket in Linux's abstract namespace: it is on one host,
 leaves no file behind, and is open to processes of the same user alone.
-`tcp:<host>:<port>` reaches other hosts; who can reach it can use it.
+`tcp:<host>:<port>` reaches other hosts; who reaches it and knows the token of
+the run can use it.
 """
 
-import contextlib
 import os
 import socket
 import struct
@@ -62,9 +62,15 @@ def listen(address: str) -> tuple[socket.socket, str]:
     return listener, address
   host = address[len(_TCP) :].rpartition(':')[0]
   port = listener.getsockname()[1]
-  with contextlib.suppress(ValueError):  # It is a name, or means all of them.
+  try:
     own = interfaces.of_address(host.strip('[]'))
+  except ValueError:  # It is a name, or means all of them.
+    return listener, f'{_TCP}{host}:{port}'
+  try:
     interfaces.restrict(port, own.names)
+  except BaseException:
+    listener.close()
+    raise
   return listener, f'{_TCP}{host}:{port}'
 
 

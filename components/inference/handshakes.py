@@ -3,7 +3,7 @@
 import contextlib
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from repertory.components import callers, specs
@@ -99,12 +99,6 @@ def check(
     raise frames.ProtocolError(
       f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
     )
-  purpose = hello.get('purpose')
-  role = roles.get(purpose) if isinstance(purpose, str) else None
-  if role is None:
-    raise frames.ProtocolError(
-      f'purpose must be one of {sorted(roles)}, got {hello.get("purpose")!r}.'
-    )
   for name, kind in _TYPES.items():
     if type(hello.get(name)) is not kind:
       # A token is not told: that of another run may be a secret still.
@@ -112,6 +106,16 @@ def check(
       raise frames.ProtocolError(
         f'{name} must be of type {kind.__name__}{got}.'
       )
+  caller = callers.Caller(hello['actor'], hello['life'], hello['token'])
+  # First, for what else is wrong is told to callers of this run alone.
+  with _refusals():
+    admission.check_token(caller)
+  purpose = hello.get('purpose')
+  role = roles.get(purpose) if isinstance(purpose, str) else None
+  if role is None:
+    raise frames.ProtocolError(
+      f'purpose must be one of {sorted(roles)}, got {hello.get("purpose")!r}.'
+    )
   _check_specs(hello, spec)
   ids = hello.get('environment_ids')
   limit = role.store.num_environments
@@ -130,12 +134,8 @@ def check(
       raise frames.ProtocolError(
         f'environment_ids must be free; {owner} has some of {ids}.'
       )
-  try:
-    admission.check(
-      callers.Caller(hello['actor'], hello['life'], hello['token'])
-    )
-  except callers.RefusedError as error:
-    raise frames.ProtocolError(str(error)) from error
+  with _refusals():
+    admission.check(caller)
   return role
 
 
@@ -143,6 +143,15 @@ def refuse(stream: socket.socket, error: Exception) -> None:
   """Tells the other side why its connection ends, if it still listens."""
   with contextlib.suppress(OSError):
     stream.send(frames.pack_json(frames.REFUSED, {'reason': str(error)}))
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+  """Makes who is refused hear why."""
+  try:
+    yield
+  except callers.RefusedError as error:
+    raise frames.ProtocolError(str(error)) from error
 
 
 def _check_specs(hello: dict[str, Any], spec: specs.EnvironmentSpec) -> None:

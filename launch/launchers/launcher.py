@@ -56,6 +56,17 @@ class Workers(abc.ABC):
     """Says why the nodes cannot go on for long, though they live; or None."""
     return None
 
+  def is_placed(self, name: str) -> bool:
+    """Returns whether it is known where a node is, so that it can be called."""
+    del name
+    return True
+
+  def kill_all(self, names: Sequence[str]) -> None:
+    """Kills those of some nodes that have not ended and can be killed."""
+    for name in names:
+      if self.is_alive(name):
+        self.kill(name)
+
   def waiting(self) -> str:
     """Says what the start of nodes waits for; '' if for nothing."""
     return ''

@@ -55,9 +55,7 @@ class PolledWorkers(launcher.Workers):
     self.wait_for_end(
       launcher.HURRIED_SECONDS if self.is_hurried else EXIT_TIMEOUT_SECONDS
     )
-    for name in self.names:
-      if self.is_alive(name):
-        self.kill(name)
+    self.kill_all(self.names)
     return [name for name in self.names if self.is_alive(name)]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import ray
+from ray import exceptions as ray_errors
 from ray._private import ray_logging
 from ray._private import worker as ray_worker
 
@@ -93,6 +94,13 @@ def connected(address: str) -> Iterator[Heart]:
     SettingError: If there is no cluster at the address.
   """
   if ray.is_initialized():
+    there = ray.get_runtime_context().gcs_address
+    if address not in ('', there):
+      raise SettingError(
+        'ray_address',
+        f'must be that of the cluster that this process is connected to, '
+        f'{there}, or left out; got {address!r}.',
+      )
     with Heart() as heart:
       yield heart
     return
@@ -113,23 +121,34 @@ def connected(address: str) -> Iterator[Heart]:
       }
     handlers = interrupts.current_handlers()
     try:
-      with interrupts.blocked(), _environment(_NICENESS):
+      with _told(address), interrupts.blocked(), _environment(_NICENESS):
         stack.callback(_shut_down)
         ray.init(configure_logging=False, log_to_driver=False, **settings)
-    except ConnectionError as error:
-      raise SettingError(
-        'ray_address',
-        f'must be where a Ray cluster is, got {address!r}: {error}',
-      ) from error
-    except ValueError as error:  # The folder has too much in it.
-      raise SettingError(
-        'ray_address', f'must be of a cluster that takes your code: {error}'
-      ) from error
     finally:
       interrupts.set_handlers(handlers)
     # Ray prints of each process that was killed; we tell of those that matter.
     ray_logging.stdout_deduplicator.skip_re = re.compile('')
     yield stack.enter_context(Heart())
+
+
+@contextlib.contextmanager
+def _told(address: str) -> Iterator[None]:
+  """Tells users what keeps Ray from connecting to an address."""
+  try:
+    yield
+  except ConnectionError as error:
+    problem = f'where a Ray cluster is, got {address!r}: {error}'
+    raise SettingError('ray_address', f'must be {problem}') from error
+  except ray_errors.RuntimeEnvSetupError as error:
+    raise SettingError(
+      'ray_address',
+      'must be of a cluster that takes the folder of your code, '
+      f'{user_code.folder()}: {error}',
+    ) from error
+  except (RuntimeError, ValueError) as error:  # As of another version.
+    raise SettingError(
+      'ray_address', f'must be of a cluster that takes us: {error}'
+    ) from error
 
 
 def check(address: str) -> None:

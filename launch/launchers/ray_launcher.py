@@ -70,7 +70,12 @@ class RayLauncher(launcher.Launcher):
           f'as in actor:CPU=1,learner:GPU=1; got {text!r}.',
         )
       kind, resource, amount = match.groups()
-      found.setdefault(kind, {})[resource] = float(amount)
+      if resource in found.setdefault(kind, {}):
+        raise SettingError(
+          'node_resources',
+          f'must have {kind}:{resource} once, got {text!r} too.',
+        )
+      found[kind][resource] = float(amount)
     return found
 
   def check(self):

@@ -38,7 +38,7 @@ def launch(
     }
     workers = ray_workers.RayWorkers(program, placement, heart, paths)
     try:
-      workers.wait_for_services()
+      workers.begin()
       yield workers
     finally:
       for name in workers.end():

@@ -3,13 +3,14 @@
 import ipaddress
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import cloudpickle
 import ray
 from ray.util import scheduling_strategies
 
+from repertory.components import interfaces
 from repertory.components.settings import SettingError
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
@@ -38,6 +39,7 @@ class Placement:
   Attributes:
     network: Over which hosts reach each other; see `Supervisor.place`. None if
       there is one host alone.
+    allows_public: Whether hosts may have addresses of the Internet.
     environment: Where all nodes' processes find what they need.
     seconds: How long a node may wait for room.
   """
@@ -68,7 +70,8 @@ class Placement:
     hosts = ray_cluster.living_hosts()
     self._is_alone = list(hosts) == [self._here]
     self.network = None if self._is_alone else network
-    self._check_addresses(hosts.values(), allows_public)
+    self.allows_public = allows_public
+    self._check_addresses(hosts.values(), network)
     self._check_resources()
     # Children must find whatever the launching process could import.
     self.environment = ray_supervisor.Environment(
@@ -79,7 +82,7 @@ class Placement:
     """Lets Ray place the supervisor of a node, the first or another one."""
     kind = kinds.kind_of(name)
     strategy: Any = 'SPREAD'
-    if self._is_alone or not kind.is_replaceable:
+    if self._is_pinned(kind):
       strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
         self._here, soft=False
       )
@@ -87,13 +90,19 @@ class Placement:
     options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
     own = {k: n for k, n in asked.items() if k not in _OPTIONS}
     supervisor = ray.remote(ray_supervisor.Supervisor)
-    return supervisor.options(
-      **{'num_cpus': 0, **options},
-      resources=own,
-      max_concurrency=_CALLS_AT_ONCE,
-      scheduling_strategy=strategy,
-      runtime_env={'env_vars': _GPUS_STAY},
-    ).remote(name)
+    try:
+      supervisor = supervisor.options(
+        **{'num_cpus': 0, **options},
+        resources=own,
+        max_concurrency=_CALLS_AT_ONCE,
+        scheduling_strategy=strategy,
+        runtime_env={'env_vars': _GPUS_STAY},
+      )
+    except ValueError as error:
+      raise SettingError(
+        'node_resources', f'must be what Ray takes, got {asked}: {error}'
+      ) from error
+    return supervisor.remote(name)
 
   def describe_want(self, name: str) -> str:
     """Says of a node that could not be placed what it waited for."""
@@ -126,9 +135,14 @@ class Placement:
     )
     return cloudpickle.dumps(cargo)
 
-  def _check_addresses(self, addresses, allows_public: bool) -> None:
-    if self._is_alone or allows_public:
-      return
+  def _check_addresses(self, addresses: Iterable[str], network: str) -> None:
+    if network:
+      try:
+        interfaces.of_network(network)
+      except ValueError as error:
+        raise SettingError('bind_interface', str(error)) from error
+    if self._is_alone or self.allows_public or network:
+      return  # Of a network that was named, each host tells its own.
     public = [a for a in addresses if ipaddress.ip_address(a).is_global]
     if public:
       raise SettingError(
@@ -149,17 +163,29 @@ class Placement:
           f'{", ".join(sorted(found))}; got {kind!r}.',
         )
     there = ray.cluster_resources()
-    for resource in {k for asked in self._resources.values() for k in asked}:
-      needed = sum(
-        self._resources.get(kinds.kind_of(name).name, {}).get(resource, 0)
-        for name in self._program.names
-      )
-      if needed > there.get(resource, 0):
-        raise SettingError(
-          'node_resources',
-          f'must fit into the cluster, which has {_in_words(there)}; got '
-          f'{needed:g} {resource} for all nodes together.',
-        )
+    hosts = {host['NodeID']: host['Resources'] for host in ray.nodes()}
+    for kind, asked in self._resources.items():
+      names = [n for n in self._program.names if kinds.kind_of(n).name == kind]
+      is_pinned = self._is_pinned(kinds.kind_of(names[0]))
+      for resource, amount in asked.items():
+        room = [
+          has.get(resource, 0)
+          for host, has in hosts.items()
+          if host == self._here or not is_pinned
+        ]
+        needed = amount * len(names)
+        if amount > max(room) or needed > there.get(resource, 0):
+          where = 'this host' if is_pinned else 'a host'
+          raise SettingError(
+            'node_resources',
+            f'must fit into the cluster, which has {_in_words(there)}, and '
+            f'each node into {where}, with at most {max(room):g} {resource}; '
+            f'got {amount:g} for each of {len(names)} nodes of kind {kind!r}.',
+          )
+
+  def _is_pinned(self, kind: kinds.Kind) -> bool:
+    """Whether nodes of a kind must be on this host."""
+    return self._is_alone or not kind.is_replaceable
 
 
 def _in_words(resources: Mapping[str, float]) -> str:

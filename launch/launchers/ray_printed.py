@@ -62,7 +62,7 @@ class Printed:
   def close(self) -> None:
     """Fetches the rest, and ends."""
     self._closed.set()
-    self._thread.join()
+    self._thread.join(_ROUND_SECONDS + _ANSWER_SECONDS)
     self._fetch(list(self._sources), _ANSWER_SECONDS)
 
   def _fetch_often(self) -> None:

@@ -5,11 +5,13 @@ needs no TensorFlow.
 """
 
 import contextlib
+import ipaddress
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from collections.abc import Sequence
 from concurrent import futures
@@ -28,6 +30,8 @@ _COMMAND = (
 # Of what a node prints, so much is handed over at once, and so much kept.
 _READ_BYTES = 2**20
 _MAX_BYTES = 2**24
+# How soon one who waits for the end sees that another one does.
+_TURN_SECONDS = 1.0
 
 
 class Place(NamedTuple):
@@ -36,11 +40,13 @@ class Place(NamedTuple):
   Attributes:
     address: The host's, in the cluster.
     interface: Over what others reach the node.
+    senders: The addresses from which others may hear it.
     port: Where it serves, or None.
   """
 
   address: str
   interface: interfaces.Interface
+  senders: Sequence[str]
   port: int | None
 
 
@@ -77,33 +83,34 @@ class Supervisor:
     self._process: subprocess.Popen | None = None
     self._place: Place | None = None
     self._life: int | None = None
+    self._turn = 0
+    self._lock = threading.Lock()  # Of the place.
     self._run = uuid.uuid4().hex  # In all its processes.
     # The kernel ends a process when the thread that started it ends.
     self._starter = futures.ThreadPoolExecutor(1)
 
-  def place(self, network: str | None, serves: bool) -> Place:
+  def place(
+    self, network: str | None, allows_public: bool, serves: bool
+  ) -> Place:
     """Tells where it is; of a node that serves, keeps a port free for it.
 
     Args:
       network: Over what hosts reach each other: see `interfaces.of_network`; ''
         for that of this host's address in the cluster, None if there is no
         other host.
+      allows_public: Whether that may be reached from the Internet.
 
     Raises:
-      ValueError: If this host is not in the network.
+      ValueError: If this host is not in the network, or that is public.
     """
-    if self._place is None:
-      address = ray.util.get_node_ip_address()
-      interface = interfaces.LOOPBACK
-      if network is not None:
-        interface = (
-          interfaces.of_network(network)
-          if network
-          else interfaces.of_address(address)
-        )
-      port = self._held.enter_context(ports.held()) if serves else None
-      self._place = Place(address, interface, port)
-    return self._place
+    with self._lock:
+      if self._place is None:
+        address = ray.util.get_node_ip_address()
+        interface = _choose_interface(address, network, allows_public)
+        port = self._held.enter_context(ports.held()) if serves else None
+        senders = interfaces.addresses_of(interface)
+        self._place = Place(address, interface, senders, port)
+      return self._place
 
   def start(self, cargo: bytes, environment: Environment, life: int) -> None:
     """Starts the node's process; that of an earlier life has ended.
@@ -114,13 +121,12 @@ class Supervisor:
       life: How often the node was started before, in this run. That life is
         started once, however often this is called.
     """
+    self._starter.submit(self._start, cargo, environment, life).result()
+
+  def _start(self, cargo: bytes, environment: Environment, life: int) -> None:
     if self._life == life:
       return
     self._end_strays()
-    self._starter.submit(self._start, cargo, environment, life).result()
-    self._life = life
-
-  def _start(self, cargo: bytes, environment: Environment, life: int) -> None:
     if self._place is None:
       raise RuntimeError('It must be placed before it starts anything.')
     paths = list(environment.paths)
@@ -142,6 +148,7 @@ class Supervisor:
       stdout=self._printed,
       stderr=self._printed,
     )
+    self._life = life
     pipe = cast(IO[bytes], self._process.stdin)
     # It may have ended before it has read all.
     with contextlib.suppress(BrokenPipeError), pipe:
@@ -149,9 +156,20 @@ class Supervisor:
       pipe.write(pickle.dumps(place))
       pipe.write(cargo)
 
-  def wait_for_end(self) -> int:
-    """Waits until the process has ended; returns its exit code."""
-    return self._started.wait()
+  def wait_for_end(self, turn: int) -> int | None:
+    """Waits until the process has ended, or this is asked for again.
+
+    Args:
+      turn: How often it was asked for before.
+
+    Returns:
+      The exit code; None if somebody else waits for it now.
+    """
+    self._turn = turn
+    while self._turn == turn:
+      with contextlib.suppress(subprocess.TimeoutExpired):
+        return self._started.wait(_TURN_SECONDS)
+    return None
 
   def kill(self) -> None:
     """Kills the process, and all that descend from it."""
@@ -197,3 +215,21 @@ class Supervisor:
   def _end_strays(self) -> None:
     """Kills what the node's last life has left behind."""
     child_processes.kill_strays(self._run, set())
+
+
+def _choose_interface(
+  address: str, network: str | None, allows_public: bool
+) -> interfaces.Interface:
+  """Returns over what others reach a node; see `Supervisor.place`."""
+  if network is None:
+    return interfaces.LOOPBACK
+  if network:
+    interface = interfaces.of_network(network)
+  else:
+    interface = interfaces.of_address(address)
+  if ipaddress.ip_address(interface.host).is_global and not allows_public:
+    raise ValueError(
+      f'must be a private network, got {interface.host}, an address of the '
+      'Internet, without allow_public_addresses.'
+    )
+  return interface

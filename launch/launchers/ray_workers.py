@@ -9,11 +9,11 @@ from typing import Any
 import ray
 from ray import exceptions as ray_errors
 
-from repertory.components.settings import SettingError
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
   courier_servers,
+  launcher,
   polled_workers,
   ray_cluster,
   ray_printed,
@@ -25,8 +25,9 @@ from repertory.launch.launchers import program as program_lib
 _ANSWER_SECONDS = 10.0
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
-# How often is looked where nodes are, when one must be there to go on.
-_LOOK_SECONDS = 0.05
+# After a loss, how often and how long is looked which hosts Ray has given up.
+_LOOK_FOR_LOST_SECONDS = 2.0
+_LOST_SECONDS = 180.0
 
 
 @dataclasses.dataclass
@@ -41,6 +42,7 @@ class _Node:
     supervisor: Ray's handle.
     placing: The call that tells where it is.
     since: When it was made, or began to start.
+    turn: How often the end of the process was waited for before.
     life: How often the node was started before.
     place: Where it is, when it is placed.
     starting: The call that starts its process.
@@ -48,11 +50,13 @@ class _Node:
     code: The exit code, when it has ended.
     loss: What became of it, if there is no exit code.
     is_lost: Whether it may do better somewhere else.
+    is_bad_input: Whether only the user can mend it.
   """
 
   supervisor: Any
   placing: Any
   since: float
+  turn: int = 0
   life: int = 0
   place: ray_supervisor.Place | None = None
   starting: Any = None
@@ -60,6 +64,7 @@ class _Node:
   code: Any = None
   loss: str = ''
   is_lost: bool = True
+  is_bad_input: bool = False
 
 
 class RayWorkers(polled_workers.ProcessWorkers):
@@ -72,7 +77,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     heart: ray_cluster.Heart,
     paths: Mapping[str, str],
   ):
-    """Lets all nodes be placed.
+    """Has placed nothing yet.
 
     Args:
       program: Whose they are.
@@ -84,36 +89,24 @@ class RayWorkers(polled_workers.ProcessWorkers):
     self._placement = placement
     self._heart = heart
     self._nodes: dict[str, _Node] = {}
-    self._shut_out: Sequence[str] = ()
-    self._addresses: set[str] = set()
+    # From where nodes of each host may be heard, by the address in the cluster.
+    self._senders: dict[str, Sequence[str]] = {}
+    self._shut_out: Sequence[str] = []
+    self._looks_for_lost_until = self._looked_at = 0.0
     self._printed = ray_printed.Printed(paths)
-    for name in program.names:
+
+  def begin(self) -> None:
+    """Lets all nodes be placed."""
+    for name in self.program.names:
       self._place(name)
 
-  def wait_for_services(self) -> None:
-    """Waits until all that others call are placed.
-
-    Raises:
-      SettingError: If the cluster has no room for one.
-    """
-    for name in self.program.served:
-      while self._nodes[name].place is None:
-        if not self.is_alive(name):
-          raise SettingError(
-            'ray_address',
-            f'must be of a cluster that takes all nodes, but of {name}: '
-            f'{self._nodes[name].loss}',
-          )
-        time.sleep(_LOOK_SECONDS)
+  def is_placed(self, name: str) -> bool:
+    return self._address_of(name) is not None
 
   def client(self, name: str) -> Any:
-    deadline = time.monotonic() + _ANSWER_SECONDS
-    while (address := self._address_of(name)) is None:
-      if not self.is_alive(name) or time.monotonic() > deadline:
-        raise failures.NodeError(
-          failures.Failure(name, 'It has no place yet.', is_lost=True)
-        )
-      time.sleep(_LOOK_SECONDS)
+    address = self._address_of(name)
+    if address is None:
+      raise RuntimeError(f'{name} must be placed before it is called.')
     return courier_servers.make_client(
       address, self.program.call_timeout_seconds
     )
@@ -127,10 +120,14 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def failure_of(self, name: str) -> failures.Failure:
     node = self._nodes[name]
     if node.loss:
-      return failures.Failure(name, node.loss, is_lost=node.is_lost)
+      return failures.Failure(name, node.loss, node.is_bad_input, node.is_lost)
     return polled_workers.describe_end(name, node.code or 0)
 
   def find_trouble(self) -> failures.Failure | None:
+    now = time.monotonic()
+    is_due = now - self._looked_at > _LOOK_FOR_LOST_SECONDS
+    if is_due and now < self._looks_for_lost_until:
+      self._shut_out_lost_hosts()
     if not self._heart.is_silent:
       return None
     return failures.Failure(
@@ -149,17 +146,20 @@ class RayWorkers(polled_workers.ProcessWorkers):
 
   def kill(self, name: str) -> str:
     owner = self.program.owner_of(name)
-    node = self._nodes[owner]
-    if self.is_alive(owner):
-      try:
-        if node.ending is None:
-          raise ray_errors.GetTimeoutError
-        ray.get(node.supervisor.kill.remote(), timeout=_ANSWER_SECONDS)
-        ray.wait([node.ending], timeout=_ANSWER_SECONDS)
-      except (ray_errors.GetTimeoutError, ray_errors.RayError):
-        self._let_go(node)  # And with it the process, by the kernel.
-        node.loss = f'{self._describe_place(node)} did not answer.'
+    self.kill_all([owner])
     return owner
+
+  def kill_all(self, names: Sequence[str]) -> None:
+    nodes = [self._nodes[name] for name in names if self.is_alive(name)]
+    seconds = launcher.HURRIED_SECONDS if self.is_hurried else _ANSWER_SECONDS
+    started = [node for node in nodes if node.ending is not None]
+    kills = [node.supervisor.kill.remote() for node in started]
+    _wait_for_all(kills, seconds)
+    _wait_for_all([node.ending for node in started], seconds)
+    for node in nodes:
+      if not _is_answered(node.ending):
+        self._let_go(node)  # And with it the process, by the kernel.
+        self._lose(node, f'{self._describe_place(node)} did not answer.')
 
   def restart(self, name: str) -> None:
     self._printed.fetch(name)
@@ -183,9 +183,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     hanging = super().end()
     self._printed.close()
     supervisors = [node.supervisor for node in self._nodes.values()]
-    ending = [supervisor.end.remote() for supervisor in supervisors]
-    if ending:
-      ray.wait(ending, num_returns=len(ending), timeout=_END_SECONDS)
+    _wait_for_all([one.end.remote() for one in supervisors], _END_SECONDS)
     for node in self._nodes.values():
       self._let_go(node)
     return hanging
@@ -193,45 +191,67 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def _place(self, name: str) -> None:
     """Lets the supervisor of a node be placed, the first or another one."""
     supervisor = self._placement.make_supervisor(name)
-    placing = supervisor.place.remote(
-      self._placement.network, self.program[name].kind.serves
-    )
-    self._nodes[name] = _Node(supervisor, placing, time.monotonic())
+    self._nodes[name] = _Node(supervisor, None, time.monotonic())
+    self._ask_for_place(name, self._nodes[name])
     self._printed.begin(name, supervisor)
+
+  def _ask_for_place(self, name: str, node: _Node) -> None:
+    node.placing = node.supervisor.place.remote(
+      self._placement.network,
+      self._placement.allows_public,
+      self.program[name].kind.serves,
+    )
 
   def _advance(self, name: str, node: _Node) -> None:
     """Goes on with a node as far as it is known how that went."""
     try:
       if node.place is None and _is_answered(node.placing):
-        place = node.place = _result_of(node.placing)
-        self._addresses.add(place.address)
-        node.since = time.monotonic()
+        self._take_place(node, ray.get(node.placing))
       if node.place is not None and node.starting is None:
         node.starting = self._start(name, node)
+        node.since = time.monotonic()
       if node.ending is None and _is_answered(node.starting):
         _result_of(node.starting)
-        node.ending = node.supervisor.wait_for_end.remote()
+        self._ask_for_end(node)
       if _is_answered(node.ending):
         node.code = _result_of(node.ending)
     except ray_errors.ActorUnavailableError:  # It may come back.
       self._ask_again(name, node)
-    except ray_errors.RayTaskError as error:
-      node.loss, node.is_lost = f'It could not be started: {error.cause}', False
-    except ray_errors.RayError:
-      node.loss = f'{self._describe_place(node)} was lost.'
+    except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
+      cause = getattr(error, 'cause', error)
+      node.is_lost, node.is_bad_input = False, isinstance(cause, ValueError)
+      setting = 'bind_interface ' if node.is_bad_input else ''
+      node.loss = f'It could not be started: {setting}{cause}'
+    except ray_errors.RayError as error:
+      told = ' '.join(str(error).split())
+      loss = f'{self._describe_place(node)} was lost.'
+      self._lose(node, f'Ray says: {told}\n{loss}')
     else:
       self._check_time(name, node)
+
+  def _take_place(self, node: _Node, place: ray_supervisor.Place) -> None:
+    node.place, node.since = place, time.monotonic()
+    self._senders[place.address] = place.senders
+    if set(place.senders) & set(self._shut_out):
+      self._shut_out_lost_hosts()  # But this one, which has come back.
+
+  def _ask_for_end(self, node: _Node) -> None:
+    node.turn += 1
+    node.ending = node.supervisor.wait_for_end.remote(node.turn)
 
   def _ask_again(self, name: str, node: _Node) -> None:
     """Repeats the call whose answer was that it could not be delivered."""
     if node.place is None:
-      node.placing = node.supervisor.place.remote(
-        self._placement.network, self.program[name].kind.serves
-      )
+      self._ask_for_place(name, node)
     elif node.ending is None:
       node.starting = None
     else:
-      node.ending = node.supervisor.wait_for_end.remote()
+      self._ask_for_end(node)
+
+  def _lose(self, node: _Node, loss: str) -> None:
+    """Notes a loss, of which Ray may know later that it is of the host."""
+    node.loss = loss
+    self._looks_for_lost_until = time.monotonic() + _LOST_SECONDS
 
   def _check_time(self, name: str, node: _Node) -> None:
     """Takes a node for lost that is not placed, or not started, in time."""
@@ -239,9 +259,10 @@ class RayWorkers(polled_workers.ProcessWorkers):
     if node.place is None and seconds > self._placement.seconds:
       node.loss = self._placement.describe_want(name)
     elif node.starting and not node.ending and seconds > _START_SECONDS:
-      node.loss = (
+      self._lose(
+        node,
         f'{self._describe_place(node)} did not start it within '
-        f'{_START_SECONDS:g} s.'
+        f'{_START_SECONDS:g} s.',
       )
 
   def _start(self, name: str, node: _Node) -> Any:
@@ -274,8 +295,14 @@ class RayWorkers(polled_workers.ProcessWorkers):
     replay = kinds.REPLAY.name
     if replay not in self.program.served:
       return
+    self._looked_at = time.monotonic()
     living = set(ray_cluster.living_hosts().values())
-    lost = sorted(self._addresses - living)
+    lost = sorted(
+      sender
+      for address, senders in self._senders.items()
+      for sender in senders
+      if address not in living
+    )
     if lost == self._shut_out:
       return
     service = self.client(replay)  # Held until the call is over.
@@ -306,6 +333,11 @@ class RayWorkers(polled_workers.ProcessWorkers):
 
   def _ask_for_stacks(self, name: str) -> None:
     self._nodes[name].supervisor.ask_for_stacks.remote()
+
+
+def _wait_for_all(calls: Sequence[Any], seconds: float) -> None:
+  if calls:
+    ray.wait(list(calls), num_returns=len(calls), timeout=seconds)
 
 
 def _result_of(call: Any) -> Any:

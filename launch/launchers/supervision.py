@@ -116,12 +116,11 @@ class _Watch:
     self.num_restarts = session.num_restarts
     self._is_over = False
     self._names: Sequence[str] = ()  # Of what was launched.
+    self._coordinator: Any = None  # Its client, when it is placed.
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Watches to the end, and shuts all nodes down."""
     self._workers, self._names = workers, workers.names
-    caller = callers.Caller('launcher', token=workers.program.token)
-    self._coordinator = calls.SignedClient(workers.client(_COORDINATOR), caller)
     try:
       try:
         with self._hurrying():
@@ -285,9 +284,14 @@ class _Watch:
     def is_settled():
       if self._interruption.is_set():
         return True
-      self._show(self._starting_status())
+      self._show_going_on(self._starting_status())
       self._clock.sleep(_POLL_SECONDS)
-      return calls.is_listening(self._coordinator)
+      if self._coordinator is None and self._workers.is_placed(_COORDINATOR):
+        self._coordinator = calls.SignedClient(
+          self._workers.client(_COORDINATOR),
+          callers.Caller('launcher', token=self._workers.program.token),
+        )
+      return self._coordinator and calls.is_listening(self._coordinator)
 
     self._wait_for(is_settled, watchdog.START_SECONDS, 'start')
     return not self._interruption.is_set()
@@ -341,13 +345,12 @@ class _Watch:
 
   def _kill(self, names: Collection[str]) -> None:
     """Kills nodes that have nothing to save; threads go on."""
-    for name in names:
-      if self._workers.is_alive(name):
-        self._workers.kill(name)
+    self._workers.kill_all(list(names))
 
   def _shut_down(self, name: str) -> None:
     """Asks a service to end; one that cannot is ended with its worker."""
-    if not self._workers.is_alive(self._workers.program.owner_of(name)):
+    owner = self._workers.program.owner_of(name)
+    if not self._workers.is_alive(owner) or not self._workers.is_placed(owner):
       return
     service = self._workers.client(name)  # Held until the call is over.
     call = service.futures.shutdown()

@@ -6,10 +6,12 @@ import sys
 import sysconfig
 from typing import Any
 
-# What is no code, or that of others, as .gitignore would say it.
+from repertory.components.settings import SettingError
+
+# What is no code, that of others, or secret, as .gitignore would say it.
 _EXCLUDED = (
-  '.git', '.venv', 'venv', '__pycache__', '*.pyc', 'runs', 'build', 'dist',
-  'checkpoints', 'logs',
+  '.*', '__pycache__', '*.pyc', '/venv', '/runs', '/build', '/dist', '/logs',
+  '/checkpoints',
 )  # fmt: skip
 
 
@@ -34,8 +36,18 @@ def folder() -> str | None:
 
 
 def runtime_environment() -> dict[str, Any] | None:
-  """Returns what lets Ray copy that folder to each host; None without one."""
+  """Returns what lets Ray copy that folder to each host; None without one.
+
+  Raises:
+    SettingError: If it is the home directory, or the root.
+  """
   path = folder()
   if path is None:
     return None
+  if path in (os.sep, os.path.realpath(os.path.expanduser('~'))):
+    raise SettingError(
+      'ray_address',
+      f'needs the script in a folder of its own, for that is copied to all '
+      f'hosts; got {path}.',
+    )
   return {'working_dir': path, 'excludes': list(_EXCLUDED)}

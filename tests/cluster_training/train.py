@@ -55,7 +55,7 @@ def main():
   if topology == 'central-apart':
     topology = central.Central(num_inference_servers=2)
   result = launch.run(experiment, topology, launcher)
-  print(json.dumps({'evaluation_return': result.status.evaluation_return}))
+  print(json.dumps({'best_return': result.status.best_return}))
 
 
 if __name__ == '__main__':

@@ -32,7 +32,7 @@ def test_replaced_life_is_refused_before_the_next_one_calls():
   admission.check(caller._replace(life=2))
 
 
-@pytest.mark.parametrize('token', ['', 'tokem', 'token ', 'tökén'])
+@pytest.mark.parametrize('token', ['', 'tokem', 'token ', 'tökén', '\ud800'])
 def test_another_token_is_refused_and_not_told(token):
   admission = callers.Admission('token')
   with pytest.raises(callers.RefusedError, match='must have the token') as told:

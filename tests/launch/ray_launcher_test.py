@@ -37,6 +37,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(tmp_path):
   planned.add(program.PlannedNode(_SERVICE, conformance._Service))
   launcher = ray_launcher.RayLauncher()
   with launcher.launch(planned, str(tmp_path)) as workers:
+    _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
     client = workers.client(_SERVICE)
     assert client.futures.life().result(_SECONDS) == 0
     _wait(lambda: f'{_SERVICE} begins life 0' in workers.log_of(_SERVICE))
@@ -50,6 +51,8 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(tmp_path):
     assert 'host' in failure.cause
     workers.restart(_SERVICE)
     assert workers.is_alive(_SERVICE)
+    assert _SERVICE in workers.waiting()
+    _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
     client = workers.client(_SERVICE)
     assert client.futures.life().result(_SECONDS) == 1
     log = workers.log_of(_SERVICE)
@@ -96,6 +99,7 @@ def test_resources_are_read(given, found):
     ({'node_resources': ('actor:CPU',)}, "got 'actor:CPU'"),
     ({'node_resources': ('actor:CPU=-1',)}, "got 'actor:CPU=-1'"),
     ({'node_resources': ('actor:CPU=many',)}, "got 'actor:CPU=many'"),
+    ({'node_resources': ('actor:CPU=1', 'actor:CPU=2')}, 'actor:CPU once'),
     ({'node_resources': ('aktor:CPU=1',)}, "got 'aktor'.*'actor'"),
     ({'bind_interface': 'eth0'}, 'without ray_address.*eth0'),
     ({'allow_public_addresses': True}, 'without ray_address.*True'),
@@ -112,7 +116,7 @@ def test_settings_that_do_not_fit_are_told(wrong, what):
   ('resources', 'what'),
   [
     ({'actor': {'CPU': 1}}, "process of their own, inference; got 'actor'"),
-    ({'inference': {'nonsense': 1}}, 'must fit .*CPU=.*got 1 nonsense'),
+    ({'inference': {'nonsense': 1}}, 'must fit .*CPU=.*0 nonsense; got 1 for'),
   ],
 )
 def test_resources_that_are_not_there_are_told(resources, what, tmp_path):

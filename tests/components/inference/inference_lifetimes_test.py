@@ -167,6 +167,8 @@ class TestDeath:
       ) as told:
         it.lane([0, 1], token=token)
       assert 'right' not in str(told.value)
+      with pytest.raises(frames.ProtocolError, match='must have the token'):
+        it.lane([0, 1], token='\ud800', purpose='which is not told')
       it.lane([0, 1], token='right').step(0)
 
   def test_unfinished_handshakes_end_with_the_server(self):
