@@ -10,7 +10,7 @@ from repertory.components.settings import SettingError
 
 # What is no code, that of others, or secret, as .gitignore would say it.
 _EXCLUDED = (
-  '.*', '__pycache__', '*.pyc', '/venv', '/runs', '/build', '/dist', '/logs',
+  '.?*', '__pycache__', '*.pyc', '/venv', '/runs', '/build', '/dist', '/logs',
   '/checkpoints',
 )  # fmt: skip
 

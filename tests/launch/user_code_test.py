@@ -1,0 +1,53 @@
+"""Tests of what of the user's own modules other hosts get."""
+
+import os
+import pathlib
+import sys
+import zipfile
+
+import pytest
+
+from repertory.components import settings
+from repertory.launch.launchers import user_code
+
+
+@pytest.fixture(name='folder')
+def _folder(tmp_path, monkeypatch):
+  for name in (
+    'train.py', 'mine/logs/writer.py', 'mine/__init__.py', 'data/map.txt',
+    'logs/learner.jsonl', 'runs/dqn/x', 'venv/bin/python', '.git/config',
+    '.env', 'mine/.hidden', '__pycache__/train.pyc', 'checkpoints/1/x',
+  ):  # fmt: skip
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+  monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
+  return tmp_path
+
+
+def test_folder_of_the_script_is_copied(folder):
+  packaging = pytest.importorskip('ray._private.runtime_env.packaging')
+  environment = user_code.runtime_environment()
+  assert environment['working_dir'] == os.path.realpath(folder)
+  archive = folder.parent / 'copied.zip'
+  packaging._zip_files(
+    pathlib.Path(environment['working_dir']), environment['excludes'],
+    archive, include_parent_dir=False,
+  )  # fmt: skip
+  copied = zipfile.ZipFile(archive).namelist()
+  assert sorted(name for name in copied if not name.endswith('/')) == [
+    'data/map.txt', 'mine/__init__.py', 'mine/logs/writer.py', 'train.py',
+  ]  # fmt: skip
+
+
+def test_installed_packages_are_not(monkeypatch):
+  installed = [p for p in sys.path if p.startswith(sys.prefix)]
+  monkeypatch.setattr(sys, 'path', installed)
+  assert installed
+  assert user_code.runtime_environment() is None
+
+
+def test_home_directory_is_refused(folder, monkeypatch):
+  monkeypatch.setenv('HOME', str(folder))
+  with pytest.raises(settings.SettingError, match='in a folder of its own'):
+    user_code.runtime_environment()
