@@ -21,6 +21,7 @@ class StepLeases:
     self._max_steps = max_steps
     self._num_actors = num_actors
     self._open: dict[str, int] = {}
+    self._num_open = 0  # Their sum.
 
   def acquire(self, node: str, wanted: int, steps_done: int) -> int:
     """Grants steps to an actor.
@@ -32,23 +33,27 @@ class StepLeases:
     Returns:
       At least `wanted`, or 0 when there are none left.
     """
-    left = self._max_steps - steps_done - sum(self._open.values())
+    left = self._max_steps - steps_done - self._num_open
     if left <= 0:
       return 0
     # Smaller grants towards the end, so that all actors end together.
     share = left // (4 * self._num_actors)
     granted = max(wanted, min(share, _MAX_GRANT))
-    self._open[node] = self._open.get(node, 0) + granted
+    self._add(node, granted)
     return granted
 
   def give_back(self, node: str, unused: int) -> None:
     """Takes back granted steps that were not taken."""
-    self._open[node] = self._open.get(node, 0) - unused
+    self._add(node, -unused)
 
   def use(self, node: str, steps: int) -> None:
     """Notes that granted steps were taken and reported."""
-    self._open[node] = self._open.get(node, 0) - steps
+    self._add(node, -steps)
 
   def drop(self, node: str) -> None:
     """Takes back all that an actor has not reported, for it is gone."""
-    self._open.pop(node, None)
+    self._num_open -= self._open.pop(node, 0)
+
+  def _add(self, node: str, steps: int) -> None:
+    self._open[node] = self._open.get(node, 0) + steps
+    self._num_open += steps

@@ -58,6 +58,8 @@ class Roster:
     self._nodes: dict[str, _Node] = {}
     self._expected: set[str] = set()
     self._finished: set[str] = set()
+    # Asked at every report of every node, so it is not looked for.
+    self._starting: set[str] = set()
 
   @property
   def num_restarts(self) -> int:
@@ -83,7 +85,7 @@ class Roster:
     node.is_ready = True
     node.address = address
     node.host = host
-    node.state = 'running'
+    self._enter(name, 'running')
     node.progressed_at = self._clock()
 
   def hear(
@@ -106,12 +108,14 @@ class Roster:
 
   def finish(self, name: str) -> None:
     """Notes that a node has done its part."""
-    self._hear(name).state = 'done'
+    self._hear(name)
+    self._enter(name, 'done')
     self._finished.add(name)
 
   def fail(self, name: str) -> None:
     """Notes that a node failed, and is not started again."""
-    self._get(name).state = 'failed'
+    self._get(name)
+    self._enter(name, 'failed')
     self._finished.add(name)
 
   def may_restart(self, name: str) -> bool:
@@ -128,7 +132,7 @@ class Roster:
     """Notes that a node is being started again; returns how often it was."""
     node = self._nodes[name]
     node.restarts.take()
-    node.state = 'restarting'
+    self._enter(name, 'restarting')
     node.address = None
     node.heard_at = node.progressed_at = self._clock()
     node.environment_seconds = 0.0
@@ -156,15 +160,14 @@ class Roster:
 
   def have_all_started(self) -> bool:
     """Returns whether no node is at its start, or at a new one."""
-    states = [node.state for node in self._nodes.values()]
-    return not any(state in _STARTING for state in states)
+    return not self._starting
 
   def is_acting_delayed(self) -> bool:
     """Returns whether all actors that are left, or all servers, start.
 
     Nobody acts then, and nobody is to blame.
     """
-    if self.have_all_started():  # As nearly always, which is cheaper to tell.
+    if self.have_all_started():  # As nearly always.
       return False
     for kind in kinds.KINDS:
       if not kind.acts:
@@ -256,7 +259,16 @@ class Roster:
     if name not in self._nodes:
       budget = restarts.RestartBudget(self._max_restarts, self._clock)
       self._nodes[name] = _Node(budget)
+      self._enter(name, self._nodes[name].state)
     return self._nodes[name]
+
+  def _enter(self, name: str, state: str) -> None:
+    """Notes what a node has come to."""
+    self._nodes[name].state = state
+    if state in _STARTING:
+      self._starting.add(name)
+    else:
+      self._starting.discard(name)
 
 
 def _describe_silence(seconds: float) -> str:

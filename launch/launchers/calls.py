@@ -10,6 +10,7 @@ from typing import Any
 from repertory.components import callers, core, signals
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.host import watchdog
+from repertory.launch.nodes import served_variables
 
 # How often is looked for a node that is being started.
 _LOOK_SECONDS = 0.1
@@ -131,4 +132,4 @@ class RemoteSource(core.VariableSource):
       wait_for_server(self._client, self._timeout_seconds, self._stop.is_set)
       self._is_found = True
     call = self._client.futures.get_variables(names)
-    return result_of(call, self._stop.is_set)
+    return served_variables.unpack(result_of(call, self._stop.is_set))

@@ -17,7 +17,7 @@ from repertory.components import (
   variables,
 )
 from repertory.launch.coordination import kinds, logs, reports, statuses
-from repertory.launch.nodes import checkpoints, node
+from repertory.launch.nodes import checkpoints, node, served_variables
 from repertory.launch.runs import session as session_lib
 
 
@@ -77,7 +77,10 @@ class LearningNode(node.Node, core.VariableSource):
 
   @property
   def served(self):
-    return {'get_variables': self.get_variables}
+    served = served_variables.ServedVariables(
+      self.get_variables, lambda: (self.version, self.max_priority)
+    )
+    return {'get_variables': served.get}
 
   @property
   def max_priority(self) -> float:

@@ -1,5 +1,7 @@
 """Tests of the leases of environment steps."""
 
+import random
+
 from repertory.launch.coordination import leases
 
 
@@ -49,3 +51,26 @@ def test_a_lost_actor_leaves_what_it_did_not_report():
   steps.drop('actor/0')
   assert steps.acquire('actor/1', 6, 4) == 6
   assert steps.acquire('actor/1', 1, 4) == 0
+
+
+def test_what_is_left_is_counted_as_by_a_sum_over_all():
+  draw = random.Random(0)
+  steps = leases.StepLeases(max_steps=2000, num_actors=3)
+  granted, done, kept = dict.fromkeys('abc', 0), 0, True
+  while kept:
+    name = draw.choice('abc')
+    what = draw.choice(('acquire', 'use', 'give_back', 'drop'))
+    some = draw.randint(0, granted[name])
+    if what == 'acquire':
+      left = 2000 - done - sum(granted.values())
+      kept = steps.acquire(name, 1, done)
+      assert kept == (max(1, left // 12) if left > 0 else 0)
+      granted[name] += kept
+    elif what == 'drop':
+      steps.drop(name)
+      granted[name] = 0
+    else:
+      getattr(steps, what)(name, some)
+      granted[name] -= some
+      done += some if what == 'use' else 0
+  assert done > 1000

@@ -1,0 +1,108 @@
+"""Tests of what learners give to those who ask from elsewhere."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from repertory.launch.nodes import served_variables
+
+
+class _Learner:
+  """Counts how often it is read."""
+
+  def __init__(self):
+    self.steps = 0
+    self.max_priority = 1.0
+    self.num_reads = 0
+    self.on_read = lambda: None
+
+  def get_variables(self, names):
+    self.num_reads += 1
+    self.on_read()
+    known = {'policy': [np.full([2], self.steps, np.float32), np.ones([])]}
+    known['learner_steps'] = np.asarray(self.steps, np.int64)
+    return [known[name] for name in names]
+
+  def age(self):
+    return self.steps, self.max_priority
+
+
+@pytest.fixture(name='learner')
+def _learner():
+  return _Learner()
+
+
+@pytest.fixture(name='ask')
+def _ask(learner):
+  served = served_variables.ServedVariables(learner.get_variables, learner.age)
+  return lambda *names: served_variables.unpack(served.get(list(names)))
+
+
+def test_are_those_that_were_asked_for(ask, learner):
+  learner.steps = 3
+  policy, steps = ask('policy', 'learner_steps')
+  np.testing.assert_array_equal(policy[0], np.array([3, 3], np.float32))
+  assert policy[0].dtype == np.float32
+  assert policy[1].shape == ()
+  assert steps == 3
+  (steps,) = ask('learner_steps')
+  assert steps == 3
+
+
+def test_each_has_arrays_of_its_own(ask):
+  ((first, _),) = ask('policy')
+  first += 1
+  ((second, _),) = ask('policy')
+  np.testing.assert_array_equal(second, [0, 0])
+
+
+def test_are_read_once_a_step(ask, learner):
+  for _ in range(3):
+    ask('policy')
+  assert learner.num_reads == 1
+  learner.steps = 1
+  ((values, _),) = ask('policy')
+  assert values[0] == 1
+  assert learner.num_reads == 2
+  learner.max_priority = 2.0
+  ask('policy')
+  assert learner.num_reads == 3
+
+
+def test_a_step_during_the_reading_is_not_missed(ask, learner):
+  def step():
+    learner.on_read = lambda: None
+    learner.steps += 1
+
+  # Before the values are taken: they are newer than what was known of them.
+  learner.on_read = step
+  ask('policy')
+  ask('policy')
+  assert learner.num_reads == 2
+  ask('policy')
+  assert learner.num_reads == 2
+
+
+def test_unknown_names_are_refused_every_time(ask):
+  for _ in range(2):
+    with pytest.raises(KeyError, match='polcy'):
+      ask('polcy')
+
+
+def test_many_who_ask_at_once_share_a_reading(ask, learner):
+  may_go_on, has_begun = threading.Event(), threading.Event()
+
+  def wait():
+    has_begun.set()
+    assert may_go_on.wait(20)
+
+  learner.on_read = wait
+  threads = [threading.Thread(target=ask, args=['policy']) for _ in range(8)]
+  for thread in threads:
+    thread.start()
+  assert has_begun.wait(20)
+  may_go_on.set()
+  for thread in threads:
+    thread.join(20)
+  assert learner.num_reads == 1
