@@ -78,13 +78,19 @@ class Placement:
       [path for path in sys.path if path], os.getcwd()
     )
 
-  def make_supervisor(self, name: str) -> Any:
-    """Lets Ray place the supervisor of a node, the first or another one."""
+  def make_supervisor(self, name: str, host: str | None = None) -> Any:
+    """Lets Ray place the supervisor of a node, the first or another one.
+
+    Args:
+      host: Ray's name of the host to take if there is room; None for any.
+    """
     kind = kinds.kind_of(name)
     strategy: Any = 'SPREAD'
-    if self._is_pinned(kind):
+    if is_pinned := self._is_pinned(kind):
+      host = self._here
+    if host is not None:
       strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
-        self._here, soft=False
+        host, soft=not is_pinned
       )
     asked = self._resources.get(kind.name, {})
     options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}

@@ -51,6 +51,7 @@ class _Node:
     loss: What became of it, if there is no exit code.
     is_lost: Whether it may do better somewhere else.
     is_bad_input: Whether only the user can mend it.
+    wanted: The address of the host that was chosen for it, if any was.
   """
 
   supervisor: Any
@@ -65,6 +66,7 @@ class _Node:
   loss: str = ''
   is_lost: bool = True
   is_bad_input: bool = False
+  wanted: str = ''
 
 
 class RayWorkers(polled_workers.ProcessWorkers):
@@ -92,6 +94,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
     # From where nodes of each host may be heard, by the address in the cluster.
     self._senders: dict[str, Sequence[str]] = {}
     self._shut_out: Sequence[str] = []
+    # Hosts that live, but where nodes were lost or did not start.
+    self._avoided: set[str] = set()
     self._looks_for_lost_until = self._looked_at = 0.0
     self._printed = ray_printed.Printed(paths)
 
@@ -168,7 +172,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     if node.loss:
       self._shut_out_lost_hosts()
       self._let_go(node)
-      self._place(name)
+      self._place(name, *self._choose_host())
       self._nodes[name].life = life
       return
     node.starting = node.ending = node.code = None
@@ -188,10 +192,27 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._let_go(node)
     return hanging
 
-  def _place(self, name: str) -> None:
+  def _choose_host(self) -> tuple[str | None, str]:
+    """Returns Ray's name and the address of a host where few nodes are.
+
+    None and '' if nodes were lost on all of them.
+    """
+    places = [node.place.address for node in self._nodes.values() if node.place]
+    found = [
+      (places.count(address), host, address)
+      for host, address in ray_cluster.living_hosts().items()
+      if address not in self._avoided
+    ]
+    return min(found)[1:] if found else (None, '')
+
+  def _place(
+    self, name: str, host: str | None = None, address: str = ''
+  ) -> None:
     """Lets the supervisor of a node be placed, the first or another one."""
-    supervisor = self._placement.make_supervisor(name)
-    self._nodes[name] = _Node(supervisor, None, time.monotonic())
+    supervisor = self._placement.make_supervisor(name, host)
+    self._nodes[name] = _Node(
+      supervisor, None, time.monotonic(), wanted=address
+    )
     self._ask_for_place(name, self._nodes[name])
     self._printed.begin(name, supervisor)
 
@@ -221,6 +242,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       cause = getattr(error, 'cause', error)
       node.is_lost, node.is_bad_input = False, isinstance(cause, ValueError)
       setting = 'bind_interface ' if node.is_bad_input else ''
+      self._avoid_host_of(node)
       node.loss = f'It could not be started: {setting}{cause}'
     except ray_errors.RayError as error:
       told = ' '.join(str(error).split())
@@ -251,7 +273,13 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def _lose(self, node: _Node, loss: str) -> None:
     """Notes a loss, of which Ray may know later that it is of the host."""
     node.loss = loss
+    self._avoid_host_of(node)
     self._looks_for_lost_until = time.monotonic() + _LOST_SECONDS
+
+  def _avoid_host_of(self, node: _Node) -> None:
+    address = node.place.address if node.place else node.wanted
+    if address:
+      self._avoided.add(address)
 
   def _check_time(self, name: str, node: _Node) -> None:
     """Takes a node for lost that is not placed, or not started, in time."""
