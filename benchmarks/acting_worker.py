@@ -19,10 +19,11 @@ _WARM_UP_SECONDS = 1.0
 
 
 class _Timed:
-  """Adds up the time that environments take."""
+  """Adds up the time that environments take, and lets them take longer."""
 
-  def __init__(self, environments):
+  def __init__(self, environments, step_seconds: float):
     self._environments = environments
+    self._step_seconds = step_seconds
     self.batch_size = environments.batch_size
     self.seconds = 0.0
 
@@ -32,45 +33,62 @@ class _Timed:
   def step(self, actions):
     start = time.perf_counter()
     timestep = self._environments.step(actions)
+    if self._step_seconds:
+      time.sleep(self._step_seconds)
     self.seconds += time.perf_counter() - start
     return timestep
+
+
+class Acting:
+  """Environments, and what acts for them.
+
+  Attributes:
+    environments: Knows how many seconds they took.
+  """
+
+  def __init__(self, settings, ids, address: str, step_seconds: float = 0.0):
+    """Connects to the server at an address; without one it acts itself."""
+    environments = vector_environments.KINDS[settings['environment']](
+      len(ids), ids[0]
+    )
+    self.environments = _Timed(environments, step_seconds)
+    # TensorFlow only where the policy is.
+    if address:
+      from acme import specs  # noqa: PLC0415
+
+      spec = specs.make_environment_spec(environments)
+      client = client_lib.InferenceClient(
+        address, spec, ids, caller=callers.Caller(f'actor/{ids[0]}')
+      )
+      actor = thin_actor.ThinActor(client, spec, len(ids))
+    else:
+      import acting_policies  # noqa: PLC0415
+
+      actor = acting_policies.make_local_actor(settings, environments)
+    self._loop = environment_loop.EnvironmentLoop(self.environments, actor)
+    self.step()
+
+  def step(self) -> int:
+    """Steps all environments; returns the steps that this was."""
+    return self._loop.step()[0]
 
 
 def main() -> None:
   """Runs what the argument, a JSON object, asks for."""
   settings = json.loads(sys.argv[1])
-  ids = settings['environment_ids']
-  environments = vector_environments.KINDS[settings['environment']](
-    len(ids), ids[0]
-  )
-  timed = _Timed(environments)
-  # TensorFlow only where the policy is.
-  if settings['address']:
-    from acme import specs  # noqa: PLC0415
-
-    spec = specs.make_environment_spec(environments)
-    client = client_lib.InferenceClient(
-      settings['address'], spec, ids, caller=callers.Caller(f'actor/{ids[0]}')
-    )
-    actor = thin_actor.ThinActor(client, spec, len(ids))
-  else:
-    import acting_policies  # noqa: PLC0415
-
-    actor = acting_policies.make_local_actor(settings, environments)
-  loop = environment_loop.EnvironmentLoop(timed, actor)
-  loop.step()
+  acting = Acting(settings, settings['environment_ids'], settings['address'])
   print('ready', flush=True)
   sys.stdin.readline()
-  _run(loop, _WARM_UP_SECONDS)
-  timed.seconds = 0.0
+  _run(acting, _WARM_UP_SECONDS)
+  acting.environments.seconds = 0.0
   start = time.perf_counter()
-  steps = _run(loop, settings['seconds'])
+  steps = _run(acting, settings['seconds'])
   seconds = time.perf_counter() - start
   print(
     json.dumps(
       {
         'steps_per_second': steps / seconds,
-        'environment_share': timed.seconds / seconds,
+        'environment_share': acting.environments.seconds / seconds,
         'memory_mb': psutil.Process().memory_info().rss / 2**20,
       }
     ),
@@ -78,10 +96,10 @@ def main() -> None:
   )
 
 
-def _run(loop: environment_loop.EnvironmentLoop, seconds: float) -> int:
+def _run(acting: Acting, seconds: float) -> int:
   steps, end = 0, time.perf_counter() + seconds
   while time.perf_counter() < end:
-    steps += loop.step()[0]
+    steps += acting.step()
   return steps
 
 

@@ -52,6 +52,18 @@ def measure_bare_loop(name: str) -> float:
   return _BARE_STEPS / seconds
 
 
+def read_rows(directory: str) -> list[dict[str, float]]:
+  """Returns what the replay log of a run has; nothing before it begins."""
+  try:
+    with open(os.path.join(directory, 'logs', 'replay.csv')) as file:
+      return [
+        {key: float(value) for key, value in row.items() if value}
+        for row in csv.DictReader(file)
+      ]
+  except FileNotFoundError:
+    return []
+
+
 def measure(
   case: Case,
   agent: str,
@@ -80,11 +92,7 @@ def measure(
       checkpoint_replay=False,
     )
     launch.run(experiment, case.topology, case.launch_type, display=False)
-    with open(os.path.join(directory, 'logs', 'replay.csv')) as file:
-      rows = [
-        {key: float(value) for key, value in row.items() if value}
-        for row in csv.DictReader(file)
-      ]
+    rows = read_rows(directory)
   # Learning and acting are both under way from here on.
   rows = [row for row in rows if row['steps'] > steps / 5]
   first = rows[0]

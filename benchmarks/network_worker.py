@@ -1,0 +1,44 @@
+"""An actor of `network_inference.py`, in a process of its own.
+
+Each line on its standard input says into how many lanes its environments are
+divided, and for how many seconds they are to be stepped. It prints the steps
+per second.
+"""
+
+import json
+import sys
+import time
+
+import acting_worker
+
+
+def main() -> None:
+  """Connects as the argument, a JSON object, says."""
+  settings = json.loads(sys.argv[1])
+  ids = settings['environment_ids']
+  lanes = {}
+  for number, address in settings['addresses'].items():
+    size = int(number)
+    lanes[size] = [
+      acting_worker.Acting(
+        settings, ids[i::size], address, settings['step_seconds'] / size
+      )
+      for i in range(size)
+    ]
+  print('ready', flush=True)
+  for line in sys.stdin:
+    size, seconds = json.loads(line)
+    print(_run(lanes[size], seconds), flush=True)
+
+
+def _run(lanes: list[acting_worker.Acting], seconds: float) -> float:
+  """Steps all lanes in turn; returns steps per second."""
+  steps, start = 0, time.perf_counter()
+  while (elapsed := time.perf_counter() - start) < seconds:
+    for lane in lanes:
+      steps += lane.step()
+  return steps / elapsed
+
+
+if __name__ == '__main__':
+  main()

@@ -1,0 +1,149 @@
+"""The nodes of `scale.py`: coordinator, replay and learner, as in a run.
+
+Each is in a process of its own, as `distributed` plans it.
+"""
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cloudpickle
+import figures
+import psutil
+
+from repertory.components import callers, interfaces
+from repertory.launch.coordination import kinds
+from repertory.launch.host import child_processes, ports
+from repertory.launch.launchers import calls, courier_servers, node_process
+from repertory.launch.topologies import distributed
+
+_NODES = (kinds.COORDINATOR.name, kinds.REPLAY.name, kinds.LEARNER.name)
+_COMMAND = (
+  'from repertory.launch.launchers import node_process; node_process.main()'
+)
+_START_SECONDS = 120.0
+_LOOK_SECONDS = 0.2
+
+
+class Nodes:
+  """The nodes, while they run.
+
+  Attributes:
+    addresses: Where each takes calls, by name.
+    token: What who calls the coordinator must know.
+    coordinator: Calls it.
+    replay_address: Where the replay server takes items.
+  """
+
+  def __init__(
+    self,
+    processes: Mapping[str, subprocess.Popen],
+    addresses: Mapping[str, str],
+    token: str,
+  ):
+    self._processes = {
+      name: psutil.Process(process.pid) for name, process in processes.items()
+    }
+    self.addresses = addresses
+    self.token = token
+    self.coordinator = make_coordinator_client(addresses, 'launcher', token)
+    self.replay_address = self._wait()
+
+  def _wait(self) -> str:
+    """Waits until all have started; returns where the replay server is."""
+    for address in self.addresses.values():
+      calls.wait_for_server(make_client(address))
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+      found = self.coordinator.address_of(kinds.REPLAY.name)
+      states = dict(self.coordinator.observe().status.nodes)
+      if found and states.get(kinds.LEARNER.name) == 'running':
+        return found
+      time.sleep(_LOOK_SECONDS)
+    raise TimeoutError(f'Waited {_START_SECONDS:g} seconds for the nodes.')
+
+  def busy_seconds(self) -> dict[str, float]:
+    """Returns the processor time that each node has taken, by name."""
+    return {
+      name: figures.processor_seconds(process.pid)
+      for name, process in self._processes.items()
+    }
+
+  def resources(self) -> dict[str, float]:
+    """Returns threads, open files and MB of each node."""
+    found = {}
+    for name, process in self._processes.items():
+      found[f'threads/{name}'] = process.num_threads()
+      found[f'files/{name}'] = process.num_fds()
+      found[f'mb/{name}'] = process.memory_info().rss / 2**20
+    return found
+
+
+@contextlib.contextmanager
+def started(session: Any) -> Iterator[Nodes]:
+  """Starts them, and kills them in the end."""
+  program = distributed.Distributed().program(session, 'scale')
+  with contextlib.ExitStack() as stack:
+    held = {name: stack.enter_context(ports.held()) for name in _NODES}
+    addresses = {name: f'localhost:{port}' for name, port in held.items()}
+    processes = {}
+    for name in _NODES:
+      plan = program[name]
+      cargo = node_process.Cargo(
+        plan,
+        {called: addresses[called] for called in plan.calls},
+        program.token,
+        program.call_timeout_seconds,
+        program.max_waiting_calls,
+      )
+      log = os.path.join(session.log_directory, name)
+      processes[name] = _start(cargo, held[name], log)
+      stack.callback(_end, processes[name])
+    nodes = Nodes(processes, addresses, program.token)
+    nodes.coordinator.expect(program.names)
+    yield nodes
+
+
+def make_client(address: str) -> Any:
+  """Returns what calls a node."""
+  return courier_servers.make_client(address, _START_SECONDS)
+
+
+def make_coordinator_client(
+  addresses: Mapping[str, str], name: str, token: str
+) -> Any:
+  """Returns what calls the coordinator, as a node of that name."""
+  client = make_client(addresses[kinds.COORDINATOR.name])
+  return calls.SignedClient(client, callers.Caller(name, token=token))
+
+
+def _start(cargo: node_process.Cargo, port: int, log: str) -> subprocess.Popen:
+  variables = {
+    **os.environ,
+    'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+    child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
+    child_processes.RUN_VARIABLE: uuid.uuid4().hex,
+  }
+  with open(log, 'wb') as file:
+    process: Any = subprocess.Popen(
+      [sys.executable, '-c', _COMMAND],
+      env=variables,
+      stdin=subprocess.PIPE,
+      stdout=file,
+      stderr=file,
+    )
+  with process.stdin as pipe:
+    pipe.write(pickle.dumps((port, interfaces.LOOPBACK)))
+    pipe.write(cloudpickle.dumps(cargo))
+  return process
+
+
+def _end(process: subprocess.Popen) -> None:
+  process.kill()
+  process.wait()
