@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from repertory.components import checkpointing
-from repertory.components.storage import places
+from repertory.components.storage import owner, places
 
 # Of manifests. A reader refuses others.
 _FORMAT = 1
@@ -80,6 +80,8 @@ class Shelf:
     self._place = place
     self._folder = folder
     self._shown = shown
+    # What was there at the start, or is this run's; None before there is one.
+    self._known: set[str] | None = None
 
   def names(self) -> list[str]:
     """Returns the names of what is complete, the newest last."""
@@ -96,6 +98,10 @@ class Shelf:
     names = self.names()
     return self._read_manifest(names[-1]) if names else None
 
+  def begin(self) -> None:
+    """Takes note of what is there: what comes later is this run's, or wrong."""
+    self._known = set(self.names())
+
   def add(
     self, source: str, check: Callable[[], None], count: Count
   ) -> Manifest:
@@ -107,14 +113,20 @@ class Shelf:
     Args:
       source: Its folder, which nobody changes meanwhile.
       check: Raises what keeps it from being stored; called before it counts.
+
+    Raises:
+      OwnerLostError: If another run has stored something since `begin`, or, if
+        that was not called, since the first one was added.
     """
     files, state = _describe(source)
+    known = self._find_known()
     newest = self.newest()
     if newest is not None and newest.files == files:
       return newest
     number = int(os.path.basename(source))
     number = max(number, newest.number + 1 if newest else 0)
     name = f'{number:08d}-{uuid.uuid4().hex[:8]}'
+    known.add(name)  # Before it is there: who fails may leave it all the same.
     content = {
       'format': _FORMAT,
       'learner_steps': int(state['counts']['learner_steps']),
@@ -128,6 +140,7 @@ class Shelf:
         path = os.path.join(source, *file.split('/'))
         self._store(path, f'{name}/{file}', files[file], count)
       check()
+      self._find_known()
       text = json.dumps(content, indent=2)
       self._place.publish(self._path(name + _SUFFIX), text.encode())
     except Exception:
@@ -183,6 +196,22 @@ class Shelf:
       manifest = b''.join(self._place.read(self._path(name + _SUFFIX)))
       self._place.publish(target._path(name + _SUFFIX), manifest)
       self._remove(name)
+
+  def _find_known(self) -> set[str]:
+    """Returns the names that may be there; raises if there are others.
+
+    It tells even a run that was cut off, and has not seen its `owner.Owner`
+    lose, that what it would store is older.
+    """
+    known = self._known
+    if known is None:
+      known = self._known = set(self.names())
+    for name in self.names():
+      if name not in known:
+        raise owner.OwnerLostError(
+          f'another run has stored {self._shown}/{name} meanwhile'
+        )
+    return known
 
   def _store(
     self, path: str, name: str, expected: Mapping[str, Any], count: Count

@@ -207,6 +207,68 @@ class TestOrder:
     assert _shelf(place).names() == []
 
 
+class TestOtherRuns:
+  """One that was cut off goes on when another has taken over, and ended."""
+
+  def check(self, place, shelf, path):
+    before = sorted(place.names('checkpoints'))
+    with pytest.raises(
+      storage.OwnerLostError, match=r'another run has stored S/checkpoints/0000'
+    ):
+      shelf.add(path, lambda: None, lambda count: None)
+    assert sorted(place.names('checkpoints')) == before
+
+  @pytest.mark.parametrize('num_stored', [0, 1])
+  def test_what_came_since_the_start(self, place, tmp_path, num_stored):
+    for value in range(1, 1 + num_stored):
+      _add(_shelf(place), tmp_path / 'a', value)
+    shelf = _shelf(place)
+    shelf.begin()
+    _add(_shelf(place), tmp_path / 'b', 9)
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
+    self.check(place, shelf, path)
+
+  def test_what_came_since_the_last(self, place, tmp_path):
+    shelf = _shelf(place)
+    shelf.begin()
+    for value in (1, 2):
+      _add(shelf, tmp_path / 'a', value)
+    _add(_shelf(place), tmp_path / 'b', 9)
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 3)
+    self.check(place, shelf, path)
+
+  def test_what_comes_while_files_are_written(self, place, tmp_path):
+    shelf = _shelf(place)
+    shelf.begin()
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
+    with pytest.raises(storage.OwnerLostError):
+      shelf.add(
+        path, lambda: _add(_shelf(place), tmp_path / 'b', 9), lambda count: None
+      )
+    assert storage_fixture.fetch(_shelf(place), tmp_path / 'c') == 9
+    assert len(_shelf(place).names()) == 1
+
+  def test_one_that_only_seemed_to_fail_is_ones_own(
+    self, place, tmp_path, monkeypatch
+  ):
+    """The answer was lost, and with it the network."""
+    shelf, publish = _shelf(place), place.publish
+
+    def fail(*arguments):
+      raise OSError('no network')
+
+    def publish_and_fail(name, content):
+      publish(name, content)
+      fail()
+
+    with monkeypatch.context() as patch:
+      patch.setattr(place, 'publish', publish_and_fail)
+      patch.setattr(place, 'remove', fail)
+      with pytest.raises(OSError, match='no network'):
+        _add(shelf, tmp_path / 'a', 1)
+    assert _add(shelf, tmp_path / 'a', 2).number == 2
+
+
 class TestMove:
   def test_all_is_moved(self, place, tmp_path):
     shelf, other = _shelf(place), _shelf(place, 'aside/checkpoints')
