@@ -12,7 +12,7 @@ import pytest
 
 import storage_fixture
 import storage_runs
-from repertory.components import loggers, storage
+from repertory.components import checkpointing, loggers, storage
 from repertory.components.storage import places
 from repertory.launch.runs import uploads
 
@@ -133,6 +133,75 @@ class TestUploads:
         assert len(storage_runs.warnings(tmp_path / 'a')) == 1
       assert storing.finish() == ''
     assert len(storage_runs.names(tmp_path / 'S')) == 1
+
+  def test_a_directory_that_cannot_be_read_is_told(self, tmp_path, monkeypatch):
+    """The thread goes on: what can be read again is stored."""
+
+    def fail(self):
+      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
+
+    newest, shown = checkpointing.Checkpointer.newest, []
+    # What an earlier run left is not to be stored for all that.
+    storage_fixture.write_checkpoint(tmp_path / 'a' / 'best', 1, evaluation=9.0)
+    with self.start(tmp_path, shown) as storing:
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
+      _wait_for(lambda: len(storage_runs.warnings(tmp_path / 'a')) == 2)
+      storing.show(loggers.Status(title='t', steps=0, max_steps=1))
+      assert 'the newest checkpoint is not in' in shown[-1].message
+      time.sleep(0.2)
+      told = storage_runs.warnings(tmp_path / 'a')
+      assert len(told) == 2  # One of each kind, and not over and over.
+      assert all('OSError: [Errno 5] Input/output error' in one for one in told)
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', newest)
+      self.write(tmp_path, 1)
+      _wait_for(lambda: storage_runs.names(tmp_path / 'S'))
+      assert storing.finish() == ''
+    assert storage_runs.names(tmp_path / 'S', 'best') == []
+
+  def test_the_end_tells_of_a_directory_that_cannot_be_read(
+    self, tmp_path, monkeypatch
+  ):
+    def fail(self):
+      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
+
+    with self.start(tmp_path) as storing:
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
+      problem = storing.finish()
+    assert 'the newest checkpoint is not in' in problem
+    assert 'the newest best policy is not in' in problem
+
+  def test_the_newest_cannot_be_read_after_a_failure(
+    self, tmp_path, monkeypatch
+  ):
+    newest = checkpointing.Checkpointer.newest
+
+    def fail(*arguments):
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
+      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
+
+    with self.start(tmp_path) as storing:
+      with monkeypatch.context() as patch:
+        patch.setattr(places.LocalPlace, 'write', fail)
+        self.write(tmp_path, 1)
+        _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', newest)
+      assert storing.finish() == ''
+    assert len(storage_runs.names(tmp_path / 'S')) == 1
+
+  def test_nothing_unforeseen_ends_it_silently(self, tmp_path, monkeypatch):
+    def fail(self, problem):
+      raise ValueError('unforeseen')
+
+    def refuse(self, name, chunks):
+      raise OSError(errno.ENOSPC, 'No space left on device', name)
+
+    with self.start(tmp_path) as storing:
+      monkeypatch.setattr(uploads.Uploads, '_warn', fail)
+      monkeypatch.setattr(places.LocalPlace, 'write', refuse)
+      self.write(tmp_path, 1)
+      problem = storing.finish()
+    assert 'No space left' in problem
+    assert 'ValueError: unforeseen' in problem
 
   def test_so_many_are_kept_as_in_the_directory(self, tmp_path):
     stored = tmp_path / 'S'
