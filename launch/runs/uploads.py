@@ -17,8 +17,6 @@ from repertory.launch.runs import session as session_lib
 
 # Who tells of it, in `logs/nodes.jsonl`.
 _NAME = 'storage'
-# In the directory of a run: links to what is being stored.
-_LINKS = '.storing'
 _LOOK_SECONDS = 1.0
 # How often is shown how far it is, at the end.
 _SHOW_SECONDS = 0.25
@@ -92,8 +90,7 @@ class Uploads:
     self._show = show
     experiment = session.experiment
     self._timeout_seconds = experiment.timeout_seconds
-    self._links = os.path.join(experiment.directory, _LINKS)
-    shutil.rmtree(self._links, ignore_errors=True)  # A run's that was killed.
+    self._links = session.storing_directory
     best = checkpointing.Checkpointer(session.best_directory, 1)
     self._series = (
       _Series(

@@ -226,11 +226,14 @@ class TestUploads:
       raise RuntimeError('of the run')
     assert len(storage_runs.names(tmp_path / 'S')) == 1
 
-  def test_links_of_a_killed_run_are_removed(self, tmp_path):
+  @pytest.mark.parametrize('stored', ['S', None])
+  def test_links_of_a_killed_run_are_removed(self, tmp_path, stored):
     (tmp_path / 'a' / '.storing' / 'x').mkdir(parents=True)
-    with self.start(tmp_path) as storing:
+    experiment = storage_runs.experiment(
+      tmp_path / 'a', stored and tmp_path / stored
+    )
+    with storage_runs.opened(experiment):
       assert not (tmp_path / 'a' / '.storing').exists()
-      storing.finish()
 
   def test_what_a_killed_run_did_not_finish_is_removed(self, tmp_path):
     part = tmp_path / 'S' / 'checkpoints' / '00000001-01234567'
