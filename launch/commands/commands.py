@@ -155,10 +155,7 @@ def _train(values, settings, positional) -> int:
   if loss:
     print(f'repertory: {loss}', file=sys.stderr)
   if result.not_stored:
-    print(
-      f'repertory: {result.not_stored}. The same command stores it.',
-      file=sys.stderr,
-    )
+    print(f'repertory: {result.not_stored}', file=sys.stderr)
   if result.interrupted:
     return interrupts.EXIT_BASE + result.interrupted
   return _NOT_SAVED if loss or result.not_stored else 0

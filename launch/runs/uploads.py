@@ -110,6 +110,7 @@ class Uploads:
     )
     self._status: loggers.Status | None = None
     self._busy = ''
+    self._is_lost = False
     self._num_bytes = self._total_bytes = 0
     self._told: set[str] = set()
     self._ending, self._given_up = threading.Event(), threading.Event()
@@ -131,7 +132,7 @@ class Uploads:
     """Waits until the newest are stored, but not for ever.
 
     Returns:
-      Why they are not; '' if they are.
+      Why they are not, and what would store them; '' if they are.
     """
     self._ending.set()
     deadline = time.monotonic() + self._timeout_seconds
@@ -146,8 +147,16 @@ class Uploads:
         f'{self._progress() or f"{self._stored.shown} to answer"}'
       )
       self._warn(problem)
-      return problem
-    return '; '.join(self._problems())
+      return self._advise(problem)
+    return self._advise('; '.join(self._problems()))
+
+  def _advise(self, problem: str) -> str:
+    """Adds to a problem, if there is one, what helps."""
+    if not problem:
+      return ''
+    # That of another run has what that has learned, which may be more.
+    storage_then = ' with another storage' if self._is_lost else ''
+    return f'{problem.rstrip(".")}. The same command{storage_then} stores it.'
 
   def __enter__(self) -> 'Uploads':
     return self
@@ -196,6 +205,7 @@ class Uploads:
         if source is None:
           series.blindness = self._describe(f'the newest {series.what}', error)
         else:
+          self._is_lost |= isinstance(error, storage.OwnerLostError)
           what = f'{series.what} {os.path.basename(source)}'
           series.problem = self._describe(what, error)
     for problem in series.problems():

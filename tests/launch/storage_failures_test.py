@@ -60,11 +60,13 @@ class TestFailures:
     assert result.status.steps == 4_000
     assert 'No space left' in result.not_stored
     assert 'checkpoint 0000' in result.not_stored
-    assert result.not_stored in result.status.message
+    problem, advice = result.not_stored.rsplit('. ', 1)
+    assert problem in result.status.message
+    assert advice == 'The same command stores it.'
     # It was tried with more than one of them.
     warnings = storage_runs.warnings(directory)
     assert len(warnings) >= 2
-    assert result.not_stored == warnings[-1]
+    assert problem == warnings[-1]
     assert len({warning.split()[1] for warning in warnings}) >= 2
     assert storage_runs.names(stored) == []
     # The same command stores it.
@@ -139,6 +141,10 @@ class TestFailures:
       dataclasses.replace(experiment, max_steps=900), display=False
     )
     assert 'process 7 on host h, in d has taken' in result.not_stored
+    # The same one would go on from what that run has stored.
+    assert result.not_stored.endswith(
+      'for itself. The same command with another storage stores it.'
+    )
     assert storage_runs.names(tmp_path / 'S') == []
     assert json.loads((tmp_path / 'S' / 'owner.json').read_text())['token']
 
