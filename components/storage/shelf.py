@@ -253,13 +253,16 @@ class Shelf:
         raise TypeError(f'the size of {file} is {description["size"]!r}')
       if not isinstance(description['crc32'], str):
         raise TypeError(f'the CRC-32 of {file} is {description["crc32"]!r}')
+    episode_return = content['episode_return']
+    if type(episode_return) not in (int, float, type(None)):
+      raise TypeError(f'the episode return is {episode_return!r}')
     return Manifest(
       path=f'{self._shown}/{name}',
       name=name,
       number=_order(name)[0],
       learner_steps=int(content['learner_steps']),
       steps=int(content['steps']),
-      episode_return=content['episode_return'],
+      episode_return=episode_return,
       experiment=dict(content['experiment']),
       files=files,
     )
