@@ -83,6 +83,7 @@ def run(
   Raises:
     ValueError: If it cannot run, saying what to change; nothing was written.
     NodeError: If a node failed.
+    NoAnswerError: If the storage does not answer before the start.
     SystemExit: If SIGTERM or SIGHUP came before it began.
   """
   if isinstance(topology, str):

@@ -111,9 +111,9 @@ class DyingPlace(places.Place):
     self._call('publish', name, lambda: self._half(half, content))
     self._place.publish(name, content)
 
-  def copy(self, name, target):
+  def copy(self, name, target, count):
     self._call('copy', target, lambda: self._half(target, b'copied'))
-    self._place.copy(name, target)
+    self._place.copy(name, target, count)
 
   def remove(self, name):
     self._call('remove', name, lambda: self._remove_some(name))

@@ -24,9 +24,6 @@ _FORMAT = 1
 _SUFFIX = '.json'
 _NAME = re.compile(r'([0-9]{8,})-[0-9a-f]{8}')
 
-# Called with the number of bytes after each piece of a file.
-Count = Callable[[int], None]
-
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
@@ -103,7 +100,7 @@ class Shelf:
     self._known = set(self.names())
 
   def add(
-    self, source: str, check: Callable[[], None], count: Count
+    self, source: str, check: Callable[[], None], count: places.Count
   ) -> Manifest:
     """Stores a local checkpoint; it counts as soon as this returns.
 
@@ -149,7 +146,7 @@ class Shelf:
       raise
     return self._parse(name, content)
 
-  def fetch(self, manifest: Manifest, folder: str, count: Count) -> None:
+  def fetch(self, manifest: Manifest, folder: str, count: places.Count) -> None:
     """Copies a checkpoint into a local folder, and compares all of it.
 
     Args:
@@ -186,13 +183,12 @@ class Shelf:
       if is_part or name.endswith(places.UNFINISHED):
         self._place.remove(self._path(name))
 
-  def move(self, target: 'Shelf', count: Count) -> None:
+  def move(self, target: 'Shelf', count: places.Count) -> None:
     """Moves all that is complete, so that each is whole in one of both."""
     for name in self.names():
       for file in self._place.files(self._path(name)):
         path = f'{name}/{file}'
-        self._place.copy(self._path(path), target._path(path))
-        count(self._place.size(target._path(path)))
+        self._place.copy(self._path(path), target._path(path), count)
       manifest = b''.join(self._place.read(self._path(name + _SUFFIX)))
       self._place.publish(target._path(name + _SUFFIX), manifest)
       self._remove(name)
@@ -214,7 +210,7 @@ class Shelf:
     return known
 
   def _store(
-    self, path: str, name: str, expected: Mapping[str, Any], count: Count
+    self, path: str, name: str, expected: Mapping[str, Any], count: places.Count
   ) -> None:
     """Writes a file, and sees to it that it is what it should be."""
     tally = _Tally(count)
@@ -283,7 +279,7 @@ class Shelf:
 class _Tally:
   """Size and checksum of what goes by."""
 
-  def __init__(self, count: Count):
+  def __init__(self, count: places.Count):
     self._count = count
     self._size = 0
     self._checksum = 0

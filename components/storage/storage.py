@@ -58,11 +58,11 @@ class Storage:
     """Raises OwnerLostError if another run has taken the storage."""
     self._owner.check()
 
-  def move_aside(self, count: shelf.Count) -> str:
+  def move_aside(self, count: places.Count) -> str:
     """Moves what is there into a folder beside it; nothing is lost.
 
     Args:
-      count: Called with the bytes of each file.
+      count: Called with the number of bytes after each piece of a file.
 
     Returns:
       That folder, which can be used as a storage; '' if there was nothing.

@@ -4,8 +4,10 @@ import dataclasses
 import errno
 import os
 import shutil
+import time
 
 import pytest
+from fsspec.implementations import memory
 
 import log_files
 import storage_runs
@@ -13,6 +15,7 @@ from repertory import launch
 from repertory.components import checkpointing
 from repertory.components.storage import places
 from repertory.launch.commands import commands
+from repertory.launch.host import watchdog
 from repertory.launch.runs import resuming
 
 _quickly = storage_runs.quickly
@@ -220,12 +223,33 @@ class TestRefusals:
     (tmp_path / 'S').write_text('mine')
     self.check(tmp_path, tmp_path / 'b', '^storage must be a place to write')
 
-  def test_one_that_cannot_be_written(self, tmp_path, monkeypatch):
+  # The second is a TimeoutError: network file systems raise it, too.
+  @pytest.mark.parametrize('number', [errno.EACCES, errno.ETIMEDOUT])
+  def test_one_that_cannot_be_written(self, tmp_path, monkeypatch, number):
     def refuse(self, name, content):
-      raise PermissionError(errno.EACCES, 'Permission denied', name)
+      raise OSError(number, os.strerror(number), name)
 
     monkeypatch.setattr(places.LocalPlace, 'publish', refuse)
-    self.check(tmp_path, tmp_path / 'b', '^storage must .*Permission denied')
+    told = f'^storage must .*{os.strerror(number)}'
+    self.check(tmp_path, tmp_path / 'b', told)
+
+  @pytest.mark.parametrize('kind', ['path', 'memory'])
+  def test_one_that_does_not_answer(self, tmp_path, monkeypatch, capsys, kind):
+    def wait(*arguments, **settings):
+      time.sleep(60)
+
+    stored = tmp_path / 'S'
+    if kind == 'memory':
+      stored = f'memory://{stored}'
+      monkeypatch.setattr(memory.MemoryFileSystem, 'ls', wait)
+    else:
+      monkeypatch.setattr(places.LocalPlace, 'names', wait)
+    monkeypatch.setattr(watchdog, 'START_SECONDS', 1.0)
+    directory, begun = f'--directory={tmp_path}/a', time.monotonic()
+    assert commands.run(['train', directory, f'--storage={stored}']) == 1
+    assert time.monotonic() - begun < 30
+    told = f'repertory: Waited 1 seconds for {stored} to answer.'
+    assert told in capsys.readouterr().err
 
   def test_one_in_use(self, tmp_path):
     with storage_runs.opened(
@@ -297,7 +321,7 @@ class TestFresh:
     assert len(list(stored.glob('aside-*'))) == 1
 
   def test_is_refused_if_that_cannot_be_done(self, trained, monkeypatch):
-    def refuse(self, name, target):
+    def refuse(self, name, target, count):
       raise PermissionError(errno.EACCES, 'Permission denied', target)
 
     stored = trained / 'S'

@@ -1,11 +1,13 @@
 """Tests of checkpoints in a storage: whole or not there."""
 
+import os
 import pathlib
 
 import pytest
 
 import storage_fixture
 from repertory.components import checkpointing, storage
+from repertory.components.storage import fsspec_place, places
 
 KINDS = ('path', 'file', 'memory')
 
@@ -291,6 +293,28 @@ class TestMove:
     assert shelf.names() == []
     assert other.names() == names
     assert storage_fixture.fetch(other, tmp_path / 'b') == 2
+
+  @pytest.mark.parametrize('is_long', [False, True])
+  def test_bytes_are_counted_as_they_go_by(
+    self, place, tmp_path, monkeypatch, is_long
+  ):
+    def refuse(*arguments, **settings):
+      raise PermissionError('no links')
+
+    shelf = storage_fixture.make_shelf(place)
+    num_bytes = storage_fixture.add(shelf, tmp_path / 'a').num_bytes
+    if is_long:  # Else a store may do it, at once.
+      monkeypatch.setattr(places, 'CHUNK_BYTES', 1_000)
+      monkeypatch.setattr(os, 'link', refuse)
+      if isinstance(place, fsspec_place.FsspecPlace):
+        monkeypatch.setattr(place, '_copy_there', lambda name, target: False)
+    counted = []
+    other = storage_fixture.make_shelf(place, 'aside/checkpoints')
+    shelf.move(other, counted.append)
+    assert sum(counted) == num_bytes > 16_000
+    if is_long:
+      assert max(counted) == 1_000
+    assert storage_fixture.fetch(other, tmp_path / 'b') == 1
 
   def test_what_is_damaged_is_moved_too(self, place, tmp_path):
     shelf, other = (
