@@ -205,6 +205,20 @@ class TestUploads:
     assert 'No space left' in problem
     assert 'ValueError: unforeseen' in problem
 
+  @pytest.mark.parametrize('folder', ['checkpoints', 'best'])
+  def test_what_another_run_has_stored_meanwhile_stays(self, tmp_path, folder):
+    """It has ended, and this one was cut off and heard of nothing."""
+    place = places.LocalPlace(str(tmp_path / 'S'))
+    with self.start(tmp_path, checkpoints_to_keep=1) as storing:
+      shelf = storage_fixture.make_shelf(place, folder)
+      storage_fixture.add(shelf, tmp_path / 'b', 9)
+      storage_fixture.write_checkpoint(tmp_path / 'a' / folder, 1)
+      problem = storing.finish()
+    assert 'OwnerLostError: another run has stored' in problem
+    assert problem.endswith('The same command with another storage stores it.')
+    assert storage_fixture.fetch(shelf, tmp_path / 'c') == 9
+    assert len(shelf.names()) == 1
+
   def test_so_many_are_kept_as_in_the_directory(self, tmp_path):
     stored = tmp_path / 'S'
     with self.start(tmp_path, checkpoints_to_keep=2) as storing:
