@@ -12,6 +12,14 @@ class Stopped(Exception):
   """Ends a wait because the program is being stopped; not an error."""
 
 
+class NoAnswerError(Exception):
+  """What was waited for did not answer in time.
+
+  No `TimeoutError`, for that is an `OSError`: a disk or a network may raise it,
+  and is then what fails.
+  """
+
+
 class StopSignal:
   """A request to stop, shared by all who wait."""
 

@@ -41,7 +41,8 @@ class Result:
     variables_sha256: Tells in hexadecimal all that the last checkpoint has of
       the learner: equal for equal bits. None if none could be written.
     not_stored: Why the last checkpoint, or the best policy, is not in the
-      experiment's storage; empty if it is, or there is no storage.
+      experiment's storage, and what would store it; empty if it is, or there is
+      no storage.
   """
 
   status: loggers.Status
@@ -82,6 +83,7 @@ def run(
   Raises:
     ValueError: If it cannot run, saying what to change; nothing was written.
     NodeError: If a node failed.
+    NoAnswerError: If the storage does not answer before the start.
     SystemExit: If SIGTERM or SIGHUP came before it began.
   """
   if isinstance(topology, str):

@@ -44,6 +44,24 @@ def read_value(directory) -> int:
   return value
 
 
+def make_shelf(place, folder='checkpoints') -> storage.Shelf:
+  return storage.Shelf(place, folder, f'S/{folder}')
+
+
+def add(shelf, local, value=1) -> storage.Manifest:
+  """Writes a checkpoint and stores it."""
+  path = write_checkpoint(local, value)
+  return shelf.add(path, lambda: None, lambda count: None)
+
+
+def damage(place, name, change):
+  """Changes a file of the storage, as a disk may."""
+  content = b''.join(place.read(name))
+  place.remove(name)
+  if (content := change(content)) is not None:
+    place.write(name, [content])
+
+
 def fetch(shelf: storage.Shelf, folder) -> int:
   """Fetches the newest; returns what it tells."""
   manifest = shelf.newest()
@@ -93,9 +111,9 @@ class DyingPlace(places.Place):
     self._call('publish', name, lambda: self._half(half, content))
     self._place.publish(name, content)
 
-  def copy(self, name, target):
+  def copy(self, name, target, count):
     self._call('copy', target, lambda: self._half(target, b'copied'))
-    self._place.copy(name, target)
+    self._place.copy(name, target, count)
 
   def remove(self, name):
     self._call('remove', name, lambda: self._remove_some(name))

@@ -56,6 +56,7 @@ class Owner:
       'directory': os.path.abspath(directory),
     }
     self._num_beats = 0
+    self._has_beaten = False
     self._problem = ''
     self._lock = threading.Lock()
     self._ended = threading.Event()
@@ -129,9 +130,21 @@ class Owner:
           self._place.remove(_FILE)
 
   def _look(self) -> None:
-    """Notes whether the file is another's, from which there is no way back."""
+    """Notes whether the file is another's, from which there is no way back.
+
+    So it is where there is none any more: another run may have taken over,
+    trained, and removed it at its end.
+    """
+    if self._problem:
+      return
     content = self._read()
-    if content and content.get('token') != self._fields['token']:
+    if content is None:
+      if self._has_beaten:
+        self._problem = (
+          f'{self._shown}/{_FILE}, which named this run, is gone, as it is '
+          f'after another run has used {self._shown}'
+        )
+    elif content.get('token') != self._fields['token']:
       self._problem = f'{_describe(content)} has taken {self._shown} for itself'
 
   def _beat(self) -> None:
@@ -139,6 +152,7 @@ class Owner:
     content = {**self._fields, 'beats': self._num_beats}
     with self._lock:
       self._place.publish(_FILE, json.dumps(content).encode())
+    self._has_beaten = True
 
   def _read(self) -> dict[str, Any] | None:
     """Returns what is in the file; None if it is not there."""

@@ -5,11 +5,14 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 CHUNK_BYTES = 2**20  # Read and written at once.
 # Ends the names of files that nobody is to read yet.
 UNFINISHED = '.unfinished'
+
+# Called with the number of bytes after each piece of a file.
+Count = Callable[[int], None]
 
 
 class Place(abc.ABC):
@@ -53,8 +56,21 @@ class Place(abc.ABC):
     """Writes a small file that others see whole, or not at all."""
 
   @abc.abstractmethod
-  def copy(self, name: str, target: str) -> None:
-    """Copies a file, without moving its bytes to here and back if it can."""
+  def copy(self, name: str, target: str, count: Count) -> None:
+    """Copies a file, without moving its bytes to here and back if it can.
+
+    Then all of them are counted at its end, for nobody sees them before.
+    """
+
+  def _copy_by_pieces(self, name: str, target: str, count: Count) -> None:
+    """Copies a file through here."""
+
+    def counted() -> Iterator[bytes]:
+      for chunk in self.read(name):
+        yield chunk
+        count(len(chunk))
+
+    self.write(target, counted())
 
   @abc.abstractmethod
   def remove(self, name: str) -> None:
@@ -113,16 +129,17 @@ class LocalPlace(Place):
       raise
     self._sync_folders(path)
 
-  def copy(self, name, target):
+  def copy(self, name, target, count):
     source, path = self._path(name), self._make_way(target)
     try:
       os.link(source, path)  # No file is ever changed in its place.
     except (FileNotFoundError, FileExistsError):
       raise
     except OSError:  # There are no links on this file system.
-      self.write(target, self.read(name))
+      self._copy_by_pieces(name, target, count)
       return
     self._sync_folders(path)
+    count(os.path.getsize(path))
 
   def remove(self, name):
     path = self._path(name)

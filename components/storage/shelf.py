@@ -17,15 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from repertory.components import checkpointing
-from repertory.components.storage import places
+from repertory.components.storage import owner, places
 
 # Of manifests. A reader refuses others.
 _FORMAT = 1
 _SUFFIX = '.json'
 _NAME = re.compile(r'([0-9]{8,})-[0-9a-f]{8}')
-
-# Called with the number of bytes after each piece of a file.
-Count = Callable[[int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +77,8 @@ class Shelf:
     self._place = place
     self._folder = folder
     self._shown = shown
+    # What was there at the start, or is this run's; None before there is one.
+    self._known: set[str] | None = None
 
   def names(self) -> list[str]:
     """Returns the names of what is complete, the newest last."""
@@ -96,8 +95,12 @@ class Shelf:
     names = self.names()
     return self._read_manifest(names[-1]) if names else None
 
+  def begin(self) -> None:
+    """Takes note of what is there: what comes later is this run's, or wrong."""
+    self._known = set(self.names())
+
   def add(
-    self, source: str, check: Callable[[], None], count: Count
+    self, source: str, check: Callable[[], None], count: places.Count
   ) -> Manifest:
     """Stores a local checkpoint; it counts as soon as this returns.
 
@@ -107,14 +110,20 @@ class Shelf:
     Args:
       source: Its folder, which nobody changes meanwhile.
       check: Raises what keeps it from being stored; called before it counts.
+
+    Raises:
+      OwnerLostError: If another run has stored something since `begin`, or, if
+        that was not called, since the first one was added.
     """
     files, state = _describe(source)
+    known = self._find_known()
     newest = self.newest()
     if newest is not None and newest.files == files:
       return newest
     number = int(os.path.basename(source))
     number = max(number, newest.number + 1 if newest else 0)
     name = f'{number:08d}-{uuid.uuid4().hex[:8]}'
+    known.add(name)  # Before it is there: who fails may leave it all the same.
     content = {
       'format': _FORMAT,
       'learner_steps': int(state['counts']['learner_steps']),
@@ -128,6 +137,7 @@ class Shelf:
         path = os.path.join(source, *file.split('/'))
         self._store(path, f'{name}/{file}', files[file], count)
       check()
+      self._find_known()
       text = json.dumps(content, indent=2)
       self._place.publish(self._path(name + _SUFFIX), text.encode())
     except Exception:
@@ -136,7 +146,7 @@ class Shelf:
       raise
     return self._parse(name, content)
 
-  def fetch(self, manifest: Manifest, folder: str, count: Count) -> None:
+  def fetch(self, manifest: Manifest, folder: str, count: places.Count) -> None:
     """Copies a checkpoint into a local folder, and compares all of it.
 
     Args:
@@ -173,19 +183,34 @@ class Shelf:
       if is_part or name.endswith(places.UNFINISHED):
         self._place.remove(self._path(name))
 
-  def move(self, target: 'Shelf', count: Count) -> None:
+  def move(self, target: 'Shelf', count: places.Count) -> None:
     """Moves all that is complete, so that each is whole in one of both."""
     for name in self.names():
       for file in self._place.files(self._path(name)):
         path = f'{name}/{file}'
-        self._place.copy(self._path(path), target._path(path))
-        count(self._place.size(target._path(path)))
+        self._place.copy(self._path(path), target._path(path), count)
       manifest = b''.join(self._place.read(self._path(name + _SUFFIX)))
       self._place.publish(target._path(name + _SUFFIX), manifest)
       self._remove(name)
 
+  def _find_known(self) -> set[str]:
+    """Returns the names that may be there; raises if there are others.
+
+    It tells even a run that was cut off, and has not seen its `owner.Owner`
+    lose, that what it would store is older.
+    """
+    known = self._known
+    if known is None:
+      known = self._known = set(self.names())
+    for name in self.names():
+      if name not in known:
+        raise owner.OwnerLostError(
+          f'another run has stored {self._shown}/{name} meanwhile'
+        )
+    return known
+
   def _store(
-    self, path: str, name: str, expected: Mapping[str, Any], count: Count
+    self, path: str, name: str, expected: Mapping[str, Any], count: places.Count
   ) -> None:
     """Writes a file, and sees to it that it is what it should be."""
     tally = _Tally(count)
@@ -224,13 +249,16 @@ class Shelf:
         raise TypeError(f'the size of {file} is {description["size"]!r}')
       if not isinstance(description['crc32'], str):
         raise TypeError(f'the CRC-32 of {file} is {description["crc32"]!r}')
+    episode_return = content['episode_return']
+    if type(episode_return) not in (int, float, type(None)):
+      raise TypeError(f'the episode return is {episode_return!r}')
     return Manifest(
       path=f'{self._shown}/{name}',
       name=name,
       number=_order(name)[0],
       learner_steps=int(content['learner_steps']),
       steps=int(content['steps']),
-      episode_return=content['episode_return'],
+      episode_return=episode_return,
       experiment=dict(content['experiment']),
       files=files,
     )
@@ -251,7 +279,7 @@ class Shelf:
 class _Tally:
   """Size and checksum of what goes by."""
 
-  def __init__(self, count: Count):
+  def __init__(self, count: places.Count):
     self._count = count
     self._size = 0
     self._checksum = 0

@@ -3,7 +3,7 @@
 import contextlib
 import datetime
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from repertory.components.settings import SettingError
 from repertory.components.storage import fsspec_place, owner, places, shelf
@@ -46,21 +46,23 @@ class Storage:
     # In a thread of its own, so with a place of its own.
     self._owner = owner.Owner(_open(storage), self.shown, directory)
 
-  def hold(
-    self, tell: Callable[[str], None]
-  ) -> contextlib.AbstractContextManager[None]:
+  @contextlib.contextmanager
+  def hold(self, tell: Callable[[str], None]) -> Iterator[None]:
     """Uses the storage during the block; see `owner.Owner.hold`."""
-    return self._owner.hold(tell)
+    with self._owner.hold(tell):
+      for one in (self.checkpoints, self.best):
+        one.begin()
+      yield
 
   def check(self) -> None:
     """Raises OwnerLostError if another run has taken the storage."""
     self._owner.check()
 
-  def move_aside(self, count: shelf.Count) -> str:
+  def move_aside(self, count: places.Count) -> str:
     """Moves what is there into a folder beside it; nothing is lost.
 
     Args:
-      count: Called with the bytes of each file.
+      count: Called with the number of bytes after each piece of a file.
 
     Returns:
       That folder, which can be used as a storage; '' if there was nothing.

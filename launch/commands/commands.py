@@ -15,6 +15,7 @@ from absl import flags
 from repertory import __version__, launch
 from repertory.agents import registry as agents_registry
 from repertory.components import settings as settings_lib
+from repertory.components import signals
 from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
 from repertory.launch import commands, failures, runs
@@ -95,7 +96,8 @@ def run(arguments: Sequence[str]) -> int:
     return _complain(flag_errors.describe_unknown(error.flagname, values))
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(flag_errors.describe(error, values, _TRAIN_FLAG_NAMES))
-  except TimeoutError as error:  # Of an environment that was tried.
+  # Of an environment that was tried, or a storage.
+  except (TimeoutError, signals.NoAnswerError) as error:
     print(f'repertory: {error}', file=sys.stderr)
     return _FAILED
   except KeyboardInterrupt:
@@ -155,10 +157,7 @@ def _train(values, settings, positional) -> int:
   if loss:
     print(f'repertory: {loss}', file=sys.stderr)
   if result.not_stored:
-    print(
-      f'repertory: {result.not_stored}. The same command stores it.',
-      file=sys.stderr,
-    )
+    print(f'repertory: {result.not_stored}', file=sys.stderr)
   if result.interrupted:
     return interrupts.EXIT_BASE + result.interrupted
   return _NOT_SAVED if loss or result.not_stored else 0

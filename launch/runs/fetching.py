@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from repertory.components import checkpointing, storage
+from repertory.components import checkpointing, signals, storage
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, watchdog
@@ -39,7 +39,7 @@ def holding(
   Raises:
     SettingError: If another run has one of them, or they cannot be used.
     CheckpointError: If what is there was damaged, or does not fit.
-    TimeoutError: If it does not answer.
+    NoAnswerError: If the storage does not answer.
   """
   directory, done = experiment.directory, ''
   directories.check_writable(directory)
@@ -67,8 +67,6 @@ def _usable(stored: storage.Storage) -> Iterator[None]:
   """Says of a storage that it is the one that fails."""
   try:
     yield
-  except TimeoutError:
-    raise
   except OSError as error:
     raise SettingError(
       'storage',
@@ -88,9 +86,13 @@ class _Watched:
 
   @contextlib.contextmanager
   def limited(self) -> Iterator[None]:
-    """Ends a block in which nothing comes for long."""
+    """Ends a block in which nothing comes for long.
+
+    Raises:
+      NoAnswerError: If so.
+    """
     seconds = watchdog.START_SECONDS
-    error = TimeoutError(
+    error = signals.NoAnswerError(
       f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
     )
     with (

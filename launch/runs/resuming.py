@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -223,6 +224,7 @@ def _explain(way: preflight.Way, ways: Sequence[preflight.Way]) -> str:
 def _clear(session: session_lib.Session) -> str:
   """Makes room for what a run writes; says what was in the way."""
   session.make_checkpointer().remove_unfinished()
+  shutil.rmtree(session.storing_directory, ignore_errors=True)
   os.makedirs(session.log_directory, exist_ok=True)
   return directories.clear_way(
     session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]

@@ -86,6 +86,11 @@ class Session:
     return os.path.join(self.experiment.directory, BEST)
 
   @property
+  def storing_directory(self) -> str:
+    """Where there are links to what is being stored elsewhere."""
+    return os.path.join(self.experiment.directory, '.storing')
+
+  @property
   def replay_directory(self) -> str:
     """Where the road, or its server, reads and writes its own checkpoints."""
     return os.path.join(self.checkpoint_directory, '.replay')

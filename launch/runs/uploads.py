@@ -17,8 +17,6 @@ from repertory.launch.runs import session as session_lib
 
 # Who tells of it, in `logs/nodes.jsonl`.
 _NAME = 'storage'
-# In the directory of a run: links to what is being stored.
-_LINKS = '.storing'
 _LOOK_SECONDS = 1.0
 # How often is shown how far it is, at the end.
 _SHOW_SECONDS = 0.25
@@ -39,6 +37,7 @@ class _Series:
     max_to_keep: How many stay in the storage.
     tried: The newest that was tried, or that is not to be.
     problem: Why it is not stored; '' if it is.
+    blindness: Why it is not known which one is the newest; '' if it is.
   """
 
   what: str
@@ -47,6 +46,7 @@ class _Series:
   max_to_keep: int
   tried: str | None = None
   problem: str = ''
+  blindness: str = ''
 
   def find(self, again: bool) -> str | None:
     """Returns the folder that is to be stored next.
@@ -55,9 +55,14 @@ class _Series:
       again: Also one that could not be.
     """
     newest = self.checkpointer.newest()
+    self.blindness = ''
     if newest == self.tried and not (again and self.problem):
       return None
     return newest
+
+  def problems(self) -> list[str]:
+    """Says all that keeps the newest from being stored."""
+    return [one for one in (self.problem, self.blindness) if one]
 
 
 class Uploads:
@@ -85,8 +90,7 @@ class Uploads:
     self._show = show
     experiment = session.experiment
     self._timeout_seconds = experiment.timeout_seconds
-    self._links = os.path.join(experiment.directory, _LINKS)
-    shutil.rmtree(self._links, ignore_errors=True)  # A run's that was killed.
+    self._links = session.storing_directory
     best = checkpointing.Checkpointer(session.best_directory, 1)
     self._series = (
       _Series(
@@ -106,8 +110,9 @@ class Uploads:
     )
     self._status: loggers.Status | None = None
     self._busy = ''
+    self._is_lost = False
     self._num_bytes = self._total_bytes = 0
-    self._told = ''
+    self._told: set[str] = set()
     self._ending, self._given_up = threading.Event(), threading.Event()
     self._note({'stores_to': stored.shown, 'message': session.message})
     self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
@@ -120,15 +125,14 @@ class Uploads:
 
   def complete(self, status: loggers.Status) -> loggers.Status:
     """Adds to a status what is to be told of the storage."""
-    problems = [series.problem for series in self._series]
-    message = '; '.join(filter(None, [status.message, *problems]))
+    message = '; '.join(filter(None, [status.message, *self._problems()]))
     return dataclasses.replace(status, message=message)
 
   def finish(self) -> str:
     """Waits until the newest are stored, but not for ever.
 
     Returns:
-      Why they are not; '' if they are.
+      Why they are not, and what would store them; '' if they are.
     """
     self._ending.set()
     deadline = time.monotonic() + self._timeout_seconds
@@ -143,8 +147,16 @@ class Uploads:
         f'{self._progress() or f"{self._stored.shown} to answer"}'
       )
       self._warn(problem)
-      return problem
-    return '; '.join(s.problem for s in self._series if s.problem)
+      return self._advise(problem)
+    return self._advise('; '.join(self._problems()))
+
+  def _advise(self, problem: str) -> str:
+    """Adds to a problem, if there is one, what helps."""
+    if not problem:
+      return ''
+    # That of another run has what that has learned, which may be more.
+    storage_then = ' with another storage' if self._is_lost else ''
+    return f'{problem.rstrip(".")}. The same command{storage_then} stores it.'
 
   def __enter__(self) -> 'Uploads':
     return self
@@ -172,25 +184,35 @@ class Uploads:
           self._store_newest(series, again=is_last)
         except signals.Stopped:
           return
+        except Exception as error:  # Else nobody would hear of it.
+          series.blindness = self._describe(f'the newest {series.what}', error)
 
   def _store_newest(self, series: _Series, again: bool) -> None:
+    failed = None
     for _ in range(_NUM_ATTEMPTS):
-      source = series.find(again)
-      if source is None:
-        return
-      series.tried = source
-      name = os.path.basename(source)
+      source = None
       try:
+        source = series.find(again or failed is not None)
+        if source in (None, failed):
+          break  # Else it was removed while it was linked.
+        failed = series.tried = source
         self._store(series, source)
         series.problem = ''
         return
       except signals.Stopped:
         raise
       except Exception as error:  # Of any package behind the storage.
-        series.problem = self._describe(series.what, name, error)
-      if series.checkpointer.newest() == source:
-        break  # Else it was removed while it was linked.
-    self._warn(series.problem)
+        if source is None:
+          series.blindness = self._describe(f'the newest {series.what}', error)
+        else:
+          self._is_lost |= isinstance(error, storage.OwnerLostError)
+          what = f'{series.what} {os.path.basename(source)}'
+          series.problem = self._describe(what, error)
+    for problem in series.problems():
+      self._warn(problem)
+
+  def _problems(self) -> list[str]:
+    return [one for series in self._series for one in series.problems()]
 
   def _store(self, series: _Series, source: str) -> None:
     self._stored.check()
@@ -228,16 +250,16 @@ class Uploads:
       busy, self._stored.shown, *megabytes
     )
 
-  def _describe(self, what: str, name: str, error: Exception) -> str:
+  def _describe(self, what: str, error: Exception) -> str:
     return (
-      f'{what} {name} is not in {self._stored.shown}: {type(error).__name__}: '
-      f'{error}'
+      f'{what} is not in {self._stored.shown}: {type(error).__name__}: {error}'
     )
 
   def _warn(self, problem: str) -> None:
-    if problem == self._told:
+    """Tells of a problem, once for as long as it lasts."""
+    if problem in self._told:
       return
-    self._told = problem
+    self._told = {problem, *(set(self._problems()) & self._told)}
     logging.warning('%s', problem)
     self._note({'warning': problem})
 

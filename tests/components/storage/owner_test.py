@@ -134,6 +134,25 @@ def test_who_lost_it_is_told(place):
   assert json.loads(b''.join(place.read('owner.json')))['process'] == 7
 
 
+def test_a_file_that_is_gone_was_another_run_s(place):
+  """That run has taken over, trained, and ended, while this one was cut off."""
+  first = _make(place)
+  with first.hold(lambda message: None):
+    place.remove('owner.json')
+    with pytest.raises(
+      storage.OwnerLostError, match=r'S/owner\.json, .* is gone'
+    ):
+      first.check()
+
+
+def test_a_file_that_is_gone_is_not_written_again(place):
+  with _hold(place):
+    place.remove('owner.json')
+    time.sleep(0.3)  # Of 0.05 between two beats.
+    assert place.names('') == []
+  assert place.names('') == []
+
+
 def test_both_at_the_same_moment(place, monkeypatch):
   publish = place.publish
 

@@ -1,12 +1,13 @@
 """Tests of checkpoints in a storage: whole or not there."""
 
-import json
+import os
 import pathlib
 
 import pytest
 
 import storage_fixture
 from repertory.components import checkpointing, storage
+from repertory.components.storage import fsspec_place, places
 
 KINDS = ('path', 'file', 'memory')
 
@@ -18,33 +19,11 @@ def _place(request, tmp_path):
   place.remove('')
 
 
-def _shelf(place, folder='checkpoints'):
-  return storage.Shelf(place, folder, f'S/{folder}')
-
-
-def _add(shelf, local, value=1):
-  """Writes a checkpoint and stores it."""
-  path = storage_fixture.write_checkpoint(local, value)
-  return shelf.add(path, lambda: None, lambda count: None)
-
-
-def _damage(place, name, change):
-  """Changes a file of the storage, as a disk may."""
-  content = b''.join(place.read(name))
-  place.remove(name)
-  if (content := change(content)) is not None:
-    place.write(name, [content])
-
-
-def _flip(content):
-  return content[:-1] + bytes([content[-1] ^ 1])
-
-
 class TestShelf:
   def test_what_is_stored_comes_back(self, place, tmp_path):
-    shelf = _shelf(place)
+    shelf = storage_fixture.make_shelf(place)
     assert shelf.newest() is None
-    manifest = _add(shelf, tmp_path / 'a', 3)
+    manifest = storage_fixture.add(shelf, tmp_path / 'a', 3)
     assert shelf.newest() == manifest
     assert manifest.progress == (3, 30)
     assert manifest.experiment == {'agent': 'a'}
@@ -55,35 +34,43 @@ class TestShelf:
   def test_bytes_are_counted(self, place, tmp_path):
     counted = []
     path = storage_fixture.write_checkpoint(tmp_path, 1)
-    manifest = _shelf(place).add(path, lambda: None, counted.append)
+    manifest = storage_fixture.make_shelf(place).add(
+      path, lambda: None, counted.append
+    )
     assert sum(counted) == manifest.num_bytes > 16_000
 
   def test_evaluations_are_told(self, place, tmp_path):
     path = storage_fixture.write_checkpoint(tmp_path, 1, evaluation=0.5)
-    _shelf(place).add(path, lambda: None, lambda count: None)
-    assert _shelf(place).newest().episode_return == 0.5
+    storage_fixture.make_shelf(place).add(
+      path, lambda: None, lambda count: None
+    )
+    assert storage_fixture.make_shelf(place).newest().episode_return == 0.5
 
   def test_numbers_go_on_from_both(self, place, tmp_path):
     """Another host begins its own at 1; and they are the same if they can."""
-    shelf = _shelf(place)
-    numbers = [_add(shelf, tmp_path / 'a', v).number for v in (1, 2, 3)]
-    numbers += [_add(shelf, tmp_path / 'b', v).number for v in (4, 5)]
+    shelf = storage_fixture.make_shelf(place)
+    numbers = [
+      storage_fixture.add(shelf, tmp_path / 'a', v).number for v in (1, 2, 3)
+    ]
+    numbers += [
+      storage_fixture.add(shelf, tmp_path / 'b', v).number for v in (4, 5)
+    ]
     assert numbers == [1, 2, 3, 4, 5]
     assert shelf.newest().learner_steps == 5
 
   def test_the_same_is_not_stored_twice(self, place, tmp_path):
     path = storage_fixture.write_checkpoint(tmp_path, 1)
     dying = storage_fixture.DyingPlace(place)
-    shelf = _shelf(dying)
+    shelf = storage_fixture.make_shelf(dying)
     first = shelf.add(path, lambda: None, lambda count: None)
     num_calls = len(dying.calls)
     assert shelf.add(path, lambda: None, lambda count: None) == first
     assert len(dying.calls) == num_calls
 
   def test_newest_are_kept(self, place, tmp_path):
-    shelf = _shelf(place)
+    shelf = storage_fixture.make_shelf(place)
     for value in range(1, 5):
-      _add(shelf, tmp_path / 'a', value)
+      storage_fixture.add(shelf, tmp_path / 'a', value)
     shelf.keep_newest(2)
     assert [name[:8] for name in shelf.names()] == ['00000003', '00000004']
     # Neither files nor folders of others are left.
@@ -91,18 +78,18 @@ class TestShelf:
     assert storage_fixture.fetch(shelf, tmp_path / 'b') == 4
 
   def test_numbers_are_ordered_as_numbers(self, place, tmp_path):
-    shelf = _shelf(place)
+    shelf = storage_fixture.make_shelf(place)
     here = checkpointing.Checkpointer(str(tmp_path / 'a'))
     first = pathlib.Path(storage_fixture.write_checkpoint(tmp_path / 'a', 1))
     first.rename(first.with_name('99999999'))
     shelf.add(here.newest(), lambda: None, lambda count: None)
-    _add(shelf, tmp_path / 'a', 2)
+    storage_fixture.add(shelf, tmp_path / 'a', 2)
     assert [n.split('-')[0] for n in shelf.names()] == ['99999999', '100000000']
     assert shelf.newest().learner_steps == 2
 
   def test_what_others_put_there_is_left(self, place, tmp_path):
-    shelf = _shelf(place)
-    _add(shelf, tmp_path / 'a')
+    shelf = storage_fixture.make_shelf(place)
+    storage_fixture.add(shelf, tmp_path / 'a')
     for name in ('notes.json', 'mine/x', '00000001.json'):
       place.write(f'checkpoints/{name}', [b'mine'])
     shelf.remove_unfinished()
@@ -116,11 +103,11 @@ class TestShelf:
 class TestOrder:
   def test_manifest_is_written_last_and_removed_first(self, place, tmp_path):
     dying = storage_fixture.DyingPlace(place)
-    shelf = _shelf(dying)
-    _add(shelf, tmp_path / 'a', 1)
+    shelf = storage_fixture.make_shelf(dying)
+    storage_fixture.add(shelf, tmp_path / 'a', 1)
     kinds = [kind for kind, _ in dying.calls]
     assert kinds == ['write'] * 4 + ['publish']
-    _add(shelf, tmp_path / 'a', 2)
+    storage_fixture.add(shelf, tmp_path / 'a', 2)
     (old, _), dying.calls = shelf.names(), []
     shelf.keep_newest(1)
     folder = f'checkpoints/{old}'
@@ -136,14 +123,16 @@ class TestOrder:
       raise storage.OwnerLostError('Another one.')
 
     with pytest.raises(storage.OwnerLostError):
-      _shelf(dying).add(path, refuse, lambda count: None)
+      storage_fixture.make_shelf(dying).add(path, refuse, lambda count: None)
     assert place.names('checkpoints') == []
 
   @pytest.mark.parametrize('num_calls', range(6))
   def test_killed_while_storing(self, place, tmp_path, num_calls):
-    _add(_shelf(place), tmp_path / 'a', 1)
+    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'a', 1)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
-    shelf = _shelf(storage_fixture.DyingPlace(place, num_calls))
+    shelf = storage_fixture.make_shelf(
+      storage_fixture.DyingPlace(place, num_calls)
+    )
     if num_calls < 5:  # Four files and the manifest.
       with pytest.raises(storage_fixture.Killed):
         shelf.add(path, lambda: None, lambda count: None)
@@ -151,22 +140,35 @@ class TestOrder:
     else:
       shelf.add(path, lambda: None, lambda count: None)
     expected = 1 + (num_calls >= 5)
-    assert len(_shelf(place).names()) == expected
-    assert storage_fixture.fetch(_shelf(place), tmp_path / 'b') == expected
+    assert len(storage_fixture.make_shelf(place).names()) == expected
+    assert (
+      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
+      == expected
+    )
     # The next run removes what is left, and goes on.
-    _shelf(place).remove_unfinished()
+    storage_fixture.make_shelf(place).remove_unfinished()
     assert len(place.names('checkpoints')) == 2 * expected
-    assert storage_fixture.fetch(_shelf(place), tmp_path / 'c') == expected
-    _add(_shelf(place), tmp_path / 'a', 3)
-    assert storage_fixture.fetch(_shelf(place), tmp_path / 'd') == 3
+    assert (
+      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'c')
+      == expected
+    )
+    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'a', 3)
+    assert (
+      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'd')
+      == 3
+    )
 
   @pytest.mark.parametrize('num_calls', range(4))
   def test_killed_while_removing(self, place, tmp_path, num_calls):
     for value in (1, 2, 3):
-      _add(_shelf(place), tmp_path / 'a', value)
+      storage_fixture.add(
+        storage_fixture.make_shelf(place), tmp_path / 'a', value
+      )
     with pytest.raises(storage_fixture.Killed):
-      _shelf(storage_fixture.DyingPlace(place, num_calls)).keep_newest(1)
-    shelf = _shelf(place)
+      storage_fixture.make_shelf(
+        storage_fixture.DyingPlace(place, num_calls)
+      ).keep_newest(1)
+    shelf = storage_fixture.make_shelf(place)
     shelf.remove_unfinished()
     names = shelf.names()
     assert len(place.names('checkpoints')) == 2 * len(names)
@@ -178,7 +180,7 @@ class TestOrder:
       place.remove(f'checkpoints/{names[-1]}.json')
 
   def test_what_fails_leaves_nothing(self, place, tmp_path, monkeypatch):
-    shelf, write = _shelf(place), place.write
+    shelf, write = storage_fixture.make_shelf(place), place.write
 
     def fail(name, chunks):
       is_last = name.endswith('state.json')
@@ -186,7 +188,7 @@ class TestOrder:
       if is_last:
         raise OSError('no room')
 
-    _add(shelf, tmp_path / 'a', 1)
+    storage_fixture.add(shelf, tmp_path / 'a', 1)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
     with monkeypatch.context() as patch:
       patch.setattr(place, 'write', fail)
@@ -203,36 +205,145 @@ class TestOrder:
 
     monkeypatch.setattr(place, 'write', cut)
     with pytest.raises(OSError, match=r'should have .* bytes, has'):
-      _add(_shelf(place), tmp_path / 'a', 1)
-    assert _shelf(place).names() == []
+      storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'a', 1)
+    assert storage_fixture.make_shelf(place).names() == []
+
+
+class TestOtherRuns:
+  """One that was cut off goes on when another has taken over, and ended."""
+
+  def check(self, place, shelf, path):
+    before = sorted(place.names('checkpoints'))
+    with pytest.raises(
+      storage.OwnerLostError, match=r'another run has stored S/checkpoints/0000'
+    ):
+      shelf.add(path, lambda: None, lambda count: None)
+    assert sorted(place.names('checkpoints')) == before
+
+  @pytest.mark.parametrize('num_stored', [0, 1])
+  def test_what_came_since_the_start(self, place, tmp_path, num_stored):
+    for value in range(1, 1 + num_stored):
+      storage_fixture.add(
+        storage_fixture.make_shelf(place), tmp_path / 'a', value
+      )
+    shelf = storage_fixture.make_shelf(place)
+    shelf.begin()
+    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'b', 9)
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
+    self.check(place, shelf, path)
+
+  def test_what_came_since_the_last(self, place, tmp_path):
+    shelf = storage_fixture.make_shelf(place)
+    shelf.begin()
+    for value in (1, 2):
+      storage_fixture.add(shelf, tmp_path / 'a', value)
+    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'b', 9)
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 3)
+    self.check(place, shelf, path)
+
+  def test_what_comes_while_files_are_written(self, place, tmp_path):
+    shelf = storage_fixture.make_shelf(place)
+    shelf.begin()
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
+    with pytest.raises(storage.OwnerLostError):
+      shelf.add(
+        path,
+        lambda: storage_fixture.add(
+          storage_fixture.make_shelf(place), tmp_path / 'b', 9
+        ),
+        lambda count: None,
+      )
+    assert (
+      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'c')
+      == 9
+    )
+    assert len(storage_fixture.make_shelf(place).names()) == 1
+
+  def test_one_that_only_seemed_to_fail_is_ones_own(
+    self, place, tmp_path, monkeypatch
+  ):
+    """The answer was lost, and with it the network."""
+    shelf, publish = storage_fixture.make_shelf(place), place.publish
+
+    def fail(*arguments):
+      raise OSError('no network')
+
+    def publish_and_fail(name, content):
+      publish(name, content)
+      fail()
+
+    with monkeypatch.context() as patch:
+      patch.setattr(place, 'publish', publish_and_fail)
+      patch.setattr(place, 'remove', fail)
+      with pytest.raises(OSError, match='no network'):
+        storage_fixture.add(shelf, tmp_path / 'a', 1)
+    assert storage_fixture.add(shelf, tmp_path / 'a', 2).number == 2
 
 
 class TestMove:
   def test_all_is_moved(self, place, tmp_path):
-    shelf, other = _shelf(place), _shelf(place, 'aside/checkpoints')
+    shelf, other = (
+      storage_fixture.make_shelf(place),
+      storage_fixture.make_shelf(place, 'aside/checkpoints'),
+    )
     for value in (1, 2):
-      _add(shelf, tmp_path / 'a', value)
+      storage_fixture.add(shelf, tmp_path / 'a', value)
     names = shelf.names()
     shelf.move(other, lambda count: None)
     assert shelf.names() == []
     assert other.names() == names
     assert storage_fixture.fetch(other, tmp_path / 'b') == 2
 
+  @pytest.mark.parametrize('is_long', [False, True])
+  def test_bytes_are_counted_as_they_go_by(
+    self, place, tmp_path, monkeypatch, is_long
+  ):
+    def refuse(*arguments, **settings):
+      raise PermissionError('no links')
+
+    shelf = storage_fixture.make_shelf(place)
+    num_bytes = storage_fixture.add(shelf, tmp_path / 'a').num_bytes
+    if is_long:  # Else a store may do it, at once.
+      monkeypatch.setattr(places, 'CHUNK_BYTES', 1_000)
+      monkeypatch.setattr(os, 'link', refuse)
+      if isinstance(place, fsspec_place.FsspecPlace):
+        monkeypatch.setattr(place, '_copy_there', lambda name, target: False)
+    counted = []
+    other = storage_fixture.make_shelf(place, 'aside/checkpoints')
+    shelf.move(other, counted.append)
+    assert sum(counted) == num_bytes > 16_000
+    if is_long:
+      assert max(counted) == 1_000
+    assert storage_fixture.fetch(other, tmp_path / 'b') == 1
+
   def test_what_is_damaged_is_moved_too(self, place, tmp_path):
-    shelf, other = _shelf(place), _shelf(place, 'aside/checkpoints')
-    name = _add(shelf, tmp_path / 'a').name
-    _damage(place, f'checkpoints/{name}.json', lambda content: b'{')
+    shelf, other = (
+      storage_fixture.make_shelf(place),
+      storage_fixture.make_shelf(place, 'aside/checkpoints'),
+    )
+    name = storage_fixture.add(shelf, tmp_path / 'a').name
+    storage_fixture.damage(
+      place, f'checkpoints/{name}.json', lambda content: b'{'
+    )
     shelf.move(other, lambda count: None)
     assert (shelf.names(), other.names()) == ([], [name])
 
   @pytest.mark.parametrize('num_calls', range(14))
   def test_killed_while_moving(self, place, tmp_path, num_calls):
     for value in (1, 2):
-      _add(_shelf(place), tmp_path / 'a', value)
+      storage_fixture.add(
+        storage_fixture.make_shelf(place), tmp_path / 'a', value
+      )
     dying = storage_fixture.DyingPlace(place, num_calls)
     with pytest.raises(storage_fixture.Killed):
-      _shelf(dying).move(_shelf(dying, 'aside/checkpoints'), lambda count: None)
-    shelf, other = _shelf(place), _shelf(place, 'aside/checkpoints')
+      storage_fixture.make_shelf(dying).move(
+        storage_fixture.make_shelf(dying, 'aside/checkpoints'),
+        lambda count: None,
+      )
+    shelf, other = (
+      storage_fixture.make_shelf(place),
+      storage_fixture.make_shelf(place, 'aside/checkpoints'),
+    )
     for one in (shelf, other):
       one.remove_unfinished()
     found = {name[:8] for name in shelf.names() + other.names()}
@@ -241,91 +352,3 @@ class TestMove:
       if names := one.names():
         folder = tmp_path / f'b{i}'
         assert storage_fixture.fetch(one, folder) == int(names[-1][:8])
-
-
-class TestDamage:
-  @pytest.fixture(name='name')
-  def _name(self, place, tmp_path):
-    for value in (1, 2):
-      name = _add(_shelf(place), tmp_path / 'a', value).name
-    return name
-
-  @pytest.mark.parametrize(
-    'file', ['arrays.npz', 'state.json', 'checksums.json', 'replay/items']
-  )
-  @pytest.mark.parametrize(
-    ('change', 'told'),
-    [
-      (_flip, 'was damaged: its checksum should be'),
-      (lambda content: content[:-1], 'should have .* bytes, has'),
-      (lambda content: content + b'x', 'should have .* bytes, has'),
-      (lambda content: None, 'is missing'),
-    ],
-    ids=['flipped', 'cut', 'longer', 'missing'],
-  )
-  def test_a_file_is_refused_by_name(
-    self, place, tmp_path, name, file, change, told
-  ):
-    _damage(place, f'checkpoints/{name}/{file}', change)
-    with pytest.raises(
-      checkpointing.CheckpointError, match=f'{name} cannot.*{file} {told}'
-    ) as caught:
-      storage_fixture.fetch(_shelf(place), tmp_path / 'b')
-    # The one before is named and not taken; nothing is left of it.
-    assert 'to go on from 00000001-' in str(caught.value)
-    assert list((tmp_path / 'b').iterdir()) == []
-    # What it says helps.
-    place.remove(f'checkpoints/{name}.json')
-    assert storage_fixture.fetch(_shelf(place), tmp_path / 'b') == 1
-
-  @pytest.mark.parametrize(
-    'content',
-    [b'', b'{', b'[]', b'{"format": 1}', b'\xff\xfe', b'{"format": 2}'],
-  )
-  def test_a_manifest_is_refused(self, place, name, content):
-    _damage(place, f'checkpoints/{name}.json', lambda old: content)
-    with pytest.raises(
-      checkpointing.CheckpointError, match=f'{name} cannot .*manifest'
-    ):
-      _shelf(place).newest()
-
-  @pytest.mark.parametrize(
-    'file',
-    ['../x', '/x', 'a/../../x', '..', 'a//x', './x', '', 'a\\..\\x', 'x\0'],
-  )
-  def test_a_name_that_leads_out_is_refused(self, place, tmp_path, name, file):
-    path = f'checkpoints/{name}.json'
-    content = json.loads(b''.join(place.read(path)))
-    content['files'][file] = content['files']['state.json']
-    _damage(place, path, lambda old: json.dumps(content).encode())
-    with pytest.raises(
-      checkpointing.CheckpointError, match='outside of its folder'
-    ):
-      storage_fixture.fetch(_shelf(place), tmp_path / 'deep' / 'b')
-    assert not (tmp_path / 'deep').exists()
-
-  @pytest.mark.parametrize(
-    'description', [{'size': '3', 'crc32': 'x'}, {'size': 3, 'crc32': 3}, 3]
-  )
-  def test_a_description_of_another_kind_is_refused(
-    self, place, name, description
-  ):
-    path = f'checkpoints/{name}.json'
-    content = json.loads(b''.join(place.read(path)))
-    content['files']['state.json'] = description
-    _damage(place, path, lambda old: json.dumps(content).encode())
-    with pytest.raises(checkpointing.CheckpointError, match='manifest'):
-      _shelf(place).newest()
-
-  def test_local_damage_is_not_stored(self, place, tmp_path, name):
-    del name
-    path = pathlib.Path(storage_fixture.write_checkpoint(tmp_path / 'a', 3))
-    items = path / 'replay' / 'items'
-    content = items.read_bytes()
-    items.unlink()
-    items.write_bytes(_flip(content))
-    with pytest.raises(
-      checkpointing.CheckpointError, match='items was damaged'
-    ):
-      _shelf(place).add(str(path), lambda: None, lambda count: None)
-    assert storage_fixture.fetch(_shelf(place), tmp_path / 'b') == 2

@@ -1,0 +1,156 @@
+"""Tests of runs that fail, or whose storage does."""
+
+import dataclasses
+import errno
+import json
+import threading
+
+import pytest
+
+import storage_runs
+from repertory import launch
+from repertory.components.storage import places
+from repertory.launch.commands import commands
+from repertory.launch.runs import uploads
+
+_quickly = storage_runs.quickly
+
+
+@dataclasses.dataclass(frozen=True)
+class _Failing:
+  """Makes environments that fail after so many steps."""
+
+  num_steps: int
+
+  def __call__(self, seed):
+    make = storage_runs.experiment('unused', None).environment_factory
+    environment = make(seed)
+    step, calls = environment.step, []
+
+    def fail(action):
+      calls.append(action)
+      if len(calls) > self.num_steps:
+        raise RuntimeError('It broke.')
+      return step(action)
+
+    environment.step = fail
+    return environment
+
+
+class TestFailures:
+  @pytest.fixture(name='broken')
+  def _broken(self, monkeypatch):
+    """Fails while it is set, but not at the start, when it is looked at."""
+    event, write = threading.Event(), places.LocalPlace.write
+
+    def fail(self, name, chunks):
+      if event.is_set():
+        raise OSError(errno.ENOSPC, 'No space left on device', name)
+      write(self, name, chunks)
+
+    event.set()
+    monkeypatch.setattr(places.LocalPlace, 'write', fail)
+    return event
+
+  def test_a_run_goes_on_and_tells(self, tmp_path, broken):
+    stored, directory = tmp_path / 'S', tmp_path / 'a'
+    result = storage_runs.run(
+      directory, stored, 4_000, checkpoint_period_seconds=0.1
+    )
+    assert result.status.steps == 4_000
+    assert 'No space left' in result.not_stored
+    assert 'checkpoint 0000' in result.not_stored
+    problem, advice = result.not_stored.rsplit('. ', 1)
+    assert problem in result.status.message
+    assert advice == 'The same command stores it.'
+    # It was tried with more than one of them.
+    warnings = storage_runs.warnings(directory)
+    assert len(warnings) >= 2
+    assert problem == warnings[-1]
+    assert len({warning.split()[1] for warning in warnings}) >= 2
+    assert storage_runs.names(stored) == []
+    # The same command stores it.
+    broken.clear()
+    assert storage_runs.run(directory, stored, 4_000).not_stored == ''
+    assert (
+      'fetched'
+      in storage_runs.run(tmp_path / 'b', stored, 4_100).status.message
+    )
+
+  def test_one_that_passes_is_forgotten(self, tmp_path, broken, monkeypatch):
+    warn = uploads.Uploads._warn
+
+    def repair(self, problem):
+      broken.clear()
+      warn(self, problem)
+
+    monkeypatch.setattr(uploads.Uploads, '_warn', repair)
+    result = storage_runs.run(
+      tmp_path / 'a', tmp_path / 'S', 4_000, checkpoint_period_seconds=0.1
+    )
+    assert result.not_stored == ''
+    assert 'No space' not in result.status.message
+    assert len(storage_runs.warnings(tmp_path / 'a')) == 1
+
+  def test_exit_code(self, tmp_path, broken, capsys):
+    arguments = [
+      'train',
+      '--steps=300',
+      '--config.jit_compile=false',
+      '--evaluation_episodes=0',
+      f'--directory={tmp_path}/a',
+      f'--storage={tmp_path}/S',
+    ]
+    assert commands.run(arguments) == 3
+    told = capsys.readouterr().err
+    assert 'repertory: checkpoint 00000001 is not in' in told
+    assert 'No space left' in told
+    assert 'The same command stores it.' in told
+    broken.clear()
+    assert commands.run(arguments) == 0
+
+  def test_a_failed_run_is_stored(self, tmp_path):
+    experiment = dataclasses.replace(
+      storage_runs.experiment(tmp_path / 'a', tmp_path / 'S', 900),
+      environment_factory=_Failing(300),
+    )
+    with pytest.raises(launch.NodeError, match='It broke'):
+      launch.run(experiment, display=False)
+    assert storage_runs.names(tmp_path / 'S')
+    status = storage_runs.run(tmp_path / 'b', tmp_path / 'S', 900).status
+    assert status.steps == 900
+    assert 'was fetched' in status.message
+
+  def test_another_run_takes_the_storage(self, tmp_path, monkeypatch):
+    experiment = storage_runs.experiment(
+      tmp_path / 'a', tmp_path / 'S', 100_000, checkpoint_period_seconds=0.2
+    )
+    run = launch.running.session_lib.Session.make_checkpointer
+
+    def overtake(self):
+      content = {'token': 'x', 'host': 'h', 'process': 7, 'directory': 'd'}
+      places.LocalPlace(str(tmp_path / 'S')).publish(
+        'owner.json', json.dumps(content).encode()
+      )
+      return run(self)
+
+    monkeypatch.setattr(
+      launch.running.session_lib.Session, 'make_checkpointer', overtake
+    )
+    result = launch.run(
+      dataclasses.replace(experiment, max_steps=900), display=False
+    )
+    assert 'process 7 on host h, in d has taken' in result.not_stored
+    # The same one would go on from what that run has stored.
+    assert result.not_stored.endswith(
+      'for itself. The same command with another storage stores it.'
+    )
+    assert storage_runs.names(tmp_path / 'S') == []
+    assert json.loads((tmp_path / 'S' / 'owner.json').read_text())['token']
+
+
+def test_no_thread_is_left(tmp_path):
+  before = set(threading.enumerate())
+  storage_runs.run(tmp_path / 'a', tmp_path / 'S', 108)
+  left = [t.name for t in set(threading.enumerate()) - before]
+  assert not [name for name in left if name.startswith('storage')]

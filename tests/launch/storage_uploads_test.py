@@ -1,0 +1,296 @@
+"""Tests of how checkpoints are stored while a run goes on."""
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import threading
+import time
+
+import pytest
+
+import storage_fixture
+import storage_runs
+from repertory.components import checkpointing, loggers, storage
+from repertory.components.storage import places
+from repertory.launch.runs import uploads
+
+_quickly = storage_runs.quickly
+
+
+class _Blocked:
+  """Lets storing wait at a file until it is released."""
+
+  def __init__(self, monkeypatch):
+    self.begun, self.released = threading.Event(), threading.Event()
+    write = places.LocalPlace.write
+
+    def wait(place, name, chunks):
+      self.begun.set()
+      assert self.released.wait(30)
+      write(place, name, chunks)
+
+    monkeypatch.setattr(places.LocalPlace, 'write', wait)
+
+
+class TestUploads:
+  @pytest.fixture(name='blocked')
+  def _blocked(self, monkeypatch):
+    blocked = _Blocked(monkeypatch)
+    yield blocked
+    blocked.released.set()
+
+  @contextlib.contextmanager
+  def start(self, tmp_path, shown=None, **settings):
+    experiment = storage_runs.experiment(
+      tmp_path / 'a', tmp_path / 'S', **settings
+    )
+    take = (lambda status: None) if shown is None else shown.append
+    with (
+      storage_runs.opened(experiment) as (stored, session),
+      uploads.Uploads(stored, session, take) as storing,
+    ):
+      yield storing
+
+  def write(self, tmp_path, value):
+    return storage_fixture.write_checkpoint(
+      tmp_path / 'a' / 'checkpoints', value
+    )
+
+  def test_what_is_removed_meanwhile_is_stored(self, tmp_path, blocked):
+    with self.start(tmp_path) as storing:
+      path = self.write(tmp_path, 1)
+      assert blocked.begun.wait(30)
+      shutil.rmtree(path)
+      assert os.listdir(tmp_path / 'a' / '.storing')
+      blocked.released.set()
+      assert storing.finish() == ''
+    shelf = storage.Shelf(
+      places.LocalPlace(str(tmp_path / 'S')), 'checkpoints', ''
+    )
+    assert storage_fixture.fetch(shelf, tmp_path / 'b') == 1
+    assert not (tmp_path / 'a' / '.storing').exists()
+
+  def test_the_end_stores_the_newest(self, tmp_path, blocked):
+    """Also if an older one was on its way."""
+    with self.start(tmp_path) as storing:
+      self.write(tmp_path, 1)
+      assert blocked.begun.wait(30)
+      self.write(tmp_path, 2)
+      blocked.released.set()
+      assert storing.finish() == ''
+    assert [name[:8] for name in storage_runs.names(tmp_path / 'S')] == [
+      '00000001', '00000002'
+    ]  # fmt: skip
+
+  def test_the_end_waits_for_a_time_and_says_for_what(self, tmp_path, blocked):
+    shown, begun = [], time.monotonic()
+    with self.start(tmp_path, shown, timeout_seconds=1.0) as storing:
+      storing.show(loggers.Status(title='t', steps=0, max_steps=1))
+      self.write(tmp_path, 1)
+      problem = storing.finish()
+    assert time.monotonic() - begun < 10
+    assert problem.startswith(
+      'Waited 1 seconds at the end of the run for checkpoint 00000001 to be '
+      f'stored in {tmp_path}/S, of which 0.0 of 0.0 MB are'
+    )
+    assert 'checkpoint 00000001 to be stored' in shown[-1].message
+    advice = '. The same command stores it.'
+    told = [problem.removesuffix(advice)]
+    assert storage_runs.warnings(tmp_path / 'a') == told != [problem]
+    blocked.released.set()
+    assert _wait_until_ended()
+    # It was given up: nothing is completed behind anybody's back.
+    assert storage_runs.names(tmp_path / 'S') == []
+
+  def test_a_second_interrupt_ends_the_wait(self, tmp_path, blocked):
+    begun = time.monotonic()
+    with (
+      pytest.raises(KeyboardInterrupt),
+      self.start(tmp_path, timeout_seconds=1e6) as storing,
+    ):
+      self.write(tmp_path, 1)
+      assert blocked.begun.wait(30)
+      main = threading.main_thread().ident
+      threading.Timer(0.5, lambda: _interrupt(main)).start()
+      storing.finish()
+    assert time.monotonic() - begun < 20
+    blocked.released.set()
+    assert _wait_until_ended()
+    assert storage_runs.names(tmp_path / 'S') == []
+
+  def test_the_end_tries_again_what_could_not_be_stored(
+    self, tmp_path, monkeypatch
+  ):
+    def fail(self, name, chunks):
+      raise OSError(errno.ENOSPC, 'No space left on device', name)
+
+    with self.start(tmp_path) as storing:
+      with monkeypatch.context() as patch:
+        patch.setattr(places.LocalPlace, 'write', fail)
+        self.write(tmp_path, 1)
+        _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
+        time.sleep(0.2)  # It is not tried over and over.
+        assert len(storage_runs.warnings(tmp_path / 'a')) == 1
+      assert storing.finish() == ''
+    assert len(storage_runs.names(tmp_path / 'S')) == 1
+
+  def test_a_directory_that_cannot_be_read_is_told(self, tmp_path, monkeypatch):
+    """The thread goes on: what can be read again is stored."""
+
+    def fail(self):
+      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
+
+    newest, shown = checkpointing.Checkpointer.newest, []
+    # What an earlier run left is not to be stored for all that.
+    storage_fixture.write_checkpoint(tmp_path / 'a' / 'best', 1, evaluation=9.0)
+    with self.start(tmp_path, shown) as storing:
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
+      _wait_for(lambda: len(storage_runs.warnings(tmp_path / 'a')) == 2)
+      storing.show(loggers.Status(title='t', steps=0, max_steps=1))
+      assert 'the newest checkpoint is not in' in shown[-1].message
+      time.sleep(0.2)
+      told = storage_runs.warnings(tmp_path / 'a')
+      assert len(told) == 2  # One of each kind, and not over and over.
+      assert all('OSError: [Errno 5] Input/output error' in one for one in told)
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', newest)
+      self.write(tmp_path, 1)
+      _wait_for(lambda: storage_runs.names(tmp_path / 'S'))
+      assert storing.finish() == ''
+    assert storage_runs.names(tmp_path / 'S', 'best') == []
+
+  def test_the_end_tells_of_a_directory_that_cannot_be_read(
+    self, tmp_path, monkeypatch
+  ):
+    def fail(self):
+      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
+
+    with self.start(tmp_path) as storing:
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
+      problem = storing.finish()
+    assert 'the newest checkpoint is not in' in problem
+    assert 'the newest best policy is not in' in problem
+
+  def test_the_newest_cannot_be_read_after_a_failure(
+    self, tmp_path, monkeypatch
+  ):
+    newest = checkpointing.Checkpointer.newest
+
+    def fail(*arguments):
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
+      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
+
+    with self.start(tmp_path) as storing:
+      with monkeypatch.context() as patch:
+        patch.setattr(places.LocalPlace, 'write', fail)
+        self.write(tmp_path, 1)
+        _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
+      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', newest)
+      assert storing.finish() == ''
+    assert len(storage_runs.names(tmp_path / 'S')) == 1
+
+  def test_nothing_unforeseen_ends_it_silently(self, tmp_path, monkeypatch):
+    def fail(self, problem):
+      raise ValueError('unforeseen')
+
+    def refuse(self, name, chunks):
+      raise OSError(errno.ENOSPC, 'No space left on device', name)
+
+    with self.start(tmp_path) as storing:
+      monkeypatch.setattr(uploads.Uploads, '_warn', fail)
+      monkeypatch.setattr(places.LocalPlace, 'write', refuse)
+      self.write(tmp_path, 1)
+      problem = storing.finish()
+    assert 'No space left' in problem
+    assert 'ValueError: unforeseen' in problem
+
+  @pytest.mark.parametrize('folder', ['checkpoints', 'best'])
+  def test_what_another_run_has_stored_meanwhile_stays(self, tmp_path, folder):
+    """It has ended, and this one was cut off and heard of nothing."""
+    place = places.LocalPlace(str(tmp_path / 'S'))
+    with self.start(tmp_path, checkpoints_to_keep=1) as storing:
+      shelf = storage_fixture.make_shelf(place, folder)
+      storage_fixture.add(shelf, tmp_path / 'b', 9)
+      storage_fixture.write_checkpoint(tmp_path / 'a' / folder, 1)
+      problem = storing.finish()
+    assert 'OwnerLostError: another run has stored' in problem
+    assert problem.endswith('The same command with another storage stores it.')
+    assert storage_fixture.fetch(shelf, tmp_path / 'c') == 9
+    assert len(shelf.names()) == 1
+
+  def test_so_many_are_kept_as_in_the_directory(self, tmp_path):
+    stored = tmp_path / 'S'
+    with self.start(tmp_path, checkpoints_to_keep=2) as storing:
+      for value in (1, 2, 3):
+        self.write(tmp_path, value)
+        _wait_for(
+          lambda n=value: storage_runs.names(stored)[-1:] > [f'{n:08d}']
+        )
+      assert storing.finish() == ''
+    assert [n[:8] for n in storage_runs.names(stored)] == [
+      '00000002',
+      '00000003',
+    ]
+
+  def test_a_failure_waits_for_the_newest(self, tmp_path):
+    with (
+      pytest.raises(RuntimeError, match='of the run'),
+      self.start(tmp_path),
+    ):
+      self.write(tmp_path, 1)
+      raise RuntimeError('of the run')
+    assert len(storage_runs.names(tmp_path / 'S')) == 1
+
+  @pytest.mark.parametrize('stored', ['S', None])
+  def test_links_of_a_killed_run_are_removed(self, tmp_path, stored):
+    (tmp_path / 'a' / '.storing' / 'x').mkdir(parents=True)
+    experiment = storage_runs.experiment(
+      tmp_path / 'a', stored and tmp_path / stored
+    )
+    with storage_runs.opened(experiment):
+      assert not (tmp_path / 'a' / '.storing').exists()
+
+  def test_what_a_killed_run_did_not_finish_is_removed(self, tmp_path):
+    part = tmp_path / 'S' / 'checkpoints' / '00000001-01234567'
+    part.mkdir(parents=True)
+    (part / 'arrays.npz').write_text('half')
+    with self.start(tmp_path) as storing:
+      assert not part.exists()
+      storing.finish()
+
+  def test_an_old_best_of_a_run_that_starts_anew_is_not_stored(self, tmp_path):
+    storage_fixture.write_checkpoint(tmp_path / 'a' / 'best', 1, evaluation=9.0)
+    with self.start(tmp_path) as storing:
+      assert storing.finish() == ''
+    assert storage_runs.names(tmp_path / 'S', 'best') == []
+
+  def test_what_cannot_be_removed_there_is_told(self, tmp_path, monkeypatch):
+    def refuse(self, name):
+      raise PermissionError(errno.EACCES, 'Permission denied', name)
+
+    with self.start(tmp_path, checkpoints_to_keep=1) as storing:
+      self.write(tmp_path, 1)
+      _wait_for(lambda: storage_runs.names(tmp_path / 'S'))
+      monkeypatch.setattr(places.LocalPlace, 'remove', refuse)
+      self.write(tmp_path, 2)
+      assert storing.finish() == ''
+    assert len(storage_runs.names(tmp_path / 'S')) == 2
+    (warning,) = storage_runs.warnings(tmp_path / 'a')
+    assert 'older than checkpoint 00000002 could not be removed' in warning
+
+
+def _wait_for(condition):
+  deadline = time.monotonic() + 30
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+
+
+def _interrupt(thread):
+  signal.pthread_kill(thread, signal.SIGINT)
+
+
+def _wait_until_ended():
+  _wait_for(lambda: all(t.name != 'storage' for t in threading.enumerate()))
+  return True

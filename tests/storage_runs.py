@@ -1,0 +1,64 @@
+"""Short runs that keep their checkpoints elsewhere, too."""
+
+import contextlib
+
+import pytest
+
+import log_files
+from repertory import launch
+from repertory.components import storage
+from repertory.components.storage import owner, places
+from repertory.launch.runs import resuming, uploads
+
+# XLA would take most of the time.
+SETTINGS = {
+  'min_replay_size': 100, 'hidden_sizes': (32,), 'jit_compile': False
+}  # fmt: skip
+
+
+def experiment(directory, stored, max_steps=450, config=None, **settings):
+  return launch.make_experiment(
+    'dqn',
+    'catch',
+    max_steps=max_steps,
+    directory=str(directory),
+    storage=None if stored is None else str(stored),
+    config={**SETTINGS, **(config or {})},
+    **{'evaluation_episodes': 0, **settings},
+  )
+
+
+def run(*arguments, fresh=False, **settings) -> launch.Result:
+  return launch.run(
+    experiment(*arguments, **settings), fresh=fresh, display=False
+  )
+
+
+def names(stored, folder='checkpoints'):
+  shelf = storage.Shelf(places.LocalPlace(str(stored)), folder, folder)
+  return shelf.names()
+
+
+def counts(directory):
+  return resuming.load_checkpoint(str(directory)).state['counts']
+
+
+def warnings(directory):
+  rows = log_files.nodes(directory)
+  assert all(row['node'] == 'storage' for row in rows if 'warning' in row)
+  return [row['warning'] for row in rows if 'warning' in row]
+
+
+@contextlib.contextmanager
+def opened(experiment, fresh=False):
+  stored = storage.open_storage(experiment.storage, experiment.directory)
+  with resuming.open_session(experiment, fresh, stored=stored) as session:
+    yield stored, session
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+  """Lets runs look often; a module of tests takes it over by its name."""
+  monkeypatch.setattr(owner, '_BEAT_SECONDS', 0.1)
+  monkeypatch.setattr(owner, '_WATCH_SECONDS', 0.5)
+  monkeypatch.setattr(uploads, '_LOOK_SECONDS', 0.05)
