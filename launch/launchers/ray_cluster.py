@@ -41,11 +41,12 @@ class Heart:
   """Knows whether the head of the cluster answers.
 
   Attributes:
+    is_late: Whether it has not the last time it was asked.
     is_silent: Whether it has not for `SILENCE_SECONDS`.
   """
 
   def __init__(self):
-    self.is_silent = False
+    self.is_late = self.is_silent = False
     self._stopped = threading.Event()
     self._thread = threading.Thread(target=self._listen, daemon=True)
 
@@ -65,9 +66,10 @@ class Heart:
       try:
         client.internal_kv_exists(b'repertory', None, _BEAT_TIMEOUT_SECONDS)
       except Exception:
+        self.is_late = True
         self.is_silent = time.monotonic() - heard_at > SILENCE_SECONDS
       else:
-        heard_at, self.is_silent = time.monotonic(), False
+        heard_at, self.is_late, self.is_silent = time.monotonic(), False, False
 
 
 def living_hosts() -> dict[str, str]:

@@ -128,11 +128,11 @@ class RayWorkers(polled_workers.ProcessWorkers):
     return polled_workers.describe_end(name, node.code or 0)
 
   def find_trouble(self) -> failures.Failure | None:
-    now = time.monotonic()
-    is_due = now - self._looked_at > _LOOK_FOR_LOST_SECONDS
-    if is_due and now < self._looks_for_lost_until:
-      self._shut_out_lost_hosts()
     if not self._heart.is_silent:
+      now = time.monotonic()
+      is_due = now - self._looked_at > _LOOK_FOR_LOST_SECONDS
+      if is_due and now < self._looks_for_lost_until:
+        self._shut_out_lost_hosts()
       return None
     return failures.Failure(
       kinds.COORDINATOR.name,
@@ -197,6 +197,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
 
     None and '' if nodes were lost on all of them.
     """
+    if self._heart.is_late:  # Without the head, the question would hang.
+      return None, ''
     places = [node.place.address for node in self._nodes.values() if node.place]
     found = [
       (places.count(address), host, address)
@@ -321,7 +323,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       failures.NodeError: If replay does not answer.
     """
     replay = kinds.REPLAY.name
-    if replay not in self.program.served:
+    if replay not in self.program.served or self._heart.is_late:
       return
     self._looked_at = time.monotonic()
     living = set(ray_cluster.living_hosts().values())
