@@ -107,11 +107,10 @@ def connected(address: str) -> Iterator[Heart]:
       yield heart
     return
   with contextlib.ExitStack() as stack:
-    settings: dict[str, Any] = {
-      'address': address,
-      'runtime_env': user_code.runtime_environment(),
-    }
-    if not address:
+    if address:
+      code = user_code.runtime_environment()
+      settings: dict[str, Any] = {'address': address, 'runtime_env': code}
+    else:
       # Short, for the paths of sockets may have 107 characters.
       directory = tempfile.mkdtemp(prefix='ray-')
       stack.callback(shutil.rmtree, directory, ignore_errors=True)
