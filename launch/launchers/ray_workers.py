@@ -307,6 +307,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     return node.supervisor.start.remote(cargo, environment, node.life)
 
   def _address_of(self, name: str) -> str | None:
+    self.is_alive(name)  # It may have been placed meanwhile.
     place = self._nodes[name].place
     if place is None or place.port is None:
       return None
