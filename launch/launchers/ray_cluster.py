@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from ray import exceptions as ray_errors
@@ -72,13 +72,31 @@ class Heart:
         heard_at, self.is_late, self.is_silent = time.monotonic(), False, False
 
 
-def living_hosts() -> dict[str, str]:
-  """Returns the addresses of all hosts that live, by Ray's names of them."""
-  return {
-    host['NodeID']: host['NodeManagerAddress']
+class Host(NamedTuple):
+  """A host of the cluster.
+
+  Attributes:
+    name: Ray's.
+    address: In the cluster.
+    num_cpus: As Ray was told.
+  """
+
+  name: str
+  address: str
+  num_cpus: float
+
+
+def living_hosts() -> list[Host]:
+  """Returns all hosts that live."""
+  return [
+    Host(
+      host['NodeID'],
+      host['NodeManagerAddress'],
+      host['Resources'].get('CPU', 0),
+    )
     for host in ray.nodes()
     if host['Alive']
-  }
+  ]
 
 
 @contextlib.contextmanager

@@ -68,10 +68,11 @@ class Placement:
     self._resources = resources
     self._here = ray.get_runtime_context().get_node_id()
     hosts = ray_cluster.living_hosts()
-    self._is_alone = list(hosts) == [self._here]
+    (self._own,) = [host for host in hosts if host.name == self._here]
+    self._is_alone = [host.name for host in hosts] == [self._here]
     self.network = None if self._is_alone else network
     self.allows_public = allows_public
-    self._check_addresses(hosts.values(), network)
+    self._check_addresses([host.address for host in hosts], network)
     self._check_resources()
     # Children must find whatever the launching process could import.
     self.environment = ray_supervisor.Environment(
@@ -82,15 +83,14 @@ class Placement:
     """Lets Ray place the supervisor of a node, the first or another one.
 
     Args:
-      host: Ray's name of the host to take if there is room; None for any.
+      host: Ray's name of the host to take if there is room, or in any case if
+        it is the node's own; None for any.
     """
     kind = kinds.kind_of(name)
     strategy: Any = 'SPREAD'
-    if is_pinned := self._is_pinned(kind):
-      host = self._here
     if host is not None:
       strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
-        host, soft=not is_pinned
+        host, soft=not self._is_pinned(kind)
       )
     asked = self._resources.get(kind.name, {})
     options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
@@ -109,6 +109,10 @@ class Placement:
         'node_resources', f'must be what Ray takes, got {asked}: {error}'
       ) from error
     return supervisor.remote(name)
+
+  def own_host_of(self, name: str) -> ray_cluster.Host | None:
+    """Returns this host if a node must be on it."""
+    return self._own if self._is_pinned(kinds.kind_of(name)) else None
 
   def describe_want(self, name: str) -> str:
     """Says of a node that could not be placed what it waited for."""

@@ -172,7 +172,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     if node.loss:
       self._shut_out_lost_hosts()
       self._let_go(node)
-      self._place(name, *self._choose_host())
+      self._place(name)
       self._nodes[name].life = life
       return
     node.starting = node.ending = node.code = None
@@ -192,28 +192,35 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._let_go(node)
     return hanging
 
-  def _choose_host(self) -> tuple[str | None, str]:
-    """Returns Ray's name and the address of a host where few nodes are.
+  def _choose_host(self) -> ray_cluster.Host | None:
+    """Returns the host with the fewest nodes for its CPUs; None for any.
 
-    None and '' if nodes were lost on all of them.
+    Not where nodes were lost. Ray's own spreading may take one host for all
+    that ask for nothing.
     """
     if self._heart.is_late:  # Without the head, the question would hang.
-      return None, ''
-    places = [node.place.address for node in self._nodes.values() if node.place]
-    found = [
-      (places.count(address), host, address)
-      for host, address in ray_cluster.living_hosts().items()
-      if address not in self._avoided
+      return None
+    taken = [
+      node.place.address if node.place else node.wanted
+      for node in self._nodes.values()
     ]
-    return min(found)[1:] if found else (None, '')
+    hosts = [
+      host
+      for host in ray_cluster.living_hosts()
+      if host.address not in self._avoided
+    ]
+    return min(
+      hosts,
+      key=lambda host: (taken.count(host.address) + 1) / max(host.num_cpus, 1),
+      default=None,
+    )
 
-  def _place(
-    self, name: str, host: str | None = None, address: str = ''
-  ) -> None:
+  def _place(self, name: str) -> None:
     """Lets the supervisor of a node be placed, the first or another one."""
-    supervisor = self._placement.make_supervisor(name, host)
+    host = self._placement.own_host_of(name) or self._choose_host()
+    supervisor = self._placement.make_supervisor(name, host and host.name)
     self._nodes[name] = _Node(
-      supervisor, None, time.monotonic(), wanted=address
+      supervisor, None, time.monotonic(), wanted=host.address if host else ''
     )
     self._ask_for_place(name, self._nodes[name])
     self._printed.begin(name, supervisor)
@@ -327,7 +334,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     if replay not in self.program.served or self._heart.is_late:
       return
     self._looked_at = time.monotonic()
-    living = set(ray_cluster.living_hosts().values())
+    living = {host.address for host in ray_cluster.living_hosts()}
     lost = sorted(
       sender
       for address, senders in self._senders.items()
