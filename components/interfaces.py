@@ -83,19 +83,15 @@ def of_address(address: str) -> Interface:
   Raises:
     ValueError: If it is none, with those that there are.
   """
-  found = psutil.net_if_addrs()
-  for name, entries in found.items():
-    # Of an address of one link alone, psutil tells the link as well.
-    if address in {one.address.partition('%')[0] for one in entries}:
+  found = _find_addresses()
+  for name, addresses in found.items():
+    if address in map(_without_link, addresses):
       return Interface(address, tuple(dict.fromkeys((*LOOPBACK.names, name))))
-  known = sorted(
-    one.address
-    for entries in found.values()
-    for one in entries
-    if one.family in _IP
+  known = ', '.join(
+    sorted(a for addresses in found.values() for a in addresses)
   )
   raise ValueError(
-    f'address must be one of this machine, {", ".join(known)}; got {address!r}.'
+    f'address must be one of this machine, {known}; got {address!r}.'
   )
 
 
@@ -109,12 +105,9 @@ def of_network(network: str) -> Interface:
   Raises:
     ValueError: If this machine is not in it, with the interfaces that it has.
   """
-  found = psutil.net_if_addrs()
   addresses = {
-    name: [
-      one.address.partition('%')[0] for one in entries if one.family in _IP
-    ]
-    for name, entries in found.items()
+    name: [_without_link(address) for address in entries]
+    for name, entries in _find_addresses().items()
   }
   try:
     range_ = ipaddress.ip_network(network, strict=False)
@@ -138,14 +131,27 @@ def of_network(network: str) -> Interface:
 
 def addresses_of(interface: Interface) -> list[str]:
   """Returns the IP addresses that others may see this machine send from."""
-  found = psutil.net_if_addrs()
+  found = _find_addresses()
   return [
-    one.address
+    address
     for name in interface.names
     if name not in LOOPBACK.names
-    for one in found.get(name, ())
-    if one.family in _IP and '%' not in one.address
+    for address in found.get(name, ())
+    if address == _without_link(address)
   ]
+
+
+def _find_addresses() -> dict[str, list[str]]:
+  """Returns this machine's IP addresses by interface, as psutil tells them."""
+  return {
+    name: [one.address for one in entries if one.family in _IP]
+    for name, entries in psutil.net_if_addrs().items()
+  }
+
+
+def _without_link(address: str) -> str:
+  """Leaves out the link, which psutil adds to an address of one link alone."""
+  return address.partition('%')[0]
 
 
 def restrict(

@@ -128,6 +128,28 @@ def repertory(*arguments: str, cwd) -> Program:
   return Program(['-c', code, *arguments], str(cwd))
 
 
+def training(directory, max_steps: int, *flags: str, cwd) -> Program:
+  """Starts training with as many checkpoints as there is time for."""
+  return repertory(
+    'train',
+    '--agent=dqn',
+    '--env=catch',
+    f'--steps={max_steps}',
+    '--evaluation_episodes=0',
+    '--checkpoint_period_seconds=0.2',
+    f'--directory={directory}',
+    *flags,
+    cwd=cwd,
+  )
+
+
+def kill_all_of(running: Program) -> None:
+  """Kills a program with all of its processes, as the loss of a host does."""
+  for process in running.processes():
+    process.send_signal(signal.SIGKILL)
+  running.wait(10)
+
+
 def wait_until(condition, seconds: float, what: str) -> None:
   """Waits for a condition, and fails on time-out."""
   deadline = time.monotonic() + seconds

@@ -6,10 +6,12 @@ leaves no file behind, and is open to processes of the same user alone.
 the run can use it.
 """
 
+import contextlib
 import os
 import socket
 import struct
 import uuid
+from collections.abc import Sequence
 
 from repertory.components import interfaces
 
@@ -62,12 +64,12 @@ def listen(address: str) -> tuple[socket.socket, str]:
     return listener, address
   host = address[len(_TCP) :].rpartition(':')[0]
   port = listener.getsockname()[1]
+  names: Sequence[str] = ()
+  with contextlib.suppress(ValueError):  # It is a name, or means all of them.
+    names = interfaces.of_address(host.strip('[]')).names
   try:
-    own = interfaces.of_address(host.strip('[]'))
-  except ValueError:  # It is a name, or means all of them.
-    return listener, f'{_TCP}{host}:{port}'
-  try:
-    interfaces.restrict(port, own.names)
+    if names:
+      interfaces.restrict(port, names)
   except BaseException:
     listener.close()
     raise

@@ -1,7 +1,8 @@
 """The lists on the dashboard: replay tables, inference servers and nodes."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from rich import console as rich_console
 from rich import table, text
@@ -78,23 +79,15 @@ def draw_nodes(
   """Draws one line per state, with equal nodes counted: `actor ×4`."""
   if not nodes:
     return None
-  by_state = {}
-  for name, state in nodes:
-    by_state.setdefault(state, []).append(name)
   urgency = list(_STATE_STYLES)
-  grid = table.Table.grid(padding=(0, 2, 0, 0))
-  grid.add_column(no_wrap=True)
-  grid.add_column(ratio=1)
-  for state in sorted(
-    by_state,
-    key=lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
-  ):
-    names = _count_equal(by_state[state], glyphs.times)
-    grid.add_row(
-      text.Text(f'{glyphs.bullet} {state}', style=_STATE_STYLES.get(state, '')),
-      text.Text(names),
-    )
-  return grid
+  return _draw_groups(
+    nodes,
+    glyphs,
+    lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
+    lambda state: text.Text(
+      f'{glyphs.bullet} {state}', style=_STATE_STYLES.get(state, '')
+    ),
+  )
 
 
 def draw_hosts(
@@ -103,16 +96,33 @@ def draw_hosts(
   """Draws one line per host, with its nodes."""
   if not hosts:
     return None
-  by_host = {}
-  for name, host in hosts:
-    by_host.setdefault(host, []).append(name)
+  grid = _draw_groups(hosts, glyphs, lambda host: host, text.Text)
+  return rich_console.Group(style.make_heading('hosts'), grid)
+
+
+def _draw_groups(
+  members: Sequence[tuple[str, str]],
+  glyphs: style.Glyphs,
+  rank: Callable[[str], Any],
+  draw: Callable[[str], text.Text],
+) -> table.Table:
+  """Draws one line per group, with equal nodes counted.
+
+  Args:
+    members: Name and group of each node.
+    rank: By what groups are sorted.
+    draw: Draws the name of one.
+  """
+  groups: dict[str, list[str]] = {}
+  for name, group in members:
+    groups.setdefault(group, []).append(name)
   grid = table.Table.grid(padding=(0, 2, 0, 0))
   grid.add_column(no_wrap=True)
   grid.add_column(ratio=1)
-  for host in sorted(by_host):
-    names = _count_equal(by_host[host], glyphs.times)
-    grid.add_row(text.Text(host), text.Text(names))
-  return rich_console.Group(style.make_heading('hosts'), grid)
+  for group in sorted(groups, key=rank):
+    names = _count_equal(groups[group], glyphs.times)
+    grid.add_row(draw(group), text.Text(names))
+  return grid
 
 
 def _count_equal(names: Iterable[str], times: str) -> str:

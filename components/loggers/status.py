@@ -118,3 +118,8 @@ class Status:
   inference: tuple[InferenceStatus, ...] = ()
   num_restarts: int | None = None
   message: str = ''
+
+  def with_messages(self, *messages: str) -> 'Status':
+    """Returns it with other messages: those of these that are not empty."""
+    message = '; '.join(filter(None, messages))
+    return dataclasses.replace(self, message=message)

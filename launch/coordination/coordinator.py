@@ -92,8 +92,9 @@ class Coordinator:
         which of several hosts it is.
     """
     with self._lock:
-      where = [description.get(key) for key in ('address', 'host')]
-      self._roster.register(node, *where)
+      self._roster.register(
+        node, description.get('address'), description.get('host')
+      )
       self._note(node, description)
 
   def address_of(self, node: str) -> str | None:

@@ -114,7 +114,6 @@ class Roster:
 
   def fail(self, name: str) -> None:
     """Notes that a node failed, and is not started again."""
-    self._get(name)
     self._enter(name, 'failed')
     self._finished.add(name)
 
@@ -264,7 +263,7 @@ class Roster:
 
   def _enter(self, name: str, state: str) -> None:
     """Notes what a node has come to."""
-    self._nodes[name].state = state
+    self._get(name).state = state
     if state in _STARTING:
       self._starting.add(name)
     else:

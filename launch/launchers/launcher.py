@@ -3,7 +3,7 @@
 import abc
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from repertory.launch import failures, registries
@@ -61,8 +61,8 @@ class Workers(abc.ABC):
     del name
     return True
 
-  def kill_all(self, names: Sequence[str]) -> None:
-    """Kills those of some nodes that have not ended and can be killed."""
+  def kill_all(self, names: Collection[str]) -> None:
+    """Kills those of some nodes that have not ended; threads go on."""
     for name in names:
       if self.is_alive(name):
         self.kill(name)

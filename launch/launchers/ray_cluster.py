@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import ray
@@ -78,22 +78,18 @@ class Host(NamedTuple):
   Attributes:
     name: Ray's.
     address: In the cluster.
-    num_cpus: As Ray was told.
+    resources: As Ray was told.
   """
 
   name: str
   address: str
-  num_cpus: float
+  resources: Mapping[str, float]
 
 
 def living_hosts() -> list[Host]:
   """Returns all hosts that live."""
   return [
-    Host(
-      host['NodeID'],
-      host['NodeManagerAddress'],
-      host['Resources'].get('CPU', 0),
-    )
+    Host(host['NodeID'], host['NodeManagerAddress'], host['Resources'])
     for host in ray.nodes()
     if host['Alive']
   ]

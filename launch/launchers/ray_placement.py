@@ -3,7 +3,7 @@
 import ipaddress
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cloudpickle
@@ -37,6 +37,7 @@ class Placement:
   host that launches. Others are wherever there is room.
 
   Attributes:
+    hosts: The hosts of the cluster, at the start.
     network: Over which hosts reach each other; see `Supervisor.place`. None if
       there is one host alone.
     allows_public: Whether hosts may have addresses of the Internet.
@@ -66,13 +67,13 @@ class Placement:
     """
     self._program = program
     self._resources = resources
-    self._here = ray.get_runtime_context().get_node_id()
-    hosts = ray_cluster.living_hosts()
-    (self._own,) = [host for host in hosts if host.name == self._here]
-    self._is_alone = [host.name for host in hosts] == [self._here]
+    here = ray.get_runtime_context().get_node_id()
+    self.hosts = ray_cluster.living_hosts()
+    (self._here,) = [host for host in self.hosts if host.name == here]
+    self._is_alone = len(self.hosts) == 1
     self.network = None if self._is_alone else network
     self.allows_public = allows_public
-    self._check_addresses([host.address for host in hosts], network)
+    self._check_addresses(network)
     self._check_resources()
     # Children must find whatever the launching process could import.
     self.environment = ray_supervisor.Environment(
@@ -112,7 +113,7 @@ class Placement:
 
   def own_host_of(self, name: str) -> ray_cluster.Host | None:
     """Returns this host if a node must be on it."""
-    return self._own if self._is_pinned(kinds.kind_of(name)) else None
+    return self._here if self._is_pinned(kinds.kind_of(name)) else None
 
   def describe_want(self, name: str) -> str:
     """Says of a node that could not be placed what it waited for."""
@@ -145,7 +146,7 @@ class Placement:
     )
     return cloudpickle.dumps(cargo)
 
-  def _check_addresses(self, addresses: Iterable[str], network: str) -> None:
+  def _check_addresses(self, network: str) -> None:
     if network:
       try:
         interfaces.of_network(network)
@@ -153,12 +154,13 @@ class Placement:
         raise SettingError('bind_interface', str(error)) from error
     if self._is_alone or self.allows_public or network:
       return  # Of a network that was named, each host tells its own.
+    addresses = sorted(host.address for host in self.hosts)
     public = [a for a in addresses if ipaddress.ip_address(a).is_global]
     if public:
       raise SettingError(
         'allow_public_addresses',
         f'must be set for hosts with addresses of the Internet, got '
-        f'{", ".join(sorted(public))}. Whoever reaches them there can read and '
+        f'{", ".join(public)}. Whoever reaches them there can read and '
         'change everything, and run code; better use a private network.',
       )
 
@@ -173,23 +175,19 @@ class Placement:
           f'{", ".join(sorted(found))}; got {kind!r}.',
         )
     there = ray.cluster_resources()
-    hosts = {host['NodeID']: host['Resources'] for host in ray.nodes()}
     for kind, asked in self._resources.items():
       names = [n for n in self._program.names if kinds.kind_of(n).name == kind]
       is_pinned = self._is_pinned(kinds.kind_of(names[0]))
       for resource, amount in asked.items():
-        room = [
-          has.get(resource, 0)
-          for host, has in hosts.items()
-          if host == self._here or not is_pinned
-        ]
+        hosts = [self._here] if is_pinned else self.hosts
+        room = max(host.resources.get(resource, 0) for host in hosts)
         needed = amount * len(names)
-        if amount > max(room) or needed > there.get(resource, 0):
+        if amount > room or needed > there.get(resource, 0):
           where = 'this host' if is_pinned else 'a host'
           raise SettingError(
             'node_resources',
             f'must fit into the cluster, which has {_in_words(there)}, and '
-            f'each node into {where}, with at most {max(room):g} {resource}; '
+            f'each node into {where}, with at most {room:g} {resource}; '
             f'got {amount:g} for each of {len(names)} nodes of kind {kind!r}.',
           )
 

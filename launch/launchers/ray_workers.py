@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -102,7 +102,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def begin(self) -> None:
     """Lets all nodes be placed."""
     for name in self.program.names:
-      self._place(name)
+      self._place(name, self._placement.hosts)
 
   def is_placed(self, name: str) -> bool:
     return self._address_of(name) is not None
@@ -153,7 +153,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     self.kill_all([owner])
     return owner
 
-  def kill_all(self, names: Sequence[str]) -> None:
+  def kill_all(self, names: Collection[str]) -> None:
     nodes = [self._nodes[name] for name in names if self.is_alive(name)]
     seconds = launcher.HURRIED_SECONDS if self.is_hurried else _ANSWER_SECONDS
     started = [node for node in nodes if node.ending is not None]
@@ -172,7 +172,9 @@ class RayWorkers(polled_workers.ProcessWorkers):
     if node.loss:
       self._shut_out_lost_hosts()
       self._let_go(node)
-      self._place(name)
+      # Without the head, the question for hosts would hang.
+      is_late = self._heart.is_late
+      self._place(name, [] if is_late else ray_cluster.living_hosts())
       self._nodes[name].life = life
       return
     node.starting = node.ending = node.code = None
@@ -192,32 +194,29 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._let_go(node)
     return hanging
 
-  def _choose_host(self) -> ray_cluster.Host | None:
+  def _choose_host(
+    self, hosts: Sequence[ray_cluster.Host]
+  ) -> ray_cluster.Host | None:
     """Returns the host with the fewest nodes for its CPUs; None for any.
 
     Not where nodes were lost. Ray's own spreading may take one host for all
     that ask for nothing.
     """
-    if self._heart.is_late:  # Without the head, the question would hang.
-      return None
     taken = [
       node.place.address if node.place else node.wanted
       for node in self._nodes.values()
     ]
-    hosts = [
-      host
-      for host in ray_cluster.living_hosts()
-      if host.address not in self._avoided
-    ]
-    return min(
-      hosts,
-      key=lambda host: (taken.count(host.address) + 1) / max(host.num_cpus, 1),
-      default=None,
-    )
 
-  def _place(self, name: str) -> None:
+    def load(host: ray_cluster.Host) -> float:
+      num_cpus = max(host.resources.get('CPU', 0), 1)
+      return (taken.count(host.address) + 1) / num_cpus
+
+    fit = [host for host in hosts if host.address not in self._avoided]
+    return min(fit, key=load, default=None)
+
+  def _place(self, name: str, hosts: Sequence[ray_cluster.Host]) -> None:
     """Lets the supervisor of a node be placed, the first or another one."""
-    host = self._placement.own_host_of(name) or self._choose_host()
+    host = self._placement.own_host_of(name) or self._choose_host(hosts)
     supervisor = self._placement.make_supervisor(name, host and host.name)
     self._nodes[name] = _Node(
       supervisor, None, time.monotonic(), wanted=host.address if host else ''
@@ -236,7 +235,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     """Goes on with a node as far as it is known how that went."""
     try:
       if node.place is None and _is_answered(node.placing):
-        self._take_place(node, ray.get(node.placing))
+        self._take_place(node, _result_of(node.placing))
       if node.place is not None and node.starting is None:
         node.starting = self._start(name, node)
         node.since = time.monotonic()

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -150,12 +150,12 @@ class _Watch:
       yield
     except KeyboardInterrupt:
       self._workers.is_hurried = True
-      self._kill(self._workers.names)
+      self._workers.kill_all(self._workers.names)
       raise
 
   def show_before_start(self, message: str) -> None:
     """Shows what happens before the nodes start again."""
-    self._show(_with_messages(self._starting_status(), message))
+    self._show(self._starting_status().with_messages(message))
 
   def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
     """Adds what is to be told of nodes that failed to end, or that still live.
@@ -171,12 +171,13 @@ class _Watch:
         cause = 'It has not ended, although it was told to.'
         warnings.append(failures.Failure(name, cause).not_closed)
         logging.warning('%s', warnings[-1])
-    return _with_messages(status, *warnings)
+    return status.with_messages(*warnings)
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
     if not self._wait_for_start():
-      self._kill(self._workers.names)  # None has got anything to save.
+      # None has got anything to save.
+      self._workers.kill_all(self._workers.names)
       return self._starting_status()
     names = [name for name in self._workers.names if name != _COORDINATOR]
     self._call('expect', names)
@@ -200,7 +201,7 @@ class _Watch:
   def _show_going_on(self, status: loggers.Status) -> None:
     """Shows the status, with what nodes that are not there yet wait for."""
     waiting = self._workers.waiting()
-    self._show(_with_messages(status, status.message, waiting))
+    self._show(status.with_messages(status.message, waiting))
 
   def _wait_for_end(self, seen: reports.Observation) -> loggers.Status:
     """Waits until all is saved and the nodes that end by themselves have."""
@@ -214,7 +215,7 @@ class _Watch:
       is_saved = not unsaved
       if self._interruption.is_set():
         starting = _starting(seen) & set(self._workers.names)
-        self._kill(starting - set(unsaved))
+        self._workers.kill_all(starting - set(unsaved))
       limit = self._exit_seconds(seen) if is_saved else save_seconds
       is_late = self._clock() - since > limit
       if (is_saved and not self._workers.clients_alive()) or is_late:
@@ -343,10 +344,6 @@ class _Watch:
         cause = f'It did not {what} within {seconds:g} seconds.'
         raise _error(name, cause, is_lost=True)
 
-  def _kill(self, names: Collection[str]) -> None:
-    """Kills nodes that have nothing to save; threads go on."""
-    self._workers.kill_all(list(names))
-
   def _shut_down(self, name: str) -> None:
     """Asks a service to end; one that cannot is ended with its worker."""
     owner = self._workers.program.owner_of(name)
@@ -377,11 +374,6 @@ class _Watch:
       )
     cause = failure.cause + self._workers.log_of(failure.node)
     raise failures.NodeError(dataclasses.replace(failure, cause=cause))
-
-
-def _with_messages(status: loggers.Status, *messages: str) -> loggers.Status:
-  """Returns a status with other messages."""
-  return dataclasses.replace(status, message='; '.join(filter(None, messages)))
 
 
 def _starting(seen: reports.Observation) -> set[str]:

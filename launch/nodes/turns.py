@@ -81,8 +81,7 @@ class Turns(abc.ABC):
       raise
     warnings = self._close(has_failed=False)
     status = self._coordinator.status()
-    message = '; '.join(filter(None, [status.message, *warnings]))
-    return dataclasses.replace(status, message=message)
+    return status.with_messages(status.message, *warnings)
 
   @abc.abstractmethod
   def _make_learner(self) -> learning.LearningNode:
@@ -110,8 +109,7 @@ class Turns(abc.ABC):
   def _show_compiling(self) -> None:
     """Shows something from the first moment; compiling takes seconds."""
     status = self._coordinator.status()
-    message = '; '.join(filter(None, [status.message, 'compiling']))
-    self._show(dataclasses.replace(status, message=message))
+    self._show(status.with_messages(status.message, 'compiling'))
 
   def _make_evaluator(self, context: node_lib.Context):
     evaluation = None

@@ -125,8 +125,7 @@ class Uploads:
 
   def complete(self, status: loggers.Status) -> loggers.Status:
     """Adds to a status what is to be told of the storage."""
-    message = '; '.join(filter(None, [status.message, *self._problems()]))
-    return dataclasses.replace(status, message=message)
+    return status.with_messages(status.message, *self._problems())
 
   def finish(self) -> str:
     """Waits until the newest are stored, but not for ever.
@@ -139,7 +138,7 @@ class Uploads:
     while self._thread.is_alive() and time.monotonic() < deadline:
       self._thread.join(_SHOW_SECONDS)
       if self._status is not None and self._busy:
-        self._show(dataclasses.replace(self._status, message=self._progress()))
+        self._show(self._status.with_messages(self._progress()))
     if self._thread.is_alive():
       self._given_up.set()
       problem = (

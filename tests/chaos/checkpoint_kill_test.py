@@ -5,7 +5,6 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -140,17 +139,7 @@ def test_a_program_killed_at_random_moments(tmp_path, num_kills, flags):
   directory = tmp_path / 'run'
 
   def start(max_steps):
-    return program.repertory(
-      'train',
-      '--agent=dqn',
-      '--env=catch',
-      f'--steps={max_steps}',
-      '--evaluation_episodes=0',
-      '--checkpoint_period_seconds=0.2',
-      f'--directory={directory}',
-      *flags,
-      cwd=tmp_path,
-    )
+    return program.training(directory, max_steps, *flags, cwd=tmp_path)
 
   counts = _newest(directory)
   for _ in range(num_kills):
@@ -159,9 +148,7 @@ def test_a_program_killed_at_random_moments(tmp_path, num_kills, flags):
       _wait_for_checkpoint(running, directory, _number(directory) + 1)
       time.sleep(randomness.uniform(0, 1))
     finally:
-      for process in running.processes():
-        process.send_signal(signal.SIGKILL)
-      running.wait(10)
+      program.kill_all_of(running)
     counts = _newest(directory)
     assert counts['steps'] >= before['steps']
     assert counts['learner_steps'] >= before['learner_steps']

@@ -5,7 +5,6 @@
 
 import random
 import shutil
-import signal
 import time
 
 import pytest
@@ -47,18 +46,8 @@ def test_hosts_that_die_one_after_the_other(tmp_path, flags):
   stored = tmp_path / 'S'
 
   def start(host, max_steps):
-    return program.repertory(
-      'train',
-      '--agent=dqn',
-      '--env=catch',
-      f'--steps={max_steps}',
-      '--evaluation_episodes=0',
-      '--checkpoint_period_seconds=0.2',
-      f'--directory={tmp_path / host}',
-      f'--storage={stored}',
-      *flags,
-      cwd=tmp_path,
-    )
+    own = f'--storage={stored}', *flags
+    return program.training(tmp_path / host, max_steps, *own, cwd=tmp_path)
 
   progress = (0, 0)
   for kill in range(_NUM_KILLS):
@@ -78,9 +67,7 @@ def test_hosts_that_die_one_after_the_other(tmp_path, flags):
       program.wait_until(has_got_on, 300, 'a newer checkpoint in the storage')
       time.sleep(randomness.uniform(0, 1))
     finally:
-      for process in running.processes():
-        process.send_signal(signal.SIGKILL)
-      running.wait(10)
+      program.kill_all_of(running)
     newest = _stored(stored).newest()
     assert newest.progress > progress
     progress = newest.progress
