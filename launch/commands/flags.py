@@ -254,14 +254,3 @@ TRAIN_FLAGS = (
     'finite. stop: the run ends and the batch is saved. skip: it is undone.',
   ),
 )
-EVALUATE_FLAGS = (
-  ('directory', flags.DEFINE_string, None, 'Where the trained agent is.'),
-  (
-    'best',
-    flags.DEFINE_bool,
-    False,
-    'Take the policy that did best in an evaluation of training, in place of '
-    'the newest checkpoint.',
-  ),
-  ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
-)

@@ -1,0 +1,54 @@
+"""What a command is, and how one is found: by its file being there."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from absl import flags
+
+from repertory.launch import registries
+
+DONE = 0
+FAILED = 1
+BAD_INPUT = 2
+NOT_SAVED = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+  """What `repertory <name>` does.
+
+  Attributes:
+    usage: Its arguments, one line.
+    description: One line.
+    flag_table: Name, kind, default and text of its flags.
+    run: Takes flags, settings of `--config.` and the other arguments; returns
+      the exit code.
+  """
+
+  usage: str
+  description: str
+  flag_table: Sequence[tuple]
+  run: Callable[[flags.FlagValues, Mapping[str, str], Sequence[str]], int]
+
+
+REGISTRY = registries.Registry[Command](
+  'repertory.launch.commands', 'command', '_command'
+)
+
+
+def expect_no_arguments(positional: Sequence[str]) -> None:
+  """Raises ValueError if there is anything but flags."""
+  if positional:
+    raise ValueError(
+      f'arguments must be flags, --name=value; got {" ".join(positional)}.'
+    )
+
+
+def expect_no_settings(settings: Mapping[str, str], why: str) -> None:
+  """Raises ValueError if there is a `--config.<name>`.
+
+  Args:
+    why: There can be none, as the beginning of the message.
+  """
+  if settings:
+    raise ValueError(f'{why}, got {sorted(settings)}.')

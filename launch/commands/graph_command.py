@@ -1,0 +1,25 @@
+"""`repertory graph`: who calls whom."""
+
+from repertory.launch import commands
+from repertory.launch.commands import command, making
+from repertory.launch.commands import flags as flag_tables
+
+
+def _graph(values, settings, positional) -> int:
+  command.expect_no_arguments(positional)
+  topology = making.make_topology(values)
+  experiment = making.make_experiment(values, settings)
+  print(commands.graph.mermaid(experiment, topology))
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'graph',
+  command.Command(
+    '--agent=AGENT --topology=TOPOLOGY [--num_actors=N]',
+    'Prints the program graph as Mermaid: nodes, and who calls whom.',
+    flag_tables.EXPERIMENT_FLAGS,
+    _graph,
+  ),
+  rank=10,
+)

@@ -1,0 +1,51 @@
+"""`repertory agents` and `repertory environments`: what there is."""
+
+from repertory.agents import registry as agents_registry
+from repertory.environments import name_options
+from repertory.environments import registry as environments_registry
+from repertory.launch.commands import command
+
+
+def _agents(flag_values, settings, positional) -> int:
+  del flag_values, settings
+  if not positional:
+    for agent in agents_registry.agents():
+      print(f'{agent.name:8} {agent.description}')
+    return command.DONE
+  for name in positional:
+    config_class = agents_registry.get(name).config_class
+    number = config_class.default_environments_per_actor
+    print(f'--environments_per_actor={number}  (if nothing is said)')
+    for setting in agents_registry.settings(name):
+      print(f'--config.{setting.name}={setting.default}  ({setting.type})')
+      print(f'    {setting.help}')
+    for preset, values in agents_registry.get(name).presets.items():
+      print(f'--preset={preset}')
+      for field, value in values.items():
+        print(f'    {field}={value}')
+  return command.DONE
+
+
+def _environments(values, settings, positional) -> int:
+  del values, settings
+  command.expect_no_arguments(positional)
+  for entry in environments_registry.names():
+    needs = f' (needs: {entry.requirement})' if entry.requirement else ''
+    print(f'{entry.pattern:30} {entry.description}{needs}')
+    for option in entry.options:
+      print(f'    ?{name_options.describe(option)}')
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'agents',
+  command.Command(
+    '[AGENT]', 'Lists the agents, or the settings of one.', (), _agents
+  ),
+  rank=11,
+)
+command.REGISTRY.register(
+  'environments',
+  command.Command('', 'Lists the environments.', (), _environments),
+  rank=12,
+)

@@ -1,0 +1,109 @@
+"""Flags become an experiment, a topology and a launcher.
+
+Flags do not reach other processes. Until each of them is known to be good by
+itself, TensorFlow is not imported.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from absl import flags
+
+from repertory.components import settings as settings_lib
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.commands import flags as flag_tables
+from repertory.launch.host import interrupts
+from repertory.launch.launchers import launcher
+from repertory.launch.topologies import topology as topology_lib
+
+# Steps of a run in which every table becomes full.
+_LONG = 10**12
+
+
+def make_experiment(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> experiment_lib.Experiment:
+  """Makes the experiment of the flags that a command has."""
+  if 'directory' in values and values.directory == '':
+    raise settings_lib.SettingError(
+      'directory', 'must be a path, or left out; got nothing.'
+    )
+  chosen: dict[str, Any] = {
+    name: values[name].value
+    for name in values
+    if name in flag_tables.DEFAULTS and name != 'agent'
+  }
+  with interrupts.leaving_at_once():  # TensorFlow is imported.
+    return experiment_lib.make_experiment(
+      values.agent,
+      values.env,
+      max_steps=values.steps if 'steps' in values else _LONG,
+      config=dict(settings),
+      preset=values.preset,
+      **chosen,
+    )
+
+
+def make_topology(values: flags.FlagValues) -> topology_lib.Topology:
+  """Makes the topology of the flags.
+
+  Raises:
+    ValueError: If there is none of that name, or there are flags of another.
+  """
+  with interrupts.leaving_at_once():  # Devices are TensorFlow's.
+    return _make_chosen(
+      values,
+      'topology',
+      topology_lib.get(values.topology),
+      topology_lib.topologies(),
+      flag_tables.TOPOLOGY_FLAGS,
+    )
+
+
+def make_launcher(values: flags.FlagValues) -> launcher.Launcher:
+  """Makes the launcher of the flags.
+
+  Raises:
+    ValueError: If there is none of that name, or there are flags of another.
+  """
+  return _make_chosen(
+    values,
+    'lp_launch_type',
+    launcher.get(values.lp_launch_type),
+    launcher.launchers(),
+    flag_tables.LAUNCHER_FLAGS,
+  )
+
+
+def _make_chosen(values, flag: str, kind, kinds, flag_table):
+  """Makes the topology or launcher that a flag names, of its own flags.
+
+  Args:
+    kind: What the flag names.
+    kinds: All that it can name.
+    flag_table: The flags of all of them.
+
+  Raises:
+    ValueError: If there are flags of another.
+  """
+  own = {field.name for field in dataclasses.fields(kind)}
+  chosen = {
+    name: values[name].value for name, *_ in flag_table if values[name].present
+  }
+  for name in sorted(chosen.keys() - own):
+    owners = [
+      other
+      for other, kind in kinds.items()
+      if name in {field.name for field in dataclasses.fields(kind)}
+    ]
+    raise settings_lib.SettingError(
+      name,
+      f'must be left out: it is of --{flag}={" or ".join(owners)}, got '
+      f'--{flag}={values[flag].value}.',
+    )
+  settings = {
+    name: tuple(value) if isinstance(value, list) else value
+    for name, value in chosen.items()
+  }
+  return kind(**settings)

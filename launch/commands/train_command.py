@@ -1,0 +1,79 @@
+"""`repertory train`: flags become an experiment, and it runs."""
+
+import signal
+import sys
+
+from repertory import launch
+from repertory.launch import runs
+from repertory.launch.commands import command, making
+from repertory.launch.commands import flags as flag_tables
+from repertory.launch.host import interrupts, lost_readers
+from repertory.launch.topologies import topology as topology_lib
+
+
+def _train(values, settings, positional) -> int:
+  command.expect_no_arguments(positional)
+  topology = making.make_topology(values)
+  launch_type = making.make_launcher(values)
+  topology_lib.check_launch(topology, launch_type, values.deterministic)
+  experiment = making.make_experiment(values, settings)
+  with interrupts.leaving_at_once():
+    run_experiment = launch.running.run
+  result = run_experiment(
+    experiment,
+    topology=topology,
+    launch_type=launch_type,
+    fresh=values.fresh,
+  )
+  status = result.status
+  if result.interrupted == signal.SIGHUP:
+    lost_readers.let_go()  # Else it would be an error to say how it ended.
+  if result.interrupted and not status.steps:
+    print('Interrupted before the first step; the same command starts afresh.')
+    return interrupts.EXIT_BASE + result.interrupted
+  if result.interrupted:
+    how = _how_to_go_on(experiment, result.directory)
+    print(f'Interrupted; {how} goes on from the checkpoint.')
+  elif status.evaluation_return is not None:
+    print(
+      f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
+      f'({experiment.evaluation_episodes} episodes)'
+    )
+  if result.why_no_update:
+    print(f'repertory: {result.why_no_update}', file=sys.stderr)
+  if result.best is not None:
+    print(
+      f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '
+      f'steps; `repertory evaluate --best` takes its policy'
+    )
+  print(f'Logs:        {result.directory}/logs')
+  print(f'Checkpoints: {result.directory}/checkpoints')
+  if result.variables_sha256 is not None:
+    print(f'Variables: sha256 {result.variables_sha256}')
+  loss = runs.resuming.describe_loss(result.directory, status.learner_steps)
+  if loss:
+    print(f'repertory: {loss}', file=sys.stderr)
+  if result.not_stored:
+    print(f'repertory: {result.not_stored}', file=sys.stderr)
+  if result.interrupted:
+    return interrupts.EXIT_BASE + result.interrupted
+  return command.NOT_SAVED if loss or result.not_stored else command.DONE
+
+
+def _how_to_go_on(experiment, directory: str) -> str:
+  """Says which command goes on from the last checkpoint."""
+  if experiment.deterministic and not runs.resuming.is_exact(directory):
+    return 'the same command without --deterministic'
+  return 'the same command'
+
+
+command.REGISTRY.register(
+  'train',
+  command.Command(
+    '--agent=AGENT --env=ENVIRONMENT [--flags] [--config.NAME=VALUE]',
+    'Trains an agent, or goes on where its directory has it.',
+    flag_tables.TRAIN_FLAGS,
+    _train,
+  ),
+  rank=0,
+)
