@@ -55,11 +55,30 @@ while :; do wait; sleep 1; done  # The first process must wait for all others.
 """
 _WAIT_FOR_ALL = f"""
 import ray, sys, time
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 ray.init(address='{_ADDRESS}', log_to_driver=False)
 deadline = time.monotonic() + 90
-while sum(node['Alive'] for node in ray.nodes()) < int(sys.argv[1]):
+def living():
+  return [node['NodeID'] for node in ray.nodes() if node['Alive']]
+while len(living()) < int(sys.argv[1]):
   assert time.monotonic() < deadline, 'Some hosts did not come.'
   time.sleep(0.2)
+@ray.remote(num_cpus=0)
+class Guest:
+  def greet(self):
+    pass
+# Else the first nodes may be placed by who has not heard of all hosts yet.
+for host in living():
+  while True:
+    try:
+      guest = Guest.options(
+        scheduling_strategy=NodeAffinitySchedulingStrategy(host, soft=False)
+      ).remote()
+      ray.get(guest.greet.remote(), timeout=60)
+      break
+    except ray.exceptions.RayError:
+      assert time.monotonic() < deadline, 'A host takes no guests.'
+      time.sleep(0.2)
 """
 _SECONDS = 240.0
 

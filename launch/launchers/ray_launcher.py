@@ -84,8 +84,9 @@ class RayLauncher(launcher.Launcher):
         if getattr(self, name):
           raise SettingError(
             name,
-            f'must be left out without ray_address: all is on this host; got '
-            f'{getattr(self, name)!r}.',
+            'must be left out where all is on this host, got '
+            f'{getattr(self, name)!r}. A cluster has to be named for it.',
+            ray_address='host:port',
           )
     for kind in self.resources:
       if kind not in _KINDS:

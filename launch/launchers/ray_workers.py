@@ -91,6 +91,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     self._placement = placement
     self._heart = heart
     self._nodes: dict[str, _Node] = {}
+    self._hosts = placement.hosts  # As last heard.
     # From where nodes of each host may be heard, by the address in the cluster.
     self._senders: dict[str, Sequence[str]] = {}
     self._shut_out: Sequence[str] = []
@@ -102,7 +103,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def begin(self) -> None:
     """Lets all nodes be placed."""
     for name in self.program.names:
-      self._place(name, self._placement.hosts)
+      self._place(name)
 
   def is_placed(self, name: str) -> bool:
     return self._address_of(name) is not None
@@ -172,9 +173,9 @@ class RayWorkers(polled_workers.ProcessWorkers):
     if node.loss:
       self._shut_out_lost_hosts()
       self._let_go(node)
-      # Without the head, the question for hosts would hang.
-      is_late = self._heart.is_late
-      self._place(name, [] if is_late else ray_cluster.living_hosts())
+      if not self._heart.is_late:  # Else the question would hang.
+        self._hosts = ray_cluster.living_hosts()
+      self._place(name)
       self._nodes[name].life = life
       return
     node.starting = node.ending = node.code = None
@@ -194,9 +195,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._let_go(node)
     return hanging
 
-  def _choose_host(
-    self, hosts: Sequence[ray_cluster.Host]
-  ) -> ray_cluster.Host | None:
+  def _choose_host(self) -> ray_cluster.Host | None:
     """Returns the host with the fewest nodes for its CPUs; None for any.
 
     Not where nodes were lost. Ray's own spreading may take one host for all
@@ -211,12 +210,12 @@ class RayWorkers(polled_workers.ProcessWorkers):
       num_cpus = max(host.resources.get('CPU', 0), 1)
       return (taken.count(host.address) + 1) / num_cpus
 
-    fit = [host for host in hosts if host.address not in self._avoided]
+    fit = [host for host in self._hosts if host.address not in self._avoided]
     return min(fit, key=load, default=None)
 
-  def _place(self, name: str, hosts: Sequence[ray_cluster.Host]) -> None:
+  def _place(self, name: str) -> None:
     """Lets the supervisor of a node be placed, the first or another one."""
-    host = self._placement.own_host_of(name) or self._choose_host(hosts)
+    host = self._placement.own_host_of(name) or self._choose_host()
     supervisor = self._placement.make_supervisor(name, host and host.name)
     self._nodes[name] = _Node(
       supervisor, None, time.monotonic(), wanted=host.address if host else ''

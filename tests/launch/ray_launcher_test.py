@@ -101,8 +101,8 @@ def test_resources_are_read(given, found):
     ({'node_resources': ('actor:CPU=many',)}, "got 'actor:CPU=many'"),
     ({'node_resources': ('actor:CPU=1', 'actor:CPU=2')}, 'actor:CPU once'),
     ({'node_resources': ('aktor:CPU=1',)}, "got 'aktor'.*'actor'"),
-    ({'bind_interface': 'eth0'}, 'without ray_address.*eth0'),
-    ({'allow_public_addresses': True}, 'without ray_address.*True'),
+    ({'bind_interface': 'eth0'}, "'eth0'. A cluster .*ray_address="),
+    ({'allow_public_addresses': True}, 'True. A cluster .*ray_address='),
   ],
 )
 def test_settings_that_do_not_fit_are_told(wrong, what):
