@@ -1,0 +1,382 @@
+"""What the directory of a run tells: what ran, how far it came, how it is."""
+
+import contextlib
+import dataclasses
+import datetime
+import functools
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from repertory.components import checkpointing
+from repertory.components.settings import SettingError
+from repertory.launch.records import logs as logs_lib
+from repertory.launch.runs import directories, ledger
+
+RUNNING = 'running'
+DONE, INTERRUPTED, FAILED = ledger.DONE, ledger.INTERRUPTED, ledger.FAILED
+ENDED = 'ended'  # How, was not written down by earlier versions.
+NEVER_BEGUN = 'never begun'
+UNREADABLE = 'unreadable'
+STATES = (RUNNING, DONE, INTERRUPTED, FAILED, ENDED, NEVER_BEGUN, UNREADABLE)
+
+_SEED = 'seed'
+_POSITIONED = ('actors', 'learner', 'replay', 'evaluator')
+
+
+class Evaluation(NamedTuple):
+  """An evaluation.
+
+  Attributes:
+    episode_return: The mean undiscounted return of its episodes.
+    steps: Environment steps of training by then.
+    deviation: Standard deviation of the returns; None if unknown.
+    count: Its episodes; None if unknown.
+  """
+
+  episode_return: float
+  steps: int
+  deviation: float | None = None
+  count: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """What is known of a run, over all its starts; None for what is not.
+
+  Attributes:
+    directory: Where it is, as it was found.
+    state: One of `STATES`.
+    why: What there is to say about that; '' if nothing.
+    agent: Name of the agent.
+    environment: Name of the environment.
+    seed: The seed.
+    settings: What must stay the same for it to be resumed, but agent,
+      environment and seed: 'builder', 'num_environments', 'config.<name>',
+      'table.<name>'.
+    experiment: Settings of `launch.Experiment` at its last start, such as
+      'max_steps'.
+    topology: Name of the topology at its last start.
+    wiring: Settings of topology and launcher at its last start.
+    steps: Environment steps so far.
+    learner_steps: Updates so far.
+    elapsed_seconds: How long it ran, over all its starts.
+    begun: When it was started last.
+    ended: When that ended; of a run that goes on, when it was heard of last.
+    best: The evaluation with the highest mean return.
+    starts: The lines of `logs/runs.jsonl`.
+    problems: What could not be read, in words.
+  """
+
+  directory: str
+  state: str
+  why: str = ''
+  agent: str | None = None
+  environment: str | None = None
+  seed: int | None = None
+  settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  experiment: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  topology: str | None = None
+  wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  steps: int | None = None
+  learner_steps: int | None = None
+  elapsed_seconds: float | None = None
+  begun: datetime.datetime | None = None
+  ended: datetime.datetime | None = None
+  best: Evaluation | None = None
+  starts: Sequence[Mapping[str, Any]] = ()
+  problems: Sequence[str] = ()
+
+  @functools.cached_property
+  def logs(self) -> logs_lib.Logs:
+    """Its logs as columns: `run.logs['evaluator']['episode_return']`."""
+    return logs_lib.Logs(os.path.join(self.directory, directories.LOGS))
+
+  @property
+  def max_steps(self) -> int | None:
+    """Environment steps at which it ends."""
+    return self.experiment.get('max_steps')
+
+  @functools.cached_property
+  def last(self) -> Evaluation | None:
+    """Its last evaluation."""
+    return _evaluation(self.logs, -1)
+
+
+def read(directory: str) -> Run:
+  """Reads what a run's directory tells; logs are read when they are asked for.
+
+  Whatever is missing or broken there is told in the record, and raises nothing.
+
+  Args:
+    directory: A run's, also of one that goes on.
+  """
+  directory = os.fspath(directory)
+  try:
+    os.listdir(directory)
+    is_held = directories.is_held(directory)
+  except OSError as error:
+    return Run(directory, UNREADABLE, _explain(error))
+  return _read(directory, is_held)
+
+
+class Found(NamedTuple):
+  """What there is in some folders.
+
+  Attributes:
+    runs: Of those that can be read, sorted by directory.
+    others: Folders without a run that can be read, and why.
+  """
+
+  runs: Sequence[Run]
+  others: Sequence[tuple[str, str]]
+
+  def describe_others(self) -> str:
+    """Returns a line that names what was left out, or ''."""
+    told = ', '.join(f'{path} ({why})' for path, why in self.others)
+    return f'Left out: {told}.' if told else ''
+
+
+def find(paths: Iterable[str]) -> Found:
+  """Finds and reads all runs in folders, and in the folders in them.
+
+  Folders whose name begins with a dot are passed over, and links are not
+  followed, but for those that are given. What `--fresh` has set aside is left
+  out, unless it is given.
+
+  Args:
+    paths: Folders of runs, or of such folders.
+
+  Raises:
+    SettingError: If one of them is no folder.
+  """
+  paths = [os.fspath(path) for path in paths]
+  for path in paths:
+    if not os.path.isdir(path):
+      kind = 'a file' if os.path.exists(path) else 'nothing there'
+      raise SettingError(
+        'directories',
+        f'must be folders of runs, or folders with such in them; got {path}, '
+        f'which is {kind}.',
+      )
+  found: dict[str, Run] = {}
+  others: dict[str, str] = {}
+  for path in paths:
+    for directory, why in _search(path):
+      real = os.path.realpath(directory)
+      if real in found:
+        continue
+      run = Run(directory, UNREADABLE, why) if why else read(directory)
+      if run.state == UNREADABLE:
+        others[directory] = run.why
+      else:
+        found[real] = run
+  runs = sorted(found.values(), key=lambda run: run.directory)
+  return Found(runs, sorted(others.items()))
+
+
+def is_run(directory: str) -> bool:
+  """Whether a folder is, or was made to be, the directory of a run."""
+  if os.path.isfile(os.path.join(directory, directories.LOCK)):
+    return True
+  logs = os.path.join(directory, directories.LOGS)
+  labels = (ledger.FILE, 'nodes.jsonl', 'actors.csv')
+  return any(os.path.isfile(os.path.join(logs, name)) for name in labels) or (
+    _newest(directory, directories.CHECKPOINTS) is not None
+  )
+
+
+def _search(top: str) -> Iterator[tuple[str, str]]:
+  """Gives the runs under a folder, and with the reason what holds none."""
+  if is_run(top):
+    yield top, ''
+    return
+  try:
+    with os.scandir(top) as entries:
+      folders = sorted(
+        entry.path
+        for entry in entries
+        if entry.is_dir(follow_symlinks=False)
+        and not entry.name.startswith('.')
+      )
+  except OSError as error:
+    yield top, _explain(error)
+    return
+  inside = []
+  for folder in folders:
+    if directories.is_aside(folder):
+      inside.append((folder, 'set aside by --fresh'))
+    else:
+      inside += _search(folder)
+  if all(why == _NO_RUN for _, why in inside):
+    yield top, _NO_RUN
+  else:
+    yield from inside
+
+
+_NO_RUN = 'no run in it'
+
+
+def _read(directory: str, is_held: bool) -> Run:
+  logs = logs_lib.Logs(os.path.join(directory, directories.LOGS))
+  problems: list[str] = []
+  starts = logs.rows(ledger.FILE.removesuffix('.jsonl'))
+  begun = next((row for row in reversed(starts) if ledger.BEGUN in row), {})
+  ended = starts[-1] if starts and ledger.ENDED in starts[-1] else {}
+  saved = _load_state(directory, directories.CHECKPOINTS, problems)
+  kept = _load_state(directory, directories.BEST, problems)
+  identity = dict(
+    begun.get('config') or _learner_config(logs) or saved.get('experiment', {})
+  )
+  counts = saved.get('counts', {})
+  steps = _last(logs, 'steps', begun, ended, counts)
+  state, why = _judge(is_held, begun, ended, bool(steps), bool(identity))
+  return Run(
+    directory,
+    state,
+    why,
+    agent=identity.pop('agent', None),
+    environment=identity.pop('environment', None),
+    seed=identity.pop(_SEED, None),
+    settings=identity,
+    experiment=begun.get('experiment', {}),
+    topology=begun.get('topology'),
+    wiring={
+      name: begun[name]
+      for name in ('topology_settings', 'launch_type', 'launch_settings')
+      if name in begun
+    },
+    steps=_to_integer(steps),
+    learner_steps=_to_integer(
+      _last(logs, 'learner_steps', begun, ended, counts)
+    ),
+    elapsed_seconds=_last(logs, 'elapsed_seconds', begun, ended, saved),
+    begun=_parse_time(begun.get(ledger.BEGUN)),
+    ended=_parse_time(ended.get(ledger.ENDED)) or _last_change(directory),
+    best=_best(logs, kept),
+    starts=starts,
+    problems=(*problems, *logs.problems),
+  )
+
+
+def _judge(
+  is_held: bool,
+  begun: Mapping[str, Any],
+  ended: Mapping[str, Any],
+  has_steps: bool,
+  is_known: bool,
+) -> tuple[str, str]:
+  """Returns the state of a run, and what there is to say about it."""
+  if is_held:
+    return RUNNING, ''
+  if ended:
+    cause = ': '.join(filter(None, [ended.get('node'), ended.get('cause')]))
+    return ended.get('state', ENDED), cause or ended.get('message') or ''
+  if begun:
+    return INTERRUPTED, 'its process ended without a word'
+  if not has_steps:
+    return NEVER_BEGUN, ''
+  if not is_known:
+    return UNREADABLE, 'nothing tells which agent and environment it is of'
+  return ENDED, 'how, was not written down'
+
+
+def _learner_config(logs: logs_lib.Logs) -> Mapping[str, Any]:
+  """Returns what the learner told that it runs with last."""
+  for row in reversed(logs.rows('nodes')):
+    if isinstance(row.get('config'), dict):
+      return row['config']
+  return {}
+
+
+def _last(
+  logs: logs_lib.Logs, name: str, *others: Mapping[str, Any]
+) -> float | None:
+  """Returns how far a count got: what is written last, wherever that is."""
+  values = [logs.last(label, name) for label in _POSITIONED]
+  values += [one.get(name) for one in others]
+  return max((v for v in values if v is not None), default=None)
+
+
+def _best(logs: logs_lib.Logs, kept: Mapping[str, Any]) -> Evaluation | None:
+  """Returns the best evaluation, as it was kept or else by the logs."""
+  if kept.get('evaluation'):
+    return Evaluation(**kept['evaluation'])
+  returns = logs.column('evaluator', 'episode_return')
+  if not len(returns) or np.all(np.isnan(returns)):
+    return None
+  return _evaluation(logs, int(np.nanargmax(returns)))
+
+
+def _evaluation(logs: logs_lib.Logs, index: int) -> Evaluation | None:
+  returns = logs.column('evaluator', 'episode_return')
+  if not len(returns):
+    return None
+  steps, deviations, counts = (
+    logs.column('evaluator', name)
+    for name in ('steps', 'episode_return_deviation', 'count')
+  )
+  return Evaluation(
+    float(returns[index]),
+    int(steps[index]),
+    float(deviations[index]) if len(deviations) else None,
+    int(counts[index]) if len(counts) else None,
+  )
+
+
+def _newest(directory: str, folder: str) -> str | None:
+  try:
+    path = os.path.join(directory, folder)
+    return checkpointing.Checkpointer(path).newest()
+  except OSError:
+    return None
+
+
+def _load_state(
+  directory: str, folder: str, problems: list[str]
+) -> Mapping[str, Any]:
+  """Reads the state of the newest checkpoint in a folder, if there is one."""
+  path = _newest(directory, folder)
+  if path is None:
+    return {}
+  try:
+    with open(os.path.join(path, checkpointing.STATE), 'rb') as file:
+      state = json.load(file)
+    if not isinstance(state, dict):
+      raise ValueError('it is no JSON object')
+    return state
+  except FileNotFoundError:
+    return {}  # It made way for a newer one, or is damaged.
+  except (OSError, ValueError) as error:
+    problems.append(f'{path}: {_explain(error)}')
+    return {}
+
+
+def _last_change(directory: str) -> datetime.datetime | None:
+  """Returns when a log was written last."""
+  times = []
+  for label in _POSITIONED:
+    path = os.path.join(directory, directories.LOGS, f'{label}.csv')
+    with contextlib.suppress(OSError):
+      times.append(os.path.getmtime(path))
+  if not times:
+    return None
+  return datetime.datetime.fromtimestamp(max(times), datetime.timezone.utc)
+
+
+def _parse_time(text: str | None) -> datetime.datetime | None:
+  try:
+    return datetime.datetime.fromisoformat(text) if text else None
+  except (TypeError, ValueError):
+    return None
+
+
+def _to_integer(value: float | None) -> int | None:
+  return None if value is None else int(value)
+
+
+def _explain(error: Exception) -> str:
+  return getattr(error, 'strerror', None) or f'{error}'
