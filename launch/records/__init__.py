@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from repertory.components import lazy_imports
 
 if TYPE_CHECKING:
+  from repertory.launch.records.finding import Found, find
   from repertory.launch.records.groups import Group, group
-  from repertory.launch.records.runs import Found, Run, find, read
+  from repertory.launch.records.runs import Run, read
   from repertory.launch.records.tables import rows, table
 
 __all__ = ['Found', 'Group', 'Run', 'find', 'group', 'read', 'rows', 'table']
@@ -20,10 +21,10 @@ __all__ = ['Found', 'Group', 'Run', 'find', 'group', 'read', 'rows', 'table']
 # Matplotlib is an extra.
 __getattr__, __dir__ = lazy_imports.modules(
   __name__,
-  Found='runs',
+  Found='finding',
   Group='groups',
   Run='runs',
-  find='runs',
+  find='finding',
   group='groups',
   read='runs',
   rows='tables',

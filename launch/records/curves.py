@@ -15,8 +15,9 @@ STATISTICS: Mapping[str, aggregates.Statistic] = {
   'iqm': aggregates.interquartile_mean,
 }
 
-# More points than that cannot be told apart in a figure.
-_MAX_POINTS = 200
+# More points than that cannot be told apart in a figure; and what lies so close
+# is better averaged.
+_MAX_POINTS = 100
 # Runs begin and end at about the same place, not at the same: so much of the
 # width is no gap.
 _TOLERANCE = 0.03
@@ -77,16 +78,7 @@ def make_panels(
   Raises:
     SettingError: If over or statistic is none of those.
   """
-  for name, value, known in (
-    ('over', over, quantities_lib.AXES),
-    ('statistic', statistic, STATISTICS),
-  ):
-    if value not in known:
-      raise SettingError(
-        name,
-        f'must be one of {", ".join(known)}; got {value!r}.'
-        f'{did_you_mean(value, known)}',
-      )
+  check(over, statistic)
   panels = []
   for quantity in quantities:
     for environment in grouped.environments:
@@ -100,6 +92,20 @@ def make_panels(
       if curves:
         panels.append(Panel(environment, quantity, over, curves))
   return panels
+
+
+def check(over: str, statistic: str) -> None:
+  """Raises SettingError if one of them is none that there is."""
+  for name, value, known in (
+    ('over', over, quantities_lib.AXES),
+    ('statistic', statistic, STATISTICS),
+  ):
+    if value not in known:
+      raise SettingError(
+        name,
+        f'must be one of {", ".join(known)}; got {value!r}.'
+        f'{did_you_mean(value, known)}',
+      )
 
 
 def _make_curve(

@@ -1,7 +1,7 @@
 """Draws panels with Matplotlib, which nothing else imports."""
 
 import io
-import math
+import itertools
 from collections.abc import Mapping, Sequence
 
 import matplotlib
@@ -62,16 +62,19 @@ def looks(labels: Sequence[str]) -> Looks:
 
 
 def save(
-  panels: Sequence[curves_lib.Panel], labels: Sequence[str], path: str
+  panels: Sequence[curves_lib.Panel],
+  labels: Sequence[str],
+  path: str,
+  kind: str,
 ) -> None:
-  """Draws all panels in one figure, and writes it as its name ends.
+  """Draws all panels in one figure, and writes it.
 
   Args:
     panels: At least one.
     labels: Of all curves, in the order of the legend.
-    path: Ends with .png or .svg.
+    path: Where to.
+    kind: 'png' or 'svg'.
   """
-  kind = path.rpartition('.')[2].lower()
   with matplotlib.rc_context({**_STYLE, 'svg.hashsalt': 'repertory'}):
     figure = _draw_all(panels, labels)
     metadata = {'Date': None} if kind == 'svg' else {}
@@ -99,7 +102,6 @@ def to_svg(panel: curves_lib.Panel, labels: Sequence[str], salt: str) -> str:
     figure = matplotlib.figure.Figure(figsize=_PANEL_INCHES)
     axes = figure.add_subplot()
     _draw(axes, panel, looks(labels))
-    axes.set_xlabel(quantities.AXES[panel.over])
     file = io.StringIO()
     figure.savefig(file, format='svg', metadata={'Date': None})
   text = file.getvalue()
@@ -109,53 +111,60 @@ def to_svg(panel: curves_lib.Panel, labels: Sequence[str], salt: str) -> str:
 def _draw_all(
   panels: Sequence[curves_lib.Panel], labels: Sequence[str]
 ) -> matplotlib.figure.Figure:
-  num_columns = _count_columns(panels)
-  num_rows = math.ceil(len(panels) / num_columns)
+  rows = _lay_out(panels)
+  num_columns = max(map(len, rows))
   width, height = _PANEL_INCHES if len(panels) > 1 else _ONLY_PANEL_INCHES
   figure = matplotlib.figure.Figure(
-    figsize=(width * num_columns, height * num_rows + 0.4)
+    figsize=(width * num_columns, height * len(rows) + 0.4)
   )
-  grid = figure.subplots(num_rows, num_columns, squeeze=False)
+  grid = figure.subplots(len(rows), num_columns, squeeze=False)
   look_of = looks(labels)
-  for index, axes in enumerate(grid.flat):
-    if index >= len(panels):
+  for axes, panel in zip(grid.flat, itertools.chain(*rows)):
+    if panel is None:
       axes.set_visible(False)
       continue
-    panel = panels[index]
     _draw(axes, panel, look_of)
     axes.set_title(panel.environment)
-    if index % num_columns == 0 or (
-      panel.quantity.title != panels[index - 1].quantity.title
-    ):
-      axes.set_ylabel(panel.quantity.title)
-    if index + num_columns >= len(panels):
-      axes.set_xlabel(quantities.AXES[panel.over])
+    axes.set_ylabel(panel.quantity.title)
   drawn = {curve.label for panel in panels for curve in panel.curves}
+  shown = [label for label in labels if label in drawn]
   handles = [
     matplotlib.lines.Line2D([], [], color=color, linestyle=dash, linewidth=2)
-    for label, (color, dash) in look_of.items()
-    if label in drawn
+    for color, dash in map(look_of.__getitem__, shown)
   ]
   figure.legend(
     handles,
-    [_describe(label, panels) for label in labels if label in drawn],
+    [_describe(label, panels) for label in shown],
     loc='outside upper left',
-    ncols=max(1, min(len(handles), num_columns if num_columns > 1 else 2)),
+    ncols=max(num_columns, 2),
   )
   return figure
 
 
-def _count_columns(panels: Sequence[curves_lib.Panel]) -> int:
-  """Returns how many panels are side by side: environments, if those fit."""
-  num_environments = len({panel.environment for panel in panels})
-  num_quantities = len({panel.quantity.name for panel in panels})
-  if (
-    1 < num_environments <= _MAX_COLUMNS
-    and num_quantities > 1
-    and len(panels) == num_environments * num_quantities
-  ):
-    return num_environments
-  return min(_MAX_COLUMNS, len(panels))
+def _lay_out(
+  panels: Sequence[curves_lib.Panel],
+) -> list[list[curves_lib.Panel | None]]:
+  """Returns rows of as many places, of which None are empty.
+
+  Each quantity has rows of its own, with a column for each environment; but of
+  one environment, quantities are side by side.
+  """
+  environments = sorted({panel.environment for panel in panels})
+  num_columns = min(_MAX_COLUMNS, max(len(environments), 1))
+  parts = [list(panels)]
+  if len(environments) == 1:
+    num_columns = min(_MAX_COLUMNS, len(panels))
+  else:
+    by_name: dict[str, dict[str, curves_lib.Panel]] = {}
+    for panel in panels:
+      by_name.setdefault(panel.quantity.title, {})[panel.environment] = panel
+    parts = [list(map(one.get, environments)) for one in by_name.values()]
+  rows = []
+  for part in parts:
+    for start in range(0, len(part), num_columns):
+      row = part[start : start + num_columns]
+      rows.append(row + [None] * (num_columns - len(row)))
+  return rows
 
 
 def _describe(label: str, panels: Sequence[curves_lib.Panel]) -> str:
@@ -173,9 +182,10 @@ def _describe(label: str, panels: Sequence[curves_lib.Panel]) -> str:
 
 def _draw(axes, panel: curves_lib.Panel, look_of: Looks) -> None:
   """Draws curves: faint where not all runs have come so far."""
-  if panel.quantity.reference is not None:
+  quantity = panel.quantity
+  if quantity.reference is not None:
     axes.axhline(
-      panel.quantity.reference, color=INK, linewidth=1, linestyle=(0, (2, 2))
+      quantity.reference, color=INK, linewidth=1, linestyle=(0, (2, 2))
     )
   for curve in panel.curves:
     color, dash = look_of[curve.label]
@@ -196,8 +206,15 @@ def _draw(axes, panel: curves_lib.Panel, look_of: Looks) -> None:
       linestyle=dash,
       linewidth=1.9,
     )
-  axes.set_xlim(left=0 if panel.over != 'seconds' else None)
   axes.margins(x=0.02)
+  axes.set_xlim(left=0)
+  if quantity.in_view is not None:
+    low, high = quantity.in_view
+    axes.update_datalim([(0, low), (0, high)])
+    axes.autoscale_view()
+    if low == 0:
+      axes.set_ylim(bottom=0)
+  axes.set_xlabel(quantities.AXES[panel.over])
   axes.tick_params(length=3)
   for axis, number in ((axes.xaxis, 5), (axes.yaxis, 6)):
     axis.set_major_locator(matplotlib.ticker.MaxNLocator(number))
@@ -209,5 +226,4 @@ def _write(value: float, position: object = None) -> str:
   del position
   if value and abs(value) < 1e-3:
     return f'{value:.1e}'
-  text = f'{value:,.6f}'.rstrip('0').rstrip('.')
-  return text.replace('-', '−')  # The sign, as long as a digit.
+  return f'{value:,.6f}'.rstrip('0').rstrip('.').replace('-', '−')

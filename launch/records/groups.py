@@ -136,6 +136,24 @@ def _key(run: runs_lib.Run) -> str:
   return _freeze([run.agent, run.environment, describe(run)])
 
 
+def compare(groups: Sequence[Group]) -> dict[str, list[Any]]:
+  """Returns settings that differ in a way that says something.
+
+  Those that differ between groups of one agent, and of those that all groups
+  have any that differ; what only another agent has at all says nothing.
+  """
+  found = differences([group.settings for group in groups])
+  telling = set()
+  for agent in {group.agent for group in groups}:
+    own = [group.settings for group in groups if group.agent == agent]
+    telling.update(differences(own))
+  return {
+    name: values
+    for name, values in found.items()
+    if name in telling or all(name in group.settings for group in groups)
+  }
+
+
 def _labels(
   groups: Sequence[Sequence[runs_lib.Run]], settings: Sequence[_Settings]
 ) -> list[str]:

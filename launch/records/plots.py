@@ -1,13 +1,13 @@
 """Figures of runs: curves over seeds, on all environments."""
 
 import importlib
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from repertory.components.settings import SettingError
 from repertory.launch.records import curves as curves_lib
 from repertory.launch.records import groups as groups_lib
+from repertory.launch.records import outputs
 from repertory.launch.records import quantities as quantities_lib
 from repertory.launch.records import runs as runs_lib
 
@@ -37,11 +37,11 @@ def plot(
     What could not be drawn, and why, in words.
 
   Raises:
-    SettingError: If one of them is wrong, or there is nothing to draw.
+    SettingError: If one of them is wrong, there is nothing to draw, or the file
+      cannot be written.
     ImportError: Without Matplotlib, saying how to install it.
-    OSError: If the file cannot be written.
   """
-  check_output(output, ENDINGS)
+  check(output, over, statistic)
   grouped = groups_lib.group(runs)
   chosen = [
     quantity for name in what for quantity in quantities_lib.choose(name, runs)
@@ -53,21 +53,22 @@ def plot(
       f'must be something that the logs tell; got {", ".join(what)}, of which '
       f'none of {len(runs)} runs has a row.',
     )
-  folder = os.path.dirname(output)
-  if folder:
-    os.makedirs(folder, exist_ok=True)
-  load_drawing().save(panels, grouped.labels, output)
+  kind = output.rpartition('.')[2].lower()
+  with outputs.replacing(output) as path:
+    load_drawing().save(panels, grouped.labels, path, kind)
   return [*grouped.notes, *_find_missing(grouped, chosen, panels)]
 
 
-def check_output(output: str, endings: Sequence[str]) -> None:
-  """Raises SettingError unless a file can have this name."""
-  if not output.lower().endswith(tuple(endings)):
-    raise SettingError(
-      'output', f'must end with {" or ".join(endings)}; got {output!r}.'
-    )
-  if os.path.isdir(output):
-    raise SettingError('output', f'must be a file; {output} is a folder.')
+def check(
+  output: str,
+  over: str,
+  statistic: str,
+  endings: Sequence[str] = ENDINGS,
+) -> None:
+  """Raises what `plot` would, for what can be told without a look at runs."""
+  outputs.check(output, endings)
+  curves_lib.check(over, statistic)
+  load_drawing()
 
 
 def load_drawing() -> Any:

@@ -46,6 +46,8 @@ class Quantity:
     series: Returns it of a run, over one of `AXES`; of no length if the run
       does not tell.
     reference: Where it should be; None if that is nowhere.
+    in_view: Least and greatest height that a figure shows in any case; nothing
+      below 0 if that is the least.
     agent: The agent whose it is; None for all.
   """
 
@@ -53,6 +55,7 @@ class Quantity:
   title: str
   series: Callable[[runs_lib.Run, str], Series]
   reference: float | None = None
+  in_view: tuple[float, float] | None = None
   agent: str | None = None
 
 
@@ -178,9 +181,13 @@ _KNOWN = {
       of_column('actors', 'episode_return', 'return of training episodes'),
       name='training_return',
     ),
-    Quantity('ratio', 'samples per insert ÷ target', _ratio, reference=1.0),
-    Quantity('lag', 'policy lag, learner steps', _lag),
-    Quantity('speed', 'environment steps per second', _speed),
+    Quantity(
+      'ratio', 'samples per insert ÷ target', _ratio, 1.0, in_view=(0.9, 1.1)
+    ),
+    Quantity('lag', 'policy lag, learner steps', _lag, in_view=(0.0, 1.0)),
+    Quantity(
+      'speed', 'environment steps per second', _speed, in_view=(0.0, 1.0)
+    ),
   )
 }
 NAMES = (*_KNOWN, 'losses')

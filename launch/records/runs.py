@@ -6,13 +6,12 @@ import datetime
 import functools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from repertory.components import checkpointing
-from repertory.components.settings import SettingError
 from repertory.launch.records import logs as logs_lib
 from repertory.launch.runs import directories, ledger
 
@@ -119,105 +118,8 @@ def read(directory: str) -> Run:
     os.listdir(directory)
     is_held = directories.is_held(directory)
   except OSError as error:
-    return Run(directory, UNREADABLE, _explain(error))
+    return Run(directory, UNREADABLE, explain(error))
   return _read(directory, is_held)
-
-
-class Found(NamedTuple):
-  """What there is in some folders.
-
-  Attributes:
-    runs: Of those that can be read, sorted by directory.
-    others: Folders without a run that can be read, and why.
-  """
-
-  runs: Sequence[Run]
-  others: Sequence[tuple[str, str]]
-
-  def describe_others(self) -> str:
-    """Returns a line that names what was left out, or ''."""
-    told = ', '.join(f'{path} ({why})' for path, why in self.others)
-    return f'Left out: {told}.' if told else ''
-
-
-def find(paths: Iterable[str]) -> Found:
-  """Finds and reads all runs in folders, and in the folders in them.
-
-  Folders whose name begins with a dot are passed over, and links are not
-  followed, but for those that are given. What `--fresh` has set aside is left
-  out, unless it is given.
-
-  Args:
-    paths: Folders of runs, or of such folders.
-
-  Raises:
-    SettingError: If one of them is no folder.
-  """
-  paths = [os.fspath(path) for path in paths]
-  for path in paths:
-    if not os.path.isdir(path):
-      kind = 'a file' if os.path.exists(path) else 'nothing there'
-      raise SettingError(
-        'directories',
-        f'must be folders of runs, or folders with such in them; got {path}, '
-        f'which is {kind}.',
-      )
-  found: dict[str, Run] = {}
-  others: dict[str, str] = {}
-  for path in paths:
-    for directory, why in _search(path):
-      real = os.path.realpath(directory)
-      if real in found:
-        continue
-      run = Run(directory, UNREADABLE, why) if why else read(directory)
-      if run.state == UNREADABLE:
-        others[directory] = run.why
-      else:
-        found[real] = run
-  runs = sorted(found.values(), key=lambda run: run.directory)
-  return Found(runs, sorted(others.items()))
-
-
-def is_run(directory: str) -> bool:
-  """Whether a folder is, or was made to be, the directory of a run."""
-  if os.path.isfile(os.path.join(directory, directories.LOCK)):
-    return True
-  logs = os.path.join(directory, directories.LOGS)
-  labels = (ledger.FILE, 'nodes.jsonl', 'actors.csv')
-  return any(os.path.isfile(os.path.join(logs, name)) for name in labels) or (
-    _newest(directory, directories.CHECKPOINTS) is not None
-  )
-
-
-def _search(top: str) -> Iterator[tuple[str, str]]:
-  """Gives the runs under a folder, and with the reason what holds none."""
-  if is_run(top):
-    yield top, ''
-    return
-  try:
-    with os.scandir(top) as entries:
-      folders = sorted(
-        entry.path
-        for entry in entries
-        if entry.is_dir(follow_symlinks=False)
-        and not entry.name.startswith('.')
-      )
-  except OSError as error:
-    yield top, _explain(error)
-    return
-  inside = []
-  for folder in folders:
-    if directories.is_aside(folder):
-      inside.append((folder, 'set aside by --fresh'))
-    else:
-      inside += _search(folder)
-  if all(why == _NO_RUN for _, why in inside):
-    yield top, _NO_RUN
-  else:
-    yield from inside
-
-
-_NO_RUN = 'no run in it'
 
 
 def _read(directory: str, is_held: bool) -> Run:
@@ -327,7 +229,8 @@ def _evaluation(logs: logs_lib.Logs, index: int) -> Evaluation | None:
   )
 
 
-def _newest(directory: str, folder: str) -> str | None:
+def newest_checkpoint(directory: str, folder: str) -> str | None:
+  """Returns the newest checkpoint in a folder of a run; None if none."""
   try:
     path = os.path.join(directory, folder)
     return checkpointing.Checkpointer(path).newest()
@@ -339,7 +242,7 @@ def _load_state(
   directory: str, folder: str, problems: list[str]
 ) -> Mapping[str, Any]:
   """Reads the state of the newest checkpoint in a folder, if there is one."""
-  path = _newest(directory, folder)
+  path = newest_checkpoint(directory, folder)
   if path is None:
     return {}
   try:
@@ -351,7 +254,7 @@ def _load_state(
   except FileNotFoundError:
     return {}  # It made way for a newer one, or is damaged.
   except (OSError, ValueError) as error:
-    problems.append(f'{path}: {_explain(error)}')
+    problems.append(f'{path}: {explain(error)}')
     return {}
 
 
@@ -378,5 +281,6 @@ def _to_integer(value: float | None) -> int | None:
   return None if value is None else int(value)
 
 
-def _explain(error: Exception) -> str:
+def explain(error: Exception) -> str:
+  """Says what is wrong with a file or its content."""
   return getattr(error, 'strerror', None) or f'{error}'

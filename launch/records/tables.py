@@ -8,6 +8,7 @@ from typing import Any
 
 from repertory.components.settings import SettingError, did_you_mean
 from repertory.launch.records import runs as runs_lib
+from repertory.launch.records import wording
 
 TEXT, CSV, JSON = 'text', 'csv', 'json'
 FORMATS = (TEXT, CSV, JSON)
@@ -114,20 +115,16 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def _texts(row: dict[str, Any]) -> dict[str, str]:
   """Returns the cells of a row as people read them."""
-  texts = {name: '–' if v is None else str(v) for name, v in row.items()}
+  texts = {
+    name: wording.NOTHING if value is None else str(value)
+    for name, value in row.items()
+  }
   for name in ('last_return', 'best_return'):
     if row[name] is not None:
-      texts[name] = (
-        f'{row[name]:,.4g}' if abs(row[name]) < 1e4 else (f'{row[name]:,.0f}')
-      )
-  if row['steps'] is not None:
-    texts['steps'] = f'{row["steps"]:,}'
-    if row['max_steps'] is not None:
-      texts['steps'] += f' of {row["max_steps"]:,}'
-  if row['when'] is not None:
-    texts['when'] = f'{row["when"].astimezone():%Y-%m-%d %H:%M}'
+      texts[name] = wording.number(row[name])
+  texts['steps'] = wording.steps(row['steps'], row['max_steps'])
+  texts['when'] = wording.time(row['when'])
   texts['why'] = row['why'] or ''
-  del texts['max_steps']
   return texts
 
 
