@@ -43,9 +43,15 @@ def find(positional: Sequence[str], name: str) -> records.Found:
   return found
 
 
-def tell(notes: Sequence[str], found: records.Found) -> None:
-  """Prints what was left out, on one line each."""
+def tell(found: records.Found, notes: Sequence[str] = ()) -> None:
+  """Prints what was left out: a line for what has no run, and others.
+
+  Args:
+    found: The runs, after they were read.
+    notes: What else is to be told of them.
+  """
+  lines = [found.describe_others(), found.describe_problems()]
   if notes:
-    print(f'Not drawn: {"; ".join(notes)}.', file=sys.stderr)
-  if others := found.describe_others():
-    print(others, file=sys.stderr)
+    lines.insert(0, f'Not drawn: {"; ".join(notes)}.')
+  for line in filter(None, lines):
+    print(line, file=sys.stderr)

@@ -33,7 +33,7 @@ def _plot(values, settings, positional) -> int:
     found.runs, values.output, values.what, values.over, values.statistic
   )
   print(f'Plot: {values.output}')
-  comparing.tell(notes, found)
+  comparing.tell(found, notes)
   return command.DONE
 
 

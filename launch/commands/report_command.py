@@ -23,7 +23,7 @@ def _report(values, settings, positional) -> int:
   found = comparing.find(positional, 'report')
   report.write(found, values.output, values.over, values.statistic)
   print(f'Report: {values.output}')
-  comparing.tell([], found)
+  comparing.tell(found)
   return command.DONE
 
 

@@ -1,12 +1,11 @@
 """`repertory runs`: a table of the runs that there are."""
 
 import os
-import sys
 
 from absl import flags
 
 from repertory.launch import records
-from repertory.launch.commands import command
+from repertory.launch.commands import command, comparing
 
 _DIRECTORY = 'runs'
 
@@ -32,8 +31,7 @@ def _runs(values, settings, positional) -> int:
   records.table([], values.sort, values.format)
   found = records.find(positional or [_DIRECTORY])
   print(records.table(found.runs, values.sort, values.format))
-  if others := found.describe_others():
-    print(others, file=sys.stderr)
+  comparing.tell(found)
   return command.DONE
 
 

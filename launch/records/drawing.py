@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 import matplotlib
@@ -49,6 +50,9 @@ _STYLE = {
   'xtick.color': INK,
   'ytick.color': INK,
 }
+
+_METADATA = re.compile(r'<metadata>.*?</metadata>', re.DOTALL)
+_GROUP_NAME = re.compile(r'<g id="[^"]*"')
 
 Looks = Mapping[str, tuple[str, object]]
 
@@ -105,7 +109,8 @@ def to_svg(panel: curves_lib.Panel, labels: Sequence[str], salt: str) -> str:
     file = io.StringIO()
     figure.savefig(file, format='svg', metadata={'Date': None})
   text = file.getvalue()
-  return text[text.index('<svg') :]
+  text = _METADATA.sub('', text[text.index('<svg') :])
+  return _GROUP_NAME.sub('<g', text)  # Each figure has the same.
 
 
 def _draw_all(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from repertory.components.settings import SettingError
+from repertory.launch.records import logs
 from repertory.launch.records import runs as runs_lib
 from repertory.launch.runs import directories, ledger
 
@@ -26,6 +27,11 @@ class Found(NamedTuple):
     """Returns a line that names what was left out, or ''."""
     told = ', '.join(f'{path} ({why})' for path, why in self.others)
     return f'Left out: {told}.' if told else ''
+
+  def describe_problems(self) -> str:
+    """Returns a line on what could not be read of the runs so far, or ''."""
+    told = '; '.join(problem for run in self.runs for problem in run.problems)
+    return f'Could not be read: {told}.' if told else ''
 
 
 def find(paths: Iterable[str]) -> Found:
@@ -92,7 +98,7 @@ def _search(top: str) -> Iterator[tuple[str, str]]:
         and not entry.name.startswith('.')
       )
   except OSError as error:
-    yield top, runs_lib.explain(error)
+    yield top, logs.explain(error)
     return
   inside = []
   for folder in folders:

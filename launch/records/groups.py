@@ -10,6 +10,8 @@ from repertory.launch.records import runs as runs_lib
 # Tables are long, and follow from the settings.
 _DERIVED = 'table.'
 _PREFIX = 'config.'
+# Goes along with other settings, mostly.
+_NUM_ENVIRONMENTS = 'num_environments'
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
 
 _Settings = Mapping[str, Any]
@@ -176,15 +178,16 @@ def _labels(
 def _find_telling(places: Sequence[Sequence[_Settings]]) -> list[str]:
   """Returns the settings by which those of each place can be told apart.
 
-  What only some of them have at all, such as settings of a topology, is among
-  them only if it needs to be.
+  What only some of them have at all, such as settings of a topology, and the
+  number of environments are among them only if they need to be.
   """
   telling: dict[str, None] = {}
   optional: dict[str, None] = {}
   for rivals in places:
     for name in differences(rivals):
       values = [_freeze(one[name]) for one in rivals if name in one]
-      (telling if len(set(values)) > 1 else optional)[name] = None
+      is_plain = len(set(values)) > 1 and name != _NUM_ENVIRONMENTS
+      (telling if is_plain else optional)[name] = None
 
   def are_told_apart(rivals):
     keys = [_freeze({n: one[n] for n in telling if n in one}) for one in rivals]

@@ -27,7 +27,7 @@ class Logs(Mapping[str, Columns]):
   run lived again are left out, so `steps` never decreases.
 
   Attributes:
-    problems: What of those that were read cannot be read, in words.
+    problems: What cannot be read, of what was asked for, in words.
   """
 
   def __init__(self, directory: str):
@@ -99,19 +99,20 @@ class Logs(Mapping[str, Columns]):
     except FileNotFoundError:
       return []
     except OSError as error:
-      self.problems.append(_explain(error))
+      self.problems.append(f'{error.filename}: {explain(error)}')
       return []
 
   def _load(self, label: str) -> Columns:
     """Reads a log from CSV, which tells NaN, or else from JSON lines."""
     problems = []
     for read, ending in ((_read_csv, 'csv'), (_read_jsonl, 'jsonl')):
+      path = self._path(label, ending)
       try:
-        columns = read(self._path(label, ending))
+        columns = read(path)
       except FileNotFoundError:
         continue
       except (OSError, ValueError, csv.Error) as error:
-        problems.append(_explain(error))
+        problems.append(f'{path}: {explain(error)}')
         continue
       if columns:
         return _without_lost_rows(columns)
@@ -135,7 +136,7 @@ def _read_csv(path: str) -> Columns:
   table = list(rows)
   width = len(names)
   if len(set(names)) != width or any(len(row) > width for row in table):
-    raise torn_lines.GarbledError(f'{path}: rows do not fit the header')
+    raise torn_lines.GarbledError('rows do not fit the header')
   if not table:
     return {}
   # Of rows from before a column was added.
@@ -153,7 +154,7 @@ def _to_array(cells: Sequence[str]) -> np.ndarray:
 def _read_jsonl(path: str) -> Columns:
   rows = list(_read_json(path))
   if any(row is None for row in rows[:-1]):
-    raise torn_lines.GarbledError(f'{path}: not all lines are JSON objects')
+    raise torn_lines.GarbledError('not all lines are JSON objects')
   rows = [row for row in rows if row]
   names = dict.fromkeys(name for row in rows for name in row)
   return {name: _of_json([row.get(name) for row in rows]) for name in names}
@@ -196,7 +197,6 @@ def _list(directory: str) -> list[str]:
     return []
 
 
-def _explain(error: Exception) -> str:
-  if isinstance(error, OSError) and error.strerror:
-    return f'{error.filename}: {error.strerror}'
-  return str(error)
+def explain(error: Exception) -> str:
+  """Says what is wrong with a file or its content."""
+  return getattr(error, 'strerror', None) or f'{error}'

@@ -69,7 +69,8 @@ th, td {
   padding: 5px 18px 5px 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--line); white-space: nowrap;
 }
-th { color: var(--muted); font-weight: 500; }
+th { color: var(--muted); font-weight: 500; vertical-align: bottom; }
+thead th { white-space: normal; min-width: 4em; }
 th.number, td.number { text-align: right; }
 td.words, .words td:last-child {
   white-space: normal; min-width: 16em; overflow-wrap: anywhere;

@@ -22,7 +22,17 @@ NEVER_BEGUN = 'never begun'
 UNREADABLE = 'unreadable'
 STATES = (RUNNING, DONE, INTERRUPTED, FAILED, ENDED, NEVER_BEGUN, UNREADABLE)
 
-_SEED = 'seed'
+# What is used as it is read, by what it must be.
+_KINDS_OF_IDENTITY = {'agent': str, 'environment': str, 'seed': int}
+_KINDS_OF_START = {
+  'config': dict,
+  'experiment': dict,
+  'topology': str,
+  'topology_settings': dict,
+  'launch_type': str,
+  'launch_settings': dict,
+  'state': str,
+}
 _POSITIONED = ('actors', 'learner', 'replay', 'evaluator')
 
 
@@ -67,7 +77,7 @@ class Run:
     ended: When that ended; of a run that goes on, when it was heard of last.
     best: The evaluation with the highest mean return.
     starts: The lines of `logs/runs.jsonl`.
-    problems: What could not be read, in words.
+    logs: Its logs as columns: `run.logs['evaluator']['episode_return']`.
   """
 
   directory: str
@@ -87,12 +97,14 @@ class Run:
   ended: datetime.datetime | None = None
   best: Evaluation | None = None
   starts: Sequence[Mapping[str, Any]] = ()
-  problems: Sequence[str] = ()
+  logs: logs_lib.Logs = dataclasses.field(
+    default_factory=lambda: logs_lib.Logs(''), compare=False, repr=False
+  )
 
-  @functools.cached_property
-  def logs(self) -> logs_lib.Logs:
-    """Its logs as columns: `run.logs['evaluator']['episode_return']`."""
-    return logs_lib.Logs(os.path.join(self.directory, directories.LOGS))
+  @property
+  def problems(self) -> Sequence[str]:
+    """What could not be read so far, in words."""
+    return self.logs.problems
 
   @property
   def max_steps(self) -> int | None:
@@ -102,7 +114,7 @@ class Run:
   @functools.cached_property
   def last(self) -> Evaluation | None:
     """Its last evaluation."""
-    return _evaluation(self.logs, -1)
+    return next(reversed(_evaluations(self.logs)), None)
 
 
 def read(directory: str) -> Run:
@@ -118,23 +130,29 @@ def read(directory: str) -> Run:
     os.listdir(directory)
     is_held = directories.is_held(directory)
   except OSError as error:
-    return Run(directory, UNREADABLE, explain(error))
-  return _read(directory, is_held)
+    return Run(directory, UNREADABLE, logs_lib.explain(error))
+  try:
+    return _read(directory, is_held)
+  except Exception as error:  # Content that is broken may raise anything.
+    return Run(directory, UNREADABLE, f'{type(error).__name__}: {error}')
 
 
 def _read(directory: str, is_held: bool) -> Run:
   logs = logs_lib.Logs(os.path.join(directory, directories.LOGS))
-  problems: list[str] = []
   starts = logs.rows(ledger.FILE.removesuffix('.jsonl'))
   begun = next((row for row in reversed(starts) if ledger.BEGUN in row), {})
   ended = starts[-1] if starts and ledger.ENDED in starts[-1] else {}
-  saved = _load_state(directory, directories.CHECKPOINTS, problems)
-  kept = _load_state(directory, directories.BEST, problems)
+  for row in (begun, ended):
+    _check(row, _KINDS_OF_START)
+  saved = _load_state(directory, directories.CHECKPOINTS, logs.problems)
+  kept = _load_state(directory, directories.BEST, logs.problems)
   identity = dict(
     begun.get('config') or _learner_config(logs) or saved.get('experiment', {})
   )
   counts = saved.get('counts', {})
   steps = _last(logs, 'steps', begun, ended, counts)
+  _check(identity, _KINDS_OF_IDENTITY)
+  _check(begun.get('experiment', {}), {'max_steps': int})
   state, why = _judge(is_held, begun, ended, bool(steps), bool(identity))
   return Run(
     directory,
@@ -142,7 +160,7 @@ def _read(directory: str, is_held: bool) -> Run:
     why,
     agent=identity.pop('agent', None),
     environment=identity.pop('environment', None),
-    seed=identity.pop(_SEED, None),
+    seed=identity.pop('seed', None),
     settings=identity,
     experiment=begun.get('experiment', {}),
     topology=begun.get('topology'),
@@ -160,8 +178,15 @@ def _read(directory: str, is_held: bool) -> Run:
     ended=_parse_time(ended.get(ledger.ENDED)) or _last_change(directory),
     best=_best(logs, kept),
     starts=starts,
-    problems=(*problems, *logs.problems),
+    logs=logs,
   )
+
+
+def _check(found: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
+  """Raises ValueError if something is of another kind than it must be."""
+  for name, kind in kinds.items():
+    if not isinstance(found.get(name), (kind, type(None))):
+      raise ValueError(f'{name} is {found[name]!r}')
 
 
 def _judge(
@@ -207,26 +232,33 @@ def _best(logs: logs_lib.Logs, kept: Mapping[str, Any]) -> Evaluation | None:
   """Returns the best evaluation, as it was kept or else by the logs."""
   if kept.get('evaluation'):
     return Evaluation(**kept['evaluation'])
-  returns = logs.column('evaluator', 'episode_return')
-  if not len(returns) or np.all(np.isnan(returns)):
-    return None
-  return _evaluation(logs, int(np.nanargmax(returns)))
+  found = _evaluations(logs)
+  return max(found, key=lambda one: one.episode_return, default=None)
 
 
-def _evaluation(logs: logs_lib.Logs, index: int) -> Evaluation | None:
-  returns = logs.column('evaluator', 'episode_return')
-  if not len(returns):
-    return None
-  steps, deviations, counts = (
+def _evaluations(logs: logs_lib.Logs) -> list[Evaluation]:
+  """Returns all evaluations whose return and steps are known."""
+  columns = [
     logs.column('evaluator', name)
-    for name in ('steps', 'episode_return_deviation', 'count')
-  )
-  return Evaluation(
-    float(returns[index]),
-    int(steps[index]),
-    float(deviations[index]) if len(deviations) else None,
-    int(counts[index]) if len(counts) else None,
-  )
+    for name in (
+      'episode_return',
+      'steps',
+      'episode_return_deviation',
+      'count',
+    )
+  ]
+  size = len(columns[0])
+  rows = zip(*(c if len(c) == size else np.full(size, np.nan) for c in columns))
+  return [
+    Evaluation(
+      float(value),
+      int(steps),
+      None if np.isnan(deviation) else float(deviation),
+      None if np.isnan(count) else int(count),
+    )
+    for value, steps, deviation, count in rows
+    if np.isfinite(value) and np.isfinite(steps)
+  ]
 
 
 def newest_checkpoint(directory: str, folder: str) -> str | None:
@@ -254,7 +286,7 @@ def _load_state(
   except FileNotFoundError:
     return {}  # It made way for a newer one, or is damaged.
   except (OSError, ValueError) as error:
-    problems.append(f'{path}: {explain(error)}')
+    problems.append(f'{path}: {logs_lib.explain(error)}')
     return {}
 
 
@@ -279,8 +311,3 @@ def _parse_time(text: str | None) -> datetime.datetime | None:
 
 def _to_integer(value: float | None) -> int | None:
   return None if value is None else int(value)
-
-
-def explain(error: Exception) -> str:
-  """Says what is wrong with a file or its content."""
-  return getattr(error, 'strerror', None) or f'{error}'

@@ -63,7 +63,7 @@ def _overall(ranked: Sequence[scores_lib.Overall]) -> Html:
   if not ranked:
     return Html('')
   rows = [
-    [one.label, f'{one.value:.2f}', wording.interval(one.interval)]
+    [one.label, f'{one.value:.2f}', '{:.2f} to {:.2f}'.format(*one.interval)]
     for one in ranked
   ]
   return markup.join(
