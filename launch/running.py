@@ -104,7 +104,8 @@ def run(
       show = stack.enter_context(_display(session, display))
     title = _title(experiment, topology, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
-    with ledger.telling(session, _wiring(topology, launch_type)) as tell_end:
+    start = {**_wiring(topology, launch_type), **session.description}
+    with ledger.telling(session.log_directory, start) as tell_end:
       status, not_stored = _run(topology, session, stage, stored)
       tell_end(status, interruption.number)
     show(status)

@@ -51,6 +51,7 @@ def write(
       {
         'ended': '2026-01-02T04:04:05+00:00',
         'state': ended,
+        'signal': 15 if ended == 'interrupted' else None,
         'steps': steps,
         'elapsed_seconds': 60.0,
       }

@@ -36,8 +36,8 @@ def mean(scores: np.ndarray) -> np.ndarray:
 def interquartile_mean(scores: np.ndarray) -> np.ndarray:
   """Returns the mean of the middle half of `[R, ...]` over its first axis.
 
-  Of R scores the ⌊R / 4⌋ least and as many of the greatest are left out, so of
-  three or fewer none is.
+  The ⌊R / 4⌋ least and as many of the greatest are left out, so of three or
+  fewer none is.
 
   Returns:
     `[...]`.

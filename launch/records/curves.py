@@ -52,7 +52,7 @@ class Panel:
     environment: Its name.
     quantity: What the height is.
     over: One of `quantities.AXES`.
-    curves: Of one group each.
+    curves: One for each group that has it.
   """
 
   environment: str

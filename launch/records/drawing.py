@@ -75,7 +75,7 @@ def save(
 
   Args:
     panels: At least one.
-    labels: Of all curves, in the order of the legend.
+    labels: Those of all curves, in the order of the legend.
     path: Where to.
     kind: 'png' or 'svg'.
   """
@@ -90,7 +90,7 @@ def to_svg(panel: curves_lib.Panel, labels: Sequence[str], salt: str) -> str:
 
   Args:
     panel: It.
-    labels: Of all curves of all panels, which have the same colors.
+    labels: Those of all curves of all panels, which share their colors.
     salt: Another for each panel of a page, so that no names in it are equal.
 
   Returns:

@@ -16,7 +16,7 @@ class Found(NamedTuple):
   """What there is in some folders.
 
   Attributes:
-    runs: Of those that can be read, sorted by directory.
+    runs: Those that can be read, sorted by directory.
     others: Folders without a run that can be read, and why.
   """
 

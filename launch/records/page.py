@@ -88,9 +88,9 @@ def make(title: str, body: Html, colors: tuple[str, ...]) -> str:
   """Returns a page that needs nothing but itself.
 
   Args:
-    title: Of the window.
+    title: What the window is called.
     body: What is in it.
-    colors: Of series on light ground.
+    colors: Those of series on light ground.
   """
   style = _STYLE % {
     name: ' '.join(f'--series-{i}: {color};' for i, color in enumerate(series))
@@ -115,9 +115,9 @@ def adapt(svg: str, colors: tuple[str, ...], ink: str, faint: str) -> Html:
 
   Args:
     svg: The element, with colors in hexadecimal.
-    colors: Of series.
-    ink: Of text and axes.
-    faint: Of lines behind.
+    colors: Those of series.
+    ink: That of text and axes.
+    faint: That of lines behind.
   """
   names = {
     **{color: f'var(--series-{i})' for i, color in enumerate(colors)},
@@ -133,7 +133,7 @@ def swatch(index: int, dashes: str) -> Html:
   """Returns a line as a series is drawn.
 
   Args:
-    index: Of its color.
+    index: Which color it has.
     dashes: Lengths of lines and gaps, or ''.
   """
   line = element(

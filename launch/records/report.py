@@ -60,7 +60,7 @@ def write(
     found: The runs, and what was left out.
     output: The file, whose name ends with .html; its folder is made.
     over: What curves go over: 'steps', 'learner_steps' or 'elapsed_seconds'.
-    statistic: Of curves, over seeds: 'mean' or 'iqm'.
+    statistic: What curves are of seeds: 'mean' or 'iqm'.
 
   Raises:
     SettingError: If one of them is wrong, or the file cannot be written.

@@ -6,6 +6,7 @@ import datetime
 import functools
 import json
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -200,8 +201,7 @@ def _judge(
   if is_held:
     return RUNNING, ''
   if ended:
-    cause = ': '.join(filter(None, [ended.get('node'), ended.get('cause')]))
-    return ended.get('state', ENDED), cause or ended.get('message') or ''
+    return ended.get('state', ENDED), _explain_end(ended)
   if begun:
     return INTERRUPTED, 'its process ended without a word'
   if not has_steps:
@@ -209,6 +209,13 @@ def _judge(
   if not is_known:
     return UNREADABLE, 'nothing tells which agent and environment it is of'
   return ENDED, 'how, was not written down'
+
+
+def _explain_end(ended: Mapping[str, Any]) -> str:
+  """Says which node failed and why, or by which signal a run ended."""
+  if ended.get('signal') is not None:
+    return f'by {signal.Signals(ended["signal"]).name}'
+  return ': '.join(filter(None, [ended.get('node'), ended.get('cause')]))
 
 
 def _learner_config(logs: logs_lib.Logs) -> Mapping[str, Any]:

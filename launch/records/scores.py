@@ -17,7 +17,7 @@ class Score:
   Attributes:
     group: Whose.
     last: Mean returns of their last evaluations.
-    best: Of their best ones.
+    best: Those of their best ones.
     area: Mean heights of their curves, as far as all runs on the environment
       have come; NaN where there are no two evaluations.
     steps: Environment steps by the last.
@@ -56,7 +56,7 @@ class Overall:
   """How a label did over all environments.
 
   Attributes:
-    label: Of groups, one on each environment.
+    label: That of groups, one on each environment.
     value: Interquartile mean of normalized returns, all runs together.
     interval: Where it lies; runs are drawn within their environment.
   """

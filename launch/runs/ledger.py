@@ -7,12 +7,11 @@ Who reads them needs no TensorFlow, so this imports none.
 """
 
 import contextlib
-import dataclasses
 import datetime
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from absl import logging
 
@@ -21,28 +20,22 @@ from repertory.components import loggers
 from repertory.launch import failures
 from repertory.launch.runs import directories
 
-if TYPE_CHECKING:
-  from repertory.launch.runs import session as session_lib
-
 FILE = 'runs.jsonl'
 BEGUN, ENDED = 'begun', 'ended'  # Which line it is: the key of its time.
 
 # How a run ended.
 DONE, INTERRUPTED, FAILED = 'done', 'interrupted', 'failed'
 
-# Of an experiment, what is no plain value, is told by its identity, or may hold
-# a password.
-_LEFT_OUT = ('builder', 'environment_factory', 'directory', 'storage')
-
 
 @contextlib.contextmanager
 def telling(
-  session: 'session_lib.Session', wiring: Mapping[str, Any]
+  log_directory: str, start: Mapping[str, Any]
 ) -> Iterator[Callable[[loggers.Status, int | None], None]]:
   """Writes how a run begins, and at the end of the block how it ended.
 
   Args:
-    wiring: What runs where, as plain values.
+    log_directory: Where the logs are.
+    start: What there is to tell before, as plain values.
 
   Yields:
     What takes the last status, and the signal that interrupted the run, if one
@@ -62,50 +55,29 @@ def telling(
       message=status.message,
     )
 
-  _write(session, BEGUN, _describe(session, wiring))
+  path = os.path.join(log_directory, FILE)
+  host = {'version': __version__, 'host': socket.gethostname()}
+  _write(path, BEGUN, {**host, **start})
   try:
     yield take
   except BaseException as error:
     ended = _describe_error(error)
     raise
   finally:
-    _write(session, ENDED, ended)
-
-
-def _describe(
-  session: 'session_lib.Session', wiring: Mapping[str, Any]
-) -> dict[str, Any]:
-  experiment = {
-    field.name: getattr(session.experiment, field.name)
-    for field in dataclasses.fields(session.experiment)
-    if field.name not in _LEFT_OUT
-  }
-  return {
-    'version': __version__,
-    'host': socket.gethostname(),
-    **wiring,
-    **session.counts,
-    'elapsed_seconds': session.elapsed_seconds,
-    'experiment': experiment,
-    'config': session.identity,
-    'message': session.message,
-  }
+    _write(path, ENDED, ended)
 
 
 def _describe_error(error: BaseException) -> dict[str, Any]:
   if isinstance(error, (KeyboardInterrupt, SystemExit)):
-    return {'state': INTERRUPTED, 'message': 'without a checkpoint at the end'}
+    return {'state': INTERRUPTED, 'cause': 'without a last checkpoint'}
   if isinstance(error, failures.NodeError):
     failure = error.failure
     return {'state': FAILED, 'node': failure.node, 'cause': failure.summary}
   return {'state': FAILED, 'cause': f'{type(error).__name__}: {error}'}
 
 
-def _write(
-  session: 'session_lib.Session', key: str, row: Mapping[str, Any]
-) -> None:
+def _write(path: str, key: str, row: Mapping[str, Any]) -> None:
   """Adds a line; a run goes on without."""
-  path = os.path.join(session.log_directory, FILE)
   time = datetime.datetime.now(datetime.timezone.utc)
   try:
     with contextlib.closing(_open(path)) as file:

@@ -217,6 +217,23 @@ class Session:
     """The experiment's."""
     return self.experiment.identity(self.experience)
 
+  @property
+  def description(self) -> dict[str, Any]:
+    """Tells, in plain values, what runs, and what came before."""
+    fields = dataclasses.fields(self.experiment)
+    names = {field.name for field in fields} - _NOT_TOLD
+    return {
+      'experiment': {n: getattr(self.experiment, n) for n in sorted(names)},
+      'config': self.identity,
+      **self.counts,
+      'elapsed_seconds': self.elapsed_seconds,
+      'message': self.message,
+    }
+
+
+# Of an experiment: what is no plain value, or follows from where it is told, or
+# may hold a password.
+_NOT_TOLD = {'builder', 'environment_factory', 'directory', 'storage'}
 
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES, SAMPLING = range(5)

@@ -111,6 +111,7 @@ class TestRead:
     assert _states(tmp_path) == expected
     with directories.hold(str(tmp_path / 'killed')):
       assert _states(tmp_path) == {**expected, 'killed': 'running'}
+    assert records.read(tmp_path / 'interrupted').why == 'by SIGTERM'
     killed = records.read(tmp_path / 'killed')
     assert killed.why == 'its process ended without a word'
 
