@@ -120,7 +120,7 @@ def evaluations(found: Sequence[runs_lib.Run]) -> Html:
         wording.number(run.last.deviation),
         wording.number(low[-1]) if len(low) else wording.NOTHING,
         wording.number(high[-1]) if len(high) else wording.NOTHING,
-        run.last.count or wording.NOTHING,
+        run.last.num_episodes or wording.NOTHING,
       ]
     )
   header = [

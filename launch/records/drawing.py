@@ -4,6 +4,7 @@ import io
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import matplotlib.figure
@@ -54,7 +55,7 @@ _STYLE = {
 _METADATA = re.compile(r'<metadata>.*?</metadata>', re.DOTALL)
 _GROUP_NAME = re.compile(r'<g id="[^"]*"')
 
-Looks = Mapping[str, tuple[str, object]]
+Looks = Mapping[str, tuple[str, Any]]
 
 
 def looks(labels: Sequence[str]) -> Looks:
@@ -200,7 +201,7 @@ def _draw(axes, panel: curves_lib.Panel, look_of: Looks) -> None:
       curve.x, low, high, where=is_known, color=color, alpha=0.18, linewidth=0
     )
     is_whole = curve.num_runs == curve.size
-    thin = {'linewidth': 0.9, 'alpha': 0.7}
+    thin: dict[str, Any] = {'linewidth': 0.9, 'alpha': 0.7}
     if len(curve.x) == 1:
       thin['marker'] = 'o'
     axes.plot(curve.x, curve.middle, color=color, **thin)

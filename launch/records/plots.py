@@ -44,7 +44,9 @@ def plot(
   check(output, over, statistic)
   grouped = groups_lib.group(runs)
   chosen = [
-    quantity for name in what for quantity in quantities_lib.choose(name, runs)
+    quantity
+    for name in what or ('',)
+    for quantity in quantities_lib.choose(name, runs)
   ]
   panels = curves_lib.make_panels(grouped, chosen, over, statistic)
   if not panels:

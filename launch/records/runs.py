@@ -44,13 +44,13 @@ class Evaluation(NamedTuple):
     episode_return: The mean undiscounted return of its episodes.
     steps: Environment steps of training by then.
     deviation: Standard deviation of the returns; None if unknown.
-    count: Its episodes; None if unknown.
+    num_episodes: None if unknown.
   """
 
   episode_return: float
   steps: int
   deviation: float | None = None
-  count: int | None = None
+  num_episodes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

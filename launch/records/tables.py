@@ -13,7 +13,7 @@ from repertory.launch.records import wording
 TEXT, CSV, JSON = 'text', 'csv', 'json'
 FORMATS = (TEXT, CSV, JSON)
 
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
   'directory',
   'agent',
   'environment',

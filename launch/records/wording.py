@@ -4,6 +4,7 @@ import datetime
 import math
 import os
 from collections.abc import Sequence
+from typing import SupportsFloat
 
 from repertory.components.loggers import figures
 from repertory.launch.records import aggregates
@@ -11,9 +12,10 @@ from repertory.launch.records import aggregates
 NOTHING = '–'  # Of what is unknown.
 
 
-def number(value: float | None) -> str:
+def number(value: SupportsFloat | None) -> str:
   """Writes a number with four digits at least, and thousands separators."""
-  if value is None or not math.isfinite(value):
+  value = math.nan if value is None else float(value)
+  if not math.isfinite(value):
     return NOTHING
   return f'{value:,.4g}' if abs(value) < 1e4 else f'{value:,.0f}'
 
@@ -22,7 +24,7 @@ def interval(value: aggregates.Interval) -> str:
   """Writes the interval of one number."""
   if not math.isfinite(value.low):
     return NOTHING
-  return f'{number(float(value.low))} to {number(float(value.high))}'
+  return f'{number(value.low)} to {number(value.high)}'
 
 
 def steps(taken: int | None, max_steps: int | None) -> str:

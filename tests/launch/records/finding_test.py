@@ -77,8 +77,11 @@ class TestRead:
     assert (run.steps, run.max_steps, run.learner_steps) == (300, 1000, 150)
     assert run.last == (2.0, 300, 0.5, 10)
     assert run.best == (3.0, 200, 0.5, 10)
-    hour = datetime.timedelta(hours=1)
-    assert run.ended - run.begun == hour
+    begun, ended = (
+      datetime.datetime(2026, 1, 2, hour, 4, 5, tzinfo=datetime.timezone.utc)
+      for hour in (3, 4)
+    )
+    assert (run.begun, run.ended) == (begun, ended)
     assert list(run.logs['evaluator']['episode_return']) == [1, 3, 2]
     assert not run.problems
 
