@@ -22,6 +22,10 @@ from repertory.launch.records.markup import Html, element
 
 ENDINGS = ('.html', '.htm')
 
+# Of statistics.
+_NAMES = {'mean': 'mean', 'iqm': 'interquartile mean'}
+
+# Name, heading and note of each section with curves.
 _FIGURES = (
   (
     'return',
@@ -157,9 +161,6 @@ def _figures(
     )
     meaning = '' if figures else meaning
   return sections
-
-
-_NAMES = {'mean': 'mean', 'iqm': 'interquartile mean'}
 
 
 def _figure(
