@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,7 +20,7 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, native_output, printed
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
-from repertory.launch.runs import preflight, resuming, uploads
+from repertory.launch.runs import ledger, preflight, resuming, uploads
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
@@ -103,7 +104,10 @@ def run(
       show = stack.enter_context(_display(session, display))
     title = _title(experiment, topology, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
-    status, not_stored = _run(topology, session, stage, stored)
+    start = {**_wiring(topology, launch_type), **session.description}
+    with ledger.telling(session.log_directory, start) as tell_end:
+      status, not_stored = _run(topology, session, stage, stored)
+      tell_end(status, interruption.number)
     show(status)
   return _describe_end(session, status, interruption.number, not_stored)
 
@@ -158,6 +162,20 @@ def _title(
   return (
     f'{title} ({launcher.title})' if topology.launch_types is None else title
   )
+
+
+def _wiring(
+  topology: topology_lib.Topology, launcher: launcher_lib.Launcher
+) -> dict[str, Any]:
+  """Returns, as plain values, what runs where."""
+  wiring = {
+    'topology': topology.name,
+    'topology_settings': dataclasses.asdict(topology),
+  }
+  if topology.launch_types is None:
+    wiring['launch_type'] = launcher.name
+    wiring['launch_settings'] = dataclasses.asdict(launcher)
+  return wiring
 
 
 def _open(

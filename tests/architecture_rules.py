@@ -68,6 +68,7 @@ _RANKS_OF_LAUNCH = (
   ('launchers',),
   ('topologies',),
   ('running',),
+  ('records',),
   ('commands', 'conformance'),
 )
 _RANK_OF = {
@@ -114,6 +115,7 @@ _FENCES = {
     'components/replay/server.py',
     'components/datasets/replay_dataset.py',
   ),
+  'matplotlib': ('launch/records/drawing.py',),
   'fsspec': ('components/storage/fsspec_place.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }

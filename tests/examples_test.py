@@ -24,6 +24,7 @@ from repertory.launch import running
 from repertory.launch.commands import commands as command_line
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
+from repertory.launch.records import finding, plots, report, runs
 from repertory.launch.runs import resuming, session
 from repertory.launch.topologies import topology
 
@@ -228,8 +229,10 @@ class TestReadme:
 
 class TestCommands:
   @pytest.fixture(autouse=True)
-  def _set_up(self, monkeypatch):
-    # Training and evaluating are for other tests; here it is the words.
+  def _set_up(self, monkeypatch, tmp_path):
+    # What commands do is for other tests; here it is the words.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'runs').mkdir()  # Which `repertory runs` takes by itself.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
     experience = session.describe_experience(
       experiment, session.check(experiment)
@@ -245,10 +248,14 @@ class TestCommands:
     )
     result = running.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
+    found = finding.Found([runs.Run('directory', runs.DONE)], [])
     for module, name, value in (
       (running, 'run', result),
       (running, 'evaluate', episodes),
       (resuming, 'load_checkpoint', checkpoint),
+      (finding, 'find', found),
+      (plots, 'plot', []),
+      (report, 'write', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
 
@@ -262,7 +269,10 @@ class TestCommands:
 
   def test_readme_has_them(self):
     told = {command.split()[1] for command in _commands(_README)}
-    assert told == {'train', 'evaluate', 'graph', 'agents', 'environments'}
+    assert told == {
+      'train', 'evaluate', 'graph', 'agents', 'environments', 'runs', 'plot',
+      'report',
+    }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):
     code, _, _ = _call(['train', '--stepz=3'])

@@ -126,6 +126,8 @@ class LearningNode(node.Node, core.VariableSource):
         'samples': table.samples,
         'samples_per_insert': ratio,
         'target_samples_per_insert': _ratio(self._table),
+        'inserts_wait': float(table.waiting == 'insert'),
+        'samples_wait': float(table.waiting == 'sample'),
       },
     )
     return directive

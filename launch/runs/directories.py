@@ -4,13 +4,24 @@ import contextlib
 import datetime
 import fcntl
 import os
+import re
+import time
 from collections.abc import Iterator, Sequence
 
 from repertory.components.settings import SettingError
 
-_LOCK = '.lock'
+# Folders in the directory of a run.
+LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
+BEST = 'best'  # Of the best evaluation.
+FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED)
+
+LOCK = '.lock'
 # Another run may move a directory aside between two looks at it.
 _NUM_ATTEMPTS = 3
+# Who only looks whether a directory is held has its lock for a moment.
+_LOOK_SECONDS = 0.05
+
+_ASIDE = re.compile(r'.+\.\d{8}-\d{6}\.\d{6}')
 
 
 def check_writable(directory: str) -> None:
@@ -69,6 +80,11 @@ def set_aside(path: str) -> str:
   return aside
 
 
+def is_aside(path: str) -> bool:
+  """Whether something is called as `set_aside` calls what it renames."""
+  return bool(_ASIDE.fullmatch(os.path.basename(os.path.normpath(path))))
+
+
 def _find_obstacle(directory: str) -> str:
   existing = os.path.abspath(directory)
   while not os.path.exists(existing):
@@ -85,7 +101,7 @@ def _find_obstacle(directory: str) -> str:
 
 def move_aside(directory: str) -> bool:
   """Renames a directory that is held; returns whether anything was in it."""
-  if os.listdir(directory) == [_LOCK]:
+  if os.listdir(directory) == [LOCK]:
     return False
   set_aside(directory)
   return True
@@ -105,7 +121,7 @@ def hold(directory: str) -> Iterator[None]:
   descriptor = _open_lock(directory)
   _held.add(descriptor)
   try:
-    if not _lock(descriptor, directory):
+    if not _lock_or_wait(descriptor, directory):
       raise SettingError(
         'directory',
         f'must not be in use, but another run writes to {directory}.',
@@ -121,6 +137,26 @@ def hold(directory: str) -> Iterator[None]:
       os.close(descriptor)
 
 
+def is_held(directory: str) -> bool:
+  """Whether a run writes to a directory now; leaves no trace.
+
+  Raises:
+    OSError: If it cannot be told.
+  """
+  try:
+    descriptor = os.open(os.path.join(directory, LOCK), os.O_RDONLY)
+  except FileNotFoundError:
+    return False
+  try:
+    # With others who look, but not with who holds it.
+    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+  except BlockingIOError:
+    return True
+  finally:
+    os.close(descriptor)
+  return False
+
+
 def _open_lock(directory: str) -> int:
   attempt = 0
   while True:
@@ -128,7 +164,7 @@ def _open_lock(directory: str) -> int:
     try:
       os.makedirs(directory, exist_ok=True)
       # Python lets no other program inherit it.
-      path = os.path.join(directory, _LOCK)
+      path = os.path.join(directory, LOCK)
       return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
       is_moved = isinstance(error, (FileExistsError, FileNotFoundError))
@@ -140,13 +176,21 @@ def _open_lock(directory: str) -> int:
         ) from error
 
 
+def _lock_or_wait(descriptor: int, directory: str) -> bool:
+  """Locks, after a moment if somebody is just looking; see `is_held`."""
+  if _lock(descriptor, directory):
+    return True
+  time.sleep(_LOOK_SECONDS)
+  return _lock(descriptor, directory)
+
+
 def _lock(descriptor: int, directory: str) -> bool:
   """Returns whether the lock was free and is that of the directory."""
   try:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     # Another run may have moved the directory aside meanwhile.
     return os.path.samestat(
-      os.fstat(descriptor), os.stat(os.path.join(directory, _LOCK))
+      os.fstat(descriptor), os.stat(os.path.join(directory, LOCK))
     )
   except OSError:
     return False

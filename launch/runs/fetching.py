@@ -10,7 +10,6 @@ from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, watchdog
 from repertory.launch.runs import directories
-from repertory.launch.runs import session as session_lib
 
 _TELL_SECONDS = 10.0
 
@@ -43,7 +42,7 @@ def holding(
   """
   directory, done = experiment.directory, ''
   directories.check_writable(directory)
-  for name in () if fresh else session_lib.FOLDERS:
+  for name in () if fresh else directories.FOLDERS:
     directories.check_folder(directory, name)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(directory))
@@ -149,7 +148,7 @@ class _Fetch:
 
   def _take(self, newest: storage.Manifest) -> str:
     """Takes a checkpoint that is newer than what is here."""
-    here = self._checkpointer(session_lib.CHECKPOINTS, self._max_to_keep)
+    here = self._checkpointer(directories.CHECKPOINTS, self._max_to_keep)
     mine = here.load(check_replay=False)
     if mine is not None:
       self._check(mine)
@@ -167,7 +166,7 @@ class _Fetch:
 
     What cannot be read does not count, here as there: training goes on without.
     """
-    here = self._checkpointer(session_lib.BEST, 1)
+    here = self._checkpointer(directories.BEST, 1)
     try:
       best = self._stored.best.newest()
       if best is None or best.episode_return is None:

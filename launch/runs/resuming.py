@@ -140,8 +140,8 @@ def load_checkpoint(
   Args:
     check_replay: Whether to compare the checksums of replay, too.
   """
-  directories.check_folder(directory, session_lib.CHECKPOINTS)
-  path = os.path.join(directory, session_lib.CHECKPOINTS)
+  directories.check_folder(directory, directories.CHECKPOINTS)
+  path = os.path.join(directory, directories.CHECKPOINTS)
   return checkpointing.Checkpointer(path).load(check_replay)
 
 
@@ -189,8 +189,8 @@ def is_exact(directory: str) -> bool:
 
 def load_best(directory: str) -> checkpointing.Checkpoint | None:
   """Reads the policy of an experiment's best evaluation, if there was one."""
-  directories.check_folder(directory, session_lib.BEST)
-  path = os.path.join(directory, session_lib.BEST)
+  directories.check_folder(directory, directories.BEST)
+  path = os.path.join(directory, directories.BEST)
   return checkpointing.Checkpointer(path).load()
 
 

@@ -26,15 +26,11 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import machine_memory, printed, watchdog
 from repertory.launch.runs import (
+  directories,
   environment_batches,
   network_memory,
   preflight,
 )
-
-# Folders in the directory of a run.
-LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
-BEST = 'best'  # Of the best evaluation.
-FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +65,7 @@ class Session:
 
   @property
   def log_directory(self) -> str:
-    return os.path.join(self.experiment.directory, LOGS)
+    return os.path.join(self.experiment.directory, directories.LOGS)
 
   @property
   def native_log(self) -> str:
@@ -78,12 +74,12 @@ class Session:
 
   @property
   def checkpoint_directory(self) -> str:
-    return os.path.join(self.experiment.directory, CHECKPOINTS)
+    return os.path.join(self.experiment.directory, directories.CHECKPOINTS)
 
   @property
   def best_directory(self) -> str:
     """Where the policy of the best evaluation is, as a checkpoint."""
-    return os.path.join(self.experiment.directory, BEST)
+    return os.path.join(self.experiment.directory, directories.BEST)
 
   @property
   def storing_directory(self) -> str:
@@ -101,7 +97,7 @@ class Session:
     experiment = self.experiment
     return learners.Divergence(
       experiment.on_divergence,
-      os.path.join(experiment.directory, DIVERGED),
+      os.path.join(experiment.directory, directories.DIVERGED),
     )
 
   @property
@@ -221,6 +217,23 @@ class Session:
     """The experiment's."""
     return self.experiment.identity(self.experience)
 
+  @property
+  def description(self) -> dict[str, Any]:
+    """Tells, in plain values, what runs, and what came before."""
+    fields = dataclasses.fields(self.experiment)
+    names = {field.name for field in fields} - _NOT_TOLD
+    return {
+      'experiment': {n: getattr(self.experiment, n) for n in sorted(names)},
+      'config': self.identity,
+      **self.counts,
+      'elapsed_seconds': self.elapsed_seconds,
+      'message': self.message,
+    }
+
+
+# Of an experiment: what is no plain value, or follows from where it is told, or
+# may hold a password.
+_NOT_TOLD = {'builder', 'environment_factory', 'directory', 'storage'}
 
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES, SAMPLING = range(5)

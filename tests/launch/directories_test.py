@@ -1,6 +1,7 @@
 """Tests of who holds the directory of a run, and until when."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -107,3 +108,26 @@ def test_a_child_does_not_keep_it_when_the_run_is_killed(tmp_path, how):
     assert child.status() != psutil.STATUS_ZOMBIE
     run.stdin.close()
     child.wait(30)
+
+
+def test_who_looks_sees_who_holds_it_and_leaves_no_trace(tmp_path):
+  directory = str(tmp_path)
+  assert not directories.is_held(directory)
+  assert not os.listdir(directory)
+  with directories.hold(directory):
+    assert directories.is_held(directory)
+  assert not directories.is_held(directory)
+
+
+def test_who_looks_does_not_keep_a_run_from_it(tmp_path, monkeypatch):
+  directory = str(tmp_path)
+  (tmp_path / directories.LOCK).touch()
+  with open(tmp_path / directories.LOCK) as looked_at:
+    fcntl.flock(looked_at, fcntl.LOCK_SH)
+    monkeypatch.setattr(
+      directories.time,
+      'sleep',
+      lambda seconds: fcntl.flock(looked_at, fcntl.LOCK_UN),
+    )
+    with directories.hold(directory):
+      assert directories.is_held(directory)

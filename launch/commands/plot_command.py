@@ -1,0 +1,49 @@
+"""`repertory plot`: curves of runs, over seeds."""
+
+from absl import flags
+
+from repertory.launch import records
+from repertory.launch.commands import command, comparing
+
+_FLAGS = (
+  (
+    'output',
+    flags.DEFINE_string,
+    'plot.png',
+    'The file to write; its name ends with .png or .svg.',
+  ),
+  (
+    'what',
+    flags.DEFINE_list,
+    ['return'],
+    'What to draw, separated by commas: return (of evaluations), '
+    'training_return, losses, ratio (of samples per insert to its target), '
+    'lag (of the policy), speed, or <log>.<column>, as in learner.loss.',
+  ),
+  *comparing.FLAGS,
+)
+
+
+def _plot(values, settings, positional) -> int:
+  command.expect_no_settings(settings, '`plot` takes no config settings')
+  plots = records.plots
+  plots.check(values.output, values.over, values.statistic)
+  found = comparing.find(positional, 'plot')
+  notes = plots.plot(
+    found.runs, values.output, values.what, values.over, values.statistic
+  )
+  print(f'Plot: {values.output}')
+  comparing.tell(found, notes)
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'plot',
+  command.Command(
+    'DIR... [--output=FILE.png|FILE.svg] [--what=return,losses,...]',
+    'Draws curves of runs, those of other seeds together.',
+    _FLAGS,
+    _plot,
+  ),
+  rank=3,
+)

@@ -1,0 +1,47 @@
+"""`repertory runs`: a table of the runs that there are."""
+
+import os
+
+from absl import flags
+
+from repertory.launch import records
+from repertory.launch.commands import command, comparing
+
+_DIRECTORY = 'runs'
+
+_FLAGS = (
+  (
+    'sort',
+    flags.DEFINE_string,
+    'directory',
+    'The column to sort by; with - before it from the greatest to the least.',
+  ),
+  ('format', flags.DEFINE_string, 'text', 'text, csv or json.'),
+)
+
+
+def _runs(values, settings, positional) -> int:
+  command.expect_no_settings(settings, '`runs` takes no config settings')
+  if not positional and not os.path.isdir(_DIRECTORY):
+    raise ValueError(
+      f"There is no folder '{_DIRECTORY}' here; `repertory train` makes it. "
+      'Name another one: repertory runs DIR.'
+    )
+  # What can be wrong with the flags is told before anything is read.
+  records.table([], values.sort, values.format)
+  found = records.find(positional or [_DIRECTORY])
+  print(records.table(found.runs, values.sort, values.format))
+  comparing.tell(found)
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'runs',
+  command.Command(
+    '[DIR...] [--sort=COLUMN] [--format=text|csv|json]',
+    f"Lists the runs in folders, '{_DIRECTORY}' if none is given.",
+    _FLAGS,
+    _runs,
+  ),
+  rank=2,
+)

@@ -1,0 +1,32 @@
+"""Reads what runs have written, to compare them; needs no TensorFlow.
+
+found = records.find(['runs'])
+print(records.table(found.runs, sort='-best_return'))
+returns = found.runs[0].logs['evaluator']['episode_return']
+records.plots.plot(found.runs, 'returns.svg')
+"""
+
+from typing import TYPE_CHECKING
+
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.launch.records.finding import Found, find
+  from repertory.launch.records.groups import Group, group
+  from repertory.launch.records.runs import Run, read
+  from repertory.launch.records.tables import rows, table
+
+__all__ = ['Found', 'Group', 'Run', 'find', 'group', 'read', 'rows', 'table']
+
+# Matplotlib is an extra.
+__getattr__, __dir__ = lazy_imports.modules(
+  __name__,
+  Found='finding',
+  Group='groups',
+  Run='runs',
+  find='finding',
+  group='groups',
+  read='runs',
+  rows='tables',
+  table='tables',
+)

@@ -1,0 +1,173 @@
+"""What several runs say together: means, and how far they can be trusted.
+
+After Agarwal et al., "Deep Reinforcement Learning at the Edge of the
+Statistical Precipice" (2021), https://arxiv.org/abs/2108.13264: with few runs a
+point says little without an interval, the interquartile mean is less swayed by
+outliers than the mean and less wasteful than the median, and runs are resampled
+within their task.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+CONFIDENCE = 0.95
+NUM_RESAMPLES = 2000
+
+# The numbers that one block of resamples may have, 32 MB.
+_MAX_BLOCK = 4_000_000
+
+Statistic = Callable[[np.ndarray], np.ndarray]
+
+
+class Interval(NamedTuple):
+  """Where a statistic lies; both `[...]`, NaN where one run or none says so."""
+
+  low: np.ndarray
+  high: np.ndarray
+
+
+def mean(scores: np.ndarray) -> np.ndarray:
+  """Returns the mean of `[R, ...]` over its first axis, `[...]`."""
+  return np.mean(_check(scores), axis=0)
+
+
+def interquartile_mean(scores: np.ndarray) -> np.ndarray:
+  """Returns the mean of the middle half of `[R, ...]` over its first axis.
+
+  The ⌊R / 4⌋ least and as many of the greatest are left out, so of three or
+  fewer none is.
+
+  Returns:
+    `[...]`.
+  """
+  scores = np.sort(_check(scores), axis=0)
+  cut = len(scores) // 4
+  return np.mean(scores[cut : len(scores) - cut], axis=0)
+
+
+def area_under_curve(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+  """Returns the mean height of curves, by the trapezoidal rule.
+
+  How soon something was learned counts, and not only how well in the end.
+
+  Args:
+    x: `[X]`, increasing, at least two.
+    y: `[..., X]`.
+
+  Returns:
+    `[...]`: ∫ y dx / (x[−1] − x[0]), in the unit of y.
+  """
+  x, y = np.asarray(x, float), np.asarray(y, float)
+  if x.ndim != 1 or len(x) < 2 or np.any(np.diff(x) <= 0):
+    raise ValueError(f'x must increase over at least two points, got {x}.')
+  if y.shape[-1:] != x.shape:
+    raise ValueError(f'y must be [..., {len(x)}], as x is, got {y.shape}.')
+  heights = (y[..., 1:] + y[..., :-1]) / 2
+  return np.sum(heights * np.diff(x), axis=-1) / (x[-1] - x[0])
+
+
+def bootstrap_interval(
+  scores: np.ndarray | Sequence[np.ndarray],
+  statistic: Statistic = interquartile_mean,
+  *,
+  confidence: float = CONFIDENCE,
+  num_resamples: int = NUM_RESAMPLES,
+  seed: int = 0,
+) -> Interval:
+  """Returns the percentile bootstrap interval of a statistic over runs.
+
+  Runs are drawn with replacement, as many as there are: within each task by
+  itself, where there are several. The same seed gives the same interval.
+
+  Args:
+    scores: `[R, ...]` of the R runs of one task; or one such array for each
+      task, the trailing shapes alike. The statistic is that of all scores
+      together, so a task with more runs counts more.
+    statistic: Maps `[R, ...]` to `[...]`.
+    confidence: The share of resamples within the interval, between 0 and 1.
+    num_resamples: How many.
+    seed: Draws them.
+
+  Returns:
+    The interval; NaN if no task has two runs, for then there is nothing to
+    tell by.
+  """
+  if not 0 < confidence < 1:
+    raise ValueError(f'confidence must be between 0 and 1, got {confidence}.')
+  if num_resamples < 1:
+    raise ValueError(f'num_resamples must be at least 1, got {num_resamples}.')
+  tasks = [scores] if isinstance(scores, np.ndarray) else list(scores)
+  if not tasks:
+    raise ValueError('scores must be of at least one task, got none.')
+  tasks = [_check(task) for task in tasks]
+  shape = tasks[0].shape[1:]
+  if any(task.shape[1:] != shape for task in tasks):
+    shapes = [task.shape for task in tasks]
+    raise ValueError(f'scores must be alike but for the runs, got {shapes}.')
+  if all(len(task) < 2 for task in tasks):
+    nothing = np.full(shape, np.nan)
+    return Interval(nothing, nothing)
+  indices = _draw([len(task) for task in tasks], num_resamples, seed)
+  tail = (1 - confidence) / 2
+  pooled = np.concatenate(tasks).reshape(indices.shape[1], -1)  # [ΣR, N]
+  bounds = [
+    np.quantile(
+      # [ΣR, resamples, columns], of which the statistic leaves the last two.
+      statistic(np.moveaxis(pooled[:, columns][indices], 0, 1)),
+      [tail, 1 - tail],
+      axis=0,
+    )
+    for columns in _blocks(pooled.shape[1], indices.size)
+  ]
+  low, high = np.concatenate(bounds, axis=-1)
+  return Interval(low.reshape(shape), high.reshape(shape))
+
+
+def probability_of_improvement(x: np.ndarray, y: np.ndarray) -> float:
+  """Returns how likely a run of X beats one of Y: Agarwal et al., section 4.
+
+  Args:
+    x: `[R]` scores on one task.
+    y: `[S]` scores on it.
+
+  Returns:
+    The share of the R × S pairs in which X has the higher score, of equal ones
+    half: 0.5 if neither is better.
+  """
+  x, y = _check(x), _check(y)
+  return float(np.mean(np.heaviside(x[:, None] - y[None, :], 0.5)))
+
+
+def _draw(sizes: Sequence[int], num_resamples: int, seed: int) -> np.ndarray:
+  """Draws runs of each task, as rows of the tasks after one another.
+
+  Returns:
+    `[num_resamples, ΣR]`.
+  """
+  random = np.random.default_rng(seed)
+  starts = np.cumsum([0, *sizes[:-1]])
+  return np.concatenate(
+    [
+      start + random.integers(size, size=(num_resamples, size))
+      for start, size in zip(starts, sizes)
+    ],
+    axis=1,
+  )
+
+
+def _blocks(num_columns: int, size_of_one: int) -> Sequence[slice]:
+  """Divides columns so that the resamples of a block fit into memory."""
+  width = max(1, _MAX_BLOCK // size_of_one)
+  starts = range(0, max(num_columns, 1), width)
+  return [slice(start, start + width) for start in starts]
+
+
+def _check(scores: np.ndarray) -> np.ndarray:
+  scores = np.asarray(scores, float)
+  if scores.ndim < 1 or not len(scores):
+    raise ValueError(
+      f'scores must be [R, ...] with R at least 1, got {scores.shape}.'
+    )
+  return scores

@@ -1,0 +1,171 @@
+"""How a run went: how fast, who waited, and what happened to it."""
+
+import collections
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from repertory.launch.records import runs as runs_lib
+from repertory.launch.runs import directories, ledger
+
+# The share of rows that tells how fast a run is lately.
+_LATELY = 0.25
+
+# Where all is in one thread, the limiter holds nobody back: they take turns.
+_TAKE_TURNS = ('single', 'anakin')
+
+INFERENCE = {
+  'rows_per_batch': 'rows of a batch',
+  'fill': 'of the computed rows asked for',
+  'wait_ms_p50': 'ms a request waits',
+  'run_ms_p50': 'ms the network runs',
+  'round_trip_ms_p50': 'ms a round trip takes',
+  'adding_share': 'of the time in adders',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pace:
+  """How fast a run was; None for what its logs do not tell.
+
+  Attributes:
+    steps_per_second: Environment steps, over the whole run.
+    lately: The same, over the last quarter of its rows.
+    updates_per_second: Learner steps, over the whole run.
+    inserts_wait: Share of the time in which the rate limiter held back acting.
+    samples_wait: In which it held back learning.
+    inference: Means over servers and time, by what they tell.
+    takes_turns: Whether one thread does all, so that nobody is held back.
+  """
+
+  steps_per_second: float | None
+  lately: float | None
+  updates_per_second: float | None
+  inserts_wait: float | None
+  samples_wait: float | None
+  inference: Mapping[str, float]
+  takes_turns: bool
+
+  @property
+  def bottleneck(self) -> str:
+    """Says who was waited for, as far as the rate limiter tells."""
+    if self.inserts_wait is None or self.samples_wait is None:
+      return ''
+    most = max(self.inserts_wait, self.samples_wait)
+    if most < 0.5:
+      return 'neither side waits for the other most of the time'
+    if self.samples_wait == most:
+      return 'learning waits for acting: more or faster actors would help'
+    return 'acting waits for learning: a faster learner would help'
+
+
+def measure(run: runs_lib.Run) -> Pace:
+  """Reads how fast a run was."""
+  seconds = run.elapsed_seconds or 0.0
+  takes_turns = run.topology in _TAKE_TURNS
+  return Pace(
+    steps_per_second=run.steps / seconds if seconds and run.steps else None,
+    lately=_measure_lately(run),
+    updates_per_second=(
+      run.learner_steps / seconds if seconds and run.learner_steps else None
+    ),
+    inserts_wait=None if takes_turns else _mean(run, 'replay', 'inserts_wait'),
+    samples_wait=None if takes_turns else _mean(run, 'replay', 'samples_wait'),
+    inference={
+      title: value
+      for name, title in INFERENCE.items()
+      if (value := _mean(run, 'inference', name)) is not None
+    },
+    takes_turns=takes_turns,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Incident:
+  """Something that happened to a run.
+
+  Attributes:
+    kind: One word or two.
+    text: What, in words, on one line.
+    count: How often.
+  """
+
+  kind: str
+  text: str
+  count: int = 1
+
+
+def incidents(run: runs_lib.Run) -> list[Incident]:
+  """Lists what went otherwise than planned, in the order of the logs."""
+  counted: collections.Counter[tuple[str, str]] = collections.Counter()
+  for start in run.starts[1:]:
+    if ledger.BEGUN in start:
+      counted['resumed', str(start.get('message') or 'started again')] += 1
+  for row in run.logs.rows('nodes'):
+    node = row.get('node')
+    if row.get('restarted_after'):
+      cause = _last_line(row['restarted_after'])
+      counted['restarted', f'{node}, after: {cause}'] += 1
+    if row.get('warning'):
+      counted['warning', f'{node}: {_last_line(row["warning"])}'] += 1
+  skipped = run.logs.column('learner', 'skipped_updates')
+  if len(skipped) and np.nanmax(skipped) > 0:
+    text = f'{np.nanmax(skipped):,.0f} updates that were not finite'
+    counted['skipped', text] += 1
+  for name in _list(run, directories.DIVERGED):
+    counted['diverged', f'the batch is in {directories.DIVERGED}/{name}'] += 1
+  if stall := _read_stall(run):
+    counted['stalled', stall] += 1
+  if run.state == runs_lib.FAILED or (
+    run.state == runs_lib.INTERRUPTED and run.why
+  ):
+    counted[run.state, _last_line(run.why)] += 1
+  for problem in run.problems:
+    counted['unreadable', problem] += 1
+  return [Incident(*key, count) for key, count in counted.items()]
+
+
+def _measure_lately(run: runs_lib.Run) -> float | None:
+  steps = run.logs.column('actors', 'steps')
+  seconds = run.logs.column('actors', 'elapsed_seconds')
+  if len(steps) < 2:
+    return None
+  first = min(int(len(steps) * (1 - _LATELY)), len(steps) - 2)
+  taken = seconds[-1] - seconds[first]
+  return float((steps[-1] - steps[first]) / taken) if taken > 0 else None
+
+
+def _mean(run: runs_lib.Run, label: str, name: str) -> float | None:
+  """Returns the mean of a column, each row as often as it counts."""
+  values = run.logs.column(label, name)
+  counts = run.logs.column(label, 'count')
+  if len(counts) != len(values):
+    counts = np.ones(len(values))
+  known = np.isfinite(values) & (counts > 0)
+  if not np.any(known):
+    return None
+  return float(np.average(values[known], weights=counts[known]))
+
+
+def _read_stall(run: runs_lib.Run) -> str:
+  """Returns the first line of the report on a stall, if there was one."""
+  path = os.path.join(run.directory, directories.LOGS, 'stall.txt')
+  try:
+    with open(path, errors='replace') as file:
+      return file.readline().strip()
+  except OSError:
+    return ''
+
+
+def _list(run: runs_lib.Run, folder: str) -> Sequence[str]:
+  try:
+    return sorted(os.listdir(os.path.join(run.directory, folder)))
+  except OSError:
+    return []
+
+
+def _last_line(text: object) -> str:
+  lines = str(text).strip().splitlines()
+  return lines[-1] if lines else ''

@@ -1,0 +1,202 @@
+"""The logs of a run as columns, whatever a crash has left of them."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repertory.components.loggers import torn_lines
+
+Columns = Mapping[str, np.ndarray]
+
+_STEPS = 'steps'
+# Enough for the last row.
+_TAIL_BYTES = 2**16
+
+
+class Logs(Mapping[str, Columns]):
+  """The logs of one run by label: 'actors', 'learner', 'evaluator' and others.
+
+  `logs['evaluator']['episode_return']` is an array `[N]`. Numbers are float64,
+  NaN where a row has none, and text is an array of objects. A log is read when
+  it is first asked for, and once. Rows of a time that a kill lost and a resumed
+  run lived again are left out, so `steps` never decreases.
+
+  Attributes:
+    problems: What cannot be read, of what was asked for, in words.
+  """
+
+  def __init__(self, directory: str):
+    """Reads nothing yet.
+
+    Args:
+      directory: The folder of the logs.
+    """
+    self._directory = directory
+    self._read: dict[str, Columns] = {}
+    self.problems: list[str] = []
+
+  def __getitem__(self, label: str) -> Columns:
+    """Returns the columns of a log by name.
+
+    Raises:
+      KeyError: If there is none.
+    """
+    if label not in self._read:
+      self._read[label] = self._load(label)
+    if not self._read[label]:
+      raise KeyError(label)
+    return self._read[label]
+
+  def __iter__(self) -> Iterator[str]:
+    names = _list(self._directory)
+    labels = {
+      name.removesuffix('.csv') for name in names if name.endswith('.csv')
+    } | {
+      name.removesuffix('.jsonl') for name in names if name.endswith('.jsonl')
+    }
+    return (label for label in sorted(labels) if label in self)
+
+  def __contains__(self, label: object) -> bool:
+    return isinstance(label, str) and bool(self.get(label))
+
+  def __len__(self) -> int:
+    return sum(1 for _ in self)
+
+  def column(self, label: str, name: str) -> np.ndarray:
+    """Returns a column of numbers, `[N]`; none if the log has none such."""
+    values = self.get(label, {}).get(name)
+    if values is None or values.dtype.kind != 'f':
+      return np.empty(0)
+    return values
+
+  def last(self, label: str, name: str) -> float | None:
+    """Returns a number of a log's last row, without reading all of it."""
+    path = self._path(label, 'csv')
+    try:
+      with open(path, 'rb') as file:
+        header = file.readline()
+        start = len(header)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(start, size - _TAIL_BYTES))
+        lines = file.read().rpartition(b'\n')[0].rpartition(b'\n')[2]
+      columns, row = csv.reader([header.decode(), lines.decode()])
+      return float(dict(zip(columns, row))[name])
+    except (OSError, ValueError, KeyError, csv.Error):
+      return None
+
+  def rows(self, label: str) -> list[dict[str, Any]]:
+    """Returns all lines of a log of JSON lines, such as 'nodes'.
+
+    Lines that are no JSON objects are left out.
+    """
+    try:
+      return [row for row in _read_json(self._path(label, 'jsonl')) if row]
+    except FileNotFoundError:
+      return []
+    except OSError as error:
+      self.problems.append(f'{error.filename}: {explain(error)}')
+      return []
+
+  def _load(self, label: str) -> Columns:
+    """Reads a log from CSV, which tells NaN, or else from JSON lines."""
+    problems = []
+    for read, ending in ((_read_csv, 'csv'), (_read_jsonl, 'jsonl')):
+      path = self._path(label, ending)
+      try:
+        columns = read(path)
+      except FileNotFoundError:
+        continue
+      except (OSError, ValueError, csv.Error) as error:
+        problems.append(f'{path}: {explain(error)}')
+        continue
+      if columns:
+        return _without_lost_rows(columns)
+    self.problems += problems
+    return {}
+
+  def _path(self, label: str, ending: str) -> str:
+    return os.path.join(self._directory, f'{label}.{ending}')
+
+
+def _read_csv(path: str) -> Columns:
+  """Reads whole lines: a last one without its end may be torn."""
+  with open(path, 'rb') as file:  # So that what is not there is told.
+    if not file.read(1):
+      return {}
+  lines = list(torn_lines.read_whole(path))
+  if not lines or not lines[-1].endswith('\n'):
+    lines = lines[:-1]
+  rows = csv.reader(io.StringIO(''.join(lines)), strict=True)
+  names = next(rows, [])
+  table = list(rows)
+  width = len(names)
+  if len(set(names)) != width or any(len(row) > width for row in table):
+    raise torn_lines.GarbledError('rows do not fit the header')
+  if not table:
+    return {}
+  # Of rows from before a column was added.
+  cells = zip(*(row + [''] * (width - len(row)) for row in table))
+  return {name: _to_array(column) for name, column in zip(names, cells)}
+
+
+def _to_array(cells: Sequence[str]) -> np.ndarray:
+  try:
+    return np.array([cell or 'nan' for cell in cells], np.float64)
+  except ValueError:
+    return np.array(cells, object)
+
+
+def _read_jsonl(path: str) -> Columns:
+  rows = list(_read_json(path))
+  if any(row is None for row in rows[:-1]):
+    raise torn_lines.GarbledError('not all lines are JSON objects')
+  rows = [row for row in rows if row]
+  names = dict.fromkeys(name for row in rows for name in row)
+  return {name: _of_json([row.get(name) for row in rows]) for name in names}
+
+
+def _of_json(values: Sequence[Any]) -> np.ndarray:
+  if all(value is None or isinstance(value, (int, float)) for value in values):
+    return np.array(values, np.float64)
+  array = np.empty(len(values), object)
+  array[:] = values
+  return array
+
+
+def _read_json(path: str) -> Iterator[dict[str, Any] | None]:
+  """Gives the objects of a file's lines, None for what is none."""
+  with open(path, 'rb') as file:
+    for line in file:
+      try:
+        row = json.loads(line)
+      except ValueError:
+        row = None
+      yield row if isinstance(row, dict) else None
+
+
+def _without_lost_rows(columns: Columns) -> Columns:
+  """Drops rows of later steps than a row behind them has."""
+  steps = columns.get(_STEPS)
+  if steps is None or steps.dtype.kind != 'f':
+    return columns
+  # NaN, of a row without, decides nothing and is kept.
+  following = np.fmin.accumulate(steps[::-1])[::-1]
+  kept = ~(steps > following)
+  return {name: column[kept] for name, column in columns.items()}
+
+
+def _list(directory: str) -> list[str]:
+  try:
+    return os.listdir(directory)
+  except OSError:
+    return []
+
+
+def explain(error: Exception) -> str:
+  """Says what is wrong with a file or its content."""
+  return getattr(error, 'strerror', None) or f'{error}'

@@ -1,0 +1,193 @@
+"""What can be plotted of a run, as series over steps, updates or seconds."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from repertory.components.settings import SettingError, did_you_mean
+from repertory.launch.records import runs as runs_lib
+
+# What curves go over: the column that every log has, and what to call it.
+AXES = {
+  'steps': 'environment steps',
+  'learner_steps': 'learner steps',
+  'elapsed_seconds': 'seconds of running',
+}
+
+_LEARNER = 'learner'
+_LOSS = 'loss'
+# Of columns that tell more of another one.
+_SUFFIXES = ('_min', '_max', '_count', '_nonfinite')
+
+
+class Series(NamedTuple):
+  """Values of one run; all `[N]`.
+
+  Attributes:
+    x: Never decreases.
+    y: Finite.
+    weight: How much each counts where they are averaged, above 0.
+  """
+
+  x: np.ndarray
+  y: np.ndarray
+  weight: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+  """Something that is told of runs.
+
+  Attributes:
+    name: What chooses it.
+    title: What it is called, with its unit.
+    series: Returns it of a run, over one of `AXES`; of no length if the run
+      does not tell.
+    reference: Where it should be; None if that is nowhere.
+    in_view: Least and greatest height that a figure shows in any case; nothing
+      below 0 if that is the least.
+    agent: The agent whose it is; None for all.
+  """
+
+  name: str
+  title: str
+  series: Callable[[runs_lib.Run, str], Series]
+  reference: float | None = None
+  in_view: tuple[float, float] | None = None
+  agent: str | None = None
+
+
+def of_column(
+  label: str, column: str, title: str = '', agent: str | None = None
+) -> Quantity:
+  """Returns the quantity that is a column of a log."""
+  return Quantity(
+    f'{label}.{column}',
+    title or column.replace('_', ' '),
+    lambda run, over: _rows(run, label, column, over),
+    agent=agent,
+  )
+
+
+def choose(name: str, runs: Sequence[runs_lib.Run]) -> list[Quantity]:
+  """Returns the quantities of a name that `--what` takes.
+
+  Args:
+    name: 'return', 'training_return', 'losses', 'ratio', 'lag', 'speed', or
+      '<log>.<column>' for any column of a log.
+    runs: They are to be plotted; their agents have losses of their own.
+
+  Raises:
+    SettingError: If there is none of that name.
+  """
+  if name == 'losses':
+    return _losses(runs)
+  if name in _KNOWN:
+    return [_KNOWN[name]]
+  label, dot, column = name.partition('.')
+  if dot and any(len(run.logs.column(label, column)) for run in runs):
+    return [of_column(label, column)]
+  near = list(NAMES)
+  if dot:
+    near = sorted(
+      f'{label}.{known}' for run in runs for known in run.logs.get(label, ())
+    )
+  raise SettingError(
+    'what',
+    f'must be one of {", ".join(NAMES)}, or <log>.<column> with a column of '
+    f'numbers in the logs; got {name!r}.{did_you_mean(name, near)}',
+  )
+
+
+def _losses(runs: Sequence[runs_lib.Run]) -> list[Quantity]:
+  """Returns all losses of all agents: those of one are not another's."""
+  found: dict[tuple[str, str], Quantity] = {}
+  for run in runs:
+    for column in run.logs.get(_LEARNER, ()):
+      is_loss = column == _LOSS or column.endswith(f'_{_LOSS}')
+      if is_loss and run.agent and not column.endswith(_SUFFIXES):
+        title = f'{run.agent}: {column.replace("_", " ")}'
+        found[run.agent, column] = of_column(_LEARNER, column, title, run.agent)
+  return [found[key] for key in sorted(found)]
+
+
+def _rows(run: runs_lib.Run, label: str, column: str, over: str) -> Series:
+  y = run.logs.column(label, column)
+  x = run.logs.column(label, over)
+  # A merged row is the mean of so many.
+  weight = run.logs.column(label, f'{column}_count')
+  counts = run.logs.column(label, 'count')
+  if not len(weight):
+    weight = counts
+  elif len(counts):
+    weight = np.where(np.isnan(weight), counts, weight)
+  return _clean(x, y, weight if len(weight) else np.ones(len(y)))
+
+
+def _ratio(run: runs_lib.Run, over: str) -> Series:
+  achieved = _rows(run, 'replay', 'samples_per_insert', over)
+  target = _rows(run, 'replay', 'target_samples_per_insert', over)
+  if not len(target.y):
+    return _NOTHING
+  return achieved._replace(y=achieved.y / target.y[-1])
+
+
+def _lag(run: runs_lib.Run, over: str) -> Series:
+  """Returns how old weights were: as learned from, or else as acted with."""
+  learned = _rows(run, _LEARNER, 'policy_lag', over)
+  if len(learned.y):
+    return learned
+  version = run.logs.column('inference', 'version')
+  newest = run.logs.column('inference', 'learner_steps')
+  if not len(version):
+    return _NOTHING
+  lag = np.maximum(newest - version, 0)
+  x = run.logs.column('inference', over)
+  return _clean(x, np.where(version < 0, np.nan, lag), np.ones(len(lag)))
+
+
+def _speed(run: runs_lib.Run, over: str) -> Series:
+  """Returns environment steps per second, between the rows of episodes."""
+  steps = run.logs.column('actors', 'steps')
+  seconds = run.logs.column('actors', 'elapsed_seconds')
+  x = run.logs.column('actors', over)
+  if len(steps) < 2:
+    return _NOTHING
+  taken = np.diff(seconds)
+  with np.errstate(divide='ignore', invalid='ignore'):
+    speed = np.where(taken > 0, np.diff(steps) / taken, np.nan)
+  return _clean((x[1:] + x[:-1]) / 2, speed, taken)
+
+
+def _clean(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Series:
+  """Leaves out what is not finite, or has no weight."""
+  if not len(x) == len(y) == len(weight):
+    return _NOTHING
+  kept = np.isfinite(x) & np.isfinite(y) & (weight > 0)
+  return Series(x[kept], y[kept], weight[kept])
+
+
+_NOTHING = Series(np.empty(0), np.empty(0), np.empty(0))
+_KNOWN = {
+  quantity.name: quantity
+  for quantity in (
+    dataclasses.replace(
+      of_column('evaluator', 'episode_return', 'return of evaluations'),
+      name='return',
+    ),
+    dataclasses.replace(
+      of_column('actors', 'episode_return', 'return of training episodes'),
+      name='training_return',
+    ),
+    Quantity(
+      'ratio', 'samples per insert ÷ target', _ratio, 1.0, in_view=(0.9, 1.1)
+    ),
+    Quantity('lag', 'policy lag, learner steps', _lag, in_view=(0.0, 1.0)),
+    Quantity(
+      'speed', 'environment steps per second', _speed, in_view=(0.0, 1.0)
+    ),
+  )
+}
+NAMES = (*_KNOWN, 'losses')

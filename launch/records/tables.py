@@ -1,0 +1,149 @@
+"""Runs as a table: for the eye, as CSV or as JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from repertory.components.settings import SettingError, did_you_mean
+from repertory.launch.records import runs as runs_lib
+from repertory.launch.records import wording
+
+TEXT, CSV, JSON = 'text', 'csv', 'json'
+FORMATS = (TEXT, CSV, JSON)
+
+COLUMNS: tuple[str, ...] = (
+  'directory',
+  'agent',
+  'environment',
+  'seed',
+  'topology',
+  'steps',
+  'max_steps',
+  'last_return',
+  'best_return',
+  'state',
+  'when',
+  'why',
+)
+
+_NUMBERS = ('seed', 'steps', 'last_return', 'best_return')
+
+
+def rows(
+  runs: Sequence[runs_lib.Run], sort: str = 'directory'
+) -> list[dict[str, Any]]:
+  """Returns a row of plain values for each run, by the names of `COLUMNS`.
+
+  Args:
+    runs: Any.
+    sort: One of `COLUMNS`; with '-' before it from the greatest to the least.
+      Rows without a value come last either way.
+
+  Raises:
+    SettingError: If there is no such column.
+  """
+  name = sort.removeprefix('-')
+  if name not in COLUMNS:
+    raise SettingError(
+      'sort',
+      f'must be one of {", ".join(COLUMNS)}, with - before it to turn the '
+      f'order; got {sort!r}.{did_you_mean(name, COLUMNS)}',
+    )
+  found = sorted(map(_row, runs), key=lambda row: row['directory'])
+  known = [row for row in found if row[name] is not None]
+  known.sort(key=lambda row: row[name], reverse=name != sort)
+  return known + [row for row in found if row[name] is None]
+
+
+def table(
+  runs: Sequence[runs_lib.Run],
+  sort: str = 'directory',
+  format: str = TEXT,
+) -> str:
+  """Returns a table of runs, a line each, without a line break at its end.
+
+  Args:
+    runs: Any.
+    sort: See `rows`.
+    format: 'text', with thousands separators and local time; 'csv' or 'json',
+      with plain numbers and time as ISO 8601 in UTC.
+
+  Raises:
+    SettingError: If sort or format is none of those.
+  """
+  if format not in FORMATS:
+    raise SettingError(
+      'format',
+      f'must be one of {", ".join(FORMATS)}; got {format!r}.'
+      f'{did_you_mean(format, FORMATS)}',
+    )
+  found = rows(runs, sort)
+  if format == JSON:
+    return json.dumps([_plain(row) for row in found], indent=2)
+  if format == CSV:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(map(_plain, found))
+    return file.getvalue().rstrip('\n')
+  return _align([_texts(row) for row in found])
+
+
+def _row(run: runs_lib.Run) -> dict[str, Any]:
+  return {
+    'directory': run.directory,
+    'agent': run.agent,
+    'environment': run.environment,
+    'seed': run.seed,
+    'topology': run.topology,
+    'steps': run.steps,
+    'max_steps': run.max_steps,
+    'last_return': run.last.episode_return if run.last else None,
+    'best_return': run.best.episode_return if run.best else None,
+    'state': run.state,
+    'when': run.ended or run.begun,
+    'why': run.why or None,
+  }
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+  when = row['when'] and row['when'].isoformat()
+  return {**row, 'when': when}
+
+
+def _texts(row: dict[str, Any]) -> dict[str, str]:
+  """Returns the cells of a row as people read them."""
+  texts = {
+    name: wording.NOTHING if value is None else str(value)
+    for name, value in row.items()
+  }
+  for name in ('last_return', 'best_return'):
+    if row[name] is not None:
+      texts[name] = wording.number(row[name])
+  texts['steps'] = wording.steps(row['steps'], row['max_steps'])
+  texts['when'] = wording.time(row['when'])
+  texts['why'] = row['why'] or ''
+  return texts
+
+
+def _align(rows_of_text: Sequence[dict[str, str]]) -> str:
+  """Lays out columns under their names, without a column of nothing."""
+  names = [name for name in COLUMNS if name != 'max_steps']
+  if all(not row['why'] for row in rows_of_text):
+    names.remove('why')
+  widths = {
+    name: max(map(len, [name, *(row[name] for row in rows_of_text)]))
+    for name in names
+  }
+  lines = []
+  for row in [{name: name.replace('_', ' ') for name in names}, *rows_of_text]:
+    cells = [
+      row[name].rjust(widths[name])
+      if name in _NUMBERS
+      else row[name].ljust(widths[name])
+      for name in names
+    ]
+    lines.append('  '.join(cells).rstrip())
+  return '\n'.join(lines)

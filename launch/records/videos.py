@@ -1,0 +1,84 @@
+"""Videos of runs, in a page where they are small, and linked where not."""
+
+import base64
+import os
+import urllib.parse
+from collections.abc import Sequence
+
+from repertory.launch.records import markup
+from repertory.launch.records import runs as runs_lib
+from repertory.launch.records.markup import Html, element
+
+FOLDER = 'videos'
+
+_KINDS = {'.mp4': 'video/mp4', '.webm': 'video/webm', '.gif': 'image/gif'}
+_MAX_BYTES = 4_000_000
+_MAX_BYTES_OF_PAGE = 40_000_000
+
+
+def find(run: runs_lib.Run) -> list[str]:
+  """Returns the paths of a run's videos, the newest first."""
+  folder = os.path.join(run.directory, FOLDER)
+  try:
+    names = sorted(os.listdir(folder))
+  except OSError:
+    return []
+  paths = [
+    os.path.join(folder, name)
+    for name in names
+    if os.path.splitext(name)[1].lower() in _KINDS
+  ]
+  paths = [path for path in paths if os.path.isfile(path)]
+  return sorted(paths, key=os.path.getmtime, reverse=True)
+
+
+def section(runs: Sequence[runs_lib.Run], page_folder: str) -> Html:
+  """Returns the part of a report with the videos of all runs.
+
+  The newest of each run is in the page if it is small enough.
+
+  Args:
+    runs: Any.
+    page_folder: Where the page will be, for links.
+  """
+  shown, left = [], _MAX_BYTES_OF_PAGE
+  for run in runs:
+    paths = find(run)
+    if not paths:
+      continue
+    newest, size = paths[0], os.path.getsize(paths[0])
+    content = []
+    if size <= min(_MAX_BYTES, left):
+      left -= size
+      content.append(_embed(newest))
+    links = [
+      element(
+        'li',
+        element('a', os.path.basename(path), href=_link(path, page_folder)),
+      )
+      for path in paths
+    ]
+    shown.append(
+      element(
+        'figure',
+        element('figcaption', run.directory),
+        *content,
+        element('ul', *links),
+      )
+    )
+  panels = element('div', *shown, class_='panels') if shown else ''
+  return markup.section('Videos', panels)
+
+
+def _embed(path: str) -> Html:
+  with open(path, 'rb') as file:
+    data = base64.b64encode(file.read()).decode()
+  kind = _KINDS[os.path.splitext(path)[1].lower()]
+  source = f'data:{kind};base64,{data}'
+  if kind.startswith('image/'):
+    return element('img', src=source, alt=f'Video {os.path.basename(path)}')
+  return element('video', src=source, controls=True, loop=True, muted=True)
+
+
+def _link(path: str, page_folder: str) -> str:
+  return urllib.parse.quote(os.path.relpath(path, page_folder))

@@ -1,0 +1,62 @@
+"""Numbers, times and names as people read them."""
+
+import datetime
+import math
+import os
+from collections.abc import Sequence
+from typing import SupportsFloat
+
+from repertory.components.loggers import figures
+from repertory.launch.records import aggregates
+
+NOTHING = '–'  # Of what is unknown.
+
+
+def number(value: SupportsFloat | None) -> str:
+  """Writes a number with four digits at least, and thousands separators."""
+  value = math.nan if value is None else float(value)
+  if not math.isfinite(value):
+    return NOTHING
+  return f'{value:,.4g}' if abs(value) < 1e4 else f'{value:,.0f}'
+
+
+def interval(value: aggregates.Interval) -> str:
+  """Writes the interval of one number."""
+  if not math.isfinite(value.low):
+    return NOTHING
+  return f'{number(value.low)} to {number(value.high)}'
+
+
+def steps(taken: int | None, max_steps: int | None) -> str:
+  """Writes how far a run came, of how many steps."""
+  if taken is None:
+    return NOTHING
+  return f'{taken:,}' if max_steps is None else f'{taken:,} of {max_steps:,}'
+
+
+def time(when: datetime.datetime | None) -> str:
+  """Writes when something was, to the minute, by the clock of this place."""
+  return NOTHING if when is None else f'{when.astimezone():%Y-%m-%d %H:%M}'
+
+
+def duration(seconds: float | None) -> str:
+  """Writes a time with its two largest units."""
+  return NOTHING if seconds is None else figures.duration(seconds)
+
+
+def rate(value: float | None) -> str:
+  """Writes how often something is, in a second."""
+  if value is None:
+    return NOTHING
+  return f'{value:,.0f}' if value >= 10 else f'{value:.2g}'
+
+
+def share(value: float | None) -> str:
+  """Writes a part of a whole."""
+  return NOTHING if value is None else f'{value:.0%}'
+
+
+def common_folder(paths: Sequence[str]) -> str:
+  """Returns the deepest folder in which all paths are."""
+  folders = [os.path.dirname(os.path.abspath(path)) for path in paths]
+  return os.path.commonpath(folders) if folders else '.'

@@ -1,0 +1,97 @@
+"""What a run tells of itself as a whole: when, how, and how it ended.
+
+Two lines in `logs/runs.jsonl`, written by the process that launches. A begin
+without an end is that of a run which is going on, or was killed.
+
+Who reads them needs no TensorFlow, so this imports none.
+"""
+
+import contextlib
+import datetime
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from absl import logging
+
+from repertory import __version__
+from repertory.components import loggers
+from repertory.launch import failures
+from repertory.launch.runs import directories
+
+FILE = 'runs.jsonl'
+BEGUN, ENDED = 'begun', 'ended'  # Which line it is: the key of its time.
+
+# How a run ended.
+DONE, INTERRUPTED, FAILED = 'done', 'interrupted', 'failed'
+
+
+@contextlib.contextmanager
+def telling(
+  log_directory: str, start: Mapping[str, Any]
+) -> Iterator[Callable[[loggers.Status, int | None], None]]:
+  """Writes how a run begins, and at the end of the block how it ended.
+
+  Args:
+    log_directory: Where the logs are.
+    start: What there is to tell before, as plain values.
+
+  Yields:
+    What takes the last status, and the signal that interrupted the run, if one
+    did. If the block ends by an exception, that is told.
+  """
+  ended: dict[str, Any] = {}
+
+  def take(status: loggers.Status, signal_number: int | None) -> None:
+    ended.update(
+      state=DONE if signal_number is None else INTERRUPTED,
+      signal=signal_number,
+      steps=status.steps,
+      learner_steps=status.learner_steps,
+      episodes=status.episodes,
+      elapsed_seconds=status.elapsed_seconds,
+      num_restarts=status.num_restarts,
+      message=status.message,
+    )
+
+  path = os.path.join(log_directory, FILE)
+  host = {'version': __version__, 'host': socket.gethostname()}
+  _write(path, BEGUN, {**host, **start})
+  try:
+    yield take
+  except BaseException as error:
+    ended = _describe_error(error)
+    raise
+  finally:
+    _write(path, ENDED, ended)
+
+
+def _describe_error(error: BaseException) -> dict[str, Any]:
+  if isinstance(error, (KeyboardInterrupt, SystemExit)):
+    return {'state': INTERRUPTED, 'cause': 'without a last checkpoint'}
+  if isinstance(error, failures.NodeError):
+    failure = error.failure
+    return {'state': FAILED, 'node': failure.node, 'cause': failure.summary}
+  return {'state': FAILED, 'cause': f'{type(error).__name__}: {error}'}
+
+
+def _write(path: str, key: str, row: Mapping[str, Any]) -> None:
+  """Adds a line; a run goes on without."""
+  time = datetime.datetime.now(datetime.timezone.utc)
+  try:
+    with contextlib.closing(_open(path)) as file:
+      file.write({key: time.isoformat(timespec='seconds'), **row})
+  except OSError as error:
+    logging.warning(
+      '%s cannot be written: %s: %s', path, type(error).__name__, error
+    )
+
+
+def _open(path: str) -> loggers.JsonlFile:
+  try:
+    return loggers.JsonlFile(path)
+  except (loggers.GarbledError, IsADirectoryError) as error:
+    aside = directories.set_aside(path)
+    logging.warning('%s set aside as %s: %s', path, aside, error)
+    return loggers.JsonlFile(path)

@@ -1,0 +1,223 @@
+"""Tests of real runs, and of the commands that compare them."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import log_files
+import troubled_environments
+from repertory import launch
+from repertory.launch import records
+from repertory.launch.commands import commands as command_line
+
+_DQN = {'min_replay_size': 20, 'jit_compile': False, 'hidden_sizes': (8,)}
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+  """A run in one thread, and one in several."""
+  folder = tmp_path_factory.mktemp('made')
+  for name, seed, topology in (
+    ('seed_0', 0, 'single'),
+    ('threads', 1, 'distributed'),
+  ):
+    experiment = launch.make_experiment(
+      'dqn',
+      'catch',
+      max_steps=300,
+      config=_DQN,
+      seed=seed,
+      directory=str(folder / name),
+      evaluation_episodes=2,
+      evaluation_period=100,
+    )
+    launch.run(experiment, topology, display=False)
+  return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+  """A folder to work in, with a copy of the runs in `runs`."""
+  shutil.copytree(made, tmp_path / 'runs')
+  monkeypatch.chdir(tmp_path)
+  return tmp_path
+
+
+def _call(capsys, *arguments):
+  code = command_line.run(arguments)
+  captured = capsys.readouterr()
+  return code, captured.out, captured.err
+
+
+class TestRecords:
+  def test_tell_what_ran_and_how_it_ended(self, made):
+    for name, topology, launch_type in (
+      ('seed_0', 'single', None),
+      ('threads', 'distributed', 'local_mt'),
+    ):
+      run = records.read(made / name)
+      assert (run.state, run.why, run.topology) == ('done', '', topology)
+      assert run.wiring.get('launch_type') == launch_type
+      assert (run.agent, run.environment) == ('dqn', 'catch')
+      assert run.seed == run.experiment['seed'] == (name == 'threads')
+      assert run.max_steps == 300
+      assert run.steps == 300
+      assert run.settings['config.min_replay_size'] == 20
+      assert None not in (run.begun, run.ended)
+      assert not run.problems
+
+  def test_columns_are_those_of_the_files(self, made):
+    run = records.read(made / 'seed_0')
+    for label in ('actors', 'learner', 'replay', 'evaluator'):
+      rows = log_files.rows(made / 'seed_0', label)
+      for name in rows[0]:
+        expected = [row.get(name, np.nan) for row in rows]
+        np.testing.assert_array_equal(run.logs[label][name], expected)
+    assert run.last.episode_return == rows[-1]['episode_return']
+    assert run.best.episode_return == max(r['episode_return'] for r in rows)
+
+  def test_rows_of_replay_tell_which_side_waits(self, made):
+    logs = records.read(made / 'threads').logs
+    inserts, samples = (
+      logs.column('replay', f'{side}_wait') for side in ('inserts', 'samples')
+    )
+    assert len(inserts) == len(samples) > 0
+    assert np.all(inserts + samples <= 1)
+
+  def test_resumed_run_counts_on(self, folder):
+    config = dict(_DQN)
+    experiment = launch.make_experiment(
+      'dqn', 'catch', max_steps=320, config=config, directory='runs/seed_0',
+      evaluation_episodes=0,
+    )  # fmt: skip
+    launch.run(experiment, display=False)
+    run = records.read('runs/seed_0')
+    assert [next(iter(row)) for row in run.starts] == ['begun', 'ended'] * 2
+    assert (run.steps, run.max_steps) == (320, 320)
+    assert run.starts[2]['steps'] == 300
+    assert 'resumed from checkpoint' in run.starts[2]['message']
+
+  def test_is_running_while_it_runs_and_failed_when_it_failed(self, tmp_path):
+    seen = []
+
+    def trouble():
+      seen.append(records.read(tmp_path / 'run'))
+      raise RuntimeError('trouble')
+
+    factory = troubled_environments.Troubled(2, 'step', trouble)
+    experiment = troubled_environments.make_experiment(tmp_path, factory)
+    with pytest.raises(launch.NodeError):
+      launch.run(experiment, display=False)
+    assert seen[0].state == 'running'
+    run = records.read(tmp_path / 'run')
+    assert (run.state, run.why) == ('failed', 'actor/0: RuntimeError: trouble')
+    assert run.steps
+
+  def test_garbled_ledger_is_set_aside(self, folder):
+    os.makedirs('runs/new/logs')
+    with open('runs/new/logs/runs.jsonl', 'w') as file:
+      file.write('mine\n')
+    experiment = launch.make_experiment(
+      'dqn', 'catch', max_steps=30, config=_DQN, directory='runs/new',
+      evaluation_episodes=0,
+    )  # fmt: skip
+    launch.run(experiment, display=False)
+    assert records.read('runs/new').state == 'done'
+    names = [n for n in os.listdir('runs/new/logs') if 'runs.jsonl.' in n]
+    assert len(names) == 1
+
+
+class TestCommands:
+  @pytest.fixture(autouse=True)
+  def _break_some(self, folder):
+    """Puts what is torn, empty and foreign among the good ones."""
+    torn = folder / 'runs/torn'
+    shutil.copytree(folder / 'runs/threads', torn)
+    for path in (torn / 'logs').glob('*.*'):
+      if path.is_file():
+        os.truncate(path, path.stat().st_size * 2 // 3)
+    os.remove(torn / 'logs/runs.jsonl')
+    shutil.rmtree(torn / 'checkpoints')
+    (torn / 'logs/nodes.jsonl').write_text('{')
+    (folder / 'runs/empty').mkdir()
+    (folder / 'runs/foreign').mkdir()
+    (folder / 'runs/foreign/notes.txt').touch()
+
+  def test_runs(self, folder, capsys):
+    code, out, err = _call(capsys, 'runs')
+    assert code == 0
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+      f'runs/{name}' for name in ('seed_0', 'threads')
+    ]
+    assert '300 of 300' in lines[1]
+    assert err.count('\n') == 1
+    for name in ('empty', 'foreign', 'torn'):
+      assert f'runs/{name} (' in err
+    code, out, _ = _call(
+      capsys, 'runs', 'runs', '--format=json', '--sort=-seed'
+    )
+    rows = json.loads(out)
+    assert [row['seed'] for row in rows] == [1, 0]
+
+  def test_plot(self, folder, capsys):
+    code, out, err = _call(
+      capsys, 'plot', 'runs', '--what=return,losses,ratio,speed',
+      '--output=new/plot.svg', '--over=learner_steps',
+    )  # fmt: skip
+    assert code == 0, err
+    assert out == 'Plot: new/plot.svg\n'
+    assert 'runs/torn' in err
+    assert (folder / 'new/plot.svg').stat().st_size > 10_000
+    code, out, _ = _call(capsys, 'plot', 'runs/seed_0', '--statistic=iqm')
+    assert (code, out) == (0, 'Plot: plot.png\n')
+
+  def test_report(self, folder, capsys):
+    code, out, err = _call(capsys, 'report', 'runs')
+    assert (code, out) == (0, 'Report: report.html\n')
+    assert 'runs/torn' in err
+    text = (folder / 'report.html').read_text()
+    for expected in ('dqn, single', 'dqn, distributed', 'runs/torn'):
+      assert expected in text
+
+  @pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+      (['runs', 'nowhere'], 'nowhere is not there'),
+      (['runs', 'runs', '--sort=stpes'], "--sort must be one of dir"),
+      (['runs', '--sort=stpes'], "Did you mean 'steps'?"),
+      (['runs', '--format=xml'], "--format must be one of text, csv, json; g"),
+      (['runs', '--config.n_step=1'], "takes no config settings, got ['n_st"),
+      (['plot'], 'Name folders of runs, or with runs in them: repertory plot'),
+      (['plot', 'runs/empty'], 'no run to be read. Left out: runs/empty (no'),
+      (['plot', 'runs', '--output=a.pdf'], '--output must end with .png or .s'),
+      (['plot', 'runs', '--output=runs/seed_0/.lock/a.png'], '.lock cannot.'),
+      (['plot', 'runs', '--what=loses'], "Did you mean 'losses'?"),
+      (['plot', 'runs', '--what=lag'], '--what must be something that the lo'),
+      (['plot', 'runs', '--what='], '--what must be one of return'),
+      (['plot', 'runs', '--over=time'], '--over must be one of steps, learner'),
+      (['plot', 'runs', '--statistic=median'], '--statistic must be one of'),
+      (['report'], 'Name folders of runs'),
+      (['report', 'runs', '--output=a.png'], '--output must end with .html'),
+      (['report', 'runs', '--otput=a'], "Did you mean 'output'?"),
+    ],
+  )  # fmt: skip
+  def test_bad_input_is_told_and_nothing_written(
+    self, folder, capsys, arguments, message
+  ):
+    code, out, err = _call(capsys, *arguments)
+    assert (code, out) == (2, '')
+    assert message in err
+    assert 'Traceback' not in err
+    assert os.listdir(folder) == ['runs']
+
+  def test_without_a_folder_says_where_runs_come_from(
+    self, tmp_path_factory, capsys, monkeypatch
+  ):
+    monkeypatch.chdir(tmp_path_factory.mktemp('nothing'))
+    code, _, err = _call(capsys, 'runs')
+    assert code == 2
+    assert '`repertory train` makes it' in err
