@@ -1,0 +1,149 @@
+"""Agents of the user's own: builders found by name, and what they take.
+
+A builder says in the body of its class, or inherits, which config it takes:
+
+    class MyBuilder(builder.Builder):
+      config: MyConfig
+
+That alone is looked at, and not its constructor, so a builder needs none.
+"""
+
+import contextlib
+import importlib
+import inspect
+import typing
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from repertory.agents import agent_config
+from repertory.components import named_objects, settings
+from repertory.components.settings import SettingError
+
+if TYPE_CHECKING:
+  from repertory.agents import builder
+
+# What a module may call its presets.
+_PRESETS = 'PRESETS'
+
+
+class OwnAgent(NamedTuple):
+  """What there is of an agent.
+
+  Attributes:
+    builder_class: Can be made from an instance of the config.
+    config_class: Its settings; not each need have a default.
+    presets: Those of the builder's module, by name.
+  """
+
+  builder_class: 'type[builder.Builder]'
+  config_class: type[agent_config.AgentConfig]
+  presets: Mapping[str, Mapping[str, Any]]
+
+
+def find(name: str) -> OwnAgent:
+  """Imports a module, and returns the agent that it has.
+
+  Args:
+    name: Such as 'package.module:Builder'.
+
+  Raises:
+    SettingError: If there is none, or what there is could make no agent.
+  """
+  try:
+    found = named_objects.find(name)
+    module = named_objects.import_module(name.partition(':')[0])
+  except named_objects.NamedObjectError as error:
+    raise SettingError('agent', f"got '{name}', but {error}") from error
+  _check_builder(name, found)
+  config_class = _find_config_class(name, found)
+  _check_constructor(name, found, config_class)
+  presets = getattr(module, _PRESETS, {})
+  if not isinstance(presets, Mapping) or not all(
+    isinstance(preset, Mapping) for preset in presets.values()
+  ):
+    raise _refuse(
+      name,
+      f'{_PRESETS} in its module to be a dictionary of settings by name of '
+      'preset',
+      repr(presets),
+    )
+  return OwnAgent(found, config_class, presets)
+
+
+def describe(builder_class: type) -> str:
+  """Returns the first line of what a class tells of itself."""
+  return (builder_class.__doc__ or '').strip().partition('\n')[0]
+
+
+def _refuse(name: str, expected: str, found: str) -> SettingError:
+  return SettingError(
+    'agent', f"got '{name}', but expected {expected}; found {found}."
+  )
+
+
+def _check_builder(name: str, found: Any) -> None:
+  """Refuses what is no class of builders."""
+  # Whoever has a subclass of it has imported TensorFlow already.
+  base = importlib.import_module('repertory.agents.builder').Builder
+  if not isinstance(found, type) or not issubclass(found, base):
+    raise _refuse(
+      name,
+      'a subclass of repertory.agents.builder.Builder',
+      f'a {type(found).__name__}, {getattr(found, "__name__", found)}',
+    )
+  if inspect.isabstract(found):
+    missing = ', '.join(sorted(found.__abstractmethods__))
+    raise _refuse(name, f'a builder that has {missing}', 'none of that')
+
+
+def _find_config_class(name: str, found: type) -> type:
+  """Returns the type that the attribute `config` is declared to be."""
+  expected = (
+    f'`config: <its config>` in the body of {found.__name__}, a frozen '
+    'dataclass derived from repertory.agents.agent_config.AgentConfig'
+  )
+  try:
+    config_class = settings.types_of(found).get('config')
+    if config_class is None:
+      raise _refuse(name, expected, 'no such line')
+    if (
+      not isinstance(config_class, type)
+      or not issubclass(config_class, agent_config.AgentConfig)
+      or '__dataclass_params__' not in vars(config_class)
+    ):
+      raise _refuse(name, expected, repr(config_class))
+    settings.describe(config_class)
+  except NameError as error:
+    raise _refuse(
+      name, 'types that its module knows when it runs', str(error)
+    ) from error
+  return config_class
+
+
+def _check_constructor(name: str, found: type, config_class: type) -> None:
+  """Refuses a builder that is not made of that config alone."""
+  signature = inspect.signature(found)
+  try:
+    (argument, *_) = signature.bind(config_class).arguments
+  except TypeError as error:
+    raise _refuse(
+      name,
+      f'{found.__name__}(config) to make a builder',
+      f'{found.__name__}{signature}: {error}',
+    ) from error
+  # An inherited `config` may be forgotten where the constructor is not.
+  annotation = None
+  with contextlib.suppress(NameError):
+    annotation = typing.get_type_hints(found.__init__).get(argument)
+  taken = tuple(
+    kind
+    for kind in (*typing.get_args(annotation), annotation)
+    if isinstance(kind, type) and issubclass(kind, agent_config.AgentConfig)
+  )
+  if taken and not issubclass(config_class, taken):
+    raise _refuse(
+      name,
+      f'`config: {taken[0].__name__}`, which its constructor takes, in the '
+      f'body of {found.__name__}',
+      config_class.__name__,
+    )
