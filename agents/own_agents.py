@@ -5,7 +5,7 @@ A builder says in the body of its class, or inherits, which config it takes:
     class MyBuilder(builder.Builder):
       config: MyConfig
 
-That alone is looked at, and not its constructor, so a builder needs none.
+It needs no constructor; if there is one, the config alone must do for it.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ def find(name: str) -> OwnAgent:
       name,
       f'{_PRESETS} in its module to be a dictionary of settings by name of '
       'preset',
-      repr(presets),
+      presets,
     )
   return OwnAgent(found, config_class, presets)
 
@@ -75,7 +75,7 @@ def describe(builder_class: type) -> str:
   return (builder_class.__doc__ or '').strip().partition('\n')[0]
 
 
-def _refuse(name: str, expected: str, found: str) -> SettingError:
+def _refuse(name: str, expected: str, found: Any) -> SettingError:
   return SettingError(
     'agent', f"got '{name}', but expected {expected}; found {found}."
   )
@@ -98,26 +98,31 @@ def _check_builder(name: str, found: Any) -> None:
 
 def _find_config_class(name: str, found: type) -> type:
   """Returns the type that the attribute `config` is declared to be."""
-  expected = (
-    f'`config: <its config>` in the body of {found.__name__}, a frozen '
-    'dataclass derived from repertory.agents.agent_config.AgentConfig'
-  )
-  try:
-    config_class = settings.types_of(found).get('config')
-    if config_class is None:
-      raise _refuse(name, expected, 'no such line')
-    if (
-      not isinstance(config_class, type)
-      or not issubclass(config_class, agent_config.AgentConfig)
-      or '__dataclass_params__' not in vars(config_class)
-    ):
-      raise _refuse(name, expected, repr(config_class))
-    settings.describe(config_class)
-  except NameError as error:
+  config_class = _types_of(name, found).get('config')
+  if (
+    not isinstance(config_class, type)
+    or not issubclass(config_class, agent_config.AgentConfig)
+    or '__dataclass_params__' not in vars(config_class)
+  ):
     raise _refuse(
-      name, 'types that its module knows when it runs', str(error)
-    ) from error
+      name,
+      f'`config: <its config>` in the body of {found.__name__}, a frozen '
+      'dataclass derived from repertory.agents.agent_config.AgentConfig',
+      config_class or 'no such line',
+    )
+  _types_of(name, config_class)  # They will be asked for.
   return config_class
+
+
+def _types_of(name: str, found: type) -> dict[str, Any]:
+  try:
+    return settings.types_of(found)
+  except Exception as error:
+    raise _refuse(
+      name,
+      f'{found.__name__} to have types that its module knows when it runs',
+      f'{type(error).__name__}: {error}',
+    ) from error
 
 
 def _check_constructor(name: str, found: type, config_class: type) -> None:
@@ -133,7 +138,7 @@ def _check_constructor(name: str, found: type, config_class: type) -> None:
     ) from error
   # An inherited `config` may be forgotten where the constructor is not.
   annotation = None
-  with contextlib.suppress(NameError):
+  with contextlib.suppress(Exception):  # It may be for a type checker alone.
     annotation = typing.get_type_hints(found.__init__).get(argument)
   taken = tuple(
     kind

@@ -61,6 +61,7 @@ def find(name: str) -> Any:
         names = [each for each in dir(found) if not each.startswith('_')]
         raise NamedObjectError(
           f'{where} has no {part!r}.{settings.did_you_mean(part, names, 3)}'
+          f'{_describe_other(module)}'
         )
       found = getattr(found, part)
     where = repr(part)
@@ -136,6 +137,18 @@ def _describe_missing(missing: str, folder: str) -> str:
     return f'{told}, which is no package. Did you mean {parent!r}?'
   known = [f'{parent}.{module.name}' for module in pkgutil.iter_modules(paths)]
   return f'{told}.{settings.did_you_mean(missing, known)}'
+
+
+def _describe_other(module: str) -> str:
+  """Says that the current folder has another module of that name, if so."""
+  top = module.partition('.')[0]
+  spec = machinery.PathFinder.find_spec(top, [os.getcwd()])
+  if spec is None or spec.origin is None:
+    return ''
+  loaded = getattr(sys.modules[top], '__file__', None) or ''
+  if os.path.realpath(loaded) == os.path.realpath(spec.origin):
+    return ''
+  return f' {spec.origin} is another one: give it a name that is not taken.'
 
 
 def _modules_in(folder: str) -> set[str]:

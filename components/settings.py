@@ -106,10 +106,10 @@ def _default_of(field: dataclasses.Field) -> Any:
 
 
 def types_of(settings_class: type) -> dict[str, Any]:
-  """Returns the types of fields by name, those that are told as text, too.
+  """Returns the types of attributes by name, those told as text, too.
 
   Raises:
-    NameError: If such a text names what the module of the class does not have.
+    Exception: If such a text is no type that the module of the class knows.
   """
   return typing.get_type_hints(settings_class)
 
@@ -146,10 +146,8 @@ _NONE = type(None)
 
 def _is_readable(kind: Any) -> bool:
   """Whether there is text for some values of a type."""
-  return (
-    kind in (bool, int, float, str)
-    or typing.get_origin(kind) in (typing.Literal, tuple)
-  )  # fmt: skip
+  is_scalar = kind in (bool, int, float, str)
+  return is_scalar or typing.get_origin(kind) in (typing.Literal, tuple)
 
 
 def _read(value: Any, kind: Any) -> Any:

@@ -71,10 +71,10 @@ def parameters_of(
   """Returns the arguments that can be given by name."""
   try:
     signature = inspect.signature(function, eval_str=True)
-  except (AttributeError, NameError, TypeError):
-    signature = inspect.signature(function)  # Types for a type checker alone.
   except ValueError:
     return {}  # Such as what is written in C.
+  except Exception:  # Texts for a type checker, or a reader, alone.
+    signature = inspect.signature(function)
   return {
     name: parameter
     for name, parameter in signature.parameters.items()

@@ -161,6 +161,9 @@ _WRONG = """
 
   class Unknown(dqn.DQNBuilder):
     config: 'Unheard'
+
+  class Unreadable(dqn.DQNBuilder):
+    config: 'any config'
 """
 
 
@@ -184,7 +187,8 @@ class TestWrong:
         ['`config: OwnConfig`, which', 'found DQNConfig.'],
       ),
       ('own_wrong:Demanding', ['Demanding(config)', "argument: 'size'"]),
-      ('own_wrong:Unknown', ["'Unheard' is not defined"]),
+      ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
+      ('own_wrong:Unreadable', ['Unreadable to have types', 'SyntaxError']),
     ],
   )
   def test_is_refused(self, write_module, thing, told):

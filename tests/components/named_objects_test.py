@@ -1,6 +1,7 @@
 """Tests of `components/named_objects.py`."""
 
 import os
+import queue  # noqa: F401 (whose name is taken)
 import re
 import sys
 
@@ -122,6 +123,14 @@ class TestErrors:
     self.check('own_f:Outer.mak', "'Outer' has no 'mak'.", "mean 'make'?")
     error = self.check('own_f:hidden')
     assert '_hidden' not in str(error)
+    assert 'another one' not in str(error)
+
+  def test_name_is_taken(self, write_module, tmp_path):
+    write_module('queue', 'def make(): pass')  # Python has imported its own.
+    self.check(
+      'queue:make', f"'queue' ({sys.modules['queue'].__file__}) has no 'make'",
+      f"{tmp_path / 'queue.py'} is another one",
+    )  # fmt: skip
 
   @pytest.mark.parametrize(
     ('source', 'line', 'told'),
