@@ -1,14 +1,15 @@
 """Agents of the user's own: builders found by name, and what they take.
 
-A builder says in the body of its class, or inherits, which config it takes:
+A builder tells its config by the type of its constructor's argument, or in the
+body of its class:
 
     class MyBuilder(builder.Builder):
       config: MyConfig
 
-It needs no constructor; if there is one, the config alone must do for it.
+The first class that does so counts, from the builder up to what it derives
+from; and in a class the body before the constructor.
 """
 
-import contextlib
 import importlib
 import inspect
 import typing
@@ -97,58 +98,57 @@ def _check_builder(name: str, found: Any) -> None:
 
 
 def _find_config_class(name: str, found: type) -> type:
-  """Returns the type that the attribute `config` is declared to be."""
-  config_class = _types_of(name, found).get('config')
-  if (
-    not isinstance(config_class, type)
-    or not issubclass(config_class, agent_config.AgentConfig)
-    or '__dataclass_params__' not in vars(config_class)
-  ):
-    raise _refuse(
-      name,
-      f'`config: <its config>` in the body of {found.__name__}, a frozen '
-      'dataclass derived from repertory.agents.agent_config.AgentConfig',
-      config_class or 'no such line',
-    )
-  _types_of(name, config_class)  # They will be asked for.
-  return config_class
-
-
-def _types_of(name: str, found: type) -> dict[str, Any]:
+  """Returns the type of the config that a builder tells."""
   try:
-    return settings.types_of(found)
+    told = (_told_by(one) for one in found.__mro__)
+    config_class: Any = next((kind for kind in told if kind is not None), None)
+    if _is_config(config_class):
+      settings.types_of(config_class)  # They will be asked for.
   except Exception as error:
     raise _refuse(
       name,
       f'{found.__name__} to have types that its module knows when it runs',
       f'{type(error).__name__}: {error}',
     ) from error
+  if not _is_config(config_class) or (
+    '__dataclass_params__' not in vars(config_class)
+  ):
+    raise _refuse(
+      name,
+      f'{found.__name__} to tell its config, by `config: MyConfig` in its body '
+      'or in its constructor, a frozen dataclass derived from '
+      'repertory.agents.agent_config.AgentConfig',
+      config_class or 'nothing of it',
+    )
+  return config_class
+
+
+def _told_by(one: type) -> Any:
+  """Returns the type of config that a class itself tells; None if none."""
+  if 'config' in vars(one).get('__annotations__', {}):
+    return settings.types_of(one)['config']
+  constructor = vars(one).get('__init__')
+  hints = typing.get_type_hints(constructor) if constructor else {}
+  for hint in hints.values():
+    for kind in (hint, *typing.get_args(hint)):  # It may be one or None.
+      if _is_config(kind):
+        return kind
+  return None
+
+
+def _is_config(kind: Any) -> bool:
+  base = agent_config.AgentConfig
+  return isinstance(kind, type) and issubclass(kind, base) and kind is not base
 
 
 def _check_constructor(name: str, found: type, config_class: type) -> None:
-  """Refuses a builder that is not made of that config alone."""
+  """Refuses a builder that is not made of its config alone."""
   signature = inspect.signature(found)
   try:
-    (argument, *_) = signature.bind(config_class).arguments
+    signature.bind(config_class)
   except TypeError as error:
     raise _refuse(
       name,
       f'{found.__name__}(config) to make a builder',
       f'{found.__name__}{signature}: {error}',
     ) from error
-  # An inherited `config` may be forgotten where the constructor is not.
-  annotation = None
-  with contextlib.suppress(Exception):  # It may be for a type checker alone.
-    annotation = typing.get_type_hints(found.__init__).get(argument)
-  taken = tuple(
-    kind
-    for kind in (*typing.get_args(annotation), annotation)
-    if isinstance(kind, type) and issubclass(kind, agent_config.AgentConfig)
-  )
-  if taken and not issubclass(config_class, taken):
-    raise _refuse(
-      name,
-      f'`config: {taken[0].__name__}`, which its constructor takes, in the '
-      f'body of {found.__name__}',
-      config_class.__name__,
-    )

@@ -166,8 +166,8 @@ def _read(value: Any, kind: Any) -> Any:
     if str(value).lower() in ('true', 'false'):
       return str(value).lower() == 'true'
   elif kind in (int, float, str):
-    fitting = numbers.Integral if kind is int else numbers.Real
-    if isinstance(value, (str, fitting)) and not isinstance(value, bool):
+    number: Any = numbers.Integral if kind is int else numbers.Real
+    if isinstance(value, (str, number)) and not isinstance(value, bool):
       return kind(value)
   elif kind is Any or isinstance(value, origin or kind):
     return value

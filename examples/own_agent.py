@@ -83,8 +83,6 @@ class BoltzmannPolicy(programs.Policy):
 class OwnBuilder(dqn.DQNBuilder):
   """DQN with three parts replaced."""
 
-  config: OwnConfig
-
   def __init__(self, config: OwnConfig | None = None):
     config = config or OwnConfig()
     super().__init__(config)

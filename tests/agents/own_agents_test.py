@@ -26,6 +26,13 @@ _OWN = """
     '''
     config: OwnConfig
 
+  class ByConstructor(dqn.DQNBuilder):
+    def __init__(self, config: OwnConfig | None = None):
+      super().__init__(config or OwnConfig())
+
+  class Wilder(ByConstructor):
+    pass
+
   class Wide(dqn.DQNBuilder):
     def make_network(self, spec):
       return super().make_network(spec)
@@ -52,6 +59,13 @@ class TestFind:
     assert agent.config_class.__name__ == 'OwnConfig'
     assert agent.builder_class.__name__ == 'Own'
     assert agent.presets == {'wild': {'mood': 'wild', 'n_step': 5}}
+
+  @pytest.mark.parametrize('name', ['ByConstructor', 'Wilder'])
+  def test_config_is_what_the_constructor_says(self, write_module, name):
+    write_module('own_agent', _OWN)
+    made = registry.make_builder(f'own_agent:{name}', {'mood': 'wild'})
+    assert type(made).__name__ == name
+    assert made.config.mood == 'wild'
 
   def test_config_is_inherited(self, write_module):
     write_module('own_agent', _OWN)
@@ -121,7 +135,6 @@ class TestMake:
 
 
 _WRONG = """
-  import dataclasses
   from repertory.agents import agent_config, builder, dqn
 
   def make(config): pass
@@ -147,14 +160,6 @@ _WRONG = """
   class OfUndecorated(dqn.DQNBuilder):
     config: Undecorated
 
-  @dataclasses.dataclass(frozen=True)
-  class OwnConfig(dqn.DQNConfig):
-    mood: int = 3
-
-  class Forgetful(dqn.DQNBuilder):
-    def __init__(self, config: OwnConfig | None = None):
-      super().__init__(config or OwnConfig())
-
   class Demanding(dqn.DQNBuilder):
     def __init__(self, config: dqn.DQNConfig, size):
       super().__init__(config)
@@ -179,13 +184,9 @@ class TestWrong:
         'own_wrong:Abstract',
         ['a builder that has experience, make_policy, make_update;'],
       ),
-      ('own_wrong:Silent', ['`config: <its config>` in the body of Silent']),
+      ('own_wrong:Silent', ['Silent to tell its config', 'nothing of it.']),
       ('own_wrong:Dictionary', ['a frozen dataclass', "<class 'dict'>"]),
       ('own_wrong:OfUndecorated', ['a frozen dataclass', 'Undecorated']),
-      (
-        'own_wrong:Forgetful',
-        ['`config: OwnConfig`, which', 'found DQNConfig.'],
-      ),
       ('own_wrong:Demanding', ['Demanding(config)', "argument: 'size'"]),
       ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
       ('own_wrong:Unreadable', ['Unreadable to have types', 'SyntaxError']),
