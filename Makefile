@@ -52,7 +52,7 @@ docs: set-up  ## Build the documentation into build/docs.
 lock: set-up  ## Bring constraints.txt up to date with setup.cfg; needs uv.
 	uv pip compile setup.cfg --quiet --python $(BIN)/python \
 	  --extra cpu --extra dev --extra docs \
-	  --extra atari --extra bsuite --extra dm-control --extra envpool \
+	  --extra atari --extra box2d --extra bsuite --extra dm-control --extra envpool \
 	  --extra gymnasium --extra gymnax --extra minatar --extra minigrid --extra ray \
 	  --extra plots --extra storage \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate \

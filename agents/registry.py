@@ -1,12 +1,21 @@
-"""The baseline agents by name."""
+"""Agents by name: the baseline agents, and the user's own."""
 
 import contextlib
 import dataclasses
-import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from repertory.agents import agent_config, d4pg, dqn, impala, ppo, r2d2, sac
+from repertory.agents import (
+  agent_config,
+  d4pg,
+  dqn,
+  impala,
+  own_agents,
+  ppo,
+  r2d2,
+  sac,
+)
+from repertory.components import named_objects
 from repertory.components import settings as settings_lib
 
 if TYPE_CHECKING:
@@ -16,77 +25,80 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Agent:
-  """A baseline agent.
+  """A baseline agent, or one of the user's own.
 
   Attributes:
     name: What `--agent` takes.
     description: One line.
-    package: Has the config, the presets and the builder.
-    config_class: Its settings, an `AgentConfig` with a default for each.
+    config_class: Its settings, an `AgentConfig`; of a baseline agent each has a
+      default.
     presets: Settings for kinds of environments, by name.
+    find_builder: Returns the class of its builder; imports TensorFlow.
   """
 
   name: str
   description: str
-  package: types.ModuleType
   config_class: type
   presets: Mapping[str, Mapping[str, Any]]
+  find_builder: 'Callable[[], type[builder.Builder]]'
 
   @property
   def builder_class(self) -> 'type[builder.Builder]':
     """Is made from an instance of the config; imports TensorFlow."""
-    stem = self.config_class.__name__.removesuffix('Config')
-    return getattr(self.package, f'{stem}Builder')
+    return self.find_builder()
 
+
+# The pattern of the names of own ones.
+OWN = '<module>:<Builder>'
 
 _AGENTS = (
   Agent(
     name='d4pg',
     description='Deterministic policy gradients with a distributional critic; '
     'continuous actions within bounds.',
-    package=d4pg,
     config_class=d4pg.D4PGConfig,
     presets=d4pg.PRESETS,
+    find_builder=lambda: d4pg.D4PGBuilder,
   ),
   Agent(
     name='dqn',
     description='Double, dueling, n-step DQN with prioritized replay; '
     'discrete actions, observations of vectors and images.',
-    package=dqn,
     config_class=dqn.DQNConfig,
     presets=dqn.PRESETS,
+    find_builder=lambda: dqn.DQNBuilder,
   ),
   Agent(
     name='impala',
     description='Actor-critic with V-trace, feed-forward or recurrent; '
     'discrete or continuous actions.',
-    package=impala,
     config_class=impala.IMPALAConfig,
     presets=impala.PRESETS,
+    find_builder=lambda: impala.IMPALABuilder,
   ),
   Agent(
     name='ppo',
     description='Proximal policy optimization, feed-forward or recurrent; '
     'discrete or continuous actions.',
-    package=ppo,
     config_class=ppo.PPOConfig,
     presets=ppo.PRESETS,
+    find_builder=lambda: ppo.PPOBuilder,
   ),
   Agent(
     name='r2d2',
     description='Recurrent, n-step double Q-learning over prioritized '
     'sequences with burn-in; discrete actions.',
-    package=r2d2,
     config_class=r2d2.R2D2Config,
     presets=r2d2.PRESETS,
+    find_builder=lambda: r2d2.R2D2Builder,
   ),
   Agent(
     name='sac',
     description='Soft actor-critic with a learned temperature; continuous '
     'actions within bounds.',
-    package=sac,
     config_class=sac.SACConfig,
     presets=sac.PRESETS,
+    find_builder=lambda: sac.SACBuilder,
   ),
 )
 
@@ -99,16 +111,32 @@ def agents() -> tuple[Agent, ...]:
 def get(name: str) -> Agent:
   """Returns the agent of that name.
 
+  Args:
+    name: A baseline agent's, or 'package.module:Builder', whose module is
+      imported then.
+
   Raises:
-    SettingError: If there is none, with the nearest name.
+    SettingError: If there is none, with the nearest name; or if what there is
+      in the module is no builder whose settings are known.
   """
   by_name = {agent.name: agent for agent in _AGENTS}
-  if name not in by_name:
+  if name in by_name:
+    return by_name[name]
+  if named_objects.SYNTAX.fullmatch(name) is None:
     hint = settings_lib.did_you_mean(name, by_name)
     raise settings_lib.SettingError(
-      'agent', f"must be one of {', '.join(by_name)}; got '{name}'.{hint}"
+      'agent',
+      f'must be one of {", ".join(by_name)}, or {OWN} of your own; got '
+      f"'{name}'.{hint}",
     )
-  return by_name[name]
+  own = own_agents.find(name)
+  return Agent(
+    name,
+    own_agents.describe(own.builder_class),
+    own.config_class,
+    own.presets,
+    lambda: own.builder_class,
+  )
 
 
 def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:
@@ -142,33 +170,48 @@ def make_config(
   """
   agent = get(name)
   if preset is not None:
-    if preset not in agent.presets:
-      known = ', '.join(sorted(agent.presets))
-      what = f'be one of {known}' if known else 'be left out, for it has none'
-      owners = [other.name for other in _AGENTS if preset in other.presets]
-      hint = settings_lib.did_you_mean(preset, agent.presets)
-      if owners:
-        hint = f' There is one of that name for {", ".join(owners)}.'
-      raise settings_lib.SettingError(
-        'preset', f"of agent '{name}' must {what}; got '{preset}'.{hint}"
-      )
-    settings = {**agent.presets[preset], **settings}
-  fields = {
-    field.name: field for field in dataclasses.fields(agent.config_class)
+    settings = {**_get_preset(agent, preset), **settings}
+  kinds = settings_lib.types_of(agent.config_class)
+  defaults = {
+    setting.name: setting.default
+    for setting in settings_lib.describe(agent.config_class)
   }
   values = {}
   for field, value in settings.items():
-    if field not in fields:
-      hint = settings_lib.did_you_mean(field, fields)
+    if field not in defaults:
+      hint = settings_lib.did_you_mean(field, defaults)
       raise settings_lib.SettingError(
         f'config.{field}',
         f"is no setting of agent '{name}'.{hint} `repertory agents {name}` "
         'lists them.',
       )
-    values[field] = settings_lib.parse(
-      f'config.{field}', value, fields[field].type
-    )
+    values[field] = settings_lib.parse(f'config.{field}', value, kinds[field])
+  for field, default in defaults.items():
+    if default is dataclasses.MISSING and field not in values:
+      raise settings_lib.SettingError(
+        f'config.{field}',
+        f"must be given: agent '{name}' has no default for it.",
+      )
   return agent.config_class(**values)
+
+
+def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
+  """Returns the settings of a preset.
+
+  Raises:
+    SettingError: If the agent has none of that name.
+  """
+  if preset in agent.presets:
+    return agent.presets[preset]
+  known = ', '.join(sorted(agent.presets))
+  what = f'be one of {known}' if known else 'be left out, for it has none'
+  owners = [other.name for other in _AGENTS if preset in other.presets]
+  hint = settings_lib.did_you_mean(preset, agent.presets)
+  if owners:
+    hint = f' There is one of that name for {", ".join(owners)}.'
+  raise settings_lib.SettingError(
+    'preset', f"of agent '{agent.name}' must {what}; got '{preset}'.{hint}"
+  )
 
 
 def make_builder(

@@ -8,6 +8,8 @@ import contextlib
 import dataclasses
 import decimal
 import difflib
+import numbers
+import types
 import typing
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -67,7 +69,14 @@ def field(default: T, help_text: str) -> T:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """What is told of a setting: name, type, default, and its help."""
+  """What is told of a setting.
+
+  Attributes:
+    name: The field's.
+    type: In words.
+    default: `dataclasses.MISSING` if there is none, and it must be given.
+    help: What it means, and where its default comes from.
+  """
 
   name: str
   type: str
@@ -77,15 +86,32 @@ class Setting:
 
 def describe(settings_class: type) -> list[Setting]:
   """Returns what the fields of a dataclass of settings tell of themselves."""
+  kinds = types_of(settings_class)
   return [
     Setting(
       each.name,
-      _type_name(each.type),
-      each.default,
+      _type_name(kinds[each.name]),
+      _default_of(each),
       each.metadata.get('help', ''),
     )
     for each in dataclasses.fields(settings_class)
+    if each.init
   ]
+
+
+def _default_of(field: dataclasses.Field) -> Any:
+  if field.default_factory is not dataclasses.MISSING:
+    return field.default_factory()
+  return field.default
+
+
+def types_of(settings_class: type) -> dict[str, Any]:
+  """Returns the types of attributes by name, those told as text, too.
+
+  Raises:
+    Exception: If such a text is no type that the module of the class knows.
+  """
+  return typing.get_type_hints(settings_class)
 
 
 def parse(name: str, value: Any, annotation: Any) -> Any:
@@ -94,41 +120,68 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
   Args:
     name: The setting's, for the error.
     value: Text from the command line, or a plain value.
-    annotation: The field's type: int, float, bool, str, a tuple of one of
-      these, or one of these or None.
+    annotation: The setting's type: int, float, bool, str, a literal, a tuple
+      of these, or a union of such types and None. What is of another type
+      cannot be told as text, and is returned as it is.
 
   Raises:
     SettingError: If the value does not fit.
   """
-  text = str(annotation)
-  if value is None or value == 'None':
-    if type(None) in typing.get_args(annotation):
-      return None
-  elif 'tuple' in text:
-    items = value.strip('()[]').split(',') if isinstance(value, str) else value
-    if isinstance(items, (list, tuple)):
-      item_type = annotation.__args__[0]
-      with contextlib.suppress(ValueError):  # Told of the whole, below.
-        return tuple(
-          parse(name, item, item_type) for item in items if item != ''
-        )
-  elif 'bool' in text:
-    if str(value).lower() in ('true', 'false'):
-      return str(value).lower() == 'true'
-  else:
-    scalar = next(t for t in (int, float, str) if t.__name__ in text)
-    try:
-      is_wrong_number = isinstance(value, bool) or (
-        scalar is int and isinstance(value, float)
-      )
-      if not is_wrong_number:
-        return scalar(value)
-    except (TypeError, ValueError):
-      pass
-  hint = write_whole(value) if 'int' in text else ''
+  is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+  kinds = typing.get_args(annotation) if is_union else (annotation,)
+  # Of the texts of optional ones, 'None' is None.
+  for kind in sorted(kinds, key=lambda kind: kind is not _NONE):
+    with contextlib.suppress(TypeError, ValueError):
+      return _read(value, kind)
+  hint = write_whole(value) if int in kinds else ''
+  if isinstance(value, str) and not any(map(_is_readable, kinds)):
+    hint = ' Only code can give such a value.'
   raise SettingError(
     name, f'must be of type {_type_name(annotation)}, got {value!r}.{hint}'
   )
+
+
+_NONE = type(None)
+
+
+def _is_readable(kind: Any) -> bool:
+  """Whether there is text for some values of a type."""
+  is_scalar = kind in (bool, int, float, str)
+  return is_scalar or typing.get_origin(kind) in (typing.Literal, tuple)
+
+
+def _read(value: Any, kind: Any) -> Any:
+  """Returns the value as one of a type; raises ValueError or TypeError."""
+  origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+  if origin is typing.Literal:
+    by_text = {str(known): known for known in arguments}
+    if str(value) in by_text:
+      return by_text[str(value)]
+  elif origin is tuple:
+    return _read_tuple(value, arguments)
+  elif kind is _NONE:
+    if value is None or value == 'None':
+      return None
+  elif kind is bool:
+    if str(value).lower() in ('true', 'false'):
+      return str(value).lower() == 'true'
+  elif kind in (int, float, str):
+    number: Any = numbers.Integral if kind is int else numbers.Real
+    if isinstance(value, (str, number)) and not isinstance(value, bool):
+      return kind(value)
+  elif kind is Any or isinstance(value, origin or kind):
+    return value
+  raise ValueError(f'{value!r} is no {kind}')
+
+
+def _read_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
+  if isinstance(value, str):
+    value = [item for item in value.strip('()[]').split(',') if item != '']
+  if not isinstance(value, (list, tuple)):
+    raise TypeError('no list')
+  if kinds[-1] is ...:
+    kinds = kinds[:1] * len(value)
+  return tuple(parse('', *pair) for pair in zip(value, kinds, strict=True))
 
 
 def _type_name(annotation: Any) -> str:
@@ -147,7 +200,14 @@ def write_whole(value: Any) -> str:
   return f' Write {int(number)}.' if is_whole else ''
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-  """Returns ' Did you mean ...?' with the nearest known name, or nothing."""
-  near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-  return f" Did you mean '{near[0]}'?" if near else ''
+def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
+  """Returns ' Did you mean ...?' with the nearest known names, or nothing."""
+  near = [repr(each) for each in nearest(name, known, most)]
+  return f' Did you mean {" or ".join(near)}?' if near else ''
+
+
+def nearest(name: str, known: Iterable[str], most: int = 1) -> list[str]:
+  """Returns the known names that are close, whatever their case."""
+  by_folded = {each.lower(): each for each in known}
+  near = difflib.get_close_matches(name.lower(), by_folded, most, 0.5)
+  return [by_folded[each] for each in near]

@@ -1,8 +1,8 @@
-"""Says which names there are when one is not known."""
+"""Refuses names that are not known, with those that are close."""
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from repertory.components import settings
 from repertory.environments import argument_checks
 
 
@@ -22,19 +22,7 @@ def check(argument: str, name: str, known: Sequence[str]) -> None:
   which = ', '.join(known)
   if len(known) > 30:
     which = f'{len(known)} names ({", ".join(known[:3])}, ...)'
+  hint = settings.did_you_mean(name, known, 3)
   raise argument_checks.ArgumentError(
-    argument, f'expected one of {which}, got {name!r}.{hint(name, known)}'
+    argument, f'expected one of {which}, got {name!r}.{hint}'
   )
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-  """Returns ' Did you mean ...?' with the names that are close, or nothing."""
-  close = [repr(each) for each in find(name, known)]
-  return f' Did you mean {" or ".join(close)}?' if close else ''
-
-
-def find(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-  """Returns the names that are close, whatever their case."""
-  by_folded = {each.lower(): each for each in known}
-  close = difflib.get_close_matches(name.lower(), by_folded, most, 0.5)
-  return [by_folded[each] for each in close]

@@ -1,15 +1,18 @@
 """Lets a Gymnasium environment speak dm_env."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
+from repertory.components import named_objects
+from repertory.components import settings as settings_lib
 from repertory.environments import (
   argument_checks,
   casting,
-  close_names,
+  extras,
   gymnasium_spaces,
 )
 from repertory.environments.layout import Nest
@@ -22,7 +25,7 @@ def make(environment_id: str, seed: int) -> 'GymnasiumAdapter':
   """Makes a registered Gymnasium environment.
 
   Args:
-    environment_id: As for `gymnasium.make`, say 'CartPole-v1'.
+    environment_id: As for `make_env`, say 'CartPole-v1'.
     seed: As for `GymnasiumAdapter`.
 
   Raises:
@@ -36,21 +39,29 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   """Makes what `GymnasiumAdapter` takes.
 
   Args:
-    environment_id: As for `gymnasium.make`.
+    environment_id: As for `gymnasium.make`; of 'module:Id' the module is
+      imported first, as `named_objects.import_module` does it.
     **settings: The environment's, as for `gymnasium.make`.
 
   Raises:
     ImportError: If gymnasium is not installed, or what the environment needs.
-    ValueError: If Gymnasium does not know the id.
+    ValueError: If Gymnasium does not know the id, or the module cannot be
+      imported.
   """
   gymnasium = gymnasium_spaces.import_gymnasium()
+  environment_id = register(environment_id)
+  if _needs_box2d(gymnasium.registry.get(environment_id)):
+    with warnings.catch_warnings():
+      # It warns when it is imported, and crashes if that is an error.
+      warnings.simplefilter('ignore', DeprecationWarning)
+      extras.import_extra('Box2D', 'box2d')
   try:
     # Gymnasium's checker of the first step only warns; a batch raises.
     return gymnasium.make(environment_id, disable_env_checker=True, **settings)
   except gymnasium.error.DependencyNotInstalled as error:
     raise ImportError(str(error)) from error  # Says itself what to install.
   except gymnasium.error.Error as error:
-    hint = close_names.hint(environment_id, gymnasium.registry)
+    hint = settings_lib.did_you_mean(environment_id, gymnasium.registry, 3)
     if environment_id.startswith('ALE/'):
       hint = ' Games of Atari are made by the name atari:<game>.'
     raise argument_checks.ArgumentError(
@@ -58,6 +69,33 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
       'expected the id of a registered Gymnasium environment, got'
       f' {environment_id!r}: {error}{hint}',
     ) from error
+
+
+def _needs_box2d(spec: Any) -> bool:
+  return spec is not None and 'envs.box2d.' in str(spec.entry_point)
+
+
+def register(environment_id: str) -> str:
+  """Imports the module of an id that names one, for it to register the id.
+
+  Args:
+    environment_id: Such as 'my_module:MyEnvironment-v0', or without a module.
+
+  Returns:
+    The id without the module.
+
+  Raises:
+    ArgumentError: If the module cannot be imported.
+  """
+  module, colon, rest = environment_id.rpartition(':')
+  if colon:
+    try:
+      named_objects.import_module(module)
+    except named_objects.NamedObjectError as error:
+      raise argument_checks.ArgumentError(
+        'environment_id', f'in {environment_id!r}, {error}'
+      ) from error
+  return rest
 
 
 class GymnasiumAdapter(dm_env.Environment):

@@ -34,7 +34,7 @@ def make_batch(
   batch is large enough for it to pay, that one is used.
 
   Args:
-    environment_id: As for `gymnasium.make`.
+    environment_id: As for `gymnasium_adapter.make_env`.
     seeds: One per slot. A vector environment is seeded by all of them together,
       so that what happens in a slot depends on the whole batch.
 
@@ -42,6 +42,7 @@ def make_batch(
     ImportError: If gymnasium is not installed.
     ValueError: As by `gymnasium_adapter.make`.
   """
+  environment_id = gymnasium_adapter.register(environment_id)
   vector_env = _make_vector_env(environment_id, len(seeds))
   if vector_env is None:
     return vector_batch.VectorBatch(

@@ -1,10 +1,10 @@
 """The options of an environment's name: `atari:Pong?life_loss=true&noops=0`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from repertory.environments import close_names
+from repertory.components import settings
 
 _FLAGS = {'true': True, 'false': False}
 
@@ -40,20 +40,38 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
   Raises:
     ValueError: If an option is unknown, comes twice or has a wrong value.
   """
-  options = {option.name: option for option in known}
+  given = split(text, {option.name: describe(option) for option in known})
   values = {option.name: option.default for option in known}
-  given = set()
+  for option in known:
+    if option.name in given:
+      values[option.name] = _read(option, given[option.name])
+  return values
+
+
+def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
+  """Takes apart what is behind the question mark of a name.
+
+  Args:
+    text: As for `parse`.
+    known: How each option there is would be written, with its default.
+
+  Returns:
+    The text of each option that is given.
+
+  Raises:
+    ValueError: If an option is unknown, or comes twice.
+  """
+  given: dict[str, str] = {}
   for part in () if text is None else text.split('&'):
     name, equals, value = part.partition('=')
-    if name not in options:
+    if name not in known:
       raise ValueError(_describe_unknown(name, known))
     if not equals or name in given:
       raise ValueError(
         f'expected each option once, as <option>=<value>, got {text!r}.'
       )
-    given.add(name)
-    values[name] = _read(options[name], value)
-  return values
+    given[name] = value
+  return given
 
 
 def describe(option: Option) -> str:
@@ -63,11 +81,11 @@ def describe(option: Option) -> str:
   return f'{option.name}={shown}'
 
 
-def _describe_unknown(name: str, known: Sequence[Option]) -> str:
+def _describe_unknown(name: str, known: Mapping[str, str]) -> str:
   if not known:
     return f'expected no options, as there are none here, got {name!r}.'
-  listed = ', '.join(describe(option) for option in known)
-  hint = close_names.hint(name, [option.name for option in known])
+  listed = ', '.join(known.values())
+  hint = settings.did_you_mean(name, known, 3)
   return f'expected one of the options {listed}; got {name!r}.{hint}'
 
 

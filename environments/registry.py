@@ -2,23 +2,32 @@
 
 import contextlib
 import dataclasses
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
 
+from repertory.components import named_objects
+from repertory.components import settings as settings_lib
 from repertory.environments import (
   batch,
-  close_names,
   families,
   name_options,
+  own_environments,
   vector_batch,
 )
 from repertory.environments.argument_checks import ArgumentError
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
+
+# The user's own, told of beside the families.
+_OWN = families.Entry(
+  '<module>:<factory>',
+  'Your own, for example my_module:make_environment?size=5',
+)
 
 _HOW_TO_LIST = '`repertory environments` lists them.'
 
@@ -98,14 +107,38 @@ class EnvironmentFactory:
     return type(self).__call__ is EnvironmentFactory.__call__
 
 
-def make_factory(name: str) -> EnvironmentFactory:
-  """Returns the factory of the environments called `name`."""
-  return EnvironmentFactory(name)
+def make_factory(
+  name: str,
+) -> EnvironmentFactory | own_environments.OwnFactory:
+  """Returns the factory of the environments called `name`.
+
+  Args:
+    name: As in `names()`. One that begins as those of a family do is never
+      looked for in a module.
+
+  Raises:
+    ArgumentError: If there is none, or its numbers or options are not valid.
+  """
+  bare = name.partition('?')[0]
+  prefix = bare.partition(':')[0]
+  is_own = named_objects.SYNTAX.fullmatch(bare) and prefix not in _prefixes()
+  if not is_own:
+    return EnvironmentFactory(name)
+  try:
+    return own_environments.OwnFactory(name)
+  except ArgumentError as error:
+    guess = _suggest(bare)
+    is_missing = isinstance(error.__cause__, named_objects.NoModuleError)
+    if not is_missing or guess is None or _find_family(guess) is None:
+      raise
+    raise ArgumentError(
+      error.argument, f'{error.problem} Did you mean {guess!r}?'
+    ) from error.__cause__
 
 
 def make(name: str, seed: int) -> dm_env.Environment:
-  """Makes the environment called `name`: see `EnvironmentFactory`."""
-  return EnvironmentFactory(name)(seed)
+  """Makes the environment called `name`: see `make_factory`."""
+  return make_factory(name)(seed)
 
 
 def make_tensor_environment(
@@ -129,7 +162,12 @@ def make_tensor_environment(
 
 def names() -> list[families.Entry]:
   """Returns all kinds of names, in the order in which to show them."""
-  return [family.entry for family in families.FAMILIES]
+  return [*(family.entry for family in families.FAMILIES), _OWN]
+
+
+def _prefixes() -> list[str]:
+  """Returns what names of families have before a colon, or are."""
+  return [f.entry.pattern.partition(':')[0] for f in families.FAMILIES]
 
 
 def _ask_for_tensors(found: str) -> str:
@@ -163,17 +201,28 @@ def _naming(name: str) -> Iterator[None]:
 
 def _parse(name: str) -> _Parsed:
   bare, mark, query = name.partition('?')
+  found = _find_family(bare)
+  if found is None:
+    raise ArgumentError('name', _describe_unknown(name))
+  family, match = found
+  try:
+    settings = name_options.parse(query if mark else None, family.entry.options)
+  except ValueError as error:
+    raise ArgumentError('name', f'in {name!r}, {error}') from error
+  return _Parsed(family, match.groupdict(), settings)
+
+
+def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:
+  """Returns the family of a name without options, and its parts."""
   for family in families.FAMILIES:
     match = family.syntax.fullmatch(bare)
-    if match is None:
-      continue
-    try:
-      settings = name_options.parse(
-        query if mark else None, family.entry.options
-      )
-    except ValueError as error:
-      raise ArgumentError('name', f'in {name!r}, {error}') from error
-    return _Parsed(family, match.groupdict(), settings)
+    if match is not None:
+      return family, match
+  return None
+
+
+def _describe_unknown(name: str) -> str:
+  bare = name.partition('?')[0]
   patterns = [entry.pattern for entry in names()]
   prefix = bare.partition(':')[0]
   of_family = [one for one in patterns if one.partition(':')[0] == prefix]
@@ -181,24 +230,33 @@ def _parse(name: str) -> _Parsed:
   expected = ' or '.join(of_family) or f'one of {", ".join(patterns)}'
   is_pattern = close in of_family and '<' in close
   hint = f' Did you mean {close!r}?' if close and not is_pattern else ''
-  raise ArgumentError(
-    'name', f'expected {expected}, got {name!r}.{hint} {_HOW_TO_LIST}'
-  )
+  is_of_module = named_objects.SYNTAX.fullmatch(bare)
+  if is_of_module and named_objects.is_in(os.getcwd(), prefix):
+    hint = (
+      f' The module {prefix!r} in this folder needs another name, for names of '
+      'ours begin so.'
+    )
+  return f'expected {expected}, got {name!r}.{hint} {_HOW_TO_LIST}'
 
 
 def _suggest(name: str) -> str | None:
   """Guesses the name that was meant, without importing anything for it."""
   if re.fullmatch(r'[\w/:.-]+-v[0-9]+', name) and ':' not in name:
     return f'gym:{name}'
+  # A path in place of a module, or a dot in place of the colon.
+  own = re.sub(r'\.py(?=:)', '', name.lstrip('./')).replace('/', '.')
+  if ':' not in own:
+    own = ':'.join(own.rsplit('.', 1))
+  if own != name and named_objects.SYNTAX.fullmatch(own):
+    return own
   prefix, colon, rest = name.partition(':')
-  patterns = [entry.pattern for entry in names()]
-  prefixes = [pattern.partition(':')[0] for pattern in patterns]
-  close = close_names.find(prefix, prefixes, 1)
+  close = settings_lib.nearest(prefix, _prefixes())
   if not close:
     return None
   guess = close[0] + colon + rest
-  if any(family.syntax.fullmatch(guess) for family in families.FAMILIES):
+  if _find_family(guess) is not None:
     return guess
+  patterns = [family.entry.pattern for family in families.FAMILIES]
   patterns = [pattern for pattern in patterns if pattern.startswith(close[0])]
   fixed = [p for p in patterns if ':' in p and '<' not in p]
-  return (*close_names.find(guess, fixed, 1), patterns[-1])[0]
+  return (*settings_lib.nearest(guess, fixed), patterns[-1])[0]

@@ -2,6 +2,7 @@
 
     python examples/own_agent.py runs/own_agent
     python examples/own_agent.py runs/distributed distributed local_mp
+    repertory train --agent=examples.own_agent:OwnBuilder --env=catch:6x5
 
 - Its network normalizes what its layers give; DQN's does not.
 - Its replay table throws out the item of smallest priority, not the oldest.
@@ -10,6 +11,7 @@
 
 All that is not overridden is DQN's, and the agent runs in every topology: by
 the first line above in one thread, by the second distributed over processes.
+The third calls it by its name, and has flags for all settings.
 """
 
 import dataclasses
@@ -22,16 +24,22 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import networks, programs, random_streams, specs
+from repertory.components import (
+  networks,
+  programs,
+  random_streams,
+  settings,
+  specs,
+)
 from repertory.environments import registry
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnConfig(dqn.DQNConfig):
-  """DQN's settings and two more; `--config` has no way to them, code has."""
+  """DQN's settings and two more, which `repertory agents` tells of as well."""
 
-  min_temperature: float = 0.01
-  max_temperature: float = 0.3
+  min_temperature: float = settings.field(0.01, 'Of the coolest environment.')
+  max_temperature: float = settings.field(0.3, 'Of the hottest environment.')
 
 
 class BoltzmannPolicy(programs.Policy):

@@ -12,7 +12,8 @@ import numpy as np
 
 from repertory.agents import config_checks
 from repertory.agents import registry as agents_registry
-from repertory.components import choices
+from repertory.components import choices, named_objects
+from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
 from repertory.environments import registry as environments_registry
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
   from repertory.components import experience as experience_lib
 
 EnvironmentFactory = Callable[[int], dm_env.Environment]
+
+# What identities have before the names of an agent's settings.
+_CONFIG = 'config.'
 
 CHECKPOINT_ERRORS = ('warn', 'raise')
 
@@ -169,14 +173,13 @@ class Experiment:
     Args:
       experience: The builder's, for these environments.
     """
-    config = dataclasses.asdict(self.builder.config)
     return {
       'agent': self.agent,
       'environment': self.environment,
       'builder': type(self.builder).__name__,
       'seed': self.seed,
       'num_environments': self.num_environments,
-      **{f'config.{name}': _plain(value) for name, value in config.items()},
+      **_plain_config(self.builder.config),
       **{
         f'table.{table.name}': table.description for table in experience.tables
       },
@@ -194,11 +197,12 @@ def make_experiment(
   seed: int = 0,
   **settings,
 ) -> Experiment:
-  """Makes an experiment of a baseline agent and a registered environment.
+  """Makes an experiment of an agent and an environment that have names.
 
   Args:
-    agent: Such as 'dqn'.
-    environment: Such as 'catch' or 'gym:CartPole-v1'.
+    agent: Such as 'dqn', or 'my_module:MyBuilder' for one of your own.
+    environment: Such as 'catch' or 'gym:CartPole-v1', or
+      'my_module:make_environment' for one of your own.
     max_steps: Environment steps at which it ends.
     config: Settings of the agent that differ from its defaults.
     preset: Such as 'atari': other defaults of the agent's settings, for a
@@ -229,45 +233,87 @@ def make_experiment(
 
 
 def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
-  """Makes the experiment of a baseline agent that a checkpoint is of.
+  """Makes the experiment that a checkpoint is of, if its parts have names.
 
   Args:
     identity: What `Experiment.identity` returned.
 
   Raises:
-    ValueError: If agent or environment are not in the registries.
+    ValueError: If agent or environment are not in the registries, nor in
+      modules that can be imported.
   """
   known = [agent.name for agent in agents_registry.agents()]
-  if identity['agent'] not in known:
+  agent = identity['agent']
+  if agent not in known and named_objects.SYNTAX.fullmatch(agent) is None:
     raise ValueError(
-      f"The checkpoint in {directory} is of '{identity['agent']}', which is "
-      f'none of the baseline agents {known}. Evaluate it from Python, with '
-      '`repertory.launch.evaluate`.'
+      f"The checkpoint in {directory} is of '{agent}', which is none of the "
+      f'baseline agents {known}, nor {agents_registry.OWN} of a module. '
+      'Evaluate it from Python, with `repertory.launch.evaluate`.'
     )
-  prefix = 'config.'
-  return make_experiment(
-    identity['agent'],
-    identity['environment'],
-    max_steps=1,
-    config={
-      name[len(prefix) :]: value
-      for name, value in identity.items()
-      if name.startswith(prefix)
-    },
-    directory=directory,
-    seed=identity['seed'],
-    environments_per_actor=identity['num_environments'],
-  )
+  try:
+    return make_experiment(
+      agent,
+      identity['environment'],
+      max_steps=1,
+      config=_changed_settings(identity),
+      directory=directory,
+      seed=identity['seed'],
+      environments_per_actor=identity['num_environments'],
+    )
+  except ValueError as error:
+    missing = error.__cause__
+    if not isinstance(missing, named_objects.NoModuleError):
+      raise
+    folder = named_objects.folder_above(directory, missing.module)
+    where = f'{folder}, where it is' if folder else 'the folder where it is'
+    raise ValueError(
+      f"The checkpoint in {directory} is of '{agent}' on "
+      f"'{identity['environment']}', but {missing} Run this in {where}, or "
+      'install the package that has it.'
+    ) from error
+
+
+def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what a checkpoint has of an agent's config beside the defaults.
+
+  So settings of types that JSON does not have may be what they are by default.
+  """
+  agent = agents_registry.get(identity['agent'])
+  found = {
+    name.removeprefix(_CONFIG): value
+    for name, value in identity.items()
+    if name.startswith(_CONFIG)
+  }
+  required = {
+    setting.name: found.get(setting.name)
+    for setting in settings_lib.describe(agent.config_class)
+    if setting.default is dataclasses.MISSING
+  }
+  default = _plain_config(agents_registry.make_config(agent.name, required))
+  derived = {
+    f.name for f in dataclasses.fields(agent.config_class) if not f.init
+  }
+  return required | {
+    name: value
+    for name, value in found.items()
+    if value != default.get(f'{_CONFIG}{name}') and name not in derived
+  }
 
 
 def default_directory(agent: str, environment: str, seed: int) -> str:
   """Returns runs/<agent>/<environment>/seed_<seed>."""
-  folder = re.sub('[^A-Za-z0-9_.]', '-', environment)
-  return os.path.join('runs', agent, folder, f'seed_{seed}')
+  folders = [re.sub('[^A-Za-z0-9_.]', '-', one) for one in (agent, environment)]
+  return os.path.join('runs', *folders, f'seed_{seed}')
 
 
 def _is_integer(value: Any) -> bool:
   return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _plain_config(config: Any) -> dict[str, Any]:
+  """Returns the settings of an agent as plain values."""
+  settings = dataclasses.asdict(config)
+  return {f'{_CONFIG}{name}': _plain(value) for name, value in settings.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -14,10 +14,12 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 _FOLDERS = ('components', 'agents', 'environments', 'launch')
-# What stands below `components` and `environments`: policies draw from a stream
-# of each row, and so do environments that are part of a compiled program. It
-# imports nothing of ours, so nothing else comes along.
-_BELOW_BOTH = ('components', 'random_streams')
+# What stands below `components` and `environments`: policies and environments
+# draw from streams, and agents and environments are found by name and given
+# settings. They import nothing else of ours, so nothing else comes along.
+_BELOW_BOTH = (
+  'components/named_objects', 'components/random_streams', 'components/settings'
+)  # fmt: skip
 # Inside a folder a part may import its own rank and those before it.
 _RANKS_OF_COMPONENTS = (
   (
@@ -40,7 +42,7 @@ _RANKS_OF_COMPONENTS = (
     'choices',
     'lazy_imports',
   ),
-  ('core', 'programs'),
+  ('core', 'programs', 'named_objects'),
   (
     'counting',
     'checkpointing',
@@ -208,9 +210,10 @@ def _may_import(path, target):
     return True
   if not target or target[0] not in _FOLDERS:
     return False  # The whole package holds everything.
-  if path == f'{"/".join(_BELOW_BOTH)}.py':
-    return False
-  if folder == 'environments' and tuple(target[:2]) == _BELOW_BOTH:
+  is_below_both = '/'.join(target[:2]) in _BELOW_BOTH
+  if path.removesuffix('.py') in _BELOW_BOTH:
+    return is_below_both
+  if folder == 'environments' and is_below_both:
     return True
   if folder == 'launch':
     return True

@@ -1,8 +1,39 @@
 """What holds for all tests."""
 
 import signal
+import sys
+import textwrap
+
+import pytest
 
 # A shell that runs tests in the background may have them ignore these signals,
 # and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture
+def write_module(tmp_path, monkeypatch):
+  """Writes a user's module, by name, into the current folder, an empty one."""
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(sys, 'path', list(sys.path))
+  before = set(sys.modules)
+
+  def write(name: str, source: str) -> None:
+    path = tmp_path.joinpath(*name.split('.')).with_suffix('.py')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(textwrap.dedent(source))
+
+  yield write
+  here = str(tmp_path)
+  modules = [
+    (name, vars(sys.modules[name])) for name in set(sys.modules) - before
+  ]
+  own = [
+    name
+    for name, names in modules
+    for place in (names.get('__file__'), *names.get('__path__', ()))
+    if place and place.startswith(here)
+  ]
+  for name in set(own):
+    del sys.modules[name]

@@ -12,6 +12,7 @@ import sys
 import uuid
 from unittest import mock
 
+import numpy as np
 import psutil
 import pytest
 
@@ -20,6 +21,7 @@ from repertory import launch
 from repertory.agents import dqn, experience_replay
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, environment_loop, loggers
+from repertory.environments import registry as environments_registry
 from repertory.launch import running
 from repertory.launch.commands import commands as command_line
 from repertory.launch.coordination import kinds
@@ -30,6 +32,7 @@ from repertory.launch.topologies import topology
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
+_OWN_ENVIRONMENT = 'docs/my_environment.md'
 _PAGES = (
   _README,
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
@@ -229,9 +232,12 @@ class TestReadme:
 
 class TestCommands:
   @pytest.fixture(autouse=True)
-  def _set_up(self, monkeypatch, tmp_path):
+  def _set_up(self, monkeypatch, write_module, tmp_path):
     # What commands do is for other tests; here it is the words.
+    write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
     (tmp_path / 'runs').mkdir()  # Which `repertory runs` takes by itself.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
     experience = session.describe_experience(
@@ -290,6 +296,26 @@ class TestDocs:
     for page in (*_PAGES, 'CHANGELOG.md'):
       for path in re.findall(rf'`({folders}/[\w/.]*)`', _read(page)):
         assert (_ROOT / path).exists()
+
+  def test_own_environment_keeps_its_specs(self, write_module):
+    write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
+    for name, end in (
+      ('my_module:Walk', 0),
+      ('my_module:Walk?length=199&step_cost=0.02', 1),
+      ('my_module:make_pendulum?gravity=9.8', 1),
+    ):
+      environment = environments_registry.make(name, seed=1)
+      spec = environment.observation_spec()
+      assert spec.dtype == np.float32
+      action = np.zeros_like(environment.action_spec().generate_value())
+      timestep = environment.step(action)
+      assert timestep.first()
+      while not timestep.last():
+        spec.validate(timestep.observation)
+        timestep = environment.step(action)
+      assert timestep.discount == end
+      assert environment.step(action).first()
+      environment.close()
 
   def test_rooms_of_launch_are_those_of_the_rules(self):
     rows = _table('docs/architecture.md', '## The rooms')

@@ -123,8 +123,14 @@ class Program:
 
 
 def repertory(*arguments: str, cwd) -> Program:
-  """Starts `repertory` with the given arguments."""
-  code = 'from repertory.launch.commands import entry_point; entry_point.main()'
+  """Starts `repertory` with the given arguments, as the console script does.
+
+  So modules are not looked for in the current folder.
+  """
+  code = (
+    'import sys; del sys.path[0]; '
+    'from repertory.launch.commands import entry_point; entry_point.main()'
+  )
   return Program(['-c', code, *arguments], str(cwd))
 
 

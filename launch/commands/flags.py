@@ -86,14 +86,16 @@ EXPERIMENT_FLAGS = (
     'agent',
     flags.DEFINE_string,
     'dqn',
-    'The agent; `repertory agents` lists them. Its settings are '
-    '--config.<name>=<value>; `repertory agents <agent>` lists those.',
+    'The agent; `repertory agents` lists them. One of your own is '
+    'my_module:MyBuilder. Its settings are --config.<name>=<value>; `repertory '
+    'agents <agent>` lists those.',
   ),
   (
     'env',
     flags.DEFINE_string,
     'catch',
-    'The environment; `repertory environments` lists them.',
+    'The environment; `repertory environments` lists them. One of your own is '
+    'my_module:make_environment.',
   ),
   (
     'preset',

@@ -1,9 +1,13 @@
 """`repertory agents` and `repertory environments`: what there is."""
 
+import dataclasses
+
 from repertory.agents import registry as agents_registry
+from repertory.components import settings as settings_lib
 from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
 from repertory.launch.commands import command
+from repertory.launch.host import interrupts
 
 
 def _agents(flag_values, settings, positional) -> int:
@@ -11,15 +15,20 @@ def _agents(flag_values, settings, positional) -> int:
   if not positional:
     for agent in agents_registry.agents():
       print(f'{agent.name:8} {agent.description}')
+    print(f'{agents_registry.OWN}  Your own, for example my_module:MyBuilder.')
     return command.DONE
   for name in positional:
-    config_class = agents_registry.get(name).config_class
-    number = config_class.default_environments_per_actor
+    with interrupts.leaving_at_once():  # Own ones import TensorFlow.
+      agent = agents_registry.get(name)
+    number = agent.config_class.default_environments_per_actor
     print(f'--environments_per_actor={number}  (if nothing is said)')
-    for setting in agents_registry.settings(name):
-      print(f'--config.{setting.name}={setting.default}  ({setting.type})')
+    for setting in settings_lib.describe(agent.config_class):
+      is_required = setting.default is dataclasses.MISSING
+      default = '...' if is_required else setting.default
+      told = f'{setting.type}; must be given' if is_required else setting.type
+      print(f'--config.{setting.name}={default}  ({told})')
       print(f'    {setting.help}')
-    for preset, values in agents_registry.get(name).presets.items():
+    for preset, values in agent.presets.items():
       print(f'--preset={preset}')
       for field, value in values.items():
         print(f'    {field}={value}')

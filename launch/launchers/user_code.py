@@ -18,8 +18,8 @@ _EXCLUDED = (
 def folder() -> str | None:
   """Returns the folder whose modules the program imports; None if none.
 
-  That of its script, or else the first of PYTHONPATH; not those where packages
-  are installed.
+  That of a module that was given by name, or of its script, or else the first
+  of PYTHONPATH; not those where packages are installed.
   """
   installed = [
     *sysconfig.get_paths().values(), *site.getsitepackages(),
@@ -47,7 +47,7 @@ def runtime_environment() -> dict[str, Any] | None:
   if path in (os.sep, os.path.realpath(os.path.expanduser('~'))):
     raise SettingError(
       'ray_address',
-      f'needs the script in a folder of its own, for that is copied to all '
+      f'needs your code in a folder of its own, for that is copied to all '
       f'hosts; got {path}.',
     )
   return {'working_dir': path, 'excludes': list(_EXCLUDED)}

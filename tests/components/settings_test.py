@@ -2,8 +2,9 @@
 
 import dataclasses
 import pickle
-from typing import Optional
+from typing import Any, Literal, Optional
 
+import numpy as np
 import pytest
 
 from repertory.components import settings
@@ -69,6 +70,7 @@ class TestSettingError:
 
 
 Ints = tuple[int, ...]
+Mood = Literal['a', 'b', 3]
 
 
 class TestWriteWhole:
@@ -131,6 +133,19 @@ class TestParse:
       (None, bool | None, None),
       ('2', Optional[int], 2),  # noqa: UP045 (its text differs)
       ('None', Optional[int], None),  # noqa: UP045
+      ('None', str | None, None),
+      ('None', str, 'None'),
+      ('2', int | float, 2),
+      ('0.5', int | float, 0.5),
+      ('b', Mood, 'b'),
+      ('3', Mood, 3),
+      (3, Mood, 3),
+      ('2,b', tuple[int, str], (2, 'b')),
+      ({'a': 1}, dict[str, int], {'a': 1}),
+      ([1, 2], Any, [1, 2]),
+      ('x', Any, 'x'),
+      (np.int64(3), int, 3),
+      (np.float32(0.5), float, 0.5),
     ],
   )
   def test_fits(self, value, annotation, expected):
@@ -162,6 +177,13 @@ class TestParse:
       ('None', float, 'float'),
       ('a', float | None, r'float \| None'),
       ('maybe', bool | None, r'bool \| None'),
+      (None, str, 'str'),
+      ([1], str, 'str'),
+      (np.float32(1.0), int, 'int'),
+      ('c', Mood, r"typing.Literal\['a', 'b', 3\]"),
+      ('2', tuple[int, str], r'tuple\[int, str\]'),
+      ('{}', dict[str, int], r'dict\[str, int\]'),
+      ([1], dict, 'dict'),
     ],
   )
   def test_does_not_fit(self, value, annotation, type_name):
@@ -170,6 +192,30 @@ class TestParse:
     ):
       settings.parse('config.x', value, annotation)
 
+  def test_only_code_has_a_way_to_some_types(self):
+    hint = 'Only code can give such a value'
+    with pytest.raises(ValueError, match=hint):
+      settings.parse('x', '{}', dict | None)
+    for value, annotation in (('a', int), ([1], dict), ('a', int | dict)):
+      with pytest.raises(ValueError) as raised:
+        settings.parse('x', value, annotation)
+      assert hint not in str(raised.value)
+
+
+class TestDescribe:
+  def test_types_that_are_texts_and_defaults_that_are_made(self):
+    @dataclasses.dataclass
+    class Own:
+      size: 'int | None'
+      names: 'list[str]' = dataclasses.field(default_factory=lambda: ['a'])
+      area: int = dataclasses.field(default=3, init=False)
+
+    assert settings.types_of(Own)['size'] == int | None
+    assert settings.describe(Own) == [
+      settings.Setting('size', 'int | None', dataclasses.MISSING, ''),
+      settings.Setting('names', 'list[str]', ['a'], ''),
+    ]
+
 
 class TestDidYouMean:
   def test_nearest_or_nothing(self):
@@ -177,3 +223,11 @@ class TestDidYouMean:
     assert settings.did_you_mean('alhpa', known) == " Did you mean 'alpha'?"
     assert settings.did_you_mean('q', known) == ''
     assert settings.did_you_mean('q', []) == ''
+
+  def test_case_is_no_difference(self):
+    known = ['Alpha', 'alpaca', 'beta']
+    hint = settings.did_you_mean('ALPHAS', known)
+    assert hint == " Did you mean 'Alpha'?"
+    assert settings.nearest('ALPHAS', known, 2) == ['Alpha', 'alpaca']
+    hint = settings.did_you_mean('ALPHAS', known, 3)
+    assert hint == " Did you mean 'Alpha' or 'alpaca'?"

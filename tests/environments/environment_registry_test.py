@@ -107,6 +107,7 @@ def test_names():
     'tensor:minatar/seaquest',
     'tensor:minatar/space_invaders',
     'tensor:gymnax/<id>',
+    '<module>:<factory>',
   ]
   for entry in entries:
     for line in (
@@ -157,9 +158,9 @@ def test_missing_package(name, package, extra):
 @pytest.mark.parametrize(
   ('name', 'package', 'message'),
   [
-    ('gym:LunarLander-v3', 'Box2D', r'gymnasium\[box2d\]'),
+    ('gym:LunarLander-v3', 'Box2D', r"install 'repertory\[box2d\]'$"),
+    ('gym:CarRacing-v3', 'Box2D', r"install 'repertory\[box2d\]'$"),
     ('gym:phys2d/CartPole-v1', 'jax', 'jax'),
-    ('gym:unheard_of:Chess-v0', 'unheard_of', 'unheard_of'),
   ],
 )
 def test_missing_package_of_an_environment(name, package, message):

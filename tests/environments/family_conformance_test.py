@@ -45,6 +45,8 @@ CASES = (
   Case('memory_chain:4', (0,)),
   Case('gym:CartPole-v1', (0,)),
   Case('gym:CartPole-v1', (0,), batch_size=8, alone=False),
+  Case('gym:LunarLander-v3', (0,), 150),
+  Case('gym:CarRacing-v3', (), 10),
   Case('gym:Pendulum-v1', (1,), 420),
   Case('gym:Taxi-v4', (1,), 420),
   Case('atari:Breakout', (0,), 420),

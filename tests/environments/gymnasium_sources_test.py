@@ -160,11 +160,17 @@ class TestVector:
     assert [t.reward[0] for t in timesteps] == [0, 1, 1, 1, 1, 1, 0]
 
   @pytest.mark.parametrize(
-    ('size', 'expected'), [(1, False), (7, False), (8, True)]
+    ('environment_id', 'size', 'expected'),
+    [
+      ('CartPole-v1', 1, False),
+      ('CartPole-v1', 7, False),
+      ('CartPole-v1', 8, True),
+      ('gymnasium:CartPole-v1', 8, True),
+    ],
   )
-  def test_is_used_where_it_pays(self, size, expected):
+  def test_is_used_where_it_pays(self, environment_id, size, expected):
     with contextlib.closing(
-      gymnasium_sources.make_batch('CartPole-v1', range(size))
+      gymnasium_sources.make_batch(environment_id, range(size))
     ) as environments:
       source = environments._source
       assert (

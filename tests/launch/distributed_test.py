@@ -17,6 +17,19 @@ _STEPS = 1_500
 # XLA takes longer to compile than so few steps.
 _SETTINGS = ('--env=catch', '--num_actors=2', '--config.jit_compile=false')
 
+# Environment and agent as somebody's own.
+_OWN = """
+from repertory.agents import dqn
+from repertory.environments import catch
+
+def make(seed):
+  return catch.Catch(seed=seed)
+
+class Builder(dqn.DQNBuilder):
+  pass
+"""
+_OWN_NAMES = ('--env=own:make', '--agent=own:Builder')
+
 _FAILING = """
 import sys
 from repertory import launch
@@ -65,9 +78,9 @@ def _train(tmp_path, launch_type, *arguments, steps=_STEPS):
 def _single(tmp_path_factory):
   """Where the same experiment ran in one thread."""
   directory = tmp_path_factory.mktemp('single')
-  ended = program.repertory(
-    'train', *_SETTINGS, f'--steps={_STEPS}', '--directory=run', cwd=directory
-  ).wait(_SECONDS)
+  (directory / 'own.py').write_text(_OWN)
+  flags = (*_SETTINGS, *_OWN_NAMES, f'--steps={_STEPS}', '--directory=run')
+  ended = program.repertory('train', *flags, cwd=directory).wait(_SECONDS)
   assert ended.code == 0, ended.output
   return directory / 'run'
 
@@ -77,7 +90,8 @@ class TestDistributed:
   def test_runs_to_the_end_at_the_stated_ratio(
     self, tmp_path, single, launch_type
   ):
-    ended = _train(tmp_path, launch_type).wait(_SECONDS)
+    (tmp_path / 'own.py').write_text(_OWN)
+    ended = _train(tmp_path, launch_type, *_OWN_NAMES).wait(_SECONDS)
     assert ended.code == 0, ended.output
     assert ended.left == []
     assert f'steps={_STEPS} ' in ended.output

@@ -56,6 +56,8 @@ sys.exit(f'imports {slow}' if slow else code)
     ('train --help', 0, '--actor_threads'),
     ('train --agnet=dqn', 2, "Unknown flag '--agnet'"),
     ('train --agent=dqm', 2, "'dqn'"),
+    ('train --agent=unheard_of:Builder', 2, "no module 'unheard_of'"),
+    ('train --env=unheard_of:make', 2, "no module 'unheard_of'"),
     ('train --env=tensor:catsh', 2, "'tensor:catch'"),
     ('train --topology=singel', 2, "'single'"),
     ('train --topology=sebulba --actor_threads=-1', 2, 'at least 0, got -1'),

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from repertory.components import settings
+from repertory.components import named_objects, settings
 from repertory.launch.launchers import user_code
 
 
@@ -45,6 +45,17 @@ def test_installed_packages_are_not(monkeypatch):
   monkeypatch.setattr(sys, 'path', installed)
   assert installed
   assert user_code.runtime_environment() is None
+
+
+def test_folder_of_a_module_that_was_given_by_name_is(
+  folder, write_module, monkeypatch, tmp_path
+):
+  (tmp_path / 'current').mkdir()
+  monkeypatch.chdir(tmp_path / 'current')
+  write_module('current.own_code', 'thing = 1')
+  assert user_code.folder() == os.path.realpath(folder)
+  assert named_objects.find('own_code:thing') == 1
+  assert user_code.folder() == os.path.realpath(tmp_path / 'current')
 
 
 def test_home_directory_is_refused(folder, monkeypatch):

@@ -1,0 +1,217 @@
+"""Environments of the user's own by name: 'package.module:factory'."""
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dm_env
+
+from repertory.components import named_objects
+from repertory.environments import (
+  argument_checks,
+  batch,
+  gymnasium_adapter,
+  gymnasium_sources,
+  own_options,
+  tensor,
+  vector_batch,
+)
+from repertory.environments.wrappers import single_precision
+
+if TYPE_CHECKING:
+  from repertory.environments.tensor import environment as tensor_environment
+
+# What makes an object of the user's a factory like ours.
+_BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
+
+_METHODS = (
+  'reset', 'step', 'observation_spec', 'action_spec', 'reward_spec',
+  'discount_spec', 'close',
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnFactory:
+  """Makes the environments of a name such as 'my_module:make?size=5'.
+
+  It can be pickled: whoever is sent it imports the module. The name stands for
+
+  - a function, a class of environments, or another callable. It is called with
+    the options as keywords, and with the seed if it has an argument `seed`. It
+    returns a `dm_env.Environment`, or a `gymnasium.Env`, which is seeded when
+    it is first reset;
+  - a factory: an object with `make_batch` or `make_tensor_environment`, such as
+    a `tensor.Factory`, or a class of such, which is made with the options;
+  - a subclass of `tensor.TensorEnvironment`, which is made with the options.
+
+  Attributes:
+    name: What it stands for is found at once, and its options are looked at.
+
+  Raises:
+    ArgumentError: If there is no such thing, or it cannot be called so.
+  """
+
+  name: str
+
+  def __post_init__(self):
+    self._find()
+
+  def __call__(self, seed: int) -> dm_env.Environment:
+    """Makes an environment of single precision.
+
+    Args:
+      seed: At least 0.
+
+    Raises:
+      ArgumentError: If the seed is not valid, or none comes of it.
+    """
+    return self._adapt(*self._make(seed))
+
+  def make_batch(
+    self, seeds: Sequence[int]
+  ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
+    """Makes a batch, as a factory does it, or of single environments.
+
+    Args:
+      seeds: One per slot, at least one.
+
+    Raises:
+      ArgumentError: If a seed is not valid, or no environment comes of it.
+    """
+    if not len(seeds):
+      problem = 'expected one for each slot, got none.'
+      raise argument_checks.ArgumentError('seeds', problem)
+    make_own = getattr(self._find(), _BATCH, None)
+    if make_own is not None:
+      return self._run(make_own, seeds)
+    made = list(map(self._make, seeds))
+    if all(_is_gymnasium(environment) for environment, *_ in made):
+      environments = [environment for environment, *_ in made]
+      loop = gymnasium_sources.GymnasiumLoop(environments, seeds)
+      return vector_batch.VectorBatch(loop)
+    return batch.EnvironmentBatch([self._adapt(*each) for each in made])
+
+  def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
+    """Makes what a compiled program can hold: see `environments.tensor`.
+
+    Raises:
+      ArgumentError: If no such environment comes of it.
+    """
+    make = getattr(self._find(), _TENSOR, None)
+    if make is None:
+      raise self._refuse(
+        'an environment that can be compiled with the agent, so a '
+        '`tensor.TensorEnvironment` or a `tensor.Factory`',
+        'that is none.',
+      )
+    return self._run(make)
+
+  def _find(self) -> Callable[[int], Any]:
+    """Imports the module, and returns what makes an environment of a seed."""
+    try:
+      found = named_objects.find(self.name.partition('?')[0])
+    except named_objects.NamedObjectError as error:
+      raise argument_checks.ArgumentError(
+        'name', f'got {self.name!r}, but {error}'
+      ) from error
+    if not callable(found):
+      what = f'that is of type {type(found).__name__}.'
+      raise self._refuse('what can be called with a seed', what)
+    is_class = isinstance(found, type)
+    is_factory = hasattr(found, _BATCH) or hasattr(found, _TENSOR)
+    if is_factory and not is_class:
+      own_options.read(self.name, _take_nothing, False)
+      return found
+    is_tensor = is_class and _is_tensor(found)
+    is_seeded = not is_factory and not is_tensor
+    options = own_options.read(self.name, found, is_seeded)
+    if is_tensor:
+      return tensor.Factory(functools.partial(found, **options))
+    if is_factory:
+      return self._run(functools.partial(found, **options))
+    parameters = own_options.parameters_of(found)
+    return _Call(found, options, own_options.SEED in parameters)
+
+  def _make(self, seed: int) -> tuple[Any, int, bool]:
+    """Returns what is made with a seed, the seed, and whether it was taken."""
+    seed = argument_checks.check_integer('seed', seed, 0)
+    make = self._find()
+    return self._run(make, seed), seed, getattr(make, 'takes_seed', True)
+
+  def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls what the user has written.
+
+    Raises:
+      ArgumentError: If it raises, with the traceback; but what environments of
+        ours raise of themselves needs none.
+    """
+    try:
+      return function(*arguments)
+    except (argument_checks.ArgumentError, batch.EnvironmentContractError):
+      raise
+    except Exception as error:
+      trace = named_objects.trace(error, __file__)
+      raise self._refuse(
+        'an environment to come of it', f'it failed:\n\n{trace}'
+      ) from error
+
+  def _adapt(self, made: Any, seed: int, is_seeded: bool) -> dm_env.Environment:
+    """Returns what was made as an environment of single precision."""
+    if _is_gymnasium(made):
+      made = gymnasium_adapter.GymnasiumAdapter(made, seed)
+    elif not all(callable(getattr(made, name, None)) for name in _METHODS):
+      raise self._refuse(
+        'a dm_env.Environment or a gymnasium.Env to come of it',
+        f'it gives a {type(made).__module__}.{type(made).__qualname__}.',
+      )
+    elif not is_seeded:
+      raise self._refuse(
+        'what makes a dm_env.Environment of a seed',
+        f'it has no argument `{own_options.SEED}`.',
+      )
+    return single_precision.SinglePrecision(made)
+
+  def _refuse(
+    self, expected: str, problem: str
+  ) -> argument_checks.ArgumentError:
+    return argument_checks.ArgumentError(
+      'name', f'expected {expected}, got {self.name!r}, but {problem}'
+    )
+
+
+class _Call:
+  """A call of what the user has written, but for the seed."""
+
+  def __init__(
+    self,
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    takes_seed: bool,
+  ):
+    self._function = function
+    self._options = options
+    self.takes_seed = takes_seed
+
+  def __call__(self, seed: int) -> Any:
+    options = dict(self._options)
+    if self.takes_seed:
+      options[own_options.SEED] = seed
+    return self._function(**options)
+
+
+def _take_nothing() -> None:
+  """Stands for what is made already, and so takes no options."""
+
+
+def _is_gymnasium(made: Any) -> bool:
+  # Who has made one has imported Gymnasium.
+  gymnasium = sys.modules.get('gymnasium')
+  return gymnasium is not None and isinstance(made, gymnasium.Env)
+
+
+def _is_tensor(found: type) -> bool:
+  # Who has written one has imported this, and TensorFlow with it.
+  module = sys.modules.get(f'{tensor.__name__}.environment')
+  return module is not None and issubclass(found, module.TensorEnvironment)

@@ -1,0 +1,102 @@
+"""The options of an environment of the user's own: arguments of its factory."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from repertory.components import settings
+from repertory.environments import name_options
+from repertory.environments.argument_checks import ArgumentError
+
+# The argument that gets the seed of an environment.
+SEED = 'seed'
+
+_EMPTY = inspect.Parameter.empty
+_NAMED = (
+  inspect.Parameter.POSITIONAL_OR_KEYWORD,
+  inspect.Parameter.KEYWORD_ONLY,
+)
+
+
+def read(
+  name: str, function: Callable[..., Any], is_seeded: bool
+) -> dict[str, Any]:
+  """Reads what a name has behind its question mark.
+
+  Args:
+    name: Such as 'my_module:make?size=5'.
+    function: Whose arguments the options are. A value is of the annotated type,
+      or else of that of the default; or else it stays a text.
+    is_seeded: Whether the argument `seed` is given by others.
+
+  Returns:
+    The values of the options that are given.
+
+  Raises:
+    ArgumentError: If an option is unknown, missing, or has a wrong value.
+  """
+  bare, mark, query = name.partition('?')
+  parameters = dict(parameters_of(function))
+  if is_seeded:
+    parameters.pop(SEED, None)
+  try:
+    given = name_options.split(
+      query if mark else None, {k: _tell(p) for k, p in parameters.items()}
+    )
+    values = {
+      option: settings.parse(option, text, _type_of(parameters[option]))
+      for option, text in given.items()
+    }
+  except ValueError as error:
+    raise ArgumentError('name', f'in {name!r}, {error}') from error
+  missing = [
+    option
+    for option, parameter in parameters.items()
+    if parameter.default is _EMPTY and option not in values
+  ]
+  if missing:
+    options = '&'.join(f'{option}=...' for option in missing)
+    seed = f' The seed is given to an argument `{SEED}`.' if is_seeded else ''
+    raise ArgumentError(
+      'name',
+      f'expected a value for each argument without default, {bare}?{options}; '
+      f'got {name!r}.{seed}',
+    )
+  return values
+
+
+def parameters_of(
+  function: Callable[..., Any],
+) -> Mapping[str, inspect.Parameter]:
+  """Returns the arguments that can be given by name."""
+  try:
+    signature = inspect.signature(function, eval_str=True)
+  except ValueError:
+    return {}  # Such as what is written in C.
+  except Exception:  # Texts for a type checker, or a reader, alone.
+    signature = inspect.signature(function)
+  return {
+    name: parameter
+    for name, parameter in signature.parameters.items()
+    if parameter.kind in _NAMED
+  }
+
+
+def _tell(parameter: inspect.Parameter) -> str:
+  """Returns the option with its default, as it is written."""
+  default = parameter.default
+  if default is _EMPTY:
+    return f'{parameter.name}=...'
+  shown = str(default).lower() if isinstance(default, bool) else str(default)
+  return f'{parameter.name}={shown}'
+
+
+def _type_of(parameter: inspect.Parameter) -> Any:
+  default, annotation = parameter.default, parameter.annotation
+  if annotation is not _EMPTY and not isinstance(annotation, str):
+    return annotation
+  if isinstance(default, tuple) and default:
+    return tuple[type(default[0]), ...]
+  if default is _EMPTY or default is None:
+    return str | None
+  return type(default)

@@ -1,0 +1,183 @@
+"""Tests of runs of an agent and an environment of the user's own, by name."""
+
+import json
+import sys
+
+import pytest
+
+import log_files
+from repertory import launch
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.commands import commands as command_line
+from repertory.launch.runs import session
+
+_ENVIRONMENT = """
+  from repertory.environments import catch
+
+  def make(seed, rows: int = 6):
+    return catch.Catch(rows=rows, columns=5, seed=seed)
+"""
+
+_AGENT = """
+  import dataclasses
+  from repertory.agents import dqn
+  from repertory.components import settings
+
+  @dataclasses.dataclass(frozen=True)
+  class Config(dqn.DQNConfig):
+    min_replay_size: int = 4
+    jit_compile: bool | None = False
+    mood: str = settings.field('calm', 'How it feels.')
+    table: dict = dataclasses.field(default_factory=lambda: {1: 2})
+
+  class Builder(dqn.DQNBuilder):
+    config: Config
+
+  PRESETS = {'wild': {'mood': 'wild'}}
+"""
+
+_NAMES = '--agent=own_agent:Builder', '--env=own_environment:make?rows=7'
+_DIRECTORY = 'runs/own_agent-Builder/own_environment-make-rows-7/seed_0'
+
+
+def _run(capsys, *arguments) -> tuple[int, str, str]:
+  code = command_line.run(arguments)
+  captured = capsys.readouterr()
+  return code, captured.out, captured.err
+
+
+def _forget(monkeypatch, folder):
+  """Lets modules of a folder be unknown, as in a new process."""
+  path = [place for place in sys.path if place != str(folder)]
+  monkeypatch.setattr(sys, 'path', path)
+  for name in ('own_agent', 'own_environment'):
+    sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def modules(write_module):
+  write_module('own_environment', _ENVIRONMENT)
+  write_module('own_agent', _AGENT)
+
+
+class TestCommands:
+  def test_train_resume_and_evaluate(
+    self, modules, capsys, tmp_path, monkeypatch
+  ):
+    del modules
+    train = 'train', *_NAMES, '--preset=wild', '--evaluation_episodes=1'
+    code, _, err = _run(capsys, *train, '--steps=20')
+    assert code == 0, err
+    (learner,) = (
+      node
+      for node in log_files.nodes(tmp_path / _DIRECTORY)
+      if node['node'] == 'learner'
+    )
+    assert learner['config']['config.mood'] == 'wild'
+    # The same command goes on, other settings do not.
+    code, out, _ = _run(capsys, *train, '--steps=40')
+    assert code == 0
+    assert 'resumed from checkpoint' in out
+    code, _, err = _run(capsys, *train, '--steps=60', '--config.mood=calm')
+    assert code == 2
+    assert 'config.mood: wild in the checkpoint, calm now' in err
+    for arguments in ((), ('--best',)):
+      code, out, err = _run(
+        capsys, 'evaluate', f'--directory={_DIRECTORY}', '--episodes=3',
+        *arguments,
+      )  # fmt: skip
+      assert code == 0, err
+      assert 'own_agent:Builder on own_environment:make?rows=7, learner' in out
+      assert '3 episodes' in out
+
+    # From elsewhere it is said where the modules are.
+    _forget(monkeypatch, tmp_path)
+    (tmp_path / 'elsewhere').mkdir()
+    monkeypatch.chdir(tmp_path / 'elsewhere')
+    directory = tmp_path / _DIRECTORY
+    code, _, err = _run(capsys, 'evaluate', f'--directory={directory}')
+    assert code == 2
+    assert "is of 'own_agent:Builder' on 'own_environment:make?rows=7'" in err
+    assert f"no module 'own_agent', neither in {tmp_path}/elsewhere nor" in err
+    assert f'Run this in {tmp_path}, where it is, or install' in err
+    monkeypatch.chdir(tmp_path)
+    assert _run(capsys, 'evaluate', f'--directory={directory}')[0] == 0
+
+  def test_agents_lists_the_settings(self, modules, capsys):
+    del modules
+    code, out, _ = _run(capsys, 'agents', 'own_agent:Builder')
+    assert code == 0
+    assert '--config.mood=calm  (str)\n    How it feels.\n' in out
+    assert '--config.min_replay_size=4  (int)' in out
+    assert '--preset=wild\n    mood=wild\n' in out
+    code, _, err = _run(capsys, 'agents', 'own_agent:Bilder')
+    assert code == 2
+    assert "Did you mean 'Builder'?" in err
+
+  @pytest.mark.parametrize(
+    ('arguments', 'told'),
+    [
+      (
+        ['--agent=own_agnt:Builder'],
+        "--agent got 'own_agnt:Builder', but there is no module 'own_agnt'",
+      ),
+      (['--agent=own_agent.Builder'], 'or <module>:<Builder> of your own'),
+      (
+        ['--agent=own_agent:Builder', '--config.moood=wild'],
+        "--config.moood is no setting of agent 'own_agent:Builder'. Did you "
+        "mean 'mood'? `repertory agents own_agent:Builder` lists them.",
+      ),
+      (
+        ['--agent=own_agent:Builder', '--config.batch_size=0'],
+        '--config.batch_size must be at least 1, got 0.',
+      ),
+      (
+        ['--agent=own_agent:Builder', '--preset=wilt'],
+        "be one of wild; got 'wilt'. Did you mean 'wild'?",
+      ),
+      (
+        ['--env=own_environment:mak'],
+        "--env: got 'own_environment:mak', but module 'own_environment' (",
+      ),
+      (
+        ['--env=own_environment:make?row=7'],
+        "expected one of the options rows=6; got 'row'. Did you mean 'rows'?",
+      ),
+    ],
+  )
+  def test_wrong_names(self, modules, capsys, arguments, told):
+    del modules
+    code, _, err = _run(capsys, 'train', *arguments)
+    assert code == 2
+    assert told in err
+
+
+class TestFromIdentity:
+  def identity(self, **config):
+    experiment = launch.make_experiment(
+      'own_agent:Builder', 'own_environment:make', max_steps=1, config=config
+    )
+    assert experiment.directory == (
+      'runs/own_agent-Builder/own_environment-make/seed_0'
+    )
+    experience = session.describe_experience(
+      experiment, session.check(experiment)
+    )
+    identity = experiment.identity(experience)
+    return json.loads(json.dumps(identity))
+
+  def test_what_json_lacks_is_what_it_is_by_default(self, modules):
+    del modules
+    same = experiment_lib.from_identity(self.identity(mood='wild'), 'unused')
+    assert (same.builder.config.mood, same.builder.config.table) == (
+      'wild', {1: 2},
+    )  # fmt: skip
+    changed = self.identity(table={'a': 5})
+    same = experiment_lib.from_identity(changed, 'unused')
+    assert same.builder.config.table == {'a': 5}
+
+  def test_own_builders_without_a_name(self, modules):
+    del modules
+    identity = {**self.identity(), 'agent': 'own agent'}
+    with pytest.raises(ValueError, match='nor <module>:<Builder> of a module'):
+      experiment_lib.from_identity(identity, 'unused')
