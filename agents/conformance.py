@@ -214,7 +214,7 @@ class BuilderConformance:
         action = actor.select_action(timestep.observation)
         actor.observe(action, timestep_after)
         timestep = timestep_after
-        if end.is_due(0):
+        if end.updates_due(0):
           break
       else:
         raise AssertionError(

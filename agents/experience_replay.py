@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.agents import replay_config
+from repertory.agents import agent_config, replay_config
 from repertory.components import (
   adders,
   learners,
@@ -15,6 +15,9 @@ from repertory.components import (
   types,
 )
 from repertory.components import experience as experience_lib
+
+# What agents call the settings of tables.
+_NAMES_OF_SIZES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
 
 
 def error_buffer(
@@ -33,6 +36,39 @@ def error_buffer(
     config.min_replay_size,
     batch_size=config.items_per_step,
     items_per_insert=items_per_insert,
+  )
+
+
+def describe_uniform(
+  config: agent_config.AgentConfig | Any,
+  items: adders.Items,
+  spec: specs.EnvironmentSpec,
+  num_environments: int,
+) -> experience_lib.Experience:
+  """Describes the experience of an agent that only ever samples uniformly.
+
+  Args:
+    config: Has `max_replay_size`, `min_replay_size` and `samples_per_insert`
+      besides what all have.
+    items: What the table holds.
+    spec: What the environment takes and gives.
+    num_environments: Over all actors.
+  """
+  rate_limit = replay.RateLimit.with_default_buffer(
+    config.samples_per_insert,
+    config.min_replay_size,
+    batch_size=config.batch_size,
+    items_per_insert=num_environments * items.max_items_per_step,
+  )
+  table = replay.uniform(
+    items.signature(spec), config.max_replay_size, rate_limit
+  )
+  return experience_lib.Experience(
+    items,
+    [table],
+    batch_size=config.batch_size,
+    prefetch=config.prefetch,
+    setting_names=_NAMES_OF_SIZES,
   )
 
 
@@ -78,7 +114,7 @@ def describe(
 
 def _setting_names(config: replay_config.ReplayConfig) -> dict[str, str]:
   """Returns what the settings of tables and batches are called here."""
-  names = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
+  names = dict(_NAMES_OF_SIZES)
   if config.num_sgd_steps_per_step > 1:
     names['batch_size'] = 'batch_size · num_sgd_steps_per_step'
   return names

@@ -1,11 +1,12 @@
-"""Exploration of agents that act on action values."""
+"""Exploration of agents: on action values, and with numbers within bounds."""
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from repertory.agents import builder
-from repertory.components import policies
+from repertory.components import action_scaling, policies
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
@@ -32,3 +33,32 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     'steps_done': acting.steps_done,
     'action_dtype': tf.as_dtype(acting.spec.actions.dtype),
   }
+
+
+def make_continuous_policy(
+  network: Callable[[Any], tf.Tensor],
+  choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+  acting: builder.Acting,
+  num_random_steps: int = 0,
+) -> policies.ContinuousPolicy:
+  """Makes a policy that acts by what a network says and by noise.
+
+  Args:
+    network: Maps observations `[B, ...]` to parameters `[B, P]`.
+    choose: Maps parameters `[B, P]` and normal numbers `[B, D]`, which are 0
+      in an evaluation, to actions in [−1, 1], `[B, D]`.
+    acting: What the policy is to act for.
+    num_random_steps: First steps, over all environments, with uniform actions.
+
+  Raises:
+    ValueError: If the actions are no array of floats with bounds.
+  """
+  return policies.ContinuousPolicy(
+    network,
+    choose,
+    action_scaling.ActionScaling(acting.spec.actions),
+    acting.seed,
+    num_random_steps=-(-num_random_steps // acting.num_environments),
+    steps_done=acting.steps_done,
+    evaluation=acting.evaluation,
+  )

@@ -38,7 +38,7 @@ class EnvironmentLoop(core.Worker):
 
   def __init__(
     self,
-    environment,
+    environment: Any,
     actor: core.Actor,
     *,
     counter: counting.Counter | None = None,

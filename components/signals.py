@@ -93,6 +93,7 @@ def wait_for(
   waiting_for: Callable[[], str],
   timeout_seconds: float,
   stop: StopSignal,
+  while_waiting: Callable[[float], None] = lambda seconds: None,
 ) -> None:
   """Repeats short waits until one succeeds, the stop signal or the time-out.
 
@@ -101,6 +102,7 @@ def wait_for(
     waiting_for: Says what is waited for and on whom, for the error.
     timeout_seconds: After how long to give up.
     stop: Ends the wait when set.
+    while_waiting: Called again and again, with the seconds waited.
 
   Raises:
     Stopped: If the stop signal was set.
@@ -109,7 +111,9 @@ def wait_for(
   start = time.monotonic()
   while not attempt(_SLICE_SECONDS):
     stop.check()
-    if time.monotonic() - start > timeout_seconds:
+    waited = time.monotonic() - start
+    if waited > timeout_seconds:
       raise TimeoutError(
         f'Waited {timeout_seconds:g} seconds for {waiting_for()}.'
       )
+    while_waiting(waited)

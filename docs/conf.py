@@ -1,6 +1,10 @@
 """Settings of Sphinx; `make docs` builds the pages."""
 
+import html
 import re
+
+from docutils import nodes
+from docutils.parsers import rst
 
 import repertory
 
@@ -14,13 +18,22 @@ html_theme = 'alabaster'
 html_theme_options = {'description': 'Reinforcement-learning building blocks'}
 myst_heading_anchors = 3
 
+# What is drawn on GitHub is drawn here, too, where the network is reached;
+# elsewhere its text is shown.
+myst_fence_as_directive = {'mermaid'}
+html_js_files = [
+  'https://cdn.jsdelivr.net/npm/mermaid@11.4.1/dist/mermaid.min.js'
+]
+
 autoclass_content = 'both'  # Arguments are told of in the constructor.
 autodoc_default_options = {
   'members': True,
   'member-order': 'bysource',
   'show-inheritance': True,
 }
-autodoc_typehints = 'none'  # They are in the signature of the source already.
+autodoc_typehints = 'signature'
+autodoc_typehints_format = 'short'
+python_maximum_signature_line_length = 72
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -73,8 +86,19 @@ def _skip_fields(app, what, name, obj, skip, options) -> bool:
   return skip or is_field
 
 
+class _Mermaid(rst.Directive):
+  """A graph in Mermaid's words."""
+
+  has_content = True
+
+  def run(self) -> list[nodes.Node]:
+    text = html.escape('\n'.join(self.content))
+    return [nodes.raw('', f'<pre class="mermaid">{text}</pre>', format='html')]
+
+
 def setup(app) -> None:
   """Registers the hooks above; called by Sphinx."""
+  app.add_directive('mermaid', _Mermaid)
   app.connect('autodoc-process-docstring', _mark_names)
   app.connect('autodoc-process-docstring', _quote_drawings)
   app.connect('autodoc-skip-member', _skip_fields)

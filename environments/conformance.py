@@ -263,7 +263,9 @@ def _check_slot(row, expected, slot):
   )
 
 
-def draw_actions(spec, size: int, random: np.random.Generator) -> np.ndarray:
+def draw_actions(
+  spec: Any, size: int, random: np.random.Generator
+) -> np.ndarray:
   """Draws actions; without bounds, in [-1, 1]."""
   shape = (size, *spec.shape)
   if spec.dtype.kind in 'iu':

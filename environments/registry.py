@@ -141,6 +141,13 @@ def make(name: str, seed: int) -> dm_env.Environment:
   return make_factory(name)(seed)
 
 
+def make_batch(
+  name: str, seeds: Sequence[int]
+) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
+  """Makes a batch of the environments called `name`, a seed for each slot."""
+  return EnvironmentFactory(name).make_batch(seeds)
+
+
 def make_tensor_environment(
   factory: Any,
 ) -> 'tensor_environment.TensorEnvironment':

@@ -37,7 +37,12 @@ _PAGES = (
   _README,
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
 )
-_EXAMPLES = sorted(p.name for p in _ROOT.glob('examples/*.py'))
+# Others have tests of their own.
+_EXAMPLES = sorted(
+  p.name
+  for p in _ROOT.glob('examples/*.py')
+  if not (_ROOT / 'tests' / 'examples' / f'{p.stem}_test.py').exists()
+)
 
 # A script takes seconds on free cores; this tells a hanging one from a slow
 # one on busy cores.

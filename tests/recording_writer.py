@@ -11,6 +11,7 @@ from repertory.components import replay, signals
 
 class _Place:
   timeout_seconds = 1.0
+  warning_seconds = None
 
   def __init__(self):
     self.stop = signals.StopSignal()

@@ -3,10 +3,15 @@
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import builder, experience_replay, transition_replay
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  transition_replay,
+)
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning, networks
-from repertory.components import action_scaling, policies, programs, specs
+from repertory.components import action_scaling, programs, specs
 from repertory.components.networks import Critic
 
 
@@ -33,13 +38,10 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
     self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
     sigma = self.config.sigma
-    return policies.ContinuousPolicy(
+    return exploration.make_continuous_policy(
       network,
       lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
-      action_scaling.ActionScaling(acting.spec.actions),
-      acting.seed,
-      steps_done=acting.steps_done,
-      evaluation=acting.evaluation,
+      acting,
     )
 
   def make_update(

@@ -2,12 +2,16 @@
 
 import sonnet as snt
 
-from repertory.agents import builder, experience_replay, transition_replay
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  transition_replay,
+)
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import learning, networks
 from repertory.components import (
   action_scaling,
-  policies,
   programs,
   specs,
   squashed_gaussian,
@@ -37,18 +41,13 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
-    scaling = action_scaling.ActionScaling(acting.spec.actions)
-    distribution = squashed_gaussian.SquashedGaussian(scaling.size)
-    return policies.ContinuousPolicy(
+    size = action_scaling.ActionScaling(acting.spec.actions).size
+    distribution = squashed_gaussian.SquashedGaussian(size)
+    return exploration.make_continuous_policy(
       network,
       lambda parameters, noise: distribution.sample(parameters, noise)[0],
-      scaling,
-      acting.seed,
-      num_random_steps=-(
-        -self.config.num_random_steps // acting.num_environments
-      ),
-      steps_done=acting.steps_done,
-      evaluation=acting.evaluation,
+      acting,
+      self.config.num_random_steps,
     )
 
   def make_update(

@@ -45,21 +45,6 @@ def make_critics(
     spec: One that `make_policy_network` takes.
     config: Sizes, kinds and number.
   """
-  critics = networks.CriticEnsemble(
-    [
-      networks.Critic(
-        spec.observations,
-        config.hidden_sizes,
-        num_outputs=1,
-        image_torso=config.image_torso,
-        name=f'critic_{i}',
-      )
-      for i in range(config.num_critics)
-    ]
+  return networks.make_critics(
+    spec, config.hidden_sizes, config.num_critics, config.image_torso
   )
-  networks.create_critic_variables(
-    critics,
-    spec.observations,
-    action_scaling.ActionScaling(spec.actions).size,
-  )
-  return critics

@@ -44,7 +44,11 @@ class PolicyConformance:
     return tree.map_structure(lambda leaf: _draw(leaf, size, random), spec)
 
   def act(
-    self, policy, state, seed: int, step_type: int | Sequence[int] = _MID
+    self,
+    policy: programs.Policy,
+    state: types.Nest,
+    seed: int,
+    step_type: int | Sequence[int] = _MID,
   ) -> programs.PolicyOutput:
     """Acts upon the observations of that seed."""
     step_types = np.broadcast_to(
@@ -52,7 +56,7 @@ class PolicyConformance:
     )
     return policy.act(self.observe(seed), tf.constant(step_types), state)
 
-  def live(self, policy, seed: int) -> types.Nest:
+  def live(self, policy: programs.Policy, seed: int) -> types.Nest:
     """Returns the state after some steps; seeds have other observations."""
     state = policy.initial_state(self.all_ids)
     for t in range(self.num_steps):

@@ -187,14 +187,14 @@ class RoadConformance:
     rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
     with self.open(_uniform(rate_limit)) as road, self.learn(road) as end:
       end.begin(7)
-      assert not end.is_due(7), 'Nothing is due of an empty table.'
+      assert not end.updates_due(7), 'Nothing is due of an empty table.'
       self.add(road, *range(5))
-      assert not end.is_due(7), '(5 − 4) × 2 samples are no batch of 4.'
-      assert end.is_due(7, num_items=6), '(6 − 4) × 2 samples are a batch.'
+      assert not end.updates_due(7), '(5 − 4) × 2 samples are no batch of 4.'
+      assert end.updates_due(7, num_items=6), '(6 − 4) × 2 samples are a batch.'
       self.add(road, 5)
-      assert end.is_due(7)
+      assert end.updates_due(7)
       self.draw(end)
-      assert not end.is_due(8), 'That was all that was due.'
+      assert not end.updates_due(8), 'That was all that was due.'
 
   def test_waits_for_enough_items(self):
     rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)

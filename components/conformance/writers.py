@@ -4,7 +4,7 @@ import abc
 import contextlib
 import itertools
 import unittest
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ class WriterConformance:
       stop.set()
       self.call(writer.close)
 
-  def call(self, function, *args):
+  def call(self, function: Callable[..., Any], *args) -> Any:
     """Calls what may wait, but not for ever."""
     return calls.Call(function, *args).result(self.deadline_seconds)
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import types
-from repertory.components.replay import tables, writers
+from repertory.components.replay import tables, waits, writers
 
 
 class Starved(Exception):
@@ -54,12 +54,19 @@ class Batches(Iterator[types.Sample], abc.ABC):
     """Ends a wait, now and for all times, and all threads."""
 
 
-def describe_wait(table: tables.Table, place: writers.Place) -> str:
-  """Says that no batch came in time."""
-  return (
-    f'Waited {place.timeout_seconds:g} seconds for a batch from table '
-    f"'{table.name}' of {place}."
-  )
+def describe_wait(
+  table: tables.Table, place: writers.Place, seen: waits.Seen, num_samples: int
+) -> str:
+  """Says what a wait for a batch is for, and how the table is.
+
+  Args:
+    table: The table, as the agent describes it.
+    place: Where it is.
+    seen: How it is.
+    num_samples: Items that are to be sampled at once.
+  """
+  numbers = waits.before_samples(table, seen, num_samples)
+  return f"a batch from table '{table.name}' of {place}. {numbers}".rstrip()
 
 
 def sample_spec(signature: types.Nest, batch_size: int) -> types.Sample:

@@ -4,7 +4,7 @@ import time
 
 from repertory.components import signals, types
 from repertory.components.datasets import batches
-from repertory.components.replay import local
+from repertory.components.replay import local, waits
 
 # How often a wait looks whether it should end.
 _SLICE_SECONDS = 0.2
@@ -15,21 +15,30 @@ class LocalBatches(batches.Batches):
 
   A batch is drawn when it is asked for, in the thread that asks: it is as new
   as it can be, and in one thread always the same. Leaves are arrays.
+
+  Where one thread alone puts items and asks for batches, to ask for one that is
+  not due raises a `DeadlockError` at once; see `replay.Pace`.
   """
 
-  def __init__(self, table: local.Table, place: local.Place, batch_size: int):
+  def __init__(
+    self,
+    table: local.Table,
+    batch_size: int,
+    place: local.Place | None = None,
+  ):
     """Draws nothing yet.
 
     Args:
       table: What to read.
-      place: Its time-out and stop signal end a wait.
       batch_size: B, at least 1.
+      place: Its time-out and stop signal end a wait; by default it lasts ten
+        minutes at the most.
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
     self._table = table
-    self._place = place
     self._batch_size = batch_size
+    self._place = place or local.Place()
     self._excused_at = 0.0
     self._is_closed = False
 
@@ -51,17 +60,26 @@ class LocalBatches(batches.Batches):
     self._is_closed = True
 
   def _wait(self) -> types.Sample:
-    since = time.monotonic()
+    place, since = self._place, time.monotonic()
+    vigil = waits.Vigil(place.warning_seconds, self._table.status, self._tell)
     while True:
+      if self._is_closed or place.stop.is_set():
+        raise signals.Stopped
       sample = self._table.sample(self._batch_size, _SLICE_SECONDS)
       if sample is not None:
         return sample
-      if self._is_closed or self._place.stop.is_set():
-        raise signals.Stopped
       waited = time.monotonic() - max(since, self._excused_at)
-      if waited > self._place.timeout_seconds:
-        description = self._table.description
-        raise TimeoutError(batches.describe_wait(description, self._place))
+      if waited > place.timeout_seconds:
+        raise TimeoutError(
+          f'Waited {place.timeout_seconds:g} seconds for '
+          f'{self._tell(self._table.status())}'
+        )
       patience = self.patience_seconds
       if patience is not None and waited > patience:
         raise batches.Starved
+      vigil.keep(waited)
+
+  def _tell(self, seen: waits.Seen) -> str:
+    return batches.describe_wait(
+      self._table.description, self._place, seen, self._batch_size
+    )

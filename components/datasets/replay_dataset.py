@@ -12,6 +12,7 @@ from tensorflow.python.eager import cancellation, context, execute
 from repertory.components import nests, signals, types
 from repertory.components.datasets import batches
 from repertory.components.replay import connection as connection_lib
+from repertory.components.replay import server, waits
 from repertory.components.replay import tables as tables_lib
 
 _WATCH_PERIOD_SECONDS = 0.5
@@ -133,7 +134,8 @@ class ReplayDataset(batches.Batches):
     except tf.errors.CancelledError as error:
       if self._timed_out:
         raise TimeoutError(
-          batches.describe_wait(self._table, self._connection)
+          f'Waited {self._connection.timeout_seconds:g} seconds for '
+          f'{self._tell(waits.look(self._ask))}'
         ) from error
       if self._is_starved:
         self._is_starved = False
@@ -180,11 +182,24 @@ class ReplayDataset(batches.Batches):
       ]
     return types.Sample(self._table.packing.unpack(sample.data), *leaves)
 
+  def _ask(self) -> server.TableStatus:
+    return waits.ask_server(self._connection.client, self._table)
+
+  def _tell(self, seen: waits.Seen) -> str:
+    # Nobody knows how much of the batch has been sampled already.
+    num_samples = self._table.bundle_size
+    return batches.describe_wait(
+      self._table, self._connection, seen, num_samples
+    )
+
   def _watch(self) -> None:
+    vigil, watched = self._begin_vigil(), None
     while not self._closed.wait(_WATCH_PERIOD_SECONDS):
       since = self._waiting_since
       if since is None:
         continue
+      if since != watched:
+        vigil, watched = self._begin_vigil(), since
       if self._connection.stop.is_set():
         self._cancellation.start_cancel()
         return
@@ -197,3 +212,7 @@ class ReplayDataset(batches.Batches):
       if patience is not None and waited > patience:
         self._is_starved = True
         self._cancellation.start_cancel()
+      vigil.keep(waited)
+
+  def _begin_vigil(self) -> waits.Vigil:
+    return waits.Vigil(self._connection.warning_seconds, self._ask, self._tell)

@@ -57,7 +57,7 @@ def header(kind: int, size: int, round_trip: float = 0.0) -> bytes:
   return _HEADER.pack(_MAGIC, kind, size, microseconds)
 
 
-def parse_header(data) -> tuple[int, int, float]:
+def parse_header(data: bytes | memoryview) -> tuple[int, int, float]:
   """Returns kind, payload size and the seconds of the last round trip.
 
   Raises:
@@ -78,7 +78,7 @@ def pack_json(kind: int, message: Mapping[str, Any]) -> bytes:
   return header(kind, len(payload)) + payload
 
 
-def parse_json(payload) -> dict[str, Any]:
+def parse_json(payload: bytes | memoryview) -> dict[str, Any]:
   """Returns the message of a handshake.
 
   Raises:
@@ -117,7 +117,7 @@ class Layout:
       offset += -(-size // _ALIGNMENT) * _ALIGNMENT
     self.size = offset
 
-  def views(self, payload) -> list[np.ndarray]:
+  def views(self, payload: bytes | memoryview) -> list[np.ndarray]:
     """Returns the leaves as arrays that share the payload's memory."""
     return [
       np.ndarray(shape, dtype, payload, offset)

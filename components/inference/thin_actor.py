@@ -4,7 +4,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import core, types
+from repertory.components import core, specs, types
 from repertory.components.inference import client as client_lib
 
 
@@ -15,12 +15,17 @@ class ThinActor(core.Actor):
   at two environment batches, hide the server's time behind the environments'.
   """
 
-  def __init__(self, client: client_lib.InferenceClient, spec, batch_size: int):
+  def __init__(
+    self,
+    client: client_lib.InferenceClient,
+    spec: specs.EnvironmentSpec,
+    batch_size: int,
+  ):
     """Keeps the connection.
 
     Args:
       client: A connection for these environments.
-      spec: `specs.EnvironmentSpec` of one environment.
+      spec: What one environment takes and gives.
       batch_size: B.
     """
     self._client = client

@@ -2,6 +2,7 @@
 
 from repertory.components.learners.annealing import LinearAnnealing
 from repertory.components.learners.clipped_adam import ClippedAdam
+from repertory.components.learners.delayed_update import DelayedUpdate
 from repertory.components.learners.divergence import (
   Divergence,
   undone_unless_finite,
@@ -28,6 +29,7 @@ from repertory.components.learners.update_series import UpdateSeries
 
 __all__ = [
   'ClippedAdam',
+  'DelayedUpdate',
   'Divergence',
   'GradientLearner',
   'LearnerState',

@@ -19,8 +19,8 @@ class ClippedAdam(tf.Module):
     self,
     variables: Sequence[tf.Variable],
     learning_rate: float | tf.Variable,
-    epsilon: float,
-    max_norm: float | None,
+    epsilon: float = 1e-8,
+    max_norm: float | None = None,
     *,
     amsgrad: bool = False,
   ):
@@ -29,7 +29,7 @@ class ClippedAdam(tf.Module):
     Args:
       variables: What is to be learned, at least one.
       learning_rate: α; a variable if it changes.
-      epsilon: ε, added to the denominator.
+      epsilon: ε, added to the denominator; by default that of its authors.
       max_norm: Gradients of a larger global norm are scaled down to it; None
         leaves them as they are.
       amsgrad: Whether steps stay small once gradients have been large.

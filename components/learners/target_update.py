@@ -14,23 +14,21 @@ class PeriodicCopy(tf.Module):
 
   def __init__(
     self,
-    source: Sequence[tf.Variable],
-    target: Sequence[tf.Variable],
+    source: Sequence[tf.Variable | tf.Module],
+    target: Sequence[tf.Variable | tf.Module],
     period: int,
   ):
     """Makes the first copy.
 
     Args:
-      source: Online variables.
+      source: Online variables, or modules with all of theirs.
       target: Target variables, of the same shapes in the same order.
       period: Calls between copies, in learner steps.
     """
     super().__init__()
     if period < 1:
       raise ValueError(f'period must be at least 1, got {period}.')
-    _check_shapes(source, target)
-    self._source = list(source)
-    self._target = list(target)
+    self._source, self._target = _pair(source, target)
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
     self._copy()
@@ -58,23 +56,21 @@ class SoftUpdate(tf.Module):
 
   def __init__(
     self,
-    source: Sequence[tf.Variable],
-    target: Sequence[tf.Variable],
+    source: Sequence[tf.Variable | tf.Module],
+    target: Sequence[tf.Variable | tf.Module],
     rate: float,
   ):
     """Makes the variables equal.
 
     Args:
-      source: Online variables, θ.
+      source: Online variables, θ, or modules with all of theirs.
       target: Target variables, θ⁻, of the same shapes in the same order.
       rate: τ, in (0, 1].
     """
     super().__init__()
     if not 0 < rate <= 1:
       raise ValueError(f'rate must be in (0, 1], got {rate}.')
-    _check_shapes(source, target)
-    self._source = list(source)
-    self._target = list(target)
+    self._source, self._target = _pair(source, target)
     self._rate = rate
     for online, follower in zip(self._source, self._target):
       follower.assign(online)
@@ -85,11 +81,24 @@ class SoftUpdate(tf.Module):
       target.assign_add(self._rate * (source - target))
 
 
-def _check_shapes(
-  source: Sequence[tf.Variable], target: Sequence[tf.Variable]
-) -> None:
-  if [v.shape for v in source] != [v.shape for v in target]:
+def _pair(
+  source: Sequence[tf.Variable | tf.Module],
+  target: Sequence[tf.Variable | tf.Module],
+) -> tuple[list[tf.Variable], list[tf.Variable]]:
+  """Returns the variables of both; raises ValueError if they do not fit."""
+  online, followers = _variables(source), _variables(target)
+  if [v.shape for v in online] != [v.shape for v in followers]:
     raise ValueError(
       'source and target must have the same shapes, got '
-      f'{[v.shape for v in source]} and {[v.shape for v in target]}.'
+      f'{[v.shape for v in online]} and {[v.shape for v in followers]}.'
     )
+  return online, followers
+
+
+def _variables(
+  holders: Sequence[tf.Variable | tf.Module],
+) -> list[tf.Variable]:
+  variables = []
+  for one in holders:
+    variables += one.variables if isinstance(one, tf.Module) else [one]
+  return variables

@@ -4,6 +4,9 @@ from repertory.components.losses.advantages import (
   Advantages,
   generalized_advantages,
 )
+from repertory.components.losses.clipped_double_q import (
+  clipped_double_q_targets,
+)
 from repertory.components.losses.deterministic_policy_gradient import (
   deterministic_policy_loss,
 )
@@ -55,6 +58,7 @@ __all__ = [
   'categorical_mean',
   'categorical_projection',
   'categorical_td_targets',
+  'clipped_double_q_targets',
   'clipped_surrogate_loss',
   'clipped_value_loss',
   'deterministic_policy_loss',

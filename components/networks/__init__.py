@@ -1,6 +1,10 @@
 """Parts of networks."""
 
-from repertory.components.networks.critics import Critic, CriticEnsemble
+from repertory.components.networks.critics import (
+  Critic,
+  CriticEnsemble,
+  make_critics,
+)
 from repertory.components.networks.heads import (
   ActorCriticHead,
   ActorCriticOutput,
@@ -52,6 +56,7 @@ __all__ = [
   'create_critic_variables',
   'create_variables',
   'make_core',
+  'make_critics',
   'make_value_head',
   'reset_where',
   'unroll',

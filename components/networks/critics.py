@@ -5,8 +5,12 @@ from collections.abc import Sequence
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import types
-from repertory.components.networks import layer_norm_mlp, torsos
+from repertory.components import action_scaling, specs, types
+from repertory.components.networks import (
+  initialization,
+  layer_norm_mlp,
+  torsos,
+)
 
 
 class Critic(snt.Module):
@@ -69,3 +73,37 @@ class CriticEnsemble(snt.Module):
     """Maps observations `[B, ...]` and actions `[B, D]` to values `[B, N]`."""
     values = [critic(observation, action) for critic in self._critics]
     return tf.concat(values, axis=-1)  # [B, N]
+
+
+def make_critics(
+  spec: specs.EnvironmentSpec,
+  hidden_sizes: Sequence[int],
+  num_critics: int = 2,
+  image_torso: str = 'auto',
+) -> CriticEnsemble:
+  """Makes critics of actions in [−1, 1], with all their variables.
+
+  Args:
+    spec: One with a bounded array of floats for an action.
+    hidden_sizes: Layers of each.
+    num_critics: N.
+    image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  critics = CriticEnsemble(
+    [
+      Critic(
+        spec.observations,
+        hidden_sizes,
+        num_outputs=1,
+        image_torso=image_torso,
+        name=f'critic_{i}',
+      )
+      for i in range(num_critics)
+    ]
+  )
+  size = action_scaling.ActionScaling(spec.actions).size
+  initialization.create_critic_variables(critics, spec.observations, size)
+  return critics

@@ -7,6 +7,7 @@ from repertory.components.replay.checkpoints import (
   write_checkpoint,
 )
 from repertory.components.replay.connection import Connection
+from repertory.components.replay.pacing import Pace
 from repertory.components.replay.packing import Packing
 from repertory.components.replay.priorities import Priorities, PriorityUpdater
 from repertory.components.replay.rate_limiters import (
@@ -27,12 +28,15 @@ from repertory.components.replay.tables import (
   queue,
   uniform,
 )
+from repertory.components.replay.waits import DeadlockError
 from repertory.components.replay.writers import Writer
 
 __all__ = [
   'DEFAULT_TABLE',
   'Connection',
+  'DeadlockError',
   'NamesOf',
+  'Pace',
   'Packing',
   'Priorities',
   'PriorityUpdater',

@@ -16,6 +16,8 @@ class Connection:
     address: 'host:port'.
     timeout_seconds: How long any wait on the server may last.
     stop: Ends any wait on the server.
+    warning_seconds: After how long a wait is told of in a warning, if meanwhile
+      nothing has come to the table and nothing was sampled; None for never.
   """
 
   address: str
@@ -23,6 +25,7 @@ class Connection:
   stop: signals.StopSignal = dataclasses.field(
     default_factory=signals.StopSignal
   )
+  warning_seconds: float | None = 5.0
 
   @functools.cached_property
   def client(self) -> reverb.Client:

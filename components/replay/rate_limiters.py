@@ -47,6 +47,34 @@ class RateLimit:
         f'{self.error_buffer}.',
       )
 
+  @classmethod
+  def with_default_buffer(
+    cls,
+    samples_per_insert: float,
+    min_size: int,
+    *,
+    batch_size: int,
+    items_per_insert: int = 1,
+  ) -> 'RateLimit':
+    """Returns one whose buffer is `default_error_buffer`, of the same numbers.
+
+    Args:
+      samples_per_insert: Mean draws per item.
+      min_size: Items held before the first sample.
+      batch_size: Items the learner draws at once.
+      items_per_insert: The most items that one step of all environments makes.
+    """
+    return cls(
+      samples_per_insert,
+      min_size,
+      default_error_buffer(
+        samples_per_insert,
+        min_size,
+        batch_size=batch_size,
+        items_per_insert=items_per_insert,
+      ),
+    )
+
   def sample_target(self, inserts: int) -> float:
     """Returns the draws that keep the ratio exactly after `inserts` items."""
     return max(0, inserts - self.min_size) * self.samples_per_insert

@@ -6,7 +6,7 @@ import numpy as np
 from reverb import errors as reverb_errors
 
 from repertory.components.replay import connection as connection_lib
-from repertory.components.replay import tables, writers
+from repertory.components.replay import server, tables, waits, writers
 
 
 class ReverbWriter(writers.Writer):
@@ -86,3 +86,6 @@ class ReverbWriter(writers.Writer):
 
   def _close(self) -> None:
     self._writer.close()
+
+  def _ask(self) -> server.TableStatus:
+    return waits.ask_server(self._client, self.table)

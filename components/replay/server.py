@@ -77,24 +77,27 @@ def make_server(
 
 
 def table_status(
-  client: reverb.Client, tables: Sequence[tables_lib.Table] = ()
+  client: reverb.Client,
+  tables: Sequence[tables_lib.Table] = (),
+  timeout_seconds: int = STATUS_TIMEOUT_SECONDS,
 ) -> Mapping[str, TableStatus]:
   """Asks the server for the state of its tables.
 
   Args:
     client: A connection to the server.
     tables: Those of its tables that may hold bundles.
+    timeout_seconds: How long to wait for its answer.
 
   Raises:
     TimeoutError: If it does not answer.
     ConnectionError: If it goes away before it has answered.
   """
   try:
-    infos = client.server_info(timeout=STATUS_TIMEOUT_SECONDS)
+    infos = client.server_info(timeout=timeout_seconds)
   except reverb_errors.DeadlineExceededError as error:
     raise TimeoutError(
       f'The replay server at {client.server_address} did not answer within '
-      f'{STATUS_TIMEOUT_SECONDS} seconds.'
+      f'{timeout_seconds} seconds.'
     ) from error
   except RuntimeError as error:
     raise ConnectionError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from repertory.components import signals
-from repertory.components.replay import tables
+from repertory.components.replay import server, tables, waits
 
 
 class Place(Protocol):
@@ -21,6 +21,14 @@ class Place(Protocol):
   @property
   def stop(self) -> signals.StopSignal:
     """Ends any wait."""
+    ...
+
+  @property
+  def warning_seconds(self) -> float | None:
+    """After how long a wait in which nothing goes on is told of in a warning.
+
+    None for never.
+    """
     ...
 
 
@@ -180,20 +188,35 @@ class Writer(abc.ABC):
       )
     return priority
 
+  def _ask(self) -> server.TableStatus | None:
+    """Asks how the table is; raises what says why it does not answer.
+
+    None if it cannot be asked.
+    """
+    return None
+
   def _explain_wait(self) -> str:
     """Says what keeps items besides the rate limiter; '' if nothing."""
     return ''
 
   def _drain(self, max_pending_items: int) -> None:
     num_pending = max_pending_items // self.table.bundle_size
+    vigil = waits.Vigil(self._place.warning_seconds, self._ask, self._tell)
     signals.wait_for(
       lambda seconds: self._try_to_drain(num_pending, seconds),
-      lambda: (
-        f"table '{self.table.name}' of {self._place} to take new "
-        'items; its rate limiter lets actors go on only when the learner has '
-        f'sampled enough{self._explain_wait()}'
-      ),
+      lambda: self._tell(waits.look(self._ask)).removesuffix('.'),
       self._place.timeout_seconds,
       self._place.stop,
+      vigil.keep,
     )
     self._num_pending = num_pending
+
+  def _tell(self, seen: waits.Seen) -> str:
+    """Says what is waited for, and how the table is."""
+    told = (
+      f"table '{self.table.name}' of {self._place} to take new items; its rate "
+      'limiter lets actors go on only when the learner has sampled enough'
+      f'{self._explain_wait()}.'
+    )
+    numbers = waits.before_inserts(self.table, seen, self.table.bundle_size)
+    return f'{told} {numbers}'.rstrip()

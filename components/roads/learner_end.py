@@ -14,7 +14,7 @@ from repertory.components import (
 )
 from repertory.components import experience as experience_lib
 from repertory.components.replay import writers
-from repertory.components.roads import pacing, snapshots
+from repertory.components.roads import snapshots
 
 # A batch that is due comes at once, unless it was lost.
 PATIENCE_SECONDS = 5.0
@@ -61,8 +61,11 @@ class LearnerEnd(snapshots.Snapshots):
   def begin(self, learner_steps: int) -> None:
     """Counts from so many updates, which came before this end was opened."""
     samples = self._first_status.samples
-    self._pace = pacing.Pace(
-      self._table, self._experience.batch_size, samples, learner_steps
+    self._pace = replay.Pace(
+      self._table,
+      self._experience.batch_size,
+      samples=samples,
+      learner_steps=learner_steps,
     )
 
   @abc.abstractmethod
@@ -71,8 +74,10 @@ class LearnerEnd(snapshots.Snapshots):
 
   # What is due.
 
-  def is_due(self, learner_steps: int, num_items: int | None = None) -> bool:
-    """Returns whether one more learner step is due, for the ratio to acting.
+  def updates_due(
+    self, learner_steps: int, num_items: int | None = None
+  ) -> int:
+    """Returns how many learner steps are due, for the ratio to acting.
 
     Args:
       learner_steps: Updates so far.
@@ -82,7 +87,7 @@ class LearnerEnd(snapshots.Snapshots):
       inserts = self._status().inserts
     else:
       inserts = self._first_status.inserts + num_items
-    return self._pace.is_due(learner_steps, inserts)
+    return self._pace.updates_due(learner_steps, inserts)
 
   def wait_for_items(self) -> None:
     """Waits until the table holds enough to be sampled from.
@@ -133,10 +138,10 @@ class LearnerEnd(snapshots.Snapshots):
     if learner_steps != self._starving_at_step:
       self._starving_at_step, self._starving_since = learner_steps, now
     if now - self._starving_since > limit:
-      raise TimeoutError(
-        f"Waited {limit:g} seconds for a batch from table '{self._table.name}' "
-        f'of {self._place}.'
+      told = datasets.describe_wait(
+        self._table, self._place, self._status(), self._table.bundle_size
       )
+      raise TimeoutError(f'Waited {limit:g} seconds for {told}')
     return self._pace.count_anew(learner_steps, self._status().samples)
 
   # What a checkpoint saves.

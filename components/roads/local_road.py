@@ -191,7 +191,7 @@ class _LocalEnd(learner_end.LearnerEnd):
     self._checkpoint_directory = checkpoint_directory
     self._is_taken = threading.Event()
     super().__init__(experience, place)
-    self.batches = datasets.LocalBatches(table, place, experience.batch_size)
+    self.batches = datasets.LocalBatches(table, experience.batch_size, place)
     self.priorities = None
     if experience.min_priority is not None:
       self.priorities = local.LocalPriorities(table, experience.min_priority)

@@ -1,10 +1,13 @@
 """Sequences, cut out of the moments inside a program."""
 
+from typing import cast
+
 import numpy as np
 import tensorflow as tf
 import tree
 
 from repertory.components import adders, types
+from repertory.components import experience as experience_lib
 from repertory.components.rollouts import replay_road, sum_tree
 
 _BOOL = tf.TensorSpec([], tf.bool)
@@ -17,10 +20,15 @@ class SequenceRoad(replay_road.ReplayRoad):
   state is kept of every moment, for any may begin a sequence.
   """
 
-  def __init__(self, experience, num_environments, seed):
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    num_environments: int,
+    seed: int,
+  ):
     """Makes no variables yet: see `ReplayRoad`."""
-    items = experience.items
-    self._items: adders.Sequences = items
+    items = cast(adders.Sequences, experience.items)
+    self._items = items
     self._signature: types.Sequence = experience.table.signature
     # Of the episodes that are as long as the period or longer; short ones have
     # more items, but of those there are no more than the table may hold.

@@ -1,8 +1,11 @@
 """Transitions, cut out of the moments inside a program."""
 
+from typing import cast
+
 import tensorflow as tf
 
 from repertory.components import adders, types
+from repertory.components import experience as experience_lib
 from repertory.components.rollouts import replay_road, sum_tree
 
 _BOOL = tf.TensorSpec([], tf.bool)
@@ -14,10 +17,15 @@ class TransitionRoad(replay_road.ReplayRoad):
   They are those of `adders.Transitions`, with the same sums.
   """
 
-  def __init__(self, experience, num_environments, seed):
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    num_environments: int,
+    seed: int,
+  ):
     """Makes no variables yet: see `ReplayRoad`."""
-    items = experience.items
-    self._items: adders.Transitions = items
+    items = cast(adders.Transitions, experience.items)
+    self._items = items
     self._signature: types.Transition = experience.table.signature
     # All items may be of different moments, but of the last moment of an
     # episode there is none.

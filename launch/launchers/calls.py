@@ -69,7 +69,7 @@ def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
   return call.result()
 
 
-def is_listening(client) -> bool:
+def is_listening(client: Any) -> bool:
   """Returns whether the server of a Courier client takes connections."""
   host, _, port = client.address.rpartition(':')
   try:
@@ -81,7 +81,7 @@ def is_listening(client) -> bool:
 
 
 def wait_for_server(
-  client,
+  client: Any,
   timeout_seconds: float = watchdog.START_SECONDS,
   should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -115,7 +115,9 @@ def wait_for_server(
 class RemoteSource(core.VariableSource):
   """The learner elsewhere; a call to it ends when the node is stopped."""
 
-  def __init__(self, client, timeout_seconds: float, stop: signals.StopSignal):
+  def __init__(
+    self, client: Any, timeout_seconds: float, stop: signals.StopSignal
+  ):
     """Calls nobody yet.
 
     Args:

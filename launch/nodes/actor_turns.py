@@ -81,7 +81,9 @@ class ActorTurns(turns.Turns):
     )
     timeout_seconds = session.experiment.timeout_seconds
     return session.make_road(
-      replay.Connection(server.address, timeout_seconds, interruption)
+      replay.Connection(
+        server.address, timeout_seconds, interruption, warning_seconds=None
+      )
     )
 
   def _take_turn(self):

@@ -77,13 +77,13 @@ class LearnerNode(learning.LearningNode):
         samples: else it would depend on chance from which items is sampled.
     """
     self._end.expect_batches()
-    while self._end.is_due(self.version, num_items):
+    while self._end.updates_due(self.version, num_items):
       flush()
       self.step()
 
   def is_caught_up(self) -> bool:
     """Asks the table whether learning has kept the ratio to acting."""
-    return not self._end.is_due(self.version)
+    return not self._end.updates_due(self.version)
 
   def step(self) -> None:
     """Learns from the next batch, as soon as the rate limiter gives it.

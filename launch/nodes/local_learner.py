@@ -116,7 +116,8 @@ class LocalLearner:
     if in_step is not None:
       first, context = context.stop, in_step_lib.finish_rounds(context)
       leases = rounds.RoundLeases(in_step.rounds, first, context.stop)
-    road = road.at(local.Place(timeout_seconds, context.stop))
+    place = local.Place(timeout_seconds, context.stop, warning_seconds=None)
+    road = road.at(place)
     if self._num_turns is not None:
       road = road.in_turn(index)
     if in_step is None:

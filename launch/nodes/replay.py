@@ -74,4 +74,9 @@ def connect(
     timeout_seconds=timeout_seconds,
     stop=context.stop,
   )
-  return replay.Connection(address, timeout_seconds, context.stop)
+  return replay.Connection(
+    address,
+    timeout_seconds,
+    context.stop,
+    warning_seconds=None,  # The display shows who waits, and a report stalls.
+  )

@@ -141,7 +141,9 @@ class Session:
       self.experience,
       self.experiment.builder,
       seed=self.make_seed(SAMPLING),
-      place=local.Place(self.experiment.timeout_seconds, stop),
+      place=local.Place(
+        self.experiment.timeout_seconds, stop, warning_seconds=None
+      ),
       checkpoint_directory=self.replay_directory,
       num_turns=num_turns,
     )

@@ -7,32 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import signals, types
-from repertory.components.replay import server, tables
+from repertory.components import types
+from repertory.components.replay import limiter as limiter_lib
+from repertory.components.replay import server, tables, waits
 from repertory.components.replay.local import columns as columns_lib
-from repertory.components.replay.local import limiter as limiter_lib
 from repertory.components.replay.local import lines as lines_lib
-from repertory.components.replay.local import sum_tree
+from repertory.components.replay.local import sum_tree, users
 
 _SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo', 'lifo')
-
-
-@dataclasses.dataclass(frozen=True)
-class Place:
-  """What is said of a table of this process, and how long it is waited for.
-
-  Attributes:
-    timeout_seconds: How long any wait may last.
-    stop: Ends any wait.
-  """
-
-  timeout_seconds: float = 600.0
-  stop: signals.StopSignal = dataclasses.field(
-    default_factory=signals.StopSignal
-  )
-
-  def __str__(self) -> str:
-    return 'this process'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +123,7 @@ class Table:
     self._size = 0
     self._times_sampled = 0
     self._lines = lines_lib.Lines(num_turns)
+    self._users = users.Users()
     # Of what was last asked for, for the status.
     self._num_asked = 1
     self._lock = threading.Lock()
@@ -150,27 +133,14 @@ class Table:
   def status(self) -> server.TableStatus:
     """Returns how it is."""
     with self._lock:
-      limiter = self._limiter
-      waiting = ''
-      if self._size < self.description.min_size:
-        waiting = 'sample'
-      elif not limiter.num_insertable(1):
-        waiting = 'insert'
-      elif not self._may_sample(self._num_asked):
-        waiting = 'sample'
-      return server.TableStatus(
-        size=self._size,
-        max_size=self._max_size,
-        inserts=limiter.inserts,
-        samples=limiter.samples,
-        waiting=waiting,
-      )
+      return self._status()
 
   # For writers.
 
   def open_line(self, turn: int | None) -> lines_lib.Line:
     """Opens a line for a writer; see `lines.Lines`."""
     with self._lock:
+      self._users.note(writes=True)
       return self._lines.open(turn)
 
   def close_line(self, line: lines_lib.Line) -> None:
@@ -187,6 +157,7 @@ class Table:
       How many items wait in the line.
     """
     with self._lock:
+      self._users.note()
       self._lines.append(line, block)
       self._take_in()
       if block.num_left:
@@ -196,8 +167,22 @@ class Table:
   def wait_for_line(
     self, line: lines_lib.Line, num_pending: int, seconds: float
   ) -> bool:
-    """Waits at most so long until so many items wait; returns whether."""
+    """Waits at most so long until so many items wait; returns whether.
+
+    Raises:
+      DeadlockError: If it is to wait, and nobody is there who could sample.
+    """
     with self._lock:
+      self._users.note()
+      if line.num_pending <= num_pending:
+        return True
+      if seconds and self._users.is_alone():
+        raise waits.nobody_samples(
+          self.description,
+          self._status(),
+          line.num_pending - num_pending,
+          self._lines.explain(line),
+        )
       return self._has_taken.wait_for(
         lambda: line.num_pending <= num_pending, seconds
       )
@@ -218,14 +203,15 @@ class Table:
 
     Returns:
       The items, as arrays that nobody changes; None if there are none yet.
+
+    Raises:
+      DeadlockError: If it is to wait, and nobody is there who could insert.
     """
     with self._lock:
+      self._users.note()
       self._num_asked = num_samples
       if not self._may_sample(num_samples) and not (
-        seconds
-        and self._has_come.wait_for(
-          lambda: self._may_sample(num_samples), seconds
-        )
+        seconds and self._wait_for_items(num_samples, seconds)
       ):
         return None
       numbers, probabilities = self._draw(num_samples)
@@ -292,6 +278,31 @@ class Table:
       self._take_in()
 
   # With the lock held.
+
+  def _status(self) -> server.TableStatus:
+    limiter = self._limiter
+    waiting = ''
+    if self._size < self.description.min_size:
+      waiting = 'sample'
+    elif not limiter.num_insertable(1):
+      waiting = 'insert'
+    elif not self._may_sample(self._num_asked):
+      waiting = 'sample'
+    return server.TableStatus(
+      size=self._size,
+      max_size=self._max_size,
+      inserts=limiter.inserts,
+      samples=limiter.samples,
+      waiting=waiting,
+    )
+
+  def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
+    """Waits until so many may be sampled; returns whether they may."""
+    if self._users.is_alone():
+      raise waits.nobody_inserts(self.description, self._status(), num_samples)
+    return self._has_come.wait_for(
+      lambda: self._may_sample(num_samples), seconds
+    )
 
   def _take_in(self) -> None:
     """Takes in items that wait, as far as the rate limiter lets it."""

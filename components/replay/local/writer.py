@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components.replay import writers
+from repertory.components.replay import server, writers
 from repertory.components.replay.local import columns, lines
+from repertory.components.replay.local import place as place_lib
 from repertory.components.replay.local import table as table_lib
 
 
@@ -21,7 +22,7 @@ class LocalWriter(writers.Writer):
   def __init__(
     self,
     table: table_lib.Table,
-    place: table_lib.Place,
+    place: place_lib.Place | None = None,
     *,
     turn: int | None = None,
     **settings: Any,
@@ -30,11 +31,12 @@ class LocalWriter(writers.Writer):
 
     Args:
       table: Takes the items.
-      place: Its time-out and stop signal end a wait.
+      place: Its time-out and stop signal end a wait; by default it lasts ten
+        minutes at the most.
       turn: When its turn is, where writers take turns.
       **settings: See `writers.Writer`.
     """
-    super().__init__(table.description, place, **settings)
+    super().__init__(table.description, place or place_lib.Place(), **settings)
     self._table = table
     self._turn = turn
     self._line: lines.Line | None = None
@@ -108,12 +110,17 @@ class LocalWriter(writers.Writer):
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
     if self._line is None:
       return True
+    if self._place.stop.is_set():
+      seconds = 0.0
     return self._table.wait_for_line(self._line, num_pending, seconds)
 
   def _close(self) -> None:
     if self._line is not None:
       self._table.close_line(self._line)
       self._line = None
+
+  def _ask(self) -> server.TableStatus:
+    return self._table.status()
 
   def _explain_wait(self) -> str:
     return self._table.explain_wait(self._line) if self._line else ''

@@ -240,7 +240,7 @@ class TestRateLimit:
         action = np.ones(8, np.int32)
         step = environments.step(action)
         adder.add(action, step)
-        while end.is_due(num_updates, adder.num_items):
+        while end.updates_due(num_updates, adder.num_items):
           next(end.batches)
           num_updates += 1
       assert adder.num_items == 3 * 9 * 8

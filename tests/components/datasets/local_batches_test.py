@@ -18,7 +18,7 @@ def _make():
 
   def make(timeout_seconds=replay_fixture.DEADLINE_SECONDS):
     place = local.Place(timeout_seconds)
-    return table, place, datasets.LocalBatches(table, place, 3)
+    return table, place, datasets.LocalBatches(table, 3, place)
 
   return make
 
@@ -41,7 +41,7 @@ def test_spec_is_that_of_a_replay_server():
   with replay_fixture.serve(table) as connection:
     served = datasets.ReplayDataset(connection, table, 3)
     served.close()
-  made = datasets.LocalBatches(local.Table(table, 0), local.Place(), 3)
+  made = datasets.LocalBatches(local.Table(table, 0), 3)
   tree.map_structure(
     lambda found, expected: (
       found.is_compatible_with(expected) or pytest.fail(f'{found} {expected}')
@@ -121,7 +121,7 @@ def test_nothing_comes_after_the_close(make):
 
 def test_batches_of_nothing_are_refused():
   with pytest.raises(ValueError, match=r'batch_size .* got 0'):
-    datasets.LocalBatches(local_fixture.make_table(), local.Place(), 0)
+    datasets.LocalBatches(local_fixture.make_table(), 0)
 
 
 class TestPriorities:

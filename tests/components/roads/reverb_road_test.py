@@ -85,15 +85,15 @@ def test_learner_gets_what_was_added(open_road):
   end = road.make_learner_end()
   try:
     end.begin(7)
-    assert not end.is_due(7)
+    assert not end.updates_due(7)
     _add(road, 5).close()
     # (5 − 4) · 2 samples are due, and two items more make them a batch.
-    assert not end.is_due(7)
-    assert end.is_due(7, num_items=6)
+    assert not end.updates_due(7)
+    assert end.updates_due(7, num_items=6)
     _add(road, 1).close()
-    assert end.is_due(7)
+    assert end.updates_due(7)
     sample = next(end.batches)
-    assert not end.is_due(8)
+    assert not end.updates_due(8)
     end.priorities.update(np.asarray(sample.keys), np.zeros(4))
     end.flush()
   finally:

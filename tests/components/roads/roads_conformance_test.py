@@ -151,7 +151,7 @@ class _TakesOne(roads.ReverbRoad):
 class _AlwaysDue(roads.ReverbRoad):
   def make_learner_end(self):
     end = super().make_learner_end()
-    end.is_due = lambda learner_steps, num_items=None: True
+    end.updates_due = lambda learner_steps, num_items=None: True
     return end
 
 

@@ -6,8 +6,7 @@ import tensorflow as tf
 
 import scripted_rollouts
 import sequence_twin
-from repertory.components import adders, random_streams, types
-from repertory.components.roads import pacing
+from repertory.components import adders, random_streams, replay, types
 from repertory.components.rollouts import transitions
 
 _G = 0.9
@@ -226,7 +225,7 @@ def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
     min_size=min_size,
   )
   player = _make_player(experience, histories)
-  pace = pacing.Pace(experience.table, batch_size, 0, 0)
+  pace = replay.Pace(experience.table, batch_size)
   steps = 0
   most = 0
   while player.time < 39:
@@ -234,10 +233,10 @@ def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
     due = 0
     while player.road.is_due((), tf.constant(due)):
       inserts = player.status().inserts
-      assert pace.is_due(steps, inserts)
+      assert pace.updates_due(steps, inserts)
       player.road.sample((), tf.constant(due))
       steps, due = steps + 1, due + 1
-    assert not pace.is_due(steps, player.status().inserts)
+    assert not pace.updates_due(steps, player.status().inserts)
     assert due < player.road.max_updates
     most = max(most, due)
   status = player.status()

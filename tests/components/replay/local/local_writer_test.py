@@ -207,7 +207,7 @@ class TestBackPressure:
   def test_goes_on_after_a_time_out(self, make):
     table, _, writer = make(0.3)
     with pytest.raises(TimeoutError):
-      _put(writer, 2)
+      replay_fixture.Call(_put, writer, 2).result()
     local_fixture.sample(table, 2)
     _put(writer, 3)
     assert local_fixture.values(local_fixture.sample(table, 2)) == [2, 3]
@@ -215,7 +215,7 @@ class TestBackPressure:
   def test_close_that_times_out_still_closes(self, make):
     table, _, writer = make(0.3)
     with pytest.raises(TimeoutError):
-      _put(writer, 2)
+      replay_fixture.Call(_put, writer, 2).result()
     with pytest.raises(TimeoutError):
       writer.close()
     with pytest.raises(RuntimeError, match='closed'):
@@ -242,7 +242,7 @@ class TestBackPressure:
     writer.put([np.array([4])])
     assert writer.is_ahead()
     with pytest.raises(TimeoutError):
-      writer.wait()
+      replay_fixture.Call(writer.wait).result()
     # Whoever samples lets them in; nobody has to ask.
     local_fixture.sample(table, 1)
     assert not writer.is_ahead()
@@ -310,7 +310,7 @@ class TestTurns:
     )
     message = r'take turns: it is that of number 0, and this is 1'
     with pytest.raises(TimeoutError, match=message):
-      _put(writer, 1)
+      replay_fixture.Call(_put, writer, 1).result()
 
   def test_a_turn_is_of_one_at_a_time(self, table):
     writer = local_fixture.open_writer(table, turn=0)

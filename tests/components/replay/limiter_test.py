@@ -1,11 +1,11 @@
-"""Tests of the limiter of tables of this process, against its inequality."""
+"""Tests of the arithmetic of rate limiters, against their inequality."""
 
 import numpy as np
 import pytest
 
 import replay_fixture
 from repertory.components import replay
-from repertory.components.replay.local import limiter
+from repertory.components.replay import limiter
 
 
 def _make(samples_per_insert, min_size, error_buffer):
@@ -57,6 +57,23 @@ def test_keeps_the_inequality(seed):
     error = made.inserts * ratio - (made.samples + asked)
     may_sample = size >= min_size and error >= center - buffer
     assert made.may_sample(asked, size) == may_sample
+    # What the others lack, one by one.
+    missing = 0
+    while (
+      size + missing < min_size
+      or (made.inserts + missing) * ratio - (made.samples + asked)
+      < center - buffer
+    ):
+      missing += 1
+    assert made.inserts_missing(asked, size) == missing
+    missing = 0
+    while (
+      made.inserts + asked > min_size
+      and (made.inserts + asked) * ratio - (made.samples + missing)
+      > center + buffer
+    ):
+      missing += 1
+    assert made.samples_missing(asked) == missing
     if random.random() < 0.5:
       made.inserts += num_allowed
     elif may_sample:
@@ -71,8 +88,12 @@ def test_queue():
   assert made.num_insertable(1) == 0
   assert made.may_sample(5, size=1)
   assert not made.may_sample(6, size=1)
+  assert made.samples_missing(3) == 3
+  assert made.inserts_missing(1, size=5) == 0
+  assert made.inserts_missing(7, size=-1) == 2
   made.samples = 2
   assert made.num_insertable(100) == 2
+  assert made.samples_missing(3) == 1
 
 
 def test_without_a_buffer_nobody_waits():
@@ -81,3 +102,6 @@ def test_without_a_buffer_nobody_waits():
   made.inserts = 1
   assert made.may_sample(10**6, size=1)
   assert made.num_insertable(10**6) == 10**6
+  assert made.inserts_missing(10**6, size=1) == 0
+  assert made.inserts_missing(1, size=0) == 1
+  assert made.samples_missing(10**6) == 0

@@ -1,0 +1,180 @@
+"""Tests that the page of parts has an entry for every public name.
+
+Sphinx is not run for it: what `automodule` shows is read off the sources.
+"""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_PAGE = (_ROOT / 'docs' / 'api.md').read_text('utf-8')
+_FOLDERS = ('agents', 'components', 'environments', 'launch')
+
+# Modules beside those on the page that are not for users.
+_INTERNAL = {
+  'components': {
+    'callers', 'choices', 'devices', 'interfaces', 'lazy_imports', 'moments',
+    'nests', 'numpy_functions', 'numpy_operations', 'numpy_translations',
+  },
+  'environments': {
+    'casting', 'channels', 'close_names', 'extras', 'families',
+    'gymnasium_sources', 'gymnasium_spaces', 'layout', 'name_options', 'seeds',
+    'single_slot', 'timestep_checker',
+  },
+  'environments/tensor': {'entries', 'source', 'trigonometry'},
+  'agents': set(),
+}  # fmt: skip
+
+
+def _entries(kinds: str) -> list[str]:
+  pattern = rf'(?m)^\.\. (?:{kinds}):: repertory\.(\S+)$'
+  return re.findall(pattern, _PAGE)
+
+
+_MODULES = _entries('automodule')
+_NAMES = set(_entries(r'autoclass|autofunction|autoexception|py:data'))
+
+
+def _parse(module: str) -> tuple[ast.Module, bool]:
+  """Returns a module's syntax tree, and whether it is a package."""
+  path = _ROOT / module.replace('.', '/')
+  is_package = path.is_dir()
+  path = path / '__init__.py' if is_package else path.with_suffix('.py')
+  return ast.parse(path.read_text('utf-8')), is_package
+
+
+def _exported(tree: ast.Module) -> list[str]:
+  """Returns what a module has in its `__all__`."""
+  for node in tree.body:
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets) == '__all__':
+      return list(ast.literal_eval(node.value))
+  return []
+
+
+def _sources(tree: ast.Module) -> dict[str, str]:
+  """Returns from which module each name is imported."""
+  return {
+    alias.asname or alias.name: (node.module or '').partition('.')[2]
+    for node in ast.walk(tree)
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
+  }
+
+
+def _defined(tree: ast.Module) -> dict[str, str]:
+  """Returns the docstrings of public functions and classes."""
+  return {
+    node.name: ast.get_docstring(node) or ''
+    for node in tree.body
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    and not node.name.startswith('_')
+  }
+
+
+def _is_shown(package: str, name: str) -> bool:
+  """Whether `automodule` shows a name that a package exports."""
+  tree, _ = _parse(package)
+  source = _sources(tree).get(name, package)
+  # Sphinx finds only what `dir` lists.
+  is_lazy = any(
+    isinstance(node, ast.If) and ast.unparse(node.test) == 'TYPE_CHECKING'
+    for node in tree.body
+  )
+  lists_all = not is_lazy or 'lazy_imports.modules' in ast.unparse(tree)
+  is_there = source in _MODULES or (package in _MODULES and lists_all)
+  if not source.startswith(_FOLDERS):
+    return is_there  # Acme's.
+  return is_there and bool(_defined(_parse(source)[0]).get(name))
+
+
+_PACKAGES = sorted(
+  '.'.join(path.parent.relative_to(_ROOT).parts)
+  for folder in _FOLDERS
+  for path in (_ROOT / folder).rglob('__init__.py')
+)
+
+
+@pytest.mark.parametrize('package', _PACKAGES)
+def test_what_a_package_exports_has_an_entry(package):
+  tree, _ = _parse(package)
+  assert not [
+    name
+    for name in _exported(tree)
+    if f'{package}.{name}' not in _NAMES and not _is_shown(package, name)
+  ]
+
+
+def test_entries_are_of_what_there_is():
+  assert len(set(_MODULES)) == len(_MODULES)
+  for name in _NAMES:
+    module, _, attribute = name.rpartition('.')
+    tree, is_package = _parse(module)
+    names = set(_exported(tree)) if is_package else set(_defined(tree))
+    names |= {
+      target.id
+      for node in tree.body
+      if isinstance(node, ast.Assign)
+      for target in node.targets
+      if isinstance(target, ast.Name)
+    }
+    assert attribute in names, name
+
+
+@pytest.mark.parametrize('folder', _INTERNAL)
+def test_a_module_is_on_the_page_or_internal(folder):
+  prefix = folder.replace('/', '.')
+  found = {path.stem for path in (_ROOT / folder).glob('*.py')} - {'__init__'}
+  shown = {
+    name[len(prefix) + 1 :].partition('.')[0]
+    for name in {*_MODULES, *_NAMES}
+    if name.startswith(f'{prefix}.')
+  }
+  assert found - shown == _INTERNAL[folder]
+
+
+def _documented_modules() -> set[str]:
+  """Returns the modules in which what is on the page is defined."""
+  found = set()
+  for module in _MODULES:
+    tree, is_package = _parse(module)
+    found.add(module)
+    if is_package:
+      found |= {s for s in _sources(tree).values() if s.startswith(_FOLDERS)}
+  return {m for m in found if not (_ROOT / m.replace('.', '/')).is_dir()}
+
+
+def test_signatures_have_types():
+  settings = (_ROOT / 'docs' / 'conf.py').read_text('utf-8')
+  assert "autodoc_typehints = 'signature'" in settings
+  untyped = []
+  for module in sorted(_documented_modules()):
+    tree, _ = _parse(module)
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    for owner in (tree, *classes):
+      if getattr(owner, 'name', '').startswith('_'):
+        continue
+      for node in owner.body:
+        if isinstance(node, ast.FunctionDef) and _is_told_of(node):
+          untyped += [
+            f'{module}: {node.name}({name})' for name in _untyped(node)
+          ]
+  assert not untyped
+
+
+def _is_told_of(function: ast.FunctionDef) -> bool:
+  """Whether it has a docstring of its own; an override inherits all."""
+  is_public = not function.name.startswith('_') or function.name == '__init__'
+  return is_public and ast.get_docstring(function) is not None
+
+
+def _untyped(function: ast.FunctionDef) -> list[str]:
+  arguments = function.args
+  every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+  return [
+    argument.arg
+    for argument in every
+    if argument.annotation is None and argument.arg not in ('self', 'cls')
+  ]

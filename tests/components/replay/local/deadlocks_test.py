@@ -1,0 +1,182 @@
+"""Tests of who would wait for ever for a table of this process."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import local_fixture
+import replay_fixture
+from repertory.components import datasets, replay, signals
+from repertory.components.replay import local
+
+_LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
+
+
+@pytest.fixture(name='table')
+def _table():
+  return local_fixture.make_table(local_fixture.make_uniform(100, _LIMIT))
+
+
+def _open(table, **settings):
+  return local_fixture.open_writer(
+    table, **{'max_pending_items': 0, **settings}
+  )
+
+
+def _put(writer, num_items=1):
+  writer.put([np.arange(num_items)])
+  if writer.is_ahead():
+    writer.wait()
+
+
+def _message(error):
+  return str(error.value)
+
+
+class TestSampling:
+  def test_too_few_items(self, table):
+    _put(_open(table), 3)
+    batches = datasets.LocalBatches(table, 4)
+    with pytest.raises(replay.DeadlockError) as error:
+      next(batches)
+    # Four samples leave 2 · 5 − 4 = 6 ≥ 10 − 8.
+    assert _message(error) == (
+      'This thread would wait for ever: it alone uses the table, so nobody '
+      "else can insert. Table 'replay' (samples_per_insert 2, min_size 5, "
+      'error_buffer 8) holds 3 of at most 100 items, after 3 inserts and 0 '
+      'samples. To sample 4 takes 2 more inserts. Act on before the next '
+      'update: `replay.Pace` tells when one is due.'
+    )
+
+  def test_sampled_too_often(self, table):
+    writer, batches = _open(table), datasets.LocalBatches(table, 4)
+    _put(writer, 5)
+    next(batches)
+    next(batches)
+    # Samples wait below 10 − 8 = 2, and 2 · 5 − 8 = 2.
+    with pytest.raises(replay.DeadlockError, match=r'8 samples.*takes 2 more'):
+      next(batches)
+    _put(writer, 2)
+    next(batches)
+
+  def test_a_batch_for_which_there_is_no_room(self, table):
+    _put(_open(table), 5)
+    # 30 samples need 32 / 2 = 16 inserts, but they wait above 10 + 8 = 18.
+    with pytest.raises(
+      replay.DeadlockError,
+      match=(
+        'takes 11 more inserts, but error_buffer is too small: it lets in no '
+        'more than 4'
+      ),
+    ):
+      next(datasets.LocalBatches(table, 30))
+
+  def test_queue(self):
+    table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 9))
+    _put(_open(table), 2)
+    with pytest.raises(
+      replay.DeadlockError, match=r'\(a queue\) holds 2 .* takes 1 more inserts'
+    ):
+      next(datasets.LocalBatches(table, 3))
+
+  def test_after_the_writer_was_closed(self, table):
+    writer = _open(table)
+    _put(writer, 3)
+    writer.close()
+    with pytest.raises(replay.DeadlockError):
+      next(datasets.LocalBatches(table, 4))
+
+  def test_who_is_stopped_is_told_so(self, table):
+    _open(table)
+    place = local.Place()
+    place.stop.set()
+    with pytest.raises(signals.Stopped):
+      next(datasets.LocalBatches(table, 4, place))
+
+
+class TestInserting:
+  def test_too_many_items(self, table):
+    writer = _open(table)
+    _put(writer, 9)
+    with pytest.raises(replay.DeadlockError) as error:
+      _put(writer, 3)
+    # 2 · 12 − 18 = 6.
+    assert _message(error) == (
+      'This thread would wait for ever: it alone uses the table, so nobody '
+      "else can sample. Table 'replay' (samples_per_insert 2, min_size 5, "
+      'error_buffer 8) holds 9 of at most 100 items, after 9 inserts and 0 '
+      'samples. To insert 3 takes 6 more samples. Make the updates that are '
+      'due before you act on: `replay.Pace` tells how many.'
+    )
+    # They are there as soon as somebody samples.
+    next(datasets.LocalBatches(table, 6))
+    writer.flush()
+    assert table.status().inserts == 12
+
+  def test_one_who_closes(self, table):
+    writer = _open(table, max_pending_items=9)
+    _put(writer, 10)
+    with pytest.raises(replay.DeadlockError):
+      writer.close()
+    with pytest.raises(RuntimeError, match='closed'):
+      _put(writer)
+
+  def test_who_is_stopped_is_told_so(self, table):
+    place = local.Place()
+    writer = _open(table, place=place)
+    _put(writer, 9)
+    place.stop.set()
+    with pytest.raises(signals.Stopped):
+      _put(writer)
+    writer.close()
+
+  def test_turn_of_another(self):
+    queue = replay.queue(local_fixture.SIGNATURE, 9)
+    table = local_fixture.make_table(queue, num_turns=2)
+    with pytest.raises(
+      replay.DeadlockError, match='it is that of number 0, and this is 1'
+    ):
+      _put(_open(table, turn=1))
+
+
+class TestOthers:
+  """Where somebody else may end a wait, it is waited."""
+
+  def _wait(self, function, *args):
+    """Waits in the main thread until the time-out."""
+    with pytest.raises(TimeoutError):
+      function(*args)
+
+  def test_another_thread_has_put(self, table):
+    replay_fixture.Call(lambda: _put(_open(table))).result()
+    self._wait(next, datasets.LocalBatches(table, 4, local.Place(0.1)))
+
+  def test_another_thread_has_sampled(self, table):
+    place = local.Place(0.1)
+    writer = _open(table, place=place)
+    _put(writer, 9)
+    replay_fixture.Call(table.sample, 1, 0).result()
+    self._wait(_put, writer)
+
+  def test_another_thread_was_started(self, table):
+    writer = _open(table)
+    batches = datasets.LocalBatches(table, 4, local.Place(20.0))
+    _put(writer, 3)
+    # Whom it is handed to, and who comes late.
+    timer = threading.Timer(0.3, lambda: _put(writer, 2))
+    timer.start()
+    assert len(next(batches).keys) == 4
+    timer.join()
+
+  def test_nobody_here_has_put(self, table):
+    """As a learner that waits for actors that are made already."""
+    self._wait(next, datasets.LocalBatches(table, 4, local.Place(0.1)))
+
+  def test_the_table_was_made_elsewhere(self):
+    table = replay_fixture.Call(
+      local_fixture.make_table, local_fixture.make_uniform(100, _LIMIT)
+    ).result()
+    writer = _open(table, place=local.Place(0.1))
+    _put(writer, 9)
+    self._wait(_put, writer)

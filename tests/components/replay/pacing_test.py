@@ -1,0 +1,121 @@
+"""Tests of whose turn it is, where acting and learning take turns."""
+
+import fractions
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components import replay, settings
+
+_SIGNATURE = {'x': tf.TensorSpec((), tf.float32)}
+_BATCH_SIZE = 4
+
+
+def _make_table(samples_per_insert=2.0, min_size=10, error_buffer=100.0):
+  limit = replay.RateLimit(samples_per_insert, min_size, error_buffer)
+  return replay.uniform(_SIGNATURE, max_size=1000, rate_limit=limit)
+
+
+def _make_pace(samples, learner_steps):
+  return replay.Pace(
+    _make_table(), _BATCH_SIZE, samples=samples, learner_steps=learner_steps
+  )
+
+
+def test_a_batch_is_due_when_all_its_samples_are():
+  # At 7 updates 30 items had been sampled, two more than were learned from.
+  pace = _make_pace(30, 7)
+  # The next makes 34 samples: (27 − 10) × 2.
+  assert pace.updates_due(7, 26) == 0
+  assert pace.updates_due(7, 27) == 1
+  # The one after it 38.
+  assert pace.updates_due(7, 28) == 1
+  assert pace.updates_due(8, 28) == 0
+  assert pace.updates_due(7, 29) == 2
+  assert pace.updates_due(8, 29) == 1
+
+
+def test_counting_anew_goes_on_from_what_was_sampled():
+  pace = _make_pace(0, 7)
+  # Two batches came, of 4.
+  assert pace.count_anew(9, 15) == 15 - 2 * 4
+  # The next makes 19 samples; (19 − 10) × 2 = 18.
+  assert pace.updates_due(9, 19) == 0
+  assert pace.updates_due(9, 20) == 1
+  assert pace.count_anew(9, 15) == 0
+
+
+def test_nothing_is_due_of_too_few():
+  assert _make_pace(0, 0).updates_due(0, 0) == 0
+  # More was sampled than is due.
+  assert _make_pace(30, 7).updates_due(7, 0) == 0
+
+
+def test_as_many_steps_are_allowed_as_the_table_takes_items_of():
+  pace = replay.Pace(
+    _make_table(2.0, 10, error_buffer=14.0), _BATCH_SIZE, items_per_step=3
+  )
+  # Inserts wait above 2 · 10 + 14 = 34 = 17 · 2.
+  assert pace.steps_allowed(0, 0) == 17 // 3
+  assert pace.steps_allowed(0, 12) == 1
+  assert pace.steps_allowed(0, 15) == 0
+  # Four samples make room for two items.
+  assert pace.steps_allowed(1, 16) == 1
+
+
+@pytest.mark.parametrize('samples_per_insert', [0.1, 0.3, 1.0, 1.7, 16.0])
+def test_updates_are_those_of_exact_numbers(samples_per_insert):
+  pace = replay.Pace(_make_table(samples_per_insert, 3), _BATCH_SIZE)
+  ratio = fractions.Fraction(samples_per_insert)
+  for num_items in range(300):
+    exact = max(0, num_items - 3) * ratio / _BATCH_SIZE
+    due = pace.updates_due(0, num_items)
+    if abs(exact - round(exact)) > 1e-9:  # Else it is a matter of rounding.
+      assert due == int(exact)
+    for done in range(due + 2):
+      assert pace.updates_due(done, num_items) == max(0, due - done)
+
+
+@pytest.mark.parametrize('seed', range(20))
+def test_who_keeps_to_it_is_never_held_back(seed):
+  """However many of the steps that are allowed are taken at a time."""
+  random = np.random.default_rng(seed)
+  samples_per_insert = float(random.choice([0.1, 0.3, 1, 1.7, 16]))
+  min_size = int(random.integers(1, 30))
+  items_per_step = int(random.integers(1, 5))
+  batch_size = int(random.integers(1, 9))
+  least = batch_size + samples_per_insert * items_per_step
+  buffer = max(least, 1.0, samples_per_insert)
+  pace = replay.Pace(
+    _make_table(samples_per_insert, min_size, buffer),
+    batch_size,
+    items_per_step=items_per_step,
+  )
+  middle, items, updates = samples_per_insert * min_size, 0, 0
+  while items < 300:
+    allowed = pace.steps_allowed(updates, items)
+    assert allowed >= 1
+    items += items_per_step * int(random.integers(1, allowed + 1))
+    error = items * samples_per_insert - updates * batch_size
+    assert items <= min_size or error <= middle + buffer
+    due = pace.updates_due(updates, items)
+    updates += due
+    error = items * samples_per_insert - updates * batch_size
+    assert not due or error >= middle - buffer
+  exact = (items - min_size) * samples_per_insert / batch_size
+  assert exact - 1 - 1e-9 < updates <= exact + 1e-9
+
+
+def test_queue():
+  table = replay.queue(_SIGNATURE, 10)
+  pace = replay.Pace(table, _BATCH_SIZE, items_per_step=2)
+  assert pace.updates_due(0, 3) == 0
+  assert pace.updates_due(0, 9) == 2
+  assert pace.steps_allowed(0, 9) == 0
+  assert pace.steps_allowed(1, 9) == 2  # Five items.
+
+
+def test_limits_under_which_both_would_wait_are_refused():
+  with pytest.raises(settings.SettingError, match=r'= 4 \+ 2 × 3 = 10'):
+    replay.Pace(_make_table(2.0, 10, 9.0), _BATCH_SIZE, items_per_step=3)

@@ -1,0 +1,122 @@
+"""Tests of what is told of a wait on a table."""
+
+import logging
+import re
+
+import numpy as np
+import pytest
+
+import local_fixture
+import replay_fixture
+from repertory.components import datasets, replay
+from repertory.components.replay import local, waits
+
+_LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
+_TABLE = replay.uniform(replay_fixture.SIGNATURE, 100, _LIMIT)
+
+
+def _status(inserts, samples):
+  return replay.TableStatus(inserts, 100, inserts, samples)
+
+
+class TestVigil:
+  """Looks after one second and after two, if it is to warn after two."""
+
+  @pytest.fixture(name='keep')
+  def _keep(self, caplog):
+    """Keeps a vigil for as many seconds as told; returns what it warns of."""
+
+    def keep(look, seconds, warning_seconds=2.0):
+      statuses = iter(look)
+
+      def ask():
+        status = next(statuses)
+        if isinstance(status, Exception):
+          raise status
+        return status
+
+      vigil = waits.Vigil(
+        warning_seconds,
+        ask,
+        lambda seen: waits.before_samples(_TABLE, seen, 4),
+      )
+      with caplog.at_level(logging.WARNING):
+        for waited in seconds:
+          vigil.keep(waited)
+      return [record.getMessage() for record in caplog.records]
+
+    return keep
+
+  def test_warns_once_of_a_table_that_stands_still(self, keep):
+    (warning,) = keep([_status(3, 0)] * 2, [0.2, 0.9, 1.1, 1.8, 2.2, 3.5, 9.0])
+    assert warning == (
+      "Waited 2 seconds for Table 'replay' (samples_per_insert 2, min_size 5, "
+      'error_buffer 8) holds 3 of at most 100 items, after 3 inserts and 0 '
+      'samples. To sample 4 takes 2 more inserts.'
+    )
+
+  @pytest.mark.parametrize('moved', [(4, 0), (3, 1)])
+  def test_says_nothing_while_something_goes_on(self, keep, moved):
+    seen = [_status(3, 0), _status(*moved), _status(*moved)]
+    assert not keep(seen[:2], [1.0, 2.0])
+    assert keep(seen, [1.0, 2.0, 3.0])
+
+  def test_tells_why_nothing_is_known(self, keep):
+    (warning,) = keep([TimeoutError('No answer.')], [1.0, 2.0])
+    assert warning == 'Waited 1 seconds for No answer.'
+
+  def test_never_warns_without_a_time(self, keep):
+    assert not keep([], [1.0, 1e9], warning_seconds=None)
+
+  def test_never_warns_of_what_cannot_be_asked(self, keep):
+    assert not keep([None] * 9, [1.0, 2.0, 3.0])
+
+
+class TestWarnings:
+  """Who waits for others tells it soon, and in numbers."""
+
+  def _take(self, caplog):
+    (record,) = caplog.records
+    caplog.clear()
+    return record.getMessage()
+
+  def test_process(self, caplog):
+    table = local_fixture.make_table(_TABLE)
+    place = local.Place(1.5, warning_seconds=0.4)
+    batches = datasets.LocalBatches(table, 4, place)
+    with pytest.raises(TimeoutError, match=r'To sample 4 takes 5 more'):
+      next(batches)
+    told = self._take(caplog)
+    assert "for a batch from table 'replay' of this process. Table" in told
+    assert told.endswith('To sample 4 takes 5 more inserts.')
+    writer = local_fixture.open_writer(table, place, max_pending_items=0)
+    writer.put([np.arange(10)])
+    call = replay_fixture.Call(writer.wait)
+    with pytest.raises(TimeoutError, match='To insert 1 takes 2 more samples'):
+      call.result()
+    told = self._take(caplog)
+    assert told.endswith('To insert 1 takes 2 more samples.')
+
+  def test_server(self, caplog):
+    with replay_fixture.serve(
+      _TABLE, timeout_seconds=2, warning_seconds=1.0
+    ) as connection:
+      writer = replay_fixture.make_writer(connection)
+      writer.open(1)
+      for value in range(10):
+        writer.put([np.array([value])])
+      told = 'To insert 1 takes 2 more samples.'
+      with pytest.raises(TimeoutError, match=told):
+        writer.flush()
+      assert self._take(caplog).endswith(told)
+      connection.stop.set()
+      writer.close()
+    with replay_fixture.serve(
+      _TABLE, timeout_seconds=2, warning_seconds=1.0
+    ) as connection:
+      batches = datasets.ReplayDataset(connection, _TABLE, 4)
+      told = f'{connection}. Table .*To sample 1 takes 5 more inserts.'
+      with pytest.raises(TimeoutError, match=told):
+        next(batches)
+      assert re.search(told, self._take(caplog))
+      batches.close()
