@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import tensorflow as tf
-
 from repertory.agents import builder
-from repertory.components import policies
+from repertory.components import discrete_actions, policies
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
@@ -17,6 +15,7 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     acting: What the policy is to act for.
   """
   num_environments = acting.num_environments
+  actions = discrete_actions.DiscreteActions(acting.spec.actions)
   if acting.evaluation:
     epsilons = [config.evaluation_epsilon] * num_environments
     anneal_steps = 0
@@ -30,5 +29,5 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     'seed': acting.seed,
     'anneal_steps': anneal_steps,
     'steps_done': acting.steps_done,
-    'action_dtype': tf.as_dtype(acting.spec.actions.dtype),
+    'to_action': actions.to_action,
   }
