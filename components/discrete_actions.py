@@ -96,6 +96,6 @@ class DiscreteActions:
     """Divides numbers of each integer, `[..., K]`, among the parts."""
     ends = np.cumsum([math.prod(spec.shape) for spec in self._specs])
     return [
-      part.reshape(*numbers.shape[:-1], *spec.shape)
+      part.reshape((*numbers.shape[:-1], *spec.shape))
       for part, spec in zip(np.split(numbers, ends[:-1], -1), self._specs)
     ]

@@ -13,7 +13,7 @@ SPEC = specs.EnvironmentSpec(
   observations=specs.Array((300,), np.float32),
   actions={
     'number': specs.Array((), np.int32),
-    'force': (specs.Array((2,), np.float32),),
+    'force': [specs.Array((2,), np.float32)],
   },
   rewards=specs.Array((), np.float32),
   discounts=specs.BoundedArray((), np.float32, 0, 1),
@@ -49,7 +49,7 @@ def play(
   for number in numbers:
     action = {
       'number': np.full([num_slots], number, np.int32),
-      'force': (np.full([num_slots, 2], number, np.float32),),
+      'force': [np.full([num_slots, 2], number, np.float32)],
     }
     first = timestep(dm_env.StepType.FIRST, number)
     if is_new:

@@ -30,11 +30,11 @@ _CASES = {
 
 
 class _Agents:
-  """Takes each agent in turn."""
+  """Takes some agents in turn."""
 
-  @pytest.fixture(autouse=True, params=_CASES)
-  def _agent(self, request):
-    agent, actions, settings = _CASES[request.param]
+  @pytest.fixture(autouse=True)
+  def _agent(self, case):
+    agent, actions, settings = _CASES[case]
     self.builder = agent_batches.make_builder(agent, **settings)
     spec = agent_batches.AGENTS[agent].spec._replace(actions=actions)
     if self.builder.observes_previous_action_and_reward:
@@ -53,6 +53,7 @@ class _Agents:
     return network
 
 
+@pytest.mark.parametrize('case', ['ppo', 'r2d2', 'sac'])
 class TestPolicies(_Agents, conformance.PolicyConformance):
   def make_spec(self):
     return self.spec
@@ -62,6 +63,7 @@ class TestPolicies(_Agents, conformance.PolicyConformance):
     return self.builder.make_policy(self.make_network(), acting)
 
 
+@pytest.mark.parametrize('case', ['impala', 'r2d2', 'sac'])
 class TestUpdates(_Agents, conformance.UpdateConformance):
   num_updates = 1
 
@@ -73,6 +75,7 @@ class TestUpdates(_Agents, conformance.UpdateConformance):
     return agent_batches.make_batch(self.builder, self.spec, seed)
 
 
+@pytest.mark.parametrize('case', _CASES)
 class TestBuilders(_Agents, agents_conformance.BuilderConformance):
   def make_builder(self):
     return self.builder
@@ -98,3 +101,60 @@ class TestBuilders(_Agents, agents_conformance.BuilderConformance):
 def test_which_agents_take_which_actions(actions, expected):
   spec = agent_batches.AGENTS['dqn'].spec._replace(actions=actions)
   assert registry.fitting(spec) == expected
+
+
+@pytest.mark.parametrize('agent', ['impala', 'ppo'])
+def test_nest_of_one_part_learns_what_the_part_alone_does(agent):
+  found = []
+  for nest in (lambda x: x, lambda x: {'grip': x}):
+    spec = agent_batches.AGENTS[agent].spec._replace(actions=nest(_GRIP))
+    made = agent_batches.make_builder(agent)
+    network = made.make_network(spec)
+    acting_policies.fill(network.trainable_variables)
+    tf.random.set_seed(0)
+    update = made.make_update(network, spec)
+    metrics = update(agent_batches.make_batch(made, spec, 3)).metrics
+    found.append({name: float(value) for name, value in metrics.items()})
+    found[-1].update({v.name: v.numpy().tolist() for v in network.variables})
+  assert found[0] == found[1]
+
+
+@pytest.mark.parametrize('agent', ['impala', 'ppo'])
+def test_ratio_is_that_of_all_parts_together(agent):
+  spec = agent_batches.AGENTS[agent].spec._replace(actions=_MIXED)
+  settings = {'normalize_observations': False} if agent == 'ppo' else {}
+  made = agent_batches.make_builder(agent, **settings)
+  network = made.make_network(spec)
+  acting_policies.fill(network.trainable_variables)
+  sample = agent_batches.make_batch(made, spec, 3)
+  parameters = (
+    network.unroll(
+      tf.einsum('bt...->tb...', sample.data.observation),
+      tf.transpose(sample.data.first),
+      (),
+    )[0]
+    .parameters[:-1]
+    .numpy()
+    .astype(np.float64)
+  )  # [T, B, P]
+  # Sorted: two means, two deviations; dials of 2 and 3; a grip of 2.
+  drawn = sample.data.extras['sample']
+  total = 0.0
+  x = np.einsum('bt...->tb...', drawn['arm'][0])
+  scale = np.log1p(np.exp(parameters[..., 2:4]) * np.expm1(0.5)) + 1e-3
+  z = (x - parameters[..., :2]) / scale
+  total += np.sum(-(z**2) / 2 - np.log(scale * np.sqrt(2 * np.pi)), -1)
+  for place, count, number in (
+    (4, 2, drawn['dials'][..., 0]),
+    (6, 3, drawn['dials'][..., 1]),
+    (9, 2, drawn['grip']),
+  ):
+    logits = parameters[..., place : place + count]
+    log_p = logits - np.log(np.sum(np.exp(logits), -1, keepdims=True))
+    total += np.take_along_axis(log_p, np.transpose(number)[..., None], -1)[
+      ..., 0
+    ]
+  log_mu = np.transpose(sample.data.extras['log_prob'])
+  expected = np.mean(np.exp(total - log_mu))
+  metrics = made.make_update(network, spec)(sample).metrics
+  np.testing.assert_allclose(metrics['importance_ratio'], expected, rtol=1e-3)
