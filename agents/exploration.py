@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from repertory.agents import builder
-from repertory.components import action_scaling, policies
+from repertory.components import action_scaling, discrete_actions, policies
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
@@ -18,6 +18,7 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     acting: What the policy is to act for.
   """
   num_environments = acting.num_environments
+  actions = discrete_actions.DiscreteActions(acting.spec.actions)
   if acting.evaluation:
     epsilons = [config.evaluation_epsilon] * num_environments
     anneal_steps = 0
@@ -31,7 +32,7 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     'seed': acting.seed,
     'anneal_steps': anneal_steps,
     'steps_done': acting.steps_done,
-    'action_dtype': tf.as_dtype(acting.spec.actions.dtype),
+    'to_action': actions.to_action,
   }
 
 
@@ -51,7 +52,7 @@ def make_continuous_policy(
     num_random_steps: First steps, over all environments, with uniform actions.
 
   Raises:
-    ValueError: If the actions are no array of floats with bounds.
+    ValueError: If not all actions are floats with bounds.
   """
   return policies.ContinuousPolicy(
     network,

@@ -1,9 +1,12 @@
 """Between the actions of an environment and numbers in [−1, 1]."""
 
+import math
+
 import numpy as np
 import tensorflow as tf
+import tree
 
-from repertory.components import distributions, specs, types
+from repertory.components import action_parts, specs, types
 
 
 class ActionScaling:
@@ -12,49 +15,41 @@ class ActionScaling:
   Agents for bounded actions compute with numbers in [−1, 1]: then networks,
   noise and entropies mean the same whatever an environment measures in. What
   it makes is within the bounds in the action's own dtype, rounding included.
+  The numbers of an action of several parts stand side by side, in the order of
+  `tree.flatten`, in which mappings are sorted by key.
 
   Attributes:
     size: D, numbers of an action.
   """
 
   def __init__(self, action_spec: types.Nest):
-    """Reads shape, dtype and bounds off the spec.
+    """Reads shapes, dtypes and bounds off the spec.
 
     Args:
-      action_spec: One array of floats with a least and a largest value.
+      action_spec: An array of floats with a least and a largest value, or a
+        nest of such.
 
     Raises:
-      ValueError: If the spec is of another kind, a bound is missing, or the
+      ValueError: If a part is of another kind, a bound is missing, or the
         bounds of a number are equal: what rates actions could not tell that
         this number means nothing.
     """
-    if not (
-      isinstance(action_spec, specs.Array)
-      and np.issubdtype(action_spec.dtype, np.floating)
-      and np.prod(action_spec.shape) >= 1
-    ):
-      raise ValueError(
-        'The action spec must be one array of floats that is not empty, got '
-        f'{action_spec!r}.'
-      )
-    minimum, maximum = distributions.inward_bounds(action_spec)
-    with np.errstate(invalid='ignore'):
-      width = maximum / 2 - minimum / 2
-      middle = maximum / 2 + minimum / 2
-    if not (np.all(np.isfinite(middle)) and np.all(width > 0)):
-      raise ValueError(
-        'The action spec must have a finite least value for each number, and a '
-        f'finite larger one, to scale actions to; got {action_spec!r}. Wrap '
-        'the environment in one that states its bounds, without numbers that '
-        'nobody can choose.'
-      )
-    self.size = int(np.prod(action_spec.shape))
-    self._shape = action_spec.shape
-    self._dtype = tf.as_dtype(action_spec.dtype)
-    self._minimum, self._maximum = minimum.ravel(), maximum.ravel()
-    self._middle, self._half_width = middle.ravel(), width.ravel()
+    parts = action_parts.parts_of(action_spec)
+    bounds = [_bounds_of(part) for part in parts]
+    minimum, maximum = (
+      np.concatenate([np.ravel(bound) for bound in side])
+      for side in zip(*bounds)
+    )  # [D]
+    self._spec = action_spec
+    self._is_array = not tree.is_nested(action_spec)
+    self._specs = [part.spec for part in parts]
+    self._sizes = [math.prod(spec.shape) for spec in self._specs]
+    self.size = sum(self._sizes)
+    self._minimum, self._maximum = minimum, maximum
+    self._middle = maximum / 2 + minimum / 2
+    self._half_width = maximum / 2 - minimum / 2
 
-  def to_action(self, scaled: tf.Tensor) -> tf.Tensor:
+  def to_action(self, scaled: tf.Tensor) -> types.Nest:
     """Turns `[B, D]` into actions of the spec, `[B, ...]`.
 
     Args:
@@ -64,10 +59,50 @@ class ActionScaling:
     # A cast to the narrower dtype keeps the order, and bounds as they are.
     wide = self._middle + self._half_width * tf.cast(scaled, tf.float64)
     action = tf.clip_by_value(wide, self._minimum, self._maximum)
-    return tf.reshape(tf.cast(action, self._dtype), [-1, *self._shape])
+    if self._is_array:
+      return _shaped(action, self._specs[0])
+    parts = zip(tf.split(action, self._sizes, axis=-1), self._specs)
+    return tree.unflatten_as(
+      self._spec, [_shaped(part, spec) for part, spec in parts]
+    )
 
-  def from_action(self, action: tf.Tensor) -> tf.Tensor:
+  def from_action(self, action: types.Nest) -> tf.Tensor:
     """Turns actions of the spec, `[B, ...]`, into `[B, D]` within [−1, 1]."""
-    wide = tf.cast(tf.reshape(action, [-1, self.size]), tf.float64)
+    # Sequences may have turned into tuples.
+    leaves = tree.flatten_up_to(self._spec, action, check_types=False)
+    flat = [
+      tf.cast(tf.reshape(leaf, [-1, size]), tf.float64)
+      for leaf, size in zip(leaves, self._sizes)
+    ]
+    wide = flat[0] if self._is_array else tf.concat(flat, axis=-1)
     scaled = (wide - self._middle) / self._half_width
     return tf.cast(tf.clip_by_value(scaled, -1.0, 1.0), tf.float32)
+
+
+def _bounds_of(part: action_parts.Part) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the least and the largest values.
+
+  Raises:
+    ValueError: See `ActionScaling`.
+  """
+  name, spec = part
+  if not action_parts.is_continuous(spec):
+    raise ValueError(
+      f'{name} must be an array of floats that is not empty, got {spec!r}.'
+    )
+  minimum, maximum = action_parts.inward_bounds(spec)
+  with np.errstate(invalid='ignore'):
+    width = maximum / 2 - minimum / 2
+    middle = maximum / 2 + minimum / 2
+  if not (np.all(np.isfinite(middle)) and np.all(width > 0)):
+    raise ValueError(
+      f'{name} must have a finite least value for each number, and a finite '
+      f'larger one, to scale actions to; got {spec!r}. Wrap the environment in '
+      'one that states its bounds, without numbers that nobody can choose.'
+    )
+  return minimum, maximum
+
+
+def _shaped(flat: tf.Tensor, spec: specs.Array) -> tf.Tensor:
+  """Turns `[B, D]` into `[B, ...]` of a spec's shape and dtype."""
+  return tf.reshape(tf.cast(flat, tf.as_dtype(spec.dtype)), [-1, *spec.shape])

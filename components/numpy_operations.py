@@ -43,7 +43,9 @@ EXPRESSIONS = {
   'ZerosLike': 'np.zeros_like({0})',
 }
 REDUCTIONS = {'Max': 'max', 'Mean': 'mean', 'Min': 'min', 'Sum': 'sum'}
-VIEWS = {'ExpandDims', 'Reshape', 'Split', 'Squeeze', 'StridedSlice'}
+# What has several outputs: parts of one array.
+DIVISIONS = {'Split', 'SplitV'}
+VIEWS = {*DIVISIONS, 'ExpandDims', 'Reshape', 'Squeeze', 'StridedSlice'}
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -128,7 +128,8 @@ class Translation:
     operands = [self._use(one, has_axes) for one in operation.inputs]
     expression = template.format(*operands)
     is_known = all(one.name in self._values for one in operation.inputs)
-    if is_known and operation.type != 'Split':
+    is_divided = operation.type in numpy_operations.DIVISIONS
+    if is_known and not is_divided:
       value = eval(expression, self._namespace)
       self._values[output.name] = np.asarray(value)
     elif expression.isidentifier():
@@ -138,7 +139,7 @@ class Translation:
       self._lines.append(f'{name} = {expression}')
       if operation.type in numpy_operations.VIEWS:
         self._shared.add(name)
-      if operation.type == 'Split':
+      if is_divided:
         for i, part in enumerate(operation.outputs):
           self._names[part.name] = f'{name}[{i}]'
           self._shared.add(f'{name}[{i}]')
@@ -250,6 +251,12 @@ class Translation:
   def _express_fill(self, operation: tf.Operation) -> str:
     return f'np.full({self._constant(operation, 0)}, {{1}})'
 
+  def _express_gatherv2(self, operation: tf.Operation) -> str:
+    axis = self._constant(operation, 2)
+    if operation.get_attr('batch_dims'):
+      raise CannotTranslateError('rows are looked up each in its own.')
+    return f'{{0}}.take({{1}}, {axis})'
+
   def _express_matmul(self, operation: tf.Operation) -> str:
     parts, shapes = [], []
     for i, name in enumerate(('transpose_a', 'transpose_b')):
@@ -274,6 +281,13 @@ class Translation:
     parts = _operands(len(operation.inputs))
     return f'np.stack(({parts},), {operation.get_attr("axis")})'
 
+  def _express_pad(self, operation: tf.Operation) -> str:
+    return f'np.pad({{0}}, {self._constant(operation, 1)})'
+
+  def _express_padv2(self, operation: tf.Operation) -> str:
+    widths = self._constant(operation, 1)
+    return f'np.pad({{0}}, {widths}, constant_values={{2}})'
+
   def _express_relu(self, operation: tf.Operation) -> str:
     return f'np.maximum({{0}}, {self._zero(operation)})'
 
@@ -286,6 +300,11 @@ class Translation:
   def _express_split(self, operation: tf.Operation) -> str:
     axis = self._constant(operation, 0)
     return f'np.split({{1}}, {operation.get_attr("num_split")}, {axis})'
+
+  def _express_splitv(self, operation: tf.Operation) -> str:
+    sizes, axis = self._constant(operation, 1), self._constant(operation, 2)
+    ends = np.cumsum(sizes)[:-1].tolist()
+    return f'np.split({{0}}, {ends}, {axis})'
 
   def _express_squeeze(self, operation: tf.Operation) -> str:
     axes = tuple(operation.get_attr('squeeze_dims')) or None

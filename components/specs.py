@@ -27,22 +27,6 @@ def make_environment_spec(environment: Any) -> EnvironmentSpec:
   return acme_specs.make_environment_spec(environment)
 
 
-def num_actions(action_spec: types.Nest) -> int:
-  """Returns how many actions there are to choose from.
-
-  Raises:
-    ValueError: If the action is not a single discrete one.
-  """
-  if not isinstance(action_spec, DiscreteArray) or not np.issubdtype(
-    action_spec.dtype, np.integer
-  ):
-    raise ValueError(
-      'The action spec must be one DiscreteArray of integers, got '
-      f'{action_spec!r}.'
-    )
-  return action_spec.num_values
-
-
 def tensor_spec(nested_spec: types.Nest, *leading: int | None) -> types.Nest:
   """Returns the `tf.TensorSpec`s of a nest of array specs.
 

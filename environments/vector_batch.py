@@ -1,21 +1,19 @@
 """Makes an environment batch of what steps many environments at once."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import casting, layout
+from repertory.environments import batch_columns, layout
 from repertory.environments.layout import Nest
 from repertory.environments.wrappers import single_precision
 
+EnvironmentContractError = batch_columns.EnvironmentContractError
+
 _FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
-
-
-class EnvironmentContractError(ValueError):
-  """An environment broke its specs or dm_env's rules."""
 
 
 class SlotError(ValueError):
@@ -108,7 +106,7 @@ class Source(Protocol):
 
     Args:
       actions: Nest of arrays `[B, ...]` of exactly the action spec's dtypes;
-        those of discrete specs are in range.
+        integers with bounds are in range.
       ended: `[B]`, bool: the slots to restart, whose actions mean nothing;
         None if there are none.
 
@@ -161,11 +159,11 @@ class VectorBatch:
     self._observations = layout.Layout(self._observation_spec, 'observation')
     self._actions = layout.Layout(self._action_spec, '`actions`')
     self._narrow_leaves = [
-      _ObservationColumn(path, size, spec).narrow
+      batch_columns.ObservationColumn(path, size, spec).narrow
       for path, spec in zip(self._observations.paths, self._observations.specs)
     ]
     self._widen_leaves = [
-      _ActionColumn(path, size, spec, wide_spec.dtype).widen
+      batch_columns.ActionColumn(path, size, spec, wide_spec.dtype).widen
       for path, spec, wide_spec in zip(
         self._actions.paths, self._actions.specs, wide.specs
       )
@@ -311,76 +309,3 @@ class VectorBatch:
       f'Slot {error.slot}, step {step} of its episode: {error}. Make the'
       ' environment keep to its specs, or wrap it.'
     )
-
-
-class _ObservationColumn:
-  """Brings what the source says of one leaf to the dtype of the batch."""
-
-  def __init__(self, path: str, size: int, spec: specs.Array) -> None:
-    self._path = path
-    self._shape = (size, *spec.shape)
-    self._dtype = spec.dtype
-    self._is_float = spec.dtype == np.float32
-
-  def narrow(self, leaf: Any) -> np.ndarray:
-    if type(leaf) is np.ndarray and leaf.shape == self._shape:
-      dtype = leaf.dtype
-      if dtype == self._dtype:
-        return leaf
-      if self._is_float and dtype == np.float64:
-        return leaf.astype(np.float32)
-    try:
-      return casting.cast(leaf, self._shape, self._dtype)
-    except ValueError as error:
-      raise EnvironmentContractError(f'{self._path}: {error}.') from error
-
-
-class _ActionColumn:
-  """Brings the actions of one leaf to the dtype of the source."""
-
-  def __init__(
-    self, path: str, size: int, spec: specs.Array, wide: np.dtype
-  ) -> None:
-    self._path = path
-    self._shape = (size, *spec.shape)
-    self._dtype = spec.dtype
-    self._wide = wide
-    # Of a discrete action, and those that are soon found to be in range.
-    self._num_values = 0
-    self._common: frozenset[int] = frozenset()
-    zero = np.zeros(spec.shape, wide)
-    if isinstance(spec, specs.DiscreteArray):
-      self._num_values = spec.num_values
-      if size <= 128:  # For more, NumPy is faster than Python.
-        self._common = frozenset(range(min(spec.num_values, 1024)))
-    elif isinstance(spec, specs.BoundedArray):
-      zero = np.clip(zero, spec.minimum, spec.maximum).astype(wide)
-    # What an ended slot is given.
-    self._idle = zero
-
-  def widen(self, leaf: Any, ended: np.ndarray | None) -> np.ndarray:
-    array = np.asarray(leaf)
-    if array.dtype != self._dtype or array.shape != self._shape:
-      try:
-        array = casting.cast(array, self._shape, self._dtype)
-      except ValueError as error:
-        raise ValueError(f'{self._path}: {error}') from error
-    # A copy, as an environment may work on its action in place.
-    array = array.astype(self._wide)
-    if ended is not None:
-      array[ended] = self._idle
-    if self._num_values and not (
-      self._common and self._common.issuperset(array.tolist())
-    ):
-      self._check_range(array)
-    return array
-
-  def _check_range(self, array: np.ndarray) -> None:
-    # As unsigned numbers, negative ones are large.
-    unsigned = array.view(f'u{array.itemsize}')  # [B]
-    if np.maximum.reduce(unsigned) >= self._num_values:
-      slot = int(np.argmax(unsigned >= self._num_values))
-      raise ValueError(
-        f'{self._path}: expected integers from 0 to {self._num_values - 1},'
-        f' found {array[slot]} in slot {slot}'
-      )

@@ -12,7 +12,13 @@ from repertory.agents import (
 )
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
-from repertory.components import adders, policies, programs, specs
+from repertory.components import (
+  adders,
+  discrete_actions,
+  policies,
+  programs,
+  specs,
+)
 
 
 class DQNBuilder(transition_replay.TransitionReplayBuilder):
@@ -48,5 +54,6 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
     target = self.make_network(spec)
-    update = learning.DQNUpdate(network, target, self.config)
+    actions = discrete_actions.DiscreteActions(spec.actions)
+    update = learning.DQNUpdate(network, target, self.config, actions)
     return experience_replay.in_series(update, self.config)

@@ -7,6 +7,7 @@ from repertory.agents import experience_replay
 from repertory.agents.dqn import config as dqn_config
 from repertory.components import (
   data_parallel,
+  discrete_actions,
   learners,
   losses,
   programs,
@@ -22,6 +23,7 @@ class DQNUpdate(programs.Update):
     network: snt.Module,
     target_network: snt.Module,
     config: dqn_config.DQNConfig,
+    actions: discrete_actions.DiscreteActions | None = None,
   ):
     """Takes over the networks.
 
@@ -29,10 +31,12 @@ class DQNUpdate(programs.Update):
       network: What is learned: observations `[B, ...]` to values `[B, A]`.
       target_network: One of the same kind, made to follow.
       config: The settings.
+      actions: Numbers the environment's actions; None if they are numbers.
     """
     super().__init__()
     self._network = network
     self._target_network = target_network
+    self._to_number = actions.from_action if actions else lambda action: action
     self._config = config
     self._optimizer = learners.ClippedAdam(
       network.trainable_variables,
@@ -78,7 +82,7 @@ class DQNUpdate(programs.Update):
     )
     errors = losses.double_q_errors(
       q_tm1=q_tm1,
-      a_tm1=data.action,
+      a_tm1=self._to_number(data.action),
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import sonnet as snt
 
-from repertory.components import networks, specs
+from repertory.components import discrete_actions, networks, specs
 
 
 def make_network(
@@ -25,7 +25,7 @@ def make_network(
   Raises:
     ValueError: If observations or actions are of a kind it cannot take.
   """
-  num_actions = specs.num_actions(spec.actions)
+  num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
   torso = networks.ObservationTorso(
     spec.observations, hidden_sizes, image_torso
   )

@@ -3,7 +3,14 @@
 from repertory.agents import builder, experience_replay, exploration
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.agents.r2d2 import learning, networks
-from repertory.components import adders, policies, programs, specs, types
+from repertory.components import (
+  adders,
+  discrete_actions,
+  policies,
+  programs,
+  specs,
+  types,
+)
 from repertory.components import experience as experience_lib
 from repertory.components.networks import SequenceNetwork
 
@@ -36,7 +43,8 @@ class R2D2Builder(builder.Builder):
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
   ) -> programs.Update:
     target = self.make_network(spec)
-    update = learning.R2D2Update(network, target, self.config)
+    actions = discrete_actions.DiscreteActions(spec.actions)
+    update = learning.R2D2Update(network, target, self.config, actions)
     return experience_replay.in_series(update, self.config)
 
   def experience(

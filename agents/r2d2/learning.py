@@ -7,7 +7,14 @@ import tree
 
 from repertory.agents import experience_replay
 from repertory.agents.r2d2 import config as r2d2_config
-from repertory.components import learners, losses, networks, programs, types
+from repertory.components import (
+  discrete_actions,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
 
 
 class R2D2Update(programs.Update):
@@ -23,6 +30,7 @@ class R2D2Update(programs.Update):
     network: networks.SequenceNetwork,
     target_network: networks.SequenceNetwork,
     config: r2d2_config.R2D2Config,
+    actions: discrete_actions.DiscreteActions | None = None,
   ):
     """Takes over the networks.
 
@@ -30,10 +38,12 @@ class R2D2Update(programs.Update):
       network: What is learned; its outputs are action values.
       target_network: One of the same kind, made to follow.
       config: The settings.
+      actions: Numbers the environment's actions; None if they are numbers.
     """
     super().__init__()
     self._network = network
     self._target_network = target_network
+    self._to_number = actions.from_action if actions else lambda action: action
     self._config = config
     self._optimizer = learners.ClippedAdam(
       network.trainable_variables,
@@ -89,7 +99,7 @@ class R2D2Update(programs.Update):
     target_q = self._values(self._target_network, data.state, burn_in, window)
     errors = losses.sequence_double_q_errors(
       q=q,
-      actions=window.action,
+      actions=self._to_number(window.action),
       rewards=window.reward,
       discounts=config.discount * window.discount,
       target_q=target_q,

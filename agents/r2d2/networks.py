@@ -1,7 +1,7 @@
 """The network of R2D2."""
 
 from repertory.agents.r2d2 import config as r2d2_config
-from repertory.components import networks, specs
+from repertory.components import discrete_actions, networks, specs
 
 
 def make_network(
@@ -16,7 +16,7 @@ def make_network(
   Raises:
     ValueError: If observations or actions are of another kind.
   """
-  num_actions = specs.num_actions(spec.actions)
+  num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
   network = networks.SequenceNetwork(
     networks.ObservationTorso(
       spec.observations, config.hidden_sizes, config.image_torso

@@ -7,10 +7,14 @@ import numpy as np
 
 from repertory.components import adders, specs, types
 
-# Observations are large enough to be shared by transitions.
+# Observations are large enough to be shared by transitions. Actions are a nest
+# whose parts stand in another order than that of their keys.
 SPEC = specs.EnvironmentSpec(
   observations=specs.Array((300,), np.float32),
-  actions=specs.Array((), np.int32),
+  actions={
+    'number': specs.Array((), np.int32),
+    'force': [specs.Array((2,), np.float32)],
+  },
   rewards=specs.Array((), np.float32),
   discounts=specs.BoundedArray((), np.float32, 0, 1),
 )
@@ -26,8 +30,8 @@ def play(
 
   Args:
     adder: Gets the first timestep of all.
-    numbers: Actions, and first observations; the last ones and the rewards are
-      0.5 more.
+    numbers: First observations, and all numbers of the actions; the last
+      observations and the rewards are 0.5 more.
     add: Takes actions and the timesteps behind them: a method of the adder.
     num_slots: Those of the adder.
   """
@@ -43,7 +47,10 @@ def play(
 
   is_new = adder.num_items == 0
   for number in numbers:
-    action = np.full([num_slots], number, np.int32)
+    action = {
+      'number': np.full([num_slots], number, np.int32),
+      'force': [np.full([num_slots, 2], number, np.float32)],
+    }
     first = timestep(dm_env.StepType.FIRST, number)
     if is_new:
       adder.add_first(first)
@@ -55,7 +62,13 @@ def play(
 
 def check_transitions(data: types.Transition) -> list[int]:
   """Returns the numbers of transitions, which must be whole."""
-  numbers = np.asarray(data.action)
+  numbers = np.asarray(data.action['number'])
+  (force,) = data.action['force']
+  np.testing.assert_array_equal(
+    np.asarray(force),
+    np.repeat(numbers[:, np.newaxis], 2, 1),
+    'All parts of an action must be of the same step.',
+  )
   for name, expected in (
     ('observation', np.repeat(numbers[:, np.newaxis], 300, 1)),
     ('reward', numbers + 0.5),

@@ -110,7 +110,9 @@ class ReplayDataset(batches.Batches):
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
     dataset = dataset.with_options(options)
-    self._element_spec = dataset.element_spec
+    self._element_spec = tree.unflatten_as(
+      types.Sample(self._table.signature, *[None] * 3), dataset.element_spec
+    )
     self._iterator = iter(dataset)
     specs = tree.flatten(self._element_spec)
     self._num_leaves = len(specs)
@@ -172,7 +174,8 @@ class ReplayDataset(batches.Batches):
     return self._unflatten(leaves)
 
   @tf.autograph.experimental.do_not_convert
-  def _unpack(self, sample: Any) -> types.Sample:
+  def _unpack(self, sample: Any) -> tuple[tf.Tensor, ...]:
+    """Returns the leaves of a `types.Sample`: a dataset would join lists."""
     info, bundle_size = sample.info, self._table.bundle_size
     leaves = [info.key, info.probability, info.table_size * bundle_size]
     if bundle_size > 1:  # The items of a bundle share what is known of it.
@@ -180,7 +183,7 @@ class ReplayDataset(batches.Batches):
         tf.reshape(tf.repeat(leaf, bundle_size), [self._batch_size])
         for leaf in leaves
       ]
-    return types.Sample(self._table.packing.unpack(sample.data), *leaves)
+    return (*tree.flatten(self._table.packing.unpack(sample.data)), *leaves)
 
   def _ask(self) -> server.TableStatus:
     return waits.ask_server(self._connection.client, self._table)

@@ -6,6 +6,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import moments, specs, types
+from repertory.components.networks import previous_actions
 
 # Keeps what never changes from being divided by 0.
 _MIN_VARIANCE = 1e-8
@@ -17,7 +18,8 @@ class ObservationNormalizer(snt.Module):
   These are variables of the network, not trained but exported with it: whoever
   acts normalizes as the learner does. They stay as they are until `update`.
 
-  Images (rank 3), `DiscreteArray`s and booleans pass as they are.
+  Images (rank 3), `DiscreteArray`s and booleans pass as they are, and so does
+  the action before, which `ObservationTorso` scales by its bounds.
   """
 
   def __init__(
@@ -36,7 +38,12 @@ class ObservationNormalizer(snt.Module):
     self._observation_spec = observation_spec
     self._max_abs_value = max_abs_value
     leaf_specs = tree.flatten(observation_spec)
-    self._places = [i for i, s in enumerate(leaf_specs) if _is_normalized(s)]
+    are_actions = previous_actions.find(observation_spec)
+    self._places = [
+      i
+      for i, leaf_spec in enumerate(leaf_specs)
+      if _is_normalized(leaf_spec) and not are_actions[i]
+    ]
     # In double precision, for after 10⁷ steps another one would be lost.
     self._count = _make_variable(np.zeros([]), 'count')
     shapes = [leaf_specs[i].shape for i in self._places]

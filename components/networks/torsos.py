@@ -8,7 +8,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import choices, specs, types
-from repertory.components.networks import image_torsos
+from repertory.components.networks import image_torsos, previous_actions
 
 
 class ObservationTorso(snt.Module):
@@ -19,6 +19,8 @@ class ObservationTorso(snt.Module):
   - Rank 3 is an image, height by width by channels. It goes through an image
     torso of its own, which divides uint8 by 255.
   - A `DiscreteArray` becomes one-hot; a value out of its range, zeros.
+  - Of the action before, for agents that observe it, all integers with bounds
+    become one-hot, and floats are scaled from their bounds to [−1, 1].
   - Other numbers of rank 0 to 2 are flattened and taken as they are, uint8 too.
 
   The vectors are joined in the order of `tree.flatten`, in which mappings are
@@ -47,9 +49,11 @@ class ObservationTorso(snt.Module):
     super().__init__(name=name)
     check_observation(observation_spec, image_torso)
     self._observation_spec = observation_spec
+    self._are_actions = previous_actions.find(observation_spec)
     self._image_torsos = []
-    for i, spec in enumerate(tree.flatten(observation_spec)):
-      if _is_image(spec):
+    leaf_specs = tree.flatten(observation_spec)
+    for i, (spec, is_action) in enumerate(zip(leaf_specs, self._are_actions)):
+      if _is_image(spec) and not is_action:
         chosen = image_torsos.choose(image_torso, *spec.shape[:2])
         make = image_torsos.IMAGE_TORSOS[chosen]
         # Numbered by leaf, so that variables have names of their own.
@@ -65,8 +69,10 @@ class ObservationTorso(snt.Module):
     )
     torsos = iter(self._image_torsos)
     vectors = []
-    for spec, leaf in zip(spec_leaves, leaves):
-      if _is_image(spec):
+    for spec, leaf, is_action in zip(spec_leaves, leaves, self._are_actions):
+      if is_action:
+        vectors.append(previous_actions.encode(leaf, spec))
+      elif _is_image(spec):
         image = tf.reshape(leaf, [tf.shape(leaf)[0], *spec.shape])
         vectors.append(next(torsos)(image))
       else:
@@ -97,7 +103,8 @@ def check_observation(
   leaves = tree.flatten_with_path(observation_spec)
   if not leaves:
     raise ValueError('The observation spec must have a leaf, got none.')
-  for path, spec in leaves:
+  are_actions = previous_actions.find(observation_spec)
+  for (path, spec), is_action in zip(leaves, are_actions):
     where = '/'.join(str(step) for step in path) or 'observation'
     if not isinstance(spec, specs.Array):
       raise ValueError(
@@ -111,7 +118,7 @@ def check_observation(
         f'not empty, got shape {spec.shape} and dtype {spec.dtype}. Give the '
         'builder a network of your own.'
       )
-    if not _is_image(spec):
+    if is_action or not _is_image(spec):
       continue
     chosen = image_torsos.choose(image_torso, *spec.shape[:2])
     min_pixels = image_torsos.IMAGE_TORSOS[chosen].min_pixels

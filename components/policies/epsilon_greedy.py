@@ -50,7 +50,7 @@ class _EpsilonGreedy(programs.Policy):
     *,
     anneal_steps: int = 0,
     steps_done: int = 0,
-    action_dtype: tf.DType = tf.int32,
+    to_action: Callable[[tf.Tensor], types.Nest] = lambda number: number,
   ):
     """Keeps the settings.
 
@@ -60,7 +60,7 @@ class _EpsilonGreedy(programs.Policy):
       anneal_steps: Steps of an environment over which its ε falls from 1 to
         its place, linearly (https://doi.org/10.1038/nature14236, methods).
       steps_done: Steps that each environment has behind it, in earlier runs.
-      action_dtype: What the environment's spec has for actions.
+      to_action: Makes the environment's actions of their numbers, int32 `[B]`.
     """
     super().__init__()
     if anneal_steps < 0:
@@ -71,7 +71,7 @@ class _EpsilonGreedy(programs.Policy):
     self._seed = seed
     self._anneal_steps = anneal_steps
     self._steps_done = steps_done
-    self._action_dtype = action_dtype
+    self._to_action = to_action
 
   def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
     return {
@@ -103,7 +103,7 @@ class _EpsilonGreedy(programs.Policy):
       greedy_action,
     )
     return programs.PolicyOutput(
-      action=tf.cast(action, self._action_dtype),
+      action=self._to_action(action),
       extras=(),
       state={
         'epsilon': state['epsilon'],
@@ -139,8 +139,8 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
         which its ε falls from 1 to its place, linearly
         (https://doi.org/10.1038/nature14236, methods). `steps_done`, 0 by
         default: steps that each environment has behind it, in earlier runs.
-        `action_dtype`, int32 by default: of the actions, as the environment's
-        spec has it.
+        `to_action`: makes the environment's actions of their numbers, int32
+        `[B]`, such as `DiscreteActions.to_action`; by default they are these.
     """
     super().__init__(epsilons, seed, **settings)
     self._network = network

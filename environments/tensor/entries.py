@@ -78,6 +78,17 @@ ENTRIES = (
     'pendulum',
     'Pendulum',
   ),
+  Entry(
+    'lock',
+    'Set two dials as shown, each action several numbers',
+    'lock',
+    'Lock',
+    (
+      name_options.Option(
+        'key', False, 'Whether a key has to be turned as well, by an angle'
+      ),
+    ),
+  ),
   *(
     Entry(
       f'minatar/{game}',

@@ -155,14 +155,47 @@ class TestSpec:
       pytest.param(specs.DiscreteArray(3), id='discrete'),
       pytest.param(specs.BoundedArray((2,), np.int32, 0, 3), id='integers'),
       pytest.param(specs.BoundedArray((0,), np.float32, -1, 1), id='empty'),
-      pytest.param(
-        {'x': specs.BoundedArray((1,), np.float32, -1, 1)}, id='nested'
-      ),
     ],
   )
   def test_refuses_others(self, spec):
-    with pytest.raises(
-      ValueError,
-      match='action spec must be one array of floats that is not empty',
-    ):
+    with pytest.raises(ValueError, match=r'^actions must be an array'):
       action_scaling.ActionScaling(spec)
+    nest = {'arm': specs.BoundedArray((1,), np.float32, -1, 1), 'hand': [spec]}
+    with pytest.raises(
+      ValueError, match=r"^actions\['hand'\]\[0\] must be an array of floats"
+    ):
+      action_scaling.ActionScaling(nest)
+
+
+class TestParts:
+  SPEC = {  # noqa: RUF012
+    'wheel': specs.BoundedArray((), np.float64, -4, 4),
+    'arm': specs.BoundedArray((1, 2), np.float32, [[0, -1]], [[2, 1]]),
+  }
+
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_by_hand(self, jit_compile):
+    scaling = action_scaling.ActionScaling(self.SPEC)
+    assert scaling.size == 3
+    to_action, from_action = (
+      tf.function(method, jit_compile=jit_compile, autograph=False)
+      for method in (scaling.to_action, scaling.from_action)
+    )
+    # Sorted: the arm's two numbers, then the wheel's.
+    action = to_action(tf.constant([[0.5, -0.5, 0.25], [-9, 9, 9]]))
+    assert list(action) == list(self.SPEC)
+    assert action['arm'].dtype == tf.float32
+    assert action['wheel'].dtype == tf.float64
+    np.testing.assert_array_equal(action['arm'], [[[1.5, -0.5]], [[0, 1]]])
+    np.testing.assert_array_equal(action['wheel'], [1, 4])
+    np.testing.assert_array_equal(
+      from_action(action), [[0.5, -0.5, 0.25], [-1, 1, 1]]
+    )
+
+  def test_lists_may_have_become_tuples(self):
+    arm = specs.BoundedArray((2,), np.float32, -2, 2)
+    scaling = action_scaling.ActionScaling([arm, arm])
+    action = tf.constant([[1.0, 0]]), tf.constant([[0, -2.0]])
+    np.testing.assert_array_equal(
+      scaling.from_action(action), [[0.5, 0, 0, -1]]
+    )

@@ -73,6 +73,15 @@ _FUNCTIONS = {
   'joined': lambda x, y, b, p: tf.concat([x, y[:, :1]], -1),
   'stacked': lambda x, y, b, p: tf.stack([x, y], 1),
   'parts': lambda x, y, b, p: tf.add(*tf.split(x, 2, -1)),
+  'unequal parts': lambda x, y, b, p: (
+    tf.add(*tf.split(x, [2, 2], -1)) - tf.split(y, [1, 3], -1)[0]
+  ),
+  'padded': lambda x, y, b, p: tf.pad(x, [[0, 0], [1, 2]], constant_values=-9),
+  'padded with zeros': lambda x, y, b, p: tf.pad(x, [[1, 0], [0, 0]]),
+  'looked up': lambda x, y, b, p: (
+    tf.gather(tf.constant([[1, 2], [3, 4], [5, 6], [7, 8]]), p),
+    tf.gather(x, tf.constant([1, 3]), axis=-1),
+  ),
   'filled': lambda x, y, b, p: tf.fill([3, 4], x[0, 0]) + tf.zeros_like(y),
   'bits': lambda x, y, b, p: tf.bitwise.bitwise_xor(
     tf.bitwise.right_shift(b, tf.constant(7, tf.uint64)),

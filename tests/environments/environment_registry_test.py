@@ -101,6 +101,7 @@ def test_names():
     'tensor:memory_chain:<length>',
     'tensor:cartpole',
     'tensor:pendulum',
+    'tensor:lock',
     'tensor:minatar/asterix',
     'tensor:minatar/breakout',
     'tensor:minatar/freeway',

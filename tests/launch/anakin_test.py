@@ -78,6 +78,15 @@ _CASES = {
     120,
     7,
   ),
+  # Actions of several parts. 15 moments, of which 14 are steps; an update of 4
+  # unrolls after every third one.
+  'parts': (
+    'ppo',
+    'tensor:lock?key=true',
+    {'unroll_length': 3, 'batch_size': 4, 'previous_action_and_reward': True},
+    56,
+    5,
+  ),
 }
 
 

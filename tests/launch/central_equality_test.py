@@ -52,6 +52,11 @@ _CASES = {
   'dqn': (dqn, {'hidden_sizes': (8,), 'n_step': 3}),
 }
 
+# Actions of several parts: a nest of integers and a float, and two integers.
+_PARTS = {
+  'impala': ('tensor:lock?key=true', *_CASES['impala_lstm']),
+  'dqn': ('tensor:lock', *_CASES['dqn']),
+}
 _CONTINUOUS = {
   'd4pg': (d4pg, {'hidden_sizes': (8,)}),
   'sac': (sac, {'hidden_sizes': (8,), 'num_random_steps': 60}),
@@ -209,6 +214,13 @@ def test_items_are_equal(tmp_path, case, environment, num_lanes):
 def test_items_of_continuous_actions_are_equal(tmp_path, case, num_lanes):
   agent, config = _CONTINUOUS[case]
   _check_items_are_equal(tmp_path, agent, config, follow.Follow, num_lanes)
+
+
+@pytest.mark.parametrize('case', _PARTS)
+def test_items_of_actions_of_several_parts_are_equal(tmp_path, case):
+  environment, agent, config = _PARTS[case]
+  factory = registry.make_factory(environment)
+  _check_items_are_equal(tmp_path, agent, config, factory, 2)
 
 
 def _check_items_are_equal(

@@ -161,13 +161,18 @@ class TestEpsilonGreedyPolicy:
     for leaf in tf.nest.flatten(state):
       assert leaf.shape == [2]
 
-  @pytest.mark.parametrize('dtype', [tf.int32, tf.int64, tf.uint8])
-  def test_action_dtype(self, dtype):
+  def test_to_action(self):
     policy = policies.EpsilonGreedyPolicy(
-      table_network, [0.5], 0, action_dtype=dtype
+      table_network,
+      [0.0],
+      0,
+      to_action=lambda number: {'tens': 10 * number, 'one': number},
     )
-    output = policy.step(values_of(1), policy.initial_state([0]))
-    assert output.action.dtype == dtype
+    values = values_of(1)
+    output = policy.step(values, policy.initial_state([0]))
+    best = np.argmax(values, axis=-1)
+    np.testing.assert_array_equal(output.action['one'], best)
+    np.testing.assert_array_equal(output.action['tens'], 10 * best)
     assert output.extras == ()
 
   def test_describe(self):

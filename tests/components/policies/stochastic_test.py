@@ -56,6 +56,10 @@ def make_recurrent(epsilons, core='lstm', **settings):
   return policy, network
 
 
+def _to_int64(number):
+  return tf.cast(number, tf.int64)
+
+
 def firsts(t):
   """Row 1 starts an episode at step 2, row 2 at steps 3 and 4."""
   return tf.constant([t == 0, t in (0, 2), t in (0, 3, 4)])
@@ -199,7 +203,7 @@ class TestRecurrentEpsilonGreedyPolicy:
   @pytest.mark.parametrize('core', ['lstm', 'gru'])
   @pytest.mark.parametrize('jit_compile', [None, False, True])
   def test_greedy_action_and_extras(self, core, jit_compile):
-    policy, network = make_recurrent([0.0] * 6, core, action_dtype=tf.int64)
+    policy, network = make_recurrent([0.0] * 6, core, to_action=_to_int64)
     outputs = run(policy, jit_compile=jit_compile)
     for t, (found, (state, values)) in enumerate(zip(outputs, loop(network))):
       np.testing.assert_array_equal(found.action, np.argmax(values, axis=-1))

@@ -8,6 +8,7 @@ from repertory.environments.tensor import (
   cartpole,
   catch,
   conformance,
+  lock,
   memory_chain,
   pendulum,
 )
@@ -43,6 +44,20 @@ class TestPendulum(conformance.TensorEnvironmentConformance):
 
   def make_environment(self):
     return pendulum.Pendulum()
+
+
+class TestLock(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+
+  def make_environment(self):
+    return lock.Lock()
+
+
+class TestLockWithKey(conformance.TensorEnvironmentConformance):
+  end_discounts = (0,)
+
+  def make_environment(self):
+    return tensor.PreviousActionAndReward(lock.Lock(key=True))
 
 
 class TestPreviousAction(conformance.TensorEnvironmentConformance):
@@ -82,6 +97,10 @@ class TestPendulumOnHost(HostBatchConformance):
   name = 'tensor:pendulum'
   num_steps = 210
   end_discounts = (1,)
+
+
+class TestLockOnHost(HostBatchConformance):
+  name = 'tensor:lock?key=true'
 
 
 class TestPreviousActionOnHost(batch_conformance.EnvironmentBatchConformance):

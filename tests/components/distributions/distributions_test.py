@@ -1,4 +1,4 @@
-"""Tests of `components/distributions.py`."""
+"""Tests of `categorical.py` and `gaussian.py`: one choice, and floats."""
 
 import math
 
@@ -338,33 +338,3 @@ class TestRows:
       np.testing.assert_array_equal(alone_after, after.numpy()[rows])
     again, _ = sample(parameters, after)
     assert not np.array_equal(again, together)
-
-
-class TestMakeDistribution:
-  def test_kinds(self):
-    assert isinstance(
-      distributions.make_distribution(specs.DiscreteArray(3)),
-      distributions.Categorical,
-    )
-    for dtype in (np.float32, np.float64):
-      assert isinstance(
-        distributions.make_distribution(specs.Array((), dtype)),
-        distributions.DiagonalGaussian,
-      )
-
-  @pytest.mark.parametrize(
-    'spec',
-    [
-      specs.Array((2,), np.int32),
-      specs.BoundedArray((), np.int32, 0, 3),
-      specs.Array((2,), np.bool_),
-      specs.Array((0,), np.float32),
-      specs.Array((2, 0), np.float32),
-      {'move': specs.DiscreteArray(3)},
-      (specs.DiscreteArray(3), specs.DiscreteArray(3)),
-      (),
-    ],
-  )
-  def test_refuses_others(self, spec):
-    with pytest.raises(ValueError, match='action spec must be one Discrete'):
-      distributions.make_distribution(spec)

@@ -1,0 +1,141 @@
+"""What the actions of an environment are made of.
+
+An action is one array or a nest of arrays, its *parts*. Each part holds floats
+(continuous) or integers with bounds (discrete): a `DiscreteArray` for a single
+choice, a `BoundedArray` of integers for several at once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tree
+
+from repertory.components import specs, types
+
+# Values that one integer may have, for each has a number of its own in what a
+# network puts out. A `DiscreteArray` may have more: it tells them itself, and
+# not by bounds that may be those of the dtype.
+MAX_CHOICES = 65_536
+
+
+class Part(NamedTuple):
+  """A leaf of an action spec.
+
+  Attributes:
+    name: What messages call it, such as `actions['arm'][0]`.
+    spec: Its spec.
+  """
+
+  name: str
+  spec: specs.Array
+
+
+class Choices(NamedTuple):
+  """What integers there are to choose from, each of the shape of a spec.
+
+  Attributes:
+    minimum: The least ones, of the spec's dtype.
+    counts: How many there are from these on, int64.
+  """
+
+  minimum: np.ndarray
+  counts: np.ndarray
+
+
+def parts_of(action_spec: types.Nest) -> list[Part]:
+  """Returns the parts of an action, in the order of `tree.flatten`.
+
+  Raises:
+    ValueError: If there are none, or one is no array spec.
+  """
+  parts = []
+  for path, spec in tree.flatten_with_path(action_spec):
+    name = f'actions{"".join(f"[{step!r}]" for step in path)}'
+    if not isinstance(spec, specs.Array):
+      raise ValueError(f'{name} must be a dm_env spec, got {spec!r}.')
+    parts.append(Part(name, spec))
+  if not parts:
+    raise ValueError(
+      f'The action spec must have an array at least, got {action_spec!r}.'
+    )
+  return parts
+
+
+def is_continuous(spec: specs.Array) -> bool:
+  """Returns whether a part holds floats."""
+  return np.issubdtype(spec.dtype, np.floating) and 0 not in spec.shape
+
+
+def is_discrete(spec: specs.Array) -> bool:
+  """Returns whether a part holds integers with bounds."""
+  return (
+    isinstance(spec, specs.BoundedArray)
+    and np.issubdtype(spec.dtype, np.integer)
+    and 0 not in spec.shape
+  )
+
+
+def choices_of(spec: specs.BoundedArray) -> Choices:
+  """Returns what there is to choose from.
+
+  Raises:
+    ValueError: If a number has more than `MAX_CHOICES` values, as where the
+      bounds are those of the dtype.
+  """
+  minimum, maximum = (
+    np.broadcast_to(bound, spec.shape) for bound in (spec.minimum, spec.maximum)
+  )
+  # As integers of Python, for differences may be larger than any dtype holds.
+  counts = maximum.astype(object) - minimum.astype(object) + 1
+  if not isinstance(spec, specs.DiscreteArray) and np.max(counts) > MAX_CHOICES:
+    raise ValueError(
+      f'An integer of an action must have at most {MAX_CHOICES:,} values, got '
+      f'{np.max(counts):,} in {spec!r}. Wrap the environment in one of '
+      'narrower bounds.'
+    )
+  return Choices(minimum, np.asarray(counts, np.int64))
+
+
+def bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the least and the largest value, infinite where there is none."""
+  shape = spec.shape
+  minimum = getattr(spec, 'minimum', -np.inf)
+  maximum = getattr(spec, 'maximum', np.inf)
+  return (
+    np.broadcast_to(np.asarray(minimum, np.float64), shape),
+    np.broadcast_to(np.asarray(maximum, np.float64), shape),
+  )
+
+
+def scale_of(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
+  """Returns middle and half width of bounds; 0 and 1 where one is missing."""
+  minimum, maximum = bounds(spec)
+  is_bounded = np.isfinite(minimum) & np.isfinite(maximum)
+  with np.errstate(invalid='ignore'):
+    middle = np.where(is_bounded, minimum / 2 + maximum / 2, 0)
+    half_width = np.where(is_bounded, maximum / 2 - minimum / 2, 1)
+  return middle, half_width
+
+
+def inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the bounds, narrowed where processors might round beyond them.
+
+  TensorFlow takes subnormal numbers, those below `tiny`, for 0.
+
+  Raises:
+    ValueError: If all numbers between two bounds are taken for 0.
+  """
+  minimum, maximum = bounds(spec)
+  tiny = float(np.finfo(spec.dtype).tiny)
+
+  def raised(bound):
+    is_subnormal = np.abs(bound) < tiny
+    return np.where(is_subnormal, np.where(bound > 0, tiny, 0.0), bound)
+
+  minimum, maximum = raised(minimum), -raised(-maximum)
+  if np.any(minimum > maximum):
+    raise ValueError(
+      'The action spec must have a number between its bounds that processors '
+      f'do not take for 0, got {spec!r}. Scale the actions.'
+    )
+  return minimum, maximum

@@ -1,0 +1,127 @@
+"""Integers: one of several choices, or several such at once."""
+
+import numpy as np
+import tensorflow as tf
+
+from repertory.components import action_parts, random_streams, specs
+from repertory.components.distributions import distribution
+
+# Stands in for the logits of choices that a number does not have: no logit of a
+# network comes near, and no infinity comes of it.
+_NO_CHOICE = -1e30
+
+
+class Categorical(distribution.Distribution):
+  """One of A actions; the parameters are its logits."""
+
+  def __init__(self, action_spec: specs.DiscreteArray):
+    """Reads A off the spec."""
+    self.num_parameters = action_spec.num_values
+    self.sample_spec = specs.Array((), np.int32)
+    self._dtype = tf.as_dtype(action_spec.dtype)
+
+  def sample(self, parameters, counters):
+    uniform, _, counters = random_streams.next_uniforms(counters)  # [B]
+    # The inverse of the distribution function. Its last value, 1, is left out,
+    # for rounding might make it smaller than the number drawn.
+    below = tf.cumsum(tf.nn.softmax(parameters), axis=-1)[:, :-1]  # [B, A − 1]
+    reached = tf.cast(below <= uniform[:, None], tf.int32)
+    return tf.reduce_sum(reached, axis=-1), counters
+
+  def mode(self, parameters):
+    return tf.argmax(parameters, axis=-1, output_type=tf.int32)
+
+  def log_prob(self, parameters, sample):
+    return -tf.nn.sparse_softmax_cross_entropy_with_logits(sample, parameters)
+
+  def entropy(self, parameters):
+    log_probs = tf.nn.log_softmax(parameters)  # [..., A]
+    return -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=-1)
+
+  def to_action(self, sample):
+    return tf.cast(sample, self._dtype)
+
+
+class MultiCategorical(distribution.Distribution):
+  """Several integers, each of them one of its own choices, independently.
+
+  The parameters are the logits of all choices: those of the first number, then
+  those of the second one, and so on. A sample is counted from 0, wherever the
+  bounds of the action begin.
+  """
+
+  def __init__(self, action_spec: specs.BoundedArray):
+    """Reads the choices off the spec.
+
+    Args:
+      action_spec: An array of integers with bounds.
+    """
+    choices = action_parts.choices_of(action_spec)
+    counts = choices.counts.ravel()  # [K]
+    self.num_parameters = int(counts.sum())
+    self.sample_spec = specs.Array(action_spec.shape, np.int32)
+    self._counts = counts
+    self._shape = list(action_spec.shape)
+    self._dtype = tf.as_dtype(action_spec.dtype)
+    self._minimum = choices.minimum
+    # Of how many choices the last one is never reached by adding up: [K, 1].
+    self._num_steps = counts[:, None] - 1
+
+  def sample(self, parameters, counters):
+    logits = self._logits(parameters)  # [B, K, A]
+    uniforms, counters = random_streams.next_uniform_vectors(
+      counters, len(self._counts)
+    )  # [B, K]
+    # As `Categorical` draws. What is no choice lies behind the last one.
+    below = tf.cumsum(tf.nn.softmax(logits), axis=-1)[..., :-1]
+    reached = below <= uniforms[..., None]  # [B, K, A − 1]
+    if not self._are_alike:
+      reached &= np.arange(self._counts.max() - 1) < self._num_steps
+    drawn = tf.reduce_sum(tf.cast(reached, tf.int32), axis=-1)  # [B, K]
+    return self._shaped(drawn), counters
+
+  def mode(self, parameters):
+    best = tf.argmax(self._logits(parameters), -1, output_type=tf.int32)
+    return self._shaped(best)
+
+  def log_prob(self, parameters, sample):
+    logits = self._logits(parameters)  # [..., K, A]
+    flat = tf.reshape(sample, tf.shape(logits)[:-1])
+    terms = tf.nn.sparse_softmax_cross_entropy_with_logits(flat, logits)
+    return -tf.reduce_sum(terms, axis=-1)
+
+  def entropy(self, parameters):
+    log_probs = tf.nn.log_softmax(self._logits(parameters))  # [..., K, A]
+    return -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=[-2, -1])
+
+  def to_action(self, sample):
+    action = tf.cast(sample, self._dtype)
+    return action + self._minimum if self._minimum.any() else action
+
+  @property
+  def _are_alike(self) -> bool:
+    """Whether all numbers have as many choices."""
+    return bool(np.all(self._counts == self._counts[0]))
+
+  def _logits(self, parameters: tf.Tensor) -> tf.Tensor:
+    """Returns logits `[..., K, A]`, where A are the most choices there are."""
+    if self._are_alike:
+      leading = tf.shape(parameters)[:-1]
+      shape = [len(self._counts), self._counts[0]]
+      return tf.reshape(parameters, tf.concat([leading, shape], 0))
+    most = self._counts.max()
+    no_padding = [[0, 0]] * (parameters.shape.rank - 1)
+    rows = [
+      tf.pad(
+        part,
+        [*no_padding, [0, most - count]],
+        constant_values=_NO_CHOICE,
+      )
+      for part, count in zip(
+        tf.split(parameters, self._counts, axis=-1), self._counts
+      )
+    ]
+    return tf.stack(rows, axis=-2)
+
+  def _shaped(self, flat: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(flat, [-1, *self._shape])

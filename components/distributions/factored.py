@@ -1,0 +1,66 @@
+"""Actions of several parts, each from a distribution of its own."""
+
+import tensorflow as tf
+import tree
+
+from repertory.components import types
+from repertory.components.distributions import distribution
+
+
+class Factored(distribution.Distribution):
+  """Parts that are independent of each other, given the parameters.
+
+  So p(a) = Π_i p_i(a_i): log-probabilities and entropies are sums over the
+  parts. The parameters of all parts stand side by side, in the order of
+  `tree.flatten`, in which mappings are sorted by key.
+  """
+
+  def __init__(self, parts: types.Nest):
+    """Takes the parts.
+
+    Args:
+      parts: Nest of distributions, of the structure of the actions.
+    """
+    self._structure = tree.map_structure(lambda part: None, parts)
+    self._parts: list[distribution.Distribution] = tree.flatten(parts)
+    self._sizes = [part.num_parameters for part in self._parts]
+    self.num_parameters = sum(self._sizes)
+    self.sample_spec = self._join([part.sample_spec for part in self._parts])
+
+  def sample(self, parameters, counters):
+    drawn = []
+    for part, own in self._with_parameters(parameters):
+      sample, counters = part.sample(own, counters)
+      drawn.append(sample)
+    return self._join(drawn), counters
+
+  def mode(self, parameters):
+    return self._join(
+      [part.mode(own) for part, own in self._with_parameters(parameters)]
+    )
+
+  def log_prob(self, parameters, sample):
+    parts = zip(self._with_parameters(parameters), self._leaves(sample))
+    return tf.add_n([part.log_prob(own, leaf) for (part, own), leaf in parts])
+
+  def entropy(self, parameters):
+    return tf.add_n(
+      [part.entropy(own) for part, own in self._with_parameters(parameters)]
+    )
+
+  def to_action(self, sample):
+    parts = zip(self._parts, self._leaves(sample))
+    return self._join([part.to_action(leaf) for part, leaf in parts])
+
+  def _with_parameters(
+    self, parameters: tf.Tensor
+  ) -> list[tuple[distribution.Distribution, tf.Tensor]]:
+    """Returns the parts, each with its parameters `[..., P_i]`."""
+    return list(zip(self._parts, tf.split(parameters, self._sizes, axis=-1)))
+
+  def _leaves(self, nest: types.Nest) -> list[tf.Tensor]:
+    # Sequences may have turned into tuples.
+    return tree.flatten_up_to(self._structure, nest, check_types=False)
+
+  def _join(self, leaves: list) -> types.Nest:
+    return tree.unflatten_as(self._structure, leaves)

@@ -1,0 +1,72 @@
+"""Floats, each from a Gaussian of its own."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from repertory.components import action_parts, random_streams, specs
+from repertory.components.distributions import distribution
+
+# Of a Gaussian: keeps log-probabilities finite when a policy gets certain.
+_MIN_SCALE = 1e-3
+
+
+class DiagonalGaussian(distribution.Distribution):
+  """Independent Gaussians; the parameters are means and unscaled deviations.
+
+  A sample of 0 is the middle of the bounds, and ±1 are the bounds. Samples
+  beyond become actions at the bounds, but keep the log-probability of what was
+  drawn. An action without bounds is the sample itself.
+  """
+
+  def __init__(self, action_spec: specs.Array, initial_scale: float = 0.5):
+    """Reads size and bounds off the spec.
+
+    Args:
+      action_spec: An array of floats.
+      initial_scale: Deviation where its parameter is 0, but for the least one,
+        which is added to all.
+    """
+    size = int(np.prod(action_spec.shape))
+    self.num_parameters = 2 * size
+    self.sample_spec = specs.Array(action_spec.shape, np.float32)
+    self._shape = list(action_spec.shape)
+    self._dtype = tf.as_dtype(action_spec.dtype)
+    self._minimum, self._maximum = action_parts.inward_bounds(action_spec)
+    self._middle, self._half_width = action_parts.scale_of(action_spec)
+    # softplus(shift) = initial_scale.
+    self._shift = math.log(math.expm1(initial_scale))
+
+  def sample(self, parameters, counters):
+    mean, scale = self._split(parameters)  # [B, D]
+    noise, counters = random_streams.next_normals(counters, mean.shape[-1])
+    return self._shaped(mean + scale * noise), counters
+
+  def mode(self, parameters):
+    return self._shaped(self._split(parameters)[0])
+
+  def log_prob(self, parameters, sample):
+    mean, scale = self._split(parameters)  # [..., D]
+    flat = tf.reshape(sample, tf.shape(mean))
+    errors = (flat - mean) / scale
+    terms = -0.5 * errors**2 - tf.math.log(scale) - 0.5 * math.log(2 * math.pi)
+    return tf.reduce_sum(terms, axis=-1)
+
+  def entropy(self, parameters):
+    _, scale = self._split(parameters)  # [..., D]
+    terms = tf.math.log(scale) + 0.5 * math.log(2 * math.pi * math.e)
+    return tf.reduce_sum(terms, axis=-1)
+
+  def to_action(self, sample):
+    scaled = self._middle + self._half_width * tf.cast(sample, tf.float64)
+    clipped = tf.clip_by_value(scaled, self._minimum, self._maximum)
+    return tf.cast(clipped, self._dtype)
+
+  def _split(self, parameters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns means and deviations, `[..., D]` each."""
+    mean, unscaled = tf.split(parameters, 2, axis=-1)
+    return mean, tf.nn.softplus(unscaled + self._shift) + _MIN_SCALE
+
+  def _shaped(self, flat: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(flat, [-1, *self._shape])

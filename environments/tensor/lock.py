@@ -1,0 +1,115 @@
+"""A combination lock, whose action has several parts."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from repertory.components import random_streams
+from repertory.environments.tensor import environment
+
+# Positions of each dial.
+_POSITIONS = np.array([3, 4], np.int32)
+_NUM_STEPS = 8
+
+
+class Core(NamedTuple):
+  """What opens the lock, and how often it was tried.
+
+  Attributes:
+    code: A position of each dial, int32 `[B, 2]`.
+    angle: Of the key, in [-1, 1], float32 `[B]`.
+    num_steps: int32 `[B]`.
+  """
+
+  code: tf.Tensor
+  angle: tf.Tensor
+  num_steps: tf.Tensor
+
+
+class Lock(environment.TensorEnvironment):
+  """Set the dials, and turn the key, as is shown.
+
+  Each step shows another combination. A step in which all dials are right gives
+  a reward of 1/8, with a key less: 1 - |turned - shown| times that. An episode
+  has eight steps, so the best return is 1. Without a look at one of the dials
+  it is 1/3 at best; and 1/2 if the key is never turned.
+
+  Observation: float32 `[7]`, the position of each dial as one-hot, 3 and 4
+  numbers; with a key `[8]`, its angle at the end.
+  Actions: positions of both dials, int32 `[2]`, from 0 to 2 and from 0 to 3.
+  With a key, a dict of these, 'dials', and of 'key', an angle in [-1, 1].
+  """
+
+  def __init__(self, key: bool = False):
+    """Makes the lock.
+
+    Args:
+      key: Whether there is one.
+    """
+    self._has_key = key
+
+  def observation_spec(self) -> specs.BoundedArray:
+    minimum = np.zeros(_POSITIONS.sum(), np.float32)
+    if self._has_key:
+      minimum = np.append(minimum, np.float32(-1))
+    return specs.BoundedArray(
+      minimum.shape, np.float32, minimum, 1, name='combination'
+    )
+
+  def action_spec(self) -> Any:
+    dials = specs.BoundedArray(
+      _POSITIONS.shape, np.int32, 0, _POSITIONS - 1, name='dials'
+    )
+    if not self._has_key:
+      return dials
+    key = specs.BoundedArray((), np.float32, -1, 1, name='key')
+    return {'dials': dials, 'key': key}
+
+  def reward_spec(self) -> specs.BoundedArray:
+    # 1 - |turned - shown| may be as little as -1.
+    least = -1 / _NUM_STEPS if self._has_key else 0
+    return specs.BoundedArray((), np.float32, least, 1 / _NUM_STEPS, 'reward')
+
+  def start(
+    self, counters: tf.Tensor, before: Core | None
+  ) -> tuple[Core, tf.Tensor]:
+    del before
+    return self._draw(tf.zeros(counters.shape, tf.int32), counters)
+
+  def advance(
+    self, core: Core, action: Any, counters: tf.Tensor
+  ) -> environment.Advance:
+    dials = action['dials'] if self._has_key else action  # [B, 2]
+    is_right = tf.reduce_all(tf.equal(dials, core.code), axis=-1)  # [B]
+    reward = tf.cast(is_right, tf.float32)
+    if self._has_key:
+      reward *= 1 - tf.abs(action['key'] - core.angle)
+    following, counters = self._draw(core.num_steps + 1, counters)
+    ended = tf.equal(following.num_steps, _NUM_STEPS)
+    return environment.Advance(
+      following,
+      reward / _NUM_STEPS,
+      terminated=ended,
+      truncated=tf.zeros_like(ended),
+      counters=counters,
+    )
+
+  def observe(self, core: Core) -> tf.Tensor:
+    parts = [
+      tf.one_hot(core.code[:, i], count) for i, count in enumerate(_POSITIONS)
+    ]
+    if self._has_key:
+      parts.append(core.angle[:, None])
+    return tf.concat(parts, axis=-1)
+
+  def _draw(
+    self, num_steps: tf.Tensor, counters: tf.Tensor
+  ) -> tuple[Core, tf.Tensor]:
+    """Draws a combination for each row."""
+    uniforms, counters = random_streams.next_uniform_vectors(
+      counters, len(_POSITIONS) + 1
+    )  # [B, 3]
+    code = tf.cast(uniforms[:, :-1] * _POSITIONS, tf.int32)
+    return Core(code, 2 * uniforms[:, -1] - 1, num_steps), counters

@@ -1,0 +1,160 @@
+"""Checks the parts of agents for actions of several parts."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import acting_policies
+import agent_batches
+from repertory.agents import builder, registry
+from repertory.agents import conformance as agents_conformance
+from repertory.components import conformance, specs
+
+_DIALS = specs.BoundedArray((2,), np.int64, 0, [1, 2])
+_GRIP = specs.DiscreteArray(2, np.int32)
+_ARM = specs.BoundedArray((2,), np.float32, [-1, -2], 1)
+_WHEEL = specs.BoundedArray((), np.float32, -1, 1)
+_MIXED = {'grip': _GRIP, 'arm': (_ARM,), 'dials': _DIALS}
+_DISCRETE = {'grip': _GRIP, 'dials': _DIALS}
+_CONTINUOUS = {'wheel': _WHEEL, 'arm': [_ARM]}
+# By test: which agents learn from which actions, and their own settings.
+_CASES = {
+  'impala': ('impala', _MIXED, {}),
+  'impala_dials': ('impala', _DIALS, {}),
+  'ppo': ('ppo', _MIXED, {'core': 'gru', 'core_size': 3}),
+  'dqn': ('dqn', _DIALS, {}),
+  'r2d2': ('r2d2', _DISCRETE, {'core_size': 3}),
+  'sac': ('sac', _CONTINUOUS, {}),
+  'd4pg': ('d4pg', _CONTINUOUS, {}),
+}
+
+
+class _Agents:
+  """Takes some agents in turn."""
+
+  @pytest.fixture(autouse=True)
+  def _agent(self, case):
+    agent, actions, settings = _CASES[case]
+    self.builder = agent_batches.make_builder(agent, **settings)
+    spec = agent_batches.AGENTS[agent].spec._replace(actions=actions)
+    if self.builder.observes_previous_action_and_reward:
+      spec = spec._replace(
+        observations={
+          'observation': spec.observations,
+          'previous_action': actions,
+          'previous_reward': spec.rewards,
+        }
+      )
+    self.spec = spec
+
+  def make_network(self):
+    network = self.builder.make_network(self.spec)
+    acting_policies.fill(network.trainable_variables)
+    return network
+
+
+@pytest.mark.parametrize('case', ['ppo', 'r2d2', 'sac'])
+class TestPolicies(_Agents, conformance.PolicyConformance):
+  def make_spec(self):
+    return self.spec
+
+  def make_policy(self):
+    acting = builder.Acting(self.spec, self.num_environments, 7, 10**6)
+    return self.builder.make_policy(self.make_network(), acting)
+
+
+@pytest.mark.parametrize('case', ['impala', 'r2d2', 'sac'])
+class TestUpdates(_Agents, conformance.UpdateConformance):
+  num_updates = 1
+
+  def make_update(self, network):
+    tf.random.set_seed(0)
+    return self.builder.make_update(network, self.spec)
+
+  def make_sample(self, seed):
+    return agent_batches.make_batch(self.builder, self.spec, seed)
+
+
+@pytest.mark.parametrize('case', _CASES)
+class TestBuilders(_Agents, agents_conformance.BuilderConformance):
+  def make_builder(self):
+    return self.builder
+
+  def make_spec(self):
+    return self.spec
+
+
+@pytest.mark.parametrize(
+  ('actions', 'expected'),
+  [
+    (_GRIP, ['dqn', 'impala', 'ppo', 'r2d2']),
+    (_DIALS, ['dqn', 'impala', 'ppo', 'r2d2']),
+    (_DISCRETE, ['dqn', 'impala', 'ppo', 'r2d2']),
+    (specs.BoundedArray((6,), np.int32, 0, 4), ['impala', 'ppo']),
+    (_MIXED, ['impala', 'ppo']),
+    (_ARM, ['d4pg', 'impala', 'ppo', 'sac']),
+    (_CONTINUOUS, ['d4pg', 'impala', 'ppo', 'sac']),
+    ({'wheel': specs.Array((), np.float32)}, ['impala', 'ppo']),
+    (specs.Array((), np.int32), []),
+  ],
+)
+def test_which_agents_take_which_actions(actions, expected):
+  spec = agent_batches.AGENTS['dqn'].spec._replace(actions=actions)
+  assert registry.fitting(spec) == expected
+
+
+@pytest.mark.parametrize('agent', ['impala', 'ppo'])
+def test_nest_of_one_part_learns_what_the_part_alone_does(agent):
+  found = []
+  for nest in (lambda x: x, lambda x: {'grip': x}):
+    spec = agent_batches.AGENTS[agent].spec._replace(actions=nest(_GRIP))
+    made = agent_batches.make_builder(agent)
+    network = made.make_network(spec)
+    acting_policies.fill(network.trainable_variables)
+    tf.random.set_seed(0)
+    update = made.make_update(network, spec)
+    metrics = update(agent_batches.make_batch(made, spec, 3)).metrics
+    found.append({name: float(value) for name, value in metrics.items()})
+    found[-1].update({v.name: v.numpy().tolist() for v in network.variables})
+  assert found[0] == found[1]
+
+
+@pytest.mark.parametrize('agent', ['impala', 'ppo'])
+def test_ratio_is_that_of_all_parts_together(agent):
+  spec = agent_batches.AGENTS[agent].spec._replace(actions=_MIXED)
+  settings = {'normalize_observations': False} if agent == 'ppo' else {}
+  made = agent_batches.make_builder(agent, **settings)
+  network = made.make_network(spec)
+  acting_policies.fill(network.trainable_variables)
+  sample = agent_batches.make_batch(made, spec, 3)
+  parameters = (
+    network.unroll(
+      tf.einsum('bt...->tb...', sample.data.observation),
+      tf.transpose(sample.data.first),
+      (),
+    )[0]
+    .parameters[:-1]
+    .numpy()
+    .astype(np.float64)
+  )  # [T, B, P]
+  # Sorted: two means, two deviations; dials of 2 and 3; a grip of 2.
+  drawn = sample.data.extras['sample']
+  total = 0.0
+  x = np.einsum('bt...->tb...', drawn['arm'][0])
+  scale = np.log1p(np.exp(parameters[..., 2:4]) * np.expm1(0.5)) + 1e-3
+  z = (x - parameters[..., :2]) / scale
+  total += np.sum(-(z**2) / 2 - np.log(scale * np.sqrt(2 * np.pi)), -1)
+  for place, count, number in (
+    (4, 2, drawn['dials'][..., 0]),
+    (6, 3, drawn['dials'][..., 1]),
+    (9, 2, drawn['grip']),
+  ):
+    logits = parameters[..., place : place + count]
+    log_p = logits - np.log(np.sum(np.exp(logits), -1, keepdims=True))
+    total += np.take_along_axis(log_p, np.transpose(number)[..., None], -1)[
+      ..., 0
+    ]
+  log_mu = np.transpose(sample.data.extras['log_prob'])
+  expected = np.mean(np.exp(total - log_mu))
+  metrics = made.make_update(network, spec)(sample).metrics
+  np.testing.assert_allclose(metrics['importance_ratio'], expected, rtol=1e-3)
