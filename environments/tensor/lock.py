@@ -32,9 +32,9 @@ class Lock(environment.TensorEnvironment):
   """Set the dials, and turn the key, as is shown.
 
   Each step shows another combination. A step in which all dials are right gives
-  a reward of 1/8, with a key less: 1 - |turned - shown| times that. An episode
-  has eight steps, so the best return is 1. Without a look at one of the dials
-  it is 1/3 at best; and 1/2 if the key is never turned.
+  a reward of 1, with a key 1 - |turned - shown|; others give 0. An episode has
+  eight steps, so the best return is 8. Who does not look at one of the dials has
+  8/3 at best, and 4 who never turns the key.
 
   Observation: float32 `[7]`, the position of each dial as one-hot, 3 and 4
   numbers; with a key `[8]`, its angle at the end.
@@ -68,9 +68,9 @@ class Lock(environment.TensorEnvironment):
     return {'dials': dials, 'key': key}
 
   def reward_spec(self) -> specs.BoundedArray:
-    # 1 - |turned - shown| may be as little as -1.
-    least = -1 / _NUM_STEPS if self._has_key else 0
-    return specs.BoundedArray((), np.float32, least, 1 / _NUM_STEPS, 'reward')
+    # The key may be as far as 2 from where it should be.
+    least = -1 if self._has_key else 0
+    return specs.BoundedArray((), np.float32, least, 1, name='reward')
 
   def start(
     self, counters: tf.Tensor, before: Core | None
@@ -90,7 +90,7 @@ class Lock(environment.TensorEnvironment):
     ended = tf.equal(following.num_steps, _NUM_STEPS)
     return environment.Advance(
       following,
-      reward / _NUM_STEPS,
+      reward,
       terminated=ended,
       truncated=tf.zeros_like(ended),
       counters=counters,

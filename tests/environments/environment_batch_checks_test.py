@@ -110,6 +110,13 @@ class Choice(Scripted):
     return specs.DiscreteArray(2000, np.int32)
 
 
+class Dials(Choice):
+  """Has two integers as action."""
+
+  def action_spec(self):
+    return specs.BoundedArray((2,), np.int32, [3, -1], [6, 1])
+
+
 class TestChoice:
   @pytest.mark.parametrize('size', [2, 200])
   @pytest.mark.parametrize(
@@ -129,6 +136,21 @@ class TestChoice:
         ValueError, match=f'from 0 to 1999, found {action} in slot 1'
       ):
         choices.step(actions)
+
+  @pytest.mark.parametrize('wrong', [[2, 0], [3, -2], [7, 1], [6, 2]])
+  def test_range_of_several_integers(self, wrong):
+    slots = [Dials() for _ in range(3)]
+    dials = batch.EnvironmentBatch(slots)
+    dials.reset()
+    dials.step(np.array([[3, -1], [6, 1], [4, 0]], np.int32))
+    assert slots[1].actions[0].tolist() == [6, 1]
+    actions = np.array([[3, -1], wrong, [4, 0]], np.int32)
+    with pytest.raises(
+      ValueError,
+      match=r'`actions`: expected integers from \[3, -1\] to \[6, 1\], found '
+      rf'\[{wrong[0]}, {wrong[1]}\] in slot 1',
+    ):
+      dials.step(actions)
 
   @pytest.mark.parametrize(
     ('observation', 'message'),

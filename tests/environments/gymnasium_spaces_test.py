@@ -4,9 +4,16 @@ import fake_gym_env
 import numpy as np
 import pytest
 from dm_env import specs
+import tensorflow as tf
+import tree
 from gymnasium import spaces
 
-from repertory.environments import gymnasium_adapter
+from repertory.components import distributions, random_streams
+from repertory.environments import (
+  gymnasium_adapter,
+  gymnasium_sources,
+  vector_batch,
+)
 
 FakeGymEnv = fake_gym_env.FakeGymEnv
 
@@ -120,6 +127,44 @@ def test_nested_action():
   assert space.contains(action)
   assert action['move'] == 5 + 2
   np.testing.assert_array_equal(action['force'][0], [0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+  'space',
+  [
+    spaces.Discrete(3, start=5),
+    spaces.MultiDiscrete([3, 2]),
+    spaces.MultiDiscrete([[3, 2], [1, 4]], start=[[5, 1], [-1, 0]]),
+    spaces.MultiBinary(4),
+    spaces.MultiBinary((2, 2)),
+    spaces.Box(-2, 3, (2,), np.int32),
+    spaces.Tuple([spaces.Discrete(2), spaces.MultiBinary(3)]),
+    spaces.Dict(
+      move=spaces.MultiDiscrete([3, 2], start=[5, 1]),
+      arm=spaces.Tuple([spaces.Box(-1, 1, (2,)), spaces.Discrete(2)]),
+    ),
+  ],
+  ids=str,
+)
+def test_actions_of_the_spec_are_of_the_space(space):
+  gym_envs = [FakeGymEnv(action_space=space) for _ in range(3)]
+  environments = vector_batch.VectorBatch(
+    gymnasium_sources.GymnasiumLoop(gym_envs, [0, 1, 2])
+  )
+  spec = environments.action_spec()
+  distribution = distributions.make_distribution(spec)
+  parameters = tf.zeros([3, distribution.num_parameters])
+  counters = random_streams.initial_counters(0, range(3))
+  environments.reset()
+  for _ in range(20):
+    sample, counters = distribution.sample(parameters, counters)
+    action = distribution.to_action(sample)
+    environments.step(tree.map_structure(lambda leaf: leaf.numpy(), action))
+  for gym_env in gym_envs:
+    assert len(gym_env.actions) == 20
+    for one in gym_env.actions:
+      # In place of Gymnasium's dtype of a Discrete, any integer will do.
+      assert space.contains(one)
 
 
 @pytest.mark.parametrize(
