@@ -52,6 +52,7 @@ _RANKS_OF_COMPONENTS = (
     'policies',
     'replay',
     'storage',
+    'videos',
     'adders',
     'variables',
     'loggers',
@@ -62,7 +63,7 @@ _RANKS_OF_COMPONENTS = (
 )
 _RANKS_OF_LAUNCH = (
   ('host', 'registries', 'failures', 'experiment'),
-  ('runs',),
+  ('runs', 'filming'),
   ('coordination',),
   ('nodes',),
   ('launchers',),
@@ -87,7 +88,9 @@ _GYMNASIUM_AND_FRIENDS = (
   'dm_control',
   'envpool',
   'gymnax',
+  'mujoco',
   'procgen',
+  'pygame',
 )
 _FENCES = {
   'launchpad': ('launch/launchers/launchpad.py',),
@@ -115,6 +118,7 @@ _FENCES = {
     'components/datasets/replay_dataset.py',
   ),
   'fsspec': ('components/storage/fsspec_place.py',),
+  'imageio_ffmpeg': ('components/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # What agents may import of `agents` besides their own folder.
