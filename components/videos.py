@@ -7,8 +7,8 @@ which the variable IMAGEIO_FFMPEG_EXE names.
 import errno
 import os
 import select
+import shutil
 import subprocess
-import tempfile
 import time
 from typing import Any, NoReturn
 
@@ -71,8 +71,11 @@ def find_program() -> str:
   try:
     import imageio_ffmpeg  # noqa: PLC0415 An extra.
 
-    return imageio_ffmpeg.get_ffmpeg_exe()
-  except (ImportError, RuntimeError) as error:
+    program = imageio_ffmpeg.get_ffmpeg_exe()
+    if shutil.which(program) is None:
+      raise FileNotFoundError(f'{program} cannot be run')
+    return program
+  except (ImportError, OSError, RuntimeError) as error:
     raise settings.SettingError(
       'video',
       'needs the package imageio-ffmpeg with the program ffmpeg '
@@ -108,6 +111,7 @@ class VideoFile:
     """
     self._path = path
     self._shape = (height, width, 3)
+    self._is_empty = True
     command = [
       *(find_program(), '-nostdin', '-hide_banner', '-loglevel', 'error', '-y'),
       *('-f', 'rawvideo', '-pixel_format', 'rgb24'),
@@ -115,7 +119,8 @@ class VideoFile:
       *_describe_output(height, width, frames_per_second, video_format),
       f'file:{path}',
     ]
-    self._errors = tempfile.TemporaryFile()  # noqa: SIM115 `discard` closes it.
+    # In memory, as the disk may be full.
+    self._errors = os.fdopen(os.memfd_create('errors'), 'r+b')
     # What a terminal sends to all its processes, such as Ctrl-C, would make it
     # finish half a video.
     self._process = subprocess.Popen(
@@ -143,6 +148,7 @@ class VideoFile:
         f'{each[1]}x{each[0]}' for each in (self._shape, picture.shape)
       )
       self._fail(f'pictures were {old} at first, and then {new}')
+    self._is_empty = False
     left = memoryview(picture.tobytes())
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while left:
@@ -162,6 +168,8 @@ class VideoFile:
     Raises:
       VideoError: If that cannot be done; then the file is gone.
     """
+    if self._is_empty:
+      self._fail('there are no pictures')
     self._pipe.close()
     self._wait()
     if self._process.returncode:

@@ -146,17 +146,18 @@ class Film:
     Raises:
       VideoError: If it cannot be written.
     """
-    file = self._files.pop(episode.slot, None)
-    if file is None:  # One more than is wanted of this slot.
+    slot = episode.slot
+    if slot not in self._files:  # One more than is wanted of it.
       return
-    self._left[episode.slot] -= 1
+    self._left[slot] -= 1
     self._num_done += 1
     digits = max(3, len(str(self._num_episodes)))
     name = (
       f'episode_{self._num_done:0{digits}}_return_'
       f'{_write(episode.episode_return)}.{self._format}'
     )
-    self._try(file.save_as, os.path.join(self._folder, name))
+    self._try(self._files[slot].save_as, os.path.join(self._folder, name))
+    del self._files[slot]
 
   def close(self) -> None:
     """Removes what is not whole."""
@@ -173,8 +174,8 @@ class Film:
       taken = pictures.take(self._environments, slots)
     except pictures.NoPictureError as error:
       raise pictures.NoPictureError(
-        f'The environment cannot be filmed: {error}. See docs/videos.md on '
-        'which environments have a picture.'
+        f'The environment cannot be filmed: {str(error).rstrip(".")}. Which '
+        'ones have a picture, and how one gets it: docs/videos.md.'
       ) from error
     for slot, frames in zip(slots, taken, strict=True):
       if slot not in self._files:
