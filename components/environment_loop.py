@@ -161,11 +161,7 @@ class EnvironmentLoop(core.Worker):
     Returns:
       The episodes; fewer only if stopped.
     """
-    batch_size = self._environment.batch_size
-    quota = [
-      num_episodes // batch_size + (slot < num_episodes % batch_size)
-      for slot in range(batch_size)
-    ]
+    quota = divide_episodes(num_episodes, self._environment.batch_size)
     episodes: list[Episode] = []
     self.reset()
     while len(episodes) < num_episodes and not should_stop():
@@ -213,3 +209,16 @@ class EnvironmentLoop(core.Worker):
         **counts,
       }
     )
+
+
+def divide_episodes(num_episodes: int, batch_size: int) -> list[int]:
+  """Returns how many of the episodes that are run fresh each slot contributes.
+
+  Args:
+    num_episodes: At least 1.
+    batch_size: Slots, B.
+  """
+  return [
+    num_episodes // batch_size + (slot < num_episodes % batch_size)
+    for slot in range(batch_size)
+  ]

@@ -7,11 +7,13 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import (
+  atari_replicas,
   channels,
   close_names,
   extras,
   gymnasium_sources,
   name_options,
+  pictures,
   vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
@@ -43,6 +45,9 @@ OPTIONS = (
   ),
 )
 
+# What a source needs to be told of games whose pictures are wanted.
+FILMED = {'needs_picture': True}
+
 
 def games() -> list[str]:
   """Returns the names of all games, such as 'SpaceInvaders'.
@@ -65,7 +70,11 @@ class AtariSource(gymnasium_sources.GymnasiumOutcomes):
   A slot behaves the same whatever the other slots are. When a life that is lost
   ends an episode, the game goes on: the step that restarts the slot is one
   no-op, and the stack still shows what came before.
+
+  Pictures are of every frame, in color: see `atari_replicas`.
   """
+
+  render_fps = atari_replicas.FRAMES_PER_SECOND
 
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
@@ -74,7 +83,8 @@ class AtariSource(gymnasium_sources.GymnasiumOutcomes):
 
     Args:
       game: See `games`.
-      settings: A value for each of `OPTIONS`.
+      settings: A value for each of `OPTIONS`, and `FILMED` if pictures are
+        wanted.
       seeds: One per slot, at least 0, of the first game alone.
 
     Raises:
@@ -104,6 +114,11 @@ class AtariSource(gymnasium_sources.GymnasiumOutcomes):
       use_fire_reset=False,
       autoreset_mode='NextStep',
     )
+    self._replicas = None
+    if settings.get('needs_picture'):
+      self._replicas = atari_replicas.Replicas(
+        roms[game], settings, self._seeds.tolist()
+      )
     self._size = len(seeds)
     _, height, width = self._env.single_observation_space.shape
     self._observation_spec = specs.BoundedArray(
@@ -130,22 +145,40 @@ class AtariSource(gymnasium_sources.GymnasiumOutcomes):
   def reset(self) -> np.ndarray:
     """Starts all games anew; the first reset seeds them."""
     seeds, self._seeds = self._seeds, None
-    screens, _ = self._env.reset(seed=seeds)
+    screens, info = self._env.reset(seed=seeds)
+    if self._replicas is not None:
+      self._replicas.reset(info)
     return channels.move_last(screens)
 
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
   ) -> vector_batch.Outcome:
     """Steps each game, or starts it anew or the life after a lost one."""
-    screens, rewards, terminated, truncated, _ = self._env.step(actions)
+    screens, rewards, terminated, truncated, info = self._env.step(actions)
+    if self._replicas is not None:
+      self._replicas.step(actions, rewards, truncated, info)
     if self._life_loss and ended is not None:
       # The game may be over with the no-op that begins the next life.
       over = ended & (terminated | truncated)
       if over.any():
-        started, _ = self._env.reset(options={'reset_mask': over})
+        started, info = self._env.reset(options={'reset_mask': over})
+        if self._replicas is not None:
+          self._replicas.reset(info, np.flatnonzero(over).tolist())
         screens = np.where(over[:, None, None, None], started, screens)
     screens = channels.move_last(screens)
     return self.to_outcome(screens, rewards, terminated, truncated, ended)
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the frames of the last step, `[T, 210, 160, 3]` of each slot.
+
+    Raises:
+      NoPictureError: If it was not told that pictures are wanted.
+    """
+    if self._replicas is None:
+      raise pictures.NoPictureError(
+        f'its games are not played for pictures, {pictures.HOW_TO_FILM}'
+      )
+    return self._replicas.render(slots)
 
   def close(self) -> None:
     """Ends the threads, which takes that nobody holds the environment."""

@@ -8,7 +8,12 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import layout, timestep_checker, vector_batch
+from repertory.environments import (
+  layout,
+  pictures,
+  timestep_checker,
+  vector_batch,
+)
 from repertory.environments.layout import Nest
 from repertory.environments.wrappers import single_precision
 
@@ -148,6 +153,15 @@ class _Loop:
       self._reward_spec.dtype,
       self._discount_spec.dtype,
     )
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some slots."""
+    return [pictures.render(self._environments[slot]) for slot in slots]
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures of an environment that are a second."""
+    return pictures.rate(self._environments[0])
 
   def close(self) -> None:
     """Closes every environment even if one of them fails.

@@ -5,11 +5,19 @@ import urllib.error
 from typing import Any
 
 import dm_env
+import numpy as np
 
-from repertory.environments import close_names, extras
+from repertory.environments import close_names, drawing, extras, pictures
 from repertory.environments import seeds as seeds_lib
 from repertory.environments.argument_checks import ArgumentError
-from repertory.environments.wrappers import single_precision
+from repertory.environments.layout import Nest
+from repertory.environments.wrappers import (
+  environment_wrapper,
+  single_precision,
+)
+
+# What `make` needs to be told of a setting whose picture is wanted.
+FILMED = {'needs_picture': True}
 
 
 def ids() -> list[str]:
@@ -21,7 +29,9 @@ def ids() -> list[str]:
   return list(extras.import_extra('bsuite.sweep', 'bsuite').SWEEP)
 
 
-def make(bsuite_id: str, seed: int) -> dm_env.Environment:
+def make(
+  bsuite_id: str, seed: int, needs_picture: bool = False
+) -> dm_env.Environment:
   """Makes the environment of a setting, without bsuite's records.
 
   All episodes end with discount 0, also those that a time limit ends: bsuite
@@ -31,6 +41,7 @@ def make(bsuite_id: str, seed: int) -> dm_env.Environment:
     bsuite_id: See `ids`; those of mnist download their pictures.
     seed: At least 0. It takes the place of the setting's own seed, but not of
       the seed of what the actions mean, which is part of the experiment.
+    needs_picture: Whether its picture is wanted, for which it must be a board.
 
   Returns:
     An environment of single precision.
@@ -61,4 +72,32 @@ def make(bsuite_id: str, seed: int) -> dm_env.Environment:
       'expected a setting whose pictures can be downloaded, got'
       f' {bsuite_id!r}: {error}. Try again with a connection, or take another.',
     ) from error
+  if needs_picture:
+    environment = _Board(environment)
   return single_precision.SinglePrecision(environment)
+
+
+class _Board(environment_wrapper.EnvironmentWrapper):
+  """Has a picture of what is observed, if that is a board."""
+
+  def reset(self) -> dm_env.TimeStep:
+    self._timestep = self._environment.reset()
+    return self._timestep
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    self._timestep = self._environment.step(action)
+    return self._timestep
+
+  @property
+  def render_fps(self) -> float:
+    return 5.0
+
+  def render(self) -> np.ndarray:
+    """Returns the board, white on black, uint8 `[H, W, 3]`."""
+    board = np.asarray(self._timestep.observation)
+    if board.ndim != 2 or min(board.shape) < 2:
+      raise pictures.NoPictureError(
+        'of bsuite only boards have a picture, as in catch, deep_sea and mnist;'
+        f' this observation has the shape {list(board.shape)}'
+      )
+    return drawing.draw_board(board)

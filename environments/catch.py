@@ -10,7 +10,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import argument_checks
+from repertory.environments import argument_checks, drawing
 
 
 class Catch(dm_env.Environment):
@@ -24,7 +24,10 @@ class Catch(dm_env.Environment):
 
   Observation: float32 board `[rows, columns]`, 1 at the ball and at the paddle.
   Actions: 0 left, 1 stay, 2 right; walls stop the paddle.
+  Picture: the board, white on black.
   """
+
+  render_fps = 5
 
   def __init__(self, rows: int = 10, columns: int = 5, seed: int = 0):
     """Makes the board.
@@ -96,6 +99,10 @@ class Catch(dm_env.Environment):
   def discount_spec(self) -> specs.BoundedArray:
     """Returns the spec of the discount, 0 at the end and 1 before it."""
     return specs.BoundedArray((), np.float32, 0, 1, name='discount')
+
+  def render(self) -> np.ndarray:
+    """Returns the board as a picture, uint8 `[rows, columns, 3]`."""
+    return drawing.draw_board(self._board())
 
   def _move(self, action: Any) -> None:
     try:

@@ -1,12 +1,20 @@
 """Tasks of the DeepMind Control Suite."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import dm_env
+import numpy as np
 from dm_env import specs
 
-from repertory.environments import close_names, extras, name_options, seeds
+from repertory.environments import (
+  close_names,
+  extras,
+  headless,
+  name_options,
+  seeds,
+)
 from repertory.environments.wrappers import (
   environment_wrapper,
   single_precision,
@@ -18,8 +26,14 @@ OPTIONS = (
   ),
 )
 
+# What `make` needs to be told of an environment whose picture is wanted.
+FILMED = {'needs_picture': True}
+
 # What the suite calls the vector.
 _FLAT = 'observations'
+
+# The largest that the suite's models have room for.
+_HEIGHT, _WIDTH = 480, 640
 
 
 def tasks() -> list[str]:
@@ -42,7 +56,8 @@ def make(
 
   Args:
     task: See `tasks`.
-    settings: A value for each of `OPTIONS`.
+    settings: A value for each of `OPTIONS`, and `FILMED` for one whose picture
+      is wanted.
     seed: At least 0.
 
   Returns:
@@ -50,8 +65,14 @@ def make(
 
   Raises:
     ImportError: If dm_control is not installed.
-    ValueError: If there is no such task, or if the seed is not valid.
+    ValueError: If there is no such task, if the seed is not valid, or if its
+      picture is wanted and there is no OpenGL.
   """
+  if settings.get('needs_picture'):
+    extras.import_extra('dm_control', 'dm-control')
+    headless.prepare_mujoco()
+    with headless.explaining():
+      importlib.import_module('dm_control._render')
   close_names.check('task', task, tasks())
   suite = extras.import_extra('dm_control.suite', 'dm-control')
   flat = not settings['nested']
@@ -60,12 +81,32 @@ def make(
     task_kwargs={'random': seeds.fold(seed)},
     environment_kwargs={'flat_observation': flat},
   )
-  if flat:
-    environment = _Vector(environment)
-  return single_precision.SinglePrecision(environment)
+  wrapper = _Vector if flat else _Task
+  return single_precision.SinglePrecision(wrapper(environment))
 
 
-class _Vector(environment_wrapper.EnvironmentWrapper):
+class _Task(environment_wrapper.EnvironmentWrapper):
+  """Has the picture of the task's first camera."""
+
+  def __init__(self, environment: Any):
+    super().__init__(environment)
+    self._task = environment
+    self._rate = 1 / environment.control_timestep()
+
+  def render(self) -> np.ndarray:
+    """Returns the picture, uint8 `[480, 640, 3]`."""
+    physics = self._task.physics
+    camera = 0 if physics.model.ncam else -1  # A free one.
+    with headless.explaining():
+      return physics.render(_HEIGHT, _WIDTH, camera_id=camera)
+
+  @property
+  def render_fps(self) -> float:
+    """Steps in a second of the simulation."""
+    return self._rate
+
+
+class _Vector(_Task):
   """Takes the vector out of the dictionary that holds nothing else."""
 
   def reset(self) -> dm_env.TimeStep:

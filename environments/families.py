@@ -1,6 +1,7 @@
 """The kinds of names that the registry knows, and what makes them."""
 
 import re
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +28,8 @@ from repertory.environments.wrappers import single_precision
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
-# What the pattern of a name found, and the value of every option.
+# What the pattern of a name found, and the value of every option. If pictures
+# are wanted, the family's `filmed` is among the latter.
 Match = Mapping[str, str]
 Settings = Mapping[str, Any]
 # Of an id, options and seeds, one for each slot.
@@ -60,6 +62,8 @@ class Family(NamedTuple):
     make_batch: Makes a batch of its own kind; None for a loop.
     cheap: Whether making one is so cheap that a factory tries it at once.
     make_tensor: Makes what a compiled program can hold; None if nothing can.
+    filmed: Settings of environments whose pictures are wanted, besides the
+      options.
   """
 
   entry: Entry
@@ -72,6 +76,7 @@ class Family(NamedTuple):
   make_tensor: (
     Callable[[Match, Settings], 'tensor_environment.TensorEnvironment'] | None
   ) = None
+  filmed: Settings = types.MappingProxyType({})
 
 
 def _make_catch(match: Match, settings: Settings, seed: int):
@@ -89,21 +94,18 @@ def _read_sizes(match: Match) -> dict[str, int]:
 
 
 def _make_gymnasium(match: Match, settings: Settings, seed: int):
-  del settings
-  environment = gymnasium_adapter.make(match['id'], seed)
+  environment = gymnasium_adapter.make(match['id'], seed, **settings)
   return single_precision.SinglePrecision(environment)
 
 
 def _make_gymnasium_batch(
   match: Match, settings: Settings, seeds: Sequence[int]
 ):
-  del settings
-  return gymnasium_sources.make_batch(match['id'], seeds)
+  return gymnasium_sources.make_batch(match['id'], seeds, **settings)
 
 
 def _make_bsuite(match: Match, settings: Settings, seed: int):
-  del settings
-  return bsuite_adapter.make(match['id'], seed)
+  return bsuite_adapter.make(match['id'], seed, **settings)
 
 
 def _with_id(function: Callable[[str, Settings, Any], Any]):
@@ -197,6 +199,7 @@ FAMILIES = (
     _compile('gym'),
     _make_gymnasium,
     _make_gymnasium_batch,
+    filmed=gymnasium_adapter.FILMED,
   ),
   Family(
     Entry(
@@ -208,6 +211,7 @@ FAMILIES = (
     _compile('atari'),
     _one_of(atari.AtariSource),
     _batch_of(atari.AtariSource),
+    filmed=atari.FILMED,
   ),
   Family(
     Entry(
@@ -229,6 +233,7 @@ FAMILIES = (
     ),
     _compile('dm_control'),
     _with_id(dm_control_adapter.make),
+    filmed=dm_control_adapter.FILMED,
   ),
   Family(
     Entry(
@@ -238,6 +243,7 @@ FAMILIES = (
     ),
     _compile('bsuite'),
     _make_bsuite,
+    filmed=bsuite_adapter.FILMED,
   ),
   Family(
     Entry(
@@ -249,6 +255,7 @@ FAMILIES = (
     _compile('minigrid'),
     _with_id(minigrid_adapter.make),
     _with_id(minigrid_adapter.make_batch),
+    filmed=minigrid_adapter.FILMED,
   ),
   Family(
     Entry(

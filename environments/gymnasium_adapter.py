@@ -14,25 +14,31 @@ from repertory.environments import (
   casting,
   extras,
   gymnasium_spaces,
+  headless,
+  pictures,
 )
 from repertory.environments.layout import Nest
 
 if TYPE_CHECKING:
   import gymnasium
 
+# What Gymnasium needs to be told of an environment whose picture is wanted.
+FILMED = {'render_mode': 'rgb_array'}
 
-def make(environment_id: str, seed: int) -> 'GymnasiumAdapter':
+
+def make(environment_id: str, seed: int, **settings: Any) -> 'GymnasiumAdapter':
   """Makes a registered Gymnasium environment.
 
   Args:
     environment_id: As for `make_env`, say 'CartPole-v1'.
     seed: As for `GymnasiumAdapter`.
+    **settings: The environment's, as for `gymnasium.make`.
 
   Raises:
     ImportError: If gymnasium is not installed.
     ValueError: If Gymnasium does not know the id, or as `GymnasiumAdapter`.
   """
-  return GymnasiumAdapter(make_env(environment_id), seed)
+  return GymnasiumAdapter(make_env(environment_id, **settings), seed)
 
 
 def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
@@ -201,9 +207,47 @@ class GymnasiumAdapter(dm_env.Environment):
     """Returns the spec of the discount, a float64: 0 if terminated, else 1."""
     return specs.BoundedArray((), np.float64, 0, 1, name='discount')
 
+  def render(self) -> np.ndarray:
+    """Returns the picture: see `draw`."""
+    return draw(self._env)
+
+  @property
+  def render_fps(self) -> float | None:
+    """Pictures that are a second; None if the environment does not tell."""
+    return self._env.metadata.get('render_fps')
+
   def close(self) -> None:
     """Closes the Gymnasium environment."""
     self._env.close()
+
+
+def draw(env: Any) -> Any:
+  """Returns the picture, or the pictures, of what Gymnasium made.
+
+  Args:
+    env: A `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
+
+  Raises:
+    NoPictureError: If it was not made with the render mode 'rgb_array', or has
+      none of this name.
+    ImportError: If a package is missing that draws it.
+  """
+  modes = env.metadata.get('render_modes') or ()
+  if env.render_mode != 'rgb_array' or 'rgb_array' not in modes:
+    raise pictures.NoPictureError(
+      "it needs the render mode 'rgb_array', but has the modes "
+      f'{", ".join(map(str, modes)) or "none"}, and was made with '
+      f'{env.render_mode}: {pictures.HOW_TO_FILM}'
+    )
+  headless.prepare_pygame()
+  try:
+    if not hasattr(env.unwrapped, 'mujoco_renderer'):
+      return env.render()
+    headless.prepare_mujoco()
+    with headless.explaining():
+      return env.render()
+  except gymnasium_spaces.import_gymnasium().error.DependencyNotInstalled as e:
+    raise ImportError(f"{e} For films: pip install 'repertory[video]'") from e
 
 
 def _to_float(reward: Any) -> float:

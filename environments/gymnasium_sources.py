@@ -1,7 +1,7 @@
 """Batches of Gymnasium environments: a loop over them, or a vector one."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from repertory.environments import (
   gymnasium_adapter,
   gymnasium_spaces,
   layout,
+  pictures,
   timestep_checker,
   vector_batch,
 )
@@ -26,7 +27,7 @@ _MAX = float(np.finfo(_FLOAT32).max)
 
 
 def make_batch(
-  environment_id: str, seeds: Sequence[int]
+  environment_id: str, seeds: Sequence[int], **settings: Any
 ) -> vector_batch.VectorBatch:
   """Makes a batch of registered Gymnasium environments.
 
@@ -37,17 +38,19 @@ def make_batch(
     environment_id: As for `gymnasium_adapter.make_env`.
     seeds: One per slot. A vector environment is seeded by all of them together,
       so that what happens in a slot depends on the whole batch.
+    **settings: The environments', as for `gymnasium.make`.
 
   Raises:
     ImportError: If gymnasium is not installed.
     ValueError: As by `gymnasium_adapter.make`.
   """
   environment_id = gymnasium_adapter.register(environment_id)
-  vector_env = _make_vector_env(environment_id, len(seeds))
+  vector_env = _make_vector_env(environment_id, len(seeds), settings)
   if vector_env is None:
     return vector_batch.VectorBatch(
       GymnasiumLoop(
-        [gymnasium_adapter.make_env(environment_id) for _ in seeds], seeds
+        [gymnasium_adapter.make_env(environment_id, **settings) for _ in seeds],
+        seeds,
       )
     )
   return vector_batch.VectorBatch(
@@ -60,7 +63,7 @@ _MIN_VECTOR_SIZE = 8
 
 
 def _make_vector_env(
-  environment_id: str, size: int
+  environment_id: str, size: int, settings: Mapping[str, Any]
 ) -> 'gymnasium.vector.VectorEnv | None':
   gymnasium = gymnasium_spaces.import_gymnasium()
   spec = gymnasium.registry.get(environment_id)
@@ -69,7 +72,7 @@ def _make_vector_env(
   if spec.vector_entry_point is None or spec.additional_wrappers:
     return None
   mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
-  vector_env = gymnasium.make_vec(environment_id, size, mode)
+  vector_env = gymnasium.make_vec(environment_id, size, mode, **settings)
   # Those of JAX stop all slots while one restarts.
   if not _restarts_with_next_step(vector_env) or vector_env.metadata.get('jax'):
     vector_env.close()
@@ -195,6 +198,16 @@ class GymnasiumVectorSource(GymnasiumOutcomes):
       self._decode(observation), rewards, terminated, truncated, ended
     )
 
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some slots, though it draws all of them."""
+    drawn = gymnasium_adapter.draw(self._env)
+    return [drawn[slot] for slot in slots]
+
+  @property
+  def render_fps(self) -> float | None:
+    """Pictures of a slot that are a second; None if it does not tell."""
+    return self._env.metadata.get('render_fps')
+
   def close(self) -> None:
     """Closes the vector environment."""
     self._env.close()
@@ -311,6 +324,15 @@ class GymnasiumLoop(GymnasiumOutcomes):
     return vector_batch.gather(
       nest, rewards, discounts, last, _FLOAT32, _FLOAT32
     )
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some slots."""
+    return [gymnasium_adapter.draw(self._envs[slot]) for slot in slots]
+
+  @property
+  def render_fps(self) -> float | None:
+    """Pictures of a slot that are a second; None if it does not tell."""
+    return self._envs[0].metadata.get('render_fps')
 
   def close(self) -> None:
     """Closes every environment even if one fails; raises the first error."""

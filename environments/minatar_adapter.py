@@ -8,8 +8,10 @@ from dm_env import specs
 
 from repertory.environments import (
   close_names,
+  drawing,
   extras,
   name_options,
+  pictures,
   vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
@@ -35,8 +37,11 @@ class MinAtarSource:
 
   An observation is a board, `[10, 10, C]` of 0 and 1. Episodes end with
   discount 0 only; there is no time limit but Freeway's own, which counts as an
-  end. See https://arxiv.org/abs/1903.03176.
+  end. Pictures have a pixel for each field, in the colors of MinAtar's display,
+  at its pace. See https://arxiv.org/abs/1903.03176.
   """
+
+  render_fps = 20
 
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
@@ -122,6 +127,10 @@ class MinAtarSource:
       None if over is None else ~over,
       over,
     )
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some slots, uint8 `[10, 10, 3]` each."""
+    return [drawing.draw_channels(self._states[slot]()) for slot in slots]
 
   def close(self) -> None:
     """Does nothing: games hold nothing."""

@@ -28,6 +28,9 @@ OPTIONS = (
   ),
 )
 
+# What `make` and others need to be told of worlds whose picture is wanted.
+FILMED = gymnasium_adapter.FILMED
+
 # How many objects, colors and states there are.
 _NUM_CODES = (11, 6, 4)
 
@@ -75,7 +78,8 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
 
   Args:
     world_id: See `ids`.
-    settings: A value for each of `OPTIONS`.
+    settings: A value for each of `OPTIONS`, and `FILMED` if its picture is
+      wanted: the whole world, with what the agent sees brighter.
 
   Raises:
     ImportError: If minigrid is not installed.
@@ -83,7 +87,9 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
   """
   close_names.check('id', world_id, ids())
   gymnasium = extras.import_extra('gymnasium', 'minigrid')
-  env = gymnasium_adapter.make_env(world_id)
+  env = gymnasium_adapter.make_env(
+    world_id, render_mode=settings.get('render_mode')
+  )
   if settings['full']:
     wrappers = extras.import_extra('minigrid.wrappers', 'minigrid')
     env = wrappers.FullyObsWrapper(env)

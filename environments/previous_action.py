@@ -1,10 +1,12 @@
 """Shows the policy of a batch what it did last and what it got for it."""
 
+from collections.abc import Sequence
+
 import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import batch, casting, layout
+from repertory.environments import batch, casting, layout, pictures
 from repertory.environments.layout import Nest
 
 _FIRST = int(dm_env.StepType.FIRST)
@@ -76,6 +78,15 @@ class PreviousActionAndReward:
   def step(self, actions: Nest) -> dm_env.TimeStep:
     """Steps every slot, or resets it: see `EnvironmentBatch.step`."""
     return self._extend(self._batch.step(actions), actions)
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some slots: see `EnvironmentBatch.render`."""
+    return self._batch.render(slots)
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures of a slot that are a second."""
+    return self._batch.render_fps
 
   def close(self) -> None:
     """Closes the batch."""

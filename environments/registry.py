@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
@@ -40,6 +40,7 @@ class EnvironmentFactory:
     name: As in `names()`, perhaps with options: 'atari:Pong?life_loss=true'.
       Checked at once, except that only making an environment shows whether a
       package knows an id.
+    is_filmed: Whether pictures are wanted, see `filmed`.
 
   Raises:
     ArgumentError: If the name has none of the known forms, or if its numbers or
@@ -47,6 +48,7 @@ class EnvironmentFactory:
   """
 
   name: str
+  is_filmed: bool = False
 
   def __post_init__(self):
     parsed = _parse(self.name)
@@ -63,7 +65,7 @@ class EnvironmentFactory:
       ImportError: If a package that the name needs is not installed.
       ArgumentError: If the name's parts or the seed are not valid.
     """
-    parsed = _parse(self.name)
+    parsed = self._parse()
     with _naming(self.name):
       return parsed.family.make(parsed.match, parsed.settings, seed)
 
@@ -81,7 +83,7 @@ class EnvironmentFactory:
     """
     if not len(seeds):
       raise ArgumentError('seeds', 'expected one for each slot, got none.')
-    family, match, settings = _parse(self.name)
+    family, match, settings = self._parse()
     if self._is_plain and family.make_batch is not None:
       with _naming(self.name):
         return family.make_batch(match, settings, seeds)
@@ -100,6 +102,21 @@ class EnvironmentFactory:
       raise ArgumentError('name', _ask_for_tensors(repr(self.name)))
     with _naming(self.name):
       return family.make_tensor(match, settings)
+
+  def filmed(self) -> 'EnvironmentFactory':
+    """Returns the factory of the same environments with a picture.
+
+    They do the same, but may be slower. Some kinds have none for all that: see
+    `pictures`.
+    """
+    return dataclasses.replace(self, is_filmed=True)
+
+  def _parse(self) -> '_Parsed':
+    parsed = _parse(self.name)
+    if not self.is_filmed:
+      return parsed
+    settings = {**parsed.settings, **parsed.family.filmed}
+    return parsed._replace(settings=settings)
 
   @property
   def _is_plain(self) -> bool:
@@ -146,6 +163,18 @@ def make_batch(
 ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
   """Makes a batch of the environments called `name`, a seed for each slot."""
   return EnvironmentFactory(name).make_batch(seeds)
+
+
+def film(factory: Callable[[int], dm_env.Environment]) -> Any:
+  """Returns the factory of an experiment's environments with a picture.
+
+  Args:
+    factory: Maps a seed to an environment. If it has a method `filmed`, which
+      returns a factory of the same environments with a picture, that is asked;
+      else they are expected to have one.
+  """
+  make_filmed = getattr(factory, 'filmed', None)
+  return factory if make_filmed is None else make_filmed()
 
 
 def make_tensor_environment(

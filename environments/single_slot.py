@@ -55,6 +55,15 @@ class SingleSlot(dm_env.Environment):
     """Returns the spec of the discount, a float32."""
     return self._batch.discount_spec()
 
+  def render(self) -> np.ndarray:
+    """Returns the picture: see `pictures`."""
+    return self._batch.render([0])[0]
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures that are a second."""
+    return self._batch.render_fps
+
   def close(self) -> None:
     """Closes the source."""
     self._batch.close()

@@ -7,7 +7,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import batch_columns, layout
+from repertory.environments import batch_columns, layout, pictures
 from repertory.environments.layout import Nest
 from repertory.environments.wrappers import single_precision
 
@@ -69,7 +69,7 @@ class Source(Protocol):
   """B environments of one kind that step together.
 
   Arrays have a leading `[B]` and are new in each call. Specs have none, and may
-  be of double precision.
+  be of double precision. It may have a `render` of slots, see `pictures`.
   """
 
   @property
@@ -279,6 +279,19 @@ class VectorBatch:
     self._ended = last
     self._started = True
     return dm_env.TimeStep(step_types, rewards, discounts, observation)
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some slots: see `pictures`.
+
+    Raises:
+      NoPictureError: If the source has none.
+    """
+    return pictures.render(self._source, slots)
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures of a slot that are a second."""
+    return pictures.rate(self._source)
 
   def close(self) -> None:
     """Closes the source; idempotent."""

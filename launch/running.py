@@ -17,6 +17,7 @@ from repertory.components import (
   storage,
 )
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import filming
 from repertory.launch.host import interrupts, native_output, printed
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
@@ -276,20 +277,30 @@ def evaluate(
   num_episodes: int,
   *,
   best: bool = False,
+  video: str | bool = False,
+  video_format: str = 'mp4',
 ) -> list[environment_loop.Episode]:
-  """Evaluates the newest checkpoint of an experiment; writes nothing.
+  """Evaluates the newest checkpoint of an experiment.
+
+  It writes nothing but films, which change nothing else: the episodes are those
+  that there are without.
 
   Args:
     experiment: Whose directory holds the checkpoint.
     num_episodes: At least 1.
     best: Evaluate the policy that did best in an evaluation of training, in
       place of the newest.
+    video: Folder to film the episodes to, see `filming.Film`; True for `videos`
+      in the experiment's directory, False for no films.
+    video_format: 'mp4' or 'gif'.
 
   Returns:
     The episodes.
 
   Raises:
-    ValueError: If there is none, or it is of another experiment.
+    ValueError: If there is none, or it is of another experiment; or if there is
+      to be a film, and the folder or the environment does not do.
+    VideoError: If a film cannot be written.
   """
   if num_episodes < 1:
     raise settings.SettingError(
@@ -298,13 +309,25 @@ def evaluate(
   experiment = dataclasses.replace(experiment, evaluation_episodes=num_episodes)
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.insisting())
-    loop, environments = _prepare(experiment, best)
+    folder = None
+    if video is not False:
+      folder = filming.prepare(video, video_format, experiment.directory)
+      experiment = filming.with_pictures(experiment)
+    session, network = _prepare(experiment, best)
+    environments = evaluator.make_environments(session)
     stack.callback(environments.close)
+    if folder is None:
+      loop = evaluator.make_loop(session, network, environments)
+    else:
+      film = filming.Film(environments, folder, num_episodes, video_format)
+      stack.callback(film.close)
+      loop = evaluator.make_loop(session, network, film)
+      loop.add_observer(film.keep)
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
 
 
 def _prepare(experiment: experiment_lib.Experiment, best: bool):
-  """Makes the loop of an evaluation, and its environments."""
+  """Makes the session of an evaluation, and its network."""
   spec = session_lib.check(experiment, learns=False)
   checkpoint = load_policy(experiment.directory, best)
   experience = session_lib.describe_experience(experiment, spec)
@@ -315,7 +338,7 @@ def _prepare(experiment: experiment_lib.Experiment, best: bool):
     experiment, spec, experience, checkpoint.state['counts'], 0.0,
     is_resumed=True,
   )  # fmt: skip
-  return evaluator.make_loop(session, network)
+  return session, network
 
 
 def load_policy(directory: str, best: bool) -> checkpointing.Checkpoint:

@@ -56,6 +56,7 @@ _RANKS_OF_COMPONENTS = (
     'policies',
     'replay',
     'storage',
+    'videos',
     'adders',
     'variables',
     'loggers',
@@ -66,7 +67,7 @@ _RANKS_OF_COMPONENTS = (
 )
 _RANKS_OF_LAUNCH = (
   ('host', 'registries', 'failures', 'experiment'),
-  ('runs',),
+  ('runs', 'filming'),
   ('coordination',),
   ('nodes',),
   ('launchers',),
@@ -92,7 +93,9 @@ _GYMNASIUM_AND_FRIENDS = (
   'dm_control',
   'envpool',
   'gymnax',
+  'mujoco',
   'procgen',
+  'pygame',
 )
 _FENCES = {
   'launchpad': ('launch/launchers/launchpad.py',),
@@ -121,6 +124,7 @@ _FENCES = {
   ),
   'matplotlib': ('launch/records/drawing.py',),
   'fsspec': ('components/storage/fsspec_place.py',),
+  'imageio_ffmpeg': ('components/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # What agents may import of `agents` besides their own folder.

@@ -12,6 +12,7 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components import random_streams
+from repertory.environments import drawing
 from repertory.environments.tensor import environment, trigonometry
 
 # In meters, kilograms, seconds and newtons.
@@ -28,6 +29,7 @@ _STEP_SECONDS = 0.02
 _MAX_POSITION = 2.4
 _MAX_ANGLE = math.radians(12)
 _MAX_STEPS = 500
+_BLACK, _BROWN = (0, 0, 0), (202, 152, 101)
 # Positions, speeds and angles at the start are in [-0.05, 0.05).
 _START_RANGE = 0.05
 
@@ -61,6 +63,8 @@ class CartPole(environment.TensorEnvironment):
   Observation: float32 `[4]`: position, speed, angle, angular speed.
   Actions: 0 left, 1 right.
   """
+
+  render_fps = 1 / _STEP_SECONDS
 
   def observation_spec(self) -> specs.BoundedArray:
     # Twice the limits, so that the last observation is within.
@@ -117,3 +121,14 @@ class CartPole(environment.TensorEnvironment):
 
   def observe(self, core: Core) -> tf.Tensor:
     return tf.stack(core[:4], axis=-1)
+
+  def render(self, core: Core) -> np.ndarray:
+    """Returns cart and pole, uint8 `[200, 300, 3]`; 60 pixels are a meter."""
+    x, angle = float(core.position[0]), float(core.angle[0])
+    canvas = drawing.Canvas(200, 300, scale=60)
+    canvas.draw_line((-_MAX_POSITION, -1), (_MAX_POSITION, -1), 0.03, _BLACK)
+    canvas.draw_line((x - 0.2, -1), (x + 0.2, -1), 0.25, _BLACK)
+    length = 2 * _HALF_LENGTH
+    tip = (x + length * math.sin(angle), length * math.cos(angle) - 1)
+    canvas.draw_line((x, -1), tip, 0.1, _BROWN)
+    return canvas.picture

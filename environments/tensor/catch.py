@@ -7,7 +7,7 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components import random_streams
-from repertory.environments import argument_checks
+from repertory.environments import argument_checks, drawing
 from repertory.environments.tensor import environment
 
 
@@ -25,6 +25,8 @@ class Catch(environment.TensorEnvironment):
   The rules, specs, rewards and observations are those of
   `repertory.environments.catch.Catch`; the balls' columns are drawn otherwise.
   """
+
+  render_fps = 5
 
   def __init__(self, rows: int = 10, columns: int = 5):
     """Makes the board.
@@ -81,3 +83,7 @@ class Catch(environment.TensorEnvironment):
     size = self._rows * self._columns
     board = tf.maximum(tf.one_hot(ball, size), tf.one_hot(paddle, size))
     return tf.reshape(board, [-1, self._rows, self._columns])
+
+  def render(self, core: Core) -> np.ndarray:
+    """Returns the board as a picture, uint8 `[rows, columns, 3]`."""
+    return drawing.draw_board(self.observe(core)[0].numpy())

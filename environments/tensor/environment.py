@@ -65,6 +65,9 @@ class TensorEnvironment(abc.ABC):
   and no side effects, and shapes are static. Row b of what comes out depends on
   row b of what goes in alone. What is random is drawn from the row's counter,
   by `components.random_streams`.
+
+  For films a game may have `render`, which runs on the host and draws the core
+  of one row, a nest of tensors `[1, ...]`: see `environments.pictures`.
   """
 
   @abc.abstractmethod

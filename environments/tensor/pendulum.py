@@ -8,6 +8,7 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components import random_streams
+from repertory.environments import drawing
 from repertory.environments.tensor import environment, trigonometry
 
 # In meters, kilograms, seconds and newton-meters.
@@ -18,6 +19,7 @@ _STEP_SECONDS = 0.05
 _MAX_SPEED = 8.0
 _MAX_TORQUE = 2.0
 _MAX_STEPS = 200
+_BLACK, _RED = (0, 0, 0), (204, 77, 77)
 
 
 class Core(NamedTuple):
@@ -45,6 +47,8 @@ class Pendulum(environment.TensorEnvironment):
   Observation: float32 `[3]`: cos θ, sin θ, dθ/dt.
   Actions: the torque u, float32 `[1]`, clipped to [-2, 2].
   """
+
+  render_fps = 1 / _STEP_SECONDS
 
   def observation_spec(self) -> specs.BoundedArray:
     high = np.array([1, 1, _MAX_SPEED], np.float32)
@@ -97,3 +101,13 @@ class Pendulum(environment.TensorEnvironment):
   def observe(self, core: Core) -> tf.Tensor:
     sine, cosine = trigonometry.sine_and_cosine(core.angle)
     return tf.stack([cosine, sine, core.speed], axis=-1)
+
+  def render(self, core: Core) -> np.ndarray:
+    """Returns the rod, uint8 `[200, 200, 3]`; 80 pixels are a meter."""
+    angle = float(core.angle[0])
+    # The angle grows counterclockwise, so what leans to the left is positive.
+    tip = (-_LENGTH * math.sin(angle), _LENGTH * math.cos(angle))
+    canvas = drawing.Canvas(200, 200, scale=80)
+    canvas.draw_line((0, 0), tip, 0.2, _RED)
+    canvas.draw_line((0, 0), (0, 0), 0.1, _BLACK)
+    return canvas.picture

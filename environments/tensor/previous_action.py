@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.environments import previous_action
+from repertory.environments import pictures, previous_action
 from repertory.environments.layout import Nest
 from repertory.environments.tensor import environment as environment_lib
 
@@ -77,6 +78,15 @@ class PreviousActionAndReward(environment_lib.TensorEnvironment):
       'previous_action': core.action,
       'previous_reward': core.reward,
     }
+
+  def render(self, core: Core) -> np.ndarray:
+    """Returns the picture of the environment."""
+    return pictures.render(self._environment, core.core)
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures that are a second."""
+    return pictures.rate(self._environment)
 
   def _wrap(self, core: Nest, reward: tf.Tensor) -> Core:
     """Returns the core at a FIRST timestep, whose reward is 0."""

@@ -1,5 +1,6 @@
 """Steps a tensor environment on the host, for what is not compiled with it."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.environments import layout, vector_batch
+from repertory.environments import layout, pictures, vector_batch
 from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.layout import Nest
 from repertory.environments.tensor import environment as environment_lib
@@ -55,7 +56,7 @@ class TensorSource:
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out what is traced, for that cannot be pickled."""
     state = dict(vars(self))
-    del state['_reset'], state['_step']
+    del state['_reset'], state['_step'], state['_pack']
     state['_state'] = [leaf.numpy() for leaf in self._state]
     return state
 
@@ -75,17 +76,18 @@ class TensorSource:
       for spec in self._actions.specs
     ]
     num_leaves = len(leaves)
+    self._pack = functools.partial(tf.nest.pack_sequence_as, state)
 
     def flatten(state, timestep):
       observation = self._observations.flatten(timestep.observation)
       return [*tf.nest.flatten(state), *timestep[:3], *observation]
 
     def reset(*inputs):
-      inputs = tf.nest.pack_sequence_as(state, inputs)
+      inputs = self._pack(inputs)
       return flatten(*self._environment.reset(inputs))
 
     def step(*inputs):
-      before = tf.nest.pack_sequence_as(state, inputs[:num_leaves])
+      before = self._pack(inputs[:num_leaves])
       action = self._actions.unflatten(inputs[num_leaves:])
       return flatten(*self._environment.step(before, action))
 
@@ -141,6 +143,22 @@ class TensorSource:
     return vector_batch.Outcome(
       observation, rewards, discounts, step_types == _LAST
     )
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some rows, drawn from their cores."""
+    state = self._pack(self._state)
+
+    def draw(slot: int) -> np.ndarray:
+      row = tf.nest.map_structure(lambda leaf: leaf[slot : slot + 1], state)
+      return pictures.render(self._environment, row.core)
+
+    with tf.device('CPU'):
+      return [draw(slot) for slot in slots]
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures of a row that are a second."""
+    return pictures.rate(self._environment)
 
   def close(self) -> None:
     """Does nothing, as there is nothing to release."""

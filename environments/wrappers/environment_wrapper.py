@@ -1,7 +1,9 @@
 """What the wrappers have in common: all that they leave as it is."""
 
 import dm_env
+import numpy as np
 
+from repertory.environments import pictures
 from repertory.environments.layout import Nest
 
 
@@ -39,6 +41,15 @@ class EnvironmentWrapper(dm_env.Environment):
   def discount_spec(self) -> Nest:
     """Returns the spec of the discount."""
     return self._environment.discount_spec()
+
+  def render(self) -> np.ndarray:
+    """Returns the picture of the wrapped environment: see `pictures`."""
+    return pictures.render(self._environment)
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures of the wrapped environment that are a second."""
+    return pictures.rate(self._environment)
 
   def close(self) -> None:
     """Closes the wrapped environment."""

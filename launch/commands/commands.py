@@ -11,7 +11,7 @@ from absl import flags
 
 from repertory import __version__
 from repertory.components import settings as settings_lib
-from repertory.components import signals
+from repertory.components import signals, videos
 from repertory.launch import failures
 from repertory.launch.commands import command
 from repertory.launch.commands import errors as flag_errors
@@ -60,8 +60,8 @@ def run(arguments: Sequence[str]) -> int:
     return _complain(flag_errors.describe_unknown(error.flagname, values))
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(flag_errors.describe(error, values, _TRAIN_FLAG_NAMES))
-  # Of an environment that was tried, or a storage.
-  except (TimeoutError, signals.NoAnswerError) as error:
+  # Of an environment that was tried, a storage, or films.
+  except (TimeoutError, signals.NoAnswerError, videos.VideoError) as error:
     print(f'repertory: {error}', file=sys.stderr)
     return command.FAILED
   except KeyboardInterrupt:

@@ -1,13 +1,30 @@
 """`repertory evaluate`: episodes with a trained agent."""
 
 import statistics
+from typing import Any
 
 from absl import flags
 
 from repertory import launch
+from repertory.components import videos
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import filming
 from repertory.launch.commands import command
 from repertory.launch.host import interrupts
+
+
+class _FolderParser(flags.ArgumentParser):
+  """Reads a flag that may have a folder as its value, or be given without."""
+
+  def parse(self, argument: Any) -> Any:
+    return {'true': True, 'false': False}.get(argument, argument)
+
+
+def _define_folder(name: str, default: Any, text: str, flag_values) -> None:
+  # A flag that is boolean to absl needs no value.
+  flag = flags.Flag(_FolderParser(), None, name, default, text, boolean=True)
+  flags.DEFINE_flag(flag, flag_values)
+
 
 _FLAGS = (
   ('directory', flags.DEFINE_string, None, 'Where the trained agent is.'),
@@ -19,6 +36,19 @@ _FLAGS = (
     'the newest checkpoint.',
   ),
   ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
+  (
+    'video',
+    _define_folder,
+    False,
+    'Film the episodes, a file each: to `videos` in the directory, or to a '
+    'folder of your own as --video=FOLDER.',
+  ),
+  (
+    'video_format',
+    flags.DEFINE_string,
+    'mp4',
+    f'Of films: {" or ".join(videos.FORMATS)}.',
+  ),
 )
 
 
@@ -29,6 +59,11 @@ def _evaluate(values, settings, positional) -> int:
   )
   if not values.directory:
     raise ValueError('--directory must name the directory of a trained agent.')
+  folder = None
+  if values.video is not False:
+    folder = filming.prepare(
+      values.video, values.video_format, values.directory
+    )
   with interrupts.leaving_at_once():
     running = launch.running
   checkpoint = running.load_policy(values.directory, values.best)
@@ -38,7 +73,11 @@ def _evaluate(values, settings, positional) -> int:
   returns = [
     episode.episode_return
     for episode in running.evaluate(
-      experiment, values.episodes, best=values.best
+      experiment,
+      values.episodes,
+      best=values.best,
+      video=values.video,
+      video_format=values.video_format,
     )
   ]
   print(
@@ -49,13 +88,15 @@ def _evaluate(values, settings, positional) -> int:
   print(f'deviation  {statistics.pstdev(returns):.6g}')
   print(f'minimum    {min(returns):.6g}')
   print(f'maximum    {max(returns):.6g}')
+  if folder is not None:
+    print(f'films      {folder}')
   return command.DONE
 
 
 command.REGISTRY.register(
   'evaluate',
   command.Command(
-    '--directory=DIRECTORY [--best] [--episodes=N]',
+    '--directory=DIRECTORY [--best] [--episodes=N] [--video[=FOLDER]]',
     'Runs episodes with the evaluation policy of a trained agent.',
     _FLAGS,
     _evaluate,

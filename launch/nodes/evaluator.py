@@ -163,7 +163,8 @@ def make_evaluation(
     session: Has evaluation episodes.
     followed: Keeps the network's variables fresh.
   """
-  loop, environments = make_loop(session, network)
+  environments = make_environments(session)
+  loop = make_loop(session, network, environments)
 
   def close():
     with contextlib.ExitStack() as stack:  # Whichever of them fails.
@@ -177,21 +178,22 @@ def make_evaluation(
 
 
 def make_loop(
-  session: session_lib.Session, network: Any
-) -> tuple[
-  environment_loop.EnvironmentLoop, environment_batches.EnvironmentBatch
-]:
-  """Makes a loop that evaluates a network, and its environments to close."""
+  session: session_lib.Session, network: Any, environments: Any
+) -> environment_loop.EnvironmentLoop:
+  """Makes a loop that evaluates a network.
+
+  Args:
+    environments: What `make_environments` returns, or what wraps it.
+  """
   ids = policies.evaluation_ids(session)
   policy = policies.make_evaluation_policy(session, network)
-  environments = make_environments(session)
   actor = actors.PolicyActor(
     policy,
     session.spec.observations,
     ids,
     jit_compile=session.jit_compile,
   )
-  return environment_loop.EnvironmentLoop(environments, actor), environments
+  return environment_loop.EnvironmentLoop(environments, actor)
 
 
 def make_environments(

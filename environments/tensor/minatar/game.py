@@ -8,7 +8,7 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components import random_streams
-from repertory.environments import argument_checks
+from repertory.environments import argument_checks, drawing
 from repertory.environments.tensor import environment
 
 # Boards have as many rows as columns.
@@ -54,6 +54,8 @@ class Game(environment.TensorEnvironment):
   useful_moves: ClassVar[tuple[int, ...]]
   draws_at_start: ClassVar[int] = 0
   draws_per_step: ClassVar[int] = 0
+
+  render_fps = 20
 
   def __init__(
     self,
@@ -119,6 +121,10 @@ class Game(environment.TensorEnvironment):
       for channel in self._show(core.state)
     ]
     return tf.stack(channels, axis=-1)  # [B, 10, 10, C]
+
+  def render(self, core: Core) -> np.ndarray:
+    """Returns the board in MinAtar's colors, uint8 `[10, 10, 3]`."""
+    return drawing.draw_channels(self.observe(core)[0].numpy())
 
   @abc.abstractmethod
   def _begin(self, draws: tf.Tensor) -> Any:

@@ -1,0 +1,126 @@
+"""The pictures of Atari games, all of them and in color.
+
+ALE's vector environment shows small gray screens, one for each action. So a
+game that is filmed is played a second time, frame by frame, with the same seed
+and the same actions, which makes it the same game.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repertory.environments import extras, pictures
+
+# What ALE plays in a second, in all games.
+FRAMES_PER_SECOND = 60
+
+
+class Replicas:
+  """Plays the games of a vector environment a second time."""
+
+  def __init__(
+    self, rom: str, settings: Mapping[str, Any], seeds: Sequence[int]
+  ):
+    """Loads the games.
+
+    Args:
+      rom: Name of the file.
+      settings: A value for each of `atari.OPTIONS`.
+      seeds: Those of the vector environment, one for each game.
+    """
+    self._replicas = [_Replica(rom, settings, seed) for seed in seeds]
+
+  def reset(
+    self, info: Mapping[str, np.ndarray], slots: Sequence[int] | None = None
+  ) -> None:
+    """Starts games anew.
+
+    Args:
+      info: What the vector environment's `reset` said.
+      slots: Which; None for all.
+    """
+    frames = info['episode_frame_number']
+    for slot in range(len(self._replicas)) if slots is None else slots:
+      self._replicas[slot].reset(int(frames[slot]))
+
+  def step(
+    self,
+    actions: np.ndarray,
+    rewards: np.ndarray,
+    truncated: np.ndarray,
+    info: Mapping[str, np.ndarray],
+  ) -> None:
+    """Does in each game what the vector environment's `step` did.
+
+    Args:
+      actions: `[B]`, which were taken.
+      rewards: `[B]`, that came of it.
+      truncated: `[B]`, which games are cut off.
+      info: What it said besides.
+
+    Raises:
+      RuntimeError: If something else came of it.
+    """
+    frames, lives = info['episode_frame_number'], info['lives']
+    for slot, replica in enumerate(self._replicas):
+      if replica.is_over:
+        replica.reset(int(frames[slot]))
+        continue
+      reward = replica.step(int(actions[slot]))
+      found = (reward, *replica.where())
+      expected = (float(rewards[slot]), int(frames[slot]), int(lives[slot]))
+      if found != expected:
+        raise RuntimeError(
+          'a game that was played twice must be the same, but reward, frame '
+          f'and lives are {expected} and {found}'
+        )
+      replica.is_over |= bool(truncated[slot])
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the frames of the last step, `[T, H, W, 3]` of each slot."""
+    return [np.stack(self._replicas[slot].frames) for slot in slots]
+
+
+class _Replica:
+  """A game.
+
+  Attributes:
+    frames: The pictures of the last step.
+    is_over: Whether the next step starts it anew.
+  """
+
+  def __init__(self, rom: str, settings: Mapping[str, Any], seed: int):
+    ale_py = extras.import_extra('ale_py', 'atari')
+    self._ale = ale = ale_py.ALEInterface()
+    ale.setFloat('repeat_action_probability', settings['sticky_actions'])
+    ale.setInt('random_seed', int(seed))
+    ale.loadROM(ale_py.roms.get_rom_path(rom))
+    is_full = settings['full_actions']
+    self._actions = (
+      ale.getLegalActionSet() if is_full else ale.getMinimalActionSet()
+    )
+    self._frame_skip = settings['frame_skip']
+    self.frames: list[np.ndarray] = []
+    self.is_over = True
+
+  def reset(self, num_noops: int) -> None:
+    self._ale.reset_game()
+    for _ in range(num_noops):
+      self._ale.act(self._actions[0])
+    self.frames = [self._ale.getScreenRGB()]
+    self.is_over = False
+
+  def step(self, action: int) -> float:
+    """Takes an action for its frames; returns the reward."""
+    reward = 0.0
+    self.frames = []
+    while len(self.frames) < self._frame_skip and not self.is_over:
+      reward += self._ale.act(self._actions[action])
+      self.frames.append(self._ale.getScreenRGB())
+      self.is_over = self._ale.game_over()
+    return reward
+
+  def where(self) -> tuple[int, int]:
+    """Returns the frame of this game, and the lives that are left."""
+    return self._ale.getEpisodeFrameNumber(), self._ale.lives()

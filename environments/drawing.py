@@ -1,0 +1,101 @@
+"""Draws boards and lines, for environments that have no picture of their own.
+
+A picture is uint8 `[H, W, 3]` in RGB, its first row at the top.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+Color = tuple[int, int, int]
+
+WHITE: Color = (255, 255, 255)
+BLACK: Color = (0, 0, 0)
+
+
+def draw_board(board: np.ndarray) -> np.ndarray:
+  """Draws a board in gray, a pixel for each field.
+
+  Args:
+    board: Numbers `[H, W]`; 0 and less becomes black, 1 and more white.
+  """
+  gray = (255 * np.clip(board, 0, 1)).round().astype(np.uint8)
+  return np.repeat(gray[..., np.newaxis], 3, axis=-1)
+
+
+def draw_channels(board: np.ndarray) -> np.ndarray:
+  """Draws a board of several kinds of things, a pixel for each field.
+
+  Each kind has a color; of those at one field, the last is seen. Fields with
+  nothing are black.
+
+  Args:
+    board: `[H, W, C]`, true or not 0 where there is one of the kind.
+  """
+  kinds = np.arange(1, board.shape[-1] + 1)
+  seen = np.max((board != 0) * kinds, axis=-1)  # [H, W]
+  colors = np.concatenate([[BLACK], make_colors(len(kinds))])
+  return colors.astype(np.uint8)[seen]
+
+
+def make_colors(count: int) -> np.ndarray:
+  """Returns colors that differ in hue and grow brighter, `[count, 3]`.
+
+  Those of Green's "cubehelix", https://arxiv.org/abs/1108.5083, with start 0.5,
+  -1.5 rotations, hue 1 and gamma 1, at places between black and white; MinAtar
+  shows its games in them.
+  """
+  brightness = np.linspace(0, 1, count + 2)[1:-1, np.newaxis]  # [count, 1]
+  angle = 2 * np.pi * (0.5 / 3 - 1.5 * brightness)
+  amplitude = brightness * (1 - brightness) / 2
+  cosine = np.array([-0.14861, -0.29227, 1.97294])
+  sine = np.array([1.78277, -0.90649, 0.0])
+  color = brightness + amplitude * (
+    cosine * np.cos(angle) + sine * np.sin(angle)
+  )
+  return (255 * np.clip(color, 0, 1)).round().astype(np.uint8)
+
+
+class Canvas:
+  """A white picture to draw lines on, in coordinates of one's own.
+
+  Attributes:
+    picture: uint8 `[H, W, 3]`.
+  """
+
+  def __init__(self, height: int, width: int, scale: float):
+    """Begins with nothing.
+
+    Args:
+      height: H, in pixels.
+      width: W, in pixels.
+      scale: Pixels for each unit. (0, 0) is the middle; y grows upwards.
+    """
+    self.picture = np.full((height, width, 3), WHITE, np.uint8)
+    self._x = (np.arange(width) - (width - 1) / 2) / scale  # [W]
+    self._y = ((height - 1) / 2 - np.arange(height)[:, np.newaxis]) / scale
+
+  def draw_line(
+    self,
+    start: Sequence[float],
+    end: Sequence[float],
+    width: float,
+    color: Color,
+  ) -> None:
+    """Draws a line with round ends; one that ends where it starts is a dot.
+
+    Args:
+      start: x and y.
+      end: x and y.
+      width: In the units of x and y.
+      color: Red, green and blue.
+    """
+    (x, y), (step_x, step_y) = start, np.subtract(end, start)
+    across, up = self._x - x, self._y - y  # [W], [H, 1]
+    # How far along the line the nearest point of it is, from 0 to 1.
+    along = (across * step_x + up * step_y) / max(
+      step_x**2 + step_y**2, np.finfo(float).tiny
+    )
+    along = np.clip(along, 0, 1)  # [H, W]
+    distance = np.hypot(across - along * step_x, up - along * step_y)
+    self.picture[distance <= width / 2] = color
