@@ -66,7 +66,7 @@ _RANKS_OF_LAUNCH = (
   ('coordination',),
   ('nodes',),
   ('launchers',),
-  ('topologies',),
+  ('topologies', 'trained'),
   ('running',),
   ('commands', 'conformance'),
 )

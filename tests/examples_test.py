@@ -26,6 +26,7 @@ from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
 from repertory.launch.runs import resuming, session
 from repertory.launch.topologies import topology
+from repertory.launch.trained import loading
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
@@ -167,9 +168,9 @@ class TestScripts:
 
 
 class TestReadme:
-  def test_python_examples_are_three_and_short(self):
+  def test_python_examples_are_four_and_short(self):
     blocks = _blocks(_README, 'python')
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
       code = [
         line
@@ -229,25 +230,28 @@ class TestReadme:
 class TestCommands:
   @pytest.fixture(autouse=True)
   def _set_up(self, monkeypatch):
-    # Training and evaluating are for other tests; here it is the words.
+    # What commands do is for other tests; here it is the words.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-    experience = session.describe_experience(
-      experiment, session.check(experiment)
-    )
+    spec = session.check(experiment)
+    experience = session.describe_experience(experiment, spec)
+    network = experiment.builder.make_network(spec)
     checkpoint = checkpointing.Checkpoint(
       'path',
       arrays={},
       state={
         'experiment': experiment.identity(experience),
-        'counts': {'learner_steps': 1},
+        'counts': {'steps': 9, 'learner_steps': 1},
       },
       replay_path=None,
     )
     result = running.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
+    trained = loading.Trained(experiment, spec, experience, network, checkpoint)
     for module, name, value in (
       (running, 'run', result),
-      (running, 'evaluate', episodes),
+      (running, 'run_episodes', episodes),
+      (loading, 'read', trained),
+      (launch.TrainedPolicy, 'export_saved_model', None),
       (resuming, 'load_checkpoint', checkpoint),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
@@ -262,7 +266,9 @@ class TestCommands:
 
   def test_readme_has_them(self):
     told = {command.split()[1] for command in _commands(_README)}
-    assert told == {'train', 'evaluate', 'graph', 'agents', 'environments'}
+    assert told == {
+      'train', 'evaluate', 'export', 'graph', 'agents', 'environments'
+    }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):
     code, _, _ = _call(['train', '--stepz=3'])

@@ -34,7 +34,8 @@ from repertory.launch.runs import (
 # Folders in the directory of a run.
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
 BEST = 'best'  # Of the best evaluation.
-FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED)
+INITIAL = 'initial'  # What another run had learned.
+FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Session:
     restarted_after: Why all nodes were started again, if they were.
     road: The kind of road that carries experience: see `roads.Road.kind`.
     division: How it is divided among nodes, in words.
+    initial: What is told of the run whose networks it began with, if any.
   """
 
   experiment: experiment_lib.Experiment
@@ -66,6 +68,7 @@ class Session:
   restarted_after: failures.Failure | None = None
   road: str = roads.ReverbRoad.kind
   division: str = ''
+  initial: Mapping[str, Any] | None = None
 
   @property
   def log_directory(self) -> str:
@@ -84,6 +87,11 @@ class Session:
   def best_directory(self) -> str:
     """Where the policy of the best evaluation is, as a checkpoint."""
     return os.path.join(self.experiment.directory, BEST)
+
+  @property
+  def initial_directory(self) -> str:
+    """Where there is what it begins with, as a checkpoint."""
+    return os.path.join(self.experiment.directory, INITIAL)
 
   @property
   def storing_directory(self) -> str:
