@@ -128,3 +128,15 @@ class Update(tf.Module, abc.ABC):
   @abc.abstractmethod
   def exports(self) -> Mapping[str, Sequence[tf.Variable]]:
     """The variables that others may ask for, by name; always has 'policy'."""
+
+  @property
+  def learned(self) -> Mapping[str, Sequence[tf.Variable]]:
+    """The variables that another run may begin with, by name.
+
+    Networks, their targets, and numbers that mean nothing without them; but not
+    what belongs to a run: moments of an optimizer, counts, seeds. By default
+    what is exported, and as 'learned' all other trainable variables.
+    """
+    exported = {v.ref() for vs in self.exports.values() for v in vs}
+    others = [v for v in self.trainable_variables if v.ref() not in exported]
+    return {**self.exports, 'learned': others}

@@ -8,12 +8,15 @@ if TYPE_CHECKING:
   from repertory.launch.experiment import Experiment, make_experiment
   from repertory.launch.failures import NodeError
   from repertory.launch.running import Result, evaluate, run
+  from repertory.launch.trained.policy import TrainedPolicy, load_policy
 
 __all__ = [
   'Experiment',
   'NodeError',
   'Result',
+  'TrainedPolicy',
   'evaluate',
+  'load_policy',
   'make_experiment',
   'run',
 ]
@@ -24,7 +27,9 @@ __getattr__, __dir__ = lazy_imports.modules(
   Experiment='experiment',
   NodeError='failures',
   Result='running',
+  TrainedPolicy='trained.policy',
   evaluate='running',
+  load_policy='trained.policy',
   make_experiment='experiment',
   run='running',
 )

@@ -79,6 +79,10 @@ class Experiment:
     on_divergence: What becomes of a learner step whose metrics or priorities
       are not finite: 'stop' ends the run and saves the batch; 'skip' undoes the
       step and goes on, unless a hundred before it were skipped in a row.
+    initial_from: Directory of another run, with whose newest networks a new run
+      begins; what it learned apart from them is none of it, nor are its replay
+      and its counts. None to begin with new networks. A run that is resumed
+      keeps its own.
     storage: Where checkpoints are kept besides, for another host to go on
       from: a path, or a URL that fsspec knows. None for nowhere.
   """
@@ -104,6 +108,7 @@ class Experiment:
   stall_seconds: float = 300.0
   max_restarts: int = 3
   on_divergence: str = 'stop'
+  initial_from: str | None = None
   storage: str | None = None
 
   def __post_init__(self):
@@ -118,10 +123,13 @@ class Experiment:
       value = getattr(self, field)
       config_checks.check(self, field, _is_integer(value), 'an integer')
       config_checks.check_at_least(self, minimum, field)
-    is_place = self.storage is None or (
-      isinstance(self.storage, str) and bool(self.storage)
-    )
-    config_checks.check(self, 'storage', is_place, 'a path or URL, or left out')
+    for field, what in (
+      ('initial_from', 'the directory of a run'),
+      ('storage', 'a path or URL'),
+    ):
+      value = getattr(self, field)
+      is_place = value is None or (isinstance(value, str) and bool(value))
+      config_checks.check(self, field, is_place, f'{what}, or left out')
     is_bool = isinstance(self.deterministic, bool)
     config_checks.check(self, 'deterministic', is_bool, 'true or false')
     for field in (

@@ -9,9 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from repertory.components import (
-  checkpointing,
   environment_loop,
-  learners,
   loggers,
   settings,
   storage,
@@ -24,6 +22,7 @@ from repertory.launch.nodes import evaluator
 from repertory.launch.runs import ledger, preflight, resuming, uploads
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
+from repertory.launch.trained import loading
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,20 +272,21 @@ def _display(
 
 
 def evaluate(
-  experiment: experiment_lib.Experiment,
+  run: str | experiment_lib.Experiment,
   num_episodes: int,
   *,
   best: bool = False,
   video: str | bool = False,
   video_format: str = 'mp4',
 ) -> list[environment_loop.Episode]:
-  """Evaluates the newest checkpoint of an experiment.
+  """Evaluates the newest checkpoint of a run.
 
   It writes nothing but films, which change nothing else: the episodes are those
   that there are without.
 
   Args:
-    experiment: Whose directory holds the checkpoint.
+    run: The directory of a run whose agent and environment are in the
+      registries, or the experiment that it is of, whatever these are.
     num_episodes: At least 1.
     best: Evaluate the policy that did best in an evaluation of training, in
       place of the newest.
@@ -302,18 +302,42 @@ def evaluate(
       to be a film, and the folder or the environment does not do.
     VideoError: If a film cannot be written.
   """
-  if num_episodes < 1:
-    raise settings.SettingError(
-      'num_episodes', f'must be at least 1, got {num_episodes}.'
-    )
-  experiment = dataclasses.replace(experiment, evaluation_episodes=num_episodes)
+  _check_num_episodes(num_episodes)
+  with interrupts.insisting():
+    trained = loading.read(run, best)
+  return run_episodes(
+    trained, num_episodes, video=video, video_format=video_format
+  )
+
+
+def run_episodes(
+  trained: loading.Trained,
+  num_episodes: int,
+  *,
+  video: str | bool = False,
+  video_format: str = 'mp4',
+) -> list[environment_loop.Episode]:
+  """Runs episodes with the evaluation policy of a trained agent.
+
+  The arguments are those of `evaluate`.
+  """
+  _check_num_episodes(num_episodes)
+  experiment = dataclasses.replace(
+    trained.experiment, evaluation_episodes=num_episodes
+  )
+  session = session_lib.Session(
+    experiment, trained.spec, trained.experience,
+    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
+  )  # fmt: skip
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.insisting())
     folder = None
     if video is not False:
       folder = filming.prepare(video, video_format, experiment.directory)
-      experiment = filming.with_pictures(experiment)
-    session, network = _prepare(experiment, best)
+      session = dataclasses.replace(
+        session, experiment=filming.with_pictures(experiment)
+      )
+    network = trained.network
     environments = evaluator.make_environments(session)
     stack.callback(environments.close)
     if folder is None:
@@ -326,40 +350,8 @@ def evaluate(
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
 
 
-def _prepare(experiment: experiment_lib.Experiment, best: bool):
-  """Makes the session of an evaluation, and its network."""
-  spec = session_lib.check(experiment, learns=False)
-  checkpoint = load_policy(experiment.directory, best)
-  experience = session_lib.describe_experience(experiment, spec)
-  resuming.check_identity(checkpoint, experiment.identity(experience))
-  network = experiment.builder.make_network(spec)
-  learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
-  session = session_lib.Session(
-    experiment, spec, experience, checkpoint.state['counts'], 0.0,
-    is_resumed=True,
-  )  # fmt: skip
-  return session, network
-
-
-def load_policy(directory: str, best: bool) -> checkpointing.Checkpoint:
-  """Reads what can be evaluated of a trained agent.
-
-  Args:
-    best: Whether to read what the best evaluation kept, or else the newest
-      checkpoint.
-
-  Raises:
-    ValueError: If there is none.
-    CheckpointError: If it cannot be read.
-  """
-  if best:
-    checkpoint = resuming.load_best(directory)
-    what, remedy = 'the policy of an evaluation', 'Train with evaluations first'
-  else:
-    checkpoint = resuming.load_checkpoint(directory, check_replay=False)
-    what, remedy = 'a checkpoint', 'Train first'
-  if checkpoint is None:
+def _check_num_episodes(num_episodes: int) -> None:
+  if num_episodes < 1:
     raise settings.SettingError(
-      'directory', f'must hold {what}, found none in {directory}. {remedy}.'
+      'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  return checkpoint

@@ -71,7 +71,7 @@ _RANKS_OF_LAUNCH = (
   ('coordination',),
   ('nodes',),
   ('launchers',),
-  ('topologies',),
+  ('topologies', 'trained'),
   ('running',),
   ('records',),
   ('commands', 'conformance'),

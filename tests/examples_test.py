@@ -29,6 +29,7 @@ from repertory.launch.launchers import launcher
 from repertory.launch.records import finding, plots, report, runs
 from repertory.launch.runs import resuming, session
 from repertory.launch.topologies import topology
+from repertory.launch.trained import loading
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
@@ -176,9 +177,9 @@ class TestScripts:
 
 
 class TestReadme:
-  def test_python_examples_are_three_and_short(self):
+  def test_python_examples_are_four_and_short(self):
     blocks = _blocks(_README, 'python')
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
       code = [
         line
@@ -245,24 +246,27 @@ class TestCommands:
     (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
     (tmp_path / 'runs').mkdir()  # Which `repertory runs` takes by itself.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-    experience = session.describe_experience(
-      experiment, session.check(experiment)
-    )
+    spec = session.check(experiment)
+    experience = session.describe_experience(experiment, spec)
+    network = experiment.builder.make_network(spec)
     checkpoint = checkpointing.Checkpoint(
       'path',
       arrays={},
       state={
         'experiment': experiment.identity(experience),
-        'counts': {'learner_steps': 1},
+        'counts': {'steps': 9, 'learner_steps': 1},
       },
       replay_path=None,
     )
     result = running.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
     found = finding.Found([runs.Run('directory', runs.DONE)], [])
+    trained = loading.Trained(experiment, spec, experience, network, checkpoint)
     for module, name, value in (
       (running, 'run', result),
-      (running, 'evaluate', episodes),
+      (running, 'run_episodes', episodes),
+      (loading, 'read', trained),
+      (launch.TrainedPolicy, 'export_saved_model', None),
       (resuming, 'load_checkpoint', checkpoint),
       (finding, 'find', found),
       (plots, 'plot', []),
@@ -281,8 +285,8 @@ class TestCommands:
   def test_readme_has_them(self):
     told = {command.split()[1] for command in _commands(_README)}
     assert told == {
-      'train', 'evaluate', 'graph', 'agents', 'environments', 'runs', 'plot',
-      'report',
+      'train', 'evaluate', 'export', 'graph', 'agents', 'environments', 'runs',
+      'plot', 'report',
     }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):

@@ -94,6 +94,13 @@ class PPOUpdate(programs.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
+  @property
+  def learned(self):
+    scale = self._return_scale
+    # Values are in its unit.
+    scales = {} if scale is None else {'return_scale': scale.variables}
+    return {**super().learned, **scales}
+
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     normalizer = self._network.normalizer
     if normalizer is None:

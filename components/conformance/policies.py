@@ -196,6 +196,27 @@ class PolicyConformance:
       'A policy must do in a compiled program what it does eagerly.',
     )
 
+  def test_takes_any_number_of_rows(self):
+    policy = self.make_policy()
+    whole = (
+      self.observe(2),
+      tf.fill([self.num_environments], _MID),
+      self.live(policy, 1),
+    )
+    compiled = tf.function(policy.act, autograph=False).get_concrete_function(
+      *tree.map_structure(
+        lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), whole
+      )
+    )
+    for rows in (self.all_ids, [1, 0]):
+      arguments = comparing.rows(whole, rows)
+      comparing.assert_close(
+        compiled(*arguments),
+        policy.act(*arguments),
+        'A policy must be traced for any number of rows: outside of a run it '
+        'acts for as many as it is shown.',
+      )
+
 
 def _draw(spec, size: int, random: np.random.Generator) -> tf.Tensor:
   """Returns values `[size, ...]` as an array spec allows."""

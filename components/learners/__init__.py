@@ -11,8 +11,10 @@ from repertory.components.learners.gradient_learner import GradientLearner
 from repertory.components.learners.learner_state import (
   LearnerState,
   check_matches,
+  name_learned,
   restore_exported,
   save_exported,
+  select_learned,
 )
 from repertory.components.learners.minibatches import shuffled_minibatches
 from repertory.components.learners.return_scale import ReturnScale
@@ -40,8 +42,10 @@ __all__ = [
   'UpdateNoise',
   'UpdateSeries',
   'check_matches',
+  'name_learned',
   'restore_exported',
   'save_exported',
+  'select_learned',
   'shuffled_minibatches',
   'swap_leading_axes',
   'time_major',

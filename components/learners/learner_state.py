@@ -16,6 +16,9 @@ from repertory.components.learners import divergence as divergence_lib
 # The priority of an item before any was computed.
 _FIRST_PRIORITY = 1.0
 
+# The group of all variables that are neither exported nor learned.
+_OTHER = 'other'
+
 
 class LearnerState(core.Learner):
   """Counts updates, gives out variables, and saves and restores them.
@@ -86,9 +89,7 @@ class LearnerState(core.Learner):
       FloatingPointError: If a variable is not finite.
     """
     with self._lock:
-      state = {
-        name: variable.numpy() for name, variable in self._named_variables()
-      }
+      state = {k: v.numpy() for k, v in self._named_variables().items()}
       state['learner_steps'] = np.asarray(self._steps, np.int64)
       state['max_priority'] = np.asarray(self._max_priority, np.float64)
     _check_finite(state)
@@ -101,14 +102,29 @@ class LearnerState(core.Learner):
       ValueError: Naming what is missing, unexpected or of another shape; then
         nothing was changed.
     """
-    variables = dict(self._named_variables())
-    shapes = {name: tuple(v.shape) for name, v in variables.items()}
+    variables = self._named_variables()
+    shapes = _shapes_of(variables)
     check_matches(state, {**shapes, 'learner_steps': (), 'max_priority': ()})
     with self._lock:
       for name, variable in variables.items():
         variable.assign(state[name])
       self._steps = int(state['learner_steps'])
       self._max_priority = float(state['max_priority'])
+
+  def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
+    """Takes what another learner had learned, and nothing of its run.
+
+    Args:
+      state: Arrays by name, see `select_learned`.
+
+    Raises:
+      ValueError: Naming what does not fit; then nothing was changed.
+    """
+    named = name_learned(self._module)
+    check_matches(state, _shapes_of(named))
+    with self._lock:
+      for name, variable in named.items():
+        variable.assign(state[name])
 
   def _get(self, name: str) -> types.Nest:
     if name == 'learner_steps':
@@ -121,17 +137,12 @@ class LearnerState(core.Learner):
       raise KeyError(f"Unknown variables '{name}'; there are {known}.")
     return tree.map_structure(lambda v: v.numpy(), list(exports[name]))
 
-  def _named_variables(self) -> list[tuple[str, tf.Variable]]:
-    """Names the exported variables by export, all others by their order."""
-    named, known = [], set()
-    for export, variables in self._module.exports.items():
-      for i, variable in enumerate(variables):
-        named.append((_array_name(export, i, variable), variable))
-        known.add(variable.ref())
+  def _named_variables(self) -> dict[str, tf.Variable]:
+    """Names what is exported or learned by that, all others by their order."""
+    named = name_learned(self._module)
+    known = {v.ref() for v in named.values()}
     others = [v for v in self._module.variables if v.ref() not in known]
-    for i, variable in enumerate(others):
-      named.append((_array_name('other', i, variable), variable))
-    return named
+    return {**named, **_name_variables({_OTHER: others})}
 
   def _judge(
     self,
@@ -153,7 +164,7 @@ class LearnerState(core.Learner):
       return
     settings = self._divergence
     # Else every batch to come would be skipped.
-    _check_finite({name: v.numpy() for name, v in self._named_variables()})
+    _check_finite({k: v.numpy() for k, v in self._named_variables().items()})
     self._num_skipped += 1
     self._num_skipped_in_a_row += 1
     skips = self._num_skipped_in_a_row
@@ -234,9 +245,9 @@ def restore_exported(
   Raises:
     ValueError: Naming what does not fit; then nothing was changed.
   """
-  named = {_array_name(export, i, v): v for i, v in enumerate(variables)}
+  named = _name_variables({export: variables})
   saved = {k: v for k, v in state.items() if k.startswith(f'{export}/')}
-  check_matches(saved, {name: tuple(v.shape) for name, v in named.items()})
+  check_matches(saved, _shapes_of(named))
   for name, variable in named.items():
     variable.assign(saved[name])
 
@@ -251,16 +262,54 @@ def save_exported(
     variables: Those of a module like the one that is exported.
     learner_steps: The learner's count, when it had them.
   """
-  arrays = {
-    _array_name(export, i, variable): variable.numpy()
-    for i, variable in enumerate(variables)
-  }
+  named = _name_variables({export: variables})
+  arrays = {name: variable.numpy() for name, variable in named.items()}
   return {**arrays, 'learner_steps': np.asarray(learner_steps, np.int64)}
 
 
-def _array_name(export: str, index: int, variable: tf.Variable) -> str:
-  # A variable's name alone may be another's too.
-  return f'{export}/{index:04d}/{variable.name}'
+def select_learned(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """Returns what another learner may begin with of what one saved.
+
+  Args:
+    state: What `LearnerState.save` returned.
+  """
+  return {
+    name: array
+    for name, array in state.items()
+    if '/' in name and not name.startswith(f'{_OTHER}/')
+  }
+
+
+def name_learned(update: programs.Update) -> dict[str, tf.Variable]:
+  """Returns what others may begin with, by the names of the arrays saved.
+
+  Raises:
+    ValueError: If the update calls some of it like what is not learned.
+  """
+  groups = {**update.exports, **update.learned}
+  if _OTHER in groups:
+    raise ValueError(
+      f"exports and learned must have other names than '{_OTHER}', which what "
+      f'is not learned is saved under; got {list(groups)}.'
+    )
+  return _name_variables(groups)
+
+
+def _name_variables(
+  groups: Mapping[str, Sequence[tf.Variable]],
+) -> dict[str, tf.Variable]:
+  return {
+    # A variable's name alone may be another's too.
+    f'{group}/{i:04d}/{variable.name}': variable
+    for group, variables in groups.items()
+    for i, variable in enumerate(variables)
+  }
+
+
+def _shapes_of(
+  named: Mapping[str, tf.Variable],
+) -> dict[str, tuple[int, ...]]:
+  return {name: tuple(v.shape) for name, v in named.items()}
 
 
 def check_matches(

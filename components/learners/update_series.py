@@ -28,6 +28,10 @@ class UpdateSeries(programs.Update):
   def exports(self):
     return self._update.exports
 
+  @property
+  def learned(self):
+    return self._update.learned
+
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     """Updates from a sample `[K · B]`.
 

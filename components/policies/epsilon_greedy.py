@@ -92,16 +92,18 @@ class _EpsilonGreedy(programs.Policy):
     self, values: tf.Tensor, state: types.Nest
   ) -> programs.PolicyOutput:
     """Maps action values `[B, A]` and state to the output."""
-    coin, draw, counters = random_streams.next_uniforms(state['random'])  # [B]
-    num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
-    # A float32 just below 1 times A may round up to A.
-    random_action = tf.minimum(tf.floor(draw * num_actions), num_actions - 1)
-    greedy_action = tf.argmax(values, axis=-1, output_type=tf.int32)  # [B]
-    action = tf.where(
-      coin < self._annealed(state['epsilon'], state['steps']),
-      tf.cast(random_action, tf.int32),
-      greedy_action,
-    )
+    action = tf.argmax(values, axis=-1, output_type=tf.int32)  # [B]
+    counters = state['random']
+    if self._anneal_steps or any(self._epsilons):
+      coin, draw, counters = random_streams.next_uniforms(counters)  # [B]
+      num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
+      # A float32 just below 1 times A may round up to A.
+      random_action = tf.minimum(tf.floor(draw * num_actions), num_actions - 1)
+      action = tf.where(
+        coin < self._annealed(state['epsilon'], state['steps']),
+        tf.cast(random_action, tf.int32),
+        action,
+      )
     return programs.PolicyOutput(
       action=self._to_action(action),
       extras=(),

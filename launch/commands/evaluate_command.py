@@ -7,10 +7,9 @@ from absl import flags
 
 from repertory import launch
 from repertory.components import videos
-from repertory.launch import experiment as experiment_lib
 from repertory.launch import filming
-from repertory.launch.commands import command
-from repertory.launch.host import interrupts
+from repertory.launch.commands import command, making
+from repertory.launch.commands import flags as flag_tables
 
 
 class _FolderParser(flags.ArgumentParser):
@@ -27,14 +26,7 @@ def _define_folder(name: str, default: Any, text: str, flag_values) -> None:
 
 
 _FLAGS = (
-  ('directory', flags.DEFINE_string, None, 'Where the trained agent is.'),
-  (
-    'best',
-    flags.DEFINE_bool,
-    False,
-    'Take the policy that did best in an evaluation of training, in place of '
-    'the newest checkpoint.',
-  ),
+  *flag_tables.TRAINED_FLAGS,
   ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
   (
     'video',
@@ -54,35 +46,25 @@ _FLAGS = (
 
 def _evaluate(values, settings, positional) -> int:
   command.expect_no_arguments(positional)
-  command.expect_no_settings(
-    settings, 'config settings come from the checkpoint in `evaluate`'
-  )
-  if not values.directory:
-    raise ValueError('--directory must name the directory of a trained agent.')
   folder = None
-  if values.video is not False:
+  if values.video is not False and values.directory:
     folder = filming.prepare(
       values.video, values.video_format, values.directory
     )
-  with interrupts.leaving_at_once():
-    running = launch.running
-  checkpoint = running.load_policy(values.directory, values.best)
-  experiment = experiment_lib.from_identity(
-    checkpoint.state['experiment'], values.directory
-  )
+  trained = making.read_trained(values, settings, 'evaluate')
   returns = [
     episode.episode_return
-    for episode in running.evaluate(
-      experiment,
+    for episode in launch.running.run_episodes(
+      trained,
       values.episodes,
-      best=values.best,
       video=values.video,
       video_format=values.video_format,
     )
   ]
+  experiment = trained.experiment
   print(
     f'{experiment.agent} on {experiment.environment}, learner step '
-    f'{checkpoint.state["counts"]["learner_steps"]}, {len(returns)} episodes'
+    f'{trained.learner_steps}, {len(returns)} episodes'
   )
   print(f'mean       {statistics.fmean(returns):.6g}')
   print(f'deviation  {statistics.pstdev(returns):.6g}')

@@ -179,6 +179,13 @@ TRAIN_FLAGS = (
     'path, or a URL that fsspec knows; default: nowhere.',
   ),
   (
+    'initial_from',
+    flags.DEFINE_string,
+    DEFAULTS['initial_from'],
+    'Directory of another run, with whose newest networks a new run begins; '
+    'default: none.',
+  ),
+  (
     'fresh',
     flags.DEFINE_bool,
     False,
@@ -254,5 +261,17 @@ TRAIN_FLAGS = (
     DEFAULTS['on_divergence'],
     'What becomes of a learner step whose metrics or priorities are not '
     'finite. stop: the run ends and the batch is saved. skip: it is undone.',
+  ),
+)
+
+# Of commands that take what was trained.
+TRAINED_FLAGS = (
+  ('directory', flags.DEFINE_string, None, 'Where the trained agent is.'),
+  (
+    'best',
+    flags.DEFINE_bool,
+    False,
+    'Take the policy that did best in an evaluation of training, in place of '
+    'the newest checkpoint.',
   ),
 )

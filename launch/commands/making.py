@@ -6,16 +6,20 @@ itself, TensorFlow is not imported.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
+from repertory import launch
 from repertory.components import settings as settings_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import launcher
 from repertory.launch.topologies import topology as topology_lib
+
+if TYPE_CHECKING:
+  from repertory.launch.trained import loading
 
 # Steps of a run in which every table becomes full.
 _LONG = 10**12
@@ -43,6 +47,27 @@ def make_experiment(
       preset=values.preset,
       **chosen,
     )
+
+
+def read_trained(
+  values: flags.FlagValues, settings: Mapping[str, str], command: str
+) -> 'loading.Trained':
+  """Reads what the flags of a command name, see `flags.TRAINED_FLAGS`.
+
+  Raises:
+    ValueError: If there is none, or there is anything to change of it.
+  """
+  if settings:
+    raise ValueError(
+      f'config settings come from the checkpoint in `{command}`, got '
+      f'{sorted(settings)}.'
+    )
+  if not values.directory:
+    raise ValueError('--directory must name the directory of a trained agent.')
+  with interrupts.leaving_at_once():  # TensorFlow is imported.
+    read = launch.trained.loading.read
+  with interrupts.insisting():
+    return read(values.directory, values.best)
 
 
 def make_topology(values: flags.FlagValues) -> topology_lib.Topology:

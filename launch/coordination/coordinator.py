@@ -319,6 +319,7 @@ class Coordinator:
       }
       return {
         'experiment': self._session.identity,
+        'initial_from': self._session.initial,
         'counts': counts,
         'elapsed_seconds': self._elapsed(),
       }

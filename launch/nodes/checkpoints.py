@@ -73,21 +73,22 @@ class CheckpointWriter:
   def restore(self) -> str | None:
     """Restores the learner, if the session is resumed.
 
+    In a new run it gets what another had learned, if that is wished.
+
     Returns:
       The checkpoint's folder; None if there is none.
 
     Raises:
       CheckpointError: If a table lacks what the checkpoint has of it.
     """
-    if not self._session.is_resumed:
+    session = self._session
+    if not session.is_resumed:
+      if session.initial is not None:
+        self._learner.begin_with(_load(session.initial_directory).arrays)
       return None
     # The session has compared the checksums of replay before its server read.
-    checkpoint = self._checkpointer.load(check_replay=False)
-    if checkpoint is None:
-      raise checkpointing.CheckpointError(
-        f'There should be a checkpoint in {self._session.checkpoint_directory}.'
-      )
-    if self._session.takes_replay_of(checkpoint):
+    checkpoint = _load(session.checkpoint_directory)
+    if session.takes_replay_of(checkpoint):
       self._snapshots.check_restored(checkpoint)
     self._learner.restore(checkpoint.arrays)
     self._begun_at_step = self._learner.steps
@@ -225,6 +226,16 @@ class CheckpointWriter:
         f'Waited {limit:g} seconds for a checkpoint to be written, and for '
         f'{self._snapshots} to do its part.'
       )
+
+
+def _load(directory: str) -> checkpointing.Checkpoint:
+  """Reads the newest checkpoint where there must be one, but for its replay."""
+  checkpoint = checkpointing.Checkpointer(directory).load(check_replay=False)
+  if checkpoint is None:
+    raise checkpointing.CheckpointError(
+      f'There should be a checkpoint in {directory}.'
+    )
+  return checkpoint
 
 
 def _start(write: Callable[[], str]) -> futures.Future:

@@ -73,6 +73,7 @@ class LearningNode(node.Node, core.VariableSource):
       'samples_per_insert': _ratio(self._table),
       'run_starts_at_learner_step': self._begins_at_step,
       'resumed_from': self._resumed_from,
+      'initial_from': self._session.initial,
     }
 
   @property

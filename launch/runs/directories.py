@@ -13,7 +13,8 @@ from repertory.components.settings import SettingError
 # Folders in the directory of a run.
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
 BEST = 'best'  # Of the best evaluation.
-FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED)
+INITIAL = 'initial'  # What another run had learned.
+FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 LOCK = '.lock'
 # Another run may move a directory aside between two looks at it.
@@ -34,11 +35,12 @@ def check_writable(directory: str) -> None:
   raise SettingError('directory', obstacle)
 
 
-def check_folder(directory: str, name: str) -> None:
+def check_folder(directory: str, name: str, writes: bool = True) -> None:
   """Raises SettingError unless a folder of a run can be made and written to.
 
   Args:
     name: The folder's, in the directory.
+    writes: Whether it is to be written to, and not only to be no file.
   """
   path = os.path.join(directory, name)
   if os.path.lexists(path) and not os.path.isdir(path):
@@ -48,10 +50,24 @@ def check_folder(directory: str, name: str) -> None:
       'should be a folder and is a file. Move that away, or choose another '
       'directory.',
     )
-  if os.path.isdir(path) and not os.access(path, os.W_OK | os.X_OK):
+  is_folder = os.path.isdir(path)
+  if writes and is_folder and not os.access(path, os.W_OK | os.X_OK):
     raise SettingError(
       'directory',
       f'must be writable, got {directory}: no permission to write in {path}.',
+    )
+
+
+def check_new(path: str) -> None:
+  """Raises SettingError unless there is no such folder yet, or an empty one."""
+  found = ''
+  if not os.path.isdir(path):
+    found = 'is a file' if os.path.lexists(path) else ''
+  elif os.listdir(path):
+    found = 'is not empty'
+  if found:
+    raise SettingError(
+      'path', f'must be a new folder, or an empty one; {path} {found}.'
     )
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,11 +23,14 @@ from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import native_output, printed
-from repertory.launch.runs import directories, fetching, preflight
+from repertory.launch.runs import (
+  directories,
+  fetching,
+  identities,
+  preflight,
+  warm_start,
+)
 from repertory.launch.runs import session as session_lib
-
-# Begins the names under which tables are part of an identity.
-_TABLE = 'table.'
 
 # What makes a table's files those of a kind of road.
 _MOVES = {
@@ -75,16 +78,21 @@ def open_session(
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience)
   identity = experiment.identity(experience)
-  check_ours = functools.partial(check_identity, identity=identity)
+  check_ours = functools.partial(identities.check_identity, identity=identity)
+  start = warm_start.WarmStart(experiment, spec)
+  if fresh or (stored is None and not _has_checkpoint(experiment.directory)):
+    start.read()  # Now, for it may be what is moved aside.
   # First, so that what is read next is nobody else's to change.
   with fetching.holding(stored, experiment, fresh, check_ours, tell) as fetched:
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is not None:
       check_ours(checkpoint)
+    start.settle(checkpoint)
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
     _check_exact(checkpoint, session)
     cleared = _clear(session)
     _place_replay(checkpoint, session, tell)
+    session = start.place(session)
     resumed = _describe_start(checkpoint, session)
     messages = [fetched, resumed, way.warning, cleared, _explain(way, ways)]
     message = '; '.join(filter(None, messages))
@@ -140,9 +148,14 @@ def load_checkpoint(
   Args:
     check_replay: Whether to compare the checksums of replay, too.
   """
-  directories.check_folder(directory, directories.CHECKPOINTS)
+  directories.check_folder(directory, directories.CHECKPOINTS, writes=False)
   path = os.path.join(directory, directories.CHECKPOINTS)
   return checkpointing.Checkpointer(path).load(check_replay)
+
+
+def _has_checkpoint(directory: str) -> bool:
+  path = os.path.join(directory, directories.CHECKPOINTS)
+  return checkpointing.Checkpointer(path).newest() is not None
 
 
 def describe_loss(directory: str, learner_steps: int) -> str:
@@ -189,7 +202,7 @@ def is_exact(directory: str) -> bool:
 
 def load_best(directory: str) -> checkpointing.Checkpoint | None:
   """Reads the policy of an experiment's best evaluation, if there was one."""
-  directories.check_folder(directory, directories.BEST)
+  directories.check_folder(directory, directories.BEST, writes=False)
   path = os.path.join(directory, directories.BEST)
   return checkpointing.Checkpointer(path).load()
 
@@ -250,6 +263,7 @@ def _begin(
     counts=counts,
     elapsed_seconds=state.get('elapsed_seconds', 0.0),
     is_resumed=checkpoint is not None,
+    initial=state.get(warm_start.KEY),
     road=road,
     division=division,
   )
@@ -327,7 +341,7 @@ def _describe_start(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> str:
   if checkpoint is None:
-    return ''
+    return warm_start.describe(session)
   experiment = session.experiment
   name = os.path.basename(checkpoint.path)
   if checkpoint.state['counts']['steps'] >= experiment.max_steps:
@@ -340,51 +354,3 @@ def _describe_start(
   return (
     f'resumed from checkpoint {name}{_describe_omission(checkpoint, session)}'
   )
-
-
-def check_identity(
-  checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
-) -> None:
-  """Refuses to go on from a checkpoint of another experiment.
-
-  Raises:
-    CheckpointError: Naming every field that differs; not what is another
-      anyway, as settings and tables are of another agent, and tables of another
-      environment.
-  """
-  found = checkpoint.state['experiment']
-  # What follows from something else that differs.
-  following = ()
-  if found.get('builder') != identity.get('builder'):
-    following = tuple(name for name in found | identity if '.' in name)
-  elif found.get('environment') != identity.get('environment'):
-    following = tuple(n for n in found | identity if n.startswith(_TABLE))
-  differences = [
-    '{}: {} in the checkpoint, {} now'.format(
-      name, *_describe_both(name, found.get(name), identity.get(name))
-    )
-    for name in sorted(found.keys() | identity.keys())
-    if found.get(name) != identity.get(name) and name not in following
-  ]
-  if differences:
-    raise checkpointing.CheckpointError(
-      f'Checkpoint {checkpoint.path} is of another experiment: '
-      + '; '.join(differences)
-      + '. Ask for what the checkpoint has, choose another directory or '
-      'storage, or start afresh.',
-      fresh=True,
-    )
-
-
-def _describe_both(name: str, found: Any, now: Any) -> tuple[str, str]:
-  """Returns both as words; of tables, which are long, where they differ."""
-  one, other = (
-    'nothing' if value is None else str(value) for value in (found, now)
-  )
-  if not name.startswith(_TABLE):
-    return one, other
-  parts, others = one.split(', '), other.split(', ')
-  for end in (0, -1):
-    while min(len(parts), len(others)) > 1 and parts[end] == others[end]:
-      del parts[end], others[end]
-  return ', '.join(parts), ', '.join(others)

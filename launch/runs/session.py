@@ -49,6 +49,7 @@ class Session:
     restarted_after: Why all nodes were started again, if they were.
     road: The kind of road that carries experience: see `roads.Road.kind`.
     division: How it is divided among nodes, in words.
+    initial: What is told of the run whose networks it began with, if any.
   """
 
   experiment: experiment_lib.Experiment
@@ -62,6 +63,7 @@ class Session:
   restarted_after: failures.Failure | None = None
   road: str = roads.ReverbRoad.kind
   division: str = ''
+  initial: Mapping[str, Any] | None = None
 
   @property
   def log_directory(self) -> str:
@@ -80,6 +82,11 @@ class Session:
   def best_directory(self) -> str:
     """Where the policy of the best evaluation is, as a checkpoint."""
     return os.path.join(self.experiment.directory, directories.BEST)
+
+  @property
+  def initial_directory(self) -> str:
+    """Where there is what it begins with, as a checkpoint."""
+    return os.path.join(self.experiment.directory, directories.INITIAL)
 
   @property
   def storing_directory(self) -> str:

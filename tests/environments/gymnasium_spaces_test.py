@@ -3,9 +3,9 @@
 import fake_gym_env
 import numpy as np
 import pytest
-from dm_env import specs
 import tensorflow as tf
 import tree
+from dm_env import specs
 from gymnasium import spaces
 
 from repertory.components import distributions, random_streams

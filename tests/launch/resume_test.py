@@ -21,7 +21,7 @@ from repertory.components import checkpointing, replay, signals
 from repertory.components.replay.local import moves
 from repertory.environments import registry
 from repertory.launch import failures
-from repertory.launch.runs import resuming
+from repertory.launch.runs import identities, resuming
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import single
 
@@ -482,7 +482,7 @@ class TestTwoStarts:
 def test_what_differs_is_told(found, now, told):
   checkpoint = checkpointing.Checkpoint('7', {}, {'experiment': found}, None)
   with pytest.raises(checkpointing.CheckpointError, match=re.escape(told)):
-    resuming.check_identity(checkpoint, now)
+    identities.check_identity(checkpoint, now)
 
 
 class TestOtherTables:

@@ -1,0 +1,51 @@
+"""States of a policy before its first step, for any number of rows."""
+
+from collections.abc import Callable
+
+import numpy as np
+import tree
+
+from repertory.components import programs, types
+
+
+class InitialStates:
+  """Gives rows the states of environments, and random numbers of their own.
+
+  Row r gets what belongs to environment r mod N. So there may be more rows than
+  a run has environments.
+  """
+
+  def __init__(
+    self,
+    make_policy: Callable[[int], programs.Policy],
+    num_environments: int,
+    seed: int,
+  ):
+    """Makes nothing yet.
+
+    Args:
+      make_policy: Maps a seed to a policy; these differ in nothing else.
+      num_environments: N, for which the policies are made.
+      seed: Seeds all random numbers.
+    """
+    self._make_policy = make_policy
+    self._num_environments = num_environments
+    self._seed = seed
+
+  def nest(self) -> types.Nest:
+    """Returns the state of one row, `[1, ...]`, as the policy has it."""
+    return self._of_round(0, 1)
+
+  def leaves(self, num_rows: int) -> list[np.ndarray]:
+    """Returns the leaves of the first rows, `[num_rows, ...]` each."""
+    size = self._num_environments
+    rounds = [
+      tree.flatten(self._of_round(start // size, min(size, num_rows - start)))
+      for start in range(0, num_rows, size)
+    ]
+    return [np.concatenate(parts) for parts in zip(*rounds)]
+
+  def _of_round(self, index: int, num_rows: int) -> types.Nest:
+    entropy = np.random.SeedSequence([self._seed, index])
+    seed = int(entropy.generate_state(1)[0] >> 1)
+    return self._make_policy(seed).initial_state(range(num_rows))

@@ -1,0 +1,146 @@
+"""A policy outside of a run: it acts for as many rows as it is shown."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import (
+  compilation,
+  nests,
+  numpy_functions,
+  programs,
+  specs,
+  types,
+)
+from repertory.components.actors import initial_states as initial_states_lib
+
+_FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)
+
+
+class PolicyRows:
+  """Keeps the policy's state of each row from one call to the next.
+
+  All rows begin an episode in their first call, and whenever they are told to.
+  One row has a compiled function of its own, which NumPy runs where that is
+  faster; all other numbers of rows share one.
+
+  Attributes:
+    has_memory: Whether what was observed before may change an action.
+  """
+
+  def __init__(
+    self,
+    policy: programs.Policy,
+    observation_spec: types.Nest,
+    initial_states: initial_states_lib.InitialStates,
+  ):
+    """Compiles the policy for one row.
+
+    Args:
+      policy: Chooses the actions; its variables stay as they are.
+      observation_spec: Nest of array specs, without a batch axis.
+      initial_states: The policy's.
+    """
+    self._policy = policy
+    self._observation_spec = observation_spec
+    self._initial_states = initial_states
+    self._state_spec = compilation.specs_of(initial_states.nest())
+    self.has_memory = False
+    self._functions: dict[int | None, Any] = {}
+    self._unflatten: Any = None
+    self._function(1)
+    # Of all rows that there have been, and of those that act now.
+    self._all = initial_states.leaves(1)
+    self._state: list[np.ndarray] = []  # [B, ...]
+    self._step_type = np.zeros([0], np.int32)  # [B]
+
+  @property
+  def first(self) -> np.ndarray:
+    """Whether a row is to begin an episode in the next call, bool `[B]`."""
+    return self._step_type == _FIRST
+
+  def resize(self, num_rows: int) -> None:
+    """Acts for so many rows from now on: the first ones, and new ones."""
+    if num_rows == len(self._step_type):
+      return
+    self._set_aside()
+    missing = num_rows - len(self._all[0]) if self._all else 0
+    if missing > 0:
+      fresh = self._initial_states.leaves(num_rows)
+      self._all = [
+        np.concatenate([leaf, new[-missing:]])
+        for leaf, new in zip(self._all, fresh)
+      ]
+    self._state = [leaf[:num_rows] for leaf in self._all]
+    before = self._step_type[:num_rows]
+    self._step_type = np.full([num_rows], _FIRST, np.int32)
+    self._step_type[: len(before)] = before
+
+  def begin(self, rows: Sequence[int] | slice = slice(None)) -> None:
+    """Lets rows begin an episode in the next call."""
+    self._step_type[rows] = _FIRST
+
+  def act(self, *observation: np.ndarray) -> types.Nest:
+    """Chooses an action for each row.
+
+    Args:
+      *observation: Its leaves, `[B, ...]` each; B is what `resize` was told.
+
+    Returns:
+      The action, `[B, ...]`.
+    """
+    num_rows = len(self._step_type)
+    leaves = self._function(num_rows)(
+      *observation, self._step_type, *self._state
+    )
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    num_actions = len(arrays) - len(self._state)
+    self._state = arrays[num_actions:]
+    # Another one, for NumPy may have kept that.
+    self._step_type = np.full([num_rows], _MID, np.int32)
+    return self._unflatten(arrays[:num_actions])
+
+  def _set_aside(self) -> None:
+    """Takes note of where the rows are that acted."""
+    num_rows = len(self._step_type)
+    if num_rows:
+      self._all = [
+        np.concatenate([mine, leaf[num_rows:]])
+        for mine, leaf in zip(self._state, self._all)
+      ]
+
+  def _function(self, num_rows: int) -> Callable[..., list[Any]]:
+    size = 1 if num_rows == 1 else None
+    if size not in self._functions:
+      self._functions[size] = self._compile(size)
+    return self._functions[size]
+
+  def _compile(self, size: int | None) -> Callable[..., list[Any]]:
+    def act(observation, step_type, state):
+      reset = self._policy.reset_state(state, tf.equal(step_type, _FIRST))
+      pairs = zip(tree.flatten(state), tree.flatten(reset))
+      self.has_memory = any(before is not after for before, after in pairs)
+      output = self._policy.act(observation, step_type, state)
+      return output.action, output.state
+
+    compiled = compilation.CompiledFunction(
+      act,
+      (
+        specs.tensor_spec(self._observation_spec, size),
+        tf.TensorSpec([size], tf.int32),
+        tree.map_structure(
+          lambda leaf: tf.TensorSpec([size, *leaf.shape[1:]], leaf.dtype),
+          self._state_spec,
+        ),
+      ),
+      jit_compile=False,
+      in_caller=True,
+    )
+    self._unflatten = nests.Unflattener(compiled.output_structure[0])
+    if size is None:
+      return compiled
+    return numpy_functions.find_faster(compiled, lambda: 0) or compiled

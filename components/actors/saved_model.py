@@ -1,0 +1,217 @@
+"""Policies as TensorFlow SavedModels, which need nothing of ours to run."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import programs, specs, types
+from repertory.components.actors import initial_states as initial_states_lib
+
+# Of rows whose states differ, as by their random numbers, a model has so many.
+MAX_DIFFERING_ROWS = 1024
+
+_ACT, _INITIAL_STATE = 'serving_default', 'initial_state'
+
+
+def export(
+  policy: programs.Policy,
+  observation_spec: types.Nest,
+  observation_names: Sequence[str],
+  initial_states: initial_states_lib.InitialStates,
+  path: str,
+) -> None:
+  """Writes a policy.
+
+  The signature 'serving_default' of the model maps observation and state to
+  action and next state, `[B, ...]` each, for any B. Leaves of nests are called
+  by their path: 'observation_camera', 'action', 'state_core_hidden'. Of the
+  state there is what an action may depend on. If that is anything, the
+  signature 'initial_state' maps 'batch_size' to it.
+
+  Args:
+    policy: Chooses the actions.
+    observation_spec: Nest of array specs, without a batch axis.
+    observation_names: What to call its leaves, in the order of `tree`.
+    initial_states: The policy's.
+    path: Names a folder that is not there, or empty.
+
+  Raises:
+    OSError: If it cannot be written; then nothing is left of it.
+  """
+  step = _Step(policy, observation_spec, initial_states.nest())
+  kept = step.find_needed()
+  module, signatures = tf.Module(), {}
+  signatures[_ACT] = step.trace(observation_names, kept)
+  if kept:
+    leaves = initial_states.leaves(MAX_DIFFERING_ROWS)
+    signatures[_INITIAL_STATE] = _trace_initial_state(
+      {name: leaves[i] for i, name in kept.items()}
+    )
+  # What is not held by what is saved is not saved.
+  module.variables_of_policy = signatures[_ACT].graph.variables
+  _write(lambda folder: tf.saved_model.save(module, folder, signatures), path)
+
+
+def name_leaves(nest: types.Nest, *root: str) -> list[str]:
+  """Returns what the leaves of a nest are called: their paths.
+
+  Raises:
+    ValueError: If that is the same for two of them.
+  """
+  names = [
+    re.sub(r'\W', '_', '_'.join(map(str, (*root, *path))), flags=re.ASCII)
+    for path, _ in tree.flatten_with_path(nest)
+  ]
+  if len(set(names)) < len(names):
+    raise ValueError(
+      'The leaves of what goes into a model, and out of it, must be told apart '
+      f'by letters, digits and underscores of their paths; got {names}.'
+    )
+  return names
+
+
+class _Step:
+  """A step of a policy, of leaves."""
+
+  def __init__(
+    self,
+    policy: programs.Policy,
+    observation_spec: types.Nest,
+    state: types.Nest,
+  ):
+    self._policy = policy
+    self._observation = specs.tensor_spec(observation_spec, None)
+    self._observations = tree.flatten(self._observation)
+    self._state = tree.map_structure(
+      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), state
+    )
+    self._states = tree.flatten(self._state)
+
+  def find_needed(self) -> dict[int, str]:
+    """Returns which leaves of the state an action may depend on, at any time.
+
+    Returns:
+      Their names, by their place.
+    """
+
+    def step(*leaves):
+      n = len(self._observations)
+      actions, states = self._run(leaves[:n], leaves[n:])
+      return [*actions.values(), *states]
+
+    traced = tf.function(step, autograph=False).get_concrete_function(
+      *self._observations, *self._states
+    )
+    num_states = len(self._states)
+    arguments = traced.inputs[len(self._observations) :][:num_states]
+    places = {tensor.ref(): i for i, tensor in enumerate(arguments)}
+    num_actions = len(traced.outputs) - num_states
+    sought, needed = list(traced.outputs[:num_actions]), set()
+    while sought:
+      found = {places[ref] for ref in _find_sources(sought) if ref in places}
+      sought = [traced.outputs[num_actions + i] for i in found - needed]
+      needed |= found
+    names = name_leaves(self._state, 'state')
+    return {i: names[i] for i in sorted(needed)}
+
+  def trace(
+    self, observation_names: Sequence[str], kept: dict[int, str]
+  ) -> Any:
+    """Traces it with some leaves of the state; the others matter to nobody."""
+
+    def step(**tensors):
+      observations = [tensors[name] for name in observation_names]
+      size = tf.shape(observations[0])[:1]
+      states = [
+        tensors[kept[i]]
+        if i in kept
+        else tf.zeros(tf.concat([size, spec.shape[1:]], 0), spec.dtype)
+        for i, spec in enumerate(self._states)
+      ]
+      actions, states = self._run(observations, states)
+      return {**actions, **{name: states[i] for i, name in kept.items()}}
+
+    arguments = dict(zip(observation_names, self._observations))
+    arguments.update({name: self._states[i] for i, name in kept.items()})
+    return _trace(step, arguments)
+
+  def _run(
+    self, observations: Sequence[tf.Tensor], states: Sequence[tf.Tensor]
+  ) -> tuple[dict[str, tf.Tensor], list[tf.Tensor]]:
+    """Returns actions by name, and the states after the step."""
+    output = self._policy.step(
+      tree.unflatten_as(self._observation, observations),
+      tree.unflatten_as(self._state, states),
+    )
+    names = name_leaves(output.action, 'action')
+    actions = dict(zip(names, tree.flatten(output.action)))
+    return actions, tree.flatten(output.state)
+
+
+def _find_sources(tensors: Sequence[tf.Tensor]) -> set[Any]:
+  """Returns what tensors of a graph are computed from, as references."""
+  found = {tensor.ref() for tensor in tensors}
+  operations = [tensor.op for tensor in tensors]
+  seen = set(operations)
+  while operations:
+    operation = operations.pop()
+    found |= {tensor.ref() for tensor in operation.inputs}
+    before = [tensor.op for tensor in operation.inputs]
+    for one in (*before, *operation.control_inputs):
+      if one not in seen:
+        seen.add(one)
+        operations.append(one)
+  return found
+
+
+def _trace_initial_state(rows: dict[str, np.ndarray]) -> Any:
+  """Traces what gives the state before the first step.
+
+  Args:
+    rows: The first rows of each leaf, by name.
+  """
+
+  def initial_state(batch_size):
+    def make(table: np.ndarray) -> tf.Tensor:
+      if (table == table[:1]).all():
+        return tf.repeat(tf.constant(table[:1]), batch_size, axis=0)
+      tf.debugging.assert_less_equal(
+        batch_size,
+        len(table),
+        f'batch_size must be at most {len(table)} for this policy.',
+      )
+      return tf.constant(table)[:batch_size]
+
+    return {name: make(table) for name, table in rows.items()}
+
+  return _trace(initial_state, {'batch_size': tf.TensorSpec([], tf.int32)})
+
+
+def _trace(
+  function: Callable[..., Any], arguments: dict[str, tf.TensorSpec]
+) -> Any:
+  """Traces a function of named tensors."""
+  named = {
+    name: tf.TensorSpec(spec.shape, spec.dtype, name)
+    for name, spec in arguments.items()
+  }
+  traced = tf.function(function, autograph=False)
+  return traced.get_concrete_function(**named)
+
+
+def _write(save: Callable[[str], None], path: str) -> None:
+  """Lets a folder appear as a whole, or not at all."""
+  path = os.path.abspath(path)
+  os.makedirs(os.path.dirname(path), exist_ok=True)
+  temporary = f'{path}.writing-{os.getpid()}'
+  try:
+    save(temporary)
+    os.rename(temporary, path)  # An empty folder makes way.
+  finally:
+    shutil.rmtree(temporary, ignore_errors=True)

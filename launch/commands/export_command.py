@@ -1,0 +1,36 @@
+"""`repertory export`: a trained policy as a model that runs by itself."""
+
+from repertory import launch
+from repertory.launch import runs
+from repertory.launch.commands import command, making
+from repertory.launch.commands import flags as flag_tables
+
+
+def _export(values, settings, positional) -> int:
+  if len(positional) != 1:
+    raise ValueError(
+      'One folder to write to must be named besides the flags, got '
+      f'{" ".join(positional) or "none"}.'
+    )
+  (path,) = positional
+  runs.directories.check_new(path)
+  trained = making.read_trained(values, settings, 'export')
+  policy = launch.TrainedPolicy(trained)
+  policy.export_saved_model(path)
+  print(
+    f'{policy.agent} on {policy.environment}, learner step '
+    f'{policy.learner_steps}: written to {path}'
+  )
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'export',
+  command.Command(
+    '--directory=DIRECTORY [--best] OUTPUT',
+    'Writes the evaluation policy of a trained agent as a SavedModel.',
+    flag_tables.TRAINED_FLAGS,
+    _export,
+  ),
+  rank=2,
+)

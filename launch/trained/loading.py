@@ -1,0 +1,86 @@
+"""Reads what a run has learned, as far as it is needed to act."""
+
+import dataclasses
+from typing import Any
+
+from repertory.components import (
+  checkpointing,
+  learners,
+  settings,
+  specs,
+)
+from repertory.components import experience as experience_lib
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.runs import identities, resuming
+from repertory.launch.runs import session as session_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+  """A trained agent.
+
+  Attributes:
+    experiment: Whose run it is.
+    spec: What the agent takes and gives.
+    experience: The agent's.
+    network: Has what was learned.
+    checkpoint: Where that is from.
+  """
+
+  experiment: experiment_lib.Experiment
+  spec: specs.EnvironmentSpec
+  experience: experience_lib.Experience
+  network: Any
+  checkpoint: checkpointing.Checkpoint
+
+  @property
+  def learner_steps(self) -> int:
+    """Updates that made it."""
+    return self.checkpoint.state['counts']['learner_steps']
+
+  @property
+  def steps(self) -> int:
+    """Environment steps that training had taken."""
+    return self.checkpoint.state['counts']['steps']
+
+
+def read(run: str | experiment_lib.Experiment, best: bool = False) -> Trained:
+  """Reads a trained agent; writes nothing.
+
+  Args:
+    run: The directory of a run whose agent and environment are in the
+      registries, or the experiment that it is of, whatever these are.
+    best: Whether to read the policy that did best in an evaluation of training,
+      or else the newest checkpoint.
+
+  Raises:
+    ValueError: If there is none, or it is of another experiment.
+    CheckpointError: If it cannot be read.
+  """
+  if isinstance(run, str):
+    checkpoint = _load(run, best)
+    experiment = experiment_lib.from_identity(
+      checkpoint.state['experiment'], run
+    )
+  else:
+    checkpoint, experiment = _load(run.directory, best), run
+  spec = session_lib.check(experiment, learns=False)
+  experience = session_lib.describe_experience(experiment, spec)
+  identities.check_identity(checkpoint, experiment.identity(experience))
+  network = experiment.builder.make_network(spec)
+  learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
+  return Trained(experiment, spec, experience, network, checkpoint)
+
+
+def _load(directory: str, best: bool) -> checkpointing.Checkpoint:
+  if best:
+    checkpoint = resuming.load_best(directory)
+    what, remedy = 'the policy of an evaluation', 'Train with evaluations first'
+  else:
+    checkpoint = resuming.load_checkpoint(directory, check_replay=False)
+    what, remedy = 'a checkpoint', 'Train first'
+  if checkpoint is None:
+    raise settings.SettingError(
+      'directory', f'must hold {what}, found none in {directory}. {remedy}.'
+    )
+  return checkpoint

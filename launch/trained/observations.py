@@ -1,0 +1,82 @@
+"""What users hand to a trained policy, brought to what that takes."""
+
+from collections import abc
+from typing import Any
+
+import numpy as np
+import tree
+
+from repertory.components import types
+from repertory.environments import casting, layout
+
+
+class Observations:
+  """Takes observations apart: one, or a batch of them."""
+
+  def __init__(self, nested_spec: types.Nest):
+    """Learns the structure.
+
+    Args:
+      nested_spec: Nest of array specs, without a batch axis.
+    """
+    self._layout = layout.Layout(nested_spec, 'observation')
+    specs, paths = self._layout.specs, self._layout.paths
+    places = self._layout.unflatten(range(len(specs)))
+    # In the order of `tree`: place, path, shape and dtype.
+    self._leaves = [
+      (i, paths[i], specs[i].shape, np.dtype(specs[i].dtype))
+      for i in tree.flatten(places)
+    ]
+
+  def flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
+    """Returns the leaves in the order of `tree`.
+
+    Numbers may be wider than the spec has them, if they fit: float64 for
+    float32.
+
+    Args:
+      observation: As the spec has it, or with a batch axis in front.
+
+    Returns:
+      The leaves `[B, ...]`, and whether there was a batch axis; without it B is
+      1.
+
+    Raises:
+      ValueError: If it is neither, or its numbers are of another kind.
+    """
+    leaves = self._layout.flatten(observation)
+    _, _, shape, _ = self._leaves[0]
+    first = leaves[self._leaves[0][0]]
+    is_batch = np.ndim(first) == len(shape) + 1 and not _is_nest(first)
+    rows = np.shape(first)[:1] if is_batch else ()
+    if rows == (0,):
+      raise ValueError('observation: expected at least one row, found none.')
+    arrays = [
+      _to_array(leaves[i], path, rows, shape, dtype)
+      for i, path, shape, dtype in self._leaves
+    ]
+    return [a if is_batch else a[None] for a in arrays], is_batch
+
+
+def _to_array(
+  leaf: Any,
+  path: str,
+  rows: tuple[int, ...],
+  shape: tuple[int, ...],
+  dtype: np.dtype,
+) -> np.ndarray:
+  whole = (*rows, *shape)
+  if type(leaf) is np.ndarray and leaf.dtype == dtype and leaf.shape == whole:
+    return leaf
+  try:
+    return casting.cast(leaf, whole, dtype)
+  except ValueError as error:
+    batch = ', '.join(map(str, ['B', *shape]))
+    raise ValueError(
+      f'{path}: {error}. One has shape {shape}, and in a batch ({batch}), as '
+      'all leaves have then.'
+    ) from error
+
+
+def _is_nest(leaf: Any) -> bool:
+  return isinstance(leaf, (list, tuple, abc.Mapping))

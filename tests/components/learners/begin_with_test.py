@@ -1,0 +1,113 @@
+"""Tests of what a learner takes over of another's, for all agents."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import agent_batches
+from repertory.components import learners, programs
+
+
+class _Learner(learners.LearnerState):
+  """Learns when it is told to."""
+
+  def __init__(self, update):
+    super().__init__(update)
+    self.update = update
+
+  def step(self):
+    raise NotImplementedError
+
+  @property
+  def open_slices(self):
+    return []
+
+
+def make(name, seed):
+  tf.random.set_seed(seed)
+  builder = agent_batches.make_builder(name)
+  spec = agent_batches.AGENTS[name].spec
+  learner = _Learner(builder.make_update(builder.make_network(spec), spec))
+  return learner, lambda: learner.update(
+    agent_batches.make_batch(builder, spec, seed)
+  )
+
+
+@pytest.mark.parametrize('name', sorted(agent_batches.AGENTS))
+def test_takes_all_that_was_learned_and_nothing_else(name):
+  source, step = make(name, seed=1)
+  for _ in range(3):
+    step()
+  saved = source.save()
+  learner, _ = make(name, seed=2)
+  before = learner.save()
+  learned = learners.select_learned(saved)
+  learner.begin_with(learned)
+  after = learner.save()
+  for key, array in after.items():
+    expected = saved if key in learned else before
+    np.testing.assert_array_equal(array, expected[key], key)
+  # What is trained, and what goes with it.
+  trained = {v.ref() for v in source.update.trainable_variables}
+  named = learners.name_learned(source.update)
+  assert trained <= {v.ref() for v in named.values()}
+  others = {key for key in named if named[key].ref() not in trained}
+  if name == 'ppo':  # Moments of observations and of returns.
+    assert [k for k in others if k.startswith('return_scale/')]
+    assert [k for k in others if 'normalizer' in k]
+  else:
+    assert not others
+  is_sac = name == 'sac'
+  assert any('log_temperature' in key for key in learned) == is_sac
+
+
+def test_of_another_shape_nothing_is_taken():
+  source, _ = make('dqn', seed=1)
+  learner, _ = make('dqn', seed=2)
+  learned = learners.select_learned(source.save())
+  before = learner.save()
+  name = sorted(learned)[-1]
+  for wrong in (
+    {**learned, name: np.zeros([3, 3])},
+    {key: value for key, value in learned.items() if key != name},
+  ):
+    with pytest.raises(ValueError, match=f'{name}: expected'):
+      learner.begin_with(wrong)
+  for key, array in learner.save().items():
+    np.testing.assert_array_equal(array, before[key], key)
+
+
+class _Update(programs.Update):
+  """Has a policy, a target of it, a count, and what it is told is learned."""
+
+  def __init__(self, learned=None):
+    super().__init__()
+    self.policy = tf.Variable([1.0], name='w')
+    self.target = tf.Variable([2.0], name='w')
+    self.count = tf.Variable(3, trainable=False, name='count')
+    self._learned = learned
+
+  def __call__(self, sample):
+    raise NotImplementedError
+
+  @property
+  def exports(self):
+    return {'policy': [self.policy]}
+
+  @property
+  def learned(self):
+    if self._learned is None:
+      return super().learned
+    return {self._learned: [self.count]}
+
+
+def test_by_default_what_is_trainable_is_learned():
+  saved = _Learner(_Update()).save()
+  assert sorted(learners.select_learned(saved)) == [
+    'learned/0000/w:0', 'policy/0000/w:0'
+  ]  # fmt: skip
+  assert 'other/0000/count:0' in saved
+  named = learners.name_learned(_Update('counts'))
+  assert sorted(named) == ['counts/0000/count:0', 'policy/0000/w:0']
+  with pytest.raises(ValueError, match="other names than 'other'"):
+    learners.name_learned(_Update('other'))

@@ -1,0 +1,257 @@
+"""Tests of `launch.load_policy`, and of models that are made of it."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tree
+
+import trained_agents
+from repertory import launch
+
+_AGENTS = sorted(trained_agents.CASES)
+
+# Runs models on what is in a file, where neither this package nor Sonnet is.
+_RUN_ALONE = """
+import sys
+import numpy as np
+import tensorflow as tf
+
+class Blocked:
+  def find_spec(self, name, path=None, target=None):
+    if name.split('.')[0] in ('repertory', 'sonnet', 'tree', 'acme', 'reverb'):
+      raise ImportError(name)
+
+sys.meta_path.insert(0, Blocked())
+for agent in sys.argv[2:]:
+  folder = f'{sys.argv[1]}/{agent}'
+  inputs = dict(np.load(f'{folder}/inputs.npz'))
+  signatures = tf.saved_model.load(f'{folder}/model').signatures
+  act, outputs = signatures['serving_default'], {}
+  for size in (3, 2):
+    state = {}
+    if 'initial_state' in signatures:
+      state = signatures['initial_state'](batch_size=tf.constant(size))
+    for t in range(4):
+      observed = {
+        name.split(':')[0]: tf.constant(array[t])
+        for name, array in inputs.items() if name.endswith(f':{size}')
+      }
+      if 'previous_action' in act.structured_input_signature[1]:
+        observed['previous_action'] = (
+          outputs[f'{size}:{t - 1}'] if t else tf.zeros([size], tf.int32)
+        )
+      state = dict(act(**observed, **state))
+      outputs[f'{size}:{t}'] = state.pop('action')
+  np.savez(f'{folder}/outputs.npz', **outputs)
+"""
+
+
+def load(agent, directory, explore=False, **settings):
+  experiment = trained_agents.make_experiment(agent, directory, **settings)
+  trained_agents.write_checkpoint(experiment)
+  return launch.load_policy(experiment, explore=explore)
+
+
+@pytest.fixture(scope='module', name='actions')
+def _actions(tmp_path_factory):
+  """Returns by agent what the policy chose, and what its model chose alone."""
+  root = tmp_path_factory.mktemp('models')
+  ours = {}
+  for agent in _AGENTS:
+    policy = load(agent, root / agent)
+    policy.export_saved_model(str(root / agent / 'model'))
+    random, inputs, ours[agent] = np.random.default_rng(2), {}, {}
+    for size in (3, 2):
+      observations = trained_agents.draw(
+        policy.spec.observations, random, 4, size
+      )
+      rewards = random.normal(size=[4, size]).astype(np.float32)
+      rewards[0] = 0
+      policy.reset()
+      for t in range(4):
+        observation = tree.map_structure(lambda x, t=t: x[t], observations)
+        ours[agent][f'{size}:{t}'] = policy.act(observation, rewards[t])
+      for path, leaf in tree.flatten_with_path(observations):
+        inputs['_'.join(['observation', *path]) + f':{size}'] = leaf
+      if agent == 'r2d2':
+        inputs[f'previous_reward:{size}'] = rewards
+    np.savez(root / agent / 'inputs.npz', **inputs)
+  subprocess.run(
+    [sys.executable, '-c', _RUN_ALONE, root, *_AGENTS], check=True, timeout=300
+  )
+  theirs = {
+    agent: dict(np.load(root / agent / 'outputs.npz')) for agent in _AGENTS
+  }
+  return ours, theirs
+
+
+@pytest.mark.parametrize('agent', _AGENTS)
+def test_model_acts_alike_without_this_package(actions, agent):
+  ours, theirs = (each[agent] for each in actions)
+  assert ours.keys() == theirs.keys()
+  for name in ours:
+    assert ours[name].dtype == theirs[name].dtype
+    np.testing.assert_allclose(ours[name], theirs[name], atol=1e-5)
+  assert len({array.tobytes() for array in ours.values()}) > 2
+
+
+@pytest.mark.parametrize('agent', _AGENTS)
+def test_acts_as_evaluations_do(tmp_path, agent):
+  policy = load(agent, tmp_path)
+  experiment = trained_agents.make_experiment(agent, tmp_path)
+  (episode,) = launch.evaluate(experiment, 1)
+  environment = experiment.environment_factory(0)
+  for _ in range(2):
+    policy.reset()
+    timestep, episode_return = environment.reset(), 0.0
+    while not timestep.last():
+      action = policy.act(timestep.observation, timestep.reward)
+      environment.action_spec().validate(action)
+      timestep = environment.step(action)
+      episode_return += timestep.reward
+    assert episode_return == pytest.approx(episode.episode_return, rel=1e-5)
+
+
+@pytest.mark.parametrize('agent', ['impala', 'r2d2', 'sac'])
+def test_rows_are_like_single_ones(tmp_path, agent):
+  policy, single = load(agent, tmp_path), load(agent, tmp_path)
+  random = np.random.default_rng(3)
+  observations = trained_agents.draw(policy.spec.observations, random, 6, 2)
+  rewards = random.normal(size=[6, 2])
+  found = []
+  for t in range(6):
+    if t == 3:  # An episode begins in row 1.
+      policy.reset([1])
+    observation = tree.map_structure(lambda x, t=t: x[t], observations)
+    found.append(policy.act(observation, rewards[t]))
+  for row, begin in ((0, 0), (1, 3)):
+    single.reset()
+    for t in range(begin, 6):
+      observation = tree.map_structure(
+        lambda x, t=t, row=row: x[t, row], observations
+      )
+      action = single.act(observation, rewards[t, row])
+      np.testing.assert_allclose(action, found[t][row], atol=1e-5)
+
+
+def test_tells_what_it_is(tmp_path):
+  policy = load('r2d2', tmp_path)
+  assert policy.agent == 'own agent'
+  assert policy.environment == 'own environment'
+  assert policy.steps == trained_agents.STEPS
+  assert policy.learner_steps == trained_agents.LEARNER_STEPS
+  assert policy.checkpoint == str(tmp_path / 'checkpoints' / '00000001')
+  # Not with what is observed besides.
+  assert policy.spec.observations.shape == (3,)
+  assert policy.has_memory
+  assert 'after 60 steps and 7 updates' in repr(policy)
+  assert not load('sac', tmp_path / 'sac').has_memory
+
+
+def test_explores_as_in_training(tmp_path):
+  settings = {'epsilon_anneal_steps': 2 * trained_agents.STEPS}
+  greedy = load('dqn', tmp_path, **settings)
+  # Half of the way from 1 to the ladder 0.4, 0.4^8: ε is 0.7 and 0.5.
+  exploring = load('dqn', tmp_path, explore=True, **settings)
+  observation = trained_agents.draw(
+    greedy.spec.observations, np.random.default_rng(0), 400
+  )
+  differ = greedy.act(observation) != exploring.act(observation)
+  # Of random actions one in three is the greedy one.
+  assert differ[::2].mean() == pytest.approx(0.7 * 2 / 3, abs=0.1)
+  assert differ[1::2].mean() == pytest.approx(0.5 * 2 / 3, abs=0.1)
+  assert (exploring.act(observation) != exploring.act(observation)).any()
+
+
+class TestRefusals:
+  def refuse(self, policy, observation, *words, reward=None):
+    first, *others = words
+    with pytest.raises(ValueError, match=re.escape(first)) as info:
+      policy.act(observation, reward)
+    for word in others:
+      assert word in str(info.value)
+
+  def test_observations_that_do_not_fit(self, tmp_path):
+    policy = load('impala', tmp_path)
+    eye, arm = np.zeros([10, 10, 2], np.uint8), np.zeros([3], np.float32)
+    policy.act({'eye': eye, 'arm': arm.astype(np.float64)})
+    policy.reset()
+    for observation, words in (
+      (eye, ['observation: expected a mapping', "'eye'", 'ndarray']),
+      ({'eye': eye}, ["the keys ['eye', 'arm']", "found the keys ['eye']"]),
+      (
+        {'eye': eye, 'arm': np.zeros([4])},
+        ["observation['arm']: expected an array of shape (3,)", '(4,)',
+         'a batch (B, 3)'],
+      ),
+      (
+        {'eye': eye.astype(np.float32), 'arm': arm},
+        ["observation['eye']:", 'dtype uint8', 'dtype float32'],
+      ),
+      (
+        {'eye': eye[None], 'arm': arm},
+        ["observation['eye']: expected an array of shape (10, 10, 2)",
+         'found shape (1, 10, 10, 2)'],
+      ),
+      (
+        {'eye': eye[None], 'arm': np.zeros([2, 3], np.float32)},
+        ["observation['eye']: expected an array of shape (2, 10, 10, 2)",
+         'found shape (1, 10, 10, 2)'],
+      ),
+      ({'eye': eye[None][:0], 'arm': arm[None][:0]}, ['at least one row']),
+      ({'eye': eye, 'arm': [0.0, 0.0, 0.0]}, ["observation['arm']:", 'nest']),
+    ):  # fmt: skip
+      self.refuse(policy, observation, *words)
+
+  def test_other_rows_of_a_memory(self, tmp_path):
+    policy = load('r2d2', tmp_path)
+    policy.act(np.zeros([2, 3], np.float32))
+    other = np.zeros([3, 3], np.float32)
+    self.refuse(policy, other, 'expected 2 rows', 'found 3', '`reset`')
+    policy.reset()
+    policy.act(other)
+    memoryless = load('sac', tmp_path / 'sac')
+    for size in (2, 5, 1):
+      assert memoryless.act(np.zeros([size, 3], np.float32)).shape == (size, 2)
+
+  def test_rewards(self, tmp_path):
+    policy = load('r2d2', tmp_path)
+    observation = np.zeros([2, 3], np.float32)
+    policy.act(observation)
+    self.refuse(policy, observation, 'reward: expected', 'found none')
+    self.refuse(policy, observation, 'shape (2,)', reward=1.0)
+    self.refuse(policy, observation, 'shape (2,)', reward=np.ones([3]))
+    policy.act(observation, np.ones([2]))
+
+  @pytest.mark.parametrize(
+    'rows', [[2], [-1], [0.5], np.ones([3], bool), 'ab'], ids=str
+  )
+  def test_rows_to_reset(self, tmp_path, rows):
+    policy = load('sac', tmp_path)
+    policy.act(np.zeros([2, 3], np.float32))
+    with pytest.raises(ValueError, match='rows: expected numbers below 2'):
+      policy.reset(rows)
+    policy.reset([])
+    policy.reset(np.array([True, False]))
+
+  def test_models_where_something_is(self, tmp_path):
+    policy = load('sac', tmp_path)
+    with pytest.raises(ValueError, match='path must be a new folder, or an em'):
+      policy.export_saved_model(str(tmp_path))
+
+  def test_directories_without_a_policy(self, tmp_path):
+    experiment = trained_agents.make_experiment('sac', tmp_path)
+    with pytest.raises(ValueError, match='must hold a checkpoint'):
+      launch.load_policy(experiment)
+    trained_agents.write_checkpoint(experiment)
+    with pytest.raises(ValueError, match='must hold the policy of an eval'):
+      launch.load_policy(experiment, best=True)
+    # By the directory alone only what is known by name.
+    with pytest.raises(ValueError, match="'own agent'"):
+      launch.load_policy(str(tmp_path))
+    other = trained_agents.make_experiment('ppo', tmp_path)
+    with pytest.raises(ValueError, match='of another experiment'):
+      launch.load_policy(other)

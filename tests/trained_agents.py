@@ -1,0 +1,104 @@
+"""Runs of all agents with networks that nobody has trained."""
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory import launch
+from repertory.agents import registry
+from repertory.components import checkpointing, learners, specs
+from repertory.launch.runs import session
+
+STEPS, LEARNER_STEPS = 60, 7
+
+_VECTOR = specs.Array((3,), np.float32)
+_IMAGE = specs.BoundedArray((10, 10, 2), np.uint8, 0, 255)
+_DISCRETE = specs.DiscreteArray(3)
+_CONTINUOUS = specs.BoundedArray((2,), np.float32, [-1, 0], [1, 5])
+_LENGTH = 6
+
+# By agent: observations, actions, and settings of its own.
+CASES = {
+  'd4pg': (_IMAGE, _CONTINUOUS, {'image_torso': 'minatar'}),
+  'dqn': (_IMAGE, _DISCRETE, {'image_torso': 'minatar'}),
+  'impala': (
+    {'eye': _IMAGE, 'arm': _VECTOR},
+    _DISCRETE,
+    {'image_torso': 'minatar', 'core': 'lstm', 'core_size': 5},
+  ),
+  'ppo': (_VECTOR, _CONTINUOUS, {'normalize_observations': True}),
+  'r2d2': (_VECTOR, _DISCRETE, {'core_size': 5}),
+  'sac': (_VECTOR, _CONTINUOUS, {}),
+}
+
+
+class Environment(dm_env.Environment):
+  """Rewards tell which actions were taken, and observations do not."""
+
+  def __init__(self, observations, actions):
+    self._observations, self._actions = observations, actions
+    self._random = np.random.default_rng(5)
+    self._time = 0
+
+  def reset(self):
+    self._random, self._time = np.random.default_rng(5), 0
+    return dm_env.restart(self._observe())
+
+  def step(self, action):
+    self._time += 1
+    reward = float(self._time * np.sum(action))
+    if self._time < _LENGTH:
+      return dm_env.transition(reward, self._observe())
+    return dm_env.termination(reward, self._observe())
+
+  def observation_spec(self):
+    return self._observations
+
+  def action_spec(self):
+    return self._actions
+
+  def _observe(self):
+    return draw(self._observations, self._random)
+
+
+def draw(nested_spec, random, *leading):
+  """Returns observations as a spec allows."""
+
+  def draw_leaf(spec):
+    shape = (*leading, *spec.shape)
+    if spec.dtype.kind == 'f':
+      return random.normal(size=shape).astype(spec.dtype)
+    return random.integers(0, 256, shape).astype(spec.dtype)
+
+  return tree.map_structure(draw_leaf, nested_spec)
+
+
+def make_experiment(agent, directory, **settings):
+  observations, actions, own = CASES[agent]
+  builder = registry.make_builder(
+    agent, {'hidden_sizes': (6,), 'jit_compile': False, **own, **settings}
+  )
+  return launch.Experiment(
+    builder,
+    lambda seed: Environment(observations, actions),
+    max_steps=1,
+    directory=str(directory),
+    environments_per_actor=2,
+  )
+
+
+def write_checkpoint(experiment):
+  """Writes a checkpoint whose policy acts by chance, but always alike."""
+  spec = session.check(experiment, learns=False)
+  experience = session.describe_experience(experiment, spec)
+  network = experiment.builder.make_network(spec)
+  random = np.random.default_rng(1)
+  for variable in network.trainable_variables:
+    variable.assign(random.normal(size=variable.shape))
+  arrays = learners.save_exported('policy', network.variables, LEARNER_STEPS)
+  state = {
+    'experiment': experiment.identity(experience),
+    'counts': {'steps': STEPS, 'learner_steps': LEARNER_STEPS, 'runs': 1},
+  }
+  folder = f'{experiment.directory}/checkpoints'
+  return checkpointing.Checkpointer(folder).save(arrays, state)
