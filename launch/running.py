@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,6 +17,7 @@ from repertory.components import (
   storage,
 )
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import hooks as hooks_lib
 from repertory.launch.host import interrupts, native_output, printed
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
@@ -34,6 +36,8 @@ class Result:
     best: Where the policy is that did best in an evaluation, of this run or of
       one that it resumed; `status.best_return` tells how well. None if there
       was no evaluation.
+    stopped_early: Why it ended before all its steps were taken: what the
+      experiment's `stop_when` said. None if it did not.
     interrupted: Number of the operating-system signal that ended it early;
       None if it ran to its end.
     why_no_update: If it ran to its end without any update, how many items the
@@ -48,6 +52,7 @@ class Result:
   status: loggers.Status
   directory: str
   best: str | None = None
+  stopped_early: str | None = None
   interrupted: int | None = None
   why_no_update: str | None = None
   variables_sha256: str | None = None
@@ -90,15 +95,28 @@ def run(
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
+  hooks = hooks_lib.Hooks(
+    experiment.observers, experiment.loggers, experiment.stop_when
+  )
+  # They go their own way, to the coordinator alone.
+  experiment = dataclasses.replace(
+    experiment, observers=(), loggers=(), stop_when=None
+  )
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # So far there is nothing to save.
       # It may divide a CPU, which comes before the first use.
       topology = _check(topology, launch_type, experiment)
+      if topology.has_program and launch_type.needs_pickles:
+        hooks.check_can_travel(launch_type.name)
       _check_tensorflow()
       stored = storage.open_storage(experiment.storage, experiment.directory)
       opened = _open(topology, experiment, stored, fresh, display)
-      session = stack.enter_context(opened)
+      session = dataclasses.replace(
+        stack.enter_context(opened),
+        hooks=hooks,
+        wiring=_describe_wiring(topology, launch_type),
+      )
       stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     title = _title(experiment, topology, launch_type)
@@ -139,6 +157,7 @@ def _describe_end(
     status,
     directory,
     best=None if status.best_return is None else session.best_directory,
+    stopped_early=status.stopped_early or None,
     interrupted=signal_number,
     why_no_update=(
       None if signal_number else _explain_no_update(session, status)
@@ -158,6 +177,20 @@ def _title(
   return (
     f'{title} ({launcher.title})' if topology.launch_types is None else title
   )
+
+
+def _describe_wiring(
+  topology: topology_lib.Topology, launcher: launcher_lib.Launcher
+) -> dict[str, Any]:
+  """Returns topology and launcher with their settings, as plain values."""
+  wiring = {'topology': topology.name, **dataclasses.asdict(topology)}
+  if topology.has_program:
+    wiring['launch_type'] = launcher.name
+    wiring.update(dataclasses.asdict(launcher))
+  return {
+    name: list(value) if isinstance(value, tuple) else value
+    for name, value in wiring.items()
+  }
 
 
 def _open(
@@ -297,7 +330,9 @@ def _prepare(experiment: experiment_lib.Experiment, best: bool):
     experiment, spec, experience, checkpoint.state['counts'], 0.0,
     is_resumed=True,
   )  # fmt: skip
-  return evaluator.make_loop(session, network)
+  loop, environments = evaluator.make_loop(session, network)
+  evaluator.measure(session, loop)
+  return loop, environments
 
 
 def load_policy(directory: str, best: bool) -> checkpointing.Checkpoint:

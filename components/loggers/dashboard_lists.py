@@ -74,20 +74,48 @@ def draw_inference(
 
 
 def draw_nodes(
-  nodes: Sequence[tuple[str, str]], glyphs: style.Glyphs
-) -> table.Table | None:
-  """Draws one line per state, with equal nodes counted: `actor ×4`."""
-  if not nodes:
+  status: status_lib.Status, glyphs: style.Glyphs
+) -> rich_console.RenderableType | None:
+  """Draws one line per state, with equal nodes counted: `actor ×4`.
+
+  Of those that start, there is one for each thing that they are at, too.
+  """
+  if not status.nodes:
     return None
   urgency = list(_STATE_STYLES)
-  return _draw_groups(
-    nodes,
+  grid = _draw_groups(
+    status.nodes,
     glyphs,
     lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
     lambda state: text.Text(
       f'{glyphs.bullet} {state}', style=_STATE_STYLES.get(state, '')
     ),
   )
+  starts = list_starts(status, glyphs)
+  if not starts:
+    return grid
+  details = table.Table.grid(padding=(0, 2, 0, 0))
+  details.add_column(style=style.LABEL, no_wrap=True, max_width=24)
+  details.add_column(no_wrap=True)
+  for names, start in starts:
+    details.add_row(text.Text(names), text.Text(start))
+  return rich_console.Group(grid, details)
+
+
+def list_starts(
+  status: status_lib.Status, glyphs: style.Glyphs
+) -> list[tuple[str, str]]:
+  """Returns who starts, and what they are at and for how long."""
+  groups: dict[str, list[status_lib.NodeStart]] = {}
+  for start in status.starts:
+    groups.setdefault(start.doing, []).append(start)
+  listed = []
+  for doing, starts in groups.items():
+    names = _count_equal((start.name for start in starts), glyphs.times)
+    since = min(start.since_seconds for start in starts)
+    seconds = figures.duration(max(0.0, status.elapsed_seconds - since))
+    listed.append((names, f'{doing}, {seconds}' if doing else seconds))
+  return listed
 
 
 def draw_hosts(

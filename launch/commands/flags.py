@@ -195,6 +195,13 @@ TRAIN_FLAGS = (
     'Episodes of an evaluation; 0 for none.',
   ),
   (
+    'stop_at_return',
+    flags.DEFINE_float,
+    None,
+    'Mean return of an evaluation that is enough: the run ends then, as if all '
+    'steps had been taken; default: none.',
+  ),
+  (
     'checkpoint_period_seconds',
     flags.DEFINE_float,
     DEFAULTS['checkpoint_period_seconds'],

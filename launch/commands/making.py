@@ -12,6 +12,7 @@ from absl import flags
 
 from repertory.components import settings as settings_lib
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import hooks
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import launcher
@@ -34,6 +35,8 @@ def make_experiment(
     for name in values
     if name in flag_tables.DEFAULTS and name != 'agent'
   }
+  if 'stop_at_return' in values and values.stop_at_return is not None:
+    chosen['stop_when'] = hooks.StopAtReturn(values.stop_at_return)
   with interrupts.leaving_at_once():  # TensorFlow is imported.
     return experiment_lib.make_experiment(
       values.agent,

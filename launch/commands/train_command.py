@@ -39,6 +39,8 @@ def _train(values, settings, positional) -> int:
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
       f'({experiment.evaluation_episodes} episodes)'
     )
+  if result.stopped_early and not result.interrupted:
+    print(f'Stopped early: {result.stopped_early}.')
   if result.why_no_update:
     print(f'repertory: {result.why_no_update}', file=sys.stderr)
   if result.best is not None:

@@ -1,0 +1,5 @@
+"""Rows of a run on Weights & Biases."""
+
+
+class WandB:
+  pass
