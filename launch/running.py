@@ -21,7 +21,7 @@ from repertory.launch import hooks as hooks_lib
 from repertory.launch.host import interrupts, native_output, printed
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
-from repertory.launch.runs import preflight, resuming, uploads
+from repertory.launch.runs import preflight, resuming, trials, uploads
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
@@ -95,20 +95,12 @@ def run(
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
-  hooks = hooks_lib.Hooks(
-    experiment.observers, experiment.loggers, experiment.stop_when
-  )
-  # They go their own way, to the coordinator alone.
-  experiment = dataclasses.replace(
-    experiment, observers=(), loggers=(), stop_when=None
-  )
+  experiment, hooks = _take_hooks(experiment)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # So far there is nothing to save.
       # It may divide a CPU, which comes before the first use.
-      topology = _check(topology, launch_type, experiment)
-      if topology.has_program and launch_type.needs_pickles:
-        hooks.check_can_travel(launch_type.name)
+      topology = _check(topology, launch_type, experiment, hooks)
       _check_tensorflow()
       stored = storage.open_storage(experiment.storage, experiment.directory)
       opened = _open(topology, experiment, stored, fresh, display)
@@ -179,6 +171,20 @@ def _title(
   )
 
 
+def _take_hooks(
+  experiment: experiment_lib.Experiment,
+) -> tuple[experiment_lib.Experiment, hooks_lib.Hooks]:
+  """Returns an experiment without its hooks, and them.
+
+  They go a way of their own, to the coordinator alone.
+  """
+  hooks = hooks_lib.Hooks(
+    experiment.observers, experiment.loggers, experiment.stop_when
+  )
+  nothing = {'observers': (), 'loggers': (), 'stop_when': None}
+  return dataclasses.replace(experiment, **nothing), hooks
+
+
 def _describe_wiring(
   topology: topology_lib.Topology, launcher: launcher_lib.Launcher
 ) -> dict[str, Any]:
@@ -240,6 +246,7 @@ def _check(
   topology: topology_lib.Topology,
   launcher: launcher_lib.Launcher,
   experiment: experiment_lib.Experiment,
+  hooks: hooks_lib.Hooks,
 ) -> topology_lib.Topology:
   """Returns the topology, with its defaults for the launcher.
 
@@ -249,6 +256,8 @@ def _check(
   topology = topology.launched_by(launcher, experiment)
   topology_lib.check_launch(topology, launcher, experiment.deterministic)
   topology.check(experiment)
+  if topology.has_program and launcher.needs_pickles:
+    hooks.check_can_travel(launcher.name)
   return topology
 
 
@@ -320,7 +329,7 @@ def evaluate(
 
 def _prepare(experiment: experiment_lib.Experiment, best: bool):
   """Makes the loop of an evaluation, and its environments."""
-  spec = session_lib.check(experiment, learns=False)
+  spec = trials.check(experiment, learns=False)
   checkpoint = load_policy(experiment.directory, best)
   experience = session_lib.describe_experience(experiment, spec)
   resuming.check_identity(checkpoint, experiment.identity(experience))

@@ -46,6 +46,7 @@ _RANKS_OF_COMPONENTS = (
     'checkpointing',
     'action_scaling',
     'distributions',
+    'episode_metrics',
     'squashed_gaussian',
     'losses',
     'networks',
@@ -61,7 +62,7 @@ _RANKS_OF_COMPONENTS = (
   ('conformance',),
 )
 _RANKS_OF_LAUNCH = (
-  ('host', 'registries', 'failures', 'experiment'),
+  ('host', 'registries', 'failures', 'hooks', 'experiment'),
   ('runs',),
   ('coordination',),
   ('nodes',),
@@ -114,6 +115,7 @@ _FENCES = {
     'components/replay/server.py',
     'components/datasets/replay_dataset.py',
   ),
+  'wandb': ('launch/hooks/wandb_logger.py',),
   'fsspec': ('components/storage/fsspec_place.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }

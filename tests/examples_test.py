@@ -24,7 +24,7 @@ from repertory.launch import running
 from repertory.launch.commands import commands as command_line
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
-from repertory.launch.runs import resuming, session
+from repertory.launch.runs import resuming, session, trials
 from repertory.launch.topologies import topology
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -232,7 +232,7 @@ class TestCommands:
     # Training and evaluating are for other tests; here it is the words.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
     experience = session.describe_experience(
-      experiment, session.check(experiment)
+      experiment, trials.check(experiment)
     )
     checkpoint = checkpointing.Checkpoint(
       'path',

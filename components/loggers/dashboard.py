@@ -57,8 +57,7 @@ class Dashboard:
         second is as often as figures can be read.
       plain_period_seconds: Least time between two lines elsewhere; longer, as
         they stay.
-      first_plain_period_seconds: The same until so much time has passed for the
-        first time.
+      first_plain_period_seconds: The same before that has passed once.
       close_seconds: How long `close` waits for a terminal that takes nothing.
       clock: Gives seconds.
 

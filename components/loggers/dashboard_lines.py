@@ -26,6 +26,8 @@ def describe(status: Status, message: str = '', is_last: bool = False) -> str:
     parts.append(f'{figures.grouped(status.steps_per_second)} steps/s')
   if status.seconds_left is not None and not is_last:
     parts.append(f'{figures.duration(status.seconds_left)} left')
+  if status.num_restarts:
+    parts.append(f'{status.num_restarts} restarts')
   starts = [
     f'{names} {start}'
     for names, start in dashboard_lists.list_starts(

@@ -78,7 +78,7 @@ def draw_nodes(
 ) -> rich_console.RenderableType | None:
   """Draws one line per state, with equal nodes counted: `actor ×4`.
 
-  Of those that start, there is one for each thing that they are at, too.
+  Below that are lines for what nodes that start are at.
   """
   if not status.nodes:
     return None

@@ -177,6 +177,12 @@ TRAIN_FLAGS = (
     'path, or a URL that fsspec knows; default: nowhere.',
   ),
   (
+    'wandb_project',
+    flags.DEFINE_string,
+    None,
+    'Project of Weights & Biases to log to, besides the files; default: none.',
+  ),
+  (
     'fresh',
     flags.DEFINE_bool,
     False,

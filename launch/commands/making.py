@@ -37,6 +37,8 @@ def make_experiment(
   }
   if 'stop_at_return' in values and values.stop_at_return is not None:
     chosen['stop_when'] = hooks.StopAtReturn(values.stop_at_return)
+  if 'wandb_project' in values and values.wandb_project is not None:
+    chosen['loggers'] = [hooks.WandB(values.wandb_project)]
   with interrupts.leaving_at_once():  # TensorFlow is imported.
     return experiment_lib.make_experiment(
       values.agent,

@@ -71,6 +71,7 @@ class RunHooks:
       thread.call('on_start', observer.on_start, run)
     for logger, thread in self._loggers:
       thread.call('start', functools.partial(self._start, logger, thread), run)
+    self._ask_to_stop()
 
   def take_episodes(
     self, columns: Mapping[str, np.ndarray], position: Mapping[str, Any]
@@ -133,8 +134,7 @@ class RunHooks:
     num_bytes = told.returns.nbytes * (2 + len(metrics))
     for observer, thread in self._observers:
       thread.call('on_evaluation', observer.on_evaluation, told, num_bytes)
-    if self._stopping is not None:
-      self._stopping.call('a call', self._ask, self._coordinator.status())
+    self._ask_to_stop()
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
     """Waits until it is known whether the last evaluation ends the run.
@@ -216,6 +216,10 @@ class RunHooks:
     except BaseException:
       thread.drop()
       raise
+
+  def _ask_to_stop(self) -> None:
+    if self._stopping is not None:
+      self._stopping.call('a call', self._ask, self._coordinator.status())
 
   def _ask(self, status: loggers.Status) -> None:
     """Asks whether to end the run, and does."""

@@ -17,7 +17,7 @@ class Gauges:
     """Knows none yet.
 
     Args:
-      tables: Of the run; the learner samples the first.
+      tables: The run's; the learner samples the first.
     """
     self.tables: Mapping[str, replay.TableStatus] = {}
     self._limits = {table.name: table.rate_limit for table in tables}

@@ -168,16 +168,14 @@ class Turns(abc.ABC):
     """Acts, learns and evaluates until the steps are done, or before."""
     reported_at = 0.0
     learner, evaluator = self._learner, self._evaluator
-    is_ending = False
+    is_ending = self._is_ending()
     while self._steps < self._max_steps and not is_ending:
       self._interruption.check()
       self._steps += self._take_turn()
       if evaluator.is_due(self._steps):
         self._report()
         self._evaluate()
-        # Or it would depend on chance which steps are taken meanwhile.
-        self._coordinator.wait_for_decision(self._interruption)
-        is_ending = self._coordinator.directive().is_ending
+        is_ending = self._is_ending()
       now = time.monotonic()
       if now - reported_at > _REPORT_PERIOD_SECONDS:
         reported_at = now
@@ -188,6 +186,14 @@ class Turns(abc.ABC):
         self._show(self._coordinator.status())
         self._raise_failure()
         is_ending = self._coordinator.directive().is_ending
+
+  def _is_ending(self) -> bool:
+    """Returns whether what was evaluated, or resumed, is enough.
+
+    It waits, or it would depend on chance which steps are taken meanwhile.
+    """
+    self._coordinator.wait_for_decision(self._interruption)
+    return self._coordinator.directive().is_ending
 
   def _evaluate(self) -> None:
     """Evaluates what has been learned so far."""

@@ -23,7 +23,7 @@ from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import native_output, printed
-from repertory.launch.runs import directories, fetching, preflight
+from repertory.launch.runs import directories, fetching, preflight, trials
 from repertory.launch.runs import session as session_lib
 
 # Begins the names under which tables are part of an identity.
@@ -70,7 +70,7 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  spec = session_lib.check(experiment)
+  spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience)

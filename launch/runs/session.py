@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from repertory.agents import registry as agents_registry
 from repertory.components import (
   checkpointing,
   learners,
@@ -22,12 +20,10 @@ from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch import hooks as hooks_lib
-from repertory.launch.host import machine_memory, printed
+from repertory.launch.host import printed
 from repertory.launch.runs import (
   environment_batches,
-  network_memory,
   preflight,
-  tried_environments,
 )
 
 # Folders in the directory of a run.
@@ -235,44 +231,6 @@ def road_of(checkpoint: checkpointing.Checkpoint) -> str:
   """Returns the kind of road that wrote the tables of a checkpoint."""
   # Before there were several, checkpoints did not tell theirs.
   return checkpoint.state.get('road', roads.ReverbRoad.kind)
-
-
-def check(
-  experiment: experiment_lib.Experiment, learns: bool = True
-) -> specs.EnvironmentSpec:
-  """Finds out whether the agent fits the environment; writes nothing.
-
-  Whether the experiment can also be trained, `preflight.find_ways` tells.
-
-  Args:
-    learns: Whether there must be memory for all that is learned.
-
-  Returns:
-    The environment's spec.
-
-  Raises:
-    ValueError: If the environment cannot be made, or that to evaluate in has
-      other specs; or the network cannot take its observations or actions, or
-      does not fit into memory.
-    TimeoutError: If the environment is made for too long.
-  """
-  spec = tried_environments.find_spec(experiment)
-  network_memory.check(experiment, spec, learns)
-  try:
-    experiment.builder.make_network(spec)
-  except ValueError as error:
-    fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
-    raise ValueError(
-      f"Agent '{experiment.agent}' does not fit environment "
-      f"'{experiment.environment}': {error} Agents of the registry that fit, "
-      f'with their defaults: {fitting}.'
-    ) from error
-  except (MemoryError, tf.errors.ResourceExhaustedError) as error:
-    in_words = machine_memory.gigabytes(machine_memory.total_bytes())
-    raise ValueError(
-      f'The network must fit into the {in_words} of memory: {error}'
-    ) from error
-  return spec
 
 
 def describe_experience(

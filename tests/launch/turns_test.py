@@ -11,7 +11,7 @@ import troubled_environments
 from repertory import launch
 from repertory.launch.coordination import coordinator
 from repertory.launch.host import watchdog
-from repertory.launch.runs import session
+from repertory.launch.runs import trials
 
 
 def _raise(error):
@@ -68,7 +68,7 @@ def test_close_after_the_check_that_fails_is_a_warning(tmp_path, caplog):
     1, 'close', lambda: _raise(OSError('stuck'))
   )
   experiment = troubled_environments.make_experiment(tmp_path, factory)
-  session.check(experiment)
+  trials.check(experiment)
   assert 'could not be closed: OSError: stuck' in caplog.text
 
 
@@ -160,7 +160,6 @@ def test_something_is_shown_while_it_is_compiled(tmp_path, capsys):
   )
   launch.run(experiment)
   first, *others = capsys.readouterr().out.splitlines()
-  assert 'steps=0 ' in first
-  assert 'message="compiling"' in first
+  assert first.startswith('dqn on catch, single: 0 of 300 steps, starting: ')
   assert others
-  assert 'compiling' not in ' '.join(others)
+  assert 'starting' not in others[-1]

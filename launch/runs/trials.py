@@ -1,22 +1,62 @@
-"""Environments that are made once, before anything starts, for their specs."""
+"""What is tried before anything starts: environments, and the network."""
 
 import contextlib
 import traceback
 from typing import Any
 
+import tensorflow as tf
 import tree
 from absl import logging
 
+from repertory.agents import registry as agents_registry
 from repertory.components import specs
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.host import watchdog
-from repertory.launch.runs import environment_batches
+from repertory.launch.host import machine_memory, watchdog
+from repertory.launch.runs import environment_batches, network_memory
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 
-def find_spec(
+def check(
+  experiment: experiment_lib.Experiment, learns: bool = True
+) -> specs.EnvironmentSpec:
+  """Finds out whether the agent fits the environment; writes nothing.
+
+  Whether the experiment can also be trained, `preflight.find_ways` tells.
+
+  Args:
+    learns: Whether there must be memory for all that is learned.
+
+  Returns:
+    The environment's spec.
+
+  Raises:
+    ValueError: If the environment cannot be made, or that to evaluate in has
+      other specs; or the network cannot take its observations or actions, or
+      does not fit into memory.
+    TimeoutError: If the environment is made for too long.
+  """
+  spec = _find_spec(experiment)
+  network_memory.check(experiment, spec, learns)
+  try:
+    experiment.builder.make_network(spec)
+  except ValueError as error:
+    fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
+    raise ValueError(
+      f"Agent '{experiment.agent}' does not fit environment "
+      f"'{experiment.environment}': {error} Agents of the registry that fit, "
+      f'with their defaults: {fitting}.'
+    ) from error
+  except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+    in_words = machine_memory.gigabytes(machine_memory.total_bytes())
+    raise ValueError(
+      f'The network must fit into the {in_words} of memory: {error}'
+    ) from error
+  return spec
+
+
+def _find_spec(
   experiment: experiment_lib.Experiment,
 ) -> specs.EnvironmentSpec:
   """Returns the spec of the environments, to train and to evaluate in.
