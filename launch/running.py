@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +17,12 @@ from repertory.components import (
 )
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import hooks as hooks_lib
-from repertory.launch.host import interrupts, native_output, printed
+from repertory.launch.host import (
+  brief_notes,
+  interrupts,
+  native_output,
+  printed,
+)
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
 from repertory.launch.runs import preflight, resuming, trials, uploads
@@ -105,7 +109,7 @@ def run(
       stored = storage.open_storage(experiment.storage, experiment.directory)
       opened = _open(topology, experiment, stored, fresh, display)
       session = dataclasses.replace(
-        stack.enter_context(opened),
+        _enter(stack, opened, display),
         hooks=hooks,
         wiring=_describe_wiring(topology, launch_type),
       )
@@ -185,6 +189,18 @@ def _take_hooks(
   return dataclasses.replace(experiment, **nothing), hooks
 
 
+def _enter(
+  stack: contextlib.ExitStack,
+  opened: contextlib.AbstractContextManager[session_lib.Session],
+  display: bool,
+) -> session_lib.Session:
+  """Enters a session, which tries what it has; says so meanwhile."""
+  if not display:
+    return stack.enter_context(opened)
+  with brief_notes.saying('trying environment and network'):
+    return stack.enter_context(opened)
+
+
 def _describe_wiring(
   topology: topology_lib.Topology, launcher: launcher_lib.Launcher
 ) -> dict[str, Any]:
@@ -220,9 +236,8 @@ def _open(
 
 
 def _print(message: str) -> None:
-  """Shows what happens before there is a display, if anybody still reads."""
-  with contextlib.suppress(BrokenPipeError):
-    print(f'repertory: {message}', file=sys.stderr)
+  """Shows what happens before there is a display."""
+  brief_notes.print_line(f'repertory: {message}')
 
 
 def _explain_no_update(

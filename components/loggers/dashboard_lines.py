@@ -27,13 +27,9 @@ def describe(status: Status, message: str = '', is_last: bool = False) -> str:
   if status.seconds_left is not None and not is_last:
     parts.append(f'{figures.duration(status.seconds_left)} left')
   if status.num_restarts:
-    parts.append(f'{status.num_restarts} restarts')
-  starts = [
-    f'{names} {start}'
-    for names, start in dashboard_lists.list_starts(
-      status, dashboard_style.ASCII
-    )
-  ]
+    plural = 's' if status.num_restarts > 1 else ''
+    parts.append(f'{status.num_restarts} restart{plural}')
+  starts = dashboard_lists.list_starts(status, dashboard_style.ASCII.times)
   if starts and not is_last:
     parts.append(f'starting: {"; ".join(starts)}')
   line = ', '.join(parts)

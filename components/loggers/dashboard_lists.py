@@ -1,7 +1,8 @@
 """The lists on the dashboard: replay tables, inference servers and nodes."""
 
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import console as rich_console
@@ -78,44 +79,46 @@ def draw_nodes(
 ) -> rich_console.RenderableType | None:
   """Draws one line per state, with equal nodes counted: `actor ×4`.
 
-  Below that are lines for what nodes that start are at.
+  For nodes that start there is one for each thing that they are at.
   """
   if not status.nodes:
     return None
   urgency = list(_STATE_STYLES)
-  grid = _draw_groups(
+  return _draw_groups(
     status.nodes,
     glyphs,
     lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
     lambda state: text.Text(
       f'{glyphs.bullet} {state}', style=_STATE_STYLES.get(state, '')
     ),
+    _describe_starts(status),
   )
-  starts = list_starts(status, glyphs)
-  if not starts:
-    return grid
-  details = table.Table.grid(padding=(0, 2, 0, 0))
-  details.add_column(style=style.LABEL, no_wrap=True, max_width=24)
-  details.add_column(no_wrap=True)
-  for names, start in starts:
-    details.add_row(text.Text(names), text.Text(start))
-  return rich_console.Group(grid, details)
 
 
-def list_starts(
-  status: status_lib.Status, glyphs: style.Glyphs
-) -> list[tuple[str, str]]:
-  """Returns who starts, and what they are at and for how long."""
-  groups: dict[str, list[status_lib.NodeStart]] = {}
-  for start in status.starts:
-    groups.setdefault(start.doing, []).append(start)
-  listed = []
-  for doing, starts in groups.items():
-    names = _count_equal((start.name for start in starts), glyphs.times)
-    since = min(start.since_seconds for start in starts)
-    seconds = figures.duration(max(0.0, status.elapsed_seconds - since))
-    listed.append((names, f'{doing}, {seconds}' if doing else seconds))
-  return listed
+def list_starts(status: status_lib.Status, times: str) -> list[str]:
+  """Returns who starts, and what they are at and for how long.
+
+  Args:
+    times: Stands before a number of equal nodes.
+  """
+  notes = _describe_starts(status)
+  return _describe_members(list(notes), times, notes)
+
+
+def _describe_starts(status: status_lib.Status) -> dict[str, str]:
+  """Says by name what nodes that start are at, and for how long.
+
+  Those that are at the same are one, as long as the first of them.
+  """
+  since: dict[str, float] = {}
+  for one in status.starts:
+    since[one.doing] = min(one.since_seconds, since.get(one.doing, math.inf))
+  notes = {}
+  for one in status.starts:
+    seconds = max(0.0, status.elapsed_seconds - since[one.doing])
+    duration = figures.duration(seconds)
+    notes[one.name] = f'{one.doing}, {duration}' if one.doing else duration
+  return notes
 
 
 def draw_hosts(
@@ -133,6 +136,7 @@ def _draw_groups(
   glyphs: style.Glyphs,
   rank: Callable[[str], Any],
   draw: Callable[[str], text.Text],
+  notes: Mapping[str, str] | None = None,
 ) -> table.Table:
   """Draws one line per group, with equal nodes counted.
 
@@ -140,6 +144,7 @@ def _draw_groups(
     members: Name and group of each node.
     rank: By what groups are sorted.
     draw: Draws the name of one.
+    notes: What is told of nodes, by name; there is a line for each other note.
   """
   groups: dict[str, list[str]] = {}
   for name, group in members:
@@ -148,9 +153,22 @@ def _draw_groups(
   grid.add_column(no_wrap=True)
   grid.add_column(ratio=1)
   for group in sorted(groups, key=rank):
-    names = _count_equal(groups[group], glyphs.times)
-    grid.add_row(draw(group), text.Text(names))
+    for line in _describe_members(groups[group], glyphs.times, notes or {}):
+      grid.add_row(draw(group), text.Text(line))
   return grid
+
+
+def _describe_members(
+  names: Sequence[str], times: str, notes: Mapping[str, str]
+) -> list[str]:
+  """Returns a line for all nodes of each note."""
+  by_note: dict[str, list[str]] = {}
+  for name in names:
+    by_note.setdefault(notes.get(name, ''), []).append(name)
+  return [
+    ': '.join(filter(None, [_count_equal(alike, times), note]))
+    for note, alike in by_note.items()
+  ]
 
 
 def _count_equal(names: Iterable[str], times: str) -> str:

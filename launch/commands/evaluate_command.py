@@ -7,7 +7,7 @@ from absl import flags
 from repertory import launch
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.commands import command
-from repertory.launch.host import interrupts
+from repertory.launch.host import brief_notes, interrupts
 
 _FLAGS = (
   ('directory', flags.DEFINE_string, None, 'Where the trained agent is.'),
@@ -29,7 +29,10 @@ def _evaluate(values, settings, positional) -> int:
   )
   if not values.directory:
     raise ValueError('--directory must name the directory of a trained agent.')
-  with interrupts.leaving_at_once():
+  with (
+    brief_notes.saying('importing TensorFlow'),
+    interrupts.leaving_at_once(),
+  ):
     running = launch.running
   checkpoint = running.load_policy(values.directory, values.best)
   experiment = experiment_lib.from_identity(

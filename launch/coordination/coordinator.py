@@ -20,6 +20,7 @@ from repertory.launch.coordination import (
   kinds,
   leases,
   logs,
+  observing,
   phases,
   progress,
   rates,
@@ -62,8 +63,6 @@ class Coordinator:
     self._admission = admission or callers.Admission()
     self._lock = threading.RLock()
     self._phases = phases.Phases()
-    # Of nodes that are started again, before their processes have ended.
-    self._causes: dict[str, failures.Failure] = {}
     self._message = session.message
     self._episodes = episodes.Episodes(session.counts['episodes'])
     self._speed = rates.Speed(
@@ -84,10 +83,13 @@ class Coordinator:
       self._logs.note(failure.node, {'restarted_after': failure.cause})
     self._hooks.start(session, title)
 
-  def expect(self, nodes: Sequence[str], doing: str = '') -> None:
-    """Notes which nodes are being started, and what each is at first."""
+  def expect(
+    self, nodes: Sequence[str], doing: str = '', seconds: float = 0.0
+  ) -> None:
+    """Notes which nodes are being started, what each is at, and since when."""
     with self._lock:
-      self._roster.expect(nodes, doing)
+      self._progress.begin_earlier(seconds)
+      self._roster.expect(nodes, doing, seconds)
       self._phases.go_through(self._roster.have_finished)
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
@@ -251,10 +253,7 @@ class Coordinator:
     But one that can be started again is only noted, until `lose`.
     """
     with self._lock:
-      can_go_on = self._phases.is_going_on and not failure.is_bad_input
-      if can_go_on and self._roster.may_restart(failure.node):
-        self._causes[failure.node] = failure
-      else:
+      if not (self._phases.is_going_on and self._roster.keep_cause(failure)):
         self._end(failure)
 
   def abort(self, failure: failures.Failure) -> None:
@@ -273,7 +272,7 @@ class Coordinator:
     """
     with self._lock:
       node = failure.node
-      failure = self._causes.pop(node, failure)
+      failure = self._roster.take_cause(failure)
       if self._roster.has_finished(node) or not self._phases.is_going_on:
         return False
       if not self._roster.may_restart(node):
@@ -332,21 +331,12 @@ class Coordinator:
     """Returns what the launcher goes by."""
     status = self.status()
     with self._lock:
-      experiment = self._session.experiment
-      if not self._roster.have_all_started():
-        self._progress.get_on()
-      idle = self._progress.idle_seconds
-      return reports.Observation(
-        status=status,
-        phase=self._phases.phase,
-        finished=self._roster.finished(),
-        overdue=self._roster.find_overdue(
-          # Before those who wait for it give up.
-          experiment.timeout_seconds / 2,
-          experiment.stall_seconds,
-        ),
-        idle_seconds=idle if self._phases.phase == reports.ACTING else 0.0,
-        laggard=self._roster.find_laggard(),
+      return observing.observe(
+        status,
+        self._phases,
+        self._progress,
+        self._roster,
+        self._session.experiment,
       )
 
   def describe_nodes(self) -> Mapping[str, str]:

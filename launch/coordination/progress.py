@@ -47,6 +47,10 @@ class Progress:
     """How long the run has not got on."""
     return self._clock() - self._got_on_at
 
+  def begin_earlier(self, seconds: float) -> None:
+    """Counts time, too, that has passed before."""
+    self._seconds_before += seconds
+
   def get_on(self) -> None:
     """Notes that the run gets on, or that nobody expects it to."""
     self._got_on_at = self._clock()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers
+from repertory.launch import failures
 from repertory.launch.coordination import kinds, restarts
 from repertory.launch.host import watchdog
 
@@ -68,20 +69,24 @@ class Roster:
     self._first_doing = ''
     self._clock = clock
     self._nodes: dict[str, _Node] = {}
+    self._causes: dict[str, failures.Failure] = {}
     self._expected: set[str] = set()
     self._finished: set[str] = set()
     # Asked at every report of every node, so it is not looked for.
     self._starting: set[str] = set()
 
-  def expect(self, names: Sequence[str], doing: str = '') -> None:
+  def expect(
+    self, names: Sequence[str], doing: str = '', seconds: float = 0.0
+  ) -> None:
     """Notes which nodes are being started.
 
     Args:
       doing: What one that starts is at before it tells; '' if that is unknown.
+      seconds: How long they have been.
     """
     self._first_doing = doing
     for name in names:
-      self._hear(name)
+      self._hear(name).started_at -= seconds
     self._expected.update(names)
 
   def tell_start(self, name: str, doing: str) -> None:
@@ -142,6 +147,21 @@ class Roster:
     if node is None or not node.is_ready:
       return False
     return restarts.may_replace(name, node.restarts)
+
+  def keep_cause(self, failure: failures.Failure) -> bool:
+    """Notes why a node fails, before its process has ended.
+
+    Returns:
+      Whether it may be started again then. If not, nothing is noted.
+    """
+    if failure.is_bad_input or not self.may_restart(failure.node):
+      return False
+    self._causes[failure.node] = failure
+    return True
+
+  def take_cause(self, failure: failures.Failure) -> failures.Failure:
+    """Returns why a node has ended: what it told, or else how it ended."""
+    return self._causes.pop(failure.node, failure)
 
   def restart(self, name: str) -> int:
     """Notes that a node is being started again; returns how often it was."""

@@ -84,12 +84,11 @@ class RunHooks:
     """
     if not self._observers:
       return
-    told = hooks.Episodes(
-      columns['episode_return'],
-      columns['episode_length'],
-      int(columns['episodes'][-1]),
-      **position,
-    )
+    returns, lengths = columns['episode_return'], columns['episode_length']
+    for array in (returns, lengths):
+      array.setflags(write=False)  # It is all observers'.
+    total = int(columns['episodes'][-1])
+    told = hooks.Episodes(returns, lengths, total, **position)
     for observer, thread in self._observers:
       thread.call(
         'on_episodes',
@@ -176,8 +175,7 @@ class RunHooks:
     if self._end_deadline is None:
       self._end_deadline = time.monotonic() + self._timeout_seconds
       end = hooks.End(outcome, reason, self._coordinator.status())
-      if self._stopping is not None:
-        self._stopping.drop()
+      self._end_stopping()
       for observer, thread in self._observers:
         thread.end('on_end', observer.on_end, end)
       for logger, thread in self._loggers:
@@ -216,6 +214,14 @@ class RunHooks:
     except BaseException:
       thread.drop()
       raise
+
+  def _end_stopping(self) -> None:
+    """Asks no more whether to stop; an answer that is not there is late."""
+    thread = self._stopping
+    if thread is not None:
+      if not thread.wait_until_idle(0):
+        self._warn(f'the run ends, and {thread.progress}: it is left to itself')
+      thread.drop()
 
   def _ask_to_stop(self) -> None:
     if self._stopping is not None:

@@ -204,7 +204,8 @@ class _Watch:
       return self._starting_status()
     self._has_begun = True
     names = [name for name in self._workers.names if name != _COORDINATOR]
-    self._coordinator.call('expect', names, self._first_doing)
+    seconds = self._clock() - self._begun_at
+    self._coordinator.call('expect', names, self._first_doing, seconds)
     seen = self._coordinator.call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
       self._show_going_on(seen.status)

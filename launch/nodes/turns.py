@@ -169,6 +169,9 @@ class Turns(abc.ABC):
     reported_at = 0.0
     learner, evaluator = self._learner, self._evaluator
     is_ending = self._is_ending()
+    if self._session.jit_compile:  # What is called for the first time.
+      status = self._coordinator.status()
+      self._show(status.with_messages(status.message, 'compiling with XLA'))
     while self._steps < self._max_steps and not is_ending:
       self._interruption.check()
       self._steps += self._take_turn()

@@ -208,7 +208,7 @@ class TestProcesses:
     assert ended.left == []
     # What it had not reported was done again.
     assert '4,000 of 4,000 steps' in ended.output
-    assert '1 restarts' in ended.output
+    assert ', 1 restart' in ended.output
     lives = [
       row.get('restarted_after', 'start')
       for row in log_files.nodes(tmp_path / 'run')

@@ -144,8 +144,8 @@ def test_plain_line_of_a_start():
   drawing.draw(status)
   # Of several that are at the same, the one that has been longest.
   assert dashboard_fakes.read_sent(console) == (
-    'new: 0 steps, starting: actor x2 importing, 12 s; '
-    'learner compiling its update, 12 s; replay 9.0 s\n'
+    'new: 0 steps, starting: actor x2: importing, 12 s; '
+    'learner: compiling its update, 12 s; replay: 9.0 s\n'
   )
 
 

@@ -67,10 +67,10 @@ def test_who_starts_is_told_and_what_it_is_at():
   )
   text = re.sub(r' +', ' ', _draw(status).text)
   for expected in (
-    '● starting actor/0, learner',
-    '● restarting actor/1',
-    'actor ×2 making 2 environments, 10 s',
-    'learner 20 s',
+    '● restarting actor/1: making 2 environments, 10 s',
+    '● starting actor/0: making 2 environments, 10 s',
+    '● starting learner: 20 s',
+    '● running replay',
   ):
     assert expected in text
 
