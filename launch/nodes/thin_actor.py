@@ -129,8 +129,7 @@ class ThinActorNode(acting.ActingNode):
         stop=self._stop,
       )
       self._address = address
-      num_environments = len(self._settings.environment_ids)
-      self._tell_start(f'making {num_environments} environments')
+      self._tell_start('making its environments')
       try:
         self._loops = [
           self._make_lane(address, lane)
