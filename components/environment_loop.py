@@ -8,7 +8,7 @@ from typing import Any
 import dm_env
 import numpy as np
 
-from repertory.components import core, counting, loggers
+from repertory.components import core, counting, episode_metrics, loggers
 
 # As integers: an enumeration takes ten times as long to compare with.
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
@@ -22,11 +22,13 @@ class Episode:
     slot: Where in the environment batch it was.
     episode_return: Sum of its rewards, undiscounted.
     length: Steps, its first timestep not counted.
+    metrics: What else was measured of it, by name.
   """
 
   slot: int
   episode_return: float
   length: int
+  metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class EnvironmentLoop(core.Worker):
@@ -63,6 +65,7 @@ class EnvironmentLoop(core.Worker):
     self._logger = logger
     self._observers = list(observers)
     self._should_update = should_update
+    self._metrics: episode_metrics.EpisodeMetrics | None = None
     self._timestep: dm_env.TimeStep | None = None
     self._entered_at = 0.0  # When the environment was called; 0 if it is not.
     self._returns = np.zeros([environment.batch_size])
@@ -81,6 +84,10 @@ class EnvironmentLoop(core.Worker):
     """Lets another one be called with every finished episode."""
     self._observers.append(observer)
 
+  def measure(self, metrics: episode_metrics.EpisodeMetrics) -> None:
+    """Lets episodes that start from now on tell metrics, too."""
+    self._metrics = metrics
+
   def reset(self) -> dm_env.TimeStep:
     """Starts all episodes anew; the open ones are not reported."""
     self._entered_at = time.monotonic()
@@ -89,6 +96,8 @@ class EnvironmentLoop(core.Worker):
     self._returns[:] = 0
     self._lengths[:] = 0
     self._actor.observe_first(timestep)
+    if self._metrics is not None:
+      self._metrics.begin(timestep)
     return timestep
 
   def step(self) -> tuple[int, list[Episode]]:
@@ -104,6 +113,8 @@ class EnvironmentLoop(core.Worker):
     timestep = self._timestep = self._environment.step(action)
     self._entered_at = 0.0
     self._actor.observe(action, timestep)
+    if self._metrics is not None:
+      self._metrics.step(action, timestep)
     if self._should_update:
       self._actor.update()
     self._returns += timestep.reward
@@ -195,6 +206,7 @@ class EnvironmentLoop(core.Worker):
       slot=slot,
       episode_return=float(self._returns[slot]),
       length=int(self._lengths[slot]),
+      metrics={} if self._metrics is None else self._metrics.values(slot),
     )
     self._returns[slot] = 0
     self._lengths[slot] = 0

@@ -124,6 +124,11 @@ class PreviousActionAndReward:
     return arrays
 
 
+def original(observation: dict[str, Nest]) -> Nest:
+  """Returns of an observation what the batch said."""
+  return observation['observation']
+
+
 def make_initial_action(spec: specs.Array) -> np.ndarray:
   """Returns zeros, or the nearest values within the spec's bounds."""
   zeros = np.zeros(spec.shape, spec.dtype)

@@ -7,13 +7,16 @@ from repertory.components import lazy_imports
 if TYPE_CHECKING:
   from repertory.launch.experiment import Experiment, make_experiment
   from repertory.launch.failures import NodeError
+  from repertory.launch.hooks import Observer, RowLogger
   from repertory.launch.running import Result, evaluate, run
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
 
 __all__ = [
   'Experiment',
   'NodeError',
+  'Observer',
   'Result',
+  'RowLogger',
   'TrainedPolicy',
   'evaluate',
   'load_policy',
@@ -26,7 +29,9 @@ __getattr__, __dir__ = lazy_imports.modules(
   __name__,
   Experiment='experiment',
   NodeError='failures',
+  Observer='hooks',
   Result='running',
+  RowLogger='hooks',
   TrainedPolicy='trained.policy',
   evaluate='running',
   load_policy='trained.policy',

@@ -13,16 +13,17 @@ import pickle
 import threading
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
 from repertory.agents import dqn
-from repertory.components import settings
+from repertory.components import episode_metrics, settings
 from repertory.environments import registry
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import failures, running
+from repertory.launch import failures, hooks, running
 from repertory.launch.coordination import kinds
 from repertory.launch.runs import resuming
 from repertory.launch.topologies import topology as topology_lib
@@ -113,16 +114,28 @@ class TopologyConformance:
 
   def test_runs_to_the_end_and_goes_on(self, tmp_path):
     threads = threading.active_count()
-    first = self.run(self.make_experiment(tmp_path))
+    first, heard = self._run_heard(tmp_path)
     self._check_steps(first, self.max_steps)
     assert first.status.learner_steps > 0, 'Nothing was learned.'
     assert first.status.evaluation_return is not None, 'Nothing was evaluated.'
     assert os.listdir(os.path.join(first.directory, 'checkpoints'))
-    max_steps = 2 * self.max_steps
-    second = self.run(self.make_experiment(tmp_path, max_steps=max_steps))
-    self._check_steps(second, max_steps)
-    assert 'resumed from checkpoint' in second.status.message
+    heard.check(first.status, hooks.DONE)
+    max_steps = 100 * self.max_steps
+    second, heard = self._run_heard(
+      tmp_path,
+      max_steps=max_steps,
+      evaluation_period=self.max_steps,
+      stop_when=lambda status: status.evaluation_return is not None,
+    )
+    steps, told = second.status.steps, second.stopped_early
+    assert 2 * self.max_steps <= steps < max_steps, (
+      f'stop_when must end it after an evaluation; it ended at {steps} steps.'
+    )
+    assert told == 'stop_when returned true', told
+    assert heard.started[0].is_resumed, 'It must go on from its checkpoint.'
     assert second.status.learner_steps > first.status.learner_steps
+    assert second.variables_sha256 is not None, 'All must have been saved.'
+    heard.check(second.status, hooks.STOPPED_EARLY)
     _wait(
       lambda: threading.active_count() <= threads, 'all threads of it to end'
     )
@@ -132,6 +145,17 @@ class TopologyConformance:
     return running.run(
       experiment, self.make_topology(), self.launch_type, display=False
     )
+
+  def _run_heard(self, directory, **changes):
+    """Runs an experiment; returns how it ended and what an observer heard."""
+    heard = _Observer()
+    experiment = self.make_experiment(
+      directory,
+      observers=[heard],
+      evaluation_metrics={'counted': _CountedSteps},
+      **changes,
+    )
+    return self.run(experiment), heard
 
   def _check_steps(self, result, max_steps):
     steps = result.status.steps
@@ -163,6 +187,66 @@ class TopologyConformance:
       assert 'out of balls' in error.failure.cause
     else:
       raise AssertionError('A node that fails must end the run.')
+
+
+class _Observer(hooks.Observer):
+  """Notes what it hears."""
+
+  def __init__(self):
+    self.started: list[hooks.Run] = []
+    self.ended: list[hooks.End] = []
+    self.lengths: list[np.ndarray] = []
+    self.rows: list[Mapping[str, Any]] = []
+    self.evaluations: list[hooks.Evaluation] = []
+
+  def on_start(self, run):
+    self.started.append(run)
+
+  def on_episodes(self, episodes):
+    assert len(self.started) == 1
+    self.lengths.append(episodes.lengths)
+
+  def on_learner_row(self, row):
+    self.rows.append(row)
+
+  def on_evaluation(self, evaluation):
+    self.evaluations.append(evaluation)
+
+  def on_end(self, end):
+    self.ended.append(end)
+
+  def check(self, status, outcome):
+    """Compares it with the last status of the run."""
+    (run,), (end,) = self.started, self.ended
+    assert end.outcome == outcome, f'It must be {outcome}; got {end}.'
+    lengths = np.concatenate(self.lengths)
+    assert run.episodes + len(lengths) == status.episodes, (
+      f'There must be {status.episodes - run.episodes} episodes; got '
+      f'{len(lengths)}.'
+    )
+    assert sum(row['count'] for row in self.rows) == (
+      status.learner_steps - run.learner_steps
+    ), 'The rows of the learner must add up to its steps.'
+    last = self.evaluations[-1]
+    assert last.mean_return == status.evaluation_return
+    assert (last.metrics['counted'] == last.lengths).all(), (
+      f'Metrics must hear of all steps, {last.lengths}; got {last.metrics}.'
+    )
+
+
+class _CountedSteps(episode_metrics.EpisodeMetric):
+  """Counts the steps of an episode."""
+
+  def begin(self, timestep):
+    assert timestep.first()
+    self._count = 0
+
+  def step(self, action, timestep):
+    assert np.shape(action) == () and not timestep.first()
+    self._count += 1
+
+  def value(self):
+    return self._count
 
 
 @dataclasses.dataclass(frozen=True)

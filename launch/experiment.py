@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dm_env
@@ -12,14 +12,16 @@ import numpy as np
 
 from repertory.agents import config_checks
 from repertory.agents import registry as agents_registry
-from repertory.components import choices, named_objects
+from repertory.components import choices, episode_metrics, named_objects
 from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
 from repertory.environments import registry as environments_registry
+from repertory.launch import hooks as hooks_lib
 
 if TYPE_CHECKING:
   from repertory.agents import builder as builder_lib
   from repertory.components import experience as experience_lib
+  from repertory.components import loggers as loggers_lib
 
 EnvironmentFactory = Callable[[int], dm_env.Environment]
 
@@ -85,6 +87,17 @@ class Experiment:
       keeps its own.
     storage: Where checkpoints are kept besides, for another host to go on
       from: a path, or a URL that fsspec knows. None for nowhere.
+    evaluation_environment_factory: Maps a seed to an environment of the same
+      specs, to evaluate in; None to evaluate in those of
+      `environment_factory`.
+    evaluation_metrics: What evaluations record besides returns: by the name of
+      its column, what makes an `EpisodeMetric` for each environment, such as
+      its class.
+    observers: Are called with what happens in the run, see `launch.Observer`.
+    loggers: Take the rows of the run's logs, too, see `launch.RowLogger`.
+    stop_when: Called with the `loggers.Status`, after each evaluation and about
+      once a second; if it returns true or the reason, as text, acting ends as
+      if all steps had been taken. None to take them all.
   """
 
   builder: 'builder_lib.Builder'
@@ -110,6 +123,13 @@ class Experiment:
   on_divergence: str = 'stop'
   initial_from: str | None = None
   storage: str | None = None
+  evaluation_environment_factory: EnvironmentFactory | None = None
+  evaluation_metrics: Mapping[
+    str, Callable[[], episode_metrics.EpisodeMetric]
+  ] = dataclasses.field(default_factory=dict)
+  observers: Sequence[hooks_lib.Observer] = ()
+  loggers: Sequence[hooks_lib.RowLogger] = ()
+  stop_when: 'Callable[[loggers_lib.Status], bool | str] | None' = None
 
   def __post_init__(self):
     for field, minimum in (
@@ -160,6 +180,36 @@ class Experiment:
         raise SettingError(
           field, f'must be one of {", ".join(known)}; got {value!r}.'
         )
+    self._check_evaluation()
+    hooks_lib.Hooks(self.observers, self.loggers, self.stop_when)
+
+  def _check_evaluation(self) -> None:
+    """Refuses what could not be evaluated."""
+    factory = self.evaluation_environment_factory
+    if not (factory is None or callable(factory)):
+      raise SettingError(
+        'evaluation_environment_factory',
+        f'must map a seed to an environment, or be None; got {factory!r}.',
+      )
+    episode_metrics.check(self.evaluation_metrics)
+    if self.evaluation_episodes:
+      return
+    for setting, value in (
+      ('evaluation_environment_factory', factory),
+      ('evaluation_metrics', self.evaluation_metrics or None),
+    ):
+      if value is not None:
+        raise SettingError(
+          setting,
+          'must be left out if there are no evaluations: evaluation_episodes '
+          'is 0.',
+        )
+    if isinstance(self.stop_when, hooks_lib.StopAtReturn):
+      raise SettingError(
+        'stop_at_return',
+        'must be left out if there are no evaluations: evaluation_episodes is '
+        '0.',
+      )
 
   @property
   def num_environments(self) -> int:

@@ -62,8 +62,11 @@ def with_pictures(
   experiment: experiment_lib.Experiment,
 ) -> experiment_lib.Experiment:
   """Returns the same experiment, whose environments have a picture."""
-  factory = registry.film(experiment.environment_factory)
-  return dataclasses.replace(experiment, environment_factory=factory)
+  name = 'environment_factory'
+  if experiment.evaluation_environment_factory is not None:
+    name = f'evaluation_{name}'
+  factory = registry.film(getattr(experiment, name))
+  return dataclasses.replace(experiment, **{name: factory})
 
 
 class Film:

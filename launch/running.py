@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +15,13 @@ from repertory.components import (
 )
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import filming
-from repertory.launch.host import interrupts, native_output, printed
+from repertory.launch import hooks as hooks_lib
+from repertory.launch.host import (
+  brief_notes,
+  interrupts,
+  native_output,
+  printed,
+)
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
 from repertory.launch.runs import ledger, preflight, resuming, uploads
@@ -35,6 +40,8 @@ class Result:
     best: Where the policy is that did best in an evaluation, of this run or of
       one that it resumed; `status.best_return` tells how well. None if there
       was no evaluation.
+    stopped_early: Why it ended before all its steps were taken: what the
+      experiment's `stop_when` said. None if it did not.
     interrupted: Number of the operating-system signal that ended it early;
       None if it ran to its end.
     why_no_update: If it ran to its end without any update, how many items the
@@ -49,6 +56,7 @@ class Result:
   status: loggers.Status
   directory: str
   best: str | None = None
+  stopped_early: str | None = None
   interrupted: int | None = None
   why_no_update: str | None = None
   variables_sha256: str | None = None
@@ -91,20 +99,25 @@ def run(
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
+  experiment, hooks = _take_hooks(experiment)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # So far there is nothing to save.
       # It may divide a CPU, which comes before the first use.
-      topology = _check(topology, launch_type, experiment)
+      topology = _check(topology, launch_type, experiment, hooks)
       _check_tensorflow()
       stored = storage.open_storage(experiment.storage, experiment.directory)
       opened = _open(topology, experiment, stored, fresh, display)
-      session = stack.enter_context(opened)
+      session = dataclasses.replace(
+        _enter(stack, opened, display),
+        hooks=hooks,
+        wiring=_describe_wiring(topology, launch_type),
+      )
       stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     title = _title(experiment, topology, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
-    start = {**_wiring(topology, launch_type), **session.description}
+    start = {**session.wiring, **session.description}
     with ledger.telling(session.log_directory, start) as tell_end:
       status, not_stored = _run(topology, session, stage, stored)
       tell_end(status, interruption.number)
@@ -143,6 +156,7 @@ def _describe_end(
     status,
     directory,
     best=None if status.best_return is None else session.best_directory,
+    stopped_early=status.stopped_early or None,
     interrupted=signal_number,
     why_no_update=(
       None if signal_number else _explain_no_update(session, status)
@@ -164,7 +178,7 @@ def _title(
   )
 
 
-def _wiring(
+def _describe_wiring(
   topology: topology_lib.Topology, launcher: launcher_lib.Launcher
 ) -> dict[str, Any]:
   """Returns, as plain values, what runs where."""
@@ -176,6 +190,32 @@ def _wiring(
     wiring['launch_type'] = launcher.name
     wiring['launch_settings'] = dataclasses.asdict(launcher)
   return wiring
+
+
+def _take_hooks(
+  experiment: experiment_lib.Experiment,
+) -> tuple[experiment_lib.Experiment, hooks_lib.Hooks]:
+  """Returns an experiment without its hooks, and them.
+
+  They go a way of their own, to the coordinator alone.
+  """
+  hooks = hooks_lib.Hooks(
+    experiment.observers, experiment.loggers, experiment.stop_when
+  )
+  nothing = {'observers': (), 'loggers': (), 'stop_when': None}
+  return dataclasses.replace(experiment, **nothing), hooks
+
+
+def _enter(
+  stack: contextlib.ExitStack,
+  opened: contextlib.AbstractContextManager[session_lib.Session],
+  display: bool,
+) -> session_lib.Session:
+  """Enters a session, which tries what it has; says so meanwhile."""
+  if not display:
+    return stack.enter_context(opened)
+  with brief_notes.saying('trying environment and network'):
+    return stack.enter_context(opened)
 
 
 def _open(
@@ -199,9 +239,8 @@ def _open(
 
 
 def _print(message: str) -> None:
-  """Shows what happens before there is a display, if anybody still reads."""
-  with contextlib.suppress(BrokenPipeError):
-    print(f'repertory: {message}', file=sys.stderr)
+  """Shows what happens before there is a display."""
+  brief_notes.print_line(f'repertory: {message}')
 
 
 def _explain_no_update(
@@ -225,6 +264,7 @@ def _check(
   topology: topology_lib.Topology,
   launcher: launcher_lib.Launcher,
   experiment: experiment_lib.Experiment,
+  hooks: hooks_lib.Hooks,
 ) -> topology_lib.Topology:
   """Returns the topology, with its defaults for the launcher.
 
@@ -234,6 +274,8 @@ def _check(
   topology = topology.launched_by(launcher, experiment)
   topology_lib.check_launch(topology, launcher, experiment.deterministic)
   topology.check(experiment)
+  if topology.has_program and launcher.needs_pickles:
+    hooks.check_can_travel(launcher.name)
   return topology
 
 
@@ -347,6 +389,7 @@ def run_episodes(
       stack.callback(film.close)
       loop = evaluator.make_loop(session, network, film)
       loop.add_observer(film.keep)
+    evaluator.measure(session, loop)
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
 
 

@@ -50,6 +50,7 @@ _RANKS_OF_COMPONENTS = (
     'action_scaling',
     'discrete_actions',
     'distributions',
+    'episode_metrics',
     'squashed_gaussian',
     'losses',
     'networks',
@@ -66,7 +67,7 @@ _RANKS_OF_COMPONENTS = (
   ('conformance',),
 )
 _RANKS_OF_LAUNCH = (
-  ('host', 'registries', 'failures', 'experiment'),
+  ('host', 'registries', 'failures', 'hooks', 'experiment'),
   ('runs', 'filming'),
   ('coordination',),
   ('nodes',),
@@ -123,6 +124,7 @@ _FENCES = {
     'components/datasets/replay_dataset.py',
   ),
   'matplotlib': ('launch/records/drawing.py',),
+  'wandb': ('launch/hooks/wandb_logger.py',),
   'fsspec': ('components/storage/fsspec_place.py',),
   'imageio_ffmpeg': ('components/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),

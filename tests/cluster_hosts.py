@@ -6,6 +6,7 @@ network, processes, temporary files and shared memory, and are all at one hub.
 Its argument is JSON:
 
     hosts: How many.
+    logs: Where that logs.
     command: What is run on the first host; '{address}' becomes where the
       cluster is.
     events: What happens meanwhile, one after the other; see `_Cluster`.
@@ -18,7 +19,6 @@ number of each host's network namespace, and when hosts were cut off.
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -100,7 +100,7 @@ class _Cluster:
     self._inits: dict[int, subprocess.Popen] = {}
     self._num_hosts = num_hosts
     self.driver: subprocess.Popen | None = None
-    self.output = ''
+    self.output = self.logs = ''
     self.cut_at: dict[int, float] = {}
     self.networks = {0: os.stat('/proc/self/ns/net').st_ino}
 
@@ -156,7 +156,7 @@ class _Cluster:
   # Events.
 
   def wait_for_steps(self, steps: int) -> None:
-    """Waits until so many environment steps are shown."""
+    """Waits until so many environment steps are logged."""
     self._wait(lambda: self._steps() >= steps, f'{steps} steps')
 
   def wait_for_output(self, text: str) -> None:
@@ -257,8 +257,12 @@ class _Cluster:
       return file.read()
 
   def _steps(self) -> int:
-    shown = re.findall(r' steps=(\d+) ', self._read())
-    return int(shown[-1]) if shown else 0
+    try:
+      with open(os.path.join(self.logs, 'replay.jsonl')) as file:
+        lines = file.read().splitlines()
+    except FileNotFoundError:
+      return 0
+    return json.loads(lines[-1])['steps'] if lines else 0
 
   def _wait(self, condition, what: str) -> None:
     assert self.driver is not None
@@ -284,6 +288,7 @@ def main() -> None:
       part.replace('{address}', _ADDRESS) for part in scenario['command']
     ]
     cluster.output = output.name
+    cluster.logs = scenario['logs']
     cluster.driver = subprocess.Popen(
       command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
     )

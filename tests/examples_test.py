@@ -27,7 +27,7 @@ from repertory.launch.commands import commands as command_line
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
 from repertory.launch.records import finding, plots, report, runs
-from repertory.launch.runs import resuming, session
+from repertory.launch.runs import resuming, session, trials
 from repertory.launch.topologies import topology
 from repertory.launch.trained import loading
 
@@ -246,7 +246,7 @@ class TestCommands:
     (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
     (tmp_path / 'runs').mkdir()  # Which `repertory runs` takes by itself.
     experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-    spec = session.check(experiment)
+    spec = trials.check(experiment)
     experience = session.describe_experience(experiment, spec)
     network = experiment.builder.make_network(spec)
     checkpoint = checkpointing.Checkpoint(

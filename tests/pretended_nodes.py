@@ -90,6 +90,10 @@ class Node:
       )
       self.is_alive = False
 
+  def tell(self, name, doing):
+    """Tells what a node is at that starts."""
+    self._workers.coordinator.tell_start(name, doing)
+
   def fail(self, cause='ValueError: no', is_bad_input=False):
     """Raises, and tells so before it ends."""
     failure = failures.Failure(self.name, cause, is_bad_input)

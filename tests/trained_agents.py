@@ -7,7 +7,7 @@ import tree
 from repertory import launch
 from repertory.agents import registry
 from repertory.components import checkpointing, learners, specs
-from repertory.launch.runs import session
+from repertory.launch.runs import session, trials
 
 STEPS, LEARNER_STEPS = 60, 7
 
@@ -89,7 +89,7 @@ def make_experiment(agent, directory, **settings):
 
 def write_checkpoint(experiment):
   """Writes a checkpoint whose policy acts by chance, but always alike."""
-  spec = session.check(experiment, learns=False)
+  spec = trials.check(experiment, learns=False)
   experience = session.describe_experience(experiment, spec)
   network = experiment.builder.make_network(spec)
   random = np.random.default_rng(1)

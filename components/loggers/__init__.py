@@ -9,6 +9,7 @@ from repertory.components.loggers.filters import Aggregate
 from repertory.components.loggers.jsonl_file import JsonlFile
 from repertory.components.loggers.status import (
   InferenceStatus,
+  NodeStart,
   Status,
   TableStatus,
 )
@@ -25,6 +26,7 @@ __all__ = (
   'InferenceStatus',
   'JsonlFile',
   'Logger',
+  'NodeStart',
   'Status',
   'TableStatus',
   'TensorBoard',

@@ -25,8 +25,8 @@ class Dashboard:
 
   On a terminal one panel is drawn over and over in its place; what others print
   through `sys.stdout` and `sys.stderr` appears above it, and the final state is
-  left standing. Where the output is a file or a pipe, a line of `key=value`
-  figures is written from time to time, and always one at the end.
+  left standing. Where the output is a file or a pipe, a short line is written
+  from time to time, often at first, and always one at the end.
 
   It draws in a thread of its own. A terminal that takes nothing, because it is
   held by Ctrl-S or nobody reads the pipe, keeps nobody from going on: when it
@@ -43,8 +43,9 @@ class Dashboard:
     self,
     console: rich.console.Console | None = None,
     period_seconds: float = 0.5,
-    plain_period_seconds: float = 5.0,
+    plain_period_seconds: float = 60.0,
     *,
+    first_plain_period_seconds: float = 10.0,
     close_seconds: float = 5.0,
     clock: Callable[[], float] = time.monotonic,
   ):
@@ -56,6 +57,7 @@ class Dashboard:
         second is as often as figures can be read.
       plain_period_seconds: Least time between two lines elsewhere; longer, as
         they stay.
+      first_plain_period_seconds: The same before that has passed once.
       close_seconds: How long `close` waits for a terminal that takes nothing.
       clock: Gives seconds.
 
@@ -65,6 +67,7 @@ class Dashboard:
     for name, seconds in (
       ('period_seconds', period_seconds),
       ('plain_period_seconds', plain_period_seconds),
+      ('first_plain_period_seconds', first_plain_period_seconds),
       ('close_seconds', close_seconds),
     ):
       if not seconds >= 0:
@@ -79,6 +82,11 @@ class Dashboard:
     self._period = (
       period_seconds if self._is_interactive else plain_period_seconds
     )
+    self._first_period = min(
+      self._period,
+      period_seconds if self._is_interactive else first_plain_period_seconds,
+    )
+    self._begun_at: float | None = None
     self._close_seconds = close_seconds
     self._clock = clock
     # Reentrant, for a signal handler may close what it interrupts.
@@ -103,7 +111,8 @@ class Dashboard:
         raise ValueError('update() after close()')
       is_first, self._status = self._status is None, status
       now = self._clock()
-      if self._drawn_at is not None and now - self._drawn_at < self._period:
+      if not self._is_due(now):
+        self._thread.hold(status, self._history.values)
         return
       self._drawn_at = now
       if status.mean_return is not None:
@@ -138,6 +147,15 @@ class Dashboard:
 
   def __exit__(self, *exc_info: Any) -> None:
     self.close()
+
+  def _is_due(self, now: float) -> bool:
+    """Returns whether it is time for another drawing."""
+    if self._drawn_at is None or self._begun_at is None:
+      self._begun_at = now
+      return True
+    is_first = now - self._begun_at <= self._period
+    period = self._first_period if is_first else self._period
+    return now - self._drawn_at >= period
 
   def _begin(self) -> None:
     """Sees to it that the panel is neither torn up nor forgotten."""

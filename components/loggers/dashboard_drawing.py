@@ -1,14 +1,12 @@
-"""Statuses on a console: one panel in its place, or lines of figures."""
+"""Statuses on a console: one panel in its place, or short lines."""
 
-import dataclasses
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import rich.console
 import rich.live
 from rich import ansi, text
 
-from repertory.components.loggers import dashboard_view, figures
+from repertory.components.loggers import dashboard_lines, dashboard_view
 from repertory.components.loggers.status import Status
 
 
@@ -24,6 +22,8 @@ class Drawing:
     self._console = console
     self._live: rich.live.Live | None = None
     self._decoder = ansi.AnsiDecoder()
+    # Of the line before.
+    self._title = self._message = ''
 
   @property
   def is_interactive(self) -> bool:
@@ -63,64 +63,22 @@ class Drawing:
 
   def finish(self, status: Status, returns: Sequence[float] = ()) -> None:
     """Draws the last status, which is left standing; see `draw`."""
-    if self._live is None:
+    if not self.is_interactive:
+      self._print_line(status, is_last=True)
+    elif self._live is None:
       self.draw(status, returns)
     else:
       self._live.update(dashboard_view.StatusView(status, returns))
     if self._live is not None:
       self._live.stop()
 
-  def _print_line(self, status: Status) -> None:
-    line = ' '.join(f'{key}={value}' for key, value in _list(status))
+  def _print_line(self, status: Status, is_last: bool = False) -> None:
+    """Prints what is new: title and message are, unless they were before."""
+    message = status.message if status.message != self._message else ''
+    line = dashboard_lines.describe(status, message, is_last)
+    if status.title != self._title:
+      line = f'{status.title}: {line}'
+    self._title, self._message = status.title, status.message
     self._console.print(
-      f'{status.title}: {line}',
-      soft_wrap=True,
-      markup=False,
-      highlight=False,
-      emoji=False,
+      line, soft_wrap=True, markup=False, highlight=False, emoji=False
     )
-
-
-def _list(status: Status) -> Iterator[tuple[str, str]]:
-  """Lists the known figures by name, in the order of interest."""
-  for name in (
-    'elapsed_seconds',
-    'seconds_left',
-    'steps',
-    'max_steps',
-    'steps_per_second',
-    'episodes',
-    'mean_return',
-    'num_returns',
-    'evaluation_return',
-    'evaluation_steps',
-    'best_return',
-    'best_steps',
-    'learner_steps',
-    'learner_steps_per_second',
-    'samples_per_insert',
-    'target_samples_per_insert',
-    'variables_age_steps',
-    'variables_age_seconds',
-    'num_restarts',
-  ):
-    value = getattr(status, name)
-    if value is not None:
-      yield name, figures.exact(value)
-  for table in status.tables:
-    yield f'{table.name}.size', figures.exact(table.size)
-    yield f'{table.name}.max_size', figures.exact(table.max_size)
-    if table.blocked:
-      yield f'{table.name}.blocked', table.blocked
-  for server in status.inference:
-    for field in dataclasses.fields(server)[1:]:
-      value = figures.exact(getattr(server, field.name))
-      yield f'{server.name}.{field.name}', value
-  states = [state for _, state in status.nodes]
-  for state in sorted(set(states)):
-    yield f'nodes.{state}', str(states.count(state))
-  hosts = [host for _, host in status.hosts]
-  for host in sorted(set(hosts)):
-    yield f'hosts.{host}', str(hosts.count(host))
-  if status.message:
-    yield 'message', json.dumps(status.message, ensure_ascii=False)

@@ -1,7 +1,8 @@
 """The lists on the dashboard: replay tables, inference servers and nodes."""
 
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import console as rich_console
@@ -74,20 +75,50 @@ def draw_inference(
 
 
 def draw_nodes(
-  nodes: Sequence[tuple[str, str]], glyphs: style.Glyphs
-) -> table.Table | None:
-  """Draws one line per state, with equal nodes counted: `actor ×4`."""
-  if not nodes:
+  status: status_lib.Status, glyphs: style.Glyphs
+) -> rich_console.RenderableType | None:
+  """Draws one line per state, with equal nodes counted: `actor ×4`.
+
+  For nodes that start there is one for each thing that they are at.
+  """
+  if not status.nodes:
     return None
   urgency = list(_STATE_STYLES)
   return _draw_groups(
-    nodes,
+    status.nodes,
     glyphs,
     lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
     lambda state: text.Text(
       f'{glyphs.bullet} {state}', style=_STATE_STYLES.get(state, '')
     ),
+    _describe_starts(status),
   )
+
+
+def list_starts(status: status_lib.Status, times: str) -> list[str]:
+  """Returns who starts, and what they are at and for how long.
+
+  Args:
+    times: Stands before a number of equal nodes.
+  """
+  notes = _describe_starts(status)
+  return _describe_members(list(notes), times, notes)
+
+
+def _describe_starts(status: status_lib.Status) -> dict[str, str]:
+  """Says by name what nodes that start are at, and for how long.
+
+  Those that are at the same are one, as long as the first of them.
+  """
+  since: dict[str, float] = {}
+  for one in status.starts:
+    since[one.doing] = min(one.since_seconds, since.get(one.doing, math.inf))
+  notes = {}
+  for one in status.starts:
+    seconds = max(0.0, status.elapsed_seconds - since[one.doing])
+    duration = figures.duration(seconds)
+    notes[one.name] = f'{one.doing}, {duration}' if one.doing else duration
+  return notes
 
 
 def draw_hosts(
@@ -105,6 +136,7 @@ def _draw_groups(
   glyphs: style.Glyphs,
   rank: Callable[[str], Any],
   draw: Callable[[str], text.Text],
+  notes: Mapping[str, str] | None = None,
 ) -> table.Table:
   """Draws one line per group, with equal nodes counted.
 
@@ -112,6 +144,7 @@ def _draw_groups(
     members: Name and group of each node.
     rank: By what groups are sorted.
     draw: Draws the name of one.
+    notes: What is told of nodes, by name; there is a line for each other note.
   """
   groups: dict[str, list[str]] = {}
   for name, group in members:
@@ -120,9 +153,22 @@ def _draw_groups(
   grid.add_column(no_wrap=True)
   grid.add_column(ratio=1)
   for group in sorted(groups, key=rank):
-    names = _count_equal(groups[group], glyphs.times)
-    grid.add_row(draw(group), text.Text(names))
+    for line in _describe_members(groups[group], glyphs.times, notes or {}):
+      grid.add_row(draw(group), text.Text(line))
   return grid
+
+
+def _describe_members(
+  names: Sequence[str], times: str, notes: Mapping[str, str]
+) -> list[str]:
+  """Returns a line for all nodes of each note."""
+  by_note: dict[str, list[str]] = {}
+  for name in names:
+    by_note.setdefault(notes.get(name, ''), []).append(name)
+  return [
+    ': '.join(filter(None, [_count_equal(alike, times), note]))
+    for note, alike in by_note.items()
+  ]
 
 
 def _count_equal(names: Iterable[str], times: str) -> str:

@@ -71,6 +71,10 @@ class DrawingThread:
       self._thread.start()
     self._wake()
 
+  def hold(self, status: Status, returns: Sequence[float]) -> None:
+    """Hands a status over that is drawn with the next one, or when time is."""
+    self._newest = status, returns, time.monotonic()
+
   @property
   def takes_text(self) -> bool:
     """Whether what others print can be handed over; not after a failure."""

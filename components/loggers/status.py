@@ -61,6 +61,21 @@ class InferenceStatus:
 
 
 @dataclasses.dataclass(frozen=True)
+class NodeStart:
+  """A node that is being started.
+
+  Attributes:
+    name: The node's.
+    doing: What it is at, like 'compiling its update'; '' if that is unknown.
+    since_seconds: Elapsed time of the run when it was started.
+  """
+
+  name: str
+  doing: str
+  since_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Status:
   """A training run. None stands for what is unknown or does not apply.
 
@@ -87,10 +102,13 @@ class Status:
     elapsed_seconds: Time since the run started, in seconds.
     seconds_left: Time to go at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
+    starts: Those of the nodes that are being started.
     hosts: Name and host of each node, where there are several hosts.
     inference: The inference servers.
     num_restarts: How often nodes were started again; None if never.
     message: What else the user should know now; '' if nothing.
+    stopped_early: Why the run ends before all its steps are taken; '' if it
+      does not.
   """
 
   title: str
@@ -114,10 +132,12 @@ class Status:
   elapsed_seconds: float = 0.0
   seconds_left: float | None = None
   nodes: tuple[tuple[str, str], ...] = ()
+  starts: tuple[NodeStart, ...] = ()
   hosts: tuple[tuple[str, str], ...] = ()
   inference: tuple[InferenceStatus, ...] = ()
   num_restarts: int | None = None
   message: str = ''
+  stopped_early: str = ''
 
   def with_messages(self, *messages: str) -> 'Status':
     """Returns it with other messages: those of these that are not empty."""

@@ -16,6 +16,7 @@ _FLAG_OF = {
   'launch_type': 'lp_launch_type',
   'max_steps': 'steps',
   'num_episodes': 'episodes',
+  'project': 'wandb_project',
 }
 _CONFIG = 'config.'
 

@@ -186,6 +186,12 @@ TRAIN_FLAGS = (
     'default: none.',
   ),
   (
+    'wandb_project',
+    flags.DEFINE_string,
+    None,
+    'Project of Weights & Biases to log to, besides the files; default: none.',
+  ),
+  (
     'fresh',
     flags.DEFINE_bool,
     False,
@@ -202,6 +208,13 @@ TRAIN_FLAGS = (
     flags.DEFINE_integer,
     DEFAULTS['evaluation_episodes'],
     'Episodes of an evaluation; 0 for none.',
+  ),
+  (
+    'stop_at_return',
+    flags.DEFINE_float,
+    None,
+    'Mean return of an evaluation that is enough: the run ends then, as if all '
+    'steps had been taken; default: none.',
   ),
   (
     'checkpoint_period_seconds',

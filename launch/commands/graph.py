@@ -1,7 +1,7 @@
 """A topology as a Mermaid graph, read off its wiring."""
 
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.runs import preflight
+from repertory.launch.runs import preflight, trials
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
@@ -19,7 +19,7 @@ def mermaid(
     ValueError: If the experiment could not run so.
   """
   topology.check(experiment)
-  spec = session_lib.check(experiment)
+  spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   way, *_ = preflight.find_ways(
     experiment,

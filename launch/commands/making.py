@@ -13,6 +13,7 @@ from absl import flags
 from repertory import launch
 from repertory.components import settings as settings_lib
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import hooks
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import launcher
@@ -38,6 +39,10 @@ def make_experiment(
     for name in values
     if name in flag_tables.DEFAULTS and name != 'agent'
   }
+  if 'stop_at_return' in values and values.stop_at_return is not None:
+    chosen['stop_when'] = hooks.StopAtReturn(values.stop_at_return)
+  if 'wandb_project' in values and values.wandb_project is not None:
+    chosen['loggers'] = [hooks.WandB(values.wandb_project)]
   with interrupts.leaving_at_once():  # TensorFlow is imported.
     return experiment_lib.make_experiment(
       values.agent,

@@ -7,7 +7,7 @@ from repertory import launch
 from repertory.launch import runs
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
-from repertory.launch.host import interrupts, lost_readers
+from repertory.launch.host import brief_notes, interrupts, lost_readers
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -16,9 +16,10 @@ def _train(values, settings, positional) -> int:
   topology = making.make_topology(values)
   launch_type = making.make_launcher(values)
   topology_lib.check_launch(topology, launch_type, values.deterministic)
-  experiment = making.make_experiment(values, settings)
-  with interrupts.leaving_at_once():
-    run_experiment = launch.running.run
+  with brief_notes.saying('importing TensorFlow'):
+    experiment = making.make_experiment(values, settings)
+    with interrupts.leaving_at_once():
+      run_experiment = launch.running.run
   result = run_experiment(
     experiment,
     topology=topology,
@@ -39,6 +40,8 @@ def _train(values, settings, positional) -> int:
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
       f'({experiment.evaluation_episodes} episodes)'
     )
+  if result.stopped_early and not result.interrupted:
+    print(f'Stopped early: {result.stopped_early}.')
   if result.why_no_update:
     print(f'repertory: {result.why_no_update}', file=sys.stderr)
   if result.best is not None:

@@ -4,7 +4,6 @@ In one process it is called directly, else over Courier; so its public methods
 take and return plain values and records of them.
 """
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from repertory.components import callers, loggers, replay
+from repertory.components import callers, loggers, replay, signals
 from repertory.launch import failures
 from repertory.launch.coordination import (
   episodes,
@@ -21,9 +20,13 @@ from repertory.launch.coordination import (
   kinds,
   leases,
   logs,
+  observing,
+  phases,
+  progress,
   rates,
   reports,
   roster,
+  run_hooks,
   statuses,
 )
 from repertory.launch.runs import session as session_lib
@@ -52,37 +55,42 @@ class Coordinator:
     experiment = session.experiment
     self._session = session
     self._title = title
-    self._max_steps = experiment.max_steps
-    self._counts = dict(session.counts)
-    self._leases = leases.StepLeases(self._max_steps, experiment.num_actors)
-    self._roster = roster.Roster(max_restarts, clock)
+    self._progress = progress.Progress(session, clock)
+    self._leases = leases.StepLeases(
+      experiment.max_steps, experiment.num_actors
+    )
+    self._roster = roster.Roster(max_restarts, clock, session.num_restarts)
     self._admission = admission or callers.Admission()
     self._lock = threading.RLock()
-    self._phase = reports.ACTING
-    self._failure: failures.Failure | None = None
-    # Of nodes that are started again, before their processes have ended.
-    self._causes: dict[str, failures.Failure] = {}
+    self._phases = phases.Phases()
     self._message = session.message
-    self._clock = clock
-    self._start = self._progressed_at = clock()
-    self._episodes = episodes.Episodes(self._counts.pop('episodes'))
-    self._rates = rates.Rates(clock)
-    self._versions: dict[str, tuple[int, float]] = {}
-    self._tables: Mapping[str, replay.TableStatus] = {}
-    self._limits = {t.name: t.rate_limit for t in session.tables}
+    self._episodes = episodes.Episodes(session.counts['episodes'])
+    self._speed = rates.Speed(
+      experiment.max_steps, self._progress.learner_steps, clock
+    )
+    self._gauges = statuses.Gauges(session.tables)
     self._evaluations = evaluations.Evaluations(session)
-    self._inference: dict[str, Mapping[str, float]] = {}
-    self._logs = logs.RunLogs(session.log_directory, self._warn_of_logs)
+    self._hooks = run_hooks.RunHooks(session, self)
+    self._logs = logs.RunLogs(
+      session.log_directory,
+      self._warn_of_logs,
+      session.counts['runs'],
+      self._hooks.take_row,
+    )
     if self._evaluations.warning:
       self.warn(kinds.COORDINATOR.name, self._evaluations.warning)
     if (failure := session.restarted_after) is not None:
-      self._note(failure.node, {'restarted_after': failure.cause})
+      self._logs.note(failure.node, {'restarted_after': failure.cause})
+    self._hooks.start(session, title)
 
-  def expect(self, nodes: Sequence[str]) -> None:
-    """Notes which nodes are being started."""
+  def expect(
+    self, nodes: Sequence[str], doing: str = '', seconds: float = 0.0
+  ) -> None:
+    """Notes which nodes are being started, what each is at, and since when."""
     with self._lock:
-      self._roster.expect(nodes)
-      self._go_through_phases()
+      self._progress.begin_earlier(seconds)
+      self._roster.expect(nodes, doing, seconds)
+      self._phases.go_through(self._roster.have_finished)
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
     """Notes that a node runs, and with what; see `logs/nodes.jsonl`.
@@ -95,7 +103,12 @@ class Coordinator:
       self._roster.register(
         node, description.get('address'), description.get('host')
       )
-      self._note(node, description)
+      self._logs.note(node, description)
+
+  def tell_start(self, node: str, doing: str) -> None:
+    """Notes what a node is at that starts, for the display."""
+    with self._lock:
+      self._roster.tell_start(node, doing)
 
   def address_of(self, node: str) -> str | None:
     """Returns where a node listens; None if it does not, or not yet."""
@@ -106,14 +119,14 @@ class Coordinator:
     """Notes what the user should know although the run goes on."""
     with self._lock:
       self._message = message
-      self._note(node, {'warning': message})
+      self._logs.note(node, {'warning': message})
 
   def acquire_steps(self, node: str, wanted: int) -> int:
     """Grants environment steps to an actor; see `StepLeases.acquire`."""
     with self._lock:
-      if self._phase != reports.ACTING:
+      if not self._phases.has_steps_to_take:
         return 0
-      return self._leases.acquire(node, wanted, self._counts['steps'])
+      return self._leases.acquire(node, wanted, self._progress.steps)
 
   def return_steps(self, node: str, unused: int) -> None:
     """Takes back granted steps that were not taken."""
@@ -125,16 +138,15 @@ class Coordinator:
   ) -> reports.Directive:
     """Takes what an actor did since it reported last."""
     with self._lock:
-      self._counts['steps'] += report.steps
+      self._progress.add_steps(report.steps)
       self._leases.use(node, report.steps)
       self._roster.hear(node, report.total_steps, report.environment_seconds)
-      if report.steps:
-        self._progressed_at = self._clock()
       if report.episodes:
-        columns = self._episodes.take(report.episodes, self._position())
+        position = self._progress.position
+        columns = self._episodes.take(report.episodes, position)
         self._logs.write_rows('actors', columns)
-      if report.version >= 0:
-        self._versions[node] = (report.version, report.age_seconds)
+        self._hooks.take_episodes(columns, position)
+      self._gauges.take_version(node, report.version, report.age_seconds)
       return self.directive()
 
   def report_inference(
@@ -143,11 +155,11 @@ class Coordinator:
     """Takes what an inference node did since it reported last."""
     with self._lock:
       self._roster.hear(node)
-      self._versions[node] = (version, age_seconds)
-      self._inference[node] = row
+      self._gauges.take_version(node, version, age_seconds)
+      self._gauges.take_inference(node, row)
       self._logs.write(
         'inference',
-        {**self._position(), 'node': node, 'version': version, **row},
+        {**self._progress.position, 'node': node, 'version': version, **row},
       )
       return self.directive()
 
@@ -160,31 +172,40 @@ class Coordinator:
     """Takes a learner's total of updates, and the state of its tables."""
     with self._lock:
       self._roster.hear(node, learner_steps)
-      if learner_steps != self._counts['learner_steps']:
-        self._progressed_at = self._clock()
-      self._counts['learner_steps'] = learner_steps
-      self._tables = tables
+      self._progress.set_learner_steps(learner_steps)
+      self._gauges.tables = tables
       return self.directive()
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Logs a row of 'learner', 'replay' or 'evaluator'."""
     with self._lock:
-      self._logs.write(label, {**self._position(), **row})
+      self._logs.write(label, {**self._progress.position, **row})
 
   def report_evaluation(
-    self, returns: Sequence[float], lengths: Sequence[int]
+    self,
+    returns: Sequence[float],
+    lengths: Sequence[int],
+    metrics: Mapping[str, Sequence[float]] | None = None,
   ) -> bool:
-    """Logs an evaluation: returns and lengths of its episodes.
+    """Logs an evaluation.
+
+    Args:
+      returns: Those of its episodes.
+      lengths: Likewise.
+      metrics: The experiment's own metrics likewise, by name.
 
     Returns:
       Whether it is the best so far: then `keep_best` is to be called.
     """
+    metrics = metrics or {}
     with self._lock:
       row, is_best = self._evaluations.take(
-        returns, lengths, self._counts['steps']
+        returns, lengths, metrics, self._progress.steps
       )
-      self._logs.write('evaluator', {**self._position(), **row})
-      self._progressed_at = self._clock()
+      position = self._progress.position
+      self._logs.write('evaluator', {**position, **row})
+      self._progress.get_on()
+      self._hooks.take_evaluation(returns, lengths, metrics, is_best, position)
     return is_best
 
   def keep_best(self, node: str, policy: Mapping[str, np.ndarray]) -> None:
@@ -212,10 +233,11 @@ class Coordinator:
     """Returns what is to be done."""
     with self._lock:
       return reports.Directive(
-        self._phase,
-        self._counts['steps'],
-        self._counts['learner_steps'],
+        self._phases.phase,
+        self._progress.steps,
+        self._progress.learner_steps,
         self._roster.is_acting_delayed(),
+        bool(self._phases.stopped_early),
       )
 
   def finish(self, node: str) -> None:
@@ -223,7 +245,7 @@ class Coordinator:
     with self._lock:
       self._roster.finish(node)
       self._leases.drop(node)
-      self._go_through_phases()
+      self._phases.go_through(self._roster.have_finished)
 
   def fail(self, failure: failures.Failure) -> None:
     """Ends the run because a node failed; the first failure is told.
@@ -231,10 +253,7 @@ class Coordinator:
     But one that can be started again is only noted, until `lose`.
     """
     with self._lock:
-      can_go_on = self._is_going_on() and not failure.is_bad_input
-      if can_go_on and self._roster.may_restart(failure.node):
-        self._causes[failure.node] = failure
-      else:
+      if not (self._phases.is_going_on and self._roster.keep_cause(failure)):
         self._end(failure)
 
   def abort(self, failure: failures.Failure) -> None:
@@ -253,30 +272,55 @@ class Coordinator:
     """
     with self._lock:
       node = failure.node
-      failure = self._causes.pop(node, failure)
-      if self._roster.has_finished(node) or not self._is_going_on():
+      failure = self._roster.take_cause(failure)
+      if self._roster.has_finished(node) or not self._phases.is_going_on:
         return False
       if not self._roster.may_restart(node):
         self._end(failure)
         return False
       self._admission.replace(node, self._roster.restart(node))
       self._leases.drop(node)
-      self._inference.pop(node, None)
-      self._versions.pop(node, None)
+      self._gauges.forget(node)
       self._message = f'{node} was started again: {failure.summary}'
-      self._note(node, {'restarted_after': failure.cause})
+      self._logs.note(node, {'restarted_after': failure.cause})
       return True
 
   def stop(self, reason: str) -> None:
     """Ends the run early; nodes save what is to be saved."""
     with self._lock:
-      if self._phase != reports.DONE:
-        self._phase = reports.STOPPING
+      if self._phases.stop():
         self._message = reason
+
+  def stop_early(self, reason: str) -> None:
+    """Lets the run end as if all its steps had been taken.
+
+    What was lived is learned from, saved and evaluated.
+
+    Args:
+      reason: Why, for the user.
+    """
+    with self._lock:
+      if self._phases.stop_early(reason):
+        self._message = f'stopped early: {reason}'
+
+  def wait_for_decision(self, stop: signals.StopSignal) -> None:
+    """Waits until it is known whether the last evaluation ends the run."""
+    self._hooks.wait_for_decision(stop)
+
+  def end_hooks(self) -> str:
+    """Lets observers and loggers come to their end; called until they have.
+
+    Returns:
+      Which of them are waited for, in words; '' if none is.
+    """
+    with self._lock:
+      self._logs.flush()
+      end = self._phases.describe_end(self._message)
+    return self._hooks.end(*end)
 
   def failure(self) -> failures.Failure | None:
     """Returns why the run failed, if it did."""
-    return self._failure
+    return self._phases.failure
 
   def have_actors_finished(self) -> bool:
     """Returns whether all actors have done their part."""
@@ -286,22 +330,13 @@ class Coordinator:
   def observe(self) -> reports.Observation:
     """Returns what the launcher goes by."""
     status = self.status()
-    experiment = self._session.experiment
     with self._lock:
-      if not self._roster.have_all_started():
-        self._progressed_at = self._clock()
-      idle = self._clock() - self._progressed_at
-      return reports.Observation(
-        status=status,
-        phase=self._phase,
-        finished=self._roster.finished(),
-        overdue=self._roster.find_overdue(
-          # Before those who wait for it give up.
-          experiment.timeout_seconds / 2,
-          experiment.stall_seconds,
-        ),
-        idle_seconds=idle if self._phase == reports.ACTING else 0.0,
-        laggard=self._roster.find_laggard(),
+      return observing.observe(
+        status,
+        self._phases,
+        self._progress,
+        self._roster,
+        self._session.experiment,
       )
 
   def describe_nodes(self) -> Mapping[str, str]:
@@ -312,87 +347,41 @@ class Coordinator:
   def save(self) -> dict[str, Any]:
     """Returns what a checkpoint holds of the run as a whole."""
     with self._lock:
-      counts = {
-        **self._counts,
-        'episodes': self._episodes.count,
-        'runs': self._counts['runs'] + 1,
-      }
       return {
         'experiment': self._session.identity,
         'initial_from': self._session.initial,
-        'counts': counts,
-        'elapsed_seconds': self._elapsed(),
+        **self._progress.save(self._episodes.count),
       }
 
   def status(self) -> loggers.Status:
     """Returns what the display shows."""
     with self._lock:
-      steps = self._counts['steps']
-      learner_steps = self._counts['learner_steps']
-      steps_rate, learner_rate = self._rates.measure(steps, learner_steps)
-      left = self._max_steps - steps
-      achieved, target = statuses.samples_per_insert(self._tables, self._limits)
+      now, is_acting = self._progress, self._phases.has_steps_to_take
       return loggers.Status(
         title=self._title,
-        steps=steps,
-        max_steps=self._max_steps,
+        max_steps=self._session.experiment.max_steps,
+        **now.position,
         **self._episodes.figures(),
-        steps_per_second=steps_rate,
-        learner_steps=learner_steps,
-        learner_steps_per_second=learner_rate,
-        samples_per_insert=achieved,
-        target_samples_per_insert=target,
-        tables=statuses.list_tables(self._tables),
-        **statuses.variables_age(self._versions.values(), learner_steps),
+        **self._speed.measure(now.steps, now.learner_steps, is_acting),
+        **self._gauges.figures(now.learner_steps),
         **self._evaluations.figures(),
-        elapsed_seconds=self._elapsed(),
-        seconds_left=max(0, left) / steps_rate if steps_rate else None,
-        nodes=self._roster.states(),
-        hosts=self._roster.hosts(),
-        num_restarts=(
-          self._session.num_restarts + self._roster.num_restarts or None
-        ),
-        inference=statuses.list_inference(self._inference),
+        **self._roster.figures(now.elapsed_seconds),
         message=self._message,
+        stopped_early=self._phases.stopped_early,
       )
 
   def close(self) -> None:
     """Writes what the logs still hold back."""
+    self._hooks.close()
     with self._lock:
       self._logs.close()
 
-  def _is_going_on(self) -> bool:
-    return self._phase not in (reports.STOPPING, reports.DONE)
-
-  def _go_through_phases(self) -> None:
-    """Ends the phases in which all have done their part."""
-    for phase, following in itertools.pairwise(reports.PHASES):
-      if self._phase == phase and self._roster.have_finished(phase):
-        self._phase = following
-
   def _end(self, failure: failures.Failure) -> None:
     self._roster.fail(failure.node)
-    if self._failure is None:
-      self._failure = failure
+    if self._phases.fail(failure):
       self._message = f'{failure.node} failed'
-    self._phase = reports.STOPPING
-
-  def _note(self, node: str, row: Mapping[str, Any]) -> None:
-    self._logs.write(
-      'nodes', {'node': node, 'run': self._counts['runs'], **row}
-    )
 
   def _warn_of_logs(self, message: str) -> None:
     """Tells what the logs may have no room for."""
     logging.warning('%s', message)
     self._message = ' '.join(filter(None, [self._session.message, message]))
-
-  def _position(self) -> dict[str, float]:
-    return {
-      'steps': self._counts['steps'],
-      'learner_steps': self._counts['learner_steps'],
-      'elapsed_seconds': self._elapsed(),
-    }
-
-  def _elapsed(self) -> float:
-    return self._session.elapsed_seconds + self._clock() - self._start

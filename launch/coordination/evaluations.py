@@ -44,11 +44,18 @@ class Evaluations:
       self._look_back()
 
   def take(
-    self, returns: Sequence[float], lengths: Sequence[int], steps: int
+    self,
+    returns: Sequence[float],
+    lengths: Sequence[int],
+    metrics: Mapping[str, Sequence[float]],
+    steps: int,
   ) -> tuple[dict[str, float], bool]:
-    """Notes an evaluation: returns and lengths of its episodes.
+    """Notes an evaluation.
 
     Args:
+      returns: Those of its episodes.
+      lengths: Likewise.
+      metrics: The experiment's own metrics likewise, by name.
       steps: Environment steps that training has taken.
 
     Returns:
@@ -64,6 +71,7 @@ class Evaluations:
       'episode_return_min': min(returns),
       'episode_return_max': max(returns),
       'episode_length': sum(lengths) / len(lengths),
+      **{name: sum(values) / len(values) for name, values in metrics.items()},
       'count': len(returns),
     }
     return row, self.best is None or mean > self.best.episode_return

@@ -35,19 +35,33 @@ class RunLogs:
   that is not what it should be is set aside.
   """
 
-  def __init__(self, directory: str, warn: Callable[[str], None]):
+  def __init__(
+    self,
+    directory: str,
+    warn: Callable[[str], None],
+    run: int = 0,
+    also: Callable[[str, Mapping[str, Any]], None] = lambda label, row: None,
+  ):
     """Makes the files that every run has.
 
     Args:
       warn: Takes what the user should know.
+      run: Which of the directory's it is.
+      also: Takes all rows but those on nodes, with their labels.
     """
     self._directory = directory
     self._tell = warn
+    self._run = run
+    self._also = also
     self._told: set[str] = set()
     self._loggers: dict[str, loggers.Logger] = {}
     self._merged: dict[str, loggers.Aggregate] = {}
     for label in ('nodes', 'actors', 'learner', 'replay', 'evaluator'):
       self._add(label)
+
+  def note(self, node: str, row: Mapping[str, Any]) -> None:
+    """Writes what is to be known of a node."""
+    self.write('nodes', {'node': node, 'run': self._run, **row})
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Writes a row, at once or merged with others of the same second."""
@@ -59,8 +73,13 @@ class RunLogs:
     """Writes rows of a label whose rows are merged; see `Aggregate`."""
     self._merged[label].write_rows(columns)
 
-  def close(self) -> None:
+  def flush(self) -> None:
     """Writes what is held back."""
+    for logger in self._merged.values():
+      logger.flush()
+
+  def close(self) -> None:
+    """Writes what is held back, and ends."""
     for logger in self._loggers.values():
       logger.close()
 
@@ -81,6 +100,7 @@ class RunLogs:
         _File(
           board, lambda: loggers.TensorBoard(board, prefix=label), self._warn
         ),
+        _Also(label, self._also),
       ]
     )
     if label in _LATEST:
@@ -91,6 +111,22 @@ class RunLogs:
     if message not in self._told:  # It may be the same of many files and rows.
       self._told.add(message)
       self._tell(message)
+
+
+class _Also(loggers.Logger):
+  """Hands rows to who wants them, too."""
+
+  def __init__(
+    self, label: str, take: Callable[[str, Mapping[str, Any]], None]
+  ):
+    self._label = label
+    self._take = take
+
+  def write(self, data: Mapping[str, Any]) -> None:
+    self._take(self._label, data)
+
+  def close(self) -> None:
+    """Does nothing; who takes rows ends by itself."""
 
 
 class _File(loggers.Logger):

@@ -26,12 +26,15 @@ class Directive:
     learner_steps: Updates so far.
     is_acting_delayed: Whether nobody can act, for all who are needed for that
       are being started, or started again, which may take longer than a wait.
+    is_ending: Whether the run ends before all its steps are taken: who acts is
+      done as soon as it can be.
   """
 
   phase: str
   steps: int
   learner_steps: int
   is_acting_delayed: bool = False
+  is_ending: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

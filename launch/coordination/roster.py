@@ -3,7 +3,10 @@
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from repertory.components import loggers
+from repertory.launch import failures
 from repertory.launch.coordination import kinds, restarts
 from repertory.launch.host import watchdog
 
@@ -19,6 +22,8 @@ class _Node:
 
   Attributes:
     state: For the display.
+    started_at: When it was started last.
+    doing: What it is at while it starts, as far as it tells.
     heard_at: When it called last.
     progress: How much it has done.
     progressed_at: When that last grew.
@@ -31,6 +36,8 @@ class _Node:
 
   restarts: restarts.RestartBudget
   state: str = 'starting'
+  started_at: float = 0.0
+  doing: str = ''
   heard_at: float = 0.0
   progress: float = 0.0
   progressed_at: float = 0.0
@@ -44,7 +51,10 @@ class Roster:
   """All nodes of a run, by name."""
 
   def __init__(
-    self, max_restarts: int, clock: Callable[[], float] = time.monotonic
+    self,
+    max_restarts: int,
+    clock: Callable[[], float] = time.monotonic,
+    num_restarts: int = 0,
   ):
     """Knows nobody yet.
 
@@ -52,25 +62,36 @@ class Roster:
       max_restarts: How often one node may be started again within
         `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
       clock: Tells seconds.
+      num_restarts: How often nodes were started again before.
     """
+    self._num_restarts_before = num_restarts
     self._max_restarts = max_restarts
+    self._first_doing = ''
     self._clock = clock
     self._nodes: dict[str, _Node] = {}
+    self._causes: dict[str, failures.Failure] = {}
     self._expected: set[str] = set()
     self._finished: set[str] = set()
     # Asked at every report of every node, so it is not looked for.
     self._starting: set[str] = set()
 
-  @property
-  def num_restarts(self) -> int:
-    """How often nodes were started again, all together."""
-    return sum(node.restarts.num_taken for node in self._nodes.values())
+  def expect(
+    self, names: Sequence[str], doing: str = '', seconds: float = 0.0
+  ) -> None:
+    """Notes which nodes are being started.
 
-  def expect(self, names: Sequence[str]) -> None:
-    """Notes which nodes are being started."""
+    Args:
+      doing: What one that starts is at before it tells; '' if that is unknown.
+      seconds: How long they have been.
+    """
+    self._first_doing = doing
     for name in names:
-      self._hear(name)
+      self._hear(name).started_at -= seconds
     self._expected.update(names)
+
+  def tell_start(self, name: str, doing: str) -> None:
+    """Notes what a node is at that starts."""
+    self._hear(name).doing = doing
 
   def register(
     self, name: str, address: str | None = None, host: str | None = None
@@ -127,6 +148,21 @@ class Roster:
       return False
     return restarts.may_replace(name, node.restarts)
 
+  def keep_cause(self, failure: failures.Failure) -> bool:
+    """Notes why a node fails, before its process has ended.
+
+    Returns:
+      Whether it may be started again then. If not, nothing is noted.
+    """
+    if failure.is_bad_input or not self.may_restart(failure.node):
+      return False
+    self._causes[failure.node] = failure
+    return True
+
+  def take_cause(self, failure: failures.Failure) -> failures.Failure:
+    """Returns why a node has ended: what it told, or else how it ended."""
+    return self._causes.pop(failure.node, failure)
+
   def restart(self, name: str) -> int:
     """Notes that a node is being started again; returns how often it was."""
     node = self._nodes[name]
@@ -180,15 +216,25 @@ class Roster:
         return True
     return False
 
-  def states(self) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of name and state."""
-    return tuple(sorted((n, node.state) for n, node in self._nodes.items()))
+  def figures(self, elapsed_seconds: float) -> dict[str, Any]:
+    """Returns what the display shows of the nodes, by its names.
 
-  def hosts(self) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of name and host, of those that have one."""
-    return tuple(
-      sorted((n, node.host) for n, node in self._nodes.items() if node.host)
-    )
+    Args:
+      elapsed_seconds: Time of the run.
+    """
+    began_at = self._clock() - elapsed_seconds
+    nodes = sorted(self._nodes.items())
+    taken = sum(node.restarts.num_taken for _, node in nodes)
+    return {
+      'nodes': tuple((name, node.state) for name, node in nodes),
+      'num_restarts': self._num_restarts_before + taken or None,
+      'hosts': tuple((name, node.host) for name, node in nodes if node.host),
+      'starts': tuple(
+        loggers.NodeStart(name, node.doing, node.started_at - began_at)
+        for name, node in nodes
+        if node.state in _STARTING
+      ),
+    }
 
   def find_overdue(
     self, silence_seconds: float, environment_seconds: float
@@ -263,8 +309,10 @@ class Roster:
 
   def _enter(self, name: str, state: str) -> None:
     """Notes what a node has come to."""
-    self._get(name).state = state
+    node = self._get(name)
+    node.state = state
     if state in _STARTING:
+      node.started_at, node.doing = self._clock(), self._first_doing
       self._starting.add(name)
     else:
       self._starting.discard(name)

@@ -1,9 +1,62 @@
 """What the display shows of tables, servers and variables."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers, replay
+
+
+class Gauges:
+  """The newest figures of tables, inference servers and variables.
+
+  Attributes:
+    tables: By name; set as they are told.
+  """
+
+  def __init__(self, tables: Sequence[replay.Table]):
+    """Knows none yet.
+
+    Args:
+      tables: The run's; the learner samples the first.
+    """
+    self.tables: Mapping[str, replay.TableStatus] = {}
+    self._limits = {table.name: table.rate_limit for table in tables}
+    self._versions: dict[str, tuple[int, float]] = {}
+    self._inference: dict[str, Mapping[str, float]] = {}
+
+  def take_version(self, node: str, version: int, age_seconds: float) -> None:
+    """Notes with which variables a node acts.
+
+    Args:
+      version: Learner steps that they are of; −1 if others tell.
+      age_seconds: Time since the node got them.
+    """
+    if version >= 0:
+      self._versions[node] = (version, age_seconds)
+
+  def take_inference(self, node: str, row: Mapping[str, float]) -> None:
+    """Notes what an inference server did lately."""
+    self._inference[node] = row
+
+  def forget(self, node: str) -> None:
+    """Forgets a node that is gone."""
+    self._inference.pop(node, None)
+    self._versions.pop(node, None)
+
+  def figures(self, learner_steps: int) -> dict[str, Any]:
+    """Returns what the display shows of them, by its names.
+
+    Args:
+      learner_steps: Updates so far.
+    """
+    achieved, target = samples_per_insert(self.tables, self._limits)
+    return {
+      'samples_per_insert': achieved,
+      'target_samples_per_insert': target,
+      'tables': list_tables(self.tables),
+      **variables_age(self._versions.values(), learner_steps),
+      'inference': list_inference(self._inference),
+    }
 
 
 def list_tables(

@@ -118,6 +118,7 @@ class Host:
     with self._failures_told():
       node = None
       try:
+        self._context.tell_start('being made')
         node = self._plan.make(self._context)
         if self._coordinator is not None:
           # Who registers has started, and is started again when it fails.

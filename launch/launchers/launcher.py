@@ -132,6 +132,8 @@ class Launcher(abc.ABC):
     title: What the display calls it.
     help: What its nodes run in; for the help of the flag.
     can_restart: Whether nodes can be killed, and started again.
+    needs_pickles: Whether nodes are in other processes, so that what they are
+      given must be picklable.
     rank: Where it is listed, the simplest first.
   """
 
@@ -139,6 +141,7 @@ class Launcher(abc.ABC):
   title: ClassVar[str]
   help: ClassVar[str]
   can_restart: ClassVar[bool] = False
+  needs_pickles: ClassVar[bool] = True
   rank: ClassVar[int] = 99
 
   @property

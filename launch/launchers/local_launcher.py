@@ -32,6 +32,7 @@ class ThreadLauncher(_Local):
   name = 'local_mt'
   title = 'threads'
   help = 'threads of this process'
+  needs_pickles = False
   rank = 0
 
   def launch(self, program, log_directory):

@@ -4,11 +4,10 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from absl import logging
 
-from repertory.components import callers, loggers, signals
+from repertory.components import loggers, signals
 from repertory.launch import failures
 from repertory.launch.coordination import (
   kinds,
@@ -16,8 +15,8 @@ from repertory.launch.coordination import (
   restarts,
   stall_reports,
 )
-from repertory.launch.host import clocks, interrupts, printed, watchdog
-from repertory.launch.launchers import calls
+from repertory.launch.host import clocks, interrupts, printed
+from repertory.launch.launchers import coordinator_calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.runs import resuming
@@ -25,11 +24,7 @@ from repertory.launch.runs import session as session_lib
 
 _COORDINATOR = kinds.COORDINATOR.name
 
-_POLL_SECONDS = 0.1
 _STATUS_PERIOD_SECONDS = 0.25
-
-# The coordinator answers at once, when it has started.
-_ANSWER_TIMEOUT_SECONDS = 30
 
 # After a stop was asked for: time to save a checkpoint, which takes 20 s for
 # each GB of replay, if the time-outs of two checkpoints are not longer; and to
@@ -74,7 +69,8 @@ def run(
   budget = restarts.RestartBudget(max_restarts, clock)
   log_directory = os.path.join(session.log_directory, printed.NODES)
   while True:
-    watch = _Watch(session, title, interruption, show, clock)
+    doing = 'importing' if launcher.needs_pickles else ''
+    watch = _Watch(session, title, interruption, show, clock, doing)
     try:
       with launcher.launch(make_program(session), log_directory) as workers:
         return watch.run(workers)
@@ -107,20 +103,30 @@ class _Watch:
     interruption: interrupts.Interruption,
     show: Callable[[loggers.Status], None],
     clock: clocks.Clock,
+    first_doing: str,
   ):
+    """Watches over nothing yet.
+
+    Args:
+      first_doing: What nodes are at before they tell; '' if that is unknown.
+    """
     self._session = session
     self._title = title
     self._interruption = interruption
     self._show = show
     self._clock = clock
+    self._begun_at = clock()
+    self._first_doing = first_doing
     self.num_restarts = session.num_restarts
-    self._is_over = False
+    self._has_begun = self._is_over = False
     self._names: Sequence[str] = ()  # Of what was launched.
-    self._coordinator: Any = None  # Its client, when it is placed.
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Watches to the end, and shuts all nodes down."""
     self._workers, self._names = workers, workers.names
+    self._coordinator = coordinator_calls.CoordinatorCalls(
+      workers, self._interruption, self._clock
+    )
     try:
       try:
         with self._hurrying():
@@ -128,6 +134,9 @@ class _Watch:
       finally:
         with self._hurrying():
           self._end_all_but_coordinator()
+          self._end_hooks()
+      if self._is_over and not self._coordinator.is_lost:
+        self._raise_failure()
       return self._with_last_warnings(status)
     finally:
       self._shut_down(_COORDINATOR)
@@ -142,6 +151,18 @@ class _Watch:
       _HURRIED_SECONDS if is_hurried else _EXIT_TIMEOUT_SECONDS,
       but=_COORDINATOR,
     )
+
+  def _end_hooks(self) -> None:
+    """Lets observers and loggers end; they have a time-out of their own."""
+    if not self._has_begun or self._workers.is_hurried:
+      return
+    with contextlib.suppress(failures.NodeError):
+      while not self._coordinator.is_lost and (
+        waiting := self._coordinator.call('end_hooks')
+      ):
+        status = self._coordinator.call('status')
+        self._show(status.with_messages(status.message, waiting))
+        self._clock.sleep(coordinator_calls.POLL_SECONDS)
 
   @contextlib.contextmanager
   def _hurrying(self) -> Iterator[None]:
@@ -165,7 +186,7 @@ class _Watch:
     warnings = [status.message]
     if self._is_over:
       with contextlib.suppress(failures.NodeError):
-        warnings = [self._call('status').message]
+        warnings = [self._coordinator.call('status').message]
     for name in self._workers.names:
       if name != _COORDINATOR and self._workers.is_alive(name):
         cause = 'It has not ended, although it was told to.'
@@ -175,27 +196,31 @@ class _Watch:
 
   def _watch(self) -> loggers.Status:
     """Shows the status until the run is over."""
-    if not self._wait_for_start():
+    if not self._coordinator.wait_for_start(
+      lambda: self._show_going_on(self._starting_status())
+    ):
       # None has got anything to save.
       self._workers.kill_all(self._workers.names)
       return self._starting_status()
+    self._has_begun = True
     names = [name for name in self._workers.names if name != _COORDINATOR]
-    self._call('expect', names)
-    seen = self._call('observe')
+    seconds = self._clock() - self._begun_at
+    self._coordinator.call('expect', names, self._first_doing, seconds)
+    seen = self._coordinator.call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
       self._show_going_on(seen.status)
       self.num_restarts = seen.status.num_restarts or 0
       if self._interruption.is_set():
-        self._call('stop', 'interrupted')
+        self._coordinator.call('stop', 'interrupted')
       else:
         self._restart_ended()
         self._end_overdue(seen)
         if (trouble := self._workers.find_trouble()) is not None:
-          self._call('abort', trouble)
+          self._coordinator.call('abort', trouble)
         if not seen.overdue:
           self._check_progress(seen)
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
-      seen = self._call('observe')
+      seen = self._coordinator.call('observe')
     return self._wait_for_end(seen)
 
   def _show_going_on(self, status: loggers.Status) -> None:
@@ -222,14 +247,14 @@ class _Watch:
         self._raise_failure()
         if not is_saved:
           cause = f'It saved no checkpoint within {limit} s.'
-          raise _error(unsaved[-1], cause)
+          raise failures.NodeError(failures.Failure(unsaved[-1], cause))
         self._is_over = True
         return seen.status
       for name in unsaved:
         if not self._workers.is_alive(name):
-          self._call('abort', self._workers.failure_of(name))
+          self._coordinator.call('abort', self._workers.failure_of(name))
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
-      seen = self._call('observe')
+      seen = self._coordinator.call('observe')
 
   def _exit_seconds(self, seen: reports.Observation) -> float:
     """Returns how long nodes may take to close, when all is saved."""
@@ -255,7 +280,7 @@ class _Watch:
     """Starts again what has ended too early, or lets the run end."""
     for name in self._workers.find_ended():
       failure = self._workers.failure_of(name)
-      if self._call('lose', failure):
+      if self._coordinator.call('lose', failure):
         self._workers.restart(name)
 
   def _end_overdue(self, seen: reports.Observation) -> None:
@@ -266,7 +291,7 @@ class _Watch:
         cause = f"Of '{name}', which is in it: {cause}"
       cause += '' if owner is None else ' Its process was killed.'
       failure = failures.Failure(owner or name, cause, is_lost=True)
-      if self._call('lose', failure) and owner is not None:
+      if self._coordinator.call('lose', failure) and owner is not None:
         self._workers.restart(owner)
 
   def _check_progress(self, seen: reports.Observation) -> None:
@@ -274,75 +299,29 @@ class _Watch:
     limit = self._session.experiment.stall_seconds
     if seen.idle_seconds <= limit:
       return
-    nodes = self._call('describe_nodes')
+    nodes = self._coordinator.call('describe_nodes')
     stacks = self._workers.stacks(list(nodes))
     failure = stall_reports.write(seen, nodes, stacks, self._session)
-    self._call('abort', failure)
-
-  def _wait_for_start(self) -> bool:
-    """Waits until the coordinator takes calls; False if interrupted first."""
-
-    def is_settled():
-      if self._interruption.is_set():
-        return True
-      self._show_going_on(self._starting_status())
-      self._clock.sleep(_POLL_SECONDS)
-      if self._coordinator is None and self._workers.is_placed(_COORDINATOR):
-        self._coordinator = calls.SignedClient(
-          self._workers.client(_COORDINATOR),
-          callers.Caller('launcher', token=self._workers.program.token),
-        )
-      return self._coordinator and calls.is_listening(self._coordinator)
-
-    self._wait_for(is_settled, watchdog.START_SECONDS, 'start')
-    return not self._interruption.is_set()
+    self._coordinator.call('abort', failure)
 
   def _starting_status(self) -> loggers.Status:
     """Returns what is known before the coordinator tells more."""
-    session = self._session
+    session, names = self._session, sorted(self._names)
+    since = session.elapsed_seconds
     return loggers.Status(
       title=self._title,
       steps=session.counts['steps'],
       max_steps=session.experiment.max_steps,
       episodes=session.counts['episodes'],
       learner_steps=session.counts['learner_steps'],
-      elapsed_seconds=session.elapsed_seconds,
-      nodes=tuple((name, 'starting') for name in sorted(self._names)),
+      elapsed_seconds=since + self._clock() - self._begun_at,
+      nodes=tuple((name, 'starting') for name in names),
+      starts=tuple(
+        loggers.NodeStart(name, self._first_doing, since) for name in names
+      ),
       num_restarts=session.num_restarts or None,
       message=session.message,
     )
-
-  def _call(self, method: str, *arguments: Any) -> Any:
-    """Calls the coordinator, which may have died or hang."""
-    call = getattr(self._coordinator.futures, method)(*arguments)
-    try:
-      self._wait_for(
-        lambda: self._clock.wait_for(call, _POLL_SECONDS),
-        _ANSWER_TIMEOUT_SECONDS,
-      )
-      return call.result()
-    finally:
-      call.cancel()
-
-  def _wait_for(
-    self, is_ready: Callable[[], Any], seconds: float, what: str = 'answer'
-  ) -> None:
-    """Waits for the coordinator, which may have died or hang."""
-    start = self._clock()
-    interrupted_at = None
-    name = _COORDINATOR
-    while not is_ready():
-      if not self._workers.is_alive(name):
-        failure = self._workers.failure_of(name)
-        cause = failure.cause + self._workers.log_of(name)
-        raise failures.NodeError(dataclasses.replace(failure, cause=cause))
-      if self._interruption.is_set():
-        interrupted_at = interrupted_at or self._clock()
-        if self._clock() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
-          raise _error(name, 'It did not answer when interrupted.')
-      if self._clock() - start > seconds:
-        cause = f'It did not {what} within {seconds:g} seconds.'
-        raise _error(name, cause, is_lost=True)
 
   def _shut_down(self, name: str) -> None:
     """Asks a service to end; one that cannot is ended with its worker."""
@@ -359,7 +338,7 @@ class _Watch:
 
   def _raise_failure(self) -> None:
     """Raises what made the run fail, with what that node printed; if it did."""
-    failure = self._call('failure')
+    failure = self._coordinator.call('failure')
     if failure is None:
       return
     killed = self._workers.find_killed_service()
@@ -379,7 +358,3 @@ class _Watch:
 def _starting(seen: reports.Observation) -> set[str]:
   """Returns the nodes that have not come to their work yet."""
   return {name for name, state in seen.status.nodes if state == 'starting'}
-
-
-def _error(node: str, cause: str, is_lost: bool = False) -> failures.NodeError:
-  return failures.NodeError(failures.Failure(node, cause, is_lost=is_lost))

@@ -37,6 +37,7 @@ class ActingNode(node.Node):
     # environments went from one episode to the next and took none.
     self._asks_each_step = leases is not None
     self._stop = context.stop
+    self._is_ending = False
     self._lock = threading.Lock()
     self._steps = 0
     self._total_steps = 0
@@ -76,11 +77,11 @@ class ActingNode(node.Node):
     return num_steps
 
   def run(self) -> None:
-    """Acts until no more steps are granted, or the stop signal is set."""
+    """Acts until no more steps are granted, or the run is to end."""
     leases, granted = self._leases, 0
     num_environments = len(self._environment_ids)
     try:
-      while not self._stop.is_set():
+      while not (self._stop.is_set() or self._is_ending):
         if self._asks_each_step or granted < num_environments:
           unused, granted = granted, 0
           leases.return_steps(self.name, unused)
@@ -103,7 +104,7 @@ class ActingNode(node.Node):
       total_steps = self._total_steps
       self._steps, self._episodes = 0, []
     version, age_seconds = self._variables_in_use()
-    return self._coordinator.report_actor(
+    directive = self._coordinator.report_actor(
       self.name,
       reports.ActorReport(
         steps=steps,
@@ -114,6 +115,16 @@ class ActingNode(node.Node):
         age_seconds=age_seconds,
       ),
     )
+    if directive.is_ending:
+      self._end_acting()
+    return directive
+
+  def _end_acting(self) -> None:
+    """Takes no further steps, but for those of a round that has begun."""
+    if self._asks_each_step:
+      self._leases.end()
+    else:
+      self._is_ending = True
 
   def _variables_in_use(self) -> tuple[int, float]:
     """Returns version and age of the variables; −1 if others tell them."""

@@ -45,7 +45,9 @@ class ActorNode(acting.ActingNode):
       version=lambda: followed.version,
       max_pending_items=max_pending_items,
     )
+    context.tell_start('making its environments')
     self._environment = session.make_environments(environment_ids, context.life)
+    context.tell_start('compiling its policy')
     policy = policies.make_training_policy(context, session, network)
     self._acting_with = policy.describe(environment_ids)
     self._actor = actors.PolicyActor(

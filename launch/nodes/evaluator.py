@@ -10,9 +10,11 @@ import numpy as np
 from repertory.components import (
   actors,
   environment_loop,
+  episode_metrics,
   learners,
   variables,
 )
+from repertory.environments import previous_action
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node, policies
 from repertory.launch.runs import environment_batches
@@ -38,7 +40,12 @@ class Evaluation(NamedTuple):
 
 
 class EvaluatorNode(node.Node):
-  """Measures the evaluation policy now and then."""
+  """Measures the evaluation policy now and then.
+
+  Attributes:
+    evaluated_at: Environment steps before the last evaluation; None if there
+      was none.
+  """
 
   def __init__(
     self,
@@ -59,6 +66,7 @@ class EvaluatorNode(node.Node):
     self._timeout_seconds = experiment.timeout_seconds
     self._progressed_at = time.monotonic()
     self._steps = 0
+    self.evaluated_at: int | None = None
     self._num_episodes = experiment.evaluation_episodes
     self._period = experiment.evaluation_period or max(
       1, experiment.max_steps // 10
@@ -67,6 +75,7 @@ class EvaluatorNode(node.Node):
     self._evaluation = evaluation
     if evaluation is not None:
       evaluation.loop.add_observer(self._note_progress)
+      measure(session, evaluation.loop)
 
   @property
   def description(self):
@@ -125,9 +134,14 @@ class EvaluatorNode(node.Node):
     )
     if len(episodes) < self._num_episodes:
       return
+    self.evaluated_at = steps
     is_best = self._coordinator.report_evaluation(
       [episode.episode_return for episode in episodes],
       [episode.length for episode in episodes],
+      {
+        name: [episode.metrics[name] for episode in episodes]
+        for name in episodes[0].metrics
+      },
     )
     if is_best:
       self._coordinator.keep_best(self.name, self._evaluation.save())
@@ -153,6 +167,7 @@ class EvaluatorNode(node.Node):
 
 
 def make_evaluation(
+  context: node.Context,
   session: session_lib.Session,
   network: Any,
   followed: variables.FollowedVariables,
@@ -163,6 +178,7 @@ def make_evaluation(
     session: Has evaluation episodes.
     followed: Keeps the network's variables fresh.
   """
+  context.tell_start('making its environments, and compiling its policy')
   environments = make_environments(session)
   loop = make_loop(session, network, environments)
 
@@ -199,7 +215,23 @@ def make_loop(
 def make_environments(
   session: session_lib.Session,
 ) -> environment_batches.EnvironmentBatch:
-  """Makes environments of ids beyond those that are trained on."""
+  """Makes environments to evaluate in, of ids beyond those of training."""
   first = session.experiment.num_environments
   ids = policies.evaluation_ids(session)
-  return session.make_environments([first + i for i in ids])
+  return session.make_environments([first + i for i in ids], evaluates=True)
+
+
+def measure(
+  session: session_lib.Session, loop: environment_loop.EnvironmentLoop
+) -> None:
+  """Lets the episodes of a loop that evaluates tell the session's metrics."""
+  makers = session.experiment.evaluation_metrics
+  if not makers:
+    return
+  extends = session.experiment.builder.observes_previous_action_and_reward
+  original = previous_action.original if extends else None
+  loop.measure(
+    episode_metrics.EpisodeMetrics(
+      makers, len(policies.evaluation_ids(session)), original
+    )
+  )

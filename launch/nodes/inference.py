@@ -52,6 +52,7 @@ class InferenceNode(node.Node):
     self._road = road
     self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
+    context.tell_start('compiling its policies')
     network, self._variables = follow()
     self._device = device
     policy = policies.make_training_policy(context, session, network)

@@ -32,6 +32,7 @@ class LearnerNode(learning.LearningNode):
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
     self._end = road.make_learner_end()
+    context.tell_start('compiling its update')
     learner = builder.make_learner(
       builder.make_update(self.network, session.spec),
       self._end.batches,

@@ -39,7 +39,9 @@ class LearningNode(node.Node, core.VariableSource):
     self._stop = context.stop
     self._session = session
     self._coordinator = context.coordinator
+    self._tell_start = context.tell_start
     self._table = session.experience.table
+    context.tell_start('making its network')
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = session.experiment.builder.make_network(session.spec)
     self._logger = logs.aggregate(
@@ -58,6 +60,8 @@ class LearningNode(node.Node, core.VariableSource):
     if self._session.experiment.deterministic:
       _check_repeats(learner)
     self.learner = learner
+    if self._session.is_resumed:
+      self._tell_start('restoring the checkpoint')
     self._checkpoints = checkpoints.CheckpointWriter(
       self._session, snapshots, self._coordinator, learner, self.name
     )

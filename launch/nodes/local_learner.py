@@ -147,6 +147,7 @@ class LocalLearner:
     return self._session.experiment.builder.make_network(self._session.spec)
 
   def _find(self, context: node.Context) -> '_Made':
+    context.tell_start(f'waiting for {kinds.LEARNER.name}')
     return starts.wait_for(
       lambda: self._made,
       f"node '{kinds.LEARNER.name}' to be made",

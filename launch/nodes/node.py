@@ -74,6 +74,7 @@ class Context:
     is_alone: Whether no other node computes in its process while it does.
     beside: The node in whose thread or process it is; None if it has its own.
     interface: Over what others reach its servers.
+    shown: Called when the node has told what it is at while it is made.
   """
 
   name: str
@@ -86,6 +87,17 @@ class Context:
   is_alone: bool = False
   beside: Any = None
   interface: interfaces.Interface = interfaces.LOOPBACK
+  shown: Callable[[], None] = lambda: None
+
+  def tell_start(self, doing: str) -> None:
+    """Tells what the node is at while it is made, for the display.
+
+    Args:
+      doing: Such as 'compiling its update'.
+    """
+    if self.coordinator is not None:
+      self.coordinator.tell_start(self.name, doing)
+    self.shown()
 
   @property
   def caller(self) -> callers.Caller:

@@ -24,6 +24,7 @@ class ProgramNode(learning.LearningNode):
     ids = range(self._num_environments)
     policy = policies.make_training_policy(context, session, self.network)
     self._acting_with = policy.describe(ids)
+    context.tell_start('making its environments')
     environment = compiled.make_environment(experiment)
     seeds = session.environment_seeds(ids)
     state, timestep = environment.reset(
@@ -35,6 +36,7 @@ class ProgramNode(learning.LearningNode):
       session.make_seed(session_lib.SAMPLING),
     )
     self._num_steps = road.num_steps
+    context.tell_start('compiling its program')
     update = builder.make_update(self.network, session.spec)
     learner = rollouts.ProgramLearner(
       rollouts.Parts(policy, environment, road, update),

@@ -17,6 +17,8 @@ class ReplayNode(node.Node):
     self._coordinator = context.coordinator
     self._stop = context.stop
     self._interface = context.interface
+    resumes = ', with what a checkpoint has' if session.is_resumed else ''
+    context.tell_start(f'starting its server{resumes}')
     self._server = replay.make_server(
       session.tables,
       checkpoint_directory=session.replay_directory,
@@ -67,6 +69,7 @@ def connect(
     context: The connecting node's; its stop signal ends every wait.
   """
   timeout_seconds = session.experiment.timeout_seconds
+  context.tell_start(f'waiting for {kinds.REPLAY.name}')
   address = addresses.find(
     context.coordinator,
     kinds.REPLAY.name,

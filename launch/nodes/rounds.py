@@ -204,6 +204,10 @@ class RoundLeases:
     del node
     self._steps -= unused
 
+  def end(self) -> None:
+    """Lets there be no further round than those that somebody has begun."""
+    self._rounds.end()
+
   def _begin(self, number: int) -> bool:
     if self._stop.is_set():
       self._rounds.end()

@@ -58,6 +58,7 @@ class ThinActorNode(acting.ActingNode):
     super().__init__(context, [], settings.environment_ids)
     self._settings = settings
     self._caller = context.caller
+    self._tell_start = context.tell_start
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
     self._host = context.interface.host
@@ -119,6 +120,7 @@ class ThinActorNode(acting.ActingNode):
     """
     since = time.monotonic()
     while True:
+      self._tell_start(f'waiting for {self._settings.server}')
       address = addresses.find(
         self._coordinator,
         self._settings.server,
@@ -127,6 +129,7 @@ class ThinActorNode(acting.ActingNode):
         stop=self._stop,
       )
       self._address = address
+      self._tell_start('making its environments')
       try:
         self._loops = [
           self._make_lane(address, lane)

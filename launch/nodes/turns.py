@@ -22,6 +22,11 @@ from repertory.launch.runs import session as session_lib
 # How often counts are reported and the display is drawn.
 _REPORT_PERIOD_SECONDS = 0.25
 
+# How often is looked whether observers and loggers have ended; and how long
+# when Ctrl-C came twice.
+_HOOKS_PERIOD_SECONDS = 0.02
+_HURRIED_SECONDS = 0.5
+
 
 T = TypeVar('T', bound=node_lib.Node)
 
@@ -74,14 +79,21 @@ class Turns(abc.ABC):
         self._make()
       if self._are_all_made:  # Else it was interrupted.
         self._work()
-    except BaseException:
+    except BaseException as error:
       # Nothing of a run that failed may wait any longer.
       self._interruption.set()
-      self._close(has_failed=True)
+      self._close(error)
       raise
-    warnings = self._close(has_failed=False)
+    warnings = self._close()
+    self._raise_failure()
     status = self._coordinator.status()
     return status.with_messages(status.message, *warnings)
+
+  def _raise_failure(self) -> None:
+    """Raises what somebody told the coordinator that failed, if so."""
+    failure = self._coordinator.failure()
+    if failure is not None:
+      raise failures.NodeError(failure)
 
   @abc.abstractmethod
   def _make_learner(self) -> learning.LearningNode:
@@ -100,21 +112,16 @@ class Turns(abc.ABC):
     """Environment steps since the start."""
 
   def _make(self) -> None:
-    self._show_compiling()
     self._learner = self._make_learner()
     self._evaluator = self._add(kinds.EVALUATOR.name, self._make_evaluator)
     self._are_all_made = True
     self._show(self._coordinator.status())
 
-  def _show_compiling(self) -> None:
-    """Shows something from the first moment; compiling takes seconds."""
-    status = self._coordinator.status()
-    self._show(status.with_messages(status.message, 'compiling'))
-
   def _make_evaluator(self, context: node_lib.Context):
     evaluation = None
     if self._session.experiment.evaluation_episodes:
       evaluation = evaluator_lib.make_evaluation(
+        context,
         self._session,
         self._learner.network,
         variables.SharedVariables(self._learner),
@@ -124,7 +131,12 @@ class Turns(abc.ABC):
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
     """Makes a node, and tells the coordinator what it runs with."""
     context = node_lib.Context(
-      name, self._coordinator, {}, self._interruption, is_alone=True
+      name,
+      self._coordinator,
+      {},
+      self._interruption,
+      is_alone=True,
+      shown=lambda: self._show(self._coordinator.status()),
     )
     with self._at(name):
       node = make(context)
@@ -146,20 +158,27 @@ class Turns(abc.ABC):
     self._report()
     with self._named(self._learner.name):
       self._learner.checkpoint()
-    if not self._interruption.is_set():
+    # A run that an evaluation has ended has learned nothing since.
+    is_evaluated = self._evaluator.evaluated_at == self._steps
+    if not (self._interruption.is_set() or is_evaluated):
       with self._watched():
         self._evaluate()
 
   def _take_turns(self) -> None:
-    """Acts, learns and evaluates until the steps are done."""
+    """Acts, learns and evaluates until the steps are done, or before."""
     reported_at = 0.0
     learner, evaluator = self._learner, self._evaluator
-    while self._steps < self._max_steps:
+    is_ending = self._is_ending()
+    if self._session.jit_compile:  # What is called for the first time.
+      status = self._coordinator.status()
+      self._show(status.with_messages(status.message, 'compiling with XLA'))
+    while self._steps < self._max_steps and not is_ending:
       self._interruption.check()
       self._steps += self._take_turn()
       if evaluator.is_due(self._steps):
         self._report()
         self._evaluate()
+        is_ending = self._is_ending()
       now = time.monotonic()
       if now - reported_at > _REPORT_PERIOD_SECONDS:
         reported_at = now
@@ -168,6 +187,16 @@ class Turns(abc.ABC):
           self._flush()
           learner.checkpoint_if_due()
         self._show(self._coordinator.status())
+        self._raise_failure()
+        is_ending = self._coordinator.directive().is_ending
+
+  def _is_ending(self) -> bool:
+    """Returns whether what was evaluated, or resumed, is enough.
+
+    It waits, or it would depend on chance which steps are taken meanwhile.
+    """
+    self._coordinator.wait_for_decision(self._interruption)
+    return self._coordinator.directive().is_ending
 
   def _evaluate(self) -> None:
     """Evaluates what has been learned so far."""
@@ -193,22 +222,45 @@ class Turns(abc.ABC):
     except Exception:
       logging.exception('No checkpoint could be written.')
 
-  def _close(self, has_failed: bool) -> list[str]:
+  def _close(self, error: BaseException | None = None) -> list[str]:
     """Closes all nodes, the last one first; returns what is to be told of it.
 
     What has been learned is saved by then, so none of it fails the run.
+
+    Args:
+      error: Why the run ends, if it is not done.
     """
     warnings = []
-    closers = {node.name: node.close for node in reversed(self._nodes)}
-    closers[kinds.COORDINATOR.name] = self._coordinator.close
-    for name, close in closers.items():
-      try:
-        with self._watched(), self._at(name):
-          close()
-      except failures.NodeError as error:
-        warnings.append(error.failure.not_closed)
-        logging.warning('%s', error)
-    return [] if has_failed else warnings
+    for node in reversed(self._nodes):
+      warnings += self._close_one(node.name, node.close)
+    self._end_hooks(error)
+    warnings += self._close_one(kinds.COORDINATOR.name, self._coordinator.close)
+    return [] if error else warnings
+
+  def _close_one(self, name: str, close: Callable[[], None]) -> list[str]:
+    try:
+      with self._watched(), self._at(name):
+        close()
+    except failures.NodeError as error:
+      logging.warning('%s', error)
+      return [error.failure.not_closed]
+    return []
+
+  def _end_hooks(self, error: BaseException | None) -> None:
+    """Lets observers and loggers end; they have a time-out of their own."""
+    if isinstance(error, failures.NodeError):
+      self._coordinator.abort(error.failure)
+    elif self._interruption.is_set():
+      self._coordinator.stop('interrupted')
+    # Whoever interrupts twice will not wait.
+    is_hurried = error is not None and not isinstance(error, failures.NodeError)
+    deadline = time.monotonic() + _HURRIED_SECONDS
+    while waiting := self._coordinator.end_hooks():
+      status = self._coordinator.status()
+      self._show(status.with_messages(status.message, waiting))
+      if is_hurried and time.monotonic() > deadline:
+        return
+      time.sleep(_HOOKS_PERIOD_SECONDS)
 
   # What is watched and named.
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import dm_env
 import numpy as np
@@ -16,6 +16,9 @@ from repertory.environments import (
   vector_batch,
   wrappers,
 )
+
+if TYPE_CHECKING:
+  from repertory.launch import experiment as experiment_lib
 
 EnvironmentBatch: TypeAlias = (
   vector_batch.VectorBatch | previous_action.PreviousActionAndReward
@@ -73,6 +76,24 @@ class EnvironmentSettings:
     if any(leaf.dtype == np.float64 for leaf in leaves):
       return wrappers.SinglePrecision(environment)
     return environment
+
+
+def settings_of(
+  experiment: 'experiment_lib.Experiment', evaluates: bool = False
+) -> EnvironmentSettings:
+  """Returns how the environments of an experiment are made.
+
+  Args:
+    evaluates: Whether they are to evaluate in.
+  """
+  factory = experiment.environment_factory
+  if evaluates and experiment.evaluation_environment_factory is not None:
+    factory = experiment.evaluation_environment_factory
+  return EnvironmentSettings(
+    factory,
+    experiment.builder.observes_previous_action_and_reward,
+    experiment.deterministic,
+  )
 
 
 def renew(seeds: Sequence[int], *lives: int) -> list[int]:

@@ -28,6 +28,7 @@ from repertory.launch.runs import (
   fetching,
   identities,
   preflight,
+  trials,
   warm_start,
 )
 from repertory.launch.runs import session as session_lib
@@ -73,7 +74,7 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  spec = session_lib.check(experiment)
+  spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience)

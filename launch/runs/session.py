@@ -1,17 +1,12 @@
 """One run of an experiment: checked before anything starts, new or resumed."""
 
-import contextlib
 import dataclasses
 import os
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-from absl import logging
 
-from repertory.agents import registry as agents_registry
 from repertory.components import (
   checkpointing,
   learners,
@@ -24,11 +19,11 @@ from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch.host import machine_memory, printed, watchdog
+from repertory.launch import hooks as hooks_lib
+from repertory.launch.host import printed
 from repertory.launch.runs import (
   directories,
   environment_batches,
-  network_memory,
   preflight,
 )
 
@@ -50,6 +45,9 @@ class Session:
     road: The kind of road that carries experience: see `roads.Road.kind`.
     division: How it is divided among nodes, in words.
     initial: What is told of the run whose networks it began with, if any.
+    hooks: What the coordinator calls while it goes on.
+    wiring: Topology, launcher and their settings as plain values by name, for
+      those who look on.
   """
 
   experiment: experiment_lib.Experiment
@@ -64,6 +62,8 @@ class Session:
   road: str = roads.ReverbRoad.kind
   division: str = ''
   initial: Mapping[str, Any] | None = None
+  hooks: hooks_lib.Hooks = hooks_lib.NONE
+  wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
   def log_directory(self) -> str:
@@ -209,14 +209,15 @@ class Session:
     return [self.make_seed(_ENVIRONMENTS, i) for i in ids]
 
   def make_environments(
-    self, ids: Sequence[int], life: int = 0
+    self, ids: Sequence[int], life: int = 0, evaluates: bool = False
   ) -> environment_batches.EnvironmentBatch:
     """Makes an environment batch, each environment seeded by its id.
 
     Args:
       life: How often who asks was started before, in this run.
+      evaluates: Whether they are to evaluate in.
     """
-    settings = environment_settings(self.experiment)
+    settings = environment_batches.settings_of(self.experiment, evaluates)
     return settings.make(
       environment_batches.renew(self.environment_seeds(ids), life)
     )
@@ -254,56 +255,6 @@ def road_of(checkpoint: checkpointing.Checkpoint) -> str:
   return checkpoint.state.get('road', roads.ReverbRoad.kind)
 
 
-def environment_settings(
-  experiment: experiment_lib.Experiment,
-) -> environment_batches.EnvironmentSettings:
-  """Returns how the experiment's environments are made."""
-  return environment_batches.EnvironmentSettings(
-    experiment.environment_factory,
-    experiment.builder.observes_previous_action_and_reward,
-    experiment.deterministic,
-  )
-
-
-def check(
-  experiment: experiment_lib.Experiment, learns: bool = True
-) -> specs.EnvironmentSpec:
-  """Finds out whether the agent fits the environment; writes nothing.
-
-  Whether the experiment can also be trained, `preflight.find_ways` tells.
-
-  Args:
-    learns: Whether there must be memory for all that is learned.
-
-  Returns:
-    The environment's spec.
-
-  Raises:
-    ValueError: If the environment cannot be made, or the network cannot take
-      its observations or actions, or does not fit into memory.
-    TimeoutError: If the environment is made for too long.
-  """
-  what = f"environment '{experiment.environment}' to be made"
-  with watchdog.limited(watchdog.START_SECONDS, what):
-    spec = _try_environment(experiment)
-  network_memory.check(experiment, spec, learns)
-  try:
-    experiment.builder.make_network(spec)
-  except ValueError as error:
-    fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
-    raise ValueError(
-      f"Agent '{experiment.agent}' does not fit environment "
-      f"'{experiment.environment}': {error} Agents of the registry that fit, "
-      f'with their defaults: {fitting}.'
-    ) from error
-  except (MemoryError, tf.errors.ResourceExhaustedError) as error:
-    in_words = machine_memory.gigabytes(machine_memory.total_bytes())
-    raise ValueError(
-      f'The network must fit into the {in_words} of memory: {error}'
-    ) from error
-  return spec
-
-
 def describe_experience(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> experience_lib.Experience:
@@ -315,36 +266,3 @@ def describe_experience(
     ValueError: If the settings do not fit the number of environments.
   """
   return experiment.builder.experience(spec, experiment.num_environments)
-
-
-def _try_environment(
-  experiment: experiment_lib.Experiment,
-) -> specs.EnvironmentSpec:
-  """Makes an environment, to find its spec, and closes it.
-
-  Raises:
-    ValueError: If it cannot be made, whatever it raises.
-  """
-  try:
-    environments = environment_settings(experiment).make([experiment.seed])
-    with contextlib.ExitStack() as stack:
-      stack.callback(_close_tried, environments)
-      return specs.make_environment_spec(environments)
-  except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
-    raise  # They say what is to be done.
-  except BaseException as error:  # Also what would end a program or a loop.
-    raise ValueError(
-      f"Environment '{experiment.environment}' cannot be made:\n"
-      + ''.join(traceback.format_exception(error))
-    ) from error
-
-
-def _close_tried(environments: environment_batches.EnvironmentBatch) -> None:
-  try:
-    environments.close()
-  except Exception as error:  # It has told all that was asked.
-    logging.warning(
-      'The environment that was tried could not be closed: %s: %s',
-      type(error).__name__,
-      error,
-    )

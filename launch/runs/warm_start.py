@@ -12,6 +12,7 @@ from repertory.components import checkpointing, learners, specs
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.runs import directories
+from repertory.launch.runs import session as session_lib
 
 # Under what the state of a checkpoint, and logs, tell of it.
 KEY = 'initial_from'

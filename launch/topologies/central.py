@@ -202,7 +202,7 @@ class Central(topology.Topology):
       server=server,
       environment_ids=list(ids),
       seeds=session.environment_seeds(ids),
-      environments=runs.session.environment_settings(session.experiment),
+      environments=runs.environment_batches.settings_of(session.experiment),
       spec=session.spec,
       timeout_seconds=session.experiment.timeout_seconds,
       num_lanes=self.num_lanes,
@@ -264,6 +264,7 @@ def _make_evaluator(context, session, server, home):
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
+  context.tell_start(f'waiting for {server}')
   address = addresses.find(
     context.coordinator,
     server,
@@ -271,6 +272,7 @@ def _make_evaluator(context, session, server, home):
     timeout_seconds=experiment.timeout_seconds,
     stop=context.stop,
   )
+  context.tell_start('making its environments')
   environments = nodes.evaluator.make_environments(session)
   try:
     loop, connection = nodes.thin_actor.make_loop(

@@ -61,5 +61,7 @@ def _make_evaluator(context, session):
   if session.experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
   network, followed = parts.fetch(context, session, update_period=1)
-  evaluation = nodes.evaluator.make_evaluation(session, network, followed)
+  evaluation = nodes.evaluator.make_evaluation(
+    context, session, network, followed
+  )
   return nodes.evaluator.EvaluatorNode(context, session, evaluation)

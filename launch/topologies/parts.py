@@ -67,6 +67,7 @@ def fetch(
   Returns:
     The network, and what keeps it fresh.
   """
+  context.tell_start('making its network')
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
   source = launchers.calls.RemoteSource(

@@ -177,5 +177,7 @@ def _make_evaluator(context, session, shared, device):
     return nodes.evaluator.EvaluatorNode(context, session, None)
   with components.compilation.on_device(device):
     network, followed = shared.follow(context)
-    evaluation = nodes.evaluator.make_evaluation(session, network, followed)
+    evaluation = nodes.evaluator.make_evaluation(
+      context, session, network, followed
+    )
   return nodes.evaluator.EvaluatorNode(context, session, evaluation)

@@ -11,7 +11,7 @@ from repertory.components import (
 )
 from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.runs import identities, resuming
+from repertory.launch.runs import identities, resuming, trials
 from repertory.launch.runs import session as session_lib
 
 
@@ -64,7 +64,7 @@ def read(run: str | experiment_lib.Experiment, best: bool = False) -> Trained:
     )
   else:
     checkpoint, experiment = _load(run.directory, best), run
-  spec = session_lib.check(experiment, learns=False)
+  spec = trials.check(experiment, learns=False)
   experience = session_lib.describe_experience(experiment, spec)
   identities.check_identity(checkpoint, experiment.identity(experience))
   network = experiment.builder.make_network(spec)

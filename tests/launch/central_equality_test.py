@@ -20,8 +20,7 @@ from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import inference, policies
 from repertory.launch.nodes import thin_actor as thin
-from repertory.launch.runs import resuming
-from repertory.launch.runs import session as session_lib
+from repertory.launch.runs import environment_batches, resuming
 
 _NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
 # XLA takes most of the time: it compiles for one agent of each kind.
@@ -162,7 +161,7 @@ def _act_centrally(session, coordinator, connection, source, num_lanes, device):
         server='inference/0',
         environment_ids=list(_ids(index)),
         seeds=session.environment_seeds(_ids(index)),
-        environments=session_lib.environment_settings(session.experiment),
+        environments=environment_batches.settings_of(session.experiment),
         spec=session.spec,
         timeout_seconds=20,
         num_lanes=num_lanes,

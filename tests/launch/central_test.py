@@ -139,8 +139,8 @@ def test_killed_inference_server_is_replaced_and_actors_go_on(tmp_path):
   assert ended.code == 0, ended.output
   assert ended.left == []
   # The actors lost what they had not reported, and nothing else.
-  assert 'steps=6000 ' in ended.output
-  assert 'num_restarts=1 ' in ended.output
+  assert '6,000 of 6,000 steps' in ended.output
+  assert ', 1 restart' in ended.output
   rows = [
     row
     for row in log_files.nodes(tmp_path / 'run')

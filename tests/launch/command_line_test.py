@@ -57,7 +57,18 @@ class TestTrain:
     assert code == 0
     assert 'here/logs' in out
     assert 'here/checkpoints' in out
-    assert 'steps=202' in out
+    assert '202 of 202 steps' in out
+
+  def test_ends_early_if_that_is_enough(self, capsys):
+    code, out, _ = _run(
+      capsys, 'train', '--directory=here', *_FEW_STEPS, '--steps=1000',
+      '--evaluation_period=30', '--evaluation_episodes=2',
+      '--stop_at_return=-1',
+    )  # fmt: skip
+    assert code == 0
+    told = 'Stopped early: after 30 steps an evaluation had a mean return of '
+    assert told in out
+    assert '30 of 1,000 steps' in out
 
   def test_says_that_the_last_checkpoint_could_not_be_written(self, capsys):
     arguments = ('train', '--env=catch', '--directory=here', *_FEW_STEPS)
@@ -65,7 +76,7 @@ class TestTrain:
       code, out, err = _run(capsys, *arguments, '--evaluation_episodes=0')
     assert code == 3
     assert 'No checkpoint could be written' in err
-    assert 'steps=20' in out
+    assert '20 of 20 steps' in out
     # With one to go on from.
     assert _run(capsys, *arguments)[0] == 0
     with real_disk_errors.file_size_limit(20_000):
@@ -137,6 +148,15 @@ class TestTrain:
       (['--num_actors=-2'], ['--num_actors must be at least 1', '-2']),
       (['--seed=-1'], ['seed', 'at least 0', '-1']),
       (['--evaluation_period=0'], ['evaluation_period', 'at least 1', '0']),
+      (
+        ['--stop_at_return=nan'],
+        ['--stop_at_return must be a finite number; got nan.'],
+      ),
+      (
+        ['--stop_at_return=1', '--evaluation_episodes=0'],
+        ['--stop_at_return must be left out', 'evaluation_episodes is 0'],
+      ),
+      (['--wandb_project='], ["--wandb_project must be the name of a pro"]),
       (['--timeout_seconds=0'], ['timeout_seconds', 'positive', '0']),
       (['--on_divergence=pray'], ['on_divergence', 'stop, skip', "'pray'"]),
       (['--stepz=3'], ["Unknown flag '--stepz'. Did you mean 'steps'?"]),

@@ -173,9 +173,38 @@ class TestStatus:
     assert status.steps == 100
     assert status.steps_per_second == pytest.approx(20)
     assert status.learner_steps_per_second == pytest.approx(2)
-    assert status.seconds_left == pytest.approx(900 / 20)
     assert status.elapsed_seconds == 5
     assert (status.title, status.max_steps) == ('a title', 1000)
+
+  def test_time_left_is_told_as_soon_as_it_can_be_known(
+    self, coordinator, clock
+  ):
+    coordinator.status()
+    left = []
+
+    def go_on(steps, learner_steps):
+      clock.sleep(1)
+      _report(coordinator, steps)
+      coordinator.report_learner('learner', learner_steps, {})
+      left.append(coordinator.status().seconds_left)
+
+    for _ in range(8):  # The learner is compiled, and acting is fast.
+      go_on(40, 0)
+    for learner_steps in range(1, 8):
+      go_on(10, learner_steps)
+    assert left[:8] == [None] * 8
+    # From the first update on, 5 s of 10 steps each.
+    assert left[8:13] == [None] * 5
+    assert left[13] == pytest.approx((1000 - 320 - 60) / 10)
+    for _ in range(12):
+      go_on(0, 8)
+    assert left[-1] is None  # Nothing goes on.
+    go_on(30, 9)
+    # 30 steps within the last ten seconds, of which one is too old.
+    assert left[-1] == pytest.approx((1000 - 390 - 30) / (30 / 10))
+    coordinator.stop_early('enough')
+    go_on(10, 10)
+    assert left[-1] is None
 
   def test_return_is_that_of_the_last_episodes(self, coordinator):
     _report(coordinator, 10, episodes=[(100.0, 5)] * 50)

@@ -94,7 +94,7 @@ class TestDistributed:
     ended = _train(tmp_path, launch_type, *_OWN_NAMES).wait(_SECONDS)
     assert ended.code == 0, ended.output
     assert ended.left == []
-    assert f'steps={_STEPS} ' in ended.output
+    assert f'{_STEPS:,} of {_STEPS:,} steps' in ended.output
     replay = log_files.rows(tmp_path / 'run', 'replay')[-1]
     learner = log_files.rows(tmp_path / 'run', 'learner')
     actors = log_files.rows(tmp_path / 'run', 'actors')
@@ -148,7 +148,7 @@ class TestDistributed:
     steps = int(log_files.rows(tmp_path / 'run', 'replay')[-1]['steps'])
     again = _train(tmp_path, launch_type, steps=steps + 500).wait(_SECONDS)
     assert again.code == 0, again.output
-    assert f'steps={steps + 500} ' in again.output
+    assert f'{steps + 500:,} of {steps + 500:,} steps' in again.output
 
   @pytest.mark.chaos
   @_in_both
@@ -221,8 +221,8 @@ class TestProcesses:
     assert ended.code == 0, ended.output
     assert ended.left == []
     # What it had not reported was done again.
-    assert 'steps=4000 ' in ended.output
-    assert 'num_restarts=1 ' in ended.output
+    assert '4,000 of 4,000 steps' in ended.output
+    assert ', 1 restart' in ended.output
     lives = [
       row.get('restarted_after', 'start')
       for row in log_files.nodes(tmp_path / 'run')
@@ -234,7 +234,7 @@ class TestProcesses:
   def test_ctrl_c_while_the_nodes_start_ends_them(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
     program.wait_until(
-      lambda: 'nodes.starting' in running.output(), _SECONDS, 'the display'
+      lambda: 'starting: ' in running.output(), _SECONDS, 'the display'
     )
     running.interrupt(signal.SIGINT)
     ended = running.wait(30)

@@ -8,7 +8,7 @@ from repertory import launch
 from repertory.agents import dqn, ppo, registry
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.runs import session
+from repertory.launch.runs import session, trials
 
 
 def _make(agent='dqn', **settings):
@@ -70,7 +70,7 @@ class TestEnvironmentsPerActor:
   def test_a_checkpoint_knows_how_many_there_were(self, settings):
     experiment = _make('impala', num_actors=2, **settings)
     experience = session.describe_experience(
-      experiment, session.check(experiment)
+      experiment, trials.check(experiment)
     )
     identity = experiment.identity(experience)
     assert identity['num_environments'] == experiment.num_environments

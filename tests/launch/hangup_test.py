@@ -282,4 +282,4 @@ def test_nohup_lets_the_run_go_on(tmp_path, flags):
   running.interrupt(signal.SIGHUP)
   ended = running.wait(_SECONDS)
   assert ended.code == 0, ended.output
-  assert 'steps=1500 ' in ended.output
+  assert '1,500 of 1,500 steps' in ended.output

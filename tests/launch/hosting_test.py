@@ -27,6 +27,9 @@ class _Coordinator:
   def register(self, name, description):
     self.told.append(('register', name, description))
 
+  def tell_start(self, name, doing):
+    self.doing = (name, doing)
+
   def finish(self, name):
     self.told.append(('finish', name))
 

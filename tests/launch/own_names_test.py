@@ -9,7 +9,7 @@ import log_files
 from repertory import launch
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.commands import commands as command_line
-from repertory.launch.runs import session
+from repertory.launch.runs import session, trials
 
 _ENVIRONMENT = """
   from repertory.environments import catch
@@ -161,7 +161,7 @@ class TestFromIdentity:
       'runs/own_agent-Builder/own_environment-make/seed_0'
     )
     experience = session.describe_experience(
-      experiment, session.check(experiment)
+      experiment, trials.check(experiment)
     )
     identity = experiment.identity(experience)
     return json.loads(json.dumps(identity))

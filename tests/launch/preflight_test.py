@@ -15,7 +15,7 @@ from repertory.components import experience
 from repertory.components.settings import SettingError
 from repertory.environments import registry
 from repertory.launch.host import machine_memory
-from repertory.launch.runs import preflight
+from repertory.launch.runs import preflight, trials
 from repertory.launch.runs import session as session_lib
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
@@ -49,7 +49,7 @@ def _limited(**changes):
 
 
 def _check(experiment, road='reverb'):
-  spec = session_lib.check(experiment)
+  spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   (way,) = preflight.find_ways(experiment, experience, [road])
   return way.warning
@@ -325,7 +325,7 @@ class TestMemory:
   def test_sequences_share_nothing(self):
     builder = impala.IMPALABuilder(impala.IMPALAConfig(unroll_length=2))
     experiment = self._experiment(1, builder=builder)
-    spec = session_lib.check(experiment)
+    spec = trials.check(experiment)
     table = builder.experience(spec, 1).table
     # Three observations, in a column of their own; all else is packed.
     extra = table.item_bytes - 3 * 40_000 - 300 - 2 * 1200
@@ -354,7 +354,7 @@ class TestNetworkMemory:
   def test_more_than_all_is_refused_before_it_is_made(self):
     experiment = _experiment('dqn', {'hidden_sizes': (300_000, 300_000)})
     with pytest.raises(SettingError, match=r'got \(300000') as caught:
-      session_lib.check(experiment)
+      trials.check(experiment)
     assert caught.value.setting == 'hidden_sizes'
     assert 'of shape [300000, 300000]' in str(caught.value)
 
@@ -367,41 +367,41 @@ class TestNetworkMemory:
     config = {'hidden_sizes': (100,), 'dueling': False}
     experiment = _experiment('dqn', config)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed)
-    session_lib.check(experiment)
+    trials.check(experiment)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed - 1)
     with pytest.raises(ValueError, match='hidden_sizes must be less'):
-      session_lib.check(experiment)
+      trials.check(experiment)
     # To act there need not be more than the network.
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network)
-    session_lib.check(experiment, learns=False)
+    trials.check(experiment, learns=False)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network - 1)
     with pytest.raises(ValueError, match='hidden_sizes must be less'):
-      session_lib.check(experiment, learns=False)
+      trials.check(experiment, learns=False)
 
   @pytest.mark.parametrize('agent', ['dqn', 'r2d2', 'impala', 'ppo'])
   def test_counts_what_the_learner_owns(self, agent, monkeypatch):
     experiment = _experiment(agent, {})
-    spec = session_lib.check(experiment)
+    spec = trials.check(experiment)
     builder = experiment.builder
     update = builder.make_update(builder.make_network(spec), spec)
     size = sum(v.numpy().nbytes for v in update.variables)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: 2 * size)
     in_words = re.escape(machine_memory.gigabytes(size))
     with pytest.raises(ValueError, match=f'{in_words} of variables'):
-      session_lib.check(experiment)
+      trials.check(experiment)
 
   def test_network_that_needs_values_is_not_counted(self, monkeypatch):
     experiment = dataclasses.replace(
       _experiment('dqn', {}), builder=_LooksAtValues()
     )
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: 1)
-    session_lib.check(experiment)
+    trials.check(experiment)
 
   def test_allocation_that_fails_is_told(self):
     # In a graph no shape may have more than 2⁶³ numbers.
     experiment = _experiment('dqn', {'hidden_sizes': (10**12, 10**12)})
     with pytest.raises(ValueError, match='must fit into the'):
-      session_lib.check(experiment)
+      trials.check(experiment)
 
 
 class TestMachineMemory:

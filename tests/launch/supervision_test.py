@@ -128,6 +128,27 @@ class TestToTheEnd:
     # The display is told all the time.
     assert len(run.shown) > 4 * (_STEPS / 32)
 
+  def test_shows_who_starts_and_for_how_long(self, run):
+    run.launcher.start_seconds.update({'coordinator': 3.0, 'learner': 12.0})
+    run.after(8, 'coordinator', 'tell', 'learner', 'compiling')
+    run.run()
+    times = [status.elapsed_seconds for status in run.shown]
+    assert times == sorted(times)  # Also when the coordinator takes over.
+    told = [
+      (start.doing, status.elapsed_seconds - start.since_seconds)
+      for status in run.shown
+      for start in status.starts
+      if start.name == 'learner'
+    ]
+    importing = [seconds for doing, seconds in told if doing == 'importing']
+    compiling = [seconds for doing, seconds in told if doing == 'compiling']
+    assert len(importing) + len(compiling) == len(told)
+    # Since they were launched, not since somebody knew of them.
+    assert importing[0] == 0
+    assert 7.5 < importing[-1] <= 8.3
+    assert 7.9 <= compiling[0] < 8.6
+    assert 11.5 < compiling[-1] <= 12.3
+
   def test_interrupted_run_saves(self, run):
     run.interrupt(20)
     status = run.run()

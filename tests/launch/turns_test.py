@@ -9,9 +9,11 @@ import pytest
 import program
 import troubled_environments
 from repertory import launch
+from repertory.environments import registry
 from repertory.launch.coordination import coordinator
-from repertory.launch.host import watchdog
-from repertory.launch.runs import session
+from repertory.launch.host import interrupts, watchdog
+from repertory.launch.nodes import actor_turns
+from repertory.launch.runs import resuming, trials
 
 
 def _raise(error):
@@ -68,7 +70,7 @@ def test_close_after_the_check_that_fails_is_a_warning(tmp_path, caplog):
     1, 'close', lambda: _raise(OSError('stuck'))
   )
   experiment = troubled_environments.make_experiment(tmp_path, factory)
-  session.check(experiment)
+  trials.check(experiment)
   assert 'could not be closed: OSError: stuck' in caplog.text
 
 
@@ -154,13 +156,34 @@ def test_what_watches_bears_nodes_that_are_not_all_there(tmp_path, monkeypatch):
   assert launch.run(experiment, display=False).status.steps == 600
 
 
+def test_tells_what_it_is_at_while_it_starts(tmp_path):
+  experiment = troubled_environments.make_experiment(
+    tmp_path, lambda seed: registry.make('catch', seed)
+  )
+  shown = []
+  with resuming.open_session(experiment, kinds=['local']) as session:
+    actor_turns.ActorTurns(
+      session, 'a title', interrupts.Interruption(), shown.append
+    ).run()
+  starts = [
+    (start.name, start.doing) for status in shown for start in status.starts
+  ]
+  assert starts == [
+    ('learner', 'making its network'),
+    ('learner', 'compiling its update'),
+    ('actor/0', 'making its environments'),
+    ('actor/0', 'compiling its policy'),
+    ('evaluator', 'making its environments, and compiling its policy'),
+  ]
+  assert shown[-1].starts == ()
+
+
 def test_something_is_shown_while_it_is_compiled(tmp_path, capsys):
   experiment = launch.make_experiment(
     'dqn', 'catch', max_steps=300, directory=str(tmp_path)
   )
   launch.run(experiment)
   first, *others = capsys.readouterr().out.splitlines()
-  assert 'steps=0 ' in first
-  assert 'message="compiling"' in first
+  assert first.startswith('dqn on catch, single: 0 of 300 steps, starting: ')
   assert others
-  assert 'compiling' not in ' '.join(others)
+  assert 'starting' not in others[-1]

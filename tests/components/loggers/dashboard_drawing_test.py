@@ -106,35 +106,47 @@ def test_ascii_terminal():
   assert '_@ ' in text
 
 
-def test_plain_figures():
+def test_plain_line():
   console, drawing = _make_plain()
   drawing.draw(dashboard_fakes.STATUS)
   sent = dashboard_fakes.read_sent(console)
   assert '\x1b' not in sent
-  title, colon, line = sent.partition(': ')
-  assert (title, colon) == ('dqn on catch, distributed (threads)', ': ')
-  assert line == (
-    'elapsed_seconds=3723.0 seconds_left=2290.0 steps=123400 '
-    'max_steps=200000 steps_per_second=1652.3 episodes=13720 '
-    'mean_return=0.871 num_returns=98 evaluation_return=0.95 '
-    'evaluation_steps=120000 learner_steps=31250 '
-    'learner_steps_per_second=412.2 samples_per_insert=8.02 '
-    'target_samples_per_insert=8.5 variables_age_steps=1234.0 '
-    'variables_age_seconds=0.41 priority_table.size=67012 '
-    'priority_table.max_size=100000 priority_table.blocked=insert '
-    'queue.size=12 queue.max_size=64 queue.blocked=sample '
-    'nodes.failed=1 nodes.napping=1 nodes.running=3 '
-    'message="checkpoint 17 written"\n'
+  assert sent == (
+    'dqn on catch, distributed (threads): 123,400 of 200,000 steps, '
+    'return 0.871, evaluation 0.95, 1,650 steps/s, 38 m 10 s left; '
+    'checkpoint 17 written\n'
   )
 
 
-def test_plain_line_without_unknowns():
+def test_plain_lines_do_not_repeat_themselves():
   console, drawing = _make_plain()
   drawing.draw(loggers.Status(title='[new]', message='a\n[b]'))
-  line = dashboard_fakes.read_sent(console)
-  assert line.startswith('[new]: elapsed_seconds=0 steps=0 ')
-  assert line.endswith('message="a\\n[b]"\n')
-  assert 'None' not in line
+  drawing.draw(loggers.Status(title='[new]', steps=1_234, message='a\n[b]'))
+  drawing.draw(loggers.Status(title='[new]', num_restarts=2, message='c'))
+  drawing.finish(loggers.Status(title='[new]', elapsed_seconds=62))
+  assert dashboard_fakes.read_sent(console).splitlines() == [
+    '[new]: 0 steps; a [b]',
+    '1,234 steps',
+    '0 steps, 2 restarts; c',
+    '0 steps, after 1 m 02 s',
+  ]
+
+
+def test_plain_line_of_a_start():
+  console, drawing = _make_plain()
+  starts = (
+    loggers.NodeStart('actor/0', 'importing', 1.0),
+    loggers.NodeStart('actor/1', 'importing', 3.0),
+    loggers.NodeStart('learner', 'compiling its update', 1.0),
+    loggers.NodeStart('replay', '', 4.0),
+  )
+  status = loggers.Status(title='new', elapsed_seconds=13.0, starts=starts)
+  drawing.draw(status)
+  # Of several that are at the same, the one that has been longest.
+  assert dashboard_fakes.read_sent(console) == (
+    'new: 0 steps, starting: actor x2: importing, 12 s; '
+    'learner: compiling its update, 12 s; replay: 9.0 s\n'
+  )
 
 
 def test_terminal_without_cursor_control_gets_lines(monkeypatch):
@@ -142,5 +154,5 @@ def test_terminal_without_cursor_control_gets_lines(monkeypatch):
   console, drawing = _make_plain(force_terminal=True)
   drawing.draw(dashboard_fakes.STATUS)
   drawing.finish(dashboard_fakes.STATUS)
-  assert dashboard_fakes.read_sent(console).count('steps=123400') == 2
+  assert dashboard_fakes.read_sent(console).count('123,400 of') == 2
   assert '╭' not in dashboard_fakes.read_sent(console)

@@ -97,6 +97,14 @@ def make_console(width=80, **kwargs):
   )
 
 
+def find_numbers(sent):
+  """Returns a number of each drawing: of episodes, or in lines of steps."""
+  return [
+    int((one or other).replace(',', ''))
+    for one, other in re.findall(r'episodes +(\d+)|([\d,]+) of 200,000', sent)
+  ]
+
+
 def read_sent(console):
   """Returns all that was written to a terminal."""
   assert isinstance(console.file, io.StringIO)

@@ -4,7 +4,6 @@ import contextlib
 import io
 import itertools
 import os
-import re
 import sys
 import threading
 
@@ -52,11 +51,8 @@ def _make_gated(clock, **kwargs):
 def _update(dashboard, clock, count):
   for _ in range(count):
     clock.now += 100
-    dashboard.update(dashboard_fakes.change(episodes=round(clock.now)))
-
-
-def _episodes(sent):
-  return [int(found) for found in re.findall(r'episodes[ =]+(\d+)', sent)]
+    now = round(clock.now)
+    dashboard.update(dashboard_fakes.change(episodes=now, steps=now))
 
 
 def _fill(writer):
@@ -75,10 +71,12 @@ def test_the_newest_is_drawn_when_the_terminal_goes_on(clock):
     assert file.is_waiting.wait(30)
     _update(dashboard, clock, 1000)
     file.gate.set()
-    dashboard_fakes.wait_until(lambda: len(_episodes(file.getvalue())) == 2)
+    dashboard_fakes.wait_until(
+      lambda: len(dashboard_fakes.find_numbers(file.getvalue())) == 2
+    )
     _update(dashboard, clock, 1)
-  assert _episodes(file.getvalue())[:2] == [100, 100_100]
-  assert _episodes(file.getvalue())[-1] == 100_200
+  assert dashboard_fakes.find_numbers(file.getvalue())[:2] == [100, 100_100]
+  assert dashboard_fakes.find_numbers(file.getvalue())[-1] == 100_200
 
 
 def test_close_waits_for_a_terminal_that_goes_on(clock):
@@ -90,7 +88,7 @@ def test_close_waits_for_a_terminal_that_goes_on(clock):
   timer.start()
   dashboard.close()
   timer.join()
-  assert _episodes(file.getvalue()) == [100, 200]
+  assert dashboard_fakes.find_numbers(file.getvalue()) == [100, 200]
 
 
 def test_prints_of_others_do_not_wait_and_are_kept(clock, monkeypatch):
@@ -162,7 +160,7 @@ def test_lines_and_prints_of_others_are_in_order(clock, tmp_path):
     print('before')
     with loggers.Dashboard(clock=clock) as dashboard:
       _update(dashboard, clock, 1)
-      dashboard_fakes.wait_until(lambda: 'episodes=100' in path.read_text())
+      dashboard_fakes.wait_until(lambda: '100 of' in path.read_text())
       print('meanwhile')
       _update(dashboard, clock, 1)
     assert not stdout.line_buffering
@@ -170,7 +168,7 @@ def test_lines_and_prints_of_others_are_in_order(clock, tmp_path):
   words = [line.split(' ')[0] for line in path.read_text().splitlines()]
   # There may be two lines at the end.
   words = [word for word, _ in itertools.groupby(words)]
-  assert words == ['before', 'dqn', 'meanwhile', 'dqn', 'after']
+  assert words == ['before', 'dqn', 'meanwhile', '200', 'after']
 
 
 def test_a_process_that_is_forked_prints_by_itself(clock, tmp_path):

@@ -1,7 +1,6 @@
 """Tests of when Dashboard draws what, and of how it ends."""
 
 import io
-import re
 import sys
 import time
 from typing import Any
@@ -40,18 +39,21 @@ def _play(console, dashboard, clock, times):
   """
   for now, is_due in times:
     clock.now = now
-    dashboard.update(dashboard_fakes.change(episodes=round(100 * now)))
+    number = round(100 * now)
+    dashboard.update(dashboard_fakes.change(episodes=number, steps=number))
     if is_due:
-      figure = rf'episodes[ =]+{round(100 * now)}\b'
       dashboard_fakes.wait_until(
-        lambda figure=figure: re.search(
-          figure, dashboard_fakes.read_sent(console)
-        )
+        lambda number=number: number in _find_numbers(console)
       )
 
 
+def _find_numbers(console):
+  return dashboard_fakes.find_numbers(dashboard_fakes.read_sent(console))
+
+
 @pytest.mark.parametrize('is_plain', [False, True])
-def test_period(clock, is_plain):
+def test_period(clock, is_plain, monkeypatch):
+  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 60.0)
   if is_plain:
     console = rich.console.Console(file=io.StringIO(), width=80)
   else:
@@ -60,6 +62,7 @@ def test_period(clock, is_plain):
     console,
     period_seconds=60 if is_plain else 0.5,
     plain_period_seconds=0.5 if is_plain else 60,
+    first_plain_period_seconds=0.5,
     clock=clock,
   )
   times = (0.0, 0.4, 0.5, 0.6, 0.9, 1.0, 1.2)
@@ -67,9 +70,29 @@ def test_period(clock, is_plain):
   _play(console, dashboard, clock, zip(times, due))
   # The last is drawn at the end all the same.
   dashboard.close()
-  sent = dashboard_fakes.read_sent(console)
-  found = re.findall(r'episodes[ =]+(\d+)', sent)
-  assert found == ['0', '50', '100', '120']
+  assert _find_numbers(console) == [0, 50, 100, 120]
+
+
+def test_lines_are_more_frequent_at_first(clock):
+  console, dashboard = _make_plain(clock)
+  _play(
+    console,
+    dashboard,
+    clock,
+    [(0, True), (9, False), (10, True), (52, True), (59, False), (62, False),
+     (111, False), (112, True), (171, False), (172, True)],
+  )  # fmt: skip
+  dashboard.close()
+  found = _find_numbers(console)
+  assert found == [0, 1_000, 5_200, 11_200, 17_200, 17_200]
+
+
+def test_what_is_not_due_is_drawn_with_the_clock(clock, monkeypatch):
+  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 0.2)
+  console = dashboard_fakes.make_console(color_system=None)
+  with loggers.Dashboard(console, clock=clock) as dashboard:
+    _play(console, dashboard, clock, [(0.0, True), (0.1, False)])
+    dashboard_fakes.wait_until(lambda: 10 in _find_numbers(console))
 
 
 def test_time_goes_on_without_news(clock, monkeypatch):
@@ -89,7 +112,7 @@ def test_time_stands_still_where_lines_stay(clock, monkeypatch):
   dashboard.update(dashboard_fakes.STATUS)
   time.sleep(0.2)
   dashboard.close()
-  assert dashboard_fakes.read_sent(console).count('episodes') == 2
+  assert dashboard_fakes.read_sent(console).count('steps') == 2 + 1
 
 
 def test_printed_text_stays_above_the_panel(clock):
@@ -129,12 +152,12 @@ def test_exception_gives_the_terminal_back(clock, is_plain):
   with pytest.raises(KeyError, match='broken'), dashboard:
     dashboard.update(dashboard_fakes.STATUS)
     assert (sys.stdout is streams[0]) == is_plain
-    dashboard.update(dashboard_fakes.change(episodes=777))
+    dashboard.update(dashboard_fakes.change(episodes=777, steps=777))
     raise KeyError('broken')
   assert (sys.stdout, sys.stderr) == streams
   sent = dashboard_fakes.read_sent(console)
   assert dashboard_fakes.Screen(sent).cursor_visible
-  assert re.findall(r'episodes[ =]+(\d+)', sent)[-1] == '777'
+  assert _find_numbers(console)[-1] == 777
 
 
 @pytest.mark.parametrize('first', [True, False])

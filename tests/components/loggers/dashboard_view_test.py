@@ -51,6 +51,30 @@ def test_all_figures_are_shown():
   assert states == ['failed', 'napping', 'running']
 
 
+def test_who_starts_is_told_and_what_it_is_at():
+  status = dashboard_fakes.change(
+    nodes=(
+      ('actor/0', 'starting'),
+      ('actor/1', 'restarting'),
+      ('learner', 'starting'),
+      ('replay', 'running'),
+    ),
+    starts=(
+      loggers.NodeStart('actor/0', 'making 2 environments', 3_713.0),
+      loggers.NodeStart('actor/1', 'making 2 environments', 3_721.0),
+      loggers.NodeStart('learner', '', 3_703.0),
+    ),
+  )
+  text = re.sub(r' +', ' ', _draw(status).text)
+  for expected in (
+    '● restarting actor/1: making 2 environments, 10 s',
+    '● starting actor/0: making 2 environments, 10 s',
+    '● starting learner: 20 s',
+    '● running replay',
+  ):
+    assert expected in text
+
+
 @pytest.mark.parametrize(
   ('width', 'panel_width'), [(50, 50), (80, 80), (90, 90), (200, 100)]
 )

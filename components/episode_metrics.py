@@ -1,0 +1,154 @@
+"""Figures of episodes besides return and length."""
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import types
+from repertory.components.settings import SettingError
+
+# Columns that rows of evaluations have anyway.
+_TAKEN = (
+  'episode_return',
+  'episode_return_deviation',
+  'episode_return_min',
+  'episode_return_max',
+  'episode_length',
+  'count',
+  'steps',
+  'learner_steps',
+  'elapsed_seconds',
+)
+
+_FIRST = int(dm_env.StepType.FIRST)
+
+
+class EpisodeMetric(abc.ABC):
+  """Measures something of the episodes of one environment, one by one.
+
+  What it is told is what the environment says: neither stacked with what was
+  before by the agent, nor scaled by it. There is no batch axis.
+  """
+
+  @abc.abstractmethod
+  def begin(self, timestep: dm_env.TimeStep) -> None:
+    """Starts an episode with its first timestep, and forgets the one before."""
+
+  @abc.abstractmethod
+  def step(self, action: types.Nest, timestep: dm_env.TimeStep) -> None:
+    """Takes an action, and the timestep that it led to."""
+
+  @abc.abstractmethod
+  def value(self) -> float:
+    """Returns the figure of the episode, whose last step was taken."""
+
+
+Makers = Mapping[str, Callable[[], EpisodeMetric]]
+
+
+class EpisodeMetrics:
+  """The metrics of all slots of an environment batch."""
+
+  def __init__(
+    self,
+    makers: Makers,
+    batch_size: int,
+    original: Callable[[types.Nest], types.Nest] | None = None,
+  ):
+    """Makes a metric of each kind for each slot.
+
+    Args:
+      makers: What makes one, by name.
+      batch_size: Slots, B.
+      original: Returns of an observation what the environment said; None if
+        that is all.
+    """
+    self._slots = [
+      {name: make() for name, make in makers.items()} for _ in range(batch_size)
+    ]
+    self._original = original
+
+  def begin(self, timestep: dm_env.TimeStep) -> None:
+    """Starts an episode in every slot; `timestep` is a batch."""
+    self.step(None, timestep)
+
+  def step(self, action: types.Nest, timestep: dm_env.TimeStep) -> None:
+    """Takes a step of every slot; what is FIRST starts an episode.
+
+    Args:
+      action: A batch; not looked at where a slot is FIRST.
+      timestep: A batch.
+    """
+    observation = timestep.observation
+    if self._original is not None:
+      observation = self._original(observation)
+    for slot, metrics in enumerate(self._slots):
+      step_type = dm_env.StepType(int(timestep.step_type[slot]))
+      seen = _row(observation, slot)
+      if step_type == _FIRST:
+        told = dm_env.restart(seen)
+        for metric in metrics.values():
+          metric.begin(told)
+        continue
+      told = dm_env.TimeStep(
+        step_type, timestep.reward[slot], timestep.discount[slot], seen
+      )
+      acted = _row(action, slot)
+      for metric in metrics.values():
+        metric.step(acted, told)
+
+  def values(self, slot: int) -> dict[str, float]:
+    """Returns the figures of the episode that has ended in a slot, by name.
+
+    Raises:
+      TypeError: If one is no number.
+    """
+    return {
+      name: _to_number(name, metric.value())
+      for name, metric in self._slots[slot].items()
+    }
+
+
+def check(makers: Any) -> None:
+  """Raises SettingError if the metrics of evaluations cannot be told."""
+  setting = 'evaluation_metrics'
+  if not isinstance(makers, Mapping):
+    raise SettingError(
+      setting, f'must be what makes metrics, by name; got {makers!r}.'
+    )
+  for name, make in makers.items():
+    if not isinstance(name, str) or not name or name in _TAKEN:
+      raise SettingError(
+        setting,
+        f'must have names that are text and not one of {", ".join(_TAKEN)}; '
+        f'got {name!r}.',
+      )
+    if not callable(make):
+      hint = (
+        f' Write {type(make).__name__}.'
+        if isinstance(make, EpisodeMetric)
+        else ''
+      )
+      raise SettingError(
+        setting,
+        f'must be what makes a metric for each environment, such as its class; '
+        f'got {make!r} for {name!r}.{hint}',
+      )
+
+
+def _row(batch: types.Nest, slot: int) -> types.Nest:
+  return tree.map_structure(lambda array: np.asarray(array)[slot], batch)
+
+
+def _to_number(name: str, value: Any) -> float:
+  try:
+    return float(value)
+  except (TypeError, ValueError) as error:
+    raise TypeError(
+      f'The value of evaluation metric {name!r} must be a number; got '
+      f'{value!r}.'
+    ) from error

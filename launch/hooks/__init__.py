@@ -1,0 +1,35 @@
+"""What users hang into runs: observers, loggers, and what ends one early."""
+
+from repertory.launch.hooks.carried import NONE, Hooks
+from repertory.launch.hooks.events import (
+  DONE,
+  FAILED,
+  INTERRUPTED,
+  STOPPED_EARLY,
+  End,
+  Episodes,
+  Evaluation,
+  Run,
+)
+from repertory.launch.hooks.observer import Observer
+from repertory.launch.hooks.row_logger import PerLabel, RowLogger
+from repertory.launch.hooks.stop_at_return import StopAtReturn
+from repertory.launch.hooks.wandb_logger import WandB
+
+__all__ = (
+  'DONE',
+  'FAILED',
+  'INTERRUPTED',
+  'NONE',
+  'STOPPED_EARLY',
+  'End',
+  'Episodes',
+  'Evaluation',
+  'Hooks',
+  'Observer',
+  'PerLabel',
+  'RowLogger',
+  'Run',
+  'StopAtReturn',
+  'WandB',
+)

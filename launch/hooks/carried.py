@@ -1,0 +1,125 @@
+"""The hooks of a run, from who asks for them to who calls them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import cloudpickle
+
+from repertory.components import settings
+from repertory.launch.hooks import observer, row_logger
+
+_PREFIX = 'on_'
+
+
+class Hooks:
+  """All hooks of a run.
+
+  Pickled, they are bytes until somebody asks for them: nodes that only get them
+  with their session need neither what they hold nor their modules.
+  """
+
+  def __init__(
+    self,
+    observers: Sequence[observer.Observer] = (),
+    loggers: Sequence[row_logger.RowLogger] = (),
+    stop_when: Callable[[Any], bool | str] | None = None,
+  ):
+    """Takes them as `launch.Experiment` has them.
+
+    Raises:
+      SettingError: If they are none.
+    """
+    _check_kind('observers', observers, observer.Observer)
+    _check_kind('loggers', loggers, row_logger.RowLogger)
+    for index, one in enumerate(observers):
+      _check_names(f'observers[{index}]', type(one))
+    if not (stop_when is None or callable(stop_when)):
+      raise settings.SettingError(
+        'stop_when',
+        f'must be a function of the status, or None; got {stop_when!r}.',
+      )
+    self._parts: dict[str, Any] | None = {
+      'observers': tuple(observers),
+      'loggers': tuple(loggers),
+      'stop_when': stop_when,
+    }
+    self._packed = b''
+
+  @property
+  def observers(self) -> Sequence[observer.Observer]:
+    return self._unpack()['observers']
+
+  @property
+  def loggers(self) -> Sequence[row_logger.RowLogger]:
+    return self._unpack()['loggers']
+
+  @property
+  def stop_when(self) -> Callable[[Any], bool | str] | None:
+    return self._unpack()['stop_when']
+
+  def check_can_travel(self, launch_type: str) -> None:
+    """Refuses what cannot be sent to another process.
+
+    Args:
+      launch_type: Name of the launcher that would, for the error.
+
+    Raises:
+      SettingError: Naming the one that cannot be pickled, and why.
+    """
+    for setting, hooks in self._unpack().items():
+      several = isinstance(hooks, tuple)
+      for index, hook in enumerate(hooks if several else [hooks]):
+        try:
+          cloudpickle.dumps(hook)
+        except Exception as error:
+          name = f'{setting}[{index}]' if several else setting
+          raise settings.SettingError(
+            setting,
+            f'must be picklable with launch type {launch_type!r}, which calls '
+            f'hooks in a process of their own; got {name}, a '
+            f'{type(hook).__name__}, which raises {type(error).__name__}: '
+            f'{error}. Open files and connections in its method for the start.',
+          ) from error
+
+  def __getstate__(self) -> dict[str, Any]:
+    packed = self._packed or cloudpickle.dumps(self._parts)
+    return {'_parts': None, '_packed': packed}
+
+  def _unpack(self) -> dict[str, Any]:
+    if self._parts is None:
+      self._parts = cloudpickle.loads(self._packed)
+    return self._parts
+
+
+def _check_kind(setting: str, hooks: Any, kind: type) -> None:
+  """Refuses what is no sequence of objects of a kind."""
+  if not isinstance(hooks, (list, tuple)):
+    raise settings.SettingError(
+      setting,
+      f'must be a list of `launch.{kind.__name__}` objects; got {hooks!r}.',
+    )
+  for index, hook in enumerate(hooks):
+    if isinstance(hook, kind):
+      continue
+    is_class = isinstance(hook, type) and issubclass(hook, kind)
+    hint = f' Write {hook.__name__}().' if is_class else ''
+    raise settings.SettingError(
+      setting,
+      f'must be objects of subclasses of `launch.{kind.__name__}`; '
+      f'got {hook!r} at place {index}.{hint}',
+    )
+
+
+def _check_names(name: str, kind: type) -> None:
+  """Refuses an observer with a method that nobody would call."""
+  known = [one for one in vars(observer.Observer) if one.startswith(_PREFIX)]
+  for method in dir(kind):
+    if method.startswith(_PREFIX) and method not in known:
+      raise settings.SettingError(
+        'observers',
+        f'must not have methods {_PREFIX}* that nobody calls; {name} of class '
+        f'{kind.__name__} has {method}.' + settings.did_you_mean(method, known),
+      )
+
+
+NONE = Hooks()

@@ -1,0 +1,37 @@
+"""Ends a run when it is good enough."""
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+from repertory.components import settings
+
+if TYPE_CHECKING:
+  from repertory.components import loggers
+
+
+@dataclasses.dataclass(frozen=True)
+class StopAtReturn:
+  """Ends a run when an evaluation has reached a mean return.
+
+  Attributes:
+    stop_at_return: The least that is enough.
+  """
+
+  stop_at_return: float
+
+  def __post_init__(self):
+    if not math.isfinite(self.stop_at_return):
+      raise settings.SettingError(
+        'stop_at_return', f'must be a finite number; got {self.stop_at_return}.'
+      )
+
+  def __call__(self, status: 'loggers.Status') -> str:
+    """Returns why to stop; '' to go on."""
+    found = status.evaluation_return
+    if found is None or found < self.stop_at_return:
+      return ''
+    return (
+      f'after {status.evaluation_steps} steps an evaluation had a mean return '
+      f'of {found:.4g}, and {self.stop_at_return:g} is enough'
+    )

@@ -1,0 +1,97 @@
+"""Rows of a run on Weights & Biases: https://docs.wandb.ai."""
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.components import settings as settings_lib
+from repertory.launch.hooks import events, row_logger
+
+# In the folder of the logs: which run on W&B a resumed one goes on with.
+_ID_FILE = 'wandb_run_id'
+
+# What all rows have, and what is drawn over the first of it.
+_POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
+
+
+class WandB(row_logger.RowLogger):
+  """Logs to a run on Weights & Biases, or offline to files for later.
+
+  Numbers are called `<label>/<column>`, such as 'actors/episode_return', and
+  drawn over environment steps. The settings of the experiment are the config. A
+  run that is resumed goes on with the same run there.
+  """
+
+  def __init__(self, project: str, **settings: Any):
+    """Starts nothing; that needs the package `wandb`, an extra.
+
+    Args:
+      project: Where the run goes.
+      **settings: What `wandb.init` takes besides, such as `name`, `entity`,
+        `tags`, or `mode='offline'`, which needs neither network nor account.
+
+    Raises:
+      SettingError: If the package is missing.
+    """
+    if not project:
+      raise settings_lib.SettingError(
+        'project', f'must be the name of a project; got {project!r}.'
+      )
+    if importlib.util.find_spec('wandb') is None:
+      raise settings_lib.SettingError(
+        'project',
+        "needs the package wandb: pip install 'repertory[wandb]'.",
+      )
+    self._project = project
+    self._settings = settings
+    self._run: Any = None
+    self._prefixes: set[str] = set()
+
+  def start(self, run: events.Run) -> None:
+    """Begins a run there, or goes on with the one of `run.directory`."""
+    import wandb  # noqa: PLC0415 An extra, which takes a second.
+
+    folder = os.path.join(run.directory, 'logs')
+    path = os.path.join(folder, _ID_FILE)
+    defaults = {
+      'dir': folder,
+      'config': dict(run.settings),
+      'name': run.title,
+      # The display has the terminal.
+      'settings': wandb.Settings(console='off', silent=True),
+      **_going_on(path, run.is_resumed),
+    }
+    self._prefixes.clear()
+    self._run = wandb.init(
+      project=self._project, **{**defaults, **self._settings}
+    )
+    with open(path, 'w') as file:
+      file.write(self._run.id)
+
+  def write(self, label: str, row: Mapping[str, Any]) -> None:
+    """Logs the numbers of a row."""
+    prefix = row.get('node', label)
+    if prefix not in self._prefixes:
+      self._prefixes.add(prefix)
+      self._run.define_metric(f'{prefix}/*', step_metric=_POSITION[0])
+    self._run.log(
+      {
+        name if name in _POSITION else f'{prefix}/{name}': value
+        for name, value in row.items()
+        if isinstance(value, (int, float))
+      }
+    )
+
+  def close(self, end: events.End) -> None:
+    """Ends the run there, as failed if it is."""
+    if self._run is not None:
+      self._run.finish(exit_code=int(end.outcome == events.FAILED))
+
+
+def _going_on(path: str, is_resumed: bool) -> dict[str, str]:
+  """Returns what lets `wandb.init` go on with a run, if it should."""
+  if not is_resumed or not os.path.exists(path):
+    return {}
+  with open(path) as file:
+    return {'id': file.read().strip(), 'resume': 'allow'}

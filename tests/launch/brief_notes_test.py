@@ -1,0 +1,66 @@
+"""Tests of what is said for as long as it lasts."""
+
+import contextlib
+import io
+
+import pytest
+
+from repertory.launch.host import brief_notes
+
+
+class _Terminal(io.StringIO):
+  def isatty(self):
+    return True
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+  monkeypatch.setenv('TERM', 'xterm')
+
+
+def test_is_gone_when_it_is_over():
+  with (
+    contextlib.redirect_stderr(_Terminal()) as terminal,
+    brief_notes.saying('importing'),
+  ):
+    assert terminal.getvalue() == 'importing ...'
+  assert terminal.getvalue() == 'importing ...\r\x1b[K'
+
+
+def test_is_gone_when_it_fails():
+  with (
+    contextlib.redirect_stderr(_Terminal()) as terminal,
+    pytest.raises(ValueError, match='no'),
+    brief_notes.saying('trying'),
+  ):
+    raise ValueError('no')
+  assert terminal.getvalue().endswith('\r\x1b[K')
+
+
+def test_line_takes_its_place():
+  with (
+    contextlib.redirect_stderr(_Terminal()) as terminal,
+    brief_notes.saying('trying'),
+  ):
+    brief_notes.print_line('this stays')
+  assert terminal.getvalue() == 'trying ...\r\x1b[Kthis stays\n\r\x1b[K'
+
+
+@pytest.mark.parametrize('is_terminal', [True, False])
+def test_nothing_is_said_where_it_would_stay(monkeypatch, is_terminal):
+  if is_terminal:
+    monkeypatch.setenv('TERM', 'dumb')
+  stream = _Terminal() if is_terminal else io.StringIO()
+  with contextlib.redirect_stderr(stream), brief_notes.saying('importing'):
+    brief_notes.print_line('this stays')
+  assert stream.getvalue() == 'this stays\n'
+
+
+class _Gone(_Terminal):
+  def write(self, text):
+    raise BrokenPipeError
+
+
+def test_terminal_that_has_gone_is_no_error():
+  with contextlib.redirect_stderr(_Gone()), brief_notes.saying('importing'):
+    brief_notes.print_line('nobody reads it')

@@ -1,0 +1,196 @@
+"""Tests of the thread in which a hook is called."""
+
+import threading
+import time
+
+import pytest
+
+from repertory.launch.coordination import hook_threads
+
+_SECONDS = 30
+
+
+class _Hook:
+  """Notes what it is called with, and waits if it is told to."""
+
+  def __init__(self):
+    self.told = []
+    self.threads = set()
+    self.may_go_on = threading.Event()
+    self.may_go_on.set()
+    self.is_in = threading.Event()
+
+  def hold(self):
+    self.may_go_on.clear()
+    self.is_in.clear()
+
+  def __call__(self, payload):
+    self.threads.add(threading.current_thread())
+    self.is_in.set()
+    assert self.may_go_on.wait(_SECONDS)
+    self.told.append(payload)
+
+
+class _Clock:
+  def __init__(self):
+    self.now = 0.0
+
+  def __call__(self):
+    return self.now
+
+
+@pytest.fixture(name='hook')
+def _hook():
+  made = _Hook()
+  yield made
+  made.may_go_on.set()
+
+
+@pytest.fixture(name='clock')
+def _clock():
+  return _Clock()
+
+
+class _Thread(hook_threads.HookThread):
+  """Notes its troubles and warnings."""
+
+  def __init__(self, goes_on=True, **settings):
+    self.troubles, self.warnings = [], []
+
+    def take_trouble(trouble):
+      self.troubles.append(trouble)
+      return goes_on
+
+    super().__init__('hook 0', take_trouble, self.warnings.append, **settings)
+
+
+@pytest.fixture(name='thread')
+def _thread(clock):
+  made = _Thread(clock=clock)
+  yield made
+  made.drop()
+
+
+def _hold(hook, thread):
+  """Keeps the thread at a call."""
+  hook.hold()
+  thread.call('first', hook, 'first')
+  assert hook.is_in.wait(_SECONDS)
+
+
+def test_calls_are_made_in_order_and_nobody_waits(hook, thread):
+  _hold(hook, thread)
+  for number in range(5):
+    thread.call('call', hook, number)
+  assert hook.told == []
+  assert thread.progress == 'hook 0 is at first, and 5 wait'
+  assert not thread.wait_until_idle(0.01)
+  hook.may_go_on.set()
+  assert thread.wait_until_idle(_SECONDS)
+  assert hook.told == ['first', 0, 1, 2, 3, 4]
+  (caller,) = hook.threads
+  assert caller is not threading.current_thread()
+
+
+def test_what_can_be_joined_becomes_one_call(hook, thread):
+  _hold(hook, thread)
+  other = _Hook()
+  for payload in 'ab':
+    thread.call('call', hook, payload, join=''.join)
+  thread.call('other', other, 'x', join=''.join)
+  for payload in 'cde':
+    thread.call('call', hook, payload, join=''.join)
+  hook.may_go_on.set()
+  assert thread.wait_until_idle(_SECONDS)
+  # Not across a call of another kind, or they would change places.
+  assert hook.told == ['first', 'ab', 'cde']
+  assert other.told == ['x']
+
+
+@pytest.mark.parametrize('error', [ValueError('bad'), SystemExit(3)])
+@pytest.mark.parametrize('goes_on', [True, False])
+def test_what_a_call_raises_is_told(hook, error, goes_on):
+  thread = _Thread(goes_on)
+
+  def fail(payload):
+    raise error
+
+  _hold(hook, thread)
+  thread.call('fail', fail, None)
+  thread.call('call', hook, 'next')
+  hook.may_go_on.set()
+  thread.end('end', hook, 'last')
+  thread.wait_until_idle(_SECONDS)
+  (trouble,) = thread.troubles
+  assert trouble.startswith('Traceback')
+  assert trouble.strip().endswith(f'{type(error).__name__}: {error}')
+  assert hook.told == (['first', 'next', 'last'] if goes_on else ['first'])
+
+
+def test_too_much_that_waits_is_a_trouble(hook, thread, monkeypatch):
+  monkeypatch.setattr(hook_threads, '_MAX_BYTES', 100)
+  _hold(hook, thread)
+  for number in range(4):
+    thread.call('call', hook, number, num_bytes=40)
+  # The first two take 80 bytes, the others have no room.
+  assert len(thread.troubles) == 2
+  assert 'too slow: 2 calls' in thread.troubles[0]
+  hook.may_go_on.set()
+  assert thread.wait_until_idle(_SECONDS)
+  thread.call('call', hook, 'again', num_bytes=90)
+  assert thread.wait_until_idle(_SECONDS)
+  assert hook.told == ['first', 0, 1, 'again']
+
+
+def test_slowness_is_told_once_for_as_long_as_it_lasts(hook, thread, clock):
+  for _ in range(2):
+    _hold(hook, thread)
+    thread.call('call', hook, 0)
+    for _ in range(4):
+      clock.now += 6
+      thread.call('call', hook, 0)
+    hook.may_go_on.set()
+    assert thread.wait_until_idle(_SECONDS)
+    thread.call('call', hook, 0)
+    assert thread.wait_until_idle(_SECONDS)
+  assert thread.warnings == 2 * [
+    'hook 0 is at first, and 2 wait, the first for 12 seconds: it is slow'
+  ]
+  assert thread.troubles == []
+
+
+def test_ends_after_all_calls(hook, thread):
+  _hold(hook, thread)
+  thread.call('call', hook, 'second')
+  thread.end('end', hook, 'last')
+  thread.call('call', hook, 'too late')
+  assert not thread.is_over
+  hook.may_go_on.set()
+  assert thread.wait_until_idle(_SECONDS)
+  assert hook.told == ['first', 'second', 'last']
+  (caller,) = hook.threads
+  caller.join(_SECONDS)
+  assert thread.is_over
+  assert not caller.is_alive()
+
+
+def test_dropped_one_makes_no_further_calls(hook, thread):
+  _hold(hook, thread)
+  thread.call('call', hook, 'second')
+  thread.drop()
+  assert thread.is_over
+  hook.may_go_on.set()
+  (caller,) = hook.threads
+  caller.join(_SECONDS)
+  assert not caller.is_alive()
+  assert hook.told == ['first']
+
+
+def test_idle_is_called_when_nothing_else_is():
+  called = threading.Event()
+  thread = _Thread(idle=called.set, idle_seconds=0.01)
+  time.sleep(0.05)
+  assert not called.is_set()  # Before the first call there is no thread.
+  thread.call('call', lambda payload: None, None)
+  assert called.wait(_SECONDS)
+  thread.drop()

@@ -1,0 +1,222 @@
+"""Tests of what is refused of hooks, and of runs that have some."""
+
+import io
+import pickle
+import signal
+import time
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import log_files
+import recording_hooks
+from repertory import launch
+from repertory.components.settings import SettingError
+from repertory.launch import hooks
+from repertory.launch.runs import resuming
+
+
+def _make(directory, **settings):
+  return launch.make_experiment(
+    'dqn',
+    'catch',
+    config={
+      'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,
+      'samples_per_insert': 1.0, 'jit_compile': False,
+    },
+    directory=str(directory),
+    **{'max_steps': 600, 'evaluation_episodes': 2, **settings},
+  )  # fmt: skip
+
+
+class _Misspelled(launch.Observer):
+  def on_episode(self, episodes):
+    raise AssertionError('Nobody calls it.')
+
+
+class TestRefused:
+  @pytest.mark.parametrize(
+    ('setting', 'value', 'told'),
+    [
+      ('observers', 3, 'must be a list of `launch.Observer` objects; got 3'),
+      ('observers', [launch.Observer], 'at place 0. Write Observer().'),
+      ('observers', [print], 'got <built-in function print> at place 0'),
+      (
+        'observers',
+        [launch.Observer(), _Misspelled()],
+        'observers[1] of class _Misspelled has on_episode. Did you mean '
+        "'on_episodes'?",
+      ),
+      ('loggers', [launch.Observer()], '`launch.RowLogger`'),
+      ('stop_when', 20.0, 'must be a function of the status, or None; got 20'),
+    ],
+  )
+  def test_what_nobody_could_call(self, tmp_path, setting, value, told):
+    with pytest.raises(SettingError) as caught:
+      _make(tmp_path, **{setting: value})
+    assert caught.value.setting == setting
+    assert told in caught.value.problem
+
+  @pytest.mark.parametrize('value', [float('nan'), float('inf')])
+  def test_return_that_is_no_number(self, value):
+    with pytest.raises(SettingError, match='stop_at_return must be a finite'):
+      hooks.StopAtReturn(value)
+
+  def test_return_without_evaluations(self, tmp_path):
+    with pytest.raises(SettingError, match='stop_at_return must be left out'):
+      _make(tmp_path, evaluation_episodes=0, stop_when=hooks.StopAtReturn(1.0))
+
+  @pytest.mark.parametrize('setting', ['observers', 'loggers', 'stop_when'])
+  def test_what_cannot_be_sent_to_a_process(self, tmp_path, setting):
+    observer, logger = recording_hooks.Observer(), recording_hooks.Logger()
+    file = io.FileIO('/dev/null')
+    observer.file = logger.file = file
+    value = {
+      'observers': [launch.Observer(), observer],
+      'loggers': [logger],
+      'stop_when': lambda status: file.closed,
+    }[setting]
+    experiment = _make(tmp_path / 'run', **{setting: value})
+    with pytest.raises(SettingError) as caught:
+      launch.run(experiment, 'distributed', 'local_mp', display=False)
+    assert caught.value.setting == setting
+    name = {'observers': 'observers[1]', 'loggers': 'loggers[0]'}.get(setting)
+    assert f'got {name or "stop_when"}, a ' in caught.value.problem
+    assert 'cannot pickle' in caught.value.problem
+    assert not list(tmp_path.iterdir())
+
+
+class _Loud:
+  """Tells when it is unpickled."""
+
+  unpickled: ClassVar[list] = []
+
+  def __call__(self, status):
+    return False
+
+  def __setstate__(self, state):
+    self.unpickled.append(state)
+
+
+def test_on_their_way_they_are_bytes():
+  """Nodes that do not call them need not import what they are made of."""
+  loud = _Loud()
+  loud.x = 1
+  carried = hooks.Hooks([recording_hooks.Observer()], stop_when=loud)
+  # From node to node, as when all are started again.
+  sent = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(carried))))
+  assert _Loud.unpickled == []
+  (observer,) = sent.observers
+  assert isinstance(observer, recording_hooks.Observer)
+  assert observer is not carried.observers[0]
+  assert observer is sent.observers[0]  # Made once.
+  assert _Loud.unpickled == [{'x': 1}]
+  assert carried.observers[0].calls == []
+
+
+def test_they_are_not_what_an_experiment_is(tmp_path):
+  """So a run may be resumed with others."""
+  with_hooks = _make(
+    tmp_path,
+    observers=[launch.Observer()],
+    loggers=[recording_hooks.Logger()],
+    stop_when=hooks.StopAtReturn(1.0),
+  )
+  with resuming.open_session(with_hooks) as session:
+    identity = with_hooks.identity(session.experience)
+    assert identity == _make(tmp_path).identity(session.experience)
+
+
+class TestRuns:
+  def test_observer_that_fails_ends_the_run_after_a_checkpoint(self, tmp_path):
+    bad = recording_hooks.Observer('on_evaluation')
+    good = recording_hooks.Observer()
+    experiment = _make(
+      tmp_path, max_steps=10**6, evaluation_period=300, observers=[bad, good]
+    )
+    with pytest.raises(launch.NodeError) as caught:
+      launch.run(experiment, display=False)
+    assert 'observers[0] (Observer) failed:\n' in str(caught.value)
+    assert 'ValueError: no more' in str(caught.value)
+    assert bad.names()[-1] == 'on_evaluation'
+    (end,) = good.all_of('on_end')
+    assert (end.outcome, end.reason) == ('failed', 'ValueError: no more')
+    checkpoint = resuming.load_checkpoint(str(tmp_path))
+    assert checkpoint.state['counts']['steps'] == end.status.steps >= 300
+
+  def test_logger_that_fails_is_a_warning(self, tmp_path):
+    bad, good = recording_hooks.Logger('write'), recording_hooks.Logger()
+    result = launch.run(_make(tmp_path, loggers=[bad, good]), display=False)
+    assert result.status.steps == 600
+    assert 'loggers[0] (Logger): OSError: no network' in result.status.message
+    warnings = [
+      row['warning'] for row in log_files.nodes(tmp_path) if 'warning' in row
+    ]
+    assert len(warnings) == 1  # And not one for each row.
+    written = [row for label, row in good.rows if label == 'evaluator']
+    logged = log_files.rows(tmp_path, 'evaluator')
+    assert [row['episode_return'] for row in written] == [
+      row['episode_return'] for row in logged
+    ]
+    episodes = sum(r['count'] for label, r in good.rows if label == 'actors')
+    assert episodes == result.status.episodes
+
+  def test_interruption_is_told(self, tmp_path):
+    class Interrupting(recording_hooks.Observer):
+      def on_learner_row(self, row):
+        signal.raise_signal(signal.SIGINT)
+
+    observer = Interrupting()
+    experiment = _make(tmp_path, max_steps=10**6, observers=[observer])
+    # Whoever started the tests in the background may have it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+      result = launch.run(experiment, display=False)
+    finally:
+      signal.signal(signal.SIGINT, before)
+    assert result.interrupted == signal.SIGINT
+    assert result.stopped_early is None
+    (end,) = observer.all_of('on_end')
+    assert (end.outcome, end.reason) == ('interrupted', 'interrupted')
+    assert end.status.steps == result.status.steps
+
+  def test_early_end_follows_from_the_seed(self, tmp_path):
+    """And is that of a run which was to have no more steps."""
+
+    def run(name, **settings):
+      settings = {'evaluation_period': 100, 'deterministic': True, **settings}
+      return launch.run(_make(tmp_path / name, **settings), display=False)
+
+    returns = []
+
+    def is_third(status):
+      time.sleep(0.05)  # Meanwhile nobody may take a step.
+      if status.evaluation_return is not None:
+        returns.append(status.evaluation_steps)
+      return len(set(returns)) == 3
+
+    stopped = run('stopped', stop_when=is_third)
+    assert stopped.status.steps == 300
+    assert stopped.stopped_early == 'stop_when returned true'
+    # What the evaluation saw last was not evaluated once more.
+    steps = [row['steps'] for row in log_files.rows(tmp_path / 'stopped',
+                                                    'evaluator')]  # fmt: skip
+    assert steps == [100, 200, 300]
+    whole = run('whole', max_steps=300)
+    assert whole.stopped_early is None
+    assert stopped.variables_sha256 == whole.variables_sha256
+
+  def test_resumed_run_goes_on(self, tmp_path):
+    launch.run(_make(tmp_path, max_steps=300), display=False)
+    observer = recording_hooks.Observer()
+    launch.run(_make(tmp_path, observers=[observer]), display=False)
+    (run,) = observer.all_of('on_start')
+    assert run.is_resumed
+    assert (run.steps, run.settings['max_steps']) == (300, 600)
+    assert run.episodes == 300 // 9
+    last = observer.all_of('on_episodes')[-1]
+    lengths = np.concatenate(
+      [e.lengths for e in observer.all_of('on_episodes')]
+    )
+    assert last.num_episodes == run.episodes + len(lengths)

@@ -1,0 +1,327 @@
+"""Tests of what the coordinator tells observers and loggers, and hears."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+
+import recording_hooks
+from repertory import launch
+from repertory.components import signals
+from repertory.launch import hooks
+from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.coordination import reports
+from repertory.launch.runs import resuming
+
+_SECONDS = 30
+
+
+@pytest.fixture(name='make')
+def _make(tmp_path):
+  """Makes coordinators whose sessions have hooks."""
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run'),
+    timeout_seconds=40,
+  )  # fmt: skip
+  with resuming.open_session(experiment) as session:
+    made = []
+
+    def make(timeout_seconds=40.0, **changes):
+      carried = hooks.Hooks(
+        changes.pop('observers', ()),
+        changes.pop('loggers', ()),
+        changes.pop('stop_when', None),
+      )
+      limited = dataclasses.replace(experiment, timeout_seconds=timeout_seconds)
+      made.append(
+        coordinator_lib.Coordinator(
+          dataclasses.replace(
+            session, experiment=limited, hooks=carried, **changes
+          ),
+          'a title',
+        )
+      )
+      return made[-1]
+
+    yield make
+    for coordinator in made:
+      coordinator.close()
+
+
+def _wait(condition, what):
+  deadline = time.monotonic() + _SECONDS
+  while not condition():
+    assert time.monotonic() < deadline, f'Waited {_SECONDS} s for {what}.'
+    time.sleep(0.01)
+
+
+def _end(coordinator):
+  """Ends all hooks; returns what was waited for."""
+  waited = []
+
+  def is_over():
+    waited.append(coordinator.end_hooks())
+    return not waited[-1]
+
+  _wait(is_over, 'the end of all hooks')
+  return waited
+
+
+def _report(coordinator, steps, episodes):
+  report = reports.ActorReport(steps, steps, episodes)
+  coordinator.report_actor('actor/0', report)
+
+
+class TestObserver:
+  def test_hears_of_all_in_order(self, make):
+    observer = recording_hooks.Observer()
+    coordinator = make(
+      observers=[observer], wiring={'topology': 'central', 'num_lanes': 2}
+    )
+    _report(coordinator, 30, [(1.0, 9), (-1.0, 4)])
+    coordinator.write('learner', {'loss': 0.5, 'count': 3})
+    coordinator.write('replay', {'size': 5})
+    coordinator.report_learner('learner', 7, {})
+    _report(coordinator, 10, [(3.0, 8)])
+    coordinator.report_evaluation([1.0, 3.0], [5, 6], {'falls': [2.0, 0.0]})
+    assert coordinator.directive().phase == reports.ACTING
+    _end(coordinator)
+    assert observer.names() == [
+      'on_start', 'on_episodes', 'on_learner_row', 'on_episodes',
+      'on_evaluation', 'on_end',
+    ]  # fmt: skip
+    (run,) = observer.all_of('on_start')
+    assert (run.title, run.is_resumed) == ('a title', False)
+    expected = {
+      'agent': 'dqn', 'environment': 'catch', 'max_steps': 1000, 'seed': 0,
+      'config.discount': 0.99, 'topology': 'central', 'num_lanes': 2,
+    }  # fmt: skip
+    assert expected == {name: run.settings[name] for name in expected}
+    first, second = observer.all_of('on_episodes')
+    np.testing.assert_array_equal(first.returns, [1, -1])
+    np.testing.assert_array_equal(first.lengths, [9, 4])
+    assert (first.num_episodes, first.steps, first.learner_steps) == (2, 30, 0)
+    np.testing.assert_array_equal(second.returns, [3])
+    assert (second.num_episodes, second.steps) == (3, 40)
+    assert second.learner_steps == 7
+    (row,) = observer.all_of('on_learner_row')
+    assert (row['loss'], row['count'], row['steps']) == (0.5, 3, 30)
+    (evaluation,) = observer.all_of('on_evaluation')
+    assert evaluation.mean_return == 2
+    assert evaluation.is_best
+    np.testing.assert_array_equal(evaluation.metrics['falls'], [2, 0])
+    assert (evaluation.steps, evaluation.learner_steps) == (40, 7)
+    (end,) = observer.all_of('on_end')
+    assert (end.outcome, end.reason, end.status.steps) == ('done', '', 40)
+
+  def test_while_it_is_busy_episodes_are_gathered(self, make):
+    stuck = recording_hooks.Stuck('on_start')
+    observer = recording_hooks.Observer()
+    stuck.on_episodes = observer.on_episodes
+    coordinator = make(observers=[stuck])
+    assert stuck.is_in.wait(_SECONDS)
+    for number in range(5):  # Nobody waits for it.
+      _report(coordinator, 10, [(float(number), number)] * 2)
+    assert coordinator.end_hooks() == (
+      'observers[0] (Stuck) is at on_start, and 2 wait'
+    )
+    stuck.released.set()
+    _end(coordinator)
+    (episodes,) = observer.all_of('on_episodes')
+    np.testing.assert_array_equal(
+      episodes.returns, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    )
+    assert (episodes.num_episodes, episodes.steps) == (10, 50)
+
+  @pytest.mark.parametrize(
+    'name', ['on_start', 'on_episodes', 'on_evaluation', 'on_end']
+  )
+  def test_one_that_raises_ends_the_run(self, make, name):
+    bad = recording_hooks.Observer(fails_at=name)
+    good = recording_hooks.Observer()
+    coordinator = make(observers=[good, bad])
+    _report(coordinator, 10, [(1.0, 9)])
+    coordinator.report_evaluation([1.0], [9])
+    if name != 'on_end':
+      _wait(coordinator.failure, 'the failure')
+      assert coordinator.directive().phase == reports.STOPPING
+    _end(coordinator)
+    failure = coordinator.failure()
+    assert failure.node == 'coordinator'
+    assert failure.cause.startswith('observers[1] (Observer) failed:\nTraceb')
+    assert failure.summary == 'ValueError: no more'
+    assert bad.names()[-1] == name
+    (end,) = good.all_of('on_end')
+    if name != 'on_end':
+      assert (end.outcome, end.reason) == ('failed', 'ValueError: no more')
+
+  def test_one_that_does_not_end_is_named(self, make):
+    stuck = recording_hooks.Stuck('on_end')
+    coordinator = make(observers=[stuck], timeout_seconds=0.3)
+    assert 'observers[0] (Stuck) is at on_end, and 0 wait' in _end(coordinator)
+    assert coordinator.failure().summary == (
+      'It has not ended within 0.3 seconds: observers[0] (Stuck) is at on_end, '
+      'and 0 wait.'
+    )
+    stuck.released.set()
+
+
+class TestLogger:
+  def test_takes_rows_of_each_label(self, make):
+    loggers = [recording_hooks.Logger(), recording_hooks.Logger()]
+    coordinator = make(loggers=loggers)
+    loggers[0].rows = rows = []
+    _report(coordinator, 20, [(1.0, 9), (3.0, 5)])
+    coordinator.write('learner', {'loss': 0.5})
+    coordinator.report_evaluation([1.0], [9], {'falls': [4.0]})
+    coordinator.warn('actor/0', 'not for loggers')
+    _end(coordinator)
+    assert len(loggers[0].runs) == 1
+    assert loggers[0].ends[0].outcome == 'done'
+    # Episodes are merged over a second, or till the end.
+    assert [label for label, _ in rows] == ['learner', 'evaluator', 'actors']
+    assert rows[0][1]['loss'] == 0.5
+    assert rows[1][1]['falls'] == 4.0
+    assert (rows[2][1]['episode_return'], rows[2][1]['count']) == (2.0, 2)
+    # Each has rows of its own.
+    assert rows == loggers[1].rows
+    assert not any(one is other for (_, one), (_, other) in
+                   zip(rows, loggers[1].rows))  # fmt: skip
+
+  @pytest.mark.parametrize('name', ['start', 'write', 'close'])
+  def test_one_that_raises_is_a_warning(self, make, name):
+    bad, good = recording_hooks.Logger(name), recording_hooks.Logger()
+    coordinator = make(loggers=[bad, good])
+    for _ in range(3):
+      coordinator.write('learner', {'loss': 0.5})
+    _end(coordinator)
+    assert coordinator.failure() is None
+    assert len(good.rows) == 3
+    assert coordinator.status().message.startswith(
+      f'loggers[0] (Logger): OSError: no network at {name} '
+    )
+    # It may be back with the next row; but what has not started has no run.
+    assert len(bad.rows) == (0 if name == 'start' else 3)
+    assert len(bad.ends) == (0 if name == 'start' else 1)
+
+  def test_one_that_does_not_end_is_a_warning(self, make):
+    stuck = recording_hooks.Stuck('on_end')
+    logger = recording_hooks.Logger()
+    logger.close = stuck.on_end
+    coordinator = make(loggers=[logger], timeout_seconds=0.3)
+    _end(coordinator)
+    assert coordinator.failure() is None
+    assert 'loggers[0] (Logger): It has not ended within 0.3 seconds' in (
+      coordinator.status().message
+    )
+    stuck.released.set()
+
+  def test_may_have_one_for_each_label(self, make):
+    made = {}
+
+    def make_logger(label):
+      made[label] = recording_hooks.Logger()
+      logger = made[label]
+      logger.write = logger.rows.append
+      logger.close = lambda: logger.ends.append(label)
+      return logger
+
+    coordinator = make(loggers=[hooks.PerLabel(make_logger)])
+    coordinator.write('learner', {'loss': 0.5})
+    coordinator.write('learner', {'loss': 0.25})
+    coordinator.report_evaluation([1.0], [9])
+    _end(coordinator)
+    assert [row['loss'] for row in made['learner'].rows] == [0.5, 0.25]
+    assert made['evaluator'].ends == ['evaluator']
+    assert set(made) == {'learner', 'evaluator'}
+
+
+class TestStopWhen:
+  def _decide(self, coordinator, episode_return=1.0):
+    coordinator.report_evaluation([episode_return], [9])
+    coordinator.wait_for_decision(signals.StopSignal())
+
+  @pytest.mark.parametrize(
+    ('answer', 'reason'),
+    [
+      (True, 'stop_when returned true'),
+      (np.True_, 'stop_when returned true'),
+      ('good enough', 'good enough'),
+      (False, ''),
+      ('', ''),
+    ],
+  )
+  def test_says_whether_and_why(self, make, answer, reason):
+    observer = recording_hooks.Observer()
+    coordinator = make(observers=[observer], stop_when=lambda status: answer)
+    assert coordinator.acquire_steps('actor/0', 1) > 0
+    self._decide(coordinator)
+    assert coordinator.status().stopped_early == reason
+    # As if all steps had been taken: who acts is done, and others go on.
+    assert coordinator.directive().phase == reports.ACTING
+    assert coordinator.directive().is_ending == bool(reason)
+    assert (coordinator.acquire_steps('actor/0', 1) == 0) == bool(reason)
+    _end(coordinator)
+    (end,) = observer.all_of('on_end')
+    outcome = 'stopped early' if reason else 'done'
+    assert (end.outcome, end.reason) == (outcome, reason)
+
+  def test_is_asked_with_the_evaluation(self, make):
+    coordinator = make(stop_when=hooks.StopAtReturn(2.5))
+    for episode_return in (1.0, 2.4):
+      self._decide(coordinator, episode_return)
+      assert coordinator.status().stopped_early == ''
+    _report(coordinator, 40, ())
+    self._decide(coordinator, 2.5)
+    assert coordinator.status().stopped_early == (
+      'after 40 steps an evaluation had a mean return of 2.5, and 2.5 is enough'
+    )
+
+  def test_is_asked_without_evaluations_too(self, make):
+    coordinator = make(stop_when=lambda status: status.steps >= 40)
+    _report(coordinator, 39, ())
+    time.sleep(0.1)
+    assert coordinator.status().stopped_early == ''
+    _report(coordinator, 1, ())
+    _wait(lambda: coordinator.status().stopped_early, 'the end')
+
+  def test_is_asked_at_the_start(self, make):
+    """Perhaps the run that is resumed was enough."""
+    coordinator = make(stop_when=lambda status: status.steps == 0)
+    coordinator.wait_for_decision(signals.StopSignal())
+    assert coordinator.status().stopped_early
+    assert coordinator.acquire_steps('actor/0', 1) == 0
+
+  @pytest.mark.parametrize(
+    ('stop_when', 'summary'),
+    [
+      (lambda status: None, 'TypeError: stop_when must return true or false'),
+      (lambda status: status.missing, 'AttributeError: '),
+    ],
+  )
+  def test_one_that_fails_ends_the_run(self, make, stop_when, summary):
+    coordinator = make(stop_when=stop_when)
+    self._decide(coordinator)
+    failure = coordinator.failure()
+    assert failure.cause.startswith('stop_when failed:\n')
+    assert failure.summary.startswith(summary)
+
+  def test_one_that_does_not_return_is_named(self, make):
+    stuck = recording_hooks.Stuck('on_end')
+    coordinator = make(stop_when=stuck.on_end, timeout_seconds=0.4)
+    self._decide(coordinator)
+    assert coordinator.failure().cause == (
+      'stop_when failed:\nWaited 0.2 seconds for stop_when to return.'
+    )
+    stuck.released.set()
+
+  def test_who_waits_for_it_can_be_interrupted(self, make):
+    stuck = recording_hooks.Stuck('on_end')
+    coordinator = make(stop_when=stuck.on_end)
+    coordinator.report_evaluation([1.0], [9])
+    stop = signals.StopSignal()
+    stop.set()
+    with pytest.raises(signals.Stopped):
+      coordinator.wait_for_decision(stop)
+    stuck.released.set()
