@@ -54,7 +54,7 @@ lock: set-up  ## Bring constraints.txt up to date with setup.cfg; needs uv.
 	  --extra cpu --extra dev --extra docs \
 	  --extra atari --extra box2d --extra bsuite --extra dm-control --extra envpool \
 	  --extra gymnasium --extra gymnax --extra minatar --extra minigrid --extra ray \
-	  --extra plots --extra storage --extra video --extra wandb \
+	  --extra plots --extra storage --extra study --extra video --extra wandb \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	  --output-file constraints.txt $(ARGS) >build/lock.log
 

@@ -184,6 +184,13 @@ def _read_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
   return tuple(parse('', *pair) for pair in zip(value, kinds, strict=True))
 
 
+def kind_of(annotation: Any) -> type:
+  """Returns tuple, bool, int, float or str: what a setting of a type holds."""
+  text = str(annotation)
+  kinds = (tuple, bool, int, float, str)
+  return next((kind for kind in kinds if kind.__name__ in text), str)
+
+
 def _type_name(annotation: Any) -> str:
   # A `tuple[int, ...]` is a type too, whose name is 'tuple'.
   is_plain = isinstance(annotation, type) and not typing.get_args(annotation)

@@ -1,11 +1,10 @@
 """What to run, whatever the topology."""
 
 import dataclasses
-import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import dm_env
 import numpy as np
@@ -19,6 +18,7 @@ from repertory.environments import registry as environments_registry
 from repertory.launch import hooks as hooks_lib
 
 if TYPE_CHECKING:
+  from repertory.agents import agent_config as agent_config_lib
   from repertory.agents import builder as builder_lib
   from repertory.components import experience as experience_lib
   from repertory.components import loggers as loggers_lib
@@ -275,19 +275,44 @@ def make_experiment(
       does not fit.
     ArgumentError: If there is no such environment.
   """
-  agent_config = agents_registry.make_config(agent, config or {}, preset)
-  make = functools.partial(
-    Experiment,
-    environment_factory=environments_registry.make_factory(environment),
+  unbuilt, agent_config = plan_experiment(
+    agent,
+    environment,
     max_steps=max_steps,
+    config=config,
+    preset=preset,
     directory=directory or default_directory(agent, environment, seed),
-    agent=agent,
-    environment=environment,
     seed=seed,
     **settings,
   )
-  make(builder=None)  # All is checked before TensorFlow is imported.
-  return make(builder=agents_registry.get(agent).builder_class(agent_config))
+  builder = agents_registry.get(agent).builder_class(agent_config)
+  return dataclasses.replace(unbuilt, builder=builder)
+
+
+def plan_experiment(
+  agent: str,
+  environment: str,
+  *,
+  config: dict[str, Any] | None = None,
+  preset: str | None = None,
+  **settings,
+) -> tuple[Experiment, 'agent_config_lib.AgentConfig']:
+  """Checks all that can be checked without TensorFlow, and imports none.
+
+  Takes and raises what `make_experiment` does.
+
+  Returns:
+    The experiment, with None for its builder, and the agent's config.
+  """
+  agent_config = agents_registry.make_config(agent, config or {}, preset)
+  experiment = Experiment(
+    builder=cast(Any, None),
+    environment_factory=environments_registry.make_factory(environment),
+    agent=agent,
+    environment=environment,
+    **settings,
+  )
+  return experiment, agent_config
 
 
 def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:

@@ -313,6 +313,34 @@ def _display(
     yield take
 
 
+def check(
+  experiment: experiment_lib.Experiment,
+  topology: topology_lib.Topology,
+  launch_type: launcher_lib.Launcher,
+) -> None:
+  """Finds out whether `run` would take an experiment; writes nothing.
+
+  Args:
+    experiment: What would run.
+    topology: What would run where.
+    launch_type: What would host the nodes.
+
+  Raises:
+    ValueError: If it cannot run, saying what to change.
+    TimeoutError: If its environment is made for too long.
+  """
+  topology = _check(topology, launch_type, experiment)
+  spec = session_lib.check(experiment)
+  experience = session_lib.describe_experience(experiment, spec)
+  preflight.find_ways(
+    experiment,
+    experience,
+    topology.roads(experiment),
+    topology.smallest_batch(experiment),
+  )
+  topology.check_experience(experiment, experience)
+
+
 def evaluate(
   run: str | experiment_lib.Experiment,
   num_episodes: int,

@@ -74,7 +74,7 @@ _RANKS_OF_LAUNCH = (
   ('launchers',),
   ('topologies', 'trained'),
   ('running',),
-  ('records',),
+  ('records', 'sweeps'),
   ('commands', 'conformance'),
 )
 _RANK_OF = {
@@ -125,6 +125,7 @@ _FENCES = {
   ),
   'matplotlib': ('launch/records/drawing.py',),
   'wandb': ('launch/hooks/wandb_logger.py',),
+  'optuna': ('launch/sweeps/study.py',),
   'fsspec': ('components/storage/fsspec_place.py',),
   'imageio_ffmpeg': ('components/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),

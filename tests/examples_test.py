@@ -24,10 +24,12 @@ from repertory.components import checkpointing, environment_loop, loggers
 from repertory.environments import registry as environments_registry
 from repertory.launch import running
 from repertory.launch.commands import commands as command_line
+from repertory.launch.commands import trying
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
 from repertory.launch.records import finding, plots, report, runs
 from repertory.launch.runs import resuming, session, trials
+from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import loading
 
@@ -271,6 +273,8 @@ class TestCommands:
       (finding, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),
+      (sweep, 'run', sweep.Ending(manifest.Manifest('directory'), 0, [], None)),
+      (trying, 'find_refused', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
 
@@ -285,8 +289,8 @@ class TestCommands:
   def test_readme_has_them(self):
     told = {command.split()[1] for command in _commands(_README)}
     assert told == {
-      'train', 'evaluate', 'export', 'graph', 'agents', 'environments', 'runs',
-      'plot', 'report',
+      'train', 'evaluate', 'export', 'sweep', 'graph', 'agents', 'environments',
+      'runs', 'plot', 'report',
     }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):

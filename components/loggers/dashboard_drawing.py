@@ -40,7 +40,7 @@ class Drawing:
     if not self.is_interactive:
       self._print_line(status)
       return
-    view = dashboard_view.StatusView(status, returns)
+    view = self._make_view(status, returns)
     if self._live is not None:
       self._live.update(view, refresh=True)
       return
@@ -68,9 +68,15 @@ class Drawing:
     elif self._live is None:
       self.draw(status, returns)
     else:
-      self._live.update(dashboard_view.StatusView(status, returns))
+      self._live.update(self._make_view(status, returns))
     if self._live is not None:
       self._live.stop()
+
+  def _make_view(
+    self, status: Status, returns: Sequence[float]
+  ) -> rich.console.RenderableType:
+    """Returns what is drawn on a terminal."""
+    return dashboard_view.StatusView(status, returns)
 
   def _print_line(self, status: Status, is_last: bool = False) -> None:
     """Prints what is new: title and message are, unless they were before."""

@@ -13,14 +13,10 @@ from repertory import __version__
 from repertory.components import settings as settings_lib
 from repertory.components import signals, videos
 from repertory.launch import failures
-from repertory.launch.commands import command
+from repertory.launch.commands import command, typed
 from repertory.launch.commands import errors as flag_errors
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
-
-_CONFIG_PREFIX = '--config.'
-
-_TRAIN_FLAG_NAMES = frozenset(name for name, *_ in flag_tables.TRAIN_FLAGS)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -43,23 +39,18 @@ def run(arguments: Sequence[str]) -> int:
     chosen = command.REGISTRY.get(name)
   except settings_lib.SettingError as error:
     return _complain(str(error))
-  values = flags.FlagValues()
-  for flag, define, default, text in chosen.flag_table:
-    define(flag, default, text, flag_values=values)
+  values = typed.define(chosen.flag_table)
   if any(argument in ('-h', '--help', '--helpfull') for argument in rest):
     print(f'repertory {name} {chosen.usage}\n\n{chosen.description}')
     print(values.get_help())
     return command.DONE
   try:
-    settings, rest = _split_settings(rest)
-    positional = values([f'repertory {name}', *rest])[1:]
+    settings, positional = typed.read(f'repertory {name}', rest, values)
     return chosen.run(values, settings, positional)
-  except flags.IllegalFlagValueError as error:
-    return _complain(flag_errors.describe_illegal(str(error), values))
-  except flags.UnrecognizedFlagError as error:
-    return _complain(flag_errors.describe_unknown(error.flagname, values))
   except (ValueError, ImportError, flags.Error) as error:
-    return _complain(flag_errors.describe(error, values, _TRAIN_FLAG_NAMES))
+    return _complain(
+      flag_errors.describe(error, values, flag_tables.TRAIN_NAMES)
+    )
   # Of an environment that was tried, a storage, or films.
   except (TimeoutError, signals.NoAnswerError, videos.VideoError) as error:
     print(f'repertory: {error}', file=sys.stderr)
@@ -70,25 +61,6 @@ def run(arguments: Sequence[str]) -> int:
   except failures.NodeError as error:
     print(f'\nrepertory: {str(error).rstrip()}', file=sys.stderr)
     return command.BAD_INPUT if error.failure.is_bad_input else command.FAILED
-
-
-def _split_settings(
-  arguments: Sequence[str],
-) -> tuple[dict[str, str], list[str]]:
-  """Takes out `--config.<name>=<value>` and `--config.<name> <value>`."""
-  settings, rest = {}, []
-  iterator = iter(arguments)
-  for argument in iterator:
-    if not argument.startswith(_CONFIG_PREFIX):
-      rest.append(argument)
-      continue
-    name, equals, value = argument[len(_CONFIG_PREFIX) :].partition('=')
-    if not equals:
-      value = next(iterator, None)
-      if value is None or value.startswith('--'):
-        raise ValueError(f'{argument} must be given a value, got none.')
-    settings[name] = value
-  return settings, rest
 
 
 def _complain(message: str) -> int:

@@ -30,10 +30,14 @@ def describe(
   """Says of an error what is to be typed, and changes nothing else in it.
 
   Args:
-    error: One that names settings, or any other.
+    error: One of absl, one that names settings, or any other.
     values: The flags of the command.
     advised: Flags of `train`, which would help.
   """
+  if isinstance(error, flags.IllegalFlagValueError):
+    return _describe_illegal(str(error), values)
+  if isinstance(error, flags.UnrecognizedFlagError):
+    return _describe_unknown(error.flagname, values)
   if isinstance(error, settings.SettingError):
     return error.tell(
       _call(error.setting, values),
@@ -72,12 +76,8 @@ def _assign(setting: str, value: Any, advised: Collection[str]) -> str:
   return f'--{flag}' if value is True else f'--{flag}={text}'
 
 
-def describe_illegal(message: str, values: flags.FlagValues) -> str:
-  """Says what a flag takes, where absl says what failed inside of it.
-
-  Args:
-    values: The flags of the command.
-  """
+def _describe_illegal(message: str, values: flags.FlagValues) -> str:
+  """Says what a flag takes, where absl says what failed inside of it."""
   match = _ILLEGAL.fullmatch(message)
   if match is None or match[1] not in values:
     return message
@@ -89,12 +89,7 @@ def describe_illegal(message: str, values: flags.FlagValues) -> str:
   return f'--{name} must be {kind}, got {value!r}.{hint}'
 
 
-def describe_unknown(name: str, values: flags.FlagValues) -> str:
-  """Says that a command has no such flag.
-
-  Args:
-    name: The flag, without dashes.
-    values: The flags of the command.
-  """
+def _describe_unknown(name: str, values: flags.FlagValues) -> str:
+  """Says that a command has no such flag, which is named without dashes."""
   hint = settings.did_you_mean(name, values)
   return f"Unknown flag '--{name}'.{hint} --help lists all."

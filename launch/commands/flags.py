@@ -17,7 +17,7 @@ DEFAULTS: dict[str, Any] = {
   for field in dataclasses.fields(experiment_lib.Experiment)
 }
 
-_DEFINE = {
+DEFINE = {
   int: flags.DEFINE_integer,
   float: flags.DEFINE_float,
   bool: flags.DEFINE_bool,
@@ -41,13 +41,13 @@ def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
       own_type = type(field.default)
       if field.default is None:  # Then the annotation is '<type> | None'.
         own_type = next(iter(typing.get_args(field.type)), own_type)
-      if own_type not in _DEFINE:
+      if own_type not in DEFINE:
         raise TypeError(
           f'{field.name} of {what} {name!r} becomes a flag, so its default '
-          f'must be one of {", ".join(one.__name__ for one in _DEFINE)}, or '
+          f'must be one of {", ".join(one.__name__ for one in DEFINE)}, or '
           f'its type one of these or None; got {field.default!r}.'
         )
-      define = _DEFINE[own_type]
+      define = DEFINE[own_type]
       default, text = field.default, field.metadata['help']
       if default in ((), ''):
         default = None
@@ -276,6 +276,7 @@ TRAIN_FLAGS = (
     'finite. stop: the run ends and the batch is saved. skip: it is undone.',
   ),
 )
+TRAIN_NAMES = frozenset(name for name, *_ in TRAIN_FLAGS)
 
 # Of commands that take what was trained.
 TRAINED_FLAGS = (

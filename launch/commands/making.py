@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from repertory import launch
+from repertory.agents import agent_config
 from repertory.components import settings as settings_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import hooks
@@ -30,6 +31,31 @@ def make_experiment(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> experiment_lib.Experiment:
   """Makes the experiment of the flags that a command has."""
+  arguments = _arguments(values, settings)
+  with interrupts.leaving_at_once():  # TensorFlow is imported.
+    return experiment_lib.make_experiment(values.agent, values.env, **arguments)
+
+
+def make_config(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> agent_config.AgentConfig:
+  """Makes the agent's config of flags that could make an experiment.
+
+  Raises:
+    ValueError: If they could not, as far as that shows without TensorFlow.
+  """
+  arguments = _arguments(values, settings)
+  arguments['directory'] = arguments.get('directory') or 'new'
+  _, config = experiment_lib.plan_experiment(
+    values.agent, values.env, **arguments
+  )
+  return config
+
+
+def _arguments(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> dict[str, Any]:
+  """Returns what an experiment is made of besides agent and environment."""
   if 'directory' in values and values.directory == '':
     raise settings_lib.SettingError(
       'directory', 'must be a path, or left out; got nothing.'
@@ -43,15 +69,12 @@ def make_experiment(
     chosen['stop_when'] = hooks.StopAtReturn(values.stop_at_return)
   if 'wandb_project' in values and values.wandb_project is not None:
     chosen['loggers'] = [hooks.WandB(values.wandb_project)]
-  with interrupts.leaving_at_once():  # TensorFlow is imported.
-    return experiment_lib.make_experiment(
-      values.agent,
-      values.env,
-      max_steps=values.steps if 'steps' in values else _LONG,
-      config=dict(settings),
-      preset=values.preset,
-      **chosen,
-    )
+  return {
+    **chosen,
+    'max_steps': values.steps if 'steps' in values else _LONG,
+    'config': dict(settings),
+    'preset': values.preset,
+  }
 
 
 def read_trained(

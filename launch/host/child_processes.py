@@ -30,10 +30,23 @@ def die_with_launcher() -> None:
   The first thing that a node's process does. What it prints is appended from
   then on.
   """
-  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-  if os.getppid() != int(os.environ[LAUNCHER_VARIABLE]):
-    os._exit(1)  # It was gone before the kernel was asked.
+  _get_signal_at_death(int(os.environ[LAUNCHER_VARIABLE]), signal.SIGKILL)
   printed.append()
+
+
+def stop_with(parent: int) -> None:
+  """Lets the kernel ask this process to stop when its parent is gone.
+
+  Args:
+    parent: Process id of the one that started it, in a thread that lives on.
+  """
+  _get_signal_at_death(parent, signal.SIGTERM)
+
+
+def _get_signal_at_death(parent: int, number: int) -> None:
+  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
+  if os.getppid() != parent:
+    os._exit(1)  # It was gone before the kernel was asked.
 
 
 def heed_launcher_alone() -> None:

@@ -71,6 +71,7 @@ sys.exit(f'imports {slow}' if slow else code)
     ('train --config.image_torso=impala', 2, '--config.image_torso must be'),
     ('train --on_divergence=go', 2, '--on_divergence must be one of'),
     ('train --directory=', 2, '--directory must be a path, or left out'),
+    ('sweep --directory=new --config.batch_size=1,0', 2, 'at least 1, got 0'),
     ('graph --topology=central --double_buffering=2', 2, 'true or false'),
   ],
 )  # fmt: skip

@@ -3,13 +3,12 @@
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
 
 import program
+import terminal_window
 from repertory.launch.host import interrupts, lost_readers
 
 _SECONDS = 300
@@ -17,12 +16,6 @@ _TRAIN = (
   'train', '--env=catch', '--directory=run', '--config.jit_compile=false',
   '--evaluation_episodes=0',
 )  # fmt: skip
-_CODE = """
-import fcntl, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # It is the terminal of this session.
-from repertory.launch.commands import entry_point
-entry_point.main()
-"""
 
 
 def _send(number):
@@ -174,50 +167,6 @@ class TestLostReaders:
       assert not lost_readers.is_lost(file.fileno())
 
 
-class _Terminal:
-  """A command in a terminal window."""
-
-  def __init__(self, directory, *arguments):
-    self._ours, theirs = os.openpty()
-    self._output = b''
-    self._process = subprocess.Popen(
-      [sys.executable, '-c', _CODE, *arguments],
-      cwd=directory,
-      stdin=theirs,
-      stdout=theirs,
-      stderr=theirs,
-      start_new_session=True,
-      env={**os.environ, 'TERM': 'xterm'},
-    )
-    os.close(theirs)
-    self._reader = threading.Thread(target=self._read, daemon=True)
-    self._closing = threading.Event()
-    self._reader.start()
-
-  def _read(self):
-    while not self._closing.is_set():
-      with contextlib.suppress(BlockingIOError):
-        self._output += os.read(self._ours, 1 << 16)
-
-  def is_running(self):
-    return self._process.poll() is None
-
-  def output(self):
-    return self._output.decode(errors='replace')
-
-  def close_window(self):
-    self._closing.set()
-    self._reader.join()
-    os.close(self._ours)
-
-  def wait(self, seconds):
-    return self._process.wait(seconds)
-
-  def kill(self):
-    self._process.kill()
-    self._process.wait()
-
-
 def _check_saved(directory):
   assert (directory / 'run' / 'checkpoints' / '00000001').is_dir()
 
@@ -236,7 +185,9 @@ def _check_saved(directory):
 def test_a_window_that_is_closed_ends_the_run_with_a_checkpoint(
   tmp_path, flags
 ):
-  terminal = _Terminal(tmp_path, *_TRAIN, '--steps=1000000', *flags)
+  terminal = terminal_window.Terminal(
+    tmp_path, *_TRAIN, '--steps=1000000', *flags
+  )
   try:
     program.wait_for_learning(terminal, tmp_path / 'run', _SECONDS)
     terminal.close_window()

@@ -1,0 +1,349 @@
+"""`repertory sweep`: runs of `train` for many settings."""
+
+import dataclasses
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from absl import flags
+
+from repertory.agents import registry as agents_registry
+from repertory.components import settings as settings_lib
+from repertory.components.settings import SettingError
+from repertory.launch import commands
+from repertory.launch.commands import command
+from repertory.launch.commands import flags as flag_tables
+from repertory.launch.host import interrupts, lost_readers
+from repertory.launch.sweeps import grid, plans, results, tally
+from repertory.launch.sweeps import sweep as sweep_lib
+from repertory.launch.sweeps import values as values_lib
+
+# Flags of `train` that are of the sweep as a whole.
+_OWN = ('directory', 'storage', 'fresh')
+# Those that change nothing of what is learned: all runs have the same, and the
+# next time they may have another.
+_HOW = (
+  'checkpoint_period_seconds', 'checkpoint_period_learner_steps',
+  'checkpoint_replay', 'checkpoints_to_keep', 'checkpoint_errors',
+  'timeout_seconds', 'stall_seconds', 'max_restarts', 'ray_address',
+  'bind_interface', 'allow_public_addresses', 'node_resources',
+)  # fmt: skip
+_STUDY_FLAGS = ('study_seed', 'objective', 'prune')
+# By these a processor may be divided, once in a process.
+_DEVICES = ('learner_devices', 'inference_devices')
+
+_KINDS = {define: kind for kind, define in flag_tables.DEFINE.items()}
+_KIND_OF_FLAG = {
+  name: _KINDS[define] for name, define, *_ in flag_tables.TRAIN_FLAGS
+}
+
+
+def _as_text(define: Callable) -> Callable:
+  """Returns what defines a flag that takes several values, so as text."""
+  is_bool = define is flags.DEFINE_bool
+
+  def define_text(name, default, text, flag_values):
+    if default is not None:
+      default = str(default).lower() if is_bool else str(default)
+    flag = flags.Flag(
+      flags.ArgumentParser(),
+      flags.ArgumentSerializer(),
+      name,
+      default,
+      text,
+      boolean=is_bool,
+    )
+    flags.DEFINE_flag(flag, flag_values=flag_values)
+
+  return define_text
+
+
+_FLAGS = (
+  (
+    'seeds',
+    flags.DEFINE_integer,
+    None,
+    'Seeds of each combination, from 0 on; default: what --seed says.',
+  ),
+  (
+    'parallel',
+    flags.DEFINE_integer,
+    None,
+    'Runs at a time; default: one per core, or fewer if a run has several '
+    'nodes.',
+  ),
+  (
+    'study',
+    flags.DEFINE_integer,
+    None,
+    'Search: so many trials, with those of before. Settings may have ranges, '
+    'such as 1..10 or 1e-5..1e-2:log.',
+  ),
+  (
+    'study_seed',
+    flags.DEFINE_integer,
+    0,
+    'With --study: seeds what is tried.',
+  ),
+  (
+    'objective',
+    flags.DEFINE_string,
+    'last',
+    'With --study: what is sought, a high mean return of the last evaluation '
+    '(last), or of the best (best).',
+  ),
+  (
+    'prune',
+    flags.DEFINE_bool,
+    False,
+    'With --study: stop trials whose evaluations fall behind the median of '
+    'those before.',
+  ),
+  (
+    'directory',
+    flags.DEFINE_string,
+    None,
+    'Where the sweep goes, a directory for each run; it must be told. A sweep '
+    'that is there is gone on with.',
+  ),
+  *(
+    (name, define if name in _OWN else _as_text(define), default, text)
+    for name, define, default, text in flag_tables.TRAIN_FLAGS
+    if name != 'directory'
+  ),
+)
+
+
+def _sweep(values, settings, positional) -> int:
+  command.expect_no_arguments(positional)
+  _check_own(values)
+  plan = _make_plan(values, _read_given(values, settings))
+  directory = values.directory
+  num_done = sweep_lib.check(directory, plan, values.fresh)
+  options = functools.partial(_options, values)
+  _try(plan, options)
+  parallel = values.parallel or _default_parallel(plan.settings)
+  print(
+    f'{plan.describe()}; done already: {num_done}; {parallel} at a time'
+    f'{"" if values.parallel else " (--parallel)"}.',
+    flush=True,
+  )
+  ending = sweep_lib.run(
+    directory,
+    plan,
+    options,
+    parallel,
+    title=f'sweep {directory}',
+    stop_seconds=float(values.timeout_seconds),
+    fresh=values.fresh,
+  )
+  return _tell_end(ending, plan)
+
+
+def _check_own(values: flags.FlagValues) -> None:
+  """Raises SettingError if flags of the sweep itself do not fit."""
+  if not values.directory:
+    raise SettingError(
+      'directory', 'must be a path, for the sweep to go to; got nothing.'
+    )
+  for name in ('seeds', 'parallel', 'study'):
+    number = values[name].value
+    if number is not None and number < 1:
+      raise SettingError(name, f'must be at least 1, got {number}.')
+  if values.seeds and values['seed'].present:
+    raise SettingError(
+      'seeds',
+      f'must be left out with --seed: {values.seeds} seeds are those from 0 to '
+      f'{values.seeds - 1}.',
+    )
+  if values.fresh and values.storage:
+    raise SettingError(
+      'fresh',
+      'must be left out with --storage in a sweep: choose another directory '
+      'and storage.',
+    )
+  for name in _STUDY_FLAGS:
+    if values[name].present and not values.study:
+      raise SettingError(name, 'must be left out without --study.')
+  if values.objective not in plans.OBJECTIVES:
+    raise SettingError(
+      'objective',
+      f'must be one of {", ".join(plans.OBJECTIVES)}; got '
+      f'{values.objective!r}.',
+    )
+  if values.study_seed < 0:
+    raise SettingError(
+      'study_seed', f'must be at least 0, got {values.study_seed}.'
+    )
+
+
+def _read_given(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> values_lib.Given:
+  """Reads what was typed for each setting; for the seed, if nothing was."""
+  given: dict[str, values_lib.Values | values_lib.Range] = {
+    name: values_lib.read(name, str(values[name].value), kind)
+    for name, kind in _KIND_OF_FLAG.items()
+    if name not in _OWN and values[name].present
+  }
+  for name, text in settings.items():
+    kind = _kind_of_setting(values.agent, name)
+    given[f'config.{name}'] = values_lib.read(f'config.{name}', text, kind)
+  if values.seeds:
+    given[grid.SEED] = tuple(map(str, range(values.seeds)))
+  several: dict[str, values_lib.Values] = {}
+  ranges: dict[str, values_lib.Range] = {}
+  for name, one in given.items():
+    if isinstance(one, values_lib.Range):
+      ranges[name] = one
+    else:
+      several[name] = one
+  for name, one in ranges.items():
+    if not values.study or name == grid.SEED:
+      raise SettingError(
+        name,
+        'must be values, as only settings of a --study have ranges, got '
+        f'{one.text!r}.',
+      )
+  for name in _HOW:
+    if name in ranges or len(several.get(name, ())) > 1:
+      raise SettingError(
+        name,
+        'must have one value in a sweep, for it changes nothing of what is '
+        'learned.',
+      )
+  seeds = several.pop(grid.SEED, ('0',))
+  parsed = [settings_lib.parse(grid.SEED, text, int) for text in seeds]
+  if len(set(parsed)) < len(parsed):
+    raise SettingError(
+      grid.SEED, f'must have each value once, got {",".join(seeds)}.'
+    )
+  return values_lib.Given(tuple(map(str, parsed)), several, ranges)
+
+
+def _kind_of_setting(agents: str, name: str) -> type:
+  """Returns what a setting of the agent holds, or of the first that has it."""
+  for agent in values_lib.read('agent', agents, str):
+    for field in dataclasses.fields(agents_registry.get(agent).config_class):
+      if field.name == name:
+        return settings_lib.kind_of(field.type)
+  return str  # Nobody has it: `train` says so.
+
+
+def _make_plan(values: flags.FlagValues, given: values_lib.Given) -> plans.Plan:
+  """Makes the plan of what was typed, all of which `train` would take."""
+  read = functools.partial(
+    commands.trying.read_settings, left_out=(*_OWN, *_HOW)
+  )
+  if not values.study:
+    return plans.GridPlan(given, read)
+  if len(given.values.get('env', ())) > 1:
+    raise SettingError(
+      'env',
+      'must be one with --study, for returns of several do not compare.',
+    )
+  plan = plans.StudyPlan(
+    given,
+    read,
+    values.study,
+    values.study_seed,
+    values.objective,
+    values.prune,
+  )
+  if plan.settings['evaluation_episodes'] == 0:
+    raise SettingError(
+      'evaluation_episodes',
+      'must be at least 1 with --study, which goes by evaluations, got 0.',
+    )
+  return plan
+
+
+def _options(values: flags.FlagValues, run: grid.Run) -> list[str]:
+  """Returns what says where a run goes."""
+  options = [f'--directory={os.path.join(values.directory, run.path)}']
+  if values.storage:
+    options.append(f'--storage={values.storage.rstrip("/")}/{run.path}')
+  return options
+
+
+def _try(plan: plans.Plan, options: Callable[[grid.Run], list[str]]) -> None:
+  """Raises ValueError if `train` would refuse what has never begun."""
+  ways: dict[tuple[str, ...], list[grid.Run]] = {}
+  for run in plan.untried():
+    devices = tuple(
+      argument
+      for argument in run.arguments
+      if argument[2:].partition('=')[0] in _DEVICES
+    )
+    ways.setdefault(devices, []).append(run)
+  for runs in ways.values():
+    refused = commands.trying.find_refused(
+      [[*run.arguments, *options(run)] for run in runs]
+    )
+    if refused is not None:
+      index, problem = refused
+      own = grid.tell_apart(runs[index], plan.untried())
+      raise ValueError(f'With {own}: {problem}' if own else problem)
+
+
+def _default_parallel(settings: Mapping[str, Any]) -> int:
+  """Returns how many runs there are cores for."""
+  cores = len(os.sched_getaffinity(0))
+  if settings['topology'] == 'single':
+    return cores
+  # Each actor, the learner and replay keep a core busy.
+  return max(1, cores // (settings['num_actors'] + 2))
+
+
+def _tell_end(ending: sweep_lib.Ending, plan: plans.Plan) -> int:
+  """Prints what came of it; returns the exit code."""
+  if ending.interrupted == signal.SIGHUP:
+    lost_readers.let_go()  # Else it would be an error to say how it ended.
+  rows = [] if ending.interrupted else results.tabulate(ending.manifest)
+  if rows:
+    print(results.write(rows))
+    print(f'Plot: {results.plot(rows, ending.manifest.directory)}')
+    for line in plan.conclude():
+      print(line)
+  for ended in ending.failures:
+    print(
+      f'repertory: {ended.run.path} failed, '
+      f'{tally.describe_code(ended.code)}. It printed last:',
+      *(f'    {line}' for line in ended.lines),
+      sep='\n',
+      file=sys.stderr,
+    )
+  if ending.interrupted:
+    print(
+      f'Interrupted; runs done: {ending.num_done}. The same command goes on '
+      'with the others.'
+    )
+    return interrupts.EXIT_BASE + ending.interrupted
+  if ending.failures:
+    told = ', '.join(
+      f'{ended.run.path} ({tally.describe_code(ended.code)})'
+      for ended in ending.failures
+    )
+    print(
+      f'repertory: failed: {told}. The same command '
+      f'{"tries" if plan.retries else "does not try"} them again.',
+      file=sys.stderr,
+    )
+    return command.FAILED
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'sweep',
+  command.Command(
+    '--directory=DIRECTORY [--seeds=N] [--flag=VALUE,VALUE] '
+    '[--config.NAME=VALUE,VALUE] [--study=N]',
+    'Trains with all combinations of values, or searches for good ones.',
+    _FLAGS,
+    _sweep,
+  ),
+  rank=2,
+)

@@ -1,0 +1,58 @@
+"""What was typed behind a command: flags, settings and the rest."""
+
+from collections.abc import Iterable, Sequence
+
+from absl import flags
+
+_CONFIG_PREFIX = '--config.'
+
+
+def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
+  """Returns the flags of a command, which have their defaults.
+
+  Args:
+    flag_table: Name, kind, default and text of each.
+  """
+  values = flags.FlagValues()
+  for flag, define_flag, default, text in flag_table:
+    define_flag(flag, default, text, flag_values=values)
+  return values
+
+
+def read(
+  program: str, arguments: Sequence[str], values: flags.FlagValues
+) -> tuple[dict[str, str], list[str]]:
+  """Gives flags the values that were typed.
+
+  Args:
+    program: What was typed before the arguments.
+    values: The flags.
+
+  Returns:
+    The settings of `--config.` by name, and what is neither.
+
+  Raises:
+    ValueError: If a setting has no value.
+    flags.Error: If there is no such flag, or its value is of another kind.
+  """
+  settings, rest = _split_settings(arguments)
+  return settings, values([program, *rest])[1:]
+
+
+def _split_settings(
+  arguments: Sequence[str],
+) -> tuple[dict[str, str], list[str]]:
+  """Takes out `--config.<name>=<value>` and `--config.<name> <value>`."""
+  settings, rest = {}, []
+  iterator = iter(arguments)
+  for argument in iterator:
+    if not argument.startswith(_CONFIG_PREFIX):
+      rest.append(argument)
+      continue
+    name, equals, value = argument[len(_CONFIG_PREFIX) :].partition('=')
+    if not equals:
+      value = next(iterator, None)
+      if value is None or value.startswith('--'):
+        raise ValueError(f'{argument} must be given a value, got none.')
+    settings[name] = value
+  return settings, rest

@@ -1,0 +1,145 @@
+"""What is seen of a sweep while it runs."""
+
+import dataclasses
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, cast
+
+import rich.console
+from rich import panel, table, text
+
+from repertory.components.loggers import (
+  dashboard_drawing,
+  dashboard_streams,
+  dashboard_thread,
+  figures,
+)
+from repertory.components.loggers import dashboard_style as style
+from repertory.components.loggers.status import Status
+
+_CLOSE_SECONDS = 5.0
+_MAX_WIDTH = 100
+_BAR_WIDTH = 16
+
+# What `train` prints where there is no terminal.
+_FIGURE = re.compile(r' (\w+)=([-+.\w]+)')
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepStatus(Status):
+  """A sweep at one moment.
+
+  Attributes:
+    runs: Name, and the figures that it printed last, of each running one.
+    counts: How many runs there are in each state.
+  """
+
+  runs: tuple[tuple[str, dict[str, float]], ...] = ()
+  counts: tuple[tuple[str, int], ...] = ()
+
+
+def read_figures(lines: Sequence[str]) -> dict[str, float]:
+  """Reads the figures that a run has printed last, by name."""
+  for line in reversed(lines):
+    found = {}
+    for name, number in _FIGURE.findall(line):
+      try:
+        found[name] = float(number)
+      except ValueError:
+        continue
+    if 'steps' in found:
+      return found
+  return {}
+
+
+class Display:
+  """Shows how a sweep goes: lines, and on a terminal a table below them.
+
+  Draws in a thread of its own, as `loggers.Dashboard` does, so that no sweep
+  waits for its terminal.
+  """
+
+  def __init__(self):
+    """Shows nothing yet."""
+    writer = dashboard_streams.find_writer(sys.stdout)
+    console = rich.console.Console(file=cast(Any, writer or sys.stdout))
+    self._drawing = _Drawing(console)
+    self._thread = dashboard_thread.DrawingThread(
+      self._drawing, at_end=writer.close if writer else lambda: None
+    )
+    self._status = SweepStatus('')
+
+  @property
+  def is_interactive(self) -> bool:
+    """Whether there is a table."""
+    return self._drawing.is_interactive
+
+  def show(self, status: SweepStatus) -> None:
+    """Draws a table in place of the one before."""
+    self._status = status
+    self._thread.show(status, ())
+
+  def tell(self, line: str) -> None:
+    """Prints a line, once something is shown."""
+    self._thread.print(line)
+
+  def close(self) -> None:
+    """Gives the terminal back, with the last table left standing."""
+    self._thread.close(self._status, (), _CLOSE_SECONDS)
+
+
+class _Drawing(dashboard_drawing.Drawing):
+  """Draws a sweep where a dashboard draws a run."""
+
+  def print(self, lines):
+    for line in lines:
+      self._console.print(
+        line, soft_wrap=True, markup=False, highlight=False, emoji=False
+      )
+
+  def _make_view(self, status, returns):
+    del returns
+    return _make_table(cast(SweepStatus, status))
+
+  def _print_line(self, status):
+    """Prints nothing: there are lines enough."""
+
+
+def _make_table(status: SweepStatus) -> rich.console.RenderableType:
+  """Returns the running runs, and how many others there are."""
+  rows = table.Table.grid(padding=(0, 2, 0, 0))
+  rows.add_column(no_wrap=True, overflow='ellipsis', ratio=1)
+  rows.add_column(width=_BAR_WIDTH)
+  for _ in range(3):
+    rows.add_column(justify='right', no_wrap=True)
+  heading = [
+    text.Text(name, style=style.LABEL)
+    for name in ('running', 'steps', '', 'return', 'evaluation')
+  ]
+  rows.add_row(*heading)
+  for name, told in status.runs:
+    steps, max_steps = told.get('steps', 0), told.get('max_steps', 1)
+    rows.add_row(
+      text.Text(name),
+      style.make_bar(int(steps), int(max_steps), width=_BAR_WIDTH),
+      figures.number(int(steps)),
+      *(
+        figures.number(told[key]) if key in told else ''
+        for key in ('mean_return', 'evaluation_return')
+      ),
+    )
+  if not status.runs:
+    rows = text.Text('all runs have ended')
+  counts = ', '.join(f'{count} {state}' for state, count in status.counts)
+  clock = figures.duration(status.elapsed_seconds)
+  return panel.Panel(
+    rich.console.Group(
+      rows, text.Text(f'{counts}   {clock}', style=style.NOTE)
+    ),
+    title=text.Text(f' {status.title} ', style='bold'),
+    title_align='left',
+    border_style=style.ACCENT,
+    padding=(0, 1),
+    width=None,
+  )

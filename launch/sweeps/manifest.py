@@ -1,0 +1,291 @@
+"""What a sweep's directory holds: `sweep.json`.
+
+Settings are plain values by name: those of flags, and of the agent with
+`config.` before them.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from repertory.components.settings import SettingError
+from repertory.launch.sweeps import grid
+
+FILE = 'sweep.json'
+_VERSION = 1
+_CONFIG = 'config.'
+_STEPS = 'steps'
+# What settings of the agent follow from.
+_DECIDING = ('agent', 'preset')
+
+Settings = Mapping[str, Any]
+
+
+@dataclasses.dataclass
+class Manifest:
+  """What a sweep's directory holds.
+
+  Attributes:
+    directory: The sweep's.
+    is_study: Whether its groups are the trials of a study.
+    fixed: The settings that all its runs share.
+    axes: Names of those that differ, in the order in which groups are named.
+    groups: The other settings of the runs that differ by their seeds alone, by
+      name of their directory.
+    codes: Exit codes of the runs by path; None of those that have not ended.
+  """
+
+  directory: str
+  is_study: bool = False
+  fixed: dict[str, Any] = dataclasses.field(default_factory=dict)
+  axes: list[str] = dataclasses.field(default_factory=list)
+  groups: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+  codes: dict[str, int | None] = dataclasses.field(default_factory=dict)
+
+  def settings(self, group: str) -> dict[str, Any]:
+    """Returns all settings of the runs of a group, but for the seed."""
+    return {**self.fixed, **self.groups[group]}
+
+  def is_done(self, run: grid.Run) -> bool:
+    """Whether a run has ended well, and is still there."""
+    path = os.path.join(self.directory, run.path)
+    return self.codes.get(run.path) == 0 and os.path.isdir(path)
+
+  def save(self) -> None:
+    """Writes all of it, or nothing."""
+    path = os.path.join(self.directory, FILE)
+    contents = {'version': _VERSION, **dataclasses.asdict(self)}
+    del contents['directory']
+    with open(path + '.new', 'w') as file:
+      json.dump(contents, file, indent=1)
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(path + '.new', path)
+
+
+def load(directory: str) -> Manifest | None:
+  """Reads what a directory holds; None if that is no sweep yet.
+
+  Raises:
+    SettingError: If it holds something else, or what cannot be read.
+  """
+  path = os.path.join(directory, FILE)
+  try:
+    with open(path) as file:
+      contents = json.load(file)
+    if contents.pop('version') != _VERSION:
+      raise ValueError('another version wrote it')
+    return Manifest(directory, **contents)
+  except FileNotFoundError:
+    _check_free(directory)
+    return None
+  except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    raise SettingError(
+      'directory',
+      f'must be that of a sweep, or a new one, got {directory}, where {path} '
+      f'cannot be read: {type(error).__name__}: {error}. Restore it, or choose '
+      'another directory.',
+    ) from error
+
+
+def _check_free(directory: str) -> None:
+  found = [
+    name
+    for name in ('checkpoints', 'logs')
+    if os.path.exists(os.path.join(directory, name))
+  ]
+  if found:
+    raise SettingError(
+      'directory',
+      f'must be that of a sweep, or a new one, got {directory}, which is that '
+      f'of a run, with {" and ".join(found)}.',
+    )
+
+
+def join(
+  manifest: Manifest,
+  asked: Sequence[tuple[grid.Combination, Settings]],
+  axes: Sequence[str],
+) -> list[grid.Run]:
+  """Adds to a grid what it lacks, and writes nothing yet.
+
+  Args:
+    manifest: What is there; runs are added to it.
+    asked: Combinations with their settings, as JSON would give them back.
+    axes: Names of the settings of which several values are asked for.
+
+  Returns:
+    The runs that are asked for, in their order.
+
+  Raises:
+    SettingError: If what is there is of other settings, or two of the
+      combinations mean the same.
+  """
+  if manifest.is_study:
+    raise SettingError(
+      'directory',
+      f'must be of a sweep without --study, got {manifest.directory}, which is '
+      'of one with it.',
+    )
+  axes = [*manifest.axes, *(name for name in axes if name not in manifest.axes)]
+  fulls = {group: manifest.settings(group) for group in manifest.groups}
+  _check_same(manifest, fulls, [settings for _, settings in asked], axes)
+  grown = _grow(manifest, fulls, asked)
+  runs: dict[str, grid.Run] = {}
+  group_of = {_key(full): group for group, full in fulls.items()}
+  for combination, settings in asked:
+    own = {name: v for name, v in settings.items() if name != grid.SEED}
+    group = group_of.get(_key(own))
+    if group is None:
+      group = group_of[_key(own)] = grid.name_group(
+        combination, own, axes, fulls
+      )
+      fulls[group] = own
+    run = grid.make_run(group, combination)
+    if run.path in runs:
+      pair = runs[run.path], run
+      told = ' and '.join(grid.tell_apart(one, pair) for one in pair)
+      raise SettingError('', f'Two combinations mean the same: {told}.')
+    runs[run.path] = run
+  left = sorted(manifest.codes.keys() - runs.keys())
+  if grown and left:
+    raise SettingError(
+      _STEPS,
+      f'must be {manifest.fixed[_STEPS]}, as there are runs of so many in '
+      f'{manifest.directory} that are not asked for, or all must be: '
+      f'{", ".join(left[:3])}{", ..." if len(left) > 3 else ""}.',
+    )
+  _take_over(manifest, fulls, axes)
+  codes = dict.fromkeys(manifest.codes) if grown else manifest.codes
+  manifest.codes = {**dict.fromkeys(runs), **codes}
+  return list(runs.values())
+
+
+def _key(settings: Settings) -> str:
+  return json.dumps(settings, sort_keys=True)
+
+
+def join_study(manifest: Manifest, settings: Settings) -> None:
+  """Makes a directory that of a study, or sees that it is of this one.
+
+  Args:
+    manifest: What is there.
+    settings: All settings, those with ranges or several values as text.
+
+  Raises:
+    SettingError: If what is there is of other settings.
+  """
+  if not manifest.fixed:
+    manifest.is_study, manifest.fixed = True, dict(settings)
+  if not manifest.is_study:
+    raise SettingError(
+      'directory',
+      f'must be of a sweep with --study, got {manifest.directory}, which is of '
+      'one without it.',
+    )
+  there = manifest.fixed
+  differences = {
+    name: (there.get(name), settings.get(name))
+    for name in {**there, **settings}
+    if there.get(name) != settings.get(name)
+  }
+  if differences:
+    raise refusal(manifest.directory, differences)
+
+
+def _check_same(
+  manifest: Manifest,
+  fulls: Mapping[str, Settings],
+  asked: Sequence[Settings],
+  axes: Sequence[str],
+) -> None:
+  """Raises SettingError if what does not differ within the sweep is another."""
+  differences = {}
+  for settings in asked:
+    for name, value in settings.items():
+      there = _find_there(name, settings, fulls)
+      may_differ = name in (*axes, grid.SEED, _STEPS)
+      if not may_differ and there is not None and there[name] != value:
+        differences[name] = (there[name], value)
+  if differences:
+    raise refusal(manifest.directory, differences)
+
+
+def _find_there(
+  name: str, settings: Settings, fulls: Mapping[str, Settings]
+) -> Settings | None:
+  """Returns settings that should have the same value of a name, if any."""
+  for full in fulls.values():
+    follows = name.startswith(_CONFIG) and any(
+      full.get(deciding) != settings.get(deciding) for deciding in _DECIDING
+    )
+    if name in full and not follows:
+      return full
+  return None
+
+
+def refusal(
+  directory: str, differences: Mapping[str, tuple[Any, Any]]
+) -> SettingError:
+  """Returns the error that a directory holds a sweep of other settings.
+
+  Args:
+    differences: By name, what is there and what is asked for.
+  """
+  told = '; '.join(
+    f'--{name}: {there} there, {now} now'
+    for name, (there, now) in sorted(differences.items())
+  )
+  return SettingError(
+    'directory',
+    f'must be that of this sweep, or a new one, got {directory}, which holds '
+    f'one of other settings: {told}. Ask for what is there, choose another '
+    'directory, or start over (--fresh).',
+  )
+
+
+def _grow(
+  manifest: Manifest,
+  fulls: dict[str, dict[str, Any]],
+  asked: Sequence[tuple[grid.Combination, Settings]],
+) -> bool:
+  """Lets all runs go on to more steps, if that is asked for.
+
+  Returns:
+    Whether it is.
+
+  Raises:
+    SettingError: If it would leave some with less.
+  """
+  if _STEPS in manifest.axes or not fulls:
+    return False
+  there = manifest.fixed[_STEPS]
+  now = {settings[_STEPS] for _, settings in asked}
+  if len(now) > 1 or now == {there}:
+    return False
+  (steps,) = now
+  if steps < there:
+    raise refusal(manifest.directory, {_STEPS: (there, steps)})
+  for full in fulls.values():
+    full[_STEPS] = steps
+  return True
+
+
+def _take_over(
+  manifest: Manifest, fulls: Mapping[str, Settings], axes: Sequence[str]
+) -> None:
+  """Divides settings into those that all share and those of groups."""
+  first, *others = fulls.values()
+  manifest.axes = list(axes)
+  manifest.fixed = {
+    name: value
+    for name, value in first.items()
+    if name not in axes
+    and all(name in other and other[name] == value for other in others)
+  }
+  manifest.groups = {
+    group: {n: v for n, v in full.items() if n not in manifest.fixed}
+    for group, full in fulls.items()
+  }

@@ -1,0 +1,169 @@
+"""Runs of a sweep, several at a time."""
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from repertory.launch.host import interrupts
+from repertory.launch.sweeps import children, grid
+
+_TICK_SECONDS = 0.2
+_TOLD_LINES = 10
+
+Running = Mapping[grid.Run, children.Child]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+  """How a run ended.
+
+  Attributes:
+    run: Which one.
+    code: Its exit code, -n if signal n ended it; None if it could not start.
+    lines: The last that it printed.
+    seconds: How long it took.
+    was_stopped: Whether the sweep had asked it to stop.
+  """
+
+  run: grid.Run
+  code: int | None
+  lines: Sequence[str]
+  seconds: float
+  was_stopped: bool = False
+
+
+class Source(Protocol):
+  """Says which runs there are to be."""
+
+  @property
+  def num_to_come(self) -> int:
+    """Runs that have not begun."""
+    ...
+
+  def next(self) -> grid.Run | None:
+    """Returns a run to start; None if there is none, as yet."""
+    ...
+
+  def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
+    """Returns those of the running ones that are to be stopped."""
+    ...
+
+  def end(self, ended: Ended) -> None:
+    """Hears how a run ended."""
+    ...
+
+
+class Pool:
+  """Runs what a source gives, so many at a time.
+
+  The first Ctrl-C, SIGTERM or SIGHUP asks all runs to stop, which they do with
+  a checkpoint. A second one kills them, and so does waiting for too long.
+  """
+
+  def __init__(
+    self,
+    directory: str,
+    options: Callable[[grid.Run], Sequence[str]],
+    parallel: int,
+    stop_seconds: float,
+  ):
+    """Starts nothing yet.
+
+    Args:
+      directory: The sweep's.
+      options: Returns what else to type for a run.
+      parallel: How many runs at a time.
+      stop_seconds: How long to wait for a run that was asked to stop.
+    """
+    self._directory = directory
+    self._options = options
+    self._parallel = parallel
+    self._stop_seconds = stop_seconds
+    self._running: dict[grid.Run, children.Child] = {}
+    self._begun_at: dict[grid.Run, float] = {}
+    self._stopped_at: dict[grid.Run, float] = {}
+
+  def run(self, source: Source, watch: Callable[[Running], None]) -> int | None:
+    """Returns when all have ended; no process is left then.
+
+    Args:
+      source: Says which runs.
+      watch: Called several times a second, with those that are running.
+
+    Returns:
+      The number of the signal that ended it early, if one did.
+    """
+    with interrupts.catch_interrupts() as interruption:
+      try:
+        while True:
+          if not interruption.is_set():
+            self._fill(source)
+          if not self._running:
+            return interruption.number
+          self._stop(source, all_of_them=interruption.is_set())
+          time.sleep(_TICK_SECONDS)
+          self._reap(source)
+          watch(self._running)
+      except Exception:
+        self._save_all()
+        raise
+      finally:
+        for child in self._running.values():
+          child.kill()
+
+  def _fill(self, source: Source) -> None:
+    """Starts runs while there are some, and room for them."""
+    while len(self._running) < self._parallel:
+      run = source.next()
+      if run is None:
+        return
+      self._begun_at[run] = time.monotonic()
+      directory = os.path.join(self._directory, run.path)
+      try:
+        self._running[run] = children.Child(
+          directory, [*run.arguments, *self._options(run)]
+        )
+      except OSError as error:
+        source.end(Ended(run, None, [f'It could not start: {error}'], 0.0))
+
+  def _stop(self, source: Source, all_of_them: bool) -> None:
+    """Asks runs to stop, once, and kills those that have not in time."""
+    now = time.monotonic()
+    wanted = set(self._running)
+    if not all_of_them:
+      wanted &= set(source.unwanted(list(self._running)))
+    for run in wanted - self._stopped_at.keys():
+      self._stopped_at[run] = now
+      self._running[run].stop()
+    for run, child in self._running.items():
+      if now - self._stopped_at.get(run, now) > self._stop_seconds:
+        child.kill()
+
+  def _reap(self, source: Source) -> None:
+    for run, child in list(self._running.items()):
+      code = child.poll()
+      if code is None:
+        continue
+      del self._running[run]
+      source.end(
+        Ended(
+          run,
+          code,
+          child.last_lines(_TOLD_LINES),
+          time.monotonic() - self._begun_at[run],
+          was_stopped=self._stopped_at.pop(run, None) is not None,
+        )
+      )
+
+  def _save_all(self) -> None:
+    """Lets what runs write its checkpoint, for this process cannot go on."""
+    deadline = time.monotonic() + self._stop_seconds
+    for run, child in self._running.items():
+      if run not in self._stopped_at:
+        child.stop()
+    while time.monotonic() < deadline:
+      if all(child.poll() is not None for child in self._running.values()):
+        return
+      time.sleep(_TICK_SECONDS)

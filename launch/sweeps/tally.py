@@ -1,0 +1,134 @@
+"""How far a sweep is: in its manifest, and for its user."""
+
+import os
+import signal
+import time
+from collections.abc import Collection
+
+from repertory.components.loggers import figures
+from repertory.launch.sweeps import children, display, grid, pool
+from repertory.launch.sweeps import manifest as manifest_lib
+
+_SHOW_SECONDS = 1.0
+_FIGURE_LINES = 20
+_NOT_BEGUN = 'to come'
+
+
+class Tally:
+  """Notes and tells what becomes of the runs that a source gives.
+
+  Attributes:
+    failures: How runs ended that failed.
+  """
+
+  def __init__(
+    self,
+    source: pool.Source,
+    manifest: manifest_lib.Manifest,
+    title: str,
+    shown: display.Display,
+    num_done: int,
+  ):
+    """Tells nothing yet.
+
+    Args:
+      source: Gives runs.
+      manifest: Notes how they end.
+      title: What the sweep is called.
+      shown: Shows it.
+      num_done: Runs that had ended well before.
+    """
+    self._source = source
+    self._manifest = manifest
+    self._title = title
+    self._display = shown
+    self._counts = {'done': num_done, 'failed': 0, 'stopped': 0}
+    self._begun_at = time.monotonic()
+    self._shown_at = 0.0
+    self.failures: list[pool.Ended] = []
+
+  @property
+  def num_to_come(self) -> int:
+    return self._source.num_to_come
+
+  def next(self) -> grid.Run | None:
+    run = self._source.next()
+    if run is not None:
+      self._save()  # Trials may be new.
+      if not self._display.is_interactive:
+        self._display.tell(f'begun    {run.path}')
+    return run
+
+  def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
+    return self._source.unwanted(running)
+
+  def end(self, ended: pool.Ended) -> None:
+    if ended.code == 0:
+      state, note = 'done', _evaluation(ended)
+    elif ended.was_stopped:
+      state, note = 'stopped', 'it can go on'
+    else:
+      state, note = 'failed', describe_code(ended.code)
+      self.failures.append(ended)
+    self._counts[state] += 1
+    self._manifest.codes[ended.run.path] = (
+      None if state == 'stopped' else ended.code
+    )
+    self._save()
+    self._source.end(ended)
+    took = figures.duration(ended.seconds)
+    self._display.tell(f'{state:8} {ended.run.path}: {note}, {took}')
+
+  def show(self, running: pool.Running) -> None:
+    """Shows how it goes, if it is time for that."""
+    now = time.monotonic()
+    if now - self._shown_at < _SHOW_SECONDS:
+      return
+    self._shown_at = now
+    self._display.show(self._status(running))
+
+  def close(self) -> None:
+    """Shows how it ended."""
+    self._display.show(self._status({}))
+    self._display.close()
+
+  def _status(self, running: pool.Running) -> display.SweepStatus:
+    counts = {
+      'running': len(running),
+      _NOT_BEGUN: self.num_to_come,
+      **self._counts,
+    }
+    return display.SweepStatus(
+      self._title,
+      runs=tuple((run.path, _read(child)) for run, child in running.items()),
+      counts=tuple((state, count) for state, count in counts.items() if count),
+      elapsed_seconds=time.monotonic() - self._begun_at,
+    )
+
+  def _save(self) -> None:
+    """Writes the manifest; without, what is done would be looked at again."""
+    try:
+      self._manifest.save()
+    except OSError as error:
+      path = os.path.join(self._manifest.directory, manifest_lib.FILE)
+      self._display.tell(f'{path} cannot be written: {error.strerror}')
+
+
+def describe_code(code: int | None) -> str:
+  """Says how a process has ended."""
+  if code is None:
+    return 'not started'
+  if code >= 0:
+    return f'exit code {code}'
+  return f'killed by {signal.Signals(-code).name}'
+
+
+def _read(child: children.Child) -> dict[str, float]:
+  return display.read_figures(child.last_lines(_FIGURE_LINES))
+
+
+def _evaluation(ended: pool.Ended) -> str:
+  told = display.read_figures(ended.lines)
+  if 'evaluation_return' not in told:
+    return 'no evaluation'
+  return f'evaluation {figures.number(told["evaluation_return"])}'

@@ -1,0 +1,173 @@
+"""The runs of a study: of each trial one for each seed."""
+
+import dataclasses
+import os
+import statistics
+import time
+from collections import deque
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from repertory.launch.records import logs
+from repertory.launch.sweeps import grid, pool
+from repertory.launch.sweeps import manifest as manifest_lib
+
+if TYPE_CHECKING:  # Optuna is an extra.
+  from repertory.launch.sweeps import study as study_lib
+
+# What a trial is worth, by the mean returns of a run's evaluations.
+OBJECTIVES = {'last': lambda returns: returns[-1], 'best': max}
+
+_LOOK_SECONDS = 1.0
+
+
+@dataclasses.dataclass
+class _Open:
+  """A trial that has not ended.
+
+  Attributes:
+    runs: One for each seed.
+    left: Those that have not ended.
+    has_failed: Whether one of them failed.
+    is_pruned: Whether it is not worth going on with.
+    num_reported: How many evaluations were reported.
+  """
+
+  runs: Sequence[grid.Run]
+  left: set[grid.Run]
+  has_failed: bool = False
+  is_pruned: bool = False
+  num_reported: int = 0
+
+
+class Trials:
+  """Asks a study for trials, and tells it what they were worth.
+
+  That is the mean over a trial's seeds. With one that failed, so has the trial.
+  """
+
+  def __init__(
+    self,
+    study: 'study_lib.Study',
+    manifest: manifest_lib.Manifest,
+    given: grid.Combination,
+    seeds: Sequence[str],
+    num_trials: int,
+    objective: str = 'last',
+    prunes: bool = False,
+  ):
+    """Goes on with the trials that have not ended.
+
+    Args:
+      study: Chooses.
+      manifest: What is in the sweep's directory; trials are added to it.
+      given: What was typed for the settings that the study does not choose.
+      seeds: Those of each trial.
+      num_trials: How many there are to be, with those of before.
+      objective: One of `OBJECTIVES`.
+      prunes: Whether trials are ended early that are worse, after as many
+        evaluations, than the median of those before.
+    """
+    self._study = study
+    self._manifest = manifest
+    self._given = given
+    self._seeds = seeds
+    self._num_trials = num_trials
+    self._objective = OBJECTIVES[objective]
+    self._prunes = prunes
+    self._open: dict[int, _Open] = {}
+    self._waiting: deque[grid.Run] = deque()
+    self._looked_at = 0.0
+    for trial in study.open_trials():
+      self._begin(trial)
+
+  @property
+  def num_to_come(self) -> int:
+    """Runs that have not begun, those of trials to come included."""
+    trials = max(0, self._num_trials - self._study.num_trials)
+    return len(self._waiting) + trials * len(self._seeds)
+
+  def next(self) -> grid.Run | None:
+    while not self._waiting:
+      if self._study.num_trials >= self._num_trials:
+        return None
+      self._begin(self._study.ask())
+    return self._waiting.popleft()
+
+  def end(self, ended: pool.Ended) -> None:
+    number = _number(ended.run)
+    trial = self._open[number]
+    if ended.was_stopped and ended.code != 0 and not trial.is_pruned:
+      return  # It goes on when the study does.
+    trial.left.discard(ended.run)
+    trial.has_failed |= ended.code != 0 and not ended.was_stopped
+    self._finish_if_over(number)
+
+  def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
+    """Returns the running ones of trials that are not worth going on with."""
+    now = time.monotonic()
+    if self._prunes and now - self._looked_at >= _LOOK_SECONDS:
+      self._looked_at = now
+      for number, trial in list(self._open.items()):
+        if not trial.is_pruned and not self._is_worth_it(number, trial):
+          self._prune(number, trial)
+    pruned = {number for number, one in self._open.items() if one.is_pruned}
+    return [run for run in running if _number(run) in pruned]
+
+  def _begin(self, trial: 'study_lib.Trial') -> None:
+    group = f'trial_{trial.number}'
+    runs = [
+      grid.make_run(group, {**self._given, **trial.chosen, grid.SEED: seed})
+      for seed in self._seeds
+    ]
+    self._manifest.groups[group] = dict(trial.chosen)
+    self._manifest.codes = {
+      **self._manifest.codes,
+      **{r.path: self._manifest.codes.get(r.path) for r in runs},
+    }
+    left = [run for run in runs if not self._manifest.is_done(run)]
+    self._open[trial.number] = _Open(runs, set(left))
+    self._waiting += left
+    self._finish_if_over(trial.number)
+
+  def _finish_if_over(self, number: int) -> None:
+    trial = self._open[number]
+    if trial.left:
+      return
+    del self._open[number]
+    if trial.is_pruned:
+      self._study.prune(number)
+      return
+    returns = [self._returns(run) for run in trial.runs]
+    is_worth = not trial.has_failed and all(returns)
+    self._study.tell(
+      number,
+      statistics.fmean(map(self._objective, returns)) if is_worth else None,
+    )
+
+  def _is_worth_it(self, number: int, trial: _Open) -> bool:
+    """Tells the study what all seeds have come to; asks it whether to go on."""
+    returns = [self._returns(run) for run in trial.runs]
+    for count in range(trial.num_reported + 1, min(map(len, returns)) + 1):
+      trial.num_reported = count
+      so_far = [self._objective(one[:count]) for one in returns]
+      if not self._study.report(number, count - 1, statistics.fmean(so_far)):
+        return False
+    return True
+
+  def _prune(self, number: int, trial: _Open) -> None:
+    trial.is_pruned = True
+    waiting = [run for run in self._waiting if _number(run) == number]
+    for run in waiting:
+      self._waiting.remove(run)
+      trial.left.discard(run)
+    self._finish_if_over(number)
+
+  def _returns(self, run: grid.Run) -> list[float]:
+    """Returns the mean returns of a run's evaluations so far."""
+    folder = os.path.join(self._manifest.directory, run.path, 'logs')
+    return logs.Logs(folder).column('evaluator', 'episode_return').tolist()
+
+
+def _number(run: grid.Run) -> int:
+  return int(run.group.removeprefix('trial_'))

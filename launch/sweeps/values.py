@@ -1,0 +1,146 @@
+"""What is typed for a setting of a sweep: one value, several, or a range.
+
+    1e-3               a value
+    1e-3,3e-4          two values
+    [64,64],[256]      two lists, for a setting that is one
+    1e-5..1e-2:log     a range, of which a study takes values
+
+Brackets hold together what has commas in it: of any setting, but of one that is
+a list there must be brackets, or nobody could tell a list from several values.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from repertory.components import settings
+from repertory.components.settings import SettingError
+
+# What was typed for each value, without brackets.
+Values = tuple[str, ...]
+
+_OPENING, _CLOSING = '[(', '])'
+_RANGE = re.compile(r'(.+?)\.\.(.+?)(:log)?')
+_NUMBERS = {int: 'integers', float: 'numbers'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+  """Numbers from low to high, both of them included.
+
+  Attributes:
+    text: What was typed.
+    low: An integer if the setting is one.
+    high: Likewise.
+    is_log: Whether each order of magnitude is as likely as the next.
+  """
+
+  text: str
+  low: int | float
+  high: int | float
+  is_log: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+  """What was typed for all settings, by name: flags, and `config.<name>`.
+
+  Attributes:
+    seeds: The seeds, at least one.
+    values: One or several of each other setting that has no range.
+    ranges: Those that have one.
+  """
+
+  seeds: Values
+  values: Mapping[str, Values]
+  ranges: Mapping[str, Range]
+
+
+def read(name: str, text: str, kind: type) -> Values | Range:
+  """Reads what was typed for a setting.
+
+  Args:
+    name: The setting's, for the error.
+    text: What was typed.
+    kind: What the setting holds: tuple, bool, int, float or str.
+
+  Raises:
+    SettingError: If it can be read in two ways, or in none.
+  """
+  if '..' in text and kind in _NUMBERS:
+    return _read_range(name, text, kind)
+  pieces = _split(name, text)
+  if kind is tuple and len(pieces) > 1 and not all(map(_is_held, pieces)):
+    lists = ','.join(f'[{_strip(piece)}]' for piece in pieces)
+    if any(map(_is_held, pieces)):
+      raise SettingError(name, f'is a list: write {lists}, got {text!r}.')
+    raise SettingError(
+      name,
+      f'is a list, so {text!r} may be one or several: write [{text}] for one '
+      f'list, or {lists} for several.',
+    )
+  values = tuple(map(_strip, pieces))
+  if len(pieces) > 1 and '' in pieces:
+    raise SettingError(
+      name, f'must have a value before and after each comma, got {text!r}.'
+    )
+  for value in values:
+    if values.count(value) > 1:
+      raise SettingError(
+        name, f'must have each value once, got {value!r} twice in {text!r}.'
+      )
+  return values
+
+
+def _read_range(name: str, text: str, kind: type) -> Range:
+  match = _RANGE.fullmatch(text)
+  if match is None or ',' in text:
+    raise SettingError(
+      name,
+      f'must be values, or one range such as 1..10 or 1..10:log, got {text!r}.',
+    )
+  low, high = (
+    settings.parse(name, number, kind) for number in match.group(1, 2)
+  )
+  is_log = match[3] is not None
+  if not low < high < float('inf'):  # Of NaN neither holds.
+    raise SettingError(
+      name, f'must be a range of {_NUMBERS[kind]} that rises, got {text!r}.'
+    )
+  if is_log and low <= 0:
+    raise SettingError(
+      name, f'must be a range above 0 with :log, got {text!r}.'
+    )
+  return Range(text, low, high, is_log)
+
+
+def _split(name: str, text: str) -> list[str]:
+  """Splits at the commas that are not within brackets."""
+  pieces, depth = [''], 0
+  for character in text:
+    if character == ',' and depth == 0:
+      pieces.append('')
+      continue
+    depth += (character in _OPENING) - (character in _CLOSING)
+    if depth < 0:
+      break
+    pieces[-1] += character
+  if depth:
+    raise SettingError(name, f'must close each bracket, got {text!r}.')
+  return [piece.strip() for piece in pieces]
+
+
+def _is_held(piece: str) -> bool:
+  """Whether brackets hold a piece together: the first ends with the last."""
+  if piece[:1] not in _OPENING or piece[-1:] not in _CLOSING or not piece:
+    return False
+  depth = 0
+  for i, character in enumerate(piece):
+    depth += (character in _OPENING) - (character in _CLOSING)
+    if depth == 0:
+      return i == len(piece) - 1
+  return False
+
+
+def _strip(piece: str) -> str:
+  return piece[1:-1] if _is_held(piece) else piece

@@ -1,0 +1,165 @@
+"""Kills and closes sweeps: nothing is left behind, and the next one goes on.
+
+`make test-chaos` runs these.
+"""
+
+import json
+import re
+import signal
+
+import optuna
+import psutil
+import pytest
+
+import program
+import terminal_window
+
+pytestmark = pytest.mark.chaos
+
+_SECONDS = 300
+_STEPS = 6000
+_SWEEP = (
+  'sweep', '--directory=mine', '--env=catch', f'--steps={_STEPS}',
+  '--config.jit_compile=false', '--evaluation_episodes=2', '--parallel=2',
+)  # fmt: skip
+_GRID = (*_SWEEP, '--config.learning_rate=1e-3,1e-4')
+_PATHS = ('learning_rate=1e-3/seed_0', 'learning_rate=1e-4/seed_0')
+
+
+def _saved_steps(run):
+  """Returns the environment steps of a run's newest checkpoint."""
+  states = sorted(run.glob('checkpoints/*/state.json'))
+  return json.loads(states[-1].read_text())['counts']['steps']
+
+
+def _codes(directory):
+  return json.loads((directory / 'mine/sweep.json').read_text())['codes']
+
+
+def _wait_for_both(running, directory):
+  for path in _PATHS:
+    program.wait_for_learning(running, directory / 'mine' / path, _SECONDS)
+
+
+def _check_saved(directory):
+  for path in _PATHS:
+    assert 0 < _saved_steps(directory / 'mine' / path) < _STEPS
+  assert _codes(directory) == dict.fromkeys(_PATHS)
+
+
+def _go_on(directory, arguments=_GRID):
+  ended = program.repertory(*arguments, cwd=directory).wait(_SECONDS)
+  assert ended.code == 0, ended.output
+  assert ended.left == []
+  return ended.output
+
+
+def _check_done(directory):
+  assert _codes(directory) == dict.fromkeys(_PATHS, 0)
+  for path in _PATHS:
+    run = directory / 'mine' / path
+    assert _saved_steps(run) == _STEPS
+    assert 'resumed from checkpoint' in (run / 'output.txt').read_text()
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_all_with_their_checkpoints(tmp_path, number):
+  running = program.repertory(*_GRID, cwd=tmp_path)
+  _wait_for_both(running, tmp_path)
+  if number == signal.SIGTERM:
+    running.terminate()  # The sweep alone.
+  else:
+    running.interrupt(number)
+  ended = running.wait(_SECONDS)
+  assert ended.code == 128 + number, ended.output
+  assert ended.left == []
+  assert 'The same command goes on' in ended.output
+  _check_saved(tmp_path)
+  _go_on(tmp_path)
+  _check_done(tmp_path)
+
+
+def test_a_window_that_is_closed_stops_all(tmp_path):
+  terminal = terminal_window.Terminal(tmp_path, *_GRID)
+  try:
+    _wait_for_both(terminal, tmp_path)
+    children = psutil.Process(terminal.pid).children(recursive=True)
+    assert len(children) == 2
+    terminal.close_window()
+    assert terminal.wait(_SECONDS) == 128 + signal.SIGHUP
+    assert not any(child.is_running() for child in children)
+  finally:
+    terminal.kill()
+  _check_saved(tmp_path)
+
+
+def test_runs_of_a_sweep_that_was_killed_stop_by_themselves(tmp_path):
+  running = program.repertory(*_GRID, cwd=tmp_path)
+  _wait_for_both(running, tmp_path)
+  running.kill()
+  # Started at once, the next one waits for those that write checkpoints.
+  _go_on(tmp_path)
+  assert not running.processes()
+  _check_done(tmp_path)
+
+
+def test_a_second_interrupt_leaves_no_node_behind(tmp_path):
+  running = program.repertory(
+    *_GRID, '--topology=distributed', '--lp_launch_type=local_mp', cwd=tmp_path
+  )
+  _wait_for_both(running, tmp_path)
+  assert len(running.processes()) > 8
+  running.interrupt()
+  running.interrupt()
+  ended = running.wait(_SECONDS)
+  assert ended.code == 128 + signal.SIGINT, ended.output
+  assert ended.left == []
+
+
+def test_a_run_that_is_killed_is_told_and_the_other_goes_on(tmp_path):
+  running = program.repertory(*_GRID, cwd=tmp_path)
+  _wait_for_both(running, tmp_path)
+  (victim,) = [
+    process
+    for process in running.processes()
+    if '--config.learning_rate=1e-4' in process.cmdline()
+  ]
+  victim.kill()
+  ended = running.wait(_SECONDS)
+  assert ended.code == 1, ended.output
+  assert ended.left == []
+  assert f'{_PATHS[1]} (killed by SIGKILL)' in ended.output
+  assert _codes(tmp_path) == {_PATHS[0]: 0, _PATHS[1]: -signal.SIGKILL}
+  output = _go_on(tmp_path)
+  assert 'done already: 1' in output
+  assert _codes(tmp_path) == dict.fromkeys(_PATHS, 0)
+
+
+def test_a_study_goes_on(tmp_path):
+  arguments = (
+    *_SWEEP, '--study=3', '--seeds=2', '--config.learning_rate=1e-5..1e-2:log'
+  )  # fmt: skip
+  running = program.repertory(*arguments, cwd=tmp_path)
+  run = tmp_path / 'mine/trial_0/seed_1'
+  program.wait_for_learning(running, run, _SECONDS)
+  tried = json.loads((tmp_path / 'mine/sweep.json').read_text())['groups']
+  running.interrupt()
+  ended = running.wait(_SECONDS)
+  assert ended.code == 128 + signal.SIGINT, ended.output
+  assert ended.left == []
+
+  output = _go_on(tmp_path, arguments)
+  assert 'resumed from checkpoint' in (run / 'output.txt').read_text()
+  found = optuna.load_study(
+    study_name='sweep', storage=f'sqlite:///{tmp_path}/mine/study.db'
+  ).trials
+  assert [trial.state.name for trial in found] == ['COMPLETE'] * 3
+  rates = [str(trial.params['config.learning_rate']) for trial in found]
+  assert len(set(rates)) == 3
+  assert tried['trial_0'] == {'config.learning_rate': rates[0]}
+  best = max(found, key=lambda trial: trial.value or 0.0)
+  assert f'Best: trial_{best.number}, last return {best.value:.4g}' in output
+  rows = re.findall(r'^trial_(\d) .* 2 +(-?[\d.]+) ', output, re.MULTILINE)
+  assert {int(number): float(value) for number, value in rows} == {
+    trial.number: pytest.approx(trial.value, abs=1e-3) for trial in found
+  }

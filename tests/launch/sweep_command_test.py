@@ -1,0 +1,209 @@
+"""Tests of what users type behind `repertory sweep`."""
+
+import json
+import os
+import sys
+
+import pytest
+
+import log_files
+from repertory.agents import ppo
+from repertory.launch import sweeps
+from repertory.launch.commands import commands as command_line
+from repertory.launch.commands import trying
+from repertory.launch.sweeps import children
+
+_HERE = ('sweep', '--directory=here')
+
+
+def _run(capsys, *arguments) -> tuple[int, str, str]:
+  code = command_line.run(arguments)
+  captured = capsys.readouterr()
+  return code, captured.out, captured.err
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+
+
+class TestBadInput:
+  @pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+      (['sweep'], '--directory must be a path, for the sweep to go to'),
+      (['sweep', '--directory='], '--directory must be a path'),
+      ([*_HERE, 'more'], 'arguments must be flags'),
+      ([*_HERE, '--sedes=3'], "Unknown flag '--sedes'. Did you mean 'seeds'?"),
+      ([*_HERE, '--seeds=0'], '--seeds must be at least 1, got 0.'),
+      ([*_HERE, '--seeds=1,2'], "--seeds must be an integer, got '1,2'."),
+      (
+        [*_HERE, '--seeds=3', '--seed=1'],
+        '--seeds must be left out with --seed: 3 seeds are those from 0 to 2.',
+      ),
+      ([*_HERE, '--seed=-1'], '--seed must be at least 0, got -1.'),
+      ([*_HERE, '--seed=a'], "--seed must be of type int, got 'a'."),
+      (
+        [*_HERE, '--seed=0,1,00'],
+        '--seed must have each value once, got 0,1,0',
+      ),
+      ([*_HERE, '--seeds=10001'], 'at most 10,000 combinations, got 10,001.'),
+      ([*_HERE, '--seed=0..4'], '--seed must be values'),
+      ([*_HERE, '--parallel=0'], '--parallel must be at least 1, got 0.'),
+      ([*_HERE, '--fresh', '--storage=s'], '--fresh must be left out with --s'),
+      ([*_HERE, '--fresh=1,0'], "--fresh must be true or false, got '1,0'."),
+      (
+        [*_HERE, '--timeout_seconds=60,70'],
+        '--timeout_seconds must have one value in a sweep',
+      ),
+      (
+        [*_HERE, '--config.hidden_sizes=64,64'],
+        '--config.hidden_sizes is a list',
+      ),
+      (
+        [*_HERE, '--topology=central', '--learner_devices=CPU:0,CPU:1'],
+        '--learner_devices is a list',
+      ),
+      (
+        [*_HERE, '--config.n_step=1..3'],
+        '--config.n_step must be values, as o',
+      ),
+      ([*_HERE, '--config.n_step'], '--config.n_step must be given a value'),
+      # What `train` refuses, whichever combination it is in.
+      ([*_HERE, '--agent=dqn,dpn'], "got 'dpn'. Did you mean 'dqn'?"),
+      (
+        [*_HERE, '--config.learning_rate=1,-1'],
+        '--config.learning_rate must be positive, got -1.0.',
+      ),
+      (
+        [*_HERE, '--agent=ppo,dqn', '--config.dueling=true,false'],
+        "--config.dueling is no setting of agent 'ppo'.",
+      ),
+      ([*_HERE, '--steps=10,many'], "--steps must be an integer, got 'many'."),
+      ([*_HERE, '--steps=1e4'], "got '1e4'. Write 10000."),
+      ([*_HERE, '--env=catch,cath'], "'cath'. Did you mean 'catch"),
+      (
+        [*_HERE, '--topology=single,distributed', '--lp_launch_type=local_mp'],
+        '--lp_launch_type must be local_mt',
+      ),
+      # The search.
+      ([*_HERE, '--prune'], '--prune must be left out without --study.'),
+      ([*_HERE, '--study=0'], '--study must be at least 1, got 0.'),
+      ([*_HERE, '--study=3'], '--study needs a setting with a range'),
+      (
+        [*_HERE, '--study=3', '--config.n_step=1..3', '--objective=most'],
+        "--objective must be one of last, best; got 'most'.",
+      ),
+      (
+        [*_HERE, '--study=3', '--config.n_step=0..3'],
+        '--config.n_step must be at least 1, got 0.',
+      ),
+      (
+        [*_HERE, '--study=3', '--config.discount=.9..1.1'],
+        '--config.discount must be in [0, 1], got 1.1.',
+      ),
+      (
+        [*_HERE, '--study=3', '--config.n_step=1..3', '--env=catch,chain'],
+        '--env must be one with --study',
+      ),
+      (
+        [*_HERE, '--study=3', '--steps=9..99', '--evaluation_episodes=0'],
+        '--evaluation_episodes must be at least 1 with --study',
+      ),
+      (
+        [*_HERE, '--study=3', '--config.n_step=1..3', '--study_seed=-1'],
+        '--study_seed must be at least 0',
+      ),
+    ],
+  )
+  def test_is_told_and_nothing_written(self, capsys, arguments, message):
+    code, out, err = _run(capsys, *arguments)
+    assert (code, out) == (2, '')
+    assert message in err
+    assert 'Traceback' not in err
+    assert os.listdir() == []
+
+  def test_needs_optuna_for_a_study_alone(self, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'optuna', None)
+    monkeypatch.delitem(
+      sys.modules, 'repertory.launch.sweeps.study', raising=False
+    )
+    monkeypatch.delattr(sweeps, 'study', raising=False)
+    code, _, err = _run(capsys, *_HERE, '--study=3', '--config.n_step=1..3')
+    assert code == 2
+    assert "--study needs the package optuna: pip install 'repertory[s" in err
+
+
+def test_help_lists_flags_of_train_and_its_own(capsys):
+  code, out, _ = _run(capsys, 'sweep', '--help')
+  assert code == 0
+  for flag in ('--seeds', '--study', '--agent', '--[no]deterministic'):
+    assert f'\n  {flag}:' in out
+  assert "(default: '10000')" in out
+
+
+_BRIEF = (
+  *_HERE, '--steps=60', '--evaluation_episodes=2', '--evaluation_period=30',
+  '--config.min_replay_size=10', '--config.jit_compile=false',
+)  # fmt: skip
+
+
+@pytest.fixture
+def try_here(monkeypatch):
+  """Saves a process; tests/chaos does without this."""
+  monkeypatch.setattr(trying, 'find_refused', trying.try_all)
+
+
+def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
+  code, out, err = _run(
+    capsys, *_BRIEF, '--config.learning_rate=1e-3,1e-4', '--seeds=2',
+    '--config.max_replay_size=100,9',
+  )  # fmt: skip
+  assert (code, out) == (2, '')
+  assert 'With --config.learning_rate=1e-3 --config.max_replay_size=9: ' in err
+  assert 'must be at most max_replay_size = 9' in err
+  assert os.listdir() == []
+
+
+def test_runs_what_is_given_and_tells_what_failed(capsys, try_here):
+  code, out, err = _run(
+    capsys, *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'
+  )
+  assert code == 1
+  good, bad = 'learning_rate=1e-3', 'learning_rate=1e30'
+  returns = log_files.rows(f'here/{good}/seed_0', 'evaluator')
+  (row,) = [line for line in out.splitlines() if line.startswith(f'{good} ')]
+  assert float(row.split()[2]) == pytest.approx(
+    returns[-1]['episode_return'], abs=1e-3
+  )
+  assert os.path.getsize('here/returns.png') > 1000
+  assert f'{bad}/seed_0 failed, exit code 1. It printed last:' in err
+  assert 'FloatingPointError: Learning diverged' in err
+  with open(f'here/{bad}/seed_0/{children.OUTPUT}') as file:
+    assert 'Learning diverged' in file.read()
+  with open('here/sweep.json') as file:
+    codes = json.load(file)['codes']
+  assert codes == {f'{good}/seed_0': 0, f'{bad}/seed_0': 1}
+
+  # What is done is not run again, and what is not asked for stays.
+  again = _run(capsys, *_BRIEF, '--config.learning_rate=1e-3')
+  assert again[0] == 0
+  assert 'done already: 1' in again[1]
+  assert 'begun' not in again[1]
+  assert row in again[1]
+  assert os.path.isdir(f'here/{bad}')
+  code, _, err = _run(capsys, *_BRIEF, '--config.n_step=2')
+  assert code == 2
+  assert '--config.n_step: 3 there, 2 now' in err
+
+
+def test_settings_are_as_train_reads_them():
+  found = trying.read_settings(
+    ['--agent=ppo', '--config.hidden_sizes=8,8', '--nocheckpoint_replay'],
+    left_out=('checkpoint_replay', 'directory'),
+  )
+  assert found['agent'] == 'ppo'
+  assert found['config.hidden_sizes'] == [8, 8]
+  assert found['steps'] == 10_000
+  assert not {'checkpoint_replay', 'directory'} & found.keys()
+  assert found['config.learning_rate'] == ppo.PPOConfig().learning_rate

@@ -1,0 +1,190 @@
+"""Tests of what a sweep's directory holds, and of what may be added to it."""
+
+import json
+import os
+
+import pytest
+
+from repertory.components.settings import SettingError
+from repertory.launch.sweeps import grid
+from repertory.launch.sweeps import manifest as manifest_lib
+
+
+def _settings(combination, **others):
+  """Returns what `train` would make of a combination: numbers, and defaults."""
+  defaults = {'agent': 'dqn', 'preset': None, 'steps': 100, 'config.lr': 0.1}
+  typed = {
+    name: float(text) if name.startswith('config.') else int(text)
+    for name, text in combination.items()
+  }
+  return {**defaults, **typed, **others}
+
+
+def _join(manifest, given, **others):
+  """Adds all combinations of values; returns the paths of their runs."""
+  given = {'seed': ('0',), **given}
+  asked = [(one, _settings(one, **others)) for one in grid.combine(given)]
+  axes = [name for name, values in given.items() if len(values) > 1]
+  runs = manifest_lib.join(manifest, asked, axes)
+  return [run.path for run in runs]
+
+
+@pytest.fixture
+def manifest(tmp_path):
+  return manifest_lib.Manifest(str(tmp_path))
+
+
+class TestJoin:
+  def test_a_new_sweep(self, manifest):
+    given = {'seed': ('0', '1'), 'config.lr': ('.1', '.2')}
+    paths = ['lr=.1/seed_0', 'lr=.2/seed_0', 'lr=.1/seed_1', 'lr=.2/seed_1']
+    assert _join(manifest, given) == paths
+    assert manifest.codes == dict.fromkeys(paths)
+    assert manifest.fixed == {'agent': 'dqn', 'preset': None, 'steps': 100}
+    assert manifest.groups == {
+      'lr=.1': {'config.lr': 0.1}, 'lr=.2': {'config.lr': 0.2}
+    }  # fmt: skip
+
+  def test_the_same_again_in_other_words(self, manifest):
+    first = _join(manifest, {'config.lr': ('.1', '.2')})
+    manifest.codes[first[0]] = 0
+    again = _join(manifest, {'config.lr': ('0.20', '1e-1')})
+    assert again == [first[1], first[0]]
+    assert manifest.codes == {first[0]: 0, first[1]: None}
+
+  def test_values_and_seeds_are_added(self, manifest):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    paths = _join(manifest, {'config.lr': ('.2', '.3'), 'seed': ('0', '5')})
+    assert paths == [
+      'lr=.2/seed_0', 'lr=.3/seed_0', 'lr=.2/seed_5', 'lr=.3/seed_5'
+    ]  # fmt: skip
+    assert list(manifest.codes) == ['lr=.2/seed_0', *paths[1:], 'lr=.1/seed_0']
+    assert manifest.groups.keys() == {'lr=.1', 'lr=.2', 'lr=.3'}
+
+  def test_a_single_value_of_what_differed_is_added(self, manifest):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    assert _join(manifest, {'config.lr': ('.4',)}) == ['lr=.4/seed_0']
+
+  def test_what_was_fixed_may_differ_from_now_on(self, manifest):
+    _join(manifest, {'config.lr': ('.1', '.2')}, **{'config.n': 3.0})
+    paths = _join(manifest, {'config.lr': ('.1',), 'config.n': ('3', '4')})
+    # The one that is there keeps its directory.
+    assert paths == ['lr=.1/seed_0', 'lr=.1,n=4/seed_0']
+    assert manifest.settings('lr=.2')['config.n'] == 3.0
+    assert manifest.settings('lr=.1,n=4')['config.n'] == 4.0
+
+  def test_other_fixed_settings_are_refused_with_all_differences(
+    self, manifest
+  ):
+    _join(manifest, {'config.lr': ('.1', '.2')}, **{'config.n': 3.0})
+    before = json.dumps(vars(manifest))
+    with pytest.raises(SettingError) as caught:
+      _join(
+        manifest, {'config.lr': ('.3', '.4')}, **{'config.n': 4.0}, agent='ppo'
+      )
+    assert '--agent: dqn there, ppo now' in str(caught.value)
+    assert json.dumps(vars(manifest)) == before
+    with pytest.raises(SettingError, match=r'--config.n: 3.0 there, 4.0 now'):
+      _join(manifest, {'config.lr': ('.3', '.4')}, **{'config.n': 4.0})
+
+  def test_settings_of_an_agent_follow_from_the_agent(self, manifest):
+    def ask(lr):
+      asked = [
+        ({'seed': '0', 'agent': 'dqn'}, {'agent': 'dqn', 'config.lr': 0.1}),
+        ({'seed': '0', 'agent': 'ppo'}, {'agent': 'ppo', 'config.lr': lr}),
+      ]
+      settings = {'preset': None, 'steps': 100, 'seed': 0}
+      asked = [(one, {**own, **settings}) for one, own in asked]
+      return manifest_lib.join(manifest, asked, ['agent'])
+
+    assert [run.group for run in ask(0.2)] == ['agent=dqn', 'agent=ppo']
+    assert [run.group for run in ask(0.2)] == ['agent=dqn', 'agent=ppo']
+    with pytest.raises(SettingError, match=r'--config.lr: 0.2 there, 0.3 now'):
+      ask(0.3)
+
+  def test_two_combinations_that_mean_the_same_are_refused(self, manifest):
+    with pytest.raises(
+      SettingError, match=r'the same: --config.lr=.1 and --config.lr=0.1'
+    ):
+      _join(manifest, {'config.lr': ('.1', '.2', '0.1')})
+
+  def test_all_runs_may_go_on_to_more_steps(self, manifest):
+    first = _join(manifest, {'config.lr': ('.1', '.2')})
+    manifest.codes = dict.fromkeys(first, 0)
+    assert _join(manifest, {'config.lr': ('.1', '.2')}, steps=200) == first
+    assert manifest.codes == dict.fromkeys(first)
+    assert manifest.fixed['steps'] == 200
+
+  def test_some_runs_may_not_and_none_to_fewer(self, manifest):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    with pytest.raises(SettingError, match=r'steps must be 100, .*: lr=.2/se'):
+      _join(manifest, {'config.lr': ('.1',)}, steps=200)
+    with pytest.raises(SettingError, match='--steps: 100 there, 99 now'):
+      _join(manifest, {'config.lr': ('.1', '.2')}, steps=99)
+
+  def test_a_study_is_no_grid(self, manifest):
+    manifest_lib.join_study(manifest, {'config.lr': '0..1'})
+    with pytest.raises(SettingError, match='must be of a sweep without --stud'):
+      _join(manifest, {'config.lr': ('.1', '.2')})
+
+
+class TestJoinStudy:
+  def test_the_same_only(self, manifest):
+    settings = {'config.lr': '0..1', 'steps': 100}
+    manifest_lib.join_study(manifest, settings)
+    manifest_lib.join_study(manifest, settings)
+    with pytest.raises(
+      SettingError, match=r'--config.lr: 0..1 there, 0..2 now'
+    ):
+      manifest_lib.join_study(manifest, {**settings, 'config.lr': '0..2'})
+    with pytest.raises(SettingError, match='--steps: 100 there, None now'):
+      manifest_lib.join_study(manifest, {'config.lr': '0..1'})
+
+  def test_a_grid_is_no_study(self, manifest):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    with pytest.raises(SettingError, match='must be of a sweep with --study'):
+      manifest_lib.join_study(manifest, {})
+
+
+class TestFile:
+  def test_is_what_was_saved(self, manifest):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    manifest.codes['lr=.1/seed_0'] = -9
+    manifest.save()
+    assert manifest_lib.load(manifest.directory) == manifest
+
+  def test_a_run_that_was_deleted_is_not_done(self, manifest, tmp_path):
+    _join(manifest, {})
+    run = grid.make_run('', {'seed': '0'})
+    assert not manifest.is_done(run)
+    manifest.codes['seed_0'] = 0
+    assert not manifest.is_done(run)
+    (tmp_path / 'seed_0').mkdir()
+    assert manifest.is_done(run)
+
+  def test_a_new_directory_holds_nothing(self, tmp_path):
+    assert manifest_lib.load(str(tmp_path / 'new')) is None
+    (tmp_path / 'notes.txt').write_text('mine')
+    assert manifest_lib.load(str(tmp_path)) is None
+
+  def test_the_directory_of_a_run_is_refused(self, tmp_path):
+    os.makedirs(tmp_path / 'checkpoints')
+    with pytest.raises(SettingError, match='that of a run, with checkpoints'):
+      manifest_lib.load(str(tmp_path))
+
+  @pytest.mark.parametrize(
+    'contents',
+    [
+      '{"version": 1',
+      '[]',
+      '{}',
+      '{"version": 2}',
+      '{"version": 1, "x": 3}',
+      '\xff',
+    ],
+  )
+  def test_what_cannot_be_read_is_refused(self, tmp_path, contents):
+    path = tmp_path / manifest_lib.FILE
+    path.write_text(contents, encoding='latin-1')
+    with pytest.raises(SettingError, match=r'cannot be read: .*Restore it'):
+      manifest_lib.load(str(tmp_path))

@@ -1,0 +1,220 @@
+"""Tests of several processes at a time, on ones that do next to nothing."""
+
+import os
+import signal
+import sys
+
+import psutil
+import pytest
+
+from repertory.launch.sweeps import children, grid, plans, pool
+
+# Begins a file in the run's directory, and then does what its last argument
+# says: code of Python.
+_SCRIPT = """
+import signal, sys, time
+*_, code, directory = sys.argv
+directory = directory.partition('=')[2]
+
+def note(what):
+  with open(f'{directory}/noted', 'a') as file:
+    file.write(f'{time.monotonic()} {what}\\n')
+
+def stop(number, frame):
+  note('stopped')
+  sys.exit(128 + number)
+
+signal.signal(signal.SIGTERM, stop)
+note('begun')
+exec(code.replace('--code=', ''))
+note('ended')
+"""
+_SECONDS = 60
+
+
+class _Source(plans.Queue):
+  """Remembers how runs ended, and gives some up."""
+
+  def __init__(self, runs):
+    super().__init__(runs)
+    self.ended = {}
+    self.given_up = []
+
+  def unwanted(self, running):
+    return [run for run in running if run.group in self.given_up]
+
+  def end(self, ended):
+    self.ended[ended.run.group] = ended
+
+
+@pytest.fixture(autouse=True)
+def cheap_children(monkeypatch):
+  monkeypatch.setattr(
+    children, 'command', lambda module: [sys.executable, '-c', _SCRIPT]
+  )
+  yield
+  left = psutil.Process().children(recursive=True)
+  for process in left:
+    process.kill()
+  assert not left
+
+
+def _runs(*codes):
+  return [
+    grid.Run(f'run_{i}', '0', (f'--code={code}',))
+    for i, code in enumerate(codes)
+  ]
+
+
+def _make(tmp_path, parallel, stop_seconds=_SECONDS):
+  return pool.Pool(
+    str(tmp_path),
+    lambda run: [f'--directory={tmp_path / run.path}'],
+    parallel,
+    stop_seconds,
+  )
+
+
+def _noted(tmp_path, run):
+  """Returns when a run noted what."""
+  path = tmp_path / run.path / 'noted'
+  lines = path.read_text().splitlines() if path.exists() else []
+  return {what: float(at) for at, what in map(str.split, lines)}
+
+
+def _once(tmp_path, runs, what, act):
+  """Returns what acts while runs are watched, once all of them noted that."""
+  is_done = []
+
+  def watch(running):
+    del running
+    if not is_done and all(what in _noted(tmp_path, run) for run in runs):
+      is_done.append(True)
+      act()
+
+  return watch
+
+
+def _send(number):
+  return lambda: os.kill(os.getpid(), number)
+
+
+def _do_nothing(running):
+  del running
+
+
+def test_so_many_at_a_time(tmp_path):
+  runs = _runs(*['time.sleep(.3)'] * 5)
+  source = _Source(runs)
+  counts = []
+  code = _make(tmp_path, 2).run(
+    source, lambda running: counts.append(len(running))
+  )
+  assert code is None
+  assert [ended.code for ended in source.ended.values()] == [0] * 5
+  assert source.num_to_come == 0
+  edges = []
+  for run in runs:
+    noted = _noted(tmp_path, run)
+    edges += [(noted['begun'], 1), (noted['ended'], -1)]
+  running, most = 0, 0
+  for _, step in sorted(edges):
+    running += step
+    most = max(most, running)
+  assert most == max(counts) == 2
+
+
+def test_a_run_that_fails_leaves_the_others_alone(tmp_path):
+  runs = _runs(
+    'print("first"); print("last words"); sys.exit(7)',
+    'import os; os.kill(os.getpid(), 9)',
+    'time.sleep(.5)',
+  )
+  source = _Source(runs)
+  assert _make(tmp_path, 3).run(source, _do_nothing) is None
+  ended = source.ended
+  assert [ended[f'run_{i}'].code for i in range(3)] == [7, -9, 0]
+  assert ended['run_0'].lines == ['first', 'last words']
+  assert not any(one.was_stopped for one in ended.values())
+
+
+def test_what_is_printed_is_appended_and_the_last_told_is_of_this_time(
+  tmp_path,
+):
+  for text in ('one', 'two'):
+    (run,) = runs = _runs(f'print("{text}")')
+    source = _Source(runs)
+    _make(tmp_path, 1).run(source, _do_nothing)
+    assert source.ended['run_0'].lines == [text]
+  output = tmp_path / run.path / children.OUTPUT
+  assert output.read_text() == 'one\ntwo\n'
+
+
+def test_what_cannot_start_is_told(tmp_path):
+  (tmp_path / 'run_0').write_text('A file where a folder should be.')
+  source = _Source(_runs('', ''))
+  assert _make(tmp_path, 1).run(source, _do_nothing) is None
+  assert source.ended['run_0'].code is None
+  assert 'could not start' in source.ended['run_0'].lines[0]
+  assert source.ended['run_1'].code == 0
+
+
+@pytest.mark.parametrize(
+  'number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+)
+def test_a_signal_lets_all_stop_and_begins_no_other(tmp_path, number):
+  runs = _runs(*['time.sleep(60)'] * 3)
+  source = _Source(runs)
+  watch = _once(tmp_path, runs[:2], 'begun', _send(number))
+  assert _make(tmp_path, 2).run(source, watch) == number
+  codes = {group: one.code for group, one in source.ended.items()}
+  assert codes == dict.fromkeys(['run_0', 'run_1'], 128 + signal.SIGTERM)
+  assert all(one.was_stopped for one in source.ended.values())
+  assert 'stopped' in _noted(tmp_path, runs[0])
+  assert source.num_to_come == 1
+
+
+_DEAF = 'signal.signal(15, signal.SIG_IGN); note("deaf"); time.sleep(60)'
+
+
+def test_a_run_that_does_not_stop_in_time_is_killed(tmp_path):
+  runs = _runs(_DEAF)
+  source = _Source(runs)
+  watch = _once(tmp_path, runs, 'deaf', _send(signal.SIGTERM))
+  code = _make(tmp_path, 1, stop_seconds=0.5).run(source, watch)
+  assert code == signal.SIGTERM
+  assert source.ended['run_0'].code == -signal.SIGKILL
+
+
+def test_a_second_interrupt_kills_all_at_once(tmp_path):
+  runs = _runs(_DEAF, _DEAF)
+
+  def interrupt_twice():
+    _send(signal.SIGINT)()
+    _send(signal.SIGINT)()
+
+  watch = _once(tmp_path, runs, 'deaf', interrupt_twice)
+  with pytest.raises(KeyboardInterrupt):
+    _make(tmp_path, 2).run(_Source(runs), watch)
+
+
+def test_an_error_of_the_sweep_itself_lets_runs_stop_first(tmp_path):
+  runs = _runs('time.sleep(60)')
+
+  def fail():
+    raise OSError('disk full')
+
+  with pytest.raises(OSError, match='disk full'):
+    _make(tmp_path, 1).run(_Source(runs), _once(tmp_path, runs, 'begun', fail))
+  assert 'stopped' in _noted(tmp_path, runs[0])
+
+
+def test_runs_that_are_not_wanted_are_stopped(tmp_path):
+  runs = _runs('time.sleep(60)', 'time.sleep(.5)')
+  source = _Source(runs)
+  watch = _once(
+    tmp_path, runs[:1], 'begun', lambda: source.given_up.append('run_0')
+  )
+  assert _make(tmp_path, 2).run(source, watch) is None
+  assert source.ended['run_0'].was_stopped
+  assert source.ended['run_1'].code == 0

@@ -1,0 +1,207 @@
+"""Tests of a study: on what costs nothing, and with made-up evaluations."""
+
+import csv
+import math
+
+import optuna
+import pytest
+
+from repertory.components.settings import SettingError
+from repertory.launch.sweeps import manifest as manifest_lib
+from repertory.launch.sweeps import pool, study, trials, values
+
+_SPACE = {
+  'config.lr': values.Range('1e-5..1:log', 1e-5, 1.0, is_log=True),
+  'config.n': values.Range('1..5', 1, 5),
+  'config.kind': ('good', 'bad'),
+}
+
+
+def _worth(chosen):
+  """At most 0, for lr = 1e-2, n = 4 and the good kind."""
+  return (
+    -abs(math.log10(float(chosen['config.lr'])) + 2)
+    - abs(int(chosen['config.n']) - 4)
+    - (chosen['config.kind'] == 'bad')
+  )
+
+
+class TestStudy:
+  def test_finds_what_is_good_and_goes_on_where_it_was(self, tmp_path):
+    tried = []
+    for num_trials in (12, 40):  # Opened anew in between.
+      searching = study.Study(str(tmp_path), _SPACE, seed=0)
+      assert searching.num_trials == len(tried)
+      while searching.num_trials < num_trials:
+        trial = searching.ask()
+        assert trial.number == len(tried)
+        tried.append(trial.chosen)
+        searching.tell(trial.number, _worth(trial.chosen))
+    # The best of as many random ones is worth about -0.9.
+    best, value = searching.best() or pytest.fail('There is no best one.')
+    assert value == _worth(best.chosen) > -0.5
+    assert len({tuple(one.items()) for one in tried}) == len(tried)
+    for one in tried:
+      assert 1e-5 <= float(one['config.lr']) <= 1
+      assert one['config.n'] in ('1', '2', '3', '4', '5')
+
+  def test_the_same_seed_tries_the_same(self, tmp_path):
+    tried = {}
+    for name, seed in (('a', 3), ('b', 3), ('c', 4)):
+      (tmp_path / name).mkdir()
+      searching = study.Study(str(tmp_path / name), _SPACE, seed)
+      tried[name] = [searching.ask().chosen for _ in range(3)]
+    assert tried['a'] == tried['b'] != tried['c']
+
+  def test_open_trials_are_kept_and_failed_ones_are_not_the_best(
+    self, tmp_path
+  ):
+    first = study.Study(str(tmp_path), _SPACE, seed=0)
+    asked = [first.ask() for _ in range(3)]
+    first.tell(0, None)
+    first.tell(2, float('nan'))
+    again = study.Study(str(tmp_path), _SPACE, seed=0)
+    assert again.open_trials() == [asked[1]]
+    assert again.best() is None
+    again.tell(1, -3.0)
+    assert again.best() == (asked[1], -3.0)
+
+  def test_a_trial_that_was_killed_while_it_chose_is_dropped(self, tmp_path):
+    searching = study.Study(str(tmp_path), _SPACE, seed=0)
+    searching._study.ask().suggest_int('config.n', 1, 5)
+    again = study.Study(str(tmp_path), _SPACE, seed=0)
+    assert again.num_trials == 0
+    assert again.open_trials() == []
+    assert again.ask().number == 1
+
+  def test_paths_that_no_url_can_have_are_refused(self, tmp_path):
+    with pytest.raises(SettingError, match='in its path with --study'):
+      study.Study(str(tmp_path / '100%'), _SPACE, seed=0)
+
+
+class TestTrials:
+  @pytest.fixture
+  def make(self, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, '_LOOK_SECONDS', 0.0)
+
+    def make(num_trials=2, seeds=('0', '1'), **settings):
+      searching = study.Study(str(tmp_path), _SPACE, seed=0)
+      manifest = manifest_lib.load(str(tmp_path))
+      self.manifest = manifest or manifest_lib.Manifest(str(tmp_path))
+      return trials.Trials(
+        searching,
+        self.manifest,
+        {'agent': 'dqn'},
+        seeds,
+        num_trials,
+        **settings,
+      )
+
+    self.directory = tmp_path
+    return make
+
+  def _evaluate(self, run, *returns):
+    """Writes evaluations as a run does."""
+    folder = self.directory / run.path / 'logs'
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / 'evaluator.csv', 'w') as file:
+      writer = csv.writer(file)
+      writer.writerow(['steps', 'episode_return'])
+      writer.writerows([(100 * i, value) for i, value in enumerate(returns)])
+
+  def _end(self, source, run, code=0, was_stopped=False):
+    self.manifest.codes[run.path] = None if was_stopped else code
+    source.end(pool.Ended(run, code, [], 1.0, was_stopped))
+    self.manifest.save()
+
+  def _found(self):
+    return optuna.load_study(
+      study_name='sweep', storage=f'sqlite:///{self.directory}/study.db'
+    ).trials
+
+  def test_a_trial_is_worth_the_mean_over_its_seeds(self, make):
+    source = make()
+    runs = [source.next() for _ in range(4)]
+    assert source.next() is None
+    assert [run.path for run in runs] == [
+      'trial_0/seed_0', 'trial_0/seed_1', 'trial_1/seed_0', 'trial_1/seed_1'
+    ]  # fmt: skip
+    for run, returns in zip(runs, ([9, 1], [0, 2], [3, 5], [8, 7])):
+      self._evaluate(run, *returns)
+      self._end(source, run)
+    assert [found.value for found in self._found()] == [
+      (1 + 2) / 2,
+      (5 + 7) / 2,
+    ]
+    chosen = self._found()[0].params
+    assert set(runs[0].arguments) == {
+      '--agent=dqn', '--seed=0', *(f'--{n}={v}' for n, v in chosen.items())
+    }  # fmt: skip
+
+  def test_or_of_the_best_evaluations(self, make):
+    source = make(num_trials=1, objective='best')
+    for returns in ([9, 1], [0, 2]):
+      run = source.next()
+      self._evaluate(run, *returns)
+      self._end(source, run)
+    assert self._found()[0].value == (9 + 2) / 2
+
+  def test_a_run_that_failed_fails_its_trial_alone(self, make):
+    source = make()
+    runs = [source.next() for _ in range(4)]
+    for run, code in zip(runs, (1, 0, 0, 0)):
+      self._evaluate(run, 1)
+      self._end(source, run, code)
+    states = [found.state.name for found in self._found()]
+    assert states == ['FAIL', 'COMPLETE']
+
+  def test_what_was_interrupted_goes_on(self, make):
+    source = make(num_trials=3)
+    runs = [source.next() for _ in range(3)]
+    self._evaluate(runs[0], 1)
+    self._end(source, runs[0])
+    for run in runs[1:]:
+      self._end(source, run, 143, was_stopped=True)
+    again = make(num_trials=3)
+    assert again.num_to_come == 3 + 2
+    left = [again.next() for _ in range(3)]
+    assert [run.path for run in left] == [
+      'trial_0/seed_1', 'trial_1/seed_0', 'trial_1/seed_1'
+    ]  # fmt: skip
+    assert left[0].arguments == runs[1].arguments
+    for run in left:
+      self._evaluate(run, 3)
+      self._end(again, run)
+    assert [found.value for found in self._found()[:2]] == [2.0, 3.0]
+
+  def test_a_trial_that_was_done_but_not_told_is_told(self, make):
+    source = make(num_trials=1)
+    for _ in range(2):
+      run = source.next()
+      self._evaluate(run, 5)
+      self.manifest.codes[run.path] = 0
+      self.manifest.save()  # And then it was killed.
+    assert make(num_trials=1).next() is None
+    assert self._found()[0].value == 5
+
+  def test_trials_that_fall_behind_are_pruned(self, make):
+    num_before = 5  # So many the median is not heeded before.
+    source = make(num_trials=num_before + 1, prunes=True)
+    for _ in range(num_before):
+      runs = [source.next(), source.next()]
+      for run in runs:
+        self._evaluate(run, 10, 20)
+      assert source.unwanted(runs) == []
+      for run in runs:
+        self._end(source, run)
+    runs = [source.next(), source.next()]
+    self._evaluate(runs[0], 1)
+    assert source.unwanted(runs) == []  # The other seed is not so far.
+    self._evaluate(runs[1], 2, 30)
+    assert source.unwanted(runs) == runs
+    for run in runs:
+      self._end(source, run, 143, was_stopped=True)
+    found = self._found()[-1]
+    assert found.state.name == 'PRUNED'
+    assert found.intermediate_values == {0: 1.5}
+    assert source.next() is None

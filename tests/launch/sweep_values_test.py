@@ -1,0 +1,123 @@
+"""Tests of what is typed for the settings of a sweep."""
+
+import pytest
+
+from repertory.components.settings import SettingError
+from repertory.launch.sweeps import grid, values
+
+
+class TestRead:
+  @pytest.mark.parametrize(
+    ('text', 'kind', 'expected'),
+    [
+      ('1e-3', float, ('1e-3',)),
+      ('1e-3,3e-4', float, ('1e-3', '3e-4')),
+      ('1e-3, 3e-4', float, ('1e-3', '3e-4')),
+      ('true,false', bool, ('true', 'false')),
+      ('None,3', int, ('None', '3')),
+      ('', str, ('',)),
+      ('gym:../a,catch', str, ('gym:../a', 'catch')),
+      ('[a,b]', str, ('a,b',)),
+      ('[a,b],c', str, ('a,b', 'c')),
+      ('a[1,2]b', str, ('a[1,2]b',)),
+      ('[a]b[c]', str, ('[a]b[c]',)),
+      ('64', tuple, ('64',)),
+      ('[64]', tuple, ('64',)),
+      ('[64,64]', tuple, ('64,64',)),
+      ('(120, 84)', tuple, ('120, 84',)),
+      ('[64,64],[256]', tuple, ('64,64', '256')),
+      ('[64,64], [256]', tuple, ('64,64', '256')),
+      ('[]', tuple, ('',)),
+    ],
+  )
+  def test_values(self, text, kind, expected):
+    assert values.read('name', text, kind) == expected
+
+  @pytest.mark.parametrize(
+    ('text', 'kind', 'low', 'high', 'is_log'),
+    [
+      ('1..10', int, 1, 10, False),
+      ('1..100:log', int, 1, 100, True),
+      ('1e-5..1e-2:log', float, 1e-5, 1e-2, True),
+      ('-1..1', float, -1.0, 1.0, False),
+      ('.5...9', float, 0.5, 0.9, False),
+    ],
+  )
+  def test_ranges(self, text, kind, low, high, is_log):
+    found = values.read('name', text, kind)
+    assert found == values.Range(text, low, high, is_log)
+    assert type(found.low) is type(found.high) is kind
+
+  @pytest.mark.parametrize(
+    ('text', 'kind', 'message'),
+    [
+      (
+        '64,64',
+        tuple,
+        r"name is a list, so '64,64' may be one or several: write \[64,64\] "
+        r'for one list, or \[64\],\[64\] for several.',
+      ),
+      ('[64,64],256', tuple, r"write \[64,64\],\[256\], got '\[64,64\],256'"),
+      ('1,', int, "must have a value before and after each comma, got '1,'"),
+      ('1,,2', int, 'before and after each comma'),
+      ('1,2,1', int, "must have each value once, got '1' twice in '1,2,1'"),
+      ('[1,2', tuple, r"must close each bracket, got '\[1,2'"),
+      ('1],[2', tuple, 'must close each bracket'),
+      ('1..', int, "must be values, or one range such as 1..10 .* got '1..'"),
+      ('..1', int, 'one range such as'),
+      ('1..3,5', int, "one range such as .* got '1..3,5'"),
+      ('1..3:exp', int, "must be of type int, got '3:exp'"),
+      ('1..2.5', int, "must be of type int, got '2.5'"),
+      ('3..1', int, "must be a range of integers that rises, got '3..1'"),
+      ('1..1', float, 'a range of numbers that rises'),
+      ('0..nan', float, 'that rises'),
+      ('0..inf', float, 'that rises'),
+      ('0..1:log', float, 'must be a range above 0 with :log'),
+    ],
+  )
+  def test_what_can_be_read_in_no_way_or_in_two_is_refused(
+    self, text, kind, message
+  ):
+    with pytest.raises(SettingError, match=message):
+      values.read('name', text, kind)
+
+
+class TestGrid:
+  def test_all_combinations_of_a_seed_come_before_the_next_seed(self):
+    given = {'a': ('1', '2'), 'seed': ('0', '1'), 'b': ('x',)}
+    assert [(c['seed'], c['a'], c['b']) for c in grid.combine(given)] == [
+      ('0', '1', 'x'),
+      ('0', '2', 'x'),
+      ('1', '1', 'x'),
+      ('1', '2', 'x'),
+    ]
+
+  def test_directories_are_named_by_what_differs(self):
+    combination = {
+      'env': 'gym:A/b?c=1',
+      'config.n_step': '3',
+      'config.sizes': '8,8',
+      'd': '4',
+    }
+    axes = ['config.n_step', 'config.sizes', 'env', 'seed']
+    name = grid.name_group(combination, {}, axes, {})
+    assert name == 'n_step=3,sizes=8-8,env=gym-A-b-c-1'
+    run = grid.make_run(name, {**combination, 'seed': '7'})
+    assert run.path == f'{name}/seed_7'
+    assert grid.group_of(run.path) == name
+    assert grid.make_run('', {'seed': '7'}).path == 'seed_7'
+    assert grid.group_of('seed_7') == ''
+
+  def test_names_that_others_have_and_long_ones_get_a_digest(self):
+    one = grid.name_group({'env': 'a:b'}, {'env': 'a:b'}, ['env'], {})
+    other = grid.name_group({'env': 'a-b'}, {'env': 'a-b'}, ['env'], {one: {}})
+    assert one == 'env=a-b'
+    assert other.startswith('env=a-b-')
+    texts = ['x' * 300 + end for end in 'yz']
+    long = [grid.name_group({'e': t}, {'e': t}, ['e'], {}) for t in texts]
+    assert len(set(long)) == 2
+    assert all(len(name) < 200 for name in long)
+
+  def test_what_was_not_typed_is_named_by_what_it_means(self):
+    name = grid.name_group({}, {'config.n_step': 3}, ['config.n_step'], {})
+    assert name == 'n_step=3'
