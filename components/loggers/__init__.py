@@ -1,21 +1,25 @@
 """Where the rows of a run go, and what its user sees."""
 
-from acme.utils.loggers.base import Logger
+from typing import TYPE_CHECKING
 
-from repertory.components.loggers.csv_file import CsvFile
-from repertory.components.loggers.dashboard import Dashboard
-from repertory.components.loggers.dispatch import Dispatch
-from repertory.components.loggers.filters import Aggregate
-from repertory.components.loggers.jsonl_file import JsonlFile
-from repertory.components.loggers.status import (
-  InferenceStatus,
-  NodeStart,
-  Status,
-  TableStatus,
-)
-from repertory.components.loggers.tensorboard import TensorBoard
-from repertory.components.loggers.terminal import Terminal
-from repertory.components.loggers.torn_lines import GarbledError
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.loggers.csv_file import CsvFile
+  from repertory.components.loggers.dashboard import Dashboard
+  from repertory.components.loggers.dispatch import Dispatch
+  from repertory.components.loggers.filters import Aggregate
+  from repertory.components.loggers.jsonl_file import JsonlFile
+  from repertory.components.loggers.logger import Logger
+  from repertory.components.loggers.status import (
+    InferenceStatus,
+    NodeStart,
+    Status,
+    TableStatus,
+  )
+  from repertory.components.loggers.tensorboard import TensorBoard
+  from repertory.components.loggers.terminal import Terminal
+  from repertory.components.loggers.torn_lines import GarbledError
 
 __all__ = (
   'Aggregate',
@@ -31,4 +35,22 @@ __all__ = (
   'TableStatus',
   'TensorBoard',
   'Terminal',
+)
+
+# Acme imports Launchpad; who reads logs needs neither.
+__getattr__, __dir__ = lazy_imports.modules(
+  __name__,
+  Aggregate='filters',
+  CsvFile='csv_file',
+  Dashboard='dashboard',
+  Dispatch='dispatch',
+  GarbledError='torn_lines',
+  InferenceStatus='status',
+  JsonlFile='jsonl_file',
+  Logger='logger',
+  NodeStart='status',
+  Status='status',
+  TableStatus='status',
+  TensorBoard='tensorboard',
+  Terminal='terminal',
 )

@@ -8,9 +8,10 @@ within their task.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 2000
@@ -28,12 +29,12 @@ class Interval(NamedTuple):
   high: np.ndarray
 
 
-def mean(scores: np.ndarray) -> np.ndarray:
+def mean(scores: npt.ArrayLike) -> np.ndarray:
   """Returns the mean of `[R, ...]` over its first axis, `[...]`."""
   return np.mean(_check(scores), axis=0)
 
 
-def interquartile_mean(scores: np.ndarray) -> np.ndarray:
+def interquartile_mean(scores: npt.ArrayLike) -> np.ndarray:
   """Returns the mean of the middle half of `[R, ...]` over its first axis.
 
   The ⌊R / 4⌋ least and as many of the greatest are left out, so of three or
@@ -47,7 +48,7 @@ def interquartile_mean(scores: np.ndarray) -> np.ndarray:
   return np.mean(scores[cut : len(scores) - cut], axis=0)
 
 
-def area_under_curve(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def area_under_curve(x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
   """Returns the mean height of curves, by the trapezoidal rule.
 
   How soon something was learned counts, and not only how well in the end.
@@ -69,7 +70,7 @@ def area_under_curve(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def bootstrap_interval(
-  scores: np.ndarray | Sequence[np.ndarray],
+  scores: np.ndarray | Sequence[Any],
   statistic: Statistic = interquartile_mean,
   *,
   confidence: float = CONFIDENCE,
@@ -98,9 +99,11 @@ def bootstrap_interval(
     raise ValueError(f'confidence must be between 0 and 1, got {confidence}.')
   if num_resamples < 1:
     raise ValueError(f'num_resamples must be at least 1, got {num_resamples}.')
-  tasks = [scores] if isinstance(scores, np.ndarray) else list(scores)
+  tasks: list[Any] = list(scores)
   if not tasks:
     raise ValueError('scores must be of at least one task, got none.')
+  if isinstance(scores, np.ndarray) or np.ndim(tasks[0]) == 0:
+    tasks = [scores]
   tasks = [_check(task) for task in tasks]
   shape = tasks[0].shape[1:]
   if any(task.shape[1:] != shape for task in tasks):
@@ -125,7 +128,7 @@ def bootstrap_interval(
   return Interval(low.reshape(shape), high.reshape(shape))
 
 
-def probability_of_improvement(x: np.ndarray, y: np.ndarray) -> float:
+def probability_of_improvement(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
   """Returns how likely a run of X beats one of Y: Agarwal et al., section 4.
 
   Args:
@@ -164,8 +167,8 @@ def _blocks(num_columns: int, size_of_one: int) -> Sequence[slice]:
   return [slice(start, start + width) for start in starts]
 
 
-def _check(scores: np.ndarray) -> np.ndarray:
-  scores = np.asarray(scores, float)
+def _check(given: npt.ArrayLike) -> np.ndarray:
+  scores = np.asarray(given, float)
   if scores.ndim < 1 or not len(scores):
     raise ValueError(
       f'scores must be [R, ...] with R at least 1, got {scores.shape}.'

@@ -3,7 +3,8 @@
 Two lines in `logs/runs.jsonl`, written by the process that launches. A begin
 without an end is that of a run which is going on, or was killed.
 
-Who reads them needs no TensorFlow, so this imports none.
+Who reads them needs no TensorFlow, so this imports none: names of loggers are
+quoted in annotations.
 """
 
 import contextlib
@@ -30,7 +31,7 @@ DONE, INTERRUPTED, FAILED = 'done', 'interrupted', 'failed'
 @contextlib.contextmanager
 def telling(
   log_directory: str, start: Mapping[str, Any]
-) -> Iterator[Callable[[loggers.Status, int | None], None]]:
+) -> Iterator[Callable[['loggers.Status', int | None], None]]:
   """Writes how a run begins, and at the end of the block how it ended.
 
   Args:
@@ -43,7 +44,7 @@ def telling(
   """
   ended: dict[str, Any] = {}
 
-  def take(status: loggers.Status, signal_number: int | None) -> None:
+  def take(status: 'loggers.Status', signal_number: int | None) -> None:
     ended.update(
       state=DONE if signal_number is None else INTERRUPTED,
       signal=signal_number,
@@ -88,7 +89,7 @@ def _write(path: str, key: str, row: Mapping[str, Any]) -> None:
     )
 
 
-def _open(path: str) -> loggers.JsonlFile:
+def _open(path: str) -> 'loggers.JsonlFile':
   try:
     return loggers.JsonlFile(path)
   except (loggers.GarbledError, IsADirectoryError) as error:

@@ -107,11 +107,11 @@ class TestBootstrap:
     span = max(map(max, tasks)) - min(map(min, tasks))
     np.testing.assert_allclose(found, expected, atol=0.03 * span)
 
-  def test_single_task_needs_no_list(self):
-    scores = np.array([0.0, 1.0, 5.0])
-    assert aggregates.bootstrap_interval(
-      scores
-    ) == aggregates.bootstrap_interval([scores])
+  def test_single_task_may_be_given_alone(self):
+    scores = [0.0, 1.0, 5.0]
+    expected = aggregates.bootstrap_interval([np.array(scores)])
+    for one in (scores, np.array(scores), (0, 1, 5)):
+      assert aggregates.bootstrap_interval(one) == expected
 
   def test_columns_are_resampled_alike_and_by_themselves(self):
     scores = np.random.default_rng(1).normal(size=[4, 3, 2])
