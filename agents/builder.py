@@ -117,6 +117,7 @@ class Builder(roads.Parts, abc.ABC):
     return learners.GradientLearner(
       update,
       dataset,
+      dataset.element_spec,
       priority_updater=priority_updater,
       logger=logger,
       jit_compile=jit_compile,

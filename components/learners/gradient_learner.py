@@ -6,7 +6,6 @@ import numpy as np
 import tree
 
 from repertory.components import compilation, loggers, programs, types
-from repertory.components.datasets import batches
 from repertory.components.learners import divergence as divergence_lib
 from repertory.components.learners import learner_state
 from repertory.components.replay import priorities as priorities_lib
@@ -31,8 +30,8 @@ class GradientLearner(learner_state.LearnerState):
     Args:
       update: Owns all that is learned.
       dataset: Gives batches.
-      element_spec: Nest of `tf.TensorSpec` of a batch; None for what the
-        dataset says, a `datasets.Batches`.
+      element_spec: Nest of `tf.TensorSpec` of a batch; None for that of
+        the dataset, as `datasets.Batches` have one.
       priority_updater: Takes the new priorities; None where there are none.
       logger: Takes the metrics of every step, see `LearnerState`.
       jit_compile: Whether to compile with XLA: faster for small networks.
@@ -42,12 +41,12 @@ class GradientLearner(learner_state.LearnerState):
     super().__init__(update, logger, divergence)
     guarded = divergence_lib.undone_unless_finite(update)
     if element_spec is None:
-      if not isinstance(dataset, batches.Batches):
-        raise ValueError(
-          'element_spec must be given if the dataset is no `datasets.Batches`, '
-          f'got a {type(dataset).__name__}.'
-        )
-      element_spec = dataset.element_spec
+      element_spec = getattr(dataset, 'element_spec', None)
+    if element_spec is None:
+      raise ValueError(
+        'element_spec must be given where the dataset has none, got a '
+        f'{type(dataset).__name__}.'
+      )
     # Should the update make variables now, they are part of the state.
     self._update = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile

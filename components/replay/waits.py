@@ -32,10 +32,13 @@ def before_samples(table: tables.Table, seen: Seen, num_samples: int) -> str:
   if table.max_times_sampled == 1:  # All but the last have left by then.
     size -= num_samples - 1
   missing = counts.inserts_missing(num_samples, size)
-  told = (
-    f'{_describe(table, seen)} To sample {num_samples} takes {missing} more '
-    'inserts'
-  )
+  told = _describe(table, seen)
+  if not missing:
+    return (
+      f'{told} So {num_samples} can be sampled: what does not come may have '
+      'been lost on its way, see `Batches.patience_seconds`.'
+    )
+  told += f' To sample {num_samples} takes {missing} more inserts'
   possible = counts.num_insertable(missing)
   if possible == missing:
     return f'{told}.'
@@ -51,10 +54,10 @@ def before_inserts(table: tables.Table, seen: Seen, num_items: int) -> str:
     return seen
   counts = limiter.Limiter(table, seen.inserts, seen.samples)
   missing = counts.samples_missing(num_items)
-  return (
-    f'{_describe(table, seen)} To insert {num_items} takes {missing} more '
-    'samples.'
-  )
+  told = _describe(table, seen)
+  if not missing:
+    return f'{told} So there is room for {num_items} more.'
+  return f'{told} To insert {num_items} takes {missing} more samples.'
 
 
 def nobody_inserts(

@@ -98,9 +98,11 @@ class LearnerEnd(snapshots.Snapshots):
     Raises:
       signals.Stopped: If the stop signal was set.
       TimeoutError: If no item came in time.
+      DeadlockError: If nobody is there who could put any.
     """
     inserts, since = -1, time.monotonic()
     while (status := self._status()).inserts < self._table.min_size:
+      self._check_wait(status)
       if status.inserts > inserts:
         inserts, since = status.inserts, time.monotonic()
       waited = time.monotonic() - max(since, self._excused_at)
@@ -184,6 +186,9 @@ class LearnerEnd(snapshots.Snapshots):
       if self.priorities is not None:
         stack.callback(self.priorities.close)
       stack.callback(self.batches.close)
+
+  def _check_wait(self, status: replay.TableStatus) -> None:
+    """Raises a DeadlockError if nobody is there who could put items."""
 
   @property
   def _first_status(self) -> replay.TableStatus:

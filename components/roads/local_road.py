@@ -9,7 +9,7 @@ from typing import Any
 
 from repertory.components import adders, datasets, replay
 from repertory.components import experience as experience_lib
-from repertory.components.replay import local
+from repertory.components.replay import local, waits
 from repertory.components.roads import actor_snapshots, learner_end, road
 from repertory.components.roads import parts as parts_lib
 
@@ -198,6 +198,11 @@ class _LocalEnd(learner_end.LearnerEnd):
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
     return {self._table.name: self._local_table.status()}
+
+  def _check_wait(self, status: replay.TableStatus) -> None:
+    if self._local_table.is_of_one_thread():
+      table, batch_size = self._table, self._experience.batch_size
+      raise waits.nobody_inserts(table, status, batch_size)
 
   def prepare(self) -> bool:
     source = self._actors.source

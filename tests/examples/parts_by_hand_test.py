@@ -2,19 +2,22 @@
 
 import importlib.util
 import pathlib
+import re
 
 import numpy as np
 import pytest
 
+import local_fixture
 import replay_fixture
+from repertory.components import datasets, replay
 
-_PATH = pathlib.Path(__file__).resolve().parents[2] / 'examples'
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name='example', scope='module')
 def _example():
   spec = importlib.util.spec_from_file_location(
-    'parts_by_hand', _PATH / 'parts_by_hand.py'
+    'parts_by_hand', _ROOT / 'examples' / 'parts_by_hand.py'
   )
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
@@ -36,3 +39,14 @@ def test_learns_and_is_the_same_each_time(example):
 def test_learns_over_a_server(example):
   with replay_fixture.no_threads_left():
     assert _has_learned(example.main(over_server=True))
+
+
+def test_who_would_wait_for_ever_is_told_what_the_page_says():
+  page = (_ROOT / 'docs' / 'parts_by_hand.md').read_text('utf-8')
+  (told,) = re.findall(r'(?ms)^```text\n(.*?)^```$', page)
+  limit = replay.RateLimit.with_default_buffer(8.0, 200, batch_size=32)
+  table = local_fixture.make_table(local_fixture.make_uniform(10_000, limit))
+  local_fixture.insert(table, range(12))
+  with pytest.raises(replay.DeadlockError) as error:
+    next(datasets.LocalBatches(table, 32))
+  assert str(error.value).split() == told.split()

@@ -135,6 +135,14 @@ class Table:
     with self._lock:
       return self._status()
 
+  def is_of_one_thread(self) -> bool:
+    """Returns whether the calling thread alone puts items and samples them.
+
+    If so, it must not wait for the table: see `users.Users`.
+    """
+    with self._lock:
+      return self._users.is_alone()
+
   # For writers.
 
   def open_line(self, turn: int | None) -> lines_lib.Line:

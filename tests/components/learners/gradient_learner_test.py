@@ -111,6 +111,28 @@ class TestTracing:
     assert [v.ref() for v in update.variables] == before
 
 
+class TestElementSpec:
+  def test_is_by_default_that_of_the_dataset(self):
+    class Dataset:
+      element_spec = ELEMENT_SPEC
+
+      def __init__(self):
+        self._samples = samples()
+
+      def __next__(self):
+        return next(self._samples)
+
+    one = learners.GradientLearner(LinearUpdate(), Dataset())
+    other = make()
+    one.step()
+    other.step()
+    assert_equal_states(one.save(), other.save())
+
+  def test_must_be_known(self):
+    with pytest.raises(ValueError, match='element_spec must be given.*gener'):
+      learners.GradientLearner(LinearUpdate(), samples())
+
+
 class TestStep:
   @pytest.mark.parametrize('jit_compile', [False, True])
   def test_takes_a_batch_and_updates(self, jit_compile):

@@ -19,6 +19,33 @@ def _status(inserts, samples):
   return replay.TableStatus(inserts, 100, inserts, samples)
 
 
+@pytest.mark.parametrize(
+  ('inserts', 'samples', 'told'),
+  [
+    # Samples wait below 2 · 5 − 8 = 2, inserts above 10 + 8 = 18.
+    (5, 0, 'So 4 can be sampled: what does not come may have been lost'),
+    (6, 7, 'To sample 4 takes 1 more inserts.'),
+    (0, 0, 'To sample 4 takes 5 more inserts.'),
+  ],
+)
+def test_what_samples_take(inserts, samples, told):
+  text = waits.before_samples(_TABLE, _status(inserts, samples), 4)
+  assert f'{samples} samples. {told}' in text
+
+
+@pytest.mark.parametrize(
+  ('inserts', 'samples', 'told'),
+  [
+    (8, 0, 'So there is room for 1 more.'),
+    (9, 0, 'To insert 1 takes 2 more samples.'),
+    (12, 7, 'To insert 1 takes 1 more samples.'),
+  ],
+)
+def test_what_inserts_take(inserts, samples, told):
+  text = waits.before_inserts(_TABLE, _status(inserts, samples), 1)
+  assert text.endswith(told)
+
+
 class TestVigil:
   """Looks after one second and after two, if it is to warn after two."""
 

@@ -7,7 +7,14 @@ import pytest
 
 import local_fixture
 import replay_fixture
-from repertory.components import datasets, replay, signals
+from repertory.components import (
+  adders,
+  datasets,
+  experience,
+  replay,
+  roads,
+  signals,
+)
 from repertory.components.replay import local
 
 _LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
@@ -93,6 +100,16 @@ class TestSampling:
     place.stop.set()
     with pytest.raises(signals.Stopped):
       next(datasets.LocalBatches(table, 4, place))
+
+  def test_the_end_of_a_road(self):
+    items = adders.Transitions(1, 0.9)
+    spec = replay_fixture.TRANSITION_SPEC
+    table = replay.uniform(items.signature(spec), 100, _LIMIT)
+    described = experience.Experience(items, [table], batch_size=4)
+    road = roads.LocalRoad(described, roads.Parts(), seed=0)
+    road.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
+    with pytest.raises(replay.DeadlockError, match='takes 5 more inserts'):
+      road.make_learner_end().wait_for_items()
 
 
 class TestInserting:
