@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.agents import agent_config, replay_config
+from repertory.agents import replay_config
 from repertory.components import (
   adders,
   learners,
@@ -40,7 +40,7 @@ def error_buffer(
 
 
 def describe_uniform(
-  config: agent_config.AgentConfig | Any,
+  config: Any,
   items: adders.Items,
   spec: specs.EnvironmentSpec,
   num_environments: int,

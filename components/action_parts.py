@@ -5,7 +5,7 @@ An action is one array or a nest of arrays, its *parts*. Each part holds floats
 choice, a `BoundedArray` of integers for several at once.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import tree
@@ -66,7 +66,7 @@ def is_continuous(spec: specs.Array) -> bool:
   return np.issubdtype(spec.dtype, np.floating) and 0 not in spec.shape
 
 
-def is_discrete(spec: specs.Array) -> bool:
+def is_discrete(spec: specs.Array) -> TypeGuard[specs.BoundedArray]:
   """Returns whether a part holds integers with bounds."""
   return (
     isinstance(spec, specs.BoundedArray)

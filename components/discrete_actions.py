@@ -37,14 +37,15 @@ class DiscreteActions:
     """
     self._spec = action_spec
     parts = action_parts.parts_of(action_spec)
+    self._choices = []
     for part in parts:
       if not action_parts.is_discrete(part.spec):
         raise ValueError(
           f'{part.name} must be a DiscreteArray or an array of integers with '
           f'bounds, got {part.spec!r}.'
         )
+      self._choices.append(action_parts.choices_of(part.spec))
     self._is_number = isinstance(action_spec, specs.DiscreteArray)
-    self._choices = [action_parts.choices_of(part.spec) for part in parts]
     counts = np.concatenate([c.counts.ravel() for c in self._choices])
     self.num_actions = math.prod(counts.tolist())
     if not self._is_number and self.num_actions > MAX_COMBINATIONS:

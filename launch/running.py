@@ -24,7 +24,7 @@ from repertory.launch.host import (
 )
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import evaluator
-from repertory.launch.runs import ledger, preflight, resuming, uploads
+from repertory.launch.runs import ledger, preflight, resuming, trials, uploads
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 from repertory.launch.trained import loading
@@ -329,8 +329,9 @@ def check(
     ValueError: If it cannot run, saying what to change.
     TimeoutError: If its environment is made for too long.
   """
-  topology = _check(topology, launch_type, experiment)
-  spec = session_lib.check(experiment)
+  experiment, hooks = _take_hooks(experiment)
+  topology = _check(topology, launch_type, experiment, hooks)
+  spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   preflight.find_ways(
     experiment,

@@ -1,6 +1,6 @@
 """A policy outside of a run: it acts for as many rows as it is shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import dm_env
@@ -80,7 +80,7 @@ class PolicyRows:
     self._step_type = np.full([num_rows], _FIRST, np.int32)
     self._step_type[: len(before)] = before
 
-  def begin(self, rows: Sequence[int] | slice = slice(None)) -> None:
+  def begin(self, rows: np.ndarray | slice = slice(None)) -> None:
     """Lets rows begin an episode in the next call."""
     self._step_type[rows] = _FIRST
 

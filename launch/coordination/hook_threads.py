@@ -197,6 +197,7 @@ class HookThread:
   def _take(self) -> _Call | None:
     """Waits for the next call; returns None when there is none any more."""
     with self._changed:
+      idle = self._idle
       while not self._is_dropped:
         if self._calls:
           call = self._calls.popleft()
@@ -205,6 +206,6 @@ class HookThread:
           return call
         if self._is_ending:
           return None
-        if not self._changed.wait(self._idle_seconds):
-          return _Call('', lambda _: self._idle(), [None], None, 0, 0.0)
+        if not self._changed.wait(self._idle_seconds) and idle is not None:
+          return _Call('', lambda _: idle(), [None], None, 0, 0.0)
       return None

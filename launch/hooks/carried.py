@@ -86,9 +86,10 @@ class Hooks:
     return {'_parts': None, '_packed': packed}
 
   def _unpack(self) -> dict[str, Any]:
-    if self._parts is None:
-      self._parts = cloudpickle.loads(self._packed)
-    return self._parts
+    parts = self._parts
+    if parts is None:
+      parts = self._parts = cloudpickle.loads(self._packed)
+    return parts
 
 
 def _check_kind(setting: str, hooks: Any, kind: type) -> None:

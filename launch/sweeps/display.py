@@ -102,7 +102,7 @@ class _Drawing(dashboard_drawing.Drawing):
     del returns
     return _make_table(cast(SweepStatus, status))
 
-  def _print_line(self, status):
+  def _print_line(self, status, is_last=False):
     """Prints nothing: there are lines enough."""
 
 

@@ -108,7 +108,7 @@ class TestContent:
     case = Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots)
     _, filmed = make_pair(case)
     with contextlib.closing(filmed):
-      filmed.reset()
+      timestep = filmed.reset()
       actions = draw_actions(filmed.action_spec(), num_slots, 5)
       for action in actions:
         timestep = filmed.step(action)
@@ -128,6 +128,7 @@ class TestContent:
     _, filmed = make_pair(case)
     with contextlib.closing(filmed):
       filmed.reset()
+      frames = np.zeros([0])
       for action in draw_actions(filmed.action_spec(), 2, 30):
         timestep = filmed.step(action)
         for slot, frames in enumerate(filmed.render([0, 1])):
@@ -273,7 +274,7 @@ class TestOwnEnvironments:
       return catch.Catch(seed=seed)
 
     assert registry.film(factory) is factory
-    factory.filmed = lambda: 'with pictures'
+    setattr(factory, 'filmed', lambda: 'with pictures')  # noqa: B010
     assert registry.film(factory) == 'with pictures'
 
 

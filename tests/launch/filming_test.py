@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -148,12 +149,13 @@ class TestFilm:
 
   def test_gif_is_what_was_seen(self, tmp_path):
     shoot(batch.EnvironmentBatch([Numbered()]), tmp_path, 2, 'gif')
-    for number, path in enumerate(sorted(tmp_path.iterdir()), 1):
+    paths = sorted(tmp_path.iterdir())
+    for number, path in enumerate(paths, 1):
       found = films.read(path)
       shown = [Numbered.draw(number, step) for step in range(4)]
       expected = [enlarge(picture, found) for picture in shown]
       np.testing.assert_array_equal(found, expected)
-    assert films.read(path).shape == (4, 480, 360, 3)
+    assert films.read(paths[-1]).shape == (4, 480, 360, 3)
 
   @pytest.mark.parametrize(
     ('episode_return', 'text'),
@@ -220,7 +222,7 @@ class Numbered(dm_env.Environment):
     self._return = np.float64(episode_return)
     self._length = length
     self._where = (0, length)
-    self.fails_at = (0, 0, None)
+    self.fails_at: Any = (0, 0, None)
     self.shapes = {}
 
   def reset(self):

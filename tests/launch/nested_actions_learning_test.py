@@ -21,7 +21,7 @@ def _train(directory, agent, environment, steps, seed, topology, **config):
   return status.evaluation_return
 
 
-# Both dials right in all of 8 steps. Who leaves out one of them has 8/3 at most.
+# Both dials right in all of 8 steps. Who leaves out one has 8/3 at most.
 @_over_seeds
 @pytest.mark.parametrize(
   ('agent', 'steps', 'config'),

@@ -133,7 +133,7 @@ def test_certain_policy_stays_finite():
 def test_sampling_frequencies(jit_compile):
   counts = [2, 3]
   _, distribution = make(counts)
-  row = np.float32([0.5, -0.5, 0.0, 1.0, -1.0])
+  row = np.array([0.5, -0.5, 0.0, 1.0, -1.0], np.float32)
   sample = tf.function(distribution.sample, jit_compile=jit_compile)
   samples, _ = sample(tf.tile(row[None], [NUM_ROWS, 1]), counters_of(NUM_ROWS))
   first, second = probabilities(row, counts)
