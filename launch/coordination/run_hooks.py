@@ -186,7 +186,8 @@ class RunHooks:
     ]
     waiting = [(thread, take) for thread, take in threads if not thread.is_over]
     if time.monotonic() < self._end_deadline:
-      return ', '.join(thread.progress for thread, _ in waiting)
+      told = '; '.join(thread.progress for thread, _ in waiting)
+      return f'waiting: {told}' if told else ''
     for thread, take_trouble in waiting:
       thread.drop()
       seconds = f'{self._timeout_seconds:g} seconds'

@@ -175,6 +175,7 @@ def make_evaluation(
   """Makes what evaluates a network that is in the same thread.
 
   Args:
+    context: The evaluating node's.
     session: Has evaluation episodes.
     followed: Keeps the network's variables fresh.
   """

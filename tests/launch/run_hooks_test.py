@@ -124,7 +124,7 @@ class TestObserver:
     for number in range(5):  # Nobody waits for it.
       _report(coordinator, 10, [(float(number), number)] * 2)
     assert coordinator.end_hooks() == (
-      'observers[0] (Stuck) is at on_start, and 2 wait'
+      'waiting: observers[0] (Stuck) is at on_start, and 2 wait'
     )
     stuck.released.set()
     _end(coordinator)
@@ -159,7 +159,8 @@ class TestObserver:
   def test_one_that_does_not_end_is_named(self, make):
     stuck = recording_hooks.Stuck('on_end')
     coordinator = make(observers=[stuck], timeout_seconds=0.3)
-    assert 'observers[0] (Stuck) is at on_end, and 0 wait' in _end(coordinator)
+    told = 'waiting: observers[0] (Stuck) is at on_end, and 0 wait'
+    assert told in _end(coordinator)
     assert coordinator.failure().summary == (
       'It has not ended within 0.3 seconds: observers[0] (Stuck) is at on_end, '
       'and 0 wait.'
