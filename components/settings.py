@@ -127,8 +127,7 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
   Raises:
     SettingError: If the value does not fit.
   """
-  is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
-  kinds = typing.get_args(annotation) if is_union else (annotation,)
+  kinds = _parts_of(annotation)
   # Of the texts of optional ones, 'None' is None.
   for kind in sorted(kinds, key=lambda kind: kind is not _NONE):
     with contextlib.suppress(TypeError, ValueError):
@@ -184,11 +183,22 @@ def _read_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
   return tuple(parse('', *pair) for pair in zip(value, kinds, strict=True))
 
 
+def _parts_of(annotation: Any) -> tuple[Any, ...]:
+  """Returns the types of a union, or the one that it is."""
+  is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+  return typing.get_args(annotation) if is_union else (annotation,)
+
+
 def kind_of(annotation: Any) -> type:
-  """Returns tuple, bool, int, float or str: what a setting of a type holds."""
-  text = str(annotation)
-  kinds = (tuple, bool, int, float, str)
-  return next((kind for kind in kinds if kind.__name__ in text), str)
+  """Returns tuple, bool, int, float or str: what a setting of a type holds.
+
+  Of a union that is the first of these which is part of it; of anything else it
+  is str, for text is how it is told.
+  """
+  parts = _parts_of(annotation)
+  kinds = [typing.get_origin(part) or part for part in parts]
+  known = (tuple, bool, int, float)
+  return next((kind for kind in known if kind in kinds), str)
 
 
 def _type_name(annotation: Any) -> str:

@@ -1,25 +1,26 @@
 """`repertory sweep`: runs of `train` for many settings."""
 
-import dataclasses
 import functools
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from repertory.agents import registry as agents_registry
 from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
-from repertory.launch import commands
+from repertory.launch import commands, sweeps
 from repertory.launch.commands import command
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts, lost_readers
-from repertory.launch.sweeps import grid, plans, results, tally
-from repertory.launch.sweeps import sweep as sweep_lib
+from repertory.launch.sweeps import grid, plans
 from repertory.launch.sweeps import values as values_lib
+
+if TYPE_CHECKING:  # These import what takes its time.
+  from repertory.launch.sweeps import sweep as sweep_lib
 
 # Flags of `train` that are of the sweep as a whole.
 _OWN = ('directory', 'storage', 'fresh')
@@ -30,6 +31,7 @@ _HOW = (
   'checkpoint_replay', 'checkpoints_to_keep', 'checkpoint_errors',
   'timeout_seconds', 'stall_seconds', 'max_restarts', 'ray_address',
   'bind_interface', 'allow_public_addresses', 'node_resources',
+  'wandb_project',
 )  # fmt: skip
 _STUDY_FLAGS = ('study_seed', 'objective', 'prune')
 # By these a processor may be divided, once in a process.
@@ -122,7 +124,7 @@ def _sweep(values, settings, positional) -> int:
   _check_own(values)
   plan = _make_plan(values, _read_given(values, settings))
   directory = values.directory
-  num_done = sweep_lib.check(directory, plan, values.fresh)
+  num_done = sweeps.sweep.check(directory, plan, values.fresh)
   options = functools.partial(_options, values)
   _try(plan, options)
   parallel = values.parallel or _default_parallel(plan.settings)
@@ -131,7 +133,7 @@ def _sweep(values, settings, positional) -> int:
     f'{"" if values.parallel else " (--parallel)"}.',
     flush=True,
   )
-  ending = sweep_lib.run(
+  ending = sweeps.sweep.run(
     directory,
     plan,
     options,
@@ -228,9 +230,9 @@ def _kind_of_setting(agents: str, name: str) -> type:
   """Returns what a setting of the agent holds, or of the first that has it."""
   found = values_lib.read('agent', agents, str)
   for agent in found if isinstance(found, tuple) else ():
-    for field in dataclasses.fields(agents_registry.get(agent).config_class):
-      if field.name == name:
-        return settings_lib.kind_of(field.type)
+    types = settings_lib.types_of(agents_registry.get(agent).config_class)
+    if name in types:
+      return settings_lib.kind_of(types[name])
   return str  # Nobody has it: `train` says so.
 
 
@@ -299,10 +301,11 @@ def _default_parallel(settings: Mapping[str, Any]) -> int:
   return max(1, cores // (settings['num_actors'] + 2))
 
 
-def _tell_end(ending: sweep_lib.Ending, plan: plans.Plan) -> int:
+def _tell_end(ending: 'sweep_lib.Ending', plan: plans.Plan) -> int:
   """Prints what came of it; returns the exit code."""
   if ending.interrupted == signal.SIGHUP:
     lost_readers.let_go()  # Else it would be an error to say how it ended.
+  results, describe_code = sweeps.results, sweeps.tally.describe_code
   rows = [] if ending.interrupted else results.tabulate(ending.manifest)
   if rows:
     print(results.write(rows))
@@ -312,7 +315,7 @@ def _tell_end(ending: sweep_lib.Ending, plan: plans.Plan) -> int:
   for ended in ending.failures:
     print(
       f'repertory: {ended.run.path} failed, '
-      f'{tally.describe_code(ended.code)}. It printed last:',
+      f'{describe_code(ended.code)}. It printed last:',
       *(f'    {line}' for line in ended.lines),
       sep='\n',
       file=sys.stderr,
@@ -325,7 +328,7 @@ def _tell_end(ending: sweep_lib.Ending, plan: plans.Plan) -> int:
     return interrupts.EXIT_BASE + ending.interrupted
   if ending.failures:
     told = ', '.join(
-      f'{ended.run.path} ({tally.describe_code(ended.code)})'
+      f'{ended.run.path} ({describe_code(ended.code)})'
       for ended in ending.failures
     )
     print(

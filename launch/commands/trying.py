@@ -50,7 +50,8 @@ def read_settings(
   found = {name: values[name].value for name in values if name not in left_out}
   for name, value in dataclasses.asdict(config).items():
     found[f'config.{name}'] = value
-  return json.loads(json.dumps(found))  # As they will be read from a file.
+  # As they will be read from a file.
+  return json.loads(json.dumps(found, default=repr))
 
 
 def find_refused(

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from repertory.launch.records import logs
+from repertory.launch import records
+from repertory.launch.runs import directories
 from repertory.launch.sweeps import grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
 
@@ -165,8 +166,9 @@ class Trials:
 
   def _returns(self, run: grid.Run) -> list[float]:
     """Returns the mean returns of a run's evaluations so far."""
-    folder = os.path.join(self._manifest.directory, run.path, 'logs')
-    return logs.Logs(folder).column('evaluator', 'episode_return').tolist()
+    folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
+    logs = records.logs.Logs(folder)
+    return logs.column('evaluator', 'episode_return').tolist()
 
 
 def _number(run: grid.Run) -> int:

@@ -93,6 +93,25 @@ class TestWriteWhole:
     assert settings.write_whole(value) == hint
 
 
+class TestKindOf:
+  @pytest.mark.parametrize(
+    ('annotation', 'kind'),
+    [
+      (int, int),
+      (int | None, int),
+      (Optional[float], float),
+      (bool, bool),
+      (tuple[int, ...], tuple),
+      (tuple[int, ...] | None, tuple),
+      (Literal['point', 'boolean'], str),
+      (str, str),
+      (dict, str),
+    ],
+  )
+  def test_of_a_type(self, annotation, kind):
+    assert settings.kind_of(annotation) is kind
+
+
 class TestParse:
   @pytest.mark.parametrize(
     ('value', 'annotation', 'expected'),
