@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.agents import agent_config, replay_config
+from repertory.agents import replay_config
 from repertory.components import (
   adders,
   learners,
@@ -40,7 +40,7 @@ def error_buffer(
 
 
 def describe_uniform(
-  config: agent_config.AgentConfig | Any,
+  config: Any,
   items: adders.Items,
   spec: specs.EnvironmentSpec,
   num_environments: int,
@@ -48,8 +48,8 @@ def describe_uniform(
   """Describes the experience of an agent that only ever samples uniformly.
 
   Args:
-    config: Has `max_replay_size`, `min_replay_size` and `samples_per_insert`
-      besides what all have.
+    config: An `agent_config.AgentConfig` that has `max_replay_size`,
+      `min_replay_size` and `samples_per_insert`, too.
     items: What the table holds.
     spec: What the environment takes and gives.
     num_environments: Over all actors.
