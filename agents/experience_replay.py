@@ -48,8 +48,8 @@ def describe_uniform(
   """Describes the experience of an agent that only ever samples uniformly.
 
   Args:
-    config: Has `max_replay_size`, `min_replay_size` and `samples_per_insert`
-      besides what all have.
+    config: An `agent_config.AgentConfig` that has `max_replay_size`,
+      `min_replay_size` and `samples_per_insert`, too.
     items: What the table holds.
     spec: What the environment takes and gives.
     num_environments: Over all actors.

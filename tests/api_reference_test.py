@@ -35,7 +35,7 @@ def _entries(kinds: str) -> list[str]:
 
 
 _MODULES = _entries('automodule')
-_NAMES = set(_entries(r'autoclass|autofunction|autoexception|py:data'))
+_NAMES = set(_entries(r'autoclass|autofunction|autoexception|py:data|py:class'))
 
 
 def _parse(module: str) -> tuple[ast.Module, bool]:

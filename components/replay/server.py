@@ -79,19 +79,22 @@ def make_server(
 def table_status(
   client: reverb.Client,
   tables: Sequence[tables_lib.Table] = (),
-  timeout_seconds: int = STATUS_TIMEOUT_SECONDS,
+  timeout_seconds: int | None = None,
 ) -> Mapping[str, TableStatus]:
   """Asks the server for the state of its tables.
 
   Args:
     client: A connection to the server.
     tables: Those of its tables that may hold bundles.
-    timeout_seconds: How long to wait for its answer.
+    timeout_seconds: How long to wait for its answer; None for
+      `STATUS_TIMEOUT_SECONDS`.
 
   Raises:
     TimeoutError: If it does not answer.
     ConnectionError: If it goes away before it has answered.
   """
+  if timeout_seconds is None:
+    timeout_seconds = STATUS_TIMEOUT_SECONDS
   try:
     infos = client.server_info(timeout=timeout_seconds)
   except reverb_errors.DeadlineExceededError as error:

@@ -7,7 +7,7 @@ import tensorflow as tf
 import acting_policies
 import agent_batches
 from repertory.agents import experience_replay, registry
-from repertory.components import types
+from repertory.components import adders, settings, types
 
 _PROBABILITIES = np.array([0.01, 0.02, 0.05])
 _SAMPLE = types.Sample(
@@ -99,3 +99,30 @@ def test_updates_weigh_by_the_learner_steps_taken(agent):
   expected = [lose(0, importance_exponent=beta) for beta in (0.4, 0.6, 1.0)]
   np.testing.assert_allclose(found, expected, rtol=1e-5)
   assert np.min(np.abs(np.diff(expected))) > 1e-4  # The premise.
+
+
+class TestDescribeUniform:
+  def test_limit_and_table_are_those_of_the_config(self):
+    config = _config('sac', min_replay_size=10, samples_per_insert=256.0)
+    spec = agent_batches.AGENTS['sac'].spec
+    items = adders.Transitions(3, 0.9)
+    described = experience_replay.describe_uniform(config, items, spec, 2)
+    assert described.table.sampler == 'uniform'
+    assert described.table.max_size == config.max_replay_size
+    assert described.min_priority is None
+    limit = described.table.rate_limit
+    assert (limit.samples_per_insert, limit.min_size) == (256.0, 10)
+    # Twice a turn: a batch, and what 2 environments of 3 items each insert.
+    assert limit.error_buffer == 2 * (config.batch_size + 256 * 2 * 3)
+    described.check(2)
+
+  def test_errors_say_what_the_config_calls_it(self):
+    config = _config('sac', min_replay_size=10, max_replay_size=5)
+    spec = agent_batches.AGENTS['sac'].spec
+    described = experience_replay.describe_uniform(
+      config, adders.Transitions(1, 0.9), spec, 1
+    )
+    with pytest.raises(settings.SettingError) as error:
+      described.check(1)
+    assert error.value.name == 'min_replay_size'
+    assert 'max_replay_size = 5' in str(error.value)

@@ -111,12 +111,12 @@ def test_runs(tmp_path):
   assert status.steps == 300
   assert status.learner_steps == 300 - 20
   assert status.evaluation_return is not None
-  assert np.isfinite(status.evaluation_return)
+  assert -2000 < status.evaluation_return < 0
 
 
 @pytest.mark.learning
 @pytest.mark.parametrize('seed', [1, 2, 3])
 def test_learns_pendulum(seed, tmp_path):
-  found = _run(tmp_path, 20_000, seed).evaluation_return
-  assert found is not None
-  assert found >= -200
+  evaluation_return = _run(tmp_path, 20_000, seed).evaluation_return
+  assert evaluation_return is not None
+  assert evaluation_return >= -200

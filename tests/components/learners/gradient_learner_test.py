@@ -129,7 +129,7 @@ class TestElementSpec:
     assert_equal_states(one.save(), other.save())
 
   def test_must_be_known(self):
-    with pytest.raises(ValueError, match=r'element_spec must be given.*gener'):
+    with pytest.raises(ValueError, match=r'element_spec must .*generator'):
       learners.GradientLearner(LinearUpdate(), samples())
 
 
