@@ -113,6 +113,7 @@ class TestDescribeUniform:
     limit = described.table.rate_limit
     assert (limit.samples_per_insert, limit.min_size) == (256.0, 10)
     # Twice a turn: a batch, and what 2 environments of 3 items each insert.
+    assert config.batch_size is not None
     assert limit.error_buffer == 2 * (config.batch_size + 256 * 2 * 3)
     described.check(2)
 
