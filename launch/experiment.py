@@ -331,7 +331,8 @@ def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
     raise ValueError(
       f"The checkpoint in {directory} is of '{agent}', which is none of the "
       f'baseline agents {known}, nor {agents_registry.OWN} of a module. '
-      'Evaluate it from Python, with `repertory.launch.evaluate`.'
+      'From Python, `launch.evaluate` and `launch.load_policy` take its '
+      'experiment.'
     )
   try:
     return make_experiment(

@@ -46,16 +46,14 @@ def export(
   """
   step = _Step(policy, observation_spec, initial_states.nest())
   kept = step.find_needed()
-  module, signatures = tf.Module(), {}
-  signatures[_ACT] = step.trace(observation_names, kept)
+  signatures = {_ACT: step.trace(observation_names, kept)}
   if kept:
     leaves = initial_states.leaves(MAX_DIFFERING_ROWS)
     signatures[_INITIAL_STATE] = _trace_initial_state(
       {name: leaves[i] for i, name in kept.items()}
     )
-  # What is not held by what is saved is not saved.
-  setattr(module, 'variables_of_policy', signatures[_ACT].graph.variables)  # noqa: B010
-  _write(lambda folder: tf.saved_model.save(module, folder, signatures), path)
+  holder = _Holder(signatures[_ACT].graph.variables)
+  _write(lambda folder: tf.saved_model.save(holder, folder, signatures), path)
 
 
 def name_leaves(nest: types.Nest, *root: str) -> list[str]:
@@ -74,6 +72,14 @@ def name_leaves(nest: types.Nest, *root: str) -> list[str]:
       f'by letters, digits and underscores of their paths; got {names}.'
     )
   return names
+
+
+class _Holder(tf.Module):
+  """Has variables, for of others a model may not be."""
+
+  def __init__(self, variables: Sequence[tf.Variable]):
+    super().__init__()
+    self._held = list(variables)
 
 
 class _Step:
@@ -154,10 +160,10 @@ class _Step:
     return actions, tree.flatten(output.state)
 
 
-def _find_sources(tensors: Sequence[tf.Tensor]) -> set[Any]:
+def _find_sources(tensors: Sequence[Any]) -> set[Any]:
   """Returns what tensors of a graph are computed from, as references."""
   found = {tensor.ref() for tensor in tensors}
-  operations = [getattr(tensor, 'op') for tensor in tensors]  # noqa: B009
+  operations = [tensor.op for tensor in tensors]
   seen = set(operations)
   while operations:
     operation = operations.pop()

@@ -18,7 +18,7 @@ from repertory.launch.runs import session as session_lib
 KEY = 'initial_from'
 
 # More differences than that say no more.
-_MAX_DIFFERENCES = 6
+_MAX_DIFFERENCES = 4
 
 
 class WarmStart:
@@ -184,7 +184,7 @@ def _compare(
 
   return [
     describe(name)
-    for name in sorted(there.keys() | here.keys())
+    for name in dict.fromkeys([*here, *there])
     if there.get(name) != here.get(name)
   ]
 
