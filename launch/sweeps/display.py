@@ -1,9 +1,7 @@
 """What is seen of a sweep while it runs."""
 
 import dataclasses
-import re
 import sys
-from collections.abc import Sequence
 from typing import Any, cast
 
 import rich.console
@@ -19,11 +17,26 @@ from repertory.components.loggers import dashboard_style as style
 from repertory.components.loggers.status import Status
 
 _CLOSE_SECONDS = 5.0
-_MAX_WIDTH = 100
 _BAR_WIDTH = 16
 
-# What `train` prints where there is no terminal.
-_FIGURE = re.compile(r' (\w+)=([-+.\w]+)')
+
+@dataclasses.dataclass(frozen=True)
+class RunStatus:
+  """A run of a sweep at one moment. None stands for what is unknown.
+
+  Attributes:
+    name: What it is called.
+    steps: Environment steps so far.
+    max_steps: Environment steps at which it ends.
+    episode_return: Mean return of its last training episodes.
+    evaluation_return: Mean return of its last evaluation.
+  """
+
+  name: str
+  steps: int
+  max_steps: int
+  episode_return: float | None
+  evaluation_return: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,26 +44,12 @@ class SweepStatus(Status):
   """A sweep at one moment.
 
   Attributes:
-    runs: Name, and the figures that it printed last, of each running one.
+    runs: Those that are running.
     counts: How many runs there are in each state.
   """
 
-  runs: tuple[tuple[str, dict[str, float]], ...] = ()
+  runs: tuple[RunStatus, ...] = ()
   counts: tuple[tuple[str, int], ...] = ()
-
-
-def read_figures(lines: Sequence[str]) -> dict[str, float]:
-  """Reads the figures that a run has printed last, by name."""
-  for line in reversed(lines):
-    found = {}
-    for name, number in _FIGURE.findall(line):
-      try:
-        found[name] = float(number)
-      except ValueError:
-        continue
-    if 'steps' in found:
-      return found
-  return {}
 
 
 class Display:
@@ -118,15 +117,14 @@ def _make_table(status: SweepStatus) -> rich.console.RenderableType:
     for name in ('running', 'steps', '', 'return', 'evaluation')
   ]
   rows.add_row(*heading)
-  for name, told in status.runs:
-    steps, max_steps = told.get('steps', 0), told.get('max_steps', 1)
+  for run in status.runs:
     rows.add_row(
-      text.Text(name),
-      style.make_bar(int(steps), int(max_steps), width=_BAR_WIDTH),
-      figures.number(int(steps)),
+      text.Text(run.name),
+      style.make_bar(run.steps, run.max_steps, width=_BAR_WIDTH),
+      figures.number(run.steps),
       *(
-        figures.number(told[key]) if key in told else ''
-        for key in ('mean_return', 'evaluation_return')
+        '' if value is None else figures.number(value)
+        for value in (run.episode_return, run.evaluation_return)
       ),
     )
   if not status.runs:
@@ -141,5 +139,4 @@ def _make_table(status: SweepStatus) -> rich.console.RenderableType:
     title_align='left',
     border_style=style.ACCENT,
     padding=(0, 1),
-    width=None,
   )

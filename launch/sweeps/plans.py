@@ -59,6 +59,10 @@ class Plan(Protocol):
     """Returns how many of its runs have ended well."""
     ...
 
+  def max_steps(self, run: grid.Run) -> int:
+    """Returns the environment steps at which one of its runs ends."""
+    ...
+
   def conclude(self) -> list[str]:
     """Returns, in lines, what is to be said at the end."""
     ...
@@ -115,6 +119,9 @@ class GridPlan:
 
   def num_done(self) -> int:
     return sum(map(self._manifest.is_done, self._runs))
+
+  def max_steps(self, run: grid.Run) -> int:
+    return _max_steps(run, self.settings)
 
   def conclude(self) -> list[str]:
     return []
@@ -252,6 +259,9 @@ class StudyPlan:
   def num_done(self) -> int:
     return sum(code == 0 for code in self._manifest.codes.values())
 
+  def max_steps(self, run: grid.Run) -> int:
+    return _max_steps(run, self.settings)
+
   def conclude(self) -> list[str]:
     best = self._study.best() if self._study is not None else None
     if best is None:
@@ -277,6 +287,12 @@ def _import_study():
     raise SettingError(
       'study', "needs the package optuna: pip install 'repertory[study]'."
     ) from error
+
+
+def _max_steps(run: grid.Run, settings: Mapping[str, Any]) -> int:
+  """Returns a run's steps: what was typed, or else what all have."""
+  typed = [text for text in run.arguments if text.startswith('--steps=')]
+  return int(typed[0].partition('=')[2] if typed else settings['steps'])
 
 
 def _count(things: Sized, what: str) -> str:

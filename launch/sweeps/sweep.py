@@ -87,7 +87,9 @@ def run(
     manifest.save()
     running = pool.Pool(directory, options, parallel, stop_seconds)
     shown = display.Display()
-    counted = tally.Tally(source, manifest, title, shown, plan.num_done())
+    counted = tally.Tally(
+      source, manifest, title, shown, plan.num_done(), plan.max_steps
+    )
     try:
       interrupted = running.run(counted, counted.show)
     finally:

@@ -3,15 +3,18 @@
 import os
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from repertory.components.loggers import figures
-from repertory.launch.sweeps import children, display, grid, pool
+from repertory.launch.records import logs as logs_lib
+from repertory.launch.runs import directories
+from repertory.launch.sweeps import display, grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
 
 _SHOW_SECONDS = 1.0
-_FIGURE_LINES = 20
 _NOT_BEGUN = 'to come'
+# The logs that tell how far a run is.
+_LABELS = ('actors', 'replay', 'evaluator')
 
 
 class Tally:
@@ -28,6 +31,7 @@ class Tally:
     title: str,
     shown: display.Display,
     num_done: int,
+    max_steps: Callable[[grid.Run], int],
   ):
     """Tells nothing yet.
 
@@ -37,11 +41,13 @@ class Tally:
       title: What the sweep is called.
       shown: Shows it.
       num_done: Runs that had ended well before.
+      max_steps: Returns the environment steps at which a run ends.
     """
     self._source = source
     self._manifest = manifest
     self._title = title
     self._display = shown
+    self._max_steps = max_steps
     self._counts = {'done': num_done, 'failed': 0, 'stopped': 0}
     self._begun_at = time.monotonic()
     self._shown_at = 0.0
@@ -64,7 +70,7 @@ class Tally:
 
   def end(self, ended: pool.Ended) -> None:
     if ended.code == 0:
-      state, note = 'done', _evaluation(ended)
+      state, note = 'done', self._evaluation(ended.run)
     elif ended.was_stopped:
       state, note = 'stopped', 'it can go on'
     else:
@@ -100,10 +106,34 @@ class Tally:
     }
     return display.SweepStatus(
       self._title,
-      runs=tuple((run.path, _read(child)) for run, child in running.items()),
+      runs=tuple(map(self._read, running)),
       counts=tuple((state, count) for state, count in counts.items() if count),
       elapsed_seconds=time.monotonic() - self._begun_at,
     )
+
+  def _read(self, run: grid.Run) -> display.RunStatus:
+    """Returns how far a run is, by the ends of its logs."""
+    logs = self._logs(run)
+    steps = [logs.last(label, 'steps') or 0 for label in _LABELS]
+    return display.RunStatus(
+      run.path,
+      steps=int(max(steps)),
+      max_steps=self._max_steps(run),
+      episode_return=logs.last('actors', 'episode_return'),
+      evaluation_return=logs.last('evaluator', 'episode_return'),
+    )
+
+  def _evaluation(self, run: grid.Run) -> str:
+    value = self._logs(run).last('evaluator', 'episode_return')
+    return (
+      f'evaluation {figures.number(value)}'
+      if value is not None
+      else 'no evaluation'
+    )
+
+  def _logs(self, run: grid.Run) -> logs_lib.Logs:
+    directory = os.path.join(self._manifest.directory, run.path)
+    return logs_lib.Logs(os.path.join(directory, directories.LOGS))
 
   def _save(self) -> None:
     """Writes the manifest; without, what is done would be looked at again."""
@@ -121,14 +151,3 @@ def describe_code(code: int | None) -> str:
   if code >= 0:
     return f'exit code {code}'
   return f'killed by {signal.Signals(-code).name}'
-
-
-def _read(child: children.Child) -> dict[str, float]:
-  return display.read_figures(child.last_lines(_FIGURE_LINES))
-
-
-def _evaluation(ended: pool.Ended) -> str:
-  told = display.read_figures(ended.lines)
-  if 'evaluation_return' not in told:
-    return 'no evaluation'
-  return f'evaluation {figures.number(told["evaluation_return"])}'

@@ -99,7 +99,7 @@ class TestKindOf:
     [
       (int, int),
       (int | None, int),
-      (Optional[float], float),  # noqa: UP045
+      (float | None, float),
       (bool, bool),
       (tuple[int, ...], tuple),
       (tuple[int, ...] | None, tuple),
