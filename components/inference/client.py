@@ -10,7 +10,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import callers, signals, types
+from repertory.components import callers, nests, signals, types
 from repertory.components.inference import addresses, frames
 
 TRAINING = 'training'
@@ -83,7 +83,7 @@ class InferenceClient:
     self._address = address
     self._timeout_seconds = timeout_seconds
     self._stop = stop or signals.StopSignal()
-    self._action_spec = spec.actions
+    self._to_action = nests.Unflattener(spec.actions)
     timestep, action = timestep_leaves(spec), action_leaves(spec)
     num_rows = len(environment_ids)
     self._frame, self._leaves = frames.make_frame(timestep, num_rows)
@@ -171,7 +171,7 @@ class InferenceClient:
     self._round_trip = self._received_at - self._sent_at
     self.waits.count += 1
     self.waits.waiting_seconds += self._received_at - began_at
-    return tree.unflatten_as(self._action_spec, self._actions)
+    return self._to_action(self._actions)
 
   def finish(self) -> None:
     """Waits until the server has handed everything over to replay.
