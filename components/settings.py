@@ -14,6 +14,8 @@ import typing
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import numpy as np
+
 T = TypeVar('T')
 
 
@@ -192,8 +194,8 @@ def _parts_of(annotation: Any) -> tuple[Any, ...]:
 def kind_of(annotation: Any) -> type:
   """Returns tuple, bool, int, float or str: what a setting of a type holds.
 
-  Of a union that is the first of these which is part of it; of anything else it
-  is str, for text is how it is told.
+  A union holds the first of these that is part of it. Anything else is str, for
+  text is how it is told.
   """
   parts = _parts_of(annotation)
   kinds = [typing.get_origin(part) or part for part in parts]
@@ -228,3 +230,16 @@ def nearest(name: str, known: Iterable[str], most: int = 1) -> list[str]:
   by_folded = {each.lower(): each for each in known}
   near = difflib.get_close_matches(name.lower(), by_folded, most, 0.5)
   return [by_folded[each] for each in near]
+
+
+def plain(value: Any) -> Any:
+  """Returns what JSON would make of a value."""
+  if isinstance(value, np.generic):
+    value = value.item()
+  if isinstance(value, (tuple, list)):
+    return [plain(item) for item in value]
+  if isinstance(value, dict):
+    return {str(key): plain(item) for key, item in value.items()}
+  if value is None or isinstance(value, (bool, int, float, str)):
+    return value
+  return repr(value)

@@ -101,7 +101,7 @@ class VideoFile:
 
     Args:
       path: Where to write until it is whole; a file that is there is replaced.
-      height: Of a picture, in pixels. Small ones are enlarged.
+      height: A picture's, in pixels. Small ones are enlarged.
       width: Likewise.
       frames_per_second: Positive. A GIF has at most 50.
       video_format: One of `FORMATS`.

@@ -21,7 +21,7 @@ class ObservationColumn:
     Args:
       path: What messages call the leaf.
       size: B.
-      spec: Of one environment.
+      spec: That of one environment.
     """
     self._path = path
     self._shape = (size, *spec.shape)
@@ -57,7 +57,7 @@ class ActionColumn:
     Args:
       path: What messages call the leaf.
       size: B.
-      spec: Of one environment.
+      spec: That of one environment.
       wide: The source's dtype.
     """
     self._path = path

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from repertory.components import lazy_imports
 
 if TYPE_CHECKING:
+  from repertory.launch.evaluation import evaluate
   from repertory.launch.experiment import Experiment, make_experiment
   from repertory.launch.failures import NodeError
   from repertory.launch.hooks import Observer, RowLogger
-  from repertory.launch.running import Result, evaluate, run
+  from repertory.launch.running import Result, run
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
 
 __all__ = [
@@ -33,7 +34,7 @@ __getattr__, __dir__ = lazy_imports.modules(
   Result='running',
   RowLogger='hooks',
   TrainedPolicy='trained.policy',
-  evaluate='running',
+  evaluate='evaluation',
   load_policy='trained.policy',
   make_experiment='experiment',
   run='running',

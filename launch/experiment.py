@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import dm_env
-import numpy as np
 
 from repertory.agents import config_checks
 from repertory.agents import registry as agents_registry
@@ -81,10 +80,9 @@ class Experiment:
     on_divergence: What becomes of a learner step whose metrics or priorities
       are not finite: 'stop' ends the run and saves the batch; 'skip' undoes the
       step and goes on, unless a hundred before it were skipped in a row.
-    initial_from: Directory of another run, with whose newest networks a new run
-      begins; what it learned apart from them is none of it, nor are its replay
-      and its counts. None to begin with new networks. A run that is resumed
-      keeps its own.
+    initial_from: Directory of another run, with whose newest networks, and
+      nothing else of it, a new run begins; None for new ones. A run that is
+      resumed keeps its own.
     storage: Where checkpoints are kept besides, for another host to go on
       from: a path, or a URL that fsspec knows. None for nowhere.
     evaluation_environment_factory: Maps a seed to an environment of the same
@@ -396,18 +394,5 @@ def _is_integer(value: Any) -> bool:
 
 def _plain_config(config: Any) -> dict[str, Any]:
   """Returns the settings of an agent as plain values."""
-  settings = dataclasses.asdict(config)
-  return {f'{_CONFIG}{name}': _plain(value) for name, value in settings.items()}
-
-
-def _plain(value: Any) -> Any:
-  """Returns what JSON would make of a value."""
-  if isinstance(value, np.generic):
-    value = value.item()
-  if isinstance(value, (tuple, list)):
-    return [_plain(item) for item in value]
-  if isinstance(value, dict):
-    return {str(key): _plain(item) for key, item in value.items()}
-  if value is None or isinstance(value, (bool, int, float, str)):
-    return value
-  return repr(value)
+  settings = settings_lib.plain(dataclasses.asdict(config))
+  return {f'{_CONFIG}{name}': value for name, value in settings.items()}

@@ -72,7 +72,7 @@ def with_pictures(
 class Film:
   """An environment batch whose episodes are filmed, each to a file of its own.
 
-  Of each slot those are filmed that an evaluation is made of, see
+  Filmed are those episodes of each slot that an evaluation is made of, see
   `EnvironmentLoop.run_episodes`. A film is `episode_003_return_21.0.mp4`, with
   its place in the order in which episodes end, from 1. It has a picture of each
   timestep, or as many as the environment gives. Until it is whole, it is in a

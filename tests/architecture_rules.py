@@ -73,7 +73,7 @@ _RANKS_OF_LAUNCH = (
   ('nodes',),
   ('launchers',),
   ('topologies', 'trained'),
-  ('running',),
+  ('running', 'evaluation'),
   ('records', 'sweeps'),
   ('commands', 'conformance'),
 )

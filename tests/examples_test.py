@@ -22,7 +22,7 @@ from repertory.agents import dqn, experience_replay
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, environment_loop, loggers
 from repertory.environments import registry as environments_registry
-from repertory.launch import running
+from repertory.launch import evaluation, running
 from repertory.launch.commands import commands as command_line
 from repertory.launch.commands import trying
 from repertory.launch.coordination import kinds
@@ -266,7 +266,7 @@ class TestCommands:
     trained = loading.Trained(experiment, spec, experience, network, checkpoint)
     for module, name, value in (
       (running, 'run', result),
-      (running, 'run_episodes', episodes),
+      (evaluation, 'run_episodes', episodes),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
       (resuming, 'load_checkpoint', checkpoint),

@@ -19,7 +19,7 @@ class Core(NamedTuple):
 
   Attributes:
     code: A position of each dial, int32 `[B, 2]`.
-    angle: Of the key, in [-1, 1], float32 `[B]`.
+    angle: The key's, in [-1, 1], float32 `[B]`.
     num_steps: int32 `[B]`.
   """
 

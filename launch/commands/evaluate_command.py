@@ -7,9 +7,9 @@ from absl import flags
 
 from repertory import launch
 from repertory.components import videos
-from repertory.launch import filming
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
+from repertory.launch.host import interrupts
 
 
 class _FolderParser(flags.ArgumentParser):
@@ -48,13 +48,13 @@ def _evaluate(values, settings, positional) -> int:
   command.expect_no_arguments(positional)
   folder = None
   if values.video is not False and values.directory:
-    folder = filming.prepare(
-      values.video, values.video_format, values.directory
-    )
+    with interrupts.leaving_at_once():  # TensorFlow is imported.
+      prepare = launch.filming.prepare
+    folder = prepare(values.video, values.video_format, values.directory)
   trained = making.read_trained(values, settings, 'evaluate')
   returns = [
     episode.episode_return
-    for episode in launch.running.run_episodes(
+    for episode in launch.evaluation.run_episodes(
       trained,
       values.episodes,
       video=values.video,

@@ -164,13 +164,21 @@ class TestNetwork:
       specs.Array((2,), np.float32),
       specs.BoundedArray((2,), np.float32, -1, np.inf),
       specs.BoundedArray((2,), np.int32, -1, 1),
-      {'move': specs.BoundedArray((2,), np.float32, -1, 1)},
     ],
   )
   def test_refuses_actions(self, agent, actions):
-    with pytest.raises(ValueError, match='The action spec must ') as caught:
+    with pytest.raises(ValueError, match=r'^actions must ') as caught:
       make_builder(agent).make_network(make_spec(actions))
     assert repr(actions) in str(caught.value)
+
+  @pytest.mark.parametrize('agent', AGENTS)
+  def test_refuses_one_part_of_an_action(self, agent):
+    fire = specs.DiscreteArray(2)
+    actions = {'fire': fire, 'move': specs.BoundedArray((2,), float, -1, 1)}
+    refused = r"^actions\['fire'\] must be an array of floats"
+    with pytest.raises(ValueError, match=refused) as caught:
+      make_builder(agent).make_network(make_spec(actions))
+    assert repr(fire) in str(caught.value)
 
   @pytest.mark.parametrize('agent', AGENTS)
   def test_refuses_observations(self, agent):

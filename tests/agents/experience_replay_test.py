@@ -125,5 +125,5 @@ class TestDescribeUniform:
     )
     with pytest.raises(settings.SettingError) as error:
       described.check(1)
-    assert error.value.name == 'min_replay_size'
+    assert error.value.setting == 'min_replay_size'
     assert 'max_replay_size = 5' in str(error.value)

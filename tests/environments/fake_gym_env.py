@@ -16,8 +16,14 @@ class FakeGymEnv(gymnasium.Env):
     terminated=False,
     truncated=False,
   ):
-    self.observation_space = observation_space or spaces.Discrete(1)
-    self.action_space = action_space or spaces.Discrete(1)
+    # Spaces may have no length, and so no truth.
+    trivial = spaces.Discrete(1)
+    if observation_space is None:
+      observation_space = trivial
+    if action_space is None:
+      action_space = trivial
+    self.observation_space = observation_space
+    self.action_space = action_space
     self.observation = observation
     self.outcome = (reward, terminated, truncated, {})
     self.actions = []

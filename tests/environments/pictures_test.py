@@ -38,10 +38,8 @@ class Case:
 _SCREEN = (4, 210, 160, 3)
 CASES = (
   Case('catch', (10, 5, 3), 5),
-  Case('gym:CartPole-v1', (400, 600, 3), 50),
   Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots=8),
   Case('gym:MountainCarContinuous-v0', (400, 600, 3), 30),
-  Case('atari:Pong', _SCREEN, 60),
   Case('atari:Breakout?life_loss=true&sticky_actions=0.25', _SCREEN, 60, 2, 80),
   Case(
     'atari:Breakout?max_frames=40&noops=0&frame_skip=2',
@@ -50,14 +48,12 @@ CASES = (
     2,
     25,
   ),
-  Case('atari:SpaceInvaders?full_actions=true', _SCREEN, 60, 1),
-  Case('minigrid:MiniGrid-DoorKey-5x5-v0', (160, 160, 3), 10),
-  Case('minigrid:MiniGrid-Empty-6x6-v0?full=true', (192, 192, 3), 10, 1),
+  Case('atari:SpaceInvaders?full_actions=true', _SCREEN, 60, 1, 30),
+  Case('minigrid:MiniGrid-Empty-6x6-v0?full=true', (192, 192, 3), 10),
   Case('minatar:seaquest', (10, 10, 3), 20),
   Case('bsuite:catch_scale/0', (10, 5, 3), 5),
   Case('bsuite:deep_sea/0', (10, 10, 3), 5, 1),
   Case('tensor:catch:12x7', (12, 7, 3), 5),
-  Case('tensor:minatar/breakout', (10, 10, 3), 20, 1),
 )
 
 
@@ -86,7 +82,7 @@ def test_filmed_environments_do_the_same(case):
     seen = [set() for _ in slots]
     for action in actions:
       for slot, picture in zip(slots, pictures.take(filmed, slots)):
-        seen[slot].add(picture[-1, ::3].tobytes())
+        seen[slot].add(picture[-1].tobytes())
       check_equal(filmed.step(action), plain.step(action))
     (last,) = pictures.take(filmed, [case.num_slots - 1])
     expected = case.shape if len(case.shape) == 4 else (1, *case.shape)
@@ -94,7 +90,7 @@ def test_filmed_environments_do_the_same(case):
     assert last.shape[1:] == expected[1:]
     assert 1 <= len(last) <= expected[0]
     assert pictures.rate(filmed) == pytest.approx(case.rate)
-    assert all(len(each) > 3 for each in seen)
+    assert all(len(each) > 2 for each in seen)
 
 
 def check_equal(found, expected):

@@ -200,12 +200,12 @@ def test_interrupt_before_the_run_is_set_up(tmp_path):
   code = """
 import os, signal
 from repertory.launch.commands import entry_point
-from repertory.launch.runs import session
+from repertory.launch.runs import trials
 
 def check(experiment):
   os.kill(os.getpid(), signal.SIGINT)
 
-session.check = check
+trials.check = check
 entry_point.main()
 """
   ended = program.Program(

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import resource
 import signal
 from typing import Any
 
@@ -17,6 +18,7 @@ from repertory import launch
 from repertory.components import environment_loop, settings, videos
 from repertory.environments import batch, catch, pictures, registry, wrappers
 from repertory.launch import filming
+from repertory.launch.commands import commands
 
 
 class Acrobat:
@@ -92,24 +94,21 @@ def enlarge(picture, found):
 def test_a_film_of_each_family(name, tmp_path):
   max_steps, frames_of_step, frames_of_reset = _FAMILIES[name]
   factory = registry.make_factory(name).filmed()
-  episodes = shoot(limited(factory, max_steps)([7, 8]), tmp_path, 2)
-  paths = sorted(tmp_path.iterdir())
-  for number, (path, episode) in enumerate(zip(paths, episodes, strict=True)):
-    match = re.fullmatch(r'episode_(\d{3})_return_(.*\..*)\.mp4', path.name)
-    assert int(match[1]) == number + 1
-    assert float(match[2]) == pytest.approx(episode.episode_return, rel=1e-4)
-    found = films.read(path)
-    steps = episode.length * frames_of_step
-    assert len(found) == frames_of_reset + steps
-    environment = factory(7 + episode.slot)
-    environment.reset()
-    picture = environment.render()
-    environment.close()
-    first = picture if picture.ndim == 3 else picture[0]
-    error = np.abs(found[0].astype(float) - enlarge(first, found))
-    assert error.mean() < 6
-    assert np.quantile(error, 0.9) < 30
-    assert (found[0] != found[-1]).any()
+  (episode,) = shoot(limited(factory, max_steps)([7]), tmp_path, 1)
+  (path,) = tmp_path.iterdir()
+  match = re.fullmatch(r'episode_001_return_(.*\..*)\.mp4', path.name)
+  assert float(match[1]) == pytest.approx(episode.episode_return, rel=1e-4)
+  found = films.read(path)
+  assert len(found) == frames_of_reset + episode.length * frames_of_step
+  environment = factory(7)
+  environment.reset()
+  picture = environment.render()
+  environment.close()
+  first = picture if picture.ndim == 3 else picture[0]
+  error = np.abs(found[0].astype(float) - enlarge(first, found))
+  assert error.mean() < 6
+  assert np.quantile(error, 0.9) < 30
+  assert (found[0] != found[-1]).any()
 
 
 @pytest.mark.parametrize(
@@ -285,34 +284,71 @@ class TestPrepare:
       filming.prepare('', 'mp4', '')
 
 
-class TestEvaluate:
-  @pytest.fixture
-  def experiment(self, tmp_path):
-    """Has a checkpoint of a DQN."""
-    experiment = launch.make_experiment(
-      'dqn',
-      'catch:6x4',
-      max_steps=40,
-      config={'min_replay_size': 10, 'max_replay_size': 100, 'batch_size': 4},
-      evaluation_episodes=0,
-      directory=str(tmp_path / 'run'),
-    )
-    launch.run(experiment, display=False)
-    return experiment
+@pytest.fixture(scope='module', name='experiment')
+def _experiment(tmp_path_factory):
+  """Has a checkpoint of a DQN."""
+  experiment = launch.make_experiment(
+    'dqn',
+    'catch:6x4',
+    max_steps=40,
+    config={'min_replay_size': 10, 'max_replay_size': 100, 'batch_size': 4},
+    evaluation_episodes=0,
+    directory=str(tmp_path_factory.mktemp('run')),
+  )
+  launch.run(experiment, display=False)
+  return experiment
 
+
+class TestEvaluate:
   def test_films_change_nothing(self, experiment, tmp_path):
     episodes = launch.evaluate(experiment, 12)
-    filmed = launch.evaluate(experiment, 12, video=True)
+    filmed = launch.evaluate(
+      experiment, 12, video=str(tmp_path), video_format='gif'
+    )
     assert filmed == episodes
     assert len({episode.episode_return for episode in episodes}) == 2
-    expected = [
-      f'episode_{i:03}_return_{episode.episode_return}.mp4'
+    assert sorted(os.listdir(tmp_path)) == [
+      f'episode_{i:03}_return_{episode.episode_return}.gif'
       for i, episode in enumerate(episodes, 1)
     ]
-    folder = tmp_path / 'run' / 'videos'
-    assert sorted(os.listdir(folder)) == expected
-    with pytest.raises(settings.SettingError, match='there are 12, such as'):
-      launch.evaluate(experiment, 12, video=True)
+
+  def test_command(self, experiment, capsys):
+    def run(*flags):
+      directory = f'--directory={experiment.directory}'
+      code = commands.run(['evaluate', directory, '--episodes=1', *flags])
+      return code, *capsys.readouterr()
+
+    folder = os.path.join(experiment.directory, 'videos')
+    code, out, _ = run('--novideo')
+    assert code == 0
+    assert not os.path.exists(folder)
+    code, filmed_out, _ = run('--video')
+    assert code == 0
+    assert filmed_out == f'{out}films      {folder}\n'
+    (name,) = os.listdir(folder)
+    mean = re.search('mean +(.*)', out)[1]
+    assert name == f'episode_001_return_{mean}.0.mp4'
+    for flag, message in (
+      ('--video', rf'repertory: --video must be .* are 1, such as {name}'),
+      ('--video=x --video_format=avi', '--video_format must be one of mp4'),
+    ):
+      code, _, complaint = run(*flag.split())
+      assert code == 2
+      assert re.search(message, complaint)
+
+  def test_command_that_cannot_write(self, experiment, capsys, tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))  # Bytes of a file.
+    try:
+      directory = f'--directory={experiment.directory}'
+      code = commands.run(['evaluate', directory, f'--video={tmp_path}'])
+    finally:
+      resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == 1
+    complaint = capsys.readouterr().err
+    assert f'repertory: Films in {tmp_path} cannot be written: ' in complaint
+    assert not os.listdir(tmp_path)
+    check_no_process_is_left()
 
   def test_a_signal_leaves_whole_films(self, experiment, tmp_path, monkeypatch):
     num_pictures = 0
@@ -321,14 +357,14 @@ class TestEvaluate:
     def interrupt(environment):
       nonlocal num_pictures
       num_pictures += 1
-      if num_pictures == 75:  # Of ten slots, six pictures of an episode.
+      if num_pictures == 63:  # Of ten slots, six pictures of an episode.
         os.kill(os.getpid(), signal.SIGINT)
       return render(environment)
 
     monkeypatch.setattr(catch.Catch, 'render', interrupt)
     folder = tmp_path / 'films'
     with pytest.raises(KeyboardInterrupt):
-      launch.evaluate(experiment, 20, video=str(folder), video_format='gif')
+      launch.evaluate(experiment, 12, video=str(folder), video_format='gif')
     names = os.listdir(folder)
     assert len(names) == 10
     assert {len(films.read(folder / name)) for name in names} == {6}

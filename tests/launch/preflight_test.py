@@ -11,7 +11,7 @@ from dm_env import specs as dm_env_specs
 
 from repertory import launch
 from repertory.agents import dqn, impala
-from repertory.components import experience
+from repertory.components import experience, replay
 from repertory.components.settings import SettingError
 from repertory.environments import registry
 from repertory.launch.host import machine_memory
@@ -144,6 +144,7 @@ def _past_preflight(monkeypatch):
   with monkeypatch.context() as patch:
     patch.setattr(experience.Experience, 'check', lambda *arguments: None)
     patch.setattr(preflight, '_check_steps', lambda *arguments: None)
+    patch.setattr(replay.Table, 'check', lambda *arguments: None)
     yield
 
 

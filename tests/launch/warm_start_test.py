@@ -153,9 +153,9 @@ class TestRefusals:
     self.refuse(
       make(max_steps=60, config={'hidden_sizes': (8, 9)}, **settings),
       f"but checkpoint {source}/checkpoints/00000001 ('dqn' on 'catch') ",
-      'differs: policy/dueling_head/advantage/linear_0/w has shape (8, 3) '
-      'there and (9, 3) here; ',
-      'policy/observation_torso/mlp/linear_1/b is missing there; ',
+      'differs: policy/observation_torso/mlp/linear_1/b is missing there; ',
+      'policy/dueling_head/advantage/linear_0/w has shape (8, 3) there and '
+      '(9, 3) here; ',
       '; and 4 more. Ask for',
     )
     self.refuse(

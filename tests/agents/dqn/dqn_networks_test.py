@@ -1,6 +1,7 @@
 """Tests of `agents/dqn/networks.py`."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -47,24 +48,36 @@ def test_nested_observations():
   assert values.shape == [5, 4]
 
 
+_CONTINUOUS = specs.BoundedArray((2,), np.float32, -1, 1)
+
+
 @pytest.mark.parametrize(
-  'actions',
+  ('actions', 'name'),
   [
-    pytest.param(specs.BoundedArray((2,), np.float32, -1, 1), id='continuous'),
-    pytest.param(specs.BoundedArray((), np.int32, 0, 3), id='bounded_integer'),
-    pytest.param(
-      [specs.DiscreteArray(4), specs.DiscreteArray(2)], id='several'
-    ),
-    pytest.param({'move': specs.DiscreteArray(4)}, id='nested'),
+    (_CONTINUOUS, 'actions'),
+    ({'move': specs.DiscreteArray(4), 'turn': _CONTINUOUS}, "actions['turn']"),
   ],
 )
-def test_refuses_actions(actions):
-  with pytest.raises(
-    ValueError,
-    match='The action spec must be one DiscreteArray of integers, got ',
-  ) as caught:
+def test_refuses_continuous_actions(actions, name):
+  refused = (
+    f'{name} must be a DiscreteArray or an array of integers with bounds'
+  )
+  with pytest.raises(ValueError, match=re.escape(refused)) as caught:
     make_network(make_spec(actions=actions))
-  assert repr(actions) in str(caught.value)
+  assert repr(_CONTINUOUS) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+  ('actions', 'combinations'),
+  [
+    (specs.BoundedArray((), np.int32, 0, 3), 4),
+    ([specs.DiscreteArray(4), specs.DiscreteArray(2)], 4 * 2),
+    ({'move': specs.DiscreteArray(4)}, 4),
+  ],
+)
+def test_rates_each_combination_of_integers(actions, combinations):
+  values = make_network(make_spec(actions=actions))(tf.zeros([5, 3]))
+  assert values.shape == [5, combinations]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class TestPolicyRows:
     # (id + count) mod 3, with counts from 0.
     assert act(rows, 3) == [0, 1, 2]
     assert act(rows, 3) == [1, 2, 0]
-    rows.begin([1])
+    rows.begin(np.array([1]))
     assert rows.first.tolist() == [False, True, False]
     assert act(rows, 3) == [2, 1, 1]
     assert act(rows, 3) == [0, 2, 2]
