@@ -164,8 +164,8 @@ class TestRefusals:
     )
     self.refuse(
       make(max_steps=60, config={'dueling': False}, **settings),
-      'policy/head/b is missing there; policy/head/w is missing there; policy/',
-      'is not known here; and 4 more',
+      'differs: policy/head/b is missing there; policy/head/w is missing ',
+      '; and 8 more',
     )
     self.refuse(
       make(max_steps=60, agent='r2d2', **settings),
