@@ -12,6 +12,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.fixture(autouse=True)
+def _interrupt_as_ever():
+  """Lets no test inherit what another one made of Ctrl-C."""
+  signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def write_module(tmp_path, monkeypatch):
   """Writes a user's module, by name, into the current folder, an empty one."""

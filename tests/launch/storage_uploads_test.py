@@ -104,6 +104,8 @@ class TestUploads:
     # It was given up: nothing is completed behind anybody's back.
     assert storage_runs.names(tmp_path / 'S') == []
 
+  # Where the interrupt comes late, it ends whatever runs then.
+  @pytest.mark.chaos
   def test_a_second_interrupt_ends_the_wait(self, tmp_path, blocked):
     begun = time.monotonic()
     with (
