@@ -59,7 +59,8 @@ def _check_done(directory):
   for path in _PATHS:
     run = directory / 'mine' / path
     assert _saved_steps(run) == _STEPS
-    assert 'resumed from checkpoint' in (run / 'output.txt').read_text()
+    output = (run / 'output.txt').read_text()
+    assert 'resumed from checkpoint' in output, output
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
@@ -99,7 +100,7 @@ def test_runs_of_a_sweep_that_was_killed_stop_by_themselves(tmp_path):
   running.kill()
   # Started at once, the next one waits for those that write checkpoints.
   _go_on(tmp_path)
-  assert not running.processes()
+  assert running.wait(_SECONDS).left == []
   _check_done(tmp_path)
 
 
