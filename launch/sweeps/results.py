@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import math
 import os
 from collections.abc import Sequence
 
@@ -63,9 +62,7 @@ def tabulate(manifest: manifest_lib.Manifest) -> list[Row]:
       chosen = manifest.groups[group].items()
       label = ' '.join([group, *map(_tell, chosen)])
     found.append(_make_row(label, runs))
-  return sorted(
-    found, key=lambda row: (row.environment, math.isnan(row.mean), -row.mean)
-  )
+  return sorted(found, key=lambda row: (row.environment, -row.mean))
 
 
 def _tell(chosen: tuple[str, str]) -> str:
