@@ -237,7 +237,7 @@ def draw(env: Any) -> Any:
     raise pictures.NoPictureError(
       "it needs the render mode 'rgb_array', but has the modes "
       f'{", ".join(map(str, modes)) or "none"}, and was made with '
-      f'{env.render_mode}: {pictures.HOW_TO_FILM}'
+      f'{env.render_mode}; {pictures.HOW_TO_FILM}'
     )
   headless.prepare_pygame()
   try:

@@ -15,6 +15,7 @@ from repertory.environments import (
   gymnasium_adapter,
   gymnasium_sources,
   own_options,
+  pictures,
   tensor,
   vector_batch,
 )
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 # What makes an object of the user's a factory like ours.
 _BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
+
+# How environments of Gymnasium are told that pictures are wanted.
+_RENDER_MODE = 'render_mode'
 
 _METHODS = (
   'reset', 'step', 'observation_spec', 'action_spec', 'reward_spec',
@@ -48,12 +52,14 @@ class OwnFactory:
 
   Attributes:
     name: What it stands for is found at once, and its options are looked at.
+    is_filmed: Whether pictures are wanted, see `filmed`.
 
   Raises:
     ArgumentError: If there is no such thing, or it cannot be called so.
   """
 
   name: str
+  is_filmed: bool = False
 
   def __post_init__(self):
     self._find()
@@ -108,6 +114,14 @@ class OwnFactory:
       )
     return self._run(make)
 
+  def filmed(self) -> 'OwnFactory':
+    """Returns the factory of the same environments, made to have a picture.
+
+    An argument `render_mode` is then 'rgb_array', if the options do not name
+    another. A factory of the user's is asked by `pictures.film`.
+    """
+    return dataclasses.replace(self, is_filmed=True)
+
   def _find(self) -> Callable[[int], Any]:
     """Imports the module, and returns what makes an environment of a seed."""
     try:
@@ -123,16 +137,21 @@ class OwnFactory:
     is_factory = hasattr(found, _BATCH) or hasattr(found, _TENSOR)
     if is_factory and not is_class:
       own_options.read(self.name, _take_nothing, False)
-      return found
+      return self._film(found)
     is_tensor = is_class and _is_tensor(found)
     is_seeded = not is_factory and not is_tensor
     options = own_options.read(self.name, found, is_seeded)
     if is_tensor:
       return tensor.Factory(functools.partial(found, **options))
     if is_factory:
-      return self._run(functools.partial(found, **options))
+      return self._film(self._run(functools.partial(found, **options)))
     parameters = own_options.parameters_of(found)
+    if self.is_filmed and _RENDER_MODE in parameters:
+      options.setdefault(_RENDER_MODE, 'rgb_array')
     return _Call(found, options, own_options.SEED in parameters)
+
+  def _film(self, factory: Any) -> Any:
+    return pictures.film(factory) if self.is_filmed else factory
 
   def _make(self, seed: int) -> tuple[Any, int, bool]:
     """Returns what is made with a seed, the seed, and whether it was taken."""

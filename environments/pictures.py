@@ -29,6 +29,17 @@ class NoPictureError(ValueError):
   """An environment has no picture, or it could not be drawn."""
 
 
+def film(factory: Any) -> Any:
+  """Returns the factory of the same environments, made to have a picture.
+
+  Args:
+    factory: If it has a method `filmed`, which returns such a factory, that is
+      asked; else its environments are expected to have one.
+  """
+  make_filmed = getattr(factory, 'filmed', None)
+  return factory if make_filmed is None else make_filmed()
+
+
 def render(owner: Any, *arguments: Any) -> Any:
   """Returns what the `render` of an environment, or of a batch, does.
 

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
@@ -163,18 +163,6 @@ def make_batch(
 ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
   """Makes a batch of the environments called `name`, a seed for each slot."""
   return EnvironmentFactory(name).make_batch(seeds)
-
-
-def film(factory: Callable[[int], dm_env.Environment]) -> Any:
-  """Returns the factory of an experiment's environments with a picture.
-
-  Args:
-    factory: Maps a seed to an environment. If it has a method `filmed`, which
-      returns a factory of the same environments with a picture, that is asked;
-      else they are expected to have one.
-  """
-  make_filmed = getattr(factory, 'filmed', None)
-  return factory if make_filmed is None else make_filmed()
 
 
 def make_tensor_environment(

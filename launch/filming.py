@@ -12,7 +12,7 @@ import dm_env
 import numpy as np
 
 from repertory.components import environment_loop, settings, videos
-from repertory.environments import pictures, registry
+from repertory.environments import pictures
 from repertory.launch import experiment as experiment_lib
 
 # Where films go in the directory of an experiment, if no other place is named.
@@ -65,7 +65,7 @@ def with_pictures(
   name = 'environment_factory'
   if experiment.evaluation_environment_factory is not None:
     name = f'evaluation_{name}'
-  factory = registry.film(getattr(experiment, name))
+  factory = pictures.film(getattr(experiment, name))
   return dataclasses.replace(experiment, **{name: factory})
 
 

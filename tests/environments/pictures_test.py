@@ -269,9 +269,63 @@ class TestOwnEnvironments:
     def factory(seed):
       return catch.Catch(seed=seed)
 
-    assert registry.film(factory) is factory
+    assert pictures.film(factory) is factory
     setattr(factory, 'filmed', lambda: 'with pictures')  # noqa: B010
-    assert registry.film(factory) == 'with pictures'
+    assert pictures.film(factory) == 'with pictures'
+
+
+_NAMED = """
+  import gymnasium
+  import numpy as np
+  from repertory.environments import catch, registry
+
+  class Own(gymnasium.Env):
+    metadata = {'render_modes': ['rgb_array'], 'render_fps': 7}
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+      self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+      return np.zeros(2, np.float32), {}
+
+    def render(self):
+      return np.full((4, 3, 3), 9, np.uint8)
+
+  def make_catch(seed, rows=4):
+    return catch.Catch(rows, 3, seed)
+
+  factory = registry.make_factory('gym:CartPole-v1')
+"""
+
+
+@pytest.mark.parametrize(
+  ('thing', 'shape', 'rate'),
+  [
+    ('Own', (4, 3, 3), 7),
+    ('make_catch?rows=6', (6, 3, 3), 5),
+    ('factory', (400, 600, 3), 50),
+  ],
+)
+def test_environments_of_ones_own_by_name(thing, shape, rate, write_module):
+  write_module('own_pictures', _NAMED)
+  factory = pictures.film(registry.make_factory(f'own_pictures:{thing}'))
+  environments = factory.make_batch([1, 2])
+  with contextlib.closing(environments):
+    environments.reset()
+    found = pictures.take(environments, [1])
+    assert found[0].shape == (1, *shape)
+    assert pictures.rate(environments) == rate
+
+
+def test_render_mode_of_ones_own_is_left_alone(write_module):
+  write_module('own_pictures', _NAMED)
+  name = 'own_pictures:Own?render_mode=human'
+  environments = registry.make_factory(name).filmed().make_batch([1])
+  environments.reset()
+  with pytest.raises(pictures.NoPictureError, match='was made with human'):
+    pictures.take(environments, [0])
 
 
 @pytest.mark.parametrize(
