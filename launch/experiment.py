@@ -178,36 +178,7 @@ class Experiment:
         raise SettingError(
           field, f'must be one of {", ".join(known)}; got {value!r}.'
         )
-    self._check_evaluation()
-    hooks_lib.Hooks(self.observers, self.loggers, self.stop_when)
-
-  def _check_evaluation(self) -> None:
-    """Refuses what could not be evaluated."""
-    factory = self.evaluation_environment_factory
-    if not (factory is None or callable(factory)):
-      raise SettingError(
-        'evaluation_environment_factory',
-        f'must map a seed to an environment, or be None; got {factory!r}.',
-      )
-    episode_metrics.check(self.evaluation_metrics)
-    if self.evaluation_episodes:
-      return
-    for setting, value in (
-      ('evaluation_environment_factory', factory),
-      ('evaluation_metrics', self.evaluation_metrics or None),
-    ):
-      if value is not None:
-        raise SettingError(
-          setting,
-          'must be left out if there are no evaluations: evaluation_episodes '
-          'is 0.',
-        )
-    if isinstance(self.stop_when, hooks_lib.StopAtReturn):
-      raise SettingError(
-        'stop_at_return',
-        'must be left out if there are no evaluations: evaluation_episodes is '
-        '0.',
-      )
+    hooks_lib.check(self)
 
   @property
   def num_environments(self) -> int:

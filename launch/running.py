@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import tensorflow as tf
 
@@ -94,7 +93,7 @@ def run(
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
-  experiment, hooks = _take_hooks(experiment)
+  experiment, hooks = hooks_lib.take(experiment)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # So far there is nothing to save.
@@ -103,14 +102,13 @@ def run(
       _check_tensorflow()
       stored = storage.open_storage(experiment.storage, experiment.directory)
       opened = _open(topology, experiment, stored, fresh, display)
-      session = dataclasses.replace(
-        _enter(stack, opened, display),
-        hooks=hooks,
-        wiring=_describe_wiring(topology, launch_type),
-      )
+      with brief_notes.saying('trying environment and network', display):
+        session = stack.enter_context(opened)
+      wiring = topology.describe_wiring(launch_type)
+      session = dataclasses.replace(session, hooks=hooks, wiring=wiring)
       stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
-    title = _title(experiment, topology, launch_type)
+    title = topology.title(experiment, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
     start = {**session.wiring, **session.description}
     with ledger.telling(session.log_directory, start) as tell_end:
@@ -159,58 +157,6 @@ def _describe_end(
     variables_sha256=resuming.hash_variables(directory, status.learner_steps),
     not_stored=not_stored,
   )
-
-
-def _title(
-  experiment: experiment_lib.Experiment,
-  topology: topology_lib.Topology,
-  launcher: launcher_lib.Launcher,
-) -> str:
-  """Returns what the display calls a run."""
-  title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
-  return (
-    f'{title} ({launcher.title})' if topology.launch_types is None else title
-  )
-
-
-def _describe_wiring(
-  topology: topology_lib.Topology, launcher: launcher_lib.Launcher
-) -> dict[str, Any]:
-  """Returns, as plain values, what runs where."""
-  wiring = {
-    'topology': topology.name,
-    'topology_settings': dataclasses.asdict(topology),
-  }
-  if topology.launch_types is None:
-    wiring['launch_type'] = launcher.name
-    wiring['launch_settings'] = dataclasses.asdict(launcher)
-  return wiring
-
-
-def _take_hooks(
-  experiment: experiment_lib.Experiment,
-) -> tuple[experiment_lib.Experiment, hooks_lib.Hooks]:
-  """Returns an experiment without its hooks, and them.
-
-  They go a way of their own, to the coordinator alone.
-  """
-  hooks = hooks_lib.Hooks(
-    experiment.observers, experiment.loggers, experiment.stop_when
-  )
-  nothing = {'observers': (), 'loggers': (), 'stop_when': None}
-  return dataclasses.replace(experiment, **nothing), hooks
-
-
-def _enter(
-  stack: contextlib.ExitStack,
-  opened: contextlib.AbstractContextManager[session_lib.Session],
-  display: bool,
-) -> session_lib.Session:
-  """Enters a session, which tries what it has; says so meanwhile."""
-  if not display:
-    return stack.enter_context(opened)
-  with brief_notes.saying('trying environment and network'):
-    return stack.enter_context(opened)
 
 
 def _open(
@@ -324,7 +270,7 @@ def check(
     ValueError: If it cannot run, saying what to change.
     TimeoutError: If its environment is made for too long.
   """
-  experiment, hooks = _take_hooks(experiment)
+  experiment, hooks = hooks_lib.take(experiment)
   topology = _check(topology, launch_type, experiment, hooks)
   spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)

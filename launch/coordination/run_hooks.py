@@ -1,6 +1,5 @@
 """What users hang into a run: when it is called, and what becomes of it."""
 
-import dataclasses
 import functools
 import re
 import time
@@ -262,20 +261,12 @@ class RunHooks:
 
 def _describe(session: session_lib.Session, title: str) -> hooks.Run:
   """Describes a run for those who look on."""
-  experiment = session.experiment
-  plain = {
-    field.name: getattr(experiment, field.name)
-    for field in dataclasses.fields(experiment)
-  }
-  settings = {
-    name: value
-    for name, value in plain.items()
-    if isinstance(value, (bool, int, float, str))
-  }
+  told = session.description['experiment']
+  settings = {name: told[name] for name in told if told[name] is not None}
   counts = session.counts
   return hooks.Run(
     title,
-    experiment.directory,
+    session.experiment.directory,
     {**settings, **session.identity, **session.wiring},
     steps=counts['steps'],
     learner_steps=counts['learner_steps'],

@@ -1,6 +1,7 @@
 """What users hang into runs: observers, loggers, and what ends one early."""
 
-from repertory.launch.hooks.carried import NONE, Hooks
+from repertory.launch.hooks.carried import NONE, Hooks, take
+from repertory.launch.hooks.checks import check
 from repertory.launch.hooks.events import (
   DONE,
   FAILED,
@@ -32,4 +33,6 @@ __all__ = (
   'Run',
   'StopAtReturn',
   'WandB',
+  'check',
+  'take',
 )

@@ -1,5 +1,6 @@
 """The hooks of a run, from who asks for them to who calls them."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -124,3 +125,13 @@ def _check_names(name: str, kind: type) -> None:
 
 
 NONE = Hooks()
+
+
+def take(experiment: Any) -> tuple[Any, Hooks]:
+  """Returns a `launch.Experiment` without its hooks, and them.
+
+  They go a way of their own, to the coordinator alone.
+  """
+  hooks = Hooks(experiment.observers, experiment.loggers, experiment.stop_when)
+  nothing = {'observers': (), 'loggers': (), 'stop_when': None}
+  return dataclasses.replace(experiment, **nothing), hooks

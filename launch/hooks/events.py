@@ -22,8 +22,9 @@ class Run:
     title: What the display calls it.
     directory: The experiment's; `logs/` and `checkpoints/` are in it.
     settings: All that it runs with, as plain values by name: the fields of the
-      experiment, `config.<name>` of the agent, `topology` with the settings of
-      that, and, if the topology has several nodes, `launch_type`.
+      experiment, but for its storage, which may have a password in it;
+      `config.<name>` of the agent; `topology` and `topology_settings`; and, if
+      the topology has several nodes, `launch_type` and `launch_settings`.
     steps: Environment steps that were taken before.
     learner_steps: Updates likewise.
     episodes: Training episodes likewise.

@@ -9,12 +9,15 @@ _CLEAR_LINE = '\r\x1b[K'
 
 
 @contextlib.contextmanager
-def saying(what: str) -> Iterator[None]:
+def saying(what: str, is_said: bool = True) -> Iterator[None]:
   """Says on the terminal what takes a while, until the block ends.
 
   Does nothing where lines would stay, as in a file.
+
+  Args:
+    is_said: Whether to do it at all.
   """
-  if not _can_clear():
+  if not (is_said and _can_clear()):
     yield
     return
   with contextlib.suppress(OSError):  # It may be gone.

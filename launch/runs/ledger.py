@@ -53,6 +53,7 @@ def telling(
       episodes=status.episodes,
       elapsed_seconds=status.elapsed_seconds,
       num_restarts=status.num_restarts,
+      stopped_early=status.stopped_early or None,
       message=status.message,
     )
 

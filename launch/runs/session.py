@@ -243,7 +243,17 @@ class Session:
 
 # Of an experiment: what is no plain value, or follows from where it is told, or
 # may hold a password.
-_NOT_TOLD = {'builder', 'environment_factory', 'directory', 'storage'}
+_NOT_TOLD = {
+  'builder',
+  'environment_factory',
+  'evaluation_environment_factory',
+  'evaluation_metrics',
+  'observers',
+  'loggers',
+  'stop_when',
+  'directory',
+  'storage',
+}
 
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES, SAMPLING = range(5)

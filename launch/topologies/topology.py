@@ -11,7 +11,7 @@ imports it then; and names in annotations are quoted.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from repertory import components
 from repertory.components.settings import SettingError
@@ -94,6 +94,26 @@ class Topology(abc.ABC):
   def has_program(self) -> bool:
     """Whether a launcher hosts its nodes; else all is in one thread."""
     return type(self).program is not Topology.program
+
+  def title(
+    self,
+    experiment: experiment_lib.Experiment,
+    launcher: launcher_lib.Launcher,
+  ) -> str:
+    """Returns what the display calls a run."""
+    title = f'{experiment.agent} on {experiment.environment}, {self.name}'
+    return f'{title} ({launcher.title})' if self.launch_types is None else title
+
+  def describe_wiring(self, launcher: launcher_lib.Launcher) -> dict[str, Any]:
+    """Returns, as plain values, what runs where."""
+    wiring = {
+      'topology': self.name,
+      'topology_settings': dataclasses.asdict(self),
+    }
+    if self.launch_types is None:
+      wiring['launch_type'] = launcher.name
+      wiring['launch_settings'] = dataclasses.asdict(launcher)
+    return wiring
 
   def launched_by(
     self,

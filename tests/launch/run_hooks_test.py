@@ -33,7 +33,11 @@ def _make(tmp_path):
         changes.pop('loggers', ()),
         changes.pop('stop_when', None),
       )
-      limited = dataclasses.replace(experiment, timeout_seconds=timeout_seconds)
+      limited = dataclasses.replace(
+        experiment,
+        timeout_seconds=timeout_seconds,
+        storage='ftp://me:secret@host/folder',
+      )
       made.append(
         coordinator_lib.Coordinator(
           dataclasses.replace(
@@ -98,6 +102,7 @@ class TestObserver:
       'config.discount': 0.99, 'topology': 'central', 'num_lanes': 2,
     }  # fmt: skip
     assert expected == {name: run.settings[name] for name in expected}
+    assert 'secret' not in str(run)
     first, second = observer.all_of('on_episodes')
     np.testing.assert_array_equal(first.returns, [1, -1])
     np.testing.assert_array_equal(first.lengths, [9, 4])

@@ -1,0 +1,41 @@
+"""What an experiment cannot hang into its runs."""
+
+from typing import Any
+
+from repertory.components import episode_metrics, settings
+from repertory.launch.hooks import carried, stop_at_return
+
+
+def check(experiment: Any) -> None:
+  """Refuses hooks that nobody could call, and evaluations nobody could make.
+
+  Args:
+    experiment: A `launch.Experiment`.
+
+  Raises:
+    SettingError: Naming the field.
+  """
+  carried.Hooks(experiment.observers, experiment.loggers, experiment.stop_when)
+  factory = experiment.evaluation_environment_factory
+  if not (factory is None or callable(factory)):
+    raise settings.SettingError(
+      'evaluation_environment_factory',
+      f'must map a seed to an environment, or be None; got {factory!r}.',
+    )
+  episode_metrics.check(experiment.evaluation_metrics)
+  if experiment.evaluation_episodes:
+    return
+  for setting, is_given in (
+    ('evaluation_environment_factory', factory is not None),
+    ('evaluation_metrics', bool(experiment.evaluation_metrics)),
+    (
+      'stop_at_return',
+      isinstance(experiment.stop_when, stop_at_return.StopAtReturn),
+    ),
+  ):
+    if is_given:
+      raise settings.SettingError(
+        setting,
+        'must be left out if there are no evaluations: evaluation_episodes is '
+        '0.',
+      )
