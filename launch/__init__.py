@@ -6,9 +6,10 @@ from repertory.components import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.launch.evaluation import evaluate
-  from repertory.launch.experiment import Experiment, make_experiment
+  from repertory.launch.experiment import Experiment
   from repertory.launch.failures import NodeError
   from repertory.launch.hooks import Observer, RowLogger
+  from repertory.launch.naming import make_experiment
   from repertory.launch.running import Result, run
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
 
@@ -36,6 +37,6 @@ __getattr__, __dir__ = lazy_imports.modules(
   TrainedPolicy='trained.policy',
   evaluate='evaluation',
   load_policy='trained.policy',
-  make_experiment='experiment',
+  make_experiment='naming',
   run='running',
 )

@@ -1,23 +1,18 @@
 """What to run, whatever the topology."""
 
 import dataclasses
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import dm_env
 
 from repertory.agents import config_checks
-from repertory.agents import registry as agents_registry
-from repertory.components import choices, episode_metrics, named_objects
+from repertory.components import choices, episode_metrics
 from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
-from repertory.environments import registry as environments_registry
 from repertory.launch import hooks as hooks_lib
 
 if TYPE_CHECKING:
-  from repertory.agents import agent_config as agent_config_lib
   from repertory.agents import builder as builder_lib
   from repertory.components import experience as experience_lib
   from repertory.components import loggers as loggers_lib
@@ -25,7 +20,7 @@ if TYPE_CHECKING:
 EnvironmentFactory = Callable[[int], dm_env.Environment]
 
 # What identities have before the names of an agent's settings.
-_CONFIG = 'config.'
+CONFIG = 'config.'
 
 CHECKPOINT_ERRORS = ('warn', 'raise')
 
@@ -206,164 +201,18 @@ class Experiment:
       'builder': type(self.builder).__name__,
       'seed': self.seed,
       'num_environments': self.num_environments,
-      **_plain_config(self.builder.config),
+      **plain_config(self.builder.config),
       **{
         f'table.{table.name}': table.description for table in experience.tables
       },
     }
 
 
-def make_experiment(
-  agent: str,
-  environment: str,
-  *,
-  max_steps: int,
-  config: dict[str, Any] | None = None,
-  preset: str | None = None,
-  directory: str | None = None,
-  seed: int = 0,
-  **settings,
-) -> Experiment:
-  """Makes an experiment of an agent and an environment that have names.
-
-  Args:
-    agent: Such as 'dqn', or 'my_module:MyBuilder' for one of your own.
-    environment: Such as 'catch' or 'gym:CartPole-v1', or
-      'my_module:make_environment' for one of your own.
-    max_steps: Environment steps at which it ends.
-    config: Settings of the agent that differ from its defaults.
-    preset: Such as 'atari': other defaults of the agent's settings, for a
-      kind of environments.
-    directory: Where logs and checkpoints go; None for a place under `runs/`,
-      by agent, environment and seed.
-    seed: Seeds all random numbers.
-    **settings: Other fields of `Experiment`.
-
-  Raises:
-    SettingError: Naming what of the agent or of the experiment is unknown or
-      does not fit.
-    ArgumentError: If there is no such environment.
-  """
-  unbuilt, agent_config = plan_experiment(
-    agent,
-    environment,
-    max_steps=max_steps,
-    config=config,
-    preset=preset,
-    directory=directory or default_directory(agent, environment, seed),
-    seed=seed,
-    **settings,
-  )
-  builder = agents_registry.get(agent).builder_class(agent_config)
-  return dataclasses.replace(unbuilt, builder=builder)
-
-
-def plan_experiment(
-  agent: str,
-  environment: str,
-  *,
-  config: dict[str, Any] | None = None,
-  preset: str | None = None,
-  **settings,
-) -> tuple[Experiment, 'agent_config_lib.AgentConfig']:
-  """Checks all that can be checked without TensorFlow, and imports none.
-
-  Takes and raises what `make_experiment` does.
-
-  Returns:
-    The experiment, with None for its builder, and the agent's config.
-  """
-  agent_config = agents_registry.make_config(agent, config or {}, preset)
-  experiment = Experiment(
-    builder=cast(Any, None),
-    environment_factory=environments_registry.make_factory(environment),
-    agent=agent,
-    environment=environment,
-    **settings,
-  )
-  return experiment, agent_config
-
-
-def from_identity(identity: Mapping[str, Any], directory: str) -> Experiment:
-  """Makes the experiment that a checkpoint is of, if its parts have names.
-
-  Args:
-    identity: What `Experiment.identity` returned.
-
-  Raises:
-    ValueError: If agent or environment are not in the registries, nor in
-      modules that can be imported.
-  """
-  known = [agent.name for agent in agents_registry.agents()]
-  agent = identity['agent']
-  if agent not in known and named_objects.SYNTAX.fullmatch(agent) is None:
-    raise ValueError(
-      f"The checkpoint in {directory} is of '{agent}', which is none of the "
-      f'baseline agents {known}, nor {agents_registry.OWN} of a module. '
-      'From Python, `launch.evaluate` and `launch.load_policy` take its '
-      'experiment.'
-    )
-  try:
-    return make_experiment(
-      agent,
-      identity['environment'],
-      max_steps=1,
-      config=_changed_settings(identity),
-      directory=directory,
-      seed=identity['seed'],
-      environments_per_actor=identity['num_environments'],
-    )
-  except ValueError as error:
-    missing = error.__cause__
-    if not isinstance(missing, named_objects.NoModuleError):
-      raise
-    folder = named_objects.folder_above(directory, missing.module)
-    where = f'{folder}, where it is' if folder else 'the folder where it is'
-    raise ValueError(
-      f"The checkpoint in {directory} is of '{agent}' on "
-      f"'{identity['environment']}', but {missing} Run this in {where}, or "
-      'install the package that has it.'
-    ) from error
-
-
-def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns what a checkpoint has of an agent's config beside the defaults.
-
-  So settings of types that JSON does not have may be what they are by default.
-  """
-  agent = agents_registry.get(identity['agent'])
-  found = {
-    name.removeprefix(_CONFIG): value
-    for name, value in identity.items()
-    if name.startswith(_CONFIG)
-  }
-  required = {
-    setting.name: found.get(setting.name)
-    for setting in settings_lib.describe(agent.config_class)
-    if setting.default is dataclasses.MISSING
-  }
-  default = _plain_config(agents_registry.make_config(agent.name, required))
-  derived = {
-    f.name for f in dataclasses.fields(agent.config_class) if not f.init
-  }
-  return required | {
-    name: value
-    for name, value in found.items()
-    if value != default.get(f'{_CONFIG}{name}') and name not in derived
-  }
-
-
-def default_directory(agent: str, environment: str, seed: int) -> str:
-  """Returns runs/<agent>/<environment>/seed_<seed>."""
-  folders = [re.sub('[^A-Za-z0-9_.]', '-', one) for one in (agent, environment)]
-  return os.path.join('runs', *folders, f'seed_{seed}')
-
-
 def _is_integer(value: Any) -> bool:
   return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _plain_config(config: Any) -> dict[str, Any]:
+def plain_config(config: Any) -> dict[str, Any]:
   """Returns the settings of an agent as plain values."""
   settings = settings_lib.plain(dataclasses.asdict(config))
-  return {f'{_CONFIG}{name}': value for name, value in settings.items()}
+  return {f'{CONFIG}{name}': value for name, value in settings.items()}

@@ -67,7 +67,7 @@ _RANKS_OF_COMPONENTS = (
   ('conformance',),
 )
 _RANKS_OF_LAUNCH = (
-  ('host', 'registries', 'failures', 'hooks', 'experiment'),
+  ('host', 'registries', 'failures', 'hooks', 'experiment', 'naming'),
   ('runs', 'filming'),
   ('coordination',),
   ('nodes',),

@@ -14,7 +14,7 @@ from repertory import launch
 from repertory.agents import agent_config
 from repertory.components import settings as settings_lib
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import hooks
+from repertory.launch import hooks, naming
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import launcher
@@ -33,7 +33,7 @@ def make_experiment(
   """Makes the experiment of the flags that a command has."""
   arguments = _arguments(values, settings)
   with interrupts.leaving_at_once():  # TensorFlow is imported.
-    return experiment_lib.make_experiment(values.agent, values.env, **arguments)
+    return naming.make_experiment(values.agent, values.env, **arguments)
 
 
 def make_config(
@@ -46,9 +46,7 @@ def make_config(
   """
   arguments = _arguments(values, settings)
   arguments['directory'] = arguments.get('directory') or 'new'
-  _, config = experiment_lib.plan_experiment(
-    values.agent, values.env, **arguments
-  )
+  _, config = naming.plan_experiment(values.agent, values.env, **arguments)
   return config
 
 

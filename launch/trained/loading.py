@@ -11,6 +11,7 @@ from repertory.components import (
 )
 from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
+from repertory.launch import naming
 from repertory.launch.runs import identities, resuming, trials
 from repertory.launch.runs import session as session_lib
 
@@ -59,9 +60,7 @@ def read(run: str | experiment_lib.Experiment, best: bool = False) -> Trained:
   """
   if isinstance(run, str):
     checkpoint = _load(run, best)
-    experiment = experiment_lib.from_identity(
-      checkpoint.state['experiment'], run
-    )
+    experiment = naming.from_identity(checkpoint.state['experiment'], run)
   else:
     checkpoint, experiment = _load(run.directory, best), run
   spec = trials.check(experiment, learns=False)

@@ -7,7 +7,7 @@ import pytest
 from repertory import launch
 from repertory.agents import dqn, ppo, registry
 from repertory.components.settings import SettingError
-from repertory.launch import experiment as experiment_lib
+from repertory.launch import naming
 from repertory.launch.runs import session, trials
 
 
@@ -74,6 +74,6 @@ class TestEnvironmentsPerActor:
     )
     identity = experiment.identity(experience)
     assert identity['num_environments'] == experiment.num_environments
-    same = experiment_lib.from_identity(identity, 'unused')
+    same = naming.from_identity(identity, 'unused')
     assert same.num_environments == experiment.num_environments
     assert same.builder.config == experiment.builder.config

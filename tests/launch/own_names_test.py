@@ -7,7 +7,7 @@ import pytest
 
 import log_files
 from repertory import launch
-from repertory.launch import experiment as experiment_lib
+from repertory.launch import naming
 from repertory.launch.commands import commands as command_line
 from repertory.launch.runs import session, trials
 
@@ -168,16 +168,16 @@ class TestFromIdentity:
 
   def test_what_json_lacks_is_what_it_is_by_default(self, modules):
     del modules
-    same = experiment_lib.from_identity(self.identity(mood='wild'), 'unused')
+    same = naming.from_identity(self.identity(mood='wild'), 'unused')
     assert (same.builder.config.mood, same.builder.config.table) == (
       'wild', {1: 2},
     )  # fmt: skip
     changed = self.identity(table={'a': 5})
-    same = experiment_lib.from_identity(changed, 'unused')
+    same = naming.from_identity(changed, 'unused')
     assert same.builder.config.table == {'a': 5}
 
   def test_own_builders_without_a_name(self, modules):
     del modules
     identity = {**self.identity(), 'agent': 'own agent'}
     with pytest.raises(ValueError, match='nor <module>:<Builder> of a module'):
-      experiment_lib.from_identity(identity, 'unused')
+      naming.from_identity(identity, 'unused')

@@ -1,0 +1,166 @@
+"""Experiments whose agent and environment have names."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from repertory.agents import registry as agents_registry
+from repertory.components import named_objects
+from repertory.components import settings as settings_lib
+from repertory.environments import registry as environments_registry
+from repertory.launch import experiment as experiment_lib
+
+if TYPE_CHECKING:
+  from repertory.agents import agent_config as agent_config_lib
+
+
+def make_experiment(
+  agent: str,
+  environment: str,
+  *,
+  max_steps: int,
+  config: dict[str, Any] | None = None,
+  preset: str | None = None,
+  directory: str | None = None,
+  seed: int = 0,
+  **settings,
+) -> experiment_lib.Experiment:
+  """Makes an experiment of an agent and an environment that have names.
+
+  Args:
+    agent: Such as 'dqn', or 'my_module:MyBuilder' for one of your own.
+    environment: Such as 'catch' or 'gym:CartPole-v1', or
+      'my_module:make_environment' for one of your own.
+    max_steps: Environment steps at which it ends.
+    config: Settings of the agent that differ from its defaults.
+    preset: Such as 'atari': other defaults of the agent's settings, for a
+      kind of environments.
+    directory: Where logs and checkpoints go; None for a place under `runs/`,
+      by agent, environment and seed.
+    seed: Seeds all random numbers.
+    **settings: Other fields of `Experiment`.
+
+  Raises:
+    SettingError: Naming what of the agent or of the experiment is unknown or
+      does not fit.
+    ArgumentError: If there is no such environment.
+  """
+  unbuilt, agent_config = plan_experiment(
+    agent,
+    environment,
+    max_steps=max_steps,
+    config=config,
+    preset=preset,
+    directory=directory or default_directory(agent, environment, seed),
+    seed=seed,
+    **settings,
+  )
+  builder = agents_registry.get(agent).builder_class(agent_config)
+  return dataclasses.replace(unbuilt, builder=builder)
+
+
+def plan_experiment(
+  agent: str,
+  environment: str,
+  *,
+  config: dict[str, Any] | None = None,
+  preset: str | None = None,
+  **settings,
+) -> tuple[experiment_lib.Experiment, 'agent_config_lib.AgentConfig']:
+  """Checks all that can be checked without TensorFlow, and imports none.
+
+  Takes and raises what `make_experiment` does.
+
+  Returns:
+    The experiment, with None for its builder, and the agent's config.
+  """
+  agent_config = agents_registry.make_config(agent, config or {}, preset)
+  experiment = experiment_lib.Experiment(
+    builder=cast(Any, None),
+    environment_factory=environments_registry.make_factory(environment),
+    agent=agent,
+    environment=environment,
+    **settings,
+  )
+  return experiment, agent_config
+
+
+def from_identity(
+  identity: Mapping[str, Any], directory: str
+) -> experiment_lib.Experiment:
+  """Makes the experiment that a checkpoint is of, if its parts have names.
+
+  Args:
+    identity: What `Experiment.identity` returned.
+
+  Raises:
+    ValueError: If agent or environment are not in the registries, nor in
+      modules that can be imported.
+  """
+  known = [agent.name for agent in agents_registry.agents()]
+  agent = identity['agent']
+  if agent not in known and named_objects.SYNTAX.fullmatch(agent) is None:
+    raise ValueError(
+      f"The checkpoint in {directory} is of '{agent}', which is none of the "
+      f'baseline agents {known}, nor {agents_registry.OWN} of a module. '
+      'From Python, `launch.evaluate` and `launch.load_policy` take its '
+      'experiment.'
+    )
+  try:
+    return make_experiment(
+      agent,
+      identity['environment'],
+      max_steps=1,
+      config=_changed_settings(identity),
+      directory=directory,
+      seed=identity['seed'],
+      environments_per_actor=identity['num_environments'],
+    )
+  except ValueError as error:
+    missing = error.__cause__
+    if not isinstance(missing, named_objects.NoModuleError):
+      raise
+    folder = named_objects.folder_above(directory, missing.module)
+    where = f'{folder}, where it is' if folder else 'the folder where it is'
+    raise ValueError(
+      f"The checkpoint in {directory} is of '{agent}' on "
+      f"'{identity['environment']}', but {missing} Run this in {where}, or "
+      'install the package that has it.'
+    ) from error
+
+
+def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what a checkpoint has of an agent's config beside the defaults.
+
+  So settings of types that JSON does not have may be what they are by default.
+  """
+  agent = agents_registry.get(identity['agent'])
+  prefix = experiment_lib.CONFIG
+  found = {
+    name.removeprefix(prefix): value
+    for name, value in identity.items()
+    if name.startswith(prefix)
+  }
+  required = {
+    setting.name: found.get(setting.name)
+    for setting in settings_lib.describe(agent.config_class)
+    if setting.default is dataclasses.MISSING
+  }
+  default = experiment_lib.plain_config(
+    agents_registry.make_config(agent.name, required)
+  )
+  fields = dataclasses.fields(agent.config_class)
+  derived = {field.name for field in fields if not field.init}
+  return required | {
+    name: value
+    for name, value in found.items()
+    if value != default.get(prefix + name) and name not in derived
+  }
+
+
+def default_directory(agent: str, environment: str, seed: int) -> str:
+  """Returns runs/<agent>/<environment>/seed_<seed>."""
+  folders = [re.sub('[^A-Za-z0-9_.]', '-', one) for one in (agent, environment)]
+  return os.path.join('runs', *folders, f'seed_{seed}')
