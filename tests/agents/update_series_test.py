@@ -60,7 +60,8 @@ def test_is_one_update_after_the_other(name, prioritized):
 class TestSeries(conformance.UpdateConformance):
   num_updates = 1
 
-  @pytest.fixture(autouse=True, params=_AGENTS)
+  # One of transitions and one of sequences.
+  @pytest.fixture(autouse=True, params=['dqn', 'r2d2'])
   def _agent(self, request):
     self.name = request.param
 
@@ -91,6 +92,7 @@ def test_the_ratio_stays(tmp_path, topology):
     'min_replay_size': 20,
     'samples_per_insert': 8.0,
     'n_step': 1,
+    'jit_compile': False,
   }
   experiment = launch.make_experiment(
     'dqn', 'tensor:catch', max_steps=120, config=config,

@@ -52,7 +52,12 @@ def _r2d2():
 
 def _sac():
   return sac.SACBuilder(
-    sac.SACConfig(hidden_sizes=(8,), batch_size=4, min_replay_size=40)
+    sac.SACConfig(
+      hidden_sizes=(8,),
+      batch_size=4,
+      min_replay_size=40,
+      samples_per_insert=8.0,
+    )
   )
 
 
@@ -99,7 +104,7 @@ def test_from_checkpoints_of_a_run_that_went_on(tmp_path, monkeypatch):
     directory,
     _dqn(),
     'catch',
-    checkpoint_period_learner_steps=40,
+    checkpoint_period_learner_steps=200,
     checkpoints_to_keep=99,
   )
   assert result.variables_sha256 == whole.variables_sha256

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from repertory.environments import argument_checks, registry
+from repertory.environments import argument_checks, registry, tensor
 from repertory.environments import conformance as batch_conformance
 from repertory.environments.tensor import conformance
 from repertory.environments.tensor import minatar as games
@@ -11,19 +11,19 @@ from repertory.environments.tensor import minatar as games
 
 class GameConformance(conformance.TensorEnvironmentConformance):
   end_discounts = (0,)
-  make_game = games.Breakout
+  game: tensor.TensorEnvironment
 
   def make_environment(self):
-    return self.make_game()
+    return self.game
 
 
 class TestAsterix(GameConformance):
   num_steps = 100
-  make_game = games.Asterix
+  game = games.Asterix()
 
 
 class TestBreakout(GameConformance):
-  make_game = games.Breakout
+  game = games.Breakout()
 
 
 class ShortFreeway(games.Freeway):
@@ -35,17 +35,17 @@ class ShortFreeway(games.Freeway):
 
 
 class TestFreeway(GameConformance):
-  make_game = ShortFreeway
+  game = ShortFreeway()
 
 
 class TestSeaquest(GameConformance):
-  make_game = games.Seaquest
+  game = games.Seaquest()
 
 
 class TestSpaceInvaders(GameConformance):
   num_steps = 100
   # Chance is in the repetition of moves alone.
-  make_game = games.SpaceInvaders
+  game = games.SpaceInvaders()
 
 
 class TestOnHost(batch_conformance.EnvironmentBatchConformance):

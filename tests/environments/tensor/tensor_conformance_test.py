@@ -14,57 +14,45 @@ from repertory.environments.tensor import (
 )
 
 
-class TestCatch(conformance.TensorEnvironmentConformance):
+class Conformance(conformance.TensorEnvironmentConformance):
   end_discounts = (0,)
+  environment: tensor.TensorEnvironment
 
   def make_environment(self):
-    return catch.Catch(5, 4)
+    return self.environment
 
 
-class TestMemoryChain(conformance.TensorEnvironmentConformance):
-  end_discounts = (0,)
-
-  def make_environment(self):
-    return memory_chain.MemoryChain(3)
+class TestCatch(Conformance):
+  environment = catch.Catch(5, 4)
 
 
-class TestCartPole(conformance.TensorEnvironmentConformance):
-  end_discounts = (0,)
+class TestMemoryChain(Conformance):
+  environment = memory_chain.MemoryChain(3)
+
+
+class TestCartPole(Conformance):
   xla_tolerance = 1e-6
-
-  def make_environment(self):
-    return cartpole.CartPole()
+  environment = cartpole.CartPole()
 
 
-class TestPendulum(conformance.TensorEnvironmentConformance):
+class TestPendulum(Conformance):
   num_steps = 220
   end_discounts = (1,)
   # Rewards are up to 16, and a sum of three.
   xla_tolerance = 1e-6
-
-  def make_environment(self):
-    return pendulum.Pendulum()
+  environment = pendulum.Pendulum()
 
 
-class TestLock(conformance.TensorEnvironmentConformance):
-  end_discounts = (0,)
-
-  def make_environment(self):
-    return lock.Lock()
+class TestLock(Conformance):
+  environment = lock.Lock()
 
 
-class TestLockWithKey(conformance.TensorEnvironmentConformance):
-  end_discounts = (0,)
-
-  def make_environment(self):
-    return tensor.PreviousActionAndReward(lock.Lock(key=True))
+class TestLockWithKey(Conformance):
+  environment = tensor.PreviousActionAndReward(lock.Lock(key=True))
 
 
-class TestPreviousAction(conformance.TensorEnvironmentConformance):
-  end_discounts = (0,)
-
-  def make_environment(self):
-    return tensor.PreviousActionAndReward(memory_chain.MemoryChain(3))
+class TestPreviousAction(Conformance):
+  environment = tensor.PreviousActionAndReward(memory_chain.MemoryChain(3))
 
 
 class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
