@@ -370,7 +370,7 @@ class TestDocs:
 
   def test_graphs_are_as_printed(self):
     printouts = re.findall(
-      r'The printout of `repertory (graph [^`]*)`.*?^```text\n(.*?)^```$',
+      r'The printout of `repertory (graph [^`]*)`.*?^```mermaid\n(.*?)^```$',
       _read('docs/topologies.md'),
       re.MULTILINE | re.DOTALL,
     )
