@@ -46,6 +46,8 @@ autodoc_default_options = {
 autodoc_typehints = 'signature'
 autodoc_typehints_format = 'short'
 python_maximum_signature_line_length = 72
+add_module_names = False  # They stand above.
+toc_object_entries_show_parents = 'hide'
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -89,6 +91,13 @@ def _quote_drawings(app, what, name, obj, options, lines) -> None:
   ]
   for start in reversed(starts):
     lines[start:start] = ['::', '']
+
+
+def _name_modules(app, what, name, obj, options, lines) -> None:
+  """Puts a module's name above what it has."""
+  del app, obj, options
+  if what == 'module':
+    lines[:0] = [f'.. rubric:: {name}', '   :class: module', '']
 
 
 def _skip_fields(app, what, name, obj, skip, options) -> bool:
@@ -150,9 +159,7 @@ def _add_font(app, exception) -> None:
   if exception is None:
     name = 'STIXTwoMath-Regular.ttf'
     font = importlib.resources.files('ziamath.fonts') / name
-    (pathlib.Path(app.outdir) / '_static' / name).write_bytes(
-      font.read_bytes()
-    )
+    (pathlib.Path(app.outdir) / '_static' / name).write_bytes(font.read_bytes())
 
 
 def setup(app) -> None:
@@ -165,6 +172,7 @@ def setup(app) -> None:
   )
   app.connect('autodoc-process-docstring', _mark_names)
   app.connect('autodoc-process-docstring', _quote_drawings)
+  app.connect('autodoc-process-docstring', _name_modules)
   app.connect('autodoc-skip-member', _skip_fields)
   app.connect('include-read', _move_links)
   app.connect('build-finished', _add_font)
