@@ -110,8 +110,8 @@ def _skip_fields(app, what, name, obj, skip, options) -> bool:
 class _Mermaid(rst.Directive):
   """A graph in Mermaid's words, drawn while the pages are built.
 
-  Fixed sizes let wide ones scroll. Colors are the style sheet's, so that one
-  drawing does for light and dark.
+  Colors are the style sheet's, so that one drawing does for light and dark. On
+  a narrow page a wide one scrolls.
   """
 
   has_content = True
@@ -122,6 +122,8 @@ class _Mermaid(rst.Directive):
     svg = mermaidx.render('\n'.join(self.content)).svg()
     svg = re.sub(r'<style>.*?</style>', '', svg, flags=re.S)
     svg = svg.replace('my-svg', name)
+    width = re.search(r'viewBox="\S+ \S+ (\S+) ', svg)[1]
+    svg = svg.replace('style="', f'style="min-width: min({width}px, 30rem);', 1)
     return [nodes.raw('', f'<div class="drawing">{svg}</div>', format='html')]
 
 
