@@ -1,8 +1,11 @@
 """Settings of Sphinx; `make docs` builds the pages."""
 
-import html
+import importlib.resources
+import pathlib
 import re
 
+import math_core
+import mermaidx
 from docutils import nodes
 from docutils.parsers import rst
 
@@ -12,18 +15,27 @@ project = 'Repertory'
 version = release = repertory.__version__
 author = 'The authors of Repertory'
 
-extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.napoleon']
-exclude_patterns = ['build']
-html_theme = 'alabaster'
-html_theme_options = {'description': 'Reinforcement-learning building blocks'}
-myst_heading_anchors = 3
-
-# What is drawn on GitHub is drawn here, too, where the network is reached;
-# elsewhere its text is shown.
-myst_fence_as_directive = {'mermaid'}
-html_js_files = [
-  'https://cdn.jsdelivr.net/npm/mermaid@11.4.1/dist/mermaid.min.js'
+extensions = [
+  'myst_parser',
+  'sphinx.ext.autodoc',
+  'sphinx.ext.napoleon',
+  'sphinx_copybutton',
 ]
+exclude_patterns = ['build']
+html_theme = 'furo'
+html_title = f'Repertory {release}'
+html_static_path = ['_static']
+html_css_files = ['repertory.css']
+html_show_sourcelink = False
+pygments_style = 'a11y-light'
+pygments_dark_style = 'a11y-dark'
+copybutton_exclude = '.linenos, .gp, .go'
+
+# What GitHub shows as formulas and drawings is shown so here, too.
+myst_enable_extensions = ['colon_fence', 'dollarmath']
+myst_fence_as_directive = {'math', 'mermaid'}
+myst_heading_anchors = 3
+html_math_renderer = 'mathml'
 
 autoclass_content = 'both'  # Arguments are told of in the constructor.
 autodoc_default_options = {
@@ -34,6 +46,8 @@ autodoc_default_options = {
 autodoc_typehints = 'signature'
 autodoc_typehints_format = 'short'
 python_maximum_signature_line_length = 72
+add_module_names = False  # They stand above.
+toc_object_entries_show_parents = 'hide'
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -79,6 +93,13 @@ def _quote_drawings(app, what, name, obj, options, lines) -> None:
     lines[start:start] = ['::', '']
 
 
+def _name_modules(app, what, name, obj, options, lines) -> None:
+  """Puts a module's name above what it has."""
+  del app, obj, options
+  if what == 'module':
+    lines[:0] = [f'.. rubric:: {name}', '   :class: module', '']
+
+
 def _skip_fields(app, what, name, obj, skip, options) -> bool:
   """Leaves out what named tuples say of each field: the class says more."""
   del app, what, name, options
@@ -87,18 +108,73 @@ def _skip_fields(app, what, name, obj, skip, options) -> bool:
 
 
 class _Mermaid(rst.Directive):
-  """A graph in Mermaid's words."""
+  """A graph in Mermaid's words, drawn while the pages are built.
+
+  Colors are the style sheet's, so that one drawing does for light and dark. On
+  a narrow page a wide one scrolls.
+  """
 
   has_content = True
 
   def run(self) -> list[nodes.Node]:
-    text = html.escape('\n'.join(self.content))
-    return [nodes.raw('', f'<pre class="mermaid">{text}</pre>', format='html')]
+    env = self.state.document.settings.env
+    name = f'drawing-{env.new_serialno("mermaid")}'
+    svg = mermaidx.render('\n'.join(self.content)).svg()
+    svg = re.sub(r'<style>.*?</style>', '', svg, flags=re.S)
+    svg = svg.replace('my-svg', name)
+    width = re.search(r'viewBox="\S+ \S+ (\S+) ', svg)[1]
+    svg = svg.replace('style="', f'style="min-width: min({width}px, 30rem);', 1)
+    return [nodes.raw('', f'<div class="drawing">{svg}</div>', format='html')]
+
+
+_MATH = math_core.LatexToMathML()
+
+
+def _mathml(latex: str, *, is_block: bool) -> str:
+  """Returns a formula as browsers draw it themselves."""
+  found = _MATH.convert_with_local_state(latex, displaystyle=is_block)
+  # Else Chromium sets bars and tildes into the letters below them.
+  return found.replace(' accent="true"', '')
+
+
+def _visit_inline_math(writer, node) -> None:
+  writer.body.append(_mathml(node.astext(), is_block=False))
+  raise nodes.SkipNode
+
+
+def _visit_block_math(writer, node) -> None:
+  math = _mathml(node.astext(), is_block=True)
+  writer.body.append(f'<div class="formula">{math}</div>')
+  raise nodes.SkipNode
+
+
+def _move_links(app, path, parent, content) -> None:
+  """Lets the links of the README, which is a page here, lead from there."""
+  del app, parent
+  if path.name == 'README.md':
+    moved = content[0].replace('](docs/', '](')
+    content[0] = moved.replace('](examples/', '](../examples/')
+
+
+def _add_font(app, exception) -> None:
+  """Puts a font with large brackets and signs beside the pages."""
+  if exception is None:
+    name = 'STIXTwoMath-Regular.ttf'
+    font = importlib.resources.files('ziamath.fonts') / name
+    (pathlib.Path(app.outdir) / '_static' / name).write_bytes(font.read_bytes())
 
 
 def setup(app) -> None:
   """Registers the hooks above; called by Sphinx."""
   app.add_directive('mermaid', _Mermaid)
+  app.add_html_math_renderer(
+    'mathml',
+    inline_renderers=(_visit_inline_math, None),
+    block_renderers=(_visit_block_math, None),
+  )
   app.connect('autodoc-process-docstring', _mark_names)
   app.connect('autodoc-process-docstring', _quote_drawings)
+  app.connect('autodoc-process-docstring', _name_modules)
   app.connect('autodoc-skip-member', _skip_fields)
+  app.connect('include-read', _move_links)
+  app.connect('build-finished', _add_font)

@@ -1,4 +1,4 @@
-"""Tests that the page of parts has an entry for every public name.
+"""Tests that the pages of parts have an entry for every public name.
 
 Sphinx is not run for it: what `automodule` shows is read off the sources.
 """
@@ -10,10 +10,12 @@ import re
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
-_PAGE = (_ROOT / 'docs' / 'api.md').read_text('utf-8')
+_PAGES = '\n'.join(
+  path.read_text('utf-8') for path in sorted(_ROOT.glob('docs/api/*.md'))
+)
 _FOLDERS = ('agents', 'components', 'environments', 'launch')
 
-# Modules beside those on the page that are not for users.
+# Modules beside those on the pages that are not for users.
 _INTERNAL = {
   'components': {
     'callers', 'choices', 'devices', 'interfaces', 'lazy_imports', 'moments',
@@ -32,7 +34,7 @@ _INTERNAL = {
 
 def _entries(kinds: str) -> list[str]:
   pattern = rf'(?m)^\.\. (?:{kinds}):: repertory\.(\S+)$'
-  return re.findall(pattern, _PAGE)
+  return re.findall(pattern, _PAGES)
 
 
 _MODULES = _entries('automodule')
@@ -142,7 +144,7 @@ def test_entries_are_of_what_there_is():
 
 
 @pytest.mark.parametrize('folder', _INTERNAL)
-def test_a_module_is_on_the_page_or_internal(folder):
+def test_a_module_is_on_a_page_or_internal(folder):
   prefix = folder.replace('/', '.')
   found = {path.stem for path in (_ROOT / folder).glob('*.py')} - {'__init__'}
   shown = {

@@ -361,7 +361,7 @@ class TestDocs:
     ]
 
   def test_what_launch_exports_is_on_the_page_of_parts(self):
-    page = _read('docs/api.md')
+    page = _read('docs/api/launch.md')
     names = [f'repertory.launch.{name}' for name in launch.__all__]
     for kind in topology.topologies().values():
       names.append(f'{kind.__module__}.{kind.__qualname__}')
@@ -370,7 +370,7 @@ class TestDocs:
 
   def test_graphs_are_as_printed(self):
     printouts = re.findall(
-      r'The printout of `repertory (graph [^`]*)`.*?^```text\n(.*?)^```$',
+      r'The printout of `repertory (graph [^`]*)`.*?^```mermaid\n(.*?)^```$',
       _read('docs/topologies.md'),
       re.MULTILINE | re.DOTALL,
     )
