@@ -37,10 +37,16 @@ def die_with_launcher() -> None:
 def stop_with(parent: int) -> None:
   """Lets the kernel ask this process to stop when its parent is gone.
 
+  It does so by SIGHUP, of which `interrupts.catch_interrupts` heeds the first
+  alone. For there may be several: when a parent with several threads is killed,
+  this process passes from one of them to the next, and is told of each death.
+  Of two SIGTERMs the second one would end it without a checkpoint.
+
   Args:
     parent: Process id of the one that started it, in a thread that lives on.
   """
-  _get_signal_at_death(parent, signal.SIGTERM)
+  signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` is for the parent.
+  _get_signal_at_death(parent, signal.SIGHUP)
 
 
 def _get_signal_at_death(parent: int, number: int) -> None:

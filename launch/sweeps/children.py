@@ -25,7 +25,7 @@ from repertory.launch.commands import {module}
 def command(module: str) -> list[str]:
   """Returns what starts the `main` of a module of the command line.
 
-  It gets a SIGTERM when this process, or the thread that starts it, is gone.
+  It gets a SIGHUP when this process, or the thread that starts it, is gone.
   """
   code = _CODE.format(parent=os.getpid(), module=module)
   return [sys.executable, '-c', code]
