@@ -72,9 +72,11 @@ def write(
   """
   check(output, over, statistic)
   text = make(found, os.path.dirname(output) or '.', over, statistic)
-  with outputs.replacing(output) as path:
-    with open(path, 'w', encoding='utf-8') as file:  # As the page says.
-      file.write(text)
+  with (
+    outputs.replacing(output) as path,
+    open(path, 'w', encoding='utf-8') as file,  # As the page says.
+  ):
+    file.write(text)
 
 
 def check(output: str, over: str, statistic: str) -> None:
