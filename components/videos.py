@@ -4,6 +4,7 @@ The program ffmpeg encodes them, which the package imageio-ffmpeg brings, or
 which the variable IMAGEIO_FFMPEG_EXE names.
 """
 
+import contextlib
 import errno
 import os
 import select
@@ -24,6 +25,7 @@ _PIXELS = 480
 _MAX_GIF_FPS = 50.0
 # Longest that the program may take nothing, or take to finish.
 _TIMEOUT_SECONDS = 120.0
+_KILL_SECONDS = 5.0
 
 # H.264 with colors at half the resolution is what everything plays; its colors
 # are told to be those of BT.709, which browsers take for granted.
@@ -183,7 +185,8 @@ class VideoFile:
   def discard(self) -> None:
     """Ends the program and removes the file, if it has no name yet."""
     self._process.kill()
-    self._process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # It waits for a disk.
+      self._process.wait(_KILL_SECONDS)
     self._pipe.close()
     self._errors.close()
     if os.path.lexists(self._path):

@@ -17,6 +17,7 @@ def write(
   config=None,
   topology='single',
   ended='done',
+  experiment=None,
   **logs,
 ):
   """Writes what a run would have, and returns its directory as text.
@@ -24,6 +25,7 @@ def write(
   Args:
     returns: Steps and mean return of its evaluations.
     ended: The state in the last line of its ledger; None for no such line.
+    experiment: Settings of the experiment, besides its steps.
     **logs: Rows of further logs, by label: dictionaries.
   """
   directory = pathlib.Path(directory)
@@ -42,7 +44,7 @@ def write(
       'begun': '2026-01-02T03:04:05+00:00',
       'topology': topology,
       'topology_settings': {},
-      'experiment': {'max_steps': 1000},
+      'experiment': {'max_steps': 1000, **(experiment or {})},
       'config': identity,
     }
   ]

@@ -118,7 +118,8 @@ class HookThread:
       if self._is_ending or self._is_dropped:
         return
       warning = self._find_slowness()
-      if self._num_bytes + num_bytes > _MAX_BYTES:
+      # One alone is taken, however large it is.
+      if self._calls and self._num_bytes + num_bytes > _MAX_BYTES:
         trouble = (
           f'It is too slow: {len(self._calls)} calls of some '
           f'{self._num_bytes / 2**20:.0f} MB wait, the first for '

@@ -123,12 +123,14 @@ class RunHooks:
       position: Where the run is.
     """
     told = hooks.Evaluation(
-      np.asarray(returns),
-      np.asarray(lengths),
-      {name: np.asarray(values) for name, values in metrics.items()},
+      np.array(returns),
+      np.array(lengths),
+      {name: np.array(values) for name, values in metrics.items()},
       is_best,
       **position,
     )
+    for array in (told.returns, told.lengths, *told.metrics.values()):
+      array.setflags(write=False)  # It is all observers'.
     num_bytes = told.returns.nbytes * (2 + len(metrics))
     for observer, thread in self._observers:
       thread.call('on_evaluation', observer.on_evaluation, told, num_bytes)

@@ -94,4 +94,6 @@ def _going_on(path: str, is_resumed: bool) -> dict[str, str]:
   if not is_resumed or not os.path.exists(path):
     return {}
   with open(path) as file:
-    return {'id': file.read().strip(), 'resume': 'allow'}
+    found = file.read().strip()
+  # A kill, or a full disk, may have left nothing of it.
+  return {'id': found, 'resume': 'allow'} if found else {}

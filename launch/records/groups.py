@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +15,9 @@ _PREFIX = 'config.'
 # Goes along with other settings, mostly.
 _NUM_ENVIRONMENTS = 'num_environments'
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
+
+# How directories end that are named by their seed.
+_SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
 _Settings = Mapping[str, Any]
 
@@ -62,9 +67,10 @@ def group(runs: Sequence[runs_lib.Run]) -> Grouped:
   """Puts runs together that are equal but for the seed.
 
   Equal in agent, environment, all settings of the agent, number of
-  environments, topology and launcher; how long they are does not matter. Of two
-  of the same seed the one that came further counts. Runs that have not begun
-  are left out.
+  environments, topology and launcher, and in what they began with: networks of
+  other runs, which may differ by the seed as well. How long they are does not
+  matter, for no agent learns otherwise in a longer run. Of two of the same seed
+  the one that came further counts. Runs that have not begun are left out.
   """
   notes = []
   found: dict[str, dict[int, runs_lib.Run]] = {}
@@ -81,7 +87,8 @@ def group(runs: Sequence[runs_lib.Run]) -> Grouped:
     less, more = sorted([other, run], key=lambda one: one.steps or 0)
     members[seed] = more
     notes.append(
-      f'{less.directory} is of the same seed and settings as {more.directory}'
+      f'{less.directory} is of the same seed and settings as {more.directory}, '
+      'which came further'
     )
   groups = [
     [members[seed] for seed in sorted(members)] for members in found.values()
@@ -114,7 +121,16 @@ def describe(run: runs_lib.Run) -> dict[str, Any]:
     settings['topology'] = run.topology
   for name in ('topology_settings', 'launch_settings'):
     settings.update(wiring.pop(name, {}))
+  if run.initial_from is not None:
+    settings['initial_from'] = _without_seed(run.initial_from)
   return {**settings, **wiring}
+
+
+def _without_seed(directory: str) -> str:
+  """Returns the folder of runs that differ by the seed, of one of them."""
+  path = _SEED.sub('', os.path.realpath(directory))
+  near = os.path.relpath(path)
+  return path if near.startswith(os.pardir) else near
 
 
 def differences(

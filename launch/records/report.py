@@ -72,7 +72,10 @@ def write(
   """
   check(output, over, statistic)
   text = make(found, os.path.dirname(output) or '.', over, statistic)
-  with outputs.replacing(output) as path, open(path, 'w') as file:
+  with (
+    outputs.replacing(output) as path,
+    open(path, 'w', encoding='utf-8') as file,  # As the page says.
+  ):
     file.write(text)
 
 

@@ -34,6 +34,7 @@ _KINDS_OF_START = {
   'launch_settings': dict,
   'state': str,
 }
+_INITIAL_FROM = 'initial_from'  # Of an experiment, and of its checkpoints.
 _POSITIONED = ('actors', 'learner', 'replay', 'evaluator')
 
 
@@ -71,6 +72,8 @@ class Run:
       'max_steps'.
     topology: Name of the topology at its last start.
     wiring: Settings of topology and launcher at its last start.
+    initial_from: Directory of the run with whose networks it began; None if it
+      began with new ones.
     steps: Environment steps so far.
     learner_steps: Updates so far.
     elapsed_seconds: How long it ran, over all its starts.
@@ -91,6 +94,7 @@ class Run:
   experiment: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   topology: str | None = None
   wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  initial_from: str | None = None
   steps: int | None = None
   learner_steps: int | None = None
   elapsed_seconds: float | None = None
@@ -152,8 +156,11 @@ def _read(directory: str, is_held: bool) -> Run:
   )
   counts = saved.get('counts', {})
   steps = _last(logs, 'steps', begun, ended, counts)
+  experiment = begun.get('experiment', {})
   _check(identity, _KINDS_OF_IDENTITY)
-  _check(begun.get('experiment', {}), {'max_steps': int})
+  _check(experiment, {'max_steps': int, _INITIAL_FROM: str})
+  # Whoever goes on with a run need not name it again.
+  initial = saved.get(_INITIAL_FROM) or {}
   state, why = _judge(is_held, begun, ended, bool(steps), bool(identity))
   return Run(
     directory,
@@ -163,13 +170,14 @@ def _read(directory: str, is_held: bool) -> Run:
     environment=identity.pop('environment', None),
     seed=identity.pop('seed', None),
     settings=identity,
-    experiment=begun.get('experiment', {}),
+    experiment=experiment,
     topology=begun.get('topology'),
     wiring={
       name: begun[name]
       for name in ('topology_settings', 'launch_type', 'launch_settings')
       if name in begun
     },
+    initial_from=initial.get('directory') or experiment.get(_INITIAL_FROM),
     steps=_to_integer(steps),
     learner_steps=_to_integer(
       _last(logs, 'learner_steps', begun, ended, counts)

@@ -142,6 +142,14 @@ def test_too_much_that_waits_is_a_trouble(hook, thread, monkeypatch):
   assert hook.told == ['first', 0, 1, 'again']
 
 
+def test_one_alone_is_taken_however_large(hook, thread, monkeypatch):
+  monkeypatch.setattr(hook_threads, '_MAX_BYTES', 100)
+  thread.call('call', hook, 'large', num_bytes=101)
+  assert thread.wait_until_idle(_SECONDS)
+  assert hook.told == ['large']
+  assert not thread.troubles
+
+
 def test_slowness_is_told_once_for_as_long_as_it_lasts(hook, thread, clock):
   for _ in range(2):
     _hold(hook, thread)

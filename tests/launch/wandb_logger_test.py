@@ -12,6 +12,7 @@ import log_files
 import program
 from repertory.components import settings
 from repertory.launch import hooks
+from repertory.launch.hooks import wandb_logger
 
 pytest.importorskip('wandb')
 
@@ -23,6 +24,7 @@ import math, pathlib
 from repertory import launch
 from repertory.components import loggers
 from repertory.launch import hooks
+from repertory.launch.hooks import wandb_logger
 
 def play(name, is_resumed, rows, outcome=hooks.DONE):
   pathlib.Path(name, 'logs').mkdir(parents=True, exist_ok=True)
@@ -131,6 +133,15 @@ def test_resumed_run_goes_on_with_the_same(folder):
   first, second, afresh = [_all_of(run, 'run')[0].run_id for run in runs]
   assert first == second != afresh
   assert [_all_of(run, 'exit')[0].exit_code for run in runs] == [1, 0, 0]
+
+
+def test_what_a_kill_left_empty_is_not_gone_on_with(tmp_path):
+  path = tmp_path / 'wandb_run_id'
+  path.touch()
+  assert wandb_logger._going_on(str(path), True) == {}
+  path.write_text('abc')
+  found = wandb_logger._going_on(str(path), True)
+  assert found == {'id': 'abc', 'resume': 'allow'}
 
 
 def test_nodes_have_rows_of_their_own(folder):

@@ -1,5 +1,7 @@
 """Tests of which runs belong together, and what groups are called."""
 
+import json
+
 import written_runs
 from repertory.launch import records
 
@@ -73,6 +75,39 @@ def test_number_of_environments_names_groups_that_differ_in_nothing_else(
   ]
 
 
+def test_runs_of_all_lengths_go_together(tmp_path):
+  for seed, length in enumerate((100, 2000)):
+    written_runs.write(
+      tmp_path / f'{seed}', seed=seed, experiment={'max_steps': length}
+    )
+  assert _shape(_group(tmp_path)) == [('dqn', 'catch', [0, 1])]
+
+
+def test_what_began_with_networks_of_other_runs_is_a_group_of_its_own(
+  tmp_path, monkeypatch
+):
+  monkeypatch.chdir(tmp_path)
+  for seed in range(2):
+    written_runs.write(tmp_path / f'cold/seed_{seed}', seed=seed)
+    other = f'before/seed_{seed}'
+    written_runs.write(
+      tmp_path / f'warm/seed_{seed}',
+      seed=seed + 2,
+      experiment={'initial_from': other},
+    )
+  # Its last start did not name it again.
+  resumed = tmp_path / 'warm/seed_2'
+  written_runs.write(resumed, seed=4)
+  state = {'initial_from': {'directory': str(tmp_path / 'before/seed_2')}}
+  checkpoint = resumed / 'checkpoints/00000001'
+  checkpoint.mkdir(parents=True)
+  (checkpoint / 'state.json').write_text(json.dumps(state))
+  assert _shape(_group(tmp_path)) == [
+    ('dqn', 'catch', [0, 1]),
+    ('dqn, initial_from=before', 'catch', [2, 3, 4]),
+  ]
+
+
 def test_values_are_written_as_flags(tmp_path):
   written_runs.write(tmp_path / 'a', config=_config(double=True, sizes=[4, 2]))
   written_runs.write(tmp_path / 'b', config=_config(double=False, sizes=[8]))
@@ -88,7 +123,7 @@ def test_of_one_seed_the_run_counts_that_came_further(tmp_path):
   grouped = _group(tmp_path)
   assert [run.directory for run in grouped.groups[0].runs] == [long]
   assert grouped.notes == [
-    f'{short} is of the same seed and settings as {long}'
+    f'{short} is of the same seed and settings as {long}, which came further'
   ]
 
 
