@@ -62,7 +62,8 @@ def group(runs: Sequence[runs_lib.Run]) -> Grouped:
   """Puts runs together that are equal but for the seed.
 
   Equal in agent, environment, all settings of the agent, number of
-  environments, topology and launcher; how long they are does not matter. Of two
+  environments, topology, launcher, and the run with whose networks they began;
+  how long they are does not matter. Of two
   of the same seed the one that came further counts. Runs that have not begun
   are left out.
   """
@@ -112,6 +113,8 @@ def describe(run: runs_lib.Run) -> dict[str, Any]:
   }
   if run.topology is not None:
     settings['topology'] = run.topology
+  if run.initial_from is not None:
+    settings['initial_from'] = run.initial_from
   for name in ('topology_settings', 'launch_settings'):
     settings.update(wiring.pop(name, {}))
   return {**settings, **wiring}

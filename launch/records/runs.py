@@ -112,6 +112,13 @@ class Run:
     """Environment steps at which it ends."""
     return self.experiment.get('max_steps')
 
+  @property
+  def initial_from(self) -> str | None:
+    """The run with whose networks it began, as its first start names it."""
+    named = (start.get('experiment') for start in self.starts)
+    found = (one.get('initial_from') for one in named if isinstance(one, dict))
+    return next((str(one) for one in found if one is not None), None)
+
   @functools.cached_property
   def last(self) -> Evaluation | None:
     """Its last evaluation."""

@@ -87,7 +87,6 @@ def test_noise_is_the_only_state_of_continuous_actions(tmp_path, evaluation):
   np.testing.assert_array_equal(action, np.full([2000, 2], 0.5))
 
 
-
 def test_without_any_there_is_no_state(tmp_path):
   policy = acting_policies.make_epsilon_greedy(acting_policies.SPEC, 3)
   policy._epsilons, policy._anneal_steps = (0.0,) * 3, 0

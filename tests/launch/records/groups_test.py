@@ -1,5 +1,7 @@
 """Tests of which runs belong together, and what groups are called."""
 
+import json
+
 import written_runs
 from repertory.launch import records
 
@@ -59,6 +61,35 @@ def test_topology_tells_groups_apart_without_its_settings(tmp_path):
     config={**written_runs.CONFIG, 'num_environments': 2},
   )
   assert _group(tmp_path).labels == ['dqn, distributed', 'dqn, single']
+
+
+def test_what_runs_began_with_tells_them_apart(tmp_path):
+  for name, *begun_with in (
+    ('a',),
+    # The second start of a run need not say it again.
+    ('b', 'runs/a', None),
+    ('c', 'runs/z'),
+  ):
+    written_runs.write(tmp_path / name)
+    starts = [
+      {
+        'begun': f'2026-01-01T00:00:0{i}+00:00',
+        'experiment': {'initial_from': of},
+      }
+      for i, of in enumerate(begun_with)
+    ]
+    with open(tmp_path / name / 'logs' / 'runs.jsonl') as file:
+      kept = file.read()
+    with open(tmp_path / name / 'logs' / 'runs.jsonl', 'w') as file:
+      file.writelines(json.dumps(start) + '\n' for start in starts)
+      file.write(kept)
+  grouped = _group(tmp_path)
+  assert grouped.labels == [
+    'dqn',
+    'dqn, initial_from=runs/a',
+    'dqn, initial_from=runs/z',
+  ]
+  assert not grouped.notes
 
 
 def test_number_of_environments_names_groups_that_differ_in_nothing_else(
