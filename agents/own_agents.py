@@ -51,7 +51,7 @@ def find(name: str) -> OwnAgent:
     SettingError: If there is none, or what there is could make no agent.
   """
   try:
-    found = named_objects.find(name)
+    found = named_objects.find(name, _is_complete)
     module = named_objects.import_module(name.partition(':')[0])
   except named_objects.NamedObjectError as error:
     raise SettingError('agent', f"got '{name}', but {error}") from error
@@ -82,11 +82,19 @@ def _refuse(name: str, expected: str, found: Any) -> SettingError:
   )
 
 
-def _check_builder(name: str, found: Any) -> None:
-  """Refuses what is no class of builders."""
+def _is_builder(found: Any) -> bool:
   # Whoever has a subclass of it has imported TensorFlow already.
   base = importlib.import_module('repertory.agents.builder').Builder
-  if not isinstance(found, type) or not issubclass(found, base):
+  return isinstance(found, type) and issubclass(found, base)
+
+
+def _is_complete(found: Any) -> bool:
+  return _is_builder(found) and not inspect.isabstract(found)
+
+
+def _check_builder(name: str, found: Any) -> None:
+  """Refuses what is no class of builders."""
+  if not _is_builder(found):
     raise _refuse(
       name,
       'a subclass of repertory.agents.builder.Builder',

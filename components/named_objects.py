@@ -13,7 +13,7 @@ import re
 import sys
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import machinery
 from typing import Any
 
@@ -43,11 +43,13 @@ class NoModuleError(NamedObjectError):
     return self.args[1]
 
 
-def find(name: str) -> Any:
+def find(name: str, fits: Callable[[Any], bool] | None = None) -> Any:
   """Returns what a name stands for.
 
   Args:
     name: As `SYNTAX` has it: a module, and the way to an attribute of it.
+    fits: Whether something may be meant where there is nothing of that name; by
+      default all that is called nearly so may.
 
   Raises:
     NamedObjectError: If there is no such thing, or its module raises.
@@ -58,9 +60,8 @@ def find(name: str) -> Any:
   for part in path.split('.'):
     with _telling(f'looking up {name!r}'):
       if not hasattr(found, part):
-        names = [each for each in dir(found) if not each.startswith('_')]
         raise NamedObjectError(
-          f'{where} has no {part!r}.{settings.did_you_mean(part, names, 3)}'
+          f'{where} has no {part!r}.{_describe_near(part, found, fits)}'
           f'{_describe_other(module)}'
         )
       found = getattr(found, part)
@@ -137,6 +138,20 @@ def _describe_missing(missing: str, folder: str) -> str:
     return f'{told}, which is no package. Did you mean {parent!r}?'
   known = [f'{parent}.{module.name}' for module in pkgutil.iter_modules(paths)]
   return f'{told}.{settings.did_you_mean(missing, known)}'
+
+
+def _describe_near(
+  part: str, found: Any, fits: Callable[[Any], bool] | None
+) -> str:
+  """Says what may be meant: of few things that fit, all."""
+  names = [each for each in dir(found) if not each.startswith('_')]
+  if fits is None:
+    return settings.did_you_mean(part, names, 3)
+  names = [each for each in names if fits(getattr(found, each))]
+  hint = settings.did_you_mean(part, names, 3)
+  if hint or not 1 <= len(names) <= 3:
+    return hint
+  return f' Did you mean {" or ".join(map(repr, names))}?'
 
 
 def _describe_other(module: str) -> str:

@@ -219,5 +219,9 @@ def _write(save: Callable[[str], None], path: str) -> None:
   try:
     save(temporary)
     os.rename(temporary, path)  # An empty folder makes way.
+  except (
+    tf.errors.OpError
+  ) as error:  # TensorFlow's own, of its own file system.
+    raise OSError(error.message) from error
   finally:
     shutil.rmtree(temporary, ignore_errors=True)

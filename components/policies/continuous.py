@@ -62,7 +62,7 @@ class ContinuousPolicy(programs.Policy):
     self, observation: types.Nest, state: types.Nest
   ) -> programs.PolicyOutput:
     parameters = self._network(observation)  # [B, P]
-    noise, counters = self._draw(state['random'])  # [B, D], [B]
+    noise, counters = self._draw(parameters, state['random'])  # [B, D], [B]
     action = self._choose(parameters, noise)  # [B, D]
     if self._num_random_steps:
       is_random = state['steps'] < self._num_random_steps  # [B]
@@ -75,10 +75,14 @@ class ContinuousPolicy(programs.Policy):
       state={'random': counters, 'steps': state['steps'] + 1},
     )
 
-  def _draw(self, counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  def _draw(
+    self, parameters: tf.Tensor, counters: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
     size = self._scaling.size
     if self._evaluation:
-      return tf.zeros([tf.shape(counters)[0], size]), counters
+      # Not even the number of rows is asked of the state: an exported model
+      # would have to be given it.
+      return tf.zeros([tf.shape(parameters)[0], size]), counters
     return random_streams.next_normals(counters, size)
 
   def describe(self, environment_ids: Sequence[int]) -> Mapping[str, Any]:

@@ -41,8 +41,8 @@ def run(arguments: Sequence[str]) -> int:
     return _complain(str(error))
   values = typed.define(chosen.flag_table)
   if any(argument in ('-h', '--help', '--helpfull') for argument in rest):
-    print(f'repertory {name} {chosen.usage}\n\n{chosen.description}')
-    print(values.get_help())
+    print(f'repertory {name} {chosen.usage}'.rstrip())
+    print(f'\n{chosen.description}\n{typed.describe(values)}'.rstrip())
     return command.DONE
   try:
     settings, positional = typed.read(f'repertory {name}', rest, values)

@@ -46,6 +46,10 @@ _FLAGS = (
 
 def _evaluate(values, settings, positional) -> int:
   command.expect_no_arguments(positional)
+  if values.video is False and values['video_format'].present:
+    raise ValueError(
+      '--video_format is of films: ask for them with --video, or leave it out.'
+    )
   folder = None
   if values.video is not False and values.directory:
     with interrupts.leaving_at_once():  # TensorFlow is imported.

@@ -1,6 +1,7 @@
 """`repertory export`: a trained policy as a model that runs by itself."""
 
 from repertory import launch
+from repertory.components import settings as settings_lib
 from repertory.launch import runs
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
@@ -16,7 +17,12 @@ def _export(values, settings, positional) -> int:
   runs.directories.check_new(path)
   trained = making.read_trained(values, settings, 'export')
   policy = launch.TrainedPolicy(trained)
-  policy.export_saved_model(path)
+  try:
+    policy.export_saved_model(path)
+  except OSError as error:
+    raise settings_lib.SettingError(
+      'path', f'must be writable; got {path}: {error.strerror or error}.'
+    ) from error
   print(
     f'{policy.agent} on {policy.environment}, learner step '
     f'{policy.learner_steps}: written to {path}'

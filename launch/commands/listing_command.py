@@ -27,7 +27,8 @@ def _agents(flag_values, settings, positional) -> int:
       default = '...' if is_required else setting.default
       told = f'{setting.type}; must be given' if is_required else setting.type
       print(f'--config.{setting.name}={default}  ({told})')
-      print(f'    {setting.help}')
+      if setting.help:
+        print(f'    {setting.help}')
     for preset, values in agent.presets.items():
       print(f'--preset={preset}')
       for field, value in values.items():

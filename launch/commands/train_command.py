@@ -1,18 +1,22 @@
 """`repertory train`: flags become an experiment, and it runs."""
 
+import os
 import signal
 import sys
 
 from repertory import launch
+from repertory.components import settings as settings_lib
 from repertory.launch import runs
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import brief_notes, interrupts, lost_readers
+from repertory.launch.sweeps import manifest
 from repertory.launch.topologies import topology as topology_lib
 
 
 def _train(values, settings, positional) -> int:
   command.expect_no_arguments(positional)
+  _check_is_no_sweep(values.directory)
   topology = making.make_topology(values)
   launch_type = making.make_launcher(values)
   topology_lib.check_launch(topology, launch_type, values.deterministic)
@@ -61,6 +65,16 @@ def _train(values, settings, positional) -> int:
   if result.interrupted:
     return interrupts.EXIT_BASE + result.interrupted
   return command.NOT_SAVED if loss or result.not_stored else command.DONE
+
+
+def _check_is_no_sweep(directory: str | None) -> None:
+  """Refuses the directory of a sweep, whose runs would no longer be found."""
+  if directory and os.path.lexists(os.path.join(directory, manifest.FILE)):
+    raise settings_lib.SettingError(
+      'directory',
+      f'must be that of a run, or a new one, got {directory}, which is that of '
+      'a sweep: `repertory sweep` goes on with it.',
+    )
 
 
 def _how_to_go_on(experiment, directory: str) -> str:

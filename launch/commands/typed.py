@@ -1,5 +1,6 @@
 """What was typed behind a command: flags, settings and the rest."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from absl import flags
@@ -17,6 +18,13 @@ def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
   for flag, define_flag, default, text in flag_table:
     define_flag(flag, default, text, flag_values=values)
   return values
+
+
+def describe(values: flags.FlagValues) -> str:
+  """Returns the help of all flags, without the modules that define them."""
+  # Those of absl itself are passed over.
+  text = values.get_help(include_special_flags=False)
+  return re.sub(r'\n*^\S+:$', '', text, flags=re.MULTILINE)
 
 
 def read(

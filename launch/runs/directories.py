@@ -71,6 +71,16 @@ def check_new(path: str) -> None:
     )
 
 
+def describe_absence(directory: str) -> str:
+  """Says what is not the directory of a run instead; nothing if unknown."""
+  if not os.path.isdir(directory):
+    what = 'It is a file.' if os.path.lexists(directory) else 'It is not there.'
+    return f' {what}'
+  if os.path.basename(os.path.realpath(directory)) in FOLDERS:
+    return ' Name the directory of the run, which that is a folder of.'
+  return ''
+
+
 def clear_way(
   folder: str, *, folders: Sequence[str] = (), files: Sequence[str] = ()
 ) -> str:

@@ -151,11 +151,10 @@ def _load(directory: str) -> checkpointing.Checkpoint:
     raise SettingError(KEY, f'must be readable: {error.problem}') from error
   if checkpoint is not None:
     return checkpoint
-  hint = ''
   if os.path.isdir(os.path.join(directory, directories.BEST)):
     hint = ' The policy of the best evaluation alone will not do.'
-  elif os.path.basename(os.path.realpath(directory)) in directories.FOLDERS:
-    hint = ' Name the directory of the run, which that is a folder of.'
+  else:
+    hint = directories.describe_absence(directory)
   raise SettingError(
     KEY,
     f'must be the directory of a run with a checkpoint, found none in '

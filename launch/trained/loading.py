@@ -12,7 +12,7 @@ from repertory.components import (
 from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import naming
-from repertory.launch.runs import identities, resuming, trials
+from repertory.launch.runs import directories, identities, resuming, trials
 from repertory.launch.runs import session as session_lib
 
 
@@ -80,6 +80,8 @@ def _load(directory: str, best: bool) -> checkpointing.Checkpoint:
     what, remedy = 'a checkpoint', 'Train first'
   if checkpoint is None:
     raise settings.SettingError(
-      'directory', f'must hold {what}, found none in {directory}. {remedy}.'
+      'directory',
+      f'must hold {what}, found none in {directory}.'
+      f'{directories.describe_absence(directory) or f" {remedy}."}',
     )
   return checkpoint

@@ -172,12 +172,27 @@ _WRONG = """
 """
 
 
+# An abstract one is nobody's agent, be it called like what was asked for.
+_ONE = """
+  from repertory.agents import dqn
+  from repertory.agents.builder import Builder
+
+  class AgentConfig(dqn.DQNConfig): pass
+
+  class AgentBuilder(Builder): pass
+
+  class Only(dqn.DQNBuilder): pass
+"""
+
+
 class TestWrong:
   @pytest.mark.parametrize(
     ('thing', 'told'),
     [
       ('own_wrongs:make', ["no module 'own_wrongs'", "'own_wrong'?"]),
-      ('own_wrong:mke', ["has no 'mke'", "Did you mean 'make'?"]),
+      # Of 'Undecorated', which is no builder, nothing is said.
+      ('own_wrong:OfUndecoratd', ["Did you mean 'OfUndecorated'?"]),
+      ('own_one:Agent', ["has no 'Agent'. Did you mean 'Only'?"]),
       ('own_wrong:make', ['a subclass of repertory.', 'a function, make']),
       ('own_wrong:NoBuilder', ['a subclass of', 'found a type, NoBuilder']),
       (
@@ -194,6 +209,7 @@ class TestWrong:
   )
   def test_is_refused(self, write_module, thing, told):
     write_module('own_wrong', _WRONG)
+    write_module('own_one', _ONE)
     with pytest.raises(settings_lib.SettingError) as raised:
       registry.get(thing)
     assert raised.value.setting == 'agent'

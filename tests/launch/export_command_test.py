@@ -61,7 +61,19 @@ def test_writes_the_policy(capsys, best):
     (['--directory=run'], 'One folder to write to must be named besides the '),
     (['--directory=run', 'a', 'b'], 'besides the flags, got a b.'),
     (['a'], '--directory must name the directory of a trained agent.'),
-    (['--directory=none', 'a'], '--directory must hold a checkpoint, found no'),
+    (
+      ['--directory=none', 'a'],
+      'must hold a checkpoint, found none in none. It is not there.',
+    ),
+    (['--directory=run/.lock', 'a'], 'none in run/.lock. It is a file.'),
+    (['--directory=run/logs', 'a'], 'the run, which that is a folder of.'),
+    (['--directory=.', 'a'], 'found none in .. Train first.'),
+    (['--directory=run', 'run/.lock/a'], 'got run/.lock/a: '),
+    (
+      ['--directory=run', '/proc/a/b'],
+      'path must be writable; got /proc/a/b: ',
+    ),
+    (['--directory=run', '/proc/a'], 'path must be writable; got /proc/a: '),
     (['--directory=run', 'run'], 'must be a new folder, or an empty one; run '),
     (['--directory=run', 'run/.lock'], 'empty one; run/.lock is a file.'),
     (['--directory=run', 'a', '--config.n_step=3'], 'come from the checkpoint'),
@@ -73,3 +85,22 @@ def test_wrong_arguments(capsys, arguments, told):
   assert code == 2
   assert told in err
   assert not os.path.exists('a')
+
+
+def test_the_format_of_films_that_nobody_asks_for(capsys):
+  flags = ['--directory=run', '--video_format=gif']
+  code, out, err = _run(capsys, 'evaluate', *flags)
+  assert (code, out) == (2, '')
+  assert 'ask for them with --video' in err
+
+
+def test_help_is_without_names_of_modules(capsys):
+  code, out, _ = _run(capsys, 'evaluate', '--help')
+  assert code == 0
+  for flag in ('--[no]best', '--directory', '--[no]video', '--video_format'):
+    assert f'\n  {flag}: ' in out
+  assert 'repertory.' not in out
+  assert 'absl' not in out
+  assert _run(capsys, 'environments', '--help')[1] == (
+    'repertory environments\n\nLists the environments.\n'
+  )

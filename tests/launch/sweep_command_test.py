@@ -134,6 +134,15 @@ class TestBadInput:
     assert "--study needs the package optuna: pip install 'repertory[s" in err
 
 
+def test_a_run_does_not_go_to_the_directory_of_a_sweep(capsys, tmp_path):
+  (tmp_path / 'here').mkdir()
+  (tmp_path / 'here' / 'sweep.json').write_text('{}')
+  code, _, err = _run(capsys, 'train', '--env=catch', '--directory=here')
+  assert code == 2
+  assert '--directory must be that of a run, or a new one, got here, whi' in err
+  assert os.listdir('here') == ['sweep.json']
+
+
 def test_help_lists_flags_of_train_and_its_own(capsys):
   code, out, _ = _run(capsys, 'sweep', '--help')
   assert code == 0

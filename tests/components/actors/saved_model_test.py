@@ -8,7 +8,13 @@ import tensorflow as tf
 
 import acting_policies
 import counting_policy
-from repertory.components import actors, programs, specs
+from repertory.components import (
+  action_scaling,
+  actors,
+  policies,
+  programs,
+  specs,
+)
 from repertory.components.actors import saved_model
 
 _SPEC = specs.Array((2,), np.float32)
@@ -59,6 +65,26 @@ def test_state_is_what_an_action_may_depend_on(tmp_path):
     actions.append(state.pop('action').numpy().tolist())
   # a: 0, b + 1 with b = 0, 1, 3; and 2 of the observation.
   assert actions == [[2, 2], [3, 3], [4, 4], [6, 6]]
+
+
+@pytest.mark.parametrize('evaluation', [True, False])
+def test_noise_is_the_only_state_of_continuous_actions(tmp_path, evaluation):
+  policy = policies.ContinuousPolicy(
+    lambda observation: observation,
+    lambda parameters, noise: parameters + 0.1 * noise,
+    action_scaling.ActionScaling(specs.BoundedArray((2,), np.float32, -2, 2)),
+    seed=1,
+    num_random_steps=3,
+    evaluation=evaluation,
+  )
+  act = export(policy, tmp_path / 'model')['serving_default']
+  if not evaluation:
+    assert names_of(act) == ['observation', 'state_random', 'state_steps']
+    return
+  assert names_of(act) == ['observation']
+  # More rows than a model with random numbers takes; to actions within ± 2.
+  action = act(observation=tf.fill([2000, 2], 0.25))['action']
+  np.testing.assert_array_equal(action, np.full([2000, 2], 0.5))
 
 
 def test_without_any_there_is_no_state(tmp_path):
