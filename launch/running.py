@@ -228,7 +228,7 @@ def _check_tensorflow() -> None:
     with tf.init_scope():
       found.append(tf.executing_eagerly())
 
-  tf.function(look).get_concrete_function()
+  tf.function(look, autograph=False).get_concrete_function()
   if found[0]:
     return
   raise ValueError(

@@ -233,7 +233,7 @@ class TensorEnvironmentConformance:
   def test_xla(self):
     environment, state = self.make_environment(), self.start_state()
     step = _graphs(environment).step
-    compiled = tf.function(environment.step, jit_compile=True)
+    compiled = _function(environment.step, jit_compile=True)
     for i, action in enumerate(self.draw_actions()):
       action = _to_tensors(action)
       found, expected = compiled(state, action), step(state, action)
@@ -286,16 +286,20 @@ class TensorEnvironmentConformance:
       )
       return tf.nest.map_structure(lambda array: array.stack(), arrays)
 
-    looped = _to_arrays(tf.function(loop)(state, timestep))
+    looped = _to_arrays(_function(loop)(state, timestep))
     for i, expected in enumerate(self.play()[1:]):
       assert _same(_take(looped, i), expected), (
         f'A loop must do what its steps do one by one; not so at step {i}.'
       )
-    compiled = tf.function(loop, jit_compile=True)(state, timestep)
+    compiled = _function(loop, jit_compile=True)(state, timestep)
     if not self.xla_tolerance:
       assert _same(_to_arrays(compiled), looped), (
         'A loop must do the same when XLA compiles it.'
       )
+
+
+# As what compiles environments does.
+_function = functools.partial(tf.function, autograph=False)
 
 
 class _Graphs(NamedTuple):
@@ -306,7 +310,7 @@ class _Graphs(NamedTuple):
 @functools.lru_cache(maxsize=8)
 def _graphs(environment: environment_lib.TensorEnvironment) -> _Graphs:
   """Returns the graphs of an environment, the same ones for the same object."""
-  return _Graphs(tf.function(environment.reset), tf.function(environment.step))
+  return _Graphs(_function(environment.reset), _function(environment.step))
 
 
 def _to_tensors(action: Any) -> Any:

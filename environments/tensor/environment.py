@@ -62,9 +62,10 @@ class TensorEnvironment(abc.ABC):
   alone, ignores its action and gives FIRST, reward 0 and discount 1.
 
   All of it can be traced, within `tf.while_loop` and by XLA: it has no state
-  and no side effects, and shapes are static. Row b of what comes out depends on
-  row b of what goes in alone. What is random is drawn from the row's counter,
-  by `components.random_streams`.
+  and no side effects, and shapes are static. AutoGraph is off: choices by row
+  are `tf.where`, loops over tensors `tf.while_loop`. Row b of what comes out
+  depends on row b of what goes in alone. What is random is drawn from the row's
+  counter, by `components.random_streams`.
 
   For films a game may have `render`, which runs on the host and draws the core
   of one row, a nest of tensors `[1, ...]`: see `environments.pictures`.

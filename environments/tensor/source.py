@@ -91,8 +91,10 @@ class TensorSource:
       action = self._actions.unflatten(inputs[num_leaves:])
       return flatten(*self._environment.step(before, action))
 
-    self._reset = tf.function(reset).get_concrete_function(*leaves)
-    self._step = tf.function(step).get_concrete_function(*leaves, *actions)
+    self._reset, self._step = (
+      tf.function(function, autograph=False).get_concrete_function(*inputs)
+      for function, inputs in ((reset, leaves), (step, [*leaves, *actions]))
+    )
 
   @property
   def batch_size(self) -> int:

@@ -46,7 +46,7 @@ class TestToAction:
     assert scaled[4] < 1
     call = scaling.to_action
     if jit_compile is not None:
-      call = tf.function(call, jit_compile=jit_compile)
+      call = tf.function(call, jit_compile=jit_compile, autograph=False)
     action = call(tf.constant(scaled[:, None])).numpy()
     assert action.dtype == dtype
     assert action.shape == (len(scaled), 1)
@@ -96,7 +96,7 @@ class TestFromAction:
     scaled = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     scaled = tf.constant(np.array([*scaled, [-1, 1, 0]], np.float32))
 
-    @tf.function(jit_compile=jit_compile)
+    @tf.function(jit_compile=jit_compile, autograph=False)
     def there_and_back(scaled):
       return scaling.from_action(scaling.to_action(scaled))
 

@@ -64,7 +64,9 @@ class TestNextUniforms:
 
   @pytest.mark.parametrize('jit_compile', [False, True])
   def test_equals_the_twin_for_any_counter(self, jit_compile):
-    draw = tf.function(random_streams.next_uniforms, jit_compile=jit_compile)
+    draw = tf.function(
+      random_streams.next_uniforms, jit_compile=jit_compile, autograph=False
+    )
     starts = [0, 1, _MASK, _MASK - _GOLDEN_GAMMA, 2**63, 2**63 - 1, 2**32]
     random = np.random.default_rng(0)
     starts += random.integers(0, 2**63, size=20).tolist()

@@ -94,7 +94,7 @@ class TestDQNUpdate:
   def check_against_twin(self, config, num_steps, jit_compile):
     network, target_network, update = make(config)
     twin = numpy_dqn.Learner(arrays(network), arrays(target_network), config)
-    call = tf.function(update, jit_compile=jit_compile)
+    call = tf.function(update, jit_compile=jit_compile, autograph=False)
     for i in range(num_steps):
       batch = make_batch(i, config.n_step)
       q_values = [

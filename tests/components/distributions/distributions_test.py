@@ -78,7 +78,9 @@ class TestCategorical:
   def test_sampling_frequencies(self, jit_compile):
     row = [0.3, -1.0, 2.0, 0.0]
     distribution = make_categorical()
-    sample = tf.function(distribution.sample, jit_compile=jit_compile)
+    sample = tf.function(
+      distribution.sample, jit_compile=jit_compile, autograph=False
+    )
     samples, _ = sample(tf.constant([row] * NUM_ROWS), counters_of(NUM_ROWS))
     assert samples.dtype == tf.int32
     for action, p in enumerate(softmax(np.array(row))):
@@ -156,7 +158,9 @@ class TestDiagonalGaussian:
   def test_moments_of_samples(self, jit_compile):
     distribution = make_gaussian((2,))
     row = tf.constant([0.5, -3.0, 1.0, -1.0])
-    sample = tf.function(distribution.sample, jit_compile=jit_compile)
+    sample = tf.function(
+      distribution.sample, jit_compile=jit_compile, autograph=False
+    )
     samples, _ = sample(
       tf.tile(row[None], [NUM_ROWS, 1]), counters_of(NUM_ROWS)
     )
@@ -280,7 +284,9 @@ class TestToAction:
     spec = specs.BoundedArray((2,), np.float32, [-0.1, 5], [0.3, 7])
     distribution = distributions.make_distribution(spec)
     samples = tf.constant([[0.5, 0.5], [-9, 9]], tf.float32)
-    action = tf.function(distribution.to_action, jit_compile=jit_compile)
+    action = tf.function(
+      distribution.to_action, jit_compile=jit_compile, autograph=False
+    )
     # 0.1 + 0.2 · 0.5 and 6 + 1 · 0.5.
     np.testing.assert_allclose(
       action(samples), [[0.2, 6.5], [-0.1, 7]], rtol=1e-6
@@ -327,7 +333,7 @@ class TestRows:
       distribution = make_gaussian((3,))
     parameters = normal([8, distribution.num_parameters])
     counters = counters_of(8)
-    sample = tf.function(distribution.sample, jit_compile=jit)
+    sample = tf.function(distribution.sample, jit_compile=jit, autograph=False)
     together, after = sample(parameters, counters)
     assert np.all(after.numpy() != counters.numpy())
     for rows in ([0], [5], [6, 1, 3]):

@@ -79,7 +79,7 @@ def test_equals_the_twin(counts, leading, jit_compile):
   parameters = parameters.astype(np.float32)
   sample = random.integers(0, counts, [*leading, *spec.shape])
 
-  @tf.function(jit_compile=jit_compile)
+  @tf.function(jit_compile=jit_compile, autograph=False)
   def compute(parameters, sample):
     return (
       distribution.log_prob(parameters, sample),
@@ -134,7 +134,9 @@ def test_sampling_frequencies(jit_compile):
   counts = [2, 3]
   _, distribution = make(counts)
   row = np.array([0.5, -0.5, 0.0, 1.0, -1.0], np.float32)
-  sample = tf.function(distribution.sample, jit_compile=jit_compile)
+  sample = tf.function(
+    distribution.sample, jit_compile=jit_compile, autograph=False
+  )
   samples, _ = sample(tf.tile(row[None], [NUM_ROWS, 1]), counters_of(NUM_ROWS))
   first, second = probabilities(row, counts)
   for index in np.ndindex(*counts):
@@ -209,7 +211,9 @@ def test_to_action(dtype, minimum, maximum, jit_compile):
     )
   ]
   samples = np.stack([[0, 0], np.array(counts) - 1]).astype(np.int32)
-  to_action = tf.function(distribution.to_action, jit_compile=jit_compile)
+  to_action = tf.function(
+    distribution.to_action, jit_compile=jit_compile, autograph=False
+  )
   action = to_action(tf.constant(samples)).numpy()
   assert action.dtype == dtype
   expected = np.broadcast_to(

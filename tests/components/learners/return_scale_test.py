@@ -18,7 +18,7 @@ def test_is_1_at_first():
 def test_is_the_deviation_of_all_that_counts(jit_compile):
   random = np.random.default_rng(0)
   scale, seen = learners.ReturnScale(), []
-  update = tf.function(scale.update, jit_compile=jit_compile)
+  update = tf.function(scale.update, jit_compile=jit_compile, autograph=False)
   for _ in range(3):
     returns = random.normal(random.normal() * 50, 7, [6, 4]).astype(np.float32)
     mask = random.uniform(size=[6, 4]) < 0.7

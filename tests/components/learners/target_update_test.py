@@ -24,7 +24,7 @@ class TestPeriodicCopy:
     source, target, copy = make(period)
     call = copy
     if how != 'eager':
-      call = tf.function(copy, jit_compile=how == 'xla')
+      call = tf.function(copy, jit_compile=how == 'xla', autograph=False)
     seen = []
     for i in range(1, 13):
       for variable in source:
@@ -77,7 +77,7 @@ class TestSoftUpdate:
     update = learners.SoftUpdate(source, target, 0.25)
     call = update
     if how != 'eager':
-      call = tf.function(update, jit_compile=how == 'xla')
+      call = tf.function(update, jit_compile=how == 'xla', autograph=False)
     assert target[0].numpy().tolist() == [4, 8]
     assert target[1].numpy() == 12
     source[0].assign([0.0, 16.0])

@@ -84,7 +84,9 @@ class TestCategoricalProjection:
   @pytest.mark.parametrize('jit_compile', [False, True])
   def test_no_probability_is_below_zero(self, jit_compile):
     # Atoms right at those of the support, and beyond the last one.
-    call = tf.function(losses.categorical_projection, jit_compile=jit_compile)
+    call = tf.function(
+      losses.categorical_projection, jit_compile=jit_compile, autograph=False
+    )
     for low, high, size in [(-1000, 0, 101), (-0.1, 0.7, 51), (0, 1e-3, 7)]:
       z_q = tf.linspace(constant(low), constant(high), size)
       z_p = tf.stack([z_q, z_q * 1.0000002, z_q * 0.9999999, z_q + high])
@@ -96,7 +98,9 @@ class TestCategoricalProjection:
   @pytest.mark.parametrize('jit_compile', [False, True])
   @pytest.mark.parametrize('value', [np.nan, np.inf])
   def test_shows_what_is_not_finite(self, jit_compile, value):
-    call = tf.function(losses.categorical_projection, jit_compile=jit_compile)
+    call = tf.function(
+      losses.categorical_projection, jit_compile=jit_compile, autograph=False
+    )
     probs = constant([[0.2, 0.3, 0.5], [0.2, value, 0.5]])
     found = call(tf.zeros([2, 3]), probs, constant([-1, 0, 1]))
     assert np.isfinite(found[0]).all()

@@ -70,7 +70,9 @@ class TestMaskedMean:
     random = np.random.default_rng(0)
     values = tf.constant(random.normal(size=[20, 3]))
     mask = tf.constant(random.uniform(size=[20, 3]) < 0.5)
-    compiled = tf.function(losses.masked_mean, jit_compile=True)
+    compiled = tf.function(
+      losses.masked_mean, jit_compile=True, autograph=False
+    )
     np.testing.assert_allclose(
       compiled(values, mask), losses.masked_mean(values, mask), rtol=1e-12
     )
@@ -104,7 +106,7 @@ class TestCheckShapes:
   def test_unknown_sizes_pass(self):
     spec = tf.TensorSpec([None, None], tf.float32)
 
-    @tf.function(input_signature=[spec, spec])
+    @tf.function(input_signature=[spec, spec], autograph=False)
     def traced(first, other):
       masking.check_shapes(first=first, other=other)
       return first + other

@@ -269,7 +269,7 @@ class TestCompiled:
     loss = getattr(losses, name)
     eager, gradients = value_and_gradients(loss, *inputs, mask=mask)
     compiled, compiled_gradients = value_and_gradients(
-      tf.function(loss, jit_compile=True), *inputs, mask=mask
+      tf.function(loss, jit_compile=True, autograph=False), *inputs, mask=mask
     )
     np.testing.assert_allclose(compiled, eager, rtol=1e-12)
     np.testing.assert_allclose(

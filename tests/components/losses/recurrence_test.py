@@ -77,7 +77,9 @@ def test_compiled_equals_eager():
   random = np.random.default_rng(1)
   terms = tf.constant(random.normal(size=[33, 3]))
   decays = tf.constant(random.uniform(size=[33, 3]))
-  compiled = tf.function(losses.backward_sums, jit_compile=True)
+  compiled = tf.function(
+    losses.backward_sums, jit_compile=True, autograph=False
+  )
   np.testing.assert_allclose(
     compiled(terms, decays),
     losses.backward_sums(terms, decays),
@@ -87,6 +89,8 @@ def test_compiled_equals_eager():
 
 def test_unknown_length_is_refused():
   spec = tf.TensorSpec([None, 2], tf.float32)
-  traced = tf.function(losses.backward_sums, input_signature=[spec, spec])
+  traced = tf.function(
+    losses.backward_sums, input_signature=[spec, spec], autograph=False
+  )
   with pytest.raises(ValueError, match='terms must have a known length'):
     traced(tf.ones([3, 2]), tf.ones([3, 2]))

@@ -216,7 +216,9 @@ class TestNStepReturns:
 
   def test_compiled_equals_eager(self):
     tensors = tensors_of({**random_steps(20, 3), 'values': np.ones([21, 3])})
-    compiled = tf.function(losses.n_step_returns, jit_compile=True)
+    compiled = tf.function(
+      losses.n_step_returns, jit_compile=True, autograph=False
+    )
     np.testing.assert_allclose(
       compiled(**tensors, n_step=5),
       losses.n_step_returns(**tensors, n_step=5),
@@ -353,7 +355,9 @@ class TestSequenceDoubleQErrors:
   def test_compiled_equals_eager(self):
     tensors = tensors_of({**random_steps(20, 3), **random_values(20, 3)})
     options = {'n_step': 5, **TRANSFORMS}
-    compiled = tf.function(losses.sequence_double_q_errors, jit_compile=True)
+    compiled = tf.function(
+      losses.sequence_double_q_errors, jit_compile=True, autograph=False
+    )
     np.testing.assert_allclose(
       compiled(**tensors, **options),
       losses.sequence_double_q_errors(**tensors, **options),
@@ -419,7 +423,9 @@ class TestSequencePriorities:
     random = np.random.default_rng(0)
     errors = tf.constant(random.normal(size=[20, 3]))
     mask = tf.constant(random.uniform(size=[20, 3]) < 0.7)
-    compiled = tf.function(losses.sequence_priorities, jit_compile=True)
+    compiled = tf.function(
+      losses.sequence_priorities, jit_compile=True, autograph=False
+    )
     np.testing.assert_allclose(
       compiled(errors, mask, 0.9),
       losses.sequence_priorities(errors, mask, 0.9),

@@ -99,7 +99,7 @@ def trace(torso, size):
   """Traces a call with an image of that size."""
   torso(tf.zeros([1, 84, 84, 1]))
   images = tf.TensorSpec([1, *size, 1])
-  return tf.function(torso).get_concrete_function(images)
+  return tf.function(torso, autograph=False).get_concrete_function(images)
 
 
 class TestNatureTorso:
@@ -311,7 +311,7 @@ class TestBoth:
     torso(images)
     randomize(torso)
 
-    @tf.function(jit_compile=jit_compile)
+    @tf.function(jit_compile=jit_compile, autograph=False)
     def gradients():
       with tf.GradientTape() as tape:
         loss = tf.reduce_sum(torso(images) ** 2)

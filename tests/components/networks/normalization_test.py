@@ -27,7 +27,9 @@ def test_is_the_identity_at_first():
 def test_gives_mean_0_and_deviation_1_of_all_that_counts(jit_compile):
   random = np.random.default_rng(0)
   normalizer = make()
-  update = tf.function(normalizer.update, jit_compile=jit_compile)
+  update = tf.function(
+    normalizer.update, jit_compile=jit_compile, autograph=False
+  )
   seen = []
   for _ in range(4):
     # A batch differs from the next in mean, deviation and size.

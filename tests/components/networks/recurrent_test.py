@@ -80,7 +80,7 @@ class TestUnroll:
     # Sonnet's variables are made before the graph is.
     core(inputs[0], state)
     if mode != 'eager':
-      call = tf.function(call, jit_compile=mode == 'xla')
+      call = tf.function(call, jit_compile=mode == 'xla', autograph=False)
     outputs, end, gradients = call(inputs, tf.constant(first), state)
     expected = learn(loop, core, inputs, first, state)
     assert outputs.shape == [length, B, H]
@@ -227,7 +227,7 @@ class TestSequenceNetwork:
     expected = tree.map_structure(lambda *leaves: tf.stack(leaves), *outputs)
     unroll = network.unroll
     if jit is not None:
-      unroll = tf.function(unroll, jit_compile=jit)
+      unroll = tf.function(unroll, jit_compile=jit, autograph=False)
     assert_close(
       unroll(observation, tf.constant(FIRST), state), (expected, now)
     )

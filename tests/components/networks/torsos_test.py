@@ -131,7 +131,7 @@ class TestObservationTorso:
     torso = networks.ObservationTorso(specs.DiscreteArray(3, dtype), [])
     call = torso
     if jit_compile is not None:
-      call = tf.function(torso, jit_compile=jit_compile)
+      call = tf.function(torso, jit_compile=jit_compile, autograph=False)
     # -1, or the largest value; both are out of range, as 3 is.
     below = np.array([-1]).astype(dtype)[0]
     np.testing.assert_array_equal(
@@ -291,7 +291,7 @@ class TestImages:
     torso = self.make(kind)
     nest = make_images(2)
 
-    @tf.function(jit_compile=jit_compile)
+    @tf.function(jit_compile=jit_compile, autograph=False)
     def gradients():
       with tf.GradientTape() as tape:
         loss = tf.reduce_sum(torso(nest) ** 2)

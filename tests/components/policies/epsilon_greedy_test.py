@@ -20,7 +20,7 @@ def run(policy, ids, values, num_steps, jit_compile=False):
   def act(values, state):
     return policy.step(values, policy.reset_state(state, tf.zeros(len(ids))))
 
-  act = tf.function(act, jit_compile=jit_compile)
+  act = tf.function(act, jit_compile=jit_compile, autograph=False)
   state, actions = policy.initial_state(ids), []
   for _ in range(num_steps):
     output = act(values, state)

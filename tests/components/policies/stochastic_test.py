@@ -72,7 +72,7 @@ def run(policy, ids=IDS, rows=slice(None), num_steps=6, jit_compile=None):
     return policy.step(observation, policy.reset_state(state, first))
 
   if jit_compile is not None:
-    act = tf.function(act, jit_compile=jit_compile)
+    act = tf.function(act, jit_compile=jit_compile, autograph=False)
   state, outputs = policy.initial_state(ids), []
   for t in range(num_steps):
     outputs.append(act(normal(B, 3, seed=t)[rows], firsts(t)[rows], state))

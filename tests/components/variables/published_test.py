@@ -95,7 +95,7 @@ class TestPublished:
           variable.assign_add(tf.ones(variable.shape))
 
     if how in ('compiled', 'xla'):
-      write = tf.function(write, jit_compile=how == 'xla')
+      write = tf.function(write, jit_compile=how == 'xla', autograph=False)
     self.publisher.publish(1, 1.0)
     write()
     self.client.update()

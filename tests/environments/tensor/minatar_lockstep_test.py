@@ -169,7 +169,7 @@ def _compare(
     for counter in counters.numpy()
   ]
   state = game.initial_state(counters)
-  step = tf.function(game.step, jit_compile=compiler == 'xla')
+  step = tf.function(game.step, jit_compile=compiler == 'xla', autograph=False)
   step = step.get_concrete_function(state, tf.zeros([num_rows], tf.int32))
   random = np.random.default_rng(5)
   moves = range(6) if settings['full_actions'] else game.useful_moves

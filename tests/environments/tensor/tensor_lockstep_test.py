@@ -158,7 +158,7 @@ class TestCartPole:
     environment = cartpole.CartPole()
     twin = gymnasium.make('CartPole-v1').unwrapped
     twin.reset(seed=0)
-    step = tf.function(environment.step)
+    step = tf.function(environment.step, autograph=False)
     random = np.random.default_rng(1)
     state, _ = environment.reset(
       environment.initial_state(tensor.initial_counters(range(NUM_ROWS)))
@@ -222,7 +222,7 @@ class TestCartPole:
   def test_truncation(self):
     # Whoever pushes to where the pole falls holds it up to the end.
     environment = cartpole.CartPole()
-    step = tf.function(environment.step)
+    step = tf.function(environment.step, autograph=False)
     state, timestep = environment.reset(
       environment.initial_state(tensor.initial_counters([0]))
     )
@@ -263,7 +263,7 @@ class TestPendulum:
     environment = pendulum.Pendulum()
     twin = gymnasium.make('Pendulum-v1').unwrapped
     twin.reset(seed=0)
-    step = tf.function(environment.step)
+    step = tf.function(environment.step, autograph=False)
     random = np.random.default_rng(1)
     state, timestep = environment.reset(
       environment.initial_state(tensor.initial_counters(range(NUM_ROWS)))
