@@ -70,10 +70,12 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
     hint = settings_lib.did_you_mean(environment_id, gymnasium.registry, 3)
     if environment_id.startswith('ALE/'):
       hint = ' Games of Atari are made by the name atari:<game>.'
+    # What Gymnasium means is no id.
+    problem = str(error).partition(' Did you mean')[0] if hint else error
     raise argument_checks.ArgumentError(
       'environment_id',
       'expected the id of a registered Gymnasium environment, got'
-      f' {environment_id!r}: {error}{hint}',
+      f' {environment_id!r}: {problem}{hint}',
     ) from error
 
 

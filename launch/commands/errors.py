@@ -92,4 +92,6 @@ def _describe_illegal(message: str, values: flags.FlagValues) -> str:
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Says that a command has no such flag, which is named without dashes."""
   hint = settings.did_you_mean(name, values)
+  if name == _CONFIG.removesuffix('.') and 'agent' in values:
+    hint = f' Settings of the agent are --{_CONFIG}<name>=<value>.'
   return f"Unknown flag '--{name}'.{hint} --help lists all."

@@ -162,6 +162,7 @@ class TestTrain:
       (['--stepz=3'], ["Unknown flag '--stepz'. Did you mean 'steps'?"]),
       (['--agnt=dqn'], ["Unknown flag '--agnt'. Did you mean 'agent'?"]),
       (['--nowhere'], ["Unknown flag '--nowhere'.", '--help']),
+      (['--config', '3'], ["flag '--config'. Settings of the agent are --con"]),
       (['extra'], ['extra', '--name=value']),
       # The rate limits that can never work.
       (
