@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 
 from repertory.components import environment_loop, settings
 from repertory.launch import experiment as experiment_lib
@@ -13,7 +14,7 @@ from repertory.launch.trained import loading
 
 
 def evaluate(
-  run: str | experiment_lib.Experiment,
+  run: str | os.PathLike[str] | experiment_lib.Experiment,
   num_episodes: int,
   *,
   best: bool = False,

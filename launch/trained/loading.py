@@ -1,6 +1,7 @@
 """Reads what a run has learned, as far as it is needed to act."""
 
 import dataclasses
+import os
 from typing import Any
 
 from repertory.components import (
@@ -45,7 +46,9 @@ class Trained:
     return self.checkpoint.state['counts']['steps']
 
 
-def read(run: str | experiment_lib.Experiment, best: bool = False) -> Trained:
+def read(
+  run: str | os.PathLike[str] | experiment_lib.Experiment, best: bool = False
+) -> Trained:
   """Reads a trained agent; writes nothing.
 
   Args:
@@ -58,11 +61,16 @@ def read(run: str | experiment_lib.Experiment, best: bool = False) -> Trained:
     ValueError: If there is none, or it is of another experiment.
     CheckpointError: If it cannot be read.
   """
-  if isinstance(run, str):
-    checkpoint = _load(run, best)
-    experiment = naming.from_identity(checkpoint.state['experiment'], run)
-  else:
+  if isinstance(run, experiment_lib.Experiment):
     checkpoint, experiment = _load(run.directory, best), run
+  elif isinstance(run, (str, os.PathLike)):
+    directory = os.fspath(run)
+    checkpoint = _load(directory, best)
+    experiment = naming.from_identity(checkpoint.state['experiment'], directory)
+  else:
+    raise settings.SettingError(
+      'run', f'must be the directory of one, or an experiment, got {run!r}.'
+    )
   spec = trials.check(experiment, learns=False)
   experience = session_lib.describe_experience(experiment, spec)
   identities.check_identity(checkpoint, experiment.identity(experience))

@@ -1,5 +1,6 @@
 """A trained policy, to act with."""
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ from repertory.launch.trained import loading, observations, previous
 
 
 def load_policy(
-  run: str | experiment_lib.Experiment,
+  run: str | os.PathLike[str] | experiment_lib.Experiment,
   *,
   best: bool = False,
   explore: bool = False,

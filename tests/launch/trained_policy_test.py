@@ -252,6 +252,12 @@ class TestRefusals:
     # By the directory alone only what is known by name.
     with pytest.raises(ValueError, match="'own agent'"):
       launch.load_policy(str(tmp_path))
+    with pytest.raises(ValueError, match="'own agent'"):
+      launch.load_policy(tmp_path)
+    with pytest.raises(
+      ValueError, match=r'run must be the directory of .*got 3'
+    ):
+      launch.load_policy(3)  # pyright: ignore[reportArgumentType]
     other = trained_agents.make_experiment('ppo', tmp_path)
     with pytest.raises(ValueError, match='of another experiment'):
       launch.load_policy(other)
