@@ -40,7 +40,7 @@ def stop_with(parent: int) -> None:
   It does so by SIGHUP, of which `interrupts.catch_interrupts` heeds the first
   alone. For there may be several: when a parent with several threads is killed,
   this process passes from one of them to the next, and is told of each death.
-  Of two SIGTERMs the second one would end it without a checkpoint.
+  A second SIGTERM would end it without a checkpoint.
 
   Args:
     parent: Process id of the one that started it, in a thread that lives on.
