@@ -137,9 +137,13 @@ def test_too_much_that_waits_is_a_trouble(hook, thread, monkeypatch):
   assert 'too slow: 2 calls' in thread.troubles[0]
   hook.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  thread.call('call', hook, 'again', num_bytes=90)
+  # Now there is room again.
+  _hold(hook, thread)
+  for number in (2, 3):
+    thread.call('call', hook, number, num_bytes=50)
+  hook.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.told == ['first', 0, 1, 'again']
+  assert hook.told == ['first', 0, 1, 'first', 2, 3]
 
 
 def test_one_alone_is_taken_however_large(hook, thread, monkeypatch):

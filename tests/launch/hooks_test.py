@@ -12,6 +12,7 @@ import pytest
 import log_files
 import recording_hooks
 from repertory import launch
+from repertory.components import loggers
 from repertory.components.settings import SettingError
 from repertory.launch import hooks
 from repertory.launch.runs import resuming
@@ -62,6 +63,15 @@ class TestRefused:
   def test_return_that_is_no_number(self, value):
     with pytest.raises(SettingError, match='stop_at_return must be a finite'):
       hooks.StopAtReturn(value)
+
+  def test_return_that_is_just_enough(self):
+    stop_when = hooks.StopAtReturn(2.5)
+    reached, missed = (
+      loggers.Status('a run', evaluation_return=value, evaluation_steps=7)
+      for value in (2.5, 2.4)
+    )
+    assert stop_when(reached).startswith('after 7 steps')
+    assert not stop_when(missed)
 
   def test_return_without_evaluations(self, tmp_path):
     with pytest.raises(SettingError, match='stop_at_return must be left out'):

@@ -68,6 +68,22 @@ class TestCurves:
     assert _curve(tmp_path, statistic='iqm').middle == (2 + 3) / 2
     assert _curve(tmp_path).middle == 106 / 4
 
+  def test_interval_is_that_of_the_statistic(self, tmp_path):
+    values = np.array([1.0, 2.0, 3.0, 100.0])
+    for seed, value in enumerate(values):
+      written_runs.write(tmp_path / f'{seed}', [(100, value)], seed=seed)
+    for name, statistic in curves.STATISTICS.items():
+      expected = records.aggregates.bootstrap_interval(values, statistic)
+      assert _curve(tmp_path, statistic=name).interval == expected
+
+  def test_who_ends_a_little_earlier_has_come_as_far(self, tmp_path):
+    for seed, end in enumerate((100, 98, 90)):
+      points = [(0, 0.0), (end, 1.0)]
+      written_runs.write(tmp_path / f'{seed}', points, seed=seed)
+    curve = _curve(tmp_path)
+    assert list(curve.x) == [0, 90, 98, 100]
+    assert list(curve.num_runs) == [3, 3, 2, 2]
+
   def test_many_rows_are_averaged_by_their_counts(self, tmp_path):
     # 1000 rows: of each ten the first stands for nine episodes of return 1.
     rows = [
@@ -169,15 +185,20 @@ class TestQuantities:
 class TestScores:
   def test_scores_of_groups(self, tmp_path):
     written_runs.write(
-      tmp_path / 'a', [(0, 0.0), (100, 8.0), (200, 4.0)], seed=0
+      tmp_path / 'a', [(0, 0.0), (100, 8.0), (200, 0.0)], seed=0
     )
     written_runs.write(tmp_path / 'b', [(0, 2.0), (150, 2.0)], seed=1)
     (found,) = scores.score(records.group(records.find([tmp_path]).runs).groups)
-    assert list(found.last) == [4, 2]
+    assert list(found.last) == [0, 2]
     assert list(found.best) == [8, 2]
     assert list(found.steps) == [200, 150]
-    # Up to 150, which both have: 0 to 8 over 100, then 8 to 6 over 50.
-    np.testing.assert_allclose(found.area, [(4 * 100 + 7 * 50) / 150, 2])
+    # Up to 150, which both have: 0 to 8 over 100, then 8 to 4 over 50.
+    np.testing.assert_allclose(found.area, [(4 * 100 + 6 * 50) / 150, 2])
+
+  def test_of_two_evaluations_at_a_step_the_later_counts(self, tmp_path):
+    written_runs.write(tmp_path / 'a', [(0, 0.0), (100, 4.0), (100, 8.0)])
+    (found,) = scores.score(records.group(records.find([tmp_path]).runs).groups)
+    assert list(found.area) == [8 / 2]
 
   def test_overall_is_normalized_by_environment(self, tmp_path):
     for agent, environment, value in (
