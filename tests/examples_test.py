@@ -421,7 +421,7 @@ class TestDocs:
       f'{batch} + 2 × {batch} = {3 * batch} items',
     ):
       assert told in text
-    assert f'at most {3 * batch} items' in _words(_read('docs/operations.md'))
+    assert f'at most {3 * batch} items' in _words(_read('docs/resuming.md'))
 
   @pytest.mark.parametrize('name', [a.name for a in agents_registry.agents()])
   def test_settings_of_agent_are_those_of_its_config(self, name):
