@@ -36,6 +36,7 @@ from repertory.launch.trained import loading
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
 _OWN_ENVIRONMENT = 'docs/my_environment.md'
+_OWN_NETWORK = 'docs/my_network.md'
 _PAGES = (
   _README,
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
@@ -243,6 +244,7 @@ class TestCommands:
   def _set_up(self, monkeypatch, write_module, tmp_path):
     # What commands do is for other tests; here it is the words.
     write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
+    write_module('my_networks', '\n'.join(_blocks(_OWN_NETWORK, 'python')))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
