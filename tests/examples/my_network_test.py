@@ -97,5 +97,6 @@ def test_learns(module, tmp_path):
     f'{_NAME}:BoardDQN', 'catch:5x3', max_steps=1_000, config=config,
     directory=str(tmp_path), evaluation_episodes=50,
   )  # fmt: skip
-  assert launch.run(experiment, display=False).status.evaluation_return > 0.5
+  status = launch.run(experiment, display=False).status
+  assert (status.evaluation_return or -1) > 0.5
   assert launch.load_policy(str(tmp_path)).spec.observations.shape == (5, 3)
