@@ -36,6 +36,7 @@ from repertory.launch.trained import loading
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
 _OWN_ENVIRONMENT = 'docs/my_environment.md'
+_OWN_NETWORK = 'docs/my_network.md'
 _PAGES = (
   _README,
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
@@ -243,6 +244,7 @@ class TestCommands:
   def _set_up(self, monkeypatch, write_module, tmp_path):
     # What commands do is for other tests; here it is the words.
     write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
+    write_module('my_networks', '\n'.join(_blocks(_OWN_NETWORK, 'python')))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
@@ -421,7 +423,7 @@ class TestDocs:
       f'{batch} + 2 × {batch} = {3 * batch} items',
     ):
       assert told in text
-    assert f'at most {3 * batch} items' in _words(_read('docs/operations.md'))
+    assert f'at most {3 * batch} items' in _words(_read('docs/resuming.md'))
 
   @pytest.mark.parametrize('name', [a.name for a in agents_registry.agents()])
   def test_settings_of_agent_are_those_of_its_config(self, name):

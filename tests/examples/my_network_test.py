@@ -1,0 +1,102 @@
+"""Tests of the networks that the page on one's own network shows."""
+
+import importlib.util
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from repertory import launch
+from repertory.agents import conformance
+from repertory.components import specs
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PAGE = (_ROOT / 'docs' / 'my_network.md').read_text('utf-8')
+_NAME = 'my_networks'
+
+
+@pytest.fixture(name='module', scope='module')
+def _module(tmp_path_factory):
+  path = tmp_path_factory.mktemp('page') / f'{_NAME}.py'
+  path.write_text('\n'.join(re.findall(r'(?ms)^```python\n(.*?)^```$', _PAGE)))
+  spec = importlib.util.spec_from_file_location(_NAME, path)
+  module = sys.modules[_NAME] = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  yield module
+  del sys.modules[_NAME]
+
+
+def _make_spec(observations, actions):
+  return specs.EnvironmentSpec(
+    observations,
+    actions,
+    rewards=specs.Array((), np.float32),
+    discounts=specs.BoundedArray((), np.float32, 0, 1),
+  )
+
+
+class _OnBoards(conformance.BuilderConformance):
+  @pytest.fixture(autouse=True)
+  def _set_up(self, module):
+    self.module = module
+
+  def make_spec(self):
+    board = specs.Array((4, 5), np.float32)
+    return _make_spec(board, specs.DiscreteArray(3, np.int32))
+
+
+class TestBoardDQN(_OnBoards):
+  def make_builder(self):
+    return self.module.BoardDQN(
+      self.module.BoardDQNConfig(
+        channels=2, hidden_sizes=(8,), batch_size=4, min_replay_size=8
+      )
+    )
+
+  def test_channels_are_those_of_the_setting(self):
+    network = self.make_builder().make_network(self.make_spec())
+    shapes = {v.name.split('/')[-2]: v.shape for v in network.variables}
+    assert shapes['conv_0'][-1] == shapes['conv_1'][-1] == 2
+
+  def test_refuses_what_is_no_board(self):
+    spec = self.make_spec()._replace(observations=specs.Array((4,), np.float32))
+    with pytest.raises(ValueError, match=r'must be boards \[H, W\]'):
+      self.make_builder().make_network(spec)
+
+
+class TestBoardPPO(_OnBoards):
+  def make_builder(self):
+    return self.module.BoardPPO(
+      self.module.ppo.PPOConfig(
+        core='lstm', core_size=4, hidden_sizes=(8,), unroll_length=6
+      )
+    )
+
+
+class TestNormalizedSAC:
+  def test_is_made_of_its_own_critics(self, module):
+    config = module.sac.SACConfig(hidden_sizes=(8, 8), num_critics=3)
+    builder = module.NormalizedSAC(config)
+    floats = specs.BoundedArray((2,), np.float32, -1, 1)
+    spec = _make_spec(specs.Array((3,), np.float32), floats)
+    critics = builder.make_critics(spec)
+    values = critics(np.zeros([5, 3], 'f'), np.zeros([5, 2], 'f'))
+    assert values.shape == (5, 3)
+    update = builder.make_update(builder.make_network(spec), spec)
+    # Scale and offset of each critic, and of each target.
+    learned = [v for group in update.learned.values() for v in group]
+    normalizing = [v for v in learned if '/layer_norm/' in v.name]
+    assert len(normalizing) == 2 * 3 * 2
+
+
+def test_learns(module, tmp_path):
+  config = {'channels': 4, 'jit_compile': False}
+  experiment = launch.make_experiment(
+    f'{_NAME}:BoardDQN', 'catch:5x3', max_steps=1_000, config=config,
+    directory=str(tmp_path), evaluation_episodes=50,
+  )  # fmt: skip
+  status = launch.run(experiment, display=False).status
+  assert (status.evaluation_return or -1) > 0.5
+  assert launch.load_policy(str(tmp_path)).spec.observations.shape == (5, 3)
