@@ -107,6 +107,14 @@ def _skip_fields(app, what, name, obj, skip, options) -> bool:
   return skip or is_field
 
 
+def _tidy_signature(app, what, name, obj, options, args, returns):
+  """Lets Sphinx read what it would show in one lump, for a default's sake."""
+  del app, name
+  if what == 'class':
+    options['show-inheritance'] = obj.__bases__ != (object,)
+  return args and re.sub(r'<[^<>]+>', '...', args), returns
+
+
 class _Mermaid(rst.Directive):
   """A graph in Mermaid's words, drawn while the pages are built.
 
@@ -175,6 +183,7 @@ def setup(app) -> None:
   app.connect('autodoc-process-docstring', _mark_names)
   app.connect('autodoc-process-docstring', _quote_drawings)
   app.connect('autodoc-process-docstring', _name_modules)
+  app.connect('autodoc-process-signature', _tidy_signature)
   app.connect('autodoc-skip-member', _skip_fields)
   app.connect('include-read', _move_links)
   app.connect('build-finished', _add_font)
