@@ -130,8 +130,12 @@ class _Mermaid(rst.Directive):
     svg = mermaidx.render('\n'.join(self.content)).svg()
     svg = re.sub(r'<style>.*?</style>', '', svg, flags=re.S)
     svg = svg.replace('my-svg', name)
-    width = re.search(r'viewBox="\S+ \S+ (\S+) ', svg)[1]
-    svg = svg.replace('style="', f'style="min-width: min({width}px, 30rem);', 1)
+    svg = re.sub(
+      r'style="(?=[^>]*viewBox="\S+ \S+ (\S+) )',
+      r'style="min-width: min(\1px, 30rem);',
+      svg,
+      count=1,
+    )
     return [nodes.raw('', f'<div class="drawing">{svg}</div>', format='html')]
 
 
