@@ -107,6 +107,14 @@ def _skip_fields(app, what, name, obj, skip, options) -> bool:
   return skip or is_field
 
 
+def _tidy_signature(app, what, name, obj, options, args, returns):
+  """Lets Sphinx read what it would show in one lump, for a default's sake."""
+  del app, name
+  if what == 'class':
+    options['show-inheritance'] = obj.__bases__ != (object,)
+  return args and re.sub(r'<[^<>]+>', '...', args), returns
+
+
 class _Mermaid(rst.Directive):
   """A graph in Mermaid's words, drawn while the pages are built.
 
@@ -122,8 +130,12 @@ class _Mermaid(rst.Directive):
     svg = mermaidx.render('\n'.join(self.content)).svg()
     svg = re.sub(r'<style>.*?</style>', '', svg, flags=re.S)
     svg = svg.replace('my-svg', name)
-    width = re.search(r'viewBox="\S+ \S+ (\S+) ', svg)[1]
-    svg = svg.replace('style="', f'style="min-width: min({width}px, 30rem);', 1)
+    svg = re.sub(
+      r'style="(?=[^>]*viewBox="\S+ \S+ (\S+) )',
+      r'style="min-width: min(\1px, 30rem);',
+      svg,
+      count=1,
+    )
     return [nodes.raw('', f'<div class="drawing">{svg}</div>', format='html')]
 
 
@@ -175,6 +187,7 @@ def setup(app) -> None:
   app.connect('autodoc-process-docstring', _mark_names)
   app.connect('autodoc-process-docstring', _quote_drawings)
   app.connect('autodoc-process-docstring', _name_modules)
+  app.connect('autodoc-process-signature', _tidy_signature)
   app.connect('autodoc-skip-member', _skip_fields)
   app.connect('include-read', _move_links)
   app.connect('build-finished', _add_font)
