@@ -52,8 +52,10 @@ def _parse(module: str) -> tuple[ast.Module, bool]:
 def _exported(tree: ast.Module) -> list[str]:
   """Returns what a module has in its `__all__`."""
   for node in tree.body:
-    if isinstance(node, ast.Assign) and ast.unparse(node.targets) == '__all__':
-      return list(ast.literal_eval(node.value))
+    if isinstance(node, ast.Assign):
+      names = [ast.unparse(target) for target in node.targets]
+      if names == ['__all__']:
+        return list(ast.literal_eval(node.value))
   return []
 
 
