@@ -95,6 +95,16 @@ def living_hosts() -> list[Host]:
   ]
 
 
+def address_told(error: str) -> str:
+  """Returns the address of the host that an error of Ray's is of, or ''.
+
+  Args:
+    error: Its text.
+  """
+  found = re.search(r'\bip: ([0-9a-fA-F.:]*[0-9a-fA-F])', error)
+  return found[1] if found else ''
+
+
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Heart]:
   """Connects this process to a cluster while the block runs.

@@ -84,16 +84,19 @@ class Placement:
     """Lets Ray place the supervisor of a node, the first or another one.
 
     Args:
-      host: Ray's name of the host to take if there is room, or in any case if
-        it is the node's own; None for any.
+      host: Ray's name of the host to take. Another one is taken if there is no
+        room for what the node asks for, unless it must be on this one. None for
+        any.
     """
     kind = kinds.kind_of(name)
     strategy: Any = 'SPREAD'
-    if host is not None:
-      strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
-        host, soft=not self._is_pinned(kind)
-      )
     asked = self._resources.get(kind.name, {})
+    if host is not None:
+      # Where nothing is asked for there is room, and Ray would choose others if
+      # the host is slow to answer, those with a fault among them.
+      strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
+        host, soft=bool(asked) and not self._is_pinned(kind)
+      )
     options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
     own = {k: n for k, n in asked.items() if k not in _OPTIONS}
     supervisor = ray.remote(ray_supervisor.Supervisor)

@@ -254,7 +254,9 @@ class RayWorkers(polled_workers.ProcessWorkers):
     except ray_errors.RayError as error:
       told = ' '.join(str(error).split())
       loss = f'{self._describe_place(node)} was lost.'
-      self._lose(node, f'Ray says: {told}\n{loss}')
+      self._lose(
+        node, f'Ray says: {told}\n{loss}', ray_cluster.address_told(told)
+      )
     else:
       self._check_time(name, node)
 
@@ -277,14 +279,21 @@ class RayWorkers(polled_workers.ProcessWorkers):
     else:
       self._ask_for_end(node)
 
-  def _lose(self, node: _Node, loss: str) -> None:
-    """Notes a loss, of which Ray may know later that it is of the host."""
+  def _lose(self, node: _Node, loss: str, address: str = '') -> None:
+    """Notes a loss, of which Ray may know later that it is of the host.
+
+    Args:
+      node: What is lost.
+      loss: What is told of it.
+      address: Of the host, if Ray told it.
+    """
     node.loss = loss
-    self._avoid_host_of(node)
+    self._avoid_host_of(node, address)
     self._looks_for_lost_until = time.monotonic() + _LOST_SECONDS
 
-  def _avoid_host_of(self, node: _Node) -> None:
-    address = node.place.address if node.place else node.wanted
+  def _avoid_host_of(self, node: _Node, address: str = '') -> None:
+    # Before it says where it is, Ray may have put it where it was not wanted.
+    address = node.place.address if node.place else address or node.wanted
     if address:
       self._avoided.add(address)
 

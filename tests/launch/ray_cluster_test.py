@@ -1,0 +1,23 @@
+"""Tests of `launch/launchers/ray_cluster.py` that need no cluster."""
+
+import pytest
+
+pytest.importorskip('ray')
+
+from repertory.launch.launchers import ray_cluster
+
+
+@pytest.mark.parametrize(
+  ('error', 'address'),
+  [
+    (
+      'The actor died unexpectedly. pid: 182 namespace: 4 ip: 10.78.0.2 The '
+      'actor is dead because its worker process has died.',
+      '10.78.0.2',
+    ),
+    ('pid: 7 namespace: 4 ip: fd78::2. It is dead.', 'fd78::2'),
+    ('The actor is unschedulable: its zip: file is missing.', ''),
+  ],
+)
+def test_address_is_that_of_the_host(error, address):
+  assert ray_cluster.address_told(error) == address
