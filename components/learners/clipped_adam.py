@@ -8,6 +8,46 @@ import tensorflow as tf
 from repertory.components.learners import amsgrad as amsgrad_lib
 
 
+class Adam(snt.optimizers.Adam):
+  """Sonnet's, with one operation for each variable in the place of twenty.
+
+  They are traced in half the time, and do the same but for rounding.
+  """
+
+  def apply(
+    self, updates: Sequence[tf.Tensor], parameters: Sequence[tf.Variable]
+  ) -> None:
+    """Takes a step.
+
+    Args:
+      updates: Gradients, one of each variable; None where there is none.
+      parameters: The variables that this was made for.
+    """
+    step = tf.cast(self.step.assign_add(1), tf.float32)
+    first_power, second_power = (
+      tf.pow(tf.constant(decay), step) for decay in (self.beta1, self.beta2)
+    )
+    # The operation adds ε before it corrects the second moment.
+    epsilon = self.epsilon * tf.sqrt(1 - second_power)
+    for update, parameter, first, second in zip(
+      updates, parameters, self.m, self.v, strict=True
+    ):
+      if update is None:
+        continue
+      tf.raw_ops.ResourceApplyAdam(
+        var=parameter.handle,
+        m=first.handle,
+        v=second.handle,
+        beta1_power=first_power,
+        beta2_power=second_power,
+        lr=tf.cast(self.learning_rate, tf.float32),
+        beta1=self.beta1,
+        beta2=self.beta2,
+        epsilon=epsilon,
+        grad=tf.convert_to_tensor(update),
+      )
+
+
 class ClippedAdam(tf.Module):
   """Adam on gradients whose global norm is limited.
 
@@ -39,7 +79,7 @@ class ClippedAdam(tf.Module):
     if amsgrad:
       self._adam = amsgrad_lib.AMSGrad(self._learned, learning_rate, epsilon)
     else:
-      self._adam = snt.optimizers.Adam(learning_rate, epsilon=epsilon)
+      self._adam = Adam(learning_rate, epsilon=epsilon)
       # Else the first step would make them, and TensorFlow traces a function
       # twice that makes variables.
       self._adam._initialize(self._learned)

@@ -61,16 +61,6 @@ def test_equals_the_twin_where_gradients_fade_and_grow():
   assert np.abs(_optimize(gradients) - values).max() > 1e-4
 
 
-def test_without_it_the_optimizer_is_adam():
-  random = np.random.default_rng(1)
-  gradients = random.normal(size=[10, 3]).astype(np.float32)
-  variable = tf.Variable(tf.zeros([3]))
-  adam = snt.optimizers.Adam(_RATE, epsilon=_EPSILON)
-  for gradient in gradients:
-    adam.apply([tf.constant(gradient)], [variable])
-  np.testing.assert_array_equal(_optimize(gradients)[-1], variable.numpy())
-
-
 @pytest.mark.parametrize('is_amsgrad', [False, True])
 def test_steps_shrink_with_gradients(is_amsgrad):
   variable = tf.Variable([0.0])
