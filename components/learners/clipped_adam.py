@@ -1,6 +1,7 @@
 """The optimizer of all agents."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sonnet as snt
 import tensorflow as tf
@@ -15,12 +16,13 @@ class Adam(snt.optimizers.Adam):
   """
 
   def apply(
-    self, updates: Sequence[tf.Tensor], parameters: Sequence[tf.Variable]
+    self, updates: Sequence[Any], parameters: Sequence[tf.Variable]
   ) -> None:
     """Takes a step.
 
     Args:
-      updates: Gradients, one of each variable; None where there is none.
+      updates: Gradients, one of each variable: tensors or slices, or None
+        where there is none.
       parameters: The variables that this was made for.
     """
     step = tf.cast(self.step.assign_add(1), tf.float32)
