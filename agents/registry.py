@@ -14,6 +14,7 @@ from repertory.agents import (
   ppo,
   r2d2,
   sac,
+  td3,
 )
 from repertory.components import named_objects
 from repertory.components import settings as settings_lib
@@ -99,6 +100,14 @@ _AGENTS = (
     config_class=sac.SACConfig,
     presets=sac.PRESETS,
     find_builder=lambda: sac.SACBuilder,
+  ),
+  Agent(
+    name='td3',
+    description='Twin delayed deterministic policy gradients, and DDPG as a '
+    'preset; continuous actions within bounds.',
+    config_class=td3.TD3Config,
+    presets=td3.PRESETS,
+    find_builder=lambda: td3.TD3Builder,
   ),
 )
 

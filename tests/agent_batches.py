@@ -50,6 +50,7 @@ AGENTS = {
   ),
   'sac': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
   'd4pg': Agent(_CONTINUOUS, _REPLAY),
+  'td3': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
 }
 
 

@@ -29,6 +29,7 @@ CASES = {
   'ppo': (_VECTOR, _CONTINUOUS, {'normalize_observations': True}),
   'r2d2': (_VECTOR, _DISCRETE, {'core_size': 5}),
   'sac': (_VECTOR, _CONTINUOUS, {}),
+  'td3': (_VECTOR, _CONTINUOUS, {}),
 }
 
 

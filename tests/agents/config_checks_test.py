@@ -7,16 +7,9 @@ from typing import Optional
 import numpy as np
 import pytest
 
-from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
+from repertory.agents import dqn, registry
 
-CONFIGS = (
-  d4pg.D4PGConfig,
-  dqn.DQNConfig,
-  impala.IMPALAConfig,
-  ppo.PPOConfig,
-  r2d2.R2D2Config,
-  sac.SACConfig,
-)
+CONFIGS = [agent.config_class for agent in registry.agents()]
 FIELDS = [
   pytest.param(config, field, id=f'{config.__name__}_{field.name}')
   for config in CONFIGS

@@ -26,6 +26,7 @@ class TestEnvironmentsPerActor:
       ('ppo', 8),
       ('r2d2', 1),
       ('sac', 1),
+      ('td3', 1),
     ],
   )
   def test_are_by_default_what_the_agent_advises(self, agent, number):

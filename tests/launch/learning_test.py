@@ -307,6 +307,17 @@ class TestD4PG:
     assert mean_return >= 700
 
 
+class TestTD3:
+  @_over_seeds
+  @pytest.mark.parametrize('flags', [(), ('--preset=ddpg',)])
+  def test_pendulum(self, tmp_path, flags, seed):
+    mean_return = _train(
+      tmp_path, 'td3', 'gym:Pendulum-v1', *flags,
+      steps=10_000, topology=_TOPOLOGIES[0], seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+
 class TestSAC:
   @_over_seeds
   def test_pendulum(self, tmp_path, seed):

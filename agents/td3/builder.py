@@ -1,0 +1,56 @@
+"""The parts of TD3."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  transition_replay,
+)
+from repertory.agents.td3 import config as td3_config
+from repertory.agents.td3 import learning, networks
+from repertory.components import action_scaling, programs, specs
+from repertory.components.networks import CriticEnsemble
+
+
+class TD3Builder(transition_replay.TransitionReplayBuilder):
+  """Twin delayed deterministic policy gradients.
+
+  See https://arxiv.org/abs/1802.09477. The network is the policy's; the critics
+  are the update's own.
+  """
+
+  config: td3_config.TD3Config
+
+  def __init__(self, config: td3_config.TD3Config | None = None):
+    super().__init__(config or td3_config.TD3Config())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_policy_network(spec, self.config)
+
+  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+    """Makes critics with all their variables; twice, for the targets too."""
+    return networks.make_critics(spec, self.config)
+
+  def make_policy(
+    self, network: snt.Module, acting: builder.Acting
+  ) -> programs.Policy:
+    sigma = self.config.sigma
+    return exploration.make_continuous_policy(
+      network,
+      lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
+      acting,
+      self.config.num_random_steps,
+    )
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    online = learning.Networks(network, self.make_critics(spec))
+    target = learning.Networks(self.make_network(spec), self.make_critics(spec))
+    update = learning.TD3Update(
+      online, target, action_scaling.ActionScaling(spec.actions), self.config
+    )
+    return experience_replay.in_series(update, self.config)

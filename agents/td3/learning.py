@@ -1,0 +1,142 @@
+"""The update of TD3."""
+
+from typing import NamedTuple
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import experience_replay
+from repertory.agents.td3 import config as td3_config
+from repertory.components import (
+  action_scaling,
+  data_parallel,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+
+class Networks(NamedTuple):
+  """The networks of TD3.
+
+  Attributes:
+    policy: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
+    critics: Map observations and actions `[B, D]` to values `[B, N]`.
+  """
+
+  policy: snt.Module
+  critics: networks.CriticEnsemble
+
+  @property
+  def variables(self) -> list[tf.Variable]:
+    """Those of all."""
+    return [*self.policy.variables, *self.critics.variables]
+
+
+class TD3Update(programs.Update):
+  """Improves the critics, and more rarely the policy and the targets.
+
+  See https://arxiv.org/abs/1802.09477, algorithm 1. Critics see actions scaled
+  to [−1, 1].
+  """
+
+  def __init__(
+    self,
+    online: Networks,
+    target: Networks,
+    scaling: action_scaling.ActionScaling,
+    config: td3_config.TD3Config,
+  ):
+    """Takes over the networks.
+
+    Args:
+      online: What is learned.
+      target: Networks of the same kind, made to follow.
+      scaling: Makes the environment's actions of those in [−1, 1].
+      config: The settings.
+    """
+    super().__init__()
+    self._online = online
+    self._target = target
+    self._scaling = scaling
+    self._config = config
+    self._policy_optimizer, self._critic_optimizer = (
+      learners.ClippedAdam(
+        network.trainable_variables,
+        config.learning_rate,
+        config.adam_epsilon,
+        config.max_gradient_norm,
+      )
+      for network in online
+    )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
+    self._noise = learners.UpdateNoise()
+    self._update_target = learners.SoftUpdate(
+      online.variables, target.variables, config.target_update_rate
+    )
+    self._improve_policy_in_turn = learners.DelayedUpdate(
+      self._improve_policy,
+      ['policy_value', 'policy_gradient_norm'],
+      config.policy_update_period,
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._online.policy.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data = sample.data
+    weights = self._importance_weights(sample)  # [B]
+    critic_metrics, sizes = self._improve_critics(data, weights)
+    policy_metrics = self._improve_policy_in_turn(data.observation)
+    return programs.UpdateResult(
+      {**critic_metrics, **policy_metrics},
+      priorities=sizes if self._config.prioritized else None,
+    )
+
+  def _improve_critics(
+    self, data: types.Transition, weights: tf.Tensor
+  ) -> tuple[dict, tf.Tensor]:
+    critics = data_parallel.by_rows(self._online.critics)
+    target_policy, target_critics = map(data_parallel.by_rows, self._target)
+    action_t = self._blur(target_policy(data.next_observation))  # [B, D]
+    targets = losses.clipped_double_q_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=self._config.discount * data.discount,
+      q_t=target_critics(data.next_observation, action_t),
+    )  # [B]
+    action_tm1 = self._scaling.from_action(data.action)  # [B, D]
+    with tf.GradientTape() as tape:
+      q_tm1 = critics(data.observation, action_tm1)  # [B, N]
+      errors = targets[:, None] - q_tm1  # [B, N]
+      loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
+    norm = self._critic_optimizer.minimize(tape, loss)
+    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
+    metrics = {
+      'critic_loss': loss,
+      'td_error': tf.reduce_mean(sizes),
+      'q_value': tf.reduce_mean(q_tm1),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, sizes
+
+  def _blur(self, action: tf.Tensor) -> tf.Tensor:
+    """Adds limited noise, so that values of like actions are alike."""
+    limit = self._config.target_noise_limit
+    noise = self._config.target_sigma * self._noise.normals(tf.shape(action))
+    noise = tf.clip_by_value(noise, -limit, limit)
+    return tf.clip_by_value(action + noise, -1.0, 1.0)
+
+  def _improve_policy(self, observation: types.Nest) -> dict[str, tf.Tensor]:
+    policy, critics = map(data_parallel.by_rows, self._online)
+    with tf.GradientTape() as tape:
+      q = critics(observation, policy(observation))  # [B, N]
+      value = tf.reduce_mean(q[:, 0])  # The first critic's alone.
+      loss = -value
+    # Only the policy's variables are asked for: the critics stay as they are.
+    norm = self._policy_optimizer.minimize(tape, loss)
+    self._update_target()
+    return {'policy_value': value, 'policy_gradient_norm': norm}

@@ -1,0 +1,42 @@
+"""The networks of TD3."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents.td3 import config as td3_config
+from repertory.components import action_scaling, networks, specs
+
+
+def make_policy_network(
+  spec: specs.EnvironmentSpec, config: td3_config.TD3Config
+) -> snt.Module:
+  """Makes a network that maps observations to actions in [−1, 1], `[B, D]`.
+
+  Args:
+    spec: One with bounded arrays of floats for an action.
+    config: Sizes and kinds of its layers.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  size = action_scaling.ActionScaling(spec.actions).size
+  torso = networks.ObservationTorso(
+    spec.observations, config.hidden_sizes, config.image_torso
+  )
+  network = snt.Sequential([torso, snt.Linear(size, name='head'), tf.tanh])
+  networks.create_variables(network, spec.observations)
+  return network
+
+
+def make_critics(
+  spec: specs.EnvironmentSpec, config: td3_config.TD3Config
+) -> networks.CriticEnsemble:
+  """Makes critics of actions in [−1, 1], with values `[B, num_critics]`.
+
+  Args:
+    spec: One that `make_policy_network` takes.
+    config: Sizes, kinds and number.
+  """
+  return networks.make_critics(
+    spec, config.hidden_sizes, config.num_critics, config.image_torso
+  )

@@ -1,0 +1,231 @@
+"""Tests of `agents/td3/learning.py`."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import numeric_gradients
+import numpy_dqn
+import transition_updates
+from repertory.agents import td3
+from repertory.agents.td3 import learning, networks
+from repertory.components import action_scaling
+
+arrays = transition_updates.arrays
+make_batch = transition_updates.make_continuous_batch
+to_sample = transition_updates.to_sample
+B, D = transition_updates.B, transition_updates.D
+SPEC = transition_updates.CONTINUOUS_SPEC
+CONFIG = td3.TD3Config(
+  hidden_sizes=(4,),
+  batch_size=B,
+  discount=0.8,
+  learning_rate=0.05,
+  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  target_sigma=0.4,
+  target_update_rate=0.3,
+)
+
+
+def make(config, seed=0):
+  """Returns the learned networks, those that follow, and the update."""
+  tf.random.set_seed(seed)
+  online, target = (
+    learning.Networks(
+      networks.make_policy_network(SPEC, config),
+      networks.make_critics(SPEC, config),
+    )
+    for _ in range(2)
+  )
+  scaling = action_scaling.ActionScaling(SPEC.actions)
+  return online, target, learning.TD3Update(online, target, scaling, config)
+
+
+class Twin:
+  """Algorithm 1 of arXiv:1802.09477 in NumPy, step by step."""
+
+  def __init__(self, config, online, target):
+    self.config = config
+    self.policy, self.critics = map(arrays, online)
+    self.target_policy, self.target_critics = map(arrays, target)
+    self._adams = [
+      numeric_gradients.Adam(config.learning_rate, config.adam_epsilon)
+      for _ in range(2)
+    ]
+    self._count = 0
+    self._told = {'policy_value': 0.0, 'policy_gradient_norm': 0.0}
+
+  def values(self, arrays, observation, action):
+    values = []
+    for i in range(self.config.num_critics):
+      x = np.concatenate([observation, action], axis=-1)
+      x = numeric_gradients.linear(arrays, f'critic_{i}/mlp/linear_0', x)
+      x = numeric_gradients.linear(arrays, f'critic_{i}/head', np.maximum(x, 0))
+      values.append(x[:, 0])
+    return np.stack(values, axis=-1)
+
+  def act(self, arrays, observation):
+    x = numeric_gradients.linear(
+      arrays, 'observation_torso/mlp/linear_0', observation
+    )
+    return np.tanh(numeric_gradients.linear(arrays, 'head', np.maximum(x, 0)))
+
+  def step(self, batch):
+    config = self.config
+    noise = np.clip(
+      config.target_sigma * batch['noise'][0],
+      -config.target_noise_limit,
+      config.target_noise_limit,
+    )
+    action = self.act(self.target_policy, batch['next_observation']) + noise
+    action = np.clip(action, -1, 1)
+    q = self.values(self.target_critics, batch['next_observation'], action)
+    least = np.min(q, axis=-1)
+    target = batch['reward'] + config.discount * batch['discount'] * least
+    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    weights = numpy_dqn.weights(batch, config)
+
+    def critic_loss(arrays):
+      q = self.values(arrays, batch['observation'], scaled)
+      losses = np.sum((target[:, None] - q) ** 2, axis=-1)
+      return np.mean(weights * losses)
+
+    q = self.values(self.critics, batch['observation'], scaled)
+    sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
+    metrics = {
+      'critic_loss': critic_loss(self.critics),
+      'td_error': np.mean(sizes),
+      'q_value': np.mean(q),
+    }
+    self.critics, metrics['critic_gradient_norm'] = self._descend(
+      0, critic_loss, self.critics
+    )
+    self._count += 1
+    if self._count % config.policy_update_period == 0:
+      self._improve_policy(batch['observation'])
+    return {**metrics, **self._told}, sizes
+
+  def _improve_policy(self, observation):
+    def loss(arrays):
+      action = self.act(arrays, observation)
+      return -np.mean(self.values(self.critics, observation, action)[:, 0])
+
+    self._told['policy_value'] = -loss(self.policy)
+    self.policy, self._told['policy_gradient_norm'] = self._descend(
+      1, loss, self.policy
+    )
+    tau = self.config.target_update_rate
+    for targets, online in (
+      (self.target_policy, self.policy),
+      (self.target_critics, self.critics),
+    ):
+      for name, array in online.items():
+        targets[name] = (1 - tau) * targets[name] + tau * array
+
+  def _descend(self, index, loss, arrays):
+    gradients = numeric_gradients.gradients(loss, arrays)
+    clipped = numeric_gradients.clipped(
+      gradients, self.config.max_gradient_norm
+    )
+    norm = numeric_gradients.norm(gradients)
+    return self._adams[index].apply(clipped, arrays), norm
+
+
+class TestTD3Update:
+  @pytest.mark.parametrize(
+    ('changes', 'jit_compile'),
+    [
+      pytest.param({}, None, id='default'),
+      pytest.param({}, True, id='xla'),
+      pytest.param(td3.PRESETS['ddpg'], None, id='ddpg'),
+      pytest.param({'prioritized': True}, None, id='prioritized'),
+      pytest.param({'target_noise_limit': 0.1}, None, id='little_noise'),
+      pytest.param({'max_gradient_norm': 0.3}, None, id='clipped'),
+      pytest.param({'num_critics': 3}, None, id='three_critics'),
+      pytest.param({'policy_update_period': 3}, None, id='later'),
+    ],
+  )
+  def test_equals_the_twin(self, changes, jit_compile):
+    config = dataclasses.replace(CONFIG, **changes)
+    online, target, update = make(config)
+    twin = Twin(config, online, target)
+    noise = tf.Variable(tf.zeros([B, D]))
+    update._noise.normals = lambda shape: noise.read_value()
+    call = tf.function(update, autograph=False, jit_compile=jit_compile)
+    for i in range(4):
+      batch = make_batch(i)
+      noise.assign(batch['noise'][0])
+      result = call(to_sample(batch))
+      metrics, sizes = twin.step(batch)
+      priorities = sizes if config.prioritized else None
+      transition_updates.assert_step(result, metrics, priorities)
+      for module, expected in (
+        (online.policy, twin.policy),
+        (online.critics, twin.critics),
+        (target.policy, twin.target_policy),
+        (target.critics, twin.target_critics),
+      ):
+        transition_updates.assert_all_close(
+          arrays(module), expected, tolerance=2e-4
+        )
+
+  def test_targets_start_as_copies(self):
+    online, target, _ = make(CONFIG)
+    for module, copy in zip(online, target):
+      copies = arrays(copy)
+      for name, array in arrays(module).items():
+        np.testing.assert_array_equal(copies[name], array)
+
+  def test_noise_is_new_in_every_step_and_follows_the_seed(self):
+    def errors(seed):
+      *_, update = make(dataclasses.replace(CONFIG, learning_rate=1e-30))
+      update._noise._seed.assign(seed)
+      sample = to_sample(make_batch(0))
+      return [float(update(sample).metrics['td_error']) for _ in range(3)]
+
+    first = errors(1)
+    assert len(set(first)) == 3
+    assert first == errors(1)
+    assert set(first).isdisjoint(errors(2))
+
+
+def run_updates(**changes):
+  """Returns the policy after some steps."""
+  online, _, update = make(dataclasses.replace(CONFIG, **changes))
+  update._noise._seed.assign(1)
+  for i in range(4):
+    update(to_sample(make_batch(i)))
+  return np.concatenate([np.ravel(v.numpy()) for v in online.policy.variables])
+
+
+@functools.cache
+def usual_run():
+  return run_updates()
+
+
+class TestSettings:
+  @pytest.mark.parametrize(
+    'changes',
+    [
+      {'discount': 0.5},
+      {'learning_rate': 0.01},
+      {'adam_epsilon': 1.0},
+      {'max_gradient_norm': 0.01},
+      {'target_update_rate': 1.0},
+      {'target_sigma': 0.0},
+      {'target_noise_limit': 0.01},
+      {'policy_update_period': 1},
+      {'prioritized': True},
+      {'num_critics': 1},
+    ],
+  )
+  def test_has_an_effect(self, changes):
+    changed = run_updates(**changes)
+    assert np.abs(usual_run() - changed).max() > 2e-5
+
+  def test_runs_are_repeatable(self):
+    # The premise of the test above.
+    np.testing.assert_array_equal(usual_run(), run_updates())
