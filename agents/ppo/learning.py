@@ -169,46 +169,30 @@ class PPOUpdate(programs.Update):
     They are whole unrolls `[B, T, ...]` where there is a memory, else single
     steps `[B · T, 1, ...]`.
     """
-    pieces = learners.swap_leading_axes(steps._replace(state=()))
-    if tree.flatten(steps.state):
-      return pieces._replace(state=steps.state)
-    return tree.map_structure(
-      lambda x: tf.reshape(x, [x.shape[0] * x.shape[1], 1, *x.shape[2:]]),
-      pieces,
+    has_memory = bool(tree.flatten(steps.state))
+    items = learners.to_items(
+      steps._replace(state=()), are_divided=not has_memory
     )
+    return items._replace(state=steps.state)
 
   def _take_steps(self, steps: _Steps) -> dict[str, tf.Tensor]:
     """Takes the gradient steps; returns the means of their metrics."""
     config = self._config
     left = self._annealing()
     self._learning_rate.assign(config.learning_rate * left)
-    indices, counts = learners.shuffled_minibatches(
-      self._noise.seed(),
-      steps.mask.shape[0],
-      config.num_epochs,
-      config.num_minibatches,
-    )  # [E · M, K]
-    num_steps = indices.shape[0]
+    epsilon = config.clip_epsilon * left
     max_kl = float('inf') if config.target_kl is None else config.target_kl
-
-    def take_step(i, kl, sums):
-      del kl
-      taken, count = tf.gather(indices, i), tf.gather(counts, i)  # [K]
-      minibatch = tree.map_structure(lambda x: tf.gather(x, taken), steps)
-      minibatch = minibatch._replace(mask=minibatch.mask & count[:, None])
-      metrics = self._descend(minibatch, config.clip_epsilon * left)
-      sums = {name: sums[name] + metrics[name] for name in sums}
-      return i + 1, metrics['approximate_kl'], sums
-
-    taken, _, sums = tf.while_loop(
-      lambda i, kl, sums: (i < num_steps) & (kl <= max_kl),
-      take_step,
-      (0, 0.0, dict.fromkeys(_METRICS, 0.0)),
-      maximum_iterations=num_steps,
+    return learners.take_minibatch_steps(
+      lambda minibatch, counts: self._descend(
+        minibatch._replace(mask=minibatch.mask & counts[:, None]), epsilon
+      ),
+      steps,
+      self._noise.seed(),
+      num_epochs=config.num_epochs,
+      num_minibatches=config.num_minibatches,
+      metrics=_METRICS,
+      goes_on=lambda told: told['approximate_kl'] <= max_kl,
     )
-    taken = tf.cast(taken, tf.float32)
-    means = {name: total / taken for name, total in sums.items()}
-    return {**means, 'gradient_steps': taken}
 
   def _descend(
     self, minibatch: _Steps, epsilon: tf.Tensor

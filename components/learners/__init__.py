@@ -16,7 +16,11 @@ from repertory.components.learners.learner_state import (
   save_exported,
   select_learned,
 )
-from repertory.components.learners.minibatches import shuffled_minibatches
+from repertory.components.learners.minibatches import (
+  shuffled_minibatches,
+  take_minibatch_steps,
+  to_items,
+)
 from repertory.components.learners.return_scale import ReturnScale
 from repertory.components.learners.target_update import (
   PeriodicCopy,
@@ -48,6 +52,8 @@ __all__ = [
   'select_learned',
   'shuffled_minibatches',
   'swap_leading_axes',
+  'take_minibatch_steps',
   'time_major',
+  'to_items',
   'undone_unless_finite',
 ]

@@ -1,7 +1,82 @@
 """Several passes over one batch, in random order and in parts."""
 
+from collections.abc import Callable, Mapping, Sequence
+
 import numpy as np
 import tensorflow as tf
+import tree
+
+from repertory.components import types
+from repertory.components.learners import time_major
+
+
+def take_minibatch_steps(
+  take_step: Callable[[types.Nest, tf.Tensor], Mapping[str, tf.Tensor]],
+  items: types.Nest,
+  seed: tf.Tensor,
+  *,
+  num_epochs: int,
+  num_minibatches: int,
+  metrics: Sequence[str],
+  goes_on: Callable[[Mapping[str, tf.Tensor]], tf.Tensor] | None = None,
+) -> dict[str, tf.Tensor]:
+  """Takes a gradient step for each minibatch, in several passes over a batch.
+
+  Args:
+    take_step: Changes variables by a minibatch `[K, ...]`, of which those items
+      count that bool `[K]` says; returns scalars by name.
+    items: What is divided, `[N, ...]`, N known.
+    seed: int32 `[2]`, of the order.
+    num_epochs: E, passes over all items.
+    num_minibatches: M, steps of a pass, in [1, N].
+    metrics: The names of what a step returns, but for those left out.
+    goes_on: Tells from what a step returned whether to take the next one; None
+      to take all.
+
+  Returns:
+    The means of these metrics over the steps, and `gradient_steps`, how many
+    were taken.
+  """
+  num_items = tree.flatten(items)[0].shape[0]
+  indices, counts = shuffled_minibatches(
+    seed, num_items, num_epochs, num_minibatches
+  )  # [E · M, K]
+  num_steps = indices.shape[0]
+
+  def step(i, is_going, sums):
+    del is_going
+    taken, count = tf.gather(indices, i), tf.gather(counts, i)  # [K]
+    minibatch = tree.map_structure(lambda x: tf.gather(x, taken), items)
+    told = take_step(minibatch, count)
+    is_going = tf.constant(True) if goes_on is None else goes_on(told)
+    return i + 1, is_going, {name: sums[name] + told[name] for name in sums}
+
+  taken, _, sums = tf.while_loop(
+    lambda i, is_going, sums: (i < num_steps) & is_going,
+    step,
+    (0, tf.constant(True), dict.fromkeys(metrics, 0.0)),
+    maximum_iterations=num_steps,
+  )
+  taken = tf.cast(taken, tf.float32)
+  means = {name: total / taken for name, total in sums.items()}
+  return {**means, 'gradient_steps': taken}
+
+
+def to_items(steps: types.Nest, *, are_divided: bool) -> types.Nest:
+  """Turns `[T, B, ...]` into the items that minibatches are made of.
+
+  Args:
+    steps: Leaves `[T, B, ...]`, T and B known.
+    are_divided: Whether each step is an item, `[B · T, 1, ...]`; else they are
+      whole unrolls, `[B, T, ...]`, as a memory needs them.
+  """
+  unrolls = time_major.swap_leading_axes(steps)
+  if not are_divided:
+    return unrolls
+  return tree.map_structure(
+    lambda x: tf.reshape(x, [x.shape[0] * x.shape[1], 1, *x.shape[2:]]),
+    unrolls,
+  )
 
 
 def shuffled_minibatches(
