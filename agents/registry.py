@@ -12,6 +12,7 @@ from repertory.agents import (
   impala,
   own_agents,
   ppo,
+  pqn,
   r2d2,
   sac,
   td3,
@@ -84,6 +85,14 @@ _AGENTS = (
     config_class=ppo.PPOConfig,
     presets=ppo.PRESETS,
     find_builder=lambda: ppo.PPOBuilder,
+  ),
+  Agent(
+    name='pqn',
+    description='Q-learning in parallel environments with normalized layers, '
+    'without replay, feed-forward or recurrent; discrete actions.',
+    config_class=pqn.PQNConfig,
+    presets=pqn.PRESETS,
+    find_builder=lambda: pqn.PQNBuilder,
   ),
   Agent(
     name='r2d2',

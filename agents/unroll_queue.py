@@ -10,6 +10,7 @@ from repertory.components import (
   programs,
   replay,
   specs,
+  types,
 )
 from repertory.components import experience as experience_lib
 from repertory.components.networks import SequenceNetwork
@@ -19,8 +20,8 @@ class UnrollQueueBuilder(builder.Builder):
   """Makes the policy and describes the experience; the rest is the agent's.
 
   Actions are drawn from the distribution whose parameters the network gives,
-  and each unroll is learned from once. `config` is an
-  `unroll_config.UnrollConfig`.
+  unless the agent makes another policy, and each unroll is learned from once.
+  `config` is an `unroll_config.UnrollConfig`.
   """
 
   @property
@@ -34,7 +35,10 @@ class UnrollQueueBuilder(builder.Builder):
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    """Makes a network whose outputs are `networks.ActorCriticOutput`."""
+    """Makes a network whose outputs the policy knows.
+
+    They are `networks.ActorCriticOutput`, unless the agent makes another one.
+    """
 
   def make_policy(
     self, network: SequenceNetwork, acting: builder.Acting
@@ -46,17 +50,20 @@ class UnrollQueueBuilder(builder.Builder):
       evaluation=acting.evaluation,
     )
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
-    extras_spec = policies.stochastic_extras_spec(
+  def extras_spec(self, spec: specs.EnvironmentSpec) -> types.SequenceExtras:
+    """Returns the array specs of what the policy adds to each step."""
+    return policies.stochastic_extras_spec(
       distributions.make_distribution(spec.actions),
       self.make_network(spec).state_spec(),
     )
+
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
     unrolls = adders.Sequences(
       length=self.config.unroll_length + 1,
       across_episodes=self.across_episodes,
-      extras_spec=extras_spec,
+      extras_spec=self.extras_spec(spec),
     )
     queue_size = self.config.queue_size_for(num_environments)
     return experience_lib.Experience(

@@ -50,6 +50,7 @@ AGENTS = {
   ),
   'sac': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
   'd4pg': Agent(_CONTINUOUS, _REPLAY),
+  'pqn': Agent(_DISCRETE, {'unroll_length': 8, 'num_minibatches': 2}),
   'td3': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
 }
 

@@ -27,6 +27,7 @@ CASES = {
     {'image_torso': 'minatar', 'core': 'lstm', 'core_size': 5},
   ),
   'ppo': (_VECTOR, _CONTINUOUS, {'normalize_observations': True}),
+  'pqn': (_VECTOR, _DISCRETE, {}),
   'r2d2': (_VECTOR, _DISCRETE, {'core_size': 5}),
   'sac': (_VECTOR, _CONTINUOUS, {}),
   'td3': (_VECTOR, _CONTINUOUS, {}),

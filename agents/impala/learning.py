@@ -72,7 +72,7 @@ class IMPALAUpdate(programs.Update):
     trace = losses.vtrace(
       target_log_probs=tf.stop_gradient(log_probs),
       behavior_log_probs=data.extras['log_prob'],
-      rewards=self._clipped(data.reward),
+      rewards=losses.clip_rewards(data.reward, config.max_abs_reward),
       discounts=config.discount * data.discount,
       values=tf.stop_gradient(values),
       bootstrap_value=tf.stop_gradient(output.value[-1]),
@@ -100,9 +100,3 @@ class IMPALAUpdate(programs.Update):
       'importance_ratio': losses.masked_mean(trace.ratios, mask),
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
     }
-
-  def _clipped(self, rewards: tf.Tensor) -> tf.Tensor:
-    limit = self._config.max_abs_reward
-    return (
-      rewards if limit is None else tf.clip_by_value(rewards, -limit, limit)
-    )

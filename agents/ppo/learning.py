@@ -274,7 +274,4 @@ class PPOUpdate(programs.Update):
       self._return_scale.update(returns, mask)
       scale = self._return_scale()
       rewards, told = rewards / scale, {'reward_scale': scale}
-    limit = self._config.max_abs_reward
-    if limit is not None:
-      rewards = tf.clip_by_value(rewards, -limit, limit)
-    return rewards, told
+    return losses.clip_rewards(rewards, self._config.max_abs_reward), told

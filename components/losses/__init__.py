@@ -36,6 +36,7 @@ from repertory.components.losses.q_learning import (
   importance_weights,
 )
 from repertory.components.losses.recurrence import backward_sums
+from repertory.components.losses.reward_clipping import clip_rewards
 from repertory.components.losses.sequence_q_learning import (
   n_step_returns,
   sequence_double_q_errors,
@@ -58,6 +59,7 @@ __all__ = [
   'categorical_mean',
   'categorical_projection',
   'categorical_td_targets',
+  'clip_rewards',
   'clipped_double_q_targets',
   'clipped_surrogate_loss',
   'clipped_value_loss',

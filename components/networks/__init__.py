@@ -24,6 +24,7 @@ from repertory.components.networks.initialization import (
 )
 from repertory.components.networks.layer_norm_mlp import LayerNormMLP
 from repertory.components.networks.normalization import ObservationNormalizer
+from repertory.components.networks.normalized_mlp import NormalizedMLP
 from repertory.components.networks.recurrent import (
   CORES,
   make_core,
@@ -48,6 +49,7 @@ __all__ = [
   'LayerNormMLP',
   'MinAtarTorso',
   'NatureTorso',
+  'NormalizedMLP',
   'ObservationNormalizer',
   'ObservationTorso',
   'ResidualTorso',

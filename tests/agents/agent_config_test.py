@@ -69,7 +69,7 @@ def test_replay_agents_share_their_settings(name):
   assert issubclass(config_class, replay_config.ReplayConfig)
 
 
-@pytest.mark.parametrize('name', ['impala', 'ppo'])
+@pytest.mark.parametrize('name', ['impala', 'ppo', 'pqn'])
 def test_unroll_agents_share_their_settings(name):
   config_class = registry.get(name).config_class
   assert issubclass(config_class, unroll_config.UnrollConfig)

@@ -24,6 +24,7 @@ class TestEnvironmentsPerActor:
       ('dqn', 1),
       ('impala', 8),
       ('ppo', 8),
+      ('pqn', 16),
       ('r2d2', 1),
       ('sac', 1),
       ('td3', 1),

@@ -307,6 +307,17 @@ class TestD4PG:
     assert mean_return >= 700
 
 
+class TestPQN:
+  @_over_seeds
+  def test_cartpole(self, tmp_path, seed):
+    # What was best of the run: Q-learning forgets again, now and then.
+    mean_return = _train(
+      tmp_path, 'pqn', 'gym:CartPole-v1', '--stop_at_return=475',
+      steps=150_000, topology=_TOPOLOGIES[0], seed=seed,
+    )  # fmt: skip
+    assert mean_return >= 475
+
+
 class TestTD3:
   @_over_seeds
   @pytest.mark.parametrize('flags', [(), ('--preset=ddpg',)])

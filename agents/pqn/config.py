@@ -1,0 +1,144 @@
+"""Settings of PQN."""
+
+import dataclasses
+from typing import ClassVar
+
+from repertory.agents import config_checks, unroll_config
+from repertory.components import choices, settings
+
+
+@dataclasses.dataclass(frozen=True)
+class PQNConfig(unroll_config.UnrollConfig):
+  """Settings of PQN, each with where its default comes from.
+
+  "The paper" is arXiv:2407.04811, "its authors" the settings that they
+  published with it. The defaults suit small environments with vector
+  observations.
+  """
+
+  xla_pays_after: ClassVar[int] = 200
+  # Its authors have 32 for CartPole and 128 for games.
+  default_environments_per_actor: ClassVar[int] = 16
+
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (128, 128),
+    'Layers of the network before its head, each normalized, and before the '
+    'memory if there is one; its authors have (256, 256) for CartPole.',
+  )
+  image_torso: str = settings.field(
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+  )
+  unroll_length: int = settings.field(
+    32, 'T, steps of an unroll: its authors, for games.'
+  )
+  batch_size: int | None = settings.field(
+    None, 'Unrolls a learner step takes; None for one of each environment.'
+  )
+  num_epochs: int = settings.field(
+    4, 'Passes over a batch: its authors, for CartPole; they have 2 for games.'
+  )
+  num_minibatches: int = settings.field(
+    4, 'Gradient steps of a pass; its authors have 16 and 32, of more steps.'
+  )
+  discount: float = settings.field(0.99, 'γ: its authors.')
+  lambda_: float = settings.field(
+    0.95,
+    'λ of the returns: its authors, for CartPole; they have 0.65 for games.',
+  )
+  learning_rate: float = settings.field(
+    5e-4, 'Step size of Adam: its authors, for MinAtar.'
+  )
+  max_gradient_norm: float = settings.field(
+    10.0, 'Global norm at which gradients are clipped: its authors.'
+  )
+  anneal_learner_steps: int | None = settings.field(
+    None,
+    'Learner steps in which the learning rate falls to 0, linearly; None for '
+    'never. Its authors let it fall over a run on MinAtar.',
+  )
+  epsilon_base: float = settings.field(
+    0.05, 'ε in the end: its authors, for MinAtar.'
+  )
+  epsilon_exponent: float = settings.field(
+    0.0,
+    'Steepness of a ladder of ε over the environments, as Ape-X has it '
+    '(arXiv:1803.00933, section 4.1); 0 for one ε for all.',
+  )
+  epsilon_anneal_steps: int = settings.field(
+    10_000,
+    'Steps, over all environments, in which ε falls from 1; its authors let it '
+    'fall over a tenth of a run.',
+  )
+  evaluation_epsilon: float = settings.field(0.0, 'ε of the evaluation policy.')
+  max_queue_size: int | None = settings.field(
+    None,
+    'Unrolls the queue holds; None for a batch and one of each environment.',
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
+    config_checks.check_at_least(
+      self, 1, 'num_epochs', 'num_minibatches', 'anneal_learner_steps'
+    )
+    config_checks.check_at_least(
+      self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'
+    )
+    config_checks.check_positive(self, 'max_gradient_norm')
+    config_checks.check_fraction(self, 'lambda_', 'evaluation_epsilon')
+    config_checks.check(
+      self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
+    )
+
+  def batch_size_for(self, num_environments: int) -> int:
+    """Returns how many unrolls a learner step takes.
+
+    Args:
+      num_environments: Over all actors.
+
+    Raises:
+      ValueError: If they cannot be divided into minibatches.
+    """
+    size = self.batch_size or num_environments
+    # Of unrolls through a memory, none is divided.
+    items = size * (self.unroll_length if self.core == 'none' else 1)
+    config_checks.check(
+      self,
+      'num_minibatches',
+      self.num_minibatches <= items,
+      f'at most {items}, for a batch is {size} unrolls of '
+      f'{self.unroll_length} steps, and core is {self.core!r}',
+    )
+    return size
+
+  def default_queue_size(self, num_environments: int) -> int:
+    return self.batch_size_for(num_environments) + num_environments
+
+
+PRESETS = {
+  # Its authors', for 10 million steps of 128 environments.
+  'minatar': {
+    'hidden_sizes': (128,),
+    'image_torso': 'minatar',
+    'num_epochs': 2,
+    'num_minibatches': 32,
+    'lambda_': 0.65,
+    'anneal_learner_steps': 2_441,
+    'epsilon_anneal_steps': 1_000_000,
+  },
+  # The same, for Atari.
+  'atari': {
+    'hidden_sizes': (512,),
+    'num_epochs': 2,
+    'num_minibatches': 32,
+    'lambda_': 0.65,
+    'learning_rate': 2.5e-4,
+    'epsilon_base': 0.001,
+    'epsilon_anneal_steps': 1_000_000,
+    'max_abs_reward': 1.0,
+    'jit_compile': False,
+  },
+}

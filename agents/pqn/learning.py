@@ -1,0 +1,141 @@
+"""The update of PQN."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+import tree
+
+from repertory.agents.pqn import config as pqn_config
+from repertory.components import (
+  discrete_actions,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+
+class _Steps(NamedTuple):
+  """What the loss needs of the steps of K items of a batch, `[K, T, ...]`.
+
+  Attributes:
+    observation: x_t.
+    first: Whether x_t is the first of an episode.
+    mask: Whether the step happened.
+    action: The number of a_t.
+    target: The λ-return G_t.
+    state: The memory before x_0, `[K, ...]`.
+  """
+
+  observation: types.Nest
+  first: tf.Tensor
+  mask: tf.Tensor
+  action: tf.Tensor
+  target: tf.Tensor
+  state: types.Nest
+
+
+class PQNUpdate(programs.Update):
+  """Draws action values to the λ-returns of what was just done.
+
+  The loss of a minibatch is the mean of ½ (G_t − q(x_t, a_t))² over the steps
+  that happened; G is computed once, by the network as it was before the first
+  gradient step. See https://arxiv.org/abs/2407.04811, algorithm 1.
+  """
+
+  def __init__(
+    self,
+    network: networks.SequenceNetwork,
+    config: pqn_config.PQNConfig,
+    actions: discrete_actions.DiscreteActions,
+  ):
+    """Takes over the network.
+
+    Args:
+      network: What is learned; its outputs are action values.
+      config: The settings.
+      actions: Numbers the environment's actions.
+    """
+    super().__init__()
+    self._network = network
+    self._config = config
+    self._actions = actions
+    self._learning_rate = tf.Variable(
+      float(config.learning_rate), trainable=False, name='learning_rate'
+    )
+    self._optimizer = learners.ClippedAdam(
+      network.trainable_variables,
+      self._learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+    )
+    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
+    # Of the minibatches.
+    self._noise = learners.UpdateNoise()
+
+  @property
+  def exports(self):
+    return {'policy': self._network.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    config = self._config
+    self._learning_rate.assign(config.learning_rate * self._annealing())
+    steps, metrics = self._estimate(learners.time_major(sample.data))
+    told = learners.take_minibatch_steps(
+      lambda minibatch, counts: self._descend(
+        minibatch._replace(mask=minibatch.mask & counts[:, None])
+      ),
+      steps,
+      self._noise.seed(),
+      num_epochs=config.num_epochs,
+      num_minibatches=config.num_minibatches,
+      metrics=('loss', 'td_error', 'gradient_norm'),
+    )
+    return programs.UpdateResult({**metrics, **told})
+
+  def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
+    """Computes the returns, with the network as it is."""
+    config, mask = self._config, data.mask  # [T, B]
+    q, _ = self._network.unroll(data.observation, data.first, data.state)
+    values = tf.reduce_max(q, axis=-1)  # [T + 1, B]
+    # What advantages are added to is max_a q: so these are λ-returns.
+    _, targets = losses.generalized_advantages(
+      rewards=losses.clip_rewards(data.reward, config.max_abs_reward),
+      discounts=config.discount * data.discount,
+      values=values[:-1],
+      bootstrap_value=values[-1],
+      mask=mask,
+      lambda_=config.lambda_,
+    )
+    steps = _Steps(
+      observation=tree.map_structure(lambda x: x[:-1], data.observation),
+      first=data.first[:-1],
+      mask=mask,
+      action=self._actions.from_action(data.action),
+      target=targets,
+      state=(),
+    )
+    has_memory = bool(tree.flatten(data.state))
+    items = learners.to_items(steps, are_divided=not has_memory)
+    return items._replace(state=data.state), {
+      'q_value': losses.masked_mean(tf.reduce_mean(q[:-1], axis=-1), mask),
+      'target': losses.masked_mean(targets, mask),
+      'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+    }
+
+  def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
+    """Takes one gradient step on `[K, T, ...]`."""
+    state = minibatch.state
+    steps = learners.swap_leading_axes(minibatch._replace(state=()))
+    with tf.GradientTape() as tape:
+      q, _ = self._network.unroll(
+        steps.observation, steps.first, state
+      )  # [T, K, A]
+      chosen = tf.gather(q, tf.cast(steps.action, tf.int32), batch_dims=2)
+      errors = steps.target - chosen  # [T, K]
+      loss = losses.masked_mean(0.5 * errors**2, steps.mask)
+    norm = self._optimizer.minimize(tape, loss)
+    sizes = losses.masked_mean(tf.abs(errors), steps.mask)
+    return {'loss': loss, 'td_error': sizes, 'gradient_norm': norm}

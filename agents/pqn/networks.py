@@ -1,0 +1,31 @@
+"""The network of PQN."""
+
+import sonnet as snt
+
+from repertory.agents.pqn import config as pqn_config
+from repertory.components import discrete_actions, networks, specs
+
+
+def make_network(
+  spec: specs.EnvironmentSpec, config: pqn_config.PQNConfig
+) -> networks.SequenceNetwork:
+  """Makes a network whose outputs are action values `[..., A]`.
+
+  Its layers are normalized: that is what takes the place of target networks.
+
+  Args:
+    spec: One with discrete actions.
+    config: Sizes and kinds of its layers.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+  torso = networks.ObservationTorso(spec.observations, (), config.image_torso)
+  network = networks.SequenceNetwork(
+    snt.Sequential([torso, networks.NormalizedMLP(config.hidden_sizes)]),
+    networks.make_core(config.core, config.core_size),
+    networks.make_value_head(num_actions, dueling=False),
+  )
+  network.create_variables(spec.observations)
+  return network
