@@ -42,6 +42,11 @@ class PQNConfig(unroll_config.UnrollConfig):
   num_minibatches: int = settings.field(
     4, 'Gradient steps of a pass; its authors have 16 and 32, of more steps.'
   )
+  reward_scale: float = settings.field(
+    1.0,
+    'Rewards are multiplied by this, before they are clipped: its authors have '
+    '0.1 for CartPole, whose returns are large.',
+  )
   discount: float = settings.field(0.99, 'γ: its authors.')
   lambda_: float = settings.field(
     0.95,
@@ -87,7 +92,7 @@ class PQNConfig(unroll_config.UnrollConfig):
     config_checks.check_at_least(
       self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'
     )
-    config_checks.check_positive(self, 'max_gradient_norm')
+    config_checks.check_positive(self, 'max_gradient_norm', 'reward_scale')
     config_checks.check_fraction(self, 'lambda_', 'evaluation_epsilon')
     config_checks.check(
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'

@@ -102,7 +102,9 @@ class PQNUpdate(programs.Update):
     values = tf.reduce_max(q, axis=-1)  # [T + 1, B]
     # What advantages are added to is max_a q: so these are λ-returns.
     _, targets = losses.generalized_advantages(
-      rewards=losses.clip_rewards(data.reward, config.max_abs_reward),
+      rewards=losses.clip_rewards(
+        config.reward_scale * data.reward, config.max_abs_reward
+      ),
       discounts=config.discount * data.discount,
       values=values[:-1],
       bootstrap_value=values[-1],

@@ -18,6 +18,7 @@ from repertory.agents import pqn
     ('lambda_', 1.1, r'in \[0, 1\]'),
     ('learning_rate', 0.0, 'positive'),
     ('max_gradient_norm', 0.0, 'positive'),
+    ('reward_scale', 0.0, 'positive'),
     ('anneal_learner_steps', 0, 'at least 1'),
     ('epsilon_base', 0.0, r'in \(0, 1\]'),
     ('epsilon_exponent', -1.0, 'at least 0'),

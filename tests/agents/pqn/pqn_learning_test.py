@@ -74,7 +74,8 @@ def returns_of(q, data, config):
       if not MASK[b, t]:
         following = None
         continue
-      reward, limit = float(data.reward[b, t]), config.max_abs_reward
+      limit = config.max_abs_reward
+      reward = config.reward_scale * float(data.reward[b, t])
       if limit is not None:
         reward = min(max(reward, -limit), limit)
       gamma = config.discount * float(data.discount[b, t])
@@ -122,6 +123,7 @@ def twin(network, sample, config):
     {'lambda_': 0.0},
     {'lambda_': 1.0},
     {'max_abs_reward': None},
+    {'reward_scale': 0.1},
     {'max_gradient_norm': 0.1},
   ],
 )
