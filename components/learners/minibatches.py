@@ -7,7 +7,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import types
-from repertory.components.learners import time_major
+from repertory.components.learners.time_major import swap_leading_axes
 
 
 def take_minibatch_steps(
@@ -70,7 +70,7 @@ def to_items(steps: types.Nest, *, are_divided: bool) -> types.Nest:
     are_divided: Whether each step is an item, `[B · T, 1, ...]`; else they are
       whole unrolls, `[B, T, ...]`, as a memory needs them.
   """
-  unrolls = time_major.swap_leading_axes(steps)
+  unrolls = swap_leading_axes(steps)
   if not are_divided:
     return unrolls
   return tree.map_structure(
