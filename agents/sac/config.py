@@ -24,7 +24,23 @@ class SACConfig(replay_config.ReplayConfig):
   )
   num_critics: int = settings.field(
     2,
-    'Critics, of whose values the least counts: the paper, section 6, has two.',
+    'Critics, of whose values the least counts: the paper, section 6, has two; '
+    'REDQ, arXiv:2101.05982, has 10.',
+  )
+  num_target_critics: int | None = settings.field(
+    None,
+    'Critics that are drawn anew in each learner step, so that the least of '
+    'their values is the target; None for all. REDQ has 2.',
+  )
+  critics_of_policy: str = settings.field(
+    'least',
+    "Which of the critics' values the policy follows: 'least', or 'mean' as "
+    'in REDQ and DroQ.',
+  )
+  policy_update_period: int = settings.field(
+    1,
+    'Learner steps from one of the policy and of the temperature to the next; '
+    'REDQ has 20, with as many for each step.',
   )
   n_step: int = settings.field(
     1,
@@ -89,7 +105,17 @@ class SACConfig(replay_config.ReplayConfig):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_at_least(self, 1, 'num_critics', 'n_step')
+    config_checks.check_one_of(self, 'critics_of_policy', ('least', 'mean'))
+    config_checks.check_at_least(
+      self, 1, 'num_critics', 'num_target_critics', 'policy_update_period',
+      'n_step',
+    )  # fmt: skip
+    config_checks.check(
+      self,
+      'num_target_critics',
+      (self.num_target_critics or 1) <= self.num_critics,
+      f'at most num_critics = {self.num_critics}',
+    )
     config_checks.check_at_least(
       self, 0, 'temperature_learning_rate', 'num_random_steps'
     )
@@ -104,4 +130,12 @@ class SACConfig(replay_config.ReplayConfig):
 PRESETS = {
   # Ours, with a learner step for every other step: see docs/results.md.
   'dm_control': {'learning_rate': 1e-3, 'samples_per_insert': 128.0},
+  # arXiv:2101.05982, section 3: 20 learner steps for every step.
+  'redq': {
+    'num_critics': 10,
+    'num_target_critics': 2,
+    'critics_of_policy': 'mean',
+    'policy_update_period': 20,
+    'samples_per_insert': 5_120.0,
+  },
 }

@@ -19,6 +19,11 @@ from repertory.components import (
   types,
 )
 
+# What is told of a step of the policy.
+_POLICY_METRICS = (
+  'policy_loss', 'entropy', 'temperature', 'policy_gradient_norm',
+)  # fmt: skip
+
 
 class SACUpdate(programs.Update):
   """Improves critics, policy and temperature, in this order.
@@ -75,6 +80,11 @@ class SACUpdate(programs.Update):
       critics.variables, target_critics.variables, config.target_update_rate
     )
     self._noise = learners.UpdateNoise()
+    self._improve_policy_in_turn = self._improve_policy
+    if config.policy_update_period > 1:
+      self._improve_policy_in_turn = learners.DelayedUpdate(
+        self._improve_policy, _POLICY_METRICS, config.policy_update_period
+      )
 
   @property
   def exports(self):
@@ -89,8 +99,7 @@ class SACUpdate(programs.Update):
     )  # [B, D]
     weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(data, noise_t, weights)
-    policy_metrics, log_prob = self._improve_policy(data, noise_tm1)
-    self._improve_temperature(log_prob)
+    policy_metrics = self._improve_policy_in_turn(data.observation, noise_tm1)
     self._update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
@@ -111,7 +120,7 @@ class SACUpdate(programs.Update):
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      q_t=target_critics(data.next_observation, action_t),
+      q_t=self._drawn(target_critics(data.next_observation, action_t)),
       log_prob_t=log_prob_t,
       temperature=self._temperature(),
     )  # [B]
@@ -131,28 +140,39 @@ class SACUpdate(programs.Update):
     }
     return metrics, sizes
 
+  def _drawn(self, q: tf.Tensor) -> tf.Tensor:
+    """Returns the values `[B, M]` of some critics, of `[B, N]` of all."""
+    number = self._config.num_target_critics
+    if number in (None, self._config.num_critics):
+      return q
+    keys = tf.random.stateless_uniform([q.shape[-1]], self._noise.seed())
+    return tf.gather(q, tf.argsort(keys)[:number], axis=-1)
+
   def _improve_policy(
-    self, data: types.Transition, noise: tf.Tensor
-  ) -> tuple[dict, tf.Tensor]:
+    self, observation: types.Nest, noise: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    """Improves the policy, and the temperature by it."""
     policy, critics = map(
       data_parallel.by_rows, (self._policy_network, self._critics)
     )
     temperature = self._temperature()
     with tf.GradientTape() as tape:
       action, log_prob = self._distribution.sample(
-        policy(data.observation), noise
+        policy(observation), noise
       )  # [B, D], [B]
-      q = critics(data.observation, action)  # [B, N]
+      q = critics(observation, action)  # [B, N]
+      if self._config.critics_of_policy == 'mean':
+        q = tf.reduce_mean(q, axis=-1, keepdims=True)  # [B, 1]
       loss = losses.soft_policy_loss(q, log_prob, temperature)
     # Only the policy's variables are asked for: the critics stay as they are.
     norm = self._policy_optimizer.minimize(tape, loss)
-    metrics = {
+    self._improve_temperature(log_prob)
+    return {
       'policy_loss': loss,
       'entropy': -tf.reduce_mean(log_prob),
       'temperature': temperature,
       'policy_gradient_norm': norm,
     }
-    return metrics, log_prob
 
   def _improve_temperature(self, log_prob: tf.Tensor) -> None:
     with tf.GradientTape() as tape:

@@ -42,12 +42,21 @@ def make(config, seed=0):
   return policy, critics, targets, update
 
 
+_REDQ = {
+  'num_critics': 4,
+  'num_target_critics': 2,
+  'critics_of_policy': 'mean',
+  'policy_update_period': 2,
+}
+
+
 class Twin:
   """The equations of arXiv:1812.05905 in NumPy, step by step."""
 
   def __init__(self, config, policy, critics, targets):
     self.config = config
     self.policy, self.critics, self.targets = policy, critics, targets
+    self.count, self.told = 0, dict.fromkeys(learning._POLICY_METRICS, 0.0)
     self.log_temperature = {
       '': np.array([math.log(config.initial_temperature)])
     }
@@ -77,13 +86,13 @@ class Twin:
     density = -(noise**2) / 2 - log_scale - np.log(2 * np.pi) / 2
     return action, np.sum(density - np.log(1 - action**2), axis=-1)
 
-  def step(self, batch):
+  def step(self, batch, drawn):
     config = self.config
     temperature = np.exp(self.log_temperature[''][0])
     action, log_prob = self.act(
       self.policy, batch['next_observation'], batch['noise'][0]
     )
-    q = self.values(self.targets, batch['next_observation'], action)
+    q = self.values(self.targets, batch['next_observation'], action)[:, drawn]
     target = batch['reward'] + config.discount * batch['discount'] * (
       np.min(q, axis=-1) - temperature * log_prob
     )
@@ -107,18 +116,32 @@ class Twin:
       0, critic_loss, self.critics
     )
 
+    self.count += 1
+    if self.count % config.policy_update_period == 0:
+      self.improve_policy(batch, temperature)
+    tau = config.target_update_rate
+    for name, array in self.critics.items():
+      self.targets[name] = (1 - tau) * self.targets[name] + tau * array
+    return {**metrics, **self.told}, sizes
+
+  def improve_policy(self, batch, temperature):
+    config = self.config
+    rate = np.mean if config.critics_of_policy == 'mean' else np.min
+
     def policy_loss(arrays):
       action, log_prob = self.act(
         arrays, batch['observation'], batch['noise'][1]
       )
       q = self.values(self.critics, batch['observation'], action)
-      return np.mean(temperature * log_prob - np.min(q, axis=-1))
+      return np.mean(temperature * log_prob - rate(q, axis=-1))
 
     _, log_prob = self.act(self.policy, batch['observation'], batch['noise'][1])
-    metrics['policy_loss'] = policy_loss(self.policy)
-    metrics['entropy'] = -np.mean(log_prob)
-    metrics['temperature'] = temperature
-    self.policy, metrics['policy_gradient_norm'] = self._descend(
+    self.told = {
+      'policy_loss': policy_loss(self.policy),
+      'entropy': -np.mean(log_prob),
+      'temperature': temperature,
+    }
+    self.policy, self.told['policy_gradient_norm'] = self._descend(
       1, policy_loss, self.policy
     )
     aim = -D if config.target_entropy is None else config.target_entropy
@@ -127,10 +150,6 @@ class Twin:
       lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
       self.log_temperature,
     )
-    tau = config.target_update_rate
-    for name, array in self.critics.items():
-      self.targets[name] = (1 - tau) * self.targets[name] + tau * array
-    return metrics, sizes
 
   def _descend(self, index, loss, arrays):
     gradients = numeric_gradients.gradients(loss, arrays)
@@ -154,6 +173,8 @@ class TestSACUpdate:
       ),
       pytest.param({'max_gradient_norm': 0.3}, None, id='clipped'),
       pytest.param({'num_critics': 3}, None, id='three_critics'),
+      pytest.param(_REDQ, None, id='redq'),
+      pytest.param(_REDQ, True, id='redq_xla'),
     ],
   )
   def test_equals_the_twin(self, changes, jit_compile):
@@ -167,12 +188,16 @@ class TestSACUpdate:
       return noise.read_value()
 
     update._noise.normals = normals
+    number = config.num_target_critics or config.num_critics
+    drawn = np.arange(config.num_critics)[-number:]
+    if number < config.num_critics:
+      update._drawn = lambda q: tf.gather(q, drawn, axis=-1)
     call = tf.function(update, autograph=False, jit_compile=jit_compile)
     for i in range(2):
       batch = make_batch(i)
       noise.assign(batch['noise'])
       result = call(to_sample(batch))
-      metrics, sizes = twin.step(batch)
+      metrics, sizes = twin.step(batch, drawn)
       priorities = sizes if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (
@@ -183,6 +208,20 @@ class TestSACUpdate:
         transition_updates.assert_all_close(
           arrays(module), expected, tolerance=2e-4
         )
+
+  def test_critics_of_the_target_are_drawn_anew(self):
+    *_, update = make(dataclasses.replace(CONFIG, **_REDQ))
+    q = tf.constant([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
+    pairs = []
+    for _ in range(300):
+      drawn = update._drawn(q).numpy()
+      assert drawn.shape == (2, 2)
+      np.testing.assert_array_equal(drawn[0] + 4, drawn[1])
+      pairs.append(tuple(sorted(drawn[0])))
+    # Each of the six pairs, 50 times but for chance: 6.5 is a deviation.
+    counts = [pairs.count(pair) for pair in set(pairs)]
+    assert len(counts) == 6
+    assert min(counts) > 20
 
   def test_target_critics_start_as_a_copy(self):
     _, critics, targets, _ = make(CONFIG)
@@ -239,6 +278,9 @@ class TestSettings:
       {'target_update_rate': 1.0},
       {'prioritized': True},
       {'num_critics': 1},
+      {'num_target_critics': 1},
+      {'critics_of_policy': 'mean'},
+      {'policy_update_period': 2},
     ],
   )
   def test_has_an_effect(self, changes):
