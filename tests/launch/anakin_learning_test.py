@@ -93,9 +93,9 @@ def test_dqn_catches(tmp_path, seed):
 
 @_over_seeds
 def test_dqn_balances_the_pole(tmp_path, seed):
-  # As much as in `single`. It is solved, and forgotten for a while now and then:
-  # of nine runs two had a mean of their last five evaluations below 400, and
-  # none a median below 440.
+  # As much as in `single`. It is solved, and forgotten for a while now and
+  # then: of nine runs two had a mean of their last five evaluations below 400,
+  # and none a median below 440.
   _train(tmp_path, 'dqn', 'cartpole', 60_000, 1, seed, evaluations=10)
   with (tmp_path / 'logs' / 'evaluator.csv').open() as file:
     returns = [float(row['episode_return']) for row in csv.DictReader(file)]

@@ -56,7 +56,8 @@ class Twin:
   def __init__(self, config, policy, critics, targets):
     self.config = config
     self.policy, self.critics, self.targets = policy, critics, targets
-    self.count, self.told = 0, dict.fromkeys(learning._POLICY_METRICS, 0.0)
+    self.count = 0
+    self.told: dict = dict.fromkeys(learning._POLICY_METRICS, 0.0)
     self.log_temperature = {
       '': np.array([math.log(config.initial_temperature)])
     }
@@ -115,7 +116,6 @@ class Twin:
     self.critics, metrics['critic_gradient_norm'] = self._descend(
       0, critic_loss, self.critics
     )
-
     self.count += 1
     if self.count % config.policy_update_period == 0:
       self.improve_policy(batch, temperature)
