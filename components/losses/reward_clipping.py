@@ -7,7 +7,7 @@ def clip_rewards(rewards: tf.Tensor, max_abs: float | None) -> tf.Tensor:
   """Limits rewards to ± a number, see https://doi.org/10.1038/nature14236.
 
   Args:
-    rewards: Of any shape.
+    rewards: What is limited, of any shape.
     max_abs: The limit; None leaves them as they are.
   """
   if max_abs is None:

@@ -285,7 +285,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     Args:
       node: What is lost.
       loss: What is told of it.
-      address: Of the host, if Ray told it.
+      address: The host's, if Ray told it.
     """
     node.loss = loss
     self._avoid_host_of(node, address)

@@ -127,7 +127,8 @@ class TestAgents:
       for key, value in learner.save().items()
       if not np.array_equal(value, before[key])
     ]
-    assert any(key.startswith('policy/') for key in changed)
+    # Some agents improve the policy in every second step alone.
+    assert set(changed) > {'learner_steps'}
 
   @pytest.mark.parametrize('name', agent_batches.AGENTS)
   def test_without_the_guard_variables_would_break_or_be_moved(self, name):
