@@ -50,7 +50,9 @@ AGENTS = {
   ),
   'sac': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
   'd4pg': Agent(_CONTINUOUS, _REPLAY),
-  'pqn': Agent(_DISCRETE, {'unroll_length': 8, 'num_minibatches': 2}),
+  'pqn': Agent(
+    _DISCRETE, {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2}
+  ),
   'td3': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
 }
 

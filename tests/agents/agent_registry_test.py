@@ -193,7 +193,7 @@ class TestPreset:
   @pytest.mark.parametrize(
     ('agent', 'preset', 'owners'),
     [
-      ('sac', 'minatar', 'dqn, impala'),
+      ('sac', 'minatar', 'dqn, impala, pqn'),
       ('d4pg', 'mujoco', 'ppo'),
       ('ppo', 'dm_control', 'd4pg, sac'),
     ],

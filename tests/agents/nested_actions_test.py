@@ -87,9 +87,9 @@ class TestBuilders(_Agents, agents_conformance.BuilderConformance):
 @pytest.mark.parametrize(
   ('actions', 'expected'),
   [
-    (_GRIP, ['dqn', 'impala', 'ppo', 'r2d2']),
-    (_DIALS, ['dqn', 'impala', 'ppo', 'r2d2']),
-    (_DISCRETE, ['dqn', 'impala', 'ppo', 'r2d2']),
+    (_GRIP, ['dqn', 'impala', 'ppo', 'pqn', 'r2d2']),
+    (_DIALS, ['dqn', 'impala', 'ppo', 'pqn', 'r2d2']),
+    (_DISCRETE, ['dqn', 'impala', 'ppo', 'pqn', 'r2d2']),
     (specs.BoundedArray((6,), np.int32, 0, 4), ['impala', 'ppo']),
     (_MIXED, ['impala', 'ppo']),
     (_ARM, ['d4pg', 'impala', 'ppo', 'sac', 'td3']),

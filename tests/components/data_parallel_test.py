@@ -67,7 +67,7 @@ for case in sys.argv[1:]:
 """
 # Each agent, with the core that is harder to divide where there is a choice.
 _CASES = ['dqn-none', 'd4pg-none', 'impala-gru']
-_MORE_CASES = ['sac-none', 'ppo-lstm', 'r2d2-lstm']
+_MORE_CASES = ['sac-none', 'td3-none', 'ppo-lstm', 'pqn-gru', 'r2d2-lstm']
 
 
 def test_each_agent_is_among_the_cases():

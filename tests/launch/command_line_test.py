@@ -92,8 +92,8 @@ class TestTrain:
     ('arguments', 'messages'),
     [
       (
-        ['--agent=dpn'],
-        ['--agent must be one of d4pg, dqn, ', "'dpn'. Did you mean 'dqn'"],
+        ['--agent=dqm'],
+        ['--agent must be one of d4pg, dqn, ', "'dqm'. Did you mean 'dqn'"],
       ),
       (
         ['--env=cath'],
@@ -143,7 +143,7 @@ class TestTrain:
       ),
       (
         ['--agent=sac', '--preset=minatar'],
-        ["got 'minatar'. There is one of that name for dqn, impala."],
+        ["got 'minatar'. There is one of that name for dqn, impala, pqn."],
       ),
       (['--num_actors=-2'], ['--num_actors must be at least 1', '-2']),
       (['--seed=-1'], ['seed', 'at least 0', '-1']),
@@ -189,7 +189,7 @@ class TestTrain:
       ),
       (
         ['--agent=sac', '--env=catch'],
-        ["Agent 'sac' does not fit environment 'catch'", 'dqn, impala, ppo, r'],
+        ["Agent 'sac' does not fit environment 'catch'", 'dqn, impala, ppo, p'],
       ),
       (
         [

@@ -70,7 +70,7 @@ class TestBadInput:
       ),
       ([*_HERE, '--config.n_step'], '--config.n_step must be given a value'),
       # What `train` refuses, whichever combination it is in.
-      ([*_HERE, '--agent=dqn,dpn'], "got 'dpn'. Did you mean 'dqn'?"),
+      ([*_HERE, '--agent=dqn,dqm'], "got 'dqm'. Did you mean 'dqn'?"),
       (
         [*_HERE, '--config.learning_rate=1,-1'],
         '--config.learning_rate must be positive, got -1.0.',
