@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import log_files
+import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.environments import registry, tensor
@@ -90,7 +91,7 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize('name', _CASES)
+@pytest.mark.parametrize('name', rare_cases.daily(_CASES, {*_CASES} - {'ppo'}))
 def test_learns_what_single_learns_to_the_last_bit(name, tmp_path):
   agent, environment, config, steps, updates = _CASES[name]
   found, saved = {}, {}

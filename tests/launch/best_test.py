@@ -12,6 +12,7 @@ from dm_env import specs
 
 import log_files
 import lone_nodes
+import rare_cases
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components import checkpointing, replay, variables
@@ -78,12 +79,15 @@ def _evaluations(tmp_path):
 
 @pytest.mark.parametrize(
   'topology',
-  [
-    'single',
-    'distributed',
-    central.Central(),
-    central.Central(num_inference_servers=1),
-  ],
+  rare_cases.daily(
+    [
+      'single',
+      'distributed',
+      central.Central(),
+      central.Central(num_inference_servers=1),
+    ],
+    ['single', central.Central()],
+  ),
   ids=str,
 )
 def test_the_policy_that_was_evaluated_is_kept(tmp_path, topology):

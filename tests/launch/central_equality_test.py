@@ -11,6 +11,7 @@ import tree
 
 import follow
 import lone_nodes
+import rare_cases
 import replay_fixture
 from repertory import launch
 from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
@@ -200,7 +201,11 @@ def _items(connection):
 
 
 @pytest.mark.parametrize(
-  ('environment', 'num_lanes'), [('memory_chain:3', 1), ('catch', 2)]
+  ('environment', 'num_lanes'),
+  [
+    pytest.param('memory_chain:3', 1, marks=pytest.mark.chaos),
+    ('catch', 2),
+  ],
 )
 @pytest.mark.parametrize('case', _CASES)
 def test_items_are_equal(tmp_path, case, environment, num_lanes):
@@ -208,7 +213,7 @@ def test_items_are_equal(tmp_path, case, environment, num_lanes):
   _check_items_are_equal(tmp_path, *_CASES[case], factory, num_lanes)
 
 
-@pytest.mark.parametrize('num_lanes', [1, 2])
+@pytest.mark.parametrize('num_lanes', rare_cases.daily([1, 2], [2]))
 @pytest.mark.parametrize('case', _CONTINUOUS)
 def test_items_of_continuous_actions_are_equal(tmp_path, case, num_lanes):
   agent, config = _CONTINUOUS[case]

@@ -57,7 +57,11 @@ def test_runs_and_resumes(tmp_path, agent):
 
 @pytest.mark.parametrize(
   ('agent', 'topology'),
-  [('d4pg', 'distributed'), ('sac', 'distributed'), ('sac', 'central')],
+  [
+    pytest.param('d4pg', 'distributed', marks=pytest.mark.chaos),
+    pytest.param('sac', 'distributed', marks=pytest.mark.chaos),
+    ('sac', 'central'),
+  ],
 )
 def test_runs_in_several_nodes(tmp_path, agent, topology):
   before, meanwhile = sys.getswitchinterval(), []

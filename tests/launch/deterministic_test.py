@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from dm_env import specs
 
+import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala, r2d2, sac
 from repertory.components import checkpointing, programs
@@ -85,7 +86,10 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize('case', _CASES)
+@pytest.mark.parametrize(
+  'case',
+  rare_cases.daily(_CASES, ['tensors', 'sequences', 'continuous actions']),
+)
 def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
   make_builder, environments = _CASES[case]
   whole = _run(tmp_path / 'whole', make_builder(), environments)

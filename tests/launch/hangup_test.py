@@ -197,6 +197,7 @@ def test_a_window_that_is_closed_ends_the_run_with_a_checkpoint(
   _check_saved(tmp_path)
 
 
+@pytest.mark.chaos
 def test_hangups_of_all_processes(tmp_path):
   """As a shell sends them, before and after the kernel does."""
   running = program.repertory(
@@ -212,15 +213,10 @@ def test_hangups_of_all_processes(tmp_path):
   _check_saved(tmp_path)
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   'flags',
-  [
-    (),
-    pytest.param(
-      ('--topology=distributed', '--lp_launch_type=local_mp'),
-      marks=pytest.mark.chaos,
-    ),
-  ],
+  [(), ('--topology=distributed', '--lp_launch_type=local_mp')],
   ids=['single', 'processes'],
 )
 def test_nohup_lets_the_run_go_on(tmp_path, flags):

@@ -31,6 +31,7 @@ def _supervisor_of_a_node():
   return found
 
 
+@pytest.mark.chaos
 def test_node_without_its_supervisor_is_lost_and_can_be_replaced(tmp_path):
   pytest.importorskip('ray')
   planned = program.Program(_SECONDS)

@@ -97,6 +97,7 @@ def test_stopped_by_its_steps(tmp_path, whole):
   assert _hash(last) == whole
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('make_builder', 'env'),
   [

@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 
+import rare_cases
 from repertory import launch
 
 _AGENTS = {
@@ -62,7 +63,9 @@ def test_impala_learns_from_each_step_once(tmp_path):
   assert abs(status.learner_steps - inserts / 2) <= 2
 
 
-@pytest.mark.parametrize('agent', ['impala', 'r2d2'])
+@pytest.mark.parametrize(
+  'agent', rare_cases.daily(['impala', 'r2d2'], ['r2d2'])
+)
 def test_runs_distributed(tmp_path, agent):
   status = _run(
     tmp_path, agent, 600, 'distributed', num_actors=2, environments_per_actor=2

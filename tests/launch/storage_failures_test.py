@@ -52,6 +52,7 @@ class TestFailures:
     monkeypatch.setattr(places.LocalPlace, 'write', fail)
     return event
 
+  @pytest.mark.chaos
   def test_a_run_goes_on_and_tells(self, tmp_path, broken):
     stored, directory = tmp_path / 'S', tmp_path / 'a'
     result = storage_runs.run(
@@ -77,6 +78,7 @@ class TestFailures:
       in storage_runs.run(tmp_path / 'b', stored, 4_100).status.message
     )
 
+  @pytest.mark.chaos
   def test_one_that_passes_is_forgotten(self, tmp_path, broken, monkeypatch):
     warn = uploads.Uploads._warn
 

@@ -10,6 +10,7 @@ import pytest
 from fsspec.implementations import memory
 
 import log_files
+import rare_cases
 import storage_runs
 from repertory import launch
 from repertory.components import checkpointing
@@ -68,7 +69,10 @@ class TestAnotherHost:
     ]  # fmt: skip
 
   @pytest.mark.parametrize(
-    'topology', ['distributed', 'central', 'anakin', 'sebulba']
+    'topology',
+    rare_cases.daily(
+      ['distributed', 'central', 'anakin', 'sebulba'], ['distributed']
+    ),
   )
   def test_in_other_topologies(self, tmp_path, topology):
     environment = 'tensor:catch' if topology == 'anakin' else 'catch'

@@ -129,10 +129,8 @@ class TestRaisingOnDemand:
     assert results == ['went on']
 
 
-@pytest.mark.parametrize(
-  'topology',
-  ['single', pytest.param('distributed', marks=pytest.mark.chaos)],
-)
+@pytest.mark.chaos
+@pytest.mark.parametrize('topology', ['single', 'distributed'])
 def test_hanging_environment_ends_the_run_with_its_actor(tmp_path, topology):
   ended = _run_hanging(tmp_path, topology)
   assert 'NODE actor/0' in ended.output
