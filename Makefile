@@ -27,7 +27,7 @@ test-learning: set-up  ## Run only the tests that train agents.
 	  --override-ini=faulthandler_timeout=7200 $(ARGS)
 
 .PHONY: test-chaos
-test-chaos: set-up  ## Run only the tests that kill and break things.
+test-chaos: set-up  ## Run only the tests that kill and break things, and rare cases.
 	$(BIN)/python -m pytest tests -m chaos \
 	  --override-ini=faulthandler_timeout=3600 $(ARGS)
 
