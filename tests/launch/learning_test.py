@@ -325,7 +325,7 @@ class TestTD3:
   def test_pendulum(self, tmp_path, flags, seed):
     mean_return = _train(
       tmp_path, 'td3', 'gym:Pendulum-v1', *flags,
-      steps=10_000, topology=_TOPOLOGIES[0], seed=seed,
+      steps=20_000, topology=_TOPOLOGIES[0], seed=seed,
     )  # fmt: skip
     assert mean_return >= -200
 
