@@ -36,6 +36,31 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
   }
 
 
+def make_deterministic_policy(
+  network: Callable[[Any], tf.Tensor],
+  sigma: float,
+  acting: builder.Acting,
+  num_random_steps: int = 0,
+) -> policies.ContinuousPolicy:
+  """Makes a policy that acts as a network says, blurred by noise.
+
+  Args:
+    network: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
+    sigma: Deviation of the noise, which an evaluation is without.
+    acting: What the policy is to act for.
+    num_random_steps: First steps, over all environments, with uniform actions.
+
+  Raises:
+    ValueError: If not all actions are floats with bounds.
+  """
+  return make_continuous_policy(
+    network,
+    lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
+    acting,
+    num_random_steps,
+  )
+
+
 def make_continuous_policy(
   network: Callable[[Any], tf.Tensor],
   choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],

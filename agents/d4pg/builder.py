@@ -1,7 +1,6 @@
 """The parts of D4PG."""
 
 import sonnet as snt
-import tensorflow as tf
 
 from repertory.agents import (
   builder,
@@ -37,11 +36,8 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
-    sigma = self.config.sigma
-    return exploration.make_continuous_policy(
-      network,
-      lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
-      acting,
+    return exploration.make_deterministic_policy(
+      network, self.config.sigma, acting
     )
 
   def make_update(

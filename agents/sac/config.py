@@ -35,7 +35,7 @@ class SACConfig(replay_config.ReplayConfig):
   critics_of_policy: str = settings.field(
     'least',
     "Which of the critics' values the policy follows: 'least', or 'mean' as "
-    'in REDQ and DroQ.',
+    'in REDQ.',
   )
   policy_update_period: int = settings.field(
     1,

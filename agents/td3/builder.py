@@ -1,7 +1,6 @@
 """The parts of TD3."""
 
 import sonnet as snt
-import tensorflow as tf
 
 from repertory.agents import (
   builder,
@@ -37,12 +36,8 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
-    sigma = self.config.sigma
-    return exploration.make_continuous_policy(
-      network,
-      lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
-      acting,
-      self.config.num_random_steps,
+    return exploration.make_deterministic_policy(
+      network, self.config.sigma, acting, self.config.num_random_steps
     )
 
   def make_update(

@@ -219,9 +219,7 @@ def _write(save: Callable[[str], None], path: str) -> None:
   try:
     save(temporary)
     os.rename(temporary, path)  # An empty folder makes way.
-  except (
-    tf.errors.OpError
-  ) as error:  # TensorFlow's own, of its own file system.
+  except tf.errors.OpError as error:  # What TensorFlow's file system raises.
     raise OSError(error.message) from error
   finally:
     shutil.rmtree(temporary, ignore_errors=True)
