@@ -10,6 +10,7 @@ if TYPE_CHECKING:
   from repertory.launch.failures import NodeError
   from repertory.launch.hooks import Observer, RowLogger
   from repertory.launch.naming import make_experiment
+  from repertory.launch.recording import record
   from repertory.launch.running import Result, run
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
 
@@ -23,6 +24,7 @@ __all__ = [
   'evaluate',
   'load_policy',
   'make_experiment',
+  'record',
   'run',
 ]
 
@@ -38,5 +40,6 @@ __getattr__, __dir__ = lazy_imports.modules(
   evaluate='evaluation',
   load_policy='trained.policy',
   make_experiment='naming',
+  record='recording',
   run='running',
 )

@@ -78,6 +78,8 @@ class Experiment:
     initial_from: Directory of another run, with whose newest networks, and
       nothing else of it, a new run begins; None for new ones. A run that is
       resumed keeps its own.
+    record: Folder to write all that is lived in training to, as episodes to
+      learn from later, see `topologies.offline`; None for nowhere.
     storage: Where checkpoints are kept besides, for another host to go on
       from: a path, or a URL that fsspec knows. None for nowhere.
     evaluation_environment_factory: Maps a seed to an environment of the same
@@ -115,6 +117,7 @@ class Experiment:
   max_restarts: int = 3
   on_divergence: str = 'stop'
   initial_from: str | None = None
+  record: str | None = None
   storage: str | None = None
   evaluation_environment_factory: EnvironmentFactory | None = None
   evaluation_metrics: Mapping[
@@ -138,6 +141,7 @@ class Experiment:
       config_checks.check_at_least(self, minimum, field)
     for field, what in (
       ('initial_from', 'the directory of a run'),
+      ('record', 'a folder'),
       ('storage', 'a path or URL'),
     ):
       value = getattr(self, field)

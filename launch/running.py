@@ -280,4 +280,4 @@ def check(
     topology.roads(experiment),
     topology.smallest_batch(experiment),
   )
-  topology.check_experience(experiment, experience)
+  topology.check_experience(experiment, experience, spec)

@@ -62,7 +62,14 @@ _RANKS_OF_COMPONENTS = (
     'variables',
     'loggers',
   ),
-  ('datasets', 'actors', 'learners', 'inference', 'experience'),
+  (
+    'datasets',
+    'actors',
+    'learners',
+    'inference',
+    'experience',
+    'recordings',
+  ),
   ('environment_loop', 'roads', 'rollouts'),
   ('conformance',),
 )
@@ -73,7 +80,7 @@ _RANKS_OF_LAUNCH = (
   ('nodes',),
   ('launchers',),
   ('topologies', 'trained'),
-  ('running', 'evaluation'),
+  ('running', 'evaluation', 'recording'),
   ('records', 'sweeps'),
   ('commands', 'conformance'),
 )
@@ -123,6 +130,7 @@ _FENCES = {
     'components/replay/server.py',
     'components/datasets/replay_dataset.py',
   ),
+  'h5py': ('components/recordings/minari.py',),
   'matplotlib': ('launch/records/drawing.py',),
   'wandb': ('launch/hooks/wandb_logger.py',),
   'optuna': ('launch/sweeps/study.py',),

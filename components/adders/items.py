@@ -3,6 +3,8 @@
 import abc
 from typing import Any
 
+import numpy as np
+
 from repertory.components import specs, types
 from repertory.components.adders import adder
 from repertory.components.replay import writers
@@ -39,6 +41,14 @@ class Items(abc.ABC):
       num_steps: To begin an episode is none.
     """
     return num_steps * self.max_items_per_step
+
+  def max_items_of(self, lengths: np.ndarray) -> int:
+    """Returns the most items that episodes of so many steps each can make.
+
+    Args:
+      lengths: `[E]`.
+    """
+    return self.max_items(int(lengths.sum()))
 
   @abc.abstractmethod
   def signature(self, spec: specs.EnvironmentSpec) -> types.Nest:

@@ -97,6 +97,13 @@ class Sequences(items.Items):
       return 2 * num_steps // self.stride
     return num_steps  # Episodes of one step are an item each.
 
+  def max_items_of(self, lengths: np.ndarray) -> int:
+    if self.across_episodes:
+      return super().max_items_of(lengths)
+    # One, and a further one for each period until a window reaches the end.
+    further = np.maximum(0, -(-(lengths - self.window) // self.stride))
+    return int((lengths > 0).sum() + further.sum())
+
   def signature(self, spec: specs.EnvironmentSpec) -> types.Sequence:
     num_steps = self.length - 1
     return types.Sequence(

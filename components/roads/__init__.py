@@ -1,6 +1,7 @@
 """The roads of experience, from those who act to the learner."""
 
 from repertory.components.roads.actor_snapshots import ActorSnapshots, Moment
+from repertory.components.roads.data_road import DataRoad
 from repertory.components.roads.learner_end import LearnerEnd
 from repertory.components.roads.local_road import (
   ActorStates,
@@ -9,13 +10,15 @@ from repertory.components.roads.local_road import (
 )
 from repertory.components.roads.parts import Parts
 from repertory.components.roads.reverb_road import ReverbRoad
-from repertory.components.roads.road import PROGRAM, Road
+from repertory.components.roads.road import DATA, PROGRAM, Road
 from repertory.components.roads.snapshots import Snapshots
 
 __all__ = [
+  'DATA',
   'PROGRAM',
   'ActorSnapshots',
   'ActorStates',
+  'DataRoad',
   'LearnerEnd',
   'LocalRoad',
   'Moment',

@@ -136,7 +136,7 @@ class LocalRoad(road.Road):
     return self._parts.make_adder(experience, writer, batch_size)
 
   def make_learner_end(self) -> learner_end.LearnerEnd:
-    return _LocalEnd(
+    return LocalEnd(
       self._experience,
       self._table,
       self._place,
@@ -172,7 +172,7 @@ def check_local(
   local.check(experience.with_table(bundle_size=1).table)
 
 
-class _LocalEnd(learner_end.LearnerEnd):
+class LocalEnd(learner_end.LearnerEnd):
   """Reads a table of this process."""
 
   kind = LocalRoad.kind

@@ -10,6 +10,9 @@ from repertory.components.roads import learner_end
 # `rollouts`.
 PROGRAM = 'program'
 
+# And that of data which somebody else has recorded, see `DataRoad`.
+DATA = 'data'
+
 
 class Road(abc.ABC):
   """Carries experience from those who act to the learner.

@@ -133,7 +133,8 @@ TRAIN_FLAGS = (
     'steps',
     flags.DEFINE_integer,
     10_000,
-    'Environment steps at which the run ends, over all actors.',
+    'Environment steps at which the run ends, over all actors; with offline, '
+    'learner steps.',
   ),
   (
     'seed',
@@ -170,6 +171,13 @@ TRAIN_FLAGS = (
     None,
     'Where logs and checkpoints go; default: '
     'runs/<agent>/<environment>/seed_<seed>. A run that is there is resumed.',
+  ),
+  (
+    'record',
+    flags.DEFINE_string,
+    DEFAULTS['record'],
+    'Folder to write all that is lived in training to, as episodes that '
+    '--topology=offline learns from; default: nowhere.',
   ),
   (
     'storage',

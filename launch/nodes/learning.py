@@ -40,7 +40,7 @@ class LearningNode(node.Node, core.VariableSource):
     self._session = session
     self._coordinator = context.coordinator
     self._tell_start = context.tell_start
-    self._table = session.experience.table
+    self._table = session.tables[0]
     context.tell_start('making its network')
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = session.experiment.builder.make_network(session.spec)

@@ -16,12 +16,15 @@ from repertory.environments import (
   vector_batch,
   wrappers,
 )
+from repertory.launch.runs import recording
 
 if TYPE_CHECKING:
   from repertory.launch import experiment as experiment_lib
 
 EnvironmentBatch: TypeAlias = (
-  vector_batch.VectorBatch | previous_action.PreviousActionAndReward
+  vector_batch.VectorBatch
+  | previous_action.PreviousActionAndReward
+  | recording.RecordedEnvironments
 )
 
 
@@ -34,6 +37,7 @@ class EnvironmentSettings:
       maps seeds to an environment batch of single precision, and is preferred.
     observes_previous_action_and_reward: Whether observations are to tell what
       led to them.
+    record: Folder that what happens is written to; None for nowhere.
     are_independent: Whether what a slot does may depend on nothing but its own
       seed. Of those that `make_batch` makes, tensor environments alone promise
       that; others are stepped one by one then.
@@ -42,6 +46,7 @@ class EnvironmentSettings:
   factory: Callable[[int], dm_env.Environment]
   observes_previous_action_and_reward: bool
   are_independent: bool = False
+  record: str | None = None
 
   def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
     """Makes a batch of one environment for each seed."""
@@ -55,6 +60,8 @@ class EnvironmentSettings:
         [self._make_environment(seed) for seed in seeds]
       )
     )
+    if self.record is not None:
+      environments = recording.wrap(environments, self.record, seeds[0])
     if self.observes_previous_action_and_reward:
       return previous_action.PreviousActionAndReward(environments)
     return environments
@@ -93,6 +100,7 @@ def settings_of(
     factory,
     experiment.builder.observes_previous_action_and_reward,
     experiment.deterministic,
+    None if evaluates else experiment.record,
   )
 
 

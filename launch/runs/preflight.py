@@ -72,7 +72,8 @@ def find_ways(
     ValueError: Naming what only another kind of road can do.
   """
   experience.check(experiment.num_environments)
-  _check_steps(experiment, experience)
+  if roads.DATA not in kinds:  # Of which there are as many steps as one likes.
+    _check_steps(experiment, experience)
   ways, refusals = [], []
   for kind in kinds:
     try:
@@ -115,8 +116,8 @@ def _check_road(
   """Refuses what a road cannot do; returns a warning and the least bytes."""
   if kind == roads.LocalRoad.kind:
     roads.check_local(experience, experiment.builder)
-  if kind == roads.PROGRAM:
-    return '', 0  # What a program takes is compared when it is checked.
+  if kind in (roads.PROGRAM, roads.DATA):
+    return '', 0  # What these take is compared when they are checked.
   return _check_memory(
     experiment,
     experience,

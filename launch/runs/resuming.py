@@ -28,6 +28,7 @@ from repertory.launch.runs import (
   fetching,
   identities,
   preflight,
+  recording,
   trials,
   warm_start,
 )
@@ -46,7 +47,7 @@ def open_session(
   fresh: bool = False,
   smallest_batch: int | None = None,
   kinds: Sequence[str] = (roads.ReverbRoad.kind,),
-  check: Callable[[Any, Any], None] = lambda experiment, experience: None,
+  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
   division: str = '',
   tell: Callable[[str], None] = lambda message: None,
   stored: storage.Storage | None = None,
@@ -59,7 +60,8 @@ def open_session(
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
     kinds: The kinds of road that may carry experience, the best first.
-    check: Refuses an experiment whose agent's experience cannot go that way.
+    check: Refuses an experiment whose agent's experience cannot go that way;
+      takes both, and the spec of the environment.
     division: How it is divided among nodes, in words.
     tell: Hears, in words, of what may take minutes.
     stored: The experiment's storage, if it has one: it is held, too, and what
@@ -77,7 +79,8 @@ def open_session(
   spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
-  check(experiment, experience)
+  check(experiment, experience, spec)
+  recording.prepare(experiment, spec, writes=False)
   identity = experiment.identity(experience)
   check_ours = functools.partial(identities.check_identity, identity=identity)
   start = warm_start.WarmStart(experiment, spec)
@@ -88,12 +91,14 @@ def open_session(
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is not None:
       check_ours(checkpoint)
+      _check_steps_alike(checkpoint, kinds)
     start.settle(checkpoint)
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
     _check_exact(checkpoint, session)
     cleared = _clear(session)
     _place_replay(checkpoint, session, tell)
     session = start.place(session)
+    recording.prepare(experiment, spec)
     resumed = _describe_start(checkpoint, session)
     messages = [fetched, resumed, way.warning, cleared, _explain(way, ways)]
     message = '; '.join(filter(None, messages))
@@ -296,6 +301,27 @@ def _check_exact(
     f'A deterministic run cannot go on from checkpoint {checkpoint.path}: that '
     f'{problem}. Leave deterministic out to go on all the same, remove the '
     'folder if there is an older one, or start afresh.',
+    fresh=True,
+  )
+
+
+def _check_steps_alike(
+  checkpoint: checkpointing.Checkpoint, kinds: Sequence[str]
+) -> None:
+  """Refuses a checkpoint whose steps are of another kind.
+
+  Raises:
+    CheckpointError: If they are learner steps there or now, and not both.
+  """
+  was_offline = session_lib.road_of(checkpoint) == roads.DATA
+  if was_offline == (roads.DATA in kinds):
+    return
+  it, now = ('offline', 'another') if was_offline else ('another', 'offline')
+  raise checkpointing.CheckpointError(
+    f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
+    f'{now}: steps of offline are learner steps, so neither goes on from the '
+    'other. Choose another directory: with initial_from, a new run begins '
+    'with the networks of this one.',
     fresh=True,
   )
 

@@ -110,7 +110,9 @@ class Session:
   @property
   def updates_to_come(self) -> int:
     """Learner steps that the run will make, at most."""
-    expected = preflight.count_updates(self.experiment, self.experience)
+    expected = self.experiment.max_steps
+    if self.road != roads.DATA:
+      expected = preflight.count_updates(self.experiment, self.experience)
     return max(0, expected - self.counts['learner_steps'])
 
   @property
@@ -132,8 +134,11 @@ class Session:
 
   @property
   def tables(self) -> Sequence[replay.Table]:
-    """The experience's."""
-    return self.experience.tables
+    """The experience's; without rate limits if nobody acts."""
+    tables = self.experience.tables
+    if self.road != roads.DATA:
+      return tables
+    return [dataclasses.replace(table, rate_limit=None) for table in tables]
 
   def make_local_road(
     self, stop: signals.StopSignal, num_turns: int | None = None

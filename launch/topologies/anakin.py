@@ -43,7 +43,8 @@ class Anakin(topology.Topology):
     devices.prepare('learner_devices', self.learner_devices)
     runs.compiled.check(experiment)
 
-  def check_experience(self, experiment, experience):
+  def check_experience(self, experiment, experience, spec):
+    del spec
     runs.compiled.check_experience(experiment, experience)
 
   def run(self, session, stage):

@@ -106,7 +106,8 @@ class Sebulba(topology.Topology):
     names = (*self.learner_devices, *self.inference_devices)
     devices.prepare('learner_devices and inference_devices', names)
 
-  def check_experience(self, experiment, experience):
+  def check_experience(self, experiment, experience, spec):
+    del spec
     if experiment.deterministic and not nodes.local_learner.can_keep_step(
       experience
     ):

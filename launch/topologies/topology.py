@@ -23,7 +23,7 @@ from repertory.launch.launchers import program as program_lib
 
 if TYPE_CHECKING:
   from repertory.components import experience as experience_lib
-  from repertory.components import loggers
+  from repertory.components import loggers, specs
   from repertory.launch.runs import session as session_lib
 
 
@@ -131,8 +131,13 @@ class Topology(abc.ABC):
     self,
     experiment: experiment_lib.Experiment,
     experience: 'experience_lib.Experience',
+    spec: 'specs.EnvironmentSpec',
   ) -> None:
-    """Raises ValueError if the agent's experience cannot go its way so."""
+    """Raises ValueError if the agent's experience cannot go its way so.
+
+    Args:
+      spec: What the agent takes and gives.
+    """
 
   def roads(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the kinds of road that may carry experience, the best first.

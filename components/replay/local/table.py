@@ -257,14 +257,18 @@ class Table:
 
   # For checkpoints.
 
-  def copy(self) -> Contents:
-    """Returns what is in the table. Items that wait in lines are not."""
+  def copy(self, has_leaves: bool = True) -> Contents:
+    """Returns what is in the table. Items that wait in lines are not.
+
+    Args:
+      has_leaves: Whether to copy the items, or else only how they are drawn.
+    """
     with self._lock:
       limiter = self._limiter
       numbers = np.arange(limiter.inserts - self._size, limiter.inserts)
       places = numbers % self._max_size
       return Contents(
-        leaves=self._columns.take(places),
+        leaves=self._columns.take(places) if has_leaves else [],
         priorities=self._priorities[places],
         inserts=limiter.inserts,
         samples=limiter.samples,
@@ -273,17 +277,24 @@ class Table:
       )
 
   def restore(self, contents: Contents) -> None:
-    """Makes a table that is empty go on from what was copied."""
+    """Makes a table go on from what was copied.
+
+    It is empty; or it has the same items already, if they were not copied.
+    """
     with self._lock:
       limiter, size = self._limiter, len(contents.priorities)
-      limiter.inserts = contents.inserts - size
-      block = self._columns.make_block(contents.leaves, contents.priorities)
-      self._write(block, size)
+      if contents.leaves:
+        limiter.inserts = contents.inserts - size
+        block = self._columns.make_block(contents.leaves, contents.priorities)
+        self._write(block, size)
       limiter.samples = contents.samples
       self._times_sampled = contents.times_sampled
       if contents.random is not None:
         self._random.bit_generator.state = dict(contents.random)
       self._take_in()
+    if not contents.leaves:
+      keys = np.arange(contents.inserts - size, contents.inserts)
+      self.update_priorities(keys, contents.priorities)
 
   # With the lock held.
 

@@ -1,0 +1,157 @@
+"""Cuts episodes that were recorded into an agent's items."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import adders, types
+from repertory.components.recordings import data_set
+
+_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+
+# Moments that are cut together; less is put together before.
+_CHUNK = 50_000
+# Episodes that are cut side by side.
+_MAX_SLOTS = 256
+
+
+class Progress:
+  """How far it is; asked from other threads.
+
+  Attributes:
+    num_moments: That were cut so far.
+  """
+
+  def __init__(self):
+    self.num_moments = 0
+
+
+def fill(
+  chunks: Iterable[data_set.Steps],
+  make_adder: Callable[[int], adders.Adder],
+  extras: Callable[[int], types.Nest],
+  *,
+  max_slots: int = _MAX_SLOTS,
+  progress: Progress | None = None,
+  check: Callable[[], None] = lambda: None,
+) -> None:
+  """Cuts all episodes into items, in an order that follows from the chunks.
+
+  It is done by the agent's own adder, for many episodes side by side, as slots
+  of a batch. An episode without an end is taken for one that was broken off
+  there: its last observation is bootstrapped from.
+
+  Args:
+    chunks: The episodes.
+    make_adder: Makes the adder of so many slots; it is closed here.
+    extras: Returns what a policy would have given with each step of so many
+      slots, `[B, ...]`.
+    max_slots: Episodes that are cut side by side. Where items have images, one
+      is as fast and takes less memory.
+    progress: Is told how far it is.
+    check: Called now and then; may raise to end it.
+  """
+  progress = progress or Progress()
+  for steps in _merge(chunks):
+    steps, starts, ends = _close_episodes(steps)
+    if not len(starts):
+      continue
+    adder = make_adder(min(max_slots, len(starts)))
+    try:
+      _cut(steps, starts, ends, adder, extras, max_slots, check)
+    finally:
+      adder.close()
+    progress.num_moments += len(steps.step_type)
+
+
+def _merge(chunks: Iterable[data_set.Steps]) -> Iterator[data_set.Steps]:
+  """Puts small chunks together."""
+  waiting: list[data_set.Steps] = []
+  for steps in chunks:
+    waiting.append(steps)
+    if sum(len(one.step_type) for one in waiting) >= _CHUNK:
+      yield _concatenate(waiting)
+      waiting = []
+  if waiting:
+    yield _concatenate(waiting)
+
+
+def _concatenate(parts: list[data_set.Steps]) -> data_set.Steps:
+  """Puts chunks together, each of which begins an episode or a part of one."""
+  if len(parts) == 1:
+    return parts[0]
+  for one in parts:  # A part of an episode must not be taken for the next's.
+    one.step_type[0], one.step_type[-1] = _FIRST, _LAST
+  return tree.map_structure(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def _close_episodes(
+  steps: data_set.Steps,
+) -> tuple[data_set.Steps, np.ndarray, np.ndarray]:
+  """Lets every episode begin with FIRST and end with LAST.
+
+  Returns:
+    The steps; and where episodes of a step or more start, and where each ends,
+    `[E]`.
+  """
+  starts = steps.starts
+  ends = np.append(starts[1:], len(steps.step_type))
+  arrays = [np.array(one) for one in steps[:3]]
+  step_type, reward, discount = arrays
+  step_type[ends - 1] = _LAST
+  step_type[starts] = _FIRST
+  reward[starts], discount[starts] = 0, 1
+  is_long = ends - starts > 1
+  steps = steps._replace(step_type=step_type, reward=reward, discount=discount)
+  return steps, starts[is_long], ends[is_long]
+
+
+def _cut(
+  steps: data_set.Steps,
+  starts: np.ndarray,
+  ends: np.ndarray,
+  adder: adders.Adder,
+  extras: Callable[[int], types.Nest],
+  max_slots: int,
+  check: Callable[[], None],
+) -> None:
+  """Lets an adder see the episodes, each slot one after the other."""
+  num_slots = min(max_slots, len(starts))
+  places, last = starts[:num_slots].copy(), ends[:num_slots] - 1
+  begun = num_slots
+  is_idle = np.zeros([num_slots], bool)
+  given = extras(num_slots)
+  adder.add_first(_timestep(steps, places))
+  while True:
+    check()
+    action = _take(steps.action, places)
+    ended = (places == last).nonzero()[0]
+    places[~is_idle] += 1
+    for slot in ended:
+      if begun < len(starts):
+        places[slot], last[slot] = starts[begun], ends[begun] - 1
+        begun += 1
+      else:
+        # A slot that stays at the first moment of an episode makes no item.
+        places[slot], last[slot] = starts[0], -1
+        is_idle[slot] = True
+    if is_idle.all():
+      return
+    adder.put(action, _timestep(steps, places), given)
+
+
+def _timestep(steps: data_set.Steps, places: np.ndarray) -> dm_env.TimeStep:
+  step_type: Any = steps.step_type[places]
+  return dm_env.TimeStep(
+    step_type=step_type,
+    reward=steps.reward[places],
+    discount=steps.discount[places],
+    observation=_take(steps.observation, places),
+  )
+
+
+def _take(nest: types.Nest, places: np.ndarray) -> types.Nest:
+  return tree.map_structure(lambda leaf: leaf[places], nest)

@@ -1,0 +1,194 @@
+"""What a data set is: episodes, whoever wrote them and in whatever files."""
+
+import abc
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import specs, types
+from repertory.components.settings import SettingError
+
+_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+
+# Kinds of dtypes whose values may be told in one another.
+_KINDS = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'b': 'booleans'}
+
+# Float actions may be out of their bounds by so much of them: by rounding.
+_ROUNDING = 1e-5
+
+
+class DataError(SettingError):
+  """A data set cannot be read, or is of another environment.
+
+  Attributes:
+    path: Which.
+  """
+
+  def __init__(self, path: str, problem: str):
+    super().__init__('data', f'cannot be learned from: {path} {problem}')
+    self.path = path
+
+
+class Steps(NamedTuple):
+  """Moments of episodes, one after the other, episode after episode.
+
+  An episode of T steps has T + 1 moments, from FIRST to LAST. If it has no
+  LAST it was broken off there, and nothing is known of what came then.
+
+  Attributes:
+    step_type: int32 `[N]`, of `dm_env.StepType`.
+    reward: What led to the moment was rewarded with, `[N]`; 0 at FIRST.
+    discount: The environment's, `[N]`: 0 where the episode terminated; 1 at
+      FIRST.
+    observation: Nest of arrays `[N, ...]`.
+    action: What was done then, `[N, ...]`. At LAST it means nothing.
+  """
+
+  step_type: np.ndarray
+  reward: np.ndarray
+  discount: np.ndarray
+  observation: types.Nest
+  action: types.Nest
+
+  @property
+  def starts(self) -> np.ndarray:
+    """Where episodes, or what is left of their beginnings, start, `[E]`."""
+    return find_starts(self.step_type)
+
+
+def find_starts(step_type: np.ndarray) -> np.ndarray:
+  """Returns where episodes start: at FIRST, after LAST, and at the beginning.
+
+  Args:
+    step_type: `[N]`.
+  """
+  starts = step_type == _FIRST
+  starts[1:] |= step_type[:-1] == _LAST
+  starts[:1] = True
+  return starts.nonzero()[0]
+
+
+def episode_lengths(step_type: np.ndarray) -> np.ndarray:
+  """Returns how many steps each episode has, `[E]`; one moment alone is 0."""
+  starts = find_starts(step_type)
+  return np.diff(starts, append=len(step_type)) - 1
+
+
+class DataSet(abc.ABC):
+  """Episodes that were recorded once, and are read as often as one likes.
+
+  Attributes:
+    path: Where it is.
+    lengths: Steps of each episode, `[E]`.
+  """
+
+  path: str
+  lengths: np.ndarray
+
+  @abc.abstractmethod
+  def check(self, spec: specs.EnvironmentSpec) -> None:
+    """Compares it with an environment, as far as that shows at once.
+
+    Args:
+      spec: What is to be learned for; of single precision.
+
+    Raises:
+      DataError: Naming what differs, or what cannot be read.
+    """
+
+  @abc.abstractmethod
+  def read(self, spec: specs.EnvironmentSpec) -> Iterator[Steps]:
+    """Yields all moments, of the shapes and dtypes of the spec.
+
+    Raises:
+      DataError: Naming what cannot be read, or is not as the spec says.
+    """
+
+
+def check_kind(
+  path: str, what: str, shape: tuple, dtype: np.dtype, spec: specs.Array
+) -> None:
+  """Refuses a column that cannot be told as the spec says.
+
+  Floats may be of another precision, and integers of another size.
+
+  Args:
+    path: Of the data set.
+    what: Name of the column.
+    shape: Of one moment.
+    dtype: As it is there.
+    spec: The environment's.
+
+  Raises:
+    DataError: Naming the column.
+  """
+  kinds = [_KINDS.get(np.dtype(one).kind) for one in (dtype, spec.dtype)]
+  if tuple(shape) != tuple(spec.shape) or None in kinds or len(set(kinds)) > 1:
+    raise DataError(
+      path,
+      f"has '{what}' of {dtype} and shape {tuple(shape)}; the environment's is "
+      f'of {np.dtype(spec.dtype)} and shape {tuple(spec.shape)}.',
+    )
+
+
+def cast(
+  path: str, what: str, values: np.ndarray, spec: specs.Array
+) -> np.ndarray:
+  """Returns a column `[N, ...]` with the dtype of the spec, values checked.
+
+  Raises:
+    DataError: If numbers are not finite, or out of the spec's dtype.
+  """
+  check_kind(path, what, values.shape[1:], values.dtype, spec)
+  if values.dtype.kind == 'f' and not np.isfinite(values).all():
+    raise DataError(path, f"has '{what}' with numbers that are not finite.")
+  with np.errstate(over='ignore'):
+    found = values.astype(spec.dtype, copy=False)
+  is_same = found.dtype == values.dtype
+  if not is_same and values.dtype.kind in 'iu' and (found != values).any():
+    raise DataError(
+      path, f"has '{what}' with numbers that {spec.dtype} does not have."
+    )
+  if values.dtype.kind == 'f' and not np.isfinite(found).all():
+    raise DataError(
+      path, f"has '{what}' with numbers too large for {spec.dtype}."
+    )
+  return found
+
+
+def check_actions(
+  path: str,
+  actions: types.Nest,
+  spec: types.Nest,
+  step_type: np.ndarray,
+) -> None:
+  """Refuses actions that the environment does not take.
+
+  Args:
+    actions: `[N, ...]`.
+    spec: Of one action.
+    step_type: `[N]`; what was done at LAST does not matter.
+
+  Raises:
+    DataError: With the first of them.
+  """
+  for one, values in zip(tree.flatten(spec), tree.flatten(actions)):
+    if not isinstance(one, specs.BoundedArray):
+      continue
+    low, high = np.asarray(one.minimum), np.asarray(one.maximum)
+    slack: Any = 0
+    if np.dtype(one.dtype).kind == 'f':
+      slack = _ROUNDING * np.maximum(np.maximum(abs(low), abs(high)), 1)
+    is_out = (values < low - slack) | (values > high + slack)
+    is_out = is_out.reshape(len(values), -1).any(axis=1)
+    is_out &= step_type != _LAST
+    if is_out.any():
+      found = values[is_out.argmax()]
+      raise DataError(
+        path,
+        f'has the action {found}; those of the environment are in '
+        f'[{low}, {high}].',
+      )

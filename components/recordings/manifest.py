@@ -1,0 +1,165 @@
+"""What a recording is of: `manifest.json`, beside the files of its steps."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tree
+
+from repertory.components import specs, types
+from repertory.components.recordings import data_set
+from repertory.components.settings import SettingError
+
+FILE = 'manifest.json'
+
+# Of the layout. A reader refuses others.
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+  """Who did what.
+
+  Attributes:
+    agent: Who acted.
+    environment: In what.
+    spec: Of observations, actions, rewards and discounts, by column: 'shape',
+      'dtype', and 'minimum' and 'maximum' if there are bounds.
+    version: Of this package.
+  """
+
+  agent: str
+  environment: str
+  spec: dict[str, dict[str, Any]]
+  version: str = ''
+
+  @classmethod
+  def of(
+    cls, agent: str, environment: str, spec: specs.EnvironmentSpec, version: str
+  ) -> 'Manifest':
+    """Returns that of what an agent does in an environment."""
+    columns = {name: _describe(one) for name, one in columns_of(spec)}
+    return cls(agent, environment, columns, version)
+
+  def explain_difference(self, other: 'Manifest') -> str:
+    """Says what differs in another one; '' if nothing that matters."""
+    for name in ('agent', 'environment', 'spec'):
+      mine, its = getattr(self, name), getattr(other, name)
+      if mine != its:
+        return f'{name} is {its!r} there, and {mine!r} here'
+    return ''
+
+
+def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
+  """Makes the folder of a recording, or finds out whether it can go on there.
+
+  Args:
+    writes: Whether to make it, or else only to look.
+
+  Raises:
+    SettingError: If there is something else; then nothing was written.
+    OSError: If it cannot be written to.
+  """
+  names = os.listdir(directory) if os.path.isdir(directory) else []
+  if os.path.lexists(directory) and not os.path.isdir(directory):
+    raise SettingError(
+      'record', f'must be a folder, or a new one; {directory} is a file.'
+    )
+  if FILE in names:
+    difference = manifest.explain_difference(read(directory))
+    if difference:
+      raise SettingError(
+        'record',
+        f'must be a folder of recordings of the same, or a new one; in '
+        f'{directory}, {difference}. Name another folder: data may be read '
+        'from several.',
+      )
+    return
+  if names:
+    raise SettingError(
+      'record',
+      f'must be a folder of recordings, or a new one; {directory} has other '
+      f'files, such as {min(names)}.',
+    )
+  if writes:
+    os.makedirs(directory, exist_ok=True)
+    _write(directory, manifest)
+
+
+def read(directory: str) -> Manifest:
+  """Reads the manifest of a recording.
+
+  Raises:
+    DataError: If it cannot be read.
+  """
+  path = os.path.join(directory, FILE)
+  try:
+    with open(path, encoding='utf-8') as file:
+      found = json.load(file)
+    if found['format'] != _FORMAT:
+      raise data_set.DataError(
+        directory,
+        f'has format {found["format"]}; this version reads format {_FORMAT}.',
+      )
+    names = [field.name for field in dataclasses.fields(Manifest)]
+    return Manifest(**{name: found[name] for name in names})
+  except (OSError, ValueError, KeyError, TypeError) as error:
+    if isinstance(error, data_set.DataError):
+      raise
+    raise data_set.DataError(
+      directory,
+      f'has a {FILE} that cannot be read ({type(error).__name__}: {error}).',
+    ) from error
+
+
+def columns_of(
+  spec: specs.EnvironmentSpec,
+) -> Iterator[tuple[str, specs.Array]]:
+  """Yields name and spec of the columns of a recording, but for step types."""
+  yield 'reward', spec.rewards
+  yield 'discount', spec.discounts
+  yield from zip(names_of(spec.observations, 'observation'), tree.flatten(
+    spec.observations
+  ))  # fmt: skip
+  yield from zip(names_of(spec.actions, 'action'), tree.flatten(spec.actions))
+
+
+def names_of(nest: types.Nest, root: str) -> list[str]:
+  """Returns a name for each leaf, by its path, in the order of `tree`."""
+  return [
+    '/'.join([root, *map(str, path)])
+    for path, _ in tree.flatten_with_path(nest)
+  ]
+
+
+def _describe(spec: specs.Array) -> dict[str, Any]:
+  described = {'shape': list(spec.shape), 'dtype': np.dtype(spec.dtype).name}
+  if isinstance(spec, specs.BoundedArray):
+    for name in ('minimum', 'maximum'):
+      bound = np.asarray(getattr(spec, name))
+      # Most bounds are the same everywhere; JSON has no infinity.
+      is_same = bound.size and (bound == bound.flat[0]).all()
+      values = bound.flat[0] if is_same else bound
+      described[name] = _plain(values)
+  return described
+
+
+def _plain(values: Any) -> Any:
+  if isinstance(values, np.ndarray):
+    return [_plain(one) for one in values]
+  number = values.item()
+  return number if np.isfinite(number) else str(number)
+
+
+def _write(directory: str, manifest: Manifest) -> None:
+  temporary = os.path.join(directory, f'.{FILE}.{os.getpid()}')
+  with open(temporary, 'w', encoding='utf-8') as file:
+    json.dump(
+      {'format': _FORMAT, **dataclasses.asdict(manifest)}, file, indent=2
+    )
+    file.flush()
+    os.fsync(file.fileno())
+  os.replace(temporary, os.path.join(directory, FILE))

@@ -1,0 +1,214 @@
+"""Reads data sets of Minari, as they are on disk: https://minari.farama.org.
+
+A folder `data` has `main_data.hdf5` with a group for each episode,
+`episode_<i>`. In it are 'observations' of T + 1 moments, and 'actions',
+'rewards', 'terminations' and 'truncations' of T steps. What is a dictionary is
+a group of its keys, a tuple one of `_index_<i>`. In newer versions
+`metadata.json` beside it tells spaces.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import specs, types
+from repertory.components.recordings import data_set
+
+FILE = 'main_data.hdf5'
+
+_METADATA = 'metadata.json'
+# Moments that are handed on together, at least.
+_CHUNK = 50_000
+_FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
+
+
+def find_file(path: str) -> str | None:
+  """Returns the file of a data set's episodes; None if there is none."""
+  for folder in (path, os.path.join(path, 'data')):
+    file = os.path.join(folder, FILE)
+    if os.path.isfile(file):
+      return file
+  return None
+
+
+class MinariData(data_set.DataSet):
+  """A data set of Minari in a local folder, in HDF5."""
+
+  def __init__(self, path: str, file: str):
+    """Reads how long its episodes are.
+
+    Args:
+      path: The folder, for errors.
+      file: Of its episodes.
+
+    Raises:
+      DataError: If there are none, or it is damaged.
+    """
+    self.path = path
+    self._file = file
+    with _Opened(self) as opened:
+      numbers = [
+        int(name.removeprefix('episode_'))
+        for name in opened
+        if re.fullmatch(r'episode_\d+', name)
+      ]
+      self._groups = [f'episode_{number}' for number in sorted(numbers)]
+      self.lengths = np.array(
+        [opened[f'{name}/rewards'].shape[0] for name in self._groups], int
+      )
+    if not self.lengths.sum():
+      raise data_set.DataError(path, 'is empty: it has no steps.')
+
+  def check(self, spec: specs.EnvironmentSpec) -> None:
+    self._check_starts()
+    with _Opened(self) as opened:
+      group = opened[self._groups[0]]
+      for name, one in (*_leaves(spec.observations, 'observations'),
+                        *_leaves(spec.actions, 'actions'),
+                        ('rewards', spec.rewards)):  # fmt: skip
+        found = group.get(name)
+        if not hasattr(found, 'dtype'):
+          raise data_set.DataError(
+            self.path,
+            f"has no '{name}', which the environment has; there are "
+            f'{", ".join(_names(group))}.',
+          )
+        data_set.check_kind(self.path, name, found.shape[1:], found.dtype, one)
+      for name, is_known in (('observations', spec.observations),
+                             ('actions', spec.actions)):  # fmt: skip
+        known = {one for one, _ in _leaves(is_known, name)}
+        more = set(_names(group, name)) - known
+        if more:
+          raise data_set.DataError(
+            self.path, f"has '{min(more)}', which the environment has not."
+          )
+
+  def read(self, spec: specs.EnvironmentSpec) -> Iterator[data_set.Steps]:
+    waiting, count = [], 0
+    with _Opened(self) as opened:
+      for name in self._groups:
+        episode = self._read_episode(
+          opened[name], f'{self.path}, {name},', spec
+        )
+        waiting.append(episode)
+        count += len(episode.step_type)
+        if count > _CHUNK:
+          yield tree.map_structure(lambda *x: np.concatenate(x), *waiting)
+          waiting, count = [], 0
+    if waiting:
+      yield tree.map_structure(lambda *x: np.concatenate(x), *waiting)
+
+  def _read_episode(
+    self, group: Any, where: str, spec: specs.EnvironmentSpec
+  ) -> data_set.Steps:
+    """Returns the moments of an episode."""
+    num_steps = group['rewards'].shape[0]
+
+    def load(name: str, count: int, one: specs.Array) -> np.ndarray:
+      values = group[name][()]
+      if len(values) != count:
+        raise data_set.DataError(
+          where, f"is damaged: '{name}' has {len(values)} rows, not {count}."
+        )
+      return data_set.cast(where, name, values, one)
+
+    def load_nest(nest: types.Nest, root: str, count: int) -> types.Nest:
+      found = [load(name, count, one) for name, one in _leaves(nest, root)]
+      return tree.unflatten_as(nest, found)
+
+    terminations = group['terminations'][()].astype(bool)
+    if len(terminations) != num_steps or terminations[:-1].any():
+      raise data_set.DataError(
+        where, 'is damaged: it goes on after a termination.'
+      )
+    step_type = np.full([num_steps + 1], _MID, np.int32)
+    step_type[0], step_type[-1] = _FIRST, _LAST
+    actions = load_nest(spec.actions, 'actions', num_steps)
+    rewards = load('rewards', num_steps, spec.rewards)
+    discounts = 1 - terminations.astype(spec.discounts.dtype)
+    # What was done at LAST means nothing, as it was never done.
+    actions = tree.map_structure(lambda one: _pad(one, after=1), actions)
+    steps = data_set.Steps(
+      step_type,
+      _pad(rewards, before=1),
+      np.concatenate([np.ones([1], discounts.dtype), discounts]),
+      load_nest(spec.observations, 'observations', num_steps + 1),
+      actions,
+    )
+    data_set.check_actions(where, actions, spec.actions, step_type)
+    return steps
+
+  def _check_starts(self) -> None:
+    """Refuses discrete spaces that start elsewhere than ours, at 0."""
+    path = os.path.join(os.path.dirname(self._file), _METADATA)
+    if not os.path.exists(path):
+      return
+    try:
+      with open(path, encoding='utf-8') as file:
+        metadata = json.load(file)
+    except (OSError, ValueError) as error:
+      raise data_set.DataError(
+        path, f'cannot be read ({type(error).__name__}: {error}).'
+      ) from error
+    for name in ('observation_space', 'action_space'):
+      if re.search(r'"start": *-?[1-9]', str(metadata.get(name, ''))):
+        raise data_set.DataError(
+          self.path, f'has a {name} whose numbers do not start at 0.'
+        )
+
+
+class _Opened:
+  """The file of a data set; what h5py raises is told as `DataError`."""
+
+  def __init__(self, data: MinariData):
+    self._path, self._file = data.path, data._file
+
+  def __enter__(self) -> Any:
+    # It is there with TensorFlow; who reads no such data set needs none.
+    import h5py  # noqa: PLC0415
+
+    try:
+      self._opened = h5py.File(self._file, 'r')
+    except OSError as error:
+      raise self._damaged(error) from error
+    return self._opened
+
+  def __exit__(self, kind, error, trace) -> None:
+    self._opened.close()
+    if isinstance(error, (OSError, KeyError, AttributeError, RuntimeError)):
+      raise self._damaged(error) from error
+
+  def _damaged(self, error: Exception) -> data_set.DataError:
+    return data_set.DataError(
+      self._path, f'is damaged: {self._file}: {type(error).__name__}: {error}.'
+    )
+
+
+def _leaves(nest: types.Nest, root: str) -> Iterator[tuple[str, specs.Array]]:
+  """Yields the places of leaves in an episode's group, and their specs."""
+  for path, one in tree.flatten_with_path(nest):
+    parts = [f'_index_{p}' if isinstance(p, int) else str(p) for p in path]
+    yield '/'.join([root, *parts]), one
+
+
+def _names(group: Any, root: str = '') -> list[str]:
+  """Returns the places of all leaves below a place of a group."""
+  start = group[root] if root else group
+  if hasattr(start, 'dtype'):
+    return [root]
+  found = []
+  for name in start:
+    found += _names(group, f'{root}/{name}' if root else name)
+  return found
+
+
+def _pad(column: np.ndarray, before: int = 0, after: int = 0) -> np.ndarray:
+  """Puts zeros before or after a column."""
+  rest = [(0, 0)] * (column.ndim - 1)
+  return np.pad(column, [(before, after), *rest])

@@ -1,0 +1,241 @@
+"""The road of what was recorded before: it has a learner end alone."""
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from repertory.components import (
+  adders,
+  checkpointing,
+  recordings,
+  replay,
+  specs,
+  types,
+)
+from repertory.components import experience as experience_lib
+from repertory.components.replay import local
+from repertory.components.roads import learner_end, local_road, road
+from repertory.components.roads import parts as parts_lib
+
+# Files of a snapshot, and its folder.
+_STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
+_NAME, _TEMPORARY = 'draws', '.writing'
+
+# All that is drawn before has had no priority computed.
+_FIRST_PRIORITY = 1.0
+
+
+class DataRoad(road.Road):
+  """Items are cut from episodes once, and drawn for as long as one likes.
+
+  They are in a table of this process, which is the agent's but for its size and
+  its rate limit: it has room for all, none leave, and nobody waits. A snapshot
+  has priorities and the state of the draws, and no items: whoever goes on reads
+  the data again. If they are others then, draws and priorities begin anew.
+
+  In one thread all draws follow from the seed.
+  """
+
+  kind = road.DATA
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    parts: parts_lib.Parts,
+    lengths: np.ndarray,
+    *,
+    seed: int,
+    place: local.Place | None = None,
+    checkpoint_directory: str = '',
+  ):
+    """Makes the table; `fill` is called next.
+
+    Args:
+      experience: How items are cut and drawn.
+      parts: Makes adders.
+      lengths: Steps of all episodes, `[E]`.
+      seed: For the draws, unless a snapshot has the state of their random
+        numbers.
+      place: Its stop signal ends every wait.
+      checkpoint_directory: Where snapshots are written to, and from where one
+        is read.
+
+    Raises:
+      ValueError: If the experience cannot be drawn from a table of data.
+    """
+    check(experience, parts)
+    self._experience = unlimited(experience, lengths)
+    self._parts = parts
+    self._place = place or local.Place()
+    self._checkpoint_directory = checkpoint_directory
+    self._table = local.Table(self._experience.table, seed)
+    self._progress = recordings.Progress()
+
+  @property
+  def num_moments(self) -> int:
+    """Moments that were cut so far; may be asked from other threads."""
+    return self._progress.num_moments
+
+  def fill(self, chunks: Iterable[recordings.Steps]) -> None:
+    """Cuts all items, and goes on drawing as a snapshot has it.
+
+    Raises:
+      DataError: If the data cannot be read.
+      signals.Stopped: If the stop signal was set.
+      CheckpointError: If the snapshot cannot be read.
+    """
+    recordings.fill(
+      chunks,
+      self._make_adder,
+      lambda num_slots: _make_extras(self._experience.items, num_slots),
+      progress=self._progress,
+      check=self._place.stop.check,
+      # Images are handed on one by one however many slots there are.
+      **({'max_slots': 1} if self._experience.table.packing.whole else {}),
+    )
+    directory = self._checkpoint_directory
+    if directory:
+      contents = _read(directory)
+      status = self._table.status()
+      if contents is not None and contents.inserts == status.inserts:
+        self._table.restore(contents)
+      replay.remove_checkpoints(directory)
+
+  def make_adder(
+    self,
+    batch_size: int,
+    *,
+    priority: Callable[[], float],
+    version: Callable[[], int],
+    max_pending_items: int | None = None,
+  ) -> adders.Adder:
+    raise RuntimeError('Nothing can be added to data that were recorded.')
+
+  def make_learner_end(self) -> learner_end.LearnerEnd:
+    return _DataEnd(
+      self._experience,
+      self._table,
+      self._place,
+      self._checkpoint_directory,
+      local_road.ActorStates(),
+    )
+
+  def _make_adder(self, num_slots: int) -> adders.Adder:
+    writer = local.LocalWriter(
+      self._table,
+      self._place,
+      priority=lambda: _FIRST_PRIORITY,
+      version=lambda: 0,
+      max_pending_items=self._experience.table.max_size,
+    )
+    return self._parts.make_adder(self._experience, writer, num_slots)
+
+
+def unlimited(
+  experience: experience_lib.Experience, lengths: np.ndarray
+) -> experience_lib.Experience:
+  """Returns the same, whose table has room for all episodes and no limit.
+
+  Args:
+    lengths: Steps of all episodes, `[E]`.
+  """
+  num_items = max(1, experience.items.max_items_of(lengths))
+  return experience.with_table(
+    max_size=num_items,
+    bundle_size=1,
+    rate_limit=replay.RateLimit(1.0, min_size=1, error_buffer=math.inf),
+  )
+
+
+def check(
+  experience: experience_lib.Experience, parts: parts_lib.Parts
+) -> None:
+  """Refuses what cannot be drawn again and again, or that no data have.
+
+  Raises:
+    ValueError: Saying why.
+  """
+  table, items = experience.table, experience.items
+  if table.is_queue or table.max_times_sampled:
+    raise ValueError(
+      'it learns from each item once, soon after it acted: data were lived by '
+      'another policy, and are drawn again and again. Agents that replay can'
+    )
+  if _step_extras(items) != ():
+    raise ValueError(
+      'its items need what its own policy gives with each action '
+      f'({_step_extras(items)}), which no data have'
+    )
+  local_road.check_local(experience, parts)
+
+
+class _DataEnd(local_road.LocalEnd):
+  """Reads a table of data; saves how it is drawn from."""
+
+  kind = DataRoad.kind
+
+  def describe(self) -> dict[str, Any]:
+    return {**super().describe(), 'is_exact': True}
+
+  def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
+    """Does nothing: all there is was read anew."""
+
+  def write_snapshot(self) -> str:
+    contents = self._local_table.copy(has_leaves=False)
+    self._is_taken.set()
+    return _write(self._checkpoint_directory, contents)
+
+
+def _step_extras(items: adders.Items) -> types.Nest:
+  extras = items.extras_spec
+  return extras.step if isinstance(extras, types.SequenceExtras) else extras
+
+
+def _make_extras(items: adders.Items, num_slots: int) -> types.Nest:
+  """Returns extras without a memory: zeros, as at the start of an episode."""
+  extras = items.extras_spec
+  if isinstance(extras, types.SequenceExtras):
+    return extras._replace(state=specs.zeros(extras.state, num_slots))
+  return ()
+
+
+def _write(directory: str, contents: local.Contents) -> str:
+  """Writes how a table is drawn from; returns the snapshot's folder."""
+  folder = os.path.join(directory, _TEMPORARY)
+  shutil.rmtree(folder, ignore_errors=True)
+  os.makedirs(folder)
+  state = dataclasses.asdict(contents)
+  priorities = state.pop('priorities')
+  del state['leaves'], state['actors']
+  np.save(os.path.join(folder, _PRIORITIES), priorities, allow_pickle=False)
+  with open(os.path.join(folder, _STATE), 'w') as file:
+    json.dump(state, file, indent=2)
+  path = os.path.join(directory, _NAME)
+  shutil.rmtree(path, ignore_errors=True)
+  os.rename(folder, path)
+  return path
+
+
+def _read(directory: str) -> local.Contents | None:
+  """Reads the snapshot that is there under any name; None if there is none."""
+  names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+  folders = [os.path.join(directory, n) for n in names if n != _TEMPORARY]
+  if not folders:
+    return None
+  try:
+    with open(os.path.join(folders[-1], _STATE)) as file:
+      state = json.load(file)
+    priorities = np.load(
+      os.path.join(folders[-1], _PRIORITIES), allow_pickle=False
+    )
+    return local.Contents(leaves=[], priorities=priorities, **state)
+  except (OSError, ValueError, TypeError) as error:
+    raise checkpointing.CheckpointError(
+      f'{folders[-1]} cannot be read: it does not tell how data were drawn.'
+    ) from error

@@ -1,0 +1,63 @@
+"""`repertory record`: episodes of a trained policy, to learn from."""
+
+import statistics
+
+from absl import flags
+
+from repertory import launch
+from repertory.launch import runs
+from repertory.launch.commands import command, making
+from repertory.launch.commands import flags as flag_tables
+from repertory.launch.host import interrupts
+
+_FLAGS = (
+  *flag_tables.TRAINED_FLAGS,
+  ('episodes', flags.DEFINE_integer, 20, 'How many to record.'),
+  (
+    'explore',
+    flags.DEFINE_bool,
+    False,
+    'Act as in training, in place of as in evaluations.',
+  ),
+  (
+    'seed',
+    flags.DEFINE_integer,
+    0,
+    'Seeds the environments, and what the policy draws.',
+  ),
+)
+
+
+def _record(values, settings, positional) -> int:
+  if len(positional) != 1:
+    raise ValueError(
+      'One folder to write to must be named besides the flags, got '
+      f'{" ".join(positional) or "none"}.'
+    )
+  (path,) = positional
+  runs.directories.check_new(path)
+  trained = making.read_trained(values, settings, 'record')
+  with interrupts.leaving_at_once():
+    record_episodes = launch.recording.record_episodes
+  returns = record_episodes(
+    trained, values.episodes, path, explore=values.explore, seed=values.seed
+  )
+  experiment = trained.experiment
+  print(
+    f'{experiment.agent} on {experiment.environment}, learner step '
+    f'{trained.learner_steps}: {len(returns)} episodes of mean return '
+    f'{statistics.fmean(returns):.6g}, written to {path}'
+  )
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'record',
+  command.Command(
+    '--directory=DIRECTORY [--best] [--episodes=N] [--explore] OUTPUT',
+    'Writes episodes of a trained agent, for --topology=offline to learn from.',
+    _FLAGS,
+    _record,
+  ),
+  rank=2,
+)

@@ -1,0 +1,32 @@
+"""The learner of data that were recorded."""
+
+from repertory.components import roads
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import learner, node
+from repertory.launch.runs import session as session_lib
+
+
+class DataLearnerNode(learner.LearnerNode):
+  """Learns from a table of data; its steps are the steps of the run."""
+
+  def __init__(
+    self,
+    context: node.Context,
+    session: session_lib.Session,
+    road: roads.DataRoad,
+  ):
+    """Makes the learner, and restores it if the session is resumed."""
+    super().__init__(context, session, road)
+    self._reported = self.version
+
+  def report(self) -> reports.Directive:
+    new, self._reported = self.version - self._reported, self.version
+    self._coordinator.report_actor(
+      self.name,
+      reports.ActorReport(
+        steps=new,
+        total_steps=self.version - self._begins_at_step,
+        episodes=[],
+      ),
+    )
+    return super().report()

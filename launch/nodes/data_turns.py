@@ -1,0 +1,67 @@
+"""A learner of data that takes turns with the evaluator."""
+
+from collections.abc import Callable, Sequence
+
+from repertory.components import loggers, roads
+from repertory.launch.coordination import kinds
+from repertory.launch.host import interrupts
+from repertory.launch.nodes import data_learner, node, turns
+from repertory.launch.runs import offline
+from repertory.launch.runs import session as session_lib
+
+# Who calls whom.
+CALLS = (
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
+)
+
+
+class DataTurns(turns.Turns):
+  """Data are read first; a turn is a learner step."""
+
+  _road: roads.DataRoad | None = None
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    title: str,
+    interruption: interrupts.Interruption,
+    show: Callable[[loggers.Status], None],
+    paths: Sequence[str],
+  ):
+    """Reads nothing yet; see `turns.Turns`.
+
+    Args:
+      paths: Folders of the data.
+    """
+    super().__init__(session, title, interruption, show)
+    self._paths = paths
+
+  def _make_learner(self):
+    learner = self._data_learner = self._add(
+      kinds.LEARNER.name, self._make_data_learner
+    )
+    return learner
+
+  def _make_data_learner(
+    self, context: node.Context
+  ) -> data_learner.DataLearnerNode:
+    session = self._session
+    context.tell_start('reading its data')
+    data = offline.open_all(self._paths)
+    road = self._road = offline.make_road(session, data, self._interruption)
+    road.fill(offline.read(session, data))
+    return data_learner.DataLearnerNode(context, session, road)
+
+  def _take_turn(self):
+    with self._named(self._data_learner.name):
+      self._data_learner.step()
+    return 1
+
+  @property
+  def _total_steps(self):
+    return self._data_learner.version
+
+  def _progress(self):
+    moments = self._road.num_moments if self._road is not None else 0
+    return (*super()._progress(), moments)

@@ -1,0 +1,127 @@
+"""Records episodes of what was learned."""
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+
+from repertory.components import environment_loop, recordings, settings
+from repertory.launch.host import interrupts
+from repertory.launch.runs import directories, environment_batches
+from repertory.launch.runs import recording as recording_lib
+from repertory.launch.trained import loading
+from repertory.launch.trained import policy as policy_lib
+
+# Environments that act together, at most.
+_BATCH_SIZE = 10
+
+_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+
+
+def record(
+  run: str | os.PathLike[str],
+  num_episodes: int,
+  output: str,
+  *,
+  best: bool = False,
+  explore: bool = False,
+  seed: int = 0,
+) -> list[float]:
+  """Records episodes of a trained policy, to learn from or to look at.
+
+  The arguments are those of `record_episodes`, but for:
+
+  Args:
+    run: The directory of a run, or an experiment; see `launch.load_policy`.
+    best: Whether to take the policy that did best in an evaluation of training,
+      or else the newest checkpoint.
+
+  Returns:
+    The undiscounted returns of the episodes.
+  """
+  _check(num_episodes, output)
+  return record_episodes(
+    loading.read(run, best), num_episodes, output, explore=explore, seed=seed
+  )
+
+
+def record_episodes(
+  trained: loading.Trained,
+  num_episodes: int,
+  output: str,
+  *,
+  explore: bool = False,
+  seed: int = 0,
+) -> list[float]:
+  """Records episodes of a trained agent; see `record`.
+
+  Args:
+    num_episodes: Whole episodes, at least 1. An interruption ends it early;
+      what has ended by then is kept.
+    output: The folder that is written; it must be new, or empty.
+    explore: Whether to act as in training, or else as in evaluations.
+    seed: Seeds the environments and what the policy draws.
+
+  Raises:
+    SettingError: If there are no episodes to record, or the folder is not new.
+    OSError: If it cannot be written to.
+  """
+  _check(num_episodes, output)
+  experiment = trained.experiment
+  policy = policy_lib.TrainedPolicy(trained, explore, seed)
+  size = min(_BATCH_SIZE, num_episodes)
+  seeds = np.random.SeedSequence(seed).generate_state(size, np.uint64) >> 2
+  factory = environment_batches.settings_of(experiment, evaluates=True).factory
+  with contextlib.ExitStack() as stack:
+    is_interrupted = stack.enter_context(interrupts.insisting())
+    # The policy shows itself what it did last.
+    plain = environment_batches.EnvironmentSettings(factory, False)
+    environments = plain.make([int(one) for one in seeds])
+    stack.callback(environments.close)
+    recordings.prepare(output, recording_lib.describe(experiment, trained.spec))
+    quota = environment_loop.divide_episodes(num_episodes, size)
+    writer = recordings.Writer(output, 'episodes', num_episodes=quota)
+    try:
+      return _run(environments, policy, writer, quota, is_interrupted)
+    finally:
+      writer.close(keeps_open=False)
+
+
+def _run(
+  environments: Any,
+  policy: policy_lib.TrainedPolicy,
+  writer: recordings.Writer,
+  quota: Sequence[int],
+  is_interrupted: Callable[[], bool],
+) -> list[float]:
+  """Acts until each slot has ended its share; returns their returns.
+
+  The first to end would be the short ones.
+  """
+  returns: list[float] = []
+  left = np.array(quota)
+  totals = np.zeros([environments.batch_size])
+  timestep = environments.reset()
+  writer.begin(timestep)
+  while left.any() and not is_interrupted():
+    action = policy.act(timestep.observation, timestep.reward)
+    timestep = environments.step(action)
+    writer.add(action, timestep)
+    first = timestep.step_type == _FIRST
+    totals = np.where(first, 0, totals + timestep.reward)
+    policy.reset(first)
+    ended = (timestep.step_type == _LAST) & (left > 0)
+    returns += totals[ended].tolist()
+    left[ended] -= 1
+  return returns
+
+
+def _check(num_episodes: int, output: str) -> None:
+  if num_episodes < 1:
+    raise settings.SettingError(
+      'num_episodes', f'must be at least 1, got {num_episodes}.'
+    )
+  directories.check_new(output)

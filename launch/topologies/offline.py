@@ -1,0 +1,65 @@
+"""A learner and an evaluator, and what was recorded before."""
+
+import dataclasses
+
+from repertory import components
+from repertory.components import settings
+from repertory.launch import nodes, runs
+from repertory.launch.topologies import topology
+
+
+@topology.register
+@dataclasses.dataclass(frozen=True)
+class Offline(topology.Topology):
+  """Learns from data, and nobody acts but to evaluate.
+
+  The steps of a run are learner steps here.
+
+  Attributes:
+    data: Folders of recordings, or of data sets of Minari; all are learned
+      from, as if they were one.
+  """
+
+  name = 'offline'
+  help = (
+    'learner and evaluator in turn, in one thread, and data in place of actors'
+  )
+  rank = 5
+  launch_types = ('local_mt',)
+  can_be_deterministic = True
+
+  data: tuple[str, ...] = settings.field(
+    (),
+    'folders to learn from, of --record, `repertory record` or Minari; '
+    'default: none.',
+  )
+
+  def __post_init__(self):
+    is_list = isinstance(self.data, tuple)
+    if not is_list or not all(
+      isinstance(one, str) and one for one in self.data
+    ):
+      raise settings.SettingError(
+        'data', f'must be a tuple of folders, got {self.data!r}.'
+      )
+
+  def division(self, experiment):
+    return f'{self.name} on {", ".join(self.data)}'
+
+  def roads(self, experiment):
+    return [components.roads.DATA]
+
+  def check(self, experiment):
+    runs.offline.check(experiment, self.data)
+
+  def check_experience(self, experiment, experience, spec):
+    runs.offline.check_experience(experiment, experience, spec, self.data)
+
+  def run(self, session, stage):
+    return nodes.data_turns.DataTurns(
+      session, stage.title, stage.interruption, stage.show, self.data
+    ).run()
+
+  def graph(self, session):
+    del session
+    return topology.one_thread(nodes.data_turns.CALLS)

@@ -1,0 +1,155 @@
+"""Tests of data sets of Minari, on files of exactly its layout."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from dm_env import specs as dm_env_specs
+
+from recorded_episodes import FIRST, LAST, MID, SPEC
+from repertory.components import recordings
+
+# As Minari writes them: episodes by name, columns that can grow, and spaces.
+_SPACES = {
+  'observation_space': '{"type": "Box", "dtype": "float64", "shape": [2]}',
+  'action_space': '{"type": "Discrete", "dtype": "int64", "start": 0, "n": 4}',
+}
+
+
+def _write(directory, episodes, metadata=_SPACES):
+  """Writes a data set.
+
+  Args:
+    episodes: Dictionaries of columns; nested ones become groups, and tuples
+      groups of `_index_<i>`.
+  """
+  folder = directory / 'data'
+  folder.mkdir(parents=True)
+  with h5py.File(folder / 'main_data.hdf5', 'w', track_order=True) as file:
+    for number, episode in enumerate(episodes):
+      group = file.create_group(f'episode_{number}')
+      group.attrs['id'] = number
+      group.attrs['total_steps'] = len(episode['rewards'])
+      _fill(group, episode)
+      group.create_dataset('infos', (0,), dtype=h5py.special_dtype(vlen=str))
+  (folder / 'metadata.json').write_text(
+    json.dumps({'data_format': 'hdf5', **metadata})
+  )
+  return recordings.open_data(str(directory))
+
+
+def _fill(group, columns):
+  for name, column in columns.items():
+    if isinstance(column, tuple):
+      column = {f'_index_{i}': one for i, one in enumerate(column)}
+    if isinstance(column, dict):
+      _fill(group.create_group(name), column)
+      continue
+    column = np.asarray(column)
+    shape = (None, *column.shape[1:])
+    group.create_dataset(name, data=column, chunks=True, maxshape=shape)
+
+
+def _episode(length, terminates, **changes):
+  ends = np.arange(length) == length - 1
+  return {
+    'observations': np.arange(2.0 * (length + 1)).reshape(-1, 2),
+    'actions': np.arange(length),
+    'rewards': 0.5 + np.arange(length),
+    'terminations': ends & terminates,
+    'truncations': ends & (not terminates),
+    **changes,
+  }
+
+
+def test_episodes_of_both_kinds_of_end(tmp_path):
+  data = _write(tmp_path, [_episode(3, True), _episode(2, False)])
+  data.check(SPEC)
+  (steps,) = data.read(SPEC)
+  assert data.lengths.tolist() == [3, 2]
+  assert steps.step_type.tolist() == [FIRST, MID, MID, LAST, FIRST, MID, LAST]
+  assert steps.reward.tolist() == [0, 0.5, 1.5, 2.5, 0, 0.5, 1.5]
+  # The first one terminates, the other is only cut off.
+  assert steps.discount.tolist() == [1, 1, 1, 0, 1, 1, 1]
+  assert steps.action.tolist() == [0, 1, 2, 0, 0, 1, 0]
+  assert steps.observation[:, 0].tolist() == [0, 2, 4, 6, 0, 2, 4]
+  # Doubles become what the environment has.
+  assert steps.observation.dtype == steps.reward.dtype == np.float32
+
+
+def test_more_than_nine_episodes_are_in_their_order(tmp_path):
+  episodes = [_episode(1, True, rewards=[float(i)]) for i in range(12)]
+  (steps,) = _write(tmp_path, episodes).read(SPEC)
+  assert steps.reward[1::2].tolist() == list(range(12))
+
+
+def test_nests(tmp_path):
+  spec = SPEC._replace(
+    observations={
+      'camera': dm_env_specs.Array((2, 2), np.uint8),
+      'joints': (SPEC.observations, dm_env_specs.Array((), np.float32)),
+    }
+  )
+  observations = {
+    'camera': np.arange(8, dtype=np.uint8).reshape(2, 2, 2),
+    'joints': (np.ones([2, 2]), np.array([3.0, 4.0])),
+  }
+  data = _write(tmp_path, [_episode(1, True, observations=observations)])
+  data.check(spec)
+  (steps,) = data.read(spec)
+  assert steps.observation['camera'][1].tolist() == [[4, 5], [6, 7]]
+  assert steps.observation['joints'][1].tolist() == [3, 4]
+  with pytest.raises(recordings.DataError, match="has no 'observations'"):
+    data.check(SPEC)
+
+
+@pytest.mark.parametrize(
+  ('changes', 'message'),
+  [
+    ({'observations': np.zeros([4, 3])}, r"'observations' of float64 .*\(3,\)"),
+    ({'actions': np.zeros([3])}, "'actions' of float64"),
+  ],
+)
+def test_another_environment_is_refused(tmp_path, changes, message):
+  data = _write(tmp_path, [_episode(3, True, **changes)])
+  with pytest.raises(recordings.DataError, match=message):
+    data.check(SPEC)
+
+
+@pytest.mark.parametrize(
+  ('changes', 'message'),
+  [
+    ({'terminations': [True, False, False]}, 'goes on after a termination'),
+    ({'observations': np.zeros([3, 2])}, "'observations' has 3 rows, not 4"),
+    ({'actions': [0, 100, 1]}, 'has the action 100'),
+    ({'rewards': [0.0, np.inf, 0.0]}, "'rewards' with numbers that are not"),
+  ],
+)
+def test_what_an_episode_cannot_be_is_named(tmp_path, changes, message):
+  data = _write(tmp_path, [_episode(2, True), _episode(3, True, **changes)])
+  with pytest.raises(recordings.DataError, match=f'episode_1.*{message}'):
+    list(data.read(SPEC))
+
+
+def test_damages_are_named(tmp_path):
+  data = _write(tmp_path, [_episode(3, True)])
+  path = tmp_path / 'data' / 'main_data.hdf5'
+  with h5py.File(path, 'a') as file:
+    del file['episode_0']['terminations']
+  with pytest.raises(recordings.DataError, match=r'damaged.*terminations'):
+    list(data.read(SPEC))
+  path.write_bytes(path.read_bytes()[:600])
+  with pytest.raises(recordings.DataError, match=r'damaged: .*main_data\.hdf5'):
+    recordings.open_data(str(tmp_path))
+  with h5py.File(path, 'w'):
+    pass
+  with pytest.raises(recordings.DataError, match='is empty'):
+    recordings.open_data(str(tmp_path))
+
+
+def test_spaces_that_start_elsewhere_are_refused(tmp_path):
+  space = _SPACES['action_space'].replace('"start": 0', '"start": 1')
+  data = _write(tmp_path, [_episode(3, True)], {'action_space': space})
+  with pytest.raises(recordings.DataError, match='do not start at 0'):
+    data.check(SPEC)

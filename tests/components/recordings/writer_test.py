@@ -1,0 +1,200 @@
+"""Tests of recordings: what is written while it is lived, and read again."""
+
+import itertools
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+from dm_env import specs as dm_env_specs
+
+import recorded_episodes
+from recorded_episodes import FIRST, MID, SPEC
+from repertory.components import recordings, settings
+
+# Two slots: episodes 1, 2, 3 of 2, 1 and 3 steps; and one of 50.
+_SLOTS = ([(1, 2, True), (2, 1, False), (3, 3, True)], [(7, 50, False)])
+
+
+def _read(directory):
+  """Returns the rows of all files, in the order of their names."""
+  data = recordings.open_data(str(directory))
+  data.check(SPEC)
+  return [r for steps in data.read(SPEC) for r in recorded_episodes.rows(steps)]
+
+
+def test_episodes_are_read_as_they_were_lived(tmp_path):
+  # Slot 0 has 3 + 2 + 4 = 9 moments, which are 8 steps after the first.
+  recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+  assert _read(tmp_path) == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+    *recorded_episodes.expected(3, 3, True),
+    # The other one goes on.
+    *recorded_episodes.expected(7, 8, last=MID),
+  ]
+  data = recordings.open_data(str(tmp_path))
+  assert data.lengths.tolist() == [2, 1, 3, 8]
+  (steps,) = data.read(SPEC)
+  # What was done in each moment; and nothing in the last of a slot.
+  assert steps.action.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 0, *range(8), 0]
+
+
+def test_only_what_has_ended_is_written_without_open_episodes(tmp_path):
+  recorded_episodes.write(tmp_path, _SLOTS, 7).close(keeps_open=False)
+  assert _read(tmp_path) == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+  ]
+
+
+def test_of_each_slot_no_more_are_written_than_asked_for(tmp_path):
+  writer = recorded_episodes.write(
+    tmp_path, _SLOTS, 8, num_episodes=[2, 1], file_bytes=150
+  )
+  writer.close(keeps_open=False)
+  assert _read(tmp_path) == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+  ]
+
+
+def test_who_is_killed_leaves_whole_files(tmp_path):
+  # A file may have so many bytes as three moments: of two slots, 2 × 24 each.
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=140)
+  assert writer is not None  # It was never closed.
+  found = _read(tmp_path)
+  assert found[:5] == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+  ]
+  # And one that another wrote half of is not read.
+  (tmp_path / '.steps_000009.npz.1').write_bytes(b'half')
+  assert _read(tmp_path) == found
+
+
+def test_an_episode_longer_than_a_file_is_broken_up(tmp_path):
+  slots = ([(7, 50, False)], [(8, 70, False)])
+  recorded_episodes.write(tmp_path, slots, 50, file_bytes=200).close()
+  assert len(list(tmp_path.glob('*.npz'))) > 2
+  found = _read(tmp_path)
+  pairs = [
+    (now[3:], after[3:])
+    for now, after in itertools.pairwise(found)
+    if after[0] != FIRST
+  ]
+  # No step is lost, and none comes twice.
+  assert sorted(pairs) == [
+    ([slot, t], [slot, t + 1]) for slot in (7, 8) for t in range(50)
+  ]
+  assert recordings.open_data(str(tmp_path)).lengths.sum() == len(pairs)
+
+
+def test_it_goes_on_after_files_of_its_name(tmp_path):
+  recorded_episodes.write(tmp_path, _SLOTS, 2).close()
+  recorded_episodes.write(tmp_path, _SLOTS, 2).close()
+  assert sorted(path.name for path in tmp_path.glob('*.npz')) == [
+    'steps_000000.npz', 'steps_000001.npz',
+  ]  # fmt: skip
+  assert len(_read(tmp_path)) == 2 * 6
+
+
+def test_a_copy_does_not_write_what_the_first_one_keeps(tmp_path):
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 2)
+  copied = pickle.loads(pickle.dumps(writer))
+  copied.close()
+  assert not list(tmp_path.glob('*.npz'))
+  writer.close()
+  assert len(_read(tmp_path)) == 6
+
+
+def test_images_are_compressed(tmp_path):
+  spec = SPEC._replace(observations=dm_env_specs.Array((64, 64), np.uint8))
+  recorded_episodes.prepare(tmp_path, spec)
+  writer = recordings.Writer(str(tmp_path), 'steps')
+  stream = recorded_episodes.timesteps([[(1, 30, True)]])
+  image = np.zeros([1, 64, 64], np.uint8)
+  writer.begin(next(stream)[1]._replace(observation=image))
+  for _ in range(30):
+    action, timestep = next(stream)
+    writer.add(action, timestep._replace(observation=image))
+  writer.close()
+  (path,) = tmp_path.glob('*.npz')
+  assert path.stat().st_size < 31 * 64 * 64 / 10
+  (steps,) = recordings.open_data(str(tmp_path)).read(spec)
+  assert steps.observation.shape == (31, 64, 64)
+
+
+class TestRefusals:
+  def test_a_folder_of_other_recordings(self, tmp_path):
+    recorded_episodes.prepare(tmp_path, agent='dqn')
+    with pytest.raises(settings.SettingError, match="agent is 'dqn' there"):
+      recorded_episodes.prepare(tmp_path, agent='sac')
+
+  def test_a_folder_of_something_else(self, tmp_path):
+    (tmp_path / 'thesis.tex').write_text('')
+    with pytest.raises(settings.SettingError, match=r'thesis\.tex'):
+      recorded_episodes.prepare(tmp_path)
+
+  @pytest.mark.parametrize(
+    ('spec', 'message'),
+    [
+      (
+        SPEC._replace(observations=dm_env_specs.Array((3,), np.float32)),
+        r"'observation' of float32 and shape \(2,\).*\(3,\)",
+      ),
+      (
+        SPEC._replace(observations=dm_env_specs.Array((2,), np.int64)),
+        'environment.s is of int64',
+      ),
+      (
+        SPEC._replace(observations={'x': SPEC.observations}),
+        'observation/x',
+      ),
+      (
+        SPEC._replace(actions=dm_env_specs.DiscreteArray(2, np.int32)),
+        r'has the action 2; .* \[0, 1\]',
+      ),
+    ],
+  )
+  def test_another_environment(self, tmp_path, spec, message):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    with pytest.raises(recordings.DataError, match=message):
+      recordings.open_data(str(tmp_path)).check(spec)
+
+  def test_damages_are_named(self, tmp_path):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    (path,) = tmp_path.glob('*.npz')
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(recordings.DataError, match=r'000000\.npz is damaged'):
+      recordings.open_data(str(tmp_path))
+    path.unlink()
+    with pytest.raises(recordings.DataError, match='is empty'):
+      recordings.open_data(str(tmp_path))
+    (tmp_path / 'manifest.json').write_text('{')
+    with pytest.raises(recordings.DataError, match='cannot be read'):
+      recordings.open_data(str(tmp_path))
+    os.remove(tmp_path / 'manifest.json')
+    with pytest.raises(recordings.DataError, match='is no data set'):
+      recordings.open_data(str(tmp_path))
+    with pytest.raises(recordings.DataError, match='is not there'):
+      recordings.open_data(str(tmp_path / 'nowhere'))
+
+  def test_a_format_to_come(self, tmp_path):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    path = tmp_path / 'manifest.json'
+    path.write_text(json.dumps({**json.loads(path.read_text()), 'format': 2}))
+    with pytest.raises(recordings.DataError, match='reads format 1'):
+      recordings.open_data(str(tmp_path))
+
+  def test_numbers_that_are_not_finite(self, tmp_path):
+    writer = recordings.Writer(recorded_episodes.prepare(tmp_path), 'steps')
+    stream = recorded_episodes.timesteps(_SLOTS)
+    writer.begin(next(stream)[1])
+    action, timestep = next(stream)
+    writer.add(action, timestep._replace(reward=np.float32([np.nan, 1])))
+    writer.close()
+    with pytest.raises(recordings.DataError, match=r"'reward'.*not finite"):
+      list(recordings.open_data(str(tmp_path)).read(SPEC))

@@ -1,0 +1,88 @@
+"""Episodes that are told apart by their numbers, as batches and as files."""
+
+import dm_env
+import numpy as np
+from dm_env import specs as dm_env_specs
+
+from repertory.components import recordings, specs
+
+FIRST, MID, LAST = (int(one) for one in dm_env.StepType)
+
+# Observations say which episode and which moment it is, actions the moment.
+SPEC = specs.EnvironmentSpec(
+  observations=dm_env_specs.Array((2,), np.float32),
+  actions=dm_env_specs.BoundedArray((), np.int32, 0, 99),
+  rewards=dm_env_specs.Array((), np.float32),
+  discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
+)
+
+
+def timesteps(slots):
+  """Yields batches of timesteps `[B]` and the actions that led there.
+
+  Args:
+    slots: For each slot, lists of (episode, length, terminates). A slot whose
+      episodes have ended is left out of what is asserted by an endless one.
+  """
+  streams = [_play(episodes) for episodes in slots]
+  action = None
+  while True:
+    moments = [next(stream) for stream in streams]
+    step_type, reward, discount, observation, acted = map(
+      np.array, zip(*moments)
+    )
+    timestep = dm_env.TimeStep(
+      step_type.astype(np.int32),
+      reward.astype(np.float32),
+      discount.astype(np.float32),
+      observation.astype(np.float32),
+    )
+    yield action, timestep
+    action = acted.astype(np.int32)
+
+
+def _play(episodes):
+  """Yields step type, reward, discount, observation and the action then."""
+  for episode, length, terminates in episodes:
+    for t in range(length + 1):
+      step_type = FIRST if t == 0 else LAST if t == length else MID
+      reward = 10 * episode + t if t else 0
+      discount = 0 if terminates and t == length else 1
+      yield step_type, reward, discount, (episode, t), t
+
+
+def expected(episode, length, terminates=False, last=LAST):
+  """Returns rows of step type, reward, discount, episode and moment."""
+  return [
+    [
+      FIRST if t == 0 else last if t == length else MID,
+      10 * episode + t if t else 0,
+      0 if terminates and t == length else 1,
+      episode,
+      t,
+    ]
+    for t in range(length + 1)
+  ]
+
+
+def rows(steps):
+  """Returns the same of steps."""
+  columns = [steps.step_type, steps.reward, steps.discount]
+  return np.stack([*columns, *steps.observation.T], axis=1).tolist()
+
+
+def prepare(directory, spec=SPEC, agent='nobody', environment='numbers'):
+  """Makes the folder of a recording; returns it as a string."""
+  manifest = recordings.Manifest.of(agent, environment, spec, 'test')
+  recordings.prepare(str(directory), manifest)
+  return str(directory)
+
+
+def write(directory, slots, num_steps, **settings):
+  """Records so many steps of all slots; returns the writer, still open."""
+  writer = recordings.Writer(prepare(directory), 'steps', **settings)
+  stream = timesteps(slots)
+  writer.begin(next(stream)[1])
+  for _ in range(num_steps):
+    writer.add(*next(stream))
+  return writer
