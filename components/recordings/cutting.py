@@ -83,7 +83,9 @@ def _concatenate(parts: list[data_set.Steps]) -> data_set.Steps:
   """Puts chunks together, each of which begins an episode or a part of one."""
   if len(parts) == 1:
     return parts[0]
-  for one in parts:  # A part of an episode must not be taken for the next's.
+  # A part of an episode must not be taken for one of the next's.
+  parts = [one._replace(step_type=one.step_type.copy()) for one in parts]
+  for one in parts:
     one.step_type[0], one.step_type[-1] = _FIRST, _LAST
   return tree.map_structure(lambda *leaves: np.concatenate(leaves), *parts)
 

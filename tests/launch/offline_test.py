@@ -1,0 +1,227 @@
+"""Tests of recording, and of the topology `offline` that learns from it."""
+
+import csv
+import dataclasses
+import types
+
+import dm_env
+import numpy as np
+import pytest
+
+from repertory import launch
+from repertory.components import checkpointing, recordings, settings, specs
+from repertory.environments import previous_action, registry
+from repertory.launch.commands import commands
+from repertory.launch.runs import environment_batches, offline
+from repertory.launch.topologies import offline as topology
+
+_CONFIG = {
+  'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,
+  'jit_compile': False,
+}  # fmt: skip
+
+
+def _make_experiment(directory, agent='dqn', **changes):
+  config = changes.pop('config', _CONFIG)
+  chosen = {'max_steps': 40, 'evaluation_episodes': 2, **changes}
+  return launch.make_experiment(
+    agent, 'catch', config=config, directory=str(directory), **chosen
+  )
+
+
+def _run(experiment, data, name='offline'):
+  if name == 'offline':
+    name = topology.Offline(data=(str(data),))
+  return launch.run(experiment, name, display=False)
+
+
+def _record_random(directory, num_steps, environment='catch', seed=0):
+  """Records random actions; returns the folder as a string."""
+  factory = registry.make_factory(environment)
+  plain = environment_batches.EnvironmentSettings(factory, False)
+  spec = specs.make_environment_spec(plain.make([0]))
+  manifest = recordings.Manifest.of('random', environment, spec, 'test')
+  recordings.prepare(str(directory), manifest)
+  batch = environment_batches.EnvironmentSettings(
+    factory, False, record=str(directory)
+  ).make([seed, seed + 1])
+  random = np.random.default_rng(seed)
+  batch.reset()
+  for _ in range(num_steps // 2):
+    batch.step(random.integers(spec.actions.num_values, size=2, dtype=np.int32))
+  batch.close()
+  return str(directory)
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory):
+  return _record_random(tmp_path_factory.mktemp('data') / 'catch', 1_000)
+
+
+@pytest.fixture(scope='module')
+def single(tmp_path_factory):
+  """A run of `single` that was recorded: its folder."""
+  folder = tmp_path_factory.mktemp('single')
+  experiment = _make_experiment(
+    folder / 'run', max_steps=203, num_actors=3, record=str(folder / 'data')
+  )
+  result = _run(experiment, None, 'single')
+  assert result.status.steps == 204
+  return folder, result
+
+
+class TestOffline:
+  def test_steps_are_learner_steps_and_it_goes_on_exactly(self, tmp_path, data):
+    straight = _make_experiment(tmp_path / 'straight', deterministic=True)
+    result = _run(straight, data)
+    status = result.status
+    assert (status.steps, status.learner_steps, status.episodes) == (40, 40, 0)
+    (table,) = status.tables
+    assert table.inserts == sum(recordings.open_data(data).lengths)
+    with open(tmp_path / 'straight' / 'logs' / 'evaluator.csv') as file:
+      rows = list(csv.DictReader(file))
+    # Every tenth of the run.
+    assert [int(row['steps']) for row in rows] == list(range(4, 41, 4))
+    assert all(row['steps'] == row['learner_steps'] for row in rows)
+    halves = [
+      _run(
+        _make_experiment(
+          tmp_path / 'halves', deterministic=True, max_steps=max_steps
+        ),
+        data,
+      )
+      for max_steps in (17, 40)
+    ]
+    assert halves[0].status.steps == 17
+    assert halves[1].variables_sha256 == result.variables_sha256
+    assert halves[0].variables_sha256 != result.variables_sha256
+
+  def test_a_run_goes_on_neither_from_nor_to_acting(self, tmp_path, data):
+    acts = _make_experiment(tmp_path / 'acts', max_steps=70)
+    _run(acts, None, 'single')
+    learns = _make_experiment(tmp_path / 'learns', max_steps=5)
+    _run(learns, data)
+    for experiment, name in ((acts, 'offline'), (learns, 'single')):
+      with pytest.raises(checkpointing.CheckpointError, match='learner steps'):
+        _run(dataclasses.replace(experiment, max_steps=90), data, name)
+
+  def test_sequences_with_a_memory(self, tmp_path, data):
+    config = {
+      'core_size': 4, 'hidden_sizes': (4,), 'min_replay_size': 10,
+      'batch_size': 4, 'burn_in_length': 2, 'unroll_length': 6,
+      'previous_action_and_reward': True, 'jit_compile': False,
+    }  # fmt: skip
+    experiment = _make_experiment(
+      tmp_path, 'r2d2', config=config, max_steps=3, evaluation_episodes=0
+    )
+    assert _run(experiment, data).status.learner_steps == 3
+
+
+class TestRefusals:
+  @pytest.mark.parametrize('agent', ['ppo', 'impala'])
+  def test_agents_that_do_not_replay(self, tmp_path, data, agent):
+    experiment = _make_experiment(tmp_path / 'run', agent, config={})
+    with pytest.raises(settings.SettingError, match='learns from each item on'):
+      _run(experiment, data)
+    assert not (tmp_path / 'run').exists()
+
+  @pytest.mark.parametrize(
+    ('flags', 'message'),
+    [
+      ([], '--data must name the folder'),
+      (['--data=nowhere'], 'nowhere is not there'),
+      (['--data=DATA,nowhere'], 'nowhere is not there'),
+      (['--data=DATA', '--env=memory_chain'], 'is of catch|environment'),
+      (['--data=DATA', '--record=more'], '--record must be left out'),
+      (['--data=DATA', '--num_actors=2'], '--num_actors must be left out'),
+      (['--data=DATA', '--topology=single'], '--data must be left out'),
+    ],
+  )
+  def test_what_is_typed_wrong(self, tmp_path, data, capsys, flags, message):
+    flags = [flag.replace('DATA', data) for flag in flags]
+    run = tmp_path / 'run'
+    code = commands.run(
+      [
+        'train',
+        '--env=catch',
+        '--topology=offline',
+        f'--directory={run}',
+        *flags,
+      ]
+    )
+    assert code == 2
+    captured = capsys.readouterr()
+    assert any(one in captured.err for one in message.split('|')), captured.err
+    assert not run.exists()
+
+  def test_recordings_of_something_else(self, tmp_path, data):
+    experiment = _make_experiment(tmp_path / 'run', record=data)
+    with pytest.raises(settings.SettingError, match="agent is 'random' there"):
+      _run(experiment, None, 'single')
+    assert not (tmp_path / 'run').exists()
+
+
+class TestRecord:
+  def test_all_that_is_lived_is_recorded_once(self, single):
+    folder, result = single
+    found = recordings.open_data(str(folder / 'data'))
+    assert found.manifest.agent == 'dqn'
+    assert found.lengths.sum() == result.status.steps
+    # Catch: every episode has nine steps, and the last three are open.
+    assert found.lengths.tolist().count(9) == result.status.episodes
+    spec = launch.load_policy(str(folder / 'run')).spec
+    rewards = np.concatenate([steps.reward for steps in found.read(spec)])
+    assert set(rewards.tolist()) <= {-1, 0, 1}
+    assert (rewards != 0).sum() == result.status.episodes
+
+  def test_central_and_its_thin_actors(self, tmp_path):
+    experiment = _make_experiment(
+      tmp_path / 'run', max_steps=150, num_actors=2, environments_per_actor=2,
+      record=str(tmp_path / 'data'), evaluation_episodes=0,
+    )  # fmt: skip
+    status = _run(experiment, None, 'central').status
+    found = recordings.open_data(str(tmp_path / 'data'))
+    assert found.lengths.sum() == status.steps
+    assert len(list((tmp_path / 'data').glob('*.npz'))) == 2
+
+  def test_episodes_of_a_policy(self, single, tmp_path, capsys):
+    folder, _ = single
+    output = str(tmp_path / 'episodes')
+    returns = launch.record(str(folder / 'run'), 13, output, explore=True)
+    found = recordings.open_data(output)
+    spec = launch.load_policy(str(folder / 'run')).spec
+    (steps,) = found.read(spec)
+    assert found.lengths.tolist() == [9] * 13
+    starts = steps.starts
+    sums = np.add.reduceat(steps.reward, starts)
+    assert sorted(sums.tolist()) == sorted(returns)
+    assert (steps.step_type[starts] == int(dm_env.StepType.FIRST)).all()
+    arguments = ['record', f'--directory={folder / "run"}', '--episodes=2']
+    assert commands.run([*arguments, output]) == 2
+    assert 'is not empty' in capsys.readouterr().err
+    assert commands.run([*arguments, f'{output}_2']) == 0
+    assert '2 episodes of mean return' in capsys.readouterr().out
+
+
+def test_previous_actions_are_shown_as_a_batch_shows_them(tmp_path, data):
+  factory = registry.make_factory('catch')
+  spec = specs.make_environment_spec(
+    environment_batches.EnvironmentSettings(factory, False).make([0])
+  )
+  found = recordings.open_data(data)
+  session = types.SimpleNamespace(
+    experiment=types.SimpleNamespace(
+      builder=types.SimpleNamespace(observes_previous_action_and_reward=True)
+    ),
+    spec=spec._replace(observations={'observation': spec.observations}),
+  )
+  (shown,) = offline.read(session, [found])
+  (plain,) = found.read(spec)
+  # The same actions again, in environments of the same seeds.
+  batch = environment_batches.EnvironmentSettings(factory, True).make([0])
+  assert isinstance(batch, previous_action.PreviousActionAndReward)
+  timestep = batch.reset()
+  for t in range(300):
+    for name, value in timestep.observation.items():
+      np.testing.assert_array_equal(shown.observation[name][t], value[0], name)
+    timestep = batch.step(plain.action[t : t + 1])
