@@ -1,0 +1,66 @@
+"""Trains agents on data alone; run by `make test-learning`."""
+
+import numpy as np
+import pytest
+
+from repertory import launch
+from repertory.components import recordings, specs
+from repertory.environments import registry
+from repertory.launch.runs import environment_batches
+from repertory.launch.topologies import offline
+
+pytestmark = pytest.mark.learning
+
+_over_seeds = pytest.mark.parametrize('seed', (1, 2, 3))
+
+
+def _learn(directory, agent, environment, data, **settings):
+  """Trains an agent on a recording; returns its last mean return."""
+  experiment = launch.make_experiment(
+    agent, environment, evaluation_episodes=100,
+    directory=str(directory), **settings,
+  )  # fmt: skip
+  topology = offline.Offline(data=(str(data),))
+  return launch.run(
+    experiment, topology, display=False
+  ).status.evaluation_return
+
+
+@_over_seeds
+def test_dqn_catches_after_random_actions(tmp_path, seed):
+  factory = registry.make_factory('catch')
+  data = str(tmp_path / 'data')
+  settings = environment_batches.EnvironmentSettings(
+    factory, False, record=data
+  )
+  batch = settings.make([seed])
+  spec = specs.make_environment_spec(batch)
+  manifest = recordings.Manifest.of('random', 'catch', spec, '')
+  recordings.prepare(data, manifest)
+  random = np.random.default_rng(seed)
+  batch.reset()
+  for _ in range(5_000):
+    batch.step(random.integers(3, size=1, dtype=np.int32))
+  batch.close()
+  # A random player catches every fifth ball or so.
+  rewards = next(recordings.open_data(data).read(spec)).reward
+  assert rewards.sum() < -200
+  mean_return = _learn(
+    tmp_path / 'run', 'dqn', 'catch', data, max_steps=2_000, seed=seed
+  )
+  assert mean_return >= 0.9
+
+
+@_over_seeds
+def test_sac_swings_up_after_a_run_that_did_not(tmp_path, seed):
+  data = str(tmp_path / 'data')
+  half = launch.make_experiment(
+    'sac', 'gym:Pendulum-v1', max_steps=5_000, seed=seed, record=data,
+    directory=str(tmp_path / 'half'), evaluation_episodes=0,
+  )  # fmt: skip
+  launch.run(half, display=False)
+  mean_return = _learn(
+    tmp_path / 'run', 'sac', 'gym:Pendulum-v1', data, max_steps=5_000, seed=seed
+  )
+  # Far beyond the mean of the recorded episodes, if not always the best.
+  assert mean_return >= -400
