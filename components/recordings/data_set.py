@@ -116,9 +116,9 @@ def check_kind(
   Floats may be of another precision, and integers of another size.
 
   Args:
-    path: Of the data set.
+    path: That of the data set.
     what: Name of the column.
-    shape: Of one moment.
+    shape: That of one moment.
     dtype: As it is there.
     spec: The environment's.
 
@@ -169,7 +169,7 @@ def check_actions(
 
   Args:
     actions: `[N, ...]`.
-    spec: Of one action.
+    spec: That of one action.
     step_type: `[N]`; what was done at LAST does not matter.
 
   Raises:

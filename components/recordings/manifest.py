@@ -26,9 +26,9 @@ class Manifest:
   Attributes:
     agent: Who acted.
     environment: In what.
-    spec: Of observations, actions, rewards and discounts, by column: 'shape',
-      'dtype', and 'minimum' and 'maximum' if there are bounds.
-    version: Of this package.
+    spec: What observations, actions, rewards and discounts are, by column:
+      'shape', 'dtype', and 'minimum' and 'maximum' if there are bounds.
+    version: That of this package.
   """
 
   agent: str

@@ -45,7 +45,7 @@ class MinariData(data_set.DataSet):
 
     Args:
       path: The folder, for errors.
-      file: Of its episodes.
+      file: Has its episodes.
 
     Raises:
       DataError: If there are none, or it is damaged.

@@ -68,9 +68,9 @@ class Writer:
     self._since = time.monotonic()
 
   def __getstate__(self) -> dict[str, Any]:
-    """Leaves out what it keeps: it is written by the one that goes on."""
+    """Leaves out what it keeps, for it writes that itself."""
     state = dict(vars(self))
-    state.update(_moments=[], _open=[], _now=None, _num_bytes=0)
+    state.update(_moments=[], _open=[], _num_bytes=0)
     return state
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
@@ -107,23 +107,15 @@ class Writer:
     Raises:
       OSError: If a file cannot be written.
     """
-    if keeps_open:
-      self._end_stream()
-    elif self._now is not None:
-      self._keep_last()
-      self._write(ends=False)
-    self._now, self._moments, self._open = None, [], []
+    self._end_stream(keeps_open)
+    self._moments, self._open = [], []
 
-  def _end_stream(self) -> None:
-    if self._now is not None and self._action is not None:
-      self._keep_last()
-      self._write(ends=True)
-    self._now = None
-
-  def _keep_last(self) -> None:
-    """Keeps the moment in which nothing has been done."""
-    if self._now is not None and self._action is not None:
+  def _end_stream(self, keeps_open: bool = True) -> None:
+    """Keeps the moment in which nothing has been done, and writes all."""
+    if self._now is not None and (self._moments or self._open):
       self._keep(self._now, tree.map_structure(np.zeros_like, self._action))
+      self._write(ends=keeps_open)
+    self._now = None
 
   def _keep(self, timestep: dm_env.TimeStep, action: types.Nest) -> None:
     if not self._names:

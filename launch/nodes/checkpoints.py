@@ -153,7 +153,7 @@ class CheckpointWriter:
       'learner_steps': self._learner.steps,
     }
     state['division'] = self._session.division
-    state['road'] = self._session.road
+    state['road'] = self._session.road  # Also of one without replay.
     arrays = self._learner.save()
     if not self._experiment.checkpoint_replay:
       self._writing = _start(lambda: self._save(arrays, state, None))

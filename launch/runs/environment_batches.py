@@ -8,15 +8,15 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import specs
+from repertory.components import recordings, specs
 from repertory.environments import (
   batch,
   previous_action,
+  recorded,
   registry,
   vector_batch,
   wrappers,
 )
-from repertory.launch.runs import recording
 
 if TYPE_CHECKING:
   from repertory.launch import experiment as experiment_lib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EnvironmentBatch: TypeAlias = (
   vector_batch.VectorBatch
   | previous_action.PreviousActionAndReward
-  | recording.RecordedEnvironments
+  | recorded.RecordedEnvironments
 )
 
 
@@ -61,7 +61,10 @@ class EnvironmentSettings:
       )
     )
     if self.record is not None:
-      environments = recording.wrap(environments, self.record, seeds[0])
+      # Nobody else has the seed of the first one, on this host or another.
+      name = f'steps_{seeds[0]:016x}'
+      writer = recordings.Writer(self.record, name)
+      environments = recorded.RecordedEnvironments(environments, writer)
     if self.observes_previous_action_and_reward:
       return previous_action.PreviousActionAndReward(environments)
     return environments

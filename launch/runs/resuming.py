@@ -91,10 +91,9 @@ def open_session(
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is not None:
       check_ours(checkpoint)
-      _check_steps_alike(checkpoint, kinds)
     start.settle(checkpoint)
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
-    _check_exact(checkpoint, session)
+    _check_goes_on(checkpoint, session)
     cleared = _clear(session)
     _place_replay(checkpoint, session, tell)
     session = start.place(session)
@@ -275,15 +274,18 @@ def _begin(
   )
 
 
-def _check_exact(
+def _check_goes_on(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> None:
-  """Refuses a deterministic run that would go on otherwise than without a stop.
+  """Refuses a run that would count, or compute, otherwise than without a stop.
 
   Raises:
     CheckpointError: If environments and experience cannot be what they were.
   """
-  if checkpoint is None or not session.experiment.deterministic:
+  if checkpoint is None:
+    return
+  _check_steps_alike(checkpoint, session)
+  if not session.experiment.deterministic:
     return
   state, division = checkpoint.state, session.division
   written_by = state.get('division', '')
@@ -306,7 +308,7 @@ def _check_exact(
 
 
 def _check_steps_alike(
-  checkpoint: checkpointing.Checkpoint, kinds: Sequence[str]
+  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
 ) -> None:
   """Refuses a checkpoint whose steps are of another kind.
 
@@ -314,7 +316,7 @@ def _check_steps_alike(
     CheckpointError: If they are learner steps there or now, and not both.
   """
   was_offline = session_lib.road_of(checkpoint) == roads.DATA
-  if was_offline == (roads.DATA in kinds):
+  if was_offline == (session.road == roads.DATA):
     return
   it, now = ('offline', 'another') if was_offline else ('another', 'offline')
   raise checkpointing.CheckpointError(

@@ -100,13 +100,32 @@ def test_it_goes_on_after_files_of_its_name(tmp_path):
   assert len(_read(tmp_path)) == 2 * 6
 
 
-def test_a_copy_does_not_write_what_the_first_one_keeps(tmp_path):
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 2)
+def test_a_copy_goes_on_where_the_first_one_ends(tmp_path):
+  directory = recorded_episodes.prepare(tmp_path)
+  writer = recordings.Writer(directory, 'steps')
+  stream = recorded_episodes.timesteps([[(7, 9, True)]])
+  writer.begin(next(stream)[1])
+  for _ in range(4):
+    writer.add(*next(stream))
   copied = pickle.loads(pickle.dumps(writer))
-  copied.close()
-  assert not list(tmp_path.glob('*.npz'))
   writer.close()
-  assert len(_read(tmp_path)) == 6
+  for _ in range(5):
+    copied.add(*next(stream))
+  copied.close()
+  assert [row[4] for row in _read(tmp_path)] == [
+    0,
+    1,
+    2,
+    3,
+    4,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+  ]
+  assert recordings.open_data(directory).lengths.tolist() == [4, 5]
 
 
 def test_images_are_compressed(tmp_path):

@@ -1,0 +1,88 @@
+"""Lets somebody write down what a batch of environments goes through."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import dm_env
+from dm_env import specs
+
+from repertory.environments import pictures
+from repertory.environments.layout import Nest
+
+
+class Writer(Protocol):
+  """Takes what happens, moment by moment."""
+
+  def begin(self, timestep: dm_env.TimeStep) -> None:
+    """Takes the first moment of all slots, `[B]`."""
+
+  def add(self, action: Nest, next_timestep: dm_env.TimeStep) -> None:
+    """Takes what was done, and what followed, `[B, ...]`."""
+
+  def close(self) -> None:
+    """Writes what is left."""
+
+
+class RecordedEnvironments:
+  """An environment batch whose episodes are written to files.
+
+  It is closed with what wraps it, and writes what is left then.
+  """
+
+  def __init__(self, environments: Any, writer: Writer):
+    """Takes over the batch, see `environments.batch`, and the writer."""
+    self._environments = environments
+    self._writer = writer
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._environments.batch_size
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._environments.observation_spec()
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._environments.action_spec()
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward, of shape `()`."""
+    return self._environments.reward_spec()
+
+  def discount_spec(self) -> specs.Array:
+    """Returns the spec of one environment's discount, of shape `()`."""
+    return self._environments.discount_spec()
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts a new episode in every slot."""
+    timestep = self._environments.reset()
+    self._writer.begin(timestep)
+    return timestep
+
+  def step(self, actions: Nest) -> dm_env.TimeStep:
+    """Steps every slot, or resets it.
+
+    Raises:
+      OSError: If what was lived cannot be written.
+    """
+    timestep = self._environments.step(actions)
+    self._writer.add(actions, timestep)
+    return timestep
+
+  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+    """Returns the pictures of some slots."""
+    return self._environments.render(slots)
+
+  @property
+  def render_fps(self) -> float:
+    """Pictures of a slot that are a second."""
+    return self._environments.render_fps
+
+  def close(self) -> None:
+    """Writes what is left, and closes the batch, whatever fails."""
+    try:
+      self._writer.close()
+    finally:
+      self._environments.close()
