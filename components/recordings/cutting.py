@@ -12,8 +12,8 @@ from repertory.components.recordings import data_set
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
-# Moments that are cut together; less is put together before.
-_CHUNK = 50_000
+# What is cut together, at least; less is put together before.
+_CHUNK_BYTES = 2**22
 # Episodes that are cut side by side.
 _MAX_SLOTS = 256
 
@@ -70,11 +70,13 @@ def fill(
 def _merge(chunks: Iterable[data_set.Steps]) -> Iterator[data_set.Steps]:
   """Puts small chunks together."""
   waiting: list[data_set.Steps] = []
+  num_bytes = 0
   for steps in chunks:
     waiting.append(steps)
-    if sum(len(one.step_type) for one in waiting) >= _CHUNK:
+    num_bytes += sum(leaf.nbytes for leaf in tree.flatten(steps))
+    if num_bytes >= _CHUNK_BYTES:
       yield _concatenate(waiting)
-      waiting = []
+      waiting, num_bytes = [], 0
   if waiting:
     yield _concatenate(waiting)
 

@@ -23,8 +23,6 @@ from repertory.components.recordings import data_set
 FILE = 'main_data.hdf5'
 
 _METADATA = 'metadata.json'
-# Moments that are handed on together, at least.
-_CHUNK = 50_000
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
 
@@ -90,19 +88,10 @@ class MinariData(data_set.DataSet):
           )
 
   def read(self, spec: specs.EnvironmentSpec) -> Iterator[data_set.Steps]:
-    waiting, count = [], 0
     with _Opened(self) as opened:
       for name in self._groups:
-        episode = self._read_episode(
-          opened[name], f'{self.path}, {name},', spec
-        )
-        waiting.append(episode)
-        count += len(episode.step_type)
-        if count > _CHUNK:
-          yield tree.map_structure(lambda *x: np.concatenate(x), *waiting)
-          waiting, count = [], 0
-    if waiting:
-      yield tree.map_structure(lambda *x: np.concatenate(x), *waiting)
+        where = f'{self.path}, {name},'
+        yield self._read_episode(opened[name], where, spec)
 
   def _read_episode(
     self, group: Any, where: str, spec: specs.EnvironmentSpec

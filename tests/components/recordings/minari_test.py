@@ -5,6 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
+import tree
 from dm_env import specs as dm_env_specs
 
 from recorded_episodes import FIRST, LAST, MID, SPEC
@@ -51,6 +52,13 @@ def _fill(group, columns):
     group.create_dataset(name, data=column, chunks=True, maxshape=shape)
 
 
+def _read(data, spec=SPEC):
+  """Returns all episodes together."""
+  data.check(spec)
+  episodes = list(data.read(spec))
+  return tree.map_structure(lambda *x: np.concatenate(x), *episodes)
+
+
 def _episode(length, terminates, **changes):
   ends = np.arange(length) == length - 1
   return {
@@ -65,8 +73,7 @@ def _episode(length, terminates, **changes):
 
 def test_episodes_of_both_kinds_of_end(tmp_path):
   data = _write(tmp_path, [_episode(3, True), _episode(2, False)])
-  data.check(SPEC)
-  (steps,) = data.read(SPEC)
+  steps = _read(data)
   assert data.lengths.tolist() == [3, 2]
   assert steps.step_type.tolist() == [FIRST, MID, MID, LAST, FIRST, MID, LAST]
   assert steps.reward.tolist() == [0, 0.5, 1.5, 2.5, 0, 0.5, 1.5]
@@ -80,7 +87,7 @@ def test_episodes_of_both_kinds_of_end(tmp_path):
 
 def test_more_than_nine_episodes_are_in_their_order(tmp_path):
   episodes = [_episode(1, True, rewards=[float(i)]) for i in range(12)]
-  (steps,) = _write(tmp_path, episodes).read(SPEC)
+  steps = _read(_write(tmp_path, episodes))
   assert steps.reward[1::2].tolist() == list(range(12))
 
 
@@ -96,8 +103,7 @@ def test_nests(tmp_path):
     'joints': (np.ones([2, 2]), np.array([3.0, 4.0])),
   }
   data = _write(tmp_path, [_episode(1, True, observations=observations)])
-  data.check(spec)
-  (steps,) = data.read(spec)
+  steps = _read(data, spec)
   assert steps.observation['camera'][1].tolist() == [[4, 5], [6, 7]]
   assert steps.observation['joints'][1].tolist() == [3, 4]
   with pytest.raises(recordings.DataError, match="has no 'observations'"):
