@@ -22,7 +22,7 @@ from repertory.agents import dqn, experience_replay
 from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, environment_loop, loggers
 from repertory.environments import registry as environments_registry
-from repertory.launch import evaluation, running
+from repertory.launch import evaluation, recording, running
 from repertory.launch.commands import commands as command_line
 from repertory.launch.commands import trying
 from repertory.launch.coordination import kinds
@@ -269,6 +269,7 @@ class TestCommands:
     for module, name, value in (
       (running, 'run', result),
       (evaluation, 'run_episodes', episodes),
+      (recording, 'record_episodes', [1.0]),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
       (resuming, 'load_checkpoint', checkpoint),
@@ -292,7 +293,7 @@ class TestCommands:
     told = {command.split()[1] for command in _commands(_README)}
     assert told == {
       'train', 'evaluate', 'export', 'sweep', 'graph', 'agents', 'environments',
-      'runs', 'plot', 'report',
+      'record', 'runs', 'plot', 'report',
     }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):
