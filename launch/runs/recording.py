@@ -1,5 +1,7 @@
 """Where what is lived is recorded, and what that is of; needs no TensorFlow."""
 
+import dataclasses
+import os
 from typing import TYPE_CHECKING
 
 from repertory import __version__
@@ -28,6 +30,16 @@ def prepare(
   if experiment.record is not None:
     manifest = describe(experiment, spec)
     recordings.prepare(experiment.record, manifest, writes)
+
+
+def with_absolute_path(
+  experiment: 'experiment_lib.Experiment',
+) -> 'experiment_lib.Experiment':
+  """Returns the same experiment, for nodes that may be in another folder."""
+  if experiment.record is None:
+    return experiment
+  path = os.path.abspath(experiment.record)
+  return dataclasses.replace(experiment, record=path)
 
 
 def describe(

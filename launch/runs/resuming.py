@@ -262,7 +262,7 @@ def _begin(
   counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
   counts.update(state.get('counts', {}))
   return session_lib.Session(
-    experiment,
+    recording.with_absolute_path(experiment),
     spec,
     experience,
     counts=counts,
