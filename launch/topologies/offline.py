@@ -30,7 +30,7 @@ class Offline(topology.Topology):
 
   data: tuple[str, ...] = settings.field(
     (),
-    'folders to learn from, of --record, `repertory record` or Minari; '
+    'folders to learn from, of --record, repertory record or Minari; '
     'default: none.',
   )
 
