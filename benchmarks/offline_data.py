@@ -6,6 +6,7 @@ have vectors of three numbers, as Pendulum has; `--images` takes frames of
 84 × 84 × 4 bytes, of which there are fewer then.
 """
 
+import multiprocessing
 import os
 import tempfile
 import time
@@ -39,7 +40,11 @@ def main(_):
   described = sac.SACBuilder().experience(spec, 1)
   print('| | |\n| --- | --- |')
   with tempfile.TemporaryDirectory() as directory:
-    seconds, _ = _measure(lambda: _record(directory, spec))
+    # In a process of its own, whose memory is not taken again to read.
+    context = multiprocessing.get_context('fork')
+    with context.Pool(1) as pool:
+      arguments = directory, spec, _STEPS.value, _IMAGES.value
+      seconds, _ = pool.apply(_measure, (_record, *arguments))
     files = [os.path.join(directory, name) for name in os.listdir(directory)]
     size = sum(os.path.getsize(file) for file in files)
     print(f'| steps | {_STEPS.value:,} |')
@@ -73,8 +78,11 @@ def _read(
   before = _resident()
   seconds, road = _measure(load)
   print(f'| {name}: read | {seconds:.1f} s |')
+  end = road.make_learner_end()
+  size = next(iter(end.statuses().values())).size
+  print(f'| {name}: items | {size:,} |')
   print(f'| {name}: memory | {(_resident() - before) / 1e6:,.0f} MB |')
-  batches = road.make_learner_end().batches
+  batches = end.batches
 
   def draw() -> None:
     for _ in range(_BATCHES):
@@ -84,19 +92,21 @@ def _read(
   print(f'| {name}: batches per second | {_BATCHES / seconds:,.0f} |')
 
 
-def _record(directory: str, spec: specs.EnvironmentSpec) -> None:
+def _record(
+  directory: str, spec: specs.EnvironmentSpec, num_steps: int, images: bool
+) -> None:
   """Records random numbers, or a frame that changes a little."""
   manifest = recordings.Manifest.of('benchmark', 'numbers', spec, '')
   recordings.prepare(directory, manifest)
   writer = recordings.Writer(directory, 'steps')
   random = np.random.default_rng(0)
   shape, dtype = (_SLOTS, *spec.observations.shape), spec.observations.dtype
-  for t in range(_STEPS.value // _SLOTS * (_EPISODE + 1) // _EPISODE):
+  for t in range(num_steps // _SLOTS * (_EPISODE + 1) // _EPISODE):
     moment = t % (_EPISODE + 1)
     step_type = 0 if moment == 0 else 2 if moment == _EPISODE else 1
     observation = np.zeros(shape, dtype)
     observation[..., : max(1, shape[-1] - 1)] = random.integers(9)
-    if not _IMAGES.value:
+    if not images:
       observation = random.standard_normal(shape, np.float32)
     timestep = dm_env.TimeStep(
       np.full([_SLOTS], step_type, np.int32),
@@ -111,10 +121,10 @@ def _record(directory: str, spec: specs.EnvironmentSpec) -> None:
   writer.close()
 
 
-def _measure(function: Callable):
+def _measure(function: Callable, *arguments):
   """Returns seconds of processor time, and what a function returned."""
   start = time.process_time()
-  result = function()
+  result = function(*arguments)
   return time.process_time() - start, result
 
 
