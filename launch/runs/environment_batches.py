@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dm_env
 import numpy as np
@@ -53,7 +53,7 @@ class EnvironmentSettings:
     make_batch = getattr(self.factory, 'make_batch', None)
     if self.are_independent and not self._is_tensor():
       make_batch = None
-    environments = (
+    environments: Any = (
       make_batch(seeds)
       if make_batch is not None
       else batch.EnvironmentBatch(
