@@ -103,13 +103,11 @@ def _close_episodes(
   """
   starts = steps.starts
   ends = np.append(starts[1:], len(steps.step_type))
-  arrays = [np.array(one) for one in steps[:3]]
-  step_type, reward, discount = arrays
+  step_type = np.array(steps.step_type)
   step_type[ends - 1] = _LAST
   step_type[starts] = _FIRST
-  reward[starts], discount[starts] = 0, 1
   is_long = ends - starts > 1
-  steps = steps._replace(step_type=step_type, reward=reward, discount=discount)
+  steps = steps._replace(step_type=step_type)
   return steps, starts[is_long], ends[is_long]
 
 

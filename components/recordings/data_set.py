@@ -40,9 +40,10 @@ class Steps(NamedTuple):
 
   Attributes:
     step_type: int32 `[N]`, of `dm_env.StepType`.
-    reward: What led to the moment was rewarded with, `[N]`; 0 at FIRST.
-    discount: The environment's, `[N]`: 0 where the episode terminated; 1 at
-      FIRST.
+    reward: What led to the moment was rewarded with, `[N]`; at FIRST it means
+      nothing.
+    discount: The environment's, `[N]`: 0 where the episode terminated; at
+      FIRST likewise.
     observation: Nest of arrays `[N, ...]`.
     action: What was done then, `[N, ...]`. At LAST it means nothing.
   """
