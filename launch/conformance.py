@@ -38,6 +38,7 @@ class TopologyConformance:
   Attributes:
     launch_type: The launcher that hosts it.
     max_steps: Where the first run ends; by then a batch can be learned from.
+      Of the environments, or whatever the topology counts.
   """
 
   launch_type = 'local_mt'
@@ -161,7 +162,7 @@ class TopologyConformance:
     steps = result.status.steps
     # The last step of an environment batch may go beyond.
     assert max_steps <= steps < max_steps + 4, (
-      f'There must be {max_steps} environment steps; got {steps}.'
+      f'There must be {max_steps} steps; got {steps}.'
     )
     states = {
       name: state
@@ -219,10 +220,10 @@ class _Observer(hooks.Observer):
     """Compares it with the last status of the run."""
     (run,), (end,) = self.started, self.ended
     assert end.outcome == outcome, f'It must be {outcome}; got {end}.'
-    lengths = np.concatenate(self.lengths)
-    assert run.episodes + len(lengths) == status.episodes, (
+    num_episodes = sum(map(len, self.lengths))
+    assert run.episodes + num_episodes == status.episodes, (
       f'There must be {status.episodes - run.episodes} episodes; got '
-      f'{len(lengths)}.'
+      f'{num_episodes}.'
     )
     assert sum(row['count'] for row in self.rows) == (
       status.learner_steps - run.learner_steps

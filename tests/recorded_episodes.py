@@ -5,6 +5,8 @@ import numpy as np
 from dm_env import specs as dm_env_specs
 
 from repertory.components import recordings, specs
+from repertory.environments import registry
+from repertory.launch.runs import environment_batches
 
 FIRST, MID, LAST = (int(one) for one in dm_env.StepType)
 
@@ -76,6 +78,23 @@ def prepare(directory, spec=SPEC, agent='nobody', environment='numbers'):
   manifest = recordings.Manifest.of(agent, environment, spec, 'test')
   recordings.prepare(str(directory), manifest)
   return str(directory)
+
+
+def play_randomly(directory, environment, num_steps, num_slots=2, seed=0):
+  """Records so many random discrete actions; returns the spec."""
+  factory = registry.make_factory(environment)
+  batch = environment_batches.EnvironmentSettings(
+    factory, False, record=str(directory)
+  ).make(range(seed, seed + num_slots))
+  spec = specs.make_environment_spec(batch)
+  prepare(directory, spec, 'random', environment)
+  random = np.random.default_rng(seed)
+  batch.reset()
+  for _ in range(num_steps // num_slots):
+    actions = random.integers(spec.actions.num_values, size=num_slots)
+    batch.step(actions.astype(spec.actions.dtype))
+  batch.close()
+  return spec
 
 
 def write(directory, slots, num_steps, **settings):

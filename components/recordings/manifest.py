@@ -104,9 +104,11 @@ def read(directory: str) -> Manifest:
         directory,
         f'has format {found["format"]}; this version reads format {_FORMAT}.',
       )
+    for one in found['spec'].values():
+      np.dtype(one['dtype']), tuple(one['shape'])
     names = [field.name for field in dataclasses.fields(Manifest)]
     return Manifest(**{name: found[name] for name in names})
-  except (OSError, ValueError, KeyError, TypeError) as error:
+  except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
     if isinstance(error, data_set.DataError):
       raise
     raise data_set.DataError(

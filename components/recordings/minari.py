@@ -23,6 +23,12 @@ from repertory.components.recordings import data_set
 FILE = 'main_data.hdf5'
 
 _METADATA = 'metadata.json'
+
+# What a damaged file raises, of h5py and NumPy.
+_DAMAGES = (
+  OSError, KeyError, AttributeError, RuntimeError, TypeError, ValueError,
+  OverflowError, MemoryError,
+)  # fmt: skip
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
 
@@ -64,7 +70,7 @@ class MinariData(data_set.DataSet):
       raise data_set.DataError(path, 'is empty: it has no steps.')
 
   def check(self, spec: specs.EnvironmentSpec) -> None:
-    self._check_starts()
+    self._check_metadata()
     with _Opened(self) as opened:
       group = opened[self._groups[0]]
       for name, one in (*_leaves(spec.observations, 'observations'),
@@ -97,29 +103,32 @@ class MinariData(data_set.DataSet):
     self, group: Any, where: str, spec: specs.EnvironmentSpec
   ) -> data_set.Steps:
     """Returns the moments of an episode."""
-    num_steps = group['rewards'].shape[0]
+    num_steps = len(group['rewards'])
 
-    def load(name: str, count: int, one: specs.Array) -> np.ndarray:
-      values = group[name][()]
-      if len(values) != count:
+    def load(name: str, count: int) -> np.ndarray:
+      column = group[name]
+      if len(column) != count:  # Before a wrong length is given memory.
         raise data_set.DataError(
-          where, f"is damaged: '{name}' has {len(values)} rows, not {count}."
+          where, f"is damaged: '{name}' has {len(column)} rows, not {count}."
         )
-      return data_set.cast(where, name, values, one)
+      return column[()]
 
     def load_nest(nest: types.Nest, root: str, count: int) -> types.Nest:
-      found = [load(name, count, one) for name, one in _leaves(nest, root)]
+      found = [
+        data_set.cast(where, name, load(name, count), one)
+        for name, one in _leaves(nest, root)
+      ]
       return tree.unflatten_as(nest, found)
 
-    terminations = group['terminations'][()].astype(bool)
-    if len(terminations) != num_steps or terminations[:-1].any():
+    terminations = load('terminations', num_steps).astype(bool)
+    if terminations[:-1].any():
       raise data_set.DataError(
         where, 'is damaged: it goes on after a termination.'
       )
     step_type = np.full([num_steps + 1], _MID, np.int32)
     step_type[0], step_type[-1] = _FIRST, _LAST
     actions = load_nest(spec.actions, 'actions', num_steps)
-    rewards = load('rewards', num_steps, spec.rewards)
+    rewards = load_nest(spec.rewards, 'rewards', num_steps)
     discounts = 1 - terminations.astype(spec.discounts.dtype)
     # What was done at LAST means nothing, as it was never done.
     actions = tree.map_structure(lambda one: _pad(one, after=1), actions)
@@ -133,8 +142,8 @@ class MinariData(data_set.DataSet):
     data_set.check_actions(where, actions, spec.actions, step_type)
     return steps
 
-  def _check_starts(self) -> None:
-    """Refuses discrete spaces that start elsewhere than ours, at 0."""
+  def _check_metadata(self) -> None:
+    """Refuses episodes that are not all there, and other spaces than ours."""
     path = os.path.join(os.path.dirname(self._file), _METADATA)
     if not os.path.exists(path):
       return
@@ -145,7 +154,13 @@ class MinariData(data_set.DataSet):
       raise data_set.DataError(
         path, f'cannot be read ({type(error).__name__}: {error}).'
       ) from error
-    for name in ('observation_space', 'action_space'):
+    for name, count in (('total_episodes', len(self.lengths)),
+                        ('total_steps', self.lengths.sum())):  # fmt: skip
+      if metadata.get(name, count) != count:
+        raise data_set.DataError(
+          path, f'tells of {metadata[name]} {name}, and there are {count}.'
+        )
+    for name in ('observation_space', 'action_space'):  # Ours start at 0.
       if re.search(r'"start": *-?[1-9]', str(metadata.get(name, ''))):
         raise data_set.DataError(
           self.path, f'has a {name} whose numbers do not start at 0.'
@@ -170,7 +185,8 @@ class _Opened:
 
   def __exit__(self, kind, error, trace) -> None:
     self._opened.close()
-    if isinstance(error, (OSError, KeyError, AttributeError, RuntimeError)):
+    is_told = isinstance(error, data_set.DataError)
+    if isinstance(error, _DAMAGES) and not is_told:
       raise self._damaged(error) from error
 
   def _damaged(self, error: Exception) -> data_set.DataError:

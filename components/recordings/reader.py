@@ -1,7 +1,9 @@
 """Reads recordings of this package."""
 
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +15,10 @@ from repertory.components.recordings import data_set, manifest, writer
 _STEP_TYPE = 'step_type'
 
 # What a damaged file raises, of NumPy, zipfile and zlib.
-_DAMAGES = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
+_DAMAGES = (
+  OSError, ValueError, EOFError, KeyError, RuntimeError, struct.error,
+  zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 class Recording(data_set.DataSet):

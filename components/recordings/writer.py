@@ -1,7 +1,9 @@
 """Writes what an environment batch goes through, in whole files."""
 
+import contextlib
 import os
 import time
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,6 +67,7 @@ class Writer:
     self._now: dm_env.TimeStep | None = None
     self._action: Any = None
     self._num_bytes = 0
+    self._number = 0
     self._since = time.monotonic()
 
   def __getstate__(self) -> dict[str, Any]:
@@ -167,10 +170,7 @@ class Writer:
       self._save(dict(zip(self._names, flat)))
 
   def _save(self, columns: dict[str, np.ndarray]) -> None:
-    path = self._new_path()
-    temporary = os.path.join(
-      self._directory, f'.{os.path.basename(path)}.{os.getpid()}'
-    )
+    temporary = os.path.join(self._directory, f'.{uuid.uuid4().hex}')
     is_image = any(
       column.dtype == np.uint8 and column[:1].nbytes > _IMAGE_BYTES
       for column in columns.values()
@@ -180,18 +180,21 @@ class Writer:
         (np.savez_compressed if is_image else np.savez)(file, **columns)
         file.flush()
         os.fsync(file.fileno())
-      os.rename(temporary, path)
-    except BaseException:
-      if os.path.exists(temporary):
+      self._name_next(temporary)
+    finally:
+      with contextlib.suppress(FileNotFoundError):
         os.remove(temporary)
-      raise
 
-  def _new_path(self) -> str:
-    start = f'{self._name}_'
-    numbers = [
-      int(file[len(start) : -len(SUFFIX)])
-      for file in os.listdir(self._directory)
-      if file.startswith(start) and file.endswith(SUFFIX)
-    ]
-    number = max(numbers, default=-1) + 1
-    return os.path.join(self._directory, f'{start}{number:06d}{SUFFIX}')
+  def _name_next(self, temporary: str) -> None:
+    """Gives a file the first name that is free from here on."""
+    while True:
+      name = f'{self._name}_{self._number:06d}{SUFFIX}'
+      path = os.path.join(self._directory, name)
+      self._number += 1
+      try:  # Another run of the same seed may take the name at the same time.
+        os.link(temporary, path)
+      except OSError:
+        if os.path.exists(path):
+          continue
+        os.rename(temporary, path)  # There are no links on this file system.
+      return

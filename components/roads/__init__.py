@@ -1,7 +1,11 @@
 """The roads of experience, from those who act to the learner."""
 
 from repertory.components.roads.actor_snapshots import ActorSnapshots, Moment
-from repertory.components.roads.data_road import DataRoad
+from repertory.components.roads.data_road import (
+  DataRoad,
+  check_data,
+  unlimited,
+)
 from repertory.components.roads.learner_end import LearnerEnd
 from repertory.components.roads.local_road import (
   ActorStates,
@@ -26,5 +30,7 @@ __all__ = [
   'ReverbRoad',
   'Road',
   'Snapshots',
+  'check_data',
   'check_local',
+  'unlimited',
 ]

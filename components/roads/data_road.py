@@ -1,10 +1,6 @@
 """The road of what was recorded before: it has a learner end alone."""
 
-import dataclasses
-import json
 import math
-import os
-import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,12 +16,8 @@ from repertory.components import (
 )
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
-from repertory.components.roads import learner_end, local_road, road
+from repertory.components.roads import draws, learner_end, local_road, road
 from repertory.components.roads import parts as parts_lib
-
-# Files of a snapshot, and its folder.
-_STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
-_NAME, _TEMPORARY = 'draws', '.writing'
 
 # All that is drawn before has had no priority computed.
 _FIRST_PRIORITY = 1.0
@@ -40,6 +32,9 @@ class DataRoad(road.Road):
   the data again. If they are others then, draws and priorities begin anew.
 
   In one thread all draws follow from the seed.
+
+  Attributes:
+    goes_on: Whether it draws on as a snapshot has it; known when it is filled.
   """
 
   kind = road.DATA
@@ -69,13 +64,15 @@ class DataRoad(road.Road):
     Raises:
       ValueError: If the experience cannot be drawn from a table of data.
     """
-    check(experience, parts)
+    check_data(experience, parts)
     self._experience = unlimited(experience, lengths)
     self._parts = parts
     self._place = place or local.Place()
     self._checkpoint_directory = checkpoint_directory
     self._table = local.Table(self._experience.table, seed)
     self._progress = recordings.Progress()
+    self._fingerprint = draws.Fingerprint()
+    self.goes_on = False
 
   @property
   def num_moments(self) -> int:
@@ -91,7 +88,7 @@ class DataRoad(road.Road):
       CheckpointError: If the snapshot cannot be read.
     """
     recordings.fill(
-      chunks,
+      self._fingerprint.taken_of(chunks),
       self._make_adder,
       lambda num_slots: _make_extras(self._experience.items, num_slots),
       progress=self._progress,
@@ -101,10 +98,10 @@ class DataRoad(road.Road):
     )
     directory = self._checkpoint_directory
     if directory:
-      contents = _read(directory)
-      status = self._table.status()
-      if contents is not None and contents.inserts == status.inserts:
+      contents = draws.read(directory, self._fingerprint)
+      if contents is not None:
         self._table.restore(contents)
+        self.goes_on = True
       replay.remove_checkpoints(directory)
 
   def make_adder(
@@ -123,7 +120,7 @@ class DataRoad(road.Road):
       self._table,
       self._place,
       self._checkpoint_directory,
-      local_road.ActorStates(),
+      self._fingerprint,
     )
 
   def _make_adder(self, num_slots: int) -> adders.Adder:
@@ -153,7 +150,7 @@ def unlimited(
   )
 
 
-def check(
+def check_data(
   experience: experience_lib.Experience, parts: parts_lib.Parts
 ) -> None:
   """Refuses what cannot be drawn again and again, or that no data have.
@@ -180,6 +177,19 @@ class _DataEnd(local_road.LocalEnd):
 
   kind = DataRoad.kind
 
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    table: local.Table,
+    place: local.Place,
+    checkpoint_directory: str,
+    fingerprint: draws.Fingerprint,
+  ):
+    super().__init__(
+      experience, table, place, checkpoint_directory, local_road.ActorStates()
+    )
+    self._fingerprint = fingerprint
+
   def describe(self) -> dict[str, Any]:
     return {**super().describe(), 'is_exact': True}
 
@@ -189,7 +199,7 @@ class _DataEnd(local_road.LocalEnd):
   def write_snapshot(self) -> str:
     contents = self._local_table.copy(has_leaves=False)
     self._is_taken.set()
-    return _write(self._checkpoint_directory, contents)
+    return draws.write(self._checkpoint_directory, contents, self._fingerprint)
 
 
 def _step_extras(items: adders.Items) -> types.Nest:
@@ -203,39 +213,3 @@ def _make_extras(items: adders.Items, num_slots: int) -> types.Nest:
   if isinstance(extras, types.SequenceExtras):
     return extras._replace(state=specs.zeros(extras.state, num_slots))
   return ()
-
-
-def _write(directory: str, contents: local.Contents) -> str:
-  """Writes how a table is drawn from; returns the snapshot's folder."""
-  folder = os.path.join(directory, _TEMPORARY)
-  shutil.rmtree(folder, ignore_errors=True)
-  os.makedirs(folder)
-  state = dataclasses.asdict(contents)
-  priorities = state.pop('priorities')
-  del state['leaves'], state['actors']
-  np.save(os.path.join(folder, _PRIORITIES), priorities, allow_pickle=False)
-  with open(os.path.join(folder, _STATE), 'w') as file:
-    json.dump(state, file, indent=2)
-  path = os.path.join(directory, _NAME)
-  shutil.rmtree(path, ignore_errors=True)
-  os.rename(folder, path)
-  return path
-
-
-def _read(directory: str) -> local.Contents | None:
-  """Reads the snapshot that is there under any name; None if there is none."""
-  names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
-  folders = [os.path.join(directory, n) for n in names if n != _TEMPORARY]
-  if not folders:
-    return None
-  try:
-    with open(os.path.join(folders[-1], _STATE)) as file:
-      state = json.load(file)
-    priorities = np.load(
-      os.path.join(folders[-1], _PRIORITIES), allow_pickle=False
-    )
-    return local.Contents(leaves=[], priorities=priorities, **state)
-  except (OSError, ValueError, TypeError) as error:
-    raise checkpointing.CheckpointError(
-      f'{folders[-1]} cannot be read: it does not tell how data were drawn.'
-    ) from error

@@ -2,19 +2,12 @@
 
 from repertory import launch
 from repertory.components import settings as settings_lib
-from repertory.launch import runs
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
 
 
 def _export(values, settings, positional) -> int:
-  if len(positional) != 1:
-    raise ValueError(
-      'One folder to write to must be named besides the flags, got '
-      f'{" ".join(positional) or "none"}.'
-    )
-  (path,) = positional
-  runs.directories.check_new(path)
+  path = making.take_new_folder(positional)
   trained = making.read_trained(values, settings, 'export')
   policy = launch.TrainedPolicy(trained)
   try:

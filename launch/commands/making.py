@@ -5,7 +5,7 @@ itself, TensorFlow is not imported.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
@@ -18,6 +18,7 @@ from repertory.launch import hooks, naming
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import launcher
+from repertory.launch.runs import directories
 from repertory.launch.topologies import topology as topology_lib
 
 if TYPE_CHECKING:
@@ -94,6 +95,22 @@ def read_trained(
     read = launch.trained.loading.read
   with interrupts.insisting():
     return read(values.directory, values.best)
+
+
+def take_new_folder(positional: Sequence[str]) -> str:
+  """Returns the folder that a command is to write, of its arguments.
+
+  Raises:
+    ValueError: If there is not one, or it is not new.
+  """
+  if len(positional) != 1:
+    raise ValueError(
+      'One folder to write to must be named besides the flags, got '
+      f'{" ".join(positional) or "none"}.'
+    )
+  (path,) = positional
+  directories.check_new(path)
+  return path
 
 
 def make_topology(values: flags.FlagValues) -> topology_lib.Topology:

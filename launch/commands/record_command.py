@@ -5,7 +5,6 @@ import statistics
 from absl import flags
 
 from repertory import launch
-from repertory.launch import runs
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
@@ -29,13 +28,7 @@ _FLAGS = (
 
 
 def _record(values, settings, positional) -> int:
-  if len(positional) != 1:
-    raise ValueError(
-      'One folder to write to must be named besides the flags, got '
-      f'{" ".join(positional) or "none"}.'
-    )
-  (path,) = positional
-  runs.directories.check_new(path)
+  path = making.take_new_folder(positional)
   trained = making.read_trained(values, settings, 'record')
   with interrupts.leaving_at_once():
     record_episodes = launch.recording.record_episodes

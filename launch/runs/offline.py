@@ -59,7 +59,7 @@ def check_experience(
     DataError: Naming the data, and what is wrong with them.
   """
   try:
-    roads.data_road.check(experience, experiment.builder)
+    roads.check_data(experience, experiment.builder)
   except ValueError as error:
     raise SettingError(
       'agent',
@@ -69,7 +69,7 @@ def check_experience(
   raw = recording.recorded_spec(experiment, spec)
   for one in data:
     one.check(raw)
-  table = roads.data_road.unlimited(experience, lengths_of(data)).table
+  table = roads.unlimited(experience, lengths_of(data)).table
   needed, total = (
     local.item_bytes(table) * table.max_size,
     machine_memory.total_bytes(),

@@ -378,7 +378,7 @@ def _describe_start(
       f'resumed from checkpoint {name}, by which all {experiment.max_steps} '
       'steps were taken already'
     )
-  if checkpoint.replay_path is None:
+  if checkpoint.replay_path is None and session.road != roads.DATA:
     return f'resumed from checkpoint {name}, which has no replay: that is empty'
   return (
     f'resumed from checkpoint {name}{_describe_omission(checkpoint, session)}'

@@ -6,6 +6,7 @@ import sys
 import pytest
 from absl import flags
 
+import recorded_episodes
 from repertory.environments import registry
 from repertory.launch import conformance
 from repertory.launch.launchers import conformance as launchers_conformance
@@ -14,6 +15,7 @@ from repertory.launch.topologies import (
   anakin,
   central,
   distributed,
+  offline,
   sebulba,
   single,
 )
@@ -60,6 +62,25 @@ class TestAnakin(conformance.TopologyConformance):
 
   def test_environment_that_fails_is_told(self, tmp_path):
     pytest.skip('No environment can fail inside of a compiled program.')
+
+
+class TestOffline(conformance.TopologyConformance):
+  max_steps = 20  # Of the learner.
+
+  @pytest.fixture(autouse=True)
+  def _data(self, tmp_path):
+    self.data = str(tmp_path / 'data')
+    recorded_episodes.play_randomly(self.data, 'catch', num_steps=200)
+
+  def make_topology(self):
+    return offline.Offline(data=(self.data,))
+
+  def make_experiment(self, directory, **changes):
+    one = {'num_actors': 1, 'environments_per_actor': None}
+    return super().make_experiment(directory, **one, **changes)
+
+  def test_environment_that_fails_is_told(self, tmp_path):
+    pytest.skip('Nobody acts.')
 
 
 def test_arguments_of_other_programs_are_not_read(monkeypatch, tmp_path):

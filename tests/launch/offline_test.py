@@ -8,6 +8,7 @@ import dm_env
 import numpy as np
 import pytest
 
+import recorded_episodes
 from repertory import launch
 from repertory.components import checkpointing, recordings, settings, specs
 from repertory.environments import previous_action, registry
@@ -35,27 +36,11 @@ def _run(experiment, data, name='offline'):
   return launch.run(experiment, name, display=False)
 
 
-def _record_random(directory, num_steps, environment='catch', seed=0):
-  """Records random actions; returns the folder as a string."""
-  factory = registry.make_factory(environment)
-  plain = environment_batches.EnvironmentSettings(factory, False)
-  spec = specs.make_environment_spec(plain.make([0]))
-  manifest = recordings.Manifest.of('random', environment, spec, 'test')
-  recordings.prepare(str(directory), manifest)
-  batch = environment_batches.EnvironmentSettings(
-    factory, False, record=str(directory)
-  ).make([seed, seed + 1])
-  random = np.random.default_rng(seed)
-  batch.reset()
-  for _ in range(num_steps // 2):
-    batch.step(random.integers(spec.actions.num_values, size=2, dtype=np.int32))
-  batch.close()
-  return str(directory)
-
-
 @pytest.fixture(scope='module')
 def data(tmp_path_factory):
-  return _record_random(tmp_path_factory.mktemp('data') / 'catch', 1_000)
+  directory = tmp_path_factory.mktemp('data') / 'catch'
+  recorded_episodes.play_randomly(directory, 'catch', 1_000)
+  return str(directory)
 
 
 @pytest.fixture(scope='module')

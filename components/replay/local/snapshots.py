@@ -11,11 +11,12 @@ Checksums are made, and compared, by `checkpointing`, which takes snapshots into
 its checkpoints.
 """
 
+import contextlib
 import glob
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,14 @@ def write(
   Raises:
     OSError: If it cannot be written.
   """
-  folder = os.path.join(directory, _TEMPORARY)
-  shutil.rmtree(folder, ignore_errors=True)
-  os.makedirs(folder)
+  with replacing(directory) as (folder, path):
+    _write(folder, table, contents)
+  return path
+
+
+def _write(
+  folder: str, table: tables.Table, contents: table_lib.Contents
+) -> None:
   packing = table.packing
   num_small = len(packing.packed)
   _save(folder, 'priorities', contents.priorities)
@@ -73,10 +79,6 @@ def write(
       file.write(contents.actors)
   with open(os.path.join(folder, _STATE), 'w') as file:
     json.dump(state, file, indent=2)
-  path = os.path.join(directory, _NAME)
-  shutil.rmtree(path, ignore_errors=True)
-  os.rename(folder, path)
-  return path
 
 
 def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
@@ -89,11 +91,9 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
   Raises:
     CheckpointError: If what is there is none, or of another table.
   """
-  names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
-  names = [name for name in names if name != _TEMPORARY]
-  if not names:
+  folder = find(directory)
+  if folder is None:
     return None
-  folder = os.path.join(directory, names[-1])
   state_path = os.path.join(folder, _STATE)
   if not os.path.exists(state_path):
     raise checkpointing.CheckpointError(
@@ -124,6 +124,28 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
     random=state['random'],
     actors=actors,
   )
+
+
+@contextlib.contextmanager
+def replacing(directory: str) -> Iterator[tuple[str, str]]:
+  """Yields a new folder, and what it is called once the block has ended.
+
+  It takes the place of the snapshot that was there.
+  """
+  folder = os.path.join(directory, _TEMPORARY)
+  shutil.rmtree(folder, ignore_errors=True)
+  os.makedirs(folder)
+  path = os.path.join(directory, _NAME)
+  yield folder, path
+  shutil.rmtree(path, ignore_errors=True)
+  os.rename(folder, path)
+
+
+def find(directory: str) -> str | None:
+  """Returns the folder of a snapshot, of any name; None if there is none."""
+  names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+  folders = [os.path.join(directory, n) for n in names if n != _TEMPORARY]
+  return folders[-1] if folders else None
 
 
 def is_there(directory: str) -> bool:

@@ -34,8 +34,12 @@ def _write(directory, episodes, metadata=_SPACES):
       group.attrs['total_steps'] = len(episode['rewards'])
       _fill(group, episode)
       group.create_dataset('infos', (0,), dtype=h5py.special_dtype(vlen=str))
+  counts = {
+    'total_episodes': len(episodes),
+    'total_steps': sum(len(episode['rewards']) for episode in episodes),
+  }
   (folder / 'metadata.json').write_text(
-    json.dumps({'data_format': 'hdf5', **metadata})
+    json.dumps({'data_format': 'hdf5', **counts, **metadata})
   )
   return recordings.open_data(str(directory))
 
@@ -142,7 +146,7 @@ def test_damages_are_named(tmp_path):
   data = _write(tmp_path, [_episode(3, True)])
   path = tmp_path / 'data' / 'main_data.hdf5'
   with h5py.File(path, 'a') as file:
-    del file['episode_0']['terminations']
+    del file['episode_0/terminations']
   with pytest.raises(recordings.DataError, match=r'damaged.*terminations'):
     list(data.read(SPEC))
   path.write_bytes(path.read_bytes()[:600])
@@ -152,6 +156,14 @@ def test_damages_are_named(tmp_path):
     pass
   with pytest.raises(recordings.DataError, match='is empty'):
     recordings.open_data(str(tmp_path))
+
+
+def test_episodes_that_are_lost_are_told(tmp_path):
+  data = _write(tmp_path, [_episode(3, True)], {'total_episodes': 2})
+  with pytest.raises(
+    recordings.DataError, match=r'of 2 total_episodes.* are 1'
+  ):
+    data.check(SPEC)
 
 
 def test_spaces_that_start_elsewhere_are_refused(tmp_path):
