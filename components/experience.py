@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.components import adders, replay
+from repertory.components import adders, replay, types
+from repertory.components.settings import SettingError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +21,9 @@ class Experience:
       or one's own `adders.Items`.
     tables: Where items are kept: actors write to the first, and the learner
       samples it.
-    batch_size: Items that a learner step takes.
+    batch_size: Items that a learner step takes from the table.
+    num_demonstrations: Items of data that it takes besides, see
+      `with_demonstrations`.
     prefetch: Batches prepared ahead of the learner, where a replay server has
       the items. From a table of the same process they are drawn when they are
       asked for.
@@ -33,6 +36,7 @@ class Experience:
       `replay.Table.bundled`. Not if slots do not all end their items at the
       same steps although `items` says so, nor if batches are made in another
       way that knows no bundles.
+    is_of_data: Whether there is nothing to learn from but data, see `of_data`.
     setting_names: What the agent's config calls 'batch_size', and of the tables
       'max_size' and 'min_size', for errors.
   """
@@ -45,6 +49,8 @@ class Experience:
   max_pending_items_per_environment: int = 4
   in_bundles: bool = True
   setting_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  num_demonstrations: int = 0
+  is_of_data: bool = False
 
   def __post_init__(self):
     names = [table.name for table in self.tables]
@@ -53,6 +59,30 @@ class Experience:
         'tables of an experience must be one table or more, of different '
         f'names; got {names}.'
       )
+
+  @classmethod
+  def of_data(
+    cls, items: adders.Items, signature: types.Nest, batch_size: int
+  ) -> 'Experience':
+    """Returns that of an agent that learns from data, and nothing else.
+
+    All items are drawn uniformly. There is nobody who acts to be limited, and
+    the table has room for whatever data there are; see `roads.DataRoad`.
+
+    Args:
+      items: What is cut from the episodes.
+      signature: What `items.signature` returns for the environment.
+      batch_size: Items that a learner step takes.
+    """
+    table = replay.uniform(signature, 1, replay.UNLIMITED)
+    return cls(items, [table], batch_size, is_of_data=True)
+
+  @property
+  def demonstrated(self) -> 'Experience':
+    """That of the demonstrations alone."""
+    return self.of_data(
+      self.items, self.table.signature, self.num_demonstrations
+    )
 
   @property
   def table(self) -> replay.Table:
@@ -77,6 +107,36 @@ class Experience:
     """Returns the same, but for fields of the first table."""
     table = dataclasses.replace(self.table, **changes)
     return dataclasses.replace(self, tables=[table, *self.tables[1:]])
+
+  def with_demonstrations(self, fraction: float) -> 'Experience':
+    """Returns the same, but that a share of every batch comes from data.
+
+    A learner step takes as many items as before, and so fewer from the table,
+    which gives as many fewer for each that it gets: so the ratio of learner
+    steps to acting stays.
+
+    Args:
+      fraction: The share of data; the number of items is rounded.
+
+    Raises:
+      SettingError: If nothing of either would be in a batch.
+    """
+    size = self.batch_size
+    count = round(fraction * size)
+    if not 0 < count < size:
+      raise SettingError(
+        'demonstration_fraction',
+        f'must leave items of both in a batch of {size}; got {fraction:g}, '
+        f'which is {count} of data.',
+      )
+    limit = self.table.rate_limit
+    if limit is not None:
+      ratio = limit.samples_per_insert * (size - count) / size
+      limit = dataclasses.replace(limit, samples_per_insert=ratio)
+    shared = self.with_table(rate_limit=limit)
+    return dataclasses.replace(
+      shared, batch_size=size - count, num_demonstrations=count
+    )
 
   def bundled(self, num_slots: int) -> 'Experience':
     """Returns the same, with a queue in bundles where that is possible.

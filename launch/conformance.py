@@ -38,7 +38,7 @@ class TopologyConformance:
   Attributes:
     launch_type: The launcher that hosts it.
     max_steps: Where the first run ends; by then a batch can be learned from.
-      Of the environments, or whatever the topology counts.
+      Steps are what the topology counts.
   """
 
   launch_type = 'local_mt'

@@ -80,6 +80,9 @@ class Experiment:
       resumed keeps its own.
     record: Folder to write all that is lived in training to, as episodes to
       learn from later, see `topologies.offline`; None for nowhere.
+    demonstrations: Folders of recordings, or of data sets of Minari, of which
+      every batch has a share; see docs/offline.md.
+    demonstration_fraction: That share, below 1; 0 for none.
     storage: Where checkpoints are kept besides, for another host to go on
       from: a path, or a URL that fsspec knows. None for nowhere.
     evaluation_environment_factory: Maps a seed to an environment of the same
@@ -118,6 +121,8 @@ class Experiment:
   on_divergence: str = 'stop'
   initial_from: str | None = None
   record: str | None = None
+  demonstrations: Sequence[str] = ()
+  demonstration_fraction: float = 0.0
   storage: str | None = None
   evaluation_environment_factory: EnvironmentFactory | None = None
   evaluation_metrics: Mapping[
@@ -147,6 +152,10 @@ class Experiment:
       value = getattr(self, field)
       is_place = value is None or (isinstance(value, str) and bool(value))
       config_checks.check(self, field, is_place, f'{what}, or left out')
+    is_share = 0 <= self.demonstration_fraction < 1
+    config_checks.check(
+      self, 'demonstration_fraction', is_share, 'at least 0 and below 1'
+    )
     is_bool = isinstance(self.deterministic, bool)
     config_checks.check(self, 'deterministic', is_bool, 'true or false')
     for field in (
@@ -199,6 +208,7 @@ class Experiment:
     Args:
       experience: The builder's, for these environments.
     """
+    fraction = self.demonstration_fraction
     return {
       'agent': self.agent,
       'environment': self.environment,
@@ -209,6 +219,7 @@ class Experiment:
       **{
         f'table.{table.name}': table.description for table in experience.tables
       },
+      **({'demonstration_fraction': fraction} if fraction else {}),
     }
 
 

@@ -117,6 +117,7 @@ def from_identity(
       directory=directory,
       seed=identity['seed'],
       environments_per_actor=identity['num_environments'],
+      demonstration_fraction=identity.get('demonstration_fraction', 0.0),
     )
   except ValueError as error:
     missing = error.__cause__

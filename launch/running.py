@@ -19,7 +19,14 @@ from repertory.launch.host import (
   printed,
 )
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.runs import ledger, preflight, resuming, trials, uploads
+from repertory.launch.runs import (
+  demonstrations,
+  ledger,
+  preflight,
+  resuming,
+  trials,
+  uploads,
+)
 from repertory.launch.runs import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
@@ -281,3 +288,4 @@ def check(
     topology.smallest_batch(experiment),
   )
   topology.check_experience(experiment, experience, spec)
+  demonstrations.check(experiment, experience, spec)

@@ -11,6 +11,7 @@ from repertory.components.replay.pacing import Pace
 from repertory.components.replay.packing import Packing
 from repertory.components.replay.priorities import Priorities, PriorityUpdater
 from repertory.components.replay.rate_limiters import (
+  UNLIMITED,
   NamesOf,
   RateLimit,
   default_error_buffer,
@@ -33,6 +34,7 @@ from repertory.components.replay.writers import Writer
 
 __all__ = [
   'DEFAULT_TABLE',
+  'UNLIMITED',
   'Connection',
   'DeadlockError',
   'NamesOf',

@@ -1,6 +1,7 @@
 """The ratio of acting to learning, and whether it can work at all."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 from repertory.components.settings import SettingError
@@ -78,6 +79,10 @@ class RateLimit:
   def sample_target(self, inserts: int) -> float:
     """Returns the draws that keep the ratio exactly after `inserts` items."""
     return max(0, inserts - self.min_size) * self.samples_per_insert
+
+
+# Nobody waits, once there is an item.
+UNLIMITED = RateLimit(1.0, min_size=1, error_buffer=math.inf)
 
 
 def default_error_buffer(

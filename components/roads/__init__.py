@@ -6,6 +6,7 @@ from repertory.components.roads.data_road import (
   check_data,
   unlimited,
 )
+from repertory.components.roads.demonstrations import Demonstrations
 from repertory.components.roads.learner_end import LearnerEnd
 from repertory.components.roads.local_road import (
   ActorStates,
@@ -23,6 +24,7 @@ __all__ = [
   'ActorSnapshots',
   'ActorStates',
   'DataRoad',
+  'Demonstrations',
   'LearnerEnd',
   'LocalRoad',
   'Moment',

@@ -1,6 +1,6 @@
 """The road of what was recorded before: it has a learner end alone."""
 
-import math
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -104,6 +104,21 @@ class DataRoad(road.Road):
         self.goes_on = True
       replay.remove_checkpoints(directory)
 
+  def describe_draws(self) -> dict[str, Any]:
+    """Returns plain values that tell how data go on to be drawn uniformly."""
+    contents = self._table.copy(has_leaves=False)
+    return {**vars(self._fingerprint), 'random': contents.random}
+
+  def draw_on(self, described: dict[str, Any]) -> bool:
+    """Draws on as described, if it is of the same data; returns whether."""
+    if described['checksum'] != self._fingerprint.checksum:
+      return False
+    contents = self._table.copy(has_leaves=False)
+    self._table.restore(
+      dataclasses.replace(contents, random=described['random'])
+    )
+    return True
+
   def make_adder(
     self,
     batch_size: int,
@@ -146,7 +161,7 @@ def unlimited(
   return experience.with_table(
     max_size=num_items,
     bundle_size=1,
-    rate_limit=replay.RateLimit(1.0, min_size=1, error_buffer=math.inf),
+    rate_limit=replay.UNLIMITED,
   )
 
 

@@ -19,7 +19,7 @@ class Fingerprint:
   """Tells data from others.
 
   Attributes:
-    checksum: Of all that was done so far, and of what came of it.
+    checksum: Tells all that was done so far, and what came of it.
   """
 
   def __init__(self):

@@ -4,7 +4,7 @@ import abc
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repertory.components import (
   checkpointing,
@@ -15,6 +15,9 @@ from repertory.components import (
 from repertory.components import experience as experience_lib
 from repertory.components.replay import writers
 from repertory.components.roads import snapshots
+
+if TYPE_CHECKING:
+  from repertory.components.roads import demonstrations as demonstrations_lib
 
 # A batch that is due comes at once, unless it was lost.
 PATIENCE_SECONDS = 5.0
@@ -35,6 +38,7 @@ class LearnerEnd(snapshots.Snapshots):
   kind: str
   batches: datasets.Batches
   priorities: replay.Priorities | None
+  _demonstrations: 'demonstrations_lib.Demonstrations | None' = None
 
   def __init__(
     self, experience: experience_lib.Experience, place: writers.Place
@@ -67,6 +71,13 @@ class LearnerEnd(snapshots.Snapshots):
       samples=samples,
       learner_steps=learner_steps,
     )
+
+  def mix_in(self, demonstrations: 'demonstrations_lib.Demonstrations') -> None:
+    """Lets all batches have rows of data, too; before anybody takes one."""
+    self._demonstrations = demonstrations
+    self.batches = demonstrations.mix(self.batches)
+    if self.priorities is not None:
+      self.priorities = demonstrations.without(self.priorities)
 
   @abc.abstractmethod
   def statuses(self) -> Mapping[str, replay.TableStatus]:
@@ -155,8 +166,10 @@ class LearnerEnd(snapshots.Snapshots):
 
   def describe(self) -> dict[str, Any]:
     """Returns what is to be found again when the tables are restored."""
+    mixed = self._demonstrations
     return {
       'road': self.kind,
+      **({} if mixed is None else {'demonstrations': mixed.describe()}),
       'bundle_sizes': self._experience.bundle_sizes,
       'tables': {
         name: {'inserts': table.inserts, 'samples': table.samples}
@@ -179,6 +192,8 @@ class LearnerEnd(snapshots.Snapshots):
           f'it, but {self._place} restored {found.inserts} and '
           f'{found.samples}.'
         )
+    if self._demonstrations is not None:
+      self._demonstrations.restore(checkpoint.state.get('demonstrations'))
 
   def close(self) -> None:
     """Ends a wait for a batch, and all threads."""

@@ -180,6 +180,19 @@ TRAIN_FLAGS = (
     '--topology=offline learns from; default: nowhere.',
   ),
   (
+    'demonstrations',
+    flags.DEFINE_list,
+    DEFAULTS['demonstrations'],
+    'Folders of which every batch of an agent that replays has a share, of '
+    '--record, `repertory record` or Minari; default: none.',
+  ),
+  (
+    'demonstration_fraction',
+    flags.DEFINE_float,
+    DEFAULTS['demonstration_fraction'],
+    'Share of every batch that is of --demonstrations; 0 for none.',
+  ),
+  (
     'storage',
     flags.DEFINE_string,
     DEFAULTS['storage'],

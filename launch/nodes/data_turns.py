@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from repertory.components import checkpointing, loggers, roads
+from repertory.components import loggers, roads
 from repertory.launch.coordination import kinds
 from repertory.launch.host import interrupts
-from repertory.launch.nodes import data_learner, node, turns
+from repertory.launch.nodes import data_changes, data_learner, node, turns
 from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
@@ -49,30 +49,17 @@ class DataTurns(turns.Turns):
     session = self._session
     context.tell_start('reading its data')
     data = offline.open_all(self._paths)
-    road = self._road = offline.make_road(session, data, self._interruption)
-    road.fill(offline.read(session, data))
-    self._check_goes_on(context, road)
-    return data_learner.DataLearnerNode(context, session, road)
-
-  def _check_goes_on(self, context: node.Context, road: roads.DataRoad) -> None:
-    """Sees to it that a run which is resumed learns on from the same data.
-
-    Raises:
-      CheckpointError: If it does not, and has to.
-    """
-    if road.goes_on or not self._session.is_resumed:
-      return
-    if self._session.experiment.deterministic:
-      raise checkpointing.CheckpointError(
-        f'A deterministic run goes on with the same data alone: those of '
-        f'{", ".join(self._paths)} have changed since. Leave deterministic out '
-        'to go on all the same, or start afresh.',
-        fresh=True,
-      )
-    self._coordinator.warn(
-      context.name,
-      'draws and priorities begin anew: the checkpoint has none of these data',
+    road = self._road = offline.make_road(
+      session,
+      session.experience,
+      data,
+      self._interruption,
+      session.replay_directory,
     )
+    road.fill(offline.read(session, data))
+    if not road.goes_on:
+      data_changes.tell(context, session, self._paths)
+    return data_learner.DataLearnerNode(context, session, road)
 
   def _take_turn(self):
     with self._named(self._data_learner.name):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from repertory.components import datasets, roads, signals
 from repertory.components.roads import learner_end
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import learning, node
+from repertory.launch.nodes import data_changes, learning, node
+from repertory.launch.runs import demonstrations
 from repertory.launch.runs import session as session_lib
 
 # How long a learner that was stopped waits for the actors' last reports.
@@ -31,7 +32,10 @@ class LearnerNode(learning.LearningNode):
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
+    mixed = demonstrations.make(session, context.stop, context.tell_start)
     self._end = road.make_learner_end()
+    if mixed is not None:
+      self._end.mix_in(mixed)
     context.tell_start('compiling its update')
     learner = builder.make_learner(
       builder.make_update(self.network, session.spec),
@@ -42,6 +46,8 @@ class LearnerNode(learning.LearningNode):
       session.jit_compile,
     )
     self._begin_with(learner, self._end)
+    if mixed is not None and not mixed.goes_on:
+      data_changes.tell(context, session, session.experiment.demonstrations)
     self._end.begin(learner.steps)
 
   def run(self) -> None:

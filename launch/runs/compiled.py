@@ -28,12 +28,13 @@ def check(experiment: experiment_lib.Experiment) -> None:
     SettingError: Naming what is to be changed.
   """
   builder = experiment.builder
-  if experiment.record is not None:
-    raise SettingError(
-      'record',
-      'must be left out where a compiled program steps the environments; got '
-      f'{experiment.record!r}. `repertory record` records what was learned.',
-    )
+  for name in ('record', 'demonstrations'):
+    if getattr(experiment, name):
+      raise SettingError(
+        name,
+        'must be left out where a compiled program steps the environments; got '
+        f'{getattr(experiment, name)!r}.',
+      )
   for name in _NOT_OVERRIDDEN:
     if getattr(type(builder), name) is not getattr(builder_lib.Builder, name):
       raise SettingError(

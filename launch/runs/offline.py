@@ -16,7 +16,7 @@ from repertory.launch.runs import recording
 from repertory.launch.runs import session as session_lib
 
 # What there is only where somebody acts.
-_OF_ACTING = ('record', 'environments_per_actor')
+_OF_ACTING = ('record', 'environments_per_actor', 'demonstrations')
 
 
 def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
     SettingError: Naming the setting.
   """
   for name in _OF_ACTING:
-    if getattr(experiment, name) is not None:
+    if getattr(experiment, name):
       raise SettingError(
         name,
         "must be left out with topology 'offline', where nobody acts; got "
@@ -96,18 +96,20 @@ def lengths_of(data: Sequence[recordings.DataSet]) -> np.ndarray:
 
 def make_road(
   session: session_lib.Session,
+  experience: experience_lib.Experience,
   data: Sequence[recordings.DataSet],
   stop: signals.StopSignal,
+  checkpoint_directory: str = '',
 ) -> roads.DataRoad:
   """Makes the road of data, which is to be filled with what `read` yields."""
   experiment = session.experiment
   return roads.DataRoad(
-    session.experience,
+    experience,
     experiment.builder,
     lengths_of(data),
     seed=session.make_seed(session_lib.SAMPLING),
     place=local.Place(experiment.timeout_seconds, stop, warning_seconds=None),
-    checkpoint_directory=session.replay_directory,
+    checkpoint_directory=checkpoint_directory,
   )
 
 

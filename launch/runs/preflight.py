@@ -72,6 +72,12 @@ def find_ways(
     ValueError: Naming what only another kind of road can do.
   """
   experience.check(experiment.num_environments)
+  if experience.is_of_data and roads.DATA not in kinds:
+    raise SettingError(
+      'topology',
+      f"must be 'offline', for agent '{experiment.agent}' learns from data "
+      'alone.',
+    )
   if roads.DATA not in kinds:  # Of which there are as many steps as one likes.
     _check_steps(experiment, experience)
   ways, refusals = [], []

@@ -32,14 +32,16 @@ def prepare(
     recordings.prepare(experiment.record, manifest, writes)
 
 
-def with_absolute_path(
+def with_absolute_paths(
   experiment: 'experiment_lib.Experiment',
 ) -> 'experiment_lib.Experiment':
   """Returns the same experiment, for nodes that may be in another folder."""
-  if experiment.record is None:
-    return experiment
-  path = os.path.abspath(experiment.record)
-  return dataclasses.replace(experiment, record=path)
+  record, data = experiment.record, experiment.demonstrations
+  return dataclasses.replace(
+    experiment,
+    record=None if record is None else os.path.abspath(record),
+    demonstrations=tuple(map(os.path.abspath, data)),
+  )
 
 
 def describe(

@@ -24,6 +24,7 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import native_output, printed
 from repertory.launch.runs import (
+  demonstrations,
   directories,
   fetching,
   identities,
@@ -80,6 +81,7 @@ def open_session(
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience, spec)
+  demonstrations.check(experiment, experience, spec)
   recording.prepare(experiment, spec, writes=False)
   identity = experiment.identity(experience)
   check_ours = functools.partial(identities.check_identity, identity=identity)
@@ -262,7 +264,7 @@ def _begin(
   counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
   counts.update(state.get('counts', {}))
   return session_lib.Session(
-    recording.with_absolute_path(experiment),
+    recording.with_absolute_paths(experiment),
     spec,
     experience,
     counts=counts,

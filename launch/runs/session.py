@@ -280,4 +280,6 @@ def describe_experience(
   Raises:
     ValueError: If the settings do not fit the number of environments.
   """
-  return experiment.builder.experience(spec, experiment.num_environments)
+  experience = experiment.builder.experience(spec, experiment.num_environments)
+  fraction = experiment.demonstration_fraction
+  return experience.with_demonstrations(fraction) if fraction else experience

@@ -10,7 +10,14 @@ import pytest
 
 import recorded_episodes
 from repertory import launch
-from repertory.components import checkpointing, recordings, settings, specs
+from repertory.agents import dqn
+from repertory.components import (
+  checkpointing,
+  experience,
+  recordings,
+  settings,
+  specs,
+)
 from repertory.environments import previous_action, registry
 from repertory.launch.commands import commands
 from repertory.launch.runs import environment_batches, offline
@@ -100,6 +107,25 @@ class TestOffline:
       tmp_path, 'r2d2', config=config, max_steps=3, evaluation_episodes=0
     )
     assert _run(experiment, data).status.learner_steps == 3
+
+  def test_agents_of_data_alone(self, tmp_path, data):
+    experiment = _make_experiment(tmp_path / 'run', max_steps=3)
+    builder = _OfData(experiment.builder.config)
+    experiment = dataclasses.replace(experiment, builder=builder)
+    with pytest.raises(settings.SettingError, match="must be 'offline'"):
+      _run(experiment, None, 'single')
+    status = _run(experiment, data).status
+    assert status.learner_steps == 3
+    # It has no use for a limit, and none for a size.
+    assert status.tables[0].size > 500
+
+
+class _OfData(dqn.DQNBuilder):
+  """Learns from data alone."""
+
+  def experience(self, spec, num_environments):
+    items = super().experience(spec, num_environments).items
+    return experience.Experience.of_data(items, items.signature(spec), 8)
 
 
 class TestRefusals:

@@ -1,0 +1,135 @@
+"""Demonstrations: rows of data among those of replay, in every batch."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import datasets, replay, types
+from repertory.components import experience as experience_lib
+from repertory.components.roads import data_road
+
+
+class Demonstrations:
+  """Gives every batch some rows of data, which are drawn uniformly.
+
+  They are spread evenly over the batch, so that each part of it has its share,
+  and keep no priorities: weights of importance take them for drawn uniformly
+  from a table of their own.
+
+  Attributes:
+    goes_on: Whether they are drawn on as a checkpoint has it.
+  """
+
+  goes_on = False
+
+  def __init__(
+    self, experience: experience_lib.Experience, road: data_road.DataRoad
+  ):
+    """Makes the end of the data's road.
+
+    Args:
+      experience: The agent's, with `num_demonstrations`.
+      road: Carries `experience.demonstrated`, and is filled.
+    """
+    self._road = road
+    self._end = road.make_learner_end()
+    self._is_demonstrated = places(experience)
+
+  def mix(self, replayed: datasets.Batches) -> datasets.Batches:
+    """Returns batches with rows of both; they are closed with this one's."""
+    return _MixedBatches(replayed, self._end.batches, self._is_demonstrated)
+
+  def without(self, priorities: replay.Priorities) -> replay.Priorities:
+    """Returns what gives replay the priorities of its own rows alone."""
+    return _ReplayedPriorities(priorities, ~self._is_demonstrated)
+
+  def describe(self) -> dict[str, Any]:
+    """Returns plain values that tell how they are drawn."""
+    return self._road.describe_draws()
+
+  def restore(self, described: dict[str, Any] | None) -> None:
+    """Draws on as described, if that was of the same data, or else anew."""
+    self.goes_on = described is not None and self._road.draw_on(described)
+
+
+def places(experience: experience_lib.Experience) -> np.ndarray:
+  """Returns which rows of a batch are demonstrations, bool `[B]`."""
+  count = experience.num_demonstrations
+  size = experience.batch_size + count
+  # As many until each row as its share of all is, rounded down.
+  return np.diff(np.arange(size + 1) * count // size) > 0
+
+
+class _MixedBatches(datasets.Batches):
+  """Takes rows from two, in places that are always the same."""
+
+  def __init__(
+    self,
+    replayed: datasets.Batches,
+    demonstrated: datasets.Batches,
+    is_demonstrated: np.ndarray,
+  ):
+    self._replayed = replayed
+    self._demonstrated = demonstrated
+    self._is_demonstrated = is_demonstrated
+
+  @property
+  def patience_seconds(self) -> float | None:
+    """What those have that may have to wait."""
+    return self._replayed.patience_seconds
+
+  @patience_seconds.setter
+  def patience_seconds(self, seconds: float | None) -> None:
+    self._replayed.patience_seconds = seconds
+
+  @property
+  def element_spec(self) -> types.Sample:
+    size = len(self._is_demonstrated)
+    return tree.map_structure(
+      lambda spec: tf.TensorSpec([size, *spec.shape[1:]], spec.dtype),
+      self._replayed.element_spec,
+    )
+
+  def __next__(self) -> types.Sample:
+    return tree.map_structure(
+      self._mix, next(self._replayed), next(self._demonstrated)
+    )
+
+  def _mix(self, replayed: types.Array, demonstrated: np.ndarray) -> np.ndarray:
+    mixed = np.empty(
+      [len(self._is_demonstrated), *demonstrated.shape[1:]], demonstrated.dtype
+    )
+    mixed[~self._is_demonstrated] = replayed
+    mixed[self._is_demonstrated] = demonstrated
+    return mixed
+
+  def excuse(self) -> None:
+    self._replayed.excuse()
+
+  def close(self) -> None:
+    try:
+      self._replayed.close()
+    finally:
+      self._demonstrated.close()
+
+
+class _ReplayedPriorities(replay.Priorities):
+  """Hands on the priorities of some rows."""
+
+  def __init__(self, priorities: replay.Priorities, is_replayed: np.ndarray):
+    self._priorities = priorities
+    self._is_replayed = is_replayed
+
+  def update(self, keys, priorities):
+    self._priorities.update(
+      np.asarray(keys)[self._is_replayed],
+      np.asarray(priorities)[self._is_replayed],
+    )
+
+  def flush(self):
+    self._priorities.flush()
+
+  def close(self):
+    self._priorities.close()

@@ -1,0 +1,85 @@
+"""Tests of runs whose batches have a share of demonstrations."""
+
+import pytest
+
+import recorded_episodes
+from repertory import launch
+from repertory.launch.commands import commands
+
+_CONFIG = {
+  'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,
+  'samples_per_insert': 4.0, 'jit_compile': False,
+}  # fmt: skip
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory):
+  directory = str(tmp_path_factory.mktemp('data') / 'catch')
+  recorded_episodes.play_randomly(directory, 'catch', 200)
+  return directory
+
+
+def _run(directory, data, topology='single', max_steps=130, **changes):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', config=_CONFIG, directory=str(directory),
+    max_steps=max_steps, evaluation_episodes=0, demonstrations=(data,),
+    **{'demonstration_fraction': 0.25, **changes},
+  )  # fmt: skip
+  return launch.run(experiment, topology, display=False)
+
+
+def test_learner_steps_stay_and_a_run_goes_on_exactly(tmp_path, data):
+  straight = _run(tmp_path / 'straight', data, deterministic=True)
+  # Each of 80 items beyond the first 50 is drawn four times, in eights.
+  assert straight.status.learner_steps == 80 * 4 // 8
+  _run(tmp_path / 'halves', data, max_steps=90, deterministic=True)
+  halves = _run(tmp_path / 'halves', data, deterministic=True)
+  assert halves.variables_sha256 == straight.variables_sha256
+  less = _run(
+    tmp_path / 'less', data, deterministic=True, demonstration_fraction=0.125
+  )
+  assert less.variables_sha256 != straight.variables_sha256
+  # What was learned is read without the data.
+  assert launch.load_policy(str(tmp_path / 'halves')).learner_steps == 40
+
+
+def test_data_that_changed_are_drawn_anew_unless_it_must_go_on(tmp_path, data):
+  _run(tmp_path / 'run', data, deterministic=True)
+  other = str(tmp_path / 'other')
+  recorded_episodes.play_randomly(other, 'catch', 100, seed=5)
+  with pytest.raises(launch.NodeError, match='have changed since'):
+    _run(tmp_path / 'run', other, max_steps=140, deterministic=True)
+  status = _run(tmp_path / 'run', other, max_steps=140).status
+  assert status.steps == 140
+  assert 'are drawn anew' in (tmp_path / 'run/logs/nodes.jsonl').read_text()
+
+
+def test_in_nodes_of_their_own(tmp_path, data):
+  status = _run(tmp_path / 'run', data, 'distributed').status
+  # At the end the learner keeps the ratio to within a batch.
+  assert status.learner_steps == pytest.approx(40, abs=2)
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    ([], '--demonstration_fraction must be above 0'),
+    (['--demonstration_fraction=1'], 'must be at least 0 and below 1'),
+    (['--demonstration_fraction=0.01'], 'must leave items of both'),
+    (['--demonstrations=nowhere'], '--demonstrations cannot be learned from'),
+    (['--env=memory_chain'], '--demonstrations cannot be learned from'),
+    (['--agent=impala'], "'impala' cannot learn from data"),
+    (['--topology=anakin', '--env=tensor:catch'], '--demonstrations must be'),
+    (['--topology=offline', '--data=DATA'], '--demonstrations must be'),
+  ],
+)  # fmt: skip
+def test_what_is_typed_wrong(tmp_path, data, capsys, flags, message):
+  if not any('fraction' in flag for flag in flags) and flags:
+    flags = ['--demonstration_fraction=0.25', *flags]
+  arguments = [
+    'train', '--env=catch', f'--directory={tmp_path / "run"}',
+    f'--demonstrations={data}', *(one.replace('DATA', data) for one in flags),
+  ]  # fmt: skip
+  assert commands.run(arguments) == 2
+  assert message in capsys.readouterr().err
+  assert not (tmp_path / 'run').exists()
