@@ -20,7 +20,7 @@ from repertory.launch.host import (
 )
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.runs import (
-  demonstrations,
+  data_checks,
   ledger,
   preflight,
   resuming,
@@ -288,4 +288,4 @@ def check(
     topology.smallest_batch(experiment),
   )
   topology.check_experience(experiment, experience, spec)
-  demonstrations.check(experiment, experience, spec)
+  data_checks.check_demonstrations(experiment, experience, spec)

@@ -11,6 +11,7 @@ import tree
 
 from repertory.components import checkpointing, recordings
 from repertory.components.replay import local
+from repertory.components.replay.local import snapshots
 
 _STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
 
@@ -43,7 +44,7 @@ def write(
   state = {**dataclasses.asdict(contents), **vars(fingerprint)}
   priorities = state.pop('priorities')
   del state['leaves'], state['actors']
-  with local.snapshots.replacing(directory) as (folder, path):
+  with snapshots.replacing(directory) as (folder, path):
     np.save(os.path.join(folder, _PRIORITIES), priorities, allow_pickle=False)
     with open(os.path.join(folder, _STATE), 'w') as file:
       json.dump(state, file, indent=2)
@@ -56,7 +57,7 @@ def read(directory: str, fingerprint: Fingerprint) -> local.Contents | None:
   Raises:
     CheckpointError: If what is there is no such snapshot.
   """
-  folder = local.snapshots.find(directory)
+  folder = snapshots.find(directory)
   if folder is None:
     return None
   try:

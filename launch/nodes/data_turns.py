@@ -6,7 +6,7 @@ from repertory.components import loggers, roads
 from repertory.launch.coordination import kinds
 from repertory.launch.host import interrupts
 from repertory.launch.nodes import data_changes, data_learner, node, turns
-from repertory.launch.runs import offline
+from repertory.launch.runs import data_checks, offline
 from repertory.launch.runs import session as session_lib
 
 # Who calls whom.
@@ -48,13 +48,13 @@ class DataTurns(turns.Turns):
   ) -> data_learner.DataLearnerNode:
     session = self._session
     context.tell_start('reading its data')
-    data = offline.open_all(self._paths)
+    data = data_checks.open_all(self._paths)
     road = self._road = offline.make_road(
       session,
       session.experience,
       data,
       self._interruption,
-      session.replay_directory,
+      checkpoint_directory=session.replay_directory,
     )
     road.fill(offline.read(session, data))
     if not road.goes_on:

@@ -8,7 +8,7 @@ from repertory.components import datasets, roads, signals
 from repertory.components.roads import learner_end
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import data_changes, learning, node
-from repertory.launch.runs import demonstrations
+from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
 # How long a learner that was stopped waits for the actors' last reports.
@@ -32,7 +32,9 @@ class LearnerNode(learning.LearningNode):
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
-    mixed = demonstrations.make(session, context.stop, context.tell_start)
+    mixed = offline.make_demonstrations(
+      session, context.stop, context.tell_start
+    )
     self._end = road.make_learner_end()
     if mixed is not None:
       self._end.mix_in(mixed)

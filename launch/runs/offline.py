@@ -1,6 +1,6 @@
-"""What an experiment needs to learn from data."""
+"""Data as an experiment learns from them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tree
@@ -8,90 +8,9 @@ import tree
 from repertory.components import experience as experience_lib
 from repertory.components import recordings, roads, signals, specs
 from repertory.components.replay import local
-from repertory.components.settings import SettingError
 from repertory.environments import previous_action
-from repertory.launch import experiment as experiment_lib
-from repertory.launch.host import machine_memory
-from repertory.launch.runs import recording
+from repertory.launch.runs import data_checks, recording
 from repertory.launch.runs import session as session_lib
-
-# What there is only where somebody acts.
-_OF_ACTING = ('record', 'environments_per_actor', 'demonstrations')
-
-
-def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
-  """Refuses settings of acting, and data that are not there.
-
-  Raises:
-    SettingError: Naming the setting.
-  """
-  for name in _OF_ACTING:
-    if getattr(experiment, name):
-      raise SettingError(
-        name,
-        "must be left out with topology 'offline', where nobody acts; got "
-        f'{getattr(experiment, name)!r}.',
-      )
-  if experiment.num_actors != 1:
-    raise SettingError(
-      'num_actors',
-      "must be left out with topology 'offline', where nobody acts; got "
-      f'{experiment.num_actors}.',
-    )
-  if not paths:
-    raise SettingError(
-      'data',
-      'must name the folder of what was recorded, or several; got none. '
-      '`repertory record` and `repertory train --record` write some.',
-    )
-
-
-def check_experience(
-  experiment: experiment_lib.Experiment,
-  experience: experience_lib.Experience,
-  spec: specs.EnvironmentSpec,
-  paths: Sequence[str],
-) -> None:
-  """Refuses agents that cannot learn from data, and data of something else.
-
-  Raises:
-    SettingError: Naming what is to be changed.
-    DataError: Naming the data, and what is wrong with them.
-  """
-  try:
-    roads.check_data(experience, experiment.builder)
-  except ValueError as error:
-    raise SettingError(
-      'agent',
-      f"'{experiment.agent}' cannot learn from data: {str(error).rstrip('.')}.",
-    ) from error
-  data = open_all(paths)
-  raw = recording.recorded_spec(experiment, spec)
-  for one in data:
-    one.check(raw)
-  table = roads.unlimited(experience, lengths_of(data)).table
-  needed, total = (
-    local.item_bytes(table) * table.max_size,
-    machine_memory.total_bytes(),
-  )
-  if needed > total:
-    in_words = machine_memory.gigabytes
-    raise SettingError(
-      'data',
-      f'must fit into the {in_words(total)} of memory as items of the agent; '
-      f'got {table.max_size:,} items of {local.item_bytes(table):,} bytes '
-      f'each, {in_words(needed)}.',
-    )
-
-
-def open_all(paths: Sequence[str]) -> list[recordings.DataSet]:
-  """Opens all data sets, in this order."""
-  return [recordings.open_data(path) for path in paths]
-
-
-def lengths_of(data: Sequence[recordings.DataSet]) -> np.ndarray:
-  """Returns how many steps all episodes have."""
-  return np.concatenate([one.lengths for one in data])
 
 
 def make_road(
@@ -99,15 +18,24 @@ def make_road(
   experience: experience_lib.Experience,
   data: Sequence[recordings.DataSet],
   stop: signals.StopSignal,
+  purpose: int = session_lib.SAMPLING,
   checkpoint_directory: str = '',
 ) -> roads.DataRoad:
-  """Makes the road of data, which is to be filled with what `read` yields."""
+  """Makes the road of data, which is to be filled with what `read` yields.
+
+  Args:
+    experience: How they are cut and drawn.
+    data: What there is.
+    stop: Ends every wait.
+    purpose: Seeds the draws.
+    checkpoint_directory: Where snapshots are; empty for none.
+  """
   experiment = session.experiment
   return roads.DataRoad(
     experience,
     experiment.builder,
-    lengths_of(data),
-    seed=session.make_seed(session_lib.SAMPLING),
+    data_checks.lengths_of(data),
+    seed=session.make_seed(purpose),
     place=local.Place(experiment.timeout_seconds, stop, warning_seconds=None),
     checkpoint_directory=checkpoint_directory,
   )
@@ -122,6 +50,37 @@ def read(
   for one in data:
     for steps in one.read(spec):
       yield _show_previous(steps, spec) if shows else steps
+
+
+def make_demonstrations(
+  session: session_lib.Session,
+  stop: signals.StopSignal,
+  tell: Callable[[str], None],
+) -> roads.Demonstrations | None:
+  """Reads the demonstrations of a session, if there are any.
+
+  Args:
+    stop: Ends it.
+    tell: Hears what takes time.
+
+  Raises:
+    DataError: If they cannot be read.
+    signals.Stopped: If the stop signal was set.
+  """
+  paths = session.experiment.demonstrations
+  if not paths:
+    return None
+  tell('reading demonstrations')
+  data = data_checks.open_all(paths)
+  road = make_road(
+    session,
+    session.experience.demonstrated,
+    data,
+    stop,
+    session_lib.DEMONSTRATIONS,
+  )
+  road.fill(read(session, data))
+  return roads.Demonstrations(session.experience, road)
 
 
 def _show_previous(

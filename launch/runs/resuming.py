@@ -24,7 +24,7 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
 from repertory.launch.host import native_output, printed
 from repertory.launch.runs import (
-  demonstrations,
+  data_checks,
   directories,
   fetching,
   identities,
@@ -61,8 +61,7 @@ def open_session(
     smallest_batch: What the environments of each adder are a multiple of; None
       for the environments of an actor.
     kinds: The kinds of road that may carry experience, the best first.
-    check: Refuses an experiment whose agent's experience cannot go that way;
-      takes both, and the spec of the environment.
+    check: Refuses an experiment, experience and spec that cannot run so.
     division: How it is divided among nodes, in words.
     tell: Hears, in words, of what may take minutes.
     stored: The experiment's storage, if it has one: it is held, too, and what
@@ -81,7 +80,7 @@ def open_session(
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience, spec)
-  demonstrations.check(experiment, experience, spec)
+  data_checks.check_demonstrations(experiment, experience, spec)
   recording.prepare(experiment, spec, writes=False)
   identity = experiment.identity(experience)
   check_ours = functools.partial(identities.check_identity, identity=identity)

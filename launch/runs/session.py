@@ -261,7 +261,8 @@ _NOT_TOLD = {
 }
 
 # Purposes of seeds.
-_ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES, SAMPLING = range(5)
+_ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
+SAMPLING, DEMONSTRATIONS = range(4, 6)
 
 
 def road_of(checkpoint: checkpointing.Checkpoint) -> str:

@@ -50,10 +50,10 @@ class Offline(topology.Topology):
     return [components.roads.DATA]
 
   def check(self, experiment):
-    runs.offline.check(experiment, self.data)
+    runs.data_checks.check(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
-    runs.offline.check_experience(experiment, experience, spec, self.data)
+    runs.data_checks.check_experience(experiment, experience, spec, self.data)
 
   def run(self, session, stage):
     return nodes.data_turns.DataTurns(

@@ -1,6 +1,5 @@
 """Replay tables of this process, without a server."""
 
-from repertory.components.replay.local import snapshots
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
 from repertory.components.replay.local.moves import to_process, to_server
 from repertory.components.replay.local.place import Place
@@ -23,7 +22,6 @@ __all__ = [
   'copied_bytes',
   'item_bytes',
   'read',
-  'snapshots',
   'to_process',
   'to_server',
   'write',

@@ -1,0 +1,118 @@
+"""What an experiment needs to learn from data, alone or beside replay."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from repertory.components import experience as experience_lib
+from repertory.components import recordings, roads, specs
+from repertory.components.replay import local
+from repertory.components.settings import SettingError
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.host import machine_memory
+from repertory.launch.runs import recording
+
+# What there is only where somebody acts.
+_OF_ACTING = ('record', 'environments_per_actor', 'demonstrations')
+
+
+def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
+  """Refuses settings of acting, and data that are not there.
+
+  Raises:
+    SettingError: Naming the setting.
+  """
+  for name in _OF_ACTING:
+    if getattr(experiment, name):
+      raise SettingError(
+        name,
+        "must be left out with topology 'offline', where nobody acts; got "
+        f'{getattr(experiment, name)!r}.',
+      )
+  if experiment.num_actors != 1:
+    raise SettingError(
+      'num_actors',
+      "must be left out with topology 'offline', where nobody acts; got "
+      f'{experiment.num_actors}.',
+    )
+  if not paths:
+    raise SettingError(
+      'data',
+      'must name the folder of what was recorded, or several; got none. '
+      '`repertory record` and `repertory train --record` write some.',
+    )
+
+
+def check_experience(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  paths: Sequence[str],
+) -> None:
+  """Refuses agents that cannot learn from data, and data of something else.
+
+  Raises:
+    SettingError: Naming what is to be changed.
+    DataError: Naming the data, and what is wrong with them.
+  """
+  try:
+    roads.check_data(experience, experiment.builder)
+  except ValueError as error:
+    raise SettingError(
+      'agent',
+      f"'{experiment.agent}' cannot learn from data: {str(error).rstrip('.')}.",
+    ) from error
+  data = open_all(paths)
+  raw = recording.recorded_spec(experiment, spec)
+  for one in data:
+    one.check(raw)
+  table = roads.unlimited(experience, lengths_of(data)).table
+  needed, total = (
+    local.item_bytes(table) * table.max_size,
+    machine_memory.total_bytes(),
+  )
+  if needed > total:
+    in_words = machine_memory.gigabytes
+    raise SettingError(
+      'data',
+      f'must fit into the {in_words(total)} of memory as items of the agent; '
+      f'got {table.max_size:,} items of {local.item_bytes(table):,} bytes '
+      f'each, {in_words(needed)}.',
+    )
+
+
+def check_demonstrations(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+) -> None:
+  """Refuses demonstrations that are not there, do not fit or have no share.
+
+  Raises:
+    SettingError: Naming what is to be changed.
+  """
+  paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
+  if bool(paths) != bool(fraction):
+    raise SettingError(
+      'demonstration_fraction',
+      'must be above 0 with demonstrations, and 0 without; got '
+      f'{fraction:g} and {", ".join(paths) or "none"}.',
+    )
+  if not paths:
+    return
+  try:
+    check_experience(experiment, experience, spec, paths)
+  except SettingError as error:
+    if error.setting != 'data':
+      raise
+    raise SettingError('demonstrations', error.problem) from error
+
+
+def open_all(paths: Sequence[str]) -> list[recordings.DataSet]:
+  """Opens all data sets, in this order."""
+  return [recordings.open_data(path) for path in paths]
+
+
+def lengths_of(data: Sequence[recordings.DataSet]) -> np.ndarray:
+  """Returns how many steps all episodes have."""
+  return np.concatenate([one.lengths for one in data])
