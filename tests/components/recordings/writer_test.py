@@ -100,6 +100,23 @@ def test_it_goes_on_after_files_of_its_name(tmp_path):
   assert len(_read(tmp_path)) == 2 * 6
 
 
+def test_a_name_that_another_run_takes_meanwhile_is_left_to_it(
+  tmp_path, monkeypatch
+):
+  taken, fsync = tmp_path / 'steps_000000.npz', os.fsync
+
+  def take(file):
+    taken.touch()
+    fsync(file)
+
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 2)
+  monkeypatch.setattr(os, 'fsync', take)
+  writer.close()
+  assert not taken.read_bytes()
+  taken.unlink()
+  assert len(_read(tmp_path)) == 6
+
+
 def test_a_copy_goes_on_where_the_first_one_ends(tmp_path):
   directory = recorded_episodes.prepare(tmp_path)
   writer = recordings.Writer(directory, 'steps')
@@ -143,6 +160,11 @@ def test_images_are_compressed(tmp_path):
   assert path.stat().st_size < 31 * 64 * 64 / 10
   (steps,) = recordings.open_data(str(tmp_path)).read(spec)
   assert steps.observation.shape == (31, 64, 64)
+  whole = path.read_bytes()
+  middle = whole.index(b'observation.npy') + 80
+  path.write_bytes(whole[:middle] + b'?' * 9 + whole[middle + 9 :])
+  with pytest.raises(recordings.DataError, match=r'000000\.npz is damaged'):
+    list(recordings.open_data(str(tmp_path)).read(spec))
 
 
 class TestRefusals:
@@ -192,7 +214,12 @@ class TestRefusals:
     path.unlink()
     with pytest.raises(recordings.DataError, match='is empty'):
       recordings.open_data(str(tmp_path))
-    (tmp_path / 'manifest.json').write_text('{')
+    path = tmp_path / 'manifest.json'
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, 'spec': {'reward': {'shape': 1}}}))
+    with pytest.raises(recordings.DataError, match='cannot be read'):
+      recordings.open_data(str(tmp_path))
+    path.write_text('{')
     with pytest.raises(recordings.DataError, match='cannot be read'):
       recordings.open_data(str(tmp_path))
     os.remove(tmp_path / 'manifest.json')
