@@ -152,6 +152,11 @@ class Experiment:
       value = getattr(self, field)
       is_place = value is None or (isinstance(value, str) and bool(value))
       config_checks.check(self, field, is_place, f'{what}, or left out')
+    data = self.demonstrations
+    are_folders = not isinstance(data, str) and all(
+      isinstance(one, str) and one for one in data
+    )
+    config_checks.check(self, 'demonstrations', are_folders, 'folders, a list')
     is_share = 0 <= self.demonstration_fraction < 1
     config_checks.check(
       self, 'demonstration_fraction', is_share, 'at least 0 and below 1'

@@ -64,6 +64,8 @@ def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
     OSError: If it cannot be written to.
   """
   names = os.listdir(directory) if os.path.isdir(directory) else []
+  # Another run may be making the folder, or writing there.
+  names = [name for name in names if not name.startswith('.')]
   if os.path.lexists(directory) and not os.path.isdir(directory):
     raise SettingError(
       'record', f'must be a folder, or a new one; {directory} is a file.'
