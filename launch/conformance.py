@@ -83,7 +83,8 @@ class TopologyConformance:
     topology = self.make_topology()
     experiment = self.make_experiment(tmp_path)
     topology.check(experiment)
-    with resuming.open_session(experiment) as session:
+    roads = topology.roads(experiment)
+    with resuming.open_session(experiment, kinds=roads) as session:
       graph = topology.graph(session)
       names = {kinds.COORDINATOR.name}
       if topology.has_program:

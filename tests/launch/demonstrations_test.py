@@ -8,7 +8,8 @@ from repertory.launch.commands import commands
 
 _CONFIG = {
   'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,
-  'samples_per_insert': 4.0, 'jit_compile': False,
+  'samples_per_insert': 4.0, 'error_buffer': 12.0, 'n_step': 1,
+  'jit_compile': False,
 }  # fmt: skip
 
 
@@ -28,36 +29,43 @@ def _run(directory, data, topology='single', max_steps=130, **changes):
   return launch.run(experiment, topology, display=False)
 
 
-def test_learner_steps_stay_and_a_run_goes_on_exactly(tmp_path, data):
-  straight = _run(tmp_path / 'straight', data, deterministic=True)
+@pytest.fixture(scope='module')
+def straight(tmp_path_factory, data):
+  """A run without a stop: its folder, and how it ended."""
+  directory = tmp_path_factory.mktemp('straight') / 'run'
+  return directory, _run(directory, data, deterministic=True)
+
+
+def test_learner_steps_stay_and_a_run_goes_on_exactly(tmp_path, data, straight):
+  _, result = straight
   # Each of 80 items beyond the first 50 is drawn four times, in eights.
-  assert straight.status.learner_steps == 80 * 4 // 8
-  _run(tmp_path / 'halves', data, max_steps=90, deterministic=True)
-  halves = _run(tmp_path / 'halves', data, deterministic=True)
-  assert halves.variables_sha256 == straight.variables_sha256
-  less = _run(
-    tmp_path / 'less', data, deterministic=True, demonstration_fraction=0.125
-  )
-  assert less.variables_sha256 != straight.variables_sha256
+  assert result.status.learner_steps == 80 * 4 // 8
+  _run(tmp_path, data, max_steps=90, deterministic=True)
+  halves = _run(tmp_path, data, deterministic=True)
+  assert halves.variables_sha256 == result.variables_sha256
   # What was learned is read without the data.
-  assert launch.load_policy(str(tmp_path / 'halves')).learner_steps == 40
+  assert launch.load_policy(str(tmp_path)).learner_steps == 40
 
 
-def test_data_that_changed_are_drawn_anew_unless_it_must_go_on(tmp_path, data):
-  _run(tmp_path / 'run', data, deterministic=True)
+@pytest.mark.chaos
+def test_data_that_changed_are_drawn_anew_unless_it_must_go_on(
+  tmp_path, straight
+):
+  directory, _ = straight
   other = str(tmp_path / 'other')
   recorded_episodes.play_randomly(other, 'catch', 100, seed=5)
   with pytest.raises(launch.NodeError, match='have changed since'):
-    _run(tmp_path / 'run', other, max_steps=140, deterministic=True)
-  status = _run(tmp_path / 'run', other, max_steps=140).status
+    _run(directory, other, max_steps=140, deterministic=True)
+  status = _run(directory, other, max_steps=140).status
   assert status.steps == 140
-  assert 'are drawn anew' in (tmp_path / 'run/logs/nodes.jsonl').read_text()
+  assert 'are drawn anew' in (directory / 'logs/nodes.jsonl').read_text()
 
 
+@pytest.mark.chaos
 def test_in_nodes_of_their_own(tmp_path, data):
-  status = _run(tmp_path / 'run', data, 'distributed').status
-  # At the end the learner keeps the ratio to within a batch.
-  assert status.learner_steps == pytest.approx(40, abs=2)
+  status = _run(tmp_path, data, 'distributed').status
+  # The learner may be ahead by twelve samples, of which it takes six at once.
+  assert 39 <= status.learner_steps <= 42
 
 
 @pytest.mark.parametrize(

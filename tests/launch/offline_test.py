@@ -2,6 +2,8 @@
 
 import csv
 import dataclasses
+import os
+import shutil
 import types
 
 import dm_env
@@ -55,48 +57,70 @@ def single(tmp_path_factory):
   """A run of `single` that was recorded: its folder."""
   folder = tmp_path_factory.mktemp('single')
   experiment = _make_experiment(
-    folder / 'run', max_steps=203, num_actors=3, record=str(folder / 'data')
+    folder / 'run', max_steps=203, record=str(folder / 'data')
   )
   result = _run(experiment, None, 'single')
-  assert result.status.steps == 204
   return folder, result
 
 
+@pytest.fixture(scope='module')
+def straight(tmp_path_factory, data):
+  """A run of `offline` without a stop: its folder, and how it ended."""
+  directory = tmp_path_factory.mktemp('straight') / 'run'
+  experiment = _make_experiment(directory, deterministic=True)
+  return directory, _run(experiment, data)
+
+
 class TestOffline:
-  def test_steps_are_learner_steps_and_it_goes_on_exactly(self, tmp_path, data):
-    straight = _make_experiment(tmp_path / 'straight', deterministic=True)
-    result = _run(straight, data)
+  def test_steps_are_learner_steps(self, straight, data):
+    directory, result = straight
     status = result.status
     assert (status.steps, status.learner_steps, status.episodes) == (40, 40, 0)
     (table,) = status.tables
     assert table.inserts == sum(recordings.open_data(data).lengths)
-    with open(tmp_path / 'straight' / 'logs' / 'evaluator.csv') as file:
+    with open(directory / 'logs' / 'evaluator.csv') as file:
       rows = list(csv.DictReader(file))
     # Every tenth of the run.
     assert [int(row['steps']) for row in rows] == list(range(4, 41, 4))
     assert all(row['steps'] == row['learner_steps'] for row in rows)
+
+  def test_a_run_goes_on_exactly(self, tmp_path, straight, data):
     halves = [
       _run(
         _make_experiment(
-          tmp_path / 'halves', deterministic=True, max_steps=max_steps
+          tmp_path, deterministic=True, max_steps=max_steps,
+          evaluation_episodes=0,
         ),
         data,
       )
       for max_steps in (17, 40)
-    ]
+    ]  # fmt: skip
     assert halves[0].status.steps == 17
-    assert halves[1].variables_sha256 == result.variables_sha256
-    assert halves[0].variables_sha256 != result.variables_sha256
+    assert halves[1].variables_sha256 == straight[1].variables_sha256
+    assert halves[0].variables_sha256 != straight[1].variables_sha256
 
-  def test_a_run_goes_on_neither_from_nor_to_acting(self, tmp_path, data):
-    acts = _make_experiment(tmp_path / 'acts', max_steps=70)
-    _run(acts, None, 'single')
-    learns = _make_experiment(tmp_path / 'learns', max_steps=5)
-    _run(learns, data)
+  def test_it_goes_on_with_the_same_data_alone(self, tmp_path, straight, data):
+    shutil.copytree(straight[0], tmp_path / 'run')
+    experiment = _make_experiment(
+      tmp_path / 'run', deterministic=True, max_steps=42
+    )
+    recorded_episodes.play_randomly(data, 'catch', 20, seed=7)
+    try:
+      with pytest.raises(launch.NodeError, match='have changed since'):
+        _run(experiment, data)
+    finally:
+      os.remove(os.path.join(data, f'steps_{7:016x}_000000.npz'))
+
+  def test_a_run_goes_on_neither_from_nor_to_acting(
+    self, straight, single, data
+  ):
+    learns = _make_experiment(straight[0], max_steps=300, deterministic=True)
+    acts = _make_experiment(single[0] / 'run', max_steps=300)
     for experiment, name in ((acts, 'offline'), (learns, 'single')):
       with pytest.raises(checkpointing.CheckpointError, match='learner steps'):
-        _run(dataclasses.replace(experiment, max_steps=90), data, name)
+        _run(experiment, data, name)
 
+  @pytest.mark.chaos
   def test_sequences_with_a_memory(self, tmp_path, data):
     config = {
       'core_size': 4, 'hidden_sizes': (4,), 'min_replay_size': 10,
@@ -177,7 +201,7 @@ class TestRecord:
     found = recordings.open_data(str(folder / 'data'))
     assert found.manifest.agent == 'dqn'
     assert found.lengths.sum() == result.status.steps
-    # Catch: every episode has nine steps, and the last three are open.
+    # Catch: every episode has nine steps, and the last one is open.
     assert found.lengths.tolist().count(9) == result.status.episodes
     spec = launch.load_policy(str(folder / 'run')).spec
     rewards = np.concatenate([steps.reward for steps in found.read(spec)])
