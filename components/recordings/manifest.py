@@ -107,7 +107,7 @@ def read(directory: str) -> Manifest:
         f'has format {found["format"]}; this version reads format {_FORMAT}.',
       )
     for one in found['spec'].values():
-      np.dtype(one['dtype']), tuple(one['shape'])
+      specs.Array(one['shape'], np.dtype(one['dtype']))
     names = [field.name for field in dataclasses.fields(Manifest)]
     return Manifest(**{name: found[name] for name in names})
   except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
