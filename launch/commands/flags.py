@@ -182,7 +182,7 @@ TRAIN_FLAGS = (
   (
     'demonstrations',
     flags.DEFINE_list,
-    DEFAULTS['demonstrations'],
+    None,
     'Folders of which every batch of an agent that replays has a share, of '
     '--record, `repertory record` or Minari; default: none.',
   ),

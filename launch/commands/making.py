@@ -64,6 +64,8 @@ def _arguments(
     for name in values
     if name in flag_tables.DEFAULTS and name != 'agent'
   }
+  if 'demonstrations' in values:
+    chosen['demonstrations'] = values.demonstrations or ()
   if 'stop_at_return' in values and values.stop_at_return is not None:
     chosen['stop_when'] = hooks.StopAtReturn(values.stop_at_return)
   if 'wandb_project' in values and values.wandb_project is not None:
