@@ -76,15 +76,6 @@ class _MixedBatches(datasets.Batches):
     self._is_demonstrated = is_demonstrated
 
   @property
-  def patience_seconds(self) -> float | None:
-    """What those have that may have to wait."""
-    return self._replayed.patience_seconds
-
-  @patience_seconds.setter
-  def patience_seconds(self, seconds: float | None) -> None:
-    self._replayed.patience_seconds = seconds
-
-  @property
   def element_spec(self) -> types.Sample:
     size = len(self._is_demonstrated)
     return tree.map_structure(

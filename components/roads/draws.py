@@ -33,7 +33,8 @@ class Fingerprint:
     for steps in chunks:
       # Observations follow from the rest, and may be large.
       for leaf in tree.flatten(steps._replace(observation=())):
-        self.checksum = zlib.crc32(np.ascontiguousarray(leaf), self.checksum)
+        data = np.ascontiguousarray(leaf).data
+        self.checksum = zlib.crc32(data, self.checksum)
       yield steps
 
 

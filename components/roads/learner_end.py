@@ -39,6 +39,8 @@ class LearnerEnd(snapshots.Snapshots):
   batches: datasets.Batches
   priorities: replay.Priorities | None
   _demonstrations: 'demonstrations_lib.Demonstrations | None' = None
+  # The batches that may have to wait, if `batches` takes rows from them.
+  _replayed: datasets.Batches | None = None
 
   def __init__(
     self, experience: experience_lib.Experience, place: writers.Place
@@ -75,7 +77,8 @@ class LearnerEnd(snapshots.Snapshots):
   def mix_in(self, demonstrations: 'demonstrations_lib.Demonstrations') -> None:
     """Lets all batches have rows of data, too; before anybody takes one."""
     self._demonstrations = demonstrations
-    self.batches = demonstrations.mix(self.batches)
+    self._replayed = self.batches
+    self.batches = demonstrations.mix(self._replayed)
     if self.priorities is not None:
       self.priorities = demonstrations.without(self.priorities)
 
@@ -133,7 +136,8 @@ class LearnerEnd(snapshots.Snapshots):
 
   def expect_batches(self) -> None:
     """Takes a batch for lost, from now on, that does not come in due time."""
-    self.batches.patience_seconds = PATIENCE_SECONDS
+    batches = self._replayed or self.batches
+    batches.patience_seconds = PATIENCE_SECONDS
 
   def count_anew(self, learner_steps: int) -> int:
     """Counts from here: what was sampled before, nobody has any more.
