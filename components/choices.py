@@ -4,5 +4,9 @@
 IMAGE_TORSOS = ('auto', 'nature', 'residual', 'data_efficient', 'minatar')
 # Memories of recurrent networks, see `networks.recurrent`.
 CORES = ('none', 'lstm', 'gru')
+# How values tell the return, see `return_distributions`.
+RETURN_DISTRIBUTIONS = (
+  'none', 'categorical', 'quantile', 'implicit_quantile'
+)  # fmt: skip
 # What becomes of a learner step that is not finite, see `learners.divergence`.
 DIVERGENCE_ACTIONS = ('stop', 'skip')

@@ -33,6 +33,7 @@ EXPRESSIONS = {
   'RealDiv': '{0} / {1}',
   'Rsqrt': 'np.reciprocal(np.sqrt({0}))',
   'SelectV2': 'np.where({0}, {1}, {2})',
+  'Sign': 'np.sign({0})',
   'Sin': 'np.sin({0})',
   'Sqrt': 'np.sqrt({0})',
   'Square': 'np.square({0})',

@@ -51,6 +51,7 @@ _RANKS_OF_COMPONENTS = (
     'discrete_actions',
     'distributions',
     'episode_metrics',
+    'return_distributions',
     'squashed_gaussian',
     'losses',
     'networks',

@@ -1,4 +1,4 @@
-"""DQN: double, dueling, n-step, prioritized."""
+"""DQN up to Rainbow, and on: each of its parts is an option."""
 
 from typing import TYPE_CHECKING
 

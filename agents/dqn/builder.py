@@ -1,6 +1,7 @@
 """The parts of DQN."""
 
 import dataclasses
+from typing import Any
 
 import sonnet as snt
 
@@ -22,9 +23,11 @@ from repertory.components import (
 
 
 class DQNBuilder(transition_replay.TransitionReplayBuilder):
-  """Double, dueling, n-step DQN with prioritized replay; each is an option.
+  """Double, dueling, n-step DQN with prioritized replay, and Rainbow.
 
-  See https://arxiv.org/abs/1710.02298 for all of them together.
+  Each part is an option, and so are distributions of the return, noisy networks
+  and Munchausen rewards. See https://arxiv.org/abs/1710.02298 for all but the
+  last together.
   """
 
   config: dqn_config.DQNConfig
@@ -39,16 +42,18 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    config = self.config
-    return networks.make_network(
-      spec, config.hidden_sizes, config.dueling, config.image_torso
-    )
+    return networks.make_network(spec, self.config)
 
   def make_policy(
-    self, network: snt.Module, acting: builder.Acting
+    self, network: Any, acting: builder.Acting
   ) -> programs.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
-    return policies.EpsilonGreedyPolicy(network, **settings)
+    values = networks.make_values(network, self.config)
+    if self.config.noisy and not acting.evaluation:
+      return policies.NoisyEpsilonGreedyPolicy(
+        values, network.noise_size, **settings
+      )
+    return policies.EpsilonGreedyPolicy(values, **settings)
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec

@@ -32,6 +32,62 @@ class DQNConfig(replay_config.ReplayConfig):
     'Select with the online, evaluate with the target network '
     '(arXiv:1509.06461).',
   )
+  distribution: str = settings.field(
+    'none',
+    "How values tell the return: 'none' by its mean, 'categorical' by atoms "
+    "(C51, arXiv:1707.06887), 'quantile' (QR-DQN, arXiv:1710.10044) or "
+    "'implicit_quantile' (IQN, arXiv:1806.06923).",
+  )
+  num_atoms: int = settings.field(
+    101,
+    'Atoms of a categorical distribution: twice the 51 of C51, for a support '
+    'ten times as wide.',
+  )
+  vmin: float = settings.field(
+    -100.0,
+    'Least return that a categorical distribution can tell, the smallest atom. '
+    'With γ = 0.99, rewards in [−1, 1] give returns within ±100. Values beyond '
+    'are cut off.',
+  )
+  vmax: float = settings.field(
+    100.0, 'Largest return that it can tell, the largest atom.'
+  )
+  num_quantiles: int = settings.field(
+    51,
+    'Quantiles of a quantile distribution; QR-DQN, section 5, has 200, at 15 '
+    'times the cost of the loss.',
+  )
+  num_taus: int = settings.field(
+    64, 'τ that implicit quantiles are learned at: N of IQN, section 4.'
+  )
+  num_target_taus: int = settings.field(
+    64, "τ of the target of implicit quantiles: N' of IQN, section 4."
+  )
+  num_policy_taus: int = settings.field(
+    32, 'τ whose mean is the value of implicit quantiles: K of IQN, section 4.'
+  )
+  noisy: bool = settings.field(
+    False,
+    'Explore by noise on the weights of all dense layers (arXiv:1706.10295), '
+    'beside ε.',
+  )
+  noisy_sigma: float = settings.field(
+    0.5, 'σ_0, how large the noise is at first: its paper, section 3.2.'
+  )
+  munchausen: bool = settings.field(
+    False,
+    'Add the scaled log-policy to rewards and bootstrap from all actions, in '
+    'place of double (arXiv:2007.14430).',
+  )
+  munchausen_alpha: float = settings.field(
+    0.9, "α, the share of the log-policy that is added: its paper's."
+  )
+  munchausen_temperature: float = settings.field(
+    0.03, "τ, the temperature of the policy: its paper's."
+  )
+  munchausen_clip: float = settings.field(
+    -1.0, "l_0, least scaled log-policy that is added: its paper's."
+  )
   n_step: int = settings.field(
     3, 'Steps a transition spans: Rainbow, arXiv:1710.02298, table 1.'
   )
@@ -55,7 +111,9 @@ class DQNConfig(replay_config.ReplayConfig):
     'Global norm at which gradients are clipped: dueling DQN, section 4.2.',
   )
   huber_threshold: float = settings.field(
-    1.0, 'Where the Huber loss turns linear: Nature DQN, "error clipping".'
+    1.0,
+    'Where the Huber loss turns linear: Nature DQN, "error clipping"; of '
+    'quantiles, κ of QR-DQN and IQN.',
   )
   target_update_period: int = settings.field(
     50, 'Learner steps between copies to the target network.'
@@ -64,7 +122,9 @@ class DQNConfig(replay_config.ReplayConfig):
     True, 'Sample by priority (arXiv:1511.05952) or uniformly.'
   )
   epsilon_base: float = settings.field(
-    0.4, 'Largest ε of the ladder over the environments: Ape-X, section 4.1.'
+    0.4,
+    'Largest ε of the ladder over the environments: Ape-X, section 4.1. With '
+    'noisy networks it may be 0.',
   )
   epsilon_exponent: float = settings.field(
     7.0, 'Steepness of the ladder: Ape-X, section 4.1.'
@@ -87,41 +147,90 @@ class DQNConfig(replay_config.ReplayConfig):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_at_least(self, 1, 'n_step', 'target_update_period')
+    config_checks.check_one_of(
+      self, 'distribution', choices.RETURN_DISTRIBUTIONS
+    )
+    config_checks.check_at_least(self, 2, 'num_atoms')
+    config_checks.check_at_least(
+      self, 1, 'n_step', 'target_update_period', 'num_quantiles', 'num_taus',
+      'num_target_taus', 'num_policy_taus',
+    )  # fmt: skip
+    self._check_support()
+    self._check_munchausen()
     config_checks.check_at_least(
       self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'
     )
     config_checks.check_positive(
       self, 'adam_epsilon', 'max_gradient_norm', 'huber_threshold',
-      'max_abs_reward',
+      'max_abs_reward', 'noisy_sigma',
     )  # fmt: skip
     config_checks.check_fraction(self, 'evaluation_epsilon')
+    is_epsilon = 0 < self.epsilon_base <= 1
     config_checks.check(
-      self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
+      self,
+      'epsilon_base',
+      is_epsilon or (self.noisy and self.epsilon_base == 0),
+      'in (0, 1], or 0 with noisy networks',
+    )
+
+  def _check_support(self) -> None:
+    config_checks.check_finite(self, 'vmin', 'vmax')
+    is_above = 0 < self.vmax - self.vmin <= config_checks.MAX
+    config_checks.check(
+      self, 'vmax', is_above, f'above vmin = {self.vmin}, by a finite number'
+    )
+
+  def _check_munchausen(self) -> None:
+    config_checks.check_fraction(self, 'munchausen_alpha')
+    config_checks.check_positive(self, 'munchausen_temperature')
+    config_checks.check_finite(self, 'munchausen_clip')
+    config_checks.check(
+      self, 'munchausen_clip', self.munchausen_clip <= 0, 'at most 0'
     )
 
 
+# What Rainbow has, whichever its parts: arXiv:1710.02298, table 1, where four
+# frames are a step and there is an update every four steps. β rises over its
+# 200 million frames: 50 million steps, a learner step for every four.
+_ATARI = {
+  'hidden_sizes': (512,),
+  'max_abs_reward': 1.0,
+  'learning_rate': 6.25e-5,
+  'target_update_period': 2_000,
+  'priority_exponent': 0.5,
+  'importance_anneal_learner_steps': 12_500_000,
+  'epsilon_exponent': 0.0,
+  'max_replay_size': 1_000_000,
+  'min_replay_size': 20_000,
+  'samples_per_insert': 8.0,
+  'jit_compile': False,
+}
 PRESETS = {
-  # Rainbow without distribution and noise: arXiv:1710.02298, table 1, where
-  # four frames are a step and there is an update every four steps. ε is that of
-  # its ablation without noisy networks, which falls over 250,000 frames. β
-  # rises over its 200 million frames: 50 million steps, a learner step for
-  # every four.
+  # Rainbow without distribution and noise. ε is that of its ablation without
+  # noisy networks, which falls over 250,000 frames.
   'atari': {
-    'hidden_sizes': (512,),
-    'max_abs_reward': 1.0,
-    'learning_rate': 6.25e-5,
-    'target_update_period': 2_000,
-    'priority_exponent': 0.5,
-    'importance_anneal_learner_steps': 12_500_000,
+    **_ATARI,
     'epsilon_base': 0.01,
-    'epsilon_exponent': 0.0,
     'epsilon_anneal_steps': 62_500,
     'evaluation_epsilon': 0.001,
-    'max_replay_size': 1_000_000,
-    'min_replay_size': 20_000,
-    'samples_per_insert': 8.0,
-    'jit_compile': False,
+  },
+  # All of Rainbow, for Atari as it is published.
+  'rainbow': {
+    **_ATARI,
+    'distribution': 'categorical',
+    'num_atoms': 51,
+    'vmin': -10.0,
+    'vmax': 10.0,
+    'noisy': True,
+    'epsilon_base': 0.0,
+    'epsilon_anneal_steps': 0,
+  },
+  # All of Rainbow with the defaults, for small environments.
+  'rainbow_small': {
+    'distribution': 'categorical',
+    'noisy': True,
+    'epsilon_base': 0.0,
+    'epsilon_anneal_steps': 0,
   },
   # DQN of Young & Tian, arXiv:1903.03176, section 4, and their code, for 5
   # million steps: plain Q-learning, a learner step for each step. They have

@@ -1,22 +1,31 @@
 """The update of DQN."""
 
+from typing import Any
+
 import sonnet as snt
 import tensorflow as tf
+import tree
 
 from repertory.agents import experience_replay
 from repertory.agents.dqn import config as dqn_config
+from repertory.agents.dqn import networks
 from repertory.components import (
-  data_parallel,
   discrete_actions,
   learners,
   losses,
   programs,
+  return_distributions,
   types,
 )
 
 
 class DQNUpdate(programs.Update):
-  """Lowers the Huber loss of the n-step, double Q-learning errors."""
+  """Brings what is told of the return nearer to what n steps say of it.
+
+  How the return is told, and so what the loss is, is a
+  `return_distributions.ReturnDistribution`; without one it is the Huber loss of
+  the n-step, double Q-learning errors.
+  """
 
   def __init__(
     self,
@@ -28,7 +37,8 @@ class DQNUpdate(programs.Update):
     """Takes over the networks.
 
     Args:
-      network: What is learned: observations `[B, ...]` to values `[B, A]`.
+      network: What is learned: observations `[B, ...]` to outputs `[B, A,
+        ...]`, values `[B, A]` if there is no distribution.
       target_network: One of the same kind, made to follow.
       config: The settings.
       actions: Numbers the environment's actions; None if they are numbers.
@@ -38,6 +48,10 @@ class DQNUpdate(programs.Update):
     self._target_network = target_network
     self._to_number = actions.from_action if actions else lambda action: action
     self._config = config
+    self._returns = networks.make_return_distribution(config)
+    self._noise = None
+    if config.noisy or config.distribution == 'implicit_quantile':
+      self._noise = learners.UpdateNoise()
     self._optimizer = learners.ClippedAdam(
       network.trainable_variables,
       config.learning_rate,
@@ -54,39 +68,76 @@ class DQNUpdate(programs.Update):
     return {'policy': self._network.variables}
 
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data = sample.data
+    # A gather takes no small or unsigned integers.
+    a_tm1 = tf.cast(self._to_number(data.action), tf.int32)  # [B]
+    r_t, bootstrap = self._look_ahead(data, a_tm1)
     with tf.GradientTape() as tape:
-      errors, q_tm1 = self._errors(sample.data)  # [B], [B, A]
-      losses_per_item = losses.huber(errors, self._config.huber_threshold)
+      taus_tm1 = self._returns.sample_taus(self._noise, tf.shape(a_tm1)[0])
+      outputs = self._outputs(self._network, data.observation, taus_tm1)
+      items = self._returns.compare(
+        tf.gather(outputs, a_tm1, batch_dims=1),  # [B, ...]
+        taus_tm1,
+        r_t,
+        # The adder applied γ between the rewards; this is the last factor.
+        self._config.discount * data.discount,
+        bootstrap,
+      )
       weights = self._importance_weights(sample)
-      loss = tf.reduce_mean(weights * losses_per_item)
+      loss = tf.reduce_mean(weights * items.losses)
     norm = self._optimizer.minimize(tape, loss)
     self._update_target()
-    sizes = tf.abs(errors)
     metrics = {
       'loss': loss,
-      'td_error': tf.reduce_mean(sizes),
-      'q_value': tf.reduce_mean(q_tm1),
+      'td_error': tf.reduce_mean(tf.abs(items.errors)),
+      'q_value': tf.reduce_mean(self._returns.values(outputs)),
       'gradient_norm': norm,
+      **items.metrics,
     }
     return programs.UpdateResult(
-      metrics, priorities=sizes if self._config.prioritized else None
+      metrics, priorities=items.priorities if self._config.prioritized else None
     )
 
-  def _errors(self, data: types.Transition) -> tuple[tf.Tensor, tf.Tensor]:
-    values = data_parallel.by_rows(self._network)
-    target_values = data_parallel.by_rows(self._target_network)
-    q_tm1 = values(data.observation)  # [B, A]
-    q_t_value = target_values(data.next_observation)  # [B, A]
-    q_t_selector = (
-      values(data.next_observation) if self._config.double else q_t_value
-    )
-    errors = losses.double_q_errors(
-      q_tm1=q_tm1,
-      a_tm1=self._to_number(data.action),
-      r_t=data.reward,
-      # The adder applied γ between the rewards; this is the last factor.
-      discount_t=self._config.discount * data.discount,
-      q_t_value=q_t_value,
-      q_t_selector=q_t_selector,
-    )
-    return errors, q_tm1
+  def _look_ahead(
+    self, data: types.Transition, a_tm1: tf.Tensor
+  ) -> tuple[tf.Tensor, return_distributions.Bootstrap]:
+    """Returns rewards `[B]` and what is said of the next state."""
+    config, returns = self._config, self._returns
+    online, target = self._network, self._target_network
+    taus = returns.target_taus(self._noise, tf.shape(a_tm1)[0])
+    q_t, outputs_t = returns.read_target(
+      self._outputs(target, data.next_observation, taus)
+    )  # [B, A], [B, A, ...]
+    if config.munchausen:
+      bonus = losses.munchausen_bonus(
+        self._values(target, data.observation),
+        a_tm1,
+        config.munchausen_alpha,
+        config.munchausen_temperature,
+        config.munchausen_clip,
+      )  # [B]
+      return data.reward + bonus, return_distributions.soft_bootstrap(
+        outputs_t, q_t, config.munchausen_temperature
+      )
+    if config.double:
+      q_t = self._values(online, data.next_observation)
+    return data.reward, return_distributions.greedy_bootstrap(outputs_t, q_t)
+
+  def _values(self, network: snt.Module, observation: types.Nest) -> tf.Tensor:
+    """Returns action values `[B, A]`, as a policy takes them."""
+    taus = self._returns.policy_taus(_num_rows(observation))
+    return self._returns.values(self._outputs(network, observation, taus))
+
+  def _outputs(
+    self, network: Any, observation: types.Nest, taus: tf.Tensor | None
+  ) -> tf.Tensor:
+    """Calls a network, if it takes noise with noise of this call alone."""
+    noise = None
+    if self._config.noisy:
+      shape = [_num_rows(observation), network.noise_size]
+      noise = self._noise.normals(shape)  # [B, K]
+    return networks.call(network, observation, taus, noise)
+
+
+def _num_rows(observation: types.Nest) -> tf.Tensor:
+  return tf.shape(tree.flatten(observation)[0])[0]

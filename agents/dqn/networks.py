@@ -1,35 +1,112 @@
-"""The network of DQN."""
+"""The network of DQN, and what its outputs mean."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
 import sonnet as snt
+import tensorflow as tf
 
-from repertory.components import discrete_actions, networks, specs
+from repertory.agents.dqn import config as dqn_config
+from repertory.components import (
+  data_parallel,
+  discrete_actions,
+  networks,
+  return_distributions,
+  specs,
+  types,
+)
 
 
 def make_network(
-  spec: specs.EnvironmentSpec,
-  hidden_sizes: Sequence[int],
-  dueling: bool,
-  image_torso: str,
+  spec: specs.EnvironmentSpec, config: dqn_config.DQNConfig
 ) -> snt.Module:
   """Makes a network that maps observations `[B, ...]` to values `[B, A]`.
 
+  With a distribution or noise it is a `networks.ReturnNetwork`, which may take
+  more and tell more.
+
   Args:
     spec: One with discrete actions.
-    hidden_sizes: Layers before the head.
-    dueling: Whether the head has two streams.
-    image_torso: What reads image leaves, one of `networks.IMAGE_TORSOS` or
-      'auto'.
+    config: Sizes and kinds of its layers.
 
   Raises:
     ValueError: If observations or actions are of a kind it cannot take.
   """
   num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+  if config.distribution != 'none' or config.noisy:
+    outputs = {
+      'categorical': config.num_atoms,
+      'quantile': config.num_quantiles,
+    }
+    return networks.ReturnNetwork(
+      spec.observations,
+      num_actions,
+      config.hidden_sizes,
+      config.image_torso,
+      dueling=config.dueling,
+      num_outputs=outputs.get(config.distribution),
+      implicit=config.distribution == 'implicit_quantile',
+      noisy_sigma=config.noisy_sigma if config.noisy else None,
+    )
   torso = networks.ObservationTorso(
-    spec.observations, hidden_sizes, image_torso
+    spec.observations, config.hidden_sizes, config.image_torso
   )
-  head = networks.make_value_head(num_actions, dueling)
+  head = networks.make_value_head(num_actions, config.dueling)
   network = snt.Sequential([torso, head])
   networks.create_variables(network, spec.observations)
   return network
+
+
+def make_return_distribution(
+  config: dqn_config.DQNConfig,
+) -> return_distributions.ReturnDistribution:
+  """Makes what says what the outputs of the network mean."""
+  threshold = config.huber_threshold
+  if config.distribution == 'categorical':
+    return return_distributions.CategoricalReturn(
+      config.vmin, config.vmax, config.num_atoms
+    )
+  if config.distribution == 'quantile':
+    return return_distributions.QuantileReturn(config.num_quantiles, threshold)
+  if config.distribution == 'implicit_quantile':
+    return return_distributions.ImplicitQuantileReturn(
+      config.num_taus,
+      config.num_target_taus,
+      config.num_policy_taus,
+      threshold,
+    )
+  return return_distributions.ExpectedReturn(threshold)
+
+
+def call(
+  network: Any,
+  observation: types.Nest,
+  taus: tf.Tensor | None = None,
+  noise: tf.Tensor | None = None,
+) -> tf.Tensor:
+  """Gives a network what there is: one of your own may take observations alone.
+
+  Returns:
+    Its outputs, `[B, A, ...]`.
+  """
+  inputs = {'taus': taus, 'noise': noise}
+  given = {name: one for name, one in inputs.items() if one is not None}
+  by_rows = data_parallel.by_rows(
+    lambda rows, *values: network(rows, **dict(zip(given, values)))
+  )
+  return by_rows(observation, *given.values())
+
+
+def make_values(
+  network: Any, config: dqn_config.DQNConfig
+) -> Callable[..., tf.Tensor]:
+  """Makes a function of observations, and noise, to values `[B, A]`."""
+  returns = make_return_distribution(config)
+
+  def values(
+    observation: types.Nest, noise: tf.Tensor | None = None
+  ) -> tf.Tensor:
+    taus = returns.policy_taus(1)  # The same of all rows.
+    return returns.values(call(network, observation, taus, noise))
+
+  return values

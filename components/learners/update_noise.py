@@ -34,3 +34,7 @@ class UpdateNoise(tf.Module):
   def normals(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
     """Returns new numbers of mean 0 and deviation 1, float32."""
     return tf.random.stateless_normal(shape, self.seed())
+
+  def uniforms(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
+    """Returns new numbers in [0, 1), all as probable, float32."""
+    return tf.random.stateless_uniform(shape, self.seed())

@@ -13,11 +13,16 @@ from repertory.components.losses.deterministic_policy_gradient import (
 from repertory.components.losses.distributional import (
   categorical_divergence,
   categorical_mean,
+  categorical_mixture_targets,
   categorical_projection,
   categorical_td_targets,
 )
 from repertory.components.losses.importance import importance_ratios
 from repertory.components.losses.masking import masked_mean
+from repertory.components.losses.munchausen import (
+  munchausen_bonus,
+  scaled_log_policy,
+)
 from repertory.components.losses.policy_gradient import (
   entropy_loss,
   policy_gradient_loss,
@@ -34,6 +39,10 @@ from repertory.components.losses.q_learning import (
   double_q_errors,
   huber,
   importance_weights,
+)
+from repertory.components.losses.quantile_regression import (
+  quantile_huber,
+  quantile_midpoints,
 )
 from repertory.components.losses.recurrence import backward_sums
 from repertory.components.losses.reward_clipping import clip_rewards
@@ -57,6 +66,7 @@ __all__ = [
   'backward_sums',
   'categorical_divergence',
   'categorical_mean',
+  'categorical_mixture_targets',
   'categorical_projection',
   'categorical_td_targets',
   'clip_rewards',
@@ -72,9 +82,13 @@ __all__ = [
   'importance_ratios',
   'importance_weights',
   'masked_mean',
+  'munchausen_bonus',
   'n_step_returns',
   'policy_gradient_loss',
+  'quantile_huber',
+  'quantile_midpoints',
   'rescale',
+  'scaled_log_policy',
   'sequence_double_q_errors',
   'sequence_priorities',
   'soft_policy_loss',

@@ -76,6 +76,47 @@ def categorical_td_targets(
   return tf.stop_gradient(target)  # [B, N]
 
 
+def categorical_mixture_targets(
+  r_t: tf.Tensor,
+  discount_t: tf.Tensor,
+  logits_t: tf.Tensor,
+  weights_t: tf.Tensor,
+  bonuses_t: tf.Tensor,
+  z: tf.Tensor,
+) -> tf.Tensor:
+  """Projects a mixture over actions of r + γ (Z(s', a) + b_a) onto the support.
+
+  Each action's atoms are moved by its own bonus, and its probabilities weighed
+  by that of the action. With a single action of weight 1 and bonus 0 this is
+  `categorical_td_targets`. No gradient flows into it.
+
+  Args:
+    r_t: Rewards, `[B]`.
+    discount_t: Discounts of the bootstrap value, γ included, `[B]`.
+    logits_t: The distributions of K actions, as logits, `[B, K, N]`.
+    weights_t: Probabilities of the actions, `[B, K]`.
+    bonuses_t: What is added to the return of each, `[B, K]`.
+    z: Atoms of the support, `[N]`.
+
+  Returns:
+    Probabilities, `[B, N]`.
+
+  Raises:
+    ValueError: If a shape does not fit.
+  """
+  ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), z=(z, 1))
+  ranks.check_ranks(logits_t=(logits_t, 3), weights_t=(weights_t, 2))
+  ranks.check_ranks(bonuses_t=(bonuses_t, 2))
+  moved = z + bonuses_t[:, :, None]  # [B, K, N]
+  z_p = r_t[:, None, None] + discount_t[:, None, None] * moved
+  probs = weights_t[:, :, None] * tf.nn.softmax(logits_t)
+  shape = [tf.shape(r_t)[0], logits_t.shape[1] * logits_t.shape[2]]
+  target = categorical_projection(
+    tf.reshape(z_p, shape), tf.reshape(probs, shape), z
+  )
+  return tf.stop_gradient(target)  # [B, N]
+
+
 def categorical_divergence(
   target_probs: tf.Tensor, logits: tf.Tensor
 ) -> tf.Tensor:

@@ -23,6 +23,7 @@ from repertory.components.networks.initialization import (
   create_variables,
 )
 from repertory.components.networks.layer_norm_mlp import LayerNormMLP
+from repertory.components.networks.noisy_linear import NoisyLinear
 from repertory.components.networks.normalization import ObservationNormalizer
 from repertory.components.networks.normalized_mlp import NormalizedMLP
 from repertory.components.networks.recurrent import (
@@ -31,6 +32,7 @@ from repertory.components.networks.recurrent import (
   reset_where,
   unroll,
 )
+from repertory.components.networks.return_network import ReturnNetwork
 from repertory.components.networks.sequence_network import SequenceNetwork
 from repertory.components.networks.torsos import (
   ObservationTorso,
@@ -49,10 +51,12 @@ __all__ = [
   'LayerNormMLP',
   'MinAtarTorso',
   'NatureTorso',
+  'NoisyLinear',
   'NormalizedMLP',
   'ObservationNormalizer',
   'ObservationTorso',
   'ResidualTorso',
+  'ReturnNetwork',
   'SequenceNetwork',
   'check_observation',
   'create_critic_variables',

@@ -3,6 +3,7 @@
 from repertory.components.policies.continuous import ContinuousPolicy
 from repertory.components.policies.epsilon_greedy import (
   EpsilonGreedyPolicy,
+  NoisyEpsilonGreedyPolicy,
   RecurrentEpsilonGreedyPolicy,
   epsilon_ladder,
 )
@@ -14,6 +15,7 @@ from repertory.components.policies.stochastic import (
 __all__ = [
   'ContinuousPolicy',
   'EpsilonGreedyPolicy',
+  'NoisyEpsilonGreedyPolicy',
   'RecurrentEpsilonGreedyPolicy',
   'StochasticPolicy',
   'epsilon_ladder',

@@ -153,6 +153,45 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
     return self._choose(self._network(observation), state)
 
 
+class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
+  """`EpsilonGreedyPolicy` with a network that takes noise, new in each step.
+
+  The noise, too, belongs to the environment. Evaluations without noise are
+  those of `EpsilonGreedyPolicy`.
+  """
+
+  def __init__(
+    self,
+    network: Callable[[types.Nest, tf.Tensor], tf.Tensor],
+    noise_size: int,
+    epsilons: Sequence[float],
+    seed: int,
+    **settings,
+  ):
+    """Keeps the parts.
+
+    Args:
+      network: Maps observations `[B, ...]` and normal numbers `[B, K]` to
+        action values `[B, A]`.
+      noise_size: K.
+      epsilons: ε by environment id, each in [0, 1].
+      seed: Seeds the random streams.
+      **settings: As for `EpsilonGreedyPolicy`.
+    """
+    super().__init__(epsilons, seed, **settings)
+    self._network = network
+    self._noise_size = noise_size
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> programs.PolicyOutput:
+    noise, counters = random_streams.next_normals(
+      state['random'], self._noise_size
+    )  # [B, K], [B]
+    values = self._network(observation, noise)  # [B, A]
+    return self._choose(values, {**state, 'random': counters})
+
+
 class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
   """`EpsilonGreedyPolicy` with a network that has a memory.
 

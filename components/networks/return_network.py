@@ -1,0 +1,168 @@
+"""Networks that tell of each action the return, or how it is distributed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.components import specs, types
+from repertory.components.networks import noisy_linear, torsos
+
+# n of the cosines that a τ is told by: https://arxiv.org/abs/1806.06923,
+# equation 4.
+_NUM_COSINES = 64
+
+
+class ReturnNetwork(snt.Module):
+  """Maps observations to numbers of each action, by up to three extensions.
+
+  - Several numbers of each action, such as logits of atoms or quantiles.
+  - *Implicit quantiles*: a number for each of the τ that it is asked for. The
+    features ψ in front of the last hidden layer are multiplied with those of τ,
+    φ_j(τ) = relu(Σ_i cos(π i τ) w_ij + b_j): https://arxiv.org/abs/1806.06923.
+  - *Noise*: all layers behind the torso of images are `NoisyLinear`, but that
+    of τ.
+
+  With `dueling`, streams for the state and for the advantages, which are on top
+  of the same hidden layers, are joined for each of the numbers:
+  https://arxiv.org/abs/1710.02298, section "The Integrated Agent".
+
+  Attributes:
+    noise_size: Normal numbers that a row needs, K; 0 without noise.
+  """
+
+  def __init__(
+    self,
+    observation_spec: types.Nest,
+    num_actions: int,
+    hidden_sizes: Sequence[int],
+    image_torso: str,
+    *,
+    dueling: bool = True,
+    num_outputs: int | None = None,
+    implicit: bool = False,
+    noisy_sigma: float | None = None,
+  ):
+    """Makes the layers, with all their variables.
+
+    Args:
+      observation_spec: Nest of array specs, without a batch axis.
+      num_actions: A.
+      hidden_sizes: Layers before the streams, a ReLU after each.
+      image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
+      dueling: Whether the head has two streams.
+      num_outputs: Numbers of each action, N; None for a single one.
+      implicit: Whether it takes τ, a number of each action for each of them.
+      noisy_sigma: σ_0 of `NoisyLinear`; None for no noise.
+
+    Raises:
+      ValueError: As by `check_observation`.
+    """
+    super().__init__(name='return_network')
+    if implicit and num_outputs is not None:
+      raise ValueError(
+        f'num_outputs must be None if implicit, got {num_outputs}.'
+      )
+    self._num_actions, self._num_outputs = num_actions, num_outputs
+    self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
+    features = self._torso(specs.zeros(observation_spec, 1))  # [1, D]
+    sizes = [features.shape[-1], *hidden_sizes]
+    self._hidden = [
+      _make_linear(sizes[i], size, noisy_sigma, f'hidden_{i}')
+      for i, size in enumerate(hidden_sizes)
+    ]
+    self._num_before_tau = max(len(hidden_sizes) - 1, 0)
+    self._tau = None
+    if implicit:
+      self._tau = _make_linear(
+        _NUM_COSINES, sizes[self._num_before_tau], None, 'tau'
+      )
+    width = num_outputs or 1
+    self._streams = [
+      _make_linear(sizes[-1], num_actions * width, noisy_sigma, 'advantage')
+    ]
+    if dueling:
+      self._streams.append(_make_linear(sizes[-1], width, noisy_sigma, 'value'))
+    self._noise_sizes = [
+      layer.noise_size if isinstance(layer, noisy_linear.NoisyLinear) else 0
+      for layer in (*self._hidden, *self._streams)
+    ]
+    self.noise_size = sum(self._noise_sizes)
+
+  def __call__(
+    self,
+    observation: types.Nest,
+    taus: tf.Tensor | None = None,
+    noise: tf.Tensor | None = None,
+  ) -> tf.Tensor:
+    """Computes the numbers.
+
+    Args:
+      observation: `[B, ...]`.
+      taus: In [0, 1], `[B, N]`, or `[1, N]` for the same of all rows; if it is
+        implicit, else None.
+      noise: Normal numbers `[B, K]`; None for none.
+
+    Returns:
+      `[B, A]` if it was told no number of outputs, else `[B, A, N]`.
+    """
+    noises = [None] * len(self._noise_sizes)
+    if noise is not None:
+      noises = tf.split(noise, self._noise_sizes, axis=-1)
+    x = self._torso(observation)  # [B, D]
+    for i in range(self._num_before_tau):
+      x = tf.nn.relu(_apply(self._hidden[i], x, noises[i]))
+    if taus is not None:
+      num_taus = taus.shape[1]
+      x = self._join(x, taus)  # [B · N, D]; B stands for B · N below.
+      if noise is not None:
+        noises = [tf.repeat(each, num_taus, axis=0) for each in noises]
+    for i in range(self._num_before_tau, len(self._hidden)):
+      x = tf.nn.relu(_apply(self._hidden[i], x, noises[i]))
+    outputs = self._join_streams(x, noises[len(self._hidden) :])  # [B, A, N]
+    if taus is not None:
+      outputs = tf.reshape(outputs, [-1, num_taus, self._num_actions])
+      return tf.transpose(outputs, [0, 2, 1])  # [B, A, N]
+    return tf.squeeze(outputs, -1) if self._num_outputs is None else outputs
+
+  def _join(self, features: tf.Tensor, taus: tf.Tensor) -> tf.Tensor:
+    """Multiplies features `[B, D]` with those of τ, to `[B · N, D]`."""
+    size = features.shape[-1]
+    multiples = np.pi * np.arange(_NUM_COSINES, dtype=np.float32)
+    cosines = tf.cos(tf.reshape(taus, [-1, 1]) * multiples)  # [B · N, n]
+    of_taus = tf.nn.relu(_apply(self._tau, cosines, None))  # [B · N, D]
+    of_taus = tf.reshape(of_taus, [-1, taus.shape[1], size])  # [B, N, D]
+    return tf.reshape(features[:, None] * of_taus, [-1, size])
+
+  def _join_streams(
+    self, features: tf.Tensor, noises: Sequence[tf.Tensor | None]
+  ) -> tf.Tensor:
+    """Maps features `[B, D]` to `[B, A, N]`."""
+    width = self._num_outputs or 1
+    advantage, *values = (
+      _apply(layer, features, noise)
+      for layer, noise in zip(self._streams, noises, strict=True)
+    )
+    advantage = tf.reshape(advantage, [-1, self._num_actions, width])
+    if not values:
+      return advantage
+    mean = tf.reduce_mean(advantage, axis=1, keepdims=True)  # [B, 1, N]
+    return values[0][:, None] + advantage - mean
+
+
+def _make_linear(
+  input_size: int, output_size: int, sigma: float | None, name: str
+) -> snt.Module:
+  """Makes a layer with its variables, noisy unless σ_0 is None."""
+  if sigma is not None:
+    return noisy_linear.NoisyLinear(input_size, output_size, sigma, name)
+  layer = snt.Linear(output_size, name=name)
+  layer(tf.zeros([1, input_size]))
+  return layer
+
+
+def _apply(layer, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+  if isinstance(layer, noisy_linear.NoisyLinear):
+    return layer(inputs, noise)
+  return layer(inputs)
