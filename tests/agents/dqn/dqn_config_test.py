@@ -32,7 +32,25 @@ REFUSED = {
   'epsilon_exponent': ([-0.1, _NAN], 'at least 0'),
   'prefetch': ([-1], 'at least 0'),
   'epsilon_anneal_steps': ([-1], 'at least 0'),
-  'epsilon_base': ([0, -0.1, 1.1, _NAN], r'in \(0, 1\]'),
+  'epsilon_base': (
+    [0, -0.1, 1.1, _NAN],
+    r'in \(0, 1\], or 0 with noisy networks',
+  ),
+  'distribution': (
+    ['c51', ''],
+    r"one of \['none', 'categorical', 'quantile', .*\]",
+  ),
+  'num_atoms': ([1, 0], 'at least 2'),
+  'num_quantiles': ([0, -1], 'at least 1'),
+  'num_taus': ([0, -1], 'at least 1'),
+  'num_target_taus': ([0, -1], 'at least 1'),
+  'num_policy_taus': ([0, -1], 'at least 1'),
+  'vmin': ([float('inf'), _NAN], 'finite in single precision'),
+  'vmax': ([-100.0, -101], r'above vmin = -100\.0, by a finite number'),
+  'noisy_sigma': ([0, -1, _NAN], 'positive'),
+  'munchausen_alpha': ([-0.1, 1.1, _NAN], r'in \[0, 1\]'),
+  'munchausen_temperature': ([0, -1, _NAN], 'positive'),
+  'munchausen_clip': ([0.1], 'at most 0'),
   'hidden_sizes': ([(0,), (16, -1)], 'a tuple of integers of at least 1'),
   'image_torso': (['Nature', ''], r"one of \['auto', 'nature', .*\]"),
 }
@@ -53,11 +71,21 @@ ALLOWED = {
   'prefetch': 0,
   'epsilon_anneal_steps': 0,
   'epsilon_base': 1,
+  'num_atoms': 2,
+  'num_quantiles': 1,
+  'num_taus': 1,
+  'num_target_taus': 1,
+  'num_policy_taus': 1,
+  'munchausen_alpha': 1,
+  'munchausen_clip': 0,
   'hidden_sizes': (),
   'image_torso': 'residual',
 }
 # Yes or no; and the limit that is checked where the tables are made.
-UNCHECKED = ['dueling', 'double', 'prioritized', 'jit_compile', 'error_buffer']
+UNCHECKED = [
+  'dueling', 'double', 'noisy', 'munchausen', 'prioritized', 'jit_compile',
+  'error_buffer',
+]  # fmt: skip
 
 
 class TestDQNConfig:
@@ -86,6 +114,9 @@ class TestDQNConfig:
 
   def test_smallest_of_the_other_ranges(self):
     dqn.DQNConfig(discount=0, importance_exponent=0, evaluation_epsilon=0)
+
+  def test_noise_may_explore_alone(self):
+    dqn.DQNConfig(noisy=True, epsilon_base=0)
 
   def test_is_frozen(self):
     with pytest.raises(dataclasses.FrozenInstanceError):

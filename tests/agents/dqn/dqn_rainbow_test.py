@@ -1,0 +1,382 @@
+"""Tests of what DQN may have beside double, dueling and priorities."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import transition_updates
+from repertory.agents import builder as builder_lib
+from repertory.agents import dqn
+from repertory.agents.dqn import learning
+from repertory.components import actors, losses
+from repertory.components.actors import saved_model
+
+SPEC = transition_updates.DISCRETE_SPEC
+B, A = transition_updates.B, 3
+DISTRIBUTIONS = ('none', 'categorical', 'quantile', 'implicit_quantile')
+# Everything small, and no gradient is clipped.
+CONFIG = dqn.DQNConfig(
+  hidden_sizes=(4, 5),
+  learning_rate=0.1,
+  adam_epsilon=0.1,
+  max_gradient_norm=1e3,
+  huber_threshold=0.7,
+  target_update_period=100,
+  discount=0.9,
+  num_atoms=5,
+  vmin=-4.0,
+  vmax=3.0,
+  num_quantiles=4,
+  num_taus=3,
+  num_target_taus=2,
+  num_policy_taus=4,
+  munchausen_temperature=0.5,
+  jit_compile=False,
+)
+
+
+class _Scripted:
+  """Draws numbers that are told again, in the order of the calls."""
+
+  def __init__(self):
+    self._random = np.random.default_rng(5)
+    self.drawn = []
+
+  def normals(self, shape):
+    return self._keep(self._random.normal(size=[int(n) for n in shape]))
+
+  def uniforms(self, shape):
+    return self._keep(self._random.uniform(size=[int(n) for n in shape]))
+
+  def _keep(self, array):
+    self.drawn.append(tf.constant(array, tf.float32))
+    return self.drawn[-1]
+
+
+def make_batch(seed=0):
+  random = np.random.default_rng(seed)
+  return {
+    'observation': random.normal(size=(B, 3)),
+    'action': random.integers(A, size=B),
+    'reward': random.normal(size=B),
+    'discount': random.choice([0.0, 0.5, 1.0], B),
+    'next_observation': random.normal(size=(B, 3)),
+    'probability': random.uniform(0.01, 0.2, B),
+    'table_size': np.full(B, 50),
+  }
+
+
+def make(config):
+  """Returns online and target network, of random variables, and the update."""
+  tf.random.set_seed(0)
+  builder = dqn.DQNBuilder(config)
+  networks = [builder.make_network(SPEC) for _ in range(2)]
+  update = learning.DQNUpdate(*networks, config)
+  random = np.random.default_rng(0)
+  for network in networks:
+    for variable in sorted(network.variables, key=lambda v: v.name):
+      variable.assign(0.5 * random.normal(size=variable.shape))
+  return *networks, update
+
+
+class _Twin:
+  """The loss of each item, by NumPy, from what the networks say.
+
+  It calls them as the update is to: with noise of each call alone.
+  """
+
+  def __init__(self, config, drawn):
+    self.config, self._drawn = config, list(drawn)
+
+  def call(self, network, observation, taus=None):
+    inputs = {}
+    if taus is not None:
+      inputs['taus'] = tf.constant(taus, tf.float32)
+    if self.config.noisy:
+      inputs['noise'] = self._drawn.pop(0)
+    observation = tf.constant(observation, tf.float32)
+    return network(observation, **inputs).numpy().astype(float)
+
+  def take(self):
+    return self._drawn.pop(0).numpy()
+
+  @property
+  def midpoints(self):
+    n = self.config.num_policy_taus
+    return np.tile((np.arange(n) + 0.5) / n, [B, 1])
+
+  @property
+  def atoms(self):
+    config = self.config
+    return np.linspace(config.vmin, config.vmax, config.num_atoms)
+
+  def means(self, outputs):
+    """Values of outputs, `[..., N]`."""
+    if self.config.distribution == 'none':
+      return outputs
+    if self.config.distribution == 'categorical':
+      return (softmax(outputs) * self.atoms).sum(axis=-1)
+    return outputs.mean(axis=-1)
+
+  def values(self, network, observation):
+    is_implicit = self.config.distribution == 'implicit_quantile'
+    taus = self.midpoints if is_implicit else None
+    return self.means(self.call(network, observation, taus))
+
+  def look_ahead(self, online, target, batch):
+    """Returns rewards, and of the next state outputs, weights and bonuses."""
+    config = self.config
+    if config.distribution == 'implicit_quantile':
+      taus = np.concatenate([self.midpoints, self.take()], axis=1)
+      both = self.call(target, batch['next_observation'], taus)
+      n = config.num_policy_taus
+      q_t, outputs_t = both[..., :n].mean(axis=2), both[..., n:]
+    else:
+      outputs_t = self.call(target, batch['next_observation'])
+      q_t = self.means(outputs_t)
+    if config.munchausen:
+      tau = config.munchausen_temperature
+      of_first = softmax(self.values(target, batch['observation']) / tau)
+      of_taken = of_first[np.arange(B), batch['action']]
+      limited = np.maximum(tau * np.log(of_taken), config.munchausen_clip)
+      policy = softmax(q_t / tau)
+      rewards = batch['reward'] + config.munchausen_alpha * limited
+      return rewards, outputs_t, policy, -tau * np.log(policy)
+    if config.double:
+      q_t = self.values(online, batch['next_observation'])
+    weights = np.eye(A)[np.argmax(q_t, axis=1)]
+    return batch['reward'], outputs_t, weights, np.zeros([B, A])
+
+  def losses(self, online, target, batch):
+    """Returns losses and priorities, `[B]`."""
+    config = self.config
+    rewards, *next_ones = self.look_ahead(online, target, batch)
+    taus = None
+    if config.distribution == 'implicit_quantile':
+      taus = self.take()
+    outputs = self.call(online, batch['observation'], taus)
+    outputs = outputs[np.arange(B), batch['action']]
+    assert not self._drawn, 'The update drew more.'
+    result = []
+    for b, rest in enumerate(zip(outputs, *next_ones)):
+      discount = config.discount * batch['discount'][b]
+      of_row = None if taus is None else taus[b]
+      result.append(self.loss(rewards[b], discount, of_row, *rest))
+    return np.array(result).T
+
+  def loss(self, reward, discount, taus, told, outputs, weights, bonuses):
+    config = self.config
+    if config.distribution == 'categorical':
+      target = np.zeros(config.num_atoms)
+      spacing = self.atoms[1] - self.atoms[0]
+      for of_action, weight, bonus in zip(outputs, weights, bonuses):
+        for atom, p in zip(self.atoms, softmax(of_action)):
+          moved = reward + discount * (atom + bonus)
+          moved = min(max(moved, config.vmin), config.vmax)
+          nearness = 1 - np.abs(self.atoms - moved) / spacing
+          target += weight * p * np.maximum(nearness, 0)
+      predicted = softmax(told)
+      divergence = sum(
+        p * np.log(p / q) for p, q in zip(target, predicted) if p > 0
+      )
+      return divergence, divergence
+    targets = reward + discount * sum(
+      weight * (of_action + bonus)
+      for of_action, weight, bonus in zip(outputs, weights, bonuses)
+    )
+    error = np.mean(targets) - np.mean(told)
+    kappa = config.huber_threshold
+    if config.distribution == 'none':
+      return huber(error, kappa), abs(error)
+    if taus is None:
+      n = config.num_quantiles
+      taus = (np.arange(n) + 0.5) / n
+    total = 0.0
+    for theta, tau in zip(told, taus):
+      for y in targets:
+        weight = abs(tau - float(y < theta))
+        total += weight * huber(y - theta, kappa) / kappa / len(targets)
+    return total, abs(error)
+
+
+def softmax(x):
+  powers = np.exp(x)
+  return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def huber(x, kappa):
+  size = abs(x)
+  return 0.5 * x**2 if size <= kappa else kappa * (size - 0.5 * kappa)
+
+
+@pytest.mark.parametrize('noisy', [True, False])
+@pytest.mark.parametrize(
+  'target', [{}, {'double': False}, {'munchausen': True}], ids=str
+)
+@pytest.mark.parametrize('distribution', DISTRIBUTIONS)
+def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
+  config = dataclasses.replace(
+    CONFIG, distribution=distribution, noisy=noisy, **target
+  )
+  online, target_network, update = make(config)
+  update._noise = noise = _Scripted()
+  batch = make_batch()
+  # The twin first needs to know what was drawn, so with variables of before.
+  before = [v.numpy() for v in online.variables]
+  result = update(transition_updates.to_sample(batch))
+  for variable, array in zip(online.variables, before, strict=True):
+    variable.assign(array)
+  twin = _Twin(config, noise.drawn)
+  of_items, priorities = twin.losses(online, target_network, batch)
+  weights = losses.importance_weights(
+    tf.constant(batch['probability']),
+    tf.constant(batch['table_size']),
+    config.importance_exponent,
+  )
+  np.testing.assert_allclose(
+    result.metrics['loss'], np.mean(weights * of_items), rtol=1e-3
+  )
+  np.testing.assert_allclose(
+    result.priorities, priorities, rtol=1e-3, atol=1e-4
+  )
+
+
+def run(num_steps=3, **changes):
+  """Returns all values of the online network after some steps."""
+  network, _, update = make(dataclasses.replace(CONFIG, **changes))
+  for i in range(num_steps):
+    update(transition_updates.to_sample(make_batch(i)))
+  arrays = transition_updates.arrays(network)
+  return np.concatenate([np.ravel(a) for _, a in sorted(arrays.items())])
+
+
+@functools.cache
+def usual_run(**changes):
+  return run(**changes)
+
+
+class TestSettings:
+  @pytest.mark.parametrize(
+    ('usual', 'changes'),
+    [
+      ({}, {'munchausen': True}),
+      ({'munchausen': True}, {'munchausen_alpha': 0.2}),
+      ({'munchausen': True}, {'munchausen_temperature': 2.0}),
+      ({'munchausen': True}, {'munchausen_clip': -0.01}),
+      ({'distribution': 'categorical'}, {'vmin': -9.0}),
+      ({'distribution': 'categorical'}, {'vmax': 9.0}),
+      ({'distribution': 'categorical'}, {'munchausen': True}),
+      ({'distribution': 'categorical'}, {'double': False}),
+      ({'distribution': 'quantile'}, {'huber_threshold': 0.1}),
+      ({'distribution': 'quantile'}, {'munchausen': True}),
+      ({'distribution': 'implicit_quantile'}, {'num_taus': 5}),
+      ({'distribution': 'implicit_quantile'}, {'num_target_taus': 5}),
+      ({'distribution': 'implicit_quantile'}, {'num_policy_taus': 1}),
+    ],
+    ids=str,
+  )
+  def test_has_an_effect(self, usual, changes):
+    changed = run(**{**usual, **changes})
+    assert np.abs(usual_run(**usual) - changed).max() > 1e-3
+
+  @pytest.mark.parametrize(
+    ('changes', 'suffix', 'shape'),
+    [
+      ({'distribution': 'categorical'}, 'advantage/w:0', [5, A * 5]),
+      ({'distribution': 'quantile'}, 'advantage/w:0', [5, A * 4]),
+      ({'distribution': 'implicit_quantile'}, 'tau/w:0', [64, 4]),
+      ({'noisy': True}, 'advantage/sigma_w:0', [5, A]),
+    ],
+    ids=str,
+  )
+  def test_layers(self, changes, suffix, shape):
+    config = dataclasses.replace(CONFIG, **changes)
+    network = dqn.DQNBuilder(config).make_network(SPEC)
+    found = [v for v in network.variables if v.name.endswith(suffix)]
+    assert [v.shape.as_list() for v in found] == [shape]
+
+  def test_sigma_is_where_the_noise_begins(self):
+    config = dataclasses.replace(CONFIG, noisy=True, noisy_sigma=0.3)
+    network = dqn.DQNBuilder(config).make_network(SPEC)
+    arrays = transition_updates.arrays(network)
+    first = arrays['return_network/hidden_0/sigma_w:0']
+    np.testing.assert_allclose(first, 0.3 / 3**0.5, rtol=1e-6)
+
+  def test_rainbow_is_the_preset_for_atari_with_all_parts(self):
+    rainbow = dqn.DQNConfig(**dqn.PRESETS['rainbow'])
+    atari = dqn.DQNConfig(**dqn.PRESETS['atari'])
+    changed = {
+      field.name
+      for field in dataclasses.fields(rainbow)
+      if getattr(rainbow, field.name) != getattr(atari, field.name)
+    }
+    assert changed == {
+      'distribution', 'num_atoms', 'vmin', 'vmax', 'noisy', 'epsilon_base',
+      'epsilon_anneal_steps', 'evaluation_epsilon',
+    }  # fmt: skip
+
+
+def make_policy(config, evaluation=False, seed=0):
+  builder = dqn.DQNBuilder(config)
+  network, _, _ = make(config)
+  acting = builder_lib.Acting(SPEC, 4, seed, evaluation=evaluation)
+  return network, builder.make_policy(network, acting)
+
+
+def act(policy, observation, num_steps=30):
+  state, actions = policy.initial_state(range(4)), []
+  for _ in range(num_steps):
+    output = policy.step(observation, state)
+    state = output.state
+    actions.append(output.action.numpy())
+  return np.stack(actions)
+
+
+_OBSERVATION = tf.constant(
+  np.random.default_rng(3).normal(size=(4, 3)), tf.float32
+)
+_GREEDY = {'epsilon_base': 0.0, 'epsilon_anneal_steps': 0}
+
+
+class TestPolicies:
+  @pytest.mark.parametrize('noisy', [True, False])
+  @pytest.mark.parametrize('distribution', DISTRIBUTIONS)
+  def test_evaluation_takes_the_largest_mean(self, distribution, noisy):
+    config = dataclasses.replace(CONFIG, distribution=distribution, noisy=noisy)
+    network, policy = make_policy(config, evaluation=True)
+    # Without noise in the call the layers are those of the means.
+    twin = _Twin(dataclasses.replace(config, noisy=False), [])
+    twin_values = [
+      twin.values(network, np.tile(row, [B, 1]))[0] for row in _OBSERVATION
+    ]
+    actions = act(policy, _OBSERVATION, num_steps=3)
+    np.testing.assert_array_equal(
+      actions, np.tile(np.argmax(twin_values, axis=1), [3, 1])
+    )
+
+  @pytest.mark.parametrize('distribution', DISTRIBUTIONS)
+  def test_noise_explores(self, distribution):
+    config = dataclasses.replace(
+      CONFIG, distribution=distribution, noisy=True, **_GREEDY
+    )
+    _, policy = make_policy(config)
+    actions = act(policy, _OBSERVATION)
+    assert all(len(set(column)) > 1 for column in actions.T)
+    _, other = make_policy(config, seed=1)
+    assert (act(other, _OBSERVATION) != actions).any()
+
+  @pytest.mark.parametrize('distribution', DISTRIBUTIONS[1:])
+  def test_is_exported_without_noise(self, tmp_path, distribution):
+    config = dataclasses.replace(CONFIG, distribution=distribution, noisy=True)
+    _, policy = make_policy(config, evaluation=True)
+    states = actors.InitialStates(lambda seed: policy, 4, 0)
+    path = str(tmp_path / 'model')
+    saved_model.export(policy, SPEC.observations, ['observation'], states, path)
+    signatures = tf.saved_model.load(path).signatures
+    assert list(signatures) == ['serving_default']
+    found = signatures['serving_default'](observation=_OBSERVATION)
+    expected = act(policy, _OBSERVATION, num_steps=1)[0]
+    np.testing.assert_array_equal(found['action'], expected)
