@@ -93,7 +93,11 @@ class ReturnDistribution(abc.ABC):
 
   @abc.abstractmethod
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Maps outputs `[B, A, ...]` to action values `[B, A]`."""
+    """Maps outputs `[B, A, ...]` to action values `[B, A]`.
+
+    Raises:
+      ValueError: If they are of another kind.
+    """
 
   @abc.abstractmethod
   def compare(
@@ -158,6 +162,7 @@ class ExpectedReturn(ReturnDistribution):
     self._threshold = huber_threshold
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
+    ranks.check_ranks(outputs=(outputs, 2))
     return outputs
 
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):
@@ -189,6 +194,7 @@ class CategoricalReturn(ReturnDistribution):
     self._atoms = np.linspace(vmin, vmax, num_atoms, dtype=np.float32)  # [N]
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
+    ranks.check_ranks(outputs=(outputs, 3))
     return tf.reduce_sum(tf.nn.softmax(outputs) * self._atoms, axis=-1)
 
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):
@@ -227,6 +233,7 @@ class QuantileReturn(ReturnDistribution):
     self._threshold = huber_threshold
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
+    ranks.check_ranks(outputs=(outputs, 3))
     return tf.reduce_mean(outputs, axis=-1)
 
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):

@@ -1,7 +1,6 @@
 """The parts of DQN."""
 
 import dataclasses
-from typing import Any
 
 import sonnet as snt
 
@@ -45,14 +44,13 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
     return networks.make_network(spec, self.config)
 
   def make_policy(
-    self, network: Any, acting: builder.Acting
+    self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     values = networks.make_values(network, self.config)
-    if self.config.noisy and not acting.evaluation:
-      return policies.NoisyEpsilonGreedyPolicy(
-        values, network.noise_size, **settings
-      )
+    noise_size = networks.noise_size(network, self.config)
+    if noise_size and not acting.evaluation:
+      return policies.NoisyEpsilonGreedyPolicy(values, noise_size, **settings)
     return policies.EpsilonGreedyPolicy(values, **settings)
 
   def make_update(

@@ -1,7 +1,5 @@
 """The update of DQN."""
 
-from typing import Any
-
 import sonnet as snt
 import tensorflow as tf
 import tree
@@ -49,8 +47,9 @@ class DQNUpdate(programs.Update):
     self._to_number = actions.from_action if actions else lambda action: action
     self._config = config
     self._returns = networks.make_return_distribution(config)
+    self._noise_size = networks.noise_size(network, config)
     self._noise = None
-    if config.noisy or config.distribution == 'implicit_quantile':
+    if self._noise_size or config.distribution == 'implicit_quantile':
       self._noise = learners.UpdateNoise()
     self._optimizer = learners.ClippedAdam(
       network.trainable_variables,
@@ -129,12 +128,12 @@ class DQNUpdate(programs.Update):
     return self._returns.values(self._outputs(network, observation, taus))
 
   def _outputs(
-    self, network: Any, observation: types.Nest, taus: tf.Tensor | None
+    self, network: snt.Module, observation: types.Nest, taus: tf.Tensor | None
   ) -> tf.Tensor:
     """Calls a network, if it takes noise with noise of this call alone."""
     noise = None
-    if self._config.noisy:
-      shape = [_num_rows(observation), network.noise_size]
+    if self._noise_size:
+      shape = [_num_rows(observation), self._noise_size]
       noise = self._noise.normals(shape)  # [B, K]
     return networks.call(network, observation, taus, noise)
 

@@ -12,6 +12,7 @@ from repertory.components import (
   discrete_actions,
   networks,
   return_distributions,
+  settings,
   specs,
   types,
 )
@@ -76,6 +77,24 @@ def make_return_distribution(
       threshold,
     )
   return return_distributions.ExpectedReturn(threshold)
+
+
+def noise_size(network: Any, config: dqn_config.DQNConfig) -> int:
+  """Returns how many normal numbers a network takes for a row, 0 for none.
+
+  Raises:
+    SettingError: If it is to take noise and does not.
+  """
+  if not config.noisy:
+    return 0
+  size = getattr(network, 'noise_size', 0)
+  if not size:
+    raise settings.SettingError(
+      'noisy',
+      f'must be False for a network without noise, a {type(network).__name__}, '
+      'got True. One of your own takes it as `noise`, `[B, noise_size]`.',
+    )
+  return size
 
 
 def call(

@@ -59,6 +59,19 @@ class TestBootstraps:
     )
 
 
+@pytest.mark.parametrize(
+  ('returns', 'wrong', 'rank'),
+  [
+    (rd.ExpectedReturn(1.0), [B, A, 5], 2),
+    (rd.CategoricalReturn(-1.0, 1.0, 5), [B, A], 3),
+    (rd.QuantileReturn(5, 1.0), [B, A], 3),
+  ],
+)
+def test_values_refuse_outputs_of_another_kind(returns, wrong, rank):
+  with pytest.raises(ValueError, match=f'outputs must have rank {rank}'):
+    returns.values(tf.zeros(wrong))
+
+
 class TestExpectedReturn:
   returns = rd.ExpectedReturn(huber_threshold=0.7)
 

@@ -28,6 +28,20 @@ _WITH_CENTRAL = (
 _WITH_SEBULBA = (*_WITH_CENTRAL, ('sebulba',))
 
 
+# Of DQN, by the name of the test: what it may have beside the defaults.
+_BY_NOISE = (
+  '--config.noisy=True', '--config.epsilon_base=0',
+  '--config.epsilon_anneal_steps=0',
+)  # fmt: skip
+_OPTIONS_OF_DQN = {
+  'c51': ('--config.distribution=categorical',),
+  'qr': ('--config.distribution=quantile',),
+  'iqn': ('--config.distribution=implicit_quantile',),
+  'noisy': _BY_NOISE,
+  'munchausen': ('--config.munchausen=True',),
+  'rainbow': ('--preset=rainbow_small',),
+}
+
 # Of IMPALA on small problems: more and earlier learner steps.
 _SMALL_IMPALA = ('--config.batch_size=4', '--config.learning_rate=2e-3')
 # An unroll must be able to hold a whole episode of 11 steps.
@@ -122,6 +136,15 @@ class TestDQN:
     mean_return = _train(
       tmp_path, 'dqn', 'catch',
       steps=9_000, topology=topology, seed=seed, environments=environments,
+    )  # fmt: skip
+    assert mean_return >= 0.9
+
+  @pytest.mark.parametrize('option', _OPTIONS_OF_DQN)
+  @_over_seeds
+  def test_catch_with(self, tmp_path, option, seed):
+    mean_return = _train(
+      tmp_path, 'dqn', 'catch', *_OPTIONS_OF_DQN[option],
+      steps=9_000, topology=_TOPOLOGIES[0], seed=seed,
     )  # fmt: skip
     assert mean_return >= 0.9
 

@@ -319,6 +319,16 @@ class TestSettings:
     }  # fmt: skip
 
 
+def test_noise_needs_a_network_that_takes_it():
+  network = dqn.DQNBuilder(CONFIG).make_network(SPEC)
+  builder = dqn.DQNBuilder(dataclasses.replace(CONFIG, noisy=True))
+  expected = 'noisy must be False for a network without noise, a Sequential'
+  with pytest.raises(ValueError, match=expected):
+    builder.make_update(network, SPEC)
+  with pytest.raises(ValueError, match=expected):
+    builder.make_policy(network, builder_lib.Acting(SPEC, 4, 0))
+
+
 def make_policy(config, evaluation=False, seed=0):
   builder = dqn.DQNBuilder(config)
   network, _, _ = make(config)
