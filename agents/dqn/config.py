@@ -155,37 +155,28 @@ class DQNConfig(replay_config.ReplayConfig):
       self, 1, 'n_step', 'target_update_period', 'num_quantiles', 'num_taus',
       'num_target_taus', 'num_policy_taus',
     )  # fmt: skip
-    self._check_support()
-    self._check_munchausen()
+    config_checks.check_finite(self, 'vmin', 'vmax', 'munchausen_clip')
+    is_above = 0 < self.vmax - self.vmin <= config_checks.MAX
+    config_checks.check(
+      self, 'vmax', is_above, f'above vmin = {self.vmin}, by a finite number'
+    )
+    config_checks.check(
+      self, 'munchausen_clip', self.munchausen_clip <= 0, 'at most 0'
+    )
     config_checks.check_at_least(
       self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'
     )
     config_checks.check_positive(
       self, 'adam_epsilon', 'max_gradient_norm', 'huber_threshold',
-      'max_abs_reward', 'noisy_sigma',
+      'max_abs_reward', 'noisy_sigma', 'munchausen_temperature',
     )  # fmt: skip
-    config_checks.check_fraction(self, 'evaluation_epsilon')
+    config_checks.check_fraction(self, 'evaluation_epsilon', 'munchausen_alpha')
     is_epsilon = 0 < self.epsilon_base <= 1
     config_checks.check(
       self,
       'epsilon_base',
       is_epsilon or (self.noisy and self.epsilon_base == 0),
       'in (0, 1], or 0 with noisy networks',
-    )
-
-  def _check_support(self) -> None:
-    config_checks.check_finite(self, 'vmin', 'vmax')
-    is_above = 0 < self.vmax - self.vmin <= config_checks.MAX
-    config_checks.check(
-      self, 'vmax', is_above, f'above vmin = {self.vmin}, by a finite number'
-    )
-
-  def _check_munchausen(self) -> None:
-    config_checks.check_fraction(self, 'munchausen_alpha')
-    config_checks.check_positive(self, 'munchausen_temperature')
-    config_checks.check_finite(self, 'munchausen_clip')
-    config_checks.check(
-      self, 'munchausen_clip', self.munchausen_clip <= 0, 'at most 0'
     )
 
 

@@ -401,8 +401,18 @@ class TestSettings:
     in_learning_tests |= {'importance_anneal_learner_steps'}
     in_launch = {'variable_update_period'}
     in_series_test = {'num_sgd_steps_per_step'}
+    in_rainbow_test = {'distribution', 'noisy', 'noisy_sigma', 'munchausen'}
+    in_rainbow_test |= {'munchausen_alpha', 'munchausen_temperature'}
+    in_rainbow_test |= {'munchausen_clip', 'num_atoms', 'vmin', 'vmax'}
+    in_rainbow_test |= {'num_quantiles', 'num_taus', 'num_target_taus'}
+    in_rainbow_test |= {'num_policy_taus'}
     assert {field.name for field in dataclasses.fields(dqn.DQNConfig)} == (
-      here | in_network_tests | in_learning_tests | in_launch | in_series_test
+      here
+      | in_network_tests
+      | in_learning_tests
+      | in_launch
+      | in_series_test
+      | in_rainbow_test
     )
 
 

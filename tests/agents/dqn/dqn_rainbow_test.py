@@ -75,7 +75,9 @@ def make(config):
   builder = dqn.DQNBuilder(config)
   networks = [builder.make_network(SPEC) for _ in range(2)]
   update = learning.DQNUpdate(*networks, config)
-  random = np.random.default_rng(0)
+  # With these, online and target network choose different actions for some of
+  # the states, and no two actions are nearly as good.
+  random = np.random.default_rng(1)
   for network in networks:
     for variable in sorted(network.variables, key=lambda v: v.name):
       variable.assign(0.5 * random.normal(size=variable.shape))
@@ -147,6 +149,7 @@ class _Twin:
       return rewards, outputs_t, policy, -tau * np.log(policy)
     if config.double:
       q_t = self.values(online, batch['next_observation'])
+    assert np.diff(np.sort(q_t, axis=1)).min() > 1e-4, 'Rounding would choose.'
     weights = np.eye(A)[np.argmax(q_t, axis=1)]
     return batch['reward'], outputs_t, weights, np.zeros([B, A])
 
@@ -269,7 +272,10 @@ class TestSettings:
       ({'distribution': 'categorical'}, {'vmin': -9.0}),
       ({'distribution': 'categorical'}, {'vmax': 9.0}),
       ({'distribution': 'categorical'}, {'munchausen': True}),
+      # Online and target network would choose different actions.
       ({'distribution': 'categorical'}, {'double': False}),
+      ({'distribution': 'quantile'}, {'double': False}),
+      ({'distribution': 'implicit_quantile'}, {'double': False}),
       ({'distribution': 'quantile'}, {'huber_threshold': 0.1}),
       ({'distribution': 'quantile'}, {'munchausen': True}),
       ({'distribution': 'implicit_quantile'}, {'num_taus': 5}),
@@ -336,7 +342,7 @@ def make_policy(config, evaluation=False, seed=0):
   return network, builder.make_policy(network, acting)
 
 
-def act(policy, observation, num_steps=30):
+def act(policy, observation, num_steps=12):
   state, actions = policy.initial_state(range(4)), []
   for _ in range(num_steps):
     output = policy.step(observation, state)
@@ -367,7 +373,7 @@ class TestPolicies:
       actions, np.tile(np.argmax(twin_values, axis=1), [3, 1])
     )
 
-  @pytest.mark.parametrize('distribution', DISTRIBUTIONS)
+  @pytest.mark.parametrize('distribution', ['none', 'implicit_quantile'])
   def test_noise_explores(self, distribution):
     config = dataclasses.replace(
       CONFIG, distribution=distribution, noisy=True, **_GREEDY
