@@ -20,6 +20,7 @@ class Noise(Protocol):
 
   def uniforms(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
     """Returns new numbers in [0, 1), float32."""
+    ...
 
 
 class Bootstrap(NamedTuple):
@@ -129,14 +130,14 @@ class ReturnDistribution(abc.ABC):
     return None
 
   def sample_taus(
-    self, noise: Noise | None, batch_size: int | tf.Tensor
+    self, noise: Noise, batch_size: int | tf.Tensor
   ) -> tf.Tensor | None:
     """Draws the τ at which the online network is to learn."""
     del noise, batch_size
     return None
 
   def target_taus(
-    self, noise: Noise | None, batch_size: int | tf.Tensor
+    self, noise: Noise, batch_size: int | tf.Tensor
   ) -> tf.Tensor | None:
     """Returns the τ whose outputs `read_target` takes."""
     del noise, batch_size

@@ -1,5 +1,7 @@
 """The update of DQN."""
 
+from typing import Any
+
 import sonnet as snt
 import tensorflow as tf
 import tree
@@ -48,9 +50,9 @@ class DQNUpdate(programs.Update):
     self._config = config
     self._returns = networks.make_return_distribution(config)
     self._noise_size = networks.noise_size(network, config)
-    self._noise = None
-    if self._noise_size or config.distribution == 'implicit_quantile':
-      self._noise = learners.UpdateNoise()
+    # Only where numbers are drawn: it has variables.
+    draws = self._noise_size > 0 or config.distribution == 'implicit_quantile'
+    self._noise: Any = learners.UpdateNoise() if draws else None
     self._optimizer = learners.ClippedAdam(
       network.trainable_variables,
       config.learning_rate,

@@ -110,10 +110,8 @@ def call(
   """
   inputs = {'taus': taus, 'noise': noise}
   given = {name: one for name, one in inputs.items() if one is not None}
-  by_rows = data_parallel.by_rows(
-    lambda rows, *values: network(rows, **dict(zip(given, values)))
-  )
-  return by_rows(observation, *given.values())
+  by_rows = data_parallel.by_rows(lambda rows, more: network(rows, **more))
+  return by_rows(observation, given)
 
 
 def make_values(

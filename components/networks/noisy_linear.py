@@ -1,6 +1,7 @@
 """Layers that explore: noise on their weights, of a size that is learned."""
 
 import math
+from collections.abc import Callable
 
 import sonnet as snt
 import tensorflow as tf
@@ -38,14 +39,19 @@ class NoisyLinear(snt.Module):
     super().__init__(name=name)
     self._sizes = [input_size, output_size]
     bound = 1 / math.sqrt(input_size)
+
+    def make(kind: str, initialize: Callable[..., tf.Tensor]):
+      weights = initialize(self._sizes, tf.float32)
+      biases = initialize([output_size], tf.float32)
+      return (
+        tf.Variable(weights, name=f'{kind}_w'),
+        tf.Variable(biases, name=f'{kind}_b'),
+      )
+
     initial = snt.initializers.RandomUniform(-bound, bound)
+    self._mu_w, self._mu_b = make('mu', initial)
     deviation = snt.initializers.Constant(sigma * bound)
-    for which, make in (('mu', initial), ('sigma', deviation)):
-      for letter, shape in (('w', self._sizes), ('b', [output_size])):
-        name = f'{which}_{letter}'
-        setattr(
-          self, f'_{name}', tf.Variable(make(shape, tf.float32), name=name)
-        )
+    self._sigma_w, self._sigma_b = make('sigma', deviation)
 
   @property
   def noise_size(self) -> int:

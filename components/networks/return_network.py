@@ -1,6 +1,7 @@
 """Networks that tell of each action the return, or how it is distributed."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import sonnet as snt
@@ -110,21 +111,19 @@ class ReturnNetwork(snt.Module):
     noises = [None] * len(self._noise_sizes)
     if noise is not None:
       noises = tf.split(noise, self._noise_sizes, axis=-1)
-    x = self._torso(observation)  # [B, D]
-    for i in range(self._num_before_tau):
-      x = tf.nn.relu(_apply(self._hidden[i], x, noises[i]))
-    if taus is not None:
-      num_taus = taus.shape[1]
-      x = self._join(x, taus)  # [B · N, D]; B stands for B · N below.
-      if noise is not None:
-        noises = [tf.repeat(each, num_taus, axis=0) for each in noises]
-    for i in range(self._num_before_tau, len(self._hidden)):
-      x = tf.nn.relu(_apply(self._hidden[i], x, noises[i]))
-    outputs = self._join_streams(x, noises[len(self._hidden) :])  # [B, A, N]
-    if taus is not None:
-      outputs = tf.reshape(outputs, [-1, num_taus, self._num_actions])
-      return tf.transpose(outputs, [0, 2, 1])  # [B, A, N]
-    return tf.squeeze(outputs, -1) if self._num_outputs is None else outputs
+    n = self._num_before_tau
+    features = self._torso(observation)  # [B, D]
+    features = _apply_hidden(self._hidden[:n], features, noises[:n])
+    if taus is None:
+      outputs = self._head(features, noises[n:])  # [B, A, N]
+      return tf.squeeze(outputs, -1) if self._num_outputs is None else outputs
+    num_taus = taus.shape[1]
+    if noise is not None:
+      noises = [tf.repeat(each, num_taus, axis=0) for each in noises]
+    features = self._join(features, taus)  # [B · N, D]
+    outputs = self._head(features, noises[n:])  # [B · N, A, 1]
+    outputs = tf.reshape(outputs, [-1, num_taus, self._num_actions])
+    return tf.transpose(outputs, [0, 2, 1])  # [B, A, N]
 
   def _join(self, features: tf.Tensor, taus: tf.Tensor) -> tf.Tensor:
     """Multiplies features `[B, D]` with those of τ, to `[B · N, D]`."""
@@ -135,14 +134,16 @@ class ReturnNetwork(snt.Module):
     of_taus = tf.reshape(of_taus, [-1, taus.shape[1], size])  # [B, N, D]
     return tf.reshape(features[:, None] * of_taus, [-1, size])
 
-  def _join_streams(
+  def _head(
     self, features: tf.Tensor, noises: Sequence[tf.Tensor | None]
   ) -> tf.Tensor:
-    """Maps features `[B, D]` to `[B, A, N]`."""
+    """Maps features `[B, D]` to `[B, A, N]`, by what is behind those of τ."""
+    hidden = self._hidden[self._num_before_tau :]
+    x = _apply_hidden(hidden, features, noises[: len(hidden)])
     width = self._num_outputs or 1
     advantage, *values = (
-      _apply(layer, features, noise)
-      for layer, noise in zip(self._streams, noises, strict=True)
+      _apply(layer, x, noise)
+      for layer, noise in zip(self._streams, noises[len(hidden) :], strict=True)
     )
     advantage = tf.reshape(advantage, [-1, self._num_actions, width])
     if not values:
@@ -162,7 +163,15 @@ def _make_linear(
   return layer
 
 
-def _apply(layer, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+def _apply_hidden(
+  layers: Sequence[Any], x: tf.Tensor, noises: Sequence[tf.Tensor | None]
+) -> tf.Tensor:
+  for layer, noise in zip(layers, noises, strict=True):
+    x = tf.nn.relu(_apply(layer, x, noise))
+  return x
+
+
+def _apply(layer: Any, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
   if isinstance(layer, noisy_linear.NoisyLinear):
     return layer(inputs, noise)
   return layer(inputs)

@@ -4,47 +4,46 @@ import numpy as np
 import pytest
 
 import log_files
+import rare_cases
 from repertory import launch
 
 _SMALL = {
   'hidden_sizes': (8,), 'batch_size': 4, 'min_replay_size': 40,
   'samples_per_insert': 1.0,
 }  # fmt: skip
-_RAINBOW = {
-  'distribution': 'categorical', 'noisy': True, 'epsilon_base': 0.0,
-  'epsilon_anneal_steps': 0,
+_CONFIGS = {
+  'rainbow': {
+    'distribution': 'categorical', 'noisy': True, 'epsilon_base': 0.0,
+    'epsilon_anneal_steps': 0,
+  },
+  'quantile': {'distribution': 'quantile', 'num_quantiles': 5},
+  'noisy munchausen_iqn': {
+    'distribution': 'implicit_quantile', 'num_taus': 4, 'num_target_taus': 4,
+    'num_policy_taus': 4, 'munchausen': True, 'noisy': True,
+  },
 }  # fmt: skip
-_QUANTILES = {'distribution': 'quantile', 'num_quantiles': 5}
-_MUNCHAUSEN_IQN = {
-  'distribution': 'implicit_quantile', 'num_taus': 4, 'num_target_taus': 4,
-  'num_policy_taus': 4, 'munchausen': True,
-}  # fmt: skip
+_CASES = (
+  ('rainbow', 'single'),
+  ('quantile', 'single'),
+  ('noisy munchausen_iqn', 'single'),
+  ('rainbow', 'central'),
+  ('noisy munchausen_iqn', 'anakin'),
+)
 
 
-def _run(directory, config, topology, num_actors=1):
+@pytest.mark.parametrize('case', rare_cases.daily(_CASES, _CASES[:1]), ids=str)
+def test_run(tmp_path, case):
+  name, topology = case
+  config = {**_SMALL, **_CONFIGS[name], 'jit_compile': topology == 'anakin'}
   experiment = launch.make_experiment(
-    'dqn', 'tensor:catch', max_steps=200, config={**_SMALL, **config},
-    directory=str(directory), num_actors=num_actors, environments_per_actor=2,
-    evaluation_episodes=2, timeout_seconds=60,
+    'dqn', 'tensor:catch', max_steps=200, config=config,
+    directory=str(tmp_path), num_actors=2 if topology == 'central' else 1,
+    environments_per_actor=2, evaluation_episodes=2, timeout_seconds=60,
   )  # fmt: skip
   status = launch.run(experiment, topology, display=False).status
   assert status.steps >= 200
   assert status.learner_steps > 5
   assert status.evaluation_return is not None
-  losses = [row['loss'] for row in log_files.rows(directory, 'learner')]
+  losses = [row['loss'] for row in log_files.rows(tmp_path, 'learner')]
   assert losses
   assert np.isfinite(losses).all()
-
-
-@pytest.mark.parametrize('config', [_RAINBOW, _QUANTILES, _MUNCHAUSEN_IQN])
-def test_single(tmp_path, config):
-  _run(tmp_path, {**config, 'jit_compile': False}, 'single')
-
-
-def test_central(tmp_path):
-  config = {**_RAINBOW, 'jit_compile': False}
-  _run(tmp_path, config, 'central', num_actors=2)
-
-
-def test_anakin(tmp_path):
-  _run(tmp_path, {**_RAINBOW, **_MUNCHAUSEN_IQN}, 'anakin')

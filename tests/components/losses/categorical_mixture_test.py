@@ -42,11 +42,14 @@ def random_arguments(num_actions=3, num_atoms=7):
 
 def test_equals_the_loop():
   arguments = random_arguments()
-  *by_row, z = arguments.values()
   found = losses.categorical_mixture_targets(
     **{name: constant(value) for name, value in arguments.items()}
   )
-  expected = [slow_targets(*row, z) for row in zip(*by_row)]
+  z = arguments.pop('z')
+  expected = [
+    slow_targets(*(array[b] for array in arguments.values()), z)
+    for b in range(5)
+  ]
   np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -25,17 +25,17 @@ def observe(num_rows=B):
   return tf.constant(random.normal(size=(num_rows, 3)), tf.float32)
 
 
-def slow_network(network, observation, tau=None, noise=None):
+def slow_network(network, observation, tau=0.0, noise=None):
   """Outputs of one row, `[A]` or `[A, N]`, from the variables by name."""
   arrays = {v.name: v.numpy().astype(float) for v in network.variables}
-  left = None if noise is None else list(noise)
+  left = [] if noise is None else list(noise)
 
   def linear(name, x):
     name = f'return_network/{name}'
     if f'{name}/w:0' in arrays:
       return x @ arrays[f'{name}/w:0'] + arrays[f'{name}/b:0']
     w, b = arrays[f'{name}/mu_w:0'], arrays[f'{name}/mu_b:0']
-    if left is not None:
+    if noise is not None:
       numbers = np.array([left.pop(0) for _ in range(sum(w.shape))])
       f = np.sign(numbers) * np.sqrt(np.abs(numbers))
       of_inputs, of_outputs = f[: w.shape[0]], f[w.shape[0] :]
@@ -47,14 +47,15 @@ def slow_network(network, observation, tau=None, noise=None):
     cosines = np.array([np.cos(np.pi * i * tau) for i in range(64)])
     return x * np.maximum(linear('tau', cosines), 0)
 
+  is_implicit = any('/tau/' in name for name in arrays)
   x, num_hidden = observation, 0
   while any(f'/hidden_{num_hidden}/' in name for name in arrays):
     num_hidden += 1
   for i in range(num_hidden):
-    if tau is not None and i == num_hidden - 1:
+    if is_implicit and i == num_hidden - 1:
       x = times_tau(x)
     x = np.maximum(linear(f'hidden_{i}', x), 0)
-  if tau is not None and not num_hidden:
+  if is_implicit and not num_hidden:
     x = times_tau(x)
   outputs = linear('advantage', x).reshape(A, -1)
   if any('/value/' in name for name in arrays):
