@@ -5,18 +5,35 @@ import tensorflow as tf
 
 import acting_policies
 import agent_batches
+import rare_cases
 from repertory.agents import builder
 from repertory.agents import conformance as agents_conformance
 from repertory.components import conformance
+
+# Settings that make parts of another kind, by agent.
+_VARIANTS = {
+  'dqn, munchausen iqn': {
+    'distribution': 'implicit_quantile', 'munchausen': True, 'noisy': True,
+    'num_taus': 3, 'num_target_taus': 3, 'num_policy_taus': 4,
+  },
+  'dqn, rainbow': {
+    'distribution': 'categorical', 'num_atoms': 5, 'noisy': True,
+    'epsilon_base': 0.0, 'epsilon_anneal_steps': 0,
+  },
+}  # fmt: skip
+_CASES = sorted([*agent_batches.AGENTS, *_VARIANTS])
+_DAILY = [case for case in _CASES if case != 'dqn, rainbow']
 
 
 class _Agents:
   """Takes each agent in turn."""
 
-  @pytest.fixture(autouse=True, params=sorted(agent_batches.AGENTS))
+  @pytest.fixture(autouse=True, params=rare_cases.daily(_CASES, _DAILY))
   def _agent(self, request):
-    self.builder = agent_batches.make_builder(request.param)
-    self.spec = agent_batches.AGENTS[request.param].spec
+    name = request.param.split(',')[0]
+    settings = _VARIANTS.get(request.param, {})
+    self.builder = agent_batches.make_builder(name, **settings)
+    self.spec = agent_batches.AGENTS[name].spec
 
   def make_network(self):
     network = self.builder.make_network(self.spec)

@@ -90,19 +90,6 @@ class TestExpectedReturn:
     np.testing.assert_array_equal(found.priorities, np.abs(expected))
     np.testing.assert_array_equal(found.losses, losses.huber(expected, 0.7))
 
-  def test_soft_is_munchausens_target(self):
-    values, q_t, (r_t, discount_t) = draw(B), draw(B, A, seed=1), transitions()
-    found = self.returns.compare(
-      constant(values), None, r_t, discount_t,
-      rd.soft_bootstrap(constant(q_t), constant(q_t), 0.5),
-    )  # fmt: skip
-    for b in range(B):
-      powers = np.exp(q_t[b] / 0.5)
-      policy = powers / powers.sum()
-      soft = sum(p * (q - 0.5 * np.log(p)) for p, q in zip(policy, q_t[b]))
-      expected = r_t[b] + discount_t[b] * soft - values[b]
-      np.testing.assert_allclose(found.errors[b], expected, rtol=1e-4)
-
   def test_refuses_outputs_of_a_distribution(self):
     outputs = tf.zeros([B, A, 5])
     with pytest.raises(ValueError, match='outputs_tm1 must have rank 1'):
@@ -156,35 +143,6 @@ class TestQuantileReturn:
       self.returns.values(constant(outputs)), outputs.mean(axis=2), rtol=1e-4
     )
 
-  def test_quantiles_are_averaged_over_actions(self):
-    # As M-IQN has it: y_j = r + γ Σ_a π(a) (z_j(a) − τ log π(a)).
-    outputs_tm1, outputs_t = draw(B, 4), draw(B, A, 4, seed=1)
-    q_t, (r_t, discount_t) = outputs_t.mean(axis=2), transitions()
-    found = self.returns.compare(
-      constant(outputs_tm1), None, r_t, discount_t,
-      rd.soft_bootstrap(constant(outputs_t), constant(q_t), 0.5),
-    )  # fmt: skip
-    for b in range(B):
-      powers = np.exp(q_t[b] / 0.5)
-      policy = powers / powers.sum()
-      targets = []
-      for j in range(4):
-        total = 0.0
-        for a in range(A):
-          bonus = -0.5 * np.log(policy[a])
-          total += policy[a] * (outputs_t[b, a, j] + bonus)
-        targets.append(float(r_t[b]) + float(discount_t[b]) * total)
-      expected = losses.quantile_huber(
-        constant(outputs_tm1[b : b + 1]),
-        constant([[1 / 8, 3 / 8, 5 / 8, 7 / 8]]),
-        constant([targets]),
-        0.7,
-      )
-      np.testing.assert_allclose(found.losses[b], expected[0], rtol=1e-4)
-      error = np.mean(targets) - outputs_tm1[b].mean()
-      np.testing.assert_allclose(found.errors[b], error, rtol=1e-3)
-      np.testing.assert_allclose(found.priorities[b], abs(error), rtol=1e-3)
-
 
 class TestImplicitQuantileReturn:
   returns = rd.ImplicitQuantileReturn(
@@ -211,16 +169,3 @@ class TestImplicitQuantileReturn:
       values, outputs[..., :4].mean(axis=2), rtol=1e-4, atol=1e-6
     )
     np.testing.assert_allclose(drawn, outputs[..., 4:], rtol=1e-6)
-
-  def test_learns_at_the_taus_drawn(self):
-    outputs_tm1, outputs_t = draw(B, 2), draw(B, A, 3, seed=1)
-    taus, (r_t, discount_t) = constant([[0.1, 0.8]] * B), transitions()
-    q_t = draw(B, A, seed=2)
-    found = self.returns.compare(
-      constant(outputs_tm1), taus, r_t, discount_t,
-      rd.greedy_bootstrap(constant(outputs_t), constant(q_t)),
-    )  # fmt: skip
-    best = outputs_t[np.arange(B), np.argmax(q_t, axis=1)]
-    targets = r_t[:, None] + discount_t[:, None] * constant(best)
-    expected = losses.quantile_huber(constant(outputs_tm1), taus, targets, 0.7)
-    np.testing.assert_allclose(found.losses, expected, rtol=1e-5)
