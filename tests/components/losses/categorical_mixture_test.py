@@ -13,13 +13,13 @@ def constant(values):
   return tf.constant(values, tf.float32)
 
 
-def slow_targets(r, discount, logits, weights, bonuses, z):
+def slow_targets(z, r_t, discount_t, logits_t, weights_t, bonuses_t):
   """Shares each probability of each action among two atoms, of one row."""
   spacing, result = z[1] - z[0], np.zeros(len(z))
-  for of_action, weight, bonus in zip(logits, weights, bonuses):
+  for of_action, weight, bonus in zip(logits_t, weights_t, bonuses_t):
     powers = np.exp(of_action)
     for atom, p in zip(z, powers / powers.sum()):
-      moved = min(max(r + discount * (atom + bonus), z[0]), z[-1])
+      moved = min(max(r_t + discount_t * (atom + bonus), z[0]), z[-1])
       place = (moved - z[0]) / spacing
       lower = min(math.floor(place), len(z) - 2)
       result[lower] += weight * p * (lower + 1 - place)
@@ -47,7 +47,7 @@ def test_equals_the_loop():
   )
   z = arguments.pop('z')
   expected = [
-    slow_targets(*(array[b] for array in arguments.values()), z)
+    slow_targets(z, **{name: array[b] for name, array in arguments.items()})
     for b in range(5)
   ]
   np.testing.assert_allclose(found, expected, atol=1e-5)
