@@ -132,11 +132,14 @@ class DQNUpdate(programs.Update):
   def _outputs(
     self, network: snt.Module, observation: types.Nest, taus: tf.Tensor | None
   ) -> tf.Tensor:
-    """Calls a network, if it takes noise with noise of this call alone."""
+    """Calls a network, if it takes noise with noise of this call alone.
+
+    Noise of each row would cost several times as much as the rest.
+    """
     noise = None
     if self._noise_size:
-      shape = [_num_rows(observation), self._noise_size]
-      noise = self._noise.normals(shape)  # [B, K]
+      drawn = self._noise.normals([1, self._noise_size])  # [1, K]
+      noise = tf.repeat(drawn, _num_rows(observation), axis=0)  # [B, K]
     return networks.call(network, observation, taus, noise)
 
 

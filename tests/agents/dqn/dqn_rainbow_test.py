@@ -32,7 +32,7 @@ CONFIG = dqn.DQNConfig(
   noisy_sigma=0.3,
   munchausen_alpha=0.7,
   munchausen_temperature=0.5,
-  munchausen_clip=-0.8,
+  munchausen_clip=-0.6,
   jit_compile=False,
 )
 
@@ -97,7 +97,7 @@ class _Twin:
     if taus is not None:
       inputs['taus'] = tf.constant(taus, tf.float32)
     if self.config.noisy:
-      inputs['noise'] = self._drawn.pop(0)
+      inputs['noise'] = tf.tile(self._drawn.pop(0), [B, 1])
     observation = tf.constant(observation, tf.float32)
     return network(observation, **inputs).numpy().astype(float)
 
@@ -219,7 +219,11 @@ def huber(x, kappa):
 
 @pytest.mark.parametrize('noisy', rare_cases.daily([True, False], [True]))
 @pytest.mark.parametrize(
-  'target', [{}, {'double': False}, {'munchausen': True}], ids=str
+  'target',
+  rare_cases.daily(
+    [{}, {'double': False}, {'munchausen': True}], [{}, {'munchausen': True}]
+  ),
+  ids=str,
 )
 @pytest.mark.parametrize('distribution', DISTRIBUTIONS)
 def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
@@ -331,7 +335,6 @@ def act(policy, observation, num_steps=12):
 _OBSERVATION = tf.constant(
   np.random.default_rng(3).normal(size=(4, 3)), tf.float32
 )
-_GREEDY = {'epsilon_base': 0.0, 'epsilon_anneal_steps': 0}
 
 
 class TestPolicies:
@@ -349,10 +352,13 @@ class TestPolicies:
       actions, np.tile(np.argmax(twin_values, axis=1), [3, 1])
     )
 
-  @pytest.mark.parametrize('distribution', ['none', 'implicit_quantile'])
-  def test_noise_explores(self, distribution):
+  def test_noise_explores(self):
     config = dataclasses.replace(
-      CONFIG, distribution=distribution, noisy=True, **_GREEDY
+      CONFIG,
+      distribution='implicit_quantile',
+      noisy=True,
+      epsilon_base=0.0,
+      epsilon_anneal_steps=0,
     )
     _, policy = make_policy(config)
     actions = act(policy, _OBSERVATION)
