@@ -74,7 +74,7 @@ class ItemLosses(NamedTuple):
 
   Attributes:
     losses: To be lowered, `[B]`.
-    errors: Of the expected return, target less value, `[B]`.
+    errors: Target less value, each the expected return, `[B]`.
     priorities: With which items are to be sampled again, `[B]`, at least 0.
     metrics: Further scalars by name.
   """
@@ -114,7 +114,8 @@ class ReturnDistribution(abc.ABC):
     The target is r + γ Σ_a w_a (Z(s', a) + b_a); no gradient flows into it.
 
     Args:
-      outputs_tm1: Of the first state and the action taken, `[B, ...]`.
+      outputs_tm1: What is said of the state before and the action taken, `[B,
+        ...]`.
       taus_tm1: The τ of these, from `sample_taus`.
       r_t: Rewards, `[B]`.
       discount_t: Discounts of the bootstrap value, γ included, `[B]`.

@@ -101,8 +101,10 @@ class _Twin:
     observation = tf.constant(observation, tf.float32)
     return network(observation, **inputs).numpy().astype(float)
 
-  def take(self):
-    return self._drawn.pop(0).numpy()
+  def take_taus(self, number):
+    taus = self._drawn.pop(0).numpy()
+    assert taus.shape == (B, number)
+    return taus
 
   @property
   def midpoints(self):
@@ -131,7 +133,8 @@ class _Twin:
     """Returns rewards, and of the next state outputs, weights and bonuses."""
     config = self.config
     if config.distribution == 'implicit_quantile':
-      taus = np.concatenate([self.midpoints, self.take()], axis=1)
+      drawn = self.take_taus(config.num_target_taus)
+      taus = np.concatenate([self.midpoints, drawn], axis=1)
       both = self.call(target, batch['next_observation'], taus)
       n = config.num_policy_taus
       q_t, outputs_t = both[..., :n].mean(axis=2), both[..., n:]
@@ -160,7 +163,7 @@ class _Twin:
     rewards, *next_ones = self.look_ahead(online, target, batch)
     taus = None
     if config.distribution == 'implicit_quantile':
-      taus = self.take()
+      taus = self.take_taus(config.num_taus)
     outputs = self.call(online, batch['observation'], taus)
     outputs = outputs[np.arange(B), batch['action']]
     assert not self._drawn, 'The update drew more.'
