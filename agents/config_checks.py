@@ -101,13 +101,13 @@ def _numbers(config: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
       yield name, value
 
 
-def check_one_of(config: Any, name: str, known: Collection[str]) -> None:
+def check_one_of(config: Any, name: str, known: Collection[str | None]) -> None:
   """Refuses a name that is not known."""
   check(config, name, getattr(config, name) in known, f'one of {list(known)}')
 
 
 def check_sizes(config: Any, name: str) -> None:
-  """Refuses integers below 1 in a tuple."""
+  """Refuses integers below 1 in a tuple; None passes."""
   sizes = getattr(config, name)
-  holds = all(size >= 1 for size in sizes)
+  holds = all(size >= 1 for size in sizes or ())
   check(config, name, holds, 'a tuple of integers of at least 1')

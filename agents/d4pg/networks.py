@@ -47,7 +47,7 @@ def make_critic(
     config.hidden_sizes,
     num_outputs=config.num_atoms,
     image_torso=config.image_torso,
-    layer_norm=True,
+    body='layer_norm_mlp',
   )
   networks.create_critic_variables(
     critic, spec.observations, action_scaling.ActionScaling(spec.actions).size

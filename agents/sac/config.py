@@ -16,6 +16,25 @@ class SACConfig(replay_config.ReplayConfig):
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256), 'Layers of the policy and of each critic: the paper, table 1.'
   )
+  critic_hidden_sizes: tuple[int, ...] | None = settings.field(
+    None, 'Layers of each critic, if they are others; None for hidden_sizes.'
+  )
+  body: str = settings.field(
+    'mlp',
+    "What the layers are: 'mlp' with a ReLU after each, as in the paper; "
+    "'layer_norm_mlp', whose first is normalized; 'normalized_mlp', all of "
+    "which are; or 'simba', residual blocks, one of each size, all the same: "
+    'SimBa, arXiv:2410.09754, has (128,) and for critics (512, 512).',
+  )
+  critic_body: str | None = settings.field(
+    None,
+    "What those of critics are; None for body. DroQ has 'normalized_mlp'.",
+  )
+  dropout_rate: float = settings.field(
+    0.0,
+    "Share of the numbers in the critics' layers that are left out, drawn "
+    "anew each time: DroQ, arXiv:2110.02034, has 0.01; with 'normalized_mlp'.",
+  )
   image_torso: str = settings.field(
     'auto',
     "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
@@ -41,6 +60,17 @@ class SACConfig(replay_config.ReplayConfig):
     1,
     'Learner steps from one of the policy and of the temperature to the next; '
     'REDQ has 20, with as many for each step.',
+  )
+  num_quantiles: int | None = settings.field(
+    None,
+    'Quantiles of the return that each critic tells, of which the mean counts; '
+    'None for a value. TQC, arXiv:2005.04269, has 25, with critics_of_policy '
+    "'mean'.",
+  )
+  num_dropped_quantiles: int = settings.field(
+    0,
+    'Quantiles of targets that are left out for each critic, the largest of '
+    'all: TQC has 2 for most tasks.',
   )
   n_step: int = settings.field(
     1,
@@ -104,8 +134,11 @@ class SACConfig(replay_config.ReplayConfig):
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_sizes(self, 'critic_hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_one_of(self, 'critics_of_policy', ('least', 'mean'))
+    config_checks.check_one_of(self, 'body', choices.BODIES)
+    config_checks.check_one_of(self, 'critic_body', (None, *choices.BODIES))
     config_checks.check_at_least(
       self, 1, 'num_critics', 'num_target_critics', 'policy_update_period',
       'n_step',
@@ -117,14 +150,83 @@ class SACConfig(replay_config.ReplayConfig):
       f'at most num_critics = {self.num_critics}',
     )
     config_checks.check_at_least(
-      self, 0, 'temperature_learning_rate', 'num_random_steps'
-    )
+      self, 0, 'temperature_learning_rate', 'num_random_steps',
+      'num_dropped_quantiles',
+    )  # fmt: skip
+    self._check_layers()
+    self._check_quantiles()
     config_checks.check_positive(
       self, 'adam_epsilon', 'initial_temperature', 'max_gradient_norm',
       'target_update_rate',
     )  # fmt: skip
     config_checks.check_fraction(self, 'target_update_rate')
     config_checks.check_finite(self, 'target_entropy')
+
+  @property
+  def critic_layers(self) -> tuple[str, tuple[int, ...]]:
+    """What the layers of each critic are, one of `BODIES`, and their sizes."""
+    sizes = self.critic_hidden_sizes
+    return (
+      self.critic_body or self.body,
+      self.hidden_sizes if sizes is None else sizes,
+    )
+
+  @property
+  def num_critic_outputs(self) -> int:
+    """K, the numbers that each critic gives: quantiles, or one value."""
+    return self.num_quantiles or 1
+
+  def _check_layers(self) -> None:
+    body, sizes = self.critic_layers
+    self._check_body('hidden_sizes', self.body, self.hidden_sizes)
+    self._check_body('critic_hidden_sizes', body, sizes)
+    config_checks.check(
+      self, 'dropout_rate', 0 <= self.dropout_rate < 1, 'in [0, 1)'
+    )
+    config_checks.check(
+      self,
+      'dropout_rate',
+      not self.dropout_rate or body == 'normalized_mlp',
+      f"0 for critics of body '{body}': dropout is part of 'normalized_mlp'",
+    )
+
+  def _check_body(self, name: str, body: str, sizes: tuple[int, ...]) -> None:
+    config_checks.check(
+      self,
+      name,
+      body == 'mlp' or len(sizes) > 0,
+      f"not empty for body '{body}'",
+    )
+    config_checks.check(
+      self,
+      name,
+      body != 'simba' or len(set(sizes)) == 1,
+      "one size, as often as there are blocks, for body 'simba'",
+    )
+
+  def _check_quantiles(self) -> None:
+    if self.num_quantiles is None:
+      config_checks.check(
+        self,
+        'num_dropped_quantiles',
+        self.num_dropped_quantiles == 0,
+        '0 without num_quantiles',
+      )
+      return
+    config_checks.check_at_least(self, 1, 'num_quantiles')
+    config_checks.check(
+      self,
+      'num_dropped_quantiles',
+      self.num_dropped_quantiles < self.num_quantiles,
+      f'less than num_quantiles = {self.num_quantiles}',
+    )
+    for name, value in (
+      ('critics_of_policy', 'mean'),
+      ('num_target_critics', None),
+    ):
+      config_checks.check(
+        self, name, getattr(self, name) == value, f'{value!r} with quantiles'
+      )
 
 
 PRESETS = {
@@ -137,5 +239,21 @@ PRESETS = {
     'critics_of_policy': 'mean',
     'policy_update_period': 20,
     'samples_per_insert': 5_120.0,
+  },
+  # arXiv:2110.02034, section 4: as many learner steps, of two critics.
+  'droq': {
+    'critic_body': 'normalized_mlp',
+    'dropout_rate': 0.01,
+    'critics_of_policy': 'mean',
+    'policy_update_period': 20,
+    'samples_per_insert': 5_120.0,
+  },
+  # arXiv:2005.04269, appendix B.
+  'tqc': {
+    'num_critics': 5,
+    'critic_hidden_sizes': (512, 512, 512),
+    'critics_of_policy': 'mean',
+    'num_quantiles': 25,
+    'num_dropped_quantiles': 2,
   },
 }

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.sac import config as sac_config
+from repertory.agents.sac import critic_values
 from repertory.components import (
   action_scaling,
   data_parallel,
@@ -44,7 +45,7 @@ class SACUpdate(programs.Update):
 
     Args:
       policy_network: Maps observations to parameters of a `SquashedGaussian`.
-      critics: Map observations and actions `[B, D]` to values `[B, N]`.
+      critics: Map observations and actions `[B, D]` to outputs `[B, N K]`.
       target_critics: Critics of the same kind, made to follow.
       scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
@@ -80,6 +81,7 @@ class SACUpdate(programs.Update):
       critics.variables, target_critics.variables, config.target_update_rate
     )
     self._noise = learners.UpdateNoise()
+    self._values = critic_values.make(config, self._noise)
     self._improve_policy_in_turn = self._improve_policy
     if config.policy_update_period > 1:
       self._improve_policy_in_turn = learners.DelayedUpdate(
@@ -99,7 +101,7 @@ class SACUpdate(programs.Update):
     )  # [B, D]
     weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(data, noise_t, weights)
-    policy_metrics = self._improve_policy_in_turn(data.observation, noise_tm1)
+    policy_metrics = self._improve_policy_in_turn(data, noise_tm1)
     self._update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
@@ -120,36 +122,45 @@ class SACUpdate(programs.Update):
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      q_t=self._drawn(target_critics(data.next_observation, action_t)),
+      q_t=self._values.of_target(
+        target_critics(data.next_observation, action_t, *self._dropout(data))
+      ),
       log_prob_t=log_prob_t,
       temperature=self._temperature(),
-    )  # [B]
+    )  # [B, M]
     action_tm1 = self._scaling.from_action(data.action)  # [B, D]
     with tf.GradientTape() as tape:
-      q_tm1 = critics(data.observation, action_tm1)  # [B, N]
-      errors = targets[:, None] - q_tm1  # [B, N]
-      loss_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)  # [B]
-      loss = tf.reduce_mean(weights * loss_per_item)
+      q_tm1 = critics(
+        data.observation, action_tm1, *self._dropout(data)
+      )  # [B, N K]
+      errors = self._values.errors(q_tm1, targets)
+      loss = tf.reduce_mean(weights * errors.losses)
     norm = self._critic_optimizer.minimize(tape, loss)
-    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
     metrics = {
       'critic_loss': loss,
-      'td_error': tf.reduce_mean(sizes),
+      'td_error': tf.reduce_mean(errors.sizes),
       'q_value': tf.reduce_mean(q_tm1),
       'critic_gradient_norm': norm,
     }
-    return metrics, sizes
+    return metrics, errors.sizes
 
-  def _drawn(self, q: tf.Tensor) -> tf.Tensor:
-    """Returns the values `[B, M]` of some critics, of `[B, N]` of all."""
-    number = self._config.num_target_critics
-    if number in (None, self._config.num_critics):
-      return q
-    keys = tf.random.stateless_uniform([q.shape[-1]], self._noise.seed())
-    return tf.gather(q, tf.argsort(keys)[:number], axis=-1)
+  def _dropout(self, data: types.Transition) -> list[tf.Tensor]:
+    """Returns new masks of the critics' layers, `[B, N, S]`, if there are any.
+
+    A number is 0 as often as `dropout_rate` says and else so large that the
+    mean is 1.
+    """
+    rate = self._config.dropout_rate
+    if not rate:
+      return []
+    _, sizes = self._config.critic_layers
+    uniforms = self._noise.uniforms(
+      [tf.shape(data.reward)[0], self._config.num_critics, sum(sizes)]
+    )
+    return [tf.cast(uniforms >= rate, tf.float32) / (1 - rate)]
 
   def _improve_policy(
-    self, observation: types.Nest, noise: tf.Tensor
+    self, data: types.Transition, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
     """Improves the policy, and the temperature by it."""
     policy, critics = map(
@@ -158,12 +169,12 @@ class SACUpdate(programs.Update):
     temperature = self._temperature()
     with tf.GradientTape() as tape:
       action, log_prob = self._distribution.sample(
-        policy(observation), noise
+        policy(data.observation), noise
       )  # [B, D], [B]
-      q = critics(observation, action)  # [B, N]
-      if self._config.critics_of_policy == 'mean':
-        q = tf.reduce_mean(q, axis=-1, keepdims=True)  # [B, 1]
-      loss = losses.soft_policy_loss(q, log_prob, temperature)
+      q = critics(data.observation, action, *self._dropout(data))  # [B, N K]
+      loss = losses.soft_policy_loss(
+        self._values.of_policy(q), log_prob, temperature
+      )
     # Only the policy's variables are asked for: the critics stay as they are.
     norm = self._policy_optimizer.minimize(tape, loss)
     self._improve_temperature(log_prob)

@@ -28,7 +28,10 @@ def make_policy_network(
   size = action_scaling.ActionScaling(spec.actions).size
   distribution = squashed_gaussian.SquashedGaussian(size)
   torso = networks.ObservationTorso(
-    spec.observations, config.hidden_sizes, config.image_torso
+    spec.observations,
+    config.hidden_sizes,
+    config.image_torso,
+    config.body,
   )
   head = snt.Linear(distribution.num_parameters, name='head')
   network = snt.Sequential([torso, head])
@@ -39,12 +42,21 @@ def make_policy_network(
 def make_critics(
   spec: specs.EnvironmentSpec, config: sac_config.SACConfig
 ) -> networks.CriticEnsemble:
-  """Makes critics of actions in [−1, 1], with values `[B, num_critics]`.
+  """Makes critics of actions in [−1, 1].
 
   Args:
     spec: One that `make_policy_network` takes.
-    config: Sizes, kinds and number.
+    config: Sizes, kinds and number, N.
+
+  Returns:
+    They give values `[B, N]`, or K quantiles of each, `[B, N K]`.
   """
+  body, sizes = config.critic_layers
   return networks.make_critics(
-    spec, config.hidden_sizes, config.num_critics, config.image_torso
+    spec,
+    sizes,
+    config.num_critics,
+    config.image_torso,
+    body,
+    num_outputs=config.num_critic_outputs,
   )

@@ -55,6 +55,7 @@ from repertory.components.losses.soft_actor_critic import (
   soft_policy_loss,
   soft_q_targets,
   temperature_loss,
+  truncated_quantiles,
 )
 from repertory.components.losses.value_transforms import rescale, undo_rescale
 from repertory.components.losses.vtrace import VTrace, vtrace
@@ -95,6 +96,7 @@ __all__ = [
   'soft_q_targets',
   'standardize',
   'temperature_loss',
+  'truncated_quantiles',
   'undo_rescale',
   'value_loss',
   'vtrace',

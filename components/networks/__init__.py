@@ -1,5 +1,6 @@
 """Parts of networks."""
 
+from repertory.components.networks.bodies import BODIES, make_body
 from repertory.components.networks.critics import (
   Critic,
   CriticEnsemble,
@@ -34,12 +35,14 @@ from repertory.components.networks.recurrent import (
 )
 from repertory.components.networks.return_network import ReturnNetwork
 from repertory.components.networks.sequence_network import SequenceNetwork
+from repertory.components.networks.simba import SimBa
 from repertory.components.networks.torsos import (
   ObservationTorso,
   check_observation,
 )
 
 __all__ = [
+  'BODIES',
   'CORES',
   'IMAGE_TORSOS',
   'ActorCriticHead',
@@ -58,9 +61,11 @@ __all__ = [
   'ResidualTorso',
   'ReturnNetwork',
   'SequenceNetwork',
+  'SimBa',
   'check_observation',
   'create_critic_variables',
   'create_variables',
+  'make_body',
   'make_core',
   'make_critics',
   'make_value_head',

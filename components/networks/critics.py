@@ -6,18 +6,14 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import action_scaling, specs, types
-from repertory.components.networks import (
-  initialization,
-  layer_norm_mlp,
-  torsos,
-)
+from repertory.components.networks import bodies, initialization, torsos
 
 
 class Critic(snt.Module):
   """Maps an observation and an action to numbers: values, or logits of them.
 
   The observation goes through the parts of `ObservationTorso` without hidden
-  layers, the action is joined, and an MLP follows.
+  layers, the action is joined, and hidden layers follow.
   """
 
   def __init__(
@@ -26,31 +22,42 @@ class Critic(snt.Module):
     hidden_sizes: Sequence[int],
     num_outputs: int,
     image_torso: str = 'nature',
-    *,
-    layer_norm: bool = False,
+    body: str = 'mlp',
     name: str = 'critic',
   ):
     """Makes the layers; their variables come with the first call.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
-      hidden_sizes: Layers; of a `LayerNormMLP`, at least one.
+      hidden_sizes: Layers.
       num_outputs: N.
       image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
-      layer_norm: Whether they are a `LayerNormMLP`; else a ReLU follows each.
+      body: What the layers are, one of `BODIES`.
     """
     super().__init__(name=name)
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
-    if layer_norm:
-      self._body = layer_norm_mlp.LayerNormMLP(hidden_sizes)
-    else:
-      self._body = snt.nets.MLP(hidden_sizes, activate_final=True)
+    self._body = bodies.make_body(body, hidden_sizes)
     self._head = snt.Linear(num_outputs, name='head')
 
-  def __call__(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
-    """Maps observations `[B, ...]` and actions `[B, D]` to `[B, N]`."""
+  def __call__(
+    self,
+    observation: types.Nest,
+    action: tf.Tensor,
+    mask: tf.Tensor | None = None,
+  ) -> tf.Tensor:
+    """Rates actions.
+
+    Args:
+      observation: Nest of `[B, ...]`.
+      action: `[B, D]`.
+      mask: One that a `NormalizedMLP` takes, `[B, S]`.
+
+    Returns:
+      `[B, N]`.
+    """
     inputs = tf.concat([self._torso(observation), action], axis=-1)  # [B, F]
-    return self._head(self._body(inputs))  # [B, N]
+    masks = () if mask is None else (mask,)
+    return self._head(self._body(inputs, *masks))  # [B, N]
 
 
 class CriticEnsemble(snt.Module):
@@ -64,15 +71,35 @@ class CriticEnsemble(snt.Module):
     """Takes the critics.
 
     Args:
-      critics: Modules with one output each.
+      critics: Modules with as many outputs, K.
     """
     super().__init__(name=name)
     self._critics = list(critics)
 
-  def __call__(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
-    """Maps observations `[B, ...]` and actions `[B, D]` to values `[B, N]`."""
-    values = [critic(observation, action) for critic in self._critics]
-    return tf.concat(values, axis=-1)  # [B, N]
+  def __call__(
+    self,
+    observation: types.Nest,
+    action: tf.Tensor,
+    masks: tf.Tensor | None = None,
+  ) -> tf.Tensor:
+    """Rates actions.
+
+    Args:
+      observation: Nest of `[B, ...]`.
+      action: `[B, D]`.
+      masks: Those of the N critics' hidden layers, `[B, N, S]`.
+
+    Returns:
+      Outputs of all critics, one after the other, `[B, N K]`.
+    """
+    inputs = [()] * len(self._critics)
+    if masks is not None:
+      inputs = [(mask,) for mask in tf.unstack(masks, axis=1)]
+    outputs = [
+      critic(observation, action, *mask)
+      for critic, mask in zip(self._critics, inputs)
+    ]
+    return tf.concat(outputs, axis=-1)
 
 
 def make_critics(
@@ -80,6 +107,8 @@ def make_critics(
   hidden_sizes: Sequence[int],
   num_critics: int = 2,
   image_torso: str = 'auto',
+  body: str = 'mlp',
+  num_outputs: int = 1,
 ) -> CriticEnsemble:
   """Makes critics of actions in [−1, 1], with all their variables.
 
@@ -88,6 +117,8 @@ def make_critics(
     hidden_sizes: Layers of each.
     num_critics: N.
     image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
+    body: What the layers are, one of `BODIES`.
+    num_outputs: K, of each.
 
   Raises:
     ValueError: If observations or actions are of another kind.
@@ -97,8 +128,9 @@ def make_critics(
       Critic(
         spec.observations,
         hidden_sizes,
-        num_outputs=1,
-        image_torso=image_torso,
+        num_outputs,
+        image_torso,
+        body,
         name=f'critic_{i}',
       )
       for i in range(num_critics)

@@ -21,6 +21,7 @@ class NormalizedMLP(snt.Module):
       hidden_sizes: The last one's size is D.
     """
     super().__init__(name=name)
+    self._sizes = list(hidden_sizes)
     self._layers = [
       (
         snt.Linear(size, name=f'linear_{i}'),
@@ -31,8 +32,26 @@ class NormalizedMLP(snt.Module):
       for i, size in enumerate(hidden_sizes)
     ]
 
-  def __call__(self, inputs: tf.Tensor) -> tf.Tensor:
-    """Maps inputs `[B, F]` to features `[B, D]`."""
-    for linear, norm in self._layers:
-      inputs = tf.nn.relu(norm(linear(inputs)))
+  def __call__(
+    self, inputs: tf.Tensor, mask: tf.Tensor | None = None
+  ) -> tf.Tensor:
+    """Maps inputs to features.
+
+    Args:
+      inputs: `[B, F]`.
+      mask: What the outputs of all linear layers, side by side, are multiplied
+        with, `[B, S]`, where S is the sum of the sizes: for dropout before
+        normalization, https://arxiv.org/abs/2110.02034. None leaves them.
+
+    Returns:
+      `[B, D]`.
+    """
+    masks = [None] * len(self._layers)
+    if mask is not None:
+      masks = tf.split(mask, self._sizes, axis=-1)
+    for (linear, norm), factors in zip(self._layers, masks):
+      outputs = linear(inputs)
+      if factors is not None:
+        outputs *= factors
+      inputs = tf.nn.relu(norm(outputs))
     return inputs

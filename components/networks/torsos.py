@@ -8,11 +8,15 @@ import tensorflow as tf
 import tree
 
 from repertory.components import choices, specs, types
-from repertory.components.networks import image_torsos, previous_actions
+from repertory.components.networks import (
+  bodies,
+  image_torsos,
+  previous_actions,
+)
 
 
 class ObservationTorso(snt.Module):
-  """Turns each leaf of an observation into a vector, joins them, then an MLP.
+  """Turns each leaf of an observation into a vector, joins them, then layers.
 
   What becomes of a leaf is told by its spec:
 
@@ -32,16 +36,19 @@ class ObservationTorso(snt.Module):
     observation_spec: types.Nest,
     hidden_sizes: Sequence[int],
     image_torso: str = 'nature',
+    body: str = 'mlp',
     name: str = 'observation_torso',
   ):
     """Makes the layers; their variables come with the first call.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
-      hidden_sizes: Layers on top, a ReLU after each; the last one's size is D.
-        Without any, D is the size of all vectors together.
+      hidden_sizes: Layers on top; the last one's size is D. Without any, D is
+        the size of all vectors together.
       image_torso: One of `IMAGE_TORSOS`, or 'auto' for the one that
         `image_torsos.choose` finds for each leaf.
+      body: What the layers are, one of `BODIES`: 'mlp', the only one that may
+        be of no layers, has a ReLU after each.
 
     Raises:
       ValueError: As by `check_observation`.
@@ -58,7 +65,7 @@ class ObservationTorso(snt.Module):
         make = image_torsos.IMAGE_TORSOS[chosen]
         # Numbered by leaf, so that variables have names of their own.
         self._image_torsos.append(make(name=f'{chosen}_{i}'))
-    self._mlp = snt.nets.MLP(hidden_sizes, activate_final=True)
+    self._body = bodies.make_body(body, hidden_sizes)
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
     """Maps a nest `[B, ...]` as the spec has it to features `[B, D]`."""
@@ -78,7 +85,7 @@ class ObservationTorso(snt.Module):
       else:
         vectors.append(_to_vector(leaf, spec))
     joined = vectors[0] if len(vectors) == 1 else tf.concat(vectors, axis=-1)
-    return self._mlp(joined)  # [B, D]
+    return self._body(joined)  # [B, D]
 
 
 def check_observation(

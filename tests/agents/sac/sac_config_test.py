@@ -10,6 +10,14 @@ from repertory.agents import sac
   [
     ('hidden_sizes', (3, 0), 'a tuple of integers of at least 1'),
     ('image_torso', 'vgg', 'one of'),
+    ('critic_hidden_sizes', (3, 0), 'a tuple of integers of at least 1'),
+    ('body', 'mpl', 'one of'),
+    ('critic_body', 'mpl', 'one of'),
+    ('dropout_rate', 1.0, r'in \[0, 1\)'),
+    ('dropout_rate', 0.1, "0 for critics of body 'mlp'"),
+    ('num_quantiles', 0, 'at least 1'),
+    ('num_dropped_quantiles', 1, '0 without num_quantiles'),
+    ('num_dropped_quantiles', -1, 'at least 0'),
     ('num_critics', 0, 'at least 1'),
     ('num_target_critics', 3, 'at most num_critics = 2'),
     ('num_target_critics', 0, 'at least 1'),
@@ -37,6 +45,37 @@ from repertory.agents import sac
 def test_refuses(name, value, expected):
   with pytest.raises(ValueError, match=f'{name} must be {expected}'):
     sac.SACConfig(**{name: value})
+
+
+@pytest.mark.parametrize(
+  ('changes', 'expected'),
+  [
+    (
+      {'body': 'simba', 'hidden_sizes': (3, 4)},
+      'hidden_sizes must be one size, as often as there are blocks',
+    ),
+    (
+      {'critic_body': 'simba', 'critic_hidden_sizes': (3, 4)},
+      'critic_hidden_sizes must be one size',
+    ),
+    (
+      {'critic_body': 'normalized_mlp', 'critic_hidden_sizes': ()},
+      'critic_hidden_sizes must be not empty',
+    ),
+    (
+      {'num_quantiles': 5, 'num_dropped_quantiles': 5},
+      'num_dropped_quantiles must be less than num_quantiles = 5',
+    ),
+    ({'num_quantiles': 5}, "critics_of_policy must be 'mean' with quantiles"),
+    (
+      {**sac.PRESETS['tqc'], 'num_target_critics': 2},
+      'num_target_critics must be None with quantiles',
+    ),
+  ],
+)
+def test_refuses_what_does_not_go_together(changes, expected):
+  with pytest.raises(ValueError, match=expected):
+    sac.SACConfig(**changes)
 
 
 def test_accepts_the_ends():

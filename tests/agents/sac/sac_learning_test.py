@@ -42,6 +42,17 @@ def make(config, seed=0):
   return policy, critics, targets, update
 
 
+_DROQ = {
+  'critic_body': 'normalized_mlp',
+  'critic_hidden_sizes': (5, 3),
+  'dropout_rate': 0.3,
+}
+_TQC = {
+  'num_critics': 3,
+  'critics_of_policy': 'mean',
+  'num_quantiles': 5,
+  'num_dropped_quantiles': 2,
+}
 _REDQ = {
   'num_critics': 4,
   'num_target_critics': 2,
@@ -68,14 +79,47 @@ class Twin:
       numeric_gradients.Adam(config.temperature_learning_rate, epsilon),
     ]
 
-  def values(self, arrays, observation, action):
-    values = []
+  def outputs(self, arrays, observation, action, masks):
+    """Returns values or quantiles, `[B, N, K]`."""
+    body, sizes = self.config.critic_layers
+    outputs = []
     for i in range(self.config.num_critics):
       x = np.concatenate([observation, action], axis=-1)
-      x = numeric_gradients.linear(arrays, f'critic_{i}/mlp/linear_0', x)
-      x = numeric_gradients.linear(arrays, f'critic_{i}/head', np.maximum(x, 0))
-      values.append(x[:, 0])
-    return np.stack(values, axis=-1)
+      mask = np.split(masks[:, i], np.cumsum(sizes)[:-1], axis=-1)
+      for j in range(len(sizes)):
+        name = f'critic_{i}/{body}'
+        x = numeric_gradients.linear(arrays, f'{name}/linear_{j}', x) * mask[j]
+        if body == 'normalized_mlp':
+          x -= np.mean(x, axis=-1, keepdims=True)
+          x /= np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-5)
+          norm = f'{name}/norm_{j}'
+          x = x * arrays[f'{norm}/scale:0'] + arrays[f'{norm}/offset:0']
+        x = np.maximum(x, 0)
+      outputs.append(numeric_gradients.linear(arrays, f'critic_{i}/head', x))
+    return np.stack(outputs, axis=1)
+
+  def value(self, outputs, drawn):
+    """Returns what a target is made of, `[B, M]`."""
+    if self.config.num_quantiles is None:
+      return np.min(outputs[:, drawn, 0], axis=1)[:, None]
+    pooled = [sorted(np.ravel(of_item)) for of_item in outputs]
+    dropped = self.config.num_dropped_quantiles * self.config.num_critics
+    return np.array(pooled)[:, : len(pooled[0]) - dropped]
+
+  def losses(self, outputs, target):
+    """Returns the loss of each item, `[B]`."""
+    if self.config.num_quantiles is None:
+      return np.sum((target - outputs[..., 0]) ** 2, axis=-1) / 2
+    number = self.config.num_quantiles
+    losses = np.zeros(B)
+    for i in range(number):
+      tau = (2 * i + 1) / (2 * number)
+      errors = target[:, None] - outputs[:, :, i, None]  # [B, N, M]
+      sizes = np.abs(errors)
+      huber = np.where(sizes < 1, errors**2 / 2, sizes - 0.5)
+      weights = np.where(errors < 0, 1 - tau, tau)
+      losses += np.sum(np.mean(weights * huber, axis=2), axis=1)
+    return losses
 
   def act(self, arrays, observation, noise):
     x = numeric_gradients.linear(
@@ -93,21 +137,23 @@ class Twin:
     action, log_prob = self.act(
       self.policy, batch['next_observation'], batch['noise'][0]
     )
-    q = self.values(self.targets, batch['next_observation'], action)[:, drawn]
-    target = batch['reward'] + config.discount * batch['discount'] * (
-      np.min(q, axis=-1) - temperature * log_prob
+    masks = batch['masks']
+    outputs = self.outputs(
+      self.targets, batch['next_observation'], action, masks[0]
     )
+    value = self.value(outputs, drawn) - temperature * log_prob[:, None]
+    discount = config.discount * batch['discount']
+    target = batch['reward'][:, None] + discount[:, None] * value
     scaled = (batch['action'] - [1, 3]) / [2, 1]
     weights = numpy_dqn.weights(batch, config)
 
     def critic_loss(arrays):
-      errors = target[:, None] - self.values(
-        arrays, batch['observation'], scaled
-      )
-      return np.mean(weights * np.sum(errors**2, axis=-1) / 2)
+      outputs = self.outputs(arrays, batch['observation'], scaled, masks[1])
+      return np.mean(weights * self.losses(outputs, target))
 
-    q = self.values(self.critics, batch['observation'], scaled)
-    sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
+    q = self.outputs(self.critics, batch['observation'], scaled, masks[1])
+    differences = np.mean(target, axis=-1)[:, None] - np.mean(q, axis=-1)
+    sizes = np.mean(np.abs(differences), axis=-1)
     metrics = {
       'critic_loss': critic_loss(self.critics),
       'td_error': np.mean(sizes),
@@ -132,7 +178,10 @@ class Twin:
       action, log_prob = self.act(
         arrays, batch['observation'], batch['noise'][1]
       )
-      q = self.values(self.critics, batch['observation'], action)
+      q = self.outputs(
+        self.critics, batch['observation'], action, batch['masks'][2]
+      )
+      q = np.mean(q, axis=-1)
       return np.mean(temperature * log_prob - rate(q, axis=-1))
 
     _, log_prob = self.act(self.policy, batch['observation'], batch['noise'][1])
@@ -175,6 +224,10 @@ class TestSACUpdate:
       pytest.param({'num_critics': 3}, None, id='three_critics'),
       pytest.param(_REDQ, None, id='redq'),
       pytest.param(_REDQ, True, id='redq_xla'),
+      pytest.param(_DROQ, None, id='droq'),
+      pytest.param(_DROQ, True, id='droq_xla'),
+      pytest.param({**_TQC, 'prioritized': True}, None, id='tqc'),
+      pytest.param(_TQC, True, id='tqc_xla'),
     ],
   )
   def test_equals_the_twin(self, changes, jit_compile):
@@ -188,16 +241,22 @@ class TestSACUpdate:
       return noise.read_value()
 
     update._noise.normals = normals
+    uniforms = np.random.default_rng(0).uniform(
+      size=(3, B, config.num_critics, sum(config.critic_layers[1]))
+    )
+    drawings = iter(tf.constant(uniforms, tf.float32))
+    update._noise.uniforms = lambda shape: next(drawings)
+    masks = (uniforms >= config.dropout_rate) / (1 - config.dropout_rate)
     number = config.num_target_critics or config.num_critics
     drawn = np.arange(config.num_critics)[-number:]
     if number < config.num_critics:
-      update._drawn = lambda q: tf.gather(q, drawn, axis=-1)
+      update._values._drawn = lambda q: tf.gather(q, drawn, axis=-1)
     call = tf.function(update, autograph=False, jit_compile=jit_compile)
     for i in range(2):
       batch = make_batch(i)
       noise.assign(batch['noise'])
       result = call(to_sample(batch))
-      metrics, sizes = twin.step(batch, drawn)
+      metrics, sizes = twin.step({**batch, 'masks': masks}, drawn)
       priorities = sizes if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (
@@ -214,7 +273,7 @@ class TestSACUpdate:
     q = tf.constant([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
     pairs = []
     for _ in range(300):
-      drawn = update._drawn(q).numpy()
+      drawn = update._values._drawn(q).numpy()
       assert drawn.shape == (2, 2)
       np.testing.assert_array_equal(drawn[0] + 4, drawn[1])
       pairs.append(tuple(sorted(drawn[0])))
@@ -222,6 +281,16 @@ class TestSACUpdate:
     counts = [pairs.count(pair) for pair in set(pairs)]
     assert len(counts) == 6
     assert min(counts) > 20
+
+  def test_layers_are_left_out_anew_each_time(self):
+    *_, update = make(dataclasses.replace(CONFIG, **_DROQ))
+    data = to_sample(make_batch(0)).data
+    drawn = [update._dropout(data)[0].numpy() for _ in range(50)]
+    assert drawn[0].shape == (B, CONFIG.num_critics, 5 + 3)
+    assert np.abs(drawn[0] - drawn[1]).max() > 0
+    # 0 in 0.3 of all, 1 / 0.7 elsewhere; 0.007 is a deviation of the share.
+    np.testing.assert_allclose(np.unique(drawn), [0, 1 / 0.7], rtol=1e-6)
+    assert abs(np.mean(np.equal(drawn, 0)) - 0.3) < 0.03
 
   def test_target_critics_start_as_a_copy(self):
     _, critics, targets, _ = make(CONFIG)
@@ -248,6 +317,29 @@ class TestSACUpdate:
     assert len(set(first)) == 3
     assert first == losses(1)
     assert set(first).isdisjoint(losses(2))
+
+
+class TestNetworks:
+  def test_layers_of_policy_and_critics(self):
+    config = sac.SACConfig(
+      body='simba', hidden_sizes=(3,), critic_body='normalized_mlp',
+      critic_hidden_sizes=(4, 5), num_critics=3, num_quantiles=7,
+      critics_of_policy='mean',
+    )  # fmt: skip
+    policy, critics, *_ = make(config)
+    shapes = {v.name: tuple(v.shape) for v in policy.variables}
+    assert shapes['observation_torso/simba/block_0/inner/w:0'] == (3, 12)
+    shapes = {v.name: tuple(v.shape) for v in critics.variables}
+    assert shapes['critic_2/normalized_mlp/linear_1/w:0'] == (4, 5)
+    assert shapes['critic_2/head/w:0'] == (5, 7)
+
+  def test_critics_have_the_layers_of_the_policy_unless_told(self):
+    config = sac.SACConfig(body='layer_norm_mlp', hidden_sizes=(3, 4))
+    assert config.critic_layers == ('layer_norm_mlp', (3, 4))
+    config = dataclasses.replace(
+      config, critic_body='mlp', critic_hidden_sizes=()
+    )
+    assert config.critic_layers == ('mlp', ())
 
 
 def run_updates(**changes):
@@ -281,6 +373,10 @@ class TestSettings:
       {'num_target_critics': 1},
       {'critics_of_policy': 'mean'},
       {'policy_update_period': 2},
+      {'critic_body': 'layer_norm_mlp'},
+      {'critic_hidden_sizes': (5,)},
+      {'critic_body': 'normalized_mlp', 'dropout_rate': 0.1},
+      _TQC,
     ],
   )
   def test_has_an_effect(self, changes):

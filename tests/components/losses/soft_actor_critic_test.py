@@ -15,14 +15,14 @@ class TestSoftQTargets:
   @pytest.mark.parametrize(
     ('r', 'discount', 'q', 'log_prob', 'temperature', 'expected'),
     [
-      # 1 + 0.5 · (min(3, 2) − 0.1 · (−4)).
-      pytest.param(1, 0.5, [3, 2], -4, 0.1, 1 + 0.5 * (2 + 0.4), id='middle'),
+      # 1 + 0.5 · (2 − 0.1 · (−4)).
+      pytest.param(1, 0.5, [2], -4, 0.1, [1 + 0.5 * (2 + 0.4)], id='middle'),
       # After the end neither value nor entropy counts.
-      pytest.param(1, 0.0, [3, 2], -4, 0.1, 1, id='end'),
-      pytest.param(1, 0.5, [-3, 2], -4, 0.0, 1 + 0.5 * -3, id='no_temperature'),
-      pytest.param(0, 1.0, [5, 7], 2, 0.5, 5 - 0.5 * 2, id='likely_action'),
-      pytest.param(0, 1.0, [5, 7, 4], 2, 0.5, 4 - 0.5 * 2, id='three'),
-      pytest.param(0, 1.0, [5], 2, 0.5, 5 - 0.5 * 2, id='one'),
+      pytest.param(1, 0.0, [2], -4, 0.1, [1], id='end'),
+      pytest.param(1, 0.5, [-3], -4, 0.0, [1 + 0.5 * -3], id='no_temperature'),
+      pytest.param(0, 1.0, [5], 2, 0.5, [5 - 0.5 * 2], id='likely_action'),
+      # Quantiles of the value: the entropy is worth as much in each of them.
+      pytest.param(0, 0.5, [5, 7, 4], 2, 0.5, [2, 3, 1.5], id='quantiles'),
     ],
   )
   def test_by_hand(self, r, discount, q, log_prob, temperature, expected):
@@ -38,8 +38,8 @@ class TestSoftQTargets:
     q = random.normal(size=(7, 2))
     expected = []
     for b in range(7):
-      value = min(q[b]) - 0.3 * log_prob[b]
-      expected.append(r[b] + discount[b] * value)
+      values = [one - 0.3 * log_prob[b] for one in q[b]]
+      expected.append([r[b] + discount[b] * value for value in values])
     target = losses.soft_q_targets(
       *map(constant, (r, discount, q, log_prob, 0.3))
     )
@@ -60,17 +60,34 @@ class TestSoftQTargets:
       losses.soft_q_targets(one, one, two, two, constant(0.1))
 
 
+class TestTruncatedQuantiles:
+  def test_by_hand(self):
+    # The three largest of all, whosever they are.
+    quantiles = constant([[[1, 5], [9, 8], [2, 7]], [[3, 2], [1, 0], [4, 5]]])
+    np.testing.assert_array_equal(
+      losses.truncated_quantiles(quantiles, 1), [[1, 2, 5], [0, 1, 2]]
+    )
+    np.testing.assert_array_equal(
+      losses.truncated_quantiles(quantiles, 0),
+      [[1, 2, 5, 7, 8, 9], [0, 1, 2, 3, 4, 5]],
+    )
+
+  @pytest.mark.parametrize('num_dropped', [-1, 2])
+  def test_refuses_numbers(self, num_dropped):
+    with pytest.raises(ValueError, match=r'must be in \[0, 2\).* got'):
+      losses.truncated_quantiles(constant([[[1, 5]]]), num_dropped)
+
+
 class TestSoftPolicyLoss:
   def test_by_hand(self):
-    q, log_prob = constant([[1, 3], [6, 5]]), constant([-2, 4])
+    q, log_prob = constant([1, 5]), constant([-2, 4])
     temperature = constant(0.5)
     with tf.GradientTape(persistent=True) as tape:
       tape.watch([q, log_prob, temperature])
       loss = losses.soft_policy_loss(q, log_prob, temperature)
     expected = ((0.5 * -2 - 1) + (0.5 * 4 - 5)) / 2
     np.testing.assert_allclose(loss, expected)
-    # Only the least value moves the policy.
-    np.testing.assert_allclose(tape.gradient(loss, q), [[-0.5, 0], [0, -0.5]])
+    np.testing.assert_allclose(tape.gradient(loss, q), [-0.5, -0.5])
     np.testing.assert_allclose(tape.gradient(loss, log_prob), [0.25, 0.25])
     assert tape.gradient(loss, temperature) is None
 

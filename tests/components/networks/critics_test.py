@@ -1,4 +1,4 @@
-"""Tests of `critics.py` and `layer_norm_mlp.py`."""
+"""Tests of `critics.py`."""
 
 import numpy as np
 import pytest
@@ -17,15 +17,18 @@ def normal(*shape, seed=0):
 
 class TestCritic:
   @pytest.mark.parametrize(
-    ('layer_norm', 'expected'),
+    ('body', 'expected'),
     [
-      (False, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,)]),
+      ('mlp', [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,)]),
       # With scale and offset of the normalized layer.
-      (True, [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,), (8,), (8,)]),
+      (
+        'layer_norm_mlp',
+        [(5, 8), (8,), (8, 4), (4,), (4, 7), (7,), (8,), (8,)],
+      ),
     ],
   )
-  def test_variables(self, layer_norm, expected):
-    critic = networks.Critic(VECTOR, (8, 4), 7, layer_norm=layer_norm)
+  def test_variables(self, body, expected):
+    critic = networks.Critic(VECTOR, (8, 4), 7, body=body)
     networks.create_critic_variables(critic, VECTOR, 2)
     assert sorted(tuple(v.shape) for v in critic.variables) == sorted(expected)
     assert critic(normal(6, 3), normal(6, 2)).shape == [6, 7]
@@ -72,38 +75,3 @@ class TestCriticEnsemble:
       )
     names = [v.name for v in ensemble.variables]
     assert len(set(names)) == 3 * 4
-
-
-class TestLayerNormMLP:
-  @pytest.mark.parametrize('sizes', [(8,), (8, 5), (8, 5, 6)])
-  def test_shapes(self, sizes):
-    found = networks.LayerNormMLP(sizes)(normal(6, 3))
-    assert found.shape == [6, sizes[-1]]
-
-  def test_size_of_the_inputs_is_of_no_matter(self):
-    network = networks.LayerNormMLP((8, 5))
-    inputs = normal(6, 3)
-    np.testing.assert_allclose(
-      network(inputs), network(1000 * inputs), atol=1e-3
-    )
-    assert np.abs(network(inputs) - network(-inputs)).max() > 0.1
-
-  def test_equals_numpy(self):
-    network = networks.LayerNormMLP((8, 5))
-    inputs = normal(6, 3)
-    network(inputs)
-    values = {v.name: v for v in network.variables}
-    for i, variable in enumerate(network.variables):
-      variable.assign(normal(*variable.shape, seed=i))
-    x = inputs @ values['layer_norm_mlp/first/w:0']
-    x = (x + values['layer_norm_mlp/first/b:0']).numpy()
-    x = x - x.mean(axis=-1, keepdims=True)
-    x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5)
-    x = np.tanh(
-      x * values['layer_norm_mlp/layer_norm/scale:0']
-      + values['layer_norm_mlp/layer_norm/offset:0']
-    )
-    x = x @ values['layer_norm_mlp/mlp/linear_0/w:0'].numpy()
-    x = x + values['layer_norm_mlp/mlp/linear_0/b:0'].numpy()
-    expected = np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
-    np.testing.assert_allclose(network(inputs), expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,39 @@
+"""Hidden layers by name."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import sonnet as snt
+
+from repertory.components.networks import (
+  layer_norm_mlp,
+  normalized_mlp,
+  simba,
+)
+
+
+def _make_mlp(hidden_sizes: Sequence[int]) -> snt.Module:
+  return snt.nets.MLP(hidden_sizes, activate_final=True)
+
+
+BODIES: Mapping[str, Callable[[Sequence[int]], snt.Module]] = {
+  'mlp': _make_mlp,
+  'layer_norm_mlp': layer_norm_mlp.LayerNormMLP,
+  'normalized_mlp': normalized_mlp.NormalizedMLP,
+  'simba': simba.SimBa,
+}
+
+
+def make_body(kind: str, hidden_sizes: Sequence[int]) -> snt.Module:
+  """Makes layers that map inputs `[B, F]` to features `[B, D]`.
+
+  Args:
+    kind: One of `BODIES`: 'mlp' has a ReLU after each layer, the others
+      are `LayerNormMLP`, `NormalizedMLP` and `SimBa`.
+    hidden_sizes: The last one's size is D.
+
+  Raises:
+    ValueError: If there is no such kind, or if the sizes do not fit it.
+  """
+  if kind not in BODIES:
+    raise ValueError(f'kind must be one of {list(BODIES)}, got {kind!r}.')
+  return BODIES[kind](hidden_sizes)
