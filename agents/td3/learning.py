@@ -131,10 +131,11 @@ class TD3Update(programs.Update):
     return tf.clip_by_value(action + noise, -1.0, 1.0)
 
   def _improve_policy(self, observation: types.Nest) -> dict[str, tf.Tensor]:
-    policy, critics = map(data_parallel.by_rows, self._online)
+    policy = data_parallel.by_rows(self._online.policy)
+    first_critic = data_parallel.by_rows(self._online.critics.first)
     with tf.GradientTape() as tape:
-      q = critics(observation, policy(observation))  # [B, N]
-      value = tf.reduce_mean(q[:, 0])  # The first critic's alone.
+      q = first_critic(observation, policy(observation))  # [B, 1]
+      value = tf.reduce_mean(q)
       loss = -value
     # Only the policy's variables are asked for: the critics stay as they are.
     norm = self._policy_optimizer.minimize(tape, loss)

@@ -76,6 +76,11 @@ class CriticEnsemble(snt.Module):
     super().__init__(name=name)
     self._critics = list(critics)
 
+  @property
+  def first(self) -> Critic:
+    """One of them, for who follows one alone."""
+    return self._critics[0]
+
   def __call__(
     self,
     observation: types.Nest,
