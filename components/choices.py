@@ -3,7 +3,9 @@
 # See `networks.image_torsos`, which says what 'auto' stands for.
 IMAGE_TORSOS = ('auto', 'nature', 'residual', 'data_efficient', 'minatar')
 # Hidden layers, see `networks.bodies`.
-BODIES = ('mlp', 'layer_norm_mlp', 'normalized_mlp', 'simba')
+BODIES = (
+  'mlp', 'layer_norm_mlp', 'normalized_mlp', 'batch_renorm_mlp', 'simba',
+)  # fmt: skip
 # Memories of recurrent networks, see `networks.recurrent`.
 CORES = ('none', 'lstm', 'gru')
 # How values tell the return, see `return_distributions`.

@@ -44,6 +44,11 @@ def over_devices(names: Sequence[str]) -> Iterator[None]:
     _scope.devices, _scope.is_used = before
 
 
+def is_dividing() -> bool:
+  """Returns whether `by_rows` divides what is traced now."""
+  return len(getattr(_scope, 'devices', ())) > 1
+
+
 def by_rows(
   function: Callable[..., types.Nest],
   input_axes: Sequence[int] | None = None,
@@ -61,11 +66,12 @@ def by_rows(
   """
 
   def call(*inputs: types.Nest) -> types.Nest:
-    names = getattr(_scope, 'devices', ())
-    if len(names) < 2:
+    if not is_dividing():
       return function(*inputs)
     _scope.is_used = True
-    division = _Division(function, names, inputs, input_axes, output_axes)
+    division = _Division(
+      function, _scope.devices, inputs, input_axes, output_axes
+    )
     return division.call()
 
   return call

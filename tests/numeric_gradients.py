@@ -18,7 +18,7 @@ def gradients(function, arrays):
     for index in np.ndindex(array.shape):
       values = []
       for step in (_STEP, -_STEP):
-        moved = array.copy()
+        moved = np.array(array)
         moved[index] += step
         values.append(function({**arrays, name: moved}))
       gradient[index] = (values[0] - values[1]) / (2 * _STEP)
@@ -39,8 +39,9 @@ def clipped(gradients, max_norm):
 class Adam:
   """https://arxiv.org/abs/1412.6980, algorithm 1."""
 
-  def __init__(self, learning_rate, epsilon):
+  def __init__(self, learning_rate, epsilon, first_decay=0.9):
     self._learning_rate, self._epsilon = learning_rate, epsilon
+    self._decay = first_decay
     self._t, self._first, self._second = 0, {}, {}
 
   def apply(self, gradients, arrays):
@@ -48,10 +49,10 @@ class Adam:
     self._t += 1
     moved = {}
     for name, g in gradients.items():
-      first = 0.9 * self._first.get(name, 0) + 0.1 * g
+      first = self._decay * self._first.get(name, 0) + (1 - self._decay) * g
       second = 0.999 * self._second.get(name, 0) + 0.001 * g**2
       self._first[name], self._second[name] = first, second
-      first_hat = first / (1 - 0.9**self._t)
+      first_hat = first / (1 - self._decay**self._t)
       second_hat = second / (1 - 0.999**self._t)
       moved[name] = arrays[name] - self._learning_rate * first_hat / (
         np.sqrt(second_hat) + self._epsilon

@@ -56,7 +56,9 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
     update = learning.SACUpdate(
       network,
       self.make_critics(spec),
-      self.make_critics(spec),
+      None
+      if self.config.target_update_rate is None
+      else self.make_critics(spec),
       action_scaling.ActionScaling(spec.actions),
       self.config,
     )

@@ -23,8 +23,9 @@ class SACConfig(replay_config.ReplayConfig):
     'mlp',
     "What the layers are: 'mlp' with a ReLU after each, as in the paper; "
     "'layer_norm_mlp', whose first is normalized; 'normalized_mlp', all of "
-    "which are; or 'simba', residual blocks, one of each size, all the same: "
-    'SimBa, arXiv:2410.09754, has (128,) and for critics (512, 512).',
+    "which are; 'batch_renorm_mlp', normalized over the batch, as in CrossQ, "
+    "arXiv:1902.05605; or 'simba', residual blocks, one of each size, all the "
+    'same: SimBa, arXiv:2410.09754, has (128,) and for critics (512, 512).',
   )
   critic_body: str | None = settings.field(
     None,
@@ -90,6 +91,11 @@ class SACConfig(replay_config.ReplayConfig):
     'Step size of Adam for the temperature: the paper, table 1; 0 keeps the '
     'first one.',
   )
+  adam_first_decay: float = settings.field(
+    0.9,
+    "β1 of Adam for the policy and the critics: its authors', "
+    'arXiv:1412.6980; CrossQ has 0.5.',
+  )
   adam_epsilon: float = settings.field(
     1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
   )
@@ -107,10 +113,11 @@ class SACConfig(replay_config.ReplayConfig):
     "H̄, which the policy's entropy is brought to, of actions scaled to [−1, "
     '1]; None for −1 for each number of an action: the paper, table 1.',
   )
-  target_update_rate: float = settings.field(
+  target_update_rate: float | None = settings.field(
     0.005,
     'τ, part of the way that the target critics go in a learner step: the '
-    'paper, table 1.',
+    'paper, table 1; None for none of them: critics rate what was done and '
+    'what comes next in one batch, as in CrossQ.',
   )
   num_random_steps: int = settings.field(
     1_000, 'First steps, over all environments, with uniform actions.'
@@ -160,6 +167,9 @@ class SACConfig(replay_config.ReplayConfig):
       'target_update_rate',
     )  # fmt: skip
     config_checks.check_fraction(self, 'target_update_rate')
+    config_checks.check(
+      self, 'adam_first_decay', 0 <= self.adam_first_decay < 1, 'in [0, 1)'
+    )
     config_checks.check_finite(self, 'target_entropy')
 
   @property
@@ -247,6 +257,15 @@ PRESETS = {
     'critics_of_policy': 'mean',
     'policy_update_period': 20,
     'samples_per_insert': 5_120.0,
+  },
+  # arXiv:1902.05605, table of settings, but for layers of 2,048.
+  'crossq': {
+    'body': 'batch_renorm_mlp',
+    'target_update_rate': None,
+    'learning_rate': 1e-3,
+    'temperature_learning_rate': 1e-3,
+    'adam_first_decay': 0.5,
+    'policy_update_period': 3,
   },
   # arXiv:2005.04269, appendix B.
   'tqc': {

@@ -1,14 +1,13 @@
 """The update of SAC."""
 
 import math
-from collections.abc import Sequence
 
 import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import critic_values
+from repertory.agents.sac import critic_learning
 from repertory.components import (
   action_scaling,
   data_parallel,
@@ -37,7 +36,7 @@ class SACUpdate(programs.Update):
     self,
     policy_network: snt.Module,
     critics: networks.CriticEnsemble,
-    target_critics: networks.CriticEnsemble,
+    target_critics: networks.CriticEnsemble | None,
     scaling: action_scaling.ActionScaling,
     config: sac_config.SACConfig,
   ):
@@ -46,14 +45,12 @@ class SACUpdate(programs.Update):
     Args:
       policy_network: Maps observations to parameters of a `SquashedGaussian`.
       critics: Map observations and actions `[B, D]` to outputs `[B, N K]`.
-      target_critics: Critics of the same kind, made to follow.
+      target_critics: Critics of the same kind, made to follow; None for none.
       scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
     """
     super().__init__()
     self._policy_network = policy_network
-    self._critics = critics
-    self._target_critics = target_critics
     self._scaling = scaling
     self._config = config
     self._distribution = squashed_gaussian.SquashedGaussian(scaling.size)
@@ -67,21 +64,24 @@ class SACUpdate(programs.Update):
       dtype=tf.float32,
       name='log_temperature',
     )
-    self._policy_optimizer = self._make_optimizer(
-      policy_network.trainable_variables, config.learning_rate
+    self._policy_optimizer = learners.ClippedAdam(
+      policy_network.trainable_variables,
+      config.learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+      first_decay=config.adam_first_decay,
     )
-    self._critic_optimizer = self._make_optimizer(
-      critics.trainable_variables, config.learning_rate
-    )
-    self._temperature_optimizer = self._make_optimizer(
-      [self._log_temperature], config.temperature_learning_rate
+    self._temperature_optimizer = learners.ClippedAdam(
+      [self._log_temperature],
+      config.temperature_learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
-    self._update_target = learners.SoftUpdate(
-      critics.variables, target_critics.variables, config.target_update_rate
-    )
     self._noise = learners.UpdateNoise()
-    self._values = critic_values.make(config, self._noise)
+    self._critics = critic_learning.CriticLearning(
+      critics, target_critics, config, self._noise
+    )
     self._improve_policy_in_turn = self._improve_policy
     if config.policy_update_period > 1:
       self._improve_policy_in_turn = learners.DelayedUpdate(
@@ -99,82 +99,37 @@ class SACUpdate(programs.Update):
     noise_t, noise_tm1 = tf.unstack(
       self._noise.normals([2, batch_size, self._scaling.size])
     )  # [B, D]
-    weights = self._importance_weights(sample)  # [B]
-    critic_metrics, sizes = self._improve_critics(data, noise_t, weights)
-    policy_metrics = self._improve_policy_in_turn(data, noise_tm1)
-    self._update_target()
+    critic_metrics, sizes = self._critics.improve(
+      data,
+      self._scaling.from_action(data.action),
+      critic_learning.Next(*self._act(data.next_observation, noise_t)),
+      self._temperature(),
+      self._importance_weights(sample),
+    )
+    policy_metrics = self._improve_policy_in_turn(data.observation, noise_tm1)
+    self._critics.update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
       priorities=sizes if self._config.prioritized else None,
     )
 
-  def _improve_critics(
-    self, data: types.Transition, noise: tf.Tensor, weights: tf.Tensor
-  ) -> tuple[dict, tf.Tensor]:
-    policy, critics, target_critics = map(
-      data_parallel.by_rows,
-      (self._policy_network, self._critics, self._target_critics),
-    )
-    action_t, log_prob_t = self._distribution.sample(
-      policy(data.next_observation), noise
-    )  # [B, D], [B]
-    targets = losses.soft_q_targets(
-      r_t=data.reward,
-      # The adder applied γ between the rewards; this is the last factor.
-      discount_t=self._config.discount * data.discount,
-      q_t=self._values.of_target(
-        target_critics(data.next_observation, action_t, *self._dropout(data))
-      ),
-      log_prob_t=log_prob_t,
-      temperature=self._temperature(),
-    )  # [B, M]
-    action_tm1 = self._scaling.from_action(data.action)  # [B, D]
-    with tf.GradientTape() as tape:
-      q_tm1 = critics(
-        data.observation, action_tm1, *self._dropout(data)
-      )  # [B, N K]
-      errors = self._values.errors(q_tm1, targets)
-      loss = tf.reduce_mean(weights * errors.losses)
-    norm = self._critic_optimizer.minimize(tape, loss)
-    metrics = {
-      'critic_loss': loss,
-      'td_error': tf.reduce_mean(errors.sizes),
-      'q_value': tf.reduce_mean(q_tm1),
-      'critic_gradient_norm': norm,
-    }
-    return metrics, errors.sizes
-
-  def _dropout(self, data: types.Transition) -> list[tf.Tensor]:
-    """Returns new masks of the critics' layers, `[B, N, S]`, if there are any.
-
-    A number is 0 as often as `dropout_rate` says and else so large that the
-    mean is 1.
-    """
-    rate = self._config.dropout_rate
-    if not rate:
-      return []
-    _, sizes = self._config.critic_layers
-    uniforms = self._noise.uniforms(
-      [tf.shape(data.reward)[0], self._config.num_critics, sum(sizes)]
-    )
-    return [tf.cast(uniforms >= rate, tf.float32) / (1 - rate)]
+  def _act(
+    self, observation: types.Nest, noise: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns actions of the policy, `[B, D]`, and log π of them, `[B]`."""
+    policy = data_parallel.by_rows(self._policy_network)
+    return self._distribution.sample(policy(observation), noise)
 
   def _improve_policy(
-    self, data: types.Transition, noise: tf.Tensor
+    self, observation: types.Nest, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
     """Improves the policy, and the temperature by it."""
-    policy, critics = map(
-      data_parallel.by_rows, (self._policy_network, self._critics)
-    )
     temperature = self._temperature()
     with tf.GradientTape() as tape:
-      action, log_prob = self._distribution.sample(
-        policy(data.observation), noise
-      )  # [B, D], [B]
-      q = critics(data.observation, action, *self._dropout(data))  # [B, N K]
-      loss = losses.soft_policy_loss(
-        self._values.of_policy(q), log_prob, temperature
-      )
+      with networks.batch_statistics():
+        action, log_prob = self._act(observation, noise)  # [B, D], [B]
+      value = self._critics.value(observation, action)  # [B]
+      loss = losses.soft_policy_loss(value, log_prob, temperature)
     # Only the policy's variables are asked for: the critics stay as they are.
     norm = self._policy_optimizer.minimize(tape, loss)
     self._improve_temperature(log_prob)
@@ -194,13 +149,3 @@ class SACUpdate(programs.Update):
 
   def _temperature(self) -> tf.Tensor:
     return tf.exp(self._log_temperature)
-
-  def _make_optimizer(
-    self, variables: Sequence[tf.Variable], learning_rate: float
-  ) -> learners.ClippedAdam:
-    return learners.ClippedAdam(
-      variables,
-      learning_rate,
-      self._config.adam_epsilon,
-      self._config.max_gradient_norm,
-    )

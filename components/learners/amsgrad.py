@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-# β1 and β2: those of Adam's authors, arXiv:1412.6980, section 2.
-_MEAN_DECAY = 0.9
+# β2: that of Adam's authors, arXiv:1412.6980, section 2.
 _SQUARE_DECAY = 0.999
 
 
@@ -31,6 +30,7 @@ class AMSGrad(tf.Module):
     variables: Sequence[tf.Variable],
     learning_rate: float | tf.Variable,
     epsilon: float,
+    first_decay: float = 0.9,
   ):
     """Makes the moments.
 
@@ -38,10 +38,12 @@ class AMSGrad(tf.Module):
       variables: x, what is to be learned.
       learning_rate: α; a variable if it changes.
       epsilon: ε, added to the denominator.
+      first_decay: β1, of the mean of gradients.
     """
     super().__init__()
     self._learning_rate = learning_rate
     self._epsilon = epsilon
+    self._first_decay = first_decay
     self._step = tf.Variable(0, dtype=tf.int64, trainable=False, name='t')
     self._means = _zeros(variables, 'm')
     self._squares = _zeros(variables, 'v')
@@ -57,7 +59,8 @@ class AMSGrad(tf.Module):
       parameters: The variables that this was made for.
     """
     step = tf.cast(self._step.assign_add(1), tf.float32)
-    rate = self._learning_rate / (1 - _MEAN_DECAY**step)
+    decay = self._first_decay
+    rate = self._learning_rate / (1 - decay**step)
     correction = 1 - _SQUARE_DECAY**step
     for gradient, variable, mean, square, largest in zip(
       updates,
@@ -67,7 +70,7 @@ class AMSGrad(tf.Module):
       self._largest,
       strict=True,
     ):
-      mean.assign(_MEAN_DECAY * mean + (1 - _MEAN_DECAY) * gradient)
+      mean.assign(decay * mean + (1 - decay) * gradient)
       square.assign(_SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient**2)
       largest.assign(tf.maximum(largest, square))
       scale = tf.sqrt(largest / correction) + self._epsilon

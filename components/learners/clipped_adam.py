@@ -64,6 +64,7 @@ class ClippedAdam(tf.Module):
     epsilon: float = 1e-8,
     max_norm: float | None = None,
     *,
+    first_decay: float = 0.9,
     amsgrad: bool = False,
   ):
     """Makes the moments.
@@ -74,14 +75,17 @@ class ClippedAdam(tf.Module):
       epsilon: ε, added to the denominator; by default that of its authors.
       max_norm: Gradients of a larger global norm are scaled down to it; None
         leaves them as they are.
+      first_decay: β1, of the mean of gradients.
       amsgrad: Whether steps stay small once gradients have been large.
     """
     super().__init__()
     self._learned = list(variables)
     if amsgrad:
-      self._adam = amsgrad_lib.AMSGrad(self._learned, learning_rate, epsilon)
+      self._adam = amsgrad_lib.AMSGrad(
+        self._learned, learning_rate, epsilon, first_decay
+      )
     else:
-      self._adam = Adam(learning_rate, epsilon=epsilon)
+      self._adam = Adam(learning_rate, first_decay, epsilon=epsilon)
       # Else the first step would make them, and TensorFlow traces a function
       # twice that makes variables.
       self._adam._initialize(self._learned)

@@ -1,5 +1,9 @@
 """Parts of networks."""
 
+from repertory.components.networks.batch_renorm_mlp import (
+  BatchRenormMLP,
+  batch_statistics,
+)
 from repertory.components.networks.bodies import BODIES, make_body
 from repertory.components.networks.critics import (
   Critic,
@@ -47,6 +51,7 @@ __all__ = [
   'IMAGE_TORSOS',
   'ActorCriticHead',
   'ActorCriticOutput',
+  'BatchRenormMLP',
   'Critic',
   'CriticEnsemble',
   'DataEfficientTorso',
@@ -62,6 +67,7 @@ __all__ = [
   'ReturnNetwork',
   'SequenceNetwork',
   'SimBa',
+  'batch_statistics',
   'check_observation',
   'create_critic_variables',
   'create_variables',

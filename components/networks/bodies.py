@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import sonnet as snt
 
 from repertory.components.networks import (
+  batch_renorm_mlp,
   layer_norm_mlp,
   normalized_mlp,
   simba,
@@ -19,6 +20,7 @@ BODIES: Mapping[str, Callable[[Sequence[int]], snt.Module]] = {
   'mlp': _make_mlp,
   'layer_norm_mlp': layer_norm_mlp.LayerNormMLP,
   'normalized_mlp': normalized_mlp.NormalizedMLP,
+  'batch_renorm_mlp': batch_renorm_mlp.BatchRenormMLP,
   'simba': simba.SimBa,
 }
 
@@ -28,7 +30,7 @@ def make_body(kind: str, hidden_sizes: Sequence[int]) -> snt.Module:
 
   Args:
     kind: One of `BODIES`: 'mlp' has a ReLU after each layer, the others
-      are `LayerNormMLP`, `NormalizedMLP` and `SimBa`.
+      are `LayerNormMLP`, `NormalizedMLP`, `BatchRenormMLP` and `SimBa`.
     hidden_sizes: The last one's size is D.
 
   Raises:

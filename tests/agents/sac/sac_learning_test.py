@@ -2,14 +2,12 @@
 
 import dataclasses
 import functools
-import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import numpy_dqn
+import numpy_sac
 import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import learning, networks
@@ -37,11 +35,18 @@ def make(config, seed=0):
   tf.random.set_seed(seed)
   policy = networks.make_policy_network(SPEC, config)
   critics, targets = (networks.make_critics(SPEC, config) for _ in range(2))
+  if config.target_update_rate is None:
+    targets = None
   scaling = action_scaling.ActionScaling(SPEC.actions)
   update = learning.SACUpdate(policy, critics, targets, scaling, config)
   return policy, critics, targets, update
 
 
+_CROSSQ = {
+  'body': 'batch_renorm_mlp',
+  'target_update_rate': None,
+  'adam_first_decay': 0.5,
+}
 _DROQ = {
   'critic_body': 'normalized_mlp',
   'critic_hidden_sizes': (5, 3),
@@ -61,154 +66,6 @@ _REDQ = {
 }
 
 
-class Twin:
-  """The equations of arXiv:1812.05905 in NumPy, step by step."""
-
-  def __init__(self, config, policy, critics, targets):
-    self.config = config
-    self.policy, self.critics, self.targets = policy, critics, targets
-    self.count = 0
-    self.told: dict = dict.fromkeys(learning._POLICY_METRICS, 0.0)
-    self.log_temperature = {
-      '': np.array([math.log(config.initial_temperature)])
-    }
-    rate, epsilon = config.learning_rate, config.adam_epsilon
-    self._adams = [
-      numeric_gradients.Adam(rate, epsilon),
-      numeric_gradients.Adam(rate, epsilon),
-      numeric_gradients.Adam(config.temperature_learning_rate, epsilon),
-    ]
-
-  def outputs(self, arrays, observation, action, masks):
-    """Returns values or quantiles, `[B, N, K]`."""
-    body, sizes = self.config.critic_layers
-    outputs = []
-    for i in range(self.config.num_critics):
-      x = np.concatenate([observation, action], axis=-1)
-      mask = np.split(masks[:, i], np.cumsum(sizes)[:-1], axis=-1)
-      for j in range(len(sizes)):
-        name = f'critic_{i}/{body}'
-        x = numeric_gradients.linear(arrays, f'{name}/linear_{j}', x) * mask[j]
-        if body == 'normalized_mlp':
-          x -= np.mean(x, axis=-1, keepdims=True)
-          x /= np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-5)
-          norm = f'{name}/norm_{j}'
-          x = x * arrays[f'{norm}/scale:0'] + arrays[f'{norm}/offset:0']
-        x = np.maximum(x, 0)
-      outputs.append(numeric_gradients.linear(arrays, f'critic_{i}/head', x))
-    return np.stack(outputs, axis=1)
-
-  def value(self, outputs, drawn):
-    """Returns what a target is made of, `[B, M]`."""
-    if self.config.num_quantiles is None:
-      return np.min(outputs[:, drawn, 0], axis=1)[:, None]
-    pooled = [sorted(np.ravel(of_item)) for of_item in outputs]
-    dropped = self.config.num_dropped_quantiles * self.config.num_critics
-    return np.array(pooled)[:, : len(pooled[0]) - dropped]
-
-  def losses(self, outputs, target):
-    """Returns the loss of each item, `[B]`."""
-    if self.config.num_quantiles is None:
-      return np.sum((target - outputs[..., 0]) ** 2, axis=-1) / 2
-    number = self.config.num_quantiles
-    losses = np.zeros(B)
-    for i in range(number):
-      tau = (2 * i + 1) / (2 * number)
-      errors = target[:, None] - outputs[:, :, i, None]  # [B, N, M]
-      sizes = np.abs(errors)
-      huber = np.where(sizes < 1, errors**2 / 2, sizes - 0.5)
-      weights = np.where(errors < 0, 1 - tau, tau)
-      losses += np.sum(np.mean(weights * huber, axis=2), axis=1)
-    return losses
-
-  def act(self, arrays, observation, noise):
-    x = numeric_gradients.linear(
-      arrays, 'observation_torso/mlp/linear_0', observation
-    )
-    x = numeric_gradients.linear(arrays, 'head', np.maximum(x, 0))
-    mean, log_scale = x[:, :D], np.clip(x[:, D:], -20, 2)
-    action = np.tanh(mean + np.exp(log_scale) * noise)
-    density = -(noise**2) / 2 - log_scale - np.log(2 * np.pi) / 2
-    return action, np.sum(density - np.log(1 - action**2), axis=-1)
-
-  def step(self, batch, drawn):
-    config = self.config
-    temperature = np.exp(self.log_temperature[''][0])
-    action, log_prob = self.act(
-      self.policy, batch['next_observation'], batch['noise'][0]
-    )
-    masks = batch['masks']
-    outputs = self.outputs(
-      self.targets, batch['next_observation'], action, masks[0]
-    )
-    value = self.value(outputs, drawn) - temperature * log_prob[:, None]
-    discount = config.discount * batch['discount']
-    target = batch['reward'][:, None] + discount[:, None] * value
-    scaled = (batch['action'] - [1, 3]) / [2, 1]
-    weights = numpy_dqn.weights(batch, config)
-
-    def critic_loss(arrays):
-      outputs = self.outputs(arrays, batch['observation'], scaled, masks[1])
-      return np.mean(weights * self.losses(outputs, target))
-
-    q = self.outputs(self.critics, batch['observation'], scaled, masks[1])
-    differences = np.mean(target, axis=-1)[:, None] - np.mean(q, axis=-1)
-    sizes = np.mean(np.abs(differences), axis=-1)
-    metrics = {
-      'critic_loss': critic_loss(self.critics),
-      'td_error': np.mean(sizes),
-      'q_value': np.mean(q),
-    }
-    self.critics, metrics['critic_gradient_norm'] = self._descend(
-      0, critic_loss, self.critics
-    )
-    self.count += 1
-    if self.count % config.policy_update_period == 0:
-      self.improve_policy(batch, temperature)
-    tau = config.target_update_rate
-    for name, array in self.critics.items():
-      self.targets[name] = (1 - tau) * self.targets[name] + tau * array
-    return {**metrics, **self.told}, sizes
-
-  def improve_policy(self, batch, temperature):
-    config = self.config
-    rate = np.mean if config.critics_of_policy == 'mean' else np.min
-
-    def policy_loss(arrays):
-      action, log_prob = self.act(
-        arrays, batch['observation'], batch['noise'][1]
-      )
-      q = self.outputs(
-        self.critics, batch['observation'], action, batch['masks'][2]
-      )
-      q = np.mean(q, axis=-1)
-      return np.mean(temperature * log_prob - rate(q, axis=-1))
-
-    _, log_prob = self.act(self.policy, batch['observation'], batch['noise'][1])
-    self.told = {
-      'policy_loss': policy_loss(self.policy),
-      'entropy': -np.mean(log_prob),
-      'temperature': temperature,
-    }
-    self.policy, self.told['policy_gradient_norm'] = self._descend(
-      1, policy_loss, self.policy
-    )
-    aim = -D if config.target_entropy is None else config.target_entropy
-    self.log_temperature, _ = self._descend(
-      2,
-      lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
-      self.log_temperature,
-    )
-
-  def _descend(self, index, loss, arrays):
-    gradients = numeric_gradients.gradients(loss, arrays)
-    clipped = numeric_gradients.clipped(
-      gradients, self.config.max_gradient_norm
-    )
-    norm = numeric_gradients.norm(gradients)
-    return self._adams[index].apply(clipped, arrays), norm
-
-
 class TestSACUpdate:
   @pytest.mark.parametrize(
     ('changes', 'jit_compile'),
@@ -224,6 +81,9 @@ class TestSACUpdate:
       pytest.param({'num_critics': 3}, None, id='three_critics'),
       pytest.param(_REDQ, None, id='redq'),
       pytest.param(_REDQ, True, id='redq_xla'),
+      pytest.param(_CROSSQ, None, id='crossq'),
+      pytest.param(_CROSSQ, True, id='crossq_xla'),
+      pytest.param({'body': 'batch_renorm_mlp'}, None, id='batch_renorm'),
       pytest.param(_DROQ, None, id='droq'),
       pytest.param(_DROQ, True, id='droq_xla'),
       pytest.param({**_TQC, 'prioritized': True}, None, id='tqc'),
@@ -233,7 +93,10 @@ class TestSACUpdate:
   def test_equals_the_twin(self, changes, jit_compile):
     config = dataclasses.replace(CONFIG, **changes)
     policy, critics, targets, update = make(config)
-    twin = Twin(config, arrays(policy), arrays(critics), arrays(targets))
+    twin = numpy_sac.Twin(
+      config,
+      *(module and arrays(module) for module in (policy, critics, targets)),
+    )
     noise = tf.Variable(tf.zeros([2, B, D]))
 
     def normals(shape):
@@ -250,7 +113,7 @@ class TestSACUpdate:
     number = config.num_target_critics or config.num_critics
     drawn = np.arange(config.num_critics)[-number:]
     if number < config.num_critics:
-      update._values._drawn = lambda q: tf.gather(q, drawn, axis=-1)
+      update._critics._values._drawn = lambda q: tf.gather(q, drawn, axis=-1)
     call = tf.function(update, autograph=False, jit_compile=jit_compile)
     for i in range(2):
       batch = make_batch(i)
@@ -264,16 +127,17 @@ class TestSACUpdate:
         (critics, twin.critics),
         (targets, twin.targets),
       ):
-        transition_updates.assert_all_close(
-          arrays(module), expected, tolerance=2e-4
-        )
+        if module is not None:
+          transition_updates.assert_all_close(
+            arrays(module), expected, tolerance=2e-4
+          )
 
   def test_critics_of_the_target_are_drawn_anew(self):
     *_, update = make(dataclasses.replace(CONFIG, **_REDQ))
     q = tf.constant([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
     pairs = []
     for _ in range(300):
-      drawn = update._values._drawn(q).numpy()
+      drawn = update._critics._values._drawn(q).numpy()
       assert drawn.shape == (2, 2)
       np.testing.assert_array_equal(drawn[0] + 4, drawn[1])
       pairs.append(tuple(sorted(drawn[0])))
@@ -285,7 +149,9 @@ class TestSACUpdate:
   def test_layers_are_left_out_anew_each_time(self):
     *_, update = make(dataclasses.replace(CONFIG, **_DROQ))
     data = to_sample(make_batch(0)).data
-    drawn = [update._dropout(data)[0].numpy() for _ in range(50)]
+    drawn = [
+      update._critics._dropout(data.reward)[0].numpy() for _ in range(50)
+    ]
     assert drawn[0].shape == (B, CONFIG.num_critics, 5 + 3)
     assert np.abs(drawn[0] - drawn[1]).max() > 0
     # 0 in 0.3 of all, 1 / 0.7 elsewhere; 0.007 is a deviation of the share.
@@ -368,6 +234,8 @@ class TestSettings:
       {'initial_temperature': 1.0},
       {'target_entropy': 3.0},
       {'target_update_rate': 1.0},
+      {'target_update_rate': None},
+      {'adam_first_decay': 0.5},
       {'prioritized': True},
       {'num_critics': 1},
       {'num_target_critics': 1},

@@ -1,0 +1,165 @@
+"""How the critics of SAC learn and what they tell the policy."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+import tree
+
+from repertory.agents.sac import config as sac_config
+from repertory.agents.sac import critic_values
+from repertory.components import (
+  data_parallel,
+  learners,
+  losses,
+  networks,
+  types,
+)
+
+
+class Next(NamedTuple):
+  """What the policy would do in the next states.
+
+  Attributes:
+    action: Drawn from the policy, in [−1, 1], `[B, D]`.
+    log_prob: log π of it, `[B]`.
+  """
+
+  action: tf.Tensor
+  log_prob: tf.Tensor
+
+
+class CriticLearning(tf.Module):
+  """Critics, what makes their targets, and their optimizer.
+
+  Without target critics, one call rates what was done and what comes next:
+  https://arxiv.org/abs/1902.05605, section 3.
+  """
+
+  def __init__(
+    self,
+    critics: networks.CriticEnsemble,
+    target_critics: networks.CriticEnsemble | None,
+    config: sac_config.SACConfig,
+    noise: learners.UpdateNoise,
+  ):
+    """Takes over the critics.
+
+    Args:
+      critics: Map observations and actions `[B, D]` to outputs `[B, N K]`.
+      target_critics: Critics of the same kind, made to follow; None for none.
+      config: The settings.
+      noise: Draws what is left out, and critics.
+    """
+    super().__init__()
+    self._critics = critics
+    self._target_critics = target_critics
+    self._config = config
+    self._noise = noise
+    self._values = critic_values.make(config, noise)
+    self._optimizer = learners.ClippedAdam(
+      critics.trainable_variables,
+      config.learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+      first_decay=config.adam_first_decay,
+    )
+    self._update_target = None
+    if target_critics is not None and config.target_update_rate is not None:
+      self._update_target = learners.SoftUpdate(
+        critics.variables, target_critics.variables, config.target_update_rate
+      )
+
+  def improve(
+    self,
+    data: types.Transition,
+    action: tf.Tensor,
+    following: Next,
+    temperature: tf.Tensor,
+    weights: tf.Tensor,
+  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Takes a step towards the targets.
+
+    Args:
+      data: The items.
+      action: What was done, in [−1, 1], `[B, D]`.
+      following: What would be done next.
+      temperature: α, a scalar.
+      weights: Of the items, `[B]`.
+
+    Returns:
+      Metrics, and the sizes of the errors, `[B]`.
+    """
+    with tf.GradientTape() as tape:
+      q_tm1, q_t = self._rate(data, action, following.action)  # [B, N K]
+      targets = losses.soft_q_targets(
+        r_t=data.reward,
+        # The adder applied γ between the rewards; this is the last factor.
+        discount_t=self._config.discount * data.discount,
+        q_t=self._values.of_target(q_t),
+        log_prob_t=following.log_prob,
+        temperature=temperature,
+      )  # [B, M]
+      errors = self._values.errors(q_tm1, targets)
+      loss = tf.reduce_mean(weights * errors.losses)
+    norm = self._optimizer.minimize(tape, loss)
+    metrics = {
+      'critic_loss': loss,
+      'td_error': tf.reduce_mean(errors.sizes),
+      'q_value': tf.reduce_mean(q_tm1),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, errors.sizes
+
+  def value(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
+    """Returns the values that the policy follows, `[B]`.
+
+    Args:
+      observation: Nest of `[B, ...]`.
+      action: In [−1, 1], `[B, D]`.
+    """
+    critics = data_parallel.by_rows(self._critics)
+    return self._values.of_policy(
+      critics(observation, action, *self._dropout(action))
+    )
+
+  def update_target(self) -> None:
+    """Lets the target critics follow, if there are any."""
+    if self._update_target is not None:
+      self._update_target()
+
+  def _rate(
+    self, data: types.Transition, action_tm1: tf.Tensor, action_t: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns outputs of what was done and of what comes next, `[B, N K]`."""
+    if self._target_critics is None:
+      both = tree.map_structure(
+        lambda *leaves: tf.concat(leaves, axis=0),
+        (data.observation, action_tm1),
+        (data.next_observation, action_t),
+      )  # [2 B, ...]
+      with networks.batch_statistics():
+        outputs = self._critics(*both, *self._dropout(both[1]))  # [2 B, N K]
+      return tuple(tf.split(outputs, 2))
+    target_critics = data_parallel.by_rows(self._target_critics)
+    q_t = target_critics(
+      data.next_observation, action_t, *self._dropout(action_t)
+    )
+    critics = data_parallel.by_rows(self._critics)
+    with networks.batch_statistics():
+      q_tm1 = critics(data.observation, action_tm1, *self._dropout(action_tm1))
+    return q_tm1, q_t
+
+  def _dropout(self, action: tf.Tensor) -> list[tf.Tensor]:
+    """Returns new masks of the critics' layers, `[B, N, S]`, if there are any.
+
+    A number is 0 as often as `dropout_rate` says and else so large that the
+    mean is 1.
+    """
+    rate = self._config.dropout_rate
+    if not rate:
+      return []
+    _, sizes = self._config.critic_layers
+    uniforms = self._noise.uniforms(
+      [tf.shape(action)[0], self._config.num_critics, sum(sizes)]
+    )
+    return [tf.cast(uniforms >= rate, tf.float32) / (1 - rate)]

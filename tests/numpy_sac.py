@@ -1,0 +1,214 @@
+"""The update of SAC in NumPy."""
+
+import math
+
+import numpy as np
+
+import numeric_gradients
+import numpy_dqn
+import transition_updates
+from repertory.agents.sac import learning
+
+B, D = transition_updates.B, transition_updates.D
+
+
+def batch_norm(arrays, name, x, seen):
+  """Normalizes by the batch, which it adds to what was seen, or by the past."""
+  mean, variance = arrays[f'{name}/mean:0'], arrays[f'{name}/variance:0']
+  if seen is not None:
+    mean, variance = np.mean(x, axis=0), np.var(x, axis=0)
+    seen[name] = mean, variance
+  x = (x - mean) / np.sqrt(variance + 1e-3)
+  return x * arrays[f'{name}/scale:0'] + arrays[f'{name}/offset:0']
+
+
+def keep(arrays, seen):
+  """Takes the means and variances of a batch into the running ones."""
+  for name, (mean, variance) in seen.items():
+    for kind, value in (('mean', mean), ('variance', variance)):
+      before = arrays[f'{name}/{kind}:0']
+      arrays[f'{name}/{kind}:0'] = 0.99 * before + 0.01 * value
+    count = arrays[f'{name}/num_calls:0']
+    arrays[f'{name}/num_calls:0'] = np.array(count + 1)
+
+
+class Twin:
+  """The equations of arXiv:1812.05905 in NumPy, step by step."""
+
+  def __init__(self, config, policy, critics, targets):
+    self.config = config
+    self.policy, self.critics, self.targets = policy, critics, targets
+    self.count = 0
+    self.told: dict = dict.fromkeys(learning._POLICY_METRICS, 0.0)
+    self.log_temperature = {
+      '': np.array([math.log(config.initial_temperature)])
+    }
+    rate, epsilon = config.learning_rate, config.adam_epsilon
+    self._adams = [
+      numeric_gradients.Adam(rate, epsilon, config.adam_first_decay),
+      numeric_gradients.Adam(rate, epsilon, config.adam_first_decay),
+      numeric_gradients.Adam(config.temperature_learning_rate, epsilon),
+    ]
+
+  def layers(self, arrays, name, sizes, x, mask=None, seen=None):
+    """Applies the layers that a name ends with, `[B, D]`.
+
+    Args:
+      seen: Takes the means and variances of the batch, by the name of the
+        normalization; None to normalize by the running ones.
+    """
+    kind = name.split('/')[-1]
+    if kind == 'batch_renorm_mlp':
+      x = batch_norm(arrays, f'{name}/norm', x, seen)
+    for i in range(len(sizes)):
+      x = numeric_gradients.linear(arrays, f'{name}/linear_{i}', x)
+      if mask is not None:
+        x *= np.split(mask, np.cumsum(sizes)[:-1], axis=-1)[i]
+      if kind == 'normalized_mlp':
+        x -= np.mean(x, axis=-1, keepdims=True)
+        x /= np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-5)
+        norm = f'{name}/norm_{i}'
+        x = x * arrays[f'{norm}/scale:0'] + arrays[f'{norm}/offset:0']
+      x = np.maximum(x, 0)
+      if kind == 'batch_renorm_mlp':
+        x = batch_norm(arrays, f'{name}/norm_{i}', x, seen)
+    return x
+
+  def outputs(self, arrays, observation, action, masks, seen=None):
+    """Returns values or quantiles, `[B, N, K]`."""
+    body, sizes = self.config.critic_layers
+    outputs = []
+    for i in range(self.config.num_critics):
+      x = np.concatenate([observation, action], axis=-1)
+      name = f'critic_{i}/{body}'
+      x = self.layers(arrays, name, sizes, x, masks[:, i], seen)
+      outputs.append(numeric_gradients.linear(arrays, f'critic_{i}/head', x))
+    return np.stack(outputs, axis=1)
+
+  def value(self, outputs, drawn):
+    """Returns what a target is made of, `[B, M]`."""
+    if self.config.num_quantiles is None:
+      return np.min(outputs[:, drawn, 0], axis=1)[:, None]
+    pooled = [sorted(np.ravel(of_item)) for of_item in outputs]
+    dropped = self.config.num_dropped_quantiles * self.config.num_critics
+    return np.array(pooled)[:, : len(pooled[0]) - dropped]
+
+  def losses(self, outputs, target):
+    """Returns the loss of each item, `[B]`."""
+    if self.config.num_quantiles is None:
+      return np.sum((target - outputs[..., 0]) ** 2, axis=-1) / 2
+    number = self.config.num_quantiles
+    losses = np.zeros(B)
+    for i in range(number):
+      tau = (2 * i + 1) / (2 * number)
+      errors = target[:, None] - outputs[:, :, i, None]  # [B, N, M]
+      sizes = np.abs(errors)
+      huber = np.where(sizes < 1, errors**2 / 2, sizes - 0.5)
+      weights = np.where(errors < 0, 1 - tau, tau)
+      losses += np.sum(np.mean(weights * huber, axis=2), axis=1)
+    return losses
+
+  def act(self, arrays, observation, noise, seen=None):
+    name = f'observation_torso/{self.config.body}'
+    x = self.layers(
+      arrays, name, self.config.hidden_sizes, observation, seen=seen
+    )
+    x = numeric_gradients.linear(arrays, 'head', x)
+    mean, log_scale = x[:, :D], np.clip(x[:, D:], -20, 2)
+    action = np.tanh(mean + np.exp(log_scale) * noise)
+    density = -(noise**2) / 2 - log_scale - np.log(2 * np.pi) / 2
+    return action, np.sum(density - np.log(1 - action**2), axis=-1)
+
+  def step(self, batch, drawn):
+    config = self.config
+    temperature = np.exp(self.log_temperature[''][0])
+    action, log_prob = self.act(
+      self.policy, batch['next_observation'], batch['noise'][0]
+    )
+    scaled = (batch['action'] - [1, 3]) / [2, 1]
+
+    def rate(arrays, seen):
+      """Returns outputs of what comes next and of what was done."""
+      masks = batch['masks']
+      following = batch['next_observation'], action
+      done = batch['observation'], scaled
+      if self.targets is not None:
+        return (
+          self.outputs(self.targets, *following, masks[0]),
+          self.outputs(arrays, *done, masks[1], seen),
+        )
+      both = map(np.concatenate, zip(following, done))
+      masks = np.concatenate(masks[:2])
+      return np.split(self.outputs(arrays, *both, masks, seen), 2)
+
+    seen = {}
+    outputs, q = rate(self.critics, seen)
+    value = self.value(outputs, drawn) - temperature * log_prob[:, None]
+    discount = config.discount * batch['discount']
+    target = batch['reward'][:, None] + discount[:, None] * value
+    weights = numpy_dqn.weights(batch, config)
+
+    def critic_loss(arrays):
+      return np.mean(weights * self.losses(rate(arrays, {})[1], target))
+
+    differences = np.mean(target, axis=-1)[:, None] - np.mean(q, axis=-1)
+    sizes = np.mean(np.abs(differences), axis=-1)
+    metrics = {
+      'critic_loss': critic_loss(self.critics),
+      'td_error': np.mean(sizes),
+      'q_value': np.mean(q),
+    }
+    self.critics, metrics['critic_gradient_norm'] = self._descend(
+      0, critic_loss, self.critics
+    )
+    keep(self.critics, seen)
+    self.count += 1
+    if self.count % config.policy_update_period == 0:
+      self.improve_policy(batch, temperature)
+    tau = config.target_update_rate
+    for name in self.targets or ():
+      difference = self.critics[name] - self.targets[name]
+      self.targets[name] = self.targets[name] + tau * difference
+    return {**metrics, **self.told}, sizes
+
+  def improve_policy(self, batch, temperature):
+    config = self.config
+    rate = np.mean if config.critics_of_policy == 'mean' else np.min
+
+    def policy_loss(arrays):
+      action, log_prob = self.act(
+        arrays, batch['observation'], batch['noise'][1], {}
+      )
+      q = self.outputs(
+        self.critics, batch['observation'], action, batch['masks'][2]
+      )
+      q = np.mean(q, axis=-1)
+      return np.mean(temperature * log_prob - rate(q, axis=-1))
+
+    seen = {}
+    _, log_prob = self.act(
+      self.policy, batch['observation'], batch['noise'][1], seen
+    )
+    self.told = {
+      'policy_loss': policy_loss(self.policy),
+      'entropy': -np.mean(log_prob),
+      'temperature': temperature,
+    }
+    self.policy, self.told['policy_gradient_norm'] = self._descend(
+      1, policy_loss, self.policy
+    )
+    keep(self.policy, seen)
+    aim = -D if config.target_entropy is None else config.target_entropy
+    self.log_temperature, _ = self._descend(
+      2,
+      lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
+      self.log_temperature,
+    )
+
+  def _descend(self, index, loss, arrays):
+    gradients = numeric_gradients.gradients(loss, arrays)
+    clipped = numeric_gradients.clipped(
+      gradients, self.config.max_gradient_norm
+    )
+    norm = numeric_gradients.norm(gradients)
+    return self._adams[index].apply(clipped, arrays), norm
