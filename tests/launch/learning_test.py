@@ -355,6 +355,29 @@ class TestTD3:
 
 class TestSAC:
   @_over_seeds
+  @pytest.mark.parametrize(
+    ('preset', 'steps', 'changes'),
+    [
+      ('crossq', 10_000, ()),
+      ('droq', 4_000, ()),
+      ('redq', 4_000, ()),
+      # Smaller than the paper's, of which a learner step takes six times as
+      # long.
+      (
+        'tqc',
+        10_000,
+        ('--config.num_critics=2', '--config.critic_hidden_sizes=256,256'),
+      ),
+    ],
+  )
+  def test_descendants(self, tmp_path, preset, steps, changes, seed):
+    mean_return = _train(
+      tmp_path, 'sac', 'gym:Pendulum-v1', f'--preset={preset}', *changes,
+      steps=steps, topology=_TOPOLOGIES[0], seed=seed, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @_over_seeds
   def test_pendulum(self, tmp_path, seed):
     mean_return = _train(
       tmp_path, 'sac', 'gym:Pendulum-v1',

@@ -15,6 +15,7 @@ from repertory.agents import sac
     ('critic_body', 'mpl', 'one of'),
     ('dropout_rate', 1.0, r'in \[0, 1\)'),
     ('dropout_rate', 0.1, "0 for critics of body 'mlp'"),
+    ('adam_first_decay', 1.0, r'in \[0, 1\)'),
     ('num_quantiles', 0, 'at least 1'),
     ('num_dropped_quantiles', 1, '0 without num_quantiles'),
     ('num_dropped_quantiles', -1, 'at least 0'),
