@@ -137,9 +137,11 @@ class Twin:
           self.outputs(self.targets, *following, masks[0]),
           self.outputs(arrays, *done, masks[1], seen),
         )
-      both = map(np.concatenate, zip(following, done))
+      observation, action_of_both = map(np.concatenate, zip(following, done))
       masks = np.concatenate(masks[:2])
-      return np.split(self.outputs(arrays, *both, masks, seen), 2)
+      return np.split(
+        self.outputs(arrays, observation, action_of_both, masks, seen), 2
+      )
 
     seen = {}
     outputs, q = rate(self.critics, seen)

@@ -84,7 +84,7 @@ class CriticLearning(tf.Module):
       action: What was done, in [−1, 1], `[B, D]`.
       following: What would be done next.
       temperature: α, a scalar.
-      weights: Of the items, `[B]`.
+      weights: How much each item counts, `[B]`.
 
     Returns:
       Metrics, and the sizes of the errors, `[B]`.
