@@ -73,6 +73,17 @@ class SACConfig(replay_config.ReplayConfig):
     'Quantiles of targets that are left out for each critic, the largest of '
     'all: TQC has 2 for most tasks.',
   )
+  conservative_weight: float | None = settings.field(
+    None,
+    'How much values of actions that are not in the data are held down, for '
+    'learning from data alone; None for not at all. CQL, arXiv:2006.04779, has '
+    '5 or 10.',
+  )
+  num_conservative_actions: int = settings.field(
+    10,
+    'Actions that are held down: as many uniform ones as of the policy in the '
+    'state and in the next: CQL, appendix F.',
+  )
   n_step: int = settings.field(
     1,
     'Steps a transition spans: the paper. The entropy of steps inside a longer '
@@ -85,6 +96,9 @@ class SACConfig(replay_config.ReplayConfig):
   learning_rate: float = settings.field(
     3e-4,
     'Step size of Adam for the policy and the critics: the paper, table 1.',
+  )
+  policy_learning_rate: float | None = settings.field(
+    None, 'Step size of Adam for the policy alone; None for learning_rate.'
   )
   temperature_learning_rate: float = settings.field(
     3e-4,
@@ -148,7 +162,7 @@ class SACConfig(replay_config.ReplayConfig):
     config_checks.check_one_of(self, 'critic_body', (None, *choices.BODIES))
     config_checks.check_at_least(
       self, 1, 'num_critics', 'num_target_critics', 'policy_update_period',
-      'n_step',
+      'n_step', 'num_conservative_actions',
     )  # fmt: skip
     config_checks.check(
       self,
@@ -158,13 +172,13 @@ class SACConfig(replay_config.ReplayConfig):
     )
     config_checks.check_at_least(
       self, 0, 'temperature_learning_rate', 'num_random_steps',
-      'num_dropped_quantiles',
+      'num_dropped_quantiles', 'conservative_weight',
     )  # fmt: skip
     self._check_layers()
     self._check_quantiles()
     config_checks.check_positive(
-      self, 'adam_epsilon', 'initial_temperature', 'max_gradient_norm',
-      'target_update_rate',
+      self, 'adam_epsilon', 'initial_temperature', 'policy_learning_rate',
+      'max_gradient_norm', 'target_update_rate',
     )  # fmt: skip
     config_checks.check_fraction(self, 'target_update_rate')
     config_checks.check(
@@ -257,6 +271,12 @@ PRESETS = {
     'critics_of_policy': 'mean',
     'policy_update_period': 20,
     'samples_per_insert': 5_120.0,
+  },
+  # arXiv:2006.04779, appendix F, for learning from data alone.
+  'cql': {
+    'conservative_weight': 5.0,
+    'hidden_sizes': (256, 256, 256),
+    'policy_learning_rate': 1e-4,
   },
   # arXiv:1902.05605, table of settings, but for layers of 2,048.
   'crossq': {

@@ -7,6 +7,7 @@ import tree
 
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import critic_values
+from repertory.agents.sac import proposals as proposals_lib
 from repertory.components import (
   data_parallel,
   learners,
@@ -76,6 +77,7 @@ class CriticLearning(tf.Module):
     following: Next,
     temperature: tf.Tensor,
     weights: tf.Tensor,
+    proposals: proposals_lib.Proposals | None = None,
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Takes a step towards the targets.
 
@@ -85,6 +87,7 @@ class CriticLearning(tf.Module):
       following: What would be done next.
       temperature: α, a scalar.
       weights: How much each item counts, `[B]`.
+      proposals: Actions whose values are held down; None for none.
 
     Returns:
       Metrics, and the sizes of the errors, `[B]`.
@@ -101,8 +104,15 @@ class CriticLearning(tf.Module):
       )  # [B, M]
       errors = self._values.errors(q_tm1, targets)
       loss = tf.reduce_mean(weights * errors.losses)
-    norm = self._optimizer.minimize(tape, loss)
+      total, more = loss, {}
+      if proposals is not None:
+        gaps = self._gaps(data.observation, q_tm1, proposals)  # [B, N]
+        gap = tf.reduce_mean(weights * tf.reduce_sum(gaps, axis=-1))
+        total = loss + self._config.conservative_weight * gap
+        more = {'conservative_gap': tf.reduce_mean(gaps)}
+    norm = self._optimizer.minimize(tape, total)
     metrics = {
+      **more,
       'critic_loss': loss,
       'td_error': tf.reduce_mean(errors.sizes),
       'q_value': tf.reduce_mean(q_tm1),
@@ -148,6 +158,31 @@ class CriticLearning(tf.Module):
     with networks.batch_statistics():
       q_tm1 = critics(data.observation, action_tm1, *self._dropout(action_tm1))
     return q_tm1, q_t
+
+  def _gaps(
+    self,
+    observation: types.Nest,
+    q_tm1: tf.Tensor,
+    proposals: proposals_lib.Proposals,
+  ) -> tf.Tensor:
+    """Returns how far values of proposals are above what was done, `[B, N]`."""
+    number, size = proposals.action.shape[1:]
+    repeated = tree.map_structure(
+      lambda leaf: tf.repeat(leaf, number, axis=0), observation
+    )  # [B P, ...]
+    action = tf.reshape(proposals.action, [-1, size])  # [B P, D]
+    critics = data_parallel.by_rows(self._critics)
+    outputs = critics(repeated, action, *self._dropout(action))  # [B P, N K]
+    q = tf.reshape(
+      self._values.of_each(outputs), [-1, number, self._config.num_critics]
+    )  # [B, P, N]
+    gaps = [
+      losses.conservative_gaps(of_one, proposals.log_prob, q_data)
+      for of_one, q_data in zip(
+        tf.unstack(q, axis=-1), tf.unstack(self._values.of_each(q_tm1), axis=-1)
+      )
+    ]
+    return tf.stack(gaps, axis=-1)
 
   def _dropout(self, action: tf.Tensor) -> list[tf.Tensor]:
     """Returns new masks of the critics' layers, `[B, N, S]`, if there are any.

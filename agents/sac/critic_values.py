@@ -42,6 +42,10 @@ class Values:
       return tf.reduce_mean(outputs, axis=-1)
     return tf.reduce_min(outputs, axis=-1)
 
+  def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns the value that each critic tells, `[B, N]`, of `[B, N]`."""
+    return outputs
+
   def errors(self, outputs: tf.Tensor, targets: tf.Tensor) -> Errors:
     """Compares outputs `[B, N]` with targets `[B, 1]`."""
     errors = targets - outputs  # [B, N]
@@ -80,6 +84,10 @@ class Quantiles:
     """Returns the values that the policy follows, `[B]`, of `[B, N K]`."""
     return tf.reduce_mean(outputs, axis=-1)
 
+  def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns the value that each critic tells, `[B, N]`, of `[B, N K]`."""
+    return tf.reduce_mean(self._split(outputs), axis=-1)
+
   def errors(self, outputs: tf.Tensor, targets: tf.Tensor) -> Errors:
     """Compares outputs `[B, N K]` with targets `[B, M]`."""
     taus = losses.quantile_midpoints(self._num_quantiles)[None]  # [1, K]
@@ -88,9 +96,8 @@ class Quantiles:
       losses.quantile_huber(of_one, taus, targets, threshold=1.0)
       for of_one in tf.unstack(quantiles, axis=1)
     ]  # N times [B]
-    differences = tf.reduce_mean(targets, axis=-1, keepdims=True) - (
-      tf.reduce_mean(quantiles, axis=-1)
-    )  # [B, N]
+    mean = tf.reduce_mean(targets, axis=-1, keepdims=True)  # [B, 1]
+    differences = mean - self.of_each(outputs)  # [B, N]
     return Errors(
       tf.add_n(of_critics), tf.reduce_mean(tf.abs(differences), axis=-1)
     )

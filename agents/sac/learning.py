@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import critic_learning
+from repertory.agents.sac import critic_learning, proposals
 from repertory.components import (
   action_scaling,
   data_parallel,
@@ -66,7 +66,7 @@ class SACUpdate(programs.Update):
     )
     self._policy_optimizer = learners.ClippedAdam(
       policy_network.trainable_variables,
-      config.learning_rate,
+      config.policy_learning_rate or config.learning_rate,
       config.adam_epsilon,
       config.max_gradient_norm,
       first_decay=config.adam_first_decay,
@@ -105,12 +105,25 @@ class SACUpdate(programs.Update):
       critic_learning.Next(*self._act(data.next_observation, noise_t)),
       self._temperature(),
       self._importance_weights(sample),
+      self._propose(data),
     )
     policy_metrics = self._improve_policy_in_turn(data.observation, noise_tm1)
     self._critics.update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
       priorities=sizes if self._config.prioritized else None,
+    )
+
+  def _propose(self, data: types.Transition) -> proposals.Proposals | None:
+    if self._config.conservative_weight is None:
+      return None
+    policy = data_parallel.by_rows(self._policy_network)
+    return proposals.propose(
+      (policy(data.observation), policy(data.next_observation)),
+      self._distribution.sample,
+      self._noise,
+      self._config.num_conservative_actions,
+      self._scaling.size,
     )
 
   def _act(

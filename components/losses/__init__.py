@@ -7,6 +7,7 @@ from repertory.components.losses.advantages import (
 from repertory.components.losses.clipped_double_q import (
   clipped_double_q_targets,
 )
+from repertory.components.losses.conservative_q import conservative_gaps
 from repertory.components.losses.deterministic_policy_gradient import (
   deterministic_policy_loss,
 )
@@ -74,6 +75,7 @@ __all__ = [
   'clipped_double_q_targets',
   'clipped_surrogate_loss',
   'clipped_value_loss',
+  'conservative_gaps',
   'deterministic_policy_loss',
   'double_q_errors',
   'entropy_loss',
