@@ -81,7 +81,13 @@ def loss(online, target, batch, config, fixed_online=None):
       if size <= threshold
       else threshold * (size - 0.5 * threshold)
     )
-    total += weights(batch, config)[b] * huber
+    gap = 0.0
+    if config.conservative_weight is not None:
+      told = values(online, batch['observation'][b], config.dueling)
+      gap = config.conservative_weight * (
+        np.log(np.sum(np.exp(told))) - told[action]
+      )
+    total += weights(batch, config)[b] * (huber + gap)
   return total / len(fixed)
 
 

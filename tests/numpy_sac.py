@@ -46,7 +46,9 @@ class Twin:
     rate, epsilon = config.learning_rate, config.adam_epsilon
     self._adams = [
       numeric_gradients.Adam(rate, epsilon, config.adam_first_decay),
-      numeric_gradients.Adam(rate, epsilon, config.adam_first_decay),
+      numeric_gradients.Adam(
+        config.policy_learning_rate or rate, epsilon, config.adam_first_decay
+      ),
       numeric_gradients.Adam(config.temperature_learning_rate, epsilon),
     ]
 
@@ -108,6 +110,18 @@ class Twin:
       losses += np.sum(np.mean(weights * huber, axis=2), axis=1)
     return losses
 
+  def gaps(self, arrays, batch, done):
+    """Returns how far proposals are above what was done, `[B, N]`."""
+    action, log_prob = batch['proposals']
+    number = action.shape[1]
+    sums = np.zeros((B, self.config.num_critics))
+    masks = np.ones_like(batch['masks'][0])
+    for p in range(number):
+      outputs = self.outputs(arrays, batch['observation'], action[:, p], masks)
+      q = np.mean(outputs, axis=-1)
+      sums += np.exp(q - log_prob[:, p, None])
+    return np.log(sums / number) - np.mean(done, axis=-1)
+
   def act(self, arrays, observation, noise, seen=None):
     name = f'observation_torso/{self.config.body}'
     x = self.layers(
@@ -150,16 +164,27 @@ class Twin:
     target = batch['reward'][:, None] + discount[:, None] * value
     weights = numpy_dqn.weights(batch, config)
 
-    def critic_loss(arrays):
+    def mean_loss(arrays):
       return np.mean(weights * self.losses(rate(arrays, {})[1], target))
+
+    def critic_loss(arrays):
+      loss = mean_loss(arrays)
+      if config.conservative_weight is not None:
+        gaps = self.gaps(arrays, batch, rate(arrays, {})[1])
+        gap = np.mean(weights * np.sum(gaps, axis=-1))
+        loss += config.conservative_weight * gap
+      return loss
 
     differences = np.mean(target, axis=-1)[:, None] - np.mean(q, axis=-1)
     sizes = np.mean(np.abs(differences), axis=-1)
     metrics = {
-      'critic_loss': critic_loss(self.critics),
+      'critic_loss': mean_loss(self.critics),
       'td_error': np.mean(sizes),
       'q_value': np.mean(q),
     }
+    if config.conservative_weight is not None:
+      gaps = self.gaps(self.critics, batch, q)
+      metrics['conservative_gap'] = np.mean(gaps)
     self.critics, metrics['critic_gradient_norm'] = self._descend(
       0, critic_loss, self.critics
     )

@@ -66,6 +66,12 @@ class DQNConfig(replay_config.ReplayConfig):
   num_policy_taus: int = settings.field(
     32, 'τ whose mean is the value of implicit quantiles: K of IQN, section 4.'
   )
+  conservative_weight: float | None = settings.field(
+    None,
+    'How much values of actions that are not in the data are held down, for '
+    'learning from data alone; None for not at all. CQL, arXiv:2006.04779, '
+    'appendix F, has 1 or, with little data, 4.',
+  )
   noisy: bool = settings.field(
     False,
     'Explore by noise on the weights of all dense layers (arXiv:1706.10295), '
@@ -155,6 +161,7 @@ class DQNConfig(replay_config.ReplayConfig):
       self, 1, 'n_step', 'target_update_period', 'num_quantiles', 'num_taus',
       'num_target_taus', 'num_policy_taus',
     )  # fmt: skip
+    config_checks.check_at_least(self, 0, 'conservative_weight')
     config_checks.check_finite(self, 'vmin', 'vmax', 'munchausen_clip')
     is_above = 0 < self.vmax - self.vmin <= config_checks.MAX
     config_checks.check(
@@ -197,6 +204,12 @@ _ATARI = {
   'jit_compile': False,
 }
 PRESETS = {
+  # For learning from data alone: arXiv:2006.04779, appendix F, on QR-DQN.
+  'cql': {
+    'conservative_weight': 1.0,
+    'distribution': 'quantile',
+    'prioritized': False,
+  },
   # Rainbow without distribution and noise. ε is that of its ablation without
   # noisy networks, which falls over 250,000 frames.
   'atari': {

@@ -1,5 +1,6 @@
 """The update of DQN."""
 
+import math
 from typing import Any
 
 import sonnet as snt
@@ -84,8 +85,13 @@ class DQNUpdate(programs.Update):
         self._config.discount * data.discount,
         bootstrap,
       )
+      item_losses, more = items.losses, items.metrics
+      if self._config.conservative_weight is not None:
+        gaps = self._conservative_gaps(outputs, a_tm1)  # [B]
+        item_losses += self._config.conservative_weight * gaps
+        more = {**more, 'conservative_gap': tf.reduce_mean(gaps)}
       weights = self._importance_weights(sample)
-      loss = tf.reduce_mean(weights * items.losses)
+      loss = tf.reduce_mean(weights * item_losses)
     norm = self._optimizer.minimize(tape, loss)
     self._update_target()
     metrics = {
@@ -93,10 +99,21 @@ class DQNUpdate(programs.Update):
       'td_error': tf.reduce_mean(tf.abs(items.errors)),
       'q_value': tf.reduce_mean(self._returns.values(outputs)),
       'gradient_norm': norm,
-      **items.metrics,
+      **more,
     }
     return programs.UpdateResult(
       metrics, priorities=items.priorities if self._config.prioritized else None
+    )
+
+  def _conservative_gaps(
+    self, outputs: tf.Tensor, a_tm1: tf.Tensor
+  ) -> tf.Tensor:
+    """Returns how far values are above those of what was done, `[B]`."""
+    q = self._returns.values(outputs)  # [B, A]
+    # Of all actions there are, each counts once.
+    log_prob = tf.fill(tf.shape(q), -math.log(q.shape[1]))
+    return losses.conservative_gaps(
+      q, log_prob, tf.gather(q, a_tm1, batch_dims=1)
     )
 
   def _look_ahead(

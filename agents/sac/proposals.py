@@ -33,7 +33,7 @@ def propose(
   See https://arxiv.org/abs/2006.04779, appendix F.
 
   Args:
-    parameters: Of the policy, in this state and in the next, each `[B, ...]`.
+    parameters: Those of the policy in this state and in the next, `[B, ...]`.
     sample: Maps these and normal numbers `[B, D]` to actions `[B, D]` and their
       log π, `[B]`.
     noise: Draws the numbers.

@@ -91,6 +91,10 @@ class TestDQNUpdate:
     config = dataclasses.replace(CONFIG, max_gradient_norm=max_gradient_norm)
     self.check_against_twin(config, num_steps=5, jit_compile=True)
 
+  def test_equals_the_twin_with_values_held_down(self):
+    config = dataclasses.replace(CONFIG, conservative_weight=0.7)
+    self.check_against_twin(config, num_steps=3, jit_compile=False)
+
   def check_against_twin(self, config, num_steps, jit_compile):
     network, target_network, update = make(config)
     twin = numpy_dqn.Learner(arrays(network), arrays(target_network), config)
@@ -109,6 +113,12 @@ class TestDQNUpdate:
         'q_value': np.mean(q_values),
         'gradient_norm': norm,  # Before it is clipped.
       }
+      if config.conservative_weight is not None:
+        gaps = [
+          np.log(np.sum(np.exp(q))) - q[action]
+          for q, action in zip(q_values, batch['action'])
+        ]
+        metrics['conservative_gap'] = np.mean(gaps)
       priorities = np.abs(errors) if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (

@@ -10,7 +10,7 @@ import tensorflow as tf
 import numpy_sac
 import transition_updates
 from repertory.agents import sac
-from repertory.agents.sac import learning, networks
+from repertory.agents.sac import learning, networks, proposals
 from repertory.components import action_scaling
 
 arrays = transition_updates.arrays
@@ -47,6 +47,7 @@ _CROSSQ = {
   'target_update_rate': None,
   'adam_first_decay': 0.5,
 }
+_CQL = {'conservative_weight': 0.7, 'policy_learning_rate': 0.02}
 _DROQ = {
   'critic_body': 'normalized_mlp',
   'critic_hidden_sizes': (5, 3),
@@ -84,6 +85,8 @@ class TestSACUpdate:
       pytest.param(_CROSSQ, None, id='crossq'),
       pytest.param(_CROSSQ, True, id='crossq_xla', marks=pytest.mark.chaos),
       pytest.param({'body': 'batch_renorm_mlp'}, None, id='batch_renorm'),
+      pytest.param(_CQL, None, id='cql'),
+      pytest.param({**_TQC, **_CQL}, None, id='cql_tqc'),
       pytest.param(_DROQ, None, id='droq'),
       pytest.param(_DROQ, True, id='droq_xla', marks=pytest.mark.chaos),
       pytest.param({**_TQC, 'prioritized': True}, None, id='tqc'),
@@ -110,6 +113,12 @@ class TestSACUpdate:
     drawings = iter(tf.constant(uniforms, tf.float32))
     update._noise.uniforms = lambda shape: next(drawings)
     masks = (uniforms >= config.dropout_rate) / (1 - config.dropout_rate)
+    random = np.random.default_rng(1)
+    proposed = random.uniform(-1, 1, (B, 3, D)), random.normal(size=(B, 3))
+    if config.conservative_weight is not None:
+      update._propose = lambda data: proposals.Proposals(
+        *(tf.constant(each, tf.float32) for each in proposed)
+      )
     number = config.num_target_critics or config.num_critics
     drawn = np.arange(config.num_critics)[-number:]
     if number < config.num_critics:
@@ -119,7 +128,8 @@ class TestSACUpdate:
       batch = make_batch(i)
       noise.assign(batch['noise'])
       result = call(to_sample(batch))
-      metrics, sizes = twin.step({**batch, 'masks': masks}, drawn)
+      given = {'masks': masks, 'proposals': proposed}
+      metrics, sizes = twin.step({**batch, **given}, drawn)
       priorities = sizes if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (
@@ -236,6 +246,9 @@ class TestSettings:
       {'target_update_rate': 1.0},
       {'target_update_rate': None},
       {'adam_first_decay': 0.5},
+      {'conservative_weight': 1.0},
+      {'conservative_weight': 1.0, 'num_conservative_actions': 2},
+      {'policy_learning_rate': 0.01},
       {'prioritized': True},
       {'num_critics': 1},
       {'num_target_critics': 1},
