@@ -185,8 +185,8 @@ class TestPreset:
   def test_typo(self):
     with pytest.raises(
       ValueError,
-      match=r"preset of agent 'dqn' must be one of atari, minatar, rainbow, "
-      r"rainbow_small; got 'atary'\. Did you mean 'atari'\?$",
+      match=r"preset of agent 'dqn' must be one of atari, cql, minatar, "
+      r"rainbow, rainbow_small; got 'atary'\. Did you mean 'atari'\?$",
     ):
       registry.make_builder('dqn', {}, 'atary')
 

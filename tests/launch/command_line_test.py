@@ -137,8 +137,8 @@ class TestTrain:
       (
         ['--preset=atri'],
         [
-          "--preset of agent 'dqn' must be one of atari, minatar, rainbow, "
-          "rainbow_small; got 'atri'.",
+          "--preset of agent 'dqn' must be one of atari, cql, minatar, "
+          "rainbow, rainbow_small; got 'atri'.",
           "Did you mean 'atari'?",
         ],
       ),
