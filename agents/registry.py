@@ -10,6 +10,7 @@ from repertory.agents import (
   d4pg,
   dqn,
   impala,
+  mpo,
   own_agents,
   ppo,
   pqn,
@@ -77,6 +78,14 @@ _AGENTS = (
     config_class=impala.IMPALAConfig,
     presets=impala.PRESETS,
     find_builder=lambda: impala.IMPALABuilder,
+  ),
+  Agent(
+    name='mpo',
+    description='Maximum a posteriori policy optimization, and DMPO as an '
+    'option; continuous actions within bounds, or discrete ones.',
+    config_class=mpo.MPOConfig,
+    presets=mpo.PRESETS,
+    find_builder=lambda: mpo.MPOBuilder,
   ),
   Agent(
     name='ppo',

@@ -149,6 +149,7 @@ _SHARED_BY_AGENTS = (
   'replay_config',
   'unroll_config',
   'exploration',
+  'policy_and_critic',
   'transition_replay',
   'unroll_queue',
 )

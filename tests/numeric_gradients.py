@@ -10,6 +10,20 @@ def linear(arrays, name, x):
   return x @ arrays[f'{name}/w:0'] + arrays[f'{name}/b:0']
 
 
+def layer_norm_mlp(arrays, prefix, x):
+  """A normalized layer with tanh, and one with an ELU."""
+  name = f'{prefix}layer_norm_mlp'
+  x = linear(arrays, f'{name}/first', x)
+  mean = np.mean(x, axis=-1, keepdims=True)
+  variance = np.mean((x - mean) ** 2, axis=-1, keepdims=True)
+  x = (x - mean) / np.sqrt(variance + 1e-5)
+  scale, offset = (
+    arrays[f'{name}/layer_norm/{part}:0'] for part in ('scale', 'offset')
+  )
+  x = linear(arrays, f'{name}/mlp/linear_0', np.tanh(x * scale + offset))
+  return np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1)
+
+
 def gradients(function, arrays):
   """Returns the gradient of a function of arrays by central differences."""
   found = {}
@@ -58,3 +72,15 @@ class Adam:
         np.sqrt(second_hat) + self._epsilon
       )
     return moved
+
+
+class Descent:
+  """Adam on what differences say, clipped by its norm unless that is None."""
+
+  def __init__(self, learning_rate, epsilon, max_norm=None):
+    self._adam, self._max_norm = Adam(learning_rate, epsilon), max_norm
+
+  def step(self, loss, arrays):
+    """Returns the arrays after a step, and the norm of the gradient."""
+    found = gradients(loss, arrays)
+    return self._adam.apply(clipped(found, self._max_norm), arrays), norm(found)

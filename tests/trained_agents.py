@@ -26,6 +26,7 @@ CASES = {
     _DISCRETE,
     {'image_torso': 'minatar', 'core': 'lstm', 'core_size': 5},
   ),
+  'mpo': (_VECTOR, _CONTINUOUS, {}),
   'ppo': (_VECTOR, _CONTINUOUS, {'normalize_observations': True}),
   'pqn': (_VECTOR, _DISCRETE, {}),
   'r2d2': (_VECTOR, _DISCRETE, {'core_size': 5}),

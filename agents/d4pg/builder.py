@@ -6,6 +6,7 @@ from repertory.agents import (
   builder,
   experience_replay,
   exploration,
+  policy_and_critic,
   transition_replay,
 )
 from repertory.agents.d4pg import config as d4pg_config
@@ -43,8 +44,10 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    online = learning.Networks(network, self.make_critic(spec))
-    target = learning.Networks(self.make_network(spec), self.make_critic(spec))
+    online = policy_and_critic.Networks(network, self.make_critic(spec))
+    target = policy_and_critic.Networks(
+      self.make_network(spec), self.make_critic(spec)
+    )
     update = learning.D4PGUpdate(
       online, target, action_scaling.ActionScaling(spec.actions), self.config
     )

@@ -1,38 +1,17 @@
 """The update of D4PG."""
 
-from typing import NamedTuple
-
-import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import experience_replay
+from repertory.agents import experience_replay, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.components import (
   action_scaling,
   data_parallel,
   learners,
   losses,
-  networks,
   programs,
   types,
 )
-
-
-class Networks(NamedTuple):
-  """The two networks of D4PG.
-
-  Attributes:
-    policy: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
-    critic: Maps observations and actions `[B, D]` to logits `[B, N]`.
-  """
-
-  policy: snt.Module
-  critic: networks.Critic
-
-  @property
-  def variables(self) -> list[tf.Variable]:
-    """Those of both."""
-    return [*self.policy.variables, *self.critic.variables]
 
 
 class D4PGUpdate(programs.Update):
@@ -44,15 +23,16 @@ class D4PGUpdate(programs.Update):
 
   def __init__(
     self,
-    online: Networks,
-    target: Networks,
+    online: policy_and_critic.Networks,
+    target: policy_and_critic.Networks,
     scaling: action_scaling.ActionScaling,
     config: d4pg_config.D4PGConfig,
   ):
     """Takes over the networks.
 
     Args:
-      online: What is learned.
+      online: What is learned: a policy with actions in [−1, 1], `[B, D]`, and
+        a critic with logits `[B, N]`.
       target: Networks of the same kind, made to follow.
       scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
@@ -66,13 +46,7 @@ class D4PGUpdate(programs.Update):
       float(config.vmin), float(config.vmax), config.num_atoms
     )  # [N]
     self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam(
-        network.trainable_variables,
-        config.learning_rate,
-        config.adam_epsilon,
-        config.max_gradient_norm,
-      )
-      for network in (online.policy, online.critic)
+      policy_and_critic.make_optimizers(online, config)
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(

@@ -1,38 +1,17 @@
 """The update of TD3."""
 
-from typing import NamedTuple
-
-import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import experience_replay
+from repertory.agents import experience_replay, policy_and_critic
 from repertory.agents.td3 import config as td3_config
 from repertory.components import (
   action_scaling,
   data_parallel,
   learners,
   losses,
-  networks,
   programs,
   types,
 )
-
-
-class Networks(NamedTuple):
-  """The networks of TD3.
-
-  Attributes:
-    policy: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
-    critics: Map observations and actions `[B, D]` to values `[B, N]`.
-  """
-
-  policy: snt.Module
-  critics: networks.CriticEnsemble
-
-  @property
-  def variables(self) -> list[tf.Variable]:
-    """Those of all."""
-    return [*self.policy.variables, *self.critics.variables]
 
 
 class TD3Update(programs.Update):
@@ -44,15 +23,16 @@ class TD3Update(programs.Update):
 
   def __init__(
     self,
-    online: Networks,
-    target: Networks,
+    online: policy_and_critic.Networks,
+    target: policy_and_critic.Networks,
     scaling: action_scaling.ActionScaling,
     config: td3_config.TD3Config,
   ):
     """Takes over the networks.
 
     Args:
-      online: What is learned.
+      online: What is learned: a policy with actions in [−1, 1], `[B, D]`, and
+        critics with values `[B, N]`.
       target: Networks of the same kind, made to follow.
       scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
@@ -63,13 +43,7 @@ class TD3Update(programs.Update):
     self._scaling = scaling
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam(
-        network.trainable_variables,
-        config.learning_rate,
-        config.adam_epsilon,
-        config.max_gradient_norm,
-      )
-      for network in online
+      policy_and_critic.make_optimizers(online, config)
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
@@ -99,7 +73,7 @@ class TD3Update(programs.Update):
   def _improve_critics(
     self, data: types.Transition, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
-    critics = data_parallel.by_rows(self._online.critics)
+    critics = data_parallel.by_rows(self._online.critic)
     target_policy, target_critics = map(data_parallel.by_rows, self._target)
     action_t = self._blur(target_policy(data.next_observation))  # [B, D]
     targets = losses.clipped_double_q_targets(
@@ -132,7 +106,7 @@ class TD3Update(programs.Update):
 
   def _improve_policy(self, observation: types.Nest) -> dict[str, tf.Tensor]:
     policy = data_parallel.by_rows(self._online.policy)
-    first_critic = data_parallel.by_rows(self._online.critics.first)
+    first_critic = data_parallel.by_rows(self._online.critic.first)
     with tf.GradientTape() as tape:
       q = first_critic(observation, policy(observation))  # [B, 1]
       value = tf.reduce_mean(q)

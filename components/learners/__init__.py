@@ -7,6 +7,7 @@ from repertory.components.learners.divergence import (
   Divergence,
   undone_unless_finite,
 )
+from repertory.components.learners.dual_variable import DualVariable
 from repertory.components.learners.gradient_learner import GradientLearner
 from repertory.components.learners.learner_state import (
   LearnerState,
@@ -37,6 +38,7 @@ __all__ = [
   'ClippedAdam',
   'DelayedUpdate',
   'Divergence',
+  'DualVariable',
   'GradientLearner',
   'LearnerState',
   'LinearAnnealing',

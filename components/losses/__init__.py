@@ -18,8 +18,21 @@ from repertory.components.losses.distributional import (
   categorical_projection,
   categorical_td_targets,
 )
+from repertory.components.losses.divergences import (
+  categorical_kl,
+  gaussian_entropy,
+  gaussian_kl,
+  gaussian_log_prob,
+)
 from repertory.components.losses.importance import importance_ratios
 from repertory.components.losses.masking import masked_mean
+from repertory.components.losses.maximum_a_posteriori import (
+  TemperedPolicy,
+  categorical_mixture,
+  kl_penalty,
+  temper,
+  weighted_likelihood_loss,
+)
 from repertory.components.losses.munchausen import (
   munchausen_bonus,
   scaled_log_policy,
@@ -63,11 +76,14 @@ from repertory.components.losses.vtrace import VTrace, vtrace
 
 __all__ = [
   'Advantages',
+  'TemperedPolicy',
   'VTrace',
   'approximate_kl',
   'backward_sums',
   'categorical_divergence',
+  'categorical_kl',
   'categorical_mean',
+  'categorical_mixture',
   'categorical_mixture_targets',
   'categorical_projection',
   'categorical_td_targets',
@@ -80,10 +96,14 @@ __all__ = [
   'double_q_errors',
   'entropy_loss',
   'explained_variance',
+  'gaussian_entropy',
+  'gaussian_kl',
+  'gaussian_log_prob',
   'generalized_advantages',
   'huber',
   'importance_ratios',
   'importance_weights',
+  'kl_penalty',
   'masked_mean',
   'munchausen_bonus',
   'n_step_returns',
@@ -97,9 +117,11 @@ __all__ = [
   'soft_policy_loss',
   'soft_q_targets',
   'standardize',
+  'temper',
   'temperature_loss',
   'truncated_quantiles',
   'undo_rescale',
   'value_loss',
   'vtrace',
+  'weighted_likelihood_loss',
 ]

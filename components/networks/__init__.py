@@ -14,6 +14,8 @@ from repertory.components.networks.heads import (
   ActorCriticHead,
   ActorCriticOutput,
   DuelingHead,
+  GaussianHead,
+  make_policy_head,
   make_value_head,
 )
 from repertory.components.networks.image_torsos import (
@@ -56,6 +58,7 @@ __all__ = [
   'CriticEnsemble',
   'DataEfficientTorso',
   'DuelingHead',
+  'GaussianHead',
   'LayerNormMLP',
   'MinAtarTorso',
   'NatureTorso',
@@ -74,6 +77,7 @@ __all__ = [
   'make_body',
   'make_core',
   'make_critics',
+  'make_policy_head',
   'make_value_head',
   'reset_where',
   'unroll',

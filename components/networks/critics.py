@@ -49,15 +49,21 @@ class Critic(snt.Module):
 
     Args:
       observation: Nest of `[B, ...]`.
-      action: `[B, D]`.
-      mask: One that a `NormalizedMLP` takes, `[B, S]`.
+      action: `[B, D]`, or `[B, K, D]` with K for each observation, which are
+        read once for all of them.
+      mask: One that a `NormalizedMLP` takes, `[B, S]` or `[B · K, S]`.
 
     Returns:
-      `[B, N]`.
+      `[B, N]` or `[B, K, N]`.
     """
-    inputs = tf.concat([self._torso(observation), action], axis=-1)  # [B, F]
+    features = self._torso(observation)  # [B, F]
+    *between, size = action.shape[1:]
+    if between:
+      features = tf.repeat(features, between[0], axis=0)  # [B · K, F]
+    inputs = tf.concat([features, tf.reshape(action, [-1, size])], axis=-1)
     masks = () if mask is None else (mask,)
-    return self._head(self._body(inputs, *masks))  # [B, N]
+    outputs = self._head(self._body(inputs, *masks))  # [B · K, N]
+    return tf.reshape(outputs, [-1, *between, outputs.shape[-1]])
 
 
 class CriticEnsemble(snt.Module):

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 # Of the policy's first weights, as a variance.
 _POLICY_SCALE = 1e-4
+# Of a Gaussian: keeps divergences finite when a policy gets certain.
+_MIN_SCALE = 1e-4
 
 
 class DuelingHead(snt.Module):
@@ -55,6 +57,45 @@ def make_value_head(num_actions: int, dueling: bool) -> snt.Module:
   return snt.Linear(num_actions, name='head')
 
 
+def make_policy_head(num_parameters: int, name: str = 'head') -> snt.Linear:
+  """Makes a head that maps features `[B, D]` to parameters `[B, P]`.
+
+  Its weights are small, so that an untrained policy prefers no action.
+
+  Args:
+    num_parameters: P.
+  """
+  return snt.Linear(
+    num_parameters,
+    w_init=snt.initializers.VarianceScaling(_POLICY_SCALE),
+    name=name,
+  )
+
+
+class GaussianHead(snt.Module):
+  """Maps features to independent Gaussians: means μ, and deviations σ."""
+
+  def __init__(
+    self, size: int, initial_scale: float, name: str = 'gaussian_head'
+  ):
+    """Makes the layer.
+
+    Args:
+      size: D, numbers of an action.
+      initial_scale: σ at first, about; above 0.
+    """
+    super().__init__(name=name)
+    self._linear = make_policy_head(2 * size)
+    # softplus(shift) = initial_scale, for large ones too.
+    self._shift = initial_scale + math.log(-math.expm1(-initial_scale))
+
+  def __call__(self, features: tf.Tensor) -> tf.Tensor:
+    """Maps features `[B, F]` to μ and σ side by side, `[B, 2 D]`."""
+    mean, raw = tf.split(self._linear(features), 2, axis=-1)  # [B, D]
+    scale = tf.nn.softplus(raw + self._shift) + _MIN_SCALE
+    return tf.concat([mean, scale], axis=-1)
+
+
 class ActorCriticOutput(NamedTuple):
   """What an actor-critic network says of observations.
 
@@ -90,11 +131,7 @@ class ActorCriticHead(snt.Module):
     super().__init__(name=name)
     self._policy_layers = _make_layers(hidden_sizes, 'policy_layers')
     self._value_layers = _make_layers(hidden_sizes, 'value_layers')
-    self._policy = snt.Linear(
-      num_parameters,
-      w_init=snt.initializers.VarianceScaling(_POLICY_SCALE),
-      name='policy',
-    )
+    self._policy = make_policy_head(num_parameters, 'policy')
     self._value = snt.Linear(1, name='value')
 
   def __call__(self, features: tf.Tensor) -> ActorCriticOutput:

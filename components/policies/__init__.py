@@ -1,5 +1,6 @@
 """How agents choose actions."""
 
+from repertory.components.policies.categorical import CategoricalPolicy
 from repertory.components.policies.continuous import ContinuousPolicy
 from repertory.components.policies.epsilon_greedy import (
   EpsilonGreedyPolicy,
@@ -13,6 +14,7 @@ from repertory.components.policies.stochastic import (
 )
 
 __all__ = [
+  'CategoricalPolicy',
   'ContinuousPolicy',
   'EpsilonGreedyPolicy',
   'NoisyEpsilonGreedyPolicy',

@@ -195,7 +195,7 @@ class TestPreset:
     [
       ('sac', 'minatar', 'dqn, impala, pqn'),
       ('d4pg', 'mujoco', 'ppo'),
-      ('ppo', 'dm_control', 'd4pg, sac'),
+      ('ppo', 'dm_control', 'd4pg, mpo, sac'),
     ],
   )
   def test_one_of_other_agents(self, agent, preset, owners):

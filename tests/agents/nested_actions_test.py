@@ -26,6 +26,8 @@ _CASES = {
   'r2d2': ('r2d2', _DISCRETE, {'core_size': 3}),
   'sac': ('sac', _CONTINUOUS, {}),
   'd4pg': ('d4pg', _CONTINUOUS, {}),
+  'mpo': ('mpo', _CONTINUOUS, {}),
+  'mpo_discrete': ('mpo', _DISCRETE, {'distribution': 'categorical'}),
 }
 
 
@@ -53,7 +55,7 @@ class _Agents:
     return network
 
 
-@pytest.mark.parametrize('case', ['ppo', 'r2d2', 'sac'])
+@pytest.mark.parametrize('case', ['ppo', 'r2d2', 'sac', 'mpo_discrete'])
 class TestPolicies(_Agents, conformance.PolicyConformance):
   def make_spec(self):
     return self.spec
@@ -63,7 +65,7 @@ class TestPolicies(_Agents, conformance.PolicyConformance):
     return self.builder.make_policy(self.make_network(), acting)
 
 
-@pytest.mark.parametrize('case', ['impala', 'r2d2', 'sac'])
+@pytest.mark.parametrize('case', ['impala', 'r2d2', 'sac', 'mpo_discrete'])
 class TestUpdates(_Agents, conformance.UpdateConformance):
   num_updates = 1
 
@@ -87,13 +89,13 @@ class TestBuilders(_Agents, agents_conformance.BuilderConformance):
 @pytest.mark.parametrize(
   ('actions', 'expected'),
   [
-    (_GRIP, ['dqn', 'impala', 'ppo', 'pqn', 'r2d2']),
-    (_DIALS, ['dqn', 'impala', 'ppo', 'pqn', 'r2d2']),
-    (_DISCRETE, ['dqn', 'impala', 'ppo', 'pqn', 'r2d2']),
+    (_GRIP, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2']),
+    (_DIALS, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2']),
+    (_DISCRETE, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2']),
     (specs.BoundedArray((6,), np.int32, 0, 4), ['impala', 'ppo']),
     (_MIXED, ['impala', 'ppo']),
-    (_ARM, ['d4pg', 'impala', 'ppo', 'sac', 'td3']),
-    (_CONTINUOUS, ['d4pg', 'impala', 'ppo', 'sac', 'td3']),
+    (_ARM, ['d4pg', 'impala', 'mpo', 'ppo', 'sac', 'td3']),
+    (_CONTINUOUS, ['d4pg', 'impala', 'mpo', 'ppo', 'sac', 'td3']),
     ({'wheel': specs.Array((), np.float32)}, ['impala', 'ppo']),
     (specs.Array((), np.int32), []),
   ],

@@ -73,6 +73,7 @@ _MORE_CASES = [
   'td3-none',
   'ppo-lstm',
   'pqn-gru',
+  'mpo-none',
   'r2d2-lstm',
 ]
 

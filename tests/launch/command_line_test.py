@@ -186,11 +186,11 @@ class TestTrain:
       # Agent and environment that do not fit.
       (
         ['--env=gym:Pendulum-v1'],
-        ['DiscreteArray', 'BoundedArray', "'dqn' does", 'd4pg, impala, ppo, s'],
+        ['DiscreteArray', 'BoundedArray', "'dqn' does", 'impala, mpo, ppo, s'],
       ),
       (
         ['--agent=sac', '--env=catch'],
-        ["Agent 'sac' does not fit environment 'catch'", 'dqn, impala, ppo, p'],
+        ["Agent 'sac' does not fit environment 'catch'", 'impala, mpo, ppo, p'],
       ),
       (
         [

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import follow
+import rare_cases
 from repertory import launch
 from repertory.agents import registry
 
@@ -18,6 +19,7 @@ _SMALL = {
 }
 _AGENTS = {
   'd4pg': {**_SMALL, 'prioritized': True, 'jit_compile': False},
+  'mpo': {**_SMALL, 'distribution': 'categorical'},
   'sac': {**_SMALL, 'num_random_steps': 100},
 }
 
@@ -43,7 +45,7 @@ def _rows(directory, log):
     return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize('agent', _AGENTS)
+@pytest.mark.parametrize('agent', rare_cases.daily(_AGENTS, ['d4pg', 'sac']))
 def test_runs_and_resumes(tmp_path, agent):
   first = _run(tmp_path, agent, 400)
   assert first.steps >= 400
@@ -59,7 +61,9 @@ def test_runs_and_resumes(tmp_path, agent):
   ('agent', 'topology'),
   [
     pytest.param('d4pg', 'distributed', marks=pytest.mark.chaos),
+    pytest.param('mpo', 'distributed', marks=pytest.mark.chaos),
     pytest.param('sac', 'distributed', marks=pytest.mark.chaos),
+    pytest.param('mpo', 'central', marks=pytest.mark.chaos),
     ('sac', 'central'),
   ],
 )

@@ -23,6 +23,7 @@ class TestEnvironmentsPerActor:
       ('d4pg', 1),
       ('dqn', 1),
       ('impala', 8),
+      ('mpo', 1),
       ('ppo', 8),
       ('pqn', 16),
       ('r2d2', 1),

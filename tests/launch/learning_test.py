@@ -63,6 +63,12 @@ _PENDULUM_PPO = (
   '--config.discount=0.9', '--config.entropy_cost=0',
 )  # fmt: skip
 
+# Atoms 10 apart, as for D4PG.
+_DMPO = (
+  '--config.distribution=categorical', '--config.vmin=-1000',
+  '--config.vmax=0', '--config.num_atoms=101',
+)  # fmt: skip
+
 _in_all_topologies = pytest.mark.parametrize('topology', _TOPOLOGIES)
 _in_all_and_central = pytest.mark.parametrize('topology', _WITH_CENTRAL)
 _over_seeds = pytest.mark.parametrize('seed', _SEEDS)
@@ -340,6 +346,25 @@ class TestPQN:
       steps=150_000, topology=_TOPOLOGIES[0], seed=seed, environments=16,
     )  # fmt: skip
     assert mean_return >= 475
+
+
+class TestMPO:
+  @_over_seeds
+  @pytest.mark.parametrize('flags', [(), _DMPO])
+  def test_pendulum(self, tmp_path, flags, seed):
+    mean_return = _train(
+      tmp_path, 'mpo', 'gym:Pendulum-v1', *flags,
+      steps=20_000, topology=_TOPOLOGIES[0], seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @_over_seeds
+  def test_catch(self, tmp_path, seed):
+    mean_return = _train(
+      tmp_path, 'mpo', 'catch',
+      steps=9_000, topology=_TOPOLOGIES[0], seed=seed,
+    )  # fmt: skip
+    assert mean_return >= 0.9
 
 
 class TestTD3:

@@ -9,12 +9,12 @@ import tensorflow as tf
 
 import numeric_gradients
 import numpy_dqn
+import policy_and_critic_twin
 import transition_updates
 from repertory.agents import d4pg
 from repertory.agents.d4pg import learning, networks
 from repertory.components import action_scaling
 
-arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch
 to_sample = transition_updates.to_sample
 B, D = transition_updates.B, transition_updates.D
@@ -34,50 +34,26 @@ CONFIG = d4pg.D4PGConfig(
 
 def make(config, seed=0):
   """Returns online networks, target networks and update."""
-  tf.random.set_seed(seed)
-  online, target = (
-    learning.Networks(
-      networks.make_policy_network(SPEC, config),
-      networks.make_critic(SPEC, config),
-    )
-    for _ in range(2)
+  online, target = policy_and_critic_twin.make_networks(
+    lambda: networks.make_policy_network(SPEC, config),
+    lambda: networks.make_critic(SPEC, config),
+    seed,
   )
-  # Small at first, and 0 in all layers' biases: too simple a case.
-  random = np.random.default_rng(seed)
-  for variable in (*online.policy.variables, *online.critic.variables):
-    variable.assign(random.normal(size=variable.shape))
   scaling = action_scaling.ActionScaling(SPEC.actions)
   return online, target, learning.D4PGUpdate(online, target, scaling, config)
 
 
 def mlp(arrays, prefix, x):
-  """A normalized layer with tanh, one with an ELU, and a linear one."""
-  x = numeric_gradients.linear(arrays, f'{prefix}layer_norm_mlp/first', x)
-  mean = np.mean(x, axis=-1, keepdims=True)
-  variance = np.mean((x - mean) ** 2, axis=-1, keepdims=True)
-  norm = f'{prefix}layer_norm_mlp/layer_norm'
-  x = (x - mean) / np.sqrt(variance + 1e-5)
-  x = np.tanh(x * arrays[f'{norm}/scale:0'] + arrays[f'{norm}/offset:0'])
-  x = numeric_gradients.linear(
-    arrays, f'{prefix}layer_norm_mlp/mlp/linear_0', x
-  )
-  x = np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1)
+  x = numeric_gradients.layer_norm_mlp(arrays, prefix, x)
   return numeric_gradients.linear(arrays, f'{prefix}head', x)
 
 
-class Twin:
+class Twin(policy_and_critic_twin.Twin):
   """https://arxiv.org/abs/1804.08617, algorithm 1, in NumPy."""
 
   def __init__(self, config, online, target):
-    self.config = config
-    self.policy, self.critic = arrays(online.policy), arrays(online.critic)
-    self.target_policy = arrays(target.policy)
-    self.target_critic = arrays(target.critic)
+    super().__init__(config, online, target)
     self.support = np.linspace(config.vmin, config.vmax, config.num_atoms)
-    self._adams = [
-      numeric_gradients.Adam(config.learning_rate, config.adam_epsilon)
-      for _ in range(2)
-    ]
     self._num_steps = 0
 
   def act(self, arrays, observation):
@@ -141,15 +117,9 @@ class Twin:
       'policy_value': np.mean(value(action)),
       'share_at_ends': np.mean(target[:, 0] + target[:, -1]),
     }
-    # Both gradients are those of before the step.
-    for i, (name, loss) in enumerate(
-      {'policy': policy_loss, 'critic': critic_loss}.items()
-    ):
-      gradients = numeric_gradients.gradients(loss, getattr(self, name))
-      metrics[f'{name}_gradient_norm'] = numeric_gradients.norm(gradients)
-      clipped = numeric_gradients.clipped(gradients, config.max_gradient_norm)
-      metrics[name] = self._adams[i].apply(clipped, getattr(self, name))
-    self.policy, self.critic = metrics.pop('policy'), metrics.pop('critic')
+    # The policy follows the critic as it was: its slopes are known by now.
+    metrics['policy_gradient_norm'] = self.descend('policy', policy_loss)
+    metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
     self._num_steps += 1
     if self._num_steps % config.target_update_period == 0:
       self.target_policy, self.target_critic = self.policy, self.critic
@@ -181,15 +151,7 @@ class TestD4PGUpdate:
       metrics, sizes = twin.step(batch)
       priorities = sizes if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
-      for module, expected in (
-        (online.policy, twin.policy),
-        (online.critic, twin.critic),
-        (target.policy, twin.target_policy),
-        (target.critic, twin.target_critic),
-      ):
-        transition_updates.assert_all_close(
-          arrays(module), expected, tolerance=2e-4
-        )
+      twin.assert_like(online, target)
 
 
 def run_updates(**changes):

@@ -9,12 +9,12 @@ import tensorflow as tf
 
 import numeric_gradients
 import numpy_dqn
+import policy_and_critic_twin
 import transition_updates
 from repertory.agents import td3
 from repertory.agents.td3 import learning, networks
 from repertory.components import action_scaling
 
-arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch
 to_sample = transition_updates.to_sample
 B, D = transition_updates.B, transition_updates.D
@@ -32,29 +32,20 @@ CONFIG = td3.TD3Config(
 
 def make(config, seed=0):
   """Returns the learned networks, those that follow, and the update."""
-  tf.random.set_seed(seed)
-  online, target = (
-    learning.Networks(
-      networks.make_policy_network(SPEC, config),
-      networks.make_critics(SPEC, config),
-    )
-    for _ in range(2)
+  online, target = policy_and_critic_twin.make_networks(
+    lambda: networks.make_policy_network(SPEC, config),
+    lambda: networks.make_critics(SPEC, config),
+    seed,
   )
   scaling = action_scaling.ActionScaling(SPEC.actions)
   return online, target, learning.TD3Update(online, target, scaling, config)
 
 
-class Twin:
+class Twin(policy_and_critic_twin.Twin):
   """Algorithm 1 of arXiv:1802.09477 in NumPy, step by step."""
 
   def __init__(self, config, online, target):
-    self.config = config
-    self.policy, self.critics = map(arrays, online)
-    self.target_policy, self.target_critics = map(arrays, target)
-    self._adams = [
-      numeric_gradients.Adam(config.learning_rate, config.adam_epsilon)
-      for _ in range(2)
-    ]
+    super().__init__(config, online, target)
     self._count = 0
     self._told = {'policy_value': 0.0, 'policy_gradient_norm': 0.0}
 
@@ -82,7 +73,7 @@ class Twin:
     )
     action = self.act(self.target_policy, batch['next_observation']) + noise
     action = np.clip(action, -1, 1)
-    q = self.values(self.target_critics, batch['next_observation'], action)
+    q = self.values(self.target_critic, batch['next_observation'], action)
     least = np.min(q, axis=-1)
     target = batch['reward'] + config.discount * batch['discount'] * least
     scaled = (batch['action'] - [1, 3]) / [2, 1]
@@ -93,16 +84,14 @@ class Twin:
       losses = np.sum((target[:, None] - q) ** 2, axis=-1)
       return np.mean(weights * losses)
 
-    q = self.values(self.critics, batch['observation'], scaled)
+    q = self.values(self.critic, batch['observation'], scaled)
     sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
     metrics = {
-      'critic_loss': critic_loss(self.critics),
+      'critic_loss': critic_loss(self.critic),
       'td_error': np.mean(sizes),
       'q_value': np.mean(q),
     }
-    self.critics, metrics['critic_gradient_norm'] = self._descend(
-      0, critic_loss, self.critics
-    )
+    metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
     self._count += 1
     if self._count % config.policy_update_period == 0:
       self._improve_policy(batch['observation'])
@@ -111,27 +100,17 @@ class Twin:
   def _improve_policy(self, observation):
     def loss(arrays):
       action = self.act(arrays, observation)
-      return -np.mean(self.values(self.critics, observation, action)[:, 0])
+      return -np.mean(self.values(self.critic, observation, action)[:, 0])
 
     self._told['policy_value'] = -loss(self.policy)
-    self.policy, self._told['policy_gradient_norm'] = self._descend(
-      1, loss, self.policy
-    )
+    self._told['policy_gradient_norm'] = self.descend('policy', loss)
     tau = self.config.target_update_rate
     for targets, online in (
       (self.target_policy, self.policy),
-      (self.target_critics, self.critics),
+      (self.target_critic, self.critic),
     ):
       for name, array in online.items():
         targets[name] = (1 - tau) * targets[name] + tau * array
-
-  def _descend(self, index, loss, arrays):
-    gradients = numeric_gradients.gradients(loss, arrays)
-    clipped = numeric_gradients.clipped(
-      gradients, self.config.max_gradient_norm
-    )
-    norm = numeric_gradients.norm(gradients)
-    return self._adams[index].apply(clipped, arrays), norm
 
 
 class TestTD3Update:
@@ -162,34 +141,17 @@ class TestTD3Update:
       metrics, sizes = twin.step(batch)
       priorities = sizes if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
-      for module, expected in (
-        (online.policy, twin.policy),
-        (online.critics, twin.critics),
-        (target.policy, twin.target_policy),
-        (target.critics, twin.target_critics),
-      ):
-        transition_updates.assert_all_close(
-          arrays(module), expected, tolerance=2e-4
-        )
+      twin.assert_like(online, target)
 
   def test_targets_start_as_copies(self):
     online, target, _ = make(CONFIG)
-    for module, copy in zip(online, target):
-      copies = arrays(copy)
-      for name, array in arrays(module).items():
-        np.testing.assert_array_equal(copies[name], array)
+    policy_and_critic_twin.assert_targets_are_copies(online, target)
 
   def test_noise_is_new_in_every_step_and_follows_the_seed(self):
-    def errors(seed):
-      *_, update = make(dataclasses.replace(CONFIG, learning_rate=1e-30))
-      update._noise._seed.assign(seed)
-      sample = to_sample(make_batch(0))
-      return [float(update(sample).metrics['td_error']) for _ in range(3)]
-
-    first = errors(1)
-    assert len(set(first)) == 3
-    assert first == errors(1)
-    assert set(first).isdisjoint(errors(2))
+    config = dataclasses.replace(CONFIG, learning_rate=1e-30)
+    policy_and_critic_twin.assert_noise_is_new(
+      lambda: make(config)[-1], to_sample(make_batch(0)), 'td_error'
+    )
 
 
 def run_updates(**changes):

@@ -45,6 +45,16 @@ class TestCritic:
       critic(observation, action), x @ values['critic/head/w:0'], atol=1e-5
     )
 
+  @pytest.mark.parametrize('body', ['mlp', 'layer_norm_mlp'])
+  def test_several_actions_are_rated_as_each_alone(self, body):
+    critic = networks.Critic(VECTOR, (8, 4), 7, body=body)
+    networks.create_critic_variables(critic, VECTOR, 2)
+    observation, actions = normal(6, 3), normal(6, 5, 2, seed=1)
+    expected = [critic(observation, actions[:, k]) for k in range(5)]
+    np.testing.assert_allclose(
+      critic(observation, actions), np.stack(expected, axis=1), atol=1e-6
+    )
+
   @pytest.mark.parametrize('image_torso', networks.IMAGE_TORSOS)
   def test_images(self, image_torso):
     spec = {'eye': IMAGE, 'x': VECTOR}

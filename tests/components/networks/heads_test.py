@@ -53,3 +53,20 @@ class TestDuelingHead:
       rtol=1e-4,
       atol=1e-5,
     )
+
+
+class TestGaussianHead:
+  @pytest.mark.parametrize('scale', [0.05, 0.7, 200.0])
+  def test_begins_about_0_with_the_deviation(self, scale):
+    head = networks.GaussianHead(3, scale)
+    found = head(tf.constant(np.ones([2, 8]), tf.float32))
+    assert found.shape == [2, 6]
+    np.testing.assert_allclose(found[:, :3], np.zeros([2, 3]), atol=0.05)
+    np.testing.assert_allclose(found[:, 3:], np.full([2, 3], scale), rtol=0.1)
+
+  def test_deviations_are_positive(self):
+    head = networks.GaussianHead(1, 0.5)
+    head(tf.zeros([1, 1]))
+    for variable in head.variables:
+      variable.assign(tf.fill(variable.shape, -1e6))
+    assert float(head(tf.ones([1, 1]))[0, 1]) == np.float32(1e-4)

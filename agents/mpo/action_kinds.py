@@ -1,0 +1,207 @@
+"""What MPO does otherwise for continuous actions than for discrete ones."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repertory.agents.mpo import config as mpo_config
+from repertory.components import (
+  action_scaling,
+  discrete_actions,
+  learners,
+  losses,
+  types,
+)
+
+# Maps observations, and actions in [−1, 1] if they are continuous, to M numbers
+# of each action.
+Critic = Callable[..., tf.Tensor]
+
+
+class Candidates(NamedTuple):
+  """Actions that a policy might take in each state.
+
+  Attributes:
+    action: `[B, N, D]` if they were drawn; `()` if they are all there are.
+    log_prior: Their log-probabilities before the E-step, `[B, N]`.
+  """
+
+  action: types.Nest
+  log_prior: tf.Tensor
+
+
+class Bound(NamedTuple):
+  """How far a policy may go in a respect.
+
+  Attributes:
+    epsilon: The bound of each mean divergence.
+    initial_price: α in the first learner step.
+  """
+
+  epsilon: float
+  initial_price: float
+
+
+class Change(NamedTuple):
+  """A policy that differs from the target policy in a respect.
+
+  Attributes:
+    log_prob: Log-probabilities of the candidates, `[B, N]`.
+    kl: Divergences from the target policy, `[B, D]`; each of the D has a price.
+  """
+
+  log_prob: tf.Tensor
+  kl: tf.Tensor
+
+
+class ActionKind(abc.ABC):
+  """What is asked of a kind of policies, of which networks give parameters.
+
+  Attributes:
+    objectives: By the prefixes of their metrics, how far the E-step goes for
+      each, in nats.
+    bounds: By the names of `changes`.
+    num_prices: D, of each of these.
+  """
+
+  objectives: dict[str, float]
+  bounds: dict[str, Bound]
+  num_prices: int
+
+  @abc.abstractmethod
+  def propose(
+    self, parameters: tf.Tensor, noise: learners.UpdateNoise
+  ) -> Candidates:
+    """Returns candidates of policies `[B, P]`."""
+
+  @abc.abstractmethod
+  def rate(
+    self, critic: Critic, observation: types.Nest, candidates: Candidates
+  ) -> tf.Tensor:
+    """Returns what a critic says of candidates, `[B, N, M]`."""
+
+  @abc.abstractmethod
+  def rate_taken(
+    self, critic: Critic, observation: types.Nest, action: types.Nest
+  ) -> tf.Tensor:
+    """Returns what it says of actions of the environment, `[B, M]`."""
+
+  @abc.abstractmethod
+  def changes(
+    self, parameters: tf.Tensor, target: tf.Tensor, candidates: Candidates
+  ) -> dict[str, Change]:
+    """Tells policies `[B, P]` apart from target policies `[B, P]`."""
+
+  @abc.abstractmethod
+  def entropy(self, parameters: tf.Tensor) -> tf.Tensor:
+    """Returns the entropies of policies `[B, P]`, `[B]`."""
+
+  def ratings(
+    self, candidates: Candidates, q: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    """Returns how good candidates are for each of `objectives`, `[B, N]`."""
+    del candidates
+    return {'': q}
+
+
+class Gaussians(ActionKind):
+  """Independent Gaussians, cut off at the bounds only where they act.
+
+  Means and deviations are constrained apart (https://arxiv.org/abs/1812.02256),
+  and each number of an action by itself (https://arxiv.org/abs/2006.00979).
+  """
+
+  def __init__(
+    self, scaling: action_scaling.ActionScaling, config: mpo_config.MPOConfig
+  ):
+    """Keeps what the environment's actions are made of."""
+    self._scaling = scaling
+    self._num_samples = config.num_samples
+    self.objectives = {'': config.epsilon}
+    if config.epsilon_penalty is not None:
+      # One more, https://arxiv.org/abs/2005.07513: to stay within the bounds.
+      self.objectives['penalty_'] = config.epsilon_penalty
+    self.bounds = {
+      'mean': Bound(config.epsilon_mean, config.initial_alpha_mean),
+      'stddev': Bound(config.epsilon_stddev, config.initial_alpha_stddev),
+    }
+    self.num_prices = scaling.size
+
+  def propose(self, parameters, noise):
+    mean, scale = tf.split(parameters[:, None], 2, axis=-1)  # [B, 1, D]
+    shape = [tf.shape(parameters)[0], self._num_samples, self._scaling.size]
+    normals = tf.ensure_shape(noise.normals(shape), [None, *shape[1:]])
+    log_prior = tf.fill(shape[:2], -math.log(self._num_samples))
+    return Candidates(mean + scale * normals, log_prior)
+
+  def rate(self, critic, observation, candidates):
+    action = tf.clip_by_value(candidates.action, -1.0, 1.0)
+    return critic(observation, action)
+
+  def rate_taken(self, critic, observation, action):
+    scaled = self._scaling.from_action(action)  # [B, D]
+    return critic(observation, scaled)
+
+  def changes(self, parameters, target, candidates):
+    mean, scale = tf.split(parameters, 2, axis=-1)  # [B, D]
+    old_mean, old_scale = tf.split(target, 2, axis=-1)
+
+    def change(mean, scale):
+      return Change(
+        losses.gaussian_log_prob(
+          candidates.action, mean[:, None], scale[:, None]
+        ),
+        losses.gaussian_kl(old_mean, old_scale, mean, scale),
+      )
+
+    return {'mean': change(mean, old_scale), 'stddev': change(old_mean, scale)}
+
+  def entropy(self, parameters):
+    return losses.gaussian_entropy(tf.split(parameters, 2, axis=-1)[1])
+
+  def ratings(self, candidates, q):
+    action = candidates.action
+    outside = action - tf.clip_by_value(action, -1.0, 1.0)  # [B, N, D]
+    return {'': q, 'penalty_': -tf.norm(outside, axis=-1)}
+
+
+class Categoricals(ActionKind):
+  """One of several actions: all are candidates, instead of samples."""
+
+  num_prices = 1
+
+  def __init__(
+    self,
+    actions: discrete_actions.DiscreteActions,
+    config: mpo_config.MPOConfig,
+  ):
+    """Keeps what the environment's actions are made of."""
+    self._actions = actions
+    self.objectives = {'': config.epsilon}
+    self.bounds = {
+      'policy': Bound(config.epsilon_policy, config.initial_alpha_policy)
+    }
+
+  def propose(self, parameters, noise):
+    del noise
+    return Candidates((), tf.nn.log_softmax(parameters))
+
+  def rate(self, critic, observation, candidates):
+    del candidates
+    return critic(observation)
+
+  def rate_taken(self, critic, observation, action):
+    number = self._actions.from_action(action)  # [B]
+    return tf.gather(critic(observation), number, batch_dims=1)
+
+  def changes(self, parameters, target, candidates):
+    del candidates
+    kl = losses.categorical_kl(target, parameters)  # [B]
+    return {'policy': Change(tf.nn.log_softmax(parameters), kl[:, None])}
+
+  def entropy(self, parameters):
+    log_probs = tf.nn.log_softmax(parameters)  # [B, A]
+    return -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=-1)

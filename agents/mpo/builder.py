@@ -1,0 +1,74 @@
+"""The parts of MPO."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  policy_and_critic,
+  transition_replay,
+)
+from repertory.agents.mpo import action_kinds, learning, networks
+from repertory.agents.mpo import config as mpo_config
+from repertory.components import (
+  action_scaling,
+  discrete_actions,
+  policies,
+  programs,
+  specs,
+)
+
+
+class MPOBuilder(transition_replay.TransitionReplayBuilder):
+  """Maximum a posteriori policy optimization.
+
+  See https://arxiv.org/abs/1812.02256. The network is the policy's; the critic
+  is the update's own.
+  """
+
+  config: mpo_config.MPOConfig
+
+  def __init__(self, config: mpo_config.MPOConfig | None = None):
+    super().__init__(config or mpo_config.MPOConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_policy_network(spec, self.config)
+
+  def make_critic(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    """Makes a critic with all its variables; twice, for the target too."""
+    return networks.make_critic(spec, self.config)
+
+  def make_policy(
+    self, network: snt.Module, acting: builder.Acting
+  ) -> programs.Policy:
+    if networks.are_continuous(acting.spec):
+      return exploration.make_continuous_policy(network, _draw, acting)
+    return policies.CategoricalPolicy(
+      network,
+      discrete_actions.DiscreteActions(acting.spec.actions),
+      acting.seed,
+      evaluation=acting.evaluation,
+    )
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    online = policy_and_critic.Networks(network, self.make_critic(spec))
+    target = policy_and_critic.Networks(
+      self.make_network(spec), self.make_critic(spec)
+    )
+    if networks.are_continuous(spec):
+      scaling = action_scaling.ActionScaling(spec.actions)
+      kind = action_kinds.Gaussians(scaling, self.config)
+    else:
+      actions = discrete_actions.DiscreteActions(spec.actions)
+      kind = action_kinds.Categoricals(actions, self.config)
+    update = learning.MPOUpdate(online, target, kind, self.config)
+    return experience_replay.in_series(update, self.config)
+
+
+def _draw(parameters: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
+  mean, scale = tf.split(parameters, 2, axis=-1)  # [B, D]
+  return tf.clip_by_value(mean + scale * noise, -1.0, 1.0)

@@ -1,0 +1,190 @@
+"""The update of MPO."""
+
+import tensorflow as tf
+
+from repertory.agents import experience_replay, policy_and_critic
+from repertory.agents.mpo import action_kinds
+from repertory.agents.mpo import config as mpo_config
+from repertory.components import (
+  data_parallel,
+  learners,
+  losses,
+  programs,
+  types,
+)
+
+
+class MPOUpdate(programs.Update):
+  """Evaluates the target policy, and improves the other one on it.
+
+  See https://arxiv.org/abs/1812.02256, and for one batch for both
+  https://arxiv.org/abs/2006.00979. Critics see actions scaled to [−1, 1].
+  """
+
+  def __init__(
+    self,
+    online: policy_and_critic.Networks,
+    target: policy_and_critic.Networks,
+    kind: action_kinds.ActionKind,
+    config: mpo_config.MPOConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      online: What is learned: a policy of the kind, and a critic that rates
+        actions by M numbers each, values or logits of them.
+      target: Networks of the same kind, made to follow.
+      kind: What is particular to the actions.
+      config: The settings.
+    """
+    super().__init__()
+    self._online = online
+    self._target = target
+    self._kind = kind
+    self._config = config
+    self._support = None
+    if config.distribution == 'categorical':
+      self._support = tf.linspace(
+        float(config.vmin), float(config.vmax), config.num_atoms
+      )  # [M]
+    self._temperatures = {
+      name: learners.DualVariable(
+        config.initial_temperature, [], f'{name}temperature'
+      )
+      for name in kind.objectives
+    }
+    self._prices = {
+      name: learners.DualVariable(
+        bound.initial_price, [kind.num_prices], f'alpha_{name}'
+      )
+      for name, bound in kind.bounds.items()
+    }
+    self._duals = [*self._temperatures.values(), *self._prices.values()]
+    self._policy_optimizer, self._critic_optimizer = (
+      policy_and_critic.make_optimizers(online, config)
+    )
+    self._dual_optimizer = learners.ClippedAdam(
+      [variable for dual in self._duals for variable in dual.variables],
+      config.dual_learning_rate,
+      config.adam_epsilon,
+    )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
+    self._noise = learners.UpdateNoise()
+    self._update_target = learners.PeriodicCopy(
+      online.variables, target.variables, config.target_update_period
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._online.policy.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data, kind = sample.data, self._kind
+    weights = self._importance_weights(sample)  # [B]
+    policy, critic = map(data_parallel.by_rows, self._target)
+    parameters = policy(data.next_observation)  # [B, P]
+    candidates = kind.propose(parameters, self._noise)
+    outputs_t = kind.rate(critic, data.next_observation, candidates)
+    critic_metrics, sizes = self._improve_critic(
+      data, outputs_t, candidates.log_prior, weights
+    )
+    policy_metrics = self._improve_policy(
+      data.next_observation, parameters, candidates, self._values(outputs_t)
+    )
+    self._update_target()
+    return programs.UpdateResult(
+      {**critic_metrics, **policy_metrics},
+      priorities=sizes if self._config.prioritized else None,
+    )
+
+  def _improve_critic(
+    self,
+    data: types.Transition,
+    outputs_t: tf.Tensor,
+    log_prior: tf.Tensor,
+    weights: tf.Tensor,
+  ) -> tuple[dict, tf.Tensor]:
+    """Returns metrics, and how wrong the critic was about each item, `[B]`."""
+    # The adder applied γ between the rewards; this is the last factor.
+    discount_t = self._config.discount * data.discount  # [B]
+    if self._support is None:
+      value_t = tf.reduce_sum(tf.exp(log_prior) * outputs_t[..., 0], axis=-1)
+      targets = data.reward + discount_t * value_t  # [B]
+    else:
+      mixture = losses.categorical_mixture(outputs_t, log_prior)  # [B, M]
+      targets = losses.categorical_td_targets(
+        data.reward, discount_t, mixture, self._support
+      )  # [B, M]
+    critic, metrics = data_parallel.by_rows(self._online.critic), {}
+    with tf.GradientTape() as tape:
+      outputs_tm1 = self._kind.rate_taken(
+        critic, data.observation, data.action
+      )  # [B, M]
+      if self._support is None:
+        errors = targets - outputs_tm1[:, 0]  # [B]
+        losses_per_item, sizes = 0.5 * errors**2, tf.abs(errors)
+        metrics['td_error'] = tf.reduce_mean(sizes)
+      else:
+        sizes = losses.categorical_divergence(targets, outputs_tm1)  # [B]
+        losses_per_item = sizes
+        # What the ends of the support hold is a sign that it is too narrow.
+        ends = targets[:, 0] + targets[:, -1]  # [B]
+        metrics['share_at_ends'] = tf.reduce_mean(ends)
+      loss = tf.reduce_mean(weights * losses_per_item)
+    metrics['critic_gradient_norm'] = self._critic_optimizer.minimize(
+      tape, loss
+    )
+    metrics['critic_loss'] = loss
+    metrics['q_value'] = tf.reduce_mean(self._values(outputs_tm1))
+    return metrics, sizes
+
+  def _values(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns values `[...]` of what a critic says, `[..., M]`."""
+    if self._support is None:
+      return outputs[..., 0]
+    return tf.reduce_sum(tf.nn.softmax(outputs) * self._support, axis=-1)
+
+  def _improve_policy(
+    self,
+    observation: types.Nest,
+    target_parameters: tf.Tensor,
+    candidates: action_kinds.Candidates,
+    q: tf.Tensor,
+  ) -> dict[str, tf.Tensor]:
+    """Takes the E-step and a step of the M-step."""
+    kind, metrics = self._kind, {}
+    probs = policy_loss = dual_loss = tf.zeros([])
+    with tf.GradientTape(persistent=True) as tape:
+      ratings = kind.ratings(candidates, q)
+      for name, epsilon in kind.objectives.items():
+        temperature = self._temperatures[name]()
+        tempered = losses.temper(
+          ratings[name], candidates.log_prior, temperature, epsilon
+        )
+        probs += tempered.probs  # [B, N]
+        dual_loss += tempered.dual_loss
+        metrics[f'{name}temperature'] = temperature
+        metrics[f'{name}kl'] = tf.reduce_mean(tempered.kl)
+      parameters = data_parallel.by_rows(self._online.policy)(observation)
+      changes = kind.changes(parameters, target_parameters, candidates)
+      for name, change in changes.items():
+        price = self._prices[name]()  # [D]
+        penalty, price_loss = losses.kl_penalty(
+          change.kl, price, kind.bounds[name].epsilon
+        )
+        fit = losses.weighted_likelihood_loss(probs, change.log_prob)
+        policy_loss += fit + penalty
+        dual_loss += price_loss
+        metrics[f'kl_{name}'] = tf.reduce_mean(change.kl)
+        metrics[f'alpha_{name}'] = tf.reduce_mean(price)
+    norm = self._policy_optimizer.minimize(tape, policy_loss)
+    self._dual_optimizer.minimize(tape, dual_loss)
+    for dual in self._duals:
+      dual.limit()
+    return {
+      **metrics,
+      'entropy': tf.reduce_mean(kind.entropy(parameters)),
+      'policy_loss': policy_loss,
+      'dual_loss': dual_loss,
+      'policy_gradient_norm': norm,
+    }

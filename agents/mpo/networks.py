@@ -1,0 +1,98 @@
+"""The networks of MPO."""
+
+import sonnet as snt
+
+from repertory.agents.mpo import config as mpo_config
+from repertory.components import (
+  action_parts,
+  action_scaling,
+  discrete_actions,
+  networks,
+  specs,
+)
+
+
+def are_continuous(spec: specs.EnvironmentSpec) -> bool:
+  """Returns whether actions are floats, and not integers.
+
+  Raises:
+    ValueError: If an action has parts of both kinds, or of none.
+  """
+  parts = action_parts.parts_of(spec.actions)
+  if all(action_parts.is_continuous(part.spec) for part in parts):
+    return True
+  if all(action_parts.is_discrete(part.spec) for part in parts):
+    return False
+  raise ValueError(
+    'actions must be arrays of floats with bounds, or else DiscreteArrays and '
+    'arrays of integers with bounds, not both and none of them empty; got '
+    f'{spec.actions!r}.'
+  )
+
+
+def make_policy_network(
+  spec: specs.EnvironmentSpec, config: mpo_config.MPOConfig
+) -> snt.Module:
+  """Makes a network that maps observations to a policy, `[B, P]`.
+
+  Args:
+    spec: Its action is made of floats with bounds, or of integers with bounds.
+    config: Sizes and kinds of its layers.
+
+  Returns:
+    It gives what a `networks.GaussianHead` does, or the logits of all actions.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  if are_continuous(spec):
+    size = action_scaling.ActionScaling(spec.actions).size
+    head = networks.GaussianHead(size, config.initial_stddev)
+  else:
+    actions = discrete_actions.DiscreteActions(spec.actions)
+    head = networks.make_policy_head(actions.num_actions)
+  return _make_network(spec, config, head)
+
+
+def make_critic(
+  spec: specs.EnvironmentSpec, config: mpo_config.MPOConfig
+) -> snt.Module:
+  """Makes a critic with all its variables.
+
+  Args:
+    spec: One that `make_policy_network` takes.
+    config: Sizes and kinds of its layers, and what it tells.
+
+  Returns:
+    A `networks.Critic` of actions in [−1, 1], or a network that maps
+    observations to numbers of each of A discrete actions, `[B, A, M]`.
+  """
+  num_outputs = config.num_critic_outputs
+  if not are_continuous(spec):
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    return _make_network(
+      spec,
+      config,
+      snt.Linear(num_actions * num_outputs, name='head'),
+      snt.Reshape([num_actions, num_outputs]),
+    )
+  critic = networks.Critic(
+    spec.observations,
+    config.hidden_sizes,
+    num_outputs,
+    config.image_torso,
+    body='layer_norm_mlp',
+  )
+  size = action_scaling.ActionScaling(spec.actions).size
+  networks.create_critic_variables(critic, spec.observations, size)
+  return critic
+
+
+def _make_network(
+  spec: specs.EnvironmentSpec, config: mpo_config.MPOConfig, *head: snt.Module
+) -> snt.Module:
+  torso = networks.ObservationTorso(spec.observations, (), config.image_torso)
+  body = networks.LayerNormMLP(config.hidden_sizes)
+  network = snt.Sequential([torso, body, *head])
+  networks.create_variables(network, spec.observations)
+  return network

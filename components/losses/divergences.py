@@ -1,0 +1,65 @@
+"""Densities of policies, and how far one is from another.
+
+Divergences are those of Kullback and Leibler, in nats.
+"""
+
+import math
+
+import tensorflow as tf
+
+
+def gaussian_log_prob(
+  x: tf.Tensor, mean: tf.Tensor, scale: tf.Tensor
+) -> tf.Tensor:
+  """Computes Σ_d log N(x_d; μ_d, σ_d).
+
+  Args:
+    x: `[..., D]`.
+    mean: μ, of a shape that broadcasts to it.
+    scale: σ, above 0, likewise.
+
+  Returns:
+    `[...]`.
+  """
+  errors = (x - mean) / scale
+  terms = -0.5 * errors**2 - tf.math.log(scale) - 0.5 * math.log(2 * math.pi)
+  return tf.reduce_sum(terms, axis=-1)
+
+
+def gaussian_entropy(scale: tf.Tensor) -> tf.Tensor:
+  """Computes Σ_d ½ log(2 π e σ_d²), `[...]`, of deviations `[..., D]`."""
+  terms = tf.math.log(scale) + 0.5 * math.log(2 * math.pi * math.e)
+  return tf.reduce_sum(terms, axis=-1)
+
+
+def gaussian_kl(
+  mean_p: tf.Tensor, scale_p: tf.Tensor, mean_q: tf.Tensor, scale_q: tf.Tensor
+) -> tf.Tensor:
+  """Computes KL(p ‖ q) of each number, for independent Gaussians.
+
+  With x = σ_p / σ_q − 1 it is
+
+    ½ ((μ_p − μ_q) / σ_q)² + ½ x² + x − log(1 + x)
+
+  which is the textbook's log(σ_q / σ_p) + (σ_p² + (μ_p − μ_q)²) / (2 σ_q²) − ½,
+  but exact in single precision where deviations are nearly the same: bounds may
+  be as small as 1e-6.
+
+  Args:
+    mean_p: μ_p, `[..., D]`, as all others.
+    scale_p: σ_p, above 0.
+    mean_q: μ_q.
+    scale_q: σ_q, above 0.
+
+  Returns:
+    `[..., D]`.
+  """
+  x = (scale_p - scale_q) / scale_q
+  moved = (mean_p - mean_q) / scale_q
+  return 0.5 * moved**2 + 0.5 * x**2 + (x - tf.math.log1p(x))
+
+
+def categorical_kl(logits_p: tf.Tensor, logits_q: tf.Tensor) -> tf.Tensor:
+  """Computes Σ_i p_i (log p_i − log q_i), `[...]`, of logits `[..., A]`."""
+  log_p, log_q = tf.nn.log_softmax(logits_p), tf.nn.log_softmax(logits_q)
+  return tf.reduce_sum(tf.exp(log_p) * (log_p - log_q), axis=-1)

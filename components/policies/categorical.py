@@ -1,0 +1,62 @@
+"""Drawing one of several actions."""
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from repertory.components import (
+  discrete_actions,
+  distributions,
+  programs,
+  random_streams,
+  specs,
+  types,
+)
+
+
+class CategoricalPolicy(programs.Policy):
+  """Draws the number of an action, of which a network gives the logits.
+
+  Random numbers belong to the environment, as in `EpsilonGreedyPolicy`. It has
+  no extras: for agents that need not know how likely an action was.
+  """
+
+  def __init__(
+    self,
+    network: Callable[[types.Nest], tf.Tensor],
+    actions: discrete_actions.DiscreteActions,
+    seed: int,
+    *,
+    evaluation: bool = False,
+  ):
+    """Keeps the parts.
+
+    Args:
+      network: Maps observations `[B, ...]` to logits `[B, A]`.
+      actions: Makes the environment's actions of their numbers.
+      seed: Seeds the random streams.
+      evaluation: Whether to take the most probable action.
+    """
+    super().__init__()
+    self._network = network
+    self._distribution = distributions.Categorical(
+      specs.DiscreteArray(actions.num_actions)
+    )
+    self._to_action = actions.to_action
+    self._seed = seed
+    self._evaluation = evaluation
+
+  def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
+    return random_streams.initial_counters(self._seed, environment_ids)
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> programs.PolicyOutput:
+    logits = self._network(observation)  # [B, A]
+    if self._evaluation:
+      number = self._distribution.mode(logits)  # [B]
+    else:
+      number, state = self._distribution.sample(logits, state)
+    return programs.PolicyOutput(
+      action=self._to_action(number), extras=(), state=state
+    )

@@ -1,0 +1,261 @@
+"""MPO once more: in NumPy, from the equations of arXiv:1812.02256."""
+
+import numpy as np
+
+import numeric_gradients
+import numpy_dqn
+import policy_and_critic_twin
+
+_LOG_2_PI = np.log(2 * np.pi)
+
+
+def log_mean_exp(x, prior):
+  largest = np.max(x, axis=-1, keepdims=True)
+  total = np.sum(prior * np.exp(x - largest), axis=-1)
+  return np.log(total) + largest[..., 0]
+
+
+def softmax(x):
+  powers = np.exp(x - np.max(x, axis=-1, keepdims=True))
+  return powers / np.sum(powers, axis=-1, keepdims=True)
+
+
+def softplus(x):
+  return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+
+
+class Twin(policy_and_critic_twin.Twin):
+  """A learner step at a time.
+
+  Attributes:
+    duals: Arrays by name.
+  """
+
+  def __init__(self, config, online, target, duals):
+    super().__init__(config, online, target)
+    self.duals = duals
+    self._dual_descent = numeric_gradients.Descent(
+      config.dual_learning_rate, config.adam_epsilon
+    )
+    self._num_steps = 0
+    self.support = np.linspace(config.vmin, config.vmax, config.num_atoms)
+
+  def body(self, arrays, prefix, x, head):
+    x = numeric_gradients.layer_norm_mlp(arrays, prefix, x)
+    return numeric_gradients.linear(arrays, head, x)
+
+  def mean(self, outputs):
+    """Values of what a critic says, `[..., M]`."""
+    if self.config.distribution == 'none':
+      return outputs[..., 0]
+    return softmax(outputs) @ self.support
+
+  def bootstrap(self, batch, outputs, prior):
+    """The critic's targets, by the target policy's mean over its actions."""
+    discount = self.config.discount * batch['discount']
+    if self.config.distribution == 'none':
+      value = np.sum(prior * outputs[..., 0], axis=-1)
+      return batch['reward'] + discount * value
+    mixed = np.sum(prior[..., None] * softmax(outputs), axis=1)
+    spacing, found = self.support[1] - self.support[0], np.zeros_like(mixed)
+    for b in range(len(mixed)):
+      for z, p in zip(self.support, mixed[b]):
+        moved = np.clip(
+          batch['reward'][b] + discount[b] * z,
+          self.support[0],
+          self.support[-1],
+        )
+        found[b] += p * np.maximum(
+          0, 1 - np.abs(moved - self.support) / spacing
+        )
+    return found
+
+  def step(self, batch):
+    config, self._num_steps = self.config, self._num_steps + 1
+    old = self.act(self.target_policy, batch['next_observation'])
+    actions, prior = self.propose(old, batch)
+    outputs = self.rate(self.target_critic, batch['next_observation'], actions)
+    targets = self.bootstrap(batch, outputs, prior)
+    weights = numpy_dqn.weights(batch, config)
+
+    def errors(arrays):
+      """Losses and priorities of all items."""
+      found = self.rate_taken(arrays, batch)
+      if config.distribution == 'none':
+        error = targets - found[:, 0]
+        return error**2 / 2, np.abs(error)
+      terms = np.where(targets > 0, targets, 1) / softmax(found)
+      divergence = np.sum(targets * np.log(terms), axis=-1)
+      return divergence, divergence
+
+    def critic_loss(arrays):
+      return np.mean(weights * errors(arrays)[0])
+
+    sizes = errors(self.critic)[1]
+    metrics = {
+      'critic_loss': critic_loss(self.critic),
+      'q_value': np.mean(self.mean(self.rate_taken(self.critic, batch))),
+    }
+    if config.distribution == 'none':
+      metrics['td_error'] = np.mean(sizes)
+    else:
+      metrics['share_at_ends'] = np.mean(targets[:, 0] + targets[:, -1])
+
+    q = self.mean(outputs)
+    loss, dual_loss, told = self.losses(old, actions, prior, q, batch)
+    metrics.update(told)
+    metrics['policy_loss'] = loss(self.policy)
+    metrics['dual_loss'] = dual_loss(self.duals)
+    metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
+    metrics['policy_gradient_norm'] = self.descend('policy', loss)
+    duals, _ = self._dual_descent.step(dual_loss, self.duals)
+    self.duals = {name: np.maximum(x, -18) for name, x in duals.items()}
+    if self._num_steps % config.target_update_period == 0:
+      self.target_policy, self.target_critic = self.policy, self.critic
+    return metrics, sizes
+
+  def value_of(self, name, duals=None):
+    return softplus((duals or self.duals)[f'{name}:0']) + 1e-8
+
+  def temper(self, name, values, prior, epsilon):
+    """Returns probabilities, g(η) and the metrics of an E-step."""
+
+    def dual(duals):
+      eta = self.value_of(name, duals)
+      return eta * epsilon + eta * np.mean(log_mean_exp(values / eta, prior))
+
+    probs = softmax(np.log(prior) + values / self.value_of(name))
+    told = np.mean(np.sum(probs * np.log(probs / prior), axis=-1))
+    return probs, dual, told
+
+
+class GaussianTwin(Twin):
+  """For actions of `transition_updates.CONTINUOUS_SPEC`."""
+
+  def act(self, arrays, observation):
+    both = self.body(arrays, '', observation, 'gaussian_head/head')
+    mean, raw = np.split(both, 2, axis=-1)
+    shift = np.log(np.expm1(self.config.initial_stddev))
+    return mean, softplus(raw + shift) + 1e-4
+
+  def propose(self, old, batch):
+    mean, scale = old
+    actions = mean[:, None] + scale[:, None] * batch['noise']
+    return actions, np.full(actions.shape[:2], 1 / actions.shape[1])
+
+  def rate(self, arrays, observation, actions):
+    found = []
+    for n in range(actions.shape[1]):
+      action = np.clip(actions[:, n], -1, 1)
+      inputs = np.concatenate([observation, action], axis=-1)
+      found.append(self.body(arrays, 'critic/', inputs, 'critic/head'))
+    return np.stack(found, axis=1)
+
+  def rate_taken(self, arrays, batch):
+    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    return self.rate(arrays, batch['observation'], scaled[:, None])[:, 0]
+
+  def losses(self, old, actions, prior, q, batch):
+    config = self.config
+    probs, dual, kl = self.temper('temperature', q, prior, config.epsilon)
+    duals = [dual]
+    told = {'kl': kl, 'temperature': self.value_of('temperature')}
+    if config.epsilon_penalty is not None:
+      outside = np.maximum(np.abs(actions) - 1, 0)
+      more, dual, kl = self.temper(
+        'penalty_temperature', -np.sqrt(np.sum(outside**2, axis=-1)), prior,
+        config.epsilon_penalty,
+      )  # fmt: skip
+      probs = probs + more
+      duals.append(dual)
+      told['penalty_kl'] = kl
+      told['penalty_temperature'] = self.value_of('penalty_temperature')
+
+    def parts(arrays):
+      """Of what is only moved in its means, and only in its deviations."""
+      mean, scale = self.act(arrays, batch['next_observation'])
+      for name, m, s in (('mean', mean, old[1]), ('stddev', old[0], scale)):
+        x = (actions - m[:, None]) / s[:, None]
+        log_prob = -(x**2) / 2 - np.log(s[:, None]) - _LOG_2_PI / 2
+        likelihood = np.mean(np.sum(probs * np.sum(log_prob, -1), axis=-1))
+        kl = (
+          np.log(s / old[1])
+          + (old[1] ** 2 + (old[0] - m) ** 2) / (2 * s**2)
+          - 0.5
+        )
+        yield name, likelihood, np.mean(kl, axis=0)  # [], [D]
+
+    prices = {n: self.value_of(f'alpha_{n}') for n in ('mean', 'stddev')}
+
+    def loss(arrays):
+      return sum(
+        np.sum(prices[name] * kl) - likelihood
+        for name, likelihood, kl in parts(arrays)
+      )
+
+    kls = {name: kl for name, _, kl in parts(self.policy)}
+    bounds = {'mean': config.epsilon_mean, 'stddev': config.epsilon_stddev}
+
+    def dual_loss(arrays):
+      total = sum(dual(arrays) for dual in duals)
+      for name, kl in kls.items():
+        alpha = self.value_of(f'alpha_{name}', arrays)
+        total += np.sum(alpha * (bounds[name] - kl))
+      return total
+
+    scale = self.act(self.policy, batch['next_observation'])[1]
+    told['entropy'] = np.mean(
+      np.sum(np.log(scale) + (_LOG_2_PI + 1) / 2, axis=-1)
+    )
+    for name in kls:
+      told[f'kl_{name}'] = np.mean(kls[name])
+      told[f'alpha_{name}'] = np.mean(prices[name])
+    return loss, dual_loss, told
+
+
+class CategoricalTwin(Twin):
+  """For actions of `transition_updates.DISCRETE_SPEC`."""
+
+  def act(self, arrays, observation):
+    return softmax(self.body(arrays, '', observation, 'head'))
+
+  def propose(self, old, batch):
+    return None, old
+
+  def rate(self, arrays, observation, actions):
+    outputs = self.body(arrays, '', observation, 'head')
+    return outputs.reshape(len(outputs), 3, -1)
+
+  def rate_taken(self, arrays, batch):
+    outputs = self.rate(arrays, batch['observation'], None)
+    return outputs[np.arange(len(outputs)), batch['action']]
+
+  def losses(self, old, actions, prior, q, batch):
+    config = self.config
+    probs, dual, kl = self.temper('temperature', q, prior, config.epsilon)
+    price = self.value_of('alpha_policy')[0]
+
+    def divergence(arrays):
+      new = self.act(arrays, batch['next_observation'])
+      return np.mean(np.sum(old * np.log(old / new), axis=-1))
+
+    def loss(arrays):
+      new = self.act(arrays, batch['next_observation'])
+      fit = -np.mean(np.sum(probs * np.log(new), axis=-1))
+      return fit + price * divergence(arrays)
+
+    moved = divergence(self.policy)
+
+    def dual_loss(arrays):
+      alpha = self.value_of('alpha_policy', arrays)[0]
+      return dual(arrays) + alpha * (config.epsilon_policy - moved)
+
+    new = self.act(self.policy, batch['next_observation'])
+    told = {
+      'kl': kl,
+      'temperature': self.value_of('temperature'),
+      'kl_policy': moved,
+      'alpha_policy': price,
+      'entropy': -np.mean(np.sum(new * np.log(new), axis=-1)),
+    }
+    return loss, dual_loss, told

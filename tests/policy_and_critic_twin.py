@@ -1,0 +1,88 @@
+"""What tests of updates share that learn a policy and a critic."""
+
+import numpy as np
+import tensorflow as tf
+
+import numeric_gradients
+import transition_updates
+from repertory.agents import policy_and_critic
+
+
+def make_networks(make_policy, make_critic, seed=0):
+  """Returns networks that learn, all of whose variables are random, and others.
+
+  Some are 0 or small at first, which is too simple a case.
+  """
+  tf.random.set_seed(seed)
+  online, target = (
+    policy_and_critic.Networks(make_policy(), make_critic()) for _ in range(2)
+  )
+  random = np.random.default_rng(seed)
+  for variable in online.variables:
+    variable.assign(random.normal(size=variable.shape))
+  return online, target
+
+
+def assert_targets_are_copies(online, target):
+  for variable, copy in zip(online.variables, target.variables, strict=True):
+    np.testing.assert_array_equal(variable, copy)
+
+
+def assert_noise_is_new(make_update, sample, metric):
+  """Fails unless a metric shows noise that is new in every step and seeded.
+
+  Args:
+    make_update: Makes updates alike, which hardly learn.
+    sample: What they take.
+    metric: Its name.
+  """
+
+  def told(seed):
+    update = make_update()
+    update._noise._seed.assign(seed)
+    return [float(update(sample).metrics[metric]) for _ in range(3)]
+
+  first = told(1)
+  assert len(set(first)) == 3
+  assert first == told(1)
+  assert set(first).isdisjoint(told(2))
+
+
+class Twin:
+  """Holds what is learned, and what follows, as arrays by name.
+
+  Attributes:
+    config: The settings.
+    policy, critic, target_policy, target_critic: Dictionaries of arrays.
+  """
+
+  def __init__(self, config, online, target):
+    self.config = config
+    self.policy, self.critic = map(transition_updates.arrays, online)
+    self.target_policy, self.target_critic = map(
+      transition_updates.arrays, target
+    )
+    self._descents = {}
+
+  def descend(self, name, loss):
+    """Lets 'policy' or 'critic' take a step; returns the gradient's norm."""
+    if name not in self._descents:
+      config = self.config
+      self._descents[name] = numeric_gradients.Descent(
+        config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+      )
+    moved, norm = self._descents[name].step(loss, getattr(self, name))
+    setattr(self, name, moved)
+    return norm
+
+  def assert_like(self, online, target):
+    """Fails unless networks have the variables that are held here."""
+    for module, expected in (
+      (online.policy, self.policy),
+      (online.critic, self.critic),
+      (target.policy, self.target_policy),
+      (target.critic, self.target_critic),
+    ):
+      transition_updates.assert_all_close(
+        transition_updates.arrays(module), expected, tolerance=3e-4
+      )
