@@ -48,6 +48,7 @@ _RANKS_OF_COMPONENTS = (
     'counting',
     'checkpointing',
     'action_scaling',
+    'cross_entropy_method',
     'discrete_actions',
     'distributions',
     'episode_metrics',

@@ -1,0 +1,50 @@
+"""The parts of QT-Opt."""
+
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  transition_replay,
+)
+from repertory.agents.qtopt import config as qtopt_config
+from repertory.agents.qtopt import learning, networks
+from repertory.components import action_scaling, programs, specs
+from repertory.components.networks import Critic
+
+
+class QTOptBuilder(transition_replay.TransitionReplayBuilder):
+  """Q-learning of continuous actions without a network of the policy.
+
+  See https://arxiv.org/abs/1806.10293. The network is the average of the
+  Q-functions so far, which acts.
+  """
+
+  config: qtopt_config.QTOptConfig
+
+  def __init__(self, config: qtopt_config.QTOptConfig | None = None):
+    super().__init__(config or qtopt_config.QTOptConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> Critic:
+    return networks.make_network(spec, self.config)
+
+  def make_policy(
+    self, network: Critic, acting: builder.Acting
+  ) -> programs.Policy:
+    return exploration.make_deterministic_policy(
+      networks.make_action_network(network, acting.spec, self.config),
+      self.config.sigma,
+      acting,
+      self.config.num_random_steps,
+    )
+
+  def make_update(
+    self, network: Critic, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    update = learning.QTOptUpdate(
+      self.make_network(spec),
+      network,
+      self.make_network(spec),
+      action_scaling.ActionScaling(spec.actions),
+      self.config,
+    )
+    return experience_replay.in_series(update, self.config)

@@ -1,0 +1,82 @@
+"""Finding the action of the largest value by trying some."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+
+class Maximum(NamedTuple):
+  """The best of what was tried.
+
+  Attributes:
+    action: In [−1, 1], `[B, D]`.
+    value: What it was rated, `[B]`.
+  """
+
+  action: tf.Tensor
+  value: tf.Tensor
+
+
+def maximize(
+  rate: Callable[[tf.Tensor], tf.Tensor],
+  noise: tf.Tensor,
+  num_elites: int,
+  initial_stddev: float,
+) -> Maximum:
+  """Searches by Gaussians, each fitted to the best of what the last one gave.
+
+  The cross-entropy method: https://doi.org/10.1023/A:1010091220143. For actions
+  of which a network knows no largest value: https://arxiv.org/abs/1806.10293,
+  section 4.3. The first Gaussian has mean 0; samples are clipped to [−1, 1].
+
+  Args:
+    rate: Maps actions `[B, N, D]` to values `[B, N]`.
+    noise: Normal numbers, `[I, B, N, D]`: N samples in each of I iterations. B
+      may be 1 for the same numbers in every row.
+    num_elites: Samples that the next Gaussian is fitted to, at most N.
+    initial_stddev: Deviation of the first Gaussian.
+
+  Returns:
+    The best sample of the last iteration. No gradient flows into it.
+
+  Raises:
+    ValueError: If there are more elites than samples.
+  """
+  num_samples = noise.shape[2]
+  if not 1 <= num_elites <= num_samples:
+    raise ValueError(
+      f'num_elites must be in [1, {num_samples}], the number of samples; got '
+      f'{num_elites}.'
+    )
+  mean, stddev = tf.zeros_like(noise[0, :, :1]), initial_stddev
+  for numbers in tf.unstack(noise):
+    samples = tf.clip_by_value(mean + stddev * numbers, -1.0, 1.0)
+    values = rate(samples)  # [B, N]
+    best, places = tf.math.top_k(values, num_elites)  # [B, M]
+    # A row of the same numbers becomes one for each row.
+    samples = tf.broadcast_to(
+      samples, tf.concat([tf.shape(values), tf.shape(samples)[2:]], axis=0)
+    )
+    elites = tf.gather(samples, places, batch_dims=1)  # [B, M, D]
+    mean = tf.reduce_mean(elites, axis=1, keepdims=True)  # [B, 1, D]
+    stddev = tf.math.reduce_std(elites, axis=1, keepdims=True)  # [B, 1, D]
+  return Maximum(tf.stop_gradient(elites[:, 0]), tf.stop_gradient(best[:, 0]))
+
+
+def fixed_noise(num_iterations: int, num_samples: int, size: int) -> np.ndarray:
+  """Returns normal numbers that are always the same.
+
+  So the search follows from the values alone, and needs no random numbers.
+
+  Args:
+    num_iterations: I.
+    num_samples: N.
+    size: D.
+
+  Returns:
+    float32 `[I, 1, N, D]`.
+  """
+  shape = [num_iterations, 1, num_samples, size]
+  return np.random.default_rng(0).standard_normal(shape, np.float32)

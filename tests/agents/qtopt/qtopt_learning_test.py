@@ -1,0 +1,230 @@
+"""Tests of `agents/qtopt/learning.py`."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import numeric_gradients
+import numpy_dqn
+import transition_updates
+from repertory.agents import builder, qtopt
+from repertory.agents.qtopt import learning, networks
+from repertory.components import action_scaling
+
+arrays = transition_updates.arrays
+make_batch = transition_updates.make_continuous_batch
+to_sample = transition_updates.to_sample
+B, D = transition_updates.B, transition_updates.D
+SPEC = transition_updates.CONTINUOUS_SPEC
+CONFIG = qtopt.QTOptConfig(
+  hidden_sizes=(4,),
+  num_samples=7,
+  num_elites=3,
+  initial_stddev=0.6,
+  batch_size=B,
+  discount=0.8,
+  learning_rate=0.05,
+  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  target_update_rate=0.3,
+  target_lag=2,
+)
+
+
+def make(config, seed=0):
+  """Returns the learned, the average and the lagged network, and the update."""
+  tf.random.set_seed(seed)
+  made = [networks.make_network(SPEC, config) for _ in range(3)]
+  scaling = action_scaling.ActionScaling(SPEC.actions)
+  update = learning.QTOptUpdate(*made, scaling, config)
+  # After the constructor's copies, so that they differ from the start.
+  random = np.random.default_rng(seed)
+  for network in made:
+    for variable in network.variables:
+      variable.assign(random.normal(size=variable.shape))
+  return *made, update
+
+
+class Twin:
+  """Section 4.2 of arXiv:1806.10293 in NumPy, item by item."""
+
+  def __init__(self, config, network, average, lagged):
+    self.config = config
+    self.network, self.average, self.lagged = network, average, lagged
+    self._adam = numeric_gradients.Adam(
+      config.learning_rate, config.adam_epsilon
+    )
+    self._count = 0
+
+  def outputs(self, arrays, observation, action):
+    x = np.concatenate([observation, action], axis=-1)
+    x = numeric_gradients.linear(arrays, 'critic/mlp/linear_0', x)
+    return numeric_gradients.linear(arrays, 'critic/head', np.maximum(x, 0))[
+      ..., 0
+    ]
+
+  def best(self, observation, noise):
+    """Searches one state, `[I, N, D]`."""
+    mean, stddev = np.zeros(D), self.config.initial_stddev
+    for numbers in noise:
+      samples = np.clip(mean + stddev * numbers, -1, 1)
+      ranked = sorted(
+        samples,
+        key=lambda a: self.outputs(self.average, observation, a),
+        reverse=True,
+      )
+      elites = np.array(ranked[: self.config.num_elites])
+      mean, stddev = elites.mean(axis=0), elites.std(axis=0)
+    return ranked[0]
+
+  def step(self, batch, noise):
+    config = self.config
+    sigmoid = (lambda x: 1 / (1 + np.exp(-x))) if config.bounded else np.array
+    targets = []
+    for b in range(B):
+      observation = batch['next_observation'][b]
+      action = self.best(observation, noise[:, b])
+      q = min(
+        sigmoid(self.outputs(network, observation, action))
+        for network in (self.average, self.lagged)
+      )
+      target = batch['reward'][b] + config.discount * batch['discount'][b] * q
+      targets.append(min(max(target, 0), 1) if config.bounded else target)
+    targets = np.array(targets)
+    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    weights = numpy_dqn.weights(batch, config)
+
+    def loss(arrays):
+      q = sigmoid(self.outputs(arrays, batch['observation'], scaled))
+      if config.bounded:
+        of_items = -targets * np.log(q) - (1 - targets) * np.log(1 - q)
+      else:
+        of_items = (targets - q) ** 2 / 2
+      return np.mean(weights * of_items)
+
+    q = sigmoid(self.outputs(self.network, batch['observation'], scaled))
+    sizes = np.abs(targets - q)
+    metrics = {
+      'loss': loss(self.network),
+      'td_error': np.mean(sizes),
+      'q_value': np.mean(q),
+    }
+    gradients = numeric_gradients.gradients(loss, self.network)
+    metrics['gradient_norm'] = numeric_gradients.norm(gradients)
+    clipped = numeric_gradients.clipped(gradients, config.max_gradient_norm)
+    self.network = self._adam.apply(clipped, self.network)
+    tau = config.target_update_rate
+    self.average = {
+      name: (1 - tau) * array + tau * self.network[name]
+      for name, array in self.average.items()
+    }
+    self._count += 1
+    if self._count % config.target_lag == 0:
+      self.lagged = dict(self.average)
+    return metrics, sizes
+
+
+class TestQTOptUpdate:
+  @pytest.mark.parametrize(
+    ('changes', 'jit_compile'),
+    [
+      pytest.param({}, None, id='default'),
+      pytest.param({'bounded': True}, True, id='bounded_xla'),
+      pytest.param(
+        {'prioritized': True, 'num_iterations': 3, 'max_gradient_norm': 0.3},
+        None,
+        id='prioritized',
+      ),
+    ],
+  )
+  def test_equals_the_twin(self, changes, jit_compile):
+    config = dataclasses.replace(CONFIG, **changes)
+    *made, update = make(config)
+    twin = Twin(config, *map(arrays, made))
+    shape = [config.num_iterations, B, config.num_samples, D]
+    noise = tf.Variable(tf.zeros(shape))
+
+    def normals(asked):
+      assert [asked[0], *asked[2:]] == [shape[0], *shape[2:]]
+      return noise.read_value()
+
+    update._noise.normals = normals
+    call = tf.function(update, autograph=False, jit_compile=jit_compile)
+    for i in range(3):
+      batch = make_batch(i)
+      numbers = np.random.default_rng(i).normal(size=shape)
+      noise.assign(numbers)
+      result = call(to_sample(batch))
+      metrics, sizes = twin.step(batch, numbers)
+      priorities = sizes if config.prioritized else None
+      transition_updates.assert_step(result, metrics, priorities)
+      for network, expected in zip(
+        made, (twin.network, twin.average, twin.lagged)
+      ):
+        transition_updates.assert_all_close(arrays(network), expected)
+
+  def test_the_average_acts(self):
+    _, average, _, update = make(CONFIG)
+    exported = update.exports['policy']
+    assert [v.ref() for v in exported] == [v.ref() for v in average.variables]
+
+
+def test_policy_takes_the_action_of_the_largest_value():
+  # With a layer of no size the Q-function is linear in the action.
+  agent = qtopt.QTOptBuilder(
+    dataclasses.replace(
+      CONFIG, hidden_sizes=(), num_samples=64, num_iterations=4
+    )
+  )
+  network = agent.make_network(SPEC)
+  for variable in network.variables:
+    slopes = [[0.0], [0.0], [0.0], [1.0], [-1.0]]
+    variable.assign(slopes if len(variable.shape) == 2 else [0.0])
+  policy = agent.make_policy(
+    network, builder.Acting(SPEC, 1, seed=0, evaluation=True)
+  )
+  output = policy.step(tf.zeros([1, 3]), policy.initial_state([0]))
+  np.testing.assert_allclose(output.action, [[3, 2]], atol=0.1)
+
+
+def run_updates(**changes):
+  """Returns the network after some steps."""
+  network, *_, update = make(dataclasses.replace(CONFIG, **changes))
+  update._noise._seed.assign(1)
+  for i in range(3):
+    update(to_sample(make_batch(i)))
+  return np.concatenate([np.ravel(v.numpy()) for v in network.variables])
+
+
+@functools.cache
+def usual_run():
+  return run_updates()
+
+
+class TestSettings:
+  @pytest.mark.parametrize(
+    'changes',
+    [
+      {'discount': 0.5},
+      {'learning_rate': 0.01},
+      {'adam_epsilon': 1.0},
+      {'max_gradient_norm': 0.01},
+      {'target_update_rate': 1.0},
+      {'target_lag': 1},
+      {'prioritized': True},
+      {'bounded': True},
+      {'num_samples': 20},
+      {'num_elites': 1},
+      {'num_iterations': 1},
+      {'initial_stddev': 0.1},
+    ],
+  )
+  def test_has_an_effect(self, changes):
+    changed = run_updates(**changes)
+    assert np.abs(usual_run() - changed).max() > 2e-5
+
+  def test_runs_are_repeatable(self):
+    # The premise of the test above.
+    np.testing.assert_array_equal(usual_run(), run_updates())
