@@ -19,6 +19,7 @@ from repertory.environments import (
   minatar_adapter,
   minigrid_adapter,
   name_options,
+  reach,
   single_slot,
   vector_batch,
 )
@@ -87,6 +88,11 @@ def _make_catch(match: Match, settings: Settings, seed: int):
 def _make_memory_chain(match: Match, settings: Settings, seed: int):
   del settings
   return memory_chain.MemoryChain(**_read_sizes(match), seed=seed)
+
+
+def _make_reach(match: Match, settings: Settings, seed: int):
+  del match, settings
+  return reach.Reach(seed=seed)
 
 
 def _read_sizes(match: Match) -> dict[str, int]:
@@ -188,6 +194,12 @@ FAMILIES = (
     ),
     re.compile('memory_chain:(?P<length>[0-9]+)'),
     _make_memory_chain,
+    cheap=True,
+  ),
+  Family(
+    Entry('reach', 'Move a hand onto a goal, by an image of 10 x 10 pixels'),
+    re.compile('reach'),
+    _make_reach,
     cheap=True,
   ),
   Family(

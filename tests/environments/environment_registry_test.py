@@ -30,6 +30,7 @@ def _hide(package):
     pytest.param('catch:12x7', (12, 7), id='catch_of_another_size'),
     pytest.param('memory_chain', (3,), id='memory_chain'),
     pytest.param('memory_chain:30', (3,), id='memory_chain_of_another_length'),
+    pytest.param('reach', (10, 10, 2), id='reach'),
     pytest.param('gym:CartPole-v1', (4,), id='gymnasium'),
   ],
 )
@@ -88,6 +89,7 @@ def test_names():
     'catch:<rows>x<columns>',
     'memory_chain',
     'memory_chain:<length>',
+    'reach',
     'gym:<id>',
     'atari:<game>',
     'envpool:<id>',

@@ -43,6 +43,7 @@ class Case:
 CASES = (
   Case('catch', (0,)),
   Case('memory_chain:4', (0,)),
+  Case('reach', (0, 1), 420),
   Case('gym:CartPole-v1', (0,)),
   Case('gym:CartPole-v1', (0,), batch_size=8, alone=False),
   Case('gym:LunarLander-v3', (0,), 150),

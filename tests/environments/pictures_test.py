@@ -38,6 +38,7 @@ class Case:
 _SCREEN = (4, 210, 160, 3)
 CASES = (
   Case('catch', (10, 5, 3), 5),
+  Case('reach', (10, 10, 3), 5),
   Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots=8),
   Case('gym:MountainCarContinuous-v0', (400, 600, 3), 30),
   Case('atari:Breakout?life_loss=true&sticky_actions=0.25', _SCREEN, 60, 2, 80),

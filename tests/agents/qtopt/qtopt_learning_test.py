@@ -173,11 +173,7 @@ class TestQTOptUpdate:
 
 def test_policy_takes_the_action_of_the_largest_value():
   # With a layer of no size the Q-function is linear in the action.
-  agent = qtopt.QTOptBuilder(
-    dataclasses.replace(
-      CONFIG, hidden_sizes=(), num_samples=64, num_iterations=4
-    )
-  )
+  agent = qtopt.QTOptBuilder(qtopt.QTOptConfig(hidden_sizes=()))
   network = agent.make_network(SPEC)
   for variable in network.variables:
     slopes = [[0.0], [0.0], [0.0], [1.0], [-1.0]]
