@@ -14,6 +14,7 @@ from repertory.agents import (
   own_agents,
   ppo,
   pqn,
+  qtopt,
   r2d2,
   sac,
   td3,
@@ -102,6 +103,14 @@ _AGENTS = (
     config_class=pqn.PQNConfig,
     presets=pqn.PRESETS,
     find_builder=lambda: pqn.PQNBuilder,
+  ),
+  Agent(
+    name='qtopt',
+    description='Q-learning of actions that are found by trying some (QT-Opt); '
+    'continuous actions within bounds.',
+    config_class=qtopt.QTOptConfig,
+    presets=qtopt.PRESETS,
+    find_builder=lambda: qtopt.QTOptBuilder,
   ),
   Agent(
     name='r2d2',

@@ -54,6 +54,7 @@ AGENTS = {
     _DISCRETE, {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2}
   ),
   'mpo': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
+  'qtopt': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
   'td3': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
 }
 

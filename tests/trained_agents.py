@@ -30,6 +30,7 @@ CASES = {
   'ppo': (_VECTOR, _CONTINUOUS, {'normalize_observations': True}),
   'pqn': (_VECTOR, _DISCRETE, {}),
   'r2d2': (_VECTOR, _DISCRETE, {'core_size': 5}),
+  'qtopt': (_VECTOR, _CONTINUOUS, {}),
   'sac': (_VECTOR, _CONTINUOUS, {}),
   'td3': (_VECTOR, _CONTINUOUS, {}),
 }

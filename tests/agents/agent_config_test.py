@@ -63,7 +63,9 @@ def test_no_agent_repeats_a_field(name):
         assert setting != told[setting.name]
 
 
-@pytest.mark.parametrize('name', ['d4pg', 'dqn', 'mpo', 'r2d2', 'sac', 'td3'])
+@pytest.mark.parametrize(
+  'name', ['d4pg', 'dqn', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3']
+)
 def test_replay_agents_share_their_settings(name):
   config_class = registry.get(name).config_class
   assert issubclass(config_class, replay_config.ReplayConfig)

@@ -74,6 +74,7 @@ _MORE_CASES = [
   'ppo-lstm',
   'pqn-gru',
   'mpo-none',
+  'qtopt-none',
   'r2d2-lstm',
 ]
 

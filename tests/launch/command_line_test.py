@@ -186,7 +186,7 @@ class TestTrain:
       # Agent and environment that do not fit.
       (
         ['--env=gym:Pendulum-v1'],
-        ['DiscreteArray', 'BoundedArray', "'dqn' does", 'impala, mpo, ppo, s'],
+        ['DiscreteArray', 'BoundedArray', "'dqn' does", 'impala, mpo, ppo, q'],
       ),
       (
         ['--agent=sac', '--env=catch'],

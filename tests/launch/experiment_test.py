@@ -26,6 +26,7 @@ class TestEnvironmentsPerActor:
       ('mpo', 1),
       ('ppo', 8),
       ('pqn', 16),
+      ('qtopt', 1),
       ('r2d2', 1),
       ('sac', 1),
       ('td3', 1),

@@ -378,6 +378,16 @@ class TestTD3:
     assert mean_return >= -200
 
 
+class TestQTOpt:
+  @_over_seeds
+  def test_pendulum(self, tmp_path, seed):
+    mean_return = _train(
+      tmp_path, 'qtopt', 'gym:Pendulum-v1',
+      steps=10_000, topology=_TOPOLOGIES[0], seed=seed, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+
 class TestSAC:
   @_over_seeds
   @pytest.mark.parametrize(
