@@ -51,6 +51,7 @@ def maximize(
       f'{num_elites}.'
     )
   mean, stddev = tf.zeros_like(noise[0, :, :1]), initial_stddev
+  found = Maximum(mean[:, 0], mean[:, 0, 0])
   for numbers in tf.unstack(noise):
     samples = tf.clip_by_value(mean + stddev * numbers, -1.0, 1.0)
     values = rate(samples)  # [B, N]
@@ -60,9 +61,10 @@ def maximize(
       samples, tf.concat([tf.shape(values), tf.shape(samples)[2:]], axis=0)
     )
     elites = tf.gather(samples, places, batch_dims=1)  # [B, M, D]
+    found = Maximum(elites[:, 0], best[:, 0])
     mean = tf.reduce_mean(elites, axis=1, keepdims=True)  # [B, 1, D]
     stddev = tf.math.reduce_std(elites, axis=1, keepdims=True)  # [B, 1, D]
-  return Maximum(tf.stop_gradient(elites[:, 0]), tf.stop_gradient(best[:, 0]))
+  return Maximum(*map(tf.stop_gradient, found))
 
 
 def fixed_noise(num_iterations: int, num_samples: int, size: int) -> np.ndarray:

@@ -59,12 +59,12 @@ def maximize(
   Returns:
     Actions `[B, D]`, and what the network gives for them, `[B]`.
   """
-  network = data_parallel.by_rows(network)
+  rate_rows = data_parallel.by_rows(network)
   num_rows = tf.shape(tree.flatten(observation)[0])[0]
 
   def rate(actions: tf.Tensor) -> tf.Tensor:
     shape = [num_rows, *actions.shape[1:]]
-    outputs = network(observation, tf.broadcast_to(actions, shape))
+    outputs = rate_rows(observation, tf.broadcast_to(actions, shape))
     return tf.squeeze(outputs, axis=-1)  # [B, N]
 
   return cross_entropy_method.maximize(

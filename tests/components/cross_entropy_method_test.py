@@ -10,6 +10,7 @@ from repertory.components import cross_entropy_method as cem
 def slow_maximum(rate, noise, num_elites, initial_stddev):
   """The same for one row, by sorting: the best action and its value."""
   mean, stddev = np.zeros(noise.shape[-1]), initial_stddev
+  ranked = []
   for numbers in noise:
     samples = np.clip(mean + stddev * numbers, -1, 1)
     ranked = sorted(samples, key=rate, reverse=True)

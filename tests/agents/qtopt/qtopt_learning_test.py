@@ -36,9 +36,11 @@ CONFIG = qtopt.QTOptConfig(
 def make(config, seed=0):
   """Returns the learned, the average and the lagged network, and the update."""
   tf.random.set_seed(seed)
-  made = [networks.make_network(SPEC, config) for _ in range(3)]
+  made = online, average, lagged = tuple(
+    networks.make_network(SPEC, config) for _ in range(3)
+  )
   scaling = action_scaling.ActionScaling(SPEC.actions)
-  update = learning.QTOptUpdate(*made, scaling, config)
+  update = learning.QTOptUpdate(online, average, lagged, scaling, config)
   # After the constructor's copies, so that they differ from the start.
   random = np.random.default_rng(seed)
   for network in made:
@@ -68,6 +70,7 @@ class Twin:
   def best(self, observation, noise):
     """Searches one state, `[I, N, D]`."""
     mean, stddev = np.zeros(D), self.config.initial_stddev
+    ranked = []
     for numbers in noise:
       samples = np.clip(mean + stddev * numbers, -1, 1)
       ranked = sorted(
