@@ -61,6 +61,32 @@ def make_deterministic_policy(
   )
 
 
+def make_categorical_policy(
+  network: Callable[[Any], tf.Tensor],
+  acting: builder.Acting,
+  num_random_steps: int = 0,
+) -> policies.CategoricalPolicy:
+  """Makes a policy that draws the number of an action.
+
+  Args:
+    network: Maps observations `[B, ...]` to logits `[B, A]`.
+    acting: What the policy is to act for; an evaluation takes the most
+      probable action.
+    num_random_steps: First steps, over all environments, with any action.
+
+  Raises:
+    ValueError: If not all actions are integers with bounds.
+  """
+  return policies.CategoricalPolicy(
+    network,
+    discrete_actions.DiscreteActions(acting.spec.actions),
+    acting.seed,
+    num_random_steps=-(-num_random_steps // acting.num_environments),
+    steps_done=acting.steps_done,
+    evaluation=acting.evaluation,
+  )
+
+
 def make_continuous_policy(
   network: Callable[[Any], tf.Tensor],
   choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],

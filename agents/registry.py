@@ -123,7 +123,7 @@ _AGENTS = (
   Agent(
     name='sac',
     description='Soft actor-critic with a learned temperature; continuous '
-    'actions within bounds.',
+    'actions within bounds, or discrete ones.',
     config_class=sac.SACConfig,
     presets=sac.PRESETS,
     find_builder=lambda: sac.SACBuilder,

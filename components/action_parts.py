@@ -66,6 +66,24 @@ def is_continuous(spec: specs.Array) -> bool:
   return np.issubdtype(spec.dtype, np.floating) and 0 not in spec.shape
 
 
+def are_continuous(action_spec: types.Nest) -> bool:
+  """Returns whether all parts of an action hold floats, and none integers.
+
+  Raises:
+    ValueError: If it has parts of both kinds, or of none.
+  """
+  parts = parts_of(action_spec)
+  if all(is_continuous(part.spec) for part in parts):
+    return True
+  if all(is_discrete(part.spec) for part in parts):
+    return False
+  raise ValueError(
+    'actions must be arrays of floats with bounds, or else DiscreteArrays and '
+    'arrays of integers with bounds, not both and none of them empty; got '
+    f'{action_spec!r}.'
+  )
+
+
 def is_discrete(spec: specs.Array) -> TypeGuard[specs.BoundedArray]:
   """Returns whether a part holds integers with bounds."""
   return (

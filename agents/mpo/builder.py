@@ -13,9 +13,9 @@ from repertory.agents import (
 from repertory.agents.mpo import action_kinds, learning, networks
 from repertory.agents.mpo import config as mpo_config
 from repertory.components import (
+  action_parts,
   action_scaling,
   discrete_actions,
-  policies,
   programs,
   specs,
 )
@@ -43,14 +43,9 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
-    if networks.are_continuous(acting.spec):
+    if action_parts.are_continuous(acting.spec.actions):
       return exploration.make_continuous_policy(network, _draw, acting)
-    return policies.CategoricalPolicy(
-      network,
-      discrete_actions.DiscreteActions(acting.spec.actions),
-      acting.seed,
-      evaluation=acting.evaluation,
-    )
+    return exploration.make_categorical_policy(network, acting)
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
@@ -59,7 +54,7 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critic(spec)
     )
-    if networks.are_continuous(spec):
+    if action_parts.are_continuous(spec.actions):
       scaling = action_scaling.ActionScaling(spec.actions)
       kind = action_kinds.Gaussians(scaling, self.config)
     else:

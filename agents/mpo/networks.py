@@ -12,24 +12,6 @@ from repertory.components import (
 )
 
 
-def are_continuous(spec: specs.EnvironmentSpec) -> bool:
-  """Returns whether actions are floats, and not integers.
-
-  Raises:
-    ValueError: If an action has parts of both kinds, or of none.
-  """
-  parts = action_parts.parts_of(spec.actions)
-  if all(action_parts.is_continuous(part.spec) for part in parts):
-    return True
-  if all(action_parts.is_discrete(part.spec) for part in parts):
-    return False
-  raise ValueError(
-    'actions must be arrays of floats with bounds, or else DiscreteArrays and '
-    'arrays of integers with bounds, not both and none of them empty; got '
-    f'{spec.actions!r}.'
-  )
-
-
 def make_policy_network(
   spec: specs.EnvironmentSpec, config: mpo_config.MPOConfig
 ) -> snt.Module:
@@ -45,7 +27,7 @@ def make_policy_network(
   Raises:
     ValueError: If observations or actions are of another kind.
   """
-  if are_continuous(spec):
+  if action_parts.are_continuous(spec.actions):
     size = action_scaling.ActionScaling(spec.actions).size
     head = networks.GaussianHead(size, config.initial_stddev)
   else:
@@ -68,7 +50,7 @@ def make_critic(
     observations to numbers of each of A discrete actions, `[B, A, M]`.
   """
   num_outputs = config.num_critic_outputs
-  if not are_continuous(spec):
+  if not action_parts.are_continuous(spec.actions):
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
     return _make_network(
       spec,

@@ -9,9 +9,11 @@ from repertory.agents import (
   transition_replay,
 )
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import learning, networks
+from repertory.agents.sac import discrete_learning, learning, networks
 from repertory.components import (
+  action_parts,
   action_scaling,
+  discrete_actions,
   programs,
   specs,
   squashed_gaussian,
@@ -38,28 +40,47 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
     """Makes critics with all their variables; twice, for the targets too."""
     return networks.make_critics(spec, self.config)
 
+  def make_discrete_critics(
+    self, spec: specs.EnvironmentSpec
+  ) -> networks.DiscreteCritics:
+    """Makes those of discrete actions; twice, for the targets too."""
+    return networks.DiscreteCritics(spec, self.config)
+
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
+    num_random_steps = self.config.num_random_steps
+    if not action_parts.are_continuous(acting.spec.actions):
+      return exploration.make_categorical_policy(
+        network, acting, num_random_steps
+      )
     size = action_scaling.ActionScaling(acting.spec.actions).size
     distribution = squashed_gaussian.SquashedGaussian(size)
     return exploration.make_continuous_policy(
       network,
       lambda parameters, noise: distribution.sample(parameters, noise)[0],
       acting,
-      self.config.num_random_steps,
+      num_random_steps,
     )
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    update = learning.SACUpdate(
-      network,
-      self.make_critics(spec),
-      None
-      if self.config.target_update_rate is None
-      else self.make_critics(spec),
-      action_scaling.ActionScaling(spec.actions),
-      self.config,
-    )
+    if action_parts.are_continuous(spec.actions):
+      has_targets = self.config.target_update_rate is not None
+      update = learning.SACUpdate(
+        network,
+        self.make_critics(spec),
+        self.make_critics(spec) if has_targets else None,
+        action_scaling.ActionScaling(spec.actions),
+        self.config,
+      )
+    else:
+      update = discrete_learning.DiscreteSACUpdate(
+        network,
+        self.make_discrete_critics(spec),
+        self.make_discrete_critics(spec),
+        discrete_actions.DiscreteActions(spec.actions),
+        self.config,
+      )
     return experience_replay.in_series(update, self.config)

@@ -5,6 +5,13 @@ import dataclasses
 from repertory.agents import config_checks, replay_config
 from repertory.components import choices, settings
 
+# What is not there for discrete actions, and what says so.
+_WITHOUT = {
+  'dropout_rate': 0.0,
+  'num_quantiles': None,
+  'conservative_weight': None,
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class SACConfig(replay_config.ReplayConfig):
@@ -125,7 +132,8 @@ class SACConfig(replay_config.ReplayConfig):
   target_entropy: float | None = settings.field(
     None,
     "H̄, which the policy's entropy is brought to, of actions scaled to [−1, "
-    '1]; None for −1 for each number of an action: the paper, table 1.',
+    '1]; None for −1 for each number of an action: the paper, table 1; of '
+    'discrete ones, for 0.98 log A: arXiv:1910.07207, appendix B.',
   )
   target_update_rate: float | None = settings.field(
     0.005,
@@ -199,6 +207,22 @@ class SACConfig(replay_config.ReplayConfig):
   def num_critic_outputs(self) -> int:
     """K, the numbers that each critic gives: quantiles, or one value."""
     return self.num_quantiles or 1
+
+  def check_discrete(self) -> None:
+    """Refuses settings that there are for continuous actions only.
+
+    Raises:
+      SettingError: Naming the first of them.
+    """
+    for name, value in _WITHOUT.items():
+      holds = getattr(self, name) == value
+      config_checks.check(self, name, holds, f'{value!r} for discrete actions')
+    config_checks.check(
+      self,
+      'target_update_rate',
+      self.target_update_rate is not None,
+      'a number for discrete actions',
+    )
 
   def _check_layers(self) -> None:
     body, sizes = self.critic_layers

@@ -1,13 +1,11 @@
 """The update of SAC."""
 
-import math
-
 import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import critic_learning, proposals
+from repertory.agents.sac import critic_learning, proposals, temperature
 from repertory.components import (
   action_scaling,
   data_parallel,
@@ -54,15 +52,9 @@ class SACUpdate(programs.Update):
     self._scaling = scaling
     self._config = config
     self._distribution = squashed_gaussian.SquashedGaussian(scaling.size)
-    self._target_entropy = (
-      -float(scaling.size)
-      if config.target_entropy is None
-      else config.target_entropy
-    )
-    self._log_temperature = tf.Variable(
-      math.log(config.initial_temperature),
-      dtype=tf.float32,
-      name='log_temperature',
+    target_entropy = config.target_entropy
+    self._temperature = temperature.Temperature(
+      config, -float(scaling.size) if target_entropy is None else target_entropy
     )
     self._policy_optimizer = learners.ClippedAdam(
       policy_network.trainable_variables,
@@ -70,12 +62,6 @@ class SACUpdate(programs.Update):
       config.adam_epsilon,
       config.max_gradient_norm,
       first_decay=config.adam_first_decay,
-    )
-    self._temperature_optimizer = learners.ClippedAdam(
-      [self._log_temperature],
-      config.temperature_learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
@@ -137,28 +123,18 @@ class SACUpdate(programs.Update):
     self, observation: types.Nest, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
     """Improves the policy, and the temperature by it."""
-    temperature = self._temperature()
+    price = self._temperature()
     with tf.GradientTape() as tape:
       with networks.batch_statistics():
         action, log_prob = self._act(observation, noise)  # [B, D], [B]
       value = self._critics.value(observation, action)  # [B]
-      loss = losses.soft_policy_loss(value, log_prob, temperature)
+      loss = losses.soft_policy_loss(value, log_prob, price)
     # Only the policy's variables are asked for: the critics stay as they are.
     norm = self._policy_optimizer.minimize(tape, loss)
-    self._improve_temperature(log_prob)
+    self._temperature.improve(log_prob)
     return {
       'policy_loss': loss,
       'entropy': -tf.reduce_mean(log_prob),
-      'temperature': temperature,
+      'temperature': price,
       'policy_gradient_norm': norm,
     }
-
-  def _improve_temperature(self, log_prob: tf.Tensor) -> None:
-    with tf.GradientTape() as tape:
-      loss = losses.temperature_loss(
-        self._temperature(), log_prob, self._target_entropy
-      )
-    self._temperature_optimizer.minimize(tape, loss)
-
-  def _temperature(self) -> tf.Tensor:
-    return tf.exp(self._log_temperature)

@@ -1,13 +1,17 @@
 """The networks of SAC."""
 
 import sonnet as snt
+import tensorflow as tf
 
 from repertory.agents.sac import config as sac_config
 from repertory.components import (
+  action_parts,
   action_scaling,
+  discrete_actions,
   networks,
   specs,
   squashed_gaussian,
+  types,
 )
 
 
@@ -16,24 +20,28 @@ def make_policy_network(
 ) -> snt.Module:
   """Makes a network that maps observations to parameters, `[B, P]`.
 
-  They are those of a `SquashedGaussian`.
+  They are those of a `SquashedGaussian`, or the logits of discrete actions.
 
   Args:
-    spec: One with a bounded array of floats for an action.
+    spec: Its action is made of floats with bounds, or of integers with bounds.
     config: Sizes and kinds of its layers.
 
   Raises:
     ValueError: If observations or actions are of another kind.
   """
-  size = action_scaling.ActionScaling(spec.actions).size
-  distribution = squashed_gaussian.SquashedGaussian(size)
+  if action_parts.are_continuous(spec.actions):
+    size = action_scaling.ActionScaling(spec.actions).size
+    num_parameters = squashed_gaussian.SquashedGaussian(size).num_parameters
+  else:
+    actions = discrete_actions.DiscreteActions(spec.actions)
+    num_parameters = actions.num_actions
   torso = networks.ObservationTorso(
     spec.observations,
     config.hidden_sizes,
     config.image_torso,
     config.body,
   )
-  head = snt.Linear(distribution.num_parameters, name='head')
+  head = snt.Linear(num_parameters, name='head')
   network = snt.Sequential([torso, head])
   networks.create_variables(network, spec.observations)
   return network
@@ -60,3 +68,30 @@ def make_critics(
     body,
     num_outputs=config.num_critic_outputs,
   )
+
+
+class DiscreteCritics(snt.Module):
+  """Critics that rate all discrete actions, each on its own."""
+
+  def __init__(self, spec: specs.EnvironmentSpec, config: sac_config.SACConfig):
+    """Makes the layers, with all their variables.
+
+    Args:
+      spec: One that `make_policy_network` takes.
+      config: Sizes, kinds and number, N.
+    """
+    super().__init__(name='critics')
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    body, sizes = config.critic_layers
+    self._critics = []
+    for i in range(config.num_critics):
+      torso = networks.ObservationTorso(
+        spec.observations, sizes, config.image_torso, body, name=f'torso_{i}'
+      )
+      head = snt.Linear(num_actions, name=f'head_{i}')
+      self._critics.append(snt.Sequential([torso, head]))
+    networks.create_variables(self, spec.observations)
+
+  def __call__(self, observation: types.Nest) -> tf.Tensor:
+    """Maps observations `[B, ...]` to values `[B, A, N]`."""
+    return tf.stack([critic(observation) for critic in self._critics], axis=-1)

@@ -27,6 +27,8 @@ class CategoricalPolicy(programs.Policy):
     actions: discrete_actions.DiscreteActions,
     seed: int,
     *,
+    num_random_steps: int = 0,
+    steps_done: int = 0,
     evaluation: bool = False,
   ):
     """Keeps the parts.
@@ -35,6 +37,9 @@ class CategoricalPolicy(programs.Policy):
       network: Maps observations `[B, ...]` to logits `[B, A]`.
       actions: Makes the environment's actions of their numbers.
       seed: Seeds the random streams.
+      num_random_steps: First steps of each environment, in which all actions
+        are as probable.
+      steps_done: Steps that each environment has behind it, in earlier runs.
       evaluation: Whether to take the most probable action.
     """
     super().__init__()
@@ -44,19 +49,30 @@ class CategoricalPolicy(programs.Policy):
     )
     self._to_action = actions.to_action
     self._seed = seed
+    self._num_random_steps = 0 if evaluation else num_random_steps
+    self._steps_done = steps_done
     self._evaluation = evaluation
 
   def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
-    return random_streams.initial_counters(self._seed, environment_ids)
+    return {
+      'random': random_streams.initial_counters(self._seed, environment_ids),
+      'steps': tf.fill([len(environment_ids)], self._steps_done),
+    }
 
   def step(
     self, observation: types.Nest, state: types.Nest
   ) -> programs.PolicyOutput:
     logits = self._network(observation)  # [B, A]
+    counters = state['random']
+    if self._num_random_steps:
+      is_random = state['steps'] < self._num_random_steps  # [B]
+      logits = tf.where(is_random[:, None], 0.0, logits)
     if self._evaluation:
       number = self._distribution.mode(logits)  # [B]
     else:
-      number, state = self._distribution.sample(logits, state)
+      number, counters = self._distribution.sample(logits, counters)
     return programs.PolicyOutput(
-      action=self._to_action(number), extras=(), state=state
+      action=self._to_action(number),
+      extras=(),
+      state={'random': counters, 'steps': state['steps'] + 1},
     )

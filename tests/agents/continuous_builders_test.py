@@ -169,6 +169,8 @@ class TestNetwork:
     ],
   )
   def test_refuses_actions(self, agent, actions):
+    if agent == 'sac' and np.issubdtype(actions.dtype, np.integer):
+      pytest.skip('SAC is for discrete actions, too.')
     with pytest.raises(ValueError, match=r'^actions must ') as caught:
       make_builder(agent).make_network(make_spec(actions))
     assert repr(actions) in str(caught.value)
@@ -178,6 +180,8 @@ class TestNetwork:
     fire = specs.DiscreteArray(2)
     actions = {'fire': fire, 'move': specs.BoundedArray((2,), float, -1, 1)}
     refused = r"^actions\['fire'\] must be an array of floats"
+    if agent == 'sac':
+      refused = '^actions must be .*, not both'
     with pytest.raises(ValueError, match=refused) as caught:
       make_builder(agent).make_network(make_spec(actions))
     assert repr(fire) in str(caught.value)

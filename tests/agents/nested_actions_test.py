@@ -25,6 +25,7 @@ _CASES = {
   'dqn': ('dqn', _DIALS, {}),
   'r2d2': ('r2d2', _DISCRETE, {'core_size': 3}),
   'sac': ('sac', _CONTINUOUS, {}),
+  'sac_discrete': ('sac', _DIALS, {}),
   'd4pg': ('d4pg', _CONTINUOUS, {}),
   'mpo': ('mpo', _CONTINUOUS, {}),
   'mpo_discrete': ('mpo', _DISCRETE, {'distribution': 'categorical'}),
@@ -89,9 +90,9 @@ class TestBuilders(_Agents, agents_conformance.BuilderConformance):
 @pytest.mark.parametrize(
   ('actions', 'expected'),
   [
-    (_GRIP, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2']),
-    (_DIALS, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2']),
-    (_DISCRETE, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2']),
+    (_GRIP, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']),
+    (_DIALS, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']),
+    (_DISCRETE, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']),
     (specs.BoundedArray((6,), np.int32, 0, 4), ['impala', 'ppo']),
     (_MIXED, ['impala', 'ppo']),
     (_ARM, ['d4pg', 'impala', 'mpo', 'ppo', 'qtopt', 'sac', 'td3']),

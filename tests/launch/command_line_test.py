@@ -189,8 +189,8 @@ class TestTrain:
         ['DiscreteArray', 'BoundedArray', "'dqn' does", 'impala, mpo, ppo, q'],
       ),
       (
-        ['--agent=sac', '--env=catch'],
-        ["Agent 'sac' does not fit environment 'catch'", 'impala, mpo, ppo, p'],
+        ['--agent=td3', '--env=catch'],
+        ["Agent 'td3' does not fit environment 'catch'", 'impala, mpo, ppo, p'],
       ),
       (
         [

@@ -32,6 +32,16 @@ def test_draws_as_often_as_is_likely():
   assert np.mean(again.action != output.action) > 0.3
 
 
+def test_first_steps_may_be_random():
+  policy = _make(specs.DiscreteArray(3), num_random_steps=3, steps_done=1)
+  state = policy.initial_state(range(5_000))
+  for expected in ([1 / 3] * 3, [1 / 3] * 3, np.exp(_LOGITS[0])):
+    output = policy.step(tf.zeros([5_000, 1]), state)
+    shares = np.bincount(output.action, minlength=3) / 5_000
+    np.testing.assert_allclose(shares, expected, atol=0.03)
+    state = output.state
+
+
 def test_evaluation_takes_the_most_probable():
   output = _act(_make(specs.DiscreteArray(3), evaluation=True), 50)
   assert set(output.action.numpy()) == {0}

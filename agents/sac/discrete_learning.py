@@ -1,0 +1,177 @@
+"""The update of SAC for discrete actions."""
+
+import math
+from typing import Any, NamedTuple
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import experience_replay
+from repertory.agents.sac import config as sac_config
+from repertory.agents.sac import critic_values, temperature
+from repertory.components import (
+  data_parallel,
+  discrete_actions,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+# Of the entropy of a policy that takes all actions as often.
+_TARGET_SHARE = 0.98
+_POLICY_METRICS = (
+  'policy_loss', 'entropy', 'temperature', 'policy_gradient_norm',
+)  # fmt: skip
+
+
+class Policies(NamedTuple):
+  """What a policy does in each state.
+
+  Attributes:
+    probabilities: π, `[B, A]`.
+    log_prob: Σ_a π log π, the entropy with its sign turned, `[B]`.
+  """
+
+  probabilities: tf.Tensor
+  log_prob: tf.Tensor
+
+  def mean(self, q: tf.Tensor) -> tf.Tensor:
+    """Returns Σ_a π q of values `[B, A]`, `[B]`."""
+    return tf.reduce_sum(self.probabilities * q, axis=-1)
+
+
+class DiscreteSACUpdate(programs.Update):
+  """Improves critics, policy and temperature, in this order.
+
+  What is a sample of the policy for continuous actions is a sum over all of
+  them here: https://arxiv.org/abs/1910.07207, section 3.
+  """
+
+  def __init__(
+    self,
+    policy_network: snt.Module,
+    critics: snt.Module,
+    target_critics: snt.Module,
+    actions: discrete_actions.DiscreteActions,
+    config: sac_config.SACConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      policy_network: Maps observations to logits `[B, A]`.
+      critics: Map observations to values `[B, A, N]`.
+      target_critics: Critics of the same kind, made to follow.
+      actions: Makes numbers of the environment's actions.
+      config: The settings.
+
+    Raises:
+      SettingError: If there is one for continuous actions only.
+    """
+    super().__init__()
+    self._policy_network = policy_network
+    self._critics = critics
+    self._target_critics = target_critics
+    self._actions = actions
+    self._config = config
+    target_entropy = config.target_entropy
+    if target_entropy is None:
+      target_entropy = _TARGET_SHARE * math.log(actions.num_actions)
+    self._temperature = temperature.Temperature(config, target_entropy)
+    self._policy_optimizer, self._critic_optimizer = (
+      learners.ClippedAdam(
+        network.trainable_variables,
+        learning_rate,
+        config.adam_epsilon,
+        config.max_gradient_norm,
+        first_decay=config.adam_first_decay,
+      )
+      for network, learning_rate in (
+        (policy_network, config.policy_learning_rate or config.learning_rate),
+        (critics, config.learning_rate),
+      )
+    )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
+    self._noise = learners.UpdateNoise()
+    self._values = critic_values.Values(config, self._noise)
+    config.check_discrete()
+    rate: Any = config.target_update_rate
+    self._update_target = learners.SoftUpdate(
+      critics.variables, target_critics.variables, rate
+    )
+    self._improve_policy_in_turn = self._improve_policy
+    if config.policy_update_period > 1:
+      self._improve_policy_in_turn = learners.DelayedUpdate(
+        self._improve_policy, _POLICY_METRICS, config.policy_update_period
+      )
+
+  @property
+  def exports(self):
+    return {'policy': self._policy_network.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    weights = self._importance_weights(sample)  # [B]
+    critic_metrics, sizes = self._improve_critics(sample.data, weights)
+    policy_metrics = self._improve_policy_in_turn(sample.data.observation)
+    self._update_target()
+    return programs.UpdateResult(
+      {**critic_metrics, **policy_metrics},
+      priorities=sizes if self._config.prioritized else None,
+    )
+
+  def _improve_critics(
+    self, data: types.Transition, weights: tf.Tensor
+  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    target_critics = data_parallel.by_rows(self._target_critics)
+    policy = self._act(data.next_observation)
+    q_t = self._values.of_target(target_critics(data.next_observation))
+    targets = losses.soft_q_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=self._config.discount * data.discount,
+      q_t=policy.mean(q_t[..., 0])[:, None],
+      log_prob_t=policy.log_prob,
+      temperature=self._temperature(),
+    )  # [B, 1]
+    a_tm1 = tf.cast(self._actions.from_action(data.action), tf.int32)  # [B]
+    critics = data_parallel.by_rows(self._critics)
+    with tf.GradientTape() as tape, networks.batch_statistics():
+      q_tm1 = critics(data.observation)  # [B, A, N]
+      errors = self._values.errors(
+        tf.gather(q_tm1, a_tm1, batch_dims=1), targets
+      )
+      loss = tf.reduce_mean(weights * errors.losses)
+    norm = self._critic_optimizer.minimize(tape, loss)
+    metrics = {
+      'critic_loss': loss,
+      'td_error': tf.reduce_mean(errors.sizes),
+      'q_value': tf.reduce_mean(q_tm1),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, errors.sizes
+
+  def _act(self, observation: types.Nest) -> Policies:
+    policy = data_parallel.by_rows(self._policy_network)
+    log_probs = tf.nn.log_softmax(policy(observation))  # [B, A]
+    probabilities = tf.exp(log_probs)
+    return Policies(
+      probabilities, tf.reduce_sum(probabilities * log_probs, axis=-1)
+    )
+
+  def _improve_policy(self, observation: types.Nest) -> dict[str, tf.Tensor]:
+    """Improves the policy, and the temperature by it."""
+    price = self._temperature()
+    critics = data_parallel.by_rows(self._critics)
+    q = self._values.of_policy(critics(observation))  # [B, A]
+    with tf.GradientTape() as tape, networks.batch_statistics():
+      policy = self._act(observation)
+      loss = losses.soft_policy_loss(policy.mean(q), policy.log_prob, price)
+    norm = self._policy_optimizer.minimize(tape, loss)
+    self._temperature.improve(policy.log_prob)
+    return {
+      'policy_loss': loss,
+      'entropy': -tf.reduce_mean(policy.log_prob),
+      'temperature': price,
+      'policy_gradient_norm': norm,
+    }
