@@ -1,26 +1,18 @@
 """Trains agents to a stated return; run by `make test-learning`."""
 
-import csv
-import pathlib
 import statistics
 
 import pytest
 
 import follow
-import program
+import trainings
 from repertory import launch
 from repertory.agents import impala
 
 pytestmark = pytest.mark.learning
 
-_SEEDS = (1, 2, 3)
-_TOPOLOGIES = (
-  ('single',),
-  ('distributed', 'local_mt'),
-  ('distributed', 'local_mp'),
-)
 _WITH_CENTRAL = (
-  *_TOPOLOGIES,
+  *trainings.TOPOLOGIES,
   ('central', 'local_mt'),
   ('central', 'local_mp'),
 )
@@ -63,94 +55,29 @@ _PENDULUM_PPO = (
   '--config.discount=0.9', '--config.entropy_cost=0',
 )  # fmt: skip
 
-# Atoms 10 apart, as for D4PG.
-_DMPO = (
-  '--config.distribution=categorical', '--config.vmin=-1000',
-  '--config.vmax=0', '--config.num_atoms=101',
-)  # fmt: skip
-
-_in_all_topologies = pytest.mark.parametrize('topology', _TOPOLOGIES)
+_in_all_topologies = pytest.mark.parametrize('topology', trainings.TOPOLOGIES)
 _in_all_and_central = pytest.mark.parametrize('topology', _WITH_CENTRAL)
-_over_seeds = pytest.mark.parametrize('seed', _SEEDS)
-
-
-def _train(
-  directory,
-  agent,
-  environment,
-  *settings,
-  steps,
-  topology,
-  seed,
-  environments=1,
-  episodes=100,
-  evaluations=1,
-  deadline_seconds=900,
-):
-  """Trains an agent in a process of its own; returns its last evaluation.
-
-  Args:
-    directory: An empty one.
-    agent: Its name.
-    environment: Its name.
-    *settings: Flags.
-    steps: Of all environments.
-    topology: Its name, with Launchpad's launch type where it has one.
-    seed: Of the run.
-    environments: In all; two actors share them where there are several nodes.
-    episodes: Of an evaluation.
-    evaluations: How many there are in a run.
-    deadline_seconds: For all of it.
-  """
-  name, *launch_type = topology
-  actors = 1 if name == 'single' or environments == 1 else 2
-  ended = program.repertory(
-    'train',
-    f'--agent={agent}',
-    f'--env={environment}',
-    *settings,
-    f'--steps={steps}',
-    f'--topology={name}',
-    *(f'--lp_launch_type={value}' for value in launch_type),
-    f'--num_actors={actors}',
-    f'--environments_per_actor={environments // actors}',
-    f'--seed={seed}',
-    f'--evaluation_episodes={episodes}',
-    f'--evaluation_period={steps // evaluations}',
-    '--directory=run',
-    cwd=directory,
-  ).wait(deadline_seconds)
-  assert ended.code == 0, ended.output
-  assert ended.left == []
-  return _evaluations(directory)[-1]
-
-
-def _evaluations(directory):
-  """Returns the mean returns of what `_train` evaluated, in order."""
-  path = pathlib.Path(directory, 'run', 'logs', 'evaluator.csv')
-  with path.open() as file:
-    return [float(row['episode_return']) for row in csv.DictReader(file)]
 
 
 class TestDQN:
   @_in_all_topologies
-  @_over_seeds
+  @trainings.over_seeds
   def test_catch(self, tmp_path, topology, seed):
     # 9,000 steps are 1,000 episodes. The return is that of the greedy policy,
     # over 100 episodes: with two actors the ε ladder makes one of them random.
-    environments = 1 if topology == _TOPOLOGIES[0] else 2
-    mean_return = _train(
+    environments = 1 if topology == trainings.TOPOLOGIES[0] else 2
+    mean_return = trainings.train(
       tmp_path, 'dqn', 'catch',
       steps=9_000, topology=topology, seed=seed, environments=environments,
     )  # fmt: skip
     assert mean_return >= 0.9
 
   @pytest.mark.parametrize('option', _OPTIONS_OF_DQN)
-  @_over_seeds
+  @trainings.over_seeds
   def test_catch_with(self, tmp_path, option, seed):
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'dqn', 'catch', *_OPTIONS_OF_DQN[option],
-      steps=9_000, topology=_TOPOLOGIES[0], seed=seed,
+      steps=9_000, seed=seed,
     )  # fmt: skip
     assert mean_return >= 0.9
 
@@ -158,7 +85,7 @@ class TestDQN:
     # The mean of the last 100 training episodes out of 1,000, ε = 0.016. One
     # seed has a miss more or less, of which each costs 0.02.
     returns = []
-    for seed in _SEEDS:
+    for seed in trainings.SEEDS:
       experiment = launch.make_experiment(
         'dqn', 'catch', max_steps=9_000, seed=seed,
         directory=str(tmp_path / str(seed)), evaluation_episodes=0,
@@ -169,7 +96,7 @@ class TestDQN:
       returns.append(status.mean_return or 0.0)
     assert statistics.fmean(returns) >= 0.9, returns
 
-  @pytest.mark.parametrize('topology', _TOPOLOGIES[:2])
+  @pytest.mark.parametrize('topology', trainings.TOPOLOGIES[:2])
   def test_cartpole(self, tmp_path, topology):
     # Each run solves it, and forgets it for a while now and then: of twenty
     # runs two ended below 400. So the median of three is what must not.
@@ -178,7 +105,7 @@ class TestDQN:
       directory = tmp_path / str(seed)
       directory.mkdir()
       last.append(
-        _train(
+        trainings.train(
           directory,
           'dqn',
           'gym:CartPole-v1',
@@ -188,71 +115,71 @@ class TestDQN:
           evaluations=6,
         )
       )
-      assert max(_evaluations(directory)) >= 475
+      assert max(trainings.evaluations_of(directory)) >= 475
     assert statistics.median(last) >= 400
 
 
 class TestIMPALA:
   @pytest.mark.parametrize('topology', _WITH_SEBULBA)
-  @_over_seeds
+  @trainings.over_seeds
   def test_catch(self, tmp_path, topology, seed):
     # 18,000 steps are 2,000 episodes.
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'impala', 'catch', *_SMALL_IMPALA,
       steps=18_000, topology=topology, seed=seed, environments=4,
     )  # fmt: skip
     assert mean_return >= 0.9
 
   @_in_all_and_central
-  @_over_seeds
+  @trainings.over_seeds
   def test_cartpole(self, tmp_path, topology, seed):
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'impala', 'gym:CartPole-v1',
       steps=300_000, topology=topology, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 450
 
-  @_over_seeds
+  @trainings.over_seeds
   def test_keeps_a_solved_cartpole(self, tmp_path, seed):
     # It is solved within 400,000 steps. With Adam in place of AMSGrad it is
     # lost again within 1,000,000, see docs/results.md.
-    _train(
+    trainings.train(
       tmp_path, 'impala', 'gym:CartPole-v1',
-      steps=1_500_000, topology=_TOPOLOGIES[0], seed=seed, environments=32,
+      steps=1_500_000, seed=seed, environments=32,
       episodes=10, evaluations=15,
     )  # fmt: skip
-    assert min(_evaluations(tmp_path)[5:]) >= 475
+    assert min(trainings.evaluations_of(tmp_path)[5:]) >= 475
 
   @_in_all_and_central
-  @_over_seeds
+  @trainings.over_seeds
   def test_memory(self, tmp_path, topology, seed):
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'impala', 'memory_chain:10', *_MEMORY_IMPALA,
       '--config.core=lstm',
       steps=150_000, topology=topology, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 0.95
 
-  @_over_seeds
+  @trainings.over_seeds
   def test_without_memory_it_stays_at_chance(self, tmp_path, seed):
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'impala', 'memory_chain:10', *_MEMORY_IMPALA,
-      steps=150_000, topology=_TOPOLOGIES[0], seed=seed, environments=8,
+      steps=150_000, seed=seed, environments=8,
     )  # fmt: skip
     # ± 4 deviations of a mean over 100 episodes of ± 1.
     assert abs(mean_return) <= 0.4
 
-  @_over_seeds
+  @trainings.over_seeds
   def test_minatar_breakout(self, tmp_path, seed):
     # gymnax's README has 28 for its PPO, see docs/results.md.
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'impala', 'minatar:breakout', '--preset=minatar',
-      steps=1_500_000, topology=_TOPOLOGIES[0], seed=seed, environments=64,
+      steps=1_500_000, seed=seed, environments=64,
       deadline_seconds=3_600,
     )  # fmt: skip
     assert mean_return > 28
 
-  @_over_seeds
+  @trainings.over_seeds
   def test_continuous_actions(self, tmp_path, seed):
     # Without annealing it falls again, once its actions hardly vary.
     config = impala.IMPALAConfig(
@@ -270,40 +197,40 @@ class TestIMPALA:
 
 class TestPPO:
   @_in_all_and_central
-  @_over_seeds
+  @trainings.over_seeds
   def test_cartpole(self, tmp_path, topology, seed):
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'ppo', 'gym:CartPole-v1', *_CARTPOLE_PPO,
       steps=200_000, topology=topology, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 475
 
-  @_over_seeds
+  @trainings.over_seeds
   def test_pendulum(self, tmp_path, seed):
     # rl-baselines3-zoo's benchmark.md has −172 ± 104 after as many steps, with
     # a kind of exploration that is not here: the mean, less half a deviation.
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'ppo', 'gym:Pendulum-v1', *_PENDULUM_PPO,
-      steps=100_000, topology=_TOPOLOGIES[0], seed=seed, environments=4,
+      steps=100_000, seed=seed, environments=4,
     )  # fmt: skip
     assert mean_return >= -172 - 104 / 2
 
-  @_over_seeds
+  @trainings.over_seeds
   def test_memory(self, tmp_path, seed):
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'ppo', 'memory_chain:10', '--config.core=lstm',
       '--config.core_size=64',
-      steps=50_000, topology=_TOPOLOGIES[0], seed=seed, environments=8,
+      steps=50_000, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 0.95
 
 
 class TestR2D2:
   @_in_all_and_central
-  @_over_seeds
+  @trainings.over_seeds
   def test_memory(self, tmp_path, topology, seed):
     # Previous actions would do for a memory: the agent could act out the cue.
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'r2d2', 'memory_chain:10',
       '--config.previous_action_and_reward=False',
       steps=30_000, topology=topology, seed=seed, environments=4,
@@ -311,122 +238,13 @@ class TestR2D2:
     assert mean_return >= 0.95
 
 
-class TestD4PG:
-  @_over_seeds
-  def test_pendulum(self, tmp_path, seed):
-    # A random policy gets about −1,200, and about −150 is the best mean: most
-    # starts cost something whatever is done. Atoms further apart than 10 leave
-    # some seeds near −200.
-    mean_return = _train(
-      tmp_path, 'd4pg', 'gym:Pendulum-v1',
-      '--config.vmin=-1000', '--config.vmax=0', '--config.num_atoms=101',
-      '--config.n_step=3', '--config.samples_per_insert=128',
-      steps=20_000, topology=_TOPOLOGIES[0], seed=seed,
-    )  # fmt: skip
-    assert mean_return >= -200
-
-  @_over_seeds
-  def test_cartpole_swingup(self, tmp_path, seed):
-    # Of 1,000. An update every four steps, as by default.
-    mean_return = _train(
-      tmp_path, 'd4pg', 'dm_control:cartpole/swingup',
-      steps=150_000, topology=_TOPOLOGIES[0], seed=seed,
-      episodes=10, deadline_seconds=3_600,
-    )  # fmt: skip
-    assert mean_return >= 700
-
-
 class TestPQN:
-  @_over_seeds
+  @trainings.over_seeds
   def test_cartpole(self, tmp_path, seed):
     # Its authors' scale of rewards; 150,000 steps are 292 learner steps.
-    mean_return = _train(
+    mean_return = trainings.train(
       tmp_path, 'pqn', 'gym:CartPole-v1',
       '--config.reward_scale=0.1', '--config.anneal_learner_steps=292',
-      steps=150_000, topology=_TOPOLOGIES[0], seed=seed, environments=16,
+      steps=150_000, seed=seed, environments=16,
     )  # fmt: skip
     assert mean_return >= 475
-
-
-class TestMPO:
-  @_over_seeds
-  @pytest.mark.parametrize('flags', [(), _DMPO])
-  def test_pendulum(self, tmp_path, flags, seed):
-    mean_return = _train(
-      tmp_path, 'mpo', 'gym:Pendulum-v1', *flags,
-      steps=20_000, topology=_TOPOLOGIES[0], seed=seed,
-    )  # fmt: skip
-    assert mean_return >= -200
-
-  @_over_seeds
-  def test_catch(self, tmp_path, seed):
-    mean_return = _train(
-      tmp_path, 'mpo', 'catch',
-      steps=9_000, topology=_TOPOLOGIES[0], seed=seed,
-    )  # fmt: skip
-    assert mean_return >= 0.9
-
-
-class TestTD3:
-  @_over_seeds
-  @pytest.mark.parametrize('flags', [(), ('--preset=ddpg',)])
-  def test_pendulum(self, tmp_path, flags, seed):
-    mean_return = _train(
-      tmp_path, 'td3', 'gym:Pendulum-v1', *flags,
-      steps=20_000, topology=_TOPOLOGIES[0], seed=seed,
-    )  # fmt: skip
-    assert mean_return >= -200
-
-
-class TestQTOpt:
-  @_over_seeds
-  def test_pendulum(self, tmp_path, seed):
-    mean_return = _train(
-      tmp_path, 'qtopt', 'gym:Pendulum-v1',
-      steps=10_000, topology=_TOPOLOGIES[0], seed=seed, deadline_seconds=3_600,
-    )  # fmt: skip
-    assert mean_return >= -200
-
-
-class TestSAC:
-  @_over_seeds
-  @pytest.mark.parametrize(
-    ('preset', 'steps', 'changes'),
-    [
-      ('crossq', 10_000, ()),
-      ('droq', 4_000, ()),
-      ('redq', 4_000, ()),
-      # Smaller than the paper's, of which a learner step takes six times as
-      # long.
-      (
-        'tqc',
-        10_000,
-        ('--config.num_critics=2', '--config.critic_hidden_sizes=256,256'),
-      ),
-    ],
-  )
-  def test_descendants(self, tmp_path, preset, steps, changes, seed):
-    mean_return = _train(
-      tmp_path, 'sac', 'gym:Pendulum-v1', f'--preset={preset}', *changes,
-      steps=steps, topology=_TOPOLOGIES[0], seed=seed, deadline_seconds=3_600,
-    )  # fmt: skip
-    assert mean_return >= -200
-
-  @_over_seeds
-  def test_pendulum(self, tmp_path, seed):
-    mean_return = _train(
-      tmp_path, 'sac', 'gym:Pendulum-v1',
-      steps=10_000, topology=_TOPOLOGIES[0], seed=seed,
-    )  # fmt: skip
-    assert mean_return >= -200
-
-  @_over_seeds
-  def test_cartpole_swingup(self, tmp_path, seed):
-    # Of 1,000. An update every other step; with one every four steps, seed 3
-    # stays below.
-    mean_return = _train(
-      tmp_path, 'sac', 'dm_control:cartpole/swingup', '--preset=dm_control',
-      steps=150_000, topology=_TOPOLOGIES[0], seed=seed,
-      episodes=10, deadline_seconds=3_600,
-    )  # fmt: skip
-    assert mean_return >= 700

@@ -1,0 +1,132 @@
+"""Trains agents of continuous actions; run by `make test-learning`."""
+
+import pytest
+
+import trainings
+
+pytestmark = pytest.mark.learning
+
+# Atoms 10 apart, as for D4PG.
+_DMPO = (
+  '--config.distribution=categorical', '--config.vmin=-1000',
+  '--config.vmax=0', '--config.num_atoms=101',
+)  # fmt: skip
+
+
+class TestD4PG:
+  @trainings.over_seeds
+  def test_pendulum(self, tmp_path, seed):
+    # A random policy gets about −1,200, and about −150 is the best mean: most
+    # starts cost something whatever is done. Atoms further apart than 10 leave
+    # some seeds near −200.
+    mean_return = trainings.train(
+      tmp_path, 'd4pg', 'gym:Pendulum-v1',
+      '--config.vmin=-1000', '--config.vmax=0', '--config.num_atoms=101',
+      '--config.n_step=3', '--config.samples_per_insert=128',
+      steps=20_000, seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @trainings.over_seeds
+  def test_cartpole_swingup(self, tmp_path, seed):
+    # Of 1,000. An update every four steps, as by default.
+    mean_return = trainings.train(
+      tmp_path, 'd4pg', 'dm_control:cartpole/swingup',
+      steps=150_000, seed=seed,
+      episodes=10, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= 700
+
+
+class TestMPO:
+  @trainings.over_seeds
+  @pytest.mark.parametrize('flags', [(), _DMPO])
+  def test_pendulum(self, tmp_path, flags, seed):
+    mean_return = trainings.train(
+      tmp_path, 'mpo', 'gym:Pendulum-v1', *flags,
+      steps=20_000, seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @trainings.over_seeds
+  def test_catch(self, tmp_path, seed):
+    mean_return = trainings.train(
+      tmp_path, 'mpo', 'catch',
+      steps=9_000, seed=seed,
+    )  # fmt: skip
+    assert mean_return >= 0.9
+
+
+class TestTD3:
+  @trainings.over_seeds
+  @pytest.mark.parametrize('flags', [(), ('--preset=ddpg',)])
+  def test_pendulum(self, tmp_path, flags, seed):
+    mean_return = trainings.train(
+      tmp_path, 'td3', 'gym:Pendulum-v1', *flags,
+      steps=20_000, seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+
+class TestQTOpt:
+  @trainings.over_seeds
+  def test_pendulum(self, tmp_path, seed):
+    mean_return = trainings.train(
+      tmp_path, 'qtopt', 'gym:Pendulum-v1',
+      steps=10_000, seed=seed, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @trainings.over_seeds
+  def test_reach(self, tmp_path, seed):
+    # The share of successes; a random policy has 0.2.
+    mean_return = trainings.train(
+      tmp_path, 'qtopt', 'reach', '--preset=success',
+      '--config.batch_size=64', '--config.samples_per_insert=64',
+      steps=20_000, seed=seed, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= 0.75
+
+
+class TestSAC:
+  @trainings.over_seeds
+  @pytest.mark.parametrize(
+    ('preset', 'steps', 'changes'),
+    [
+      ('crossq', 10_000, ()),
+      ('droq', 4_000, ()),
+      ('redq', 4_000, ()),
+      # Smaller than the paper's, of which a learner step takes six times as
+      # long.
+      (
+        'tqc',
+        10_000,
+        ('--config.num_critics=2', '--config.critic_hidden_sizes=256,256'),
+      ),
+    ],
+  )
+  def test_descendants(self, tmp_path, preset, steps, changes, seed):
+    mean_return = trainings.train(
+      tmp_path, 'sac', 'gym:Pendulum-v1', f'--preset={preset}', *changes,
+      steps=steps, seed=seed, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @trainings.over_seeds
+  def test_pendulum(self, tmp_path, seed):
+    mean_return = trainings.train(
+      tmp_path, 'sac', 'gym:Pendulum-v1',
+      steps=10_000, seed=seed,
+    )  # fmt: skip
+    assert mean_return >= -200
+
+  @trainings.over_seeds
+  def test_cartpole_swingup(self, tmp_path, seed):
+    # Of 1,000. An update every other step; with one every four steps, seed 3
+    # stays below.
+    mean_return = trainings.train(
+      tmp_path, 'sac', 'dm_control:cartpole/swingup', '--preset=dm_control',
+      steps=150_000, seed=seed,
+      episodes=10, deadline_seconds=3_600,
+    )  # fmt: skip
+    assert mean_return >= 700

@@ -1,0 +1,74 @@
+"""Trains agents in processes of their own, for tests of learning."""
+
+import csv
+import pathlib
+
+import pytest
+
+import program
+
+SEEDS = (1, 2, 3)
+TOPOLOGIES = (
+  ('single',),
+  ('distributed', 'local_mt'),
+  ('distributed', 'local_mp'),
+)
+over_seeds = pytest.mark.parametrize('seed', SEEDS)
+
+
+def train(
+  directory,
+  agent,
+  environment,
+  *settings,
+  steps,
+  topology=TOPOLOGIES[0],
+  seed,
+  environments=1,
+  episodes=100,
+  evaluations=1,
+  deadline_seconds=900,
+):
+  """Trains an agent in a process of its own; returns its last evaluation.
+
+  Args:
+    directory: An empty one.
+    agent: Its name.
+    environment: Its name.
+    *settings: Flags.
+    steps: Of all environments.
+    topology: Its name, with Launchpad's launch type where it has one.
+    seed: Of the run.
+    environments: In all; two actors share them where there are several nodes.
+    episodes: Of an evaluation.
+    evaluations: How many there are in a run.
+    deadline_seconds: For all of it.
+  """
+  name, *launch_type = topology
+  actors = 1 if name == 'single' or environments == 1 else 2
+  ended = program.repertory(
+    'train',
+    f'--agent={agent}',
+    f'--env={environment}',
+    *settings,
+    f'--steps={steps}',
+    f'--topology={name}',
+    *(f'--lp_launch_type={value}' for value in launch_type),
+    f'--num_actors={actors}',
+    f'--environments_per_actor={environments // actors}',
+    f'--seed={seed}',
+    f'--evaluation_episodes={episodes}',
+    f'--evaluation_period={steps // evaluations}',
+    '--directory=run',
+    cwd=directory,
+  ).wait(deadline_seconds)
+  assert ended.code == 0, ended.output
+  assert ended.left == []
+  return evaluations_of(directory)[-1]
+
+
+def evaluations_of(directory):
+  """Returns the mean returns of what `train` evaluated, in order."""
+  path = pathlib.Path(directory, 'run', 'logs', 'evaluator.csv')
+  with path.open() as file:
+    return [float(row['episode_return']) for row in csv.DictReader(file)]
