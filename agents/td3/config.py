@@ -46,6 +46,11 @@ class TD3Config(replay_config.ReplayConfig):
   target_noise_limit: float = settings.field(
     0.5, 'What that noise is limited to, either way: the paper, section 5.3.'
   )
+  behavior_cloning_alpha: float | None = settings.field(
+    None,
+    'α of TD3+BC, arXiv:2106.06860, which has 2.5: the policy keeps near the '
+    'actions it learns from, the nearer the smaller α. None leaves it free.',
+  )
   n_step: int = settings.field(1, 'Steps a transition spans: the paper.')
   discount: float = settings.field(0.99, 'γ: the paper, appendix C.')
   batch_size: int = settings.field(
@@ -106,12 +111,15 @@ class TD3Config(replay_config.ReplayConfig):
       self, 0, 'sigma', 'target_sigma', 'target_noise_limit', 'num_random_steps'
     )
     config_checks.check_positive(
-      self, 'adam_epsilon', 'max_gradient_norm', 'target_update_rate'
-    )
+      self, 'adam_epsilon', 'max_gradient_norm', 'target_update_rate',
+      'behavior_cloning_alpha',
+    )  # fmt: skip
     config_checks.check_fraction(self, 'target_update_rate')
 
 
 PRESETS = {
   # What TD3 added is left out: arXiv:1509.02971, with TD3's other settings.
   'ddpg': {'num_critics': 1, 'policy_update_period': 1, 'target_sigma': 0.0},
+  # For data: arXiv:2106.06860, table 3, without its normalized observations.
+  'td3_bc': {'behavior_cloning_alpha': 2.5, 'learning_rate': 3e-4},
 }

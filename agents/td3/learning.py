@@ -64,7 +64,7 @@ class TD3Update(programs.Update):
     data = sample.data
     weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(data, weights)
-    policy_metrics = self._improve_policy_in_turn(data.observation)
+    policy_metrics = self._improve_policy_in_turn(data)
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
       priorities=sizes if self._config.prioritized else None,
@@ -104,13 +104,18 @@ class TD3Update(programs.Update):
     noise = tf.clip_by_value(noise, -limit, limit)
     return tf.clip_by_value(action + noise, -1.0, 1.0)
 
-  def _improve_policy(self, observation: types.Nest) -> dict[str, tf.Tensor]:
+  def _improve_policy(self, data: types.Transition) -> dict[str, tf.Tensor]:
     policy = data_parallel.by_rows(self._online.policy)
     first_critic = data_parallel.by_rows(self._online.critic.first)
+    alpha = self._config.behavior_cloning_alpha
     with tf.GradientTape() as tape:
-      q = first_critic(observation, policy(observation))  # [B, 1]
+      action = policy(data.observation)  # [B, D]
+      q = tf.squeeze(first_critic(data.observation, action), axis=-1)  # [B]
       value = tf.reduce_mean(q)
       loss = -value
+      if alpha is not None:
+        cloned = self._scaling.from_action(data.action)  # [B, D]
+        loss = losses.cloning_policy_loss(q, action, cloned, alpha)
     # Only the policy's variables are asked for: the critics stay as they are.
     norm = self._policy_optimizer.minimize(tape, loss)
     self._update_target()

@@ -4,6 +4,10 @@ from repertory.components.losses.advantages import (
   Advantages,
   generalized_advantages,
 )
+from repertory.components.losses.behavior_cloning import (
+  cloning_policy_loss,
+  squared_cloning_loss,
+)
 from repertory.components.losses.clipped_double_q import (
   clipped_double_q_targets,
 )
@@ -91,6 +95,7 @@ __all__ = [
   'clipped_double_q_targets',
   'clipped_surrogate_loss',
   'clipped_value_loss',
+  'cloning_policy_loss',
   'conservative_gaps',
   'deterministic_policy_loss',
   'double_q_errors',
@@ -116,6 +121,7 @@ __all__ = [
   'sequence_priorities',
   'soft_policy_loss',
   'soft_q_targets',
+  'squared_cloning_loss',
   'standardize',
   'temper',
   'temperature_loss',

@@ -24,6 +24,7 @@ from repertory.agents import td3
     ('target_update_rate', 1.5, r'in \[0, 1\]'),
     ('max_gradient_norm', 0.0, 'positive'),
     ('num_random_steps', -1, 'at least 0'),
+    ('behavior_cloning_alpha', 0.0, 'positive'),
     ('samples_per_insert', 0.0, 'positive'),
   ],
 )

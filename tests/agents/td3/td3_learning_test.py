@@ -94,15 +94,25 @@ class Twin(policy_and_critic_twin.Twin):
     metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
     self._count += 1
     if self._count % config.policy_update_period == 0:
-      self._improve_policy(batch['observation'])
+      self._improve_policy(batch['observation'], scaled)
     return {**metrics, **self._told}, sizes
 
-  def _improve_policy(self, observation):
-    def loss(arrays):
+  def _improve_policy(self, observation, action_of_data):
+    def value(arrays):
       action = self.act(arrays, observation)
-      return -np.mean(self.values(self.critic, observation, action)[:, 0])
+      return self.values(self.critic, observation, action)[:, 0]
 
-    self._told['policy_value'] = -loss(self.policy)
+    def loss(arrays):
+      alpha = self.config.behavior_cloning_alpha
+      if alpha is None:
+        return -np.mean(value(arrays))
+      # arXiv:2106.06860, equations 4 and 5.
+      distance = self.act(arrays, observation) - action_of_data
+      scale = alpha / np.mean(np.abs(fixed))
+      return np.mean(distance**2) - scale * np.mean(value(arrays))
+
+    fixed = value(self.policy)
+    self._told['policy_value'] = np.mean(fixed)
     self._told['policy_gradient_norm'] = self.descend('policy', loss)
     tau = self.config.target_update_rate
     for targets, online in (
@@ -125,6 +135,7 @@ class TestTD3Update:
       pytest.param({'max_gradient_norm': 0.3}, None, id='clipped'),
       pytest.param({'num_critics': 3}, None, id='three_critics'),
       pytest.param({'policy_update_period': 3}, None, id='later'),
+      pytest.param({'behavior_cloning_alpha': 2.5}, None, id='cloning'),
     ],
   )
   def test_equals_the_twin(self, changes, jit_compile):
@@ -182,6 +193,7 @@ class TestSettings:
       {'policy_update_period': 1},
       {'prioritized': True},
       {'num_critics': 1},
+      {'behavior_cloning_alpha': 1.0},
     ],
   )
   def test_has_an_effect(self, changes):
