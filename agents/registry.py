@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from repertory.agents import (
   agent_config,
+  bc,
+  crr,
   d4pg,
   dqn,
   impala,
+  iql,
   mpo,
   own_agents,
   ppo,
@@ -57,6 +60,22 @@ OWN = '<module>:<Builder>'
 
 _AGENTS = (
   Agent(
+    name='bc',
+    description='Behavior cloning, from data alone; discrete actions, or '
+    'continuous ones within bounds.',
+    config_class=bc.BCConfig,
+    presets=bc.PRESETS,
+    find_builder=lambda: bc.BCBuilder,
+  ),
+  Agent(
+    name='crr',
+    description='Critic-regularized regression, made for data; continuous '
+    'actions within bounds.',
+    config_class=crr.CRRConfig,
+    presets=crr.PRESETS,
+    find_builder=lambda: crr.CRRBuilder,
+  ),
+  Agent(
     name='d4pg',
     description='Deterministic policy gradients with a distributional critic; '
     'continuous actions within bounds.',
@@ -79,6 +98,14 @@ _AGENTS = (
     config_class=impala.IMPALAConfig,
     presets=impala.PRESETS,
     find_builder=lambda: impala.IMPALABuilder,
+  ),
+  Agent(
+    name='iql',
+    description='Implicit Q-learning, made for data; continuous actions '
+    'within bounds.',
+    config_class=iql.IQLConfig,
+    presets=iql.PRESETS,
+    find_builder=lambda: iql.IQLBuilder,
   ),
   Agent(
     name='mpo',

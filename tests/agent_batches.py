@@ -36,6 +36,9 @@ class Agent(NamedTuple):
 
 _REPLAY = {'batch_size': 4, 'target_update_period': 1, 'min_replay_size': 50}
 AGENTS = {
+  'bc': Agent(_DISCRETE, {'batch_size': 4}),
+  'crr': Agent(_CONTINUOUS, _REPLAY),
+  'iql': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
   'dqn': Agent(_DISCRETE, _REPLAY),
   'r2d2': Agent(_DISCRETE, _REPLAY),
   'impala': Agent(_DISCRETE, {}),

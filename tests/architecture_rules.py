@@ -53,6 +53,7 @@ _RANKS_OF_COMPONENTS = (
     'distributions',
     'episode_metrics',
     'return_distributions',
+    'bounded_gaussian',
     'squashed_gaussian',
     'losses',
     'networks',

@@ -19,6 +19,8 @@ _LENGTH = 6
 
 # By agent: observations, actions, and settings of its own.
 CASES = {
+  'bc': (_VECTOR, _DISCRETE, {}),
+  'crr': (_VECTOR, _CONTINUOUS, {}),
   'd4pg': (_IMAGE, _CONTINUOUS, {'image_torso': 'minatar'}),
   'dqn': (_IMAGE, _DISCRETE, {'image_torso': 'minatar'}),
   'impala': (
@@ -26,6 +28,7 @@ CASES = {
     _DISCRETE,
     {'image_torso': 'minatar', 'core': 'lstm', 'core_size': 5},
   ),
+  'iql': (_VECTOR, _CONTINUOUS, {}),
   'mpo': (_VECTOR, _CONTINUOUS, {}),
   'ppo': (_VECTOR, _CONTINUOUS, {'normalize_observations': True}),
   'pqn': (_VECTOR, _DISCRETE, {}),

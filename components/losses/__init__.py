@@ -1,12 +1,19 @@
 """Losses: pure functions of tensors, a topic to a file."""
 
+from repertory.components.losses.advantage_weights import (
+  binary_weights,
+  expectile_losses,
+  exponential_weights,
+)
 from repertory.components.losses.advantages import (
   Advantages,
   generalized_advantages,
 )
 from repertory.components.losses.behavior_cloning import (
   cloning_policy_loss,
+  cross_entropy_cloning_loss,
   squared_cloning_loss,
+  weighted_cloning_loss,
 )
 from repertory.components.losses.clipped_double_q import (
   clipped_double_q_targets,
@@ -84,6 +91,7 @@ __all__ = [
   'VTrace',
   'approximate_kl',
   'backward_sums',
+  'binary_weights',
   'categorical_divergence',
   'categorical_kl',
   'categorical_mean',
@@ -97,10 +105,13 @@ __all__ = [
   'clipped_value_loss',
   'cloning_policy_loss',
   'conservative_gaps',
+  'cross_entropy_cloning_loss',
   'deterministic_policy_loss',
   'double_q_errors',
   'entropy_loss',
+  'expectile_losses',
   'explained_variance',
+  'exponential_weights',
   'gaussian_entropy',
   'gaussian_kl',
   'gaussian_log_prob',
@@ -129,5 +140,6 @@ __all__ = [
   'undo_rescale',
   'value_loss',
   'vtrace',
+  'weighted_cloning_loss',
   'weighted_likelihood_loss',
 ]

@@ -19,6 +19,38 @@ def squared_cloning_loss(a: tf.Tensor, a_data: tf.Tensor) -> tf.Tensor:
   return tf.reduce_mean((a - a_data) ** 2)
 
 
+def cross_entropy_cloning_loss(
+  logits: tf.Tensor, a_data: tf.Tensor
+) -> tf.Tensor:
+  """Computes mean (−log π(a_data | s)) of a policy that chooses actions.
+
+  Args:
+    logits: Those of π in each state, `[B, A]`.
+    a_data: Numbers of the actions of the data, integers `[B]`.
+
+  Raises:
+    ValueError: If a shape does not fit.
+  """
+  ranks.check_ranks(logits=(logits, 2), a_data=(a_data, 1))
+  return tf.reduce_mean(
+    tf.nn.sparse_softmax_cross_entropy_with_logits(a_data, logits)
+  )
+
+
+def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+  """Computes mean (−w log π(a_data | s)): clones some actions more than others.
+
+  Args:
+    log_prob: log π of the actions of the data, `[B]`.
+    weights: w, `[B]`; no gradient flows into them.
+
+  Raises:
+    ValueError: If a shape does not fit.
+  """
+  ranks.check_ranks(log_prob=(log_prob, 1), weights=(weights, 1))
+  return -tf.reduce_mean(tf.stop_gradient(weights) * log_prob)
+
+
 def cloning_policy_loss(
   q: tf.Tensor, a: tf.Tensor, a_data: tf.Tensor, alpha: float
 ) -> tf.Tensor:

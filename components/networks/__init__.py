@@ -5,6 +5,10 @@ from repertory.components.networks.batch_renorm_mlp import (
   batch_statistics,
 )
 from repertory.components.networks.bodies import BODIES, make_body
+from repertory.components.networks.bounded_gaussian_network import (
+  BoundedGaussianHead,
+  make_bounded_gaussian_network,
+)
 from repertory.components.networks.critics import (
   Critic,
   CriticEnsemble,
@@ -54,6 +58,7 @@ __all__ = [
   'ActorCriticHead',
   'ActorCriticOutput',
   'BatchRenormMLP',
+  'BoundedGaussianHead',
   'Critic',
   'CriticEnsemble',
   'DataEfficientTorso',
@@ -75,6 +80,7 @@ __all__ = [
   'create_critic_variables',
   'create_variables',
   'make_body',
+  'make_bounded_gaussian_network',
   'make_core',
   'make_critics',
   'make_policy_head',

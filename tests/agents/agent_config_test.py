@@ -60,11 +60,13 @@ def test_no_agent_repeats_a_field(name):
   for base in filter(dataclasses.is_dataclass, config_class.__mro__[1:]):
     for setting in settings.describe(base):
       if setting.name in config_class.__annotations__:
-        assert setting != told[setting.name]
+        # One that it does without is no field any more.
+        assert setting != told.get(setting.name)
 
 
 @pytest.mark.parametrize(
-  'name', ['d4pg', 'dqn', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3']
+  'name',
+  ['crr', 'd4pg', 'dqn', 'iql', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3'],
 )
 def test_replay_agents_share_their_settings(name):
   config_class = registry.get(name).config_class

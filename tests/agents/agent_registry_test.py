@@ -70,7 +70,7 @@ class TestImageTorso:
   def test_suits_the_image_by_default(self, name):
     settings = {s.name: s for s in registry.settings(name)}
     assert settings['image_torso'].default == 'auto'
-    is_continuous = name in ('d4pg', 'qtopt', 'sac', 'td3')
+    is_continuous = name in ('crr', 'd4pg', 'iql', 'qtopt', 'sac', 'td3')
     for size, torso in ((84, 'nature_0'), (10, 'minatar_0')):
       spec = specs.EnvironmentSpec(
         observations=specs.Array((size, size, 4), np.uint8),

@@ -9,7 +9,7 @@ from acme import specs
 
 import recording_writer
 from repertory.agents import builder as builder_lib
-from repertory.agents import d4pg, qtopt, sac, td3
+from repertory.agents import d4pg, iql, qtopt, sac, td3
 from repertory.components import networks, replay
 
 FLOAT = specs.Array((), np.float32)
@@ -18,6 +18,7 @@ AGENTS = {
   'd4pg': (d4pg.D4PGBuilder, d4pg.D4PGConfig),
   'qtopt': (qtopt.QTOptBuilder, qtopt.QTOptConfig),
   'td3': (td3.TD3Builder, td3.TD3Config),
+  'iql': (iql.IQLBuilder, iql.IQLConfig),
 }
 
 

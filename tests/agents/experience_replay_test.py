@@ -16,7 +16,9 @@ _SAMPLE = types.Sample(
   probabilities=tf.constant(_PROBABILITIES),
   table_sizes=tf.constant([50, 50, 50], tf.int64),
 )
-_AGENTS = ('d4pg', 'dqn', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3')
+_AGENTS = (
+  'crr', 'd4pg', 'dqn', 'iql', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3',
+)  # fmt: skip
 
 
 def _config(agent='dqn', **settings):

@@ -24,12 +24,18 @@ _CASES = {
   'ppo': ('ppo', _MIXED, {'core': 'gru', 'core_size': 3}),
   'dqn': ('dqn', _DIALS, {}),
   'r2d2': ('r2d2', _DISCRETE, {'core_size': 3}),
+  'bc': ('bc', _CONTINUOUS, {}),
   'sac': ('sac', _CONTINUOUS, {}),
   'sac_discrete': ('sac', _DIALS, {}),
   'd4pg': ('d4pg', _CONTINUOUS, {}),
   'mpo': ('mpo', _CONTINUOUS, {}),
   'mpo_discrete': ('mpo', _DISCRETE, {'distribution': 'categorical'}),
 }
+
+_FOR_CHOICES = ['bc', 'dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']
+_FOR_BOUNDED = [
+  'bc', 'crr', 'd4pg', 'impala', 'iql', 'mpo', 'ppo', 'qtopt', 'sac', 'td3',
+]  # fmt: skip
 
 
 class _Agents:
@@ -90,13 +96,13 @@ class TestBuilders(_Agents, agents_conformance.BuilderConformance):
 @pytest.mark.parametrize(
   ('actions', 'expected'),
   [
-    (_GRIP, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']),
-    (_DIALS, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']),
-    (_DISCRETE, ['dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']),
+    (_GRIP, _FOR_CHOICES),
+    (_DIALS, _FOR_CHOICES),
+    (_DISCRETE, _FOR_CHOICES),
     (specs.BoundedArray((6,), np.int32, 0, 4), ['impala', 'ppo']),
     (_MIXED, ['impala', 'ppo']),
-    (_ARM, ['d4pg', 'impala', 'mpo', 'ppo', 'qtopt', 'sac', 'td3']),
-    (_CONTINUOUS, ['d4pg', 'impala', 'mpo', 'ppo', 'qtopt', 'sac', 'td3']),
+    (_ARM, _FOR_BOUNDED),
+    (_CONTINUOUS, _FOR_BOUNDED),
     ({'wheel': specs.Array((), np.float32)}, ['impala', 'ppo']),
     (specs.Array((), np.int32), []),
   ],

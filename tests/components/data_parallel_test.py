@@ -68,6 +68,9 @@ for case in sys.argv[1:]:
 # Each agent, with the core that is harder to divide where there is a choice.
 _CASES = ['d4pg-none', 'impala-gru']
 _MORE_CASES = [
+  'bc-none',
+  'crr-none',
+  'iql-none',
   'dqn-none',
   'sac-none',
   'td3-none',

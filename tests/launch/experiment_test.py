@@ -20,9 +20,12 @@ class TestEnvironmentsPerActor:
   @pytest.mark.parametrize(
     ('agent', 'number'),
     [
+      ('bc', 1),
+      ('crr', 1),
       ('d4pg', 1),
       ('dqn', 1),
       ('impala', 8),
+      ('iql', 1),
       ('mpo', 1),
       ('ppo', 8),
       ('pqn', 16),

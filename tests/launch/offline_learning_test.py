@@ -1,5 +1,9 @@
 """Trains agents on data alone; run by `make test-learning`."""
 
+import math
+import statistics
+from typing import NamedTuple
+
 import pytest
 
 import recorded_episodes
@@ -35,3 +39,54 @@ def test_dqn_catches_after_random_actions(tmp_path, seed):
     tmp_path / 'run', 'dqn', 'catch', data, max_steps=2_000, seed=seed
   )
   assert mean_return is not None and mean_return >= 0.9
+
+
+class Recording(NamedTuple):
+  """What a policy did: where it is, its mean return and the error of that."""
+
+  directory: str
+  mean: float
+  error: float
+
+
+@pytest.fixture(scope='session')
+def half_trained(tmp_path_factory):
+  """Fifty episodes, 10,000 steps, of SAC that has half learned Pendulum."""
+  folder = tmp_path_factory.mktemp('half_trained')
+  experiment = launch.make_experiment(
+    'sac', 'gym:Pendulum-v1', max_steps=4_000, seed=1, deterministic=True,
+    directory=str(folder / 'run'), evaluation_episodes=0,
+  )  # fmt: skip
+  launch.run(experiment, 'single', display=False)
+  data = str(folder / 'data')
+  returns = launch.record(str(folder / 'run'), 50, data, explore=True)
+  return Recording(
+    data,
+    statistics.mean(returns),
+    statistics.stdev(returns) / math.sqrt(len(returns)),
+  )
+
+
+class TestHalfTrained:
+  def test_there_is_more_to_learn(self, half_trained):
+    # The premise: nothing is about −1,300, and all about −150.
+    assert -1_000 < half_trained.mean < -300
+
+  @_over_seeds
+  @pytest.mark.parametrize(
+    ('agent', 'preset'), [('td3', 'td3_bc'), ('iql', None), ('crr', None)]
+  )
+  def test_is_surpassed(self, tmp_path, half_trained, agent, preset, seed):
+    mean_return = _learn(
+      tmp_path, agent, 'gym:Pendulum-v1', half_trained.directory,
+      preset=preset, max_steps=4_000, seed=seed,
+    )  # fmt: skip
+    assert mean_return > half_trained.mean + 3 * half_trained.error
+
+  @_over_seeds
+  def test_is_cloned(self, tmp_path, half_trained, seed):
+    mean_return = _learn(
+      tmp_path, 'bc', 'gym:Pendulum-v1', half_trained.directory,
+      max_steps=4_000, seed=seed,
+    )  # fmt: skip
+    assert abs(mean_return - half_trained.mean) < 3 * half_trained.error

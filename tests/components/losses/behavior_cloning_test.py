@@ -17,6 +17,23 @@ def test_squared_cloning_loss():
   np.testing.assert_allclose(loss, _DISTANCE, rtol=1e-6)
 
 
+def test_cross_entropy_cloning_loss():
+  logits = tf.math.log(tf.constant([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
+  loss = losses.cross_entropy_cloning_loss(logits, tf.constant([0, 1]))
+  np.testing.assert_allclose(loss, -np.log(0.5 * 0.1) / 2, rtol=1e-6)
+
+
+def test_weighted_cloning_loss():
+  log_prob, weights = tf.constant([-1.0, -3.0]), tf.constant([2.0, 0.5])
+  with tf.GradientTape() as tape:
+    tape.watch([log_prob, weights])
+    loss = losses.weighted_cloning_loss(log_prob, weights)
+  np.testing.assert_allclose(loss, (2 * 1 + 0.5 * 3) / 2)
+  of_log_prob, of_weights = tape.gradient(loss, [log_prob, weights])
+  np.testing.assert_allclose(of_log_prob, [-1, -0.25])
+  assert of_weights is None
+
+
 @pytest.mark.parametrize('unit', [1.0, 1e3])
 def test_values_weigh_the_same_in_any_unit(unit):
   q, a = tf.constant([3.0, -1.0]) * unit, tf.constant(_A)

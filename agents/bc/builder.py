@@ -1,0 +1,75 @@
+"""The parts of BC."""
+
+import dataclasses
+
+import sonnet as snt
+
+from repertory.agents import builder, exploration
+from repertory.agents.bc import config as bc_config
+from repertory.agents.bc import learning, networks
+from repertory.components import (
+  action_scaling,
+  adders,
+  discrete_actions,
+  losses,
+  policies,
+  programs,
+  specs,
+)
+from repertory.components import experience as experience_lib
+
+
+class BCBuilder(builder.Builder):
+  """Behavior cloning: learns from data alone, and does what they did.
+
+  Discrete actions are classified; of continuous ones, the mean is learned. The
+  policy acts alike in evaluations and else.
+  """
+
+  config: bc_config.BCConfig
+
+  def __init__(self, config: bc_config.BCConfig | None = None):
+    super().__init__(config or bc_config.BCConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_network(spec, self.config)
+
+  def make_policy(
+    self, network: snt.Module, acting: builder.Acting
+  ) -> programs.Policy:
+    if networks.are_discrete(acting.spec):
+      actions = discrete_actions.DiscreteActions(acting.spec.actions)
+      return policies.EpsilonGreedyPolicy(
+        network,
+        [0.0] * acting.num_environments,
+        acting.seed,
+        to_action=actions.to_action,
+      )
+    greedy = dataclasses.replace(acting, evaluation=True)
+    return exploration.make_deterministic_policy(network, 0.0, greedy)
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    if networks.are_discrete(spec):
+      actions = discrete_actions.DiscreteActions(spec.actions)
+
+      def loss(logits, action):
+        number = actions.from_action(action)  # [B]
+        return losses.cross_entropy_cloning_loss(logits, number)
+    else:
+      scaling = action_scaling.ActionScaling(spec.actions)
+
+      def loss(chosen, action):
+        scaled = scaling.from_action(action)  # [B, D]
+        return losses.squared_cloning_loss(chosen, scaled)
+
+    return learning.BCUpdate(network, loss, self.config)
+
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
+    items = adders.Transitions(1, self.config.discount)
+    return experience_lib.Experience.of_data(
+      items, items.signature(spec), self.config.batch_size
+    )

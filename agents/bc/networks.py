@@ -1,0 +1,58 @@
+"""The network of BC."""
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents.bc import config as bc_config
+from repertory.components import (
+  action_parts,
+  action_scaling,
+  discrete_actions,
+  networks,
+  specs,
+)
+
+
+def are_discrete(spec: specs.EnvironmentSpec) -> bool:
+  """Whether actions are integers to choose from; else all are floats.
+
+  Raises:
+    ValueError: If they are both.
+  """
+  parts = action_parts.parts_of(spec.actions)
+  found = {action_parts.is_discrete(part.spec) for part in parts}
+  if len(found) > 1:
+    raise ValueError(
+      'actions must all be integers, or all be floats with bounds; got '
+      f'{spec.actions!r}.'
+    )
+  return found == {True}
+
+
+def make_network(
+  spec: specs.EnvironmentSpec, config: bc_config.BCConfig
+) -> snt.Module:
+  """Makes a network of what to do after an observation.
+
+  It maps observations to logits `[B, A]` where there are actions to choose
+  from, and to actions in [−1, 1], `[B, D]`, where they are floats.
+
+  Args:
+    spec: One with integers with bounds or floats with bounds for actions.
+    config: Sizes and kinds of its layers.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  if are_discrete(spec):
+    size = discrete_actions.DiscreteActions(spec.actions).num_actions
+    layers = []
+  else:
+    size = action_scaling.ActionScaling(spec.actions).size
+    layers = [tf.tanh]
+  torso = networks.ObservationTorso(
+    spec.observations, config.hidden_sizes, config.image_torso
+  )
+  network = snt.Sequential([torso, snt.Linear(size, name='head'), *layers])
+  networks.create_variables(network, spec.observations)
+  return network

@@ -1,0 +1,13 @@
+"""CRR: critic-regularized regression, cloning of what a critic rates well."""
+
+from typing import TYPE_CHECKING
+
+from repertory.agents.crr.config import PRESETS, CRRConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.crr.builder import CRRBuilder
+
+__all__ = ['PRESETS', 'CRRBuilder', 'CRRConfig']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, CRRBuilder='builder')

@@ -1,0 +1,58 @@
+"""The parts of CRR."""
+
+import sonnet as snt
+
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  transition_replay,
+)
+from repertory.agents.crr import config as crr_config
+from repertory.agents.crr import learning, networks
+from repertory.components import (
+  action_scaling,
+  bounded_gaussian,
+  programs,
+  specs,
+)
+from repertory.components.networks import CriticEnsemble
+
+
+class CRRBuilder(transition_replay.TransitionReplayBuilder):
+  """Critic-regularized regression.
+
+  See https://arxiv.org/abs/2006.15134. The network is the policy's; the critics
+  are the update's own.
+  """
+
+  config: crr_config.CRRConfig
+
+  def __init__(self, config: crr_config.CRRConfig | None = None):
+    super().__init__(config or crr_config.CRRConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_policy_network(spec, self.config)
+
+  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+    """Makes critics with all their variables; twice, for the targets too."""
+    return networks.make_critics(spec, self.config)
+
+  def make_policy(
+    self, network: snt.Module, acting: builder.Acting
+  ) -> programs.Policy:
+    size = action_scaling.ActionScaling(acting.spec.actions).size
+    distribution = bounded_gaussian.BoundedGaussian(size)
+    return exploration.make_continuous_policy(
+      network, distribution.sample, acting
+    )
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    online = learning.Networks(network, self.make_critics(spec))
+    target = learning.Networks(self.make_network(spec), self.make_critics(spec))
+    update = learning.CRRUpdate(
+      online, target, action_scaling.ActionScaling(spec.actions), self.config
+    )
+    return experience_replay.in_series(update, self.config)

@@ -1,0 +1,191 @@
+"""The update of CRR."""
+
+from typing import NamedTuple
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from repertory.agents import experience_replay
+from repertory.agents.crr import config as crr_config
+from repertory.components import (
+  action_scaling,
+  bounded_gaussian,
+  data_parallel,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+
+class Networks(NamedTuple):
+  """The networks of CRR.
+
+  Attributes:
+    policy: Maps observations to parameters of a `BoundedGaussian`, `[B, P]`.
+    critics: Map observations and actions `[B, D]` to values `[B, N]`.
+  """
+
+  policy: snt.Module
+  critics: networks.CriticEnsemble
+
+  @property
+  def variables(self) -> list[tf.Variable]:
+    """Those of all."""
+    return [*self.policy.variables, *self.critics.variables]
+
+
+class CRRUpdate(programs.Update):
+  """Clones what the critics rate well, and improves the critics.
+
+  See https://arxiv.org/abs/2006.15134, algorithm 1. Critics see actions scaled
+  to [−1, 1].
+  """
+
+  def __init__(
+    self,
+    online: Networks,
+    target: Networks,
+    scaling: action_scaling.ActionScaling,
+    config: crr_config.CRRConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      online: What is learned.
+      target: Networks of the same kind, made to follow.
+      scaling: Makes the environment's actions of those in [−1, 1].
+      config: The settings.
+    """
+    super().__init__()
+    self._online = online
+    self._target = target
+    self._scaling = scaling
+    self._config = config
+    self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
+    self._policy_optimizer, self._critic_optimizer = (
+      learners.ClippedAdam(
+        network.trainable_variables,
+        config.learning_rate,
+        config.adam_epsilon,
+        config.max_gradient_norm,
+      )
+      for network in online
+    )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
+    self._noise = learners.UpdateNoise()
+    self._update_target = learners.PeriodicCopy(
+      online.variables, target.variables, config.target_update_period
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._online.policy.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data = sample.data
+    action = self._scaling.from_action(data.action)  # [B, D]
+    batch_size = tf.shape(action)[0]
+    # For an action of the next state, and for m of the first one.
+    noise = self._noise.normals(
+      [1 + self._config.num_action_samples, batch_size, self._scaling.size]
+    )  # [1 + m, B, D]
+    weights = self._importance_weights(sample)  # [B]
+    # First the policy: it follows the critics as they were before this step.
+    policy_metrics = self._improve_policy(data.observation, action, noise[1:])
+    critic_metrics, sizes = self._improve_critics(
+      data, action, noise[0], weights
+    )
+    self._update_target()
+    return programs.UpdateResult(
+      {**critic_metrics, **policy_metrics},
+      priorities=sizes if self._config.prioritized else None,
+    )
+
+  def _improve_policy(
+    self, observation: types.Nest, action: tf.Tensor, noise: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    policy = data_parallel.by_rows(self._online.policy)
+    with tf.GradientTape() as tape:
+      parameters = policy(observation)  # [B, P]
+      log_prob = self._distribution.log_prob(parameters, action)  # [B]
+      with tape.stop_recording():
+        advantages = self._advantages(observation, action, parameters, noise)
+        weights = self._weigh(advantages)  # [B]
+      loss = losses.weighted_cloning_loss(log_prob, weights)
+    norm = self._policy_optimizer.minimize(tape, loss)
+    return {
+      'policy_loss': loss,
+      'advantage': tf.reduce_mean(advantages),
+      'weight': tf.reduce_mean(weights),
+      'policy_gradient_norm': norm,
+    }
+
+  def _advantages(
+    self,
+    observation: types.Nest,
+    action: tf.Tensor,
+    parameters: tf.Tensor,
+    noise: tf.Tensor,
+  ) -> tf.Tensor:
+    """Returns how much better actions are than those of the policy, `[B]`.
+
+    Args:
+      noise: Normal numbers for the m actions of the policy, `[m, B, D]`.
+    """
+    critics = data_parallel.by_rows(self._online.critics)
+    drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
+    # That of the data first, then all others, in one call.
+    actions = tf.concat([action, *tf.unstack(drawn)], 0)  # [(1 + m) B, D]
+    num_copies = 1 + self._config.num_action_samples
+    copies = tree.map_structure(
+      lambda leaf: tf.concat([leaf] * num_copies, 0), observation
+    )  # [(1 + m) B, ...]
+    least = tf.reduce_min(critics(copies, actions), axis=-1)  # [(1 + m) B]
+    q, *others = tf.split(least, num_copies)  # [B]
+    if self._config.advantage_baseline == 'max':
+      return q - tf.reduce_max(others, axis=0)
+    return q - tf.reduce_mean(others, axis=0)
+
+  def _weigh(self, advantages: tf.Tensor) -> tf.Tensor:
+    """Returns how much each action is cloned, `[B]`."""
+    config = self._config
+    if config.advantage_weights == 'binary':
+      return losses.binary_weights(advantages)
+    return losses.exponential_weights(
+      advantages, 1 / config.advantage_temperature, config.max_weight
+    )
+
+  def _improve_critics(
+    self,
+    data: types.Transition,
+    action: tf.Tensor,
+    noise: tf.Tensor,
+    weights: tf.Tensor,
+  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    critics = data_parallel.by_rows(self._online.critics)
+    target_policy, target_critics = map(data_parallel.by_rows, self._target)
+    action_t = self._distribution.sample(
+      target_policy(data.next_observation), noise
+    )  # [B, D]
+    targets = losses.clipped_double_q_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=self._config.discount * data.discount,
+      q_t=target_critics(data.next_observation, action_t),
+    )  # [B]
+    with tf.GradientTape() as tape:
+      q = critics(data.observation, action)  # [B, N]
+      errors = targets[:, None] - q  # [B, N]
+      loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
+    norm = self._critic_optimizer.minimize(tape, loss)
+    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
+    metrics = {
+      'critic_loss': loss,
+      'td_error': tf.reduce_mean(sizes),
+      'q_value': tf.reduce_mean(q),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, sizes

@@ -1,0 +1,66 @@
+"""The parts of IQL."""
+
+import sonnet as snt
+
+from repertory.agents import (
+  builder,
+  experience_replay,
+  exploration,
+  transition_replay,
+)
+from repertory.agents.iql import config as iql_config
+from repertory.agents.iql import learning, networks
+from repertory.components import (
+  action_scaling,
+  bounded_gaussian,
+  programs,
+  specs,
+)
+from repertory.components.networks import CriticEnsemble
+
+
+class IQLBuilder(transition_replay.TransitionReplayBuilder):
+  """Implicit Q-learning.
+
+  See https://arxiv.org/abs/2110.06169. The network is the policy's; value and
+  critics are the update's own.
+  """
+
+  config: iql_config.IQLConfig
+
+  def __init__(self, config: iql_config.IQLConfig | None = None):
+    super().__init__(config or iql_config.IQLConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    return networks.make_policy_network(spec, self.config)
+
+  def make_value_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    """Makes the network of values with all its variables."""
+    return networks.make_value_network(spec, self.config)
+
+  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+    """Makes critics with all their variables; twice, for the targets too."""
+    return networks.make_critics(spec, self.config)
+
+  def make_policy(
+    self, network: snt.Module, acting: builder.Acting
+  ) -> programs.Policy:
+    size = action_scaling.ActionScaling(acting.spec.actions).size
+    distribution = bounded_gaussian.BoundedGaussian(size)
+    return exploration.make_continuous_policy(
+      network, distribution.sample, acting
+    )
+
+  def make_update(
+    self, network: snt.Module, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    learned = learning.Networks(
+      network, self.make_value_network(spec), self.make_critics(spec)
+    )
+    update = learning.IQLUpdate(
+      learned,
+      self.make_critics(spec),
+      action_scaling.ActionScaling(spec.actions),
+      self.config,
+    )
+    return experience_replay.in_series(update, self.config)

@@ -1,0 +1,159 @@
+"""The update of IQL."""
+
+from typing import NamedTuple
+
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.agents import experience_replay
+from repertory.agents.iql import config as iql_config
+from repertory.components import (
+  action_scaling,
+  bounded_gaussian,
+  data_parallel,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+
+class Networks(NamedTuple):
+  """What IQL learns.
+
+  Attributes:
+    policy: Maps observations to parameters of a `BoundedGaussian`, `[B, P]`.
+    value: Maps observations to values `[B, 1]`.
+    critics: Map observations and actions `[B, D]` to values `[B, N]`.
+  """
+
+  policy: snt.Module
+  value: snt.Module
+  critics: networks.CriticEnsemble
+
+
+class IQLUpdate(programs.Update):
+  """Improves the value, then the policy, then the critics.
+
+  See https://arxiv.org/abs/2110.06169, algorithm 1; the order is that of its
+  authors' code. No network is ever asked for the value of an action that is not
+  of the data. Critics see actions scaled to [−1, 1].
+  """
+
+  def __init__(
+    self,
+    learned: Networks,
+    target_critics: networks.CriticEnsemble,
+    scaling: action_scaling.ActionScaling,
+    config: iql_config.IQLConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      learned: What is learned.
+      target_critics: Critics of the same kind, made to follow.
+      scaling: Makes the environment's actions of those in [−1, 1].
+      config: The settings.
+    """
+    super().__init__()
+    self._learned = learned
+    self._target_critics = target_critics
+    self._scaling = scaling
+    self._config = config
+    self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
+    self._policy_optimizer, self._value_optimizer, self._critic_optimizer = (
+      learners.ClippedAdam(
+        network.trainable_variables,
+        config.learning_rate,
+        config.adam_epsilon,
+        config.max_gradient_norm,
+      )
+      for network in learned
+    )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
+    self._update_target = learners.SoftUpdate(
+      learned.critics.variables,
+      target_critics.variables,
+      config.target_update_rate,
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._learned.policy.variables}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    data = sample.data
+    weights = self._importance_weights(sample)  # [B]
+    action = self._scaling.from_action(data.action)  # [B, D]
+    target_critics = data_parallel.by_rows(self._target_critics)
+    q = tf.reduce_min(target_critics(data.observation, action), -1)  # [B]
+    value_metrics = self._improve_value(data.observation, q, weights)
+    policy_metrics = self._improve_policy(data.observation, action, q)
+    critic_metrics, sizes = self._improve_critics(data, action, weights)
+    self._update_target()
+    return programs.UpdateResult(
+      {**value_metrics, **policy_metrics, **critic_metrics},
+      priorities=sizes if self._config.prioritized else None,
+    )
+
+  def _value(self, observation: types.Nest) -> tf.Tensor:
+    """Returns the values of states, `[B]`."""
+    value = data_parallel.by_rows(self._learned.value)
+    return tf.squeeze(value(observation), axis=-1)
+
+  def _improve_value(
+    self, observation: types.Nest, q: tf.Tensor, weights: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    with tf.GradientTape() as tape:
+      value = self._value(observation)  # [B]
+      per_item = losses.expectile_losses(
+        q - value, self._config.expectile
+      )  # [B]
+      loss = tf.reduce_mean(weights * per_item)
+    norm = self._value_optimizer.minimize(tape, loss)
+    return {
+      'value_loss': loss,
+      'value': tf.reduce_mean(value),
+      'value_gradient_norm': norm,
+    }
+
+  def _improve_policy(
+    self, observation: types.Nest, action: tf.Tensor, q: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    advantages = q - self._value(observation)  # [B]
+    weights = losses.exponential_weights(
+      advantages, self._config.advantage_scale, self._config.max_weight
+    )  # [B]
+    policy = data_parallel.by_rows(self._learned.policy)
+    with tf.GradientTape() as tape:
+      log_prob = self._distribution.log_prob(policy(observation), action)  # [B]
+      loss = losses.weighted_cloning_loss(log_prob, weights)
+    norm = self._policy_optimizer.minimize(tape, loss)
+    return {
+      'policy_loss': loss,
+      'advantage': tf.reduce_mean(advantages),
+      'weight': tf.reduce_mean(weights),
+      'policy_gradient_norm': norm,
+    }
+
+  def _improve_critics(
+    self, data: types.Transition, action: tf.Tensor, weights: tf.Tensor
+  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    critics = data_parallel.by_rows(self._learned.critics)
+    # The adder applied γ between the rewards; this is the last factor.
+    discount = self._config.discount * data.discount  # [B]
+    targets = data.reward + discount * self._value(data.next_observation)  # [B]
+    with tf.GradientTape() as tape:
+      q = critics(data.observation, action)  # [B, N]
+      errors = targets[:, None] - q  # [B, N]
+      loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
+    norm = self._critic_optimizer.minimize(tape, loss)
+    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
+    metrics = {
+      'critic_loss': loss,
+      'td_error': tf.reduce_mean(sizes),
+      'q_value': tf.reduce_mean(q),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, sizes

@@ -1,0 +1,57 @@
+"""Gaussians whose means are within [−1, 1]."""
+
+import math
+
+import tensorflow as tf
+
+# Of a deviation's logarithm: those of the authors of IQL.
+_MIN_LOG_SCALE, _MAX_LOG_SCALE = -5.0, 2.0
+
+
+class BoundedGaussian:
+  """Independent Gaussians N(tanh(m), σ²), whose samples are cut to [−1, 1].
+
+  Unlike those of a `SquashedGaussian`, densities are finite at the bounds and
+  beyond, so that any action of data has one. They are those before samples are
+  cut. See https://arxiv.org/abs/2110.06169 and the code of its authors.
+
+  Attributes:
+    num_parameters: P = 2 D: m, and the logarithms of the deviations σ.
+  """
+
+  def __init__(self, size: int):
+    """Keeps the size.
+
+    Args:
+      size: D, numbers of an action.
+    """
+    self.num_parameters = 2 * size
+
+  def sample(self, parameters: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
+    """Makes samples in [−1, 1], `[B, D]`, out of noise.
+
+    Args:
+      parameters: `[B, P]`.
+      noise: Normal numbers `[B, D]`; with 0 it is the mean.
+    """
+    mean, log_scale = _split(parameters)  # [B, D]
+    return tf.clip_by_value(mean + tf.exp(log_scale) * noise, -1.0, 1.0)
+
+  def log_prob(self, parameters: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
+    """Computes log π(a), `[B]`.
+
+    Args:
+      parameters: `[B, P]`.
+      action: a, `[B, D]`.
+    """
+    mean, log_scale = _split(parameters)  # [B, D]
+    errors = (action - mean) * tf.exp(-log_scale)
+    terms = -0.5 * errors**2 - log_scale - 0.5 * math.log(2 * math.pi)
+    return tf.reduce_sum(terms, axis=-1)
+
+
+def _split(parameters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns means and logarithms of deviations, `[B, D]` each."""
+  unlimited, log_scale = tf.split(parameters, 2, axis=-1)
+  log_scale = tf.clip_by_value(log_scale, _MIN_LOG_SCALE, _MAX_LOG_SCALE)
+  return tf.tanh(unlimited), log_scale

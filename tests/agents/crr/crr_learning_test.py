@@ -1,0 +1,185 @@
+"""Tests of `agents/crr/learning.py`."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import numpy_dqn
+import numpy_offline
+import transition_updates
+from repertory.agents import crr
+from repertory.agents.crr import learning
+from repertory.components import action_scaling
+
+arrays = transition_updates.arrays
+B, D = transition_updates.B, transition_updates.D
+SPEC = transition_updates.CONTINUOUS_SPEC
+CONFIG = crr.CRRConfig(
+  hidden_sizes=(4,),
+  batch_size=B,
+  discount=0.8,
+  learning_rate=0.05,
+  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  target_update_period=3,
+  num_action_samples=3,
+  max_weight=1.05,
+)
+
+
+class Twin:
+  """Algorithm 1 of arXiv:2006.15134 in NumPy, the policy first."""
+
+  def __init__(self, config, online, target):
+    self.config = config
+    self.policy, self.critics = (
+      numpy_offline.Learned(module, config) for module in online
+    )
+    self.target_policy, self.target_critics = map(arrays, target)
+    self._count = 0
+
+  def q(self, arrays, observation, action):
+    return numpy_offline.values(
+      arrays, self.config.num_critics, observation, action
+    )
+
+  def step(self, batch, noise):
+    config, metrics = self.config, {}
+    observation, action = batch['observation'], numpy_offline.scaled(batch)
+    advantages, counts = self.weigh(observation, action, noise[1:])
+
+    def policy_loss(arrays):
+      return -np.mean(
+        counts * numpy_offline.log_prob(arrays, observation, action)
+      )
+
+    metrics['advantage'], metrics['weight'] = advantages.mean(), counts.mean()
+    metrics['policy_loss'], metrics['policy_gradient_norm'] = (
+      self.policy.descend(policy_loss)
+    )
+    action_t = numpy_offline.sample(
+      self.target_policy, batch['next_observation'], noise[0]
+    )
+    least = np.min(
+      self.q(self.target_critics, batch['next_observation'], action_t), axis=-1
+    )
+    target = batch['reward'] + config.discount * batch['discount'] * least
+    weights = numpy_dqn.weights(batch, config)
+
+    def critic_loss(arrays):
+      errors = target[:, None] - self.q(arrays, observation, action)
+      return np.mean(weights * np.sum(errors**2, axis=-1))
+
+    q = self.q(self.critics.arrays, observation, action)
+    sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
+    metrics['q_value'], metrics['td_error'] = q.mean(), sizes.mean()
+    metrics['critic_loss'], metrics['critic_gradient_norm'] = (
+      self.critics.descend(critic_loss)
+    )
+    self._count += 1
+    if self._count % config.target_update_period == 0:
+      self.target_policy = dict(self.policy.arrays)
+      self.target_critics = dict(self.critics.arrays)
+    return metrics, sizes, counts
+
+  def weigh(self, observation, action, noise):
+    """Returns the advantages, and what each counts, row by row."""
+    config, advantages, counts = self.config, [], []
+    q = self.q(self.critics.arrays, observation, action)
+    for b in range(B):
+      row = observation[b : b + 1]
+      others = []
+      for one in noise:
+        drawn = numpy_offline.sample(self.policy.arrays, row, one[b : b + 1])
+        others.append(np.min(self.q(self.critics.arrays, row, drawn)))
+      usual = max(others)
+      if config.advantage_baseline == 'mean':
+        usual = sum(others) / len(others)
+      advantages.append(min(q[b]) - usual)
+      if config.advantage_weights == 'binary':
+        counts.append(1.0 if advantages[-1] > 0 else 0.0)
+      else:
+        power = np.exp(advantages[-1] / config.advantage_temperature)
+        counts.append(min(power, config.max_weight))
+    return np.array(advantages), np.array(counts)
+
+
+def make(config):
+  """Returns the learned networks, those that follow, and the update."""
+  tf.random.set_seed(0)
+  builder = crr.CRRBuilder(config)
+  online, target = (
+    learning.Networks(builder.make_network(SPEC), builder.make_critics(SPEC))
+    for _ in range(2)
+  )
+  scaling = action_scaling.ActionScaling(SPEC.actions)
+  return online, target, learning.CRRUpdate(online, target, scaling, config)
+
+
+@pytest.mark.parametrize(
+  ('changes', 'jit_compile'),
+  [
+    pytest.param(
+      {
+        'prioritized': True,
+        'max_gradient_norm': 0.3,
+        'advantage_temperature': 0.5,
+      },
+      None,
+      id='exp',
+    ),
+    pytest.param(crr.PRESETS['binary'], True, id='binary_xla'),
+    pytest.param(
+      {**crr.PRESETS['binary_max'], 'num_critics': 1}, None, id='binary_max'
+    ),
+  ],
+)
+def test_equals_the_twin(changes, jit_compile):
+  config = dataclasses.replace(CONFIG, **changes)
+  online, target, update = make(config)
+  twin = Twin(config, online, target)
+  noise = tf.Variable(tf.zeros([1 + config.num_action_samples, B, D]))
+  update._noise.normals = lambda shape: noise.read_value()
+  call = tf.function(update, autograph=False, jit_compile=jit_compile)
+  counts = []
+  for i in range(4):
+    batch = transition_updates.make_continuous_batch(i)
+    drawn = np.random.default_rng(100 + i).normal(size=noise.shape)
+    noise.assign(drawn)
+    result = call(transition_updates.to_sample(batch))
+    metrics, sizes, used = twin.step(batch, drawn)
+    counts += used.tolist()
+    priorities = sizes if config.prioritized else None
+    transition_updates.assert_step(result, metrics, priorities)
+    for module, expected in (
+      (online.policy, twin.policy.arrays),
+      (online.critics, twin.critics.arrays),
+      (target.policy, twin.target_policy),
+      (target.critics, twin.target_critics),
+    ):
+      transition_updates.assert_all_close(
+        arrays(module), expected, tolerance=2e-4
+      )
+  # The premise: actions do not all count the same.
+  assert min(counts) < 1 <= max(counts)
+  if config.advantage_weights == 'exp':
+    assert max(counts) == config.max_weight
+
+
+def test_noise_is_new_in_every_step_and_follows_the_seed():
+  *_, update = make(dataclasses.replace(CONFIG, learning_rate=1e-30))
+  call = tf.function(update, autograph=False)
+  sample = transition_updates.to_sample(
+    transition_updates.make_continuous_batch(0)
+  )
+
+  def errors(seed):
+    update._noise._seed.assign(seed)
+    update._noise._num_calls.assign(0)
+    return [float(call(sample).metrics['td_error']) for _ in range(3)]
+
+  first = errors(1)
+  assert len(set(first)) == 3
+  assert first == errors(1)
+  assert set(first).isdisjoint(errors(2))

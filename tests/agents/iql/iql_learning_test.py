@@ -1,0 +1,157 @@
+"""Tests of `agents/iql/learning.py`."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import numeric_gradients
+import numpy_dqn
+import numpy_offline
+import transition_updates
+from repertory.agents import iql
+from repertory.agents.iql import learning
+from repertory.components import action_scaling
+
+B = transition_updates.B
+SPEC = transition_updates.CONTINUOUS_SPEC
+CONFIG = iql.IQLConfig(
+  hidden_sizes=(4,),
+  batch_size=B,
+  discount=0.8,
+  learning_rate=0.05,
+  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  target_update_rate=0.3,
+  max_weight=1.1,
+)
+
+
+class Twin:
+  """Algorithm 1 of arXiv:2110.06169 in NumPy, in its authors' order."""
+
+  def __init__(self, config, learned, target_critics):
+    self.config = config
+    self.policy, self.value, self.critics = (
+      numpy_offline.Learned(module, config) for module in learned
+    )
+    self.target_critics = transition_updates.arrays(target_critics)
+
+  def values(self, arrays, observation):
+    x = numpy_offline.features(arrays, observation)
+    return numeric_gradients.linear(arrays, 'value', x)[:, 0]
+
+  def q(self, arrays, batch):
+    return numpy_offline.values(
+      arrays,
+      self.config.num_critics,
+      batch['observation'],
+      numpy_offline.scaled(batch),
+    )
+
+  def step(self, batch):
+    config, metrics = self.config, {}
+    weights = numpy_dqn.weights(batch, config)
+    observation = batch['observation']
+    least = np.min(self.q(self.target_critics, batch), axis=-1)
+    metrics['value'] = np.mean(self.values(self.value.arrays, observation))
+
+    def value_loss(arrays):
+      total = 0.0
+      for b, value in enumerate(self.values(arrays, observation)):
+        error = least[b] - value
+        share = config.expectile if error >= 0 else 1 - config.expectile
+        total += weights[b] * share * error**2
+      return total / B
+
+    metrics['value_loss'], metrics['value_gradient_norm'] = self.value.descend(
+      value_loss
+    )
+    advantages = least - self.values(self.value.arrays, observation)
+    counts = np.minimum(
+      np.exp(config.advantage_scale * advantages), config.max_weight
+    )
+
+    def policy_loss(arrays):
+      action = numpy_offline.scaled(batch)
+      return -np.mean(
+        counts * numpy_offline.log_prob(arrays, observation, action)
+      )
+
+    metrics['advantage'], metrics['weight'] = advantages.mean(), counts.mean()
+    metrics['policy_loss'], metrics['policy_gradient_norm'] = (
+      self.policy.descend(policy_loss)
+    )
+    next_values = self.values(self.value.arrays, batch['next_observation'])
+    target = batch['reward'] + config.discount * batch['discount'] * next_values
+
+    def critic_loss(arrays):
+      errors = target[:, None] - self.q(arrays, batch)
+      return np.mean(weights * np.sum(errors**2, axis=-1))
+
+    q = self.q(self.critics.arrays, batch)
+    sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
+    metrics['q_value'], metrics['td_error'] = q.mean(), sizes.mean()
+    metrics['critic_loss'], metrics['critic_gradient_norm'] = (
+      self.critics.descend(critic_loss)
+    )
+    tau = config.target_update_rate
+    for name, array in self.critics.arrays.items():
+      self.target_critics[name] = (1 - tau) * self.target_critics[
+        name
+      ] + tau * array
+    return metrics, sizes, counts
+
+
+def make(config):
+  """Returns the learned networks, the critics that follow, and the update."""
+  tf.random.set_seed(0)
+  builder = iql.IQLBuilder(config)
+  learned = learning.Networks(
+    builder.make_network(SPEC),
+    builder.make_value_network(SPEC),
+    builder.make_critics(SPEC),
+  )
+  target_critics = builder.make_critics(SPEC)
+  scaling = action_scaling.ActionScaling(SPEC.actions)
+  update = learning.IQLUpdate(learned, target_critics, scaling, config)
+  return learned, target_critics, update
+
+
+@pytest.mark.parametrize(
+  ('changes', 'jit_compile'),
+  [
+    pytest.param({}, None, id='default'),
+    pytest.param({'expectile': 0.9}, True, id='xla'),
+    pytest.param(
+      {'prioritized': True, 'num_critics': 3, 'max_gradient_norm': 0.3},
+      None,
+      id='prioritized',
+    ),
+  ],
+)
+def test_equals_the_twin(changes, jit_compile):
+  config = dataclasses.replace(CONFIG, **changes)
+  learned, target_critics, update = make(config)
+  twin = Twin(config, learned, target_critics)
+  call = tf.function(update, autograph=False, jit_compile=jit_compile)
+  counts = []
+  for i in range(4):
+    batch = transition_updates.make_continuous_batch(i)
+    result = call(transition_updates.to_sample(batch))
+    metrics, sizes, used = twin.step(batch)
+    counts += used.tolist()
+    priorities = sizes if config.prioritized else None
+    transition_updates.assert_step(result, metrics, priorities)
+    for module, expected in (
+      (learned.policy, twin.policy.arrays),
+      (learned.value, twin.value.arrays),
+      (learned.critics, twin.critics.arrays),
+      (target_critics, twin.target_critics),
+    ):
+      transition_updates.assert_all_close(
+        transition_updates.arrays(module), expected, tolerance=2e-4
+      )
+  if not changes:  # The premise: some weights are cut, and others are not.
+    assert min(counts) < 1
+    assert max(counts) == config.max_weight

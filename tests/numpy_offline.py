@@ -1,0 +1,67 @@
+"""What the twins of IQL and CRR share: their networks, and how they learn."""
+
+import numpy as np
+
+import numeric_gradients
+import transition_updates
+
+
+def values(arrays, num_critics, observation, action):
+  """Values `[B, N]` of critics with one hidden layer."""
+  found = []
+  for i in range(num_critics):
+    x = np.concatenate([observation, action], axis=-1)
+    x = numeric_gradients.linear(arrays, f'critic_{i}/mlp/linear_0', x)
+    x = numeric_gradients.linear(arrays, f'critic_{i}/head', np.maximum(x, 0))
+    found.append(x[:, 0])
+  return np.stack(found, axis=-1)
+
+
+def features(arrays, observation):
+  """The hidden layer of policies and of values."""
+  name = 'observation_torso/mlp/linear_0'
+  return np.maximum(numeric_gradients.linear(arrays, name, observation), 0)
+
+
+def gaussian(arrays, observation):
+  """Means and deviations `[B, D]` of a policy."""
+  mean = np.tanh(
+    numeric_gradients.linear(arrays, 'head/mean', features(arrays, observation))
+  )
+  scale = np.exp(np.clip(arrays['head/log_scale:0'], -5, 2))
+  return mean, np.broadcast_to(scale, mean.shape)
+
+
+def sample(arrays, observation, noise):
+  mean, scale = gaussian(arrays, observation)
+  return np.clip(mean + scale * noise, -1, 1)
+
+
+def log_prob(arrays, observation, action):
+  mean, scale = gaussian(arrays, observation)
+  density = np.exp(-0.5 * ((action - mean) / scale) ** 2)
+  return np.log(density / (scale * np.sqrt(2 * np.pi))).sum(axis=-1)
+
+
+def scaled(batch):
+  """Actions of `transition_updates.CONTINUOUS_SPEC`, in [−1, 1]."""
+  return (batch['action'] - [1, 3]) / [2, 1]
+
+
+class Learned:
+  """Arrays of a network, and their optimizer."""
+
+  def __init__(self, module, config):
+    self.arrays = transition_updates.arrays(module)
+    self._adam = numeric_gradients.Adam(
+      config.learning_rate, config.adam_epsilon
+    )
+    self._max_norm = config.max_gradient_norm
+
+  def descend(self, loss):
+    """Takes a step; returns the loss before it, and the gradient's norm."""
+    before = loss(self.arrays)
+    gradients = numeric_gradients.gradients(loss, self.arrays)
+    clipped = numeric_gradients.clipped(gradients, self._max_norm)
+    self.arrays = self._adam.apply(clipped, self.arrays)
+    return before, numeric_gradients.norm(gradients)
