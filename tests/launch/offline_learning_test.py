@@ -79,7 +79,7 @@ class TestHalfTrained:
   def test_is_surpassed(self, tmp_path, half_trained, agent, preset, seed):
     mean_return = _learn(
       tmp_path, agent, 'gym:Pendulum-v1', half_trained.directory,
-      preset=preset, max_steps=4_000, seed=seed,
+      preset=preset, max_steps=4_000, evaluation_period=4_000, seed=seed,
     )  # fmt: skip
     assert mean_return > half_trained.mean + 3 * half_trained.error
 
@@ -87,6 +87,6 @@ class TestHalfTrained:
   def test_is_cloned(self, tmp_path, half_trained, seed):
     mean_return = _learn(
       tmp_path, 'bc', 'gym:Pendulum-v1', half_trained.directory,
-      max_steps=4_000, seed=seed,
+      max_steps=4_000, evaluation_period=4_000, seed=seed,
     )  # fmt: skip
     assert abs(mean_return - half_trained.mean) < 3 * half_trained.error
