@@ -1,8 +1,8 @@
 """Gaussians whose means are within [−1, 1]."""
 
-import math
-
 import tensorflow as tf
+
+from repertory.components import losses
 
 # Of a deviation's logarithm: those of the authors of IQL.
 _MIN_LOG_SCALE, _MAX_LOG_SCALE = -5.0, 2.0
@@ -45,9 +45,7 @@ class BoundedGaussian:
       action: a, `[B, D]`.
     """
     mean, log_scale = _split(parameters)  # [B, D]
-    errors = (action - mean) * tf.exp(-log_scale)
-    terms = -0.5 * errors**2 - log_scale - 0.5 * math.log(2 * math.pi)
-    return tf.reduce_sum(terms, axis=-1)
+    return losses.gaussian_log_prob(action, mean, tf.exp(log_scale))
 
 
 def _split(parameters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

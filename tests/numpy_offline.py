@@ -1,9 +1,8 @@
-"""What the twins of IQL and CRR share: their networks, and how they learn."""
+"""What the twins of IQL and CRR share: their networks, in NumPy."""
 
 import numpy as np
 
 import numeric_gradients
-import transition_updates
 
 
 def values(arrays, num_critics, observation, action):
@@ -46,22 +45,3 @@ def log_prob(arrays, observation, action):
 def scaled(batch):
   """Actions of `transition_updates.CONTINUOUS_SPEC`, in [−1, 1]."""
   return (batch['action'] - [1, 3]) / [2, 1]
-
-
-class Learned:
-  """Arrays of a network, and their optimizer."""
-
-  def __init__(self, module, config):
-    self.arrays = transition_updates.arrays(module)
-    self._adam = numeric_gradients.Adam(
-      config.learning_rate, config.adam_epsilon
-    )
-    self._max_norm = config.max_gradient_norm
-
-  def descend(self, loss):
-    """Takes a step; returns the loss before it, and the gradient's norm."""
-    before = loss(self.arrays)
-    gradients = numeric_gradients.gradients(loss, self.arrays)
-    clipped = numeric_gradients.clipped(gradients, self._max_norm)
-    self.arrays = self._adam.apply(clipped, self.arrays)
-    return before, numeric_gradients.norm(gradients)

@@ -6,6 +6,7 @@ from repertory.agents import (
   builder,
   experience_replay,
   exploration,
+  policy_and_critic,
   transition_replay,
 )
 from repertory.agents.crr import config as crr_config
@@ -50,8 +51,10 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    online = learning.Networks(network, self.make_critics(spec))
-    target = learning.Networks(self.make_network(spec), self.make_critics(spec))
+    online = policy_and_critic.Networks(network, self.make_critics(spec))
+    target = policy_and_critic.Networks(
+      self.make_network(spec), self.make_critics(spec)
+    )
     update = learning.CRRUpdate(
       online, target, action_scaling.ActionScaling(spec.actions), self.config
     )

@@ -1,12 +1,9 @@
 """The update of CRR."""
 
-from typing import NamedTuple
-
-import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.agents import experience_replay
+from repertory.agents import experience_replay, policy_and_critic
 from repertory.agents.crr import config as crr_config
 from repertory.components import (
   action_scaling,
@@ -14,27 +11,9 @@ from repertory.components import (
   data_parallel,
   learners,
   losses,
-  networks,
   programs,
   types,
 )
-
-
-class Networks(NamedTuple):
-  """The networks of CRR.
-
-  Attributes:
-    policy: Maps observations to parameters of a `BoundedGaussian`, `[B, P]`.
-    critics: Map observations and actions `[B, D]` to values `[B, N]`.
-  """
-
-  policy: snt.Module
-  critics: networks.CriticEnsemble
-
-  @property
-  def variables(self) -> list[tf.Variable]:
-    """Those of all."""
-    return [*self.policy.variables, *self.critics.variables]
 
 
 class CRRUpdate(programs.Update):
@@ -46,16 +25,17 @@ class CRRUpdate(programs.Update):
 
   def __init__(
     self,
-    online: Networks,
-    target: Networks,
+    online: policy_and_critic.Networks,
+    target: policy_and_critic.Networks,
     scaling: action_scaling.ActionScaling,
     config: crr_config.CRRConfig,
   ):
     """Takes over the networks.
 
     Args:
-      online: What is learned.
-      target: Networks of the same kind, made to follow.
+      online: What is learned: a policy that gives parameters of a
+        `BoundedGaussian`, `[B, P]`, and critics with values `[B, N]`.
+      target: policy_and_critic.Networks of the same kind, made to follow.
       scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
     """
@@ -66,13 +46,7 @@ class CRRUpdate(programs.Update):
     self._config = config
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam(
-        network.trainable_variables,
-        config.learning_rate,
-        config.adam_epsilon,
-        config.max_gradient_norm,
-      )
-      for network in online
+      policy_and_critic.make_optimizers(online, config)
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
@@ -135,7 +109,7 @@ class CRRUpdate(programs.Update):
     Args:
       noise: Normal numbers for the m actions of the policy, `[m, B, D]`.
     """
-    critics = data_parallel.by_rows(self._online.critics)
+    critics = data_parallel.by_rows(self._online.critic)
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
     # That of the data first, then all others, in one call.
     actions = tf.concat([action, *tf.unstack(drawn)], 0)  # [(1 + m) B, D]
@@ -165,7 +139,7 @@ class CRRUpdate(programs.Update):
     noise: tf.Tensor,
     weights: tf.Tensor,
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    critics = data_parallel.by_rows(self._online.critics)
+    critics = data_parallel.by_rows(self._online.critic)
     target_policy, target_critics = map(data_parallel.by_rows, self._target)
     action_t = self._distribution.sample(
       target_policy(data.next_observation), noise

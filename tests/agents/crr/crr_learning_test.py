@@ -8,12 +8,12 @@ import tensorflow as tf
 
 import numpy_dqn
 import numpy_offline
+import policy_and_critic_twin
 import transition_updates
-from repertory.agents import crr
+from repertory.agents import crr, policy_and_critic
 from repertory.agents.crr import learning
 from repertory.components import action_scaling
 
-arrays = transition_updates.arrays
 B, D = transition_updates.B, transition_updates.D
 SPEC = transition_updates.CONTINUOUS_SPEC
 CONFIG = crr.CRRConfig(
@@ -28,15 +28,11 @@ CONFIG = crr.CRRConfig(
 )
 
 
-class Twin:
+class Twin(policy_and_critic_twin.Twin):
   """Algorithm 1 of arXiv:2006.15134 in NumPy, the policy first."""
 
   def __init__(self, config, online, target):
-    self.config = config
-    self.policy, self.critics = (
-      numpy_offline.Learned(module, config) for module in online
-    )
-    self.target_policy, self.target_critics = map(arrays, target)
+    super().__init__(config, online, target)
     self._count = 0
 
   def q(self, arrays, observation, action):
@@ -55,14 +51,13 @@ class Twin:
       )
 
     metrics['advantage'], metrics['weight'] = advantages.mean(), counts.mean()
-    metrics['policy_loss'], metrics['policy_gradient_norm'] = (
-      self.policy.descend(policy_loss)
-    )
+    metrics['policy_loss'] = policy_loss(self.policy)
+    metrics['policy_gradient_norm'] = self.descend('policy', policy_loss)
     action_t = numpy_offline.sample(
       self.target_policy, batch['next_observation'], noise[0]
     )
     least = np.min(
-      self.q(self.target_critics, batch['next_observation'], action_t), axis=-1
+      self.q(self.target_critic, batch['next_observation'], action_t), axis=-1
     )
     target = batch['reward'] + config.discount * batch['discount'] * least
     weights = numpy_dqn.weights(batch, config)
@@ -71,28 +66,27 @@ class Twin:
       errors = target[:, None] - self.q(arrays, observation, action)
       return np.mean(weights * np.sum(errors**2, axis=-1))
 
-    q = self.q(self.critics.arrays, observation, action)
+    q = self.q(self.critic, observation, action)
     sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
     metrics['q_value'], metrics['td_error'] = q.mean(), sizes.mean()
-    metrics['critic_loss'], metrics['critic_gradient_norm'] = (
-      self.critics.descend(critic_loss)
-    )
+    metrics['critic_loss'] = critic_loss(self.critic)
+    metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
     self._count += 1
     if self._count % config.target_update_period == 0:
-      self.target_policy = dict(self.policy.arrays)
-      self.target_critics = dict(self.critics.arrays)
+      self.target_policy = dict(self.policy)
+      self.target_critic = dict(self.critic)
     return metrics, sizes, counts
 
   def weigh(self, observation, action, noise):
     """Returns the advantages, and what each counts, row by row."""
     config, advantages, counts = self.config, [], []
-    q = self.q(self.critics.arrays, observation, action)
+    q = self.q(self.critic, observation, action)
     for b in range(B):
       row = observation[b : b + 1]
       others = []
       for one in noise:
-        drawn = numpy_offline.sample(self.policy.arrays, row, one[b : b + 1])
-        others.append(np.min(self.q(self.critics.arrays, row, drawn)))
+        drawn = numpy_offline.sample(self.policy, row, one[b : b + 1])
+        others.append(np.min(self.q(self.critic, row, drawn)))
       usual = max(others)
       if config.advantage_baseline == 'mean':
         usual = sum(others) / len(others)
@@ -107,10 +101,12 @@ class Twin:
 
 def make(config):
   """Returns the learned networks, those that follow, and the update."""
-  tf.random.set_seed(0)
   builder = crr.CRRBuilder(config)
+  tf.random.set_seed(0)
   online, target = (
-    learning.Networks(builder.make_network(SPEC), builder.make_critics(SPEC))
+    policy_and_critic.Networks(
+      builder.make_network(SPEC), builder.make_critics(SPEC)
+    )
     for _ in range(2)
   )
   scaling = action_scaling.ActionScaling(SPEC.actions)
@@ -152,15 +148,7 @@ def test_equals_the_twin(changes, jit_compile):
     counts += used.tolist()
     priorities = sizes if config.prioritized else None
     transition_updates.assert_step(result, metrics, priorities)
-    for module, expected in (
-      (online.policy, twin.policy.arrays),
-      (online.critics, twin.critics.arrays),
-      (target.policy, twin.target_policy),
-      (target.critics, twin.target_critics),
-    ):
-      transition_updates.assert_all_close(
-        arrays(module), expected, tolerance=2e-4
-      )
+    twin.assert_like(online, target)
   # The premise: actions do not all count the same.
   assert min(counts) < 1 <= max(counts)
   if config.advantage_weights == 'exp':

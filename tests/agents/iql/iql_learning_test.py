@@ -27,13 +27,29 @@ CONFIG = iql.IQLConfig(
 )
 
 
+class _Learned:
+  """Arrays of a network, and how they learn."""
+
+  def __init__(self, module, config):
+    self.arrays = transition_updates.arrays(module)
+    self._descent = numeric_gradients.Descent(
+      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+    )
+
+  def descend(self, loss):
+    """Takes a step; returns the loss before it, and the gradient's norm."""
+    before = loss(self.arrays)
+    self.arrays, norm = self._descent.step(loss, self.arrays)
+    return before, norm
+
+
 class Twin:
   """Algorithm 1 of arXiv:2110.06169 in NumPy, in its authors' order."""
 
   def __init__(self, config, learned, target_critics):
     self.config = config
     self.policy, self.value, self.critics = (
-      numpy_offline.Learned(module, config) for module in learned
+      _Learned(module, config) for module in learned
     )
     self.target_critics = transition_updates.arrays(target_critics)
 
