@@ -13,6 +13,8 @@ from repertory.launch.topologies import offline
 
 pytestmark = pytest.mark.learning
 
+_FAST_CRR = {'learning_rate': 1e-3, 'target_update_period': 20}
+
 _over_seeds = pytest.mark.parametrize('seed', (1, 2, 3))
 
 
@@ -70,21 +72,20 @@ class TestHalfTrained:
 
   @_over_seeds
   @pytest.mark.parametrize(
-    ('agent', 'preset', 'config'),
+    ('agent', 'max_steps', 'settings'),
     [
-      ('td3', 'td3_bc', {}),
-      ('iql', None, {}),
+      ('td3', 5_000, {'preset': 'td3_bc'}),
+      ('iql', 5_000, {}),
       # Or its critics would look some fifty steps ahead by then.
-      ('crr', None, {'learning_rate': 1e-3, 'target_update_period': 20}),
+      ('crr', 7_500, {'config': _FAST_CRR}),
     ],
   )
   def test_is_surpassed(
-    self, tmp_path, half_trained, agent, preset, config, seed
+    self, tmp_path, half_trained, agent, max_steps, settings, seed
   ):
     mean_return = _learn(
       tmp_path, agent, 'gym:Pendulum-v1', half_trained.directory,
-      preset=preset, config=config, max_steps=5_000, evaluation_period=5_000,
-      seed=seed,
+      max_steps=max_steps, evaluation_period=max_steps, seed=seed, **settings,
     )  # fmt: skip
     error = half_trained.deviation / math.sqrt(50)
     assert mean_return > half_trained.mean + 3 * error
