@@ -51,19 +51,8 @@ class BCBuilder(builder.Builder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    if networks.are_discrete(spec):
-      actions = discrete_actions.DiscreteActions(spec.actions)
-
-      def loss(logits, action):
-        number = actions.from_action(action)  # [B]
-        return losses.cross_entropy_cloning_loss(logits, number)
-    else:
-      scaling = action_scaling.ActionScaling(spec.actions)
-
-      def loss(chosen, action):
-        scaled = scaling.from_action(action)  # [B, D]
-        return losses.squared_cloning_loss(chosen, scaled)
-
+    discrete = networks.are_discrete(spec)
+    loss = _cross_entropy(spec) if discrete else _squared_distance(spec)
     return learning.BCUpdate(network, loss, self.config)
 
   def experience(
@@ -73,3 +62,17 @@ class BCBuilder(builder.Builder):
     return experience_lib.Experience.of_data(
       items, items.signature(spec), self.config.batch_size
     )
+
+
+def _cross_entropy(spec: specs.EnvironmentSpec) -> learning.Loss:
+  actions = discrete_actions.DiscreteActions(spec.actions)
+  return lambda logits, action: losses.cross_entropy_cloning_loss(
+    logits, actions.from_action(action)
+  )
+
+
+def _squared_distance(spec: specs.EnvironmentSpec) -> learning.Loss:
+  scaling = action_scaling.ActionScaling(spec.actions)
+  return lambda chosen, action: losses.squared_cloning_loss(
+    chosen, scaling.from_action(action)
+  )

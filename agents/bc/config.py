@@ -14,6 +14,8 @@ class BCConfig(agent_config.AgentConfig):
   What returns, replay servers and actors would need is no setting here.
   """
 
+  # No fields: dataclasses take these back, which type checkers do not know.
+  # pyright: reportIncompatibleVariableOverride=false
   discount: ClassVar[float] = 1.0
   prefetch: ClassVar[int] = 1
   variable_update_period: ClassVar[int] = 1

@@ -8,6 +8,10 @@ import tensorflow as tf
 from repertory.agents.bc import config as bc_config
 from repertory.components import data_parallel, learners, programs, types
 
+# Maps what a network says, `[B, N]`, and the actions of the data, `[B, ...]`,
+# to a scalar.
+Loss = Callable[[tf.Tensor, types.Nest], tf.Tensor]
+
 
 class BCUpdate(programs.Update):
   """Makes what a network says of observations more like what was done."""
@@ -15,14 +19,14 @@ class BCUpdate(programs.Update):
   def __init__(
     self,
     network: snt.Module,
-    loss: Callable[[tf.Tensor, types.Nest], tf.Tensor],
+    loss: Loss,
     config: bc_config.BCConfig,
   ):
     """Takes over the network.
 
     Args:
       network: Maps observations `[B, ...]` to `[B, N]`.
-      loss: Maps that and actions of the environment `[B, ...]` to a scalar.
+      loss: What is lowered.
       config: The settings.
     """
     super().__init__()

@@ -93,7 +93,7 @@ class TestTrain:
     [
       (
         ['--agent=dqm'],
-        ['--agent must be one of d4pg, dqn, ', "'dqm'. Did you mean 'dqn'"],
+        ['--agent must be one of bc, crr, d4pg, ', "'dqm'. Did you mean 'dqn'"],
       ),
       (
         ['--env=cath'],
