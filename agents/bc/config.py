@@ -1,5 +1,8 @@
 """Settings of BC."""
 
+# A dataclass may take back fields; type checkers know nothing of that.
+# pyright: reportIncompatibleVariableOverride=false
+
 import dataclasses
 from typing import Any, ClassVar
 
@@ -14,8 +17,7 @@ class BCConfig(agent_config.AgentConfig):
   What returns, replay servers and actors would need is no setting here.
   """
 
-  # No fields: dataclasses take these back, which type checkers do not know.
-  # pyright: reportIncompatibleVariableOverride=false
+  # Fields of every agent that this one takes back.
   discount: ClassVar[float] = 1.0
   prefetch: ClassVar[int] = 1
   variable_update_period: ClassVar[int] = 1
