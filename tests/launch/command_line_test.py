@@ -186,7 +186,7 @@ class TestTrain:
       # Agent and environment that do not fit.
       (
         ['--env=gym:Pendulum-v1'],
-        ['DiscreteArray', 'BoundedArray', "'dqn' does", 'impala, mpo, ppo, q'],
+        ['DiscreteArray', 'BoundedArray', "'dqn' does", 'impala, iql, mpo'],
       ),
       (
         ['--agent=td3', '--env=catch'],
