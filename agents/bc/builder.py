@@ -8,6 +8,7 @@ from repertory.agents import builder, exploration
 from repertory.agents.bc import config as bc_config
 from repertory.agents.bc import learning, networks
 from repertory.components import (
+  action_parts,
   action_scaling,
   adders,
   discrete_actions,
@@ -37,7 +38,7 @@ class BCBuilder(builder.Builder):
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
   ) -> programs.Policy:
-    if networks.are_discrete(acting.spec):
+    if not action_parts.are_continuous(acting.spec.actions):
       actions = discrete_actions.DiscreteActions(acting.spec.actions)
       return policies.EpsilonGreedyPolicy(
         network,
@@ -51,7 +52,7 @@ class BCBuilder(builder.Builder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    discrete = networks.are_discrete(spec)
+    discrete = not action_parts.are_continuous(spec.actions)
     loss = _cross_entropy(spec) if discrete else _squared_distance(spec)
     return learning.BCUpdate(network, loss, self.config)
 

@@ -13,22 +13,6 @@ from repertory.components import (
 )
 
 
-def are_discrete(spec: specs.EnvironmentSpec) -> bool:
-  """Whether actions are integers to choose from; else all are floats.
-
-  Raises:
-    ValueError: If they are both.
-  """
-  parts = action_parts.parts_of(spec.actions)
-  found = {action_parts.is_discrete(part.spec) for part in parts}
-  if len(found) > 1:
-    raise ValueError(
-      'actions must all be integers, or all be floats with bounds; got '
-      f'{spec.actions!r}.'
-    )
-  return found == {True}
-
-
 def make_network(
   spec: specs.EnvironmentSpec, config: bc_config.BCConfig
 ) -> snt.Module:
@@ -44,7 +28,7 @@ def make_network(
   Raises:
     ValueError: If observations or actions are of another kind.
   """
-  if are_discrete(spec):
+  if not action_parts.are_continuous(spec.actions):
     size = discrete_actions.DiscreteActions(spec.actions).num_actions
     layers = []
   else:

@@ -65,7 +65,7 @@ class ObservationTorso(snt.Module):
         make = image_torsos.IMAGE_TORSOS[chosen]
         # Numbered by leaf, so that variables have names of their own.
         self._image_torsos.append(make(name=f'{chosen}_{i}'))
-    self._body = bodies.make_body(body, hidden_sizes)
+    self._layers = bodies.make_body(body, hidden_sizes)
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
     """Maps a nest `[B, ...]` as the spec has it to features `[B, D]`."""
@@ -85,7 +85,7 @@ class ObservationTorso(snt.Module):
       else:
         vectors.append(_to_vector(leaf, spec))
     joined = vectors[0] if len(vectors) == 1 else tf.concat(vectors, axis=-1)
-    return self._body(joined)  # [B, D]
+    return self._layers(joined)  # [B, D]
 
 
 def check_observation(
