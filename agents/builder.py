@@ -2,7 +2,8 @@
 
 import abc
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import sonnet as snt
 
@@ -49,10 +50,18 @@ class Builder(roads.Parts, abc.ABC):
 
   Attributes:
     config: The agent's settings, an `agent_config.AgentConfig`.
+    needs_demonstrations: Whether every batch must have a share of data.
   """
+
+  needs_demonstrations: ClassVar[bool] = False
 
   def __init__(self, config: agent_config.AgentConfig):
     self.config: Any = config
+
+  @property
+  def wrapping(self) -> Mapping[str, Any]:
+    """How it wraps another agent, as plain values by name; see `wrappers`."""
+    return {}
 
   @property
   def observes_previous_action_and_reward(self) -> bool:

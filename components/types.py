@@ -92,9 +92,12 @@ class Sample(NamedTuple):
     keys: Which items these are, to give their new priorities to, uint64 `[B]`.
     probabilities: With which each was drawn, float64 `[B]`.
     table_sizes: Items in the table when each was drawn, int64 `[B]`.
+    is_demonstration: Which items are data that somebody else recorded, bool
+      `[B]`; `()` where no batch has such.
   """
 
   data: Nest
   keys: Array
   probabilities: Array
   table_sizes: Array
+  is_demonstration: Array = ()

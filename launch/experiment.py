@@ -221,6 +221,7 @@ class Experiment:
       'seed': self.seed,
       'num_environments': self.num_environments,
       **plain_config(self.builder.config),
+      **self.builder.wrapping,
       **{
         f'table.{table.name}': table.description for table in experience.tables
       },

@@ -4,9 +4,11 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repertory.agents import registry as agents_registry
+from repertory.agents.wrappers import registry as wrappers_registry
+from repertory.agents.wrappers import wrap_config as wrap_config_lib
 from repertory.components import named_objects
 from repertory.components import settings as settings_lib
 from repertory.environments import registry as environments_registry
@@ -14,6 +16,22 @@ from repertory.launch import experiment as experiment_lib
 
 if TYPE_CHECKING:
   from repertory.agents import agent_config as agent_config_lib
+
+_WRAP = f'{wrap_config_lib.WRAP}.'
+
+
+class Plan(NamedTuple):
+  """What an experiment is made of.
+
+  Attributes:
+    experiment: With None for its builder.
+    config: The agent's settings.
+    wrapping: What wraps the agent, if anything.
+  """
+
+  experiment: experiment_lib.Experiment
+  config: 'agent_config_lib.AgentConfig'
+  wrapping: wrappers_registry.Wrapping | None
 
 
 def make_experiment(
@@ -40,14 +58,16 @@ def make_experiment(
     directory: Where logs and checkpoints go; None for a place under `runs/`,
       by agent, environment and seed.
     seed: Seeds all random numbers.
-    **settings: Other fields of `Experiment`.
+    **settings: Other fields of `Experiment`; and `wrap`, the name of what gives
+      the agent other rewards, such as 'rnd', with `wrap_config`, its settings
+      that differ from its defaults.
 
   Raises:
     SettingError: Naming what of the agent or of the experiment is unknown or
       does not fit.
     ArgumentError: If there is no such environment.
   """
-  unbuilt, agent_config = plan_experiment(
+  unbuilt, agent_config, wrapping = plan_experiment(
     agent,
     environment,
     max_steps=max_steps,
@@ -58,6 +78,8 @@ def make_experiment(
     **settings,
   )
   builder = agents_registry.get(agent).builder_class(agent_config)
+  if wrapping is not None:
+    builder = wrapping.wrap(builder)
   return dataclasses.replace(unbuilt, builder=builder)
 
 
@@ -67,16 +89,16 @@ def plan_experiment(
   *,
   config: dict[str, Any] | None = None,
   preset: str | None = None,
+  wrap: str | None = None,
+  wrap_config: dict[str, Any] | None = None,
   **settings,
-) -> tuple[experiment_lib.Experiment, 'agent_config_lib.AgentConfig']:
+) -> Plan:
   """Checks all that can be checked without TensorFlow, and imports none.
 
   Takes and raises what `make_experiment` does.
-
-  Returns:
-    The experiment, with None for its builder, and the agent's config.
   """
   agent_config = agents_registry.make_config(agent, config or {}, preset)
+  wrapping = wrappers_registry.make_wrapping(wrap, wrap_config or {})
   experiment = experiment_lib.Experiment(
     builder=cast(Any, None),
     environment_factory=environments_registry.make_factory(environment),
@@ -84,7 +106,7 @@ def plan_experiment(
     environment=environment,
     **settings,
   )
-  return experiment, agent_config
+  return Plan(experiment, agent_config, wrapping)
 
 
 def from_identity(
@@ -114,6 +136,8 @@ def from_identity(
       identity['environment'],
       max_steps=1,
       config=_changed_settings(identity),
+      wrap=identity.get(wrap_config_lib.WRAP),
+      wrap_config=_settings_after(_WRAP, identity),
       directory=directory,
       seed=identity['seed'],
       environments_per_actor=identity['num_environments'],
@@ -139,11 +163,7 @@ def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
   """
   agent = agents_registry.get(identity['agent'])
   prefix = experiment_lib.CONFIG
-  found = {
-    name.removeprefix(prefix): value
-    for name, value in identity.items()
-    if name.startswith(prefix)
-  }
+  found = _settings_after(prefix, identity)
   required = {
     setting.name: found.get(setting.name)
     for setting in settings_lib.describe(agent.config_class)
@@ -158,6 +178,15 @@ def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
     name: value
     for name, value in found.items()
     if value != default.get(prefix + name) and name not in derived
+  }
+
+
+def _settings_after(prefix: str, identity: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the settings whose names begin so, without that."""
+  return {
+    name.removeprefix(prefix): value
+    for name, value in identity.items()
+    if name.startswith(prefix)
   }
 
 

@@ -293,7 +293,7 @@ class TestCommands:
     told = {command.split()[1] for command in _commands(_README)}
     assert told == {
       'train', 'evaluate', 'export', 'sweep', 'graph', 'agents', 'environments',
-      'record', 'runs', 'plot', 'report',
+      'record', 'runs', 'plot', 'report', 'wrappers',
     }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):

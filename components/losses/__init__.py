@@ -9,6 +9,11 @@ from repertory.components.losses.advantages import (
   Advantages,
   generalized_advantages,
 )
+from repertory.components.losses.adversarial_imitation import (
+  discriminator_loss,
+  gradient_penalty,
+  imitation_rewards,
+)
 from repertory.components.losses.behavior_cloning import (
   cloning_policy_loss,
   cross_entropy_cloning_loss,
@@ -48,6 +53,7 @@ from repertory.components.losses.munchausen import (
   munchausen_bonus,
   scaled_log_policy,
 )
+from repertory.components.losses.novelty import prediction_errors
 from repertory.components.losses.policy_gradient import (
   entropy_loss,
   policy_gradient_loss,
@@ -107,6 +113,7 @@ __all__ = [
   'conservative_gaps',
   'cross_entropy_cloning_loss',
   'deterministic_policy_loss',
+  'discriminator_loss',
   'double_q_errors',
   'entropy_loss',
   'expectile_losses',
@@ -116,7 +123,9 @@ __all__ = [
   'gaussian_kl',
   'gaussian_log_prob',
   'generalized_advantages',
+  'gradient_penalty',
   'huber',
+  'imitation_rewards',
   'importance_ratios',
   'importance_weights',
   'kl_penalty',
@@ -124,6 +133,7 @@ __all__ = [
   'munchausen_bonus',
   'n_step_returns',
   'policy_gradient_loss',
+  'prediction_errors',
   'quantile_huber',
   'quantile_midpoints',
   'rescale',

@@ -18,14 +18,16 @@ class ObservationNormalizer(snt.Module):
   These are variables of the network, not trained but exported with it: whoever
   acts normalizes as the learner does. They stay as they are until `update`.
 
-  Images (rank 3), `DiscreteArray`s and booleans pass as they are, and so does
-  the action before, which `ObservationTorso` scales by its bounds.
+  `DiscreteArray`s and booleans pass as they are, images (rank 3) by default; so
+  does the action before, which `ObservationTorso` scales by its bounds.
   """
 
   def __init__(
     self,
     observation_spec: types.Nest,
     max_abs_value: float = 10.0,
+    *,
+    with_images: bool = False,
     name: str = 'observation_normalizer',
   ):
     """Starts with mean 0 and deviation 1, which the first `update` replaces.
@@ -33,6 +35,7 @@ class ObservationNormalizer(snt.Module):
     Args:
       observation_spec: Nest of array specs, without a batch axis.
       max_abs_value: Normalized numbers are clipped to ± this.
+      with_images: Whether images are normalized, too, each number by itself.
     """
     super().__init__(name=name)
     self._observation_spec = observation_spec
@@ -42,7 +45,7 @@ class ObservationNormalizer(snt.Module):
     self._places = [
       i
       for i, leaf_spec in enumerate(leaf_specs)
-      if _is_normalized(leaf_spec) and not are_actions[i]
+      if _is_normalized(leaf_spec, with_images) and not are_actions[i]
     ]
     # In double precision, for after 10⁷ steps another one would be lost.
     self._count = _make_variable(np.zeros([]), 'count')
@@ -104,9 +107,9 @@ class ObservationNormalizer(snt.Module):
     )
 
 
-def _is_normalized(spec: specs.Array) -> bool:
+def _is_normalized(spec: specs.Array, with_images: bool) -> bool:
   return (
-    len(spec.shape) < 3
+    (with_images or len(spec.shape) < 3)
     and not isinstance(spec, specs.DiscreteArray)
     and np.issubdtype(spec.dtype, np.number)
   )

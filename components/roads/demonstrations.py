@@ -15,8 +15,8 @@ class Demonstrations:
   """Gives every batch some rows of data, which are drawn uniformly.
 
   They are spread evenly over the batch, so that each part of it has its share,
-  and keep no priorities: weights of importance take them for drawn uniformly
-  from a table of their own.
+  and are marked in it, see `types.Sample`. They keep no priorities: weights of
+  importance take them for drawn uniformly from a table of their own.
 
   Attributes:
     goes_on: Whether they are drawn on as a checkpoint has it.
@@ -78,15 +78,17 @@ class _MixedBatches(datasets.Batches):
   @property
   def element_spec(self) -> types.Sample:
     size = len(self._is_demonstrated)
-    return tree.map_structure(
+    spec = tree.map_structure(
       lambda spec: tf.TensorSpec([size, *spec.shape[1:]], spec.dtype),
       self._replayed.element_spec,
     )
+    return spec._replace(is_demonstration=tf.TensorSpec([size], tf.bool))
 
   def __next__(self) -> types.Sample:
-    return tree.map_structure(
+    mixed = tree.map_structure(
       self._mix, next(self._replayed), next(self._demonstrated)
     )
+    return mixed._replace(is_demonstration=self._is_demonstrated)
 
   def _mix(self, replayed: types.Array, demonstrated: np.ndarray) -> np.ndarray:
     mixed = np.empty(

@@ -21,8 +21,8 @@ class Command:
     usage: Its arguments, one line.
     description: One line.
     flag_table: Name, kind, default and text of its flags.
-    run: Takes flags, settings of `--config.` and the other arguments; returns
-      the exit code.
+    run: Takes flags, settings of `--config.` and `--wrap.`, see `typed.read`,
+      and the other arguments; returns the exit code.
   """
 
   usage: str

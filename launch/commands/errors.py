@@ -8,6 +8,7 @@ from typing import Any
 from absl import flags
 
 from repertory.agents import registry as agents_registry
+from repertory.agents.wrappers import wrap_config
 from repertory.components import settings
 from repertory.environments import argument_checks
 
@@ -56,6 +57,8 @@ def _call(setting: str, values: flags.FlagValues) -> str:
   flag = _FLAG_OF.get(setting, setting)
   if flag in values:
     return f'--{flag}'
+  if 'wrap' in values and setting.startswith(f'{wrap_config.WRAP}.'):
+    return f'--{setting}'
   name = setting.removeprefix(_CONFIG)
   if 'agent' in values and (name != setting or _is_of_agent(name, values)):
     return f'--{_CONFIG}{name}'

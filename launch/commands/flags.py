@@ -8,6 +8,7 @@ from typing import Any
 from absl import flags
 
 from repertory.agents import registry as agents_registry
+from repertory.agents.wrappers import registry as wrappers_registry
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.launchers import launcher
 from repertory.launch.topologies import topology
@@ -103,6 +104,15 @@ EXPERIMENT_FLAGS = (
     None,
     'Settings of the agent for a kind of environments, which --config.<name> '
     'may override; `repertory agents <agent>` lists them; default: none.',
+  ),
+  (
+    'wrap',
+    flags.DEFINE_string,
+    None,
+    'What gives the agent other rewards: '
+    + ', '.join(one.name for one in wrappers_registry.wrappers())
+    + '. Its settings are --wrap.<name>=<value>; `repertory wrappers` lists '
+    'all; default: nothing.',
   ),
   (
     'topology',

@@ -1,8 +1,10 @@
-"""`repertory agents` and `repertory environments`: what there is."""
+"""`repertory agents`, `wrappers` and `environments`: what there is."""
 
 import dataclasses
 
 from repertory.agents import registry as agents_registry
+from repertory.agents.wrappers import registry as wrappers_registry
+from repertory.agents.wrappers import wrap_config
 from repertory.components import settings as settings_lib
 from repertory.environments import name_options
 from repertory.environments import registry as environments_registry
@@ -22,18 +24,32 @@ def _agents(flag_values, settings, positional) -> int:
       agent = agents_registry.get(name)
     number = agent.config_class.default_environments_per_actor
     print(f'--environments_per_actor={number}  (if nothing is said)')
-    for setting in settings_lib.describe(agent.config_class):
-      is_required = setting.default is dataclasses.MISSING
-      default = '...' if is_required else setting.default
-      told = f'{setting.type}; must be given' if is_required else setting.type
-      print(f'--config.{setting.name}={default}  ({told})')
-      if setting.help:
-        print(f'    {setting.help}')
+    _print_settings('config', agent.config_class)
     for preset, values in agent.presets.items():
       print(f'--preset={preset}')
       for field, value in values.items():
         print(f'    {field}={value}')
   return command.DONE
+
+
+def _wrappers(flag_values, settings, positional) -> int:
+  del flag_values, settings
+  if not positional:
+    for wrapper in wrappers_registry.wrappers():
+      print(f'{wrapper.name:8} {wrapper.description}')
+  for name in positional:
+    _print_settings(wrap_config.WRAP, wrappers_registry.get(name).config_class)
+  return command.DONE
+
+
+def _print_settings(flag: str, config_class: type) -> None:
+  for setting in settings_lib.describe(config_class):
+    is_required = setting.default is dataclasses.MISSING
+    default = '...' if is_required else setting.default
+    told = f'{setting.type}; must be given' if is_required else setting.type
+    print(f'--{flag}.{setting.name}={default}  ({told})')
+    if setting.help:
+      print(f'    {setting.help}')
 
 
 def _environments(values, settings, positional) -> int:
@@ -55,7 +71,17 @@ command.REGISTRY.register(
   rank=11,
 )
 command.REGISTRY.register(
+  'wrappers',
+  command.Command(
+    '[WRAPPER]',
+    'Lists what gives agents other rewards, or the settings of one.',
+    (),
+    _wrappers,
+  ),
+  rank=12,
+)
+command.REGISTRY.register(
   'environments',
   command.Command('', 'Lists the environments.', (), _environments),
-  rank=12,
+  rank=13,
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from repertory import launch
-from repertory.agents import agent_config
+from repertory.agents.wrappers import wrap_config
 from repertory.components import settings as settings_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import hooks, naming
@@ -37,18 +37,17 @@ def make_experiment(
     return naming.make_experiment(values.agent, values.env, **arguments)
 
 
-def make_config(
+def plan_experiment(
   values: flags.FlagValues, settings: Mapping[str, str]
-) -> agent_config.AgentConfig:
-  """Makes the agent's config of flags that could make an experiment.
+) -> naming.Plan:
+  """Makes what flags that could make an experiment would make it of.
 
   Raises:
     ValueError: If they could not, as far as that shows without TensorFlow.
   """
   arguments = _arguments(values, settings)
   arguments['directory'] = arguments.get('directory') or 'new'
-  _, config = naming.plan_experiment(values.agent, values.env, **arguments)
-  return config
+  return naming.plan_experiment(values.agent, values.env, **arguments)
 
 
 def _arguments(
@@ -70,11 +69,23 @@ def _arguments(
     chosen['stop_when'] = hooks.StopAtReturn(values.stop_at_return)
   if 'wandb_project' in values and values.wandb_project is not None:
     chosen['loggers'] = [hooks.WandB(values.wandb_project)]
+  prefix = f'{wrap_config.WRAP}.'
+  of_wrap = {
+    name.removeprefix(prefix): value
+    for name, value in settings.items()
+    if name.startswith(prefix)
+  }
   return {
     **chosen,
     'max_steps': values.steps if 'steps' in values else _LONG,
-    'config': dict(settings),
+    'config': {
+      name: value
+      for name, value in settings.items()
+      if not name.startswith(prefix)
+    },
     'preset': values.preset,
+    'wrap': values.wrap,
+    'wrap_config': of_wrap,
   }
 
 

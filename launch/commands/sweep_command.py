@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from repertory.agents import registry as agents_registry
+from repertory.agents.wrappers import registry as wrappers_registry
+from repertory.agents.wrappers import wrap_config
 from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
 from repertory.launch import commands, sweeps
@@ -33,6 +35,7 @@ _HOW = (
   'bind_interface', 'allow_public_addresses', 'node_resources',
   'wandb_project',
 )  # fmt: skip
+_WRAP = f'{wrap_config.WRAP}.'
 _STUDY_FLAGS = ('study_seed', 'objective', 'prune')
 # By these a processor may be divided, once in a process.
 _DEVICES = ('learner_devices', 'inference_devices')
@@ -192,8 +195,11 @@ def _read_given(
     if name not in _OWN and values[name].present
   }
   for name, text in settings.items():
-    kind = _kind_of_setting(values.agent, name)
-    given[f'config.{name}'] = values_lib.read(f'config.{name}', text, kind)
+    full_name = name
+    if not name.startswith(_WRAP):
+      full_name = f'config.{name}'
+    kind = _kind_of_setting(values, name)
+    given[full_name] = values_lib.read(full_name, text, kind)
   if values.seeds:
     given[grid.SEED] = tuple(map(str, range(values.seeds)))
   several: dict[str, values_lib.Values] = {}
@@ -226,11 +232,15 @@ def _read_given(
   return values_lib.Given(tuple(map(str, parsed)), several, ranges)
 
 
-def _kind_of_setting(agents: str, name: str) -> type:
-  """Returns what a setting of the agent holds, or of the first that has it."""
-  found = values_lib.read('agent', agents, str)
-  for agent in found if isinstance(found, tuple) else ():
-    types = settings_lib.types_of(agents_registry.get(agent).config_class)
+def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
+  """Returns what a setting holds, of the first agent or wrapper that has it."""
+  flag, get = 'agent', agents_registry.get
+  if name.startswith(_WRAP):
+    flag, get = wrap_config.WRAP, wrappers_registry.get
+    name = name.removeprefix(_WRAP)
+  found = values_lib.read(flag, values[flag].value or '', str)
+  for one in found if isinstance(found, tuple) and values[flag].value else ():
+    types = settings_lib.types_of(get(one).config_class)
     if name in types:
       return settings_lib.kind_of(types[name])
   return str  # Nobody has it: `train` says so.

@@ -11,6 +11,7 @@ from typing import Any
 from absl import flags
 
 from repertory import launch
+from repertory.agents.wrappers import wrap_config
 from repertory.components import signals
 from repertory.launch.commands import command, errors, making, typed
 from repertory.launch.commands import flags as flag_tables
@@ -34,8 +35,8 @@ def read_settings(
     left_out: Flags that are no settings.
 
   Returns:
-    Plain values: of flags by name, and of the agent's config by `config.` and
-    name.
+    Plain values: of flags by name, of the agent's config by `config.` and name,
+    and of what wraps it by `wrap.` and name.
 
   Raises:
     ValueError: If `train` would refuse them, as far as that shows without
@@ -44,12 +45,15 @@ def read_settings(
   values = typed.define(flag_tables.TRAIN_FLAGS)
   try:
     settings, _, _ = _read(arguments, values)
-    config = making.make_config(values, settings)
+    plan = making.plan_experiment(values, settings)
   except _BAD_INPUT as error:
     raise ValueError(_translate(error, values)) from error
   found = {name: values[name].value for name in values if name not in left_out}
-  for name, value in dataclasses.asdict(config).items():
+  for name, value in dataclasses.asdict(plan.config).items():
     found[f'config.{name}'] = value
+  if plan.wrapping is not None:
+    for name, value in dataclasses.asdict(plan.wrapping.config).items():
+      found[f'{wrap_config.WRAP}.{name}'] = value
   # As they will be read from a file.
   return json.loads(json.dumps(found, default=repr))
 

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Sequence
 
 from absl import flags
 
-_CONFIG_PREFIX = '--config.'
+from repertory.agents.wrappers import wrap_config
+
+# What settings begin with, and what of that belongs to their names.
+_PREFIXES = {'--config.': '', f'--{wrap_config.WRAP}.': f'{wrap_config.WRAP}.'}
 
 
 def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
@@ -37,7 +40,8 @@ def read(
     values: The flags.
 
   Returns:
-    The settings of `--config.` by name, and what is neither.
+    The settings of `--config.` by name, those of `--wrap.` by `wrap.` and
+    name, and what is neither.
 
   Raises:
     ValueError: If a setting has no value.
@@ -50,17 +54,21 @@ def read(
 def _split_settings(
   arguments: Sequence[str],
 ) -> tuple[dict[str, str], list[str]]:
-  """Takes out `--config.<name>=<value>` and `--config.<name> <value>`."""
+  """Takes out `--config.<name>=<value>` and `--config.<name> <value>`.
+
+  So with `--wrap.<name>`.
+  """
   settings, rest = {}, []
   iterator = iter(arguments)
   for argument in iterator:
-    if not argument.startswith(_CONFIG_PREFIX):
+    prefix = next(filter(argument.startswith, _PREFIXES), None)
+    if prefix is None:
       rest.append(argument)
       continue
-    name, equals, value = argument[len(_CONFIG_PREFIX) :].partition('=')
+    name, equals, value = argument.removeprefix(prefix).partition('=')
     if not equals:
       value = next(iterator, None)
       if value is None or value.startswith('--'):
         raise ValueError(f'{argument} must be given a value, got none.')
-    settings[name] = value
+    settings[_PREFIXES[prefix] + name] = value
   return settings, rest

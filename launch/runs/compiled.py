@@ -8,6 +8,7 @@ from repertory.components.settings import SettingError
 from repertory.environments import registry, tensor
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
+from repertory.launch.runs import data_checks
 
 # How a table inside a program may be sampled.
 _SAMPLERS = ('uniform', tables.PRIORITIZED)
@@ -28,6 +29,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
     SettingError: Naming what is to be changed.
   """
   builder = experiment.builder
+  data_checks.check_needs_none(experiment)
   for name in ('record', 'demonstrations'):
     if getattr(experiment, name):
       raise SettingError(

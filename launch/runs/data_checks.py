@@ -22,6 +22,7 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
   Raises:
     SettingError: Naming the setting.
   """
+  check_needs_none(experiment)
   for name in _OF_ACTING:
     if getattr(experiment, name):
       raise SettingError(
@@ -40,6 +41,20 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
       'data',
       'must name the folder of what was recorded, or several; got none. '
       '`repertory record` and `repertory train --record` write some.',
+    )
+
+
+def check_needs_none(experiment: experiment_lib.Experiment) -> None:
+  """Refuses agents that need demonstrations where there can be none.
+
+  Raises:
+    SettingError: Naming the topology.
+  """
+  if experiment.builder.needs_demonstrations:
+    raise SettingError(
+      'topology',
+      f'must be another one for {type(experiment.builder).__name__}, which '
+      'learns from demonstrations beside what a replay table has of acting.',
     )
 
 
@@ -99,6 +114,13 @@ def check_demonstrations(
       f'{fraction:g} and {", ".join(paths) or "none"}.',
     )
   if not paths:
+    if experiment.builder.needs_demonstrations:
+      raise SettingError(
+        'demonstrations',
+        'must name the folders of what is to be imitated by '
+        f'{type(experiment.builder).__name__}, and demonstration_fraction the '
+        'share of every batch that they are; got none.',
+      )
     return
   try:
     check_experience(experiment, experience, spec, paths)

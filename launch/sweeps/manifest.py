@@ -1,7 +1,7 @@
 """What a sweep's directory holds: `sweep.json`.
 
-Settings are plain values by name: those of flags, and of the agent with
-`config.` before them.
+Settings are plain values by name: those of flags, of the agent with `config.`
+before them, and of what wraps it with `wrap.`.
 """
 
 import dataclasses
@@ -15,10 +15,9 @@ from repertory.launch.sweeps import grid
 
 FILE = 'sweep.json'
 _VERSION = 1
-_CONFIG = 'config.'
 _STEPS = 'steps'
-# What settings of the agent follow from.
-_DECIDING = ('agent', 'preset')
+# What settings follow from, by what their names begin with.
+_DECIDING = {'config.': ('agent', 'preset'), 'wrap.': ('wrap',)}
 
 Settings = Mapping[str, Any]
 
@@ -218,8 +217,10 @@ def _find_there(
 ) -> Settings | None:
   """Returns settings that should have the same value of a name, if any."""
   for full in fulls.values():
-    follows = name.startswith(_CONFIG) and any(
-      full.get(deciding) != settings.get(deciding) for deciding in _DECIDING
+    follows = any(
+      name.startswith(prefix) and full.get(one) != settings.get(one)
+      for prefix, deciding in _DECIDING.items()
+      for one in deciding
     )
     if name in full and not follows:
       return full

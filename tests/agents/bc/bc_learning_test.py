@@ -127,5 +127,5 @@ def test_refuses_integers_and_floats_at_once():
   spec = CONTINUOUS._replace(
     actions={'a': CONTINUOUS.actions, 'b': CHOICES.actions}
   )
-  with pytest.raises(ValueError, match='must be arrays of floats with bounds, or else'):
+  with pytest.raises(ValueError, match='must be arrays of floats with bounds'):
     bc.BCBuilder(CONFIG).make_network(spec)

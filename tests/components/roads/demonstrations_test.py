@@ -78,7 +78,9 @@ def test_every_batch_has_its_share_in_even_places(tmp_path):
   np.testing.assert_allclose(
     sample.probabilities, 1 / sample.table_sizes.astype(float)
   )
+  assert np.flatnonzero(sample.is_demonstration).tolist() == [3, 7]
   specs = end.batches.element_spec
+  assert specs.is_demonstration.shape == sample.is_demonstration.shape
   assert specs.data.observation.shape == sample.data.observation.shape
   assert specs.keys.shape == sample.keys.shape == (8,)
   seen = {

@@ -1,0 +1,1 @@
+"""Builders that wrap builders: they give any agent other rewards."""

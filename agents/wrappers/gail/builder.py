@@ -1,0 +1,35 @@
+"""GAIL around an agent."""
+
+from repertory.agents import builder
+from repertory.agents.wrappers import rewarding, wrapping_builder
+from repertory.agents.wrappers.gail import config as gail_config
+from repertory.agents.wrappers.gail import learning
+from repertory.components import experience as experience_lib
+from repertory.components import specs
+
+
+class GAILBuilder(wrapping_builder.WrappingBuilder):
+  """Imitates demonstrations: what a discriminator takes for one is rewarded.
+
+  See https://arxiv.org/abs/1606.03476; around an agent that replays it is DAC,
+  https://arxiv.org/abs/1809.02925, without its absorbing states.
+  """
+
+  name = 'gail'
+  needs_demonstrations = True
+
+  def __init__(
+    self,
+    wrapped: builder.Builder,
+    config: gail_config.GAILConfig | None = None,
+  ):
+    super().__init__(wrapped, config or gail_config.GAILConfig())
+
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
+    learning.ActionEncoder(spec.actions)  # Refuses what it cannot read.
+    return super().experience(spec, num_environments)
+
+  def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
+    return learning.GAILRewards(spec, self.wrap_config)

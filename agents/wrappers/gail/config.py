@@ -1,0 +1,44 @@
+"""Settings of GAIL and DAC."""
+
+import dataclasses
+from typing import Literal
+
+from repertory.agents import config_checks
+from repertory.agents.wrappers import wrap_config
+from repertory.components import choices, settings
+
+
+@dataclasses.dataclass(frozen=True)
+class GAILConfig(wrap_config.WrapConfig):
+  """Settings of GAIL, each with where its default comes from."""
+
+  reward: Literal['gail', 'airl'] = settings.field(
+    'gail',
+    "'gail' for −log(1 − D), which is never negative and suits tasks in which "
+    "it is good to go on; 'airl' for log D − log(1 − D), which DAC has.",
+  )
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (256, 256),
+    'Layers of the discriminator, a ReLU after each: the code of '
+    'arXiv:1809.02925, which has tanh.',
+  )
+  image_torso: str = settings.field(
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+  )
+  learning_rate: float = settings.field(
+    1e-3,
+    'Step size of Adam, of the discriminator: the code of arXiv:1809.02925.',
+  )
+  gradient_penalty_coefficient: float = settings.field(
+    10.0, 'λ of the gradient penalty: arXiv:1704.00028, section 4.'
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_one_of(self, 'reward', ('gail', 'airl'))
+    config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
+    config_checks.check_positive(self, 'learning_rate')
+    config_checks.check_at_least(self, 0, 'gradient_penalty_coefficient')

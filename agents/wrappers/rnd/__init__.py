@@ -1,0 +1,13 @@
+"""RND: a reward for what is new."""
+
+from typing import TYPE_CHECKING
+
+from repertory.agents.wrappers.rnd.config import RNDConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.wrappers.rnd.builder import RNDBuilder
+
+__all__ = ['RNDBuilder', 'RNDConfig']
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, RNDBuilder='builder')

@@ -1,0 +1,26 @@
+"""RND around an agent."""
+
+from repertory.agents import builder
+from repertory.agents.wrappers import rewarding, wrapping_builder
+from repertory.agents.wrappers.rnd import config as rnd_config
+from repertory.agents.wrappers.rnd import learning
+from repertory.components import specs
+
+
+class RNDBuilder(wrapping_builder.WrappingBuilder):
+  """Explores: what one has seen little of is rewarded.
+
+  See https://arxiv.org/abs/1810.12894.
+  """
+
+  name = 'rnd'
+
+  def __init__(
+    self,
+    wrapped: builder.Builder,
+    config: rnd_config.RNDConfig | None = None,
+  ):
+    super().__init__(wrapped, config or rnd_config.RNDConfig())
+
+  def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
+    return learning.RNDRewards(spec.observations, self.wrap_config)

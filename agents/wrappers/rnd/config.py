@@ -1,0 +1,48 @@
+"""Settings of RND."""
+
+import dataclasses
+
+from repertory.agents import config_checks
+from repertory.agents.wrappers import wrap_config
+from repertory.components import choices, settings
+
+
+@dataclasses.dataclass(frozen=True)
+class RNDConfig(wrap_config.WrapConfig):
+  """Settings of RND, each with where its default comes from."""
+
+  intrinsic_coefficient: float = settings.field(
+    1.0, 'Weight of the reward for what is new: arXiv:1810.12894, appendix.'
+  )
+  extrinsic_coefficient: float = settings.field(
+    2.0, "Weight of the environment's reward: appendix; 0 to explore alone."
+  )
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (128, 128),
+    'Layers of the fixed network and of the one that predicts it; a choice for '
+    'small environments, where the paper has convolutions and 512.',
+  )
+  embedding_size: int = settings.field(
+    64, 'Numbers that are predicted; a choice, where the paper has 512.'
+  )
+  image_torso: str = settings.field(
+    'auto',
+    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
+    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+  )
+  learning_rate: float = settings.field(
+    1e-4, 'Step size of Adam, of the prediction: appendix.'
+  )
+  max_abs_observation: float = settings.field(
+    5.0, 'Normalized observations are clipped to ± this: section 2.4.'
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
+    config_checks.check_at_least(self, 1, 'embedding_size')
+    config_checks.check_at_least(self, 0, 'extrinsic_coefficient')
+    config_checks.check_positive(
+      self, 'intrinsic_coefficient', 'learning_rate', 'max_abs_observation'
+    )

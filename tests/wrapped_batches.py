@@ -1,0 +1,61 @@
+"""Steps and batches for tests of what wraps agents."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+import agent_batches
+from repertory.agents.wrappers import steps as steps_lib
+from repertory.agents.wrappers.gail import GAILBuilder, GAILConfig
+from repertory.agents.wrappers.rnd import RNDBuilder, RNDConfig
+from repertory.agents.wrappers.sqil import SQILBuilder
+
+_SMALL = {'hidden_sizes': (4,)}
+# What an agent must be told to be wrapped, and to observe the bare states.
+_PLAIN = {
+  **{agent: {'n_step': 1} for agent in ('d4pg', 'dqn', 'mpo', 'sac', 'td3')},
+  'r2d2': {'previous_action_and_reward': False},
+}
+
+
+def wrap(name, agent, **settings):
+  """Wraps the builder of an agent, with one-step items and small layers."""
+  wrapped = agent_batches.make_builder(agent, **_PLAIN.get(agent, {}))
+  if name == 'rnd':
+    config = RNDConfig(embedding_size=3, **_SMALL)
+    return RNDBuilder(wrapped, dataclasses.replace(config, **settings))
+  if name == 'gail':
+    config = GAILConfig(**_SMALL)
+    return GAILBuilder(wrapped, dataclasses.replace(config, **settings))
+  return SQILBuilder(wrapped)
+
+
+def make_batch(builder, spec, seed):
+  """Makes a batch, every other item of which is a demonstration if need be."""
+  sample = agent_batches.make_batch(builder, spec, seed)
+  if not builder.needs_demonstrations:
+    return sample
+  marks = np.arange(len(sample.keys)) % 2 == 1
+  return sample._replace(is_demonstration=tf.constant(marks))
+
+
+def make_steps(seed, size=6):
+  """Makes steps of vectors and two actions; the last one did not happen."""
+  random = np.random.default_rng(seed)
+  return steps_lib.Steps(
+    observation=tf.constant(random.normal(3, 2, [size, 3]), tf.float32),
+    action=tf.constant(random.integers(0, 2, size), tf.int32),
+    next_observation=tf.constant(random.normal(3, 2, [size, 3]), tf.float32),
+    reward=tf.constant(random.normal(size=size), tf.float32),
+    mask=tf.constant(np.arange(size) < size - 1),
+    is_demonstration=tf.constant(np.arange(size) % 3 == 1),
+  )
+
+
+def arrays(steps):
+  """Returns the same steps as NumPy arrays, floats in double precision."""
+  found = (np.asarray(leaf) for leaf in steps)
+  return steps_lib.Steps(
+    *(x.astype(np.float64) if x.dtype.kind == 'f' else x for x in found)
+  )
