@@ -91,5 +91,10 @@ class TestTypes:
       'next_observation',
       'extras',
     )
-    expected = ('data', 'keys', 'probabilities', 'table_sizes')
-    assert types.Sample._fields == expected
+    assert types.Sample._fields == (
+      'data',
+      'keys',
+      'probabilities',
+      'table_sizes',
+      'is_demonstration',
+    )

@@ -205,7 +205,11 @@ def test_learner_steps_come_after_the_same_items_as_in_single(
 @pytest.mark.parametrize(
   ('agent', 'config'),
   [
-    ('impala', {'unroll_length': 4, 'batch_size': 2}),
+    pytest.param(
+      'impala',
+      {'unroll_length': 4, 'batch_size': 2},
+      marks=pytest.mark.chaos,
+    ),
     ('dqn', {**_DQN, 'prioritized': True}),
   ],
 )

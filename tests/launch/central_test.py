@@ -74,6 +74,7 @@ def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
   assert log_files.rows(tmp_path / 'run', 'evaluator')
 
 
+@pytest.mark.chaos
 def test_r2d2_runs_with_servers_of_their_own(tmp_path):
   _run(
     tmp_path, 'r2d2', 'memory_chain:4',

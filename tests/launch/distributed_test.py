@@ -7,6 +7,7 @@ import pytest
 
 import log_files
 import program
+import rare_cases
 from repertory import launch
 from repertory.agents import dqn
 from repertory.environments import registry
@@ -86,7 +87,9 @@ def _single(tmp_path_factory):
 
 
 class TestDistributed:
-  @_in_both
+  @pytest.mark.parametrize(
+    'launch_type', rare_cases.daily(['local_mt', 'local_mp'], ['local_mp'])
+  )
   def test_runs_to_the_end_at_the_stated_ratio(
     self, tmp_path, single, launch_type
   ):

@@ -50,6 +50,7 @@ def test_runs_and_resumes(tmp_path, agent, environment, config):
   assert second.evaluation_return is not None
 
 
+@pytest.mark.chaos
 def test_threads_share_nests(tmp_path):
   status = _run(tmp_path, 'ppo', _WITH_KEY, _UNROLLS, 300, 'sebulba')
   (table,) = status.tables

@@ -107,7 +107,10 @@ def test_what_it_gives_has_the_types_of_batches():
   table = local_fixture.make_table()
   local_fixture.insert(table, [1, 2])
   drawn = local_fixture.sample(table, 3)
-  found = [drawn.data['x'], *drawn[1:]]
+  assert drawn.is_demonstration == ()
+  found = [
+    drawn.data['x'], drawn.keys, drawn.probabilities, drawn.table_sizes
+  ]  # fmt: skip
   types = ['int64', 'uint64', 'float64', 'int64']
   assert [leaf.dtype for leaf in found] == types
   assert [leaf.shape for leaf in found] == [(3,)] * 4
