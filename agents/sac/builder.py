@@ -34,6 +34,8 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
     super().__init__(config or sac_config.SACConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    if not action_parts.are_continuous(spec.actions):
+      self.config.check_discrete()
     return networks.make_policy_network(spec, self.config)
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:

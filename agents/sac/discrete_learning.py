@@ -65,9 +65,6 @@ class DiscreteSACUpdate(programs.Update):
       target_critics: Critics of the same kind, made to follow.
       actions: Makes numbers of the environment's actions.
       config: The settings.
-
-    Raises:
-      SettingError: If there is one for continuous actions only.
     """
     super().__init__()
     self._policy_network = policy_network
@@ -95,7 +92,6 @@ class DiscreteSACUpdate(programs.Update):
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
     self._values = critic_values.Values(config, self._noise)
-    config.check_discrete()
     rate: Any = config.target_update_rate
     self._update_target = learners.SoftUpdate(
       critics.variables, target_critics.variables, rate

@@ -216,4 +216,4 @@ class TestDiscreteSACUpdate:
 def test_refuses_what_is_for_continuous_actions(changes, expected):
   agent = sac.SACBuilder(sac.SACConfig(**{**changes, 'hidden_sizes': (4,)}))
   with pytest.raises(ValueError, match=expected):
-    agent.make_update(agent.make_network(SPEC), SPEC)
+    agent.make_network(SPEC)
