@@ -1,11 +1,18 @@
 """What agents have in common that learn a policy from a critic's ratings."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import learners
+from repertory.components import (
+  data_parallel,
+  learners,
+  networks,
+  specs,
+  types,
+)
 
 
 class Networks(NamedTuple):
@@ -26,13 +33,30 @@ class Networks(NamedTuple):
     return [*self.policy.variables, *self.critic.variables]
 
 
-def make_optimizers(
-  networks: Networks, config: Any
-) -> list[learners.ClippedAdam]:
-  """Makes the policy's optimizer and the critic's.
+def make_critics(
+  spec: specs.EnvironmentSpec, config: Any
+) -> networks.CriticEnsemble:
+  """Makes critics of actions in [−1, 1], with values `[B, num_critics]`.
 
   Args:
-    networks: Those that are learned.
+    spec: One with bounded arrays of floats for an action.
+    config: Has `hidden_sizes`, `num_critics` and `image_torso`.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  return networks.make_critics(
+    spec, config.hidden_sizes, config.num_critics, config.image_torso
+  )
+
+
+def make_optimizers(
+  learned: Iterable[snt.Module], config: Any
+) -> list[learners.ClippedAdam]:
+  """Makes an optimizer for each network.
+
+  Args:
+    learned: The networks, such as `Networks`.
     config: Has `learning_rate`, `adam_epsilon` and `max_gradient_norm`, which
       is of each by itself.
   """
@@ -43,5 +67,41 @@ def make_optimizers(
       config.adam_epsilon,
       config.max_gradient_norm,
     )
-    for network in networks
+    for network in learned
   ]
+
+
+def improve_critics(
+  critics: networks.CriticEnsemble,
+  optimizer: learners.ClippedAdam,
+  observation: types.Nest,
+  action: tf.Tensor,
+  targets: tf.Tensor,
+  weights: tf.Tensor,
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+  """Takes a step of all critics towards the same targets, by squared errors.
+
+  Args:
+    critics: What is learned, with values `[B, N]`.
+    optimizer: That of the critics.
+    observation: Nest of `[B, ...]`.
+    action: What was done, in [−1, 1], `[B, D]`.
+    targets: What it is worth, `[B]`; no gradient flows into them.
+    weights: How much each item counts, `[B]`.
+
+  Returns:
+    Metrics, and the mean sizes of the errors of each item, `[B]`.
+  """
+  with tf.GradientTape() as tape:
+    q = data_parallel.by_rows(critics)(observation, action)  # [B, N]
+    errors = targets[:, None] - q  # [B, N]
+    loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
+  norm = optimizer.minimize(tape, loss)
+  sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
+  metrics = {
+    'critic_loss': loss,
+    'td_error': tf.reduce_mean(sizes),
+    'q_value': tf.reduce_mean(q),
+    'critic_gradient_norm': norm,
+  }
+  return metrics, sizes

@@ -10,10 +10,11 @@ from repertory.agents import (
   transition_replay,
 )
 from repertory.agents.crr import config as crr_config
-from repertory.agents.crr import learning, networks
+from repertory.agents.crr import learning
 from repertory.components import (
   action_scaling,
   bounded_gaussian,
+  networks,
   programs,
   specs,
 )
@@ -33,11 +34,13 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
     super().__init__(config or crr_config.CRRConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    return networks.make_policy_network(spec, self.config)
+    return networks.make_bounded_gaussian_network(
+      spec, self.config.hidden_sizes, self.config.image_torso
+    )
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Makes critics with all their variables; twice, for the targets too."""
-    return networks.make_critics(spec, self.config)
+    return policy_and_critic.make_critics(spec, self.config)
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting

@@ -1,7 +1,6 @@
 """The update of CRR."""
 
 import tensorflow as tf
-import tree
 
 from repertory.agents import experience_replay, policy_and_critic
 from repertory.agents.crr import config as crr_config
@@ -112,16 +111,12 @@ class CRRUpdate(programs.Update):
     critics = data_parallel.by_rows(self._online.critic)
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
     # That of the data first, then all others, in one call.
-    actions = tf.concat([action, *tf.unstack(drawn)], 0)  # [(1 + m) B, D]
-    num_copies = 1 + self._config.num_action_samples
-    copies = tree.map_structure(
-      lambda leaf: tf.concat([leaf] * num_copies, 0), observation
-    )  # [(1 + m) B, ...]
-    least = tf.reduce_min(critics(copies, actions), axis=-1)  # [(1 + m) B]
-    q, *others = tf.split(least, num_copies)  # [B]
+    actions = tf.stack([action, *tf.unstack(drawn)], axis=1)  # [B, 1 + m, D]
+    least = tf.reduce_min(critics(observation, actions), axis=-1)  # [B, 1 + m]
+    q, others = least[:, 0], least[:, 1:]
     if self._config.advantage_baseline == 'max':
-      return q - tf.reduce_max(others, axis=0)
-    return q - tf.reduce_mean(others, axis=0)
+      return q - tf.reduce_max(others, axis=-1)
+    return q - tf.reduce_mean(others, axis=-1)
 
   def _weigh(self, advantages: tf.Tensor) -> tf.Tensor:
     """Returns how much each action is cloned, `[B]`."""
@@ -139,7 +134,6 @@ class CRRUpdate(programs.Update):
     noise: tf.Tensor,
     weights: tf.Tensor,
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    critics = data_parallel.by_rows(self._online.critic)
     target_policy, target_critics = map(data_parallel.by_rows, self._target)
     action_t = self._distribution.sample(
       target_policy(data.next_observation), noise
@@ -150,16 +144,11 @@ class CRRUpdate(programs.Update):
       discount_t=self._config.discount * data.discount,
       q_t=target_critics(data.next_observation, action_t),
     )  # [B]
-    with tf.GradientTape() as tape:
-      q = critics(data.observation, action)  # [B, N]
-      errors = targets[:, None] - q  # [B, N]
-      loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
-    norm = self._critic_optimizer.minimize(tape, loss)
-    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
-    metrics = {
-      'critic_loss': loss,
-      'td_error': tf.reduce_mean(sizes),
-      'q_value': tf.reduce_mean(q),
-      'critic_gradient_norm': norm,
-    }
-    return metrics, sizes
+    return policy_and_critic.improve_critics(
+      self._online.critic,
+      self._critic_optimizer,
+      data.observation,
+      action,
+      targets,
+      weights,
+    )

@@ -6,13 +6,16 @@ from repertory.agents import (
   builder,
   experience_replay,
   exploration,
+  policy_and_critic,
   transition_replay,
 )
 from repertory.agents.iql import config as iql_config
-from repertory.agents.iql import learning, networks
+from repertory.agents.iql import learning
+from repertory.agents.iql import networks as iql_networks
 from repertory.components import (
   action_scaling,
   bounded_gaussian,
+  networks,
   programs,
   specs,
 )
@@ -32,15 +35,17 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
     super().__init__(config or iql_config.IQLConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    return networks.make_policy_network(spec, self.config)
+    return networks.make_bounded_gaussian_network(
+      spec, self.config.hidden_sizes, self.config.image_torso
+    )
 
   def make_value_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     """Makes the network of values with all its variables."""
-    return networks.make_value_network(spec, self.config)
+    return iql_networks.make_value_network(spec, self.config)
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Makes critics with all their variables; twice, for the targets too."""
-    return networks.make_critics(spec, self.config)
+    return policy_and_critic.make_critics(spec, self.config)
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import experience_replay
+from repertory.agents import experience_replay, policy_and_critic
 from repertory.agents.iql import config as iql_config
 from repertory.components import (
   action_scaling,
@@ -63,13 +63,7 @@ class IQLUpdate(programs.Update):
     self._config = config
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._policy_optimizer, self._value_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam(
-        network.trainable_variables,
-        config.learning_rate,
-        config.adam_epsilon,
-        config.max_gradient_norm,
-      )
-      for network in learned
+      policy_and_critic.make_optimizers(learned, config)
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.SoftUpdate(
@@ -140,20 +134,14 @@ class IQLUpdate(programs.Update):
   def _improve_critics(
     self, data: types.Transition, action: tf.Tensor, weights: tf.Tensor
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    critics = data_parallel.by_rows(self._learned.critics)
     # The adder applied γ between the rewards; this is the last factor.
     discount = self._config.discount * data.discount  # [B]
     targets = data.reward + discount * self._value(data.next_observation)  # [B]
-    with tf.GradientTape() as tape:
-      q = critics(data.observation, action)  # [B, N]
-      errors = targets[:, None] - q  # [B, N]
-      loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
-    norm = self._critic_optimizer.minimize(tape, loss)
-    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
-    metrics = {
-      'critic_loss': loss,
-      'td_error': tf.reduce_mean(sizes),
-      'q_value': tf.reduce_mean(q),
-      'critic_gradient_norm': norm,
-    }
-    return metrics, sizes
+    return policy_and_critic.improve_critics(
+      self._learned.critics,
+      self._critic_optimizer,
+      data.observation,
+      action,
+      targets,
+      weights,
+    )

@@ -166,15 +166,12 @@ class CriticLearning(tf.Module):
     proposals: proposals_lib.Proposals,
   ) -> tf.Tensor:
     """Returns how far values of proposals are above what was done, `[B, N]`."""
-    number, size = proposals.action.shape[1:]
-    repeated = tree.map_structure(
-      lambda leaf: tf.repeat(leaf, number, axis=0), observation
-    )  # [B P, ...]
-    action = tf.reshape(proposals.action, [-1, size])  # [B P, D]
+    action = proposals.action  # [B, P, D]
     critics = data_parallel.by_rows(self._critics)
-    outputs = critics(repeated, action, *self._dropout(action))  # [B P, N K]
+    outputs = critics(observation, action, *self._dropout(action))
     q = tf.reshape(
-      self._values.of_each(outputs), [-1, number, self._config.num_critics]
+      self._values.of_each(outputs),
+      [-1, action.shape[1], self._config.num_critics],
     )  # [B, P, N]
     gaps = [
       losses.conservative_gaps(of_one, proposals.log_prob, q_data)
@@ -185,16 +182,18 @@ class CriticLearning(tf.Module):
     return tf.stack(gaps, axis=-1)
 
   def _dropout(self, action: tf.Tensor) -> list[tf.Tensor]:
-    """Returns new masks of the critics' layers, `[B, N, S]`, if there are any.
+    """Returns new masks of the critics' layers, if there are any.
 
-    A number is 0 as often as `dropout_rate` says and else so large that the
-    mean is 1.
+    They are `[B, N, S]` for actions `[B, D]`, and `[B, P, N, S]` for actions
+    `[B, P, D]`. A number is 0 as often as `dropout_rate` says and else so large
+    that the mean is 1.
     """
     rate = self._config.dropout_rate
     if not rate:
       return []
     _, sizes = self._config.critic_layers
+    rows = tf.unstack(tf.shape(action)[:-1])
     uniforms = self._noise.uniforms(
-      [tf.shape(action)[0], self._config.num_critics, sum(sizes)]
+      [*rows, self._config.num_critics, sum(sizes)]
     )
     return [tf.cast(uniforms >= rate, tf.float32) / (1 - rate)]

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import critic_values, temperature
+from repertory.agents.sac import critic_values, learning, temperature
 from repertory.components import (
   data_parallel,
   discrete_actions,
@@ -21,9 +21,6 @@ from repertory.components import (
 
 # Of the entropy of a policy that takes all actions as often.
 _TARGET_SHARE = 0.98
-_POLICY_METRICS = (
-  'policy_loss', 'entropy', 'temperature', 'policy_gradient_norm',
-)  # fmt: skip
 
 
 class Policies(NamedTuple):
@@ -96,11 +93,9 @@ class DiscreteSACUpdate(programs.Update):
     self._update_target = learners.SoftUpdate(
       critics.variables, target_critics.variables, rate
     )
-    self._improve_policy_in_turn = self._improve_policy
-    if config.policy_update_period > 1:
-      self._improve_policy_in_turn = learners.DelayedUpdate(
-        self._improve_policy, _POLICY_METRICS, config.policy_update_period
-      )
+    self._improve_policy_in_turn = learning.in_turn(
+      self._improve_policy, config
+    )
 
   @property
   def exports(self):

@@ -1,5 +1,7 @@
 """The update of SAC."""
 
+from collections.abc import Callable
+
 import sonnet as snt
 import tensorflow as tf
 
@@ -21,6 +23,23 @@ from repertory.components import (
 _POLICY_METRICS = (
   'policy_loss', 'entropy', 'temperature', 'policy_gradient_norm',
 )  # fmt: skip
+
+
+def in_turn(
+  improve_policy: Callable[..., dict[str, tf.Tensor]],
+  config: sac_config.SACConfig,
+) -> Callable[..., dict[str, tf.Tensor]]:
+  """Has the policy improved in every `policy_update_period`-th call.
+
+  Args:
+    improve_policy: Returns the policy's metrics.
+    config: The settings.
+  """
+  if config.policy_update_period == 1:
+    return improve_policy
+  return learners.DelayedUpdate(
+    improve_policy, _POLICY_METRICS, config.policy_update_period
+  )
 
 
 class SACUpdate(programs.Update):
@@ -68,11 +87,7 @@ class SACUpdate(programs.Update):
     self._critics = critic_learning.CriticLearning(
       critics, target_critics, config, self._noise
     )
-    self._improve_policy_in_turn = self._improve_policy
-    if config.policy_update_period > 1:
-      self._improve_policy_in_turn = learners.DelayedUpdate(
-        self._improve_policy, _POLICY_METRICS, config.policy_update_period
-      )
+    self._improve_policy_in_turn = in_turn(self._improve_policy, config)
 
   @property
   def exports(self):

@@ -32,7 +32,7 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Makes critics with all their variables; twice, for the targets too."""
-    return networks.make_critics(spec, self.config)
+    return policy_and_critic.make_critics(spec, self.config)
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting

@@ -73,7 +73,6 @@ class TD3Update(programs.Update):
   def _improve_critics(
     self, data: types.Transition, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
-    critics = data_parallel.by_rows(self._online.critic)
     target_policy, target_critics = map(data_parallel.by_rows, self._target)
     action_t = self._blur(target_policy(data.next_observation))  # [B, D]
     targets = losses.clipped_double_q_targets(
@@ -83,19 +82,14 @@ class TD3Update(programs.Update):
       q_t=target_critics(data.next_observation, action_t),
     )  # [B]
     action_tm1 = self._scaling.from_action(data.action)  # [B, D]
-    with tf.GradientTape() as tape:
-      q_tm1 = critics(data.observation, action_tm1)  # [B, N]
-      errors = targets[:, None] - q_tm1  # [B, N]
-      loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
-    norm = self._critic_optimizer.minimize(tape, loss)
-    sizes = tf.reduce_mean(tf.abs(errors), axis=-1)  # [B]
-    metrics = {
-      'critic_loss': loss,
-      'td_error': tf.reduce_mean(sizes),
-      'q_value': tf.reduce_mean(q_tm1),
-      'critic_gradient_norm': norm,
-    }
-    return metrics, sizes
+    return policy_and_critic.improve_critics(
+      self._online.critic,
+      self._critic_optimizer,
+      data.observation,
+      action_tm1,
+      targets,
+      weights,
+    )
 
   def _blur(self, action: tf.Tensor) -> tf.Tensor:
     """Adds limited noise, so that values of like actions are alike."""

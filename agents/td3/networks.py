@@ -1,4 +1,4 @@
-"""The networks of TD3."""
+"""The policy's network of TD3."""
 
 import sonnet as snt
 import tensorflow as tf
@@ -26,17 +26,3 @@ def make_policy_network(
   network = snt.Sequential([torso, snt.Linear(size, name='head'), tf.tanh])
   networks.create_variables(network, spec.observations)
   return network
-
-
-def make_critics(
-  spec: specs.EnvironmentSpec, config: td3_config.TD3Config
-) -> networks.CriticEnsemble:
-  """Makes critics of actions in [−1, 1], with values `[B, num_critics]`.
-
-  Args:
-    spec: One that `make_policy_network` takes.
-    config: Sizes, kinds and number.
-  """
-  return networks.make_critics(
-    spec, config.hidden_sizes, config.num_critics, config.image_torso
-  )

@@ -51,7 +51,7 @@ class Critic(snt.Module):
       observation: Nest of `[B, ...]`.
       action: `[B, D]`, or `[B, K, D]` with K for each observation, which are
         read once for all of them.
-      mask: One that a `NormalizedMLP` takes, `[B, S]` or `[B · K, S]`.
+      mask: One that a `NormalizedMLP` takes, `[B, S]` or `[B, K, S]`.
 
     Returns:
       `[B, N]` or `[B, K, N]`.
@@ -61,7 +61,9 @@ class Critic(snt.Module):
     if between:
       features = tf.repeat(features, between[0], axis=0)  # [B · K, F]
     inputs = tf.concat([features, tf.reshape(action, [-1, size])], axis=-1)
-    masks = () if mask is None else (mask,)
+    masks = []
+    if mask is not None:
+      masks.append(tf.reshape(mask, [-1, mask.shape[-1]]))
     outputs = self._head(self._body(inputs, *masks))  # [B · K, N]
     return tf.reshape(outputs, [-1, *between, outputs.shape[-1]])
 
@@ -97,15 +99,16 @@ class CriticEnsemble(snt.Module):
 
     Args:
       observation: Nest of `[B, ...]`.
-      action: `[B, D]`.
-      masks: Those of the N critics' hidden layers, `[B, N, S]`.
+      action: `[B, D]`, or `[B, P, D]` with P for each observation.
+      masks: Those of the N critics' hidden layers, `[B, N, S]` or `[B, P, N,
+        S]`.
 
     Returns:
-      Outputs of all critics, one after the other, `[B, N K]`.
+      Outputs of all critics, one after the other, `[B, N K]` or `[B, P, N K]`.
     """
     inputs = [()] * len(self._critics)
     if masks is not None:
-      inputs = [(mask,) for mask in tf.unstack(masks, axis=1)]
+      inputs = [(mask,) for mask in tf.unstack(masks, axis=-2)]
     outputs = [
       critic(observation, action, *mask)
       for critic, mask in zip(self._critics, inputs)

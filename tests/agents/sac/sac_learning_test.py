@@ -160,7 +160,7 @@ class TestSACUpdate:
     *_, update = make(dataclasses.replace(CONFIG, **_DROQ))
     data = to_sample(make_batch(0)).data
     drawn = [
-      update._critics._dropout(data.reward)[0].numpy() for _ in range(50)
+      update._critics._dropout(data.action)[0].numpy() for _ in range(50)
     ]
     assert drawn[0].shape == (B, CONFIG.num_critics, 5 + 3)
     assert np.abs(drawn[0] - drawn[1]).max() > 0

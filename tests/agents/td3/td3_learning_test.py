@@ -11,7 +11,7 @@ import numeric_gradients
 import numpy_dqn
 import policy_and_critic_twin
 import transition_updates
-from repertory.agents import td3
+from repertory.agents import policy_and_critic, td3
 from repertory.agents.td3 import learning, networks
 from repertory.components import action_scaling
 
@@ -34,7 +34,7 @@ def make(config, seed=0):
   """Returns the learned networks, those that follow, and the update."""
   online, target = policy_and_critic_twin.make_networks(
     lambda: networks.make_policy_network(SPEC, config),
-    lambda: networks.make_critics(SPEC, config),
+    lambda: policy_and_critic.make_critics(SPEC, config),
     seed,
   )
   scaling = action_scaling.ActionScaling(SPEC.actions)
