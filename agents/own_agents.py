@@ -14,34 +14,18 @@ import importlib
 import inspect
 import typing
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from repertory.agents import agent_config
+from repertory.agents.agent import Agent
 from repertory.components import named_objects, settings
 from repertory.components.settings import SettingError
-
-if TYPE_CHECKING:
-  from repertory.agents import builder
 
 # What a module may call its presets.
 _PRESETS = 'PRESETS'
 
 
-class OwnAgent(NamedTuple):
-  """What there is of an agent.
-
-  Attributes:
-    builder_class: Can be made from an instance of the config.
-    config_class: Its settings; not each need have a default.
-    presets: Those of the builder's module, by name.
-  """
-
-  builder_class: 'type[builder.Builder]'
-  config_class: type[agent_config.AgentConfig]
-  presets: Mapping[str, Mapping[str, Any]]
-
-
-def find(name: str) -> OwnAgent:
+def find(name: str) -> Agent:
   """Imports a module, and returns the agent that it has.
 
   Args:
@@ -68,10 +52,10 @@ def find(name: str) -> OwnAgent:
       'preset',
       presets,
     )
-  return OwnAgent(found, config_class, presets)
+  return Agent(name, _describe(found), config_class, presets, builder=name)
 
 
-def describe(builder_class: type) -> str:
+def _describe(builder_class: type) -> str:
   """Returns the first line of what a class tells of itself."""
   return (builder_class.__doc__ or '').strip().partition('\n')[0]
 

@@ -2,26 +2,15 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from repertory.agents import (
-  agent_config,
-  bc,
-  crr,
-  d4pg,
-  dqn,
-  impala,
-  iql,
-  mpo,
-  own_agents,
-  ppo,
-  pqn,
-  qtopt,
-  r2d2,
-  sac,
-  td3,
-)
+from repertory import agents as folders
+from repertory.agents import agent_config, own_agents
+from repertory.agents.agent import Agent
 from repertory.components import named_objects
 from repertory.components import settings as settings_lib
 
@@ -29,146 +18,19 @@ if TYPE_CHECKING:
   from repertory.agents import builder
   from repertory.components import specs
 
-
-@dataclasses.dataclass(frozen=True)
-class Agent:
-  """A baseline agent, or one of the user's own.
-
-  Attributes:
-    name: What `--agent` takes.
-    description: One line.
-    config_class: Its settings, an `AgentConfig`; of a baseline agent each has a
-      default.
-    presets: Settings for kinds of environments, by name.
-    find_builder: Returns the class of its builder; imports TensorFlow.
-  """
-
-  name: str
-  description: str
-  config_class: type
-  presets: Mapping[str, Mapping[str, Any]]
-  find_builder: 'Callable[[], type[builder.Builder]]'
-
-  @property
-  def builder_class(self) -> 'type[builder.Builder]':
-    """Is made from an instance of the config; imports TensorFlow."""
-    return self.find_builder()
-
-
 # The pattern of the names of own ones.
 OWN = '<module>:<Builder>'
 
-_AGENTS = (
-  Agent(
-    name='bc',
-    description='Behavior cloning, from data alone; discrete actions, or '
-    'continuous ones within bounds.',
-    config_class=bc.BCConfig,
-    presets=bc.PRESETS,
-    find_builder=lambda: bc.BCBuilder,
-  ),
-  Agent(
-    name='crr',
-    description='Critic-regularized regression, made for data; continuous '
-    'actions within bounds.',
-    config_class=crr.CRRConfig,
-    presets=crr.PRESETS,
-    find_builder=lambda: crr.CRRBuilder,
-  ),
-  Agent(
-    name='d4pg',
-    description='Deterministic policy gradients with a distributional critic; '
-    'continuous actions within bounds.',
-    config_class=d4pg.D4PGConfig,
-    presets=d4pg.PRESETS,
-    find_builder=lambda: d4pg.D4PGBuilder,
-  ),
-  Agent(
-    name='dqn',
-    description='Double, dueling, n-step DQN with prioritized replay; '
-    'discrete actions, observations of vectors and images.',
-    config_class=dqn.DQNConfig,
-    presets=dqn.PRESETS,
-    find_builder=lambda: dqn.DQNBuilder,
-  ),
-  Agent(
-    name='impala',
-    description='Actor-critic with V-trace, feed-forward or recurrent; '
-    'discrete or continuous actions.',
-    config_class=impala.IMPALAConfig,
-    presets=impala.PRESETS,
-    find_builder=lambda: impala.IMPALABuilder,
-  ),
-  Agent(
-    name='iql',
-    description='Implicit Q-learning, made for data; continuous actions '
-    'within bounds.',
-    config_class=iql.IQLConfig,
-    presets=iql.PRESETS,
-    find_builder=lambda: iql.IQLBuilder,
-  ),
-  Agent(
-    name='mpo',
-    description='Maximum a posteriori policy optimization, and DMPO as an '
-    'option; continuous actions within bounds, or discrete ones.',
-    config_class=mpo.MPOConfig,
-    presets=mpo.PRESETS,
-    find_builder=lambda: mpo.MPOBuilder,
-  ),
-  Agent(
-    name='ppo',
-    description='Proximal policy optimization, feed-forward or recurrent; '
-    'discrete or continuous actions.',
-    config_class=ppo.PPOConfig,
-    presets=ppo.PRESETS,
-    find_builder=lambda: ppo.PPOBuilder,
-  ),
-  Agent(
-    name='pqn',
-    description='Q-learning in parallel environments with normalized layers, '
-    'without replay, feed-forward or recurrent; discrete actions.',
-    config_class=pqn.PQNConfig,
-    presets=pqn.PRESETS,
-    find_builder=lambda: pqn.PQNBuilder,
-  ),
-  Agent(
-    name='qtopt',
-    description='Q-learning of actions that are found by trying some (QT-Opt); '
-    'continuous actions within bounds.',
-    config_class=qtopt.QTOptConfig,
-    presets=qtopt.PRESETS,
-    find_builder=lambda: qtopt.QTOptBuilder,
-  ),
-  Agent(
-    name='r2d2',
-    description='Recurrent, n-step double Q-learning over prioritized '
-    'sequences with burn-in; discrete actions.',
-    config_class=r2d2.R2D2Config,
-    presets=r2d2.PRESETS,
-    find_builder=lambda: r2d2.R2D2Builder,
-  ),
-  Agent(
-    name='sac',
-    description='Soft actor-critic with a learned temperature; continuous '
-    'actions within bounds, or discrete ones.',
-    config_class=sac.SACConfig,
-    presets=sac.PRESETS,
-    find_builder=lambda: sac.SACBuilder,
-  ),
-  Agent(
-    name='td3',
-    description='Twin delayed deterministic policy gradients, and DDPG as a '
-    'preset; continuous actions within bounds.',
-    config_class=td3.TD3Config,
-    presets=td3.PRESETS,
-    find_builder=lambda: td3.TD3Builder,
-  ),
-)
 
-
+@functools.cache
 def agents() -> tuple[Agent, ...]:
-  """Returns all baseline agents."""
-  return _AGENTS
+  """Returns all baseline agents: the `AGENT` of each folder that has one."""
+  found = []
+  for module in pkgutil.iter_modules(folders.__path__):
+    if module.ispkg:
+      package = importlib.import_module(f'{folders.__name__}.{module.name}')
+      found.append(getattr(package, 'AGENT', None))
+  return tuple(agent for agent in found if agent is not None)
 
 
 def get(name: str) -> Agent:
@@ -182,7 +44,7 @@ def get(name: str) -> Agent:
     SettingError: If there is none, with the nearest name; or if what there is
       in the module is no builder whose settings are known.
   """
-  by_name = {agent.name: agent for agent in _AGENTS}
+  by_name = {agent.name: agent for agent in agents()}
   if name in by_name:
     return by_name[name]
   if named_objects.SYNTAX.fullmatch(name) is None:
@@ -192,20 +54,13 @@ def get(name: str) -> Agent:
       f'must be one of {", ".join(by_name)}, or {OWN} of your own; got '
       f"'{name}'.{hint}",
     )
-  own = own_agents.find(name)
-  return Agent(
-    name,
-    own_agents.describe(own.builder_class),
-    own.config_class,
-    own.presets,
-    lambda: own.builder_class,
-  )
+  return own_agents.find(name)
 
 
 def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:
   """Returns the agents whose networks take an environment's specs."""
   found = []
-  for agent in _AGENTS:
+  for agent in agents():
     with contextlib.suppress(ValueError):
       agent.builder_class(agent.config_class()).make_network(spec)
       found.append(agent.name)
@@ -268,7 +123,7 @@ def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
     return agent.presets[preset]
   known = ', '.join(sorted(agent.presets))
   what = f'be one of {known}' if known else 'be left out, for it has none'
-  owners = [other.name for other in _AGENTS if preset in other.presets]
+  owners = [other.name for other in agents() if preset in other.presets]
   hint = settings_lib.did_you_mean(preset, agent.presets)
   if owners:
     hint = f' There is one of that name for {", ".join(owners)}.'

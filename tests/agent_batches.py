@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+import known_agents
 from repertory.agents import registry
 from repertory.components import specs, types
 
@@ -34,32 +35,29 @@ class Agent(NamedTuple):
   settings: Mapping[str, Any]
 
 
-_REPLAY = {'batch_size': 4, 'target_update_period': 1, 'min_replay_size': 50}
-AGENTS = {
-  'bc': Agent(_DISCRETE, {'batch_size': 4}),
-  'crr': Agent(_CONTINUOUS, _REPLAY),
-  'iql': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
-  'dqn': Agent(_DISCRETE, _REPLAY),
-  'r2d2': Agent(_DISCRETE, _REPLAY),
-  'impala': Agent(_DISCRETE, {}),
-  'ppo': Agent(
-    _DISCRETE,
-    {
-      'unroll_length': 8,
-      'num_minibatches': 2,
-      'normalize_observations': True,
-      'scale_rewards': True,
-    },
-  ),
-  'sac': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
-  'd4pg': Agent(_CONTINUOUS, _REPLAY),
-  'pqn': Agent(
-    _DISCRETE, {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2}
-  ),
-  'mpo': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
-  'qtopt': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
-  'td3': Agent(_CONTINUOUS, {'batch_size': 4, 'min_replay_size': 50}),
+# Each agent takes those that it has.
+_SMALL = {'batch_size': 4, 'target_update_period': 1, 'min_replay_size': 50}
+_OWN = {
+  'ppo': {
+    'unroll_length': 8,
+    'num_minibatches': 2,
+    'normalize_observations': True,
+    'scale_rewards': True,
+  },
+  'pqn': {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2},
 }
+
+
+def _describe(name):
+  discrete = known_agents.AGENTS[name].actions[0] == 'discrete'
+  has = {setting.name for setting in registry.settings(name)}
+  small = {key: value for key, value in _SMALL.items() if key in has}
+  return Agent(
+    _DISCRETE if discrete else _CONTINUOUS, {**small, **_OWN.get(name, {})}
+  )
+
+
+AGENTS = {name: _describe(name) for name in known_agents.NAMES}
 
 
 def make_builder(name, **settings):

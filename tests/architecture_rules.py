@@ -143,6 +143,7 @@ _FENCES = {
 }
 # What agents may import of `agents` besides their own folder.
 _SHARED_BY_AGENTS = (
+  'agent',
   'agent_config',
   'builder',
   'config_checks',

@@ -4,6 +4,7 @@ import dm_env
 import numpy as np
 import tree
 
+import known_agents
 from repertory import launch
 from repertory.agents import registry
 from repertory.components import checkpointing, learners, specs
@@ -17,25 +18,16 @@ _DISCRETE = specs.DiscreteArray(3)
 _CONTINUOUS = specs.BoundedArray((2,), np.float32, [-1, 0], [1, 5])
 _LENGTH = 6
 
-# By agent: observations, actions, and settings of its own.
-CASES = {
-  'bc': (_VECTOR, _DISCRETE, {}),
-  'crr': (_VECTOR, _CONTINUOUS, {}),
-  'd4pg': (_IMAGE, _CONTINUOUS, {'image_torso': 'minatar'}),
-  'dqn': (_IMAGE, _DISCRETE, {'image_torso': 'minatar'}),
+# By agent: observations, unless it gets a vector, and settings of its own.
+_OWN = {
+  'd4pg': (_IMAGE, {'image_torso': 'minatar'}),
+  'dqn': (_IMAGE, {'image_torso': 'minatar'}),
   'impala': (
     {'eye': _IMAGE, 'arm': _VECTOR},
-    _DISCRETE,
     {'image_torso': 'minatar', 'core': 'lstm', 'core_size': 5},
   ),
-  'iql': (_VECTOR, _CONTINUOUS, {}),
-  'mpo': (_VECTOR, _CONTINUOUS, {}),
-  'ppo': (_VECTOR, _CONTINUOUS, {'normalize_observations': True}),
-  'pqn': (_VECTOR, _DISCRETE, {}),
-  'r2d2': (_VECTOR, _DISCRETE, {'core_size': 5}),
-  'qtopt': (_VECTOR, _CONTINUOUS, {}),
-  'sac': (_VECTOR, _CONTINUOUS, {}),
-  'td3': (_VECTOR, _CONTINUOUS, {}),
+  'ppo': (_VECTOR, {'normalize_observations': True}),
+  'r2d2': (_VECTOR, {'core_size': 5}),
 }
 
 
@@ -81,7 +73,9 @@ def draw(nested_spec, random, *leading):
 
 
 def make_experiment(agent, directory, **settings):
-  observations, actions, own = CASES[agent]
+  observations, own = _OWN.get(agent, (_VECTOR, {}))
+  continuous = 'continuous' in known_agents.AGENTS[agent].actions
+  actions = _CONTINUOUS if continuous else _DISCRETE
   builder = registry.make_builder(
     agent, {'hidden_sizes': (6,), 'jit_compile': False, **own, **settings}
   )

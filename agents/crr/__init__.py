@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.crr.config import PRESETS, CRRConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.crr.builder import CRRBuilder
 
 __all__ = ['PRESETS', 'CRRBuilder', 'CRRConfig']
+
+AGENT = Agent(
+  name='crr',
+  description='Critic-regularized regression, made for data; continuous '
+  'actions within bounds.',
+  config_class=CRRConfig,
+  presets=PRESETS,
+  builder='repertory.agents.crr.builder:CRRBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, CRRBuilder='builder')

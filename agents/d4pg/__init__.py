@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.d4pg.config import PRESETS, D4PGConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.d4pg.builder import D4PGBuilder
 
 __all__ = ['PRESETS', 'D4PGBuilder', 'D4PGConfig']
+
+AGENT = Agent(
+  name='d4pg',
+  description='Deterministic policy gradients with a distributional critic; '
+  'continuous actions within bounds.',
+  config_class=D4PGConfig,
+  presets=PRESETS,
+  builder='repertory.agents.d4pg.builder:D4PGBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, D4PGBuilder='builder')

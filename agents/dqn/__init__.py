@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.dqn.config import PRESETS, DQNConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.dqn.builder import DQNBuilder
 
 __all__ = ['PRESETS', 'DQNBuilder', 'DQNConfig']
+
+AGENT = Agent(
+  name='dqn',
+  description='Double, dueling, n-step DQN with prioritized replay; '
+  'discrete actions, observations of vectors and images.',
+  config_class=DQNConfig,
+  presets=PRESETS,
+  builder='repertory.agents.dqn.builder:DQNBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, DQNBuilder='builder')

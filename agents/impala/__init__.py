@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.impala.config import PRESETS, IMPALAConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.impala.builder import IMPALABuilder
 
 __all__ = ['PRESETS', 'IMPALABuilder', 'IMPALAConfig']
+
+AGENT = Agent(
+  name='impala',
+  description='Actor-critic with V-trace, feed-forward or recurrent; '
+  'discrete or continuous actions.',
+  config_class=IMPALAConfig,
+  presets=PRESETS,
+  builder='repertory.agents.impala.builder:IMPALABuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, IMPALABuilder='builder')

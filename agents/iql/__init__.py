@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.iql.config import PRESETS, IQLConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.iql.builder import IQLBuilder
 
 __all__ = ['PRESETS', 'IQLBuilder', 'IQLConfig']
+
+AGENT = Agent(
+  name='iql',
+  description='Implicit Q-learning, made for data; continuous actions '
+  'within bounds.',
+  config_class=IQLConfig,
+  presets=PRESETS,
+  builder='repertory.agents.iql.builder:IQLBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, IQLBuilder='builder')

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.mpo.config import PRESETS, MPOConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.mpo.builder import MPOBuilder
 
 __all__ = ['PRESETS', 'MPOBuilder', 'MPOConfig']
+
+AGENT = Agent(
+  name='mpo',
+  description='Maximum a posteriori policy optimization, and DMPO as an '
+  'option; continuous actions within bounds, or discrete ones.',
+  config_class=MPOConfig,
+  presets=PRESETS,
+  builder='repertory.agents.mpo.builder:MPOBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, MPOBuilder='builder')

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.ppo.config import PRESETS, PPOConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.ppo.builder import PPOBuilder
 
 __all__ = ['PRESETS', 'PPOBuilder', 'PPOConfig']
+
+AGENT = Agent(
+  name='ppo',
+  description='Proximal policy optimization, feed-forward or recurrent; '
+  'discrete or continuous actions.',
+  config_class=PPOConfig,
+  presets=PRESETS,
+  builder='repertory.agents.ppo.builder:PPOBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, PPOBuilder='builder')

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.pqn.config import PRESETS, PQNConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.pqn.builder import PQNBuilder
 
 __all__ = ['PRESETS', 'PQNBuilder', 'PQNConfig']
+
+AGENT = Agent(
+  name='pqn',
+  description='Q-learning in parallel environments with normalized layers, '
+  'without replay, feed-forward or recurrent; discrete actions.',
+  config_class=PQNConfig,
+  presets=PRESETS,
+  builder='repertory.agents.pqn.builder:PQNBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, PQNBuilder='builder')

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.qtopt.config import PRESETS, QTOptConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.qtopt.builder import QTOptBuilder
 
 __all__ = ['PRESETS', 'QTOptBuilder', 'QTOptConfig']
+
+AGENT = Agent(
+  name='qtopt',
+  description='Q-learning of actions that are found by trying some (QT-Opt); '
+  'continuous actions within bounds.',
+  config_class=QTOptConfig,
+  presets=PRESETS,
+  builder='repertory.agents.qtopt.builder:QTOptBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, QTOptBuilder='builder')

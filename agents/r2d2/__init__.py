@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.r2d2.config import PRESETS, R2D2Config
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.r2d2.builder import R2D2Builder
 
 __all__ = ['PRESETS', 'R2D2Builder', 'R2D2Config']
+
+AGENT = Agent(
+  name='r2d2',
+  description='Recurrent, n-step double Q-learning over prioritized '
+  'sequences with burn-in; discrete actions.',
+  config_class=R2D2Config,
+  presets=PRESETS,
+  builder='repertory.agents.r2d2.builder:R2D2Builder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, R2D2Builder='builder')

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.sac.config import PRESETS, SACConfig
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.sac.builder import SACBuilder
 
 __all__ = ['PRESETS', 'SACBuilder', 'SACConfig']
+
+AGENT = Agent(
+  name='sac',
+  description='Soft actor-critic with a learned temperature; continuous '
+  'actions within bounds, or discrete ones.',
+  config_class=SACConfig,
+  presets=PRESETS,
+  builder='repertory.agents.sac.builder:SACBuilder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, SACBuilder='builder')

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from repertory.agents.agent import Agent
 from repertory.agents.td3.config import PRESETS, TD3Config
 from repertory.components import lazy_imports
 
@@ -9,5 +10,14 @@ if TYPE_CHECKING:
   from repertory.agents.td3.builder import TD3Builder
 
 __all__ = ['PRESETS', 'TD3Builder', 'TD3Config']
+
+AGENT = Agent(
+  name='td3',
+  description='Twin delayed deterministic policy gradients, and DDPG as a '
+  'preset; continuous actions within bounds.',
+  config_class=TD3Config,
+  presets=PRESETS,
+  builder='repertory.agents.td3.builder:TD3Builder',
+)
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, TD3Builder='builder')

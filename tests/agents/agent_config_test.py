@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import known_agents
 from repertory.agents import (
   agent_config,
   registry,
@@ -64,16 +65,13 @@ def test_no_agent_repeats_a_field(name):
         assert setting != told.get(setting.name)
 
 
-@pytest.mark.parametrize(
-  'name',
-  ['crr', 'd4pg', 'dqn', 'iql', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3'],
-)
+@pytest.mark.parametrize('name', known_agents.learning_from('replay'))
 def test_replay_agents_share_their_settings(name):
   config_class = registry.get(name).config_class
   assert issubclass(config_class, replay_config.ReplayConfig)
 
 
-@pytest.mark.parametrize('name', ['impala', 'ppo', 'pqn'])
+@pytest.mark.parametrize('name', known_agents.learning_from('unrolls'))
 def test_unroll_agents_share_their_settings(name):
   config_class = registry.get(name).config_class
   assert issubclass(config_class, unroll_config.UnrollConfig)

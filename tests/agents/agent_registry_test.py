@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import known_agents
 from repertory.agents import agent_config, builder, dqn, registry
 from repertory.components import settings as settings_lib
 from repertory.components import specs
@@ -70,14 +71,14 @@ class TestImageTorso:
   def test_suits_the_image_by_default(self, name):
     settings = {s.name: s for s in registry.settings(name)}
     assert settings['image_torso'].default == 'auto'
-    is_continuous = name in ('crr', 'd4pg', 'iql', 'qtopt', 'sac', 'td3')
+    is_discrete = 'discrete' in known_agents.AGENTS[name].actions
     for size, torso in ((84, 'nature_0'), (10, 'minatar_0')):
       spec = specs.EnvironmentSpec(
         observations=specs.Array((size, size, 4), np.uint8),
         actions=(
-          specs.BoundedArray((2,), np.float32, -1, 1)
-          if is_continuous
-          else specs.DiscreteArray(3)
+          specs.DiscreteArray(3)
+          if is_discrete
+          else specs.BoundedArray((2,), np.float32, -1, 1)
         ),
         rewards=specs.Array((), np.float32),
         discounts=specs.Array((), np.float32),
@@ -207,7 +208,8 @@ class TestPreset:
 
   def test_there_are_none(self, monkeypatch):
     bare = dataclasses.replace(registry.get('d4pg'), presets={})
-    monkeypatch.setattr(registry, '_AGENTS', (bare, registry.get('dqn')))
+    two = bare, registry.get('dqn')
+    monkeypatch.setattr(registry, 'agents', lambda: two)
     with pytest.raises(
       ValueError,
       match=r"preset of agent 'd4pg' must be left out, .*; got 'atari'\. "

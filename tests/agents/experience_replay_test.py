@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import acting_policies
 import agent_batches
+import known_agents
 from repertory.agents import experience_replay, registry
 from repertory.components import adders, settings, types
 
@@ -16,9 +17,7 @@ _SAMPLE = types.Sample(
   probabilities=tf.constant(_PROBABILITIES),
   table_sizes=tf.constant([50, 50, 50], tf.int64),
 )
-_AGENTS = (
-  'crr', 'd4pg', 'dqn', 'iql', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3',
-)  # fmt: skip
+_AGENTS = known_agents.learning_from('replay')
 
 
 def _config(agent='dqn', **settings):

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import acting_policies
 import agent_batches
+import known_agents
 from repertory.agents import builder, registry
 from repertory.agents import conformance as agents_conformance
 from repertory.components import conformance, specs
@@ -32,10 +33,8 @@ _CASES = {
   'mpo_discrete': ('mpo', _DISCRETE, {'distribution': 'categorical'}),
 }
 
-_FOR_CHOICES = ['bc', 'dqn', 'impala', 'mpo', 'ppo', 'pqn', 'r2d2', 'sac']
-_FOR_BOUNDED = [
-  'bc', 'crr', 'd4pg', 'impala', 'iql', 'mpo', 'ppo', 'qtopt', 'sac', 'td3',
-]  # fmt: skip
+_FOR_CHOICES = known_agents.taking('discrete')
+_FOR_BOUNDED = known_agents.taking('continuous')
 
 
 class _Agents:

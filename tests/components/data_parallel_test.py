@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 import tree
 
-import agent_batches
+import known_agents
 from repertory.components import data_parallel
 
 # Logical devices can be made before TensorFlow's first operation alone.
@@ -65,26 +65,12 @@ for case in sys.argv[1:]:
         found[key], value, rtol=1e-4, atol=1e-5, err_msg=f'{case}: {key}'
       )
 """
-# Each agent, with the core that is harder to divide where there is a choice.
-_CASES = ['d4pg-none', 'impala-gru']
-_MORE_CASES = [
-  'bc-none',
-  'crr-none',
-  'iql-none',
-  'dqn-none',
-  'sac-none',
-  'td3-none',
-  'ppo-lstm',
-  'pqn-gru',
-  'mpo-none',
-  'qtopt-none',
-  'r2d2-lstm',
+_EACH = [
+  f'{name}-{known_agents.AGENTS[name].core or "none"}'
+  for name in known_agents.NAMES
 ]
-
-
-def test_each_agent_is_among_the_cases():
-  names = [case.split('-')[0] for case in _CASES + _MORE_CASES]
-  assert sorted(names) == sorted(agent_batches.AGENTS)
+_CASES = ['d4pg-none', 'impala-gru']
+_MORE_CASES = [case for case in _EACH if case not in _CASES]
 
 
 @pytest.mark.parametrize(

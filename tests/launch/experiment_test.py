@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+import known_agents
 from repertory import launch
 from repertory.agents import dqn, ppo, registry
 from repertory.components.settings import SettingError
@@ -17,25 +18,9 @@ def _make(agent='dqn', **settings):
 
 
 class TestEnvironmentsPerActor:
-  @pytest.mark.parametrize(
-    ('agent', 'number'),
-    [
-      ('bc', 1),
-      ('crr', 1),
-      ('d4pg', 1),
-      ('dqn', 1),
-      ('impala', 8),
-      ('iql', 1),
-      ('mpo', 1),
-      ('ppo', 8),
-      ('pqn', 16),
-      ('qtopt', 1),
-      ('r2d2', 1),
-      ('sac', 1),
-      ('td3', 1),
-    ],
-  )
-  def test_are_by_default_what_the_agent_advises(self, agent, number):
+  @pytest.mark.parametrize('agent', known_agents.NAMES)
+  def test_are_by_default_what_the_agent_advises(self, agent):
+    number = known_agents.AGENTS[agent].environments_per_actor
     experiment = _make(agent)
     assert experiment.num_environments_per_actor == number
     assert experiment.num_environments == number

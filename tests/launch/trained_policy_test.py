@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tree
 
+import known_agents
 import trained_agents
 from repertory import launch
 
-_AGENTS = sorted(trained_agents.CASES)
+_AGENTS = known_agents.NAMES
 
 # Runs models on what is in a file, where neither this package nor Sonnet is.
 _RUN_ALONE = """
