@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 import architecture_rules
+import rare_cases
 from repertory import launch
 from repertory.agents import dqn, experience_replay
 from repertory.agents import registry as agents_registry
@@ -41,6 +42,8 @@ _PAGES = (
   _README,
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
 )
+# Whose scripts run every day.
+_DAILY_PAGES = (_README, 'docs/hooks.md', 'docs/writing_an_agent.md')
 # Others have tests of their own.
 _EXAMPLES = sorted(
   p.name
@@ -135,7 +138,10 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 
 class TestScripts:
-  @pytest.mark.parametrize('page', [p for p in _PAGES if _blocks(p, 'python')])
+  @pytest.mark.parametrize(
+    'page',
+    rare_cases.daily([p for p in _PAGES if _blocks(p, 'python')], _DAILY_PAGES),
+  )
   def test_blocks_of_page_run_as_one_script(self, page, tmp_path):
     script = tmp_path / 'script.py'
     script.write_text('\n'.join(_blocks(page, 'python')))

@@ -10,6 +10,7 @@ import pytest
 import tree
 from dm_env import specs
 
+import rare_cases
 from repertory.environments import conformance, registry
 
 _MID = int(dm_env.StepType.MID)
@@ -157,7 +158,8 @@ _OF_A_FAMILY = (
 def pytest_generate_tests(metafunc):
   if '_case' in metafunc.fixturenames:
     is_of_family = metafunc.function.__name__ in _OF_A_FAMILY
-    cases = list(_ONE_PER_FAMILY.values()) if is_of_family else CASES
+    few = list(_ONE_PER_FAMILY.values())
+    cases = few if is_of_family else rare_cases.daily(CASES, few)
     metafunc.parametrize('_case', cases, indirect=True, ids=str)
 
 

@@ -37,9 +37,12 @@ class TestTopologies(conformance.TopologyConformance):
       single.Single(),
       distributed.Distributed(),
       central.Central(),
-      central.Central(num_inference_servers=2, double_buffering=True),
+      pytest.param(
+        central.Central(num_inference_servers=2, double_buffering=True),
+        marks=pytest.mark.chaos,
+      ),
       sebulba.Sebulba(),
-      sebulba.Sebulba(actor_threads=1),
+      pytest.param(sebulba.Sebulba(actor_threads=1), marks=pytest.mark.chaos),
     ],
     ids=str,
   )

@@ -38,7 +38,9 @@ def _trained(once, tmp_path):
 
 
 class TestAnotherHost:
-  @pytest.mark.parametrize('kind', ['path', 'memory'])
+  @pytest.mark.parametrize(
+    'kind', rare_cases.daily(['path', 'memory'], ['memory'])
+  )
   def test_goes_on_with_replay(self, tmp_path, kind):
     """What two hosts have in common is the storage alone."""
     stored = tmp_path / 'S'

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import minatar_players
 import minatar_twins
+import rare_cases
 from repertory.environments import tensor
 from repertory.environments.tensor import minatar as games
 
@@ -18,6 +19,7 @@ _CLASSES = {
   'seaquest': games.Seaquest,
   'space_invaders': games.SpaceInvaders,
 }
+_FEW = ['breakout', 'space_invaders']
 _DEFAULTS = {'sticky_actions': 0.1, 'full_actions': True, 'ramping': True}
 _PLAIN = {'sticky_actions': 0.0, 'full_actions': False, 'ramping': False}
 # Each step of a row is one of these.
@@ -197,7 +199,7 @@ def test_does_what_minatar_does(name):
   assert total > 5
 
 
-@pytest.mark.parametrize('name', _CLASSES)
+@pytest.mark.parametrize('name', rare_cases.daily(_CLASSES, _FEW))
 def test_does_what_minatar_does_without_chance_and_ramping(name):
   changes = ({}, {})
   if name == 'freeway':
@@ -213,7 +215,7 @@ def test_does_what_minatar_does_late_in_a_game(start):
   assert ends >= 8
 
 
-@pytest.mark.parametrize('name', _CLASSES)
+@pytest.mark.parametrize('name', rare_cases.daily(_CLASSES, _FEW))
 def test_xla_does_the_same(name):
   late = next(
     changes for start, changes in _LATE_STARTS.items() if start.startswith(name)
