@@ -50,10 +50,10 @@ class Builder(roads.Parts, abc.ABC):
 
   Attributes:
     config: The agent's settings, an `agent_config.AgentConfig`.
-    needs_demonstrations: Whether every batch must have a share of data.
+    needs_own_steps: Whether batches of data alone would teach it nothing.
   """
 
-  needs_demonstrations: ClassVar[bool] = False
+  needs_own_steps: ClassVar[bool] = False
 
   def __init__(self, config: agent_config.AgentConfig):
     self.config: Any = config
@@ -62,6 +62,11 @@ class Builder(roads.Parts, abc.ABC):
   def wrapping(self) -> Mapping[str, Any]:
     """How it wraps another agent, as plain values by name; see `wrappers`."""
     return {}
+
+  @property
+  def needs_demonstrations(self) -> bool:
+    """Whether every batch must have rows of data, or nothing else."""
+    return False
 
   @property
   def observes_previous_action_and_reward(self) -> bool:

@@ -87,8 +87,17 @@ def loss(online, target, batch, config, fixed_online=None):
       gap = config.conservative_weight * (
         np.log(np.sum(np.exp(told))) - told[action]
       )
+    if config.margin_weight is not None and batch['is_demonstration'][b]:
+      told = values(online, batch['observation'][b], config.dueling)
+      gap += config.margin_weight * margin_gap(told, action, config.margin)
     total += weights(batch, config)[b] * (huber + gap)
   return total / len(fixed)
+
+
+def margin_gap(told, action, margin):
+  """max_a (q(a) + l(a_E, a)) − q(a_E)."""
+  rivals = [q + margin for a, q in enumerate(told) if a != action]
+  return max(max(rivals) - told[action], 0)
 
 
 def gradients(online, target, batch, config):

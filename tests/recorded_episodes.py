@@ -82,17 +82,36 @@ def prepare(directory, spec=SPEC, agent='nobody', environment='numbers'):
 
 def play_randomly(directory, environment, num_steps, num_slots=2, seed=0):
   """Records so many random discrete actions; returns the spec."""
+  random = np.random.default_rng(seed)
+
+  def act(observation, spec):
+    del observation
+    return random.integers(spec.num_values, size=num_slots)
+
+  return play(directory, environment, act, num_steps, num_slots, seed)
+
+
+def play(directory, environment, act, num_steps, num_slots=1, seed=0):
+  """Records so many steps; returns the spec.
+
+  Args:
+    directory: Where to.
+    environment: Its name.
+    act: Maps observations `[B, ...]` and the spec of actions to actions.
+    num_steps: Of all slots.
+    num_slots: B.
+    seed: Of the first slot; the others have the next ones.
+  """
   factory = registry.make_factory(environment)
   batch = environment_batches.EnvironmentSettings(
     factory, False, record=str(directory)
   ).make(range(seed, seed + num_slots))
   spec = specs.make_environment_spec(batch)
-  prepare(directory, spec, 'random', environment)
-  random = np.random.default_rng(seed)
-  batch.reset()
+  prepare(directory, spec, 'script', environment)
+  observation = batch.reset().observation
   for _ in range(num_steps // num_slots):
-    actions = random.integers(spec.actions.num_values, size=num_slots)
-    batch.step(actions.astype(spec.actions.dtype))
+    actions = act(observation, spec.actions).astype(spec.actions.dtype)
+    observation = batch.step(actions).observation
   batch.close()
   return spec
 

@@ -35,6 +35,10 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
     super().__init__(config or dqn_config.DQNConfig())
 
   @property
+  def needs_demonstrations(self) -> bool:
+    return self.config.margin_weight is not None
+
+  @property
   def transitions(self) -> adders.Transitions:
     return dataclasses.replace(
       super().transitions, max_abs_reward=self.config.max_abs_reward

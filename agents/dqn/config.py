@@ -72,6 +72,14 @@ class DQNConfig(replay_config.ReplayConfig):
     'learning from data alone; None for not at all. CQL, arXiv:2006.04779, '
     'appendix F, has 1 or, with little data, 4.',
   )
+  margin_weight: float | None = settings.field(
+    None,
+    'How much what was demonstrated is put above all else in the same state; '
+    'None for not at all. DQfD, arXiv:1704.03732, section 5.1, has 1.',
+  )
+  margin: float = settings.field(
+    0.8, 'By how much it is to be better: DQfD, section 5.1.'
+  )
   noisy: bool = settings.field(
     False,
     'Explore by noise on the weights of all dense layers (arXiv:1706.10295), '
@@ -161,7 +169,9 @@ class DQNConfig(replay_config.ReplayConfig):
       self, 1, 'n_step', 'target_update_period', 'num_quantiles', 'num_taus',
       'num_target_taus', 'num_policy_taus',
     )  # fmt: skip
-    config_checks.check_at_least(self, 0, 'conservative_weight')
+    config_checks.check_at_least(
+      self, 0, 'conservative_weight', 'margin_weight', 'margin'
+    )
     config_checks.check_finite(self, 'vmin', 'vmax', 'munchausen_clip')
     is_above = 0 < self.vmax - self.vmin <= config_checks.MAX
     config_checks.check(
@@ -209,6 +219,14 @@ PRESETS = {
     'conservative_weight': 1.0,
     'distribution': 'quantile',
     'prioritized': False,
+  },
+  # With demonstrations: arXiv:1704.03732, section 5.1. It learns from one step
+  # and from ten; this one from ten alone.
+  'dqfd': {
+    'margin_weight': 1.0,
+    'n_step': 10,
+    'epsilon_base': 0.01,
+    'epsilon_anneal_steps': 0,
   },
   # Rainbow without distribution and noise. ε is that of its ablation without
   # noisy networks, which falls over 250,000 frames.

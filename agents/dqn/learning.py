@@ -90,6 +90,10 @@ class DQNUpdate(programs.Update):
         gaps = self._conservative_gaps(outputs, a_tm1)  # [B]
         item_losses += self._config.conservative_weight * gaps
         more = {**more, 'conservative_gap': tf.reduce_mean(gaps)}
+      if self._config.margin_weight is not None:
+        gaps = self._margin_gaps(outputs, a_tm1, sample)  # [B]
+        item_losses += self._config.margin_weight * gaps
+        more = {**more, 'margin_gap': tf.reduce_mean(gaps)}
       weights = self._importance_weights(sample)
       loss = tf.reduce_mean(weights * item_losses)
     norm = self._optimizer.minimize(tape, loss)
@@ -115,6 +119,17 @@ class DQNUpdate(programs.Update):
     return losses.conservative_gaps(
       q, log_prob, tf.gather(q, a_tm1, batch_dims=1)
     )
+
+  def _margin_gaps(
+    self, outputs: tf.Tensor, a_tm1: tf.Tensor, sample: types.Sample
+  ) -> tf.Tensor:
+    """Returns how far demonstrations are from being best, `[B]`; else 0."""
+    gaps = losses.large_margin_gaps(
+      self._returns.values(outputs), a_tm1, self._config.margin
+    )
+    if isinstance(sample.is_demonstration, tuple):
+      return gaps  # All of them are: the agent learns from data alone.
+    return tf.where(sample.is_demonstration, gaps, 0.0)
 
   def _look_ahead(
     self, data: types.Transition, a_tm1: tf.Tensor

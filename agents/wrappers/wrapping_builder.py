@@ -77,6 +77,10 @@ class WrappingBuilder(builder.Builder):
     return {wrap_config_lib.WRAP: self.name, **settings}
 
   @property
+  def needs_demonstrations(self) -> bool:
+    return self.wrapped.needs_demonstrations
+
+  @property
   def observes_previous_action_and_reward(self) -> bool:
     return self.wrapped.observes_previous_action_and_reward
 

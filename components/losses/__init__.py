@@ -41,6 +41,7 @@ from repertory.components.losses.divergences import (
   gaussian_log_prob,
 )
 from repertory.components.losses.importance import importance_ratios
+from repertory.components.losses.large_margin import large_margin_gaps
 from repertory.components.losses.masking import masked_mean
 from repertory.components.losses.maximum_a_posteriori import (
   TemperedPolicy,
@@ -129,6 +130,7 @@ __all__ = [
   'importance_ratios',
   'importance_weights',
   'kl_penalty',
+  'large_margin_gaps',
   'masked_mean',
   'munchausen_bonus',
   'n_step_returns',

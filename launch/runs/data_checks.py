@@ -1,6 +1,6 @@
 """What an experiment needs to learn from data, alone or beside replay."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -22,7 +22,12 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
   Raises:
     SettingError: Naming the setting.
   """
-  check_needs_none(experiment)
+  if experiment.builder.needs_own_steps:
+    raise SettingError(
+      'topology',
+      f'must be another one for {type(experiment.builder).__name__}, which '
+      'compares data with what is lived through beside them.',
+    )
   for name in _OF_ACTING:
     if getattr(experiment, name):
       raise SettingError(
@@ -45,7 +50,7 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
 
 
 def check_needs_none(experiment: experiment_lib.Experiment) -> None:
-  """Refuses agents that need demonstrations where there can be none.
+  """Refuses agents that need demonstrations, for there can be none.
 
   Raises:
     SettingError: Naming the topology.
@@ -100,8 +105,16 @@ def check_demonstrations(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   spec: specs.EnvironmentSpec,
+  kinds: Collection[str],
 ) -> None:
   """Refuses demonstrations that are not there, do not fit or have no share.
+
+  Args:
+    experiment: What is to run.
+    experience: Its agent's.
+    spec: Its environment's.
+    kinds: The kinds of road that may carry experience; on that of data all
+      there is was recorded.
 
   Raises:
     SettingError: Naming what is to be changed.
@@ -114,7 +127,8 @@ def check_demonstrations(
       f'{fraction:g} and {", ".join(paths) or "none"}.',
     )
   if not paths:
-    if experiment.builder.needs_demonstrations:
+    needs_some = experiment.builder.needs_demonstrations
+    if needs_some and roads.DATA not in kinds:
       raise SettingError(
         'demonstrations',
         'must name the folders of what is to be imitated by '

@@ -80,7 +80,7 @@ def open_session(
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience, spec)
-  data_checks.check_demonstrations(experiment, experience, spec)
+  data_checks.check_demonstrations(experiment, experience, spec, kinds)
   recording.prepare(experiment, spec, writes=False)
   identity = experiment.identity(experience)
   check_ours = functools.partial(identities.check_identity, identity=identity)

@@ -71,6 +71,22 @@ def test_in_nodes_of_their_own(tmp_path, data):
 @pytest.mark.parametrize(
   ('flags', 'message'),
   [
+    ([], '--demonstrations must name the folders of what is to be imitated'),
+    (['--topology=anakin', '--env=tensor:catch'], '--topology must be another'),
+    (['--wrap=rnd', '--config.n_step=1'], '--demonstrations must name'),
+  ],
+)
+def test_a_margin_without_demonstrations(tmp_path, capsys, flags, message):
+  directory = tmp_path / 'run'
+  arguments = ['--preset=dqfd', '--env=catch', f'--directory={directory}']
+  assert commands.run(['train', *arguments, *flags]) == 2
+  assert message in capsys.readouterr().err
+  assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
     ([], '--demonstration_fraction must be above 0'),
     (['--demonstration_fraction=1'], 'must be at least 0 and below 1'),
     (['--demonstration_fraction=0.01'], 'must leave items of both'),

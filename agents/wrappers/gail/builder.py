@@ -16,7 +16,7 @@ class GAILBuilder(wrapping_builder.WrappingBuilder):
   """
 
   name = 'gail'
-  needs_demonstrations = True
+  needs_own_steps = True
 
   def __init__(
     self,
@@ -30,6 +30,10 @@ class GAILBuilder(wrapping_builder.WrappingBuilder):
   ) -> experience_lib.Experience:
     learning.ActionEncoder(spec.actions)  # Refuses what it cannot read.
     return super().experience(spec, num_environments)
+
+  @property
+  def needs_demonstrations(self) -> bool:
+    return True
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     return learning.GAILRewards(spec, self.wrap_config)

@@ -16,7 +16,7 @@ class SQILBuilder(wrapping_builder.WrappingBuilder):
   """
 
   name = 'sqil'
-  needs_demonstrations = True
+  needs_own_steps = True
 
   def __init__(
     self,
@@ -24,6 +24,10 @@ class SQILBuilder(wrapping_builder.WrappingBuilder):
     config: sqil_config.SQILConfig | None = None,
   ):
     super().__init__(wrapped, config or sqil_config.SQILConfig())
+
+  @property
+  def needs_demonstrations(self) -> bool:
+    return True
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     del spec

@@ -399,7 +399,7 @@ class TestSettings:
     in_learning_tests |= {'max_gradient_norm', 'huber_threshold'}
     in_learning_tests |= {'target_update_period', 'importance_exponent'}
     in_learning_tests |= {'importance_anneal_learner_steps'}
-    in_learning_tests |= {'conservative_weight'}
+    in_learning_tests |= {'conservative_weight', 'margin_weight', 'margin'}
     in_launch = {'variable_update_period'}
     in_series_test = {'num_sgd_steps_per_step'}
     in_rainbow_test = {'distribution', 'noisy', 'noisy_sigma', 'munchausen'}

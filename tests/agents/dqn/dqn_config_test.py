@@ -48,6 +48,8 @@ REFUSED = {
   'vmin': ([float('inf'), _NAN], 'finite in single precision'),
   'vmax': ([-100.0, -101], r'above vmin = -100\.0, by a finite number'),
   'conservative_weight': ([-0.1, _NAN], 'at least 0'),
+  'margin_weight': ([-0.1, _NAN], 'at least 0'),
+  'margin': ([-0.1, _NAN], 'at least 0'),
   'noisy_sigma': ([0, -1, _NAN], 'positive'),
   'munchausen_alpha': ([-0.1, 1.1, _NAN], r'in \[0, 1\]'),
   'munchausen_temperature': ([0, -1, _NAN], 'positive'),

@@ -95,18 +95,28 @@ class TestDQNUpdate:
     config = dataclasses.replace(CONFIG, conservative_weight=0.7)
     self.check_against_twin(config, num_steps=3, jit_compile=False)
 
-  def check_against_twin(self, config, num_steps, jit_compile):
+  @pytest.mark.parametrize('alone', [False, True])
+  def test_equals_the_twin_with_demonstrations_above(self, alone):
+    config = dataclasses.replace(CONFIG, margin_weight=0.7, margin=0.5)
+    self.check_against_twin(config, 3, jit_compile=False, alone=alone)
+
+  def check_against_twin(self, config, num_steps, jit_compile, alone=True):
     network, target_network, update = make(config)
     twin = numpy_dqn.Learner(arrays(network), arrays(target_network), config)
     call = tf.function(update, jit_compile=jit_compile, autograph=False)
     for i in range(num_steps):
       batch = make_batch(i, config.n_step)
+      sample = to_sample(batch)
+      batch['is_demonstration'] = np.ones(B, bool)
+      if not alone:  # Beside what it has lived itself.
+        batch['is_demonstration'] = np.arange(B) % 3 > 0
+        sample = sample._replace(is_demonstration=batch['is_demonstration'])
       q_values = [
         numpy_dqn.values(twin.online, o, config.dueling)
         for o in batch['observation']
       ]
       loss, errors, norm = twin.step(batch)
-      result = call(to_sample(batch))
+      result = call(sample)
       metrics = {
         'loss': loss,
         'td_error': np.mean(np.abs(errors)),
@@ -119,6 +129,9 @@ class TestDQNUpdate:
           for q, action in zip(q_values, batch['action'])
         ]
         metrics['conservative_gap'] = np.mean(gaps)
+      if config.margin_weight is not None:
+        gaps = map(numpy_dqn.margin_gap, q_values, batch['action'], [0.5] * B)
+        metrics['margin_gap'] = np.mean(batch['is_demonstration'] * [*gaps])
       priorities = np.abs(errors) if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
       for module, expected in (
