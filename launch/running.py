@@ -100,7 +100,7 @@ def run(
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
-  experiment, hooks = hooks_lib.take(experiment)
+  experiment, hooks = _take_hooks(experiment)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # So far there is nothing to save.
@@ -123,6 +123,17 @@ def run(
       tell_end(status, interruption.number)
     show(status)
   return _describe_end(session, status, interruption.number, not_stored)
+
+
+def _take_hooks(
+  experiment: experiment_lib.Experiment,
+) -> tuple[experiment_lib.Experiment, hooks_lib.Hooks]:
+  if not isinstance(experiment, experiment_lib.Experiment):
+    raise TypeError(
+      f'experiment must be a launch.Experiment, got {experiment!r}; '
+      'launch.make_experiment makes one of the names of agent and environment.'
+    )
+  return hooks_lib.take(experiment)
 
 
 def _run(
@@ -277,15 +288,13 @@ def check(
     ValueError: If it cannot run, saying what to change.
     TimeoutError: If its environment is made for too long.
   """
-  experiment, hooks = hooks_lib.take(experiment)
+  experiment, hooks = _take_hooks(experiment)
   topology = _check(topology, launch_type, experiment, hooks)
   spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
+  kinds = topology.roads(experiment)
   preflight.find_ways(
-    experiment,
-    experience,
-    topology.roads(experiment),
-    topology.smallest_batch(experiment),
+    experiment, experience, kinds, topology.smallest_batch(experiment)
   )
   topology.check_experience(experiment, experience, spec)
-  data_checks.check_demonstrations(experiment, experience, spec)
+  data_checks.check_demonstrations(experiment, experience, spec, kinds)

@@ -50,9 +50,10 @@ def test_writes_the_policy(capsys, best):
   found = act(observation=tf.constant(observation))['action']
   np.testing.assert_array_equal(found, policy.act(observation))
   assert len(set(found.numpy().tolist())) > 1
-  code, out, _ = _run(capsys, 'evaluate', *flags, '--episodes=2')
-  assert code == 0
-  assert f'catch, learner step {policy.learner_steps}, 2 episodes\n' in out
+  for number, told in ((1, '1 episode'), (2, '2 episodes')):
+    code, out, _ = _run(capsys, 'evaluate', *flags, f'--episodes={number}')
+    assert code == 0
+    assert f'catch, learner step {policy.learner_steps}, {told}\n' in out
 
 
 @pytest.mark.parametrize(

@@ -235,3 +235,8 @@ class TestRoad:
     # Episodes that were open at the stop lack their last items.
     assert status.tables[0].size > 990
     assert self.road(_experiment(tmp_path)) == 'local'
+
+
+def test_what_is_no_experiment_is_refused():
+  with pytest.raises(TypeError, match=r"Experiment, got 'runs/dqn'; .*make_ex"):
+    launch.run('runs/dqn')
