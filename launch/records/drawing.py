@@ -3,6 +3,7 @@
 import io
 import itertools
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ _DASHES = ('-', (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _MAX_COLUMNS = 3
 _PANEL_INCHES = 4.2, 2.9
 _ONLY_PANEL_INCHES = 7.0, 4.3
+# Of a legend: its lines, what is before a label, and a broad letter.
+_LINE_INCHES, _HANDLE_INCHES, _LETTER_INCHES = 0.2, 0.6, 0.088
 
 _STYLE = {
   'axes.axisbelow': True,
@@ -132,19 +135,44 @@ def _draw_all(
     _draw(axes, panel, look_of)
     axes.set_title(panel.environment)
     axes.set_ylabel(panel.quantity.title)
+  _add_legend(figure, panels, labels, num_columns)
+  return figure
+
+
+def _add_legend(
+  figure: matplotlib.figure.Figure,
+  panels: Sequence[curves_lib.Panel],
+  labels: Sequence[str],
+  num_columns: int,
+) -> None:
+  """Adds a legend above all panels, and room for it.
+
+  Args:
+    num_columns: How many columns of panels there are. Labels have as many, or
+      two, if they are short enough, and else one, and as many lines as it needs
+      to show them whole.
+  """
+  look_of = looks(labels)
   drawn = {curve.label for panel in panels for curve in panel.curves}
   shown = [label for label in labels if label in drawn]
   handles = [
     matplotlib.lines.Line2D([], [], color=color, linestyle=dash, linewidth=2)
     for color, dash in map(look_of.__getitem__, shown)
   ]
-  figure.legend(
-    handles,
-    [_describe(label, panels) for label in shown],
-    loc='outside upper left',
-    ncols=max(num_columns, 2),
-  )
-  return figure
+  texts = [_describe(label, panels) for label in shown]
+  width, height = figure.get_size_inches()
+  num_columns = max(num_columns, 2)
+  if max(map(len, texts)) > _num_letters(width / num_columns):
+    num_columns = 1
+    texts = [textwrap.fill(text, _num_letters(width)) for text in texts]
+  num_lines = sum(text.count('\n') + 1 for text in texts) / num_columns
+  figure.set_size_inches(width, height + _LINE_INCHES * (num_lines - 1))
+  figure.legend(handles, texts, loc='outside upper left', ncols=num_columns)
+
+
+def _num_letters(inches: float) -> int:
+  """Returns how many letters of a label there is room for, at least."""
+  return int((inches - _HANDLE_INCHES) / _LETTER_INCHES)
 
 
 def _lay_out(

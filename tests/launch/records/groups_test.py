@@ -3,7 +3,8 @@
 import json
 
 import written_runs
-from repertory.launch import records
+from repertory.agents import dqn
+from repertory.launch import experiment, records
 
 
 def _group(folder):
@@ -114,6 +115,37 @@ def test_values_are_written_as_flags(tmp_path):
   assert _group(tmp_path).labels == [
     'dqn, double=false, sizes=8',
     'dqn, double=true, sizes=4,2',
+  ]
+
+
+def test_presets_are_told_by_their_names(tmp_path):
+  presets = {'no': {}, **dqn.PRESETS}
+  for name in ('no', 'cql', 'rainbow'):
+    for more in ({}, {'batch_size': 7, 'n_step': 2}):
+      config = dqn.DQNConfig(**{**presets[name], **more})
+      settings = experiment.plain_config(config)
+      written_runs.write(tmp_path / f'{name}{len(more)}', config=settings)
+  assert _group(tmp_path).labels == [
+    'dqn',
+    'dqn, batch_size=7, n_step=2',
+    'dqn, preset=cql',
+    'dqn, preset=cql, batch_size=7, n_step=2',
+    'dqn, preset=rainbow',
+    'dqn, preset=rainbow, batch_size=7, n_step=2',
+  ]
+
+
+def test_what_a_preset_has_otherwise_is_told(tmp_path):
+  for name, changes in (
+    ('a', {}),
+    ('b', {'conservative_weight': 1.0, 'distribution': 'quantile'}),
+  ):
+    settings = experiment.plain_config(dqn.DQNConfig(**changes))
+    written_runs.write(tmp_path / name, config=settings)
+  # Not the preset `cql` alone, which draws uniformly: none is shorter.
+  assert _group(tmp_path).labels == [
+    'dqn, distribution=none, conservative_weight=None',
+    'dqn, distribution=quantile, conservative_weight=1.0',
   ]
 
 

@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree
 
 import pytest
+from matplotlib import figure
 
 import written_runs
 from repertory.components.settings import SettingError
@@ -46,6 +47,38 @@ def test_svg_is_the_same_each_time(runs, tmp_path):
   # A line and a band of the first color, in both panels.
   paths = [path.get('style', '') for path in root.iter(f'{_SVG}path')]
   assert sum(f'stroke: {drawing.COLORS[0]}' in style for style in paths) >= 4
+
+
+@pytest.mark.parametrize('environments', [['catch'], ['catch', 'x']])
+def test_long_labels_are_whole(tmp_path, monkeypatch, environments):
+  figures = []
+  save = figure.Figure.savefig
+
+  def keep(self, *arguments, **settings):
+    figures.append(self)
+    return save(self, *arguments, **settings)
+
+  monkeypatch.setattr(figure.Figure, 'savefig', keep)
+  values = [f'{number}_of_some_values_that_are_long' for number in range(6)]
+  for value in values:
+    config = {f'config.{n}': value for n in ('first', 'second', 'third')}
+    for name in environments:
+      written_runs.write(
+        tmp_path / f'{value}{name}', environment=name, config=config
+      )
+  plots.plot(records.find([tmp_path]).runs, str(tmp_path / 'a.png'))
+  (legend,) = figures[0].legends
+  told = [text.get_text().replace('\n', ' ') for text in legend.get_texts()]
+  assert told == [
+    f'dqn, first={v}, second={v}, third={v} (1 seed)' for v in values
+  ]
+  frame, whole = legend.get_window_extent(), figures[0].bbox
+  assert frame.x1 <= whole.x1
+  assert frame.y1 <= whole.y1
+  # The panels have kept their height.
+  for axes in figures[0].axes:
+    assert axes.get_window_extent().y1 < frame.y0
+    assert axes.get_window_extent().height > 0.55 * 2.9 * figures[0].dpi
 
 
 def test_says_what_is_not_drawn(runs, tmp_path):
