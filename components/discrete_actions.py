@@ -75,12 +75,12 @@ class DiscreteActions:
     return tree.unflatten_as(self._spec, leaves)
 
   def from_action(self, action: types.Nest) -> tf.Tensor:
-    """Turns actions of the spec, `[..., *action]`, into numbers `[...]`.
+    """Turns actions of the spec, `[..., *action]`, into int32 `[...]`.
 
     Integers beyond their bounds, as in padding, are taken for the nearest ones.
     """
-    if self._is_number:
-      return action
+    if self._is_number:  # A gather takes no small or unsigned integers.
+      return tf.cast(action, tf.int32)
     # Sequences may have turned into tuples.
     leaves = tree.flatten_up_to(self._spec, action, check_types=False)
     parts = zip(leaves, self._specs, self._choices, self._strides)

@@ -88,10 +88,12 @@ def play_randomly(directory, environment, num_steps, num_slots=2, seed=0):
     del observation
     return random.integers(spec.num_values, size=num_slots)
 
-  return play(directory, environment, act, num_steps, num_slots, seed)
+  return play(directory, environment, act, num_steps, num_slots, seed, 'random')
 
 
-def play(directory, environment, act, num_steps, num_slots=1, seed=0):
+def play(
+  directory, environment, act, num_steps, num_slots=1, seed=0, agent='script'
+):
   """Records so many steps; returns the spec.
 
   Args:
@@ -101,13 +103,14 @@ def play(directory, environment, act, num_steps, num_slots=1, seed=0):
     num_steps: Of all slots.
     num_slots: B.
     seed: Of the first slot; the others have the next ones.
+    agent: What the recording says who acted.
   """
   factory = registry.make_factory(environment)
   batch = environment_batches.EnvironmentSettings(
     factory, False, record=str(directory)
   ).make(range(seed, seed + num_slots))
   spec = specs.make_environment_spec(batch)
-  prepare(directory, spec, 'script', environment)
+  prepare(directory, spec, agent, environment)
   observation = batch.reset().observation
   for _ in range(num_steps // num_slots):
     actions = act(observation, spec.actions).astype(spec.actions.dtype)

@@ -135,7 +135,7 @@ class PQNUpdate(programs.Update):
       q, _ = self._network.unroll(
         steps.observation, steps.first, state
       )  # [T, K, A]
-      chosen = tf.gather(q, tf.cast(steps.action, tf.int32), batch_dims=2)
+      chosen = tf.gather(q, steps.action, batch_dims=2)
       errors = steps.target - chosen  # [T, K]
       loss = losses.masked_mean(0.5 * errors**2, steps.mask)
     norm = self._optimizer.minimize(tape, loss)

@@ -125,7 +125,7 @@ class DiscreteSACUpdate(programs.Update):
       log_prob_t=policy.log_prob,
       temperature=self._temperature(),
     )  # [B, 1]
-    a_tm1 = tf.cast(self._actions.from_action(data.action), tf.int32)  # [B]
+    a_tm1 = self._actions.from_action(data.action)  # [B]
     critics = data_parallel.by_rows(self._critics)
     with tf.GradientTape() as tape, networks.batch_statistics():
       q_tm1 = critics(data.observation)  # [B, A, N]

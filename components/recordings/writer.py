@@ -18,8 +18,10 @@ SUFFIX = '.npz'
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
-# When a file is written: whatever comes first, looked at as an episode ends.
+# When a file is written, of episodes that have ended: whatever comes first.
 _FILE_BYTES, _FILE_SECONDS = 2**24, 120.0
+# Moments that are kept one by one before they become arrays.
+_BLOCK = 256
 # What is compressed: frames of games are, to a tenth or less.
 _IMAGE_BYTES = 2**10
 
@@ -29,9 +31,9 @@ class Writer:
 
   A file has the columns of `data_set.Steps`, whole episodes, and gets its name
   when it is whole: so whoever is killed leaves nothing that is damaged, and
-  loses what came since the last one. Only an episode that is longer than a file
-  is broken up: it ends there without LAST, and another one begins with the
-  moment that this ended with. Those that are open at the end have no LAST.
+  loses what came since the last one. Only an episode that takes more than two
+  files is broken up: it ends there without LAST, and another one begins with
+  the moment that this ended with. Those that are open at the end have no LAST.
 
   Several writers may share a folder, if their names differ.
   """
@@ -50,8 +52,9 @@ class Writer:
     Args:
       directory: A folder that `manifest.prepare` has made.
       name: How its files begin; after files of that name it goes on.
-      num_episodes: How many of each slot are written, `[B]`; None for all.
-      file_bytes: Memory that moments take before they are written, about.
+      num_episodes: How many of each slot are written, `[B]`, and none of these
+        is broken up; None for all.
+      file_bytes: Memory that episodes take before they are written, about.
       file_seconds: How old they become, about.
     """
     self._directory = directory
@@ -60,21 +63,32 @@ class Writer:
     self._file_bytes = file_bytes
     self._file_seconds = file_seconds
     self._names: list[str] = []
-    # Moments [B, ...] that are not in a file: a list of leaves for each.
-    self._moments: list[list[np.ndarray]] = []
-    # And those before them, of each slot, of the episode that is open.
-    self._open: list[list[np.ndarray]] = []
+    # Moments in order: arrays `[B, T, ...]`, and then `[B, ...]` of each.
+    self._blocks: list[list[np.ndarray]] = []
+    self._latest: list[list[np.ndarray]] = []
+    self._num_moments = 0
+    # Of each slot: which moments are not written, and of those which end an
+    # episode last.
+    self._starts = self._stops = np.zeros([0], np.int64)
+    self._row_bytes = 0.0
     self._now: dm_env.TimeStep | None = None
     self._action: Any = None
-    self._num_bytes = 0
     self._number = 0
     self._since = time.monotonic()
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out what it keeps, for it writes that itself."""
-    state = dict(vars(self))
-    state.update(_moments=[], _open=[], _num_bytes=0)
-    return state
+    return {**vars(self), **self._nothing()}
+
+  def _nothing(self) -> dict[str, Any]:
+    none = np.zeros([0], np.int64)
+    return {
+      '_blocks': [],
+      '_latest': [],
+      '_num_moments': 0,
+      '_starts': none,
+      '_stops': none,
+    }
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
     """Takes the first moment of all slots, `[B]`; open episodes stay open."""
@@ -95,11 +109,8 @@ class Writer:
     if self._now is not None:
       self._keep(self._now, action)
     self._now, self._action = next_timestep, action
-    if self._num_bytes > self._file_bytes or (
-      time.monotonic() - self._since > self._file_seconds
-      and (next_timestep.step_type == _FIRST).any()
-    ):
-      self._write(ends=False)
+    if self._is_due():
+      self._write()
 
   def close(self, keeps_open: bool = True) -> None:
     """Writes what is left.
@@ -111,13 +122,17 @@ class Writer:
       OSError: If a file cannot be written.
     """
     self._end_stream(keeps_open)
-    self._moments, self._open = [], []
 
   def _end_stream(self, keeps_open: bool = True) -> None:
     """Keeps the moment in which nothing has been done, and writes all."""
-    if self._now is not None and (self._moments or self._open):
+    if self._now is not None and self._num_moments:
       self._keep(self._now, tree.map_structure(np.zeros_like, self._action))
-      self._write(ends=keeps_open)
+      if keeps_open:
+        self._stops[:] = self._num_moments
+        if self._num_left is not None:
+          self._stops = np.where(self._num_left, self._stops, self._starts)
+      self._write()
+      vars(self).update(self._nothing())
     self._now = None
 
   def _keep(self, timestep: dm_env.TimeStep, action: types.Nest) -> None:
@@ -131,43 +146,82 @@ class Writer:
       timestep.step_type, timestep.reward, timestep.discount,
       *tree.flatten(timestep.observation), *tree.flatten(action),
     ]  # fmt: skip
-    self._moments.append(leaves)
-    self._num_bytes += sum(leaf.nbytes for leaf in leaves)
+    if not self._num_moments:
+      size = len(timestep.step_type)
+      self._starts, self._stops = np.zeros([2, size], np.int64)
+      self._row_bytes = sum(leaf.nbytes for leaf in leaves) / size
+    self._latest.append(leaves)
+    self._num_moments += 1
+    if len(self._latest) == _BLOCK:
+      self._stack()
+    for slot in (timestep.step_type == _LAST).nonzero()[0]:
+      if self._num_left is None or self._num_left[slot]:
+        self._stops[slot] = self._num_moments
+        if self._num_left is not None:
+          self._num_left[slot] -= 1
 
-  def _write(self, ends: bool) -> None:
-    """Writes the episodes that have ended, or all, to a file."""
+  def _stack(self) -> None:
+    """Makes arrays of the latest moments."""
+    if self._latest:
+      columns = zip(*self._latest)
+      self._blocks.append([np.stack(column, axis=1) for column in columns])
+      self._latest = []
+
+  def _is_due(self) -> bool:
+    """Returns whether to write: enough has ended, or something is too long."""
+    if not self._num_moments:
+      return False
+    file_rows = self._file_bytes / self._row_bytes
+    num_ended = int(np.sum(self._stops - self._starts))
+    if num_ended > file_rows:
+      return True
+    if num_ended and time.monotonic() - self._since > self._file_seconds:
+      return True
+    if self._num_left is not None:
+      return False
+    is_long = self._num_moments - self._stops > 2 * file_rows
+    # What goes on begins with the moment that this ends with.
+    self._stops[is_long] = self._num_moments
+    return bool(is_long.any())
+
+  def _write(self) -> None:
+    """Writes what is up to the stops of all slots, to a file."""
     self._since = time.monotonic()
-    if not self._moments:
-      return
-    columns = [np.stack(column, axis=1) for column in zip(*self._moments)]
-    self._moments = []
-    written, left = [], []
-    num_slots = len(columns[0])  # Each column is [B, T, ...].
-    is_long = self._num_bytes > 2 * self._file_bytes
-    for slot in range(num_slots):
-      rows = [column[slot] for column in columns]
-      if self._open:
-        rows = [np.concatenate(pair) for pair in zip(self._open[slot], rows)]
-      ended = (rows[0] == _LAST).nonzero()[0]
-      if self._num_left is not None:
-        ended = ended[: self._num_left[slot]]
-        self._num_left[slot] -= len(ended)
-      end = next_start = ended[-1] + 1 if ended.size else 0
-      if ends or (not end and is_long):
-        # What goes on begins with the moment that this ends with.
-        end = len(rows[0])
-        next_start = max(end - 1, 0)
-      written.append([row[:end] for row in rows])
-      is_done = self._num_left is not None and not self._num_left[slot]
-      left.append([row[:0] if is_done else row[next_start:] for row in rows])
-      if end:
-        written[-1][0] = rows[0][:end].copy()
-        written[-1][0][0] = _FIRST  # Of what went on, too.
-    self._open = [] if ends else left
-    self._num_bytes = sum(row.nbytes for rows in left for row in rows)
-    flat = [np.concatenate(parts) for parts in zip(*written)]
-    if len(flat[0]):
+    self._stack()
+    written = []
+    for slot, (start, stop) in enumerate(zip(self._starts, self._stops)):
+      if stop > start:
+        rows = self._take(slot, start, stop)
+        is_open = rows[0][-1] != _LAST
+        rows[0][0] = _FIRST  # Of what went on, too.
+        written.append(rows)
+        self._starts[slot] = self._stops[slot] = stop - is_open
+    self._drop()
+    if written:
+      flat = [np.concatenate(parts) for parts in zip(*written)]
       self._save(dict(zip(self._names, flat)))
+
+  def _take(self, slot: int, start: int, stop: int) -> list[np.ndarray]:
+    """Returns copies of the moments of a slot: a list of leaves, `[T, ...]`."""
+    parts, first = [], 0
+    for block in self._blocks:
+      rows = slice(max(start - first, 0), max(stop - first, 0))
+      parts.append([leaf[slot, rows] for leaf in block])
+      first += block[0].shape[1]
+    return [np.concatenate(pieces) for pieces in zip(*parts)]
+
+  def _drop(self) -> None:
+    """Forgets moments that nobody needs any more, and numbers anew."""
+    needed = self._starts
+    if self._num_left is not None:  # Of slots that are done nothing is.
+      is_done = np.array(self._num_left) == 0
+      needed = np.where(is_done, self._num_moments, needed)
+    while self._blocks and self._blocks[0][0].shape[1] <= needed.min():
+      size = self._blocks.pop(0)[0].shape[1]
+      needed = needed - size
+      self._starts -= size
+      self._stops -= size
+      self._num_moments -= size
 
   def _save(self, columns: dict[str, np.ndarray]) -> None:
     temporary = os.path.join(self._directory, f'.{uuid.uuid4().hex}')

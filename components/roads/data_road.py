@@ -93,8 +93,7 @@ class DataRoad(road.Road):
       lambda num_slots: _make_extras(self._experience.items, num_slots),
       progress=self._progress,
       check=self._place.stop.check,
-      # Images are handed on one by one however many slots there are.
-      **({'max_slots': 1} if self._experience.table.packing.whole else {}),
+      **({'max_slots': 1} if self._is_cut_one_by_one else {}),
     )
     directory = self._checkpoint_directory
     if directory:
@@ -103,6 +102,15 @@ class DataRoad(road.Road):
         self._table.restore(contents)
         self.goes_on = True
       replay.remove_checkpoints(directory)
+
+  @property
+  def _is_cut_one_by_one(self) -> bool:
+    # Images are handed on one by one however many slots there are. And a slot
+    # that has come to its end would go on to make items of nothing, if they go
+    # on over the end of an episode.
+    experience = self._experience
+    has_images = bool(experience.table.packing.whole)
+    return has_images or experience.items.slots_end_together
 
   def describe_draws(self) -> dict[str, Any]:
     """Returns plain values that tell how data go on to be drawn uniformly."""

@@ -7,6 +7,7 @@ import tensorflow as tf
 import acting_policies
 import agent_batches
 import known_agents
+import rare_cases
 from repertory.agents import builder, registry
 from repertory.agents import conformance as agents_conformance
 from repertory.components import conformance, specs
@@ -124,6 +125,28 @@ def test_nest_of_one_part_learns_what_the_part_alone_does(agent):
     metrics = update(agent_batches.make_batch(made, spec, 3)).metrics
     found.append({name: float(value) for name, value in metrics.items()})
     found[-1].update({v.name: v.numpy().tolist() for v in network.variables})
+  assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+  'agent', rare_cases.daily(_FOR_CHOICES, ['bc', 'mpo', 'pqn'])
+)
+def test_actions_of_small_integers_are_learned_from(agent):
+  # In graph mode, as runs are.
+  found = []
+  for dtype in (np.int32, np.uint8):
+    spec = agent_batches.AGENTS['dqn'].spec._replace(
+      actions=specs.DiscreteArray(2, dtype)
+    )
+    made = agent_batches.make_builder(agent)
+    if made.observes_previous_action_and_reward:
+      made = agent_batches.make_builder(agent, previous_action_and_reward=False)
+    tf.random.set_seed(0)
+    network = made.make_network(spec)
+    update = made.make_update(network, spec)
+    batch = agent_batches.make_batch(made, spec, 3)
+    call = tf.function(update, autograph=False)
+    found.append({n: float(v) for n, v in call(batch).metrics.items()})
   assert found[0] == found[1]
 
 

@@ -38,9 +38,7 @@ class ActionEncoder:
     if action_parts.is_discrete(parts[0].spec):
       actions = discrete_actions.DiscreteActions(action_spec)
       self.size = size = actions.num_actions
-      self._read = lambda action: tf.one_hot(
-        tf.cast(actions.from_action(action), tf.int32), size
-      )
+      self._read = lambda action: tf.one_hot(actions.from_action(action), size)
     else:
       scaling = action_scaling.ActionScaling(action_spec)
       self.size, self._read = scaling.size, scaling.from_action

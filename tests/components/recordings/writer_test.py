@@ -10,7 +10,7 @@ import pytest
 from dm_env import specs as dm_env_specs
 
 import recorded_episodes
-from recorded_episodes import FIRST, MID, SPEC
+from recorded_episodes import FIRST, LAST, MID, SPEC
 from repertory.components import recordings, settings
 
 # Two slots: episodes 1, 2, 3 of 2, 1 and 3 steps; and one of 50.
@@ -61,8 +61,8 @@ def test_of_each_slot_no_more_are_written_than_asked_for(tmp_path):
 
 
 def test_who_is_killed_leaves_whole_files(tmp_path):
-  # A file may have so many bytes as three moments: of two slots, 2 × 24 each.
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=140)
+  # A file may have so many bytes as four moments of episodes that have ended.
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=4 * 24)
   assert writer is not None  # It was never closed.
   found = _read(tmp_path)
   assert found[:5] == [
@@ -89,6 +89,39 @@ def test_an_episode_longer_than_a_file_is_broken_up(tmp_path):
     ([slot, t], [slot, t + 1]) for slot in (7, 8) for t in range(50)
   ]
   assert recordings.open_data(str(tmp_path)).lengths.sum() == len(pairs)
+
+
+@pytest.mark.parametrize('num_slots', [1, 3, 8])
+def test_what_fits_into_two_files_stays_whole(tmp_path, num_slots):
+  # Each of 24 bytes a moment, and all at once are far more than two files.
+  slots = [
+    [(10 * slot + i, 14 + slot, True) for i in range(5)]
+    for slot in range(num_slots)
+  ]
+  recorded_episodes.write(tmp_path, slots, 60, file_bytes=12 * 24).close(
+    keeps_open=False
+  )
+  assert len(list(tmp_path.glob('*.npz'))) > 2
+  found = _read(tmp_path)
+  ended = [int(row[3]) for row in found if row[0] == LAST]
+  assert len(ended) >= 2 * num_slots
+  assert found == [
+    row
+    for number in ended
+    for row in recorded_episodes.expected(number, 14 + number // 10, True)
+  ]
+
+
+def test_what_is_asked_for_is_never_broken_up(tmp_path):
+  slots = [[(slot, 40, True), (9, 99, True)] for slot in range(4)]
+  recorded_episodes.write(
+    tmp_path, slots, 60, file_bytes=24, num_episodes=[1] * 4
+  ).close(keeps_open=False)
+  assert sorted(_read(tmp_path)) == sorted(
+    row
+    for slot in range(4)
+    for row in recorded_episodes.expected(slot, 40, True)
+  )
 
 
 def test_it_goes_on_after_files_of_its_name(tmp_path):
