@@ -50,10 +50,10 @@ class Builder(roads.Parts, abc.ABC):
 
   Attributes:
     config: The agent's settings, an `agent_config.AgentConfig`.
-    needs_own_steps: Whether batches of data alone would teach it nothing.
+    uses_rewards: Whether what it learns depends on them.
   """
 
-  needs_own_steps: ClassVar[bool] = False
+  uses_rewards: ClassVar[bool] = True
 
   def __init__(self, config: agent_config.AgentConfig):
     self.config: Any = config
@@ -66,6 +66,16 @@ class Builder(roads.Parts, abc.ABC):
   @property
   def needs_demonstrations(self) -> bool:
     """Whether every batch must have rows of data, or nothing else."""
+    return False
+
+  @property
+  def needs_own_steps(self) -> bool:
+    """Whether batches of data alone would teach it nothing."""
+    return False
+
+  @property
+  def needs_whole_batches(self) -> bool:
+    """Whether its rows cannot be divided among devices."""
     return False
 
   @property

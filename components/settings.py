@@ -137,9 +137,10 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
   hint = write_whole(value) if int in kinds else ''
   if isinstance(value, str) and not any(map(_is_readable, kinds)):
     hint = ' Only code can give such a value.'
-  raise SettingError(
-    name, f'must be of type {_type_name(annotation)}, got {value!r}.{hint}'
-  )
+  expected = _type_name(annotation)
+  if not expected.startswith('one of '):
+    expected = f'of type {expected}'
+  raise SettingError(name, f'must be {expected}, got {value!r}.{hint}')
 
 
 _NONE = type(None)
@@ -204,6 +205,8 @@ def kind_of(annotation: Any) -> type:
 
 
 def _type_name(annotation: Any) -> str:
+  if typing.get_origin(annotation) is typing.Literal:
+    return f'one of {", ".join(map(str, typing.get_args(annotation)))}'
   # A `tuple[int, ...]` is a type too, whose name is 'tuple'.
   is_plain = isinstance(annotation, type) and not typing.get_args(annotation)
   return annotation.__name__ if is_plain else str(annotation)

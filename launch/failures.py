@@ -5,7 +5,7 @@ import dataclasses
 import traceback
 from collections.abc import Callable
 
-from repertory.components import signals
+from repertory.components import settings, signals
 from repertory.environments import batch
 
 
@@ -16,15 +16,17 @@ class Failure:
   Attributes:
     node: Name of the node that failed first.
     cause: Its traceback, or how its process ended.
-    is_bad_input: Whether the environment broke its contract, which only its
-      author can mend.
+    is_bad_input: Whether what the run was given is wrong: an environment that
+      broke its contract, or data that cannot be read.
     is_lost: Whether its process was killed or hung, rather than raised.
+    refused: If a setting is to be changed: its name, and what is wrong with it.
   """
 
   node: str
   cause: str
   is_bad_input: bool = False
   is_lost: bool = False
+  refused: tuple[str, str] | None = None
 
   @property
   def summary(self) -> str:
@@ -83,8 +85,13 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
 
 def of_exception(node: str, error: BaseException) -> Failure:
   """Describes why a node failed, by what it raised."""
+  refused = None
+  if isinstance(error, settings.SettingError):
+    refused = error.setting, error.problem
   return Failure(
     node,
     ''.join(traceback.format_exception(error)),
-    is_bad_input=isinstance(error, batch.EnvironmentContractError),
+    is_bad_input=bool(refused)
+    or isinstance(error, batch.EnvironmentContractError),
+    refused=refused,
   )

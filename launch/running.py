@@ -298,3 +298,4 @@ def check(
   )
   topology.check_experience(experiment, experience, spec)
   data_checks.check_demonstrations(experiment, experience, spec, kinds)
+  preflight.check_steps(experiment, experience, kinds)

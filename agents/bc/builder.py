@@ -27,6 +27,7 @@ class BCBuilder(builder.Builder):
   policy acts alike in evaluations and else.
   """
 
+  uses_rewards = False
   config: bc_config.BCConfig
 
   def __init__(self, config: bc_config.BCConfig | None = None):

@@ -85,7 +85,7 @@ class PPOUpdate(programs.Update):
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
     self._return_scale = (
-      learners.ReturnScale() if config.scale_rewards else None
+      learners.RunningScale() if config.scale_rewards else None
     )
     # Of the minibatches.
     self._noise = learners.UpdateNoise()

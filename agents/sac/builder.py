@@ -33,6 +33,11 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
   def __init__(self, config: sac_config.SACConfig | None = None):
     super().__init__(config or sac_config.SACConfig())
 
+  @property
+  def needs_whole_batches(self) -> bool:
+    critic_body, _ = self.config.critic_layers
+    return 'batch_renorm_mlp' in (self.config.body, critic_body)
+
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     if not action_parts.are_continuous(spec.actions):
       self.config.check_discrete()

@@ -70,6 +70,11 @@ class CriticLearning(tf.Module):
         critics.variables, target_critics.variables, config.target_update_rate
       )
 
+  @property
+  def statistics(self) -> list[tf.Variable]:
+    """What values depend on, and nobody trains."""
+    return critic_values.statistics(self._critics, self._target_critics)
+
   def improve(
     self,
     data: types.Transition,

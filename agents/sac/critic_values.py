@@ -6,6 +6,7 @@ one for values and one for quantiles.
 
 from typing import NamedTuple
 
+import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.sac import config as sac_config
@@ -113,3 +114,14 @@ def make(
   if config.num_quantiles is None:
     return Values(config, noise)
   return Quantiles(config)
+
+
+def statistics(*critics: snt.Module | None) -> list[tf.Variable]:
+  """Returns what normalized layers of critics know of their inputs."""
+  return [
+    variable
+    for one in critics
+    if one is not None
+    for variable in one.variables
+    if not variable.trainable
+  ]

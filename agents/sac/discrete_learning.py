@@ -101,6 +101,11 @@ class DiscreteSACUpdate(programs.Update):
   def exports(self):
     return {'policy': self._policy_network.variables}
 
+  @property
+  def learned(self):
+    statistics = critic_values.statistics(self._critics, self._target_critics)
+    return {**super().learned, 'statistics': statistics}
+
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(sample.data, weights)

@@ -93,6 +93,10 @@ class SACUpdate(programs.Update):
   def exports(self):
     return {'policy': self._policy_network.variables}
 
+  @property
+  def learned(self):
+    return {**super().learned, 'statistics': self._critics.statistics}
+
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     data = sample.data
     batch_size = tf.shape(data.reward)[0]

@@ -65,6 +65,12 @@ class WrappingBuilder(builder.Builder):
         f"{' and a '.join(refused)} of its own that '{self.name}' would not "
         'call.',
       )
+    if not wrapped.uses_rewards:
+      raise SettingError(
+        wrap_config_lib.WRAP,
+        f'must be left out for {kind.__name__}, which learns from no rewards; '
+        f"got '{self.name}'.",
+      )
     self.wrapped = wrapped
     self.wrap_config: Any = wrap_config
 
@@ -79,6 +85,14 @@ class WrappingBuilder(builder.Builder):
   @property
   def needs_demonstrations(self) -> bool:
     return self.wrapped.needs_demonstrations
+
+  @property
+  def needs_own_steps(self) -> bool:
+    return self.wrapped.needs_own_steps
+
+  @property
+  def needs_whole_batches(self) -> bool:
+    return self.wrapped.needs_whole_batches
 
   @property
   def observes_previous_action_and_reward(self) -> bool:

@@ -22,7 +22,7 @@ from repertory.components.learners.minibatches import (
   take_minibatch_steps,
   to_items,
 )
-from repertory.components.learners.return_scale import ReturnScale
+from repertory.components.learners.running_scale import RunningScale
 from repertory.components.learners.target_update import (
   PeriodicCopy,
   SoftUpdate,
@@ -43,7 +43,7 @@ __all__ = [
   'LearnerState',
   'LinearAnnealing',
   'PeriodicCopy',
-  'ReturnScale',
+  'RunningScale',
   'SoftUpdate',
   'UpdateNoise',
   'UpdateSeries',

@@ -78,8 +78,9 @@ class GradientLearner(learner_state.LearnerState):
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
     self._judge(self._steps, metrics, is_finite, lambda: sample)
     if isinstance(sample.data, types.Sequence):
-      lags = self._steps - 1 - np.asarray(sample.data.version)
-      metrics['policy_lag'] = lags.mean()
+      versions = np.asarray(sample.data.version)
+      if (acted := versions >= 0).any():  # Data are of no learner step.
+        metrics['policy_lag'] = (self._steps - 1 - versions[acted]).mean()
     updater = self._priority_updater
     if updater is not None and result.priorities is not None and is_finite:
       priorities = result.priorities.numpy()

@@ -21,6 +21,8 @@ from repertory.components.roads import parts as parts_lib
 
 # All that is drawn before has had no priority computed.
 _FIRST_PRIORITY = 1.0
+# Nor was it acted with what is learned here.
+_NO_VERSION = -1
 
 
 class DataRoad(road.Road):
@@ -151,7 +153,7 @@ class DataRoad(road.Road):
       self._table,
       self._place,
       priority=lambda: _FIRST_PRIORITY,
-      version=lambda: 0,
+      version=lambda: _NO_VERSION,
       max_pending_items=self._experience.table.max_size,
     )
     return self._parts.make_adder(self._experience, writer, num_slots)

@@ -59,8 +59,19 @@ def run(arguments: Sequence[str]) -> int:
     print('repertory: interrupted', file=sys.stderr)
     return interrupts.EXIT_BASE + signal.SIGINT
   except failures.NodeError as error:
-    print(f'\nrepertory: {str(error).rstrip()}', file=sys.stderr)
-    return command.BAD_INPUT if error.failure.is_bad_input else command.FAILED
+    return _tell_failure(error, values)
+
+
+def _tell_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
+  """Says why a node failed; returns the exit code."""
+  failure, message = error.failure, str(error)
+  if failure.refused is not None:
+    refusal = settings_lib.SettingError(*failure.refused)
+    advised = flag_tables.TRAIN_NAMES
+    told = flag_errors.describe(refusal, values, advised).rstrip('.')
+    message = f"{told}. Node '{failure.node}' found that out."
+  print(f'\nrepertory: {message.rstrip()}', file=sys.stderr)
+  return command.BAD_INPUT if failure.is_bad_input else command.FAILED
 
 
 def _complain(message: str) -> int:

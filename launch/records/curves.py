@@ -22,6 +22,9 @@ _MAX_POINTS = 100
 # width is no gap.
 _TOLERANCE = 0.03
 
+# The topology in which nobody acts.
+_OFFLINE = 'offline'
+
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
@@ -82,16 +85,27 @@ def make_panels(
   panels = []
   for quantity in quantities:
     for environment in grouped.environments:
-      found = [
-        _make_curve(group, quantity, over, STATISTICS[statistic])
+      own = [
+        group
         for group in grouped.groups
         if group.environment == environment
         and quantity.agent in (None, group.agent)
       ]
+      axis = _axis_of(own, over)
+      found = [
+        _make_curve(group, quantity, axis, STATISTICS[statistic])
+        for group in own
+      ]
       curves = [curve for curve in found if curve is not None]
       if curves:
-        panels.append(Panel(environment, quantity, over, curves))
+        panels.append(Panel(environment, quantity, axis, curves))
   return panels
+
+
+def _axis_of(groups: Sequence[groups_lib.Group], over: str) -> str:
+  """Returns what their curves go over: of data, steps are learner steps."""
+  are_of_data = all(g.settings.get('topology') == _OFFLINE for g in groups)
+  return 'learner_steps' if over == 'steps' and are_of_data else over
 
 
 def check(over: str, statistic: str) -> None:

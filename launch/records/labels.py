@@ -10,6 +10,7 @@ from repertory.agents import registry
 _DERIVED = 'table.'
 # Goes along with other settings, mostly.
 _NUM_ENVIRONMENTS = 'num_environments'
+_BUILDER, _WRAP = 'builder', 'wrap'
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
 
 
@@ -89,6 +90,8 @@ def _find_telling(groups: Sequence[Named]) -> list[str]:
     keys = [freeze({n: one[n] for n in telling if n in one}) for one in rivals]
     return len(set(keys)) == len(keys)
 
+  if _WRAP in telling:  # Builders that wrap differ by that.
+    telling.pop(_BUILDER, None)
   for name in optional:
     if not all(map(are_told_apart, places.values())):
       telling[name] = None

@@ -1,5 +1,6 @@
 """What an experiment needs to learn from data, alone or beside replay."""
 
+import os
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -75,13 +76,8 @@ def check_experience(
     SettingError: Naming what is to be changed.
     DataError: Naming the data, and what is wrong with them.
   """
-  try:
-    roads.check_data(experience, experiment.builder)
-  except ValueError as error:
-    raise SettingError(
-      'agent',
-      f"'{experiment.agent}' cannot learn from data: {str(error).rstrip('.')}.",
-    ) from error
+  _check_agent(experiment, experience)
+  _check_differ(paths)
   data = open_all(paths)
   raw = recording.recorded_spec(experiment, spec)
   for one in data:
@@ -129,6 +125,7 @@ def check_demonstrations(
   if not paths:
     needs_some = experiment.builder.needs_demonstrations
     if needs_some and roads.DATA not in kinds:
+      _check_agent(experiment, experience)
       raise SettingError(
         'demonstrations',
         'must name the folders of what is to be imitated by '
@@ -142,6 +139,31 @@ def check_demonstrations(
     if error.setting != 'data':
       raise
     raise SettingError('demonstrations', error.problem) from error
+
+
+def _check_agent(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+) -> None:
+  """Refuses agents that cannot learn from data."""
+  try:
+    roads.check_data(experience, experiment.builder)
+  except ValueError as error:
+    raise SettingError(
+      'agent',
+      f"'{experiment.agent}' cannot learn from data: {str(error).rstrip('.')}.",
+    ) from error
+
+
+def _check_differ(paths: Sequence[str]) -> None:
+  """Refuses a folder that is named twice, whose steps would count twice."""
+  seen: dict[str, str] = {}
+  for path in paths:
+    real = os.path.realpath(path)
+    if real in seen:
+      raise SettingError(
+        'data', f'must be different folders; got {seen[real]} and {path}.'
+      )
+    seen[real] = path
 
 
 def open_all(paths: Sequence[str]) -> list[recordings.DataSet]:

@@ -26,14 +26,20 @@ def check_identity(
     following = tuple(name for name in found | identity if '.' in name)
   elif found.get('environment') != identity.get('environment'):
     following = tuple(n for n in found | identity if n.startswith(_TABLE))
-  differences = [
-    '{}: {} in the checkpoint, {} now'.format(
-      name, *_describe_both(name, found.get(name), identity.get(name))
-    )
+  names = [
+    name
     for name in sorted(found.keys() | identity.keys())
     if found.get(name) != identity.get(name) and name not in following
   ]
-  if differences:
+  # Tables follow from settings; their own differences are told without these.
+  names = [n for n in names if not n.startswith(_TABLE)] or names
+  if names:
+    differences = [
+      '{}: {} in the checkpoint, {} now'.format(
+        name, *_describe_both(name, found.get(name), identity.get(name))
+      )
+      for name in names
+    ]
     raise checkpointing.CheckpointError(
       f'Checkpoint {checkpoint.path} is of another experiment: '
       + '; '.join(differences)

@@ -8,6 +8,7 @@ import tree
 from repertory.components import experience as experience_lib
 from repertory.components import recordings, roads, signals, specs
 from repertory.components.replay import local
+from repertory.components.settings import SettingError
 from repertory.environments import previous_action
 from repertory.launch.runs import data_checks, recording
 from repertory.launch.runs import session as session_lib
@@ -64,7 +65,7 @@ def make_demonstrations(
     tell: Hears what takes time.
 
   Raises:
-    DataError: If they cannot be read.
+    SettingError: If they cannot be read.
     signals.Stopped: If the stop signal was set.
   """
   paths = session.experiment.demonstrations
@@ -79,7 +80,10 @@ def make_demonstrations(
     stop,
     session_lib.DEMONSTRATIONS,
   )
-  road.fill(read(session, data))
+  try:
+    road.fill(read(session, data))
+  except recordings.DataError as error:
+    raise SettingError('demonstrations', error.problem) from error
   return roads.Demonstrations(session.experience, road)
 
 

@@ -78,8 +78,6 @@ def find_ways(
       f"must be 'offline', for agent '{experiment.agent}' learns from data "
       'alone.',
     )
-  if roads.DATA not in kinds:  # Of which there are as many steps as one likes.
-    _check_steps(experiment, experience)
   ways, refusals = [], []
   for kind in kinds:
     try:
@@ -132,10 +130,18 @@ def _check_road(
   )
 
 
-def _check_steps(
-  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+def check_steps(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  kinds: Sequence[str],
 ) -> None:
-  """Refuses a run that ends before its learner is to take a step."""
+  """Refuses a run that ends before its learner is to take a step.
+
+  Raises:
+    SettingError: Naming the setting to change.
+  """
+  if roads.DATA in kinds:
+    return  # Of which there are as many steps as one likes.
   table, batch_size = experience.table, experience.batch_size
   max_items = _max_items(experiment, experience)
   if table.sample_target(max_items) >= batch_size:

@@ -80,8 +80,7 @@ def open_session(
   experience = session_lib.describe_experience(experiment, spec)
   ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
   check(experiment, experience, spec)
-  data_checks.check_demonstrations(experiment, experience, spec, kinds)
-  recording.prepare(experiment, spec, writes=False)
+  _check_rest(experiment, experience, spec, kinds)
   identity = experiment.identity(experience)
   check_ours = functools.partial(identities.check_identity, identity=identity)
   start = warm_start.WarmStart(experiment, spec)
@@ -99,10 +98,22 @@ def open_session(
     _place_replay(checkpoint, session, tell)
     session = start.place(session)
     recording.prepare(experiment, spec)
-    resumed = _describe_start(checkpoint, session)
-    messages = [fetched, resumed, way.warning, cleared, _explain(way, ways)]
+    told = _describe_start(checkpoint, session)
+    messages = [fetched, told, way.warning, cleared, _explain(way, ways)]
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
+
+
+def _check_rest(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  kinds: Sequence[str],
+) -> None:
+  """Refuses data that do not fit, and last what more steps would mend."""
+  data_checks.check_demonstrations(experiment, experience, spec, kinds)
+  recording.prepare(experiment, spec, writes=False)
+  preflight.check_steps(experiment, experience, kinds)
 
 
 def resume(

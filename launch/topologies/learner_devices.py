@@ -28,6 +28,13 @@ def check_dividing(
   Raises:
     SettingError: Naming what would help.
   """
+  if len(names) > 1 and experiment.builder.needs_whole_batches:
+    raise SettingError(
+      'learner_devices',
+      f"must be one for agent '{experiment.agent}' with these settings, which "
+      'normalize by the whole batch, and its rows would be divided; got '
+      f'{list(names)}.',
+    )
   if len(names) > 1 and experiment.builder.config.jit_compile is not False:
     raise SettingError(
       'learner_devices',

@@ -7,9 +7,9 @@ import numpy as np
 import tree
 
 from repertory.agents import builder as builder_lib
-from repertory.components import actors, types
+from repertory.components import actors, roads, types
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.runs import directories
+from repertory.launch.runs import directories, session
 from repertory.launch.trained import loading, observations, previous
 
 
@@ -37,6 +37,10 @@ def load_policy(
     ValueError: If there is none, or it is of another experiment.
   """
   return TrainedPolicy(loading.read(run, best), explore, seed)
+
+
+# Of a policy that explores as late in a run.
+_MANY_STEPS = 2**30
 
 
 class TrainedPolicy:
@@ -71,6 +75,11 @@ class TrainedPolicy:
       else actors.saved_model.MAX_DIFFERING_ROWS
     )
 
+    steps_done = trained.steps // experiment.num_environments
+    if session.road_of(trained.checkpoint) == roads.DATA:
+      # Its steps are the learner's: nothing explores as it does at first.
+      steps_done = _MANY_STEPS
+
     def make_policy(seed: int):
       return builder.make_policy(
         trained.network,
@@ -78,7 +87,7 @@ class TrainedPolicy:
           trained.spec,
           num_environments,
           seed,
-          steps_done=trained.steps // experiment.num_environments,
+          steps_done=steps_done,
           evaluation=not explore,
         ),
       )

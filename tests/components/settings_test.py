@@ -199,7 +199,7 @@ class TestParse:
       (None, str, 'str'),
       ([1], str, 'str'),
       (np.float32(1.0), int, 'int'),
-      ('c', Mood, r"typing.Literal\['a', 'b', 3\]"),
+      ('c', Mood, 'one of a, b, 3'),
       ('2', tuple[int, str], r'tuple\[int, str\]'),
       ('{}', dict[str, int], r'dict\[str, int\]'),
       ([1], dict, 'dict'),
@@ -207,7 +207,7 @@ class TestParse:
   )
   def test_does_not_fit(self, value, annotation, type_name):
     with pytest.raises(
-      ValueError, match=f'^config.x must be of type {type_name}, got .*'
+      ValueError, match=f'^config.x must be (of type )?{type_name}, got .*'
     ):
       settings.parse('config.x', value, annotation)
 

@@ -137,7 +137,7 @@ class TestTrain:
       (
         ['--preset=atri'],
         [
-          "--preset of agent 'dqn' must be one of atari, cql, minatar, "
+          "--preset of agent 'dqn' must be one of atari, cql, dqfd, minatar, "
           "rainbow, rainbow_small; got 'atri'.",
           "Did you mean 'atari'?",
         ],
@@ -199,6 +199,21 @@ class TestTrain:
           '--inference_devices=CPU:0',
         ],
         ['--learner_devices must', 'that off (--config.jit_compile=false)'],
+      ),
+      (
+        [
+          '--agent=sac',
+          '--preset=crossq',
+          '--env=tensor:pendulum',
+          '--config.jit_compile=false',
+          '--topology=sebulba',
+          '--learner_devices=CPU:0,CPU:1',
+        ],
+        ['--learner_devices must be one', 'normalize by the whole batch'],
+      ),
+      (
+        ['--agent=bc', '--wrap=rnd', '--topology=offline'],
+        ['--wrap must be left out for BCBuilder', 'no rewards'],
       ),
       (['--env=atari:Pong?lives=1'], ["--env: in 'atari:Pong?lives=1', ex"]),
       (['--env=catch:1x5'], ['--env: `rows`: expected', 'at least 2, got 1.']),

@@ -84,6 +84,19 @@ class TestOffline:
     assert [int(row['steps']) for row in rows] == list(range(4, 41, 4))
     assert all(row['steps'] == row['learner_steps'] for row in rows)
 
+  def test_its_policy_explores_as_late_in_a_run(self, straight):
+    greedy, exploring = (
+      launch.load_policy(str(straight[0]), explore=explore)
+      for explore in (False, True)
+    )
+    random = np.random.default_rng(0)
+    equal = 0
+    for _ in range(50):
+      observation = random.random(greedy.spec.observations.shape, np.float32)
+      equal += greedy.act(observation) == exploring.act(observation)
+    # One environment explores with 0.4^4.5 = 0.016; at first it would with 1.
+    assert equal >= 45
+
   def test_a_run_goes_on_exactly(self, tmp_path, straight, data):
     halves = [
       _run(
@@ -187,6 +200,30 @@ class TestRefusals:
     captured = capsys.readouterr()
     assert any(one in captured.err for one in message.split('|')), captured.err
     assert not run.exists()
+
+  @pytest.mark.parametrize('flag', ['--data', '--demonstrations'])
+  def test_what_is_damaged_inside_is_told_in_a_line(
+    self, tmp_path, data, capsys, flag
+  ):
+    damaged = tmp_path / 'damaged'
+    shutil.copytree(data, damaged)
+    (path,) = damaged.glob('*.npz')
+    content = bytearray(path.read_bytes())
+    content[content.index(b'reward.npy') + 300] ^= 1
+    path.write_bytes(content)
+    arguments = [
+      'train', '--env=catch', '--steps=300', f'{flag}={damaged}',
+      f'--directory={tmp_path / "run"}',
+    ]  # fmt: skip
+    if flag == '--data':
+      arguments.append('--topology=offline')
+    else:
+      arguments.append('--demonstration_fraction=0.5')
+    code = commands.run(arguments)
+    told = capsys.readouterr().err.strip().splitlines()[-1]
+    assert code == 2
+    assert told.startswith(f'repertory: {flag} cannot be learned from: ')
+    assert told.endswith("Node 'learner' found that out.")
 
   def test_recordings_of_something_else(self, tmp_path, data):
     experiment = _make_experiment(tmp_path / 'run', record=data, max_steps=99)

@@ -52,6 +52,7 @@ def _check(experiment, road='reverb'):
   spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   (way,) = preflight.find_ways(experiment, experience, [road])
+  preflight.check_steps(experiment, experience, [road])
   return way.warning
 
 
@@ -143,7 +144,7 @@ def test_defaults_are_accepted(agent, actors):
 def _past_preflight(monkeypatch):
   with monkeypatch.context() as patch:
     patch.setattr(experience.Experience, 'check', lambda *arguments: None)
-    patch.setattr(preflight, '_check_steps', lambda *arguments: None)
+    patch.setattr(preflight, 'check_steps', lambda *arguments: None)
     patch.setattr(replay.Table, 'check', lambda *arguments: None)
     yield
 

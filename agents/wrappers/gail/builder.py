@@ -16,7 +16,6 @@ class GAILBuilder(wrapping_builder.WrappingBuilder):
   """
 
   name = 'gail'
-  needs_own_steps = True
 
   def __init__(
     self,
@@ -33,6 +32,10 @@ class GAILBuilder(wrapping_builder.WrappingBuilder):
 
   @property
   def needs_demonstrations(self) -> bool:
+    return True
+
+  @property
+  def needs_own_steps(self) -> bool:
     return True
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:

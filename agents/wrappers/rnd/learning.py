@@ -38,7 +38,7 @@ class RNDRewards(rewarding.Rewards):
     self._optimizer = learners.ClippedAdam(
       self._predictor.trainable_variables, config.learning_rate
     )
-    self._scale = learners.ReturnScale()
+    self._scale = learners.RunningScale()
 
   def __call__(self, steps: steps_lib.Steps):
     config, mask = self._config, steps.mask

@@ -16,7 +16,6 @@ class SQILBuilder(wrapping_builder.WrappingBuilder):
   """
 
   name = 'sqil'
-  needs_own_steps = True
 
   def __init__(
     self,
@@ -27,6 +26,10 @@ class SQILBuilder(wrapping_builder.WrappingBuilder):
 
   @property
   def needs_demonstrations(self) -> bool:
+    return True
+
+  @property
+  def needs_own_steps(self) -> bool:
     return True
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:

@@ -7,6 +7,7 @@ import tree
 
 import acting_policies
 import agent_batches
+import known_agents
 import rare_cases
 import wrapped_batches
 from repertory.agents import conformance as agents_conformance
@@ -15,11 +16,11 @@ from repertory.agents.wrappers import rewarding, rnd, sqil
 from repertory.agents.wrappers import steps as steps_lib
 from repertory.components import conformance, programs, settings, types
 
-_REPLAYING = ('d4pg', 'dqn', 'mpo', 'qtopt', 'r2d2', 'sac', 'td3')
+_REPLAYING = known_agents.learning_from('replay')
 _CASES = {
   f'{name}-{agent}': (name, agent)
   for name, agents in {
-    'rnd': sorted(agent_batches.AGENTS),
+    'rnd': [name for name in known_agents.NAMES if name != 'bc'],
     'sqil': _REPLAYING,
     'gail': _REPLAYING,
   }.items()

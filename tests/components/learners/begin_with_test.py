@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 import agent_batches
+from repertory.agents import sac
 from repertory.components import learners, programs
 
 
@@ -59,6 +60,38 @@ def test_takes_all_that_was_learned_and_nothing_else(name):
     assert not others
   is_sac = name == 'sac'
   assert any('log_temperature' in key for key in learned) == is_sac
+
+
+@pytest.mark.parametrize(
+  ('kind', 'changes'),
+  [
+    ('continuous', sac.PRESETS['crossq']),
+    ('discrete', {'body': 'batch_renorm_mlp'}),
+  ],
+)
+def test_takes_what_normalized_critics_know_of_their_inputs(kind, changes):
+  spec = agent_batches.AGENTS['sac' if kind == 'continuous' else 'dqn'].spec
+  builder = agent_batches.make_builder(
+    'sac', **{**changes, 'batch_size': 4, 'critic_hidden_sizes': (4,)}
+  )
+  source, other = (
+    _Learner(builder.make_update(builder.make_network(spec), spec))
+    for _ in range(2)
+  )
+  for seed in range(3):
+    source.update(agent_batches.make_batch(builder, spec, seed))
+  saved = source.save()
+  learned = learners.select_learned(saved)
+  other.begin_with(learned)
+  found = other.save()
+  for name, array in learned.items():
+    np.testing.assert_array_equal(found[name], array, name)
+  counts = [n for n in learned if 'critic' in n and 'num_calls' in n]
+  assert counts
+  for name in counts:
+    assert found[name] > 0
+  left = [n for n in saved if '_norm' in n and n not in learned]
+  assert not [n for n in left if '/adam/' not in n and 'gradient' not in n]
 
 
 def test_of_another_shape_nothing_is_taken():

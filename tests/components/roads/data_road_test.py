@@ -73,6 +73,10 @@ def _played(items, episodes=_EPISODES):
   for _ in range(sum(length + 1 for _, length, _ in episodes) - 1):
     action, timestep = next(stream)
     adder.add(action, timestep, extras)
+  if isinstance(items, adders.Sequences):  # Data are of no learner step.
+    return [
+      _as_text(item._replace(version=np.int64(-1))) for item in writer.items
+    ]
   return [_as_text(item) for item in writer.items]
 
 

@@ -144,6 +144,14 @@ class TestQuantities:
     (panel,) = _panels(tmp_path, 'lag')
     assert [curve.middle for curve in panel.curves] == [3, 2.5]
 
+  def test_steps_of_data_are_learner_steps(self, tmp_path):
+    written_runs.write(tmp_path / 'a', topology='offline')
+    (panel,) = _panels(tmp_path, 'return')
+    assert panel.over == 'learner_steps'
+    written_runs.write(tmp_path / 'b', agent='ppo')
+    (panel,) = _panels(tmp_path, 'return')
+    assert panel.over == 'steps'
+
   def test_speed_is_steps_by_seconds(self, tmp_path):
     rows = _actor_rows((0, 0, 0, 1), (100, 10, 0, 1), (400, 20, 0, 1))
     written_runs.write(tmp_path / 'a', actors=rows)

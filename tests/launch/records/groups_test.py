@@ -149,6 +149,15 @@ def test_what_a_preset_has_otherwise_is_told(tmp_path):
   ]
 
 
+def test_what_wraps_an_agent_names_it_and_not_the_builder(tmp_path):
+  plain = {**written_runs.CONFIG, 'builder': 'DQNBuilder'}
+  written_runs.write(tmp_path / 'a', config=plain)
+  for name in ('RND', 'SQIL'):
+    config = {**plain, 'builder': f'{name}Builder', 'wrap': name.lower()}
+    written_runs.write(tmp_path / name, config=config)
+  assert _group(tmp_path).labels == ['dqn', 'dqn, wrap=rnd', 'dqn, wrap=sqil']
+
+
 def test_of_one_seed_the_run_counts_that_came_further(tmp_path):
   short = written_runs.write(tmp_path / 'a', [(10, 0.0)])
   long = written_runs.write(tmp_path / 'b', [(20, 0.0)])

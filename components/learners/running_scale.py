@@ -1,4 +1,4 @@
-"""How far returns are apart."""
+"""How far numbers are apart."""
 
 import tensorflow as tf
 
@@ -8,10 +8,10 @@ from repertory.components import moments
 _MIN_VARIANCE = 1e-8
 
 
-class ReturnScale(tf.Module):
-  """The deviation of all discounted returns so far, to divide rewards by.
+class RunningScale(tf.Module):
+  """The deviation of all numbers so far, such as returns, to divide by.
 
-  So returns deviate by about 1, whatever the unit of the rewards. The numbers
+  What is divided deviates by about 1, whatever its unit. What is known of them
   are variables of the update.
   """
 
@@ -21,9 +21,9 @@ class ReturnScale(tf.Module):
     self._variables = [
       tf.Variable(value, trainable=False, dtype=tf.float64, name=name)
       for name, value in (
-        ('return_count', 0.0),
-        ('return_mean', 0.0),
-        ('return_variance', 1.0),
+        ('count', 0.0),
+        ('mean', 0.0),
+        ('variance', 1.0),
       )
     ]
 
@@ -32,14 +32,14 @@ class ReturnScale(tf.Module):
     _, _, variance = self._variables
     return tf.cast(tf.sqrt(variance + _MIN_VARIANCE), tf.float32)
 
-  def update(self, returns: tf.Tensor, mask: tf.Tensor) -> None:
-    """Takes returns in.
+  def update(self, numbers: tf.Tensor, mask: tf.Tensor) -> None:
+    """Takes numbers in.
 
     Args:
-      returns: In the unit of the rewards, `[T, B]`.
+      numbers: As they are, `[T, B]`.
       mask: Bool `[T, B]`: which of them count.
     """
     before = moments.Moments(*self._variables)
-    merged = moments.merge(before, moments.of_batch(returns, mask))
+    merged = moments.merge(before, moments.of_batch(numbers, mask))
     for variable, value in zip(self._variables, merged):
       variable.assign(value)
