@@ -47,7 +47,8 @@ def _record(values, settings, positional) -> int:
 command.REGISTRY.register(
   'record',
   command.Command(
-    '--directory=DIRECTORY [--best] [--episodes=N] [--explore] [--seed=N] OUTPUT',
+    '--directory=DIRECTORY [--best] [--episodes=N] [--explore] [--seed=N] '
+    'OUTPUT',
     'Writes episodes of a trained agent, for --topology=offline to learn from.',
     _FLAGS,
     _record,
