@@ -87,6 +87,15 @@ class Builder(roads.Parts, abc.ABC):
     """
     return False
 
+  @property
+  def return_bounds(self) -> tuple[float, float] | None:
+    """The least and the largest return that its critic can tell, if any.
+
+    These are the settings `vmin` and `vmax`, of the environment's rewards and
+    discounted by `config.discount`. Data with others are refused.
+    """
+    return None
+
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     """Makes a network with all its variables.

@@ -111,3 +111,17 @@ def check_sizes(config: Any, name: str) -> None:
   sizes = getattr(config, name)
   holds = all(size >= 1 for size in sizes or ())
   check(config, name, holds, 'a tuple of integers of at least 1')
+
+
+def check_support(config: Any) -> None:
+  """Refuses a support of returns that is none: its ends, and its atoms.
+
+  Args:
+    config: Has `vmin`, `vmax` and `num_atoms`.
+  """
+  check_at_least(config, 2, 'num_atoms')
+  check_finite(config, 'vmin', 'vmax')
+  is_above = 0 < config.vmax - config.vmin <= MAX
+  check(
+    config, 'vmax', is_above, f'above vmin = {config.vmin}, by a finite number'
+  )

@@ -7,8 +7,10 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import (
+  action_scaling,
   data_parallel,
   learners,
+  losses,
   networks,
   specs,
   types,
@@ -48,6 +50,31 @@ def make_critics(
   return networks.make_critics(
     spec, config.hidden_sizes, config.num_critics, config.image_torso
   )
+
+
+def make_critic(
+  spec: specs.EnvironmentSpec, config: Any, num_outputs: int
+) -> networks.Critic:
+  """Makes one critic of actions in [−1, 1], with outputs `[B, num_outputs]`.
+
+  Args:
+    spec: One with bounded arrays of floats for an action.
+    config: Has `hidden_sizes`, the first one normalized, and `image_torso`.
+    num_outputs: Numbers of each action, such as logits of atoms.
+
+  Raises:
+    ValueError: If observations or actions are of another kind.
+  """
+  critic = networks.Critic(
+    spec.observations,
+    config.hidden_sizes,
+    num_outputs,
+    config.image_torso,
+    body='layer_norm_mlp',
+  )
+  size = action_scaling.ActionScaling(spec.actions).size
+  networks.create_critic_variables(critic, spec.observations, size)
+  return critic
 
 
 def make_optimizers(
@@ -105,3 +132,53 @@ def improve_critics(
     'critic_gradient_norm': norm,
   }
   return metrics, sizes
+
+
+def make_support(config: Any) -> tf.Tensor:
+  """Makes the atoms of a critic that tells distributions, `[N]`.
+
+  Args:
+    config: Has `vmin`, `vmax` and `num_atoms`.
+  """
+  return tf.linspace(float(config.vmin), float(config.vmax), config.num_atoms)
+
+
+def improve_categorical_critic(
+  critic: networks.Critic,
+  optimizer: learners.ClippedAdam,
+  observation: types.Nest,
+  action: tf.Tensor,
+  targets: tf.Tensor,
+  weights: tf.Tensor,
+  support: tf.Tensor,
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+  """Takes a step of a critic towards distributions of returns.
+
+  Args:
+    critic: What is learned, with logits `[B, N]`.
+    optimizer: That of the critic.
+    observation: Nest of `[B, ...]`.
+    action: What was done, in [−1, 1], `[B, D]`.
+    targets: What came of it, as probabilities of the atoms, `[B, N]`; no
+      gradient flows into them.
+    weights: How much each item counts, `[B]`.
+    support: The atoms, `[N]`.
+
+  Returns:
+    Metrics, and how far what was said is from the targets, `[B]`, in nats.
+  """
+  with tf.GradientTape() as tape:
+    logits = data_parallel.by_rows(critic)(observation, action)  # [B, N]
+    divergences = losses.categorical_divergence(targets, logits)  # [B]
+    loss = tf.reduce_mean(weights * divergences)
+  norm = optimizer.minimize(tape, loss)
+  q = losses.categorical_mean(logits, support)  # [B]
+  # What the ends of the support hold is a sign that it is too narrow.
+  ends = targets[:, 0] + targets[:, -1]  # [B]
+  metrics = {
+    'critic_loss': loss,
+    'q_value': tf.reduce_mean(q),
+    'share_at_ends': tf.reduce_mean(ends),
+    'critic_gradient_norm': norm,
+  }
+  return metrics, divergences

@@ -3,6 +3,7 @@
 import numpy as np
 
 import numeric_gradients
+import numpy_categorical
 import numpy_dqn
 import policy_and_critic_twin
 
@@ -13,11 +14,6 @@ def log_mean_exp(x, prior):
   largest = np.max(x, axis=-1, keepdims=True)
   total = np.sum(prior * np.exp(x - largest), axis=-1)
   return np.log(total) + largest[..., 0]
-
-
-def softmax(x):
-  powers = np.exp(x - np.max(x, axis=-1, keepdims=True))
-  return powers / np.sum(powers, axis=-1, keepdims=True)
 
 
 def softplus(x):
@@ -38,7 +34,7 @@ class Twin(policy_and_critic_twin.Twin):
       config.dual_learning_rate, config.adam_epsilon
     )
     self._num_steps = 0
-    self.support = np.linspace(config.vmin, config.vmax, config.num_atoms)
+    self.support = numpy_categorical.support(config)
 
   def body(self, arrays, prefix, x, head):
     x = numeric_gradients.layer_norm_mlp(arrays, prefix, x)
@@ -48,7 +44,7 @@ class Twin(policy_and_critic_twin.Twin):
     """Values of what a critic says, `[..., M]`."""
     if self.config.distribution == 'none':
       return outputs[..., 0]
-    return softmax(outputs) @ self.support
+    return numpy_categorical.softmax(outputs) @ self.support
 
   def bootstrap(self, batch, outputs, prior):
     """The critic's targets, by the target policy's mean over its actions."""
@@ -56,19 +52,12 @@ class Twin(policy_and_critic_twin.Twin):
     if self.config.distribution == 'none':
       value = np.sum(prior * outputs[..., 0], axis=-1)
       return batch['reward'] + discount * value
-    mixed = np.sum(prior[..., None] * softmax(outputs), axis=1)
-    spacing, found = self.support[1] - self.support[0], np.zeros_like(mixed)
-    for b in range(len(mixed)):
-      for z, p in zip(self.support, mixed[b]):
-        moved = np.clip(
-          batch['reward'][b] + discount[b] * z,
-          self.support[0],
-          self.support[-1],
-        )
-        found[b] += p * np.maximum(
-          0, 1 - np.abs(moved - self.support) / spacing
-        )
-    return found
+    mixed = np.sum(
+      prior[..., None] * numpy_categorical.softmax(outputs), axis=1
+    )
+    return numpy_categorical.project(
+      batch['reward'], discount, mixed, self.support
+    )
 
   def step(self, batch):
     config, self._num_steps = self.config, self._num_steps + 1
@@ -84,7 +73,9 @@ class Twin(policy_and_critic_twin.Twin):
       if config.distribution == 'none':
         error = targets - found[:, 0]
         return error**2 / 2, np.abs(error)
-      terms = np.where(targets > 0, targets, 1) / softmax(found)
+      terms = np.where(targets > 0, targets, 1) / numpy_categorical.softmax(
+        found
+      )
       divergence = np.sum(targets * np.log(terms), axis=-1)
       return divergence, divergence
 
@@ -124,7 +115,9 @@ class Twin(policy_and_critic_twin.Twin):
       eta = self.value_of(name, duals)
       return eta * epsilon + eta * np.mean(log_mean_exp(values / eta, prior))
 
-    probs = softmax(np.log(prior) + values / self.value_of(name))
+    probs = numpy_categorical.softmax(
+      np.log(prior) + values / self.value_of(name)
+    )
     told = np.mean(np.sum(probs * np.log(probs / prior), axis=-1))
     return probs, dual, told
 
@@ -217,7 +210,7 @@ class CategoricalTwin(Twin):
   """For actions of `transition_updates.DISCRETE_SPEC`."""
 
   def act(self, arrays, observation):
-    return softmax(self.body(arrays, '', observation, 'head'))
+    return numpy_categorical.softmax(self.body(arrays, '', observation, 'head'))
 
   def propose(self, old, batch):
     return None, old

@@ -17,9 +17,11 @@ def values(arrays, num_critics, observation, action):
 
 
 def features(arrays, observation):
-  """The hidden layer of policies and of values."""
-  name = 'observation_torso/mlp/linear_0'
-  return np.maximum(numeric_gradients.linear(arrays, name, observation), 0)
+  """The hidden layers of policies and of values."""
+  x, name = observation, 'observation_torso/mlp/linear_'
+  for i in range(sum(one.startswith(name) for one in arrays) // 2):
+    x = np.maximum(numeric_gradients.linear(arrays, f'{name}{i}', x), 0)
+  return x
 
 
 def gaussian(arrays, observation):

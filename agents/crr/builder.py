@@ -18,14 +18,14 @@ from repertory.components import (
   programs,
   specs,
 )
-from repertory.components.networks import CriticEnsemble
+from repertory.components.networks import Critic
 
 
 class CRRBuilder(transition_replay.TransitionReplayBuilder):
   """Critic-regularized regression.
 
-  See https://arxiv.org/abs/2006.15134. The network is the policy's; the critics
-  are the update's own.
+  See https://arxiv.org/abs/2006.15134. The network is the policy's; the critic
+  is the update's own.
   """
 
   config: crr_config.CRRConfig
@@ -33,14 +33,20 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
   def __init__(self, config: crr_config.CRRConfig | None = None):
     super().__init__(config or crr_config.CRRConfig())
 
+  @property
+  def return_bounds(self) -> tuple[float, float]:
+    return self.config.vmin, self.config.vmax
+
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     return networks.make_bounded_gaussian_network(
       spec, self.config.hidden_sizes, self.config.image_torso
     )
 
-  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
-    """Makes critics with all their variables; twice, for the targets too."""
-    return policy_and_critic.make_critics(spec, self.config)
+  def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
+    """Makes a critic with all its variables; twice, for the target too."""
+    return policy_and_critic.make_critic(
+      spec, self.config, self.config.num_atoms
+    )
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
@@ -54,9 +60,9 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    online = policy_and_critic.Networks(network, self.make_critics(spec))
+    online = policy_and_critic.Networks(network, self.make_critic(spec))
     target = policy_and_critic.Networks(
-      self.make_network(spec), self.make_critics(spec)
+      self.make_network(spec), self.make_critic(spec)
     )
     update = learning.CRRUpdate(
       online, target, action_scaling.ActionScaling(spec.actions), self.config

@@ -19,19 +19,27 @@ class CRRConfig(replay_config.ReplayConfig):
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256),
-    'Layers of the policy and of each critic, for small environments; the '
-    'paper has residual blocks of 1,024.',
+    'Layers of the policy and of the critic, whose first one is normalized as '
+    "Acme's, for small environments; the paper has residual blocks of 1,024.",
   )
   image_torso: str = settings.field(
     'auto',
     "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
     "'minatar' or, by the size of each, 'auto', see "
-    'docs/environments.md; policy and critics have their own.',
+    'docs/environments.md; policy and critic have their own.',
   )
-  num_critics: int = settings.field(
-    2,
-    'Critics, of whose values the least counts: as in TD3, arXiv:1802.09477; '
-    'the paper has one of distributions.',
+  num_atoms: int = settings.field(
+    51, "Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5."
+  )
+  vmin: float = settings.field(
+    -150.0,
+    "Least return that the critic can tell, the smallest atom: Acme's, for "
+    'rewards in [−1, 1]. Data with a lesser one are refused.',
+  )
+  vmax: float = settings.field(
+    150.0,
+    'Largest return that the critic can tell, the largest atom. Data with a '
+    'larger one are refused.',
   )
   advantage_weights: str = settings.field(
     'exp',
@@ -58,7 +66,7 @@ class CRRConfig(replay_config.ReplayConfig):
   batch_size: int = settings.field(256, "Items a learner step samples: Acme's.")
   learning_rate: float = settings.field(
     3e-4,
-    'Step size of Adam for policy and critics; for small networks larger than '
+    'Step size of Adam for policy and critic; for small networks larger than '
     "Acme's 1e-4.",
   )
   adam_epsilon: float = settings.field(
@@ -66,8 +74,8 @@ class CRRConfig(replay_config.ReplayConfig):
   )
   max_gradient_norm: float | None = settings.field(
     40.0,
-    'Global norm at which gradients are clipped, those of policy and of '
-    "critics each by itself: Acme's; None for no limit.",
+    'Global norm at which gradients are clipped, those of policy and of critic '
+    "each by itself: Acme's; None for no limit.",
   )
   target_update_period: int = settings.field(
     100, "Learner steps between copies to the target networks: Acme's."
@@ -91,11 +99,15 @@ class CRRConfig(replay_config.ReplayConfig):
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check(
+      self, 'hidden_sizes', len(self.hidden_sizes) >= 1, 'at least one number'
+    )
+    config_checks.check_support(self)
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_one_of(self, 'advantage_weights', _WEIGHTS)
     config_checks.check_one_of(self, 'advantage_baseline', _BASELINES)
     config_checks.check_at_least(
-      self, 1, 'num_critics', 'num_action_samples', 'n_step', 'max_weight',
+      self, 1, 'num_action_samples', 'n_step', 'max_weight',
       'target_update_period',
     )  # fmt: skip
     config_checks.check_positive(

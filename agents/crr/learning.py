@@ -16,10 +16,10 @@ from repertory.components import (
 
 
 class CRRUpdate(programs.Update):
-  """Clones what the critics rate well, and improves the critics.
+  """Clones what the critic rates well, and improves the critic.
 
-  See https://arxiv.org/abs/2006.15134, algorithm 1. Critics see actions scaled
-  to [−1, 1].
+  See https://arxiv.org/abs/2006.15134, algorithm 1. As D4PG's, the critic tells
+  how returns are distributed; it sees actions scaled to [−1, 1].
   """
 
   def __init__(
@@ -33,8 +33,8 @@ class CRRUpdate(programs.Update):
 
     Args:
       online: What is learned: a policy that gives parameters of a
-        `BoundedGaussian`, `[B, P]`, and critics with values `[B, N]`.
-      target: policy_and_critic.Networks of the same kind, made to follow.
+        `BoundedGaussian`, `[B, P]`, and a critic with logits `[B, N]`.
+      target: Networks of the same kind, made to follow.
       scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
     """
@@ -43,6 +43,7 @@ class CRRUpdate(programs.Update):
     self._target = target
     self._scaling = scaling
     self._config = config
+    self._support = policy_and_critic.make_support(config)  # [N]
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._policy_optimizer, self._critic_optimizer = (
       policy_and_critic.make_optimizers(online, config)
@@ -66,15 +67,15 @@ class CRRUpdate(programs.Update):
       [1 + self._config.num_action_samples, batch_size, self._scaling.size]
     )  # [1 + m, B, D]
     weights = self._importance_weights(sample)  # [B]
-    # First the policy: it follows the critics as they were before this step.
+    # First the policy: it follows the critic as it was before this step.
     policy_metrics = self._improve_policy(data.observation, action, noise[1:])
-    critic_metrics, sizes = self._improve_critics(
+    critic_metrics, divergences = self._improve_critic(
       data, action, noise[0], weights
     )
     self._update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
-      priorities=sizes if self._config.prioritized else None,
+      priorities=divergences if self._config.prioritized else None,
     )
 
   def _improve_policy(
@@ -108,12 +109,13 @@ class CRRUpdate(programs.Update):
     Args:
       noise: Normal numbers for the m actions of the policy, `[m, B, D]`.
     """
-    critics = data_parallel.by_rows(self._online.critic)
+    critic = data_parallel.by_rows(self._online.critic)
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
     # That of the data first, then all others, in one call.
     actions = tf.stack([action, *tf.unstack(drawn)], axis=1)  # [B, 1 + m, D]
-    least = tf.reduce_min(critics(observation, actions), axis=-1)  # [B, 1 + m]
-    q, others = least[:, 0], least[:, 1:]
+    logits = critic(observation, actions)  # [B, 1 + m, N]
+    values = losses.categorical_mean(logits, self._support)  # [B, 1 + m]
+    q, others = values[:, 0], values[:, 1:]
     if self._config.advantage_baseline == 'max':
       return q - tf.reduce_max(others, axis=-1)
     return q - tf.reduce_mean(others, axis=-1)
@@ -127,28 +129,30 @@ class CRRUpdate(programs.Update):
       advantages, 1 / config.advantage_temperature, config.max_weight
     )
 
-  def _improve_critics(
+  def _improve_critic(
     self,
     data: types.Transition,
     action: tf.Tensor,
     noise: tf.Tensor,
     weights: tf.Tensor,
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    target_policy, target_critics = map(data_parallel.by_rows, self._target)
+    target_policy, target_critic = map(data_parallel.by_rows, self._target)
     action_t = self._distribution.sample(
       target_policy(data.next_observation), noise
     )  # [B, D]
-    targets = losses.clipped_double_q_targets(
+    targets = losses.categorical_td_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      q_t=target_critics(data.next_observation, action_t),
-    )  # [B]
-    return policy_and_critic.improve_critics(
+      logits_t=target_critic(data.next_observation, action_t),
+      z=self._support,
+    )  # [B, N]
+    return policy_and_critic.improve_categorical_critic(
       self._online.critic,
       self._critic_optimizer,
       data.observation,
       action,
       targets,
       weights,
+      self._support,
     )

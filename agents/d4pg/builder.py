@@ -27,12 +27,18 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
   def __init__(self, config: d4pg_config.D4PGConfig | None = None):
     super().__init__(config or d4pg_config.D4PGConfig())
 
+  @property
+  def return_bounds(self) -> tuple[float, float]:
+    return self.config.vmin, self.config.vmax
+
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     return networks.make_policy_network(spec, self.config)
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
     """Makes a critic with all its variables; twice, for the target too."""
-    return networks.make_critic(spec, self.config)
+    return policy_and_critic.make_critic(
+      spec, self.config, self.config.num_atoms
+    )
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting

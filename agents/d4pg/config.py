@@ -94,16 +94,11 @@ class D4PGConfig(replay_config.ReplayConfig):
       self, 'hidden_sizes', len(self.hidden_sizes) >= 1, 'at least one number'
     )
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_at_least(self, 2, 'num_atoms')
+    config_checks.check_support(self)
     config_checks.check_at_least(self, 1, 'n_step', 'target_update_period')
     config_checks.check_at_least(self, 0, 'sigma')
     config_checks.check_positive(
       self, 'adam_epsilon', 'max_gradient_norm', 'max_action_gradient_norm'
-    )
-    config_checks.check_finite(self, 'vmin', 'vmax')
-    is_above = 0 < self.vmax - self.vmin <= config_checks.MAX
-    config_checks.check(
-      self, 'vmax', is_above, f'above vmin = {self.vmin}, by a finite number'
     )
 
 

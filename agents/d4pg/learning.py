@@ -42,9 +42,7 @@ class D4PGUpdate(programs.Update):
     self._target = target
     self._scaling = scaling
     self._config = config
-    self._support = tf.linspace(
-      float(config.vmin), float(config.vmax), config.num_atoms
-    )  # [N]
+    self._support = policy_and_critic.make_support(config)  # [N]
     self._policy_optimizer, self._critic_optimizer = (
       policy_and_critic.make_optimizers(online, config)
     )
@@ -90,7 +88,6 @@ class D4PGUpdate(programs.Update):
   def _improve_critic(
     self, data: types.Transition, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
-    critic = data_parallel.by_rows(self._online.critic)
     target_policy, target_critic = map(data_parallel.by_rows, self._target)
     action_t = target_policy(data.next_observation)  # [B, D]
     targets = losses.categorical_td_targets(
@@ -100,19 +97,12 @@ class D4PGUpdate(programs.Update):
       logits_t=target_critic(data.next_observation, action_t),
       z=self._support,
     )  # [B, N]
-    action_tm1 = self._scaling.from_action(data.action)  # [B, D]
-    with tf.GradientTape() as tape:
-      logits_tm1 = critic(data.observation, action_tm1)  # [B, N]
-      divergences = losses.categorical_divergence(targets, logits_tm1)  # [B]
-      loss = tf.reduce_mean(weights * divergences)
-    norm = self._critic_optimizer.minimize(tape, loss)
-    q_tm1 = losses.categorical_mean(logits_tm1, self._support)  # [B]
-    # What the ends of the support hold is a sign that it is too narrow.
-    ends = targets[:, 0] + targets[:, -1]  # [B]
-    metrics = {
-      'critic_loss': loss,
-      'q_value': tf.reduce_mean(q_tm1),
-      'share_at_ends': tf.reduce_mean(ends),
-      'critic_gradient_norm': norm,
-    }
-    return metrics, divergences
+    return policy_and_critic.improve_categorical_critic(
+      self._online.critic,
+      self._critic_optimizer,
+      data.observation,
+      self._scaling.from_action(data.action),
+      targets,
+      weights,
+      self._support,
+    )

@@ -31,25 +31,3 @@ def make_policy_network(
   network = snt.Sequential([torso, body, head, tf.tanh])
   networks.create_variables(network, spec.observations)
   return network
-
-
-def make_critic(
-  spec: specs.EnvironmentSpec, config: d4pg_config.D4PGConfig
-) -> networks.Critic:
-  """Makes a critic of actions in [−1, 1], with logits `[B, num_atoms]`.
-
-  Args:
-    spec: One that `make_policy_network` takes.
-    config: Sizes and kinds of its layers.
-  """
-  critic = networks.Critic(
-    spec.observations,
-    config.hidden_sizes,
-    num_outputs=config.num_atoms,
-    image_torso=config.image_torso,
-    body='layer_norm_mlp',
-  )
-  networks.create_critic_variables(
-    critic, spec.observations, action_scaling.ActionScaling(spec.actions).size
-  )
-  return critic

@@ -44,6 +44,14 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
       super().transitions, max_abs_reward=self.config.max_abs_reward
     )
 
+  @property
+  def return_bounds(self) -> tuple[float, float] | None:
+    config = self.config
+    # Of clipped rewards, returns are others than those of the environment.
+    if config.distribution != 'categorical' or config.max_abs_reward:
+      return None
+    return config.vmin, config.vmax
+
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     return networks.make_network(spec, self.config)
 

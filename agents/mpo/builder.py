@@ -33,6 +33,12 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
   def __init__(self, config: mpo_config.MPOConfig | None = None):
     super().__init__(config or mpo_config.MPOConfig())
 
+  @property
+  def return_bounds(self) -> tuple[float, float] | None:
+    if self.config.distribution == 'none':
+      return None
+    return self.config.vmin, self.config.vmax
+
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     return networks.make_policy_network(spec, self.config)
 

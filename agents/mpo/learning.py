@@ -44,9 +44,7 @@ class MPOUpdate(programs.Update):
     self._config = config
     self._support = None
     if config.distribution == 'categorical':
-      self._support = tf.linspace(
-        float(config.vmin), float(config.vmax), config.num_atoms
-      )  # [M]
+      self._support = policy_and_critic.make_support(config)  # [M]
     self._temperatures = {
       name: learners.DualVariable(
         config.initial_temperature, [], f'{name}temperature'
@@ -142,7 +140,7 @@ class MPOUpdate(programs.Update):
     """Returns values `[...]` of what a critic says, `[..., M]`."""
     if self._support is None:
       return outputs[..., 0]
-    return tf.reduce_sum(tf.nn.softmax(outputs) * self._support, axis=-1)
+    return losses.categorical_mean(outputs, self._support)
 
   def _improve_policy(
     self,

@@ -2,6 +2,7 @@
 
 import sonnet as snt
 
+from repertory.agents import policy_and_critic
 from repertory.agents.mpo import config as mpo_config
 from repertory.components import (
   action_parts,
@@ -58,16 +59,7 @@ def make_critic(
       snt.Linear(num_actions * num_outputs, name='head'),
       snt.Reshape([num_actions, num_outputs]),
     )
-  critic = networks.Critic(
-    spec.observations,
-    config.hidden_sizes,
-    num_outputs,
-    config.image_torso,
-    body='layer_norm_mlp',
-  )
-  size = action_scaling.ActionScaling(spec.actions).size
-  networks.create_critic_variables(critic, spec.observations, size)
-  return critic
+  return policy_and_critic.make_critic(spec, config, num_outputs)
 
 
 def _make_network(

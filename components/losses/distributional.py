@@ -142,11 +142,11 @@ def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
   """Computes Σ_i q_i z_i.
 
   Args:
-    logits: q as logits, `[B, N]`.
+    logits: q as logits, `[..., N]`.
     z: Atoms of the support, `[N]`.
 
   Returns:
-    Values, `[B]`.
+    Values, `[...]`.
   """
-  ranks.check_ranks(logits=(logits, 2), z=(z, 1))
+  ranks.check_ranks(z=(z, 1))
   return tf.reduce_sum(tf.nn.softmax(logits) * z, axis=-1)

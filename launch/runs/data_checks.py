@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +83,7 @@ def check_experience(
   raw = recording.recorded_spec(experiment, spec)
   for one in data:
     one.check(raw)
+  _check_returns(experiment.builder, data, raw)
   table = roads.unlimited(experience, lengths_of(data)).table
   needed, total = (
     local.item_bytes(table) * table.max_size,
@@ -95,6 +97,41 @@ def check_experience(
       f'got {table.max_size:,} items of {local.item_bytes(table):,} bytes '
       f'each, {in_words(needed)}.',
     )
+
+
+def _check_returns(
+  builder: Any,
+  data: Sequence[recordings.DataSet],
+  spec: specs.EnvironmentSpec,
+) -> None:
+  """Refuses returns that the agent's critic cannot tell.
+
+  Raises:
+    SettingError: Naming the bound, and what the returns are.
+  """
+  if builder.return_bounds is None:
+    return
+  # Of these columns alone: observations may be images.
+  rewards = spec._replace(observations=(), actions=())
+  returns = [
+    recordings.discounted_returns(steps, builder.config.discount)
+    for one in data
+    for steps in one.read(rewards)
+  ]
+  least = min(one.min() for one in returns)
+  largest = max(one.max() for one in returns)
+  vmin, vmax = builder.return_bounds
+  for name, found, is_out, expected in (
+    ('vmin', vmin, least < vmin, 'at most the least'),
+    ('vmax', vmax, largest > vmax, 'at least the largest'),
+  ):
+    if is_out:
+      raise SettingError(
+        name,
+        f'must be {expected} discounted return of the data, which are from '
+        f'{least:.4g} to {largest:.4g}; got {found:g}. Leave some room: what '
+        'is learned may be better, and episodes that were broken off go on.',
+      )
 
 
 def check_demonstrations(

@@ -186,7 +186,7 @@ class TestPreset:
   def test_typo(self):
     with pytest.raises(
       ValueError,
-      match=r"preset of agent 'dqn' must be one of atari, cql, minatar, "
+      match=r"preset of agent 'dqn' must be one of atari, cql, dqfd, minatar, "
       r"rainbow, rainbow_small; got 'atary'\. Did you mean 'atari'\?$",
     ):
       registry.make_builder('dqn', {}, 'atary')

@@ -225,6 +225,29 @@ class TestRefusals:
     assert told.startswith(f'repertory: {flag} cannot be learned from: ')
     assert told.endswith("Node 'learner' found that out.")
 
+  @pytest.mark.parametrize('name', ['offline', 'single'])
+  def test_returns_that_a_critic_cannot_tell(self, tmp_path, data, name):
+    demonstrations = {}
+    if name == 'single':
+      demonstrations = {
+        'demonstrations': (data,), 'demonstration_fraction': 0.5
+      }  # fmt: skip
+    # A ball is caught or missed in the last of nine steps.
+    told = 'discounted return of the data, which are from -1 to 1; got'
+    for vmin, vmax, message in (
+      (-0.99, 2.0, f'vmin must be at most the least {told} -0.99'),
+      (-2.0, 0.99, f'vmax must be at least the largest {told} 0.99'),
+    ):
+      experiment = _make_experiment(
+        tmp_path / 'run', max_steps=99, **demonstrations,
+        config={
+          **_CONFIG, 'distribution': 'categorical', 'vmin': vmin, 'vmax': vmax
+        },
+      )  # fmt: skip
+      with pytest.raises(settings.SettingError, match=message):
+        _run(experiment, data, name)
+    assert not (tmp_path / 'run').exists()
+
   def test_recordings_of_something_else(self, tmp_path, data):
     experiment = _make_experiment(tmp_path / 'run', record=data, max_steps=99)
     with pytest.raises(settings.SettingError, match="agent is 'random' there"):

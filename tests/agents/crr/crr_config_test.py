@@ -10,7 +10,11 @@ from repertory.agents import crr
   [
     ('hidden_sizes', (3, 0), 'a tuple of integers of at least 1'),
     ('image_torso', 'vgg', 'one of'),
-    ('num_critics', 0, 'at least 1'),
+    ('hidden_sizes', (), 'at least one'),
+    ('num_atoms', 1, 'at least 2'),
+    ('vmin', -1e39, 'finite in single precision'),
+    ('vmax', -150.0, r'above vmin = -150.0'),
+    ('vmax', float('nan'), 'finite in single precision'),
     ('advantage_weights', 'linear', r"one of \['exp', 'binary'\]"),
     ('advantage_baseline', 'least', r"one of \['mean', 'max'\]"),
     ('num_action_samples', 0, 'at least 1'),
@@ -29,6 +33,6 @@ def test_refuses(name, value, expected):
 
 def test_accepts_the_ends():
   crr.CRRConfig(
-    num_critics=1, num_action_samples=1, max_weight=1.0,
+    num_atoms=2, num_action_samples=1, max_weight=1.0,
     target_update_period=1, max_gradient_norm=None,
   )  # fmt: skip

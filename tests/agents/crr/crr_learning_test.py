@@ -6,18 +6,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import numeric_gradients
+import numpy_categorical
 import numpy_dqn
 import numpy_offline
 import policy_and_critic_twin
 import transition_updates
-from repertory.agents import crr, policy_and_critic
+from repertory.agents import crr
 from repertory.agents.crr import learning
 from repertory.components import action_scaling
 
 B, D = transition_updates.B, transition_updates.D
 SPEC = transition_updates.CONTINUOUS_SPEC
 CONFIG = crr.CRRConfig(
-  hidden_sizes=(4,),
+  hidden_sizes=(4, 3),
+  num_atoms=5,
+  vmin=-2.0,
+  vmax=2.0,
   batch_size=B,
   discount=0.8,
   learning_rate=0.05,
@@ -33,12 +38,14 @@ class Twin(policy_and_critic_twin.Twin):
 
   def __init__(self, config, online, target):
     super().__init__(config, online, target)
+    self.support = numpy_categorical.support(config)
     self._count = 0
 
-  def q(self, arrays, observation, action):
-    return numpy_offline.values(
-      arrays, self.config.num_critics, observation, action
-    )
+  def probs(self, arrays, observation, action):
+    x = np.concatenate([observation, action], axis=-1)
+    x = numeric_gradients.layer_norm_mlp(arrays, 'critic/', x)
+    logits = numeric_gradients.linear(arrays, 'critic/head', x)
+    return numpy_categorical.softmax(logits)
 
   def step(self, batch, noise):
     config, metrics = self.config, {}
@@ -53,22 +60,20 @@ class Twin(policy_and_critic_twin.Twin):
     metrics['advantage'], metrics['weight'] = advantages.mean(), counts.mean()
     metrics['policy_loss'] = policy_loss(self.policy)
     metrics['policy_gradient_norm'] = self.descend('policy', policy_loss)
-    action_t = numpy_offline.sample(
-      self.target_policy, batch['next_observation'], noise[0]
-    )
-    least = np.min(
-      self.q(self.target_critic, batch['next_observation'], action_t), axis=-1
-    )
-    target = batch['reward'] + config.discount * batch['discount'] * least
+    target = self.target(batch, noise[0])
     weights = numpy_dqn.weights(batch, config)
 
-    def critic_loss(arrays):
-      errors = target[:, None] - self.q(arrays, observation, action)
-      return np.mean(weights * np.sum(errors**2, axis=-1))
+    def divergences(arrays):
+      probs = self.probs(arrays, observation, action)
+      return numpy_categorical.divergences(target, probs)
 
-    q = self.q(self.critic, observation, action)
-    sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
-    metrics['q_value'], metrics['td_error'] = q.mean(), sizes.mean()
+    def critic_loss(arrays):
+      return np.mean(weights * divergences(arrays))
+
+    sizes = divergences(self.critic)
+    q = self.probs(self.critic, observation, action) @ self.support
+    metrics['q_value'] = q.mean()
+    metrics['share_at_ends'] = np.mean(target[:, 0] + target[:, -1])
     metrics['critic_loss'] = critic_loss(self.critic)
     metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
     self._count += 1
@@ -77,20 +82,31 @@ class Twin(policy_and_critic_twin.Twin):
       self.target_critic = dict(self.critic)
     return metrics, sizes, counts
 
+  def target(self, batch, noise):
+    """The distribution of r + γ Z(s', a'), with an action a' of the target."""
+    observation = batch['next_observation']
+    action = numpy_offline.sample(self.target_policy, observation, noise)
+    probs = self.probs(self.target_critic, observation, action)
+    discount = self.config.discount * batch['discount']
+    return numpy_categorical.project(
+      batch['reward'], discount, probs, self.support
+    )
+
   def weigh(self, observation, action, noise):
     """Returns the advantages, and what each counts, row by row."""
     config, advantages, counts = self.config, [], []
-    q = self.q(self.critic, observation, action)
+    q = self.probs(self.critic, observation, action) @ self.support
     for b in range(B):
       row = observation[b : b + 1]
       others = []
       for one in noise:
         drawn = numpy_offline.sample(self.policy, row, one[b : b + 1])
-        others.append(np.min(self.q(self.critic, row, drawn)))
+        (probs,) = self.probs(self.critic, row, drawn)
+        others.append(np.sum(probs * self.support))
       usual = max(others)
       if config.advantage_baseline == 'mean':
         usual = sum(others) / len(others)
-      advantages.append(min(q[b]) - usual)
+      advantages.append(q[b] - usual)
       if config.advantage_weights == 'binary':
         counts.append(1.0 if advantages[-1] > 0 else 0.0)
       else:
@@ -102,12 +118,8 @@ class Twin(policy_and_critic_twin.Twin):
 def make(config):
   """Returns the learned networks, those that follow, and the update."""
   builder = crr.CRRBuilder(config)
-  tf.random.set_seed(0)
-  online, target = (
-    policy_and_critic.Networks(
-      builder.make_network(SPEC), builder.make_critics(SPEC)
-    )
-    for _ in range(2)
+  online, target = policy_and_critic_twin.make_networks(
+    lambda: builder.make_network(SPEC), lambda: builder.make_critic(SPEC)
   )
   scaling = action_scaling.ActionScaling(SPEC.actions)
   return online, target, learning.CRRUpdate(online, target, scaling, config)
@@ -126,9 +138,7 @@ def make(config):
       id='exp',
     ),
     pytest.param(crr.PRESETS['binary'], True, id='binary_xla'),
-    pytest.param(
-      {**crr.PRESETS['binary_max'], 'num_critics': 1}, None, id='binary_max'
-    ),
+    pytest.param(crr.PRESETS['binary_max'], None, id='binary_max'),
   ],
 )
 def test_equals_the_twin(changes, jit_compile):
@@ -162,12 +172,12 @@ def test_noise_is_new_in_every_step_and_follows_the_seed():
     transition_updates.make_continuous_batch(0)
   )
 
-  def errors(seed):
+  def losses(seed):
     update._noise._seed.assign(seed)
     update._noise._num_calls.assign(0)
-    return [float(call(sample).metrics['td_error']) for _ in range(3)]
+    return [float(call(sample).metrics['critic_loss']) for _ in range(3)]
 
-  first = errors(1)
+  first = losses(1)
   assert len(set(first)) == 3
-  assert first == errors(1)
-  assert set(first).isdisjoint(errors(2))
+  assert first == losses(1)
+  assert set(first).isdisjoint(losses(2))

@@ -8,10 +8,11 @@ import pytest
 import tensorflow as tf
 
 import numeric_gradients
+import numpy_categorical
 import numpy_dqn
 import policy_and_critic_twin
 import transition_updates
-from repertory.agents import d4pg
+from repertory.agents import d4pg, policy_and_critic
 from repertory.agents.d4pg import learning, networks
 from repertory.components import action_scaling
 
@@ -36,7 +37,7 @@ def make(config, seed=0):
   """Returns online networks, target networks and update."""
   online, target = policy_and_critic_twin.make_networks(
     lambda: networks.make_policy_network(SPEC, config),
-    lambda: networks.make_critic(SPEC, config),
+    lambda: policy_and_critic.make_critic(SPEC, config, config.num_atoms),
     seed,
   )
   scaling = action_scaling.ActionScaling(SPEC.actions)
@@ -53,7 +54,7 @@ class Twin(policy_and_critic_twin.Twin):
 
   def __init__(self, config, online, target):
     super().__init__(config, online, target)
-    self.support = np.linspace(config.vmin, config.vmax, config.num_atoms)
+    self.support = numpy_categorical.support(config)
     self._num_steps = 0
 
   def act(self, arrays, observation):
@@ -61,25 +62,16 @@ class Twin(policy_and_critic_twin.Twin):
 
   def probs(self, arrays, observation, action):
     inputs = np.concatenate([observation, action], axis=-1)
-    powers = np.exp(mlp(arrays, 'critic/', inputs))
-    return powers / np.sum(powers, axis=-1, keepdims=True)
+    return numpy_categorical.softmax(mlp(arrays, 'critic/', inputs))
 
   def target(self, batch):
-    """Shares each atom's probability between its neighbors."""
-    observation, config = batch['next_observation'], self.config
+    observation = batch['next_observation']
     action = self.act(self.target_policy, observation)
     probs = self.probs(self.target_critic, observation, action)
-    spacing, found = self.support[1] - self.support[0], np.zeros_like(probs)
-    for b in range(B):
-      for z, p in zip(self.support, probs[b]):
-        moved = batch['reward'][b] + config.discount * batch['discount'][b] * z
-        place = (np.clip(moved, config.vmin, config.vmax) - config.vmin) / (
-          spacing
-        )
-        lower = min(int(place), config.num_atoms - 2)
-        found[b, lower] += p * (lower + 1 - place)
-        found[b, lower + 1] += p * (place - lower)
-    return found
+    discount = self.config.discount * batch['discount']
+    return numpy_categorical.project(
+      batch['reward'], discount, probs, self.support
+    )
 
   def step(self, batch):
     config, observation = self.config, batch['observation']
@@ -104,8 +96,7 @@ class Twin(policy_and_critic_twin.Twin):
 
     def divergences(arrays):
       probs = self.probs(arrays, observation, scaled)
-      terms = np.where(target > 0, target, 1) / probs
-      return np.sum(target * np.log(terms), axis=-1)
+      return numpy_categorical.divergences(target, probs)
 
     def critic_loss(arrays):
       return np.mean(weights * divergences(arrays))

@@ -174,3 +174,5 @@ class TestCategoricalMean:
     logits = constant([[0, math.log(3)], [0, 0]])
     found = losses.categorical_mean(logits, constant([-2, 6]))
     np.testing.assert_allclose(found, [0.25 * -2 + 0.75 * 6, 2], rtol=1e-6)
+    of_actions = losses.categorical_mean(logits[None], constant([-2, 6]))
+    np.testing.assert_array_equal(of_actions, found[None])
