@@ -119,6 +119,20 @@ class Builder(roads.Parts, abc.ABC):
   ) -> programs.Update:
     """Makes the update of `network`."""
 
+  def make_bellman_updater(
+    self, spec: specs.EnvironmentSpec
+  ) -> programs.BellmanUpdater:
+    """Makes what computes targets, with networks of its own.
+
+    It is asked for if `experience` has `labeled`. Then the update gets
+    `types.Labeled` items, and exports what the updater follows.
+    """
+    del spec
+    raise NotImplementedError(
+      f'{type(self).__name__} has no Bellman updater, so its experience must '
+      'have no `labeled`.'
+    )
+
   @abc.abstractmethod
   def experience(
     self, spec: specs.EnvironmentSpec, num_environments: int

@@ -25,12 +25,14 @@ from repertory.agents import builder as builder_lib
 from repertory.components import (
   actors,
   compilation,
+  datasets,
   numpy_functions,
   numpy_translations,
   replay,
   roads,
   signals,
   specs,
+  types,
 )
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
@@ -222,10 +224,47 @@ class BuilderConformance:
           'learn from; take smaller settings.'
         )
       sample = next(end.batches)
+      assert sample.keys.shape == [experience.batch_size]
+      if experience.labeled is not None:
+        sample = self._label(builder, experience.labeled, sample)
       result = builder.make_update(network, spec)(sample)
-    assert sample.keys.shape == [experience.batch_size]
     for name, value in result.metrics.items():
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
+
+  def _label(self, builder, labeled, sample):
+    """Returns as many finished items as a learner step takes."""
+    updater = builder.make_bellman_updater(self.make_spec())
+    data, target = updater(sample, tf.constant([0, 0]))
+    size = labeled.batch_size
+    places = np.arange(size) % len(sample.keys)
+    finished = sample._replace(
+      data=types.Labeled(data, target, np.zeros([len(sample.keys)], np.int64))
+    )
+    finished = tree.map_structure(
+      lambda leaf: tf.gather(leaf, places), finished
+    )
+    expected = datasets.sample_spec(labeled.table.signature, size)
+    tree.assert_same_structure(finished.data, expected.data)
+    for leaf, spec in zip(tree.flatten(finished.data), tree.flatten(expected)):
+      assert (leaf.shape, leaf.dtype) == (spec.shape, spec.dtype), (
+        'A Bellman updater must return what `experience` says of `labeled`; '
+        f'got {leaf.dtype} {leaf.shape} for {spec}.'
+      )
+    return finished
+
+  def test_bellman_updater_follows_the_update(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    if builder.experience(spec, self.num_environments).labeled is None:
+      raise unittest.SkipTest('The learner of this agent computes its targets.')
+    exports = builder.make_update(builder.make_network(spec), spec).exports
+    updater = builder.make_bellman_updater(spec)
+    for name, followed in updater.followed.items():
+      found = [(v.name, v.shape) for v in followed]
+      expected = [(v.name, v.shape) for v in exports.get(name, ())]
+      assert found == expected, (
+        f"followed['{name}'] of a Bellman updater must be like what the update "
+        f'exports by that name; got {found} for {expected}.'
+      )
 
   @contextlib.contextmanager
   def _replaying(self, builder, experience):

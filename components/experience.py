@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from repertory.components import adders, replay, types
 from repertory.components.settings import SettingError
 
@@ -20,7 +22,7 @@ class Experience:
     items: What becomes of the steps: `adders.Transitions`, `adders.Sequences`
       or one's own `adders.Items`.
     tables: Where items are kept: actors write to the first, and the learner
-      samples it.
+      samples it, or who computes targets for it.
     batch_size: Items that a learner step takes from the table.
     num_demonstrations: Items of data that it takes besides, see
       `with_demonstrations`.
@@ -37,6 +39,10 @@ class Experience:
       same steps although `items` says so, nor if batches are made in another
       way that knows no bundles.
     is_of_data: Whether there is nothing to learn from but data, see `of_data`.
+    labeled: How items are learned from whose targets others compute: they take
+      `batch_size` items at a time from the table here, and write them to the
+      table there, which the learner samples; see `with_bellman_updaters`. None
+      if the learner takes them from the table here.
     setting_names: What the agent's config calls 'batch_size', and of the tables
       'max_size' and 'min_size', for errors.
   """
@@ -51,6 +57,7 @@ class Experience:
   setting_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
   num_demonstrations: int = 0
   is_of_data: bool = False
+  labeled: 'Experience | None' = None
 
   def __post_init__(self):
     names = [table.name for table in self.tables]
@@ -86,8 +93,23 @@ class Experience:
 
   @property
   def table(self) -> replay.Table:
-    """The one that actors write to, and that the learner samples."""
+    """The one that actors write to, and that is sampled."""
     return self.tables[0]
+
+  @property
+  def all_tables(self) -> Sequence[replay.Table]:
+    """With those of `labeled`."""
+    return [*self.tables, *(self.labeled.tables if self.labeled else [])]
+
+  @property
+  def learned(self) -> 'Experience':
+    """That from which the learner takes its batches: `labeled`, or this."""
+    return self.labeled or self
+
+  @property
+  def rows(self) -> int:
+    """Items of a batch, with those of data."""
+    return self.batch_size + self.num_demonstrations
 
   @property
   def called(self) -> replay.NamesOf:
@@ -107,6 +129,50 @@ class Experience:
     """Returns the same, but for fields of the first table."""
     table = dataclasses.replace(self.table, **changes)
     return dataclasses.replace(self, tables=[table, *self.tables[1:]])
+
+  def with_bellman_updaters(
+    self,
+    signature: types.Nest,
+    max_size: int,
+    samples_per_target: float,
+    batch_size: int,
+    setting_names: Mapping[str, str] | None = None,
+  ) -> 'Experience':
+    """Returns the same, but that others compute targets, and write them on.
+
+    They write to a table of which the learner draws uniformly, as soon as there
+    are enough for a batch. `batch_size` here becomes what they take at a time;
+    the ratio of their table is theirs.
+
+    Args:
+      signature: Nest of `tf.TensorSpec`: data and target of `types.Labeled`.
+      max_size: Finished items that are held.
+      samples_per_target: Mean draws of each.
+      batch_size: Items that a learner step takes.
+      setting_names: What the agent's config calls these, for errors.
+    """
+    limit = replay.RateLimit.with_default_buffer(
+      samples_per_target,
+      min_size=batch_size,
+      batch_size=batch_size,
+      items_per_insert=self.rows,
+    )
+    data, target = signature
+    item = types.Labeled(data, target, version=tf.TensorSpec([], tf.int64))
+    table = replay.uniform(item, max_size, limit, replay.TRAIN_BUFFER)
+    labeled = dataclasses.replace(
+      self,
+      tables=[table],
+      batch_size=batch_size,
+      min_priority=None,
+      setting_names=setting_names or {},
+    )
+    return dataclasses.replace(self, labeled=labeled)
+
+  def updates_due(self, num_items: int) -> int:
+    """Returns how many learner steps are due after so many items, in all."""
+    due = int(self.table.sample_target(num_items) // self.batch_size)
+    return self.labeled.updates_due(due * self.rows) if self.labeled else due
 
   def with_demonstrations(self, fraction: float) -> 'Experience':
     """Returns the same, but that a share of every batch comes from data.
@@ -144,7 +210,7 @@ class Experience:
     Args:
       num_slots: What the environments of every adder are a multiple of.
     """
-    if not self.table.is_queue:
+    if not self.table.is_queue or self.labeled is not None:
       return self
     size = 1
     if self.in_bundles and self.items.slots_end_together:
@@ -166,4 +232,10 @@ class Experience:
         self.batch_size,
         num_environments * self.items.max_items_per_step,
         self.setting_names,
+      )
+    if self.labeled is None:
+      return
+    for table in self.labeled.tables:
+      table.check(
+        self.labeled.batch_size, self.rows, self.labeled.setting_names
       )

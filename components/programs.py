@@ -100,6 +100,35 @@ class Policy(tf.Module, abc.ABC):
     return {}
 
 
+class BellmanUpdater(tf.Module, abc.ABC):
+  """Computes targets of replayed items: a TensorFlow program beside the update.
+
+  Where there is one, the learner gets items that are finished, see
+  `Experience.labeled`. It owns networks of its own, which follow those of the
+  update, and nothing else that changes.
+  """
+
+  @property
+  @abc.abstractmethod
+  def followed(self) -> Mapping[str, Sequence[tf.Variable]]:
+    """Its variables, which take the values of what the update exports.
+
+    By the name of the export, in the same order.
+    """
+
+  @abc.abstractmethod
+  def __call__(
+    self, sample: types.Sample, seed: tf.Tensor
+  ) -> tuple[types.Nest, types.Nest]:
+    """Returns data and target of `types.Labeled`, `[B, ...]` both.
+
+    Args:
+      sample: A batch of replay items `[B]`.
+      seed: For stateless random operations, int32 `[2]`; another one in each
+        call.
+    """
+
+
 class UpdateResult(NamedTuple):
   """What an update reports.
 

@@ -84,6 +84,22 @@ class Sequence(NamedTuple):
   version: Array
 
 
+class Labeled(NamedTuple):
+  """An item whose target others than the learner computed, or a batch of them.
+
+  Attributes:
+    data: What a value is learned of, such as observation and action,
+      `[B, ...]`.
+    target: What it is to be, `[B, ...]`.
+    version: Learner steps of the variables that the target was computed with,
+      int64 `[B]`.
+  """
+
+  data: Nest
+  target: Nest
+  version: Array
+
+
 class Sample(NamedTuple):
   """A batch of items drawn from a replay table.
 

@@ -223,7 +223,8 @@ class Experiment:
       **plain_config(self.builder.config),
       **self.builder.wrapping,
       **{
-        f'table.{table.name}': table.description for table in experience.tables
+        f'table.{table.name}': table.description
+        for table in experience.all_tables
       },
       **({'demonstration_fraction': fraction} if fraction else {}),
     }

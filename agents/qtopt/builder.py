@@ -1,5 +1,7 @@
 """The parts of QT-Opt."""
 
+import dataclasses
+
 from repertory.agents import (
   builder,
   experience_replay,
@@ -7,8 +9,9 @@ from repertory.agents import (
   transition_replay,
 )
 from repertory.agents.qtopt import config as qtopt_config
-from repertory.agents.qtopt import learning, networks
+from repertory.agents.qtopt import learning, networks, targets
 from repertory.components import action_scaling, programs, specs
+from repertory.components import experience as experience_lib
 from repertory.components.networks import Critic
 
 
@@ -48,3 +51,44 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
       self.config,
     )
     return experience_replay.in_series(update, self.config)
+
+  def make_bellman_updater(
+    self, spec: specs.EnvironmentSpec
+  ) -> programs.BellmanUpdater:
+    return targets.QTOptBellmanUpdater(
+      targets.Targets(
+        self.make_network(spec),
+        self.make_network(spec),
+        action_scaling.ActionScaling(spec.actions),
+        self.config,
+      )
+    )
+
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
+    config = self.config
+    if config.train_buffer_size is None:
+      return super().experience(spec, num_environments)
+    # Transitions are drawn a batch at a time, and so much more rarely as each
+    # target is drawn again.
+    drawn = dataclasses.replace(
+      config,
+      samples_per_insert=config.samples_per_insert / config.samples_per_target,
+      num_sgd_steps_per_step=1,
+    )
+    experience = experience_replay.describe(
+      drawn, self.transitions, spec, num_environments
+    )
+    item = experience.table.signature
+    return experience.with_bellman_updaters(
+      ((item.observation, item.action), item.reward),
+      config.train_buffer_size,
+      config.samples_per_target,
+      config.items_per_step,
+      {
+        'max_size': 'train_buffer_size',
+        'min_size': 'batch_size',
+        'samples_per_insert': 'samples_per_target',
+      },
+    )

@@ -90,13 +90,24 @@ class QTOptConfig(replay_config.ReplayConfig):
     'Mean draws per item: with batches of 256, a learner step for every step.',
   )
 
+  train_buffer_size: int | None = settings.field(
+    None,
+    'Items with finished targets that are held, where Bellman updaters compute '
+    'these, as in the paper; None if the learner does, in its update.',
+  )
+  samples_per_target: float = settings.field(
+    1.0,
+    'Mean draws of a finished target: ours; as many fewer are computed, for '
+    'learner steps per step stay.',
+  )
+
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(
       self, 1, 'num_samples', 'num_elites', 'num_iterations', 'n_step',
-      'target_lag',
+      'target_lag', 'train_buffer_size',
     )  # fmt: skip
     config_checks.check(
       self,
@@ -107,9 +118,22 @@ class QTOptConfig(replay_config.ReplayConfig):
     config_checks.check_at_least(self, 0, 'sigma', 'num_random_steps')
     config_checks.check_positive(
       self, 'adam_epsilon', 'max_gradient_norm', 'target_update_rate',
-      'initial_stddev',
+      'initial_stddev', 'samples_per_target',
     )  # fmt: skip
     config_checks.check_fraction(self, 'target_update_rate')
+    has_updaters = self.train_buffer_size is not None
+    config_checks.check(
+      self,
+      'prioritized',
+      not (has_updaters and self.prioritized),
+      'false with train_buffer_size, for who computes targets knows no errors',
+    )
+    config_checks.check(
+      self,
+      'samples_per_target',
+      has_updaters or self.samples_per_target == 1,
+      'left out without train_buffer_size',
+    )
 
 
 PRESETS = {

@@ -4,12 +4,11 @@ import tensorflow as tf
 
 from repertory.agents import experience_replay
 from repertory.agents.qtopt import config as qtopt_config
-from repertory.agents.qtopt import networks
+from repertory.agents.qtopt import targets as targets_lib
 from repertory.components import (
   action_scaling,
   data_parallel,
   learners,
-  losses,
   programs,
   types,
 )
@@ -20,7 +19,8 @@ class QTOptUpdate(programs.Update):
   """Brings values nearer to those of the best action that is found next.
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
-  [−1, 1].
+  [−1, 1]. It takes transitions, whose targets it computes, or `types.Labeled`
+  of `targets.QTOptBellmanUpdater`.
   """
 
   def __init__(
@@ -42,8 +42,7 @@ class QTOptUpdate(programs.Update):
     """
     super().__init__()
     self._network = network
-    self._average = average
-    self._lagged = lagged
+    self._targets = targets_lib.Targets(average, lagged, scaling, config)
     self._scaling = scaling
     self._config = config
     self._optimizer = learners.ClippedAdam(
@@ -63,16 +62,19 @@ class QTOptUpdate(programs.Update):
 
   @property
   def exports(self):
-    return {'policy': self._average.variables}
+    return {
+      'policy': self._targets.average.variables,
+      'lagged': self._targets.lagged.variables,
+    }
 
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
-    data, config = sample.data, self._config
-    targets = self._targets(data)  # [B]
+    config = self._config
+    observation, action, targets = self._find_targets(sample.data)
     network = data_parallel.by_rows(self._network)
-    action = self._scaling.from_action(data.action)  # [B, D]
+    action = self._scaling.from_action(action)  # [B, D]
     weights = self._importance_weights(sample)  # [B]
     with tf.GradientTape() as tape:
-      outputs = tf.squeeze(network(data.observation, action), axis=-1)  # [B]
+      outputs = tf.squeeze(network(observation, action), axis=-1)  # [B]
       values = tf.sigmoid(outputs) if config.bounded else outputs
       errors = targets - values  # [B]
       if config.bounded:
@@ -94,29 +96,11 @@ class QTOptUpdate(programs.Update):
       metrics, priorities=sizes if config.prioritized else None
     )
 
-  def _targets(self, data: types.Transition) -> tf.Tensor:
-    """Returns what values should be, `[B]`: equation 1 and section 4.2."""
-    config = self._config
-    noise = self._noise.normals(
-      [
-        config.num_iterations,
-        tf.shape(data.reward)[0],
-        config.num_samples,
-        self._scaling.size,
-      ]
-    )
-    action, of_average = networks.maximize(
-      self._average, data.next_observation, noise, config
-    )  # [B, D], [B]
-    lagged = data_parallel.by_rows(self._lagged)
-    of_lagged = lagged(data.next_observation, action)  # [B, 1]
-    q_t = tf.stack([of_average, of_lagged[:, 0]], axis=-1)  # [B, 2]
-    if config.bounded:
-      q_t = tf.sigmoid(q_t)
-    targets = losses.clipped_double_q_targets(
-      r_t=data.reward,
-      # The adder applied γ between the rewards; this is the last factor.
-      discount_t=config.discount * data.discount,
-      q_t=q_t,
-    )
-    return tf.clip_by_value(targets, 0.0, 1.0) if config.bounded else targets
+  def _find_targets(
+    self, data: types.Transition | types.Labeled
+  ) -> tuple[types.Nest, types.Nest, tf.Tensor]:
+    """Returns observations, actions and their targets, `[B]`."""
+    if isinstance(data, types.Labeled):
+      return *data.data, data.target
+    noise = self._noise.normals(self._targets.noise_shape(data))
+    return data.observation, data.action, self._targets(data, noise)

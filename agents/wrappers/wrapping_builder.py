@@ -111,6 +111,13 @@ class WrappingBuilder(builder.Builder):
   ) -> experience_lib.Experience:
     experience = self.wrapped.experience(spec, num_environments)
     steps_lib.check(experience.items, self.name)
+    if experience.labeled is not None:
+      raise SettingError(
+        wrap_config_lib.WRAP,
+        'must be left out where Bellman updaters compute targets: they know '
+        f"nothing of the rewards of '{self.name}'. Let the learner compute "
+        f'them, by leaving out {experience.labeled.called["max_size"]}.',
+      )
     return experience
 
   def make_update(

@@ -10,6 +10,9 @@ from repertory.components.learners import divergence as divergence_lib
 from repertory.components.learners import learner_state
 from repertory.components.replay import priorities as priorities_lib
 
+# What is told of how many learner steps ago items had their version.
+_AGES = {types.Sequence: 'policy_lag', types.Labeled: 'target_age'}
+
 
 class GradientLearner(learner_state.LearnerState):
   """Takes a batch, updates, writes priorities back, counts and logs."""
@@ -77,10 +80,11 @@ class GradientLearner(learner_state.LearnerState):
     is_finite = bool(finite)
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
     self._judge(self._steps, metrics, is_finite, lambda: sample)
-    if isinstance(sample.data, types.Sequence):
-      versions = np.asarray(sample.data.version)
-      if (acted := versions >= 0).any():  # Data are of no learner step.
-        metrics['policy_lag'] = (self._steps - 1 - versions[acted]).mean()
+    for kind, name in _AGES.items():
+      if isinstance(sample.data, kind):
+        versions = np.asarray(sample.data.version)
+        if (told := versions >= 0).any():  # Data are of no learner step.
+          metrics[name] = (self._steps - 1 - versions[told]).mean()
     updater = self._priority_updater
     if updater is not None and result.priorities is not None and is_finite:
       priorities = result.priorities.numpy()

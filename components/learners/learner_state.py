@@ -41,7 +41,9 @@ class LearnerState(core.Learner):
       update: Owns all that is learned.
       logger: Takes the metrics of every step; for sequences also 'policy_lag',
         how many learner steps older the weights were that acted, on average;
-        and where updates may be skipped 'skipped_updates', how many have been.
+        for finished targets 'target_age', the same of those that they were
+        computed with; and where updates may be skipped 'skipped_updates', how
+        many have been.
       divergence: What to do about an update that is not finite; by default
         the learner stops and saves nothing.
     """

@@ -139,6 +139,11 @@ def _list_learning(status: status_lib.Status) -> list[tuple]:
   if ratio is not None:
     note = '' if target is None else f'target {figures.number(target)}'
     rows.append(('samples/insert', figures.number(ratio), note))
+  if status.targets_per_second is not None:
+    rows.append(('targets/s', figures.number(status.targets_per_second), ''))
+  if status.target_age_steps is not None:
+    age = figures.number(status.target_age_steps)
+    rows.append(("targets' age", age, 'updates'))
   age, seconds = status.variables_age_steps, status.variables_age_seconds
   notes = [] if seconds is None else [figures.duration(seconds)]
   if age is not None:

@@ -95,6 +95,10 @@ class Status:
     variables_age_steps: How old the variables are that actors act with, in
       updates the learner has made since.
     variables_age_seconds: The same in seconds.
+    targets_per_second: Targets that others than the learner compute per second,
+      lately.
+    target_age_steps: How old the variables were that the latest targets were
+      computed with when they were learned, in updates.
     evaluation_return: Mean undiscounted return of the latest evaluation.
     evaluation_steps: Environment steps when that was taken.
     best_return: Mean undiscounted return of the best evaluation.
@@ -125,6 +129,8 @@ class Status:
   tables: tuple[TableStatus, ...] = ()
   variables_age_steps: float | None = None
   variables_age_seconds: float | None = None
+  targets_per_second: float | None = None
+  target_age_steps: float | None = None
   evaluation_return: float | None = None
   evaluation_steps: int | None = None
   best_return: float | None = None

@@ -24,6 +24,7 @@ from repertory.components.replay.server import (
 )
 from repertory.components.replay.tables import (
   DEFAULT_TABLE,
+  TRAIN_BUFFER,
   Table,
   prioritized,
   queue,
@@ -34,6 +35,7 @@ from repertory.components.replay.writers import Writer
 
 __all__ = [
   'DEFAULT_TABLE',
+  'TRAIN_BUFFER',
   'UNLIMITED',
   'Connection',
   'DeadlockError',

@@ -18,6 +18,8 @@ from repertory.components.replay import packing, rate_limiters
 from repertory.components.settings import SettingError
 
 DEFAULT_TABLE = 'replay'
+# Of items with targets, see `Experience.labeled`.
+TRAIN_BUFFER = 'train_buffer'
 
 # How an item is chosen: with a probability that grows with its priority; or
 # evenly, the oldest, the newest, that of the least or the largest priority.

@@ -1,7 +1,7 @@
 """The road of what was recorded before: it has a learner end alone."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -129,14 +129,7 @@ class DataRoad(road.Road):
     )
     return True
 
-  def make_adder(
-    self,
-    batch_size: int,
-    *,
-    priority: Callable[[], float],
-    version: Callable[[], int],
-    max_pending_items: int | None = None,
-  ) -> adders.Adder:
+  def make_writer(self, **settings: Any) -> replay.Writer:
     raise RuntimeError('Nothing can be added to data that were recorded.')
 
   def make_learner_end(self) -> learner_end.LearnerEnd:

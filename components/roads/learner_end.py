@@ -103,11 +103,17 @@ class LearnerEnd(snapshots.Snapshots):
       inserts = self._first_status.inserts + num_items
     return self._pace.updates_due(learner_steps, inserts)
 
+  def is_batch_due(self) -> bool:
+    """Asks whether whoever samples the table, of several, is owed a batch."""
+    status = self._status()
+    due = self._table.sample_target(status.inserts) - status.samples
+    return due >= self._experience.batch_size
+
   def wait_for_items(self) -> None:
     """Waits until the table holds enough to be sampled from.
 
-    That may take long; the time-out is for the time without a new item, or
-    since `excuse`.
+    That may take long; the time-out is for the time without a new item, in any
+    table on the way, or since `excuse`.
 
     Raises:
       signals.Stopped: If the stop signal was set.
@@ -115,16 +121,21 @@ class LearnerEnd(snapshots.Snapshots):
       DeadlockError: If nobody is there who could put any.
     """
     inserts, since = -1, time.monotonic()
-    while (status := self._status()).inserts < self._table.min_size:
+    while True:
+      statuses = self.statuses()
+      status = statuses[self._table.name]
+      if status.inserts >= self._table.min_size:
+        return
       self._check_wait(status)
-      if status.inserts > inserts:
-        inserts, since = status.inserts, time.monotonic()
+      all_inserts = sum(one.inserts for one in statuses.values())
+      if all_inserts > inserts:
+        inserts, since = all_inserts, time.monotonic()
       waited = time.monotonic() - max(since, self._excused_at)
       if waited > self._place.timeout_seconds:
         raise TimeoutError(
           f'Waited {self._place.timeout_seconds:g} seconds for a new item '
           f"in table '{self._table.name}' of {self._place}; it has "
-          f'{inserts} and needs {self._table.min_size}.'
+          f'{status.inserts} and needs {self._table.min_size}.'
         )
       if self._place.stop.wait(_POLL_SECONDS):
         raise signals.Stopped
@@ -134,10 +145,15 @@ class LearnerEnd(snapshots.Snapshots):
     self._excused_at = time.monotonic()
     self.batches.excuse()
 
-  def expect_batches(self) -> None:
-    """Takes a batch for lost, from now on, that does not come in due time."""
+  def expect_batches(self, seconds: float | None = None) -> None:
+    """Takes a batch for lost, from now on, that does not come in due time.
+
+    Args:
+      seconds: What that is; None for `PATIENCE_SECONDS`.
+    """
     batches = self._replayed or self.batches
-    batches.patience_seconds = PATIENCE_SECONDS
+    patience = PATIENCE_SECONDS if seconds is None else seconds
+    batches.patience_seconds = patience
 
   def count_anew(self, learner_steps: int) -> int:
     """Counts from here: what was sampled before, nobody has any more.

@@ -4,10 +4,10 @@ import copy
 import dataclasses
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from repertory.components import adders, datasets, replay
+from repertory.components import datasets, replay
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local, waits
 from repertory.components.roads import actor_snapshots, learner_end, road
@@ -58,6 +58,7 @@ class LocalRoad(road.Road):
     place: local.Place | None = None,
     checkpoint_directory: str = '',
     num_turns: int | None = None,
+    before: 'LocalRoad | None' = None,
   ):
     """Makes the table, and fills it from a snapshot if there is one.
 
@@ -72,6 +73,8 @@ class LocalRoad(road.Road):
         of checkpoints that are removed.
       num_turns: Adders that take turns, each made by a road of `in_turn`; None
         if they do not.
+      before: The leg that leads to those who write to this one. A snapshot of
+        this one has its table, too.
 
     Raises:
       ValueError: If this needs a replay server, see `check_local`.
@@ -85,11 +88,24 @@ class LocalRoad(road.Road):
     self._turn: int | None = None
     self._table = local.Table(experience.table, seed, num_turns)
     self.actors = ActorStates()
+    self._before = before
+    self._labeled: LocalRoad | None = None
     if checkpoint_directory:
-      contents = local.read(checkpoint_directory, experience.table)
+      part = '' if before is None else experience.table.name
+      contents = local.read(checkpoint_directory, experience.table, part)
       if contents is not None:
         self._table.restore(contents)
         self.actors.restored = contents.actors
+    if experience.labeled is not None:
+      self._labeled = LocalRoad(
+        experience.labeled,
+        parts,
+        seed=seed + 1,
+        place=place,
+        checkpoint_directory=checkpoint_directory,
+        before=self,
+      )
+    elif checkpoint_directory:  # All have read it.
       replay.remove_checkpoints(checkpoint_directory)
 
   def in_turn(self, turn: int) -> 'LocalRoad':
@@ -114,26 +130,14 @@ class LocalRoad(road.Road):
     one._place = place
     return one
 
-  def make_adder(
-    self,
-    batch_size: int,
-    *,
-    priority: Callable[[], float],
-    version: Callable[[], int],
-    max_pending_items: int | None = None,
-  ) -> adders.Adder:
-    experience = self._experience
-    if max_pending_items is None:
-      max_pending_items = experience.max_pending_items(batch_size)
-    writer = local.LocalWriter(
-      self._table,
-      self._place,
-      turn=self._turn,
-      priority=priority,
-      version=version,
-      max_pending_items=max_pending_items,
+  @property
+  def labeled(self) -> 'LocalRoad | None':
+    return self._labeled
+
+  def make_writer(self, **settings) -> replay.Writer:
+    return local.LocalWriter(
+      self._table, self._place, turn=self._turn, **settings
     )
-    return self._parts.make_adder(experience, writer, batch_size)
 
   def make_learner_end(self) -> learner_end.LearnerEnd:
     return LocalEnd(
@@ -142,6 +146,7 @@ class LocalRoad(road.Road):
       self._place,
       self._checkpoint_directory,
       self.actors,
+      self._before,
     )
 
 
@@ -170,6 +175,8 @@ def check_local(
       f'got {names}.'
     )
   local.check(experience.with_table(bundle_size=1).table)
+  if experience.labeled is not None:
+    check_local(experience.labeled, parts)
 
 
 class LocalEnd(learner_end.LearnerEnd):
@@ -184,8 +191,14 @@ class LocalEnd(learner_end.LearnerEnd):
     place: local.Place,
     checkpoint_directory: str,
     actors: ActorStates,
+    before: LocalRoad | None = None,
   ):
     self._local_table = table
+    # The first is the one that actors write to.
+    self._local_tables = [table]
+    if before is not None:
+      self._local_tables.insert(0, before._table)
+      actors = before.actors
     self._actors = actors
     self._moment: actor_snapshots.Moment | None = None
     self._checkpoint_directory = checkpoint_directory
@@ -197,7 +210,9 @@ class LocalEnd(learner_end.LearnerEnd):
       self.priorities = local.LocalPriorities(table, experience.min_priority)
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
-    return {self._table.name: self._local_table.status()}
+    return {
+      table.description.name: table.status() for table in self._local_tables
+    }
 
   def _check_wait(self, status: replay.TableStatus) -> None:
     if self._local_table.is_of_one_thread():
@@ -206,7 +221,8 @@ class LocalEnd(learner_end.LearnerEnd):
 
   def prepare(self) -> bool:
     source = self._actors.source
-    return source is None or source.prepare(self._local_table.status().samples)
+    samples = self._local_tables[0].status().samples
+    return source is None or source.prepare(samples)
 
   def flush(self) -> None:
     super().flush()
@@ -221,7 +237,8 @@ class LocalEnd(learner_end.LearnerEnd):
     described, moment = super().describe(), self._moment
     described['is_exact'] = moment is not None
     if moment is not None and moment.num_inserts is not None:
-      described['tables'][self._table.name]['inserts'] = moment.num_inserts
+      name = self._local_tables[0].description.name
+      described['tables'][name]['inserts'] = moment.num_inserts
     return described
 
   def write_snapshot(self) -> str:
@@ -229,14 +246,15 @@ class LocalEnd(learner_end.LearnerEnd):
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
     os.makedirs(directory, exist_ok=True)
-    contents = self._local_table.copy()
+    contents, *others = [table.copy() for table in self._local_tables]
     moment = self._moment
     if moment is not None:
       if moment.num_inserts is not None:
         contents = contents.until(moment.num_inserts)
       contents = dataclasses.replace(contents, actors=moment.saved)
     self._is_taken.set()
-    return local.write(directory, self._table, contents)
+    first, *further = [table.description for table in self._local_tables]
+    return local.write(directory, first, contents, list(zip(further, others)))
 
   def is_snapshot_taken(self) -> bool:
     return self._is_taken.is_set()

@@ -1,9 +1,9 @@
 """The road that leads over a replay server."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from repertory.components import adders, replay
 from repertory.components import experience as experience_lib
+from repertory.components import replay
 from repertory.components.roads import learner_end, road
 from repertory.components.roads import parts as parts_lib
 
@@ -37,25 +37,20 @@ class ReverbRoad(road.Road):
     self._parts = parts
     self._checkpoint_directory = checkpoint_directory
 
-  def make_adder(
-    self,
-    batch_size: int,
-    *,
-    priority: Callable[[], float],
-    version: Callable[[], int],
-    max_pending_items: int | None = None,
-  ) -> adders.Adder:
-    experience = self._experience
-    if max_pending_items is None:
-      max_pending_items = experience.max_pending_items(batch_size)
-    writer = replay.ReverbWriter(
+  @property
+  def labeled(self) -> 'ReverbRoad | None':
+    if self._experience.labeled is None:
+      return None
+    return ReverbRoad(
       self._connection,
-      experience.table,
-      priority=priority,
-      version=version,
-      max_pending_items=max_pending_items,
+      self._experience.labeled,
+      self._parts,
+      self._checkpoint_directory,
     )
-    return self._parts.make_adder(experience, writer, batch_size)
+
+  def make_writer(self, **settings) -> replay.Writer:
+    table = self._experience.table
+    return replay.ReverbWriter(self._connection, table, **settings)
 
   def make_learner_end(self) -> learner_end.LearnerEnd:
     return _ServersEnd(

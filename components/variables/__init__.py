@@ -1,5 +1,6 @@
 """Variables on their way from learners to actors."""
 
+from repertory.components.variables.copied import CopiedVariables
 from repertory.components.variables.fetched import FetchedVariables
 from repertory.components.variables.followed import FollowedVariables
 from repertory.components.variables.published import (
@@ -7,13 +8,15 @@ from repertory.components.variables.published import (
   Publisher,
 )
 from repertory.components.variables.scheduled import ScheduledVariables
-from repertory.components.variables.shared import SharedVariables
+from repertory.components.variables.shared import SharedVariables, Versioned
 
 __all__ = [
+  'CopiedVariables',
   'FetchedVariables',
   'FollowedVariables',
   'PublishedVariables',
   'Publisher',
   'ScheduledVariables',
   'SharedVariables',
+  'Versioned',
 ]

@@ -26,7 +26,7 @@ class FetchedVariables(followed.FollowedVariables):
     source: core.VariableSource,
     variables: Sequence[tf.Variable],
     *,
-    name: str = 'policy',
+    names: Sequence[str] = ('policy',),
     update_period: int = 1,
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
@@ -34,9 +34,9 @@ class FetchedVariables(followed.FollowedVariables):
     """Starts the thread.
 
     Args:
-      source: Knows `name`, 'learner_steps' and 'max_priority'.
+      source: Knows `names`, 'learner_steps' and 'max_priority'.
       variables: Take the fetched values, in the source's order.
-      name: What to fetch.
+      names: What to fetch.
       update_period: Calls of `update` between fetches.
       timeout_seconds: How long a waiting `update` waits.
       stop: Ends a wait, and the thread, when set.
@@ -47,7 +47,7 @@ class FetchedVariables(followed.FollowedVariables):
       )
     self._source = source
     self._variables = list(variables)
-    self._names = [name, 'learner_steps', 'max_priority']
+    self._names = [*names, 'learner_steps', 'max_priority']
     self._update_period = update_period
     self._timeout_seconds = timeout_seconds
     self._stop = stop or signals.StopSignal()
@@ -109,6 +109,10 @@ class FetchedVariables(followed.FollowedVariables):
     self._wanted.set()
     self._thread.join(timeout_seconds)
 
+  @property
+  def _called(self) -> str:
+    return f'variables {", ".join(map(repr, self._names[:-2]))}'
+
   def _fetch(self) -> None:
     """Lets the thread begin, unless it is at it."""
     if not self._is_fetching:
@@ -119,7 +123,7 @@ class FetchedVariables(followed.FollowedVariables):
   def _wait_for_fetch(self) -> None:
     signals.wait_for(
       self._arrived.wait,
-      lambda: f"variables '{self._names[0]}' from the learner",
+      lambda: f'{self._called} from the learner',
       self._timeout_seconds,
       self._stop,
     )
@@ -133,12 +137,13 @@ class FetchedVariables(followed.FollowedVariables):
     error, self._error = self._error, None
     if error is not None:
       raise error
-    values, version, max_priority = self._fetched
+    *groups, version, max_priority = self._fetched
+    values = [value for group in groups for value in group]
     found = [tuple(value.shape) for value in values]
     expected = [tuple(variable.shape) for variable in self._variables]
     if found != expected:
       raise ValueError(
-        f"Variables '{self._names[0]}' must have the shapes {expected}, got "
+        f'{self._called.capitalize()} must have the shapes {expected}, got '
         f'{found}: actor and learner built different networks.'
       )
     for variable, value in zip(self._variables, values):

@@ -163,6 +163,17 @@ class Coordinator:
       )
       return self.directive()
 
+  def report_targets(
+    self, node: str, row: Mapping[str, float]
+  ) -> reports.Directive:
+    """Takes what a Bellman updater does: 'targets' so far, and how fast."""
+    with self._lock:
+      self._roster.hear(node, row['targets'])
+      self._gauges.take_targets(node, row)
+      position = self._progress.position
+      self._logs.write('bellman_updaters', {**position, 'node': node, **row})
+      return self.directive()
+
   def report_learner(
     self,
     node: str,
@@ -177,8 +188,9 @@ class Coordinator:
       return self.directive()
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
-    """Logs a row of 'learner', 'replay' or 'evaluator'."""
+    """Logs a row of 'learner', of a table or of 'evaluator'."""
     with self._lock:
+      self._gauges.take_row(row)
       self._logs.write(label, {**self._progress.position, **row})
 
   def report_evaluation(

@@ -48,6 +48,9 @@ LEARNER = Kind(
   reports_with=REPLAY,  # Which tells it how the tables are.
 )
 INFERENCE = Kind('inference', serves=True, is_replaceable=True, acts=True)
+BELLMAN_UPDATER = Kind(
+  'bellman_updater', phase=reports.LABELING, is_replaceable=True, acts=True
+)
 ACTOR = Kind(
   'actor',
   phase=reports.ACTING,
@@ -62,7 +65,15 @@ EVALUATOR = Kind(
   has_environments=True,
 )
 
-KINDS = (COORDINATOR, REPLAY, LEARNER, INFERENCE, ACTOR, EVALUATOR)
+KINDS = (
+  COORDINATOR,
+  REPLAY,
+  LEARNER,
+  BELLMAN_UPDATER,
+  INFERENCE,
+  ACTOR,
+  EVALUATOR,
+)
 
 _BY_NAME = {kind.name: kind for kind in KINDS}
 

@@ -6,25 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import loggers
+from repertory.components import loggers, replay
+from repertory.launch.coordination import kinds
 from repertory.launch.runs import directories
 
 # Rows are aggregated, without loss, over so much time.
 _ROW_PERIOD_SECONDS = 1.0
 
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
+_OF_TABLES = (
+  *_POSITION,
+  'size',
+  'inserts',
+  'samples',
+  'samples_per_insert',
+  'target_samples_per_insert',
+)
 # By label: columns that tell what is at a moment, of rows that are merged.
 _LATEST = {
   'actors': (*_POSITION, 'episodes'),
-  'replay': (
-    *_POSITION,
-    'size',
-    'inserts',
-    'samples',
-    'samples_per_insert',
-    'target_samples_per_insert',
-  ),
+  kinds.REPLAY.name: _OF_TABLES,
+  replay.TRAIN_BUFFER: _OF_TABLES,
 }
+
+
+def label_of(table: replay.Table) -> str:
+  """Returns the label of the rows on a table."""
+  is_second = table.name == replay.TRAIN_BUFFER
+  return table.name if is_second else kinds.REPLAY.name
 
 
 class RunLogs:

@@ -6,10 +6,11 @@ from typing import Any
 
 # Phases of a run. A stopped or failed run skips those in between.
 ACTING = 'acting'
-LEARNING = 'learning'  # Actors are done; the learner uses what they left.
+LABELING = 'labeling'  # Actors are done; targets of what they left are found.
+LEARNING = 'learning'  # So are all targets; the learner uses what is left.
 EVALUATING = 'evaluating'  # The learner is done.
 DONE = 'done'
-PHASES = (ACTING, LEARNING, EVALUATING, DONE)
+PHASES = (ACTING, LABELING, LEARNING, EVALUATING, DONE)
 STOPPING = 'stopping'  # Interrupted, or a node failed.
 
 # How often nodes report, and hear what is to be done.

@@ -23,6 +23,8 @@ class Gauges:
     self._limits = {table.name: table.rate_limit for table in tables}
     self._versions: dict[str, tuple[int, float]] = {}
     self._inference: dict[str, Mapping[str, float]] = {}
+    self._target_rates: dict[str, float] = {}
+    self._target_age: float | None = None
 
   def take_version(self, node: str, version: int, age_seconds: float) -> None:
     """Notes with which variables a node acts.
@@ -38,9 +40,18 @@ class Gauges:
     """Notes what an inference server did lately."""
     self._inference[node] = row
 
+  def take_targets(self, node: str, row: Mapping[str, float]) -> None:
+    """Notes what a Bellman updater did lately."""
+    self._target_rates[node] = row['targets_per_second']
+
+  def take_row(self, row: Mapping[str, Any]) -> None:
+    """Notes how old the targets are that are learned, if a row tells it."""
+    self._target_age = row.get('target_age', self._target_age)
+
   def forget(self, node: str) -> None:
     """Forgets a node that is gone."""
     self._inference.pop(node, None)
+    self._target_rates.pop(node, None)
     self._versions.pop(node, None)
 
   def figures(self, learner_steps: int) -> dict[str, Any]:
@@ -56,6 +67,10 @@ class Gauges:
       'tables': list_tables(self.tables),
       **variables_age(self._versions.values(), learner_steps),
       'inference': list_inference(self._inference),
+      'targets_per_second': (
+        sum(self._target_rates.values()) if self._target_rates else None
+      ),
+      'target_age_steps': self._target_age,
     }
 
 

@@ -4,43 +4,69 @@ import sys
 from collections.abc import Sequence
 from typing import cast
 
+from repertory.components import experience as experience_lib
 from repertory.components import replay, roads, variables
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import actor as actor_lib
+from repertory.launch.nodes import bellman_updater, turns
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import replay as replay_lib
-from repertory.launch.nodes import turns
 
 
-def calls(road: str) -> Sequence[tuple[str, str]]:
+def calls(
+  road: str, experience: experience_lib.Experience
+) -> Sequence[tuple[str, str]]:
   """Returns who calls whom.
 
   Args:
     road: The kind of road that carries experience.
+    experience: What it carries.
   """
-  acting = (kinds.ACTOR.name, kinds.LEARNER.name, kinds.EVALUATOR.name)
-  found = [(name, kinds.COORDINATOR.name) for name in acting]
+  on_road = [kinds.ACTOR.name, kinds.LEARNER.name]
+  if experience.labeled is not None:
+    on_road.insert(1, kinds.BELLMAN_UPDATER.name)
+  everybody = [*on_road, kinds.EVALUATOR.name]
+  found = [(name, kinds.COORDINATOR.name) for name in everybody]
   if road == roads.ReverbRoad.kind:
-    found += [(name, kinds.REPLAY.name) for name in acting[:2]]
+    found += [(name, kinds.REPLAY.name) for name in on_road]
   return found
+
+
+# Who puts the items that the learner takes.
+_Source = actor_lib.ActorNode | bellman_updater.BellmanUpdaterNode
 
 
 class ActorTurns(turns.Turns):
   """One actor steps all environments, and the learner keeps in step.
 
   The rate limiter is on, as in every topology. After each step of the
-  environment batch the learner takes the batches that are due.
+  environment batch the learner takes the batches that are due. If it learns
+  from finished targets, a Bellman updater takes those, and the learner what is
+  due of its targets, after each batch.
   """
 
   _actors: roads.ActorStates | None = None
+  _updater: bellman_updater.BellmanUpdaterNode | None = None
 
   def _make_learner(self):
     session = self._session
     road = self._make_road()
     learner = self._paced_learner = self._add(
       kinds.LEARNER.name,
-      lambda context: learner_lib.LearnerNode(context, session, road),
+      lambda context: learner_lib.LearnerNode(context, session, road.learned),
     )
+    if session.experience.labeled is not None:
+      self._updater = self._add(
+        kinds.BELLMAN_UPDATER.numbered(0),
+        lambda context: bellman_updater.make_beside(
+          context,
+          session,
+          learner,
+          learner.exports,
+          road,
+          max_pending_items=sys.maxsize,
+        ),
+      )
     self._actor = self._add(
       kinds.ACTOR.numbered(0),
       lambda context: actor_lib.ActorNode(
@@ -89,12 +115,25 @@ class ActorTurns(turns.Turns):
   def _take_turn(self):
     with self._named(self._actor.name):
       num_steps = self._actor.step()
-    with self._named(self._paced_learner.name):
-      self._paced_learner.catch_up(self._actor.num_items, self._actor.flush)
+    if self._updater is None:
+      self._learn(self._actor)
+      return num_steps
+    updater = self._updater
+    with self._named(updater.name):
+      updater.catch_up(
+        self._actor.num_items, self._actor.flush, lambda: self._learn(updater)
+      )
     return num_steps
+
+  def _learn(self, source: _Source) -> None:
+    """Lets the learner take all batches that are due."""
+    with self._named(self._paced_learner.name):
+      self._paced_learner.catch_up(source.num_items, source.flush)
 
   def _flush(self):
     self._actor.flush()
+    if self._updater is not None:
+      self._updater.flush()
 
   def _save_in_spite_of_failure(self, failed):
     if self._actors is not None and failed == self._actor.name:

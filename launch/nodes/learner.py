@@ -7,7 +7,7 @@ from collections.abc import Callable
 from repertory.components import datasets, roads, signals
 from repertory.components.roads import learner_end
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import data_changes, learning, node
+from repertory.launch.nodes import data_changes, learning, lost_items, node
 from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
@@ -16,7 +16,11 @@ _LAST_REPORT_SECONDS = 1.5
 
 
 class LearnerNode(learning.LearningNode):
-  """Learns, keeps the ratio to acting, and writes checkpoints."""
+  """Learns, keeps the ratio to acting, and writes checkpoints.
+
+  Attributes:
+    exports: Variables of the update, by name.
+  """
 
   def __init__(
     self,
@@ -27,20 +31,25 @@ class LearnerNode(learning.LearningNode):
     """Makes the learner, and restores it if the session is resumed.
 
     Args:
-      road: Brings what is learned from; its stop signal ends every wait.
+      road: Brings what is learned from, see `Road.learned`; its stop signal
+        ends every wait.
     """
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
-    mixed = offline.make_demonstrations(
-      session, context.stop, context.tell_start
-    )
+    mixed = None
+    if session.experience.labeled is None:  # Else others see to that.
+      mixed = offline.make_demonstrations(
+        session, context.stop, context.tell_start
+      )
     self._end = road.make_learner_end()
     if mixed is not None:
       self._end.mix_in(mixed)
     context.tell_start('compiling its update')
+    update = builder.make_update(self.network, session.spec)
+    self.exports = update.exports
     learner = builder.make_learner(
-      builder.make_update(self.network, session.spec),
+      update,
       self._end.batches,
       self._end.priorities,
       self._logger,
@@ -102,9 +111,7 @@ class LearnerNode(learning.LearningNode):
     try:
       self.learner.step()
     except datasets.Starved:
-      if lost := self._end.count_anew(self.version):
-        what = f'Reverb lost items that it had sampled, or {lost} at most'
-        self._coordinator.warn(self.name, what)
+      lost_items.tell(self.name, self._coordinator, self._end, self.version)
       return
     self._publish()
 

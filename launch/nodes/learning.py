@@ -40,7 +40,8 @@ class LearningNode(node.Node, core.VariableSource):
     self._session = session
     self._coordinator = context.coordinator
     self._tell_start = context.tell_start
-    self._table = session.tables[0]
+    self._table = session.experience.learned.table
+    self._tables = session.tables
     context.tell_start('making its network')
     tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
     self.network = session.experiment.builder.make_network(session.spec)
@@ -117,24 +118,13 @@ class LearningNode(node.Node, core.VariableSource):
     self, tables: Mapping[str, replay.TableStatus]
   ) -> reports.Directive:
     """Tells the coordinator how far learning and the tables are."""
-    table = tables[self._table.name]
-    limit = self._table.rate_limit
-    ratio = statuses.achieved_ratio(table, limit) if limit else None
     directive = self._coordinator.report_learner(
       self.name, self.learner.steps, tables
     )
-    self._coordinator.write(
-      kinds.REPLAY.name,
-      {
-        'size': table.size,
-        'inserts': table.inserts,
-        'samples': table.samples,
-        'samples_per_insert': ratio,
-        'target_samples_per_insert': _ratio(self._table),
-        'inserts_wait': float(table.waiting == 'insert'),
-        'samples_wait': float(table.waiting == 'sample'),
-      },
-    )
+    for table in self._tables:
+      self._coordinator.write(
+        logs.label_of(table), _describe_table(table, tables[table.name])
+      )
     return directive
 
   def checkpoint_if_due(self) -> None:
@@ -164,6 +154,23 @@ class _RemoteLogger(loggers.Logger):
 
   def close(self) -> None:
     pass
+
+
+def _describe_table(
+  table: replay.Table, status: replay.TableStatus
+) -> dict[str, Any]:
+  limit = table.rate_limit
+  return {
+    'size': status.size,
+    'inserts': status.inserts,
+    'samples': status.samples,
+    'samples_per_insert': (
+      statuses.achieved_ratio(status, limit) if limit else None
+    ),
+    'target_samples_per_insert': _ratio(table),
+    'inserts_wait': float(status.waiting == 'insert'),
+    'samples_wait': float(status.waiting == 'sample'),
+  }
 
 
 def _ratio(table: replay.Table) -> float | None:

@@ -1,6 +1,9 @@
 """With which policies nodes act, and of which network."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import tensorflow as tf
 
 from repertory.agents import builder
 from repertory.components import core, programs, signals, variables
@@ -74,11 +77,30 @@ def fetch(
     The network, and what keeps it fresh.
   """
   network = session.experiment.builder.make_network(session.spec)
-  followed = variables.FetchedVariables(
+  return network, follow(
+    session, source, stop, network.variables, update_period=update_period
+  )
+
+
+def follow(
+  session: session_lib.Session,
+  source: core.VariableSource,
+  stop: signals.StopSignal,
+  followers: Sequence[tf.Variable],
+  **settings: Any,
+) -> variables.FetchedVariables:
+  """Makes what keeps variables as fresh as those of a learner elsewhere.
+
+  Args:
+    source: The learner.
+    stop: Ends every wait.
+    followers: Take the values.
+    **settings: What is fetched, and how often.
+  """
+  return variables.FetchedVariables(
     source,
-    network.variables,
-    update_period=update_period,
+    followers,
     timeout_seconds=session.experiment.timeout_seconds,
     stop=stop,
+    **settings,
   )
-  return network, followed

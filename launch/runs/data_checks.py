@@ -170,6 +170,12 @@ def check_demonstrations(
         'share of every batch that they are; got none.',
       )
     return
+  if experience.labeled is not None and experiment.deterministic:
+    raise SettingError(
+      'demonstrations',
+      'must be left out of a deterministic run with Bellman updaters, who draw '
+      'them: no checkpoint has how.',
+    )
   try:
     check_experience(experiment, experience, spec, paths)
   except SettingError as error:

@@ -142,9 +142,8 @@ def check_steps(
   """
   if roads.DATA in kinds:
     return  # Of which there are as many steps as one likes.
-  table, batch_size = experience.table, experience.batch_size
   max_items = _max_items(experiment, experience)
-  if table.sample_target(max_items) >= batch_size:
+  if experience.updates_due(max_items):
     return
   raise SettingError(
     'max_steps',
@@ -181,11 +180,17 @@ def _describe_need(experience: experience_lib.Experience) -> str:
   if table.rate_limit is None:
     return f'{size_name} = {batch_size} items'
   min_size = experience.called['min_size']
-  return (
+  told = (
     f'{min_size} = {table.min_size} items, and then {size_name} / '
     f'samples_per_insert = {batch_size} / '
     f'{table.rate_limit.samples_per_insert:g}'
   )
+  if experience.labeled is not None:
+    told += (
+      f' for each {experience.rows} targets, of which it needs first '
+      f'{_describe_need(experience.labeled)}'
+    )
+  return told
 
 
 def _check_memory(
@@ -202,8 +207,13 @@ def _check_memory(
   Returns:
     A warning if it may be more than half, else ''; and what it is at the least.
   """
-  tables, max_items = experience.tables, _max_items(experiment, experience)
-  counts = [min(table.max_size, max_items) for table in tables]
+  tables, max_items = experience.all_tables, _max_items(experiment, experience)
+  counts = [
+    # Of what is written on there may be more than was lived.
+    min(table.max_size, max_items) if table in experience.tables
+    else table.max_size
+    for table in tables
+  ]  # fmt: skip
   if is_compressed:
     most = [table.item_bytes for table in tables]
     least = [table.least_item_bytes for table in tables]
@@ -216,7 +226,9 @@ def _check_memory(
     return '', least_needed
   largest = sizes.index(max(sizes))
   table = tables[largest]
-  setting = experience.called['max_size']
+  is_first = table in experience.tables
+  described = experience if is_first else experience.learned
+  setting = described.called['max_size']
   in_words = machine_memory.gigabytes
   text = (
     f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
@@ -262,7 +274,7 @@ def count_updates(
 ) -> int:
   """Returns how many learner steps a whole run makes, at most."""
   items = _max_items(experiment, experience)
-  return int(experience.table.sample_target(items) // experience.batch_size)
+  return experience.updates_due(items)
 
 
 def _max_items(

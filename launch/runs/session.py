@@ -135,7 +135,7 @@ class Session:
   @property
   def tables(self) -> Sequence[replay.Table]:
     """The experience's; without rate limits if nobody acts."""
-    tables = self.experience.tables
+    tables = self.experience.all_tables
     if self.road != roads.DATA:
       return tables
     return [dataclasses.replace(table, rate_limit=None) for table in tables]
@@ -193,7 +193,9 @@ class Session:
         'a compiled program, as in anakin, keeps them in another way than '
         'other topologies'
       )
-    expected = self.experience.bundle_sizes
+    if self.experience.labeled is not None and road != self.road:
+      return 'replay and train buffer do not move between process and server'
+    expected = self.experience.learned.bundle_sizes
     without = dict.fromkeys(expected, 1)
     if checkpoint.state.get('bundle_sizes', without) != expected:
       return 'its queue has bundles of another size'
@@ -207,6 +209,11 @@ class Session:
   def make_seed(self, *purpose: int) -> int:
     """Returns a seed of its own for a purpose, new in every resumed run."""
     entropy = [self.experiment.seed, self.counts['runs'], *purpose]
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
+
+  def make_lasting_seed(self, *purpose: int) -> int:
+    """Returns a seed of its own for a purpose, the same in resumed runs."""
+    entropy = [self.experiment.seed, *purpose]
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
   def environment_seeds(self, ids: Sequence[int]) -> list[int]:
@@ -263,6 +270,9 @@ _NOT_TOLD = {
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
 SAMPLING, DEMONSTRATIONS = range(4, 6)
+# Not of a run: numbers go on with the count of what is drawn, see
+# `nodes.bellman_updater`.
+TARGETS = 6
 
 
 def road_of(checkpoint: checkpointing.Checkpoint) -> str:

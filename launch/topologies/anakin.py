@@ -44,7 +44,7 @@ class Anakin(topology.Topology):
     runs.compiled.check(experiment)
 
   def check_experience(self, experiment, experience, spec):
-    del spec
+    super().check_experience(experiment, experience, spec)
     runs.compiled.check_experience(experiment, experience)
 
   def run(self, session, stage):

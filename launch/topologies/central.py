@@ -42,11 +42,14 @@ class Central(topology.Topology):
     double_buffering: Whether actors step one half of their environments while
       the other half waits for its actions; None for yes if nodes may be on
       several hosts and an actor has several environments.
+    num_bellman_updaters: Nodes that compute targets, if the learner does not;
+      None for one then.
   """
 
   name = 'central'
   help = 'actors that only step environments; inference servers act for them'
   rank = 2
+  has_bellman_updaters = True
 
   num_inference_servers: int = settings.field(
     0,
@@ -68,6 +71,11 @@ class Central(topology.Topology):
     'actors step one half of their environments while the other half waits for '
     'its actions; default: true with several hosts and environments per actor.',
   )
+  num_bellman_updaters: int | None = settings.field(
+    None,
+    'nodes that compute targets, for agents whose learner does not; default: '
+    'one for such an agent.',
+  )
 
   def __post_init__(self):
     if self.num_inference_servers < 0:
@@ -77,6 +85,7 @@ class Central(topology.Topology):
       )
     devices.check('inference_devices', self.inference_devices)
     learner_devices.check(self.learner_devices)
+    parts.check_bellman_updaters(self.num_bellman_updaters)
     if 0 < self.num_inference_servers < len(self.inference_devices):
       raise SettingError(
         'inference_devices',
@@ -127,6 +136,12 @@ class Central(topology.Topology):
       )
     learner_devices.check_dividing(self.learner_devices, experiment)
 
+  def check_experience(self, experiment, experience, spec):
+    super().check_experience(experiment, experience, spec)
+    parts.check_bellman_updaters(
+      self.num_bellman_updaters, experiment, experience
+    )
+
   def program(self, session, title):
     planned = parts.make_program(session, title)
     servers = [
@@ -141,6 +156,7 @@ class Central(topology.Topology):
         beside=() if is_apart else servers,
       )
     )
+    parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
     for server in servers if is_apart else ():
       planned.add(server)
 

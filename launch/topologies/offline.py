@@ -53,6 +53,7 @@ class Offline(topology.Topology):
     runs.data_checks.check(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
+    super().check_experience(experiment, experience, spec)
     runs.data_checks.check_experience(experiment, experience, spec, self.data)
 
   def run(self, session, stage):

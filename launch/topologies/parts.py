@@ -4,6 +4,8 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from repertory.components import settings
+from repertory.launch import experiment as experiment_lib
 from repertory.launch import launchers, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.host import watchdog
@@ -11,8 +13,9 @@ from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import node
 
 if TYPE_CHECKING:
+  from repertory.components import experience as experience_lib
   from repertory.components import roads, variables
-  from repertory.launch.nodes import learner
+  from repertory.launch.nodes import bellman_updater, learner
   from repertory.launch.runs import session as session_lib
 
 
@@ -43,7 +46,79 @@ def make_learner(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'learner.LearnerNode':
   """Makes the learner in its thread or process."""
-  return nodes.learner.LearnerNode(context, session, connect(context, session))
+  road = connect(context, session).learned
+  return nodes.learner.LearnerNode(context, session, road)
+
+
+def check_bellman_updaters(
+  count: int | None,
+  experiment: experiment_lib.Experiment | None = None,
+  experience: 'experience_lib.Experience | None' = None,
+) -> None:
+  """Refuses a number of updaters that cannot be, or of an agent without any.
+
+  Args:
+    count: What was asked for; None for one where there are any.
+    experiment: What is to run; None if that is not known yet.
+    experience: Its agent's.
+
+  Raises:
+    SettingError: Saying what to change.
+  """
+  if count is None:
+    return
+  if count < 1:
+    raise settings.SettingError(
+      'num_bellman_updaters',
+      f'must be at least 1, or be left out; got {count}.',
+    )
+  if experiment and experience and experience.labeled is None:
+    raise settings.SettingError(
+      'num_bellman_updaters',
+      f'must be left out for agent {experiment.agent!r} with these settings: '
+      "its learner computes targets itself. That of 'qtopt' does not if it "
+      'has a train_buffer_size.',
+    )
+
+
+def add_bellman_updaters(
+  planned: program_lib.Program,
+  session: 'session_lib.Session',
+  count: int | None,
+) -> None:
+  """Plans those who compute targets, where the learner does not."""
+  if session.experience.labeled is None:
+    return
+  for index in range(count or 1):
+    planned.add(
+      program_lib.PlannedNode(
+        kinds.BELLMAN_UPDATER.numbered(index),
+        functools.partial(_make_bellman_updater, session=session, index=index),
+        [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
+      )
+    )
+
+
+def _make_bellman_updater(
+  context: node.Context, session: 'session_lib.Session', index: int
+) -> 'bellman_updater.BellmanUpdaterNode':
+  updater = session.experiment.builder.make_bellman_updater(session.spec)
+  names, targets = zip(*updater.followed.items())
+  followed = nodes.policies.follow(
+    session,
+    _make_source(context, session),
+    context.stop,
+    [variable for group in targets for variable in group],
+    names=names,
+  )
+  return nodes.bellman_updater.BellmanUpdaterNode(
+    context,
+    session,
+    updater,
+    followed=followed,
+    road=connect(context, session),
+    index=index,
+  )
 
 
 def connect(
@@ -70,13 +145,18 @@ def fetch(
   context.tell_start('making its network')
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
-  source = launchers.calls.RemoteSource(
-    context.peers[kinds.LEARNER.name],
-    experiment.timeout_seconds,
-    context.stop,
-  )
+  source = _make_source(context, session)
   return nodes.policies.fetch(
     session, source, context.stop, update_period or period
+  )
+
+
+def _make_source(context: node.Context, session: 'session_lib.Session') -> Any:
+  """Returns the learner, for who fetches variables."""
+  return launchers.calls.RemoteSource(
+    context.peers[kinds.LEARNER.name],
+    session.experiment.timeout_seconds,
+    context.stop,
   )
 
 

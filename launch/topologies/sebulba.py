@@ -107,7 +107,7 @@ class Sebulba(topology.Topology):
     devices.prepare('learner_devices and inference_devices', names)
 
   def check_experience(self, experiment, experience, spec):
-    del spec
+    super().check_experience(experiment, experience, spec)
     if experiment.deterministic and not nodes.local_learner.can_keep_step(
       experience
     ):

@@ -25,6 +25,7 @@ class Single(topology.Topology):
   rank = 0
   launch_types = ('local_mt',)
   can_be_deterministic = True
+  has_bellman_updaters = True
 
   replay_server: bool = settings.field(
     False,
@@ -52,4 +53,6 @@ class Single(topology.Topology):
     ).run()
 
   def graph(self, session):
-    return topology.one_thread(nodes.actor_turns.calls(session.road))
+    return topology.one_thread(
+      nodes.actor_turns.calls(session.road, session.experience)
+    )

@@ -82,6 +82,7 @@ class Topology(abc.ABC):
     rank: Where it is listed, the simplest first.
     launch_types: Names of the launchers that can host it; None for all.
     can_be_deterministic: Whether all can be made to follow from the seed.
+    has_bellman_updaters: Whether others than the learner can compute targets.
   """
 
   name: ClassVar[str]
@@ -89,6 +90,7 @@ class Topology(abc.ABC):
   rank: ClassVar[int] = 99
   launch_types: ClassVar[Sequence[str] | None] = None
   can_be_deterministic: ClassVar[bool] = False
+  has_bellman_updaters: ClassVar[bool] = False
 
   @property
   def has_program(self) -> bool:
@@ -127,7 +129,7 @@ class Topology(abc.ABC):
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
     """Raises ValueError if the experiment cannot run so."""
 
-  def check_experience(  # noqa: B027
+  def check_experience(
     self,
     experiment: experiment_lib.Experiment,
     experience: 'experience_lib.Experience',
@@ -138,6 +140,16 @@ class Topology(abc.ABC):
     Args:
       spec: What the agent takes and gives.
     """
+    del experiment, spec
+    if experience.labeled is None or self.has_bellman_updaters:
+      return
+    able = [n for n, one in topologies().items() if one.has_bellman_updaters]
+    raise SettingError(
+      experience.labeled.called['max_size'],
+      f"must be left out with topology '{self.name}', where nobody but the "
+      'learner can compute targets. Bellman updaters are in '
+      f'{", ".join(able)}.',
+    )
 
   def roads(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the kinds of road that may carry experience, the best first.

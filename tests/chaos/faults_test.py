@@ -22,6 +22,13 @@ _CENTRAL = (
   '--agent=impala', '--topology=central', '--environments_per_actor=2',
   '--config.batch_size=4', '--config.unroll_length=10',
 )  # fmt: skip
+_WITH_UPDATERS = (
+  '--agent=qtopt', '--env=gym:Pendulum-v1', '--topology=distributed',
+  '--num_bellman_updaters=2', '--config.train_buffer_size=500',
+  '--config.batch_size=16', '--config.samples_per_insert=4',
+  '--config.hidden_sizes=16', '--config.num_samples=8',
+  '--config.jit_compile=false', '--config.min_replay_size=100',
+)  # fmt: skip
 _WITH_SERVERS = (*_CENTRAL, '--num_inference_servers=1')
 
 _NODES = [
@@ -29,6 +36,7 @@ _NODES = [
   *((_CENTRAL, n) for n in ('actor/0', 'evaluator', 'learner', 'replay')),
   (_WITH_SERVERS, 'inference/0'),
   (_DISTRIBUTED, 'coordinator'),
+  (_WITH_UPDATERS, 'bellman_updater/0'),
 ]
 _FAULTS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
 

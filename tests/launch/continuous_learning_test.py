@@ -70,9 +70,10 @@ class TestTD3:
 
 class TestQTOpt:
   @trainings.over_seeds
-  def test_pendulum(self, tmp_path, seed):
+  @pytest.mark.parametrize('flags', [(), ('--config.train_buffer_size=10000',)])
+  def test_pendulum(self, tmp_path, flags, seed):
     mean_return = trainings.train(
-      tmp_path, 'qtopt', 'gym:Pendulum-v1',
+      tmp_path, 'qtopt', 'gym:Pendulum-v1', *flags,
       steps=10_000, seed=seed, deadline_seconds=3_600,
     )  # fmt: skip
     assert mean_return >= -200

@@ -57,6 +57,14 @@ class TestPhases:
     coordinator.finish('learner')
     assert coordinator.directive().phase == reports.DONE
 
+  def test_updaters_finish_between_actors_and_learner(self, coordinator):
+    """The learner need not wait for what is not computed by then."""
+    coordinator.expect(['learner', 'actor/0', 'bellman_updater/0'])
+    coordinator.finish('actor/0')
+    assert coordinator.directive().phase == reports.LABELING
+    coordinator.finish('bellman_updater/0')
+    assert coordinator.directive().phase == reports.LEARNING
+
   def test_no_steps_are_granted_after_acting(self, coordinator):
     assert coordinator.acquire_steps('actor/0', 1) > 0
     coordinator.stop('interrupted')
@@ -225,6 +233,16 @@ class TestStatus:
     # 12 is newer than what the learner has told.
     assert status.variables_age_steps == pytest.approx((6 + 2 + 0) / 3)
     assert status.variables_age_seconds == pytest.approx(2)
+
+  def test_targets(self, coordinator):
+    row = {'targets': 80, 'targets_per_second': 30.0, 'version': 4}
+    coordinator.report_targets('bellman_updater/0', row)
+    row['targets_per_second'] = 12.5
+    coordinator.report_targets('bellman_updater/1', row)
+    coordinator.write('learner', {'target_age': 7.5})
+    coordinator.write('replay', {'size': 3})
+    status = coordinator.status()
+    assert (status.targets_per_second, status.target_age_steps) == (42.5, 7.5)
 
 
 def test_goes_on_counting_where_the_checkpoint_has_it(

@@ -6,7 +6,8 @@ which they came: `priorities.npy`, and for each leaf, by its index, the small
 ones as they are, `leaf_<i>.npy`, and of the large ones which array each item
 has, `which_<i>.npy`. Those arrays are in `arrays_<n>.npy`, each once, with a
 file for each shape and dtype. `actors` is there if those who act were saved,
-too: they know what is in it, perhaps pickles. No other file holds any.
+too: they know what is in it, perhaps pickles. No other file holds any. Further
+tables of the same moment are in folders of their names.
 Checksums are made, and compared, by `checkpointing`, which takes snapshots into
 its checkpoints.
 """
@@ -33,15 +34,19 @@ _ACTORS = 'actors'
 
 
 def write(
-  directory: str, table: tables.Table, contents: table_lib.Contents
+  directory: str,
+  table: tables.Table,
+  contents: table_lib.Contents,
+  others: Sequence[tuple[tables.Table, table_lib.Contents]] = (),
 ) -> str:
-  """Writes what a table held at one moment.
+  """Writes what a table held at one moment, and others with it.
 
   Args:
     directory: Gets the snapshot, under a temporary name until it is whole. One
       that was written there before makes way.
     table: What it is.
     contents: From `Table.copy`.
+    others: Likewise of further tables, each in a folder of its name.
 
   Returns:
     The snapshot's folder.
@@ -51,6 +56,10 @@ def write(
   """
   with replacing(directory) as (folder, path):
     _write(folder, table, contents)
+    for other, its_contents in others:
+      part = os.path.join(folder, other.name)
+      os.makedirs(part)
+      _write(part, other, its_contents)
   return path
 
 
@@ -81,12 +90,15 @@ def _write(
     json.dump(state, file, indent=2)
 
 
-def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
+def read(
+  directory: str, table: tables.Table, part: str = ''
+) -> table_lib.Contents | None:
   """Reads the snapshot that is in a directory; None if there is nothing.
 
   Args:
     directory: Where a snapshot was written or placed, under any name.
     table: What is to go on from it.
+    part: The folder in it, if it is not the first one.
 
   Raises:
     CheckpointError: If what is there is none, or of another table.
@@ -94,6 +106,7 @@ def read(directory: str, table: tables.Table) -> table_lib.Contents | None:
   folder = find(directory)
   if folder is None:
     return None
+  folder = os.path.join(folder, part)
   state_path = os.path.join(folder, _STATE)
   if not os.path.exists(state_path):
     raise checkpointing.CheckpointError(

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import numpy_dqn
+import numpy_qtopt
 import transition_updates
 from repertory.agents import builder, qtopt
 from repertory.agents.qtopt import learning, networks
@@ -49,86 +48,6 @@ def make(config, seed=0):
   return *made, update
 
 
-class Twin:
-  """Section 4.2 of arXiv:1806.10293 in NumPy, item by item."""
-
-  def __init__(self, config, network, average, lagged):
-    self.config = config
-    self.network, self.average, self.lagged = network, average, lagged
-    self._adam = numeric_gradients.Adam(
-      config.learning_rate, config.adam_epsilon
-    )
-    self._count = 0
-
-  def outputs(self, arrays, observation, action):
-    x = np.concatenate([observation, action], axis=-1)
-    x = numeric_gradients.linear(arrays, 'critic/mlp/linear_0', x)
-    return numeric_gradients.linear(arrays, 'critic/head', np.maximum(x, 0))[
-      ..., 0
-    ]
-
-  def best(self, observation, noise):
-    """Searches one state, `[I, N, D]`."""
-    mean, stddev = np.zeros(D), self.config.initial_stddev
-    ranked = []
-    for numbers in noise:
-      samples = np.clip(mean + stddev * numbers, -1, 1)
-      ranked = sorted(
-        samples,
-        key=lambda a: self.outputs(self.average, observation, a),
-        reverse=True,
-      )
-      elites = np.array(ranked[: self.config.num_elites])
-      mean, stddev = elites.mean(axis=0), elites.std(axis=0)
-    return ranked[0]
-
-  def step(self, batch, noise):
-    config = self.config
-    sigmoid = (lambda x: 1 / (1 + np.exp(-x))) if config.bounded else np.array
-    targets = []
-    for b in range(B):
-      observation = batch['next_observation'][b]
-      action = self.best(observation, noise[:, b])
-      q = min(
-        sigmoid(self.outputs(network, observation, action))
-        for network in (self.average, self.lagged)
-      )
-      target = batch['reward'][b] + config.discount * batch['discount'][b] * q
-      targets.append(min(max(target, 0), 1) if config.bounded else target)
-    targets = np.array(targets)
-    scaled = (batch['action'] - [1, 3]) / [2, 1]
-    weights = numpy_dqn.weights(batch, config)
-
-    def loss(arrays):
-      q = sigmoid(self.outputs(arrays, batch['observation'], scaled))
-      if config.bounded:
-        of_items = -targets * np.log(q) - (1 - targets) * np.log(1 - q)
-      else:
-        of_items = (targets - q) ** 2 / 2
-      return np.mean(weights * of_items)
-
-    q = sigmoid(self.outputs(self.network, batch['observation'], scaled))
-    sizes = np.abs(targets - q)
-    metrics = {
-      'loss': loss(self.network),
-      'td_error': np.mean(sizes),
-      'q_value': np.mean(q),
-    }
-    gradients = numeric_gradients.gradients(loss, self.network)
-    metrics['gradient_norm'] = numeric_gradients.norm(gradients)
-    clipped = numeric_gradients.clipped(gradients, config.max_gradient_norm)
-    self.network = self._adam.apply(clipped, self.network)
-    tau = config.target_update_rate
-    self.average = {
-      name: (1 - tau) * array + tau * self.network[name]
-      for name, array in self.average.items()
-    }
-    self._count += 1
-    if self._count % config.target_lag == 0:
-      self.lagged = dict(self.average)
-    return metrics, sizes
-
-
 class TestQTOptUpdate:
   @pytest.mark.parametrize(
     ('changes', 'jit_compile'),
@@ -145,7 +64,7 @@ class TestQTOptUpdate:
   def test_equals_the_twin(self, changes, jit_compile):
     config = dataclasses.replace(CONFIG, **changes)
     *made, update = make(config)
-    twin = Twin(config, *map(arrays, made))
+    twin = numpy_qtopt.Twin(config, *map(arrays, made))
     shape = [config.num_iterations, B, config.num_samples, D]
     noise = tf.Variable(tf.zeros(shape))
 

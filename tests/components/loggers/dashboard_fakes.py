@@ -29,6 +29,8 @@ STATUS = loggers.Status(
   ),
   variables_age_steps=1234.0,
   variables_age_seconds=0.41,
+  targets_per_second=5_120.0,
+  target_age_steps=21.4,
   evaluation_return=0.95,
   evaluation_steps=120_000,
   elapsed_seconds=3723.0,

@@ -37,6 +37,8 @@ def test_all_figures_are_shown():
     'updates 31.2 k',
     'updates/s 412',
     'samples/insert 8.02 target 8.50',
+    'targets/s 5.12 k',
+    "targets' age 21.4 updates",
     "variables' age 1.23 k updates, 0.4 s",
     '67.0 k of 100 k inserts wait',
     '12 of 64 samples wait',

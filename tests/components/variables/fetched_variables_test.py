@@ -31,7 +31,9 @@ class Source(core.VariableSource):
     if self.error is not None:
       raise self.error
     values = [np.full(s, version, np.float32) for s in self.shapes]
-    return [values, np.int64(version), np.float64(version + 0.5)]
+    # A second name has all but the first variable.
+    groups = [values] if len(names) == 3 else [values[:1], values[1:]]
+    return [*groups, np.int64(version), np.float64(version + 0.5)]
 
 
 class Harness:
@@ -82,7 +84,7 @@ def test_before_the_first_fetch(make):
 
 
 def test_wait_comes_back_with_the_variables(make):
-  harness = make(name='target')
+  harness = make(names=('target', 'policy'))
   for version in (3, 8):
     harness.source.version = version
     harness.update(wait=True)
@@ -91,7 +93,8 @@ def test_wait_comes_back_with_the_variables(make):
     assert harness.client.max_priority == version + 0.5
   # All of one call, so that they are of one version.
   assert (
-    harness.source.asked == [['target', 'learner_steps', 'max_priority']] * 2
+    harness.source.asked
+    == [['target', 'policy', 'learner_steps', 'max_priority']] * 2
   )
 
 
@@ -224,7 +227,7 @@ def test_goes_on_after_an_error_of_the_source(make):
   'shapes', [[(2, 3), (3,)], [(3,), (2, 3), ()], [(2, 3), (1,), ()]]
 )
 def test_variables_that_do_not_fit_are_refused(make, shapes):
-  harness = make(name='policy')
+  harness = make(names=('policy',))
   harness.source.shapes = shapes
   with pytest.raises(ValueError) as error:
     harness.update(wait=True)
@@ -235,7 +238,7 @@ def test_variables_that_do_not_fit_are_refused(make, shapes):
 
 
 def test_time_out_of_a_wait(make):
-  harness = make(timeout_seconds=0.5, name='policy')
+  harness = make(timeout_seconds=0.5, names=('policy',))
   harness.source.gate.clear()
   with pytest.raises(TimeoutError) as error:
     harness.update(wait=True)

@@ -1,0 +1,92 @@
+"""The targets of QT-Opt, whoever computes them."""
+
+import tensorflow as tf
+
+from repertory.agents.qtopt import config as qtopt_config
+from repertory.agents.qtopt import networks
+from repertory.components import (
+  action_scaling,
+  data_parallel,
+  losses,
+  programs,
+  types,
+)
+from repertory.components.networks import Critic
+
+
+class Targets(tf.Module):
+  """Says what values are to be: equation 1 of the paper, and section 4.2.
+
+  Attributes:
+    average: θ̄_1, which searches the action.
+    lagged: θ̄_2; the action is worth what the lower one of both says.
+  """
+
+  def __init__(
+    self,
+    average: Critic,
+    lagged: Critic,
+    scaling: action_scaling.ActionScaling,
+    config: qtopt_config.QTOptConfig,
+  ):
+    """Keeps the networks, of `networks.make_network`."""
+    super().__init__()
+    self.average = average
+    self.lagged = lagged
+    self._size = scaling.size
+    self._config = config
+
+  def noise_shape(self, data: types.Transition) -> list:
+    """Returns the shape of the numbers that the search needs."""
+    config = self._config
+    num_rows = tf.shape(data.reward)[0]
+    return [config.num_iterations, num_rows, config.num_samples, self._size]
+
+  def __call__(self, data: types.Transition, noise: tf.Tensor) -> tf.Tensor:
+    """Returns the targets, `[B]`.
+
+    Args:
+      data: Transitions.
+      noise: Normal numbers, `[I, B, N, D]`.
+    """
+    config = self._config
+    action, of_average = networks.maximize(
+      self.average, data.next_observation, noise, config
+    )  # [B, D], [B]
+    lagged = data_parallel.by_rows(self.lagged)
+    of_lagged = lagged(data.next_observation, action)  # [B, 1]
+    q_t = tf.stack([of_average, of_lagged[:, 0]], axis=-1)  # [B, 2]
+    if config.bounded:
+      q_t = tf.sigmoid(q_t)
+    targets = losses.clipped_double_q_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=config.discount * data.discount,
+      q_t=q_t,
+    )
+    return tf.clip_by_value(targets, 0.0, 1.0) if config.bounded else targets
+
+
+class QTOptBellmanUpdater(programs.BellmanUpdater):
+  """Computes the targets of transitions beside the learner.
+
+  What is learned of them is `(observation, action)`, as it came.
+  """
+
+  def __init__(self, targets: Targets):
+    """Takes over the networks, which will follow the learner's."""
+    super().__init__()
+    self._targets = targets
+
+  @property
+  def followed(self):
+    return {
+      'policy': self._targets.average.variables,
+      'lagged': self._targets.lagged.variables,
+    }
+
+  def __call__(self, sample, seed):
+    data = sample.data
+    shape = self._targets.noise_shape(data)
+    noise = tf.random.stateless_normal(shape, seed)
+    return (data.observation, data.action), self._targets(data, noise)

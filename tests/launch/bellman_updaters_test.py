@@ -1,0 +1,219 @@
+"""Tests of runs in which others than the learner compute targets."""
+
+import csv
+import dataclasses
+import pathlib
+import re
+import shlex
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import log_files
+import rare_cases
+from repertory import launch
+from repertory.agents import qtopt
+from repertory.agents.qtopt import targets
+from repertory.components import checkpointing, replay
+from repertory.environments import registry
+from repertory.launch.commands import commands
+from repertory.launch.topologies import central, distributed
+
+_CONFIG = qtopt.QTOptConfig(
+  hidden_sizes=(4,), num_samples=5, num_elites=2, batch_size=4,
+  min_replay_size=20, num_random_steps=20, samples_per_insert=4.0,
+  target_update_rate=0.1, target_lag=3, jit_compile=False,
+)  # fmt: skip
+_WITH = dataclasses.replace(_CONFIG, train_buffer_size=40)
+_STEPS = 60
+
+
+class _Handed(qtopt.QTOptBuilder):
+  """Its train buffer is a queue: targets are learned at once, and in order."""
+
+  def experience(self, spec, num_environments):
+    experience = super().experience(spec, num_environments)
+    table = experience.labeled.table
+    queue = replay.queue(table.signature, table.max_size, table.name)
+    labeled = dataclasses.replace(experience.labeled, tables=[queue])
+    return dataclasses.replace(experience, labeled=labeled)
+
+
+def _run(directory, builder, topology='single', max_steps=_STEPS, **changes):
+  experiment = launch.Experiment(
+    builder, registry.make_factory('tensor:pendulum'), max_steps,
+    str(directory), seed=3,
+    **{'evaluation_episodes': 0, **changes},
+  )  # fmt: skip
+  return launch.run(experiment, topology, display=False)
+
+
+def _learned(directory):
+  folder = str(directory / 'checkpoints')
+  arrays = checkpointing.Checkpointer(folder).load().arrays
+  return {k: v for k, v in arrays.items() if k.split('/')[0] != 'other'}
+
+
+def _rows(directory, name):
+  with open(directory / 'logs' / f'{name}.csv') as file:
+    return list(csv.DictReader(file))
+
+
+def test_fresh_targets_are_those_of_the_update(tmp_path, monkeypatch):
+  """In turn, and learned at once, they teach the same to the last bit."""
+  search = targets.Targets.__call__
+  monkeypatch.setattr(  # Or each would draw other numbers.
+    targets.Targets,
+    '__call__',
+    lambda self, data, noise: search(self, data, tf.cos(tf.zeros_like(noise))),
+  )
+  inside = _run(tmp_path / 'inside', qtopt.QTOptBuilder(_CONFIG))
+  beside = _run(tmp_path / 'beside', _Handed(_WITH))
+  assert inside.status.learner_steps == (_STEPS - 20) * 4 // 4
+  assert beside.status.learner_steps == inside.status.learner_steps
+  expected = _learned(tmp_path / 'inside')
+  found = _learned(tmp_path / 'beside')
+  assert found.keys() == expected.keys()
+  for name, array in expected.items():
+    np.testing.assert_array_equal(found[name], array, name)
+  ages = [
+    float(r['target_age_max']) for r in _rows(tmp_path / 'beside', 'learner')
+  ]
+  assert set(ages) == {0.0}
+
+
+def test_stopped_and_resumed_is_never_stopped(tmp_path):
+  builder = qtopt.QTOptBuilder(_WITH)
+  whole = _run(tmp_path / 'whole', builder, deterministic=True)
+  # The first batch of targets is the least there are to learn from.
+  assert whole.status.learner_steps == (_STEPS - 20) * 4 // 4 - 1
+  for max_steps in (41, _STEPS):
+    last = _run(
+      tmp_path / 'parts', builder, max_steps=max_steps, deterministic=True
+    )
+  assert last.variables_sha256 == whole.variables_sha256
+  again = _run(tmp_path / 'again', builder, deterministic=True)
+  assert again.variables_sha256 == whole.variables_sha256
+
+
+@pytest.mark.parametrize(
+  'kind',
+  rare_cases.daily(
+    [distributed.Distributed, central.Central], [distributed.Distributed]
+  ),
+)
+def test_in_nodes_of_their_own(tmp_path, kind):
+  """They finish what actors leave, and go on from a checkpoint of both."""
+  topology = kind(num_bellman_updaters=2)
+  builder = qtopt.QTOptBuilder(_WITH)
+  for max_steps in (100, 130):
+    status = _run(tmp_path, builder, topology, max_steps).status
+    tables = {table.name: table for table in status.tables}
+    assert set(tables) == {'replay', 'train_buffer'}
+    drawn, due = status.learner_steps * 4, (max_steps - 20) * 4
+    # Whoever is ahead may be so by both tables' error buffers, of two turns
+    # each, but for the first batch of targets.
+    most = due + 2 * (4 + 4) + 2 * (4 + 4) - 4
+    # At each of two ends there may be parts of batches: of both updaters and of
+    # the learner, and of what was not due.
+    least = due - 4 - 2 * (2 * 3 + 3 + 3 + 3)
+    assert least <= drawn <= most
+    assert tables['train_buffer'].inserts - drawn < 4 + 4 + 4 * 4
+  names = {row['node'] for row in _rows(tmp_path, 'bellman_updaters')}
+  assert names == {'bellman_updater/0', 'bellman_updater/1'}
+  resumed = [
+    row['resumed_from']
+    for row in log_files.nodes(tmp_path)
+    if row['node'] == 'learner' and 'resumed_from' in row
+  ]
+  assert resumed[-1] and status.target_age_steps is not None
+  state = checkpointing.Checkpointer(str(tmp_path / 'checkpoints')).load().state
+  assert set(state['tables']) == {'replay', 'train_buffer'}
+
+
+@pytest.mark.chaos
+def test_goes_on_elsewhere_with_empty_tables(tmp_path):
+  builder = qtopt.QTOptBuilder(_WITH)
+  _run(tmp_path, builder)
+  status = _run(tmp_path, builder, 'distributed', 130).status
+  assert 'empty replay tables: replay and train buffer do' in status.message
+  # Of the 70 steps of this run, the first 20 are waited for.
+  assert status.learner_steps >= 39 + 40
+
+
+_ON = '--config.train_buffer_size=500'
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    (
+      ['--topology=distributed', '--num_bellman_updaters=2'],
+      "--num_bellman_updaters must be left out for agent 'qtopt' with these",
+    ),
+    (
+      ['--topology=central', '--num_bellman_updaters=2'],
+      '--num_bellman_updaters must be left out',
+    ),
+    (
+      [_ON, '--topology=distributed', '--num_bellman_updaters=0'],
+      '--num_bellman_updaters must be at least 1, or be left out; got 0',
+    ),
+    (
+      [_ON, '--topology=anakin', '--env=tensor:pendulum'],
+      "--config.train_buffer_size must be left out with topology 'anakin'",
+    ),
+    (
+      [_ON, '--topology=sebulba'],
+      "--config.train_buffer_size must be left out with topology 'sebulba'",
+    ),
+    (
+      ['--config.train_buffer_size=100'],
+      'train_buffer_size = 100, or it can never be sampled; got 256',
+    ),
+    (
+      [_ON, '--config.prioritized=true'],
+      '--config.prioritized must be false with train_buffer_size',
+    ),
+    ([_ON, '--wrap=rnd'], '--wrap must be left out where Bellman updaters'),
+    ([_ON, '--steps=1000'], 'environment steps make 1000 items at most'),
+  ],
+)
+def test_refusals(tmp_path, monkeypatch, capsys, flags, message):
+  monkeypatch.chdir(tmp_path)
+  code = commands.run(
+    ['train', '--agent=qtopt', '--env=gym:Pendulum-v1', *flags]
+  )
+  told = capsys.readouterr().err
+  assert code == 2, told
+  assert message in told, told
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.chaos
+def test_recipe_of_the_docs(tmp_path, monkeypatch):
+  """From data to acting, in small."""
+  page = pathlib.Path(__file__).parents[2] / 'docs' / 'agents' / 'qtopt.md'
+  section = page.read_text().split('## From data to acting\n')[1]
+  block = re.search(r'```sh\n(.*?)```', section, re.DOTALL)
+  assert block is not None
+  monkeypatch.chdir(tmp_path)
+  lines = block[1].splitlines()
+  assert len(lines) == 4
+  for line in lines:
+    command = shlex.split(line)[1:]
+    small = [
+      '--steps=450', '--evaluation_episodes=1', '--config.hidden_sizes=8',
+      '--config.batch_size=8', '--config.samples_per_insert=8',
+      '--config.jit_compile=false', '--config.min_replay_size=50',
+    ]  # fmt: skip
+    assert commands.run([*command, *small]) == 0
+  for folder, share in (('half', 0.5), ('quarter', 0.25)):
+    run = tmp_path / 'runs' / 'warm' / folder
+    rows = _rows(run, 'replay')
+    # With the share that is of data, fewer are drawn.
+    assert float(rows[-1]['target_samples_per_insert']) == 8 * (1 - share)
+    assert float(_rows(run, 'learner')[-1]['target_age']) > 0
+    described = [r for r in log_files.nodes(run) if r.get('initial_from')]
+    assert [r['node'] for r in described] == ['learner']
