@@ -53,6 +53,31 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     )
     config_checks.check_positive(self, 'adam_epsilon', 'max_abs_reward')
 
+  def check_minibatches(
+    self, num_minibatches: int, size: int, min_steps: int = 1
+  ) -> None:
+    """Checks whether a batch can be divided.
+
+    Args:
+      num_minibatches: Into so many.
+      size: Unrolls of the batch.
+      min_steps: What a minibatch needs at least.
+
+    Raises:
+      SettingError: If it is too small.
+    """
+    steps = size * self.unroll_length
+    # Of unrolls through a memory, none is divided.
+    items = steps if self.core == 'none' else size
+    most = min(items, steps // min_steps)
+    config_checks.check(
+      self,
+      'num_minibatches',
+      num_minibatches <= most,
+      f'at most {most}, for a batch is {size} unrolls of {self.unroll_length} '
+      f'steps, core is {self.core!r} and a minibatch needs {min_steps} or more',
+    )
+
   @abc.abstractmethod
   def batch_size_for(self, num_environments: int) -> int:
     """Returns how many unrolls a learner step takes.

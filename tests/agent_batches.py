@@ -45,6 +45,7 @@ _OWN = {
     'scale_rewards': True,
   },
   'pqn': {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2},
+  'vmpo': {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2},
 }
 
 

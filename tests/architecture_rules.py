@@ -153,6 +153,7 @@ _SHARED_BY_AGENTS = (
   'unroll_config',
   'exploration',
   'policy_and_critic',
+  'actor_critic',
   'transition_replay',
   'unroll_queue',
 )

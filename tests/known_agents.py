@@ -36,6 +36,7 @@ AGENTS = {
   'r2d2': Known('replay', ('discrete',), core='lstm'),
   'sac': Known('replay', ('continuous', 'discrete')),
   'td3': Known('replay', ('continuous',)),
+  'vmpo': Known('unrolls', ('discrete', 'continuous'), 8, 'gru'),
 }
 NAMES = [agent.name for agent in registry.agents()]
 

@@ -1,8 +1,8 @@
 """The parts of IMPALA."""
 
-from repertory.agents import unroll_queue
+from repertory.agents import actor_critic, unroll_queue
 from repertory.agents.impala import config as impala_config
-from repertory.agents.impala import learning, networks
+from repertory.agents.impala import learning
 from repertory.components import distributions, programs, specs
 from repertory.components.networks import SequenceNetwork
 
@@ -23,7 +23,10 @@ class IMPALABuilder(unroll_queue.UnrollQueueBuilder):
     return self.config.across_episodes
 
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    return networks.make_network(spec, self.config)
+    config = self.config
+    return actor_critic.make_network(
+      spec, config, config.image_torso, config.hidden_sizes
+    )
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec

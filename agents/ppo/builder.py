@@ -1,8 +1,8 @@
 """The parts of PPO."""
 
-from repertory.agents import unroll_queue
+from repertory.agents import actor_critic, unroll_queue
 from repertory.agents.ppo import config as ppo_config
-from repertory.agents.ppo import learning, networks
+from repertory.agents.ppo import learning
 from repertory.components import distributions, programs, specs
 from repertory.components.networks import SequenceNetwork
 
@@ -19,7 +19,15 @@ class PPOBuilder(unroll_queue.UnrollQueueBuilder):
     super().__init__(config or ppo_config.PPOConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    return networks.make_network(spec, self.config)
+    config = self.config
+    return actor_critic.make_network(
+      spec,
+      config,
+      config.image_torso,
+      config.shared_sizes,
+      config.hidden_sizes,
+      config.normalize_observations,
+    )
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec

@@ -138,21 +138,9 @@ class PPOConfig(unroll_config.UnrollConfig):
     size = self.batch_size
     if size is None:
       size = num_environments * -(-_MIN_BATCH_SIZE // num_environments)
-    # Of unrolls through a memory, none is divided.
-    is_divided = self.core == 'none'
-    parts = size * (self.unroll_length if is_divided else 1)
-    steps = parts if is_divided else parts * self.unroll_length
-    if self.normalize_advantages:
-      # The advantage of a single step would be its own mean.
-      parts = min(parts, steps // 2)
-    config_checks.check(
-      self,
-      'num_minibatches',
-      self.num_minibatches <= parts,
-      f'at most {parts}, for a batch is {size} unrolls '
-      f'of {self.unroll_length} steps, core is {self.core!r} and '
-      f'normalize_advantages is {self.normalize_advantages}',
-    )
+    # The advantage of a single step would be its own mean.
+    min_steps = 2 if self.normalize_advantages else 1
+    self.check_minibatches(self.num_minibatches, size, min_steps)
     return size
 
   def default_queue_size(self, num_environments: int) -> int:

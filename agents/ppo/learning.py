@@ -261,17 +261,8 @@ class PPOUpdate(programs.Update):
     """
     told = {}
     if self._return_scale is not None:
-      # Values are of rewards as they were scaled up to now.
-      values = self._return_scale() * values
-      _, returns = losses.generalized_advantages(
-        rewards=rewards,
-        discounts=discounts,
-        values=values[:-1],
-        bootstrap_value=values[-1],
-        mask=mask,
-        lambda_=1.0,
+      rewards = self._return_scale.scale_rewards(
+        rewards, discounts, values, mask
       )
-      self._return_scale.update(returns, mask)
-      scale = self._return_scale()
-      rewards, told = rewards / scale, {'reward_scale': scale}
+      told = {'reward_scale': self._return_scale()}
     return losses.clip_rewards(rewards, self._config.max_abs_reward), told

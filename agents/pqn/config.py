@@ -108,15 +108,7 @@ class PQNConfig(unroll_config.UnrollConfig):
       ValueError: If they cannot be divided into minibatches.
     """
     size = self.batch_size or num_environments
-    # Of unrolls through a memory, none is divided.
-    items = size * (self.unroll_length if self.core == 'none' else 1)
-    config_checks.check(
-      self,
-      'num_minibatches',
-      self.num_minibatches <= items,
-      f'at most {items}, for a batch is {size} unrolls of '
-      f'{self.unroll_length} steps, and core is {self.core!r}',
-    )
+    self.check_minibatches(self.num_minibatches, size)
     return size
 
   def default_queue_size(self, num_environments: int) -> int:

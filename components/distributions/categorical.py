@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import action_parts, random_streams, specs
+from repertory.components import action_parts, losses, random_streams, specs
 from repertory.components.distributions import distribution
 
 # Stands in for the logits of choices that a number does not have: no logit of a
@@ -13,6 +13,8 @@ _NO_CHOICE = -1e30
 
 class Categorical(distribution.Distribution):
   """One of A actions; the parameters are its logits."""
+
+  kl_parts = ('policy',)
 
   def __init__(self, action_spec: specs.DiscreteArray):
     """Reads A off the spec."""
@@ -38,6 +40,9 @@ class Categorical(distribution.Distribution):
     log_probs = tf.nn.log_softmax(parameters)  # [..., A]
     return -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=-1)
 
+  def kl(self, parameters, others):
+    return {'policy': losses.categorical_kl(parameters, others)}
+
   def to_action(self, sample):
     return tf.cast(sample, self._dtype)
 
@@ -49,6 +54,8 @@ class MultiCategorical(distribution.Distribution):
   those of the second one, and so on. A sample is counted from 0, wherever the
   bounds of the action begin.
   """
+
+  kl_parts = ('policy',)
 
   def __init__(self, action_spec: specs.BoundedArray):
     """Reads the choices off the spec.
@@ -93,6 +100,12 @@ class MultiCategorical(distribution.Distribution):
   def entropy(self, parameters):
     log_probs = tf.nn.log_softmax(self._logits(parameters))  # [..., K, A]
     return -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=[-2, -1])
+
+  def kl(self, parameters, others):
+    terms = losses.categorical_kl(
+      self._logits(parameters), self._logits(others)
+    )  # [..., K]
+    return {'policy': tf.reduce_sum(terms, axis=-1)}
 
   def to_action(self, sample):
     action = tf.cast(sample, self._dtype)

@@ -17,10 +17,12 @@ class Distribution(abc.ABC):
   Attributes:
     num_parameters: P.
     sample_spec: Array spec of one sample; a nest of such for a nest of actions.
+    kl_parts: The names of what `kl` returns.
   """
 
   num_parameters: int
   sample_spec: types.Nest
+  kl_parts: tuple[str, ...]
 
   @abc.abstractmethod
   def sample(
@@ -47,6 +49,21 @@ class Distribution(abc.ABC):
   @abc.abstractmethod
   def entropy(self, parameters: tf.Tensor) -> tf.Tensor:
     """Returns −E[log p], `[...]`, for parameters `[..., P]`."""
+
+  @abc.abstractmethod
+  def kl(
+    self, parameters: tf.Tensor, others: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    """Returns KL(p ‖ q), `[...]`, by what trust regions bound apart.
+
+    Integers have one, 'policy'. Floats have two: 'mean', with p's deviations
+    for both, and 'stddev', with p's means for both
+    (https://arxiv.org/abs/1812.02256).
+
+    Args:
+      parameters: Those of p, `[..., P]`.
+      others: Those of q, `[..., P]`.
+    """
 
   @abc.abstractmethod
   def to_action(self, sample: types.Nest) -> types.Nest:

@@ -26,6 +26,9 @@ class Factored(distribution.Distribution):
     self._sizes = [part.num_parameters for part in self._parts]
     self.num_parameters = sum(self._sizes)
     self.sample_spec = self._join([part.sample_spec for part in self._parts])
+    self.kl_parts = tuple(
+      dict.fromkeys(name for part in self._parts for name in part.kl_parts)
+    )
 
   def sample(self, parameters, counters):
     drawn = []
@@ -47,6 +50,16 @@ class Factored(distribution.Distribution):
     return tf.add_n(
       [part.entropy(own) for part, own in self._with_parameters(parameters)]
     )
+
+  def kl(self, parameters, others):
+    terms = {name: [] for name in self.kl_parts}
+    pairs = zip(
+      self._with_parameters(parameters), self._with_parameters(others)
+    )
+    for (part, own), (_, other) in pairs:
+      for name, divergence in part.kl(own, other).items():
+        terms[name].append(divergence)
+    return {name: tf.add_n(found) for name, found in terms.items()}
 
   def to_action(self, sample):
     parts = zip(self._parts, self._leaves(sample))

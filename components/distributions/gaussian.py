@@ -5,7 +5,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import action_parts, random_streams, specs
+from repertory.components import action_parts, losses, random_streams, specs
 from repertory.components.distributions import distribution
 
 # Of a Gaussian: keeps log-probabilities finite when a policy gets certain.
@@ -19,6 +19,8 @@ class DiagonalGaussian(distribution.Distribution):
   beyond become actions at the bounds, but keep the log-probability of what was
   drawn. An action without bounds is the sample itself.
   """
+
+  kl_parts = ('mean', 'stddev')
 
   def __init__(self, action_spec: specs.Array, initial_scale: float = 0.5):
     """Reads size and bounds off the spec.
@@ -57,6 +59,16 @@ class DiagonalGaussian(distribution.Distribution):
     _, scale = self._split(parameters)  # [..., D]
     terms = tf.math.log(scale) + 0.5 * math.log(2 * math.pi * math.e)
     return tf.reduce_sum(terms, axis=-1)
+
+  def kl(self, parameters, others):
+    mean, scale = self._split(parameters)  # [..., D]
+    other_mean, other_scale = self._split(others)
+    moved = losses.gaussian_kl(mean, scale, other_mean, scale)
+    scaled = losses.gaussian_kl(mean, scale, mean, other_scale)
+    return {
+      'mean': tf.reduce_sum(moved, axis=-1),
+      'stddev': tf.reduce_sum(scaled, axis=-1),
+    }
 
   def to_action(self, sample):
     scaled = self._middle + self._half_width * tf.cast(sample, tf.float64)

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.components import moments
+from repertory.components import losses, moments
 
 # Keeps what is always the same from being divided by 0.
 _MIN_VARIANCE = 1e-8
@@ -43,3 +43,33 @@ class RunningScale(tf.Module):
     merged = moments.merge(before, moments.of_batch(numbers, mask))
     for variable, value in zip(self._variables, merged):
       variable.assign(value)
+
+  def scale_rewards(
+    self,
+    rewards: tf.Tensor,
+    discounts: tf.Tensor,
+    values: tf.Tensor,
+    mask: tf.Tensor,
+  ) -> tf.Tensor:
+    """Takes in the returns of unrolls, then scales their rewards.
+
+    Args:
+      rewards: As the environment gave them, `[T, B]`.
+      discounts: With γ, `[T, B]`.
+      values: V(x_t), of rewards as they were scaled up to now, `[T + 1, B]`.
+      mask: Bool `[T, B]`: which steps happened.
+
+    Returns:
+      Rewards divided by the deviation, `[T, B]`.
+    """
+    values = self() * values
+    _, returns = losses.generalized_advantages(
+      rewards=rewards,
+      discounts=discounts,
+      values=values[:-1],
+      bootstrap_value=values[-1],
+      mask=mask,
+      lambda_=1.0,
+    )
+    self.update(returns, mask)
+    return rewards / self()

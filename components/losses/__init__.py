@@ -20,6 +20,11 @@ from repertory.components.losses.behavior_cloning import (
   squared_cloning_loss,
   weighted_cloning_loss,
 )
+from repertory.components.losses.best_half import (
+  best_half,
+  temper_best_half,
+  weighted_steps_loss,
+)
 from repertory.components.losses.clipped_double_q import (
   clipped_double_q_targets,
 )
@@ -98,6 +103,7 @@ __all__ = [
   'VTrace',
   'approximate_kl',
   'backward_sums',
+  'best_half',
   'binary_weights',
   'categorical_divergence',
   'categorical_kl',
@@ -147,6 +153,7 @@ __all__ = [
   'squared_cloning_loss',
   'standardize',
   'temper',
+  'temper_best_half',
   'temperature_loss',
   'truncated_quantiles',
   'undo_rescale',
@@ -154,4 +161,5 @@ __all__ = [
   'vtrace',
   'weighted_cloning_loss',
   'weighted_likelihood_loss',
+  'weighted_steps_loss',
 ]

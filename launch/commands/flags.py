@@ -71,11 +71,11 @@ def _environments_per_agent() -> str:
     names.setdefault(number, []).append(agent.name)
   usual = max(names, key=lambda number: len(names[number]))
   others = [
-    f'{number} for {" and ".join(names[number])}'
+    f'{number} for {", ".join(names[number])}'
     for number in sorted(names)
     if number != usual
   ]
-  return ', '.join([*others, f'{usual} for others'])
+  return '; '.join([*others, f'{usual} for others'])
 
 
 TOPOLOGY_FLAGS = _settings_flags(topology.topologies(), 'topology')

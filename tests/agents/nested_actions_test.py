@@ -31,6 +31,7 @@ _CASES = {
   'sac_discrete': ('sac', _DIALS, {}),
   'd4pg': ('d4pg', _CONTINUOUS, {}),
   'mpo': ('mpo', _CONTINUOUS, {}),
+  'vmpo': ('vmpo', _MIXED, {}),
   'mpo_discrete': ('mpo', _DISCRETE, {'distribution': 'categorical'}),
 }
 
@@ -72,7 +73,13 @@ class TestPolicies(_Agents, conformance.PolicyConformance):
     return self.builder.make_policy(self.make_network(), acting)
 
 
-@pytest.mark.parametrize('case', ['impala', 'r2d2', 'sac', 'mpo_discrete'])
+@pytest.mark.parametrize(
+  'case',
+  [
+    'impala', 'r2d2', 'sac', 'mpo_discrete',
+    pytest.param('vmpo', marks=pytest.mark.chaos),
+  ],
+)  # fmt: skip
 class TestUpdates(_Agents, conformance.UpdateConformance):
   num_updates = 1
 
@@ -99,11 +106,11 @@ class TestBuilders(_Agents, agents_conformance.BuilderConformance):
     (_GRIP, _FOR_CHOICES),
     (_DIALS, _FOR_CHOICES),
     (_DISCRETE, _FOR_CHOICES),
-    (specs.BoundedArray((6,), np.int32, 0, 4), ['impala', 'ppo']),
-    (_MIXED, ['impala', 'ppo']),
+    (specs.BoundedArray((6,), np.int32, 0, 4), ['impala', 'ppo', 'vmpo']),
+    (_MIXED, ['impala', 'ppo', 'vmpo']),
     (_ARM, _FOR_BOUNDED),
     (_CONTINUOUS, _FOR_BOUNDED),
-    ({'wheel': specs.Array((), np.float32)}, ['impala', 'ppo']),
+    ({'wheel': specs.Array((), np.float32)}, ['impala', 'ppo', 'vmpo']),
     (specs.Array((), np.int32), []),
   ],
 )

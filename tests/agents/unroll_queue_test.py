@@ -6,12 +6,13 @@ import pytest
 
 import recording_writer
 import sequence_updates
-from repertory.agents import impala, ppo
+from repertory.agents import impala, ppo, vmpo
 from repertory.components import types
 
 AGENTS = {
   'impala': (impala.IMPALABuilder, impala.IMPALAConfig),
   'ppo': (ppo.PPOBuilder, ppo.PPOConfig),
+  'vmpo': (vmpo.VMPOBuilder, vmpo.VMPOConfig),
 }
 
 

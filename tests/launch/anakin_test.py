@@ -71,6 +71,14 @@ _CASES = {
   # 44 moments, of which 40 are steps; an update of 8 unrolls after every
   # fourth one.
   'ppo': ('ppo', _CATCH, {'unroll_length': 2}, 160, 11),
+  # As many moments; what acts follows after every second update.
+  'vmpo': (
+    'vmpo',
+    _CATCH,
+    {'unroll_length': 2, 'target_update_period': 2},
+    160,
+    11,
+  ),
   # 35 moments, of which 30 are steps; an update after every fifth one.
   'lstm': (
     'impala',

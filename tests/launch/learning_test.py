@@ -248,3 +248,31 @@ class TestPQN:
       steps=150_000, seed=seed, environments=16,
     )  # fmt: skip
     assert mean_return >= 475
+
+
+class TestVMPO:
+  @pytest.mark.parametrize('topology', _WITH_SEBULBA)
+  @trainings.over_seeds
+  def test_catch(self, tmp_path, topology, seed):
+    mean_return = trainings.train(
+      tmp_path, 'vmpo', 'catch',
+      steps=20_000, topology=topology, seed=seed, environments=8,
+    )  # fmt: skip
+    assert mean_return >= 0.9
+
+  @trainings.over_seeds
+  def test_cartpole(self, tmp_path, seed):
+    mean_return = trainings.train(
+      tmp_path, 'vmpo', 'gym:CartPole-v1',
+      steps=200_000, seed=seed, environments=8,
+    )  # fmt: skip
+    assert mean_return >= 475
+
+  @trainings.over_seeds
+  def test_memory(self, tmp_path, seed):
+    mean_return = trainings.train(
+      tmp_path, 'vmpo', 'memory_chain:10', '--config.core=lstm',
+      '--config.core_size=64',
+      steps=50_000, seed=seed, environments=8,
+    )  # fmt: skip
+    assert mean_return >= 0.95

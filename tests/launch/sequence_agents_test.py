@@ -17,6 +17,9 @@ _AGENTS = {
           'normalize_observations': True, 'jit_compile': False},
   'r2d2': {'core_size': 8, 'burn_in_length': 2, 'unroll_length': 6,
            'batch_size': 4, 'min_replay_size': 20, 'jit_compile': False},
+  'vmpo': {'core': 'lstm', 'core_size': 8, 'hidden_sizes': (8,),
+           'unroll_length': 5, 'num_minibatches': 2,
+           'target_update_period': 2, 'jit_compile': False},
 }  # fmt: skip
 
 
@@ -64,7 +67,7 @@ def test_impala_learns_from_each_step_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-  'agent', rare_cases.daily(['impala', 'r2d2'], ['r2d2'])
+  'agent', rare_cases.daily(['impala', 'r2d2', 'vmpo'], ['r2d2'])
 )
 def test_runs_distributed(tmp_path, agent):
   status = _run(

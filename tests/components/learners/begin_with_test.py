@@ -53,11 +53,12 @@ def test_takes_all_that_was_learned_and_nothing_else(name):
   named = learners.name_learned(source.update)
   assert trained <= {v.ref() for v in named.values()}
   others = {key for key in named if named[key].ref() not in trained}
-  if name == 'ppo':  # Moments of observations and of returns.
-    assert [k for k in others if k.startswith('return_scale/')]
-    assert [k for k in others if 'normalizer' in k]
-  else:
-    assert not others
+  # Moments of returns and of observations.
+  of_returns = {k for k in others if k.startswith('return_scale/')}
+  assert bool(of_returns) == (name in ('ppo', 'vmpo'))
+  of_observations = {k for k in others if 'normalizer' in k}
+  assert bool(of_observations) == (name == 'ppo')
+  assert others == of_returns | of_observations
   is_sac = name == 'sac'
   assert any('log_temperature' in key for key in learned) == is_sac
 

@@ -1,0 +1,23 @@
+"""V-MPO: maximum a posteriori policy optimization from what it just did."""
+
+from typing import TYPE_CHECKING
+
+from repertory.agents.agent import Agent
+from repertory.agents.vmpo.config import PRESETS, VMPOConfig
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.agents.vmpo.builder import VMPOBuilder
+
+__all__ = ['PRESETS', 'VMPOBuilder', 'VMPOConfig']
+
+AGENT = Agent(
+  name='vmpo',
+  description='On-policy maximum a posteriori policy optimization, '
+  'feed-forward or recurrent; discrete or continuous actions.',
+  config_class=VMPOConfig,
+  presets=PRESETS,
+  builder='repertory.agents.vmpo.builder:VMPOBuilder',
+)
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, VMPOBuilder='builder')

@@ -1,0 +1,39 @@
+"""The parts of V-MPO."""
+
+from repertory.agents import actor_critic, unroll_queue
+from repertory.agents.vmpo import config as vmpo_config
+from repertory.agents.vmpo import learning
+from repertory.components import distributions, programs, specs
+from repertory.components.networks import SequenceNetwork
+
+
+class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
+  """On-policy maximum a posteriori policy optimization.
+
+  See https://arxiv.org/abs/1909.12238. The network is the target network, which
+  acts; the one that learns is the update's own.
+  """
+
+  config: vmpo_config.VMPOConfig
+
+  def __init__(self, config: vmpo_config.VMPOConfig | None = None):
+    super().__init__(config or vmpo_config.VMPOConfig())
+
+  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
+    config = self.config
+    return actor_critic.make_network(
+      spec,
+      config,
+      config.image_torso,
+      config.shared_sizes,
+      config.hidden_sizes,
+    )
+
+  def make_update(
+    self, network: SequenceNetwork, spec: specs.EnvironmentSpec
+  ) -> programs.Update:
+    online = self.make_network(spec)
+    for variable, acting in zip(online.variables, network.variables):
+      variable.assign(acting)
+    distribution = distributions.make_distribution(spec.actions)
+    return learning.VMPOUpdate(online, network, distribution, self.config)

@@ -1,0 +1,241 @@
+"""The update of V-MPO."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+import tree
+
+from repertory.agents.vmpo import config as vmpo_config
+from repertory.components import (
+  distributions,
+  learners,
+  losses,
+  networks,
+  programs,
+  types,
+)
+
+
+class _Steps(NamedTuple):
+  """What the losses need of the steps of K pieces of a batch, `[K, T, ...]`.
+
+  Attributes:
+    observation: x_t.
+    first: Whether x_t is the first of an episode.
+    mask: Whether the step happened.
+    sample: What the action a_t was made of.
+    old_parameters: Those of π_old(· | x_t), the target network's.
+    advantage: A_t.
+    target: G_t.
+    state: The memory before x_0, `[K, ...]`.
+  """
+
+  observation: types.Nest
+  first: tf.Tensor
+  mask: tf.Tensor
+  sample: types.Nest
+  old_parameters: tf.Tensor
+  advantage: tf.Tensor
+  target: tf.Tensor
+  state: types.Nest
+
+
+class VMPOUpdate(programs.Update):
+  """Fits the policy to the better half of what the target network did.
+
+  The loss of a minibatch is −Σ ψ log π + Σ α KL + `baseline_cost` · mean
+  ½ (G − V)², and η and α are learned beside. See
+  https://arxiv.org/abs/1909.12238, section 4.
+  """
+
+  def __init__(
+    self,
+    online: networks.SequenceNetwork,
+    target: networks.SequenceNetwork,
+    distribution: distributions.Distribution,
+    config: vmpo_config.VMPOConfig,
+  ):
+    """Takes over the networks.
+
+    Args:
+      online: What is learned; its outputs are `networks.ActorCriticOutput`.
+      target: A network of the same kind that acts, made to follow.
+      distribution: What their parameters mean.
+      config: The settings.
+    """
+    super().__init__()
+    self._online = online
+    self._target = target
+    self._distribution = distribution
+    self._config = config
+    self._learning_rate = tf.Variable(
+      float(config.learning_rate), trainable=False, name='learning_rate'
+    )
+    self._optimizer = learners.ClippedAdam(
+      online.trainable_variables,
+      self._learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+    )
+    self._temperature = learners.DualVariable(
+      config.initial_temperature, [], 'temperature'
+    )
+    self._alphas = {
+      name: learners.DualVariable(
+        config.bounds[name].initial_alpha, [1], f'alpha_{name}'
+      )
+      for name in distribution.kl_parts
+    }
+    self._duals = [self._temperature, *self._alphas.values()]
+    self._dual_optimizer = learners.ClippedAdam(
+      [variable for dual in self._duals for variable in dual.variables],
+      config.dual_learning_rate,
+      config.adam_epsilon,
+    )
+    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
+    self._return_scale = (
+      learners.RunningScale() if config.scale_rewards else None
+    )
+    # Of the minibatches.
+    self._noise = learners.UpdateNoise()
+    self._update_target = learners.PeriodicCopy(
+      online.variables, target.variables, config.target_update_period
+    )
+
+  @property
+  def exports(self):
+    return {'policy': self._target.variables}
+
+  @property
+  def learned(self):
+    scale = self._return_scale
+    # Values are in its unit.
+    scales = {} if scale is None else {'return_scale': scale.variables}
+    return {**super().learned, **scales}
+
+  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+    config = self._config
+    steps, metrics = self._estimate(learners.time_major(sample.data))
+    self._learning_rate.assign(config.learning_rate * self._annealing())
+    told = learners.take_minibatch_steps(
+      lambda minibatch, counts: self._descend(
+        minibatch._replace(mask=minibatch.mask & counts[:, None])
+      ),
+      steps,
+      self._noise.seed(),
+      num_epochs=config.num_epochs,
+      num_minibatches=config.num_minibatches,
+      metrics=self._metric_names(),
+    )
+    self._update_target()
+    return programs.UpdateResult({**metrics, **told})
+
+  def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
+    """Computes what stays as it is in all gradient steps, and metrics."""
+    config, mask = self._config, data.mask  # [T, B]
+    inputs = (data.observation, data.first, data.state)
+    values = self._online.unroll(*inputs)[0].value  # [T + 1, B]
+    old_parameters = self._target.unroll(*inputs)[0].parameters[:-1]
+    discounts, rewards, told = config.discount * data.discount, data.reward, {}
+    if self._return_scale is not None:
+      rewards = self._return_scale.scale_rewards(
+        rewards, discounts, values, mask
+      )
+      told = {'reward_scale': self._return_scale()}
+    advantages, targets = losses.generalized_advantages(
+      rewards=losses.clip_rewards(rewards, config.max_abs_reward),
+      discounts=discounts,
+      values=values[:-1],
+      bootstrap_value=values[-1],
+      mask=mask,
+      lambda_=config.lambda_,
+    )
+    steps = _Steps(
+      observation=tree.map_structure(lambda x: x[:-1], data.observation),
+      first=data.first[:-1],
+      mask=mask,
+      sample=data.extras['sample'],
+      old_parameters=old_parameters,
+      advantage=advantages,
+      target=targets,
+      state=(),
+    )
+    ratios = losses.importance_ratios(
+      self._distribution.log_prob(old_parameters, steps.sample),
+      data.extras['log_prob'],
+      mask,
+    )
+    # Minibatches are of single steps, but through a memory of whole unrolls.
+    items = learners.to_items(steps, are_divided=not tree.flatten(data.state))
+    return items._replace(state=data.state), {
+      'value': losses.masked_mean(values[:-1], mask),
+      'importance_ratio': losses.masked_mean(ratios, mask),
+      'explained_variance': losses.explained_variance(
+        values[:-1], targets, mask
+      ),
+      'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+      **told,
+    }
+
+  def _metric_names(self) -> list[str]:
+    """Returns what is averaged over the gradient steps of an update."""
+    parts = [f'{of}_{name}' for name in self._alphas for of in ('kl', 'alpha')]
+    return [
+      'policy_loss', 'value_loss', 'dual_loss', 'entropy', 'temperature', 'kl',
+      *parts, 'gradient_norm',
+    ]  # fmt: skip
+
+  def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
+    """Takes one gradient step on `[K, T, ...]`."""
+    steps = learners.swap_leading_axes(minibatch._replace(state=()))
+    steps = steps._replace(state=minibatch.state)  # [T, K, ...]
+    with tf.GradientTape(persistent=True) as tape:
+      loss, dual_loss, metrics = self._losses(steps)
+    norm = self._optimizer.minimize(tape, loss)
+    self._dual_optimizer.minimize(tape, dual_loss)
+    for dual in self._duals:
+      dual.limit()
+    return {**metrics, 'dual_loss': dual_loss, 'gradient_norm': norm}
+
+  def _losses(
+    self, steps: _Steps
+  ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
+    """Returns the network's loss, that of η and α, and metrics."""
+    config, mask = self._config, steps.mask  # [T, K]
+    advantages = steps.advantage
+    if config.normalize_advantages:
+      advantages = losses.standardize(advantages, mask)
+    temperature = self._temperature()
+    tempered = losses.temper_best_half(
+      advantages, mask, temperature, config.epsilon
+    )
+    output, _ = self._online.unroll(steps.observation, steps.first, steps.state)
+    log_probs = self._distribution.log_prob(output.parameters, steps.sample)
+    policy_loss = losses.weighted_steps_loss(tempered.probs, log_probs, mask)
+    value_loss = losses.value_loss(output.value, steps.target, mask)
+    loss = policy_loss + config.baseline_cost * value_loss
+    dual_loss, metrics = tempered.dual_loss, {}
+    moved = self._distribution.kl(steps.old_parameters, output.parameters)
+    for name, divergences in moved.items():
+      kl = losses.masked_mean(divergences, mask)
+      alpha = self._alphas[name]()  # [1]
+      penalty, price_loss = losses.kl_penalty(
+        kl[None, None], alpha, config.bounds[name].epsilon
+      )
+      loss += penalty
+      dual_loss += price_loss
+      metrics |= {f'kl_{name}': kl, f'alpha_{name}': alpha[0]}
+    entropies = self._distribution.entropy(output.parameters)
+    return (
+      loss,
+      dual_loss,
+      {
+        **metrics,
+        'policy_loss': policy_loss,
+        'value_loss': value_loss,
+        'entropy': losses.masked_mean(entropies, mask),
+        'temperature': temperature,
+        'kl': tempered.kl,
+      },
+    )

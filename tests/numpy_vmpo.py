@@ -1,0 +1,246 @@
+"""V-MPO once more: in NumPy, from the equations of arXiv:1909.12238."""
+
+import numpy as np
+
+import numeric_gradients
+
+_LOG_2_PI = np.log(2 * np.pi)
+
+
+def softplus(x):
+  return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+
+
+class Discrete:
+  """Logits of one choice."""
+
+  names = ('policy',)
+
+  def log_prob(self, parameters, sample):
+    return np.take_along_axis(
+      self._log_probs(parameters), sample[..., None], axis=-1
+    )[..., 0]
+
+  def kl(self, old, new):
+    old, new = self._log_probs(old), self._log_probs(new)
+    return {'policy': np.sum(np.exp(old) * (old - new), axis=-1)}
+
+  def entropy(self, parameters):
+    log_probs = self._log_probs(parameters)
+    return -np.sum(np.exp(log_probs) * log_probs, axis=-1)
+
+  def _log_probs(self, logits):
+    largest = np.max(logits, axis=-1, keepdims=True)
+    total = np.sum(np.exp(logits - largest), axis=-1, keepdims=True)
+    return logits - largest - np.log(total)
+
+
+class Continuous:
+  """Means, and deviations before their softplus."""
+
+  names = ('mean', 'stddev')
+
+  def log_prob(self, parameters, sample):
+    mean, scale = self._split(parameters)
+    z = (sample - mean) / scale
+    return np.sum(-(z**2) / 2 - np.log(scale) - _LOG_2_PI / 2, axis=-1)
+
+  def kl(self, old, new):
+    (mean, scale), (new_mean, new_scale) = self._split(old), self._split(new)
+    ratio = scale / new_scale
+    return {
+      'mean': np.sum((mean - new_mean) ** 2 / (2 * scale**2), axis=-1),
+      'stddev': np.sum((ratio**2 - 1) / 2 - np.log(ratio), axis=-1),
+    }
+
+  def entropy(self, parameters):
+    scale = self._split(parameters)[1]
+    return np.sum(np.log(scale) + (_LOG_2_PI + 1) / 2, axis=-1)
+
+  def _split(self, parameters):
+    mean, raw = np.split(parameters, 2, axis=-1)
+    return mean, softplus(raw + np.log(np.expm1(0.5))) + 1e-3
+
+
+def act(arrays, observation):
+  """Parameters and values of a network of one shared layer and one of each."""
+  x = np.maximum(
+    numeric_gradients.linear(arrays, 'observation_torso/mlp/linear_0',
+                             observation), 0
+  )  # fmt: skip
+  outputs = []
+  for stream in ('policy', 'value'):
+    hidden = np.tanh(
+      numeric_gradients.linear(
+        arrays, f'actor_critic_head/{stream}_layers/linear_0', x
+      )
+    )
+    outputs.append(
+      numeric_gradients.linear(arrays, f'actor_critic_head/{stream}', hidden)
+    )
+  return outputs[0], outputs[1][..., 0]
+
+
+def estimate(config, batch, values, lambda_, limit=None):
+  """Advantages and returns `[T, B]`, step by step; 0 where no step happened."""
+  advantages = np.zeros(batch['mask'].shape)
+  for b in range(advantages.shape[1]):
+    following = 0.0
+    for t in reversed(range(advantages.shape[0])):
+      if not batch['mask'][t, b]:
+        following = 0.0
+        continue
+      reward = batch['reward'][t, b]
+      reward = reward if limit is None else np.clip(reward, -limit, limit)
+      gamma = config.discount * batch['discount'][t, b]
+      delta = reward + gamma * values[t + 1, b] - values[t, b]
+      following = delta + gamma * lambda_ * following
+      advantages[t, b] = following
+  return advantages, advantages + values[:-1]
+
+
+class Losses:
+  """What a gradient step on a whole batch is of.
+
+  Attributes:
+    told: Metrics by name, of the parameters and values that it was made with.
+  """
+
+  def __init__(self, config, kind, batch, old, advantages, returns, duals):
+    """Takes what the step holds constant; advantages as `estimate` has them."""
+    self._config, self._kind, self._mask = config, kind, batch['mask']
+    self._sample = batch['sample'][self._mask]
+    self._old, self._returns = old[self._mask], returns[self._mask]
+    a = advantages[self._mask]
+    if config.normalize_advantages:
+      a = (a - a.mean()) / a.std()
+    order = sorted(range(len(a)), key=lambda i: -a[i])
+    self._best = order[: -(-len(a) // 2)]
+    self._best_advantages = a[self._best]
+    self._duals = duals
+    powers = np.exp(self._best_advantages / self._value(duals, 'temperature'))
+    self._weights = powers / powers.sum()
+
+  def _value(self, duals, name):
+    return softplus(np.ravel(duals[f'{name}:0'])[0]) + 1e-8
+
+  def network_loss(self, parameters, values):
+    fit, kl, error = self._terms(parameters, values)
+    prices = sum(
+      self._value(self._duals, f'alpha_{name}') * kl[name] for name in kl
+    )
+    return fit + prices + self._config.baseline_cost * error
+
+  def dual_loss(self, duals, kl):
+    config, eta = self._config, self._value(duals, 'temperature')
+    mean = np.mean(np.exp(self._best_advantages / eta))
+    total = eta * config.epsilon + eta * np.log(mean)
+    epsilons = {
+      'policy': config.epsilon_policy,
+      'mean': config.epsilon_mean,
+      'stddev': config.epsilon_stddev,
+    }
+    for name, moved in kl.items():
+      total += self._value(duals, f'alpha_{name}') * (epsilons[name] - moved)
+    return total
+
+  def metrics(self, parameters, values):
+    fit, kl, error = self._terms(parameters, values)
+    weights, duals = self._weights, self._duals
+    return {
+      'policy_loss': fit,
+      'value_loss': error,
+      'dual_loss': self.dual_loss(duals, kl),
+      'entropy': np.mean(self._kind.entropy(parameters[self._mask])),
+      'temperature': self._value(duals, 'temperature'),
+      'kl': np.sum(weights * np.log(weights * len(weights))),
+      **{f'kl_{name}': kl[name] for name in kl},
+      **{f'alpha_{name}': self._value(duals, f'alpha_{name}') for name in kl},
+    }
+
+  def _terms(self, parameters, values):
+    parameters, values = parameters[self._mask], values[self._mask]
+    log_probs = self._kind.log_prob(parameters, self._sample)
+    kl = self._kind.kl(self._old, parameters)
+    return (
+      -np.sum(self._weights * log_probs[self._best]),
+      {name: np.mean(x) for name, x in kl.items()},
+      np.mean((self._returns - values) ** 2) / 2,
+    )
+
+
+class Twin:
+  """A learner step at a time, of one minibatch an epoch.
+
+  Attributes:
+    online, target, duals: Arrays by name.
+  """
+
+  def __init__(self, config, kind, online, target, duals):
+    self._config, self._kind = config, kind
+    self.online, self.target, self.duals = online, target, duals
+    self._num_steps = 0
+    self._returns_so_far, self._scale = [], 1.0
+    self._descent = numeric_gradients.Descent(
+      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+    )
+    self._dual_descent = numeric_gradients.Descent(
+      config.dual_learning_rate, config.adam_epsilon
+    )
+
+  def step(self, batch):
+    """Returns the means of the metrics over the gradient steps."""
+    config = self._config
+    values = act(self.online, batch['observation'])[1]
+    old = act(self.target, batch['observation'])[0][:-1]
+    scales = {}
+    if config.scale_rewards:
+      batch = {
+        **batch,
+        'reward': batch['reward'] / self._rescale(batch, values),
+      }
+      scales = {'reward_scale': self._scale}
+    advantages, returns = estimate(
+      config, batch, values, config.lambda_, config.max_abs_reward
+    )
+    log_probs = self._kind.log_prob(old, batch['sample'])
+    ratios = np.exp(log_probs - batch['log_prob'])[batch['mask']]
+    errors, goals = advantages[batch['mask']], returns[batch['mask']]
+    rows = []
+    for _ in range(config.num_epochs):
+      losses = Losses(
+        config, self._kind, batch, old, advantages, returns, self.duals
+      )
+      outputs = act(self.online, batch['observation'][:-1])
+      told = losses.metrics(*outputs)
+      kl = {name: told[f'kl_{name}'] for name in self._kind.names}
+      self.online, norm = self._descent.step(
+        lambda arrays, losses=losses: losses.network_loss(
+          *act(arrays, batch['observation'][:-1])
+        ),
+        self.online,
+      )
+      self.duals, _ = self._dual_descent.step(
+        lambda duals, losses=losses, kl=kl: losses.dual_loss(duals, kl),
+        self.duals,
+      )
+      rows.append({**told, 'gradient_norm': norm})
+    self._num_steps += 1
+    if self._num_steps % config.target_update_period == 0:
+      self.target = self.online
+    return {
+      **{name: np.mean([row[name] for row in rows]) for name in rows[0]},
+      'value': np.mean(values[:-1][batch['mask']]),
+      'importance_ratio': np.mean(ratios),
+      'explained_variance': 1 - np.var(errors) / np.var(goals),
+      'share_of_padding': 1 - np.mean(batch['mask']),
+      'gradient_steps': config.num_epochs,
+      **scales,
+    }
+
+  def _rescale(self, batch, values):
+    """Returns the deviation of all returns so far, with those of the batch."""
+    _, returns = estimate(self._config, batch, self._scale * values, 1.0)
+    self._returns_so_far.extend(returns[batch['mask']])
+    self._scale = np.std(self._returns_so_far)
+    return self._scale
