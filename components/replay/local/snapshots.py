@@ -106,7 +106,7 @@ def read(
   folder = find(directory)
   if folder is None:
     return None
-  folder = os.path.join(folder, part)
+  folder = os.path.join(folder, part) if part else folder
   state_path = os.path.join(folder, _STATE)
   if not os.path.exists(state_path):
     raise checkpointing.CheckpointError(

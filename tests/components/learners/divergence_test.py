@@ -12,10 +12,10 @@ import rare_cases
 from repertory.components import learners, programs, types
 
 _LARGEST = float(np.finfo(np.float32).max)
-# The leaf whose largest numbers overflow; with D4PG not the rewards, for its
-# support cuts off whatever is too large, and BC does not see them.
+# The leaf whose largest numbers overflow: no rewards with CRR and D4PG, for
+# a support cuts off whatever is too large, and BC does not see them.
 _LEAVES = {
-  name: 'observation' if name in ('bc', 'd4pg') else 'reward'
+  name: 'observation' if name in ('bc', 'crr', 'd4pg') else 'reward'
   for name in agent_batches.AGENTS
 }
 
