@@ -1,9 +1,19 @@
 """The network of agents that learn a policy and the value of its states."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
 
 from repertory.agents import unroll_config
-from repertory.components import distributions, networks, specs
+from repertory.components import (
+  distributions,
+  learners,
+  losses,
+  networks,
+  specs,
+  types,
+)
 
 
 def make_network(
@@ -40,3 +50,43 @@ def make_network(
   )
   network.create_variables(spec.observations)
   return network
+
+
+def estimate_advantages(
+  data: types.Sequence,
+  values: tf.Tensor,
+  config: Any,
+  return_scale: learners.RunningScale | None,
+) -> tuple[losses.Advantages, dict[str, tf.Tensor]]:
+  """Estimates advantages, and what values are to be, of treated rewards.
+
+  Args:
+    data: Unrolls, `[T, B, ...]`.
+    values: V(x_t), `[T + 1, B]`.
+    config: Has `discount`, `lambda_` and `max_abs_reward`.
+    return_scale: What rewards are divided by before they are clipped, which
+      takes in these returns; None to leave them in their unit.
+
+  Returns:
+    Both, `[T, B]`, and metrics.
+  """
+  mask, discounts = data.mask, config.discount * data.discount  # [T, B]
+  rewards, told = data.reward, {}
+  if return_scale is not None:
+    rewards = return_scale.scale_rewards(rewards, discounts, values, mask)
+    told = {'reward_scale': return_scale()}
+  estimated = losses.generalized_advantages(
+    rewards=losses.clip_rewards(rewards, config.max_abs_reward),
+    discounts=discounts,
+    values=values[:-1],
+    bootstrap_value=values[-1],
+    mask=mask,
+    lambda_=config.lambda_,
+  )
+  _, targets = estimated
+  return estimated, {
+    'value': losses.masked_mean(values[:-1], mask),
+    'explained_variance': losses.explained_variance(values[:-1], targets, mask),
+    'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+    **told,
+  }

@@ -16,7 +16,6 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
 
   Attributes:
     unroll_length: T, steps of an unroll.
-    max_queue_size: Unrolls the queue holds; None for `default_queue_size`.
   """
 
   # What is learned from once should be of many places at a time, and a batch of
@@ -38,7 +37,10 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     'Rewards are clipped to ± this before learning; None leaves them as they '
     'are.',
   )
-  max_queue_size: int | None
+  max_queue_size: int | None = settings.field(
+    None,
+    'Unrolls the queue holds; None for a batch and one of each environment.',
+  )
   prefetch: int = settings.field(
     0,
     'Batches that a replay server prepares ahead of the learner; each one '
@@ -89,13 +91,13 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
       ValueError: If the settings do not fit that many.
     """
 
-  @abc.abstractmethod
   def default_queue_size(self, num_environments: int) -> int:
     """Returns how many unrolls the queue holds if nothing is said.
 
     Args:
       num_environments: Over all actors.
     """
+    return self.batch_size_for(num_environments) + num_environments
 
   def queue_size_for(self, num_environments: int) -> int:
     """Returns how many unrolls the queue holds.

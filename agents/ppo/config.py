@@ -106,10 +106,6 @@ class PPOConfig(unroll_config.UnrollConfig):
   entropy_cost: float = settings.field(
     0.01, 'Weight of the entropy: the paper, table 5, for Atari.'
   )
-  max_queue_size: int | None = settings.field(
-    None,
-    'Unrolls the queue holds; None for a batch and one of each environment.',
-  )
 
   def __post_init__(self):
     super().__post_init__()
@@ -142,9 +138,6 @@ class PPOConfig(unroll_config.UnrollConfig):
     min_steps = 2 if self.normalize_advantages else 1
     self.check_minibatches(self.num_minibatches, size, min_steps)
     return size
-
-  def default_queue_size(self, num_environments: int) -> int:
-    return self.batch_size_for(num_environments) + num_environments
 
 
 PRESETS = {

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tree
 
+from repertory.agents import actor_critic
 from repertory.agents.ppo import config as ppo_config
 from repertory.components import (
   distributions,
@@ -127,18 +128,10 @@ class PPOUpdate(programs.Update):
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
     """Computes advantages and targets, with the network as it is."""
-    config, mask = self._config, data.mask  # [T, B]
+    mask = data.mask  # [T, B]
     output, _ = self._network.unroll(data.observation, data.first, data.state)
-    values = output.value[:-1]  # [T, B]
-    discounts = config.discount * data.discount  # [T, B]
-    rewards, told = self._treated(data.reward, discounts, output.value, mask)
-    advantages, targets = losses.generalized_advantages(
-      rewards=rewards,
-      discounts=discounts,
-      values=values,
-      bootstrap_value=output.value[-1],
-      mask=mask,
-      lambda_=config.lambda_,
+    (advantages, targets), metrics = actor_critic.estimate_advantages(
+      data, output.value, self._config, self._return_scale
     )
     steps = _Steps(
       observation=tree.map_structure(lambda x: x[:-1], data.observation),
@@ -146,7 +139,7 @@ class PPOUpdate(programs.Update):
       mask=mask,
       sample=data.extras['sample'],
       log_prob=data.extras['log_prob'],
-      value=values,
+      value=output.value[:-1],
       advantage=advantages,
       target=targets,
       state=data.state,
@@ -155,25 +148,10 @@ class PPOUpdate(programs.Update):
       output.parameters[:-1], steps.sample
     )
     ratios = losses.importance_ratios(log_probs, steps.log_prob, mask)
-    return self._divided(steps), {
-      'value': losses.masked_mean(values, mask),
+    return learners.to_items(steps), {
+      **metrics,
       'importance_ratio': losses.masked_mean(ratios, mask),
-      'explained_variance': losses.explained_variance(values, targets, mask),
-      'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
-      **told,
     }
-
-  def _divided(self, steps: _Steps) -> _Steps:
-    """Turns `[T, B, ...]` into the pieces that minibatches are made of.
-
-    They are whole unrolls `[B, T, ...]` where there is a memory, else single
-    steps `[B · T, 1, ...]`.
-    """
-    has_memory = bool(tree.flatten(steps.state))
-    items = learners.to_items(
-      steps._replace(state=()), are_divided=not has_memory
-    )
-    return items._replace(state=steps.state)
 
   def _take_steps(self, steps: _Steps) -> dict[str, tf.Tensor]:
     """Takes the gradient steps; returns the means of their metrics."""
@@ -198,11 +176,9 @@ class PPOUpdate(programs.Update):
     self, minibatch: _Steps, epsilon: tf.Tensor
   ) -> Mapping[str, tf.Tensor]:
     """Takes one gradient step on `[K, T, ...]`."""
-    steps = learners.swap_leading_axes(
-      minibatch._replace(state=())
-    )  # [T, K, ...]
+    steps = learners.to_steps(minibatch)  # [T, K, ...]
     with tf.GradientTape() as tape:
-      loss, metrics = self._loss(steps._replace(state=minibatch.state), epsilon)
+      loss, metrics = self._loss(steps, epsilon)
     norm = self._optimizer.minimize(tape, loss)
     return {'loss': loss, **metrics, 'gradient_norm': norm}
 
@@ -243,26 +219,3 @@ class PPOUpdate(programs.Update):
       'approximate_kl': losses.approximate_kl(ratios, mask),
       'clip_fraction': losses.masked_mean(is_clipped, mask),
     }
-
-  def _treated(
-    self,
-    rewards: tf.Tensor,
-    discounts: tf.Tensor,
-    values: tf.Tensor,
-    mask: tf.Tensor,
-  ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-    """Scales and clips rewards `[T, B]`; also returns metrics.
-
-    Args:
-      rewards: As the environment gave them, `[T, B]`.
-      discounts: With γ, `[T, B]`.
-      values: V(x_t), of scaled rewards, `[T + 1, B]`.
-      mask: `[T, B]`.
-    """
-    told = {}
-    if self._return_scale is not None:
-      rewards = self._return_scale.scale_rewards(
-        rewards, discounts, values, mask
-      )
-      told = {'reward_scale': self._return_scale()}
-    return losses.clip_rewards(rewards, self._config.max_abs_reward), told

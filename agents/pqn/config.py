@@ -77,10 +77,6 @@ class PQNConfig(unroll_config.UnrollConfig):
     'fall over a tenth of a run.',
   )
   evaluation_epsilon: float = settings.field(0.0, 'ε of the evaluation policy.')
-  max_queue_size: int | None = settings.field(
-    None,
-    'Unrolls the queue holds; None for a batch and one of each environment.',
-  )
 
   def __post_init__(self):
     super().__post_init__()
@@ -110,9 +106,6 @@ class PQNConfig(unroll_config.UnrollConfig):
     size = self.batch_size or num_environments
     self.check_minibatches(self.num_minibatches, size)
     return size
-
-  def default_queue_size(self, num_environments: int) -> int:
-    return self.batch_size_for(num_environments) + num_environments
 
 
 PRESETS = {

@@ -117,11 +117,9 @@ class PQNUpdate(programs.Update):
       mask=mask,
       action=self._actions.from_action(data.action),
       target=targets,
-      state=(),
+      state=data.state,
     )
-    has_memory = bool(tree.flatten(data.state))
-    items = learners.to_items(steps, are_divided=not has_memory)
-    return items._replace(state=data.state), {
+    return learners.to_items(steps), {
       'q_value': losses.masked_mean(tf.reduce_mean(q[:-1], axis=-1), mask),
       'target': losses.masked_mean(targets, mask),
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
@@ -129,11 +127,10 @@ class PQNUpdate(programs.Update):
 
   def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
     """Takes one gradient step on `[K, T, ...]`."""
-    state = minibatch.state
-    steps = learners.swap_leading_axes(minibatch._replace(state=()))
+    steps = learners.to_steps(minibatch)
     with tf.GradientTape() as tape:
       q, _ = self._network.unroll(
-        steps.observation, steps.first, state
+        steps.observation, steps.first, steps.state
       )  # [T, K, A]
       chosen = tf.gather(q, steps.action, batch_dims=2)
       errors = steps.target - chosen  # [T, K]

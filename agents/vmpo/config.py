@@ -120,10 +120,6 @@ class VMPOConfig(unroll_config.UnrollConfig):
     'never, as in the paper.',
   )
   baseline_cost: float = settings.field(0.5, 'Weight of the value loss.')
-  max_queue_size: int | None = settings.field(
-    None,
-    'Unrolls the queue holds; None for a batch and one of each environment.',
-  )
 
   @property
   def bounds(self) -> dict[str, Bound]:
@@ -166,9 +162,6 @@ class VMPOConfig(unroll_config.UnrollConfig):
     # Of a single step, the better half would be itself.
     self.check_minibatches(self.num_minibatches, size, min_steps=2)
     return size
-
-  def default_queue_size(self, num_environments: int) -> int:
-    return self.batch_size_for(num_environments) + num_environments
 
 
 PRESETS = {}

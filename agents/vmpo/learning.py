@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tree
 
+from repertory.agents import actor_critic
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.components import (
   distributions,
@@ -133,23 +134,12 @@ class VMPOUpdate(programs.Update):
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
     """Computes what stays as it is in all gradient steps, and metrics."""
-    config, mask = self._config, data.mask  # [T, B]
+    mask = data.mask  # [T, B]
     inputs = (data.observation, data.first, data.state)
     values = self._online.unroll(*inputs)[0].value  # [T + 1, B]
     old_parameters = self._target.unroll(*inputs)[0].parameters[:-1]
-    discounts, rewards, told = config.discount * data.discount, data.reward, {}
-    if self._return_scale is not None:
-      rewards = self._return_scale.scale_rewards(
-        rewards, discounts, values, mask
-      )
-      told = {'reward_scale': self._return_scale()}
-    advantages, targets = losses.generalized_advantages(
-      rewards=losses.clip_rewards(rewards, config.max_abs_reward),
-      discounts=discounts,
-      values=values[:-1],
-      bootstrap_value=values[-1],
-      mask=mask,
-      lambda_=config.lambda_,
+    (advantages, targets), metrics = actor_critic.estimate_advantages(
+      data, values, self._config, self._return_scale
     )
     steps = _Steps(
       observation=tree.map_structure(lambda x: x[:-1], data.observation),
@@ -159,23 +149,16 @@ class VMPOUpdate(programs.Update):
       old_parameters=old_parameters,
       advantage=advantages,
       target=targets,
-      state=(),
+      state=data.state,
     )
     ratios = losses.importance_ratios(
       self._distribution.log_prob(old_parameters, steps.sample),
       data.extras['log_prob'],
       mask,
     )
-    # Minibatches are of single steps, but through a memory of whole unrolls.
-    items = learners.to_items(steps, are_divided=not tree.flatten(data.state))
-    return items._replace(state=data.state), {
-      'value': losses.masked_mean(values[:-1], mask),
+    return learners.to_items(steps), {
+      **metrics,
       'importance_ratio': losses.masked_mean(ratios, mask),
-      'explained_variance': losses.explained_variance(
-        values[:-1], targets, mask
-      ),
-      'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
-      **told,
     }
 
   def _metric_names(self) -> list[str]:
@@ -188,8 +171,7 @@ class VMPOUpdate(programs.Update):
 
   def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
     """Takes one gradient step on `[K, T, ...]`."""
-    steps = learners.swap_leading_axes(minibatch._replace(state=()))
-    steps = steps._replace(state=minibatch.state)  # [T, K, ...]
+    steps = learners.to_steps(minibatch)  # [T, K, ...]
     with tf.GradientTape(persistent=True) as tape:
       loss, dual_loss, metrics = self._losses(steps)
     norm = self._optimizer.minimize(tape, loss)

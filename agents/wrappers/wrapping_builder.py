@@ -142,3 +142,15 @@ class WrappingBuilder(builder.Builder):
     if not self.observes_previous_action_and_reward:
       return spec
     return spec._replace(observations=spec.observations[rewarding.OBSERVATION])
+
+
+class ImitatingBuilder(WrappingBuilder):
+  """One that compares demonstrations with what the agent lives through."""
+
+  @property
+  def needs_demonstrations(self) -> bool:
+    return True
+
+  @property
+  def needs_own_steps(self) -> bool:
+    return True

@@ -21,6 +21,7 @@ from repertory.components.learners.minibatches import (
   shuffled_minibatches,
   take_minibatch_steps,
   to_items,
+  to_steps,
 )
 from repertory.components.learners.running_scale import RunningScale
 from repertory.components.learners.target_update import (
@@ -57,5 +58,6 @@ __all__ = [
   'take_minibatch_steps',
   'time_major',
   'to_items',
+  'to_steps',
   'undone_unless_finite',
 ]

@@ -1,6 +1,7 @@
 """Several passes over one batch, in random order and in parts."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -62,21 +63,30 @@ def take_minibatch_steps(
   return {**means, 'gradient_steps': taken}
 
 
-def to_items(steps: types.Nest, *, are_divided: bool) -> types.Nest:
+def to_items(steps: Any) -> Any:
   """Turns `[T, B, ...]` into the items that minibatches are made of.
 
+  Items are whole unrolls, `[B, T, ...]`, where there is a memory, and else
+  single steps, `[B · T, 1, ...]`.
+
   Args:
-    steps: Leaves `[T, B, ...]`, T and B known.
-    are_divided: Whether each step is an item, `[B · T, 1, ...]`; else they are
-      whole unrolls, `[B, T, ...]`, as a memory needs them.
+    steps: A named tuple of leaves `[T, B, ...]`, T and B known. Its `state` is
+      the memory before the first step, `[B, ...]`, and stays as it is.
   """
-  unrolls = swap_leading_axes(steps)
-  if not are_divided:
-    return unrolls
-  return tree.map_structure(
-    lambda x: tf.reshape(x, [x.shape[0] * x.shape[1], 1, *x.shape[2:]]),
-    unrolls,
-  )
+  state = steps.state
+  unrolls = swap_leading_axes(steps._replace(state=()))
+  if not tree.flatten(state):
+    unrolls = tree.map_structure(
+      lambda x: tf.reshape(x, [x.shape[0] * x.shape[1], 1, *x.shape[2:]]),
+      unrolls,
+    )
+  return unrolls._replace(state=state)
+
+
+def to_steps(items: Any) -> Any:
+  """Turns K of the items that `to_items` made into steps, `[T, K, ...]`."""
+  steps = swap_leading_axes(items._replace(state=()))
+  return steps._replace(state=items.state)
 
 
 def shuffled_minibatches(

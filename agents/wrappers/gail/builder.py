@@ -8,7 +8,7 @@ from repertory.components import experience as experience_lib
 from repertory.components import specs
 
 
-class GAILBuilder(wrapping_builder.WrappingBuilder):
+class GAILBuilder(wrapping_builder.ImitatingBuilder):
   """Imitates demonstrations: what a discriminator takes for one is rewarded.
 
   See https://arxiv.org/abs/1606.03476; around an agent that replays it is DAC,
@@ -29,14 +29,6 @@ class GAILBuilder(wrapping_builder.WrappingBuilder):
   ) -> experience_lib.Experience:
     learning.ActionEncoder(spec.actions)  # Refuses what it cannot read.
     return super().experience(spec, num_environments)
-
-  @property
-  def needs_demonstrations(self) -> bool:
-    return True
-
-  @property
-  def needs_own_steps(self) -> bool:
-    return True
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     return learning.GAILRewards(spec, self.wrap_config)

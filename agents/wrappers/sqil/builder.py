@@ -9,7 +9,7 @@ from repertory.agents.wrappers.sqil import config as sqil_config
 from repertory.components import losses, specs
 
 
-class SQILBuilder(wrapping_builder.WrappingBuilder):
+class SQILBuilder(wrapping_builder.ImitatingBuilder):
   """Imitates demonstrations: these are rewarded, one's own steps are not.
 
   See https://arxiv.org/abs/1905.11108.
@@ -23,14 +23,6 @@ class SQILBuilder(wrapping_builder.WrappingBuilder):
     config: sqil_config.SQILConfig | None = None,
   ):
     super().__init__(wrapped, config or sqil_config.SQILConfig())
-
-  @property
-  def needs_demonstrations(self) -> bool:
-    return True
-
-  @property
-  def needs_own_steps(self) -> bool:
-    return True
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     del spec
