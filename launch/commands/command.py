@@ -52,3 +52,8 @@ def expect_no_settings(settings: Mapping[str, str], why: str) -> None:
   """
   if settings:
     raise ValueError(f'{why}, got {sorted(settings)}.')
+
+
+def count_episodes(number: int) -> str:
+  """Returns a number of episodes in words."""
+  return '1 episode' if number == 1 else f'{number} episodes'

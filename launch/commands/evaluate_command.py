@@ -44,10 +44,6 @@ _FLAGS = (
 )
 
 
-def _in_words(num_episodes: int) -> str:
-  return '1 episode' if num_episodes == 1 else f'{num_episodes} episodes'
-
-
 def _evaluate(values, settings, positional) -> int:
   command.expect_no_arguments(positional)
   if values.video is False and values['video_format'].present:
@@ -72,7 +68,7 @@ def _evaluate(values, settings, positional) -> int:
   experiment = trained.experiment
   print(
     f'{experiment.agent} on {experiment.environment}, learner step '
-    f'{trained.learner_steps}, {_in_words(len(returns))}'
+    f'{trained.learner_steps}, {command.count_episodes(len(returns))}'
   )
   print(f'mean       {statistics.fmean(returns):.6g}')
   print(f'deviation  {statistics.pstdev(returns):.6g}')

@@ -42,7 +42,7 @@ def _train(values, settings, positional) -> int:
   elif status.evaluation_return is not None:
     print(
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
-      f'({experiment.evaluation_episodes} episodes)'
+      f'({command.count_episodes(experiment.evaluation_episodes)})'
     )
   if result.stopped_early and not result.interrupted:
     print(f'Stopped early: {result.stopped_early}.')

@@ -19,7 +19,12 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch import nodes, runs
 from repertory.launch.coordination import addresses, kinds
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.topologies import learner_devices, parts, topology
+from repertory.launch.topologies import (
+  bellman_updaters,
+  learner_devices,
+  parts,
+  topology,
+)
 
 if TYPE_CHECKING:
   from repertory.launch.nodes import thin_actor
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(topology.Topology):
+class Central(bellman_updaters.WithBellmanUpdaters):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:
@@ -42,14 +47,11 @@ class Central(topology.Topology):
     double_buffering: Whether actors step one half of their environments while
       the other half waits for its actions; None for yes if nodes may be on
       several hosts and an actor has several environments.
-    num_bellman_updaters: Nodes that compute targets, if the learner does not;
-      None for one then.
   """
 
   name = 'central'
   help = 'actors that only step environments; inference servers act for them'
   rank = 2
-  has_bellman_updaters = True
 
   num_inference_servers: int = settings.field(
     0,
@@ -71,11 +73,6 @@ class Central(topology.Topology):
     'actors step one half of their environments while the other half waits for '
     'its actions; default: true with several hosts and environments per actor.',
   )
-  num_bellman_updaters: int | None = settings.field(
-    None,
-    'nodes that compute targets, for agents whose learner does not; default: '
-    'one for such an agent.',
-  )
 
   def __post_init__(self):
     if self.num_inference_servers < 0:
@@ -85,7 +82,7 @@ class Central(topology.Topology):
       )
     devices.check('inference_devices', self.inference_devices)
     learner_devices.check(self.learner_devices)
-    parts.check_bellman_updaters(self.num_bellman_updaters)
+    super().__post_init__()
     if 0 < self.num_inference_servers < len(self.inference_devices):
       raise SettingError(
         'inference_devices',
@@ -135,12 +132,6 @@ class Central(topology.Topology):
         f'{experiment.num_environments_per_actor}.',
       )
     learner_devices.check_dividing(self.learner_devices, experiment)
-
-  def check_experience(self, experiment, experience, spec):
-    super().check_experience(experiment, experience, spec)
-    parts.check_bellman_updaters(
-      self.num_bellman_updaters, experiment, experience
-    )
 
   def program(self, session, title):
     planned = parts.make_program(session, title)

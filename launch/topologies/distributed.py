@@ -3,42 +3,20 @@
 import dataclasses
 import functools
 
-from repertory.components import settings
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import program as program_lib
-from repertory.launch.topologies import parts, topology
+from repertory.launch.topologies import bellman_updaters, parts, topology
 
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Distributed(topology.Topology):
-  """Actors have a copy of the policy's variables, which they fetch.
-
-  Attributes:
-    num_bellman_updaters: Nodes that compute targets, if the learner does not;
-      None for one then.
-  """
+class Distributed(bellman_updaters.WithBellmanUpdaters):
+  """Actors have a copy of the policy's variables, which they fetch."""
 
   name = 'distributed'
   help = 'replay, learner, evaluator and actors in nodes of their own'
   rank = 1
-  has_bellman_updaters = True
-
-  num_bellman_updaters: int | None = settings.field(
-    None,
-    'nodes that compute targets, for agents whose learner does not; default: '
-    'one for such an agent.',
-  )
-
-  def __post_init__(self):
-    parts.check_bellman_updaters(self.num_bellman_updaters)
-
-  def check_experience(self, experiment, experience, spec):
-    super().check_experience(experiment, experience, spec)
-    parts.check_bellman_updaters(
-      self.num_bellman_updaters, experiment, experience
-    )
 
   def program(self, session, title):
     planned = parts.make_program(session, title)

@@ -4,8 +4,6 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from repertory.components import settings
-from repertory.launch import experiment as experiment_lib
 from repertory.launch import launchers, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.host import watchdog
@@ -13,7 +11,6 @@ from repertory.launch.launchers import program as program_lib
 from repertory.launch.nodes import node
 
 if TYPE_CHECKING:
-  from repertory.components import experience as experience_lib
   from repertory.components import roads, variables
   from repertory.launch.nodes import bellman_updater, learner
   from repertory.launch.runs import session as session_lib
@@ -48,37 +45,6 @@ def make_learner(
   """Makes the learner in its thread or process."""
   road = connect(context, session).learned
   return nodes.learner.LearnerNode(context, session, road)
-
-
-def check_bellman_updaters(
-  count: int | None,
-  experiment: experiment_lib.Experiment | None = None,
-  experience: 'experience_lib.Experience | None' = None,
-) -> None:
-  """Refuses a number of updaters that cannot be, or of an agent without any.
-
-  Args:
-    count: What was asked for; None for one where there are any.
-    experiment: What is to run; None if that is not known yet.
-    experience: Its agent's.
-
-  Raises:
-    SettingError: Saying what to change.
-  """
-  if count is None:
-    return
-  if count < 1:
-    raise settings.SettingError(
-      'num_bellman_updaters',
-      f'must be at least 1, or be left out; got {count}.',
-    )
-  if experiment and experience and experience.labeled is None:
-    raise settings.SettingError(
-      'num_bellman_updaters',
-      f'must be left out for agent {experiment.agent!r} with these settings: '
-      "its learner computes targets itself. That of 'qtopt' does not if it "
-      'has a train_buffer_size.',
-    )
 
 
 def add_bellman_updaters(

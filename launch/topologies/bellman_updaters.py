@@ -1,0 +1,53 @@
+"""Topologies with nodes that compute targets, where the learner does not."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from repertory.components import settings
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.topologies import topology
+
+if TYPE_CHECKING:
+  from repertory.components import experience as experience_lib
+  from repertory.components import specs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WithBellmanUpdaters(topology.Topology):
+  """A topology that has as many as one likes.
+
+  Attributes:
+    num_bellman_updaters: Nodes that compute targets, if the learner does not;
+      None for one then.
+  """
+
+  has_bellman_updaters = True
+
+  num_bellman_updaters: int | None = settings.field(
+    None,
+    'nodes that compute targets, for agents whose learner does not; default: '
+    'one for such an agent.',
+  )
+
+  def __post_init__(self):
+    count = self.num_bellman_updaters
+    if count is not None and count < 1:
+      raise settings.SettingError(
+        'num_bellman_updaters',
+        f'must be at least 1, or be left out; got {count}.',
+      )
+
+  def check_experience(
+    self,
+    experiment: experiment_lib.Experiment,
+    experience: 'experience_lib.Experience',
+    spec: 'specs.EnvironmentSpec',
+  ) -> None:
+    super().check_experience(experiment, experience, spec)
+    if self.num_bellman_updaters is not None and experience.labeled is None:
+      raise settings.SettingError(
+        'num_bellman_updaters',
+        f'must be left out for agent {experiment.agent!r} with these settings: '
+        "its learner computes targets itself. That of 'qtopt' does not if it "
+        'has a train_buffer_size.',
+      )
