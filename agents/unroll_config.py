@@ -55,19 +55,30 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     )
     config_checks.check_positive(self, 'adam_epsilon', 'max_abs_reward')
 
-  def check_minibatches(
-    self, num_minibatches: int, size: int, min_steps: int = 1
-  ) -> None:
-    """Checks whether a batch can be divided.
+  def divided_batch_size(
+    self,
+    num_environments: int,
+    num_minibatches: int,
+    *,
+    min_size: int = 1,
+    min_steps: int = 1,
+  ) -> int:
+    """Returns how many unrolls a learner step takes and divides.
+
+    If nothing is said, it is the same number of each environment.
 
     Args:
-      num_minibatches: Into so many.
-      size: Unrolls of the batch.
+      num_environments: Over all actors.
+      num_minibatches: Into so many a batch is divided.
+      min_size: Unrolls of a batch if nothing is said, at least.
       min_steps: What a minibatch needs at least.
 
     Raises:
-      SettingError: If it is too small.
+      SettingError: If the batch is too small to be divided.
     """
+    size = self.batch_size
+    if size is None:
+      size = num_environments * -(-min_size // num_environments)
     steps = size * self.unroll_length
     # Of unrolls through a memory, none is divided.
     items = steps if self.core == 'none' else size
@@ -79,6 +90,7 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
       f'at most {most}, for a batch is {size} unrolls of {self.unroll_length} '
       f'steps, core is {self.core!r} and a minibatch needs {min_steps} or more',
     )
+    return size
 
   @abc.abstractmethod
   def batch_size_for(self, num_environments: int) -> int:

@@ -1,6 +1,7 @@
 """Tests that the code keeps to the plan of the house: see the design."""
 
 import ast
+import functools
 import pathlib
 
 import pytest
@@ -12,7 +13,12 @@ SOURCES = {
   path: (ROOT / path).read_text(encoding='utf-8')
   for path in rules.source_files(ROOT)
 }
-TREES = {path: ast.parse(source) for path, source in SOURCES.items()}
+
+
+@functools.cache
+def _trees():
+  """Parses when a test asks, for most processes run none of these."""
+  return {path: ast.parse(source) for path, source in SOURCES.items()}
 
 
 class TestCode:
@@ -20,7 +26,7 @@ class TestCode:
     assert not violations, '\n' + '\n'.join(violations)
 
   def check_all(self, rule):
-    self.check([v for path, tree in TREES.items() for v in rule(path, tree)])
+    self.check([v for path, tree in _trees().items() for v in rule(path, tree)])
 
   def test_all_is_looked_at(self):
     assert {
@@ -48,7 +54,7 @@ class TestCode:
   )
   def test_parts_import_each_other_in_no_circle(self, folder, part, imported):
     graph = {}
-    for path, tree in TREES.items():
+    for path, tree in _trees().items():
       if path.startswith(f'{folder}/'):
         name = path.split('/')[1].removesuffix('.py')
         graph.setdefault(name, set()).update(rules.imported_parts(path, tree))
@@ -56,7 +62,7 @@ class TestCode:
     assert rules.find_cycle(graph) is None
 
   def test_imports_of_launch_are_not_deep(self):
-    depths = rules.count_depths(TREES, 'launch')
+    depths = rules.count_depths(_trees(), 'launch')
     assert max(depths.values()) <= 8, depths
 
   def test_fences(self):

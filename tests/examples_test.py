@@ -43,7 +43,7 @@ _PAGES = (
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
 )
 # Whose scripts run every day.
-_DAILY_PAGES = (_README, 'docs/hooks.md', 'docs/writing_an_agent.md')
+_DAILY_PAGES = (_README, 'docs/writing_an_agent.md')
 # Others have tests of their own.
 _EXAMPLES = sorted(
   p.name

@@ -58,6 +58,7 @@ class Node:
 
   Attributes:
     is_alive: Whether its process runs.
+    is_listening: Whether it has started, so that it hears who calls it.
     is_silent: Whether it hangs, so that it does not even report.
     is_stuck: Whether it reports, but gets no further.
     is_stubborn: Whether it goes on although it is to end.
@@ -69,6 +70,7 @@ class Node:
     self.name = plan.name
     self.kind = plan.kind
     self.is_alive = True
+    self.is_listening = False
     self.is_silent = self.is_stuck = self.is_stubborn = False
     self.environment_seconds = 0.0
     self.failure = None
@@ -80,6 +82,9 @@ class Node:
     if self.name != 'coordinator':
       seconds = workers.start_seconds.get(self.name, 1.0)
       self._clock.after(seconds, self._start)
+    else:
+      seconds = workers.start_seconds.get(self.name, 0.5)
+      self._clock.after(seconds, self._listen)
 
   def end(self, code=0, signal=None):
     """Ends the process."""
@@ -100,7 +105,11 @@ class Node:
     self._workers.coordinator.fail(failure)
     self.end(code=1)
 
+  def _listen(self):
+    self.is_listening = True
+
   def _start(self):
+    self._listen()
     if self.is_alive and not self.is_silent:
       self._workers.coordinator.register(self.name, {})
       self._beat()
@@ -181,7 +190,7 @@ class _Futures:
   def __getattr__(self, method):
     def call(*arguments):
       called, node = futures.Future(), self._workers.nodes[self._name]
-      if not self._workers.can_be_called(self._name):
+      if not self._workers.can_be_called(self._name) or not node.is_listening:
         return called
       if method == 'shutdown':
         if not node.is_stubborn:
@@ -202,10 +211,11 @@ class _Client:
   def __init__(self, workers, name):
     self.futures = _Futures(workers, name)
     self._workers = workers
+    self._name = name
 
   @property
   def address(self):
-    return self._workers.address
+    return self._workers.address_of(self._name)
 
 
 class Workers(launcher.Workers):
@@ -221,16 +231,16 @@ class Workers(launcher.Workers):
     self._can_restart = host.can_restart
     self._session = session
     self._listening = socket.create_server(('localhost', 0))
-    self.address = 'localhost:1'  # Where nobody listens.
     max_restarts = session.experiment.max_restarts if self._can_restart else 0
     self.coordinator = coordinator_lib.Coordinator(
       session, 'pretended', max_restarts, self.clock
     )
     self.nodes = {plan.name: Node(self, plan) for plan in program}
-    self.clock.after(self.start_seconds.get('coordinator', 0.5), self._listen)
 
-  def _listen(self):
-    self.address = f'localhost:{self._listening.getsockname()[1]}'
+  def address_of(self, name):
+    if not self.nodes[name].is_listening:
+      return 'localhost:1'  # Where nobody listens.
+    return f'localhost:{self._listening.getsockname()[1]}'
 
   def can_be_called(self, name):
     node = self.nodes[name]

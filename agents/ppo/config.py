@@ -123,21 +123,13 @@ class PPOConfig(unroll_config.UnrollConfig):
     config_checks.check_fraction(self, 'lambda_')
 
   def batch_size_for(self, num_environments: int) -> int:
-    """Returns how many unrolls a learner step takes.
-
-    Args:
-      num_environments: Over all actors.
-
-    Raises:
-      ValueError: If they cannot be divided into minibatches.
-    """
-    size = self.batch_size
-    if size is None:
-      size = num_environments * -(-_MIN_BATCH_SIZE // num_environments)
-    # The advantage of a single step would be its own mean.
-    min_steps = 2 if self.normalize_advantages else 1
-    self.check_minibatches(self.num_minibatches, size, min_steps)
-    return size
+    return self.divided_batch_size(
+      num_environments,
+      self.num_minibatches,
+      min_size=_MIN_BATCH_SIZE,
+      # The advantage of a single step would be its own mean.
+      min_steps=2 if self.normalize_advantages else 1,
+    )
 
 
 PRESETS = {

@@ -95,17 +95,7 @@ class PQNConfig(unroll_config.UnrollConfig):
     )
 
   def batch_size_for(self, num_environments: int) -> int:
-    """Returns how many unrolls a learner step takes.
-
-    Args:
-      num_environments: Over all actors.
-
-    Raises:
-      ValueError: If they cannot be divided into minibatches.
-    """
-    size = self.batch_size or num_environments
-    self.check_minibatches(self.num_minibatches, size)
-    return size
+    return self.divided_batch_size(num_environments, self.num_minibatches)
 
 
 PRESETS = {

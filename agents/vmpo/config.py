@@ -148,20 +148,12 @@ class VMPOConfig(unroll_config.UnrollConfig):
     config_checks.check_fraction(self, 'lambda_')
 
   def batch_size_for(self, num_environments: int) -> int:
-    """Returns how many unrolls a learner step takes.
-
-    Args:
-      num_environments: Over all actors.
-
-    Raises:
-      ValueError: If they cannot be divided into minibatches.
-    """
-    size = self.batch_size
-    if size is None:
-      size = num_environments * -(-_MIN_BATCH_SIZE // num_environments)
-    # Of a single step, the better half would be itself.
-    self.check_minibatches(self.num_minibatches, size, min_steps=2)
-    return size
+    return self.divided_batch_size(
+      num_environments,
+      self.num_minibatches,
+      min_size=_MIN_BATCH_SIZE,
+      min_steps=2,  # Of a single step, the better half would be itself.
+    )
 
 
 PRESETS = {}

@@ -45,15 +45,23 @@ class CoordinatorCalls:
     self._client: Any = None  # When it is placed.
 
   def wait_for_start(self, show: Callable[[], None]) -> bool:
-    """Waits until the coordinator takes calls; False if interrupted first.
+    """Waits until the coordinator takes calls.
 
     Args:
       show: Called meanwhile, now and then.
+
+    Returns:
+      False if it was interrupted before, and killed. A thread cannot be: it is
+      waited for all the same, or nobody could tell the others to end.
     """
+    is_killed = False
 
     def is_settled():
+      nonlocal is_killed
       if self._interruption.is_set():
-        return True
+        is_killed = self._workers.kill(_NAME) is not None
+        if is_killed:
+          return True
       show()
       self._clock.sleep(POLL_SECONDS)
       if self._client is None and self._workers.is_placed(_NAME):
@@ -64,7 +72,7 @@ class CoordinatorCalls:
       return self._client and calls.is_listening(self._client)
 
     self._wait_for(is_settled, watchdog.START_SECONDS, 'start')
-    return not self._interruption.is_set()
+    return not is_killed
 
   def call(self, method: str, *arguments: Any) -> Any:
     """Calls a method and waits for what it returns.

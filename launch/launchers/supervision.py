@@ -16,7 +16,7 @@ from repertory.launch.coordination import (
   stall_reports,
 )
 from repertory.launch.host import clocks, interrupts, printed
-from repertory.launch.launchers import coordinator_calls
+from repertory.launch.launchers import calls, coordinator_calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import program as program_lib
 from repertory.launch.runs import resuming
@@ -143,14 +143,27 @@ class _Watch:
 
   def _end_all_but_coordinator(self) -> None:
     """Lets nodes end before whom they report to, or they would wait for it."""
+    is_hurried = self._workers.is_hurried
+    seconds = _HURRIED_SECONDS if is_hurried else _EXIT_TIMEOUT_SECONDS
+    deadline = self._clock() + seconds
     for name in reversed(self._workers.program.served):
       if name != _COORDINATOR:
+        self._wait_for_server(name, deadline)
         self._shut_down(name)
-    is_hurried = self._workers.is_hurried
     self._workers.wait_for_end(
-      _HURRIED_SECONDS if is_hurried else _EXIT_TIMEOUT_SECONDS,
-      but=_COORDINATOR,
+      max(deadline - self._clock(), 0), but=_COORDINATOR
     )
+
+  def _wait_for_server(self, name: str, deadline: float) -> None:
+    """Waits until a service that is still being made can be told to end.
+
+    A call before that would look for it again only when nobody waits any more,
+    and then the service would never hear of it.
+    """
+    while self._can_be_asked(name) and self._clock() < deadline:
+      if calls.is_listening(self._workers.client(name)):
+        return
+      self._clock.sleep(coordinator_calls.POLL_SECONDS)
 
   def _end_hooks(self) -> None:
     """Lets observers and loggers end; they have a time-out of their own."""
@@ -325,8 +338,7 @@ class _Watch:
 
   def _shut_down(self, name: str) -> None:
     """Asks a service to end; one that cannot is ended with its worker."""
-    owner = self._workers.program.owner_of(name)
-    if not self._workers.is_alive(owner) or not self._workers.is_placed(owner):
+    if not self._can_be_asked(name):
       return
     service = self._workers.client(name)  # Held until the call is over.
     call = service.futures.shutdown()
@@ -335,6 +347,11 @@ class _Watch:
       call, _HURRIED_SECONDS if hurried else _SHUT_DOWN_TIMEOUT_SECONDS
     )
     call.cancel()  # A client with an open call waits for it when it is deleted.
+
+  def _can_be_asked(self, name: str) -> bool:
+    """Returns whether a service lives, at a place that is known."""
+    owner = self._workers.program.owner_of(name)
+    return self._workers.is_alive(owner) and self._workers.is_placed(owner)
 
   def _raise_failure(self) -> None:
     """Raises what made the run fail, with what that node printed; if it did."""

@@ -6,6 +6,7 @@ import tensorflow as tf
 import acting_policies
 import agent_batches
 import rare_cases
+import started_updates
 from repertory.agents import builder
 from repertory.agents import conformance as agents_conformance
 from repertory.components import conformance
@@ -58,7 +59,7 @@ class TestEvaluationPolicies(TestPolicies):
   evaluation = True
 
 
-class TestUpdates(_Agents, conformance.UpdateConformance):
+class TestUpdates(_Agents, started_updates.StartedUpdates):
   num_updates = 1
 
   def make_update(self, network):

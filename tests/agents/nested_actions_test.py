@@ -8,6 +8,7 @@ import acting_policies
 import agent_batches
 import known_agents
 import rare_cases
+import started_updates
 from repertory.agents import builder, registry
 from repertory.agents import conformance as agents_conformance
 from repertory.components import conformance, specs
@@ -80,7 +81,7 @@ class TestPolicies(_Agents, conformance.PolicyConformance):
     pytest.param('vmpo', marks=pytest.mark.chaos),
   ],
 )  # fmt: skip
-class TestUpdates(_Agents, conformance.UpdateConformance):
+class TestUpdates(_Agents, started_updates.StartedUpdates):
   num_updates = 1
 
   def make_update(self, network):
@@ -91,7 +92,9 @@ class TestUpdates(_Agents, conformance.UpdateConformance):
     return agent_batches.make_batch(self.builder, self.spec, seed)
 
 
-@pytest.mark.parametrize('case', _CASES)
+@pytest.mark.parametrize(
+  'case', rare_cases.daily(_CASES, _CASES.keys() - {'vmpo'})
+)
 class TestBuilders(_Agents, agents_conformance.BuilderConformance):
   def make_builder(self):
     return self.builder

@@ -8,8 +8,8 @@ import tree
 import acting_policies
 import agent_batches
 import rare_cases
+import started_updates
 from repertory import launch
-from repertory.components import conformance
 
 _AGENTS = ('dqn', 'r2d2', 'sac', 'd4pg')
 _K = 3
@@ -58,7 +58,7 @@ def test_is_one_update_after_the_other(name, prioritized):
   np.testing.assert_array_equal(found.priorities, priorities)
 
 
-class TestSeries(conformance.UpdateConformance):
+class TestSeries(started_updates.StartedUpdates):
   num_updates = 1
 
   # One of transitions and one of sequences.

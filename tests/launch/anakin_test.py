@@ -87,19 +87,19 @@ _CASES = {
     120,
     7,
   ),
-  # Actions of several parts. 15 moments, of which 14 are steps; an update of 4
-  # unrolls after every third one.
+  # Actions of several parts, and a memory. 15 moments, of which 14 are steps;
+  # an update of 4 unrolls after every third one.
   'parts': (
     'ppo',
     'tensor:lock?key=true',
-    {'unroll_length': 3, 'batch_size': 4, 'previous_action_and_reward': True},
+    {'unroll_length': 3, 'batch_size': 4, **_LSTM},
     56,
     5,
   ),
 }
 
 
-@pytest.mark.parametrize('name', rare_cases.daily(_CASES, ['lstm', 'parts']))
+@pytest.mark.parametrize('name', rare_cases.daily(_CASES, ['parts']))
 def test_learns_what_single_learns_to_the_last_bit(name, tmp_path):
   agent, environment, config, steps, updates = _CASES[name]
   found, saved = {}, {}

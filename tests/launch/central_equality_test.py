@@ -207,7 +207,9 @@ def _items(connection):
     ('catch', 2),
   ],
 )
-@pytest.mark.parametrize('case', _CASES)
+@pytest.mark.parametrize(
+  'case', rare_cases.daily(_CASES, _CASES.keys() - {'r2d2_across'})
+)
 def test_items_are_equal(tmp_path, case, environment, num_lanes):
   factory = registry.make_factory(environment)
   _check_items_are_equal(tmp_path, *_CASES[case], factory, num_lanes)
@@ -220,7 +222,7 @@ def test_items_of_continuous_actions_are_equal(tmp_path, case, num_lanes):
   _check_items_are_equal(tmp_path, agent, config, follow.Follow, num_lanes)
 
 
-@pytest.mark.parametrize('case', _PARTS)
+@pytest.mark.parametrize('case', rare_cases.daily(_PARTS, ['impala']))
 def test_items_of_actions_of_several_parts_are_equal(tmp_path, case):
   environment, agent, config = _PARTS[case]
   factory = registry.make_factory(environment)

@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 import program
+import rare_cases
 import troubled_environments
 from repertory import launch
 
@@ -17,7 +18,9 @@ def _raise(error):
   'launch_type',
   ['local_mt', pytest.param('local_mp', marks=pytest.mark.chaos)],
 )
-@pytest.mark.parametrize('topology', ['distributed', 'central'])
+@pytest.mark.parametrize(
+  'topology', rare_cases.daily(['distributed', 'central'], ['central'])
+)
 def test_close_that_fails_does_not_lose_the_result(
   tmp_path, topology, launch_type
 ):

@@ -14,7 +14,7 @@ from repertory.environments import registry
 
 _in_both = pytest.mark.parametrize('launch_type', ['local_mt', 'local_mp'])
 _SECONDS = 300
-_STEPS = 1_500
+_STEPS = 900
 # XLA takes longer to compile than so few steps.
 _SETTINGS = ('--env=catch', '--num_actors=2', '--config.jit_compile=false')
 

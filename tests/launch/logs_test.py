@@ -43,8 +43,15 @@ def test_file_is_moved_along_when_started_afresh(tmp_path):
   assert old.read_text() == 'mine'
 
 
-@pytest.mark.parametrize('topology', ['single', 'distributed'])
-@pytest.mark.parametrize('name', ['logs', 'logs/learner.csv'])
+@pytest.mark.parametrize(
+  ('topology', 'name'),
+  [
+    ('single', 'logs/learner.csv'),
+    ('distributed', 'logs'),
+    pytest.param('single', 'logs', marks=pytest.mark.chaos),
+    pytest.param('distributed', 'logs/learner.csv', marks=pytest.mark.chaos),
+  ],
+)
 def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):
   path = tmp_path / 'run' / name
 

@@ -131,11 +131,11 @@ class TestAnotherHost:
       'checkpoints_to_keep': 3,
     }
     stored = tmp_path / 'S'
-    first = storage_runs.run(tmp_path / 'a', stored, 4_000, **settings)
+    first = storage_runs.run(tmp_path / 'a', stored, 2_000, **settings)
     assert 1 < len(storage_runs.names(stored)) <= 3
     assert len(storage_runs.names(stored, 'best')) == 1
     assert sorted(os.listdir(stored)) == ['best', 'checkpoints']
-    second = storage_runs.run(tmp_path / 'b', stored, 4_010, **settings)
+    second = storage_runs.run(tmp_path / 'b', stored, 2_010, **settings)
     assert second.best is not None
     # It counts on another host as well, until there is a better one.
     kept = resuming.load_best(str(tmp_path / 'b')).state['evaluation']

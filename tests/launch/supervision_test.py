@@ -174,6 +174,19 @@ class TestToTheEnd:
     assert run.clock.now < 25
     assert run.workers.killed == ['learner']
 
+  @pytest.mark.parametrize('name', ['coordinator', 'learner', 'replay'])
+  def test_threads_end_as_soon_as_they_can_be_told_to(self, run, name):
+    """They cannot be killed while they are made, nor hear a call before."""
+    run.launcher.can_restart = False
+    run.launcher.save_seconds = 0.0
+    run.launcher.start_seconds = dict.fromkeys(['learner', 'replay'], 1.2)
+    run.launcher.start_seconds['coordinator'] = 0.2
+    run.launcher.start_seconds[name] = 3.0
+    run.interrupt(0.1 if name == 'coordinator' else 1.0)
+    assert run.run().message == 'interrupted'
+    # The times after which a wait is given up are 1 and 5 seconds.
+    assert run.clock.now < 3 + 1
+
   def test_second_interrupt_kills_all(self, run):
     """Of what is being saved nothing remains, as with any that is killed."""
     run.after(5, 'learner', 'is_stubborn')

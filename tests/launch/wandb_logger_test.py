@@ -14,8 +14,6 @@ from repertory.components import settings
 from repertory.launch import hooks
 from repertory.launch.hooks import wandb_logger
 
-pytest.importorskip('wandb')
-
 _SECONDS = 120
 
 # In a process of its own, for the library leaves some of its files open.
@@ -58,6 +56,7 @@ play('nodes', False, rows)
 @pytest.fixture(name='folder', scope='module')
 def _folder(tmp_path_factory):
   """Returns where the script has run."""
+  pytest.importorskip('wandb')
   folder = tmp_path_factory.mktemp('wandb')
   with pytest.MonkeyPatch.context() as patch:
     patch.setenv('WANDB_MODE', 'offline')

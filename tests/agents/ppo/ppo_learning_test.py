@@ -287,35 +287,42 @@ class TestUpdate:
         assert after[0] == before[0] + MASK.sum()
         assert np.all(after[1] != before[1])
 
-  @pytest.mark.parametrize('jit_compile', [False, True])
-  def test_the_first_batch_is_normalized_by_itself(self, jit_compile):
-    for config in (CONFIG, LSTM):
-      network, update = make(config)
-      count, mean, variance = network.normalizer.variables
-      # What acted has seen nothing: mean 0 and variance 1.
-      count.assign(0)
-      mean.assign(tf.zeros_like(mean))
-      variance.assign(tf.ones_like(variance))
-      sample = make_sample(network)
-      as_it_came = twin(network, sample, config)
-      seen = sample.data.observation.numpy()[:, :-1][MASK].astype(np.float64)
-      mean.assign(seen.mean(axis=0))
-      variance.assign(seen.var(axis=0))
-      expected = twin(network, sample, config)
-      for name in ('loss', 'importance_ratio', 'value'):
-        # The premise: what is learned is another thing.
-        assert abs(as_it_came[name] / expected[name] - 1) > 2e-3
-      mean.assign(tf.zeros_like(mean))
-      variance.assign(tf.ones_like(variance))
-      compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
-      metrics = compiled(sample).metrics
-      for name, value in expected.items():
-        np.testing.assert_allclose(
-          metrics[name], value, rtol=1e-3, atol=1e-5, err_msg=name
-        )
-      assert count == MASK.sum()  # Once, not twice.
-      np.testing.assert_allclose(mean, seen.mean(axis=0), rtol=1e-5)
-      np.testing.assert_allclose(variance, seen.var(axis=0), rtol=1e-5)
+  @pytest.mark.parametrize(
+    ('config', 'jit_compile'),
+    [
+      pytest.param(CONFIG, False, id='default'),
+      pytest.param(CONFIG, True, id='xla'),
+      pytest.param(LSTM, False, id='lstm'),
+      pytest.param(LSTM, True, id='lstm_xla', marks=pytest.mark.chaos),
+    ],
+  )
+  def test_the_first_batch_is_normalized_by_itself(self, config, jit_compile):
+    network, update = make(config)
+    count, mean, variance = network.normalizer.variables
+    # What acted has seen nothing: mean 0 and variance 1.
+    count.assign(0)
+    mean.assign(tf.zeros_like(mean))
+    variance.assign(tf.ones_like(variance))
+    sample = make_sample(network)
+    as_it_came = twin(network, sample, config)
+    seen = sample.data.observation.numpy()[:, :-1][MASK].astype(np.float64)
+    mean.assign(seen.mean(axis=0))
+    variance.assign(seen.var(axis=0))
+    expected = twin(network, sample, config)
+    for name in ('loss', 'importance_ratio', 'value'):
+      # The premise: what is learned is another thing.
+      assert abs(as_it_came[name] / expected[name] - 1) > 2e-3
+    mean.assign(tf.zeros_like(mean))
+    variance.assign(tf.ones_like(variance))
+    compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
+    metrics = compiled(sample).metrics
+    for name, value in expected.items():
+      np.testing.assert_allclose(
+        metrics[name], value, rtol=1e-3, atol=1e-5, err_msg=name
+      )
+    assert count == MASK.sum()  # Once, not twice.
+    np.testing.assert_allclose(mean, seen.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(variance, seen.var(axis=0), rtol=1e-5)
 
   def test_statistics_are_those_of_the_steps_that_happened(self):
     network, update = make()

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 import tree
 
+import rare_cases
 import recording_writer
 from repertory.agents import builder as builder_lib
 from repertory.agents import r2d2
@@ -231,14 +232,23 @@ CASES = {
 }
 
 
+# Pairs of what others have by itself.
+_RARE = ('across_period', 'across_gru')
+
+
 class TestBurnIn:
   @pytest.mark.parametrize(
     ('kind', 'case'),
     [
-      *[('random', case) for case in CASES],
+      *[('random', case) for case in CASES if case not in _RARE],
+      ('memory_chain', 'across'),
       *[
-        ('memory_chain', case)
-        for case in ('defaults', 'across', 'long_burn_in')
+        pytest.param(*case, marks=pytest.mark.chaos)
+        for case in (
+          *[('random', case) for case in _RARE],
+          ('memory_chain', 'defaults'),
+          ('memory_chain', 'long_burn_in'),
+        )
       ],
     ],
   )
@@ -287,7 +297,7 @@ class TestBurnIn:
     assert (seen['anew'] >= B) == reset
     assert (seen['resets'] > 2) == config.across_episodes
 
-  @pytest.mark.parametrize('core', ['lstm', 'gru'])
+  @pytest.mark.parametrize('core', rare_cases.daily(['lstm', 'gru'], ['lstm']))
   def test_state_matters(self, core):
     # The premise: from a state of zeros, or without flags, values differ.
     changes = {'core': core, 'across_episodes': True}

@@ -9,12 +9,13 @@ import acting_policies
 import agent_batches
 import known_agents
 import rare_cases
+import started_updates
 import wrapped_batches
 from repertory.agents import conformance as agents_conformance
 from repertory.agents import dqn
 from repertory.agents.wrappers import rewarding, rnd, sqil
 from repertory.agents.wrappers import steps as steps_lib
-from repertory.components import conformance, programs, settings, types
+from repertory.components import programs, settings, types
 
 _REPLAYING = known_agents.learning_from('replay')
 _CASES = {
@@ -44,7 +45,7 @@ class _Wrapped:
     return network
 
 
-class TestUpdates(_Wrapped, conformance.UpdateConformance):
+class TestUpdates(_Wrapped, started_updates.StartedUpdates):
   num_updates = 1
 
   def make_update(self, network):

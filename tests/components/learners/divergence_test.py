@@ -92,10 +92,11 @@ def _assert_equal(one, other, but=()):
     np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+_AGENTS = rare_cases.daily(agent_batches.AGENTS, ['dqn', 'ppo', 'td3'])
+
+
 class TestAgents:
-  @pytest.mark.parametrize(
-    'name', rare_cases.daily(agent_batches.AGENTS, ['dqn', 'ppo', 'td3'])
-  )
+  @pytest.mark.parametrize('name', _AGENTS)
   def test_skipped_batch_might_as_well_never_have_come(self, name):
     spec, leaf = agent_batches.AGENTS[name].spec, _LEAVES[name]
     builder = agent_batches.make_builder(name)
@@ -133,7 +134,7 @@ class TestAgents:
     # Some agents improve the policy in every second step alone.
     assert set(changed) > {'learner_steps'}
 
-  @pytest.mark.parametrize('name', agent_batches.AGENTS)
+  @pytest.mark.parametrize('name', _AGENTS)
   def test_without_the_guard_variables_would_break_or_be_moved(self, name):
     # The premise: finite numbers of the environment do harm.
     spec, leaf = agent_batches.AGENTS[name].spec, _LEAVES[name]

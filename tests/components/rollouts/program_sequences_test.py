@@ -92,7 +92,8 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(
   ],
 )
 @pytest.mark.parametrize(
-  ('length', 'period', 'burn_in'), [(4, None, 0), (6, 2, 2)]
+  ('length', 'period', 'burn_in'),
+  [pytest.param(4, None, 0, marks=pytest.mark.chaos), (6, 2, 2)],
 )
 def test_the_oldest_make_room_when_it_is_full(
   length, period, burn_in, max_size, lengths, across_episodes

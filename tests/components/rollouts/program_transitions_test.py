@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import rare_cases
 import scripted_rollouts
 import sequence_twin
 from repertory.components import adders, random_streams, replay, types
@@ -77,7 +78,7 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(n_step, max_abs_reward):
     (7, [[3, 4], [6], [2]]),
   ],
 )
-@pytest.mark.parametrize('n_step', [1, 3])
+@pytest.mark.parametrize('n_step', rare_cases.daily([1, 3], [3]))
 def test_the_oldest_make_room_when_it_is_full(n_step, max_size, lengths):
   items = _make_items(n_step)
   histories = _make_histories(60, lengths, seed=1)

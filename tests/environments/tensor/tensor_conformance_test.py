@@ -2,6 +2,8 @@
 
 import functools
 
+import pytest
+
 from repertory.environments import conformance as batch_conformance
 from repertory.environments import previous_action, registry, tensor
 from repertory.environments.tensor import (
@@ -73,10 +75,12 @@ class TestCatchOnHost(HostBatchConformance):
   name = 'tensor:catch:5x4'
 
 
+@pytest.mark.chaos
 class TestMemoryChainOnHost(HostBatchConformance):
   name = 'tensor:memory_chain:3'
 
 
+@pytest.mark.chaos
 class TestCartPoleOnHost(HostBatchConformance):
   name = 'tensor:cartpole'
 

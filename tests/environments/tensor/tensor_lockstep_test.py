@@ -87,7 +87,11 @@ def play_in_loop(environment, counters, actions):
   [
     pytest.param(catch.Catch(), host_catch.Catch, 3, id='catch'),
     pytest.param(
-      catch.Catch(4, 6), lambda: host_catch.Catch(4, 6), 3, id='catch_4x6'
+      catch.Catch(4, 6),
+      lambda: host_catch.Catch(4, 6),
+      3,
+      id='catch_4x6',
+      marks=pytest.mark.chaos,
     ),
     pytest.param(
       memory_chain.MemoryChain(), host_memory_chain.MemoryChain, 2, id='chain'
@@ -97,6 +101,7 @@ def play_in_loop(environment, counters, actions):
       lambda: host_memory_chain.MemoryChain(1),
       2,
       id='chain_1',
+      marks=pytest.mark.chaos,
     ),
   ],
 )

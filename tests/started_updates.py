@@ -1,0 +1,28 @@
+"""Checks of updates that share, of each case, the one that was started."""
+
+import pytest
+
+from repertory.components import conformance
+
+
+class StartedUpdates(conformance.UpdateConformance):
+  """Starts the update of a case once, for its first batch takes seconds.
+
+  Each test goes on with what the ones before made of it; those that need two
+  copy it to a new one.
+  """
+
+  @pytest.fixture(scope='class', name='started')
+  @classmethod
+  def _started(cls):
+    return {}
+
+  @pytest.fixture(autouse=True)
+  def _of_this_case(self, request, started):
+    self._started_updates = started
+    self._case = request.node.callspec.id
+
+  def start(self):
+    if self._case not in self._started_updates:
+      self._started_updates[self._case] = super().start()
+    return self._started_updates[self._case]
