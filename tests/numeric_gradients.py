@@ -58,8 +58,8 @@ class Adam:
     self._decay = first_decay
     self._t, self._first, self._second = 0, {}, {}
 
-  def apply(self, gradients, arrays):
-    """Returns the arrays after a step."""
+  def apply(self, gradients, arrays, share=1.0):
+    """Returns the arrays after a step with a share of the step size."""
     self._t += 1
     moved = {}
     for name, g in gradients.items():
@@ -68,7 +68,7 @@ class Adam:
       self._first[name], self._second[name] = first, second
       first_hat = first / (1 - self._decay**self._t)
       second_hat = second / (1 - 0.999**self._t)
-      moved[name] = arrays[name] - self._learning_rate * first_hat / (
+      moved[name] = arrays[name] - share * self._learning_rate * first_hat / (
         np.sqrt(second_hat) + self._epsilon
       )
     return moved
@@ -80,7 +80,8 @@ class Descent:
   def __init__(self, learning_rate, epsilon, max_norm=None):
     self._adam, self._max_norm = Adam(learning_rate, epsilon), max_norm
 
-  def step(self, loss, arrays):
+  def step(self, loss, arrays, share=1.0):
     """Returns the arrays after a step, and the norm of the gradient."""
     found = gradients(loss, arrays)
-    return self._adam.apply(clipped(found, self._max_norm), arrays), norm(found)
+    limited = clipped(found, self._max_norm)
+    return self._adam.apply(limited, arrays, share), norm(found)

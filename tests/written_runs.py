@@ -16,6 +16,7 @@ def write(
   seed=0,
   config=None,
   topology='single',
+  topology_settings=None,
   ended='done',
   experiment=None,
   **logs,
@@ -43,7 +44,7 @@ def write(
     {
       'begun': '2026-01-02T03:04:05+00:00',
       'topology': topology,
-      'topology_settings': {},
+      'topology_settings': topology_settings or {},
       'experiment': {'max_steps': 1000, **(experiment or {})},
       'config': identity,
     }

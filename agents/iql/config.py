@@ -50,6 +50,12 @@ class IQLConfig(replay_config.ReplayConfig):
     3e-4,
     'Step size of Adam for policy, value and critics: the paper, appendix B.',
   )
+  policy_anneal_learner_steps: int | None = settings.field(
+    None,
+    "Learner steps in which the policy's step size falls to 0, along a cosine: "
+    "all that there are, for its authors' data; None for never, as when they "
+    'go on where it acts.',
+  )
   adam_epsilon: float = settings.field(
     1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
   )
@@ -83,7 +89,9 @@ class IQLConfig(replay_config.ReplayConfig):
     super().__post_init__()
     config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_at_least(self, 1, 'num_critics', 'n_step')
+    config_checks.check_at_least(
+      self, 1, 'num_critics', 'n_step', 'policy_anneal_learner_steps'
+    )
     config_checks.check(
       self, 'expectile', 0 < self.expectile < 1, 'between 0 and 1'
     )

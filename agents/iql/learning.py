@@ -62,8 +62,22 @@ class IQLUpdate(programs.Update):
     self._scaling = scaling
     self._config = config
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
-    self._policy_optimizer, self._value_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(learned, config)
+    self._value_optimizer, self._critic_optimizer = (
+      policy_and_critic.make_optimizers(
+        [learned.value, learned.critics], config
+      )
+    )
+    self._policy_rate = tf.Variable(
+      float(config.learning_rate), trainable=False, name='policy_rate'
+    )
+    self._policy_optimizer = learners.ClippedAdam(
+      learned.policy.trainable_variables,
+      self._policy_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+    )
+    self._annealing = learners.CosineAnnealing(
+      config.policy_anneal_learner_steps
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.SoftUpdate(
@@ -119,6 +133,7 @@ class IQLUpdate(programs.Update):
     weights = losses.exponential_weights(
       advantages, self._config.advantage_scale, self._config.max_weight
     )  # [B]
+    self._policy_rate.assign(self._config.learning_rate * self._annealing())
     policy = data_parallel.by_rows(self._learned.policy)
     with tf.GradientTape() as tape:
       log_prob = self._distribution.log_prob(policy(observation), action)  # [B]

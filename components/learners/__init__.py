@@ -1,6 +1,9 @@
 """From batches to better variables."""
 
-from repertory.components.learners.annealing import LinearAnnealing
+from repertory.components.learners.annealing import (
+  CosineAnnealing,
+  LinearAnnealing,
+)
 from repertory.components.learners.clipped_adam import ClippedAdam
 from repertory.components.learners.delayed_update import DelayedUpdate
 from repertory.components.learners.divergence import (
@@ -37,6 +40,7 @@ from repertory.components.learners.update_series import UpdateSeries
 
 __all__ = [
   'ClippedAdam',
+  'CosineAnnealing',
   'DelayedUpdate',
   'Divergence',
   'DualVariable',

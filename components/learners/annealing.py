@@ -1,5 +1,7 @@
 """Numbers that fall while an agent learns."""
 
+import math
+
 import tensorflow as tf
 
 
@@ -24,3 +26,15 @@ class LinearAnnealing(tf.Module):
       return tf.constant(1.0)
     done = tf.cast(self._done.assign_add(1) - 1, tf.float32)
     return tf.maximum(1 - done / self._num_calls, 0)
+
+
+class CosineAnnealing(LinearAnnealing):
+  """The same along a cosine: ½ (1 + cos(π t / N)) after t of N calls.
+
+  It falls slowly at both ends. See https://arxiv.org/abs/1608.03983, equation
+  5, without restarts.
+  """
+
+  def __call__(self) -> tf.Tensor:
+    """Returns what is left, a float32 in [0, 1], and counts this call."""
+    return 0.5 * (1 - tf.cos(math.pi * super().__call__()))

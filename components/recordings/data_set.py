@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import dm_env
 import numpy as np
@@ -130,8 +130,9 @@ def check_kind(
   if tuple(shape) != tuple(spec.shape) or None in kinds or len(set(kinds)) > 1:
     raise DataError(
       path,
-      f"has '{what}' of {dtype} and shape {tuple(shape)}; the environment's is "
-      f'of {np.dtype(spec.dtype)} and shape {tuple(spec.shape)}.',
+      f"has another '{what}' than the environment, whose is of "
+      f'{np.dtype(spec.dtype)} and shape {tuple(spec.shape)}; got {dtype} and '
+      f'shape {tuple(shape)}.',
     )
 
 
@@ -144,20 +145,29 @@ def cast(
     DataError: If numbers are not finite, or out of the spec's dtype.
   """
   check_kind(path, what, values.shape[1:], values.dtype, spec)
-  if values.dtype.kind == 'f' and not np.isfinite(values).all():
-    raise DataError(path, f"has '{what}' with numbers that are not finite.")
+  is_float = values.dtype.kind == 'f'
+  if is_float and not np.isfinite(values).all():
+    _refuse(path, what, 'are not finite', values, ~np.isfinite(values))
   with np.errstate(over='ignore'):
     found = values.astype(spec.dtype, copy=False)
   is_same = found.dtype == values.dtype
   if not is_same and values.dtype.kind in 'iu' and (found != values).any():
-    raise DataError(
-      path, f"has '{what}' with numbers that {spec.dtype} does not have."
-    )
-  if values.dtype.kind == 'f' and not np.isfinite(found).all():
-    raise DataError(
-      path, f"has '{what}' with numbers too large for {spec.dtype}."
-    )
+    problem = f'{np.dtype(spec.dtype)} does not have'
+    _refuse(path, what, problem, values, found != values)
+  if is_float and not np.isfinite(found).all():
+    problem = f'are too large for {np.dtype(spec.dtype)}'
+    _refuse(path, what, problem, values, ~np.isfinite(found))
   return found
+
+
+def _refuse(
+  path: str, what: str, problem: str, values: np.ndarray, is_bad: np.ndarray
+) -> NoReturn:
+  """Raises a DataError that tells the first of the bad numbers."""
+  raise DataError(
+    path,
+    f"has '{what}' with numbers that {problem}; got {values[is_bad][0]}.",
+  )
 
 
 def check_actions(
@@ -190,6 +200,6 @@ def check_actions(
       found = values[is_out.argmax()]
       raise DataError(
         path,
-        f'has the action {found}; those of the environment are in '
-        f'[{low}, {high}].',
+        f'has actions out of those of the environment, [{low}, {high}]; got '
+        f'{found}.',
       )

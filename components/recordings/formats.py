@@ -20,15 +20,18 @@ def open_data(path: str) -> data_set.DataSet:
     DataError: If it is neither, empty or damaged.
   """
   if not os.path.isdir(path):
-    what = 'is a file' if os.path.lexists(path) else 'is not there'
-    raise data_set.DataError(path, f'{what}: it must be a folder.')
+    what = 'a file' if os.path.lexists(path) else 'nothing'
+    raise data_set.DataError(path, f'must be a folder; got {what}.')
   if os.path.exists(os.path.join(path, manifest.FILE)):
     return reader.Recording(path)
   found = minari.find_file(path)
   if found is not None:
     return minari.MinariData(path, found)
+  minari.check_format(path)
+  names = sorted(os.listdir(path))
   raise data_set.DataError(
     path,
-    f'is no data set: it has neither a {manifest.FILE} of a recording nor a '
-    f'{minari.FILE} of Minari.',
+    f'is no data set: it must have a {manifest.FILE} of a recording or a '
+    f'{minari.FILE} of Minari; got '
+    + (f'other files, such as {names[0]}.' if names else 'an empty folder.'),
   )

@@ -104,7 +104,8 @@ def read(directory: str) -> Manifest:
     if found['format'] != _FORMAT:
       raise data_set.DataError(
         directory,
-        f'has format {found["format"]}; this version reads format {_FORMAT}.',
+        f'must be of format {_FORMAT}, which this version reads; got '
+        f'{found["format"]}.',
       )
     for one in found['spec'].values():
       specs.Array(one['shape'], np.dtype(one['dtype']))

@@ -10,7 +10,7 @@ a group of its keys, a tuple one of `_index_<i>`. In newer versions
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dm_env
@@ -23,6 +23,9 @@ from repertory.components.recordings import data_set
 FILE = 'main_data.hdf5'
 
 _METADATA = 'metadata.json'
+# Formats by what it calls them there.
+_HDF5 = 'hdf5'
+_FORMAT_NAMES = {'arrow': 'Arrow'}
 
 # What a damaged file raises, of h5py and NumPy.
 _DAMAGES = (
@@ -39,6 +42,39 @@ def find_file(path: str) -> str | None:
     if os.path.isfile(file):
       return file
   return None
+
+
+def check_format(path: str) -> None:
+  """Refuses a data set whose episodes are in other files than those of HDF5.
+
+  Raises:
+    DataError: Naming the format, if `metadata.json` tells of another.
+  """
+  for folder in (path, os.path.join(path, 'data')):
+    file = os.path.join(folder, _METADATA)
+    if not os.path.isfile(file):
+      continue
+    found = _read_metadata(file).get('data_format')
+    if found not in (None, _HDF5):
+      raise data_set.DataError(
+        path,
+        f"must be in HDF5, which Minari writes with data_format='{_HDF5}'; got "
+        f'{_FORMAT_NAMES.get(str(found), repr(found))}.',
+      )
+
+
+def _read_metadata(path: str) -> Mapping[str, Any]:
+  """Returns what Minari tells of a data set."""
+  try:
+    with open(path, encoding='utf-8') as file:
+      found = json.load(file)
+    if not isinstance(found, dict):
+      raise ValueError(f'it must be a JSON object; got {found!r}')
+    return found
+  except (OSError, ValueError) as error:
+    raise data_set.DataError(
+      path, f'cannot be read ({type(error).__name__}: {error}).'
+    ) from error
 
 
 class MinariData(data_set.DataSet):
@@ -80,7 +116,7 @@ class MinariData(data_set.DataSet):
         if not hasattr(found, 'dtype'):
           raise data_set.DataError(
             self.path,
-            f"has no '{name}', which the environment has; there are "
+            f"must have '{name}', which the environment has; got "
             f'{", ".join(_names(group))}.',
           )
         data_set.check_kind(self.path, name, found.shape[1:], found.dtype, one)
@@ -90,7 +126,9 @@ class MinariData(data_set.DataSet):
         more = set(_names(group, name)) - known
         if more:
           raise data_set.DataError(
-            self.path, f"has '{min(more)}', which the environment has not."
+            self.path,
+            f"must have no more in '{name}' than the environment; got "
+            f"'{min(more)}'.",
           )
 
   def read(self, spec: specs.EnvironmentSpec) -> Iterator[data_set.Steps]:
@@ -109,7 +147,8 @@ class MinariData(data_set.DataSet):
       column = group[name]
       if len(column) != count:  # Before a wrong length is given memory.
         raise data_set.DataError(
-          where, f"is damaged: '{name}' has {len(column)} rows, not {count}."
+          where,
+          f"is damaged: '{name}' must have {count} rows; got {len(column)}.",
         )
       return column[()]
 
@@ -123,7 +162,9 @@ class MinariData(data_set.DataSet):
     terminations = load('terminations', num_steps).astype(bool)
     if terminations[:-1].any():
       raise data_set.DataError(
-        where, 'is damaged: it goes on after a termination.'
+        where,
+        'is damaged: only its last step may terminate; got step '
+        f'{terminations.argmax() + 1} of {num_steps}.',
       )
     step_type = np.full([num_steps + 1], _MID, np.int32)
     step_type[0], step_type[-1] = _FIRST, _LAST
@@ -147,23 +188,19 @@ class MinariData(data_set.DataSet):
     path = os.path.join(os.path.dirname(self._file), _METADATA)
     if not os.path.exists(path):
       return
-    try:
-      with open(path, encoding='utf-8') as file:
-        metadata = json.load(file)
-    except (OSError, ValueError) as error:
-      raise data_set.DataError(
-        path, f'cannot be read ({type(error).__name__}: {error}).'
-      ) from error
+    metadata = _read_metadata(path)
     for name, count in (('total_episodes', len(self.lengths)),
                         ('total_steps', self.lengths.sum())):  # fmt: skip
       if metadata.get(name, count) != count:
         raise data_set.DataError(
-          path, f'tells of {metadata[name]} {name}, and there are {count}.'
+          path, f'tells of {metadata[name]} {name}; got {count}.'
         )
     for name in ('observation_space', 'action_space'):  # Ours start at 0.
-      if re.search(r'"start": *-?[1-9]', str(metadata.get(name, ''))):
+      start = re.search(r'"start": *(-?[1-9]\d*)', str(metadata.get(name, '')))
+      if start:
         raise data_set.DataError(
-          self.path, f'has a {name} whose numbers do not start at 0.'
+          self.path,
+          f'has a {name} whose numbers must start at 0; got {start[1]}.',
         )
 
 

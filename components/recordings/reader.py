@@ -54,8 +54,8 @@ class Recording(data_set.DataSet):
     if found.keys() != columns.keys():
       raise data_set.DataError(
         self.path,
-        f'is of {self.manifest.environment}, with {_join(found)}; the '
-        f'environment has {_join(columns)}.',
+        f'has other columns than the environment, which has {_join(columns)}; '
+        f'got {_join(found)}, of {self.manifest.environment}.',
       )
     for name, one in columns.items():
       shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
@@ -96,9 +96,12 @@ class Recording(data_set.DataSet):
       raise data_set.DataError(
         path, f'is damaged ({type(error).__name__}: {error}).'
       ) from error
-    if len({len(column) for column in found}) > 1:
+    lengths = {len(column) for column in found}
+    if len(lengths) > 1:
       raise data_set.DataError(
-        path, 'is damaged: its columns differ in length.'
+        path,
+        'is damaged: its columns must be of one length; got '
+        f'{", ".join(map(str, sorted(lengths)))}.',
       )
     return found
 

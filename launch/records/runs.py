@@ -23,8 +23,18 @@ NEVER_BEGUN = 'never begun'
 UNREADABLE = 'unreadable'
 STATES = (RUNNING, DONE, INTERRUPTED, FAILED, ENDED, NEVER_BEGUN, UNREADABLE)
 
+_INITIAL_FROM = 'initial_from'  # Of an experiment, and of its checkpoints.
+_DEMONSTRATIONS = 'demonstrations'  # Of an experiment.
+_DATA = 'data'  # Of a topology.
+_WRAP = 'wrap'  # Of an identity.
+
 # What is used as it is read, by what it must be.
-_KINDS_OF_IDENTITY = {'agent': str, 'environment': str, 'seed': int}
+_KINDS_OF_IDENTITY = {'agent': str, 'environment': str, 'seed': int, _WRAP: str}
+_KINDS_OF_EXPERIMENT = {
+  'max_steps': int,
+  _INITIAL_FROM: str,
+  _DEMONSTRATIONS: list,
+}
 _KINDS_OF_START = {
   'config': dict,
   'experiment': dict,
@@ -34,7 +44,6 @@ _KINDS_OF_START = {
   'launch_settings': dict,
   'state': str,
 }
-_INITIAL_FROM = 'initial_from'  # Of an experiment, and of its checkpoints.
 _POSITIONED = ('actors', 'learner', 'replay', 'evaluator')
 
 
@@ -112,6 +121,18 @@ class Run:
     return self.logs.problems
 
   @property
+  def wrap(self) -> str | None:
+    """Name of what wraps its agent; None if nothing does."""
+    return self.settings.get(_WRAP)
+
+  @property
+  def data(self) -> tuple[str, ...]:
+    """Folders of the data it learns from, alone or beside replay."""
+    of_topology = self.wiring.get('topology_settings') or {}
+    of_experiment = self.experiment.get(_DEMONSTRATIONS)
+    return tuple(map(str, of_topology.get(_DATA) or of_experiment or ()))
+
+  @property
   def max_steps(self) -> int | None:
     """Environment steps at which it ends."""
     return self.experiment.get('max_steps')
@@ -158,7 +179,8 @@ def _read(directory: str, is_held: bool) -> Run:
   steps = _last(logs, 'steps', begun, ended, counts)
   experiment = begun.get('experiment', {})
   _check(identity, _KINDS_OF_IDENTITY)
-  _check(experiment, {'max_steps': int, _INITIAL_FROM: str})
+  _check(experiment, _KINDS_OF_EXPERIMENT)
+  _check(begun.get('topology_settings') or {}, {_DATA: list})
   # Whoever goes on with a run need not name it again.
   initial = saved.get(_INITIAL_FROM) or {}
   state, why = _judge(is_held, begun, ended, bool(steps), bool(identity))

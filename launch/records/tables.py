@@ -16,9 +16,11 @@ FORMATS = (TEXT, CSV, JSON)
 COLUMNS: tuple[str, ...] = (
   'directory',
   'agent',
+  'wrap',
   'environment',
   'seed',
   'topology',
+  'data',
   'steps',
   'max_steps',
   'last_return',
@@ -28,6 +30,8 @@ COLUMNS: tuple[str, ...] = (
   'why',
 )
 
+# What few runs have: left out for the eye where none does.
+_RARE = ('wrap', 'data', 'why')
 _NUMBERS = ('seed', 'steps', 'last_return', 'best_return')
 
 
@@ -95,9 +99,11 @@ def _row(run: runs_lib.Run) -> dict[str, Any]:
   return {
     'directory': run.directory,
     'agent': run.agent,
+    'wrap': run.wrap,
     'environment': run.environment,
     'seed': run.seed,
     'topology': run.topology,
+    'data': ', '.join(run.data) or None,
     'steps': run.steps,
     'max_steps': run.max_steps,
     'last_return': run.last.episode_return if run.last else None,
@@ -124,15 +130,19 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
       texts[name] = wording.number(row[name])
   texts['steps'] = wording.steps(row['steps'], row['max_steps'])
   texts['when'] = wording.time(row['when'])
-  texts['why'] = row['why'] or ''
+  for name in _RARE:
+    texts[name] = row[name] or ''
   return texts
 
 
 def _align(rows_of_text: Sequence[dict[str, str]]) -> str:
   """Lays out columns under their names, without a column of nothing."""
-  names = [name for name in COLUMNS if name != 'max_steps']
-  if all(not row['why'] for row in rows_of_text):
-    names.remove('why')
+  names = [
+    name
+    for name in COLUMNS
+    if name not in ('max_steps', *_RARE)
+    or (name in _RARE and any(row[name] for row in rows_of_text))
+  ]
   widths = {
     name: max(map(len, [name, *(row[name] for row in rows_of_text)]))
     for name in names

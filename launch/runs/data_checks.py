@@ -1,7 +1,8 @@
 """What an experiment needs to learn from data, alone or beside replay."""
 
+import contextlib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
     raise SettingError(
       'topology',
       f'must be another one for {type(experiment.builder).__name__}, which '
-      'compares data with what is lived through beside them.',
+      "compares data with what is lived through beside them; got 'offline'.",
     )
   for name in _OF_ACTING:
     if getattr(experiment, name):
@@ -174,10 +175,17 @@ def check_demonstrations(
     raise SettingError(
       'demonstrations',
       'must be left out of a deterministic run with Bellman updaters, who draw '
-      'them: no checkpoint has how.',
+      f'them: no checkpoint has how. Got {", ".join(paths)}.',
     )
-  try:
+  with as_demonstrations():
     check_experience(experiment, experience, spec, paths)
+
+
+@contextlib.contextmanager
+def as_demonstrations() -> Iterator[None]:
+  """Tells what is wrong with data by the setting that names them here."""
+  try:
+    yield
   except SettingError as error:
     if error.setting != 'data':
       raise

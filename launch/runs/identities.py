@@ -1,5 +1,6 @@
 """Whether a checkpoint is of the same experiment."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,9 @@ from repertory.components import checkpointing
 
 # Begins the names under which tables are part of an identity.
 _TABLE = 'table.'
+# Between the parts of a table's description: not within the parentheses of a
+# shape or of a rate limit.
+_BETWEEN_PARTS = re.compile(r', (?![^()]*\))')
 
 
 def check_identity(
@@ -56,7 +60,7 @@ def _describe_both(name: str, found: Any, now: Any) -> tuple[str, str]:
   )
   if not name.startswith(_TABLE):
     return one, other
-  parts, others = one.split(', '), other.split(', ')
+  parts, others = (_BETWEEN_PARTS.split(text) for text in (one, other))
   for end in (0, -1):
     while min(len(parts), len(others)) > 1 and parts[end] == others[end]:
       del parts[end], others[end]

@@ -8,7 +8,6 @@ import tree
 from repertory.components import experience as experience_lib
 from repertory.components import recordings, roads, signals, specs
 from repertory.components.replay import local
-from repertory.components.settings import SettingError
 from repertory.environments import previous_action
 from repertory.launch.runs import data_checks, recording
 from repertory.launch.runs import session as session_lib
@@ -80,10 +79,8 @@ def make_demonstrations(
     stop,
     session_lib.DEMONSTRATIONS,
   )
-  try:
+  with data_checks.as_demonstrations():
     road.fill(read(session, data))
-  except recordings.DataError as error:
-    raise SettingError('demonstrations', error.problem) from error
   return roads.Demonstrations(session.experience, road)
 
 

@@ -176,9 +176,9 @@ class TestRefusals:
     ('flags', 'message'),
     [
       ([], '--data must name the folder'),
-      (['--data=nowhere'], 'nowhere is not there'),
-      (['--data=DATA,nowhere'], 'nowhere is not there'),
-      (['--data=DATA', '--env=memory_chain'], 'is of catch|environment'),
+      (['--data=nowhere'], 'nowhere must be a folder; got nothing'),
+      (['--data=DATA,nowhere'], 'nowhere must be a folder; got nothing'),
+      (['--data=DATA', '--env=memory_chain'], "has another 'observation' than"),
       (['--data=DATA', '--record=more'], '--record must be left out'),
       (['--data=DATA', '--num_actors=2'], '--num_actors must be left out'),
       (['--data=DATA', '--topology=single'], '--data must be left out'),
@@ -198,7 +198,7 @@ class TestRefusals:
     )
     assert code == 2
     captured = capsys.readouterr()
-    assert any(one in captured.err for one in message.split('|')), captured.err
+    assert message in captured.err
     assert not run.exists()
 
   @pytest.mark.parametrize('flag', ['--data', '--demonstrations'])

@@ -506,6 +506,12 @@ class TestTwoStarts:
       'signature=x () int8, y () int8 now.',
     ),
     (
+      {'table.replay': 'signature=x (84, 84, 4) uint8, y (2, 3) int8'},
+      {'table.replay': 'signature=x (64, 64, 4) uint8, y (2, 3) int8'},
+      'experiment: table.replay: signature=x (84, 84, 4) uint8 in the '
+      'checkpoint, signature=x (64, 64, 4) uint8 now.',
+    ),
+    (
       {'environment': 'a', 'table.a': 'x'},
       {'environment': 'b', 'table.b': 'y'},
       'experiment: environment: a in the checkpoint, b now.',

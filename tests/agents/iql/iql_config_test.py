@@ -17,6 +17,7 @@ from repertory.agents import iql
     ('advantage_scale', -0.1, 'at least 0'),
     ('max_weight', 0.5, 'at least 1'),
     ('n_step', 0, 'at least 1'),
+    ('policy_anneal_learner_steps', 0, 'at least 1'),
     ('target_update_rate', 0.0, 'positive'),
     ('target_update_rate', 1.5, r'in \[0, 1\]'),
     ('max_gradient_norm', 0.0, 'positive'),

@@ -36,10 +36,10 @@ class _Learned:
       config.learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
 
-  def descend(self, loss):
+  def descend(self, loss, share=1.0):
     """Takes a step; returns the loss before it, and the gradient's norm."""
     before = loss(self.arrays)
-    self.arrays, norm = self._descent.step(loss, self.arrays)
+    self.arrays, norm = self._descent.step(loss, self.arrays, share)
     return before, norm
 
 
@@ -52,6 +52,7 @@ class Twin:
       _Learned(module, config) for module in learned
     )
     self.target_critics = transition_updates.arrays(target_critics)
+    self.num_steps = 0
 
   def values(self, arrays, observation):
     x = numpy_offline.features(arrays, observation)
@@ -64,6 +65,14 @@ class Twin:
       batch['observation'],
       numpy_offline.scaled(batch),
     )
+
+  def policy_share(self):
+    """What is left of the policy's step size, in the step that is taken."""
+    num_steps = self.config.policy_anneal_learner_steps
+    if num_steps is None:
+      return 1.0
+    done = min(self.num_steps / num_steps, 1.0)
+    return 0.5 * (1 + np.cos(np.pi * done))
 
   def step(self, batch):
     config, metrics = self.config, {}
@@ -96,7 +105,7 @@ class Twin:
 
     metrics['advantage'], metrics['weight'] = advantages.mean(), counts.mean()
     metrics['policy_loss'], metrics['policy_gradient_norm'] = (
-      self.policy.descend(policy_loss)
+      self.policy.descend(policy_loss, self.policy_share())
     )
     next_values = self.values(self.value.arrays, batch['next_observation'])
     target = batch['reward'] + config.discount * batch['discount'] * next_values
@@ -111,6 +120,7 @@ class Twin:
     metrics['critic_loss'], metrics['critic_gradient_norm'] = (
       self.critics.descend(critic_loss)
     )
+    self.num_steps += 1
     tau = config.target_update_rate
     for name, array in self.critics.arrays.items():
       self.target_critics[name] = (1 - tau) * self.target_critics[
@@ -139,6 +149,7 @@ def make(config):
   [
     pytest.param({}, None, id='default'),
     pytest.param({'expectile': 0.9}, True, id='xla'),
+    pytest.param({'policy_anneal_learner_steps': 3}, True, id='annealed'),
     pytest.param(
       {'prioritized': True, 'num_critics': 3, 'max_gradient_norm': 0.3},
       None,

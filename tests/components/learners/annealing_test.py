@@ -31,3 +31,15 @@ def test_goes_on_from_its_variables():
     assert not source.trainable
     target.assign(source)
   assert other().numpy() == np.float32(0.7)
+
+
+@pytest.mark.parametrize('jit_compile', [None, True])
+def test_falls_along_a_cosine(jit_compile):
+  annealing = learners.CosineAnnealing(4)
+  call = tf.function(annealing, autograph=False, jit_compile=jit_compile)
+  shares = [call().numpy() for _ in range(6)]
+  # ½ (1 + cos(π t / 4)): 45 degrees have a cosine of √½.
+  root = 0.5**0.5
+  expected = [1, (1 + root) / 2, 0.5, (1 - root) / 2, 0, 0]
+  np.testing.assert_allclose(shares, expected, atol=1e-6)
+  assert learners.CosineAnnealing(None)().numpy() == 1

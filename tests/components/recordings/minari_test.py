@@ -110,15 +110,25 @@ def test_nests(tmp_path):
   steps = _read(data, spec)
   assert steps.observation['camera'][1].tolist() == [[4, 5], [6, 7]]
   assert steps.observation['joints'][1].tolist() == [3, 4]
-  with pytest.raises(recordings.DataError, match="has no 'observations'"):
+  with pytest.raises(
+    recordings.DataError,
+    match=r"must have 'observations'.* got (actions, )?.*observations/camera",
+  ):
     data.check(SPEC)
 
 
 @pytest.mark.parametrize(
   ('changes', 'message'),
   [
-    ({'observations': np.zeros([4, 3])}, r"'observations' of float64 .*\(3,\)"),
-    ({'actions': np.zeros([3])}, "'actions' of float64"),
+    (
+      {'observations': np.zeros([4, 3])},
+      r"'observations'.*got float64 .*\(3,\)",
+    ),
+    ({'actions': np.zeros([3])}, "'actions'.*got float64"),
+    (
+      {'actions': {'x': np.zeros([3])}},
+      "must have 'actions'.*got .*actions/x, ",
+    ),
   ],
 )
 def test_another_environment_is_refused(tmp_path, changes, message):
@@ -130,10 +140,13 @@ def test_another_environment_is_refused(tmp_path, changes, message):
 @pytest.mark.parametrize(
   ('changes', 'message'),
   [
-    ({'terminations': [True, False, False]}, 'goes on after a termination'),
-    ({'observations': np.zeros([3, 2])}, "'observations' has 3 rows, not 4"),
-    ({'actions': [0, 100, 1]}, 'has the action 100'),
-    ({'rewards': [0.0, np.inf, 0.0]}, "'rewards' with numbers that are not"),
+    ({'terminations': [True, False, False]}, 'may terminate; got step 1 of 3'),
+    (
+      {'observations': np.zeros([3, 2])},
+      "'observations' must have 4 rows; got 3",
+    ),
+    ({'actions': [0, 100, 1]}, r'\[0, 99\]; got 100'),
+    ({'rewards': [0.0, np.inf, 0.0]}, "'rewards' .* are not finite; got inf"),
   ],
 )
 def test_what_an_episode_cannot_be_is_named(tmp_path, changes, message):
@@ -160,14 +173,31 @@ def test_damages_are_named(tmp_path):
 
 def test_episodes_that_are_lost_are_told(tmp_path):
   data = _write(tmp_path, [_episode(3, True)], {'total_episodes': 2})
-  with pytest.raises(
-    recordings.DataError, match=r'of 2 total_episodes.* are 1'
-  ):
+  with pytest.raises(recordings.DataError, match=r'of 2 total_episodes; got 1'):
     data.check(SPEC)
 
 
 def test_spaces_that_start_elsewhere_are_refused(tmp_path):
   space = _SPACES['action_space'].replace('"start": 0', '"start": 1')
   data = _write(tmp_path, [_episode(3, True)], {'action_space': space})
-  with pytest.raises(recordings.DataError, match='do not start at 0'):
+  with pytest.raises(recordings.DataError, match='must start at 0; got 1'):
     data.check(SPEC)
+
+
+@pytest.mark.parametrize('is_data_folder', [False, True])
+@pytest.mark.parametrize(
+  ('told', 'message'),
+  [
+    ({'data_format': 'arrow'}, "must be in HDF5, .*'hdf5'; got Arrow"),
+    ({'data_format': 'new'}, "must be in HDF5, .*; got 'new'"),
+    ({}, 'is no data set.* got other files, such as'),
+    ([], r'cannot be read.* must be a JSON object; got \[\]'),
+  ],
+)
+def test_other_formats_are_named(tmp_path, told, message, is_data_folder):
+  folder = tmp_path / 'data'
+  (folder / '0').mkdir(parents=True)  # As Minari has it: a folder an episode.
+  (folder / '0' / 'part-0.arrow').touch()
+  (folder / 'metadata.json').write_text(json.dumps(told))
+  with pytest.raises(recordings.DataError, match=message):
+    recordings.open_data(str(folder if is_data_folder else tmp_path))

@@ -171,6 +171,10 @@ class TestRead:
     [
       '{"begun": "x", "config": {"agent": 1}}',
       '{"begun": "x", "config": {"seed": "1"}}',
+      '{"begun": "x", "config": {"wrap": 1}}',
+      '{"begun": "x", "config": {}, "experiment": {"demonstrations": 2}}',
+      '{"begun": "x", "config": {}, "topology_settings": {"data": 3}}',
+      '{"begun": "x", "config": {}, "topology_settings": {"data": [3]}}',
       '{"begun": "x", "config": {}, "steps": "many"}',
       '{"begun": "x", "config": {}, "topology_settings": 3, "experiment": 4}',
       '{"ended": 3, "state": 4}',
@@ -228,6 +232,27 @@ class TestTable:
     assert len(lines) == 4
     assert lines[0].startswith('directory,agent,')
     assert ',12000,1000,-2.5,1.0,done,2026' in lines[1]
+
+  def test_data_and_wrappers_are_shown_where_there_are_some(
+    self, runs, tmp_path
+  ):
+    assert not {'wrap', 'data'} & set(records.table(runs).split())
+    others = tmp_path / 'others'
+    written_runs.write(
+      others / 'd', topology='offline', topology_settings={'data': ['x', 'y']}
+    )
+    written_runs.write(
+      others / 'e',
+      config={**written_runs.CONFIG, 'wrap': 'gail'},
+      experiment={'demonstrations': ['z']},
+    )
+    found = records.find([others]).runs
+    header, first, second = records.table(found).splitlines()
+    assert first.index('x, y') == header.index('data') == second.index('z')
+    assert second.index('gail') == header.index('wrap')
+    rows = records.rows([*found, *runs])
+    assert [row['data'] for row in rows] == [None, None, None, 'x, y', 'z']
+    assert [row['wrap'] for row in rows][-2:] == [None, 'gail']
 
   def test_order(self, runs):
     def order(sort):
