@@ -143,42 +143,83 @@ def make_support(config: Any) -> tf.Tensor:
   return tf.linspace(float(config.vmin), float(config.vmax), config.num_atoms)
 
 
-def improve_categorical_critic(
-  critic: networks.Critic,
-  optimizer: learners.ClippedAdam,
-  observation: types.Nest,
-  action: tf.Tensor,
-  targets: tf.Tensor,
-  weights: tf.Tensor,
-  support: tf.Tensor,
-) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-  """Takes a step of a critic towards distributions of returns.
+class CategoricalCritic:
+  """Learns to tell distributions of returns, by logits of N atoms.
 
-  Args:
-    critic: What is learned, with logits `[B, N]`.
-    optimizer: That of the critic.
-    observation: Nest of `[B, ...]`.
-    action: What was done, in [−1, 1], `[B, D]`.
-    targets: What came of it, as probabilities of the atoms, `[B, N]`; no
-      gradient flows into them.
-    weights: How much each item counts, `[B]`.
-    support: The atoms, `[N]`.
-
-  Returns:
-    Metrics, and how far what was said is from the targets, `[B]`, in nats.
+  See https://arxiv.org/abs/1707.06887. An update keeps the networks and the
+  optimizer as well: what it saves are its own attributes' variables.
   """
-  with tf.GradientTape() as tape:
-    logits = data_parallel.by_rows(critic)(observation, action)  # [B, N]
-    divergences = losses.categorical_divergence(targets, logits)  # [B]
-    loss = tf.reduce_mean(weights * divergences)
-  norm = optimizer.minimize(tape, loss)
-  q = losses.categorical_mean(logits, support)  # [B]
-  # What the ends of the support hold is a sign that it is too narrow.
-  ends = targets[:, 0] + targets[:, -1]  # [B]
-  metrics = {
-    'critic_loss': loss,
-    'q_value': tf.reduce_mean(q),
-    'share_at_ends': tf.reduce_mean(ends),
-    'critic_gradient_norm': norm,
-  }
-  return metrics, divergences
+
+  def __init__(
+    self,
+    online: networks.Critic,
+    target: networks.Critic,
+    optimizer: learners.ClippedAdam,
+    config: Any,
+  ):
+    """Takes over the networks.
+
+    Args:
+      online: What is learned, with logits `[B, N]`.
+      target: A critic of the same kind, made to follow.
+      optimizer: That of what is learned.
+      config: Has `discount`, and what `make_support` reads.
+    """
+    self._online = online
+    self._target = target
+    self._optimizer = optimizer
+    self._discount = config.discount
+    self._support = make_support(config)  # [N]
+
+  def values(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
+    """Returns the means of the distributions, `[...]`, as they are learned.
+
+    Args:
+      observation: Nest of `[B, ...]`.
+      action: In [−1, 1], `[..., D]`.
+    """
+    logits = data_parallel.by_rows(self._online)(observation, action)
+    return losses.categorical_mean(logits, self._support)
+
+  def improve(
+    self,
+    data: types.Transition,
+    action: tf.Tensor,
+    action_t: tf.Tensor,
+    weights: tf.Tensor,
+  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Takes a step towards what came of actions.
+
+    Args:
+      data: The items.
+      action: What was done, in [−1, 1], `[B, D]`.
+      action_t: What would be done next, `[B, D]`.
+      weights: How much each item counts, `[B]`.
+
+    Returns:
+      Metrics, and how far what was said is from the targets, `[B]`, in nats.
+    """
+    target = data_parallel.by_rows(self._target)
+    targets = losses.categorical_td_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=self._discount * data.discount,
+      logits_t=target(data.next_observation, action_t),
+      z=self._support,
+    )  # [B, N]
+    with tf.GradientTape() as tape:
+      online = data_parallel.by_rows(self._online)
+      logits = online(data.observation, action)  # [B, N]
+      divergences = losses.categorical_divergence(targets, logits)  # [B]
+      loss = tf.reduce_mean(weights * divergences)
+    norm = self._optimizer.minimize(tape, loss)
+    q = losses.categorical_mean(logits, self._support)  # [B]
+    # What the ends of the support hold is a sign that it is too narrow.
+    ends = targets[:, 0] + targets[:, -1]  # [B]
+    metrics = {
+      'critic_loss': loss,
+      'q_value': tf.reduce_mean(q),
+      'share_at_ends': tf.reduce_mean(ends),
+      'critic_gradient_norm': norm,
+    }
+    return metrics, divergences

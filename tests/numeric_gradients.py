@@ -77,8 +77,9 @@ class Adam:
 class Descent:
   """Adam on what differences say, clipped by its norm unless that is None."""
 
-  def __init__(self, learning_rate, epsilon, max_norm=None):
-    self._adam, self._max_norm = Adam(learning_rate, epsilon), max_norm
+  def __init__(self, learning_rate, epsilon, max_norm=None, first_decay=0.9):
+    self._adam = Adam(learning_rate, epsilon, first_decay)
+    self._max_norm = max_norm
 
   def step(self, loss, arrays, share=1.0):
     """Returns the arrays after a step, and the norm of the gradient."""

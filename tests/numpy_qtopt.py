@@ -13,8 +13,8 @@ class Twin:
   def __init__(self, config, network, average, lagged):
     self.config = config
     self.network, self.average, self.lagged = network, average, lagged
-    self._adam = numeric_gradients.Adam(
-      config.learning_rate, config.adam_epsilon
+    self._descent = numeric_gradients.Descent(
+      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
     )
     self._count = 0
 
@@ -78,10 +78,9 @@ class Twin:
       'td_error': np.mean(sizes),
       'q_value': np.mean(q),
     }
-    gradients = numeric_gradients.gradients(loss, self.network)
-    metrics['gradient_norm'] = numeric_gradients.norm(gradients)
-    clipped = numeric_gradients.clipped(gradients, config.max_gradient_norm)
-    self.network = self._adam.apply(clipped, self.network)
+    self.network, metrics['gradient_norm'] = self._descent.step(
+      loss, self.network
+    )
     tau = config.target_update_rate
     self.average = {
       name: (1 - tau) * array + tau * self.network[name]

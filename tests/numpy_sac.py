@@ -32,6 +32,22 @@ def keep(arrays, seen):
     arrays[f'{name}/num_calls:0'] = np.array(count + 1)
 
 
+def make_descents(config):
+  """Returns what lets critics, policy and temperature take steps, by name."""
+
+  def make(learning_rate, first_decay):
+    return numeric_gradients.Descent(
+      learning_rate, config.adam_epsilon, config.max_gradient_norm, first_decay
+    )
+
+  rate, decay = config.learning_rate, config.adam_first_decay
+  return {
+    'critics': make(rate, decay),
+    'policy': make(config.policy_learning_rate or rate, decay),
+    'temperature': make(config.temperature_learning_rate, 0.9),
+  }
+
+
 class Twin:
   """The equations of arXiv:1812.05905 in NumPy, step by step."""
 
@@ -43,14 +59,7 @@ class Twin:
     self.log_temperature = {
       '': np.array([math.log(config.initial_temperature)])
     }
-    rate, epsilon = config.learning_rate, config.adam_epsilon
-    self._adams = [
-      numeric_gradients.Adam(rate, epsilon, config.adam_first_decay),
-      numeric_gradients.Adam(
-        config.policy_learning_rate or rate, epsilon, config.adam_first_decay
-      ),
-      numeric_gradients.Adam(config.temperature_learning_rate, epsilon),
-    ]
+    self._descents = make_descents(config)
 
   def layers(self, arrays, name, sizes, x, mask=None, seen=None):
     """Applies the layers that a name ends with, `[B, D]`.
@@ -185,8 +194,9 @@ class Twin:
     if config.conservative_weight is not None:
       gaps = self.gaps(self.critics, batch, q)
       metrics['conservative_gap'] = np.mean(gaps)
-    self.critics, metrics['critic_gradient_norm'] = self._descend(
-      0, critic_loss, self.critics
+    descent = self._descents['critics']
+    self.critics, metrics['critic_gradient_norm'] = descent.step(
+      critic_loss, self.critics
     )
     keep(self.critics, seen)
     self.count += 1
@@ -221,21 +231,13 @@ class Twin:
       'entropy': -np.mean(log_prob),
       'temperature': temperature,
     }
-    self.policy, self.told['policy_gradient_norm'] = self._descend(
-      1, policy_loss, self.policy
+    descent = self._descents['policy']
+    self.policy, self.told['policy_gradient_norm'] = descent.step(
+      policy_loss, self.policy
     )
     keep(self.policy, seen)
     aim = -D if config.target_entropy is None else config.target_entropy
-    self.log_temperature, _ = self._descend(
-      2,
+    self.log_temperature, _ = self._descents['temperature'].step(
       lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
       self.log_temperature,
     )
-
-  def _descend(self, index, loss, arrays):
-    gradients = numeric_gradients.gradients(loss, arrays)
-    clipped = numeric_gradients.clipped(
-      gradients, self.config.max_gradient_norm
-    )
-    norm = numeric_gradients.norm(gradients)
-    return self._adams[index].apply(clipped, arrays), norm

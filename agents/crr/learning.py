@@ -43,10 +43,12 @@ class CRRUpdate(programs.Update):
     self._target = target
     self._scaling = scaling
     self._config = config
-    self._support = policy_and_critic.make_support(config)  # [N]
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._policy_optimizer, self._critic_optimizer = (
       policy_and_critic.make_optimizers(online, config)
+    )
+    self._critic = policy_and_critic.CategoricalCritic(
+      online.critic, target.critic, self._critic_optimizer, config
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
@@ -69,8 +71,12 @@ class CRRUpdate(programs.Update):
     weights = self._importance_weights(sample)  # [B]
     # First the policy: it follows the critic as it was before this step.
     policy_metrics = self._improve_policy(data.observation, action, noise[1:])
-    critic_metrics, divergences = self._improve_critic(
-      data, action, noise[0], weights
+    target_policy = data_parallel.by_rows(self._target.policy)
+    action_t = self._distribution.sample(
+      target_policy(data.next_observation), noise[0]
+    )  # [B, D]
+    critic_metrics, divergences = self._critic.improve(
+      data, action, action_t, weights
     )
     self._update_target()
     return programs.UpdateResult(
@@ -109,12 +115,10 @@ class CRRUpdate(programs.Update):
     Args:
       noise: Normal numbers for the m actions of the policy, `[m, B, D]`.
     """
-    critic = data_parallel.by_rows(self._online.critic)
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
     # That of the data first, then all others, in one call.
     actions = tf.stack([action, *tf.unstack(drawn)], axis=1)  # [B, 1 + m, D]
-    logits = critic(observation, actions)  # [B, 1 + m, N]
-    values = losses.categorical_mean(logits, self._support)  # [B, 1 + m]
+    values = self._critic.values(observation, actions)  # [B, 1 + m]
     q, others = values[:, 0], values[:, 1:]
     if self._config.advantage_baseline == 'max':
       return q - tf.reduce_max(others, axis=-1)
@@ -127,32 +131,4 @@ class CRRUpdate(programs.Update):
       return losses.binary_weights(advantages)
     return losses.exponential_weights(
       advantages, 1 / config.advantage_temperature, config.max_weight
-    )
-
-  def _improve_critic(
-    self,
-    data: types.Transition,
-    action: tf.Tensor,
-    noise: tf.Tensor,
-    weights: tf.Tensor,
-  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    target_policy, target_critic = map(data_parallel.by_rows, self._target)
-    action_t = self._distribution.sample(
-      target_policy(data.next_observation), noise
-    )  # [B, D]
-    targets = losses.categorical_td_targets(
-      r_t=data.reward,
-      # The adder applied γ between the rewards; this is the last factor.
-      discount_t=self._config.discount * data.discount,
-      logits_t=target_critic(data.next_observation, action_t),
-      z=self._support,
-    )  # [B, N]
-    return policy_and_critic.improve_categorical_critic(
-      self._online.critic,
-      self._critic_optimizer,
-      data.observation,
-      action,
-      targets,
-      weights,
-      self._support,
     )

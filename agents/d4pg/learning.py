@@ -42,9 +42,11 @@ class D4PGUpdate(programs.Update):
     self._target = target
     self._scaling = scaling
     self._config = config
-    self._support = policy_and_critic.make_support(config)  # [N]
     self._policy_optimizer, self._critic_optimizer = (
       policy_and_critic.make_optimizers(online, config)
+    )
+    self._critic = policy_and_critic.CategoricalCritic(
+      online.critic, target.critic, self._critic_optimizer, config
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
@@ -60,7 +62,13 @@ class D4PGUpdate(programs.Update):
     weights = self._importance_weights(sample)  # [B]
     # First the policy: it follows the critic as it was before this step.
     policy_metrics = self._improve_policy(data)
-    critic_metrics, divergences = self._improve_critic(data, weights)
+    target_policy = data_parallel.by_rows(self._target.policy)
+    critic_metrics, divergences = self._critic.improve(
+      data,
+      self._scaling.from_action(data.action),
+      target_policy(data.next_observation),
+      weights,
+    )
     self._update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
@@ -68,13 +76,12 @@ class D4PGUpdate(programs.Update):
     )
 
   def _improve_policy(self, data: types.Transition) -> dict:
-    policy, critic = map(data_parallel.by_rows, self._online)
+    policy = data_parallel.by_rows(self._online.policy)
     with tf.GradientTape() as policy_tape:
       action = policy(data.observation)  # [B, D]
       with tf.GradientTape() as action_tape:
         action_tape.watch(action)
-        logits = critic(data.observation, action)  # [B, N]
-        q = losses.categorical_mean(logits, self._support)  # [B]
+        q = self._critic.values(data.observation, action)  # [B]
       dqda = action_tape.gradient(q, action)  # [B, D]
       loss = losses.deterministic_policy_loss(
         action, dqda, self._config.max_action_gradient_norm
@@ -84,25 +91,3 @@ class D4PGUpdate(programs.Update):
       'policy_value': tf.reduce_mean(q),
       'policy_gradient_norm': norm,
     }
-
-  def _improve_critic(
-    self, data: types.Transition, weights: tf.Tensor
-  ) -> tuple[dict, tf.Tensor]:
-    target_policy, target_critic = map(data_parallel.by_rows, self._target)
-    action_t = target_policy(data.next_observation)  # [B, D]
-    targets = losses.categorical_td_targets(
-      r_t=data.reward,
-      # The adder applied γ between the rewards; this is the last factor.
-      discount_t=self._config.discount * data.discount,
-      logits_t=target_critic(data.next_observation, action_t),
-      z=self._support,
-    )  # [B, N]
-    return policy_and_critic.improve_categorical_critic(
-      self._online.critic,
-      self._critic_optimizer,
-      data.observation,
-      self._scaling.from_action(data.action),
-      targets,
-      weights,
-      self._support,
-    )

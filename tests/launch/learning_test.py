@@ -254,9 +254,11 @@ class TestVMPO:
   @pytest.mark.parametrize('topology', _WITH_SEBULBA)
   @trainings.over_seeds
   def test_catch(self, tmp_path, topology, seed):
+    # 58 learner steps. Of 39, which are 20,000 steps, two of 18 runs had not
+    # learned enough, each with actors that were a learner step behind.
     mean_return = trainings.train(
       tmp_path, 'vmpo', 'catch',
-      steps=20_000, topology=topology, seed=seed, environments=8,
+      steps=30_000, topology=topology, seed=seed, environments=8,
     )  # fmt: skip
     assert mean_return >= 0.9
 

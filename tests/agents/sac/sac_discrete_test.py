@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import numeric_gradients
 import numpy_dqn
+import numpy_sac
 import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import discrete_learning, networks
@@ -64,13 +65,7 @@ class Twin:
     self.log_temperature = {
       '': np.array([math.log(config.initial_temperature)])
     }
-    self._adams = [
-      numeric_gradients.Adam(rate, config.adam_epsilon)
-      for rate in (
-        config.policy_learning_rate, config.learning_rate,
-        config.temperature_learning_rate,
-      )
-    ]  # fmt: skip
+    self._descents = numpy_sac.make_descents(config)
 
   def outputs(self, arrays, torso, head, observation):
     x = numeric_gradients.linear(arrays, f'{torso}/mlp/linear_0', observation)
@@ -119,8 +114,9 @@ class Twin:
       'q_value': np.mean(self.values(self.critics, batch['observation'])),
       'temperature': temperature,
     }
-    self.critics, metrics['critic_gradient_norm'] = self._descend(
-      1, critic_loss, self.critics
+    descent = self._descents['critics']
+    self.critics, metrics['critic_gradient_norm'] = descent.step(
+      critic_loss, self.critics
     )
     q = self.values(self.critics, batch['observation'])
     rated = np.mean(q, 0) if config.critics_of_policy == 'mean' else q.min(0)
@@ -134,14 +130,14 @@ class Twin:
     log_prob = np.sum(policy * np.log(policy), axis=-1)
     metrics['policy_loss'] = policy_loss(self.policy)
     metrics['entropy'] = -np.mean(log_prob)
-    self.policy, metrics['policy_gradient_norm'] = self._descend(
-      0, policy_loss, self.policy
+    descent = self._descents['policy']
+    self.policy, metrics['policy_gradient_norm'] = descent.step(
+      policy_loss, self.policy
     )
     aim = config.target_entropy
     if aim is None:
       aim = 0.98 * math.log(A)
-    self.log_temperature, _ = self._descend(
-      2,
+    self.log_temperature, _ = self._descents['temperature'].step(
       lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
       self.log_temperature,
     )
@@ -149,13 +145,6 @@ class Twin:
     for name, array in self.critics.items():
       self.targets[name] = (1 - tau) * self.targets[name] + tau * array
     return metrics, sizes
-
-  def _descend(self, index, loss, arrays):
-    gradients = numeric_gradients.gradients(loss, arrays)
-    return (
-      self._adams[index].apply(gradients, arrays),
-      numeric_gradients.norm(gradients),
-    )
 
 
 class TestDiscreteSACUpdate:

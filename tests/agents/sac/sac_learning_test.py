@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import numpy_sac
+import policy_and_critic_twin
 import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import learning, networks, proposals
@@ -170,9 +171,7 @@ class TestSACUpdate:
 
   def test_target_critics_start_as_a_copy(self):
     _, critics, targets, _ = make(CONFIG)
-    copies = arrays(targets)
-    for name, array in arrays(critics).items():
-      np.testing.assert_array_equal(copies[name], array)
+    policy_and_critic_twin.assert_targets_are_copies(critics, targets)
 
   def test_critics_differ(self):
     critics = arrays(make(CONFIG)[1])
@@ -180,19 +179,12 @@ class TestSACUpdate:
     assert np.abs(first - second).min() > 1e-4
 
   def test_noise_is_new_in_every_step_and_follows_the_seed(self):
-    def losses(seed):
-      config = dataclasses.replace(
-        CONFIG, learning_rate=1e-30, temperature_learning_rate=0.0
-      )
-      *_, update = make(config)
-      update._noise._seed.assign(seed)
-      sample = to_sample(make_batch(0))
-      return [float(update(sample).metrics['policy_loss']) for _ in range(3)]
-
-    first = losses(1)
-    assert len(set(first)) == 3
-    assert first == losses(1)
-    assert set(first).isdisjoint(losses(2))
+    config = dataclasses.replace(
+      CONFIG, learning_rate=1e-30, temperature_learning_rate=0.0
+    )
+    policy_and_critic_twin.assert_noise_is_new(
+      lambda: make(config)[-1], to_sample(make_batch(0)), 'policy_loss'
+    )
 
 
 class TestNetworks:
