@@ -202,15 +202,19 @@ def print_case(case: Case, rounds: int) -> None:
   rich.console.Console(width=120).print(table)
 
 
-def main(_) -> None:
-  """Prints a table for each case."""
-  known = {case.key: case for case in CASES}
+def print_cases(cases: Sequence[Case]) -> None:
+  """Prints a table for each case that is asked for."""
+  known = {case.key: case for case in cases}
   for name in _CASES.value or known:
     if name not in known:
       raise app.UsageError(
         f'--cases must be of {", ".join(known)}; got {name!r}.'
       )
     print_case(known[name], _ROUNDS.value)
+
+
+def main(_) -> None:
+  print_cases(CASES)
 
 
 if __name__ == '__main__':

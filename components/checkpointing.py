@@ -31,6 +31,7 @@ _FORMAT = 2
 _TEMPORARY_PREFIX = '.writing-'
 _REMOVED_PREFIX = '.removing-'
 CHECKSUMS, STATE = 'checksums.json', 'state.json'
+ARRAYS = 'arrays.npz'
 _REPLAY = 'replay'
 _NAME = re.compile(r'[0-9]{8}|[1-9][0-9]{8,}')
 _CHUNK_BYTES = 2**20  # Read at once.
@@ -229,7 +230,7 @@ def _write(
 ) -> None:
   """Writes all files of a checkpoint."""
   os.makedirs(folder)
-  write_arrays(os.path.join(folder, 'arrays.npz'), arrays)
+  write_arrays(os.path.join(folder, ARRAYS), arrays)
   with open(os.path.join(folder, STATE), 'w') as file:
     json.dump(state, file, indent=2)
   if replay_path is not None:
@@ -261,7 +262,7 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
     state = json.load(file)
   # NumPy by itself leaves open what it cannot read.
   with (
-    open(os.path.join(path, 'arrays.npz'), 'rb') as file,
+    open(os.path.join(path, ARRAYS), 'rb') as file,
     np.load(file, allow_pickle=False) as arrays,
   ):
     arrays = {name: arrays[name] for name in arrays.files}

@@ -12,5 +12,7 @@ CORES = ('none', 'lstm', 'gru')
 RETURN_DISTRIBUTIONS = (
   'none', 'categorical', 'quantile', 'implicit_quantile'
 )  # fmt: skip
+# Which learners hear from which, see `gossip.graphs`.
+GRAPHS = ('ring', 'exponential', 'complete')
 # What becomes of a learner step that is not finite, see `learners.divergence`.
 DIVERGENCE_ACTIONS = ('stop', 'skip')

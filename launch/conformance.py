@@ -85,7 +85,7 @@ class TopologyConformance:
     topology.check(experiment)
     roads = topology.roads(experiment)
     with resuming.open_session(experiment, kinds=roads) as session:
-      graph = topology.graph(session)
+      graph = topology.call_graph(session)
       names = {kinds.COORDINATOR.name}
       if topology.has_program:
         for plan in topology.program(session, 'title'):
@@ -185,7 +185,7 @@ class TopologyConformance:
     try:
       self.run(experiment)
     except failures.NodeError as error:
-      assert kinds.kind_of(error.failure.node) is kinds.ACTOR
+      assert kinds.kind_of(error.failure.node).acts
       assert 'out of balls' in error.failure.cause
     else:
       raise AssertionError('A node that fails must end the run.')

@@ -73,7 +73,7 @@ _RANKS_OF_COMPONENTS = (
     'experience',
     'recordings',
   ),
-  ('environment_loop', 'roads', 'rollouts'),
+  ('environment_loop', 'gossip', 'roads', 'rollouts'),
   ('conformance',),
 )
 _RANKS_OF_LAUNCH = (

@@ -4,6 +4,8 @@ import gc
 import signal
 import sys
 import textwrap
+import threading
+import time
 
 import pytest
 
@@ -23,6 +25,17 @@ def pytest_collection_finish():
 def _interrupt_as_ever():
   """Lets no test inherit what another one made of Ctrl-C."""
   signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def threads_end():
+  """Sees to it that all threads end that a test starts."""
+  before = set(threading.enumerate())
+  yield
+  deadline = time.monotonic() + 30
+  while left := set(threading.enumerate()) - before:
+    assert time.monotonic() < deadline, left
+    time.sleep(0.05)
 
 
 @pytest.fixture

@@ -5,12 +5,16 @@ import json
 import pathlib
 
 
-def rows(directory, label: str) -> list[dict[str, float]]:
-  """Returns the rows of `logs/<label>.csv`, numbers as floats."""
+def rows(directory, label: str) -> list[dict]:
+  """Returns the rows of `logs/<label>.csv`; all but 'node' as floats."""
   path = pathlib.Path(directory, 'logs', f'{label}.csv')
   with path.open() as file:
     return [
-      {name: float(value) for name, value in row.items() if value}
+      {
+        name: value if name == 'node' else float(value)
+        for name, value in row.items()
+        if value
+      }
       for row in csv.DictReader(file)
     ]
 

@@ -113,6 +113,12 @@ class LearnerState(core.Learner):
       self._steps = int(state['learner_steps'])
       self._max_priority = float(state['max_priority'])
 
+  def get_learned(self) -> dict[str, np.ndarray]:
+    """Returns what another learner may begin with, as arrays by name."""
+    named = name_learned(self._module)
+    with self._lock:
+      return {name: variable.numpy() for name, variable in named.items()}
+
   def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
     """Takes what another learner had learned, and nothing of its run.
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
   from repertory.components.loggers.logger import Logger
   from repertory.components.loggers.status import (
     InferenceStatus,
+    LearnerStatus,
     NodeStart,
     Status,
     TableStatus,
@@ -29,6 +30,7 @@ __all__ = (
   'GarbledError',
   'InferenceStatus',
   'JsonlFile',
+  'LearnerStatus',
   'Logger',
   'NodeStart',
   'Status',
@@ -47,6 +49,7 @@ __getattr__, __dir__ = lazy_imports.modules(
   GarbledError='torn_lines',
   InferenceStatus='status',
   JsonlFile='jsonl_file',
+  LearnerStatus='status',
   Logger='logger',
   NodeStart='status',
   Status='status',

@@ -74,6 +74,39 @@ def draw_inference(
   )
 
 
+def draw_learners(
+  status: status_lib.Status,
+) -> rich_console.RenderableType | None:
+  """Draws how each of several learners does, and how far they are apart."""
+  if not status.learners:
+    return None
+  grid = table.Table.grid(padding=(0, 2, 0, 0))
+  grid.add_column(style=style.LABEL, no_wrap=True, max_width=24)
+  for _ in range(4):
+    grid.add_column(no_wrap=True)
+  for row in status.learners:
+    mean_return = text.Text.assemble(
+      'return ', (_number_or_dash(row.mean_return), style.VALUE)
+    )
+    evaluation = f'evaluation {_number_or_dash(row.evaluation_return)}'
+    updates = f'{figures.number(row.learner_steps)} updates'
+    heard = f'{row.messages_per_second:.1f} messages/s'
+    if row.age_seconds is not None:
+      heard += f', {1000 * row.age_seconds:.0f} ms old'
+    grid.add_row(text.Text(row.name), mean_return, evaluation, updates, heard)
+  heading = 'learners'
+  if status.learners_distance is not None:
+    heading += (
+      f' ({figures.number(status.learners_distance)} from their mean, bound '
+      f'{figures.number(status.learners_distance_bound or 0.0)})'
+    )
+  return rich_console.Group(style.make_heading(heading), grid)
+
+
+def _number_or_dash(value: float | None) -> str:
+  return '-' if value is None else figures.number(value)
+
+
 def draw_nodes(
   status: status_lib.Status, glyphs: style.Glyphs
 ) -> rich_console.RenderableType | None:

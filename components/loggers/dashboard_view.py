@@ -41,6 +41,7 @@ class StatusView:
       _draw_curve(self._returns, inner, glyphs),
       dashboard_lists.draw_tables(self._status.tables, inner),
       dashboard_lists.draw_inference(self._status.inference),
+      dashboard_lists.draw_learners(self._status),
       dashboard_lists.draw_nodes(self._status, glyphs),
       dashboard_lists.draw_hosts(self._status.hosts, glyphs),
       _draw_message(self._status.message),

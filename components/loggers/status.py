@@ -61,6 +61,30 @@ class InferenceStatus:
 
 
 @dataclasses.dataclass(frozen=True)
+class LearnerStatus:
+  """One of several learners that mix with one another, lately.
+
+  Attributes:
+    name: The name of its node.
+    learner_steps: Its updates so far.
+    mean_return: Mean undiscounted return of its last episodes; None before the
+      first has ended.
+    evaluation_return: The same of its latest evaluation.
+    distance: From the mean of all learners, in the Euclidean norm.
+    messages_per_second: That came from neighbors.
+    age_seconds: How old that was which it mixed in last; None before the first.
+  """
+
+  name: str
+  learner_steps: int
+  mean_return: float | None
+  evaluation_return: float | None
+  distance: float
+  messages_per_second: float
+  age_seconds: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class NodeStart:
   """A node that is being started.
 
@@ -109,6 +133,10 @@ class Status:
     starts: Those of the nodes that are being started.
     hosts: Name and host of each node, where there are several hosts.
     inference: The inference servers.
+    learners: Those that mix, if there are several.
+    learners_distance: How far they all are from their mean together.
+    learners_distance_bound: How far they would be at the most if all mixed at
+      the same moments, see `gossip.Trail`.
     num_restarts: How often nodes were started again; None if never.
     message: What else the user should know now; '' if nothing.
     stopped_early: Why the run ends before all its steps are taken; '' if it
@@ -141,6 +169,9 @@ class Status:
   starts: tuple[NodeStart, ...] = ()
   hosts: tuple[tuple[str, str], ...] = ()
   inference: tuple[InferenceStatus, ...] = ()
+  learners: tuple[LearnerStatus, ...] = ()
+  learners_distance: float | None = None
+  learners_distance_bound: float | None = None
   num_restarts: int | None = None
   message: str = ''
   stopped_early: str = ''

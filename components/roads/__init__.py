@@ -15,11 +15,12 @@ from repertory.components.roads.local_road import (
 )
 from repertory.components.roads.parts import Parts
 from repertory.components.roads.reverb_road import ReverbRoad
-from repertory.components.roads.road import DATA, PROGRAM, Road
+from repertory.components.roads.road import DATA, PARTS, PROGRAM, Road
 from repertory.components.roads.snapshots import Snapshots
 
 __all__ = [
   'DATA',
+  'PARTS',
   'PROGRAM',
   'ActorSnapshots',
   'ActorStates',

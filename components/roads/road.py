@@ -15,6 +15,9 @@ PROGRAM = 'program'
 # And that of data which somebody else has recorded, see `DataRoad`.
 DATA = 'data'
 
+# And that of a run with several learners, each of which has a road of its own.
+PARTS = 'parts'
+
 
 class Road(abc.ABC):
   """Carries experience from those who act to the learner.

@@ -11,7 +11,13 @@ class Snapshots(abc.ABC):
   """Writes what experience there is, of one moment, and tells of it.
 
   As text, it names where that is, for errors.
+
+  Attributes:
+    has_learners: Whether what it writes is in every checkpoint, also of a run
+      without replay, for it is what each of several learners needs to go on.
   """
+
+  has_learners = False
 
   @abc.abstractmethod
   def flush(self) -> None:

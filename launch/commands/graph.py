@@ -28,7 +28,7 @@ def mermaid(
     topology.smallest_batch(experiment),
   )
   parts = experiment, spec, way.experience, {'runs': 0}, 0.0, False
-  graph = topology.graph(session_lib.Session(*parts, road=way.road))
+  graph = topology.call_graph(session_lib.Session(*parts, road=way.road))
   lines, indent = ['flowchart LR'], '  '
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')

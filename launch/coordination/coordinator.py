@@ -190,7 +190,7 @@ class Coordinator:
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Logs a row of 'learner', of a table or of 'evaluator'."""
     with self._lock:
-      self._gauges.take_row(row)
+      self._gauges.take_row(label, row)
       self._logs.write(label, {**self._progress.position, **row})
 
   def report_evaluation(

@@ -58,6 +58,13 @@ ACTOR = Kind(
   acts=True,
   has_environments=True,
 )
+ACTOR_LEARNER = Kind(
+  'actor_learner',
+  phase=reports.ACTING,
+  is_replaceable=True,
+  acts=True,
+  has_environments=True,
+)
 EVALUATOR = Kind(
   'evaluator',
   phase=reports.EVALUATING,
@@ -72,6 +79,7 @@ KINDS = (
   BELLMAN_UPDATER,
   INFERENCE,
   ACTOR,
+  ACTOR_LEARNER,
   EVALUATOR,
 )
 

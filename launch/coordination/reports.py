@@ -13,6 +13,10 @@ DONE = 'done'
 PHASES = (ACTING, LABELING, LEARNING, EVALUATING, DONE)
 STOPPING = 'stopping'  # Interrupted, or a node failed.
 
+# Labels of rows on each of several learners: how it gossips, and what it does
+# by itself where their mean is evaluated.
+GOSSIP, EVALUATIONS_OF_EACH = 'gossip', 'evaluations_of_learners'
+
 # How often nodes report, and hear what is to be done.
 PERIOD_SECONDS = 0.25
 

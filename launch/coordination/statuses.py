@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers, replay
+from repertory.launch.coordination import reports
 
 
 class Gauges:
@@ -25,6 +26,8 @@ class Gauges:
     self._inference: dict[str, Mapping[str, float]] = {}
     self._target_rates: dict[str, float] = {}
     self._target_age: float | None = None
+    self._learners: dict[str, Mapping[str, Any]] = {}
+    self._evaluations: dict[str, float] = {}
 
   def take_version(self, node: str, version: int, age_seconds: float) -> None:
     """Notes with which variables a node acts.
@@ -44,9 +47,14 @@ class Gauges:
     """Notes what a Bellman updater did lately."""
     self._target_rates[node] = row['targets_per_second']
 
-  def take_row(self, row: Mapping[str, Any]) -> None:
-    """Notes how old the targets are that are learned, if a row tells it."""
-    self._target_age = row.get('target_age', self._target_age)
+  def take_row(self, label: str, row: Mapping[str, Any]) -> None:
+    """Notes what a row tells of the age of targets, or of one who gossips."""
+    if label == reports.GOSSIP:
+      self._learners[row['node']] = row
+    elif label == reports.EVALUATIONS_OF_EACH:
+      self._evaluations[row['node']] = row['episode_return']
+    else:
+      self._target_age = row.get('target_age', self._target_age)
 
   def forget(self, node: str) -> None:
     """Forgets a node that is gone."""
@@ -71,6 +79,7 @@ class Gauges:
         sum(self._target_rates.values()) if self._target_rates else None
       ),
       'target_age_steps': self._target_age,
+      **gossip_figures(self._learners, self._evaluations),
     }
 
 
@@ -107,6 +116,36 @@ def list_inference(
     )
     for name, row in sorted(servers.items())
   )
+
+
+def gossip_figures(
+  learners: Mapping[str, Mapping[str, Any]], evaluations: Mapping[str, float]
+) -> dict[str, Any]:
+  """Returns what is shown of learners that gossip, by its names.
+
+  Args:
+    learners: Their newest rows, by the name of the node.
+    evaluations: Their returns when they were evaluated last, likewise.
+  """
+  if not learners:
+    return {}
+  rows = learners.values()
+  return {
+    'learners': tuple(
+      loggers.LearnerStatus(
+        name=name,
+        learner_steps=row['version'],
+        mean_return=row['episode_return'],
+        evaluation_return=evaluations.get(name),
+        distance=row['distance'],
+        messages_per_second=row['messages_per_second'],
+        age_seconds=row['age_seconds'],
+      )
+      for name, row in sorted(learners.items())
+    ),
+    'learners_distance': sum(row['distance'] ** 2 for row in rows) ** 0.5,
+    'learners_distance_bound': sum(row['trail'] for row in rows),
+  }
 
 
 def achieved_ratio(

@@ -1,5 +1,6 @@
 """What all nodes that step environments share; needs no TensorFlow."""
 
+import collections
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 from repertory.components import environment_loop
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
+
+# Episodes that the return of a node is the mean of.
+_NUM_RETURNS = 20
 
 
 class ActingNode(node.Node):
@@ -43,6 +47,9 @@ class ActingNode(node.Node):
     self._total_steps = 0
     self._total_episodes = 0
     self._episodes: list[tuple[float, int]] = []
+    self._latest_returns: collections.deque[float] = collections.deque(
+      maxlen=_NUM_RETURNS
+    )
 
   @property
   def description(self):
@@ -59,6 +66,13 @@ class ActingNode(node.Node):
     return self._total_episodes
 
   @property
+  def mean_return(self) -> float | None:
+    """Mean of the last 20 episodes; None before the first has ended."""
+    with self._lock:
+      returns = list(self._latest_returns)
+    return sum(returns) / len(returns) if returns else None
+
+  @property
   def environment_seconds(self) -> float:
     """How long an environment has been at a step or reset; 0 if none is."""
     return max((loop.environment_seconds for loop in self._loops), default=0.0)
@@ -73,6 +87,7 @@ class ActingNode(node.Node):
         self._steps += steps
         self._total_steps += steps
         self._total_episodes += len(episodes)
+        self._latest_returns += [e.episode_return for e in episodes]
         self._episodes += [(e.episode_return, e.length) for e in episodes]
     return num_steps
 

@@ -8,7 +8,7 @@ from repertory.components import experience as experience_lib
 from repertory.components import replay, roads, variables
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import actor as actor_lib
-from repertory.launch.nodes import bellman_updater, turns
+from repertory.launch.nodes import bellman_updater, one_actor, turns
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import replay as replay_lib
 
@@ -45,7 +45,7 @@ class ActorTurns(turns.Turns):
   due of its targets, after each batch.
   """
 
-  _actors: roads.ActorStates | None = None
+  _one_actor: one_actor.OneActor | None = None
   _updater: bellman_updater.BellmanUpdaterNode | None = None
 
   def _make_learner(self):
@@ -81,21 +81,11 @@ class ActorTurns(turns.Turns):
       ),
     )
     if session.experiment.deterministic:
-      self._go_on_exactly(cast(roads.LocalRoad, road).actors)
-    return learner
-
-  def _go_on_exactly(self, actors: roads.ActorStates) -> None:
-    """Lets the actor begin where a checkpoint has it, and be in the next ones.
-
-    Args:
-      actors: What is saved with the table.
-    """
-    if actors.restored:
       with self._named(self._actor.name):
-        self._actor.restore(actors.restored)
-    if self._session.experiment.checkpoint_replay:
-      self._actors = actors
-      actors.source = _OneActor(self._actor)
+        self._one_actor = one_actor.go_on_exactly(
+          session, self._actor, cast(roads.LocalRoad, road).actors
+        )
+    return learner
 
   def _make_road(self) -> roads.Road:
     session, interruption = self._session, self._interruption
@@ -136,24 +126,10 @@ class ActorTurns(turns.Turns):
       self._updater.flush()
 
   def _save_in_spite_of_failure(self, failed):
-    if self._actors is not None and failed == self._actor.name:
-      self._actors.source = None  # It may have failed in the middle of a step.
+    if self._one_actor is not None and failed == self._actor.name:
+      self._one_actor.give_up()  # It may have failed in the middle of a step.
     super()._save_in_spite_of_failure(failed)
 
   @property
   def _total_steps(self):
     return self._actor.total_steps
-
-
-class _OneActor(roads.ActorSnapshots):
-  """Saves an actor, in the same thread as the learner."""
-
-  def __init__(self, actor: actor_lib.ActorNode):
-    self._actor = actor
-    # Told at the start already, and then no more.
-    self._can_be_saved = actor.save() is not None
-
-  def take(self) -> roads.Moment | None:
-    saved = self._actor.save() if self._can_be_saved else None
-    self._can_be_saved = saved is not None
-    return None if saved is None else roads.Moment(saved)

@@ -5,14 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from absl import logging
 
 from repertory.components import (
   checkpointing,
-  learners,
   replay,
   roads,
   signals,
@@ -24,6 +23,29 @@ _POLL_SECONDS = 0.002
 
 # Of a writer that is closed: for how long it waits for one being written.
 _CLOSE_SECONDS = 5.0
+
+
+class Saved(Protocol):
+  """What is saved and restored: a learner, or what several have learned.
+
+  Attributes:
+    steps: Updates so far.
+  """
+
+  @property
+  def steps(self) -> int: ...
+
+  def save(self) -> Mapping[str, np.ndarray]:
+    """Returns arrays by name."""
+    ...
+
+  def restore(self, state: Mapping[str, np.ndarray]) -> None:
+    """Goes on from what `save` returned."""
+    ...
+
+  def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
+    """Takes what another one had learned, and nothing of its run."""
+    ...
 
 
 class CheckpointWriter:
@@ -46,7 +68,7 @@ class CheckpointWriter:
     session: session_lib.Session,
     snapshots: roads.Snapshots,
     coordinator: Any,
-    learner: learners.LearnerState,
+    learner: Saved,
     node: str,
   ):
     """Writes nothing yet.
@@ -104,7 +126,7 @@ class CheckpointWriter:
     self._settle(wait=False)
     is_due = self._writing is None and self._is_due()
     if is_due and self._snapshots.prepare():
-      self._begin()
+      self.begin()
 
   def write(self) -> str | None:
     """Writes a checkpoint and waits for it; for the end of a run.
@@ -117,9 +139,53 @@ class CheckpointWriter:
       Exception: What kept it from being written, if that is to end the run.
     """
     self._settle(wait=True)
-    self._path = None
-    self._begin()
+    self.begin()
     self._settle(wait=True)
+    return self._path
+
+  def begin(self) -> None:
+    """Takes what a checkpoint holds, of this moment, and lets it be written."""
+    self._path = None
+    self._begun_at = time.monotonic()
+    self._begun_at_step = self._learner.steps
+    self._snapshots.flush()
+    state = self._coordinator.save()
+    state['counts'] = {
+      **state['counts'],
+      'learner_steps': self._learner.steps,
+      **self._snapshots.counts(),
+    }
+    state['division'] = self._session.division
+    state['road'] = self._session.road  # Also of one without replay.
+    arrays = self._learner.save()
+    has_replay = self._experiment.checkpoint_replay
+    if not (has_replay or self._snapshots.has_learners):
+      self._writing = _start(lambda: self._save(arrays, state, None))
+      return
+    state.update(self._snapshots.describe())
+    try:
+      self._snapshots.remove_snapshots()
+    except OSError as error:
+      self.fail(error)
+      return
+    self._writing = _start(lambda: self._write(arrays, state))
+    while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
+      self._check_time()
+      time.sleep(_POLL_SECONDS)
+
+  def is_writing(self) -> bool:
+    """Returns whether what was begun is still being written.
+
+    Raises:
+      TimeoutError: If it takes too long.
+      Exception: What kept it from being written, if that is to end the run.
+    """
+    self._settle(wait=False)
+    return self._writing is not None
+
+  @property
+  def path(self) -> str | None:
+    """The folder of the last one begun; None if that is not whole."""
     return self._path
 
   def close(self) -> None:
@@ -140,34 +206,6 @@ class CheckpointWriter:
     period = self._experiment.checkpoint_period_learner_steps
     steps = self._learner.steps - self._begun_at_step
     return period is not None and steps >= period
-
-  def _begin(self) -> None:
-    """Takes what a checkpoint holds, and lets it be written."""
-    self._begun_at = time.monotonic()
-    self._begun_at_step = self._learner.steps
-    self._snapshots.flush()
-    state = self._coordinator.save()
-    state['counts'] = {
-      **state['counts'],
-      **self._snapshots.counts(),
-      'learner_steps': self._learner.steps,
-    }
-    state['division'] = self._session.division
-    state['road'] = self._session.road  # Also of one without replay.
-    arrays = self._learner.save()
-    if not self._experiment.checkpoint_replay:
-      self._writing = _start(lambda: self._save(arrays, state, None))
-      return
-    state.update(self._snapshots.describe())
-    try:
-      self._snapshots.remove_snapshots()
-    except OSError as error:
-      self._fail(error)
-      return
-    self._writing = _start(lambda: self._write(arrays, state))
-    while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
-      self._check_time()
-      time.sleep(_POLL_SECONDS)
 
   def _write(
     self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
@@ -205,10 +243,10 @@ class CheckpointWriter:
     try:
       self._path = writing.result()
     except (OSError, replay.ReplayCheckpointError) as error:
-      self._fail(error)
+      self.fail(error)
 
-  def _fail(self, error: Exception) -> None:
-    """Raises an error, or tells of it and lets the run go on."""
+  def fail(self, error: Exception) -> None:
+    """Raises what kept one from being written, or tells of it and goes on."""
     # A replay server that is gone is none of the disk's errors.
     is_fatal = isinstance(error, (TimeoutError, ConnectionError))
     if is_fatal or self._experiment.checkpoint_errors == 'raise':

@@ -128,11 +128,8 @@ class EvaluatorNode(node.Node):
     if self._evaluation is None:
       return
     self._evaluation.refresh()
-    self._progressed_at = time.monotonic()
-    episodes = self._evaluation.loop.run_episodes(
-      self._num_episodes, self._should_stop
-    )
-    if len(episodes) < self._num_episodes:
+    episodes = self._run_episodes(self._evaluation)
+    if episodes is None:
       return
     self.evaluated_at = steps
     is_best = self._coordinator.report_evaluation(
@@ -150,6 +147,16 @@ class EvaluatorNode(node.Node):
     """Ends all threads."""
     if self._evaluation is not None:
       self._evaluation.close()
+
+  def _run_episodes(
+    self, evaluation: Evaluation
+  ) -> list[environment_loop.Episode] | None:
+    """Returns the episodes of an evaluation; None if it was stopped."""
+    self._progressed_at = time.monotonic()
+    episodes = evaluation.loop.run_episodes(
+      self._num_episodes, self._should_stop
+    )
+    return episodes if len(episodes) == self._num_episodes else None
 
   def _should_stop(self) -> bool:
     self._steps += 1

@@ -12,7 +12,7 @@ from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
 # How long a learner that was stopped waits for the actors' last reports.
-_LAST_REPORT_SECONDS = 1.5
+LAST_REPORT_SECONDS = 1.5
 
 
 class LearnerNode(learning.LearningNode):
@@ -80,7 +80,7 @@ class LearnerNode(learning.LearningNode):
 
   def _wait_for_actors(self) -> None:
     """Gives actors that were stopped a moment to report their last steps."""
-    deadline = time.monotonic() + _LAST_REPORT_SECONDS
+    deadline = time.monotonic() + LAST_REPORT_SECONDS
     while time.monotonic() < deadline:
       if self._coordinator.have_actors_finished():
         return

@@ -118,14 +118,9 @@ class LearningNode(node.Node, core.VariableSource):
     self, tables: Mapping[str, replay.TableStatus]
   ) -> reports.Directive:
     """Tells the coordinator how far learning and the tables are."""
-    directive = self._coordinator.report_learner(
-      self.name, self.learner.steps, tables
+    return report_tables(
+      self._coordinator, self.name, self.learner.steps, self._tables, tables
     )
-    for table in self._tables:
-      self._coordinator.write(
-        logs.label_of(table), _describe_table(table, tables[table.name])
-      )
-    return directive
 
   def checkpoint_if_due(self) -> None:
     """Begins a checkpoint when the last one is old enough."""
@@ -140,6 +135,29 @@ class LearningNode(node.Node, core.VariableSource):
     with contextlib.ExitStack() as stack:  # Whichever of them fails.
       stack.callback(self._logger.close)
       stack.callback(self._checkpoints.close)
+
+
+def report_tables(
+  coordinator: Any,
+  node_name: str,
+  learner_steps: int,
+  tables: Sequence[replay.Table],
+  found: Mapping[str, replay.TableStatus],
+) -> reports.Directive:
+  """Tells the coordinator how far learning and its tables are.
+
+  Args:
+    node_name: Who tells.
+    learner_steps: Updates so far.
+    tables: The run's.
+    found: How they are, by name.
+  """
+  directive = coordinator.report_learner(node_name, learner_steps, found)
+  for table in tables:
+    coordinator.write(
+      logs.label_of(table), _describe_table(table, found[table.name])
+    )
+  return directive
 
 
 class _RemoteLogger(loggers.Logger):

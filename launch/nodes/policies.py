@@ -27,12 +27,12 @@ def make_training_policy(
   steps = session.steps_per_environment
   if life:
     directive = context.coordinator.poll(context.name)
-    steps = directive.steps // experiment.num_environments
+    steps = directive.steps // session.num_environments
   return experiment.builder.make_policy(
     network,
     builder.Acting(
       session.spec,
-      experiment.num_environments,
+      session.num_environments,
       session.make_seed(session_lib.POLICY, *([life] if life else [])),
       steps_done=steps,
     ),

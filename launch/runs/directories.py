@@ -14,6 +14,7 @@ from repertory.components.settings import SettingError
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
 BEST = 'best'  # Of the best evaluation.
 INITIAL = 'initial'  # What another run had learned.
+LEARNERS = '.learners'  # Of several, each has a folder of its own there.
 FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 LOCK = '.lock'

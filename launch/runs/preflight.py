@@ -118,7 +118,7 @@ def _check_road(
   kind: str,
 ) -> tuple[str, int]:
   """Refuses what a road cannot do; returns a warning and the least bytes."""
-  if kind == roads.LocalRoad.kind:
+  if kind in (roads.LocalRoad.kind, roads.PARTS):
     roads.check_local(experience, experiment.builder)
   if kind in (roads.PROGRAM, roads.DATA):
     return '', 0  # What these take is compared when they are checked.

@@ -29,6 +29,21 @@ from repertory.launch.runs import (
 
 
 @dataclasses.dataclass(frozen=True)
+class Part:
+  """What one of several learners has of a run.
+
+  Attributes:
+    index: Which of them it is, from 0.
+    count: How many there are.
+    num_environments: Those of all of them.
+  """
+
+  index: int
+  count: int
+  num_environments: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Session:
   """A run that has been checked; it can be sent to other processes.
 
@@ -48,6 +63,7 @@ class Session:
     hooks: What the coordinator calls while it goes on.
     wiring: Topology, launcher and their settings as plain values by name, for
       those who look on.
+    part: Which part of a run it is; None if it is all of it.
   """
 
   experiment: experiment_lib.Experiment
@@ -64,6 +80,7 @@ class Session:
   initial: Mapping[str, Any] | None = None
   hooks: hooks_lib.Hooks = hooks_lib.NONE
   wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  part: Part | None = None
 
   @property
   def log_directory(self) -> str:
@@ -128,6 +145,13 @@ class Session:
     return self.updates_to_come >= config.steps_until_xla_pays
 
   @property
+  def num_environments(self) -> int:
+    """Training environments of the run, over all parts of it."""
+    if self.part is not None:
+      return self.part.num_environments
+    return self.experiment.num_environments
+
+  @property
   def steps_per_environment(self) -> int:
     """Steps that each training environment took before this run, on average."""
     return self.counts['steps'] // self.experiment.num_environments
@@ -152,13 +176,19 @@ class Session:
     return roads.LocalRoad(
       self.experience,
       self.experiment.builder,
-      seed=self.make_seed(SAMPLING),
+      seed=self.make_seed(SAMPLING, *self._draws_apart),
       place=local.Place(
         self.experiment.timeout_seconds, stop, warning_seconds=None
       ),
       checkpoint_directory=self.replay_directory,
       num_turns=num_turns,
     )
+
+  @property
+  def _draws_apart(self) -> Sequence[int]:
+    """What makes draws of a part differ from those of the others."""
+    # The first, which may be the only one, draws as one that is all of it.
+    return [self.part.index] if self.part and self.part.index else []
 
   def make_road(self, connection: replay.Connection) -> roads.Road:
     """Returns the road over a replay server, for the ends of a node."""
@@ -193,6 +223,8 @@ class Session:
         'a compiled program, as in anakin, keeps them in another way than '
         'other topologies'
       )
+    if road != self.road and roads.PARTS in (road, self.road):
+      return 'learners that mix, as in gossip, have tables of their own'
     if self.experience.labeled is not None and road != self.road:
       return 'replay and train buffer do not move between process and server'
     expected = self.experience.learned.bundle_sizes

@@ -53,6 +53,6 @@ class Anakin(topology.Topology):
         session, stage.title, stage.interruption, stage.show
       ).run()
 
-  def graph(self, session):
+  def call_graph(self, session):
     del session
     return topology.one_thread(nodes.program_turns.CALLS)

@@ -24,7 +24,7 @@ class Offline(topology.Topology):
   help = (
     'learner and evaluator in turn, in one thread, and data in place of actors'
   )
-  rank = 5
+  rank = 6
   launch_types = ('local_mt',)
   can_be_deterministic = True
 
@@ -61,6 +61,6 @@ class Offline(topology.Topology):
       session, stage.title, stage.interruption, stage.show, self.data
     ).run()
 
-  def graph(self, session):
+  def call_graph(self, session):
     del session
     return topology.one_thread(nodes.data_turns.CALLS)

@@ -72,7 +72,7 @@ def _make_bellman_updater(
   names, targets = zip(*updater.followed.items())
   followed = nodes.policies.follow(
     session,
-    _make_source(context, session),
+    make_source(context, session),
     context.stop,
     [variable for group in targets for variable in group],
     names=names,
@@ -111,13 +111,13 @@ def fetch(
   context.tell_start('making its network')
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
-  source = _make_source(context, session)
+  source = make_source(context, session)
   return nodes.policies.fetch(
     session, source, context.stop, update_period or period
   )
 
 
-def _make_source(context: node.Context, session: 'session_lib.Session') -> Any:
+def make_source(context: node.Context, session: 'session_lib.Session') -> Any:
   """Returns the learner, for who fetches variables."""
   return launchers.calls.RemoteSource(
     context.peers[kinds.LEARNER.name],

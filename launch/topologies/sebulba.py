@@ -146,8 +146,8 @@ class Sebulba(topology.Topology):
       planned.add(program_lib.PlannedNode(name, make, calls))
     return planned
 
-  def graph(self, session):
-    graph = super().graph(session)
+  def call_graph(self, session):
+    graph = super().call_graph(session)
     # What they hand over in memory, which is no call.
     pairs = [
       (name, kinds.LEARNER.name)

@@ -52,7 +52,7 @@ class Single(topology.Topology):
       session, stage.title, stage.interruption, stage.show
     ).run()
 
-  def graph(self, session):
+  def call_graph(self, session):
     return topology.one_thread(
       nodes.actor_turns.calls(session.road, session.experience)
     )

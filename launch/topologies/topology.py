@@ -74,7 +74,7 @@ class Topology(abc.ABC):
   A subclass is a frozen dataclass of its own settings, each a
   `settings.field`, which become flags.
   It overrides `program`, and any launcher hosts its nodes; or, if all is in one
-  thread, `run` and `graph`.
+  thread, `run` and `call_graph`.
 
   Attributes:
     name: What `--topology` takes.
@@ -206,7 +206,7 @@ class Topology(abc.ABC):
       stage.launcher,
     )
 
-  def graph(self, session: 'session_lib.Session') -> Graph:
+  def call_graph(self, session: 'session_lib.Session') -> Graph:
     """Returns who calls whom."""
     program = self.program(session, '')
     plans = [one for plan in program for one in (plan, *plan.beside)]

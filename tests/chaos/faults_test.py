@@ -31,12 +31,19 @@ _WITH_UPDATERS = (
 )  # fmt: skip
 _WITH_SERVERS = (*_CENTRAL, '--num_inference_servers=1')
 
+_GOSSIP = (
+  '--agent=impala', '--topology=gossip', '--num_learners=3', '--num_actors=3',
+  '--environments_per_actor=2', '--config.batch_size=2',
+  '--config.unroll_length=10',
+)  # fmt: skip
+
 _NODES = [
   *((_DISTRIBUTED, n) for n in ('actor/1', 'evaluator', 'learner', 'replay')),
   *((_CENTRAL, n) for n in ('actor/0', 'evaluator', 'learner', 'replay')),
   (_WITH_SERVERS, 'inference/0'),
   (_DISTRIBUTED, 'coordinator'),
   (_WITH_UPDATERS, 'bellman_updater/0'),
+  *((_GOSSIP, n) for n in ('actor_learner/1', 'learner', 'coordinator')),
 ]
 _FAULTS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
 
@@ -89,6 +96,28 @@ class _Run:
 
     self._wait(has_started, f'{node} to start again')
 
+  def updates_of(self, node: str) -> float:
+    """Returns the updates of one of several learners."""
+    rows = log_files.rows(self.directory, 'gossip')
+    return max(row['version'] for row in rows if row['node'] == node)
+
+  def time_of_last_row(self) -> float:
+    """Returns the elapsed time of the last row on several learners."""
+    return log_files.rows(self.directory, 'gossip')[-1]['elapsed_seconds']
+
+  def are_all_heard_after(self, seconds: float) -> bool:
+    """Returns whether each of three has heard from its neighbor since then."""
+    rows = log_files.rows(self.directory, 'gossip')
+    return len({
+      row['node']
+      for row in rows
+      if row['elapsed_seconds'] > seconds and row['messages_per_second'] > 0
+    }) == 3  # fmt: skip
+
+  def wait_for(self, condition, what: str) -> None:
+    """Waits until a condition holds, while the run goes on."""
+    self._wait(condition, what)
+
   def _totals(self) -> list[float]:
     logs = self.directory / 'logs'
     return [
@@ -139,6 +168,32 @@ def test_run_goes_on(tmp_path, settings, node, fault):
     if 'restarted_after' in row
   ]
   assert (node in told) == restarts, told
+
+
+def test_learner_goes_on_without_its_neighbors(tmp_path):
+  run = _Run(tmp_path, _GOSSIP)
+  run.wait_for_checkpoint()
+  # Who is left hears from one of them, and the other hears from it.
+  for index in (0, 2):
+    run.program.node(f'actor_learner/{index}').send_signal(signal.SIGKILL)
+  before = run.updates_of('actor_learner/1')
+  run.wait_for(
+    lambda: run.updates_of('actor_learner/1') > before,
+    'the one that is left to learn',
+  )
+  for index in (0, 2):
+    run.wait_for_start_of(f'actor_learner/{index}')
+  run.wait_for_progress()
+  # All are heard again, and begin with what the one that was left has.
+  now = run.time_of_last_row()
+  run.wait_for(lambda: run.are_all_heard_after(now), 'all to be heard')
+  run.stop()
+  told = [
+    row['node']
+    for row in log_files.nodes(run.directory)
+    if 'restarted_after' in row
+  ]
+  assert sorted(told) == ['actor_learner/0', 'actor_learner/2']
 
 
 def test_run_survives_fifty_random_faults(tmp_path):

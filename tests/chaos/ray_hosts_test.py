@@ -181,6 +181,40 @@ def test_host_that_comes_back_does_no_harm(network, run):
   assert (seconds[~is_of_cut_host] > cut_at + 10).any()
 
 
+@pytest.mark.parametrize('network', ['', 'fd78::/64'])
+def test_learners_gossip_between_hosts_while_a_link_is_cut(network, run):
+  told = run.play(
+    ['wait_for_steps', 10_000],
+    ['cut', 1],
+    ['wait_for_output', 'was started again'],
+    ['sleep', 3],
+    ['heal', 1],
+    ['sleep', 5],
+    agent='impala',
+    topology='gossip',
+    actors=4,
+    network=network,
+    steps=120_000,
+  )
+  assert told['code'] == 0, told['output']
+  hosts = run.hosts()
+  learners = [f'actor_learner/{index}' for index in range(4)]
+  first = {hosts[name][0] for name in learners}
+  assert len(first) > 1, hosts
+  rows = run.rows('gossip')
+  # Each hears from its neighbor, also from one on another host.
+  for name in learners:
+    assert any(
+      row['messages_per_second'] > 0 for row in rows if row['node'] == name
+    ), name
+  # Who was cut off was started again elsewhere; the others went on.
+  cut = [name for name in learners if len(hosts[name]) > 1]
+  assert cut and len(cut) < 4, hosts
+  left = [row for row in rows if row['node'] not in cut]
+  versions = [row['version'] for row in left if row['node'] == left[0]['node']]
+  assert versions == sorted(versions)
+
+
 @pytest.mark.parametrize('node', ['learner', 'replay', 'coordinator'])
 def test_all_start_again_without_what_they_need(node, run):
   told = run.play(

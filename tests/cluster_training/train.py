@@ -11,7 +11,7 @@ from signals_to_follow import Signals
 from repertory import launch
 from repertory.agents import registry
 from repertory.launch.launchers import ray_launcher
-from repertory.launch.topologies import central
+from repertory.launch.topologies import central, gossip
 
 
 def _make(seed):
@@ -54,6 +54,8 @@ def main():
   topology = arguments.topology
   if topology == 'central-apart':
     topology = central.Central(num_inference_servers=2)
+  elif topology == 'gossip':
+    topology = gossip.Gossip(num_learners=arguments.actors)
   result = launch.run(experiment, topology, launcher)
   print(json.dumps({'best_return': result.status.best_return}))
 

@@ -85,7 +85,7 @@ class Run:
 
   def checkpoint(self):
     """Writes one as in the middle of a run."""
-    self.learner._checkpoints._begin()
+    self.learner._checkpoints.begin()
     self.settle()
 
   def saved(self):

@@ -22,6 +22,8 @@ from repertory.launch.nodes import local_learner, node
 from repertory.launch.runs import resuming
 from repertory.launch.topologies import sebulba, single
 
+pytestmark = pytest.mark.usefixtures('threads_end')
+
 _SECONDS = 300
 _IMPALA = {
   'unroll_length': 5,
@@ -29,16 +31,6 @@ _IMPALA = {
   'hidden_sizes': (8,),
   'jit_compile': False,
 }
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left():
-  before = set(threading.enumerate())
-  yield
-  deadline = time.monotonic() + 30
-  while left := set(threading.enumerate()) - before:
-    assert time.monotonic() < deadline, left
-    time.sleep(0.05)
 
 
 def _experiment(tmp_path, agent='dqn', max_steps=1_500, **settings):

@@ -65,24 +65,26 @@ class _Restless(single.Single):
 
 
 class _WrongGraph(single.Single):
-  def graph(self, session):
-    graph = super().graph(session)
+  def call_graph(self, session):
+    graph = super().call_graph(session)
     return graph._replace(calls=[*graph.calls, ('actor/0', 'nobody')])
 
 
 class _WrongNeighbor(single.Single):
-  def graph(self, session):
-    return super().graph(session)._replace(shared=[('learner', 'nobody')])
+  def call_graph(self, session):
+    return super().call_graph(session)._replace(shared=[('learner', 'nobody')])
 
 
 class _Hiding(distributed.Distributed):
-  def graph(self, session):
-    return _without(super().graph(session), 'actor/1')
+  def call_graph(self, session):
+    return _without(super().call_graph(session), 'actor/1')
 
 
 class _HidingNeighbor(central.Central):
-  def graph(self, session):
-    return _without(super().graph(session), 'inference/0')._replace(shared=[])
+  def call_graph(self, session):
+    return _without(super().call_graph(session), 'inference/0')._replace(
+      shared=[]
+    )
 
 
 def _without(graph: topology.Graph, hidden: str) -> topology.Graph:

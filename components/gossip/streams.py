@@ -1,0 +1,142 @@
+"""The streams on which neighbors send each other what they have learned.
+
+A link goes one way, over an address of `inference.addresses`. It begins with a
+JSON object, in which the sender says who it is and what it sends; the answer is
+empty, or says why it is refused. Then come messages: 24 bytes (magic, kind,
+version, length) and a vector's raw bytes. Nothing else is said, and nobody
+waits for an answer.
+"""
+
+import contextlib
+import json
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+MAGIC = b'gssp'
+HEADER = struct.Struct('<4sIqQ')
+VARIABLES, END = 1, 2
+
+_LENGTH = struct.Struct('<I')
+_MAX_TEXT_BYTES = 1 << 16
+
+# How often a thread that waits looks whether it is to end.
+SLICE_SECONDS = 0.2
+# How long one may take to say who it is, and a message to be sent or received.
+TIMEOUT_SECONDS = 20.0
+JOIN_SECONDS = 5.0
+
+_TYPES = {'name': str, 'life': int, 'token': str, 'digest': str}
+
+
+class RefusedLinkError(ConnectionError):
+  """The other side does not take what would be sent."""
+
+
+def parse_hello(text: str) -> dict[str, Any]:
+  """Returns what a sender says of itself.
+
+  Raises:
+    RefusedLinkError: If it is not what a sender says.
+  """
+  with contextlib.suppress(ValueError, RecursionError):
+    hello = json.loads(text)
+    if isinstance(hello, dict) and all(
+      isinstance(hello.get(name), kind) for name, kind in _TYPES.items()
+    ):
+      return hello
+  raise RefusedLinkError(
+    f'A link must begin with a JSON object of {list(_TYPES)}, got '
+    f'{text[:200]!r}.'
+  )
+
+
+def send_text(stream: socket.socket, text: str) -> None:
+  """Sends text with its length."""
+  data = text.encode()
+  stream.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def receive_text(stream: socket.socket, must_end: Callable[[], bool]) -> str:
+  """Receives text that `send_text` sent.
+
+  Args:
+    must_end: Asked while it waits.
+
+  Raises:
+    ConnectionError: If the other side has gone, is too slow, or it must end.
+  """
+  length = bytearray(_LENGTH.size)
+  receive_into(stream, memoryview(length), must_end)
+  (size,) = _LENGTH.unpack(length)
+  if size > _MAX_TEXT_BYTES:
+    raise ConnectionError(
+      f'A link must begin with at most {_MAX_TEXT_BYTES} bytes, got {size}.'
+    )
+  data = bytearray(size)
+  receive_into(stream, memoryview(data), must_end)
+  return data.decode(errors='replace')
+
+
+def send_all(
+  stream: socket.socket, data: Any, must_end: Callable[[], bool]
+) -> None:
+  """Sends bytes, as fast as the other side takes them.
+
+  Args:
+    data: Bytes, or a view of some.
+    must_end: Asked while it waits.
+
+  Raises:
+    ConnectionError: If the other side has gone, takes nothing, or it must end.
+  """
+  view, waited = memoryview(data), 0.0
+  while view:
+    try:
+      view, waited = view[stream.send(view) :], 0.0
+    except TimeoutError:
+      waited += SLICE_SECONDS
+      if must_end() or waited > TIMEOUT_SECONDS:
+        raise ConnectionError(f'{len(view)} bytes were not taken.') from None
+
+
+def receive_into(
+  stream: socket.socket,
+  view: memoryview,
+  must_end: Callable[[], bool],
+  is_idle: bool = False,
+) -> None:
+  """Fills a buffer.
+
+  Args:
+    must_end: Asked while it waits.
+    is_idle: Whether the first byte may take as long as it likes.
+
+  Raises:
+    ConnectionError: If the other side has gone, is too slow, or it must end.
+  """
+  filled, waited = 0, 0.0
+  while filled < len(view):
+    try:
+      count = stream.recv_into(view[filled:])
+    except TimeoutError:
+      waited += 0.0 if is_idle and not filled else SLICE_SECONDS
+      if must_end() or waited > TIMEOUT_SECONDS:
+        raise ConnectionError(f'{filled} of {len(view)} bytes came.') from None
+      continue
+    if not count:
+      raise ConnectionError('The other side has gone.')
+    filled, waited = filled + count, 0.0
+
+
+def check_open(stream: socket.socket) -> None:
+  """Raises ConnectionError if the other side, which says nothing, has gone."""
+  stream.setblocking(False)
+  try:
+    if not stream.recv(1, socket.MSG_PEEK):
+      raise ConnectionError('The other side has gone.')
+  except BlockingIOError:
+    pass
+  finally:
+    stream.settimeout(SLICE_SECONDS)

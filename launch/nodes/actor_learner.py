@@ -1,0 +1,316 @@
+"""A node that acts and learns in turn, beside others that do so, too."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from repertory.components import gossip, settings, signals, variables
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import (
+  actor,
+  gossip_learner,
+  gossip_means,
+  gossip_messages,
+  gossip_shipping,
+  in_step,
+  making,
+  node,
+  one_actor,
+  parcels,
+  part_coordinator,
+)
+from repertory.launch.runs import session as session_lib
+from repertory.launch.runs import shares
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+  """Where an actor-learner is among all of them.
+
+  Attributes:
+    index: Which it is, from 0.
+    names: Those of all nodes like it.
+    graph: Who hears from whom, see `gossip.in_neighbors`.
+    mix_period: Learner steps between mixings.
+    mix_weight: Share of neighbors in what is mixed, see
+      `gossip.neighbor_weight`.
+  """
+
+  index: int
+  names: Sequence[str]
+  graph: str
+  mix_period: int
+  mix_weight: float | None
+
+
+class ActorLearnerNode(actor.ActorNode):
+  """Steps its share of the environments, and learns what is due in between.
+
+  Attributes:
+    learner: What learns.
+  """
+
+  def __init__(
+    self,
+    context: node.Context,
+    own: session_lib.Session,
+    place: Place,
+    gossip_node: Any,
+  ):
+    """Makes all that is in it, and takes up where the run has it.
+
+    Args:
+      context: This node's, 'actor_learner/<index>'.
+      own: Its own session, as if it were new, see `shares.make_sessions`.
+      place: Where it is among the others.
+      gossip_node: A client of the node that keeps them together, which listens.
+    """
+    self._caller = tuple(context.caller)
+    self._gossip = gossip_node
+    first_stop = context.stop
+    if own.experiment.deterministic:
+      _check_first_life(context)
+      context = in_step.finish_rounds(context)
+    context.tell_start('asking with what it begins')
+    own, beginning = self._begin(own)
+    self._counts, self._turns = own.counts, 0
+    self._heeded = self._missed = 0
+    self._orders = gossip_messages.Orders()
+    self._schedule = None
+    if own.experiment.deterministic:
+      self._schedule = _Schedule(own, first_stop)
+    with making.alone(context.stop), contextlib.ExitStack() as unless_made:
+      self._make(context, own, place, beginning, unless_made)
+      if len(place.names) > 1:
+        self._join(context, place)
+      unless_made.pop_all()
+
+  def _make(
+    self,
+    context: node.Context,
+    own: session_lib.Session,
+    place: Place,
+    beginning: gossip_messages.Beginning,
+    unless_made: contextlib.ExitStack,
+  ) -> None:
+    """Makes the learner, and then all that acts for it."""
+    part = part_coordinator.PartCoordinator(context.coordinator, context.name)
+    part.save = lambda: self._describe(own)
+    road = own.make_local_road(context.stop)
+    self.learner = gossip_learner.GossipLearnerNode(
+      dataclasses.replace(context, coordinator=part),
+      own,
+      road,
+      beginning,
+      place.mix_period,
+    )
+    unless_made.callback(self.learner.close)
+    size = own.experiment.num_environments
+    super().__init__(
+      context,
+      own,
+      range(place.index * size, (place.index + 1) * size),
+      network=self.learner.network,
+      followed=variables.SharedVariables(self.learner),
+      road=road,
+      # The learner sees to it that all have arrived before it samples.
+      max_pending_items=sys.maxsize,
+      leases=self._schedule,
+    )
+    unless_made.callback(super().close)
+    if self._schedule is not None:
+      one_actor.go_on_exactly(own, self, road.actors)
+    self._shipping = gossip_shipping.Shipping(
+      own, self.learner.checkpoint_writer, self._gossip, self._caller
+    )
+
+  def _join(self, context: node.Context, place: Place) -> None:
+    self.learner.join(
+      gossip.Neighborhood.of(
+        place.graph,
+        place.index,
+        place.names,
+        place.mix_weight,
+        keeps_step=self._schedule is not None,
+      ),
+      context.coordinator.address_of,
+      context.caller,
+      context.interface,
+    )
+
+  @property
+  def description(self):
+    described = {**self.learner.description, **super().description}
+    address = self.learner.address
+    return described if address is None else {**described, 'address': address}
+
+  def step(self) -> int:
+    num_steps = super().step()
+    self.learner.catch_up(self.num_items, self.flush)
+    self._turns += 1
+    if self._schedule is not None:
+      self._schedule.turns = self._turns
+    self._heed_orders()
+    return num_steps
+
+  def run(self) -> None:
+    with contextlib.suppress(signals.Stopped):
+      super().run()
+    schedule = self._schedule
+    is_last = schedule is not None and schedule.has_taken_all
+    # Else it was stopped somewhere between, from where nobody could go on.
+    if schedule is None or is_last or schedule.is_at_end:
+      self.learner.end()
+      self._tell_variables()
+      label = gossip_messages.Label(0, self._turns, is_last)
+      self._shipping.finish(label)
+
+  def report(self) -> reports.Directive:
+    directive = super().report()
+    schedule = self._schedule
+    self._orders = orders = self._gossip.exchange(
+      self._caller,
+      gossip_messages.LearnerReport(
+        self.learner.version,
+        self._turns,
+        self.mean_return,
+        self.learner.tables,
+        self.learner.figures,
+        self._missed,
+        wants_end=schedule is not None and schedule.wants_end,
+      ),
+    )
+    if schedule is not None:
+      schedule.end_at = orders.end_at
+    if orders.wants_variables:
+      self._tell_variables()
+    return directive
+
+  def close(self) -> None:
+    """Ends all threads."""
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      stack.callback(self._shipping.close)
+      stack.callback(self.learner.close)
+      stack.callback(super().close)
+
+  def _begin(
+    self, own: session_lib.Session
+  ) -> tuple[session_lib.Session, gossip_messages.Beginning]:
+    """Returns its session, and with what it begins."""
+    shutil.rmtree(own.experiment.directory, ignore_errors=True)
+    beginning = self._gossip.begin(self._caller)
+    if beginning.parcel_bytes is not None:
+      path = os.path.join(own.experiment.directory, '.parcel')
+      parcels.fetch(
+        path, lambda offset: self._gossip.read_parcel(self._caller, offset)
+      )
+      parcels.unpack(path, own.checkpoint_directory)
+      os.remove(path)
+      own = shares.resume(own)
+    elif beginning.whole:
+      counts = {**own.counts, **beginning.counts}
+      own = dataclasses.replace(own, counts=counts)
+    return own, beginning
+
+  def _heed_orders(self) -> None:
+    """Saves if it is told to, and sees to what is being saved."""
+    self._shipping.go_on()
+    orders = self._orders
+    if orders.number <= max(self._heeded, self._missed):
+      return
+    if orders.save_at is not None and self._turns < orders.save_at:
+      return
+    if self._shipping.is_busy or self._turns != (orders.save_at or self._turns):
+      self._missed = orders.number
+      return
+    self._heeded = orders.number
+    self._shipping.begin(
+      gossip_messages.Label(orders.number, self._turns, is_last=False)
+    )
+
+  def _tell_variables(self) -> None:
+    learned = gossip_means.pack(self.learner.learner.get_learned())
+    self._gossip.tell_variables(self._caller, learned)
+
+  def _describe(self, own: session_lib.Session) -> dict[str, Any]:
+    """Returns what a checkpoint of it holds besides learner and replay."""
+    return {
+      'experiment': own.identity,
+      'counts': {
+        'steps': self._counts['steps'] + self.total_steps,
+        'episodes': self._counts['episodes'] + self.total_episodes,
+        'learner_steps': self.learner.version,
+        'runs': self._counts['runs'] + 1,
+      },
+      'elapsed_seconds': own.elapsed_seconds,
+    }
+
+
+class _Schedule:
+  """Grants a learner its own share of the steps, where no one may be faster.
+
+  Attributes:
+    turns: Steps of the environment batch that it has taken.
+    end_at: After so many it ends; None for not before its share is taken.
+    wants_end: Whether it was told that the run is to end before.
+  """
+
+  def __init__(self, own: session_lib.Session, stop: signals.StopSignal):
+    """Has granted nothing yet.
+
+    Args:
+      own: The learner's session.
+      stop: Asks for an end before.
+    """
+    self._left = own.experiment.max_steps - own.counts['steps']
+    self._stop = stop
+    self._is_ending = False
+    self.turns = 0
+    self.end_at: int | None = None
+
+  @property
+  def wants_end(self) -> bool:
+    return self._is_ending or self._stop.is_set()
+
+  @property
+  def has_taken_all(self) -> bool:
+    """Whether all its steps are taken."""
+    return self._left <= 0
+
+  @property
+  def is_at_end(self) -> bool:
+    """Whether it is where all are to end."""
+    return self.end_at is not None and self.turns == self.end_at
+
+  def acquire_steps(self, name: str, wanted: int) -> int:
+    """Grants a step of the environment batch, unless it is to end."""
+    del name
+    must_end = self.end_at is not None and self.turns >= self.end_at
+    if must_end or self.has_taken_all:
+      return 0
+    self._left -= wanted
+    return wanted
+
+  def return_steps(self, name: str, unused: int) -> None:
+    """Takes note of environments that took no step, between two episodes."""
+    del name
+    self._left += unused
+
+  def end(self) -> None:
+    """Asks for an end before all steps are taken."""
+    self._is_ending = True
+
+
+def _check_first_life(context: node.Context) -> None:
+  """Raises SettingError if the node was started before in this run."""
+  if context.life:
+    raise settings.SettingError(
+      'deterministic',
+      'must be false for a run to go on when one of its learners has ended, '
+      f'as {context.name} has. Start it again: it goes on from its last '
+      'checkpoint.',
+    )

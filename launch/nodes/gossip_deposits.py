@@ -1,0 +1,329 @@
+"""The checkpoints of several learners, which become one."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repertory.components import checkpointing, roads
+from repertory.launch.nodes import gossip_messages, parcels
+
+_RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
+_END = 'end'
+
+# Learners get so much time to hear at which turn they save, where all do so at
+# the same one; twice as much whenever that was too little.
+_NOTICE_SECONDS = 1.0
+_LEAST_SECONDS = 0.1  # Between two looks at how fast a learner is.
+# After how long it is tried again, when some could not save.
+_RETRY_SECONDS = 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Deposit:
+  """A learner's checkpoint.
+
+  Attributes:
+    path: Where the parcel is.
+    turns: How many the learner had taken in this run by then.
+    is_last: Whether the learner had taken all its steps.
+    state: The checkpoint's.
+  """
+
+  path: str
+  turns: int
+  is_last: bool
+  state: Mapping[str, Any]
+
+
+class Deposits(roads.Snapshots):
+  """Lets all learners save at one moment each, and keeps what they saved.
+
+  Where nothing may depend on who is faster, the moment is the same turn for
+  all: then all that have not come to their end are at the same learner step.
+  """
+
+  has_learners = True
+
+  def __init__(
+    self,
+    directory: str,
+    names: Sequence[str],
+    *,
+    keeps_step: bool,
+    timeout_seconds: float,
+  ):
+    """Takes what a checkpoint has of each, if it is one of as many learners.
+
+    Args:
+      directory: Has what the checkpoint has, and takes what comes.
+      names: The learners'.
+      keeps_step: Whether nothing may depend on who is faster.
+      timeout_seconds: How long one may take to save.
+    """
+    self._directory = directory
+    self._timeout_seconds = timeout_seconds
+    self._names = list(names)
+    self._keeps_step = keeps_step
+    self._lock = threading.RLock()
+    self._kept: dict[str, Deposit] = self._find_restored()
+    # What came for an order that not all have met yet.
+    self._met: dict[str, Deposit | None] = {}
+    self._moment: dict[str, Deposit] = {}
+    self._is_taken = threading.Event()
+    self._number, self._is_open = 0, False
+    self._save_at: int | None = None
+    self._notice_seconds = _NOTICE_SECONDS
+    self._ordered_at = self._failed_at = -float('inf')
+    self._turns: dict[str, int] = dict.fromkeys(names, 0)
+    self._heard_at: dict[str, float] = {}
+    self._turns_per_second = 0.0
+    self._ended: dict[str, Deposit | None] = {}
+
+  def __str__(self) -> str:
+    return 'all learners'
+
+  def kept_of(self, name: str) -> Deposit | None:
+    """Returns the newest of a learner; None if there is none."""
+    with self._lock:
+      return self._kept.get(name)
+
+  def saved(self) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the arrays of each learner at the moment of a checkpoint."""
+    for name in self._names:
+      yield parcels.read_arrays(self._moment[name].path)
+
+  # What learners tell and hear.
+
+  def hear(self, name: str, turns: int, missed: int) -> None:
+    """Takes how far a learner is, and which order it missed."""
+    now = time.monotonic()
+    with self._lock:
+      seconds = now - self._heard_at.get(name, -float('inf'))
+      speed = (turns - self._turns[name]) / max(seconds, _LEAST_SECONDS)
+      self._turns_per_second = max(self._turns_per_second, speed)
+      self._turns[name], self._heard_at[name] = turns, now
+      if self._is_open and missed == self._number:
+        self._notice_seconds *= 2
+        self._give_up()
+
+  def order(self) -> tuple[int, int | None]:
+    """Returns number and turn of the checkpoint that is wanted; 0 if none."""
+    with self._lock:
+      return (self._number, self._save_at) if self._is_open else (0, None)
+
+  def turn_to_come(self) -> int:
+    """Returns a turn of which all learners can hear before they come to it."""
+    with self._lock:
+      most = max(self._turns.values())
+      return most + 4 + int(self._turns_per_second * self._notice_seconds)
+
+  def forget(self, name: str) -> None:
+    """Waits no longer for one that is started again: it keeps what there is."""
+    with self._lock:
+      if self._is_open:
+        self._met[name] = self._kept.get(name)
+
+  def receive(
+    self,
+    name: str,
+    label: gossip_messages.Label,
+    chunk: tuple[int, bytes, bool],
+  ) -> int | None:
+    """Takes a chunk of a learner's checkpoint.
+
+    Args:
+      label: What it is.
+      chunk: See `parcels.chunks_of`.
+
+    Returns:
+      Its learner steps, if it is whole by now and the learner's last; or None.
+
+    Raises:
+      OSError: If it cannot be written; then there is nothing of it.
+    """
+    offset, data, is_complete = chunk
+    index = self._names.index(name)
+    path = os.path.join(self._directory, _RECEIVING, str(index))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+      parcels.write_chunk(path, offset, data)
+    except OSError:
+      with contextlib.suppress(OSError):
+        os.remove(path)
+      raise
+    if not is_complete:
+      return None
+    received = os.path.join(
+      self._directory, _RECEIVED, f'{index}.{label.number or _END}'
+    )
+    os.makedirs(os.path.dirname(received), exist_ok=True)
+    with self._lock:
+      os.replace(path, received)
+      state = parcels.read_state(received)
+      deposit = Deposit(received, label.turns, label.is_last, state)
+      self._take(name, label, deposit)
+    return None if label.number else state['counts']['learner_steps']
+
+  def fail(self, name: str, label: gossip_messages.Label) -> None:
+    """Notes that a learner could not save, which it has told."""
+    with self._lock:
+      self._take(name, label, None)
+
+  # What a checkpoint is made of.
+
+  def prepare(self) -> bool:
+    """Orders a checkpoint of all, and returns whether all have met it."""
+    now = time.monotonic()
+    with self._lock:
+      if not self._is_open:
+        if now - self._failed_at > _RETRY_SECONDS:
+          self._place()
+        return False
+      if len(self._met) < len(self._names):
+        if now - self._ordered_at > self._timeout_seconds:
+          missing = [name for name in self._names if name not in self._met]
+          raise TimeoutError(
+            f'Waited {self._timeout_seconds:g} seconds for a checkpoint of '
+            f'{", ".join(missing)}.'
+          )
+        return False
+      met, self._is_open = dict(self._met), False
+      whole = {name: one for name, one in met.items() if one is not None}
+      if len(whole) < len(met) or not self._is_one_moment(whole):
+        self._failed_at = now
+        return False
+      self._kept = whole
+      self._notice_seconds = _NOTICE_SECONDS
+      return True
+
+  def can_end(self) -> bool:
+    """Returns whether what there is of all can be the last checkpoint."""
+    with self._lock:
+      self._is_open = False
+      whole = {name: one for name, one in self._ended.items() if one}
+      if not self._keeps_step:
+        whole = {**self._kept, **whole}
+      if len(whole) < len(self._names) or not self._is_one_moment(whole):
+        return False
+      self._kept = whole
+      return True
+
+  def have_all_ended(self) -> bool:
+    """Whether all have saved what they had at their end."""
+    with self._lock:
+      return len(self._ended) == len(self._names)
+
+  def flush(self) -> None:
+    with self._lock:
+      self._moment = dict(self._kept)
+      # Who came to its end meanwhile saved what only the next one has.
+      ended = [one for one in self._ended.values() if one is not None]
+      needed = {one.path for one in [*self._moment.values(), *ended]}
+      folder = os.path.join(self._directory, _RECEIVED)
+      for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        if path not in needed:
+          os.remove(path)
+
+  def counts(self) -> Mapping[str, int]:
+    if not self._keeps_step:
+      return {}
+    counts = [one.state['counts'] for one in self._moment.values()]
+    names = ('steps', 'episodes', 'learner_steps')
+    return {name: sum(one[name] for one in counts) for name in names}
+
+  def describe(self) -> dict[str, Any]:
+    states = [one.state for one in self._moment.values()]
+    return {
+      'is_exact': self._keeps_step and all(s.get('is_exact') for s in states)
+    }
+
+  def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
+    """Does nothing: each learner checks its own part when it begins."""
+
+  def write_snapshot(self) -> str:
+    folder = os.path.join(self._directory, _SNAPSHOT)
+    os.makedirs(folder)
+    for index, name in enumerate(self._names):
+      path = os.path.join(folder, _file_of(index))
+      os.link(self._moment[name].path, path)
+    self._is_taken.set()
+    return folder
+
+  def is_snapshot_taken(self) -> bool:
+    return self._is_taken.is_set()
+
+  def remove_snapshots(self) -> None:
+    self._is_taken.clear()
+    folder = os.path.join(self._directory, _SNAPSHOT)
+    if os.path.isdir(folder):
+      shutil.rmtree(folder)
+
+  def close(self) -> None:
+    """Removes what came, of which the last checkpoint has links of its own."""
+    for name in (_RECEIVED, _RECEIVING):
+      path = os.path.join(self._directory, name)
+      shutil.rmtree(path, ignore_errors=True)
+
+  # With the lock held.
+
+  def _place(self) -> None:
+    self._number += 1
+    self._is_open = True
+    self._ordered_at = time.monotonic()
+    self._save_at = self.turn_to_come() if self._keeps_step else None
+    # Who is over saves nothing any more.
+    self._met = dict(self._ended)
+
+  def _give_up(self) -> None:
+    self._is_open = False
+    kept = [*self._kept.values(), *self._ended.values()]
+    for deposit in self._met.values():
+      if deposit is not None and deposit not in kept:
+        os.remove(deposit.path)
+    self._met = {}
+
+  def _take(
+    self, name: str, label: gossip_messages.Label, deposit: Deposit | None
+  ) -> None:
+    if not label.number:
+      self._ended[name] = deposit
+    # It was told to save and has come to its end instead.
+    if self._is_open and label.number in (0, self._number):
+      self._met[name] = deposit
+
+  def _is_one_moment(self, deposits: Mapping[str, Deposit]) -> bool:
+    """Returns whether all are of the same turn, if they have to be.
+
+    Who has come to its end before stays as it is.
+    """
+    turns = {one.turns for one in deposits.values() if not one.is_last}
+    return not self._keeps_step or len(turns) <= 1
+
+  def _find_restored(self) -> dict[str, Deposit]:
+    """Returns what the checkpoint has, if it is of as many learners."""
+    if not os.path.isdir(self._directory):
+      return {}
+    (folder,) = os.listdir(self._directory) or ['']
+    paths = [
+      os.path.join(self._directory, folder, _file_of(index))
+      for index in range(len(self._names))
+    ]
+    further = os.path.join(self._directory, folder, _file_of(len(self._names)))
+    if os.path.exists(further) or not all(map(os.path.exists, paths)):
+      return {}
+    return {
+      name: Deposit(path, 0, False, parcels.read_state(path))
+      for name, path in zip(self._names, paths)
+    }
+
+
+def _file_of(index: int) -> str:
+  return f'learner_{index}.zip'

@@ -1,0 +1,66 @@
+"""Evaluates what several learners have learned: their mean, and each."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from repertory.components import core
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import evaluator, gossip_means, node
+from repertory.launch.runs import session as session_lib
+
+
+class GossipEvaluatorNode(evaluator.EvaluatorNode):
+  """Measures the mean of all learners, which counts, and then each of them."""
+
+  def __init__(
+    self,
+    context: node.Context,
+    session: session_lib.Session,
+    evaluation: evaluator.Evaluation,
+    *,
+    source: core.VariableSource,
+    network: Any,
+    names: Sequence[str],
+  ):
+    """Keeps the parts.
+
+    Args:
+      evaluation: Runs the episodes of the network, and keeps that the mean.
+      source: Gives out what each has learned, see `gossip_means.name_of`.
+      network: What is evaluated.
+      names: Those of the learners.
+    """
+    super().__init__(context, session, evaluation)
+    self._each = evaluation
+    self._source = source
+    self._network = network
+    self._names = list(names)
+
+  def evaluate(self, steps: int) -> None:
+    super().evaluate(steps)
+    # Of one alone, the mean is what it is.
+    for name in self._names if len(self._names) > 1 else ():
+      if self._stop.is_set():
+        return
+      self._evaluate_one(name)
+
+  def _evaluate_one(self, name: str) -> None:
+    (values,) = self._source.get_variables(
+      [gossip_means.name_of(name, 'policy')]
+    )
+    if not values:
+      return  # It has just been started.
+    for variable, value in zip(self._network.variables, values, strict=True):
+      variable.assign(value)
+    episodes = self._run_episodes(self._each)
+    if episodes is None:
+      return
+    returns = [episode.episode_return for episode in episodes]
+    self._coordinator.write(
+      reports.EVALUATIONS_OF_EACH,
+      {
+        'node': name,
+        'episode_return': sum(returns) / len(returns),
+        'count': len(returns),
+      },
+    )

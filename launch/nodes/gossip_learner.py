@@ -1,0 +1,112 @@
+"""A learner that mixes what it has learned with its neighbors."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+
+from repertory.components import callers, gossip, interfaces, replay, roads
+from repertory.launch.nodes import (
+  checkpoints,
+  gossip_means,
+  gossip_messages,
+  learner,
+  node,
+)
+from repertory.launch.runs import session as session_lib
+
+
+class GossipLearnerNode(learner.LearnerNode):
+  """Learns as any does, and mixes after its updates."""
+
+  def __init__(
+    self,
+    context: node.Context,
+    session: session_lib.Session,
+    road: roads.Road,
+    beginning: gossip_messages.Beginning,
+    mix_period: int,
+  ):
+    """Makes the learner; `join` is called next, unless it is alone.
+
+    Args:
+      session: The learner's own.
+      beginning: With what it begins; its checkpoint is there already.
+      mix_period: Learner steps between mixings.
+    """
+    super().__init__(context, session, road)
+    learned = gossip_means.unpack(beginning.learned)
+    if beginning.whole:
+      whole = gossip_means.unpack(beginning.whole)
+      steps = beginning.counts['learner_steps']
+      self.learner.restore(gossip_means.with_steps(whole, steps))
+      self._end.begin(self.version)
+    if beginning.takes_learned:
+      self.learner.begin_with(learned)
+    self._mean_at_start = learned
+    self._mix_period = mix_period
+    self._participant: gossip.Participant | None = None
+
+  def join(
+    self,
+    neighborhood: gossip.Neighborhood,
+    find: Callable[[str], str | None],
+    caller: callers.Caller,
+    interface: interfaces.Interface,
+  ) -> None:
+    """Lets it hear from its neighbors, and they from it.
+
+    Args:
+      find: Returns where one listens; None if that is not known.
+    """
+    arrays = self.learner.get_learned()
+    self._participant = gossip.Participant(
+      arrays,
+      neighborhood,
+      find=find,
+      caller=caller,
+      interface=interface,
+      timeout_seconds=self._session.experiment.timeout_seconds,
+      stop=self._stop,
+      trail=gossip_means.distance(arrays, self._mean_at_start),
+    )
+
+  @property
+  def address(self) -> str | None:
+    """Where neighbors reach it; None if it is alone."""
+    return self._participant.address if self._participant else None
+
+  @property
+  def figures(self) -> gossip.Figures | None:
+    """How it gossips; None if it is alone."""
+    return self._participant.figures() if self._participant else None
+
+  @property
+  def tables(self) -> Mapping[str, replay.TableStatus]:
+    """How its tables are, by name."""
+    return self._end.statuses()
+
+  def step(self) -> None:
+    before = self.version
+    super().step()
+    period = self._mix_period
+    if self._participant is None or before // period == self.version // period:
+      return
+    mixed = self._participant.exchange(self.version, self.learner.get_learned())
+    if mixed is not None:
+      self.learner.begin_with(mixed)
+
+  @property
+  def checkpoint_writer(self) -> checkpoints.CheckpointWriter:
+    """What writes its checkpoints."""
+    return self._checkpoints
+
+  def end(self) -> None:
+    """Tells neighbors, and the logs, that nothing more comes."""
+    self._logger.flush()
+    if self._participant is not None:
+      self._participant.end(self.version)
+
+  def close(self) -> None:
+    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+      stack.callback(super().close)
+      if self._participant is not None:
+        stack.callback(self._participant.close)

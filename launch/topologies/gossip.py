@@ -1,0 +1,195 @@
+"""Actor-learners in a graph, that mix what they have learned with neighbors."""
+
+import dataclasses
+import functools
+
+from repertory import components
+from repertory.components import choices, settings
+from repertory.components.settings import SettingError
+from repertory.launch import launchers, nodes, runs
+from repertory.launch.coordination import kinds
+from repertory.launch.launchers import program as program_lib
+from repertory.launch.topologies import parts, topology
+
+
+@topology.register
+@dataclasses.dataclass(frozen=True)
+class Gossip(topology.Topology):
+  """GALA's gossip: https://arxiv.org/abs/1906.04585.
+
+  Attributes:
+    num_learners: Nodes that act and learn, among which the environments of all
+      actors are divided.
+    graph: Who hears from whom, see `gossip.in_neighbors`.
+    mix_period: Learner steps of each between mixings.
+    mix_weight: Share that all who are heard have together in what is mixed;
+      None for as much for each as for the learner itself, as in the paper.
+  """
+
+  name = 'gossip'
+  help = (
+    'nodes that act and learn, each by itself, and mix what they have learned '
+    'with their neighbors; an evaluator'
+  )
+  rank = 5
+  can_be_deterministic = True
+
+  num_learners: int = settings.field(
+    2,
+    'nodes that act and learn, among which the environments of all actors are '
+    'divided.',
+  )
+  graph: str = settings.field(
+    'ring',
+    'whom each learner hears from: ring, the one before it; exponential, those '
+    '1, 2, 4, ... before it; complete, all others.',
+  )
+  mix_period: int = settings.field(1, 'learner steps of each between mixings.')
+  mix_weight: float | None = settings.field(
+    None,
+    'share that all who are heard have together in what is mixed; default: as '
+    'much for each as for the learner itself.',
+  )
+
+  def __post_init__(self):
+    for name in ('num_learners', 'mix_period'):
+      if getattr(self, name) < 1:
+        raise SettingError(
+          name, f'must be at least 1, got {getattr(self, name)}.'
+        )
+    if self.graph not in choices.GRAPHS:
+      raise SettingError(
+        'graph',
+        f'must be one of {", ".join(choices.GRAPHS)}, got {self.graph!r}.',
+      )
+    weight = self.mix_weight
+    if weight is not None and not 0 < weight < 1:
+      raise SettingError(
+        'mix_weight', f'must be above 0 and below 1, got {weight:g}.'
+      )
+
+  @property
+  def learners(self) -> list[str]:
+    """Names of the nodes that act and learn."""
+    return [kinds.ACTOR_LEARNER.numbered(i) for i in range(self.num_learners)]
+
+  def roads(self, experiment):
+    return [components.roads.PARTS]
+
+  def division(self, experiment):
+    learners = '1 learner' if self.num_learners == 1 else (
+      f'{self.num_learners} learners in graph {self.graph}, mixing every '
+      f'{self.mix_period} steps with weight '
+      f'{"1 / (1 + D)" if self.mix_weight is None else self.mix_weight}'
+    )  # fmt: skip
+    return f'{self.name} of {learners}'
+
+  def check(self, experiment):
+    num_environments = experiment.num_environments
+    if num_environments % self.num_learners:
+      raise SettingError(
+        'num_learners',
+        f'must divide the {num_environments} environments of all actors '
+        f'evenly, got {self.num_learners}.',
+      )
+
+  def check_experience(self, experiment, experience, spec):
+    super().check_experience(experiment, experience, spec)
+    share = runs.shares.make_experiment(
+      experiment, self.num_learners - 1, self.num_learners
+    )
+    try:
+      own = runs.shares.describe_experience(share, spec)
+    except SettingError as error:
+      told = (
+        f'{error.problem} That is for the share of one of {self.num_learners} '
+        'learners.'
+      )
+      raise SettingError(error.setting, told, **error.remedy) from error
+    is_in_step = nodes.local_learner.can_keep_step(own)
+    if experiment.deterministic and self.num_learners > 1 and not is_in_step:
+      raise SettingError(
+        'deterministic',
+        f"must be false in topology '{self.name}' for several learners of "
+        f'agent {experiment.agent!r}: only those that learn once from unrolls '
+        'which go on across episodes come to their mixings together. Others '
+        'can be deterministic with one learner, or in single.',
+      )
+
+  def program(self, session, title):
+    planned = parts.make_program(session, title, has_server=False)
+    coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
+    plan = functools.partial(_make_gossip, session=session, names=self.learners)
+    planned.add(program_lib.PlannedNode(learner, plan, [coordinator]))
+    plan = functools.partial(
+      _make_evaluator, session=session, names=self.learners
+    )
+    planned.add(
+      program_lib.PlannedNode(
+        kinds.EVALUATOR.name, plan, [learner, coordinator]
+      )
+    )
+    sessions = runs.shares.make_sessions(session, self.num_learners)
+    for index, name in enumerate(self.learners):
+      place = functools.partial(
+        _make_place,
+        index=index,
+        names=self.learners,
+        graph=self.graph,
+        mix_period=self.mix_period,
+        mix_weight=self.mix_weight,
+      )
+      plan = functools.partial(
+        _make_actor_learner, session=sessions[index], make_place=place
+      )
+      planned.add(program_lib.PlannedNode(name, plan, [learner, coordinator]))
+    return planned
+
+  def call_graph(self, session):
+    graph = super().call_graph(session)
+    # What they send each other, without waiting, which is no call.
+    count, names = self.num_learners, self.learners
+    pairs = [
+      (names[i], names[j])
+      for i in range(count)
+      for j in components.gossip.out_neighbors(self.graph, count, i)
+    ]
+    return graph._replace(calls=[*graph.calls, *pairs])
+
+
+def _make_place(**settings):
+  return nodes.actor_learner.Place(**settings)
+
+
+def _make_gossip(context, session, names):
+  return nodes.gossip.GossipNode(context, session, names)
+
+
+def _make_evaluator(context, session, names):
+  if session.experiment.evaluation_episodes == 0:
+    return nodes.evaluator.EvaluatorNode(context, session, None)
+  # Nor may it come between a learner's initial values.
+  with nodes.making.alone(context.stop):
+    network, followed = parts.fetch(context, session, update_period=1)
+    evaluation = nodes.evaluator.make_evaluation(
+      context, session, network, followed
+    )
+  return nodes.gossip_evaluator.GossipEvaluatorNode(
+    context,
+    session,
+    evaluation,
+    source=parts.make_source(context, session),
+    network=network,
+    names=names,
+  )
+
+
+def _make_actor_learner(context, session, make_place):
+  gossip_node = context.peers[kinds.LEARNER.name]
+  context.tell_start(f'waiting for {kinds.LEARNER.name}')
+  launchers.calls.wait_for_server(
+    gossip_node, session.experiment.timeout_seconds, context.stop.is_set
+  )
+  return nodes.actor_learner.ActorLearnerNode(
+    context, session, make_place(), gossip_node
+  )

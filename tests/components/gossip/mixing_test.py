@@ -1,0 +1,107 @@
+"""Tests of `components/gossip/mixing.py` and `vectors.py`."""
+
+import numpy as np
+import pytest
+
+from repertory.components import choices
+from repertory.components.gossip import graphs, mixing, vectors
+
+
+def test_mix_is_the_mean_of_all_by_hand():
+  own, other = np.array([1, 2], np.float32), np.array([3, -2], np.float32)
+  np.testing.assert_array_equal(mixing.mix(own, [other], 0.5), [2, 0])
+  third = np.array([5, 6], np.float32)
+  np.testing.assert_allclose(
+    mixing.mix(own, [other, third], 1 / 3), [3, 2], rtol=1e-6
+  )
+
+
+def test_equal_ones_stay_equal_to_the_bit():
+  own = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+  for weight in (0.5, 1 / 3, 0.123):
+    mixed = mixing.mix(own, [own.copy(), own.copy()], weight)
+    np.testing.assert_array_equal(mixed, own)
+
+
+@pytest.mark.parametrize('graph', choices.GRAPHS)
+@pytest.mark.parametrize('size', [2, 3, 4, 7, 8])
+def test_distance_falls_below_the_bound_and_stays(graph, size):
+  rng = np.random.default_rng(size)
+  x = np.zeros([size, 20])
+  weight = graphs.neighbor_weight(graph, size, None)
+  contraction = graphs.contraction(graph, size)
+  trails = [mixing.Trail(contraction) for _ in range(size)]
+  longest, distances = 0.0, []
+  for _ in range(300):
+    updates = rng.normal(size=x.shape) * rng.uniform(0, 2, [size, 1])
+    longest = max(longest, np.linalg.norm(updates))
+    x = x + updates
+    for trail, update in zip(trails, updates):
+      trail.learn(float(np.linalg.norm(update)))
+      trail.contract()
+    x = np.stack(
+      [
+        mixing.mix(
+          x[i], [x[j] for j in graphs.in_neighbors(graph, size, i)], weight
+        )
+        for i in range(size)
+      ]
+    )
+    distance = np.linalg.norm(x - x.mean(0))
+    distances.append(distance)
+    assert distance <= sum(trail.length for trail in trails) + 1e-9
+    # Proposition 1 of the paper, with α L as the longest of all updates.
+    assert distance <= longest * contraction / (1 - contraction) + 1e-9
+  # It is a bound of something: without mixing they would be far beyond.
+  apart = rng.normal(size=[300, size, 20]).sum(0)
+  if contraction > 1e-9:
+    assert 0 < max(distances) < np.linalg.norm(apart - apart.mean(0))
+
+
+def test_who_starts_far_away_comes_below_the_bound():
+  x = np.random.default_rng(1).normal(size=[4, 10])
+  trails = [mixing.Trail(graphs.contraction('ring', 4), 0.0) for _ in x]
+  for trail, row in zip(trails, x - x.mean(0)):
+    trail.learn(float(np.linalg.norm(row)))
+  for _ in range(60):
+    x = graphs.mixing_matrix('ring', 4) @ x
+    for trail in trails:
+      trail.contract()
+    assert np.linalg.norm(x - x.mean(0)) <= sum(t.length for t in trails)
+  assert np.linalg.norm(x - x.mean(0)) < 1e-6
+
+
+def test_only_floating_point_numbers_are_mixed():
+  arrays = {
+    'b': np.arange(6, dtype=np.float32).reshape(2, 3),
+    'count': np.asarray(7, np.int64),
+    'a': np.asarray(2.5, np.float32),
+  }
+  layout = vectors.Layout(arrays)
+  vector = layout.join(arrays)
+  np.testing.assert_array_equal(vector, [0, 1, 2, 3, 4, 5, 2.5])
+  split = layout.split(vector * 2, arrays)
+  np.testing.assert_array_equal(split['b'], arrays['b'] * 2)
+  assert split['a'] == 5 and split['count'] == 7
+  assert split['b'].dtype == np.float32 and split['a'].shape == ()
+
+
+def test_digest_tells_other_variables():
+  first = vectors.Layout({'a': np.zeros([2, 3])})
+  assert first.digest == vectors.Layout({'a': np.ones([2, 3])}).digest
+  for other in ({'b': np.zeros([2, 3])}, {'a': np.zeros([3, 2])}):
+    assert vectors.Layout(other).digest != first.digest
+
+
+def test_smaller_numbers_travel_in_the_larger_type():
+  arrays = {'a': np.array([0.1], np.float32), 'b': np.array([0.1], np.float64)}
+  layout = vectors.Layout(arrays)
+  assert layout.dtype == np.float64 and layout.num_bytes == 16
+  split = layout.split(layout.join(arrays), arrays)
+  np.testing.assert_array_equal(split['a'], arrays['a'])
+  np.testing.assert_array_equal(split['b'], arrays['b'])
+
+
+def test_nothing_to_mix_is_refused():
+  with pytest.raises(ValueError, match=r"floating-point.*got \['n'\]"):
+    vectors.Layout({'n': np.zeros([2], np.int32)})

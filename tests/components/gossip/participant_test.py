@@ -1,0 +1,351 @@
+"""Tests of `components/gossip/participant.py`, and of its links."""
+
+import contextlib
+import errno
+import json
+import socket
+import struct
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from repertory.components import callers, choices, signals
+from repertory.components.gossip import graphs, mailbox, participant, streams
+from repertory.components.gossip import inlet as inlet_lib
+from repertory.components.gossip import outlet as outlet_lib
+from repertory.components.gossip import vectors as vectors_lib
+from repertory.components.inference import addresses
+
+_SECONDS = 30.0
+
+
+def _arrays(value, size=3):
+  return {'w': np.full([size], value, np.float32), 'n': np.asarray(1, np.int64)}
+
+
+class _Town:
+  """Some participants that find one another."""
+
+  def __init__(self, graph, size, **settings):
+    self.names = [f'learner/{i}' for i in range(size)]
+    self.graph, self.settings = graph, settings
+    self.people: dict[str, participant.Participant] = {}
+
+  def settle(self, index, value=0.0, life=0, **changes):
+    name = self.names[index]
+    neighborhood = participant.Neighborhood.of(
+      self.graph, index, self.names, **self.settings
+    )
+    self.people[name] = one = participant.Participant(
+      _arrays(value),
+      neighborhood,
+      find=self.find,
+      caller=callers.Caller(name, life, 'token'),
+      timeout_seconds=_SECONDS,
+      **changes,
+    )
+    return one
+
+  def find(self, name):
+    return self.people[name].address if name in self.people else None
+
+  def close(self):
+    for one in self.people.values():
+      one.close()
+
+
+@pytest.fixture
+def make_town():
+  with contextlib.ExitStack() as stack:
+    threads = threading.active_count()
+
+    def make(*args, **settings):
+      town = _Town(*args, **settings)
+      stack.callback(town.close)
+      return town
+
+    yield make
+    stack.close()
+    assert threading.active_count() == threads, 'All threads must have ended.'
+
+
+def _exchange_until(one, version, value, is_mixed):
+  """Exchanges until something has come that passes; returns what it becomes."""
+  deadline = time.monotonic() + _SECONDS
+  while time.monotonic() < deadline:
+    mixed = one.exchange(version, _arrays(value))
+    if mixed is not None and is_mixed(mixed):
+      return mixed
+    time.sleep(0.01)
+  raise AssertionError('Nothing came.')
+
+
+def test_nobody_waits_for_who_is_not_there(make_town):
+  one = make_town('ring', 2).settle(0)
+  for version in range(100):
+    assert one.exchange(version, _arrays(version)) is None
+  assert one.figures().age_seconds is None
+
+
+def test_moves_to_the_mean_of_what_came(make_town):
+  town = make_town('ring', 2)
+  first, second = town.settle(0), town.settle(1)
+  first.exchange(5, _arrays(4.0))
+  mixed = _exchange_until(second, 7, 2.0, lambda mixed: True)
+  np.testing.assert_array_equal(mixed['w'], [3, 3, 3])
+  assert mixed['n'] == 1
+  figures = second.figures()
+  assert figures.age_steps == 2
+  assert figures.age_seconds is not None and figures.age_seconds >= 0
+  assert figures.messages_per_second > 0
+
+
+@pytest.mark.parametrize('graph', choices.GRAPHS)
+def test_keeping_step_is_the_matrix(make_town, graph):
+  size = 5
+  town = make_town(graph, size, keeps_step=True)
+  people = [town.settle(i) for i in range(size)]
+  rng = np.random.default_rng(0)
+  updates = rng.normal(size=[20, size])
+  found = np.zeros([size])
+
+  def learn(index):
+    value = np.float32(0)
+    for version, update in enumerate(updates[:, index], 1):
+      value = np.float32(value + np.float32(update))
+      mixed = people[index].exchange(version, _arrays(value))
+      assert mixed is not None
+      value = mixed['w'][0]
+    found[index] = value
+    people[index].end(len(updates))
+
+  _run_all(learn, size)
+  expected = np.zeros([size])
+  for update in updates:
+    expected = graphs.mixing_matrix(graph, size) @ (expected + update)
+  np.testing.assert_allclose(found, expected, atol=1e-5)
+  distance = np.linalg.norm(found - found.mean()) * 3**0.5
+  assert distance <= sum(one.figures().trail for one in people) + 1e-5
+
+
+def _run_all(run, size):
+  errors = []
+
+  def guarded(index):
+    try:
+      run(index)
+    except BaseException as error:
+      errors.append(error)
+
+  threads = [threading.Thread(target=guarded, args=[i]) for i in range(size)]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join(_SECONDS)
+  assert not errors, errors
+
+
+def test_keeping_step_goes_on_without_who_is_done(make_town):
+  town = make_town('ring', 3, keeps_step=True)
+  people = [town.settle(i) for i in range(3)]
+  lengths = [4, 2, 6]
+
+  def learn(index):
+    for version in range(1, lengths[index] + 1):
+      people[index].exchange(version, _arrays(version))
+    people[index].end(lengths[index])
+
+  _run_all(learn, 3)
+
+
+def test_one_that_starts_again_is_found(make_town):
+  town = make_town('ring', 2)
+  first, second = town.settle(0), town.settle(1)
+  second.exchange(1, _arrays(1.0))
+  _exchange_until(first, 1, 0.0, lambda mixed: True)
+  second.close()
+  for version in range(2, 50):  # It goes on meanwhile.
+    first.exchange(version, _arrays(0.0))
+  again = town.settle(1, life=1)
+  again.exchange(1, _arrays(8.0))
+  mixed = _exchange_until(first, 50, 0.0, lambda mixed: mixed['w'][0] == 4)
+  assert mixed['w'].tolist() == [4, 4, 4]
+  first.exchange(51, _arrays(6.0))
+  _exchange_until(again, 2, 2.0, lambda mixed: mixed['w'][0] == 4)
+
+
+def test_a_wait_names_the_neighbor(make_town):
+  town = make_town('ring', 2, keeps_step=True)
+  stop = signals.StopSignal()
+  one = town.settle(0, stop=stop)
+  one._timeout_seconds = 0.1
+  with pytest.raises(TimeoutError, match='learner/1 to come to learner step 3'):
+    one.exchange(3, _arrays(0.0))
+  stop.set()
+  with pytest.raises(signals.Stopped):
+    one.exchange(4, _arrays(0.0))
+
+
+def test_other_variables_are_refused(make_town):
+  town = make_town('ring', 2)
+  town.settle(1)
+  town.people[town.names[0]] = one = participant.Participant(
+    _arrays(0.0, size=4),
+    participant.Neighborhood.of('ring', 0, town.names),
+    find=town.find,
+    caller=callers.Caller(town.names[0], 0, 'token'),
+  )
+  deadline = time.monotonic() + _SECONDS
+  with pytest.raises(streams.RefusedLinkError, match='learner/0 must send the'):
+    while time.monotonic() < deadline:
+      one.exchange(1, _arrays(0.0, size=4))
+      time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def _inlet():
+  layout = vectors_lib.Layout(_arrays(0.0))
+  box = mailbox.Mailbox(['a'])
+  inlet = inlet_lib.Inlet(box, layout, callers.Admission('token'))
+  try:
+    yield inlet, box, layout
+  finally:
+    inlet.close()
+
+
+def _greet(inlet, **changes):
+  """Connects by hand; returns the stream and the answer."""
+  stream = addresses.connect(inlet.address, _SECONDS)
+  text = json.dumps(
+    {'name': 'a', 'life': 0, 'token': 'token', 'digest': '', **changes}
+  ).encode()
+  stream.sendall(struct.pack('<I', len(text)) + text)
+  (size,) = struct.unpack('<I', _receive(stream, 4))
+  return stream, _receive(stream, size).decode()
+
+
+def _receive(stream, size):
+  data = b''
+  while len(data) < size:
+    part = stream.recv(size - len(data))
+    if not part:
+      raise ConnectionError
+    data += part
+  return data
+
+
+@pytest.mark.parametrize(
+  ('changes', 'told'),
+  [
+    ({'token': 'stolen'}, 'token of this run'),
+    ({'life': 'old'}, 'must begin with a JSON object'),
+    ({'name': 'z'}, "must be one of ['a'], got 'z'"),
+    ({'digest': 'other'}, 'must send the variables that are mixed here'),
+  ],
+)
+def test_strangers_are_refused(changes, told):
+  with _inlet() as (inlet, box, _):
+    stream, answer = _greet(inlet, **changes)
+    assert told in answer
+    assert stream.recv(1) == b''
+    stream.close()
+    assert box.num_messages == 0
+
+
+def test_an_earlier_life_is_refused():
+  with _inlet() as (inlet, _, layout):
+    newer, answer = _greet(inlet, life=2, digest=layout.digest)
+    assert answer == ''
+    older, answer = _greet(inlet, life=1, digest=layout.digest)
+    assert 'was replaced' in answer
+    newer.close()
+    older.close()
+
+
+def test_nonsense_ends_its_link_alone():
+  with _inlet() as (inlet, box, layout):
+    good, _ = _greet(inlet, digest=layout.digest)
+    good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 3, 12) + bytes(12))
+    _wait(lambda: box.num_messages == 1)
+    bad = addresses.connect(inlet.address, _SECONDS)
+    bad.sendall(b'\xff' * 64)
+    _check_ended(bad)
+    bad.close()
+    good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 4, 12) + bytes(12))
+    _wait(lambda: box.num_messages == 2)
+    # Nor is a message of another length taken.
+    good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 5, 1 << 40))
+    _check_ended(good)
+    good.close()
+
+
+def _check_ended(stream):
+  with contextlib.suppress(ConnectionError):
+    assert stream.recv(1) == b''
+
+
+def _wait(condition):
+  deadline = time.monotonic() + _SECONDS
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+
+
+def test_a_neighbor_that_reads_nothing_keeps_nobody_waiting():
+  listener, address = addresses.listen(addresses.make_address())
+  listener.setblocking(True)
+  layout = vectors_lib.Layout({'w': np.zeros([1 << 20], np.float32)})
+  outlet = outlet_lib.Outlet(
+    'b', lambda: address, callers.Caller('a', 0, 'token'), layout
+  )
+  stream, _ = listener.accept()
+  (size,) = struct.unpack('<I', _receive(stream, 4))
+  _receive(stream, size)
+  stream.sendall(struct.pack('<I', 0))
+  vector = np.zeros([1 << 20], np.float32)
+  # 4 GB, of which nobody takes any: if it waited, that would be for ever.
+  for version in range(1000):
+    outlet.put(version, vector)
+  stream.shutdown(socket.SHUT_RDWR)
+  stream.close()
+  listener.close()
+  outlet.close()
+
+
+class _FullListener:
+  """Lets nobody in at first, as when too many files are open."""
+
+  def __init__(self, listener):
+    self._listener, self.num_refused = listener, 0
+
+  def accept(self):
+    if not self.num_refused:
+      self.num_refused += 1
+      raise OSError(errno.EMFILE, 'Too many open files')
+    return self._listener.accept()
+
+  def close(self):
+    self._listener.close()
+
+
+def test_who_could_not_be_let_in_comes_later():
+  layout = vectors_lib.Layout(_arrays(0.0))
+  box = mailbox.Mailbox(['a'])
+  with contextlib.ExitStack() as stack:
+    inlet = inlet_lib.Inlet(box, layout, callers.Admission('token'))
+    stack.callback(inlet.close)
+    inlet._listener = full = _FullListener(inlet._listener)
+    while not full.num_refused:
+      time.sleep(0.01)
+    outlet = outlet_lib.Outlet(
+      'b', lambda: inlet.address, callers.Caller('a', 0, 'token'), layout
+    )
+    stack.callback(outlet.close)
+    outlet.put(1, layout.join(_arrays(2.0)))
+    deadline = time.monotonic() + _SECONDS
+    while not (messages := box.take_unread()):
+      assert time.monotonic() < deadline
+      time.sleep(0.01)
+    assert messages[0].version == 1

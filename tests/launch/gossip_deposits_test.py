@@ -1,0 +1,204 @@
+"""Tests of what becomes of the checkpoints of several learners."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from repertory.components import checkpointing
+from repertory.launch.nodes import (
+  gossip_deposits,
+  gossip_means,
+  gossip_messages,
+  parcels,
+)
+
+_NAMES = ['actor_learner/0', 'actor_learner/1']
+
+
+def _make(tmp_path, keeps_step=False, timeout_seconds=60.0):
+  directory = tmp_path / '.replay'
+  directory.mkdir()
+  return gossip_deposits.Deposits(
+    str(directory),
+    _NAMES,
+    keeps_step=keeps_step,
+    timeout_seconds=timeout_seconds,
+  )
+
+
+def _order(deposits) -> tuple[int, int]:
+  """Returns number and turn of the order that there is."""
+  number, turn = deposits.order()
+  assert turn is not None
+  return number, turn
+
+
+def _send(deposits, tmp_path, index, label, learner_steps=0):
+  """Sends a checkpoint of one array, which has the learner's step."""
+  counts = {'steps': 10, 'episodes': 1, 'learner_steps': learner_steps}
+  path = checkpointing.Checkpointer(str(tmp_path / 'own')).save(
+    {'x': np.asarray(float(learner_steps))},
+    {'counts': counts, 'is_exact': True},
+  )
+  parcel = str(tmp_path / 'parcel')
+  parcels.pack(path, parcel)
+  found = [
+    deposits.receive(_NAMES[index], label, chunk)
+    for chunk in parcels.chunks_of(parcel)
+  ]
+  return found[-1]
+
+
+def _label(number, turns=0, is_last=False):
+  return gossip_messages.Label(number, turns, is_last)
+
+
+def test_all_have_to_meet_an_order(tmp_path):
+  deposits = _make(tmp_path)
+  assert deposits.order() == (0, None)
+  assert not deposits.prepare()
+  assert deposits.order() == (1, None)
+  assert _send(deposits, tmp_path, 0, _label(1), 3) is None
+  assert not deposits.prepare()
+  _send(deposits, tmp_path, 1, _label(1), 5)
+  assert deposits.prepare()
+  deposits.flush()
+  assert [float(state['x']) for state in deposits.saved()] == [3, 5]
+  deposits.remove_snapshots()
+  folder = deposits.write_snapshot()
+  assert deposits.is_snapshot_taken()
+  for index, steps in enumerate((3, 5)):
+    with zipfile.ZipFile(f'{folder}/learner_{index}.zip') as archive:
+      state = json.loads(archive.read('state.json'))
+    assert state['counts']['learner_steps'] == steps
+  # What is newer does not change what was taken.
+  assert not deposits.prepare()
+  _send(deposits, tmp_path, 0, _label(2), 7)
+  assert [float(state['x']) for state in deposits.saved()] == [3, 5]
+
+
+def test_one_that_cannot_save_spoils_the_order_alone(tmp_path, monkeypatch):
+  monkeypatch.setattr(gossip_deposits, '_RETRY_SECONDS', 0.0)
+  deposits = _make(tmp_path)
+  deposits.prepare()
+  _send(deposits, tmp_path, 0, _label(1))
+  deposits.fail(_NAMES[1], _label(1))
+  assert not deposits.prepare()
+  assert not deposits.prepare()  # The next one.
+  assert deposits.order() == (2, None)
+  for index in range(2):
+    _send(deposits, tmp_path, index, _label(2))
+  assert deposits.prepare()
+
+
+def test_one_that_starts_again_is_not_waited_for(tmp_path):
+  deposits = _make(tmp_path)
+  deposits.prepare()
+  for index in range(2):
+    _send(deposits, tmp_path, index, _label(1), 4)
+  assert deposits.prepare()
+  deposits.prepare()
+  _send(deposits, tmp_path, 0, _label(2), 9)
+  deposits.forget(_NAMES[1])
+  assert deposits.prepare()
+  deposits.flush()
+  assert [float(state['x']) for state in deposits.saved()] == [9, 4]
+
+
+def test_a_wait_has_a_time_out(tmp_path):
+  deposits = _make(tmp_path, timeout_seconds=0.0)
+  deposits.prepare()
+  _send(deposits, tmp_path, 0, _label(1))
+  with pytest.raises(TimeoutError, match='a checkpoint of actor_learner/1'):
+    deposits.prepare()
+
+
+class TestKeepingStep:
+  def test_turn_lies_ahead_and_is_that_of_all(self, tmp_path):
+    deposits = _make(tmp_path, keeps_step=True)
+    deposits.hear(_NAMES[0], 50, missed=0)
+    deposits.prepare()
+    number, turn = _order(deposits)
+    assert number == 1 and turn > 50
+    for index in range(2):
+      _send(deposits, tmp_path, index, _label(1, turn), 6)
+    assert deposits.prepare()
+    deposits.flush()
+    assert deposits.counts() == {
+      'steps': 20, 'episodes': 2, 'learner_steps': 12,
+    }  # fmt: skip
+    assert deposits.describe() == {'is_exact': True}
+
+  def test_missed_one_is_given_up_and_ordered_later(self, tmp_path):
+    deposits = _make(tmp_path, keeps_step=True)
+    deposits.prepare()
+    _, turn = _order(deposits)
+    _send(deposits, tmp_path, 0, _label(1, turn))
+    deposits.hear(_NAMES[1], turn + 1, missed=1)
+    assert deposits.order() == (0, None)
+    deposits.prepare()
+    number, later = _order(deposits)
+    assert number == 2 and later > turn + 1
+    # What comes for the old order counts no more.
+    _send(deposits, tmp_path, 1, _label(1, turn))
+    _send(deposits, tmp_path, 0, _label(2, later))
+    assert not deposits.prepare()
+
+  def test_who_has_taken_all_steps_stays_as_it_is(self, tmp_path):
+    deposits = _make(tmp_path, keeps_step=True)
+    assert _send(deposits, tmp_path, 0, _label(0, 30, is_last=True), 8) == 8
+    deposits.hear(_NAMES[1], 40, missed=0)
+    deposits.prepare()
+    _, turn = _order(deposits)
+    _send(deposits, tmp_path, 1, _label(1, turn), 9)
+    assert deposits.prepare()
+
+  def test_last_ones_must_be_of_one_moment(self, tmp_path):
+    deposits = _make(tmp_path, keeps_step=True)
+    _send(deposits, tmp_path, 0, _label(0, 30))
+    assert not deposits.can_end()
+    _send(deposits, tmp_path, 1, _label(0, 31))
+    assert deposits.have_all_ended()
+    assert not deposits.can_end()
+    _send(deposits, tmp_path, 1, _label(0, 30))
+    assert deposits.can_end()
+
+
+class TestMeans:
+  def test_mean_by_hand(self):
+    found = gossip_means.mean([
+      {'x': np.array([1, 2], np.float32), 'n': np.array(3)},
+      {'x': np.array([3, 6], np.float32), 'n': np.array(5)},
+    ])  # fmt: skip
+    np.testing.assert_array_equal(found['x'], np.array([2, 4], np.float32))
+    assert found['x'].dtype == np.float32 and found['n'] == 5
+
+  def test_mean_of_one_is_the_same_to_the_bit(self):
+    one = np.random.default_rng(0).normal(size=99).astype(np.float32)
+    np.testing.assert_array_equal(gossip_means.mean([{'x': one}])['x'], one)
+
+  def test_updates_made_a_second_time_count(self):
+    means = gossip_means.SeveralLearners(_NAMES, list)
+    means.count(_NAMES[0], 10)
+    means.count(_NAMES[1], 4)
+    means.begin(_NAMES[0], 6)  # It was started again.
+    means.count(_NAMES[0], 9)
+    assert means.steps == 10 + 4 + 3
+
+  def test_variables_of_all_and_of_one(self):
+    means = gossip_means.SeveralLearners(_NAMES, list)
+    one, other = np.array([1.0]), np.array([5.0])
+    means.tell(_NAMES[0], {'policy/0000/w': one})
+    assert means.learned_by_others(_NAMES[0]) == {}
+    means.tell(_NAMES[1], {'policy/0000/w': other})
+    name = gossip_means.name_of(_NAMES[1], 'policy')
+    (both,), (single,), steps = means.get_variables(
+      ['policy', name, 'learner_steps']
+    )
+    assert both == 3 and single == 5 and steps == 0
+    assert means.learned_by_others(_NAMES[0])['policy/0000/w'] == 5
+    assert means.distances() == dict.fromkeys(_NAMES, 2.0)
+    with pytest.raises(KeyError, match=r"'critic'; there are \['policy'\]"):
+      means.get_variables(['critic'])

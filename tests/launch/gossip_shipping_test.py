@@ -1,0 +1,96 @@
+"""Tests of `launch/nodes/gossip_shipping.py`, when there is no room."""
+
+import errno
+import os
+import types
+from typing import Any
+
+import pytest
+
+from repertory.launch.nodes import gossip_messages, gossip_shipping, parcels
+
+
+class _Writer:
+  """Has written a checkpoint."""
+
+  def __init__(self, path, raises=False):
+    self.path, self.raises, self.told = path, raises, []
+
+  def begin(self):
+    pass
+
+  def is_writing(self):
+    return False
+
+  def fail(self, error):
+    self.told.append(error)
+    if self.raises:
+      raise error
+
+
+class _Gossip:
+  """Takes what is sent, or has no room for it."""
+
+  def __init__(self, has_room=True):
+    self.has_room, self.deposits, self.failed = has_room, [], []
+
+  def deposit(self, caller, label, offset, data, is_last):
+    del caller, label, data
+    self.deposits.append((offset, is_last))
+    return self.has_room
+
+  def fail_to_deposit(self, caller, label):
+    del caller
+    self.failed.append(label.number)
+
+
+def _make(tmp_path, writer, gossip):
+  session: Any = types.SimpleNamespace(
+    checkpoint_directory=str(tmp_path),
+    experiment=types.SimpleNamespace(
+      directory=str(tmp_path), timeout_seconds=30.0
+    ),
+  )
+  return gossip_shipping.Shipping(session, writer, gossip, ('a', 0, 'token'))
+
+
+def _write(tmp_path):
+  folder = tmp_path / 'written'
+  folder.mkdir()
+  (folder / 'state.json').write_text('{}')
+  return str(folder)
+
+
+def _refuse(folder, path):
+  del folder
+  with open(path, 'wb') as file:
+    file.write(b'half')
+  raise OSError(errno.ENOSPC, 'No space left on device')
+
+
+_LABEL = gossip_messages.Label(3, 7, is_last=False)
+
+
+def test_what_does_not_fit_is_told_and_ends_nothing(tmp_path, monkeypatch):
+  monkeypatch.setattr(parcels, 'pack', _refuse)
+  writer, gossip = _Writer(_write(tmp_path)), _Gossip()
+  _make(tmp_path, writer, gossip).finish(_LABEL)
+  assert [error.errno for error in writer.told] == [errno.ENOSPC]
+  assert gossip.failed == [3] and not gossip.deposits
+  assert os.listdir(tmp_path) == ['written']
+
+
+def test_what_does_not_fit_is_raised_if_that_is_wished(tmp_path, monkeypatch):
+  monkeypatch.setattr(parcels, 'pack', _refuse)
+  shipping = _make(tmp_path, _Writer(_write(tmp_path), raises=True), _Gossip())
+  with pytest.raises(OSError, match='No space left'):
+    shipping.finish(_LABEL)
+
+
+def test_no_more_is_sent_where_there_is_no_room(tmp_path, monkeypatch):
+  monkeypatch.setattr(parcels, '_CHUNK_BYTES', 10)
+  gossip = _Gossip(has_room=False)
+  _make(tmp_path, _Writer(_write(tmp_path)), gossip).finish(_LABEL)
+  assert gossip.deposits == [(0, False)]
+  assert not gossip.failed
+  assert os.listdir(tmp_path) == ['written']

@@ -1,0 +1,353 @@
+"""Tests of learners that mix what they have learned with their neighbors."""
+
+import dataclasses
+import itertools
+import os
+import shutil
+import signal
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import agent_batches
+import log_files
+import troubled_environments
+from repertory import launch
+from repertory.components import callers, gossip, learners
+from repertory.launch.nodes import gossip_learner
+from repertory.launch.runs import resuming
+from repertory.launch.topologies import gossip as topology_lib
+
+pytestmark = pytest.mark.usefixtures('threads_end')
+
+_IMPALA = {
+  'unroll_length': 5,
+  'batch_size': 2,
+  'hidden_sizes': (8,),
+  'jit_compile': False,
+}
+_DQN = {
+  'hidden_sizes': (8,),
+  'min_replay_size': 50,
+  'batch_size': 8,
+  'samples_per_insert': 1.0,
+  'jit_compile': False,
+}
+
+
+def _run(
+  directory, agent='impala', topology=None, max_steps=1_000, launch_type=None,
+  **settings,
+):  # fmt: skip
+  experiment = launch.make_experiment(
+    agent, 'gym:CartPole-v1', directory=str(directory), max_steps=max_steps,
+    config=_IMPALA if agent == 'impala' else _DQN,
+    **{'num_actors': 2, 'environments_per_actor': 2,
+       'evaluation_episodes': 0, **settings},
+  )  # fmt: skip
+  chosen = topology_lib.Gossip() if topology is None else topology
+  return launch.run(
+    experiment, chosen, launch_type or 'local_mt', display=False
+  )
+
+
+def _parts_of(directory):
+  """Returns what the newest checkpoint has of each learner, by hand."""
+  checkpoint = resuming.load_checkpoint(str(directory))
+  assert checkpoint is not None and checkpoint.replay_path is not None
+  found = []
+  for name in sorted(os.listdir(checkpoint.replay_path)):
+    path = os.path.join(checkpoint.replay_path, name)
+    with zipfile.ZipFile(path) as archive, archive.open('arrays.npz') as file:
+      arrays = np.load(file)
+      found.append({key: arrays[key] for key in arrays.files})
+  return found, checkpoint
+
+
+class TestEqualRuns:
+  @pytest.mark.parametrize('agent', ['impala', 'dqn'])
+  def test_one_alone_is_single(self, tmp_path, agent):
+    settings = {'agent': agent, 'deterministic': True, 'max_steps': 600}
+    single = _run(tmp_path / 'a', topology='single', **settings)
+    alone = _run(
+      tmp_path / 'b', topology=topology_lib.Gossip(num_learners=1), **settings
+    )
+    assert alone.status.learner_steps == single.status.learner_steps > 10
+    assert alone.status.episodes == single.status.episodes
+    assert alone.variables_sha256 == single.variables_sha256
+
+  def test_stopped_and_resumed_is_never_stopped(self, tmp_path, monkeypatch):
+    topology = topology_lib.Gossip(4, 'exponential', mix_period=2)
+    settings = {
+      'topology': topology,
+      'deterministic': True,
+      'environments_per_actor': 4,
+      'max_steps': 12_000,
+    }
+    whole = _run(tmp_path / 'whole', **settings)
+    assert whole.status.learner_steps > 100
+    step, num_updates = gossip_learner.GossipLearnerNode.step, []
+
+    def step_and_stop(node):
+      step(node)
+      num_updates.append(1)
+      if len(num_updates) == 60:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+      patch.setattr(gossip_learner.GossipLearnerNode, 'step', step_and_stop)
+      stopped = _run(tmp_path / 'parts', **settings)
+    assert stopped.interrupted == signal.SIGINT
+    assert 60 <= stopped.status.learner_steps < whole.status.learner_steps
+    last = _run(tmp_path / 'parts', **settings)
+    assert last.status.learner_steps == whole.status.learner_steps
+    assert last.status.episodes == whole.status.episodes
+    assert last.variables_sha256 == whole.variables_sha256
+    # And so are the learners one by one, whose mean alone that is of.
+    for one, other in zip(
+      _parts_of(tmp_path / 'whole')[0], _parts_of(tmp_path / 'parts')[0]
+    ):
+      np.testing.assert_equal(one, other)
+
+  @pytest.mark.chaos
+  def test_from_checkpoints_of_a_run_that_went_on(self, tmp_path):
+    settings = {
+      'topology': topology_lib.Gossip(3, 'ring'),
+      'deterministic': True,
+      'environments_per_actor': 3,
+      'max_steps': 60_000,
+      'checkpoint_period_seconds': 1.0,
+      'checkpoints_to_keep': 99,
+    }
+    whole = _run(tmp_path / 'whole', **settings)
+    checkpoints = sorted((tmp_path / 'whole' / 'checkpoints').glob('0*'))
+    assert len(checkpoints) > 3
+    for checkpoint in checkpoints[:-1:3]:
+      parts = tmp_path / checkpoint.name
+      shutil.copytree(checkpoint, parts / 'checkpoints' / checkpoint.name)
+      last = _run(parts, **settings)
+      assert last.variables_sha256 == whole.variables_sha256, checkpoint.name
+
+  @pytest.mark.chaos
+  def test_processes_are_threads(self, tmp_path):
+    settings = {'deterministic': True, 'max_steps': 2_000}
+    threads = _run(tmp_path / 'a', **settings)
+    processes = _run(tmp_path / 'b', launch_type='local_mp', **settings)
+    assert processes.variables_sha256 == threads.variables_sha256
+
+  @pytest.mark.parametrize('agent', ['impala', 'ppo'])
+  def test_two_with_equal_data_are_one(self, agent):
+    builder = agent_batches.make_builder(agent)
+    spec = agent_batches.AGENTS[agent].spec
+    batches = [agent_batches.make_batch(builder, spec, i) for i in range(6)]
+    alone, *two = [_make_update(builder, spec) for _ in range(3)]
+    names = ['a', 'b']
+    people: dict[str, gossip.Participant] = {}
+    for i, name in enumerate(names):
+      people[name] = gossip.Participant(
+        _learned(two[i]),
+        gossip.Neighborhood.of('ring', i, names, keeps_step=True),
+        find=lambda name: people[name].address if name in people else None,
+        caller=callers.Caller(name),
+      )
+
+    def learn(update, person):
+      for version, batch in enumerate(batches, 1):
+        update(batch)
+        mixed = person.exchange(version, _learned(update))
+        assert mixed is not None
+        for name, variable in learners.name_learned(update).items():
+          variable.assign(mixed[name])
+
+    threads = [
+      threading.Thread(target=learn, args=[update, people[name]])
+      for name, update in zip(names, two)
+    ]
+    for thread in threads:
+      thread.start()
+    for batch in batches:
+      alone(batch)
+    for thread in threads:
+      thread.join(60)
+    for person in people.values():
+      person.close()
+    for update in two:
+      np.testing.assert_equal(_learned(update), _learned(alone))
+    started = _learned(_make_update(builder, spec))
+    assert any((started[k] != v).any() for k, v in _learned(alone).items())
+
+
+def _make_update(builder, spec):
+  tf.random.set_seed(1)
+  return builder.make_update(builder.make_network(spec), spec)
+
+
+def _learned(update):
+  return {k: v.numpy() for k, v in learners.name_learned(update).items()}
+
+
+class TestCounts:
+  def test_all_steps_are_taken_and_learned_from(self, tmp_path):
+    topology = topology_lib.Gossip(num_learners=2)
+    settings = {
+      'agent': 'dqn',
+      'topology': topology,
+      'environments_per_actor': 4,
+      'evaluation_episodes': 2,
+    }
+    status = _run(tmp_path, **settings).status
+    assert 1_000 <= status.steps < 1_004
+    nodes = {row['node']: row for row in log_files.nodes(tmp_path)}
+    assert nodes['actor_learner/0']['environment_ids'] == [0, 1, 2, 3]
+    assert nodes['actor_learner/1']['environment_ids'] == [4, 5, 6, 7]
+    # Exploration follows from the environment's id over all learners.
+    epsilons = itertools.chain.from_iterable(
+      nodes[name]['epsilons'] for name in topology.learners
+    )
+    assert list(epsilons) == pytest.approx([0.4 ** (1 + i) for i in range(8)])
+    parts, checkpoint = _parts_of(tmp_path)
+    assert len(parts) == 2
+    steps = [int(part['learner_steps']) for part in parts]
+    assert sum(steps) == status.learner_steps > 100
+    # 8 rows of each batch, 1 sample per insert, after the first 50 of each.
+    assert sum(steps) == pytest.approx((1_000 - 2 * 50) / 8, abs=2 * 4)
+    rows = log_files.rows(tmp_path, 'learner')
+    assert {row['node'] for row in rows} == set(topology.learners)
+    assert log_files.total(rows) == status.learner_steps
+    actors = log_files.rows(tmp_path, 'actors')
+    assert log_files.total(actors) == status.episodes
+    # What counts is the mean of all.
+    for name, array in checkpoint.arrays.items():
+      if np.issubdtype(array.dtype, np.floating):
+        mean = np.mean([part[name].astype(np.float64) for part in parts], 0)
+        np.testing.assert_array_equal(array, mean.astype(array.dtype), name)
+    assert status.evaluation_return is not None
+    each = log_files.rows(tmp_path, 'evaluations_of_learners')
+    assert {row['node'] for row in each} == set(topology.learners)
+
+  def test_display_tells_of_each_learner(self, tmp_path):
+    status = _run(tmp_path, max_steps=8_000).status
+    assert [one.name for one in status.learners] == [
+      'actor_learner/0',
+      'actor_learner/1',
+    ]
+    for one in status.learners:
+      assert one.learner_steps > 0 and one.mean_return is not None
+    assert status.learners_distance is not None
+    assert status.learners_distance_bound is not None
+    rows = log_files.rows(tmp_path, 'gossip')
+    assert max(row['messages_per_second'] for row in rows) > 0
+    assert any('age_seconds' in row for row in rows)
+
+  def test_what_is_mixed_is_heard(self, tmp_path):
+    # Without mixing, learners of other data would be ever further apart.
+    distances = []
+    for period in (1, 10**6):
+      directory = tmp_path / str(period)
+      topology = topology_lib.Gossip(2, mix_period=period)
+      _run(directory, topology=topology, max_steps=6_000)
+      first, second = _parts_of(directory)[0]
+      squares = [
+        np.sum((first[name] - second[name]) ** 2)
+        for name in first
+        if name.startswith('policy')
+      ]
+      distances.append(sum(squares) ** 0.5)
+    assert distances[0] < distances[1] / 2, distances
+
+
+class TestResuming:
+  def test_each_goes_on_with_its_own(self, tmp_path):
+    settings = {'agent': 'dqn', 'topology': topology_lib.Gossip(2)}
+    first = _run(tmp_path, **settings, max_steps=600).status
+    second = _run(tmp_path, **settings, max_steps=1_200).status
+    assert second.message == 'resumed from checkpoint 00000001'
+    assert 1_200 <= second.steps < 1_204
+    assert second.learner_steps > first.learner_steps
+    # On average; each has what it had before.
+    (before,), (after,) = first.tables, second.tables
+    assert before.size > 200 and after.size > before.size + 200
+
+  def test_may_change_their_number_and_the_topology(self, tmp_path):
+    dqn = {'agent': 'dqn'}
+    _run(tmp_path, **dqn, topology=topology_lib.Gossip(2), max_steps=400)
+    status = _run(
+      tmp_path, **dqn, topology=topology_lib.Gossip(4), max_steps=800
+    ).status
+    assert 'all 4 learners begin with the mean' in status.message
+    before = _parts_of(tmp_path)[1]
+    status = _run(tmp_path, **dqn, topology='single', max_steps=1_200).status
+    assert 'learners that mix, as in gossip, have tables' in status.message
+    steps = before.state['counts']['learner_steps']
+    assert status.learner_steps > steps > 0
+    status = _run(
+      tmp_path, **dqn, topology=topology_lib.Gossip(2), max_steps=1_600
+    ).status
+    assert 1_600 <= status.steps < 1_604
+
+  def test_deterministic_refuses_another_number(self, tmp_path):
+    settings = {'deterministic': True, 'max_steps': 400}
+    _run(tmp_path, **settings)
+    with pytest.raises(ValueError, match=r'by .*2 learners.*4 learn'):
+      _run(tmp_path, **settings, topology=topology_lib.Gossip(4))
+
+  def test_without_replay_each_has_its_optimizer(self, tmp_path):
+    settings = {'checkpoint_replay': False, 'max_steps': 400}
+    _run(tmp_path, **settings)
+    parts, checkpoint = _parts_of(tmp_path)
+    assert len(parts) == 2 and not checkpoint.state['is_exact']
+    status = _run(tmp_path, **{**settings, 'max_steps': 800}).status
+    assert status.message == 'resumed from checkpoint 00000001'
+
+
+class TestFailures:
+  def test_learner_is_named_and_the_rest_saved(self, tmp_path):
+    def fail():
+      raise RuntimeError('out of poles')
+
+    experiment = launch.make_experiment(
+      'impala', 'catch', directory=str(tmp_path / 'run'), max_steps=10**6,
+      config=_IMPALA, num_actors=2, environments_per_actor=2,
+      evaluation_episodes=0, checkpoint_period_seconds=0.5,
+    )  # fmt: skip
+    experiment = dataclasses.replace(
+      experiment,
+      # The last of those that are made, after seconds.
+      environment_factory=troubled_environments.Troubled(5, 'step', fail),
+    )
+    with pytest.raises(launch.NodeError, match='out of poles') as error:
+      launch.run(experiment, topology_lib.Gossip(2), display=False)
+    assert error.value.failure.node.startswith('actor_learner/')
+
+
+class TestRefusals:
+  @pytest.mark.parametrize(
+    ('topology', 'message'),
+    [
+      ({'num_learners': 0}, 'num_learners must be at least 1, got 0'),
+      ({'num_learners': 3}, 'num_learners must divide the 4 environments'),
+      ({'graph': 'star'}, "graph must be one of ring.*'star'"),
+      ({'mix_period': 0}, 'mix_period must be at least 1, got 0'),
+      ({'mix_weight': 1.0}, 'mix_weight must be above 0 and below 1, got 1'),
+    ],
+  )
+  def test_bad_settings(self, tmp_path, topology, message):
+    with pytest.raises(ValueError, match=message):
+      _run(tmp_path / 'run', topology=topology_lib.Gossip(**topology))
+    assert not (tmp_path / 'run').exists()
+
+  def test_deterministic_replay_of_several(self, tmp_path):
+    with pytest.raises(ValueError, match=r'must be false.*unrolls'):
+      _run(tmp_path / 'run', 'dqn', deterministic=True)
+    assert not (tmp_path / 'run').exists()
+
+  def test_a_share_too_small_to_learn_from(self, tmp_path):
+    with pytest.raises(
+      ValueError, match=r'max_steps must be more.*of one of 4 learners'
+    ):
+      _run(
+        tmp_path / 'run', 'dqn', max_steps=120, topology=topology_lib.Gossip(4)
+      )
