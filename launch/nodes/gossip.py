@@ -58,7 +58,9 @@ class GossipNode(node.Node):
       keeps_step=session.experiment.deterministic,
       timeout_seconds=session.experiment.timeout_seconds,
     )
-    self._means = gossip_means.SeveralLearners(names, self._deposits.saved)
+    self._means = gossip_means.SeveralLearners(
+      names, self._deposits.saved, self._deposits.counts
+    )
     self._checkpoints = checkpoints.CheckpointWriter(
       session, self._deposits, self._coordinator, self._means, self.name
     )

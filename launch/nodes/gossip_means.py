@@ -84,24 +84,29 @@ class SeveralLearners:
     self,
     names: Sequence[str],
     saved: Callable[[], Iterable[Mapping[str, np.ndarray]]],
+    saved_counts: Callable[[], Mapping[str, int]] = dict,
   ):
     """Knows nothing yet.
 
     Args:
       names: The learners'.
       saved: Returns the arrays that were saved of each.
+      saved_counts: Returns the counts of all by then, if others are newer.
     """
     self.steps = 0
     self.begun_with: dict[str, np.ndarray] = {}
     self.changes = 0
     self._names = list(names)
     self._saved = saved
+    self._saved_counts = saved_counts
     self._steps_of: dict[str, int] = dict.fromkeys(names, 0)
     self._learned: dict[str, dict[str, np.ndarray]] = {}
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
-    return with_steps(mean(self._saved()), self.steps)
+    # Where all saved at one turn, they have gone on since.
+    steps = self._saved_counts().get('learner_steps', self.steps)
+    return with_steps(mean(self._saved()), steps)
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
     self.begun_with = dict(state)

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import os
+import re
 import shutil
 import signal
 import threading
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 import agent_batches
 import log_files
+import program
 import troubled_environments
 from repertory import launch
 from repertory.components import callers, gossip, learners
@@ -39,8 +41,7 @@ _DQN = {
 
 
 def _run(
-  directory, agent='impala', topology=None, max_steps=1_000, launch_type=None,
-  **settings,
+  directory, agent='impala', topology=None, max_steps=1_000, **settings
 ):  # fmt: skip
   experiment = launch.make_experiment(
     agent, 'gym:CartPole-v1', directory=str(directory), max_steps=max_steps,
@@ -49,9 +50,7 @@ def _run(
        'evaluation_episodes': 0, **settings},
   )  # fmt: skip
   chosen = topology_lib.Gossip() if topology is None else topology
-  return launch.run(
-    experiment, chosen, launch_type or 'local_mt', display=False
-  )
+  return launch.run(experiment, chosen, display=False)
 
 
 def _parts_of(directory):
@@ -85,7 +84,7 @@ class TestEqualRuns:
       'topology': topology,
       'deterministic': True,
       'environments_per_actor': 4,
-      'max_steps': 12_000,
+      'max_steps': 16_000,
     }
     whole = _run(tmp_path / 'whole', **settings)
     assert whole.status.learner_steps > 100
@@ -94,14 +93,14 @@ class TestEqualRuns:
     def step_and_stop(node):
       step(node)
       num_updates.append(1)
-      if len(num_updates) == 60:
+      if len(num_updates) == 20:
         os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
       patch.setattr(gossip_learner.GossipLearnerNode, 'step', step_and_stop)
       stopped = _run(tmp_path / 'parts', **settings)
     assert stopped.interrupted == signal.SIGINT
-    assert 60 <= stopped.status.learner_steps < whole.status.learner_steps
+    assert 20 <= stopped.status.learner_steps < whole.status.learner_steps
     last = _run(tmp_path / 'parts', **settings)
     assert last.status.learner_steps == whole.status.learner_steps
     assert last.status.episodes == whole.status.episodes
@@ -133,10 +132,16 @@ class TestEqualRuns:
 
   @pytest.mark.chaos
   def test_processes_are_threads(self, tmp_path):
-    settings = {'deterministic': True, 'max_steps': 2_000}
-    threads = _run(tmp_path / 'a', **settings)
-    processes = _run(tmp_path / 'b', launch_type='local_mp', **settings)
-    assert processes.variables_sha256 == threads.variables_sha256
+    found = set()
+    for launch_type in ('local_mt', 'local_mp'):
+      ended = program.repertory(
+        'train', '--agent=impala', '--topology=gossip', '--num_actors=2',
+        '--deterministic', f'--lp_launch_type={launch_type}', '--steps=2000',
+        '--evaluation_episodes=0', f'--directory={launch_type}', cwd=tmp_path,
+      ).wait(200)  # fmt: skip
+      assert ended.code == 0, ended.output
+      found.update(re.findall(r'sha256 (\w+)', ended.output))
+    assert len(found) == 1, found
 
   @pytest.mark.parametrize('agent', ['impala', 'ppo'])
   def test_two_with_equal_data_are_one(self, agent):
@@ -229,7 +234,7 @@ class TestCounts:
     assert {row['node'] for row in each} == set(topology.learners)
 
   def test_display_tells_of_each_learner(self, tmp_path):
-    status = _run(tmp_path, max_steps=8_000).status
+    status = _run(tmp_path, max_steps=5_000).status
     assert [one.name for one in status.learners] == [
       'actor_learner/0',
       'actor_learner/1',
@@ -248,7 +253,7 @@ class TestCounts:
     for period in (1, 10**6):
       directory = tmp_path / str(period)
       topology = topology_lib.Gossip(2, mix_period=period)
-      _run(directory, topology=topology, max_steps=6_000)
+      _run(directory, topology=topology, max_steps=3_000)
       first, second = _parts_of(directory)[0]
       squares = [
         np.sum((first[name] - second[name]) ** 2)
