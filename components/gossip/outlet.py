@@ -18,6 +18,10 @@ from repertory.components.inference import addresses
 _RETRY_SECONDS = 0.25
 
 
+# Kind, version and bytes.
+_Message = tuple[int, int, bytes | memoryview]
+
+
 class Outlet:
   """Sends one neighbor what is newest, in a thread of its own.
 
@@ -46,11 +50,11 @@ class Outlet:
     self._find = find
     self._caller = caller
     self._layout = layout
-    self._waiting: collections.deque[tuple[int, int, bytes]] = (
-      collections.deque(maxlen=None if sends_all else 1)
+    self._waiting: collections.deque[_Message] = collections.deque(
+      maxlen=None if sends_all else 1
     )
     self._sends_all = sends_all
-    self._sending: tuple[int, int, bytes] | None = None
+    self._sending: _Message | None = None
     self._refusal: streams.RefusedLinkError | None = None
     self._is_closed = False
     self._has_changed = threading.Condition()
@@ -71,7 +75,10 @@ class Outlet:
     """
     if self._refusal is not None:
       raise self._refusal
-    self._add(streams.VARIABLES, version, vector.data.cast('B'))
+    with self._has_changed:
+      data = vector.data.cast('B')
+      self._waiting.append((streams.VARIABLES, version, data))
+      self._has_changed.notify_all()
 
   def end(self, version: int, seconds: float) -> bool:
     """Tells that nothing later than a version comes; waits until all is sent.
@@ -97,11 +104,6 @@ class Outlet:
       self._is_closed = True
       self._has_changed.notify_all()
     self._thread.join(streams.JOIN_SECONDS)
-
-  def _add(self, kind: int, version: int, data) -> None:
-    with self._has_changed:
-      self._waiting.append((kind, version, data))
-      self._has_changed.notify_all()
 
   def _run(self) -> None:
     while not self._is_closed:
@@ -137,7 +139,7 @@ class Outlet:
           self._sending = None
           self._has_changed.notify_all()
 
-  def _next(self, stream: socket.socket) -> tuple[int, int, bytes] | None:
+  def _next(self, stream: socket.socket) -> _Message | None:
     """Waits for what is to be sent next; None at the end.
 
     Raises:
@@ -155,7 +157,7 @@ class Outlet:
   def _pause(self) -> None:
     with self._has_changed:
       unsent, self._sending = self._sending, None
-      if unsent is not None and (self._sends_all or unsent[0] == streams.END):
+      if unsent is not None and self._sends_all:
         self._waiting.appendleft(unsent)
       self._has_changed.wait_for(lambda: self._is_closed, _RETRY_SECONDS)
 

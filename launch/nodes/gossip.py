@@ -66,8 +66,7 @@ class GossipNode(node.Node):
     )
     self._resumed_from = self._checkpoints.restore()
     self._begins_at_step = self._means.steps
-    self._goes_on = all(map(self._deposits.kept_of, names))
-    if session.is_resumed and not self._goes_on:
+    if session.is_resumed and not all(map(self._deposits.kept_of, names)):
       self._coordinator.warn(
         self.name,
         f'all {len(names)} learners begin with the mean of the checkpoint: it '

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,7 +104,7 @@ class Shipping:
     def look(seconds: float) -> bool:
       self.go_on()
       if self.is_busy:
-        threading.Event().wait(min(seconds, _POLL_SECONDS))
+        time.sleep(min(seconds, _POLL_SECONDS))
       return not self.is_busy
 
     # Not the node's own: who is told to stop saves all the same.

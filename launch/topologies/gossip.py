@@ -131,16 +131,11 @@ class Gossip(topology.Topology):
     )
     sessions = runs.shares.make_sessions(session, self.num_learners)
     for index, name in enumerate(self.learners):
-      place = functools.partial(
-        _make_place,
-        index=index,
-        names=self.learners,
-        graph=self.graph,
-        mix_period=self.mix_period,
-        mix_weight=self.mix_weight,
-      )
       plan = functools.partial(
-        _make_actor_learner, session=sessions[index], make_place=place
+        _make_actor_learner,
+        session=sessions[index],
+        gossip=self,
+        index=index,
       )
       planned.add(program_lib.PlannedNode(name, plan, [learner, coordinator]))
     return planned
@@ -155,10 +150,6 @@ class Gossip(topology.Topology):
       for j in components.gossip.out_neighbors(self.graph, count, i)
     ]
     return graph._replace(calls=[*graph.calls, *pairs])
-
-
-def _make_place(**settings):
-  return nodes.actor_learner.Place(**settings)
 
 
 def _make_gossip(context, session, names):
@@ -184,12 +175,19 @@ def _make_evaluator(context, session, names):
   )
 
 
-def _make_actor_learner(context, session, make_place):
+def _make_actor_learner(context, session, gossip, index):
   gossip_node = context.peers[kinds.LEARNER.name]
   context.tell_start(f'waiting for {kinds.LEARNER.name}')
   launchers.calls.wait_for_server(
     gossip_node, session.experiment.timeout_seconds, context.stop.is_set
   )
+  place = nodes.actor_learner.Place(
+    index,
+    gossip.learners,
+    gossip.graph,
+    gossip.mix_period,
+    gossip.mix_weight,
+  )
   return nodes.actor_learner.ActorLearnerNode(
-    context, session, make_place(), gossip_node
+    context, session, place, gossip_node
   )

@@ -9,7 +9,6 @@ import pytest
 from repertory.components import checkpointing
 from repertory.launch.nodes import (
   gossip_deposits,
-  gossip_means,
   gossip_messages,
   parcels,
 )
@@ -164,41 +163,3 @@ class TestKeepingStep:
     assert not deposits.can_end()
     _send(deposits, tmp_path, 1, _label(0, 30))
     assert deposits.can_end()
-
-
-class TestMeans:
-  def test_mean_by_hand(self):
-    found = gossip_means.mean([
-      {'x': np.array([1, 2], np.float32), 'n': np.array(3)},
-      {'x': np.array([3, 6], np.float32), 'n': np.array(5)},
-    ])  # fmt: skip
-    np.testing.assert_array_equal(found['x'], np.array([2, 4], np.float32))
-    assert found['x'].dtype == np.float32 and found['n'] == 5
-
-  def test_mean_of_one_is_the_same_to_the_bit(self):
-    one = np.random.default_rng(0).normal(size=99).astype(np.float32)
-    np.testing.assert_array_equal(gossip_means.mean([{'x': one}])['x'], one)
-
-  def test_updates_made_a_second_time_count(self):
-    means = gossip_means.SeveralLearners(_NAMES, list)
-    means.count(_NAMES[0], 10)
-    means.count(_NAMES[1], 4)
-    means.begin(_NAMES[0], 6)  # It was started again.
-    means.count(_NAMES[0], 9)
-    assert means.steps == 10 + 4 + 3
-
-  def test_variables_of_all_and_of_one(self):
-    means = gossip_means.SeveralLearners(_NAMES, list)
-    one, other = np.array([1.0]), np.array([5.0])
-    means.tell(_NAMES[0], {'policy/0000/w': one})
-    assert means.learned_by_others(_NAMES[0]) == {}
-    means.tell(_NAMES[1], {'policy/0000/w': other})
-    name = gossip_means.name_of(_NAMES[1], 'policy')
-    (both,), (single,), steps = means.get_variables(
-      ['policy', name, 'learner_steps']
-    )
-    assert both == 3 and single == 5 and steps == 0
-    assert means.learned_by_others(_NAMES[0])['policy/0000/w'] == 5
-    assert means.distances() == dict.fromkeys(_NAMES, 2.0)
-    with pytest.raises(KeyError, match=r"'critic'; there are \['policy'\]"):
-      means.get_variables(['critic'])
