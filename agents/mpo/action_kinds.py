@@ -33,18 +33,6 @@ class Candidates(NamedTuple):
   log_prior: tf.Tensor
 
 
-class Bound(NamedTuple):
-  """How far a policy may go in a respect.
-
-  Attributes:
-    epsilon: The bound of each mean divergence.
-    initial_price: α in the first learner step.
-  """
-
-  epsilon: float
-  initial_price: float
-
-
 class Change(NamedTuple):
   """A policy that differs from the target policy in a respect.
 
@@ -68,7 +56,7 @@ class ActionKind(abc.ABC):
   """
 
   objectives: dict[str, float]
-  bounds: dict[str, Bound]
+  bounds: dict[str, learners.KLBound]
   num_prices: int
 
   @abc.abstractmethod
@@ -125,8 +113,10 @@ class Gaussians(ActionKind):
       # One more, https://arxiv.org/abs/2005.07513: to stay within the bounds.
       self.objectives['penalty_'] = config.epsilon_penalty
     self.bounds = {
-      'mean': Bound(config.epsilon_mean, config.initial_alpha_mean),
-      'stddev': Bound(config.epsilon_stddev, config.initial_alpha_stddev),
+      'mean': learners.KLBound(config.epsilon_mean, config.initial_alpha_mean),
+      'stddev': learners.KLBound(
+        config.epsilon_stddev, config.initial_alpha_stddev
+      ),
     }
     self.num_prices = scaling.size
 
@@ -182,7 +172,9 @@ class Categoricals(ActionKind):
     self._actions = actions
     self.objectives = {'': config.epsilon}
     self.bounds = {
-      'policy': Bound(config.epsilon_policy, config.initial_alpha_policy)
+      'policy': learners.KLBound(
+        config.epsilon_policy, config.initial_alpha_policy
+      )
     }
 
   def propose(self, parameters, noise):

@@ -53,7 +53,7 @@ class MPOUpdate(programs.Update):
     }
     self._prices = {
       name: learners.DualVariable(
-        bound.initial_price, [kind.num_prices], f'alpha_{name}'
+        bound.initial_alpha, [kind.num_prices], f'alpha_{name}'
       )
       for name, bound in kind.bounds.items()
     }

@@ -1,25 +1,13 @@
 """Settings of V-MPO."""
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from repertory.agents import config_checks, unroll_config
 from repertory.components import choices, settings
 
 # Unrolls of a batch if nothing is said.
 _MIN_BATCH_SIZE = 8
-
-
-class Bound(NamedTuple):
-  """How far a policy may go in a respect.
-
-  Attributes:
-    epsilon: The bound of the mean divergence.
-    initial_alpha: α in the first gradient step.
-  """
-
-  epsilon: float
-  initial_alpha: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,15 +108,6 @@ class VMPOConfig(unroll_config.UnrollConfig):
     'never, as in the paper.',
   )
   baseline_cost: float = settings.field(0.5, 'Weight of the value loss.')
-
-  @property
-  def bounds(self) -> dict[str, Bound]:
-    """By the names of what `Distribution.kl` returns."""
-    return {
-      'policy': Bound(self.epsilon_policy, self.initial_alpha_policy),
-      'mean': Bound(self.epsilon_mean, self.initial_alpha_mean),
-      'stddev': Bound(self.epsilon_stddev, self.initial_alpha_stddev),
-    }
 
   def __post_init__(self):
     super().__post_init__()

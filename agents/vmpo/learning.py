@@ -82,9 +82,19 @@ class VMPOUpdate(programs.Update):
     self._temperature = learners.DualVariable(
       config.initial_temperature, [], 'temperature'
     )
+    # By the names of what `Distribution.kl` returns.
+    self._bounds = {
+      'policy': learners.KLBound(
+        config.epsilon_policy, config.initial_alpha_policy
+      ),
+      'mean': learners.KLBound(config.epsilon_mean, config.initial_alpha_mean),
+      'stddev': learners.KLBound(
+        config.epsilon_stddev, config.initial_alpha_stddev
+      ),
+    }
     self._alphas = {
       name: learners.DualVariable(
-        config.bounds[name].initial_alpha, [1], f'alpha_{name}'
+        self._bounds[name].initial_alpha, [1], f'alpha_{name}'
       )
       for name in distribution.kl_parts
     }
@@ -203,7 +213,7 @@ class VMPOUpdate(programs.Update):
       kl = losses.masked_mean(divergences, mask)
       alpha = self._alphas[name]()  # [1]
       penalty, price_loss = losses.kl_penalty(
-        kl[None, None], alpha, config.bounds[name].epsilon
+        kl[None, None], alpha, self._bounds[name].epsilon
       )
       loss += penalty
       dual_loss += price_loss

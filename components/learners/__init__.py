@@ -10,7 +10,7 @@ from repertory.components.learners.divergence import (
   Divergence,
   undone_unless_finite,
 )
-from repertory.components.learners.dual_variable import DualVariable
+from repertory.components.learners.dual_variable import DualVariable, KLBound
 from repertory.components.learners.gradient_learner import GradientLearner
 from repertory.components.learners.learner_state import (
   LearnerState,
@@ -45,6 +45,7 @@ __all__ = [
   'Divergence',
   'DualVariable',
   'GradientLearner',
+  'KLBound',
   'LearnerState',
   'LinearAnnealing',
   'PeriodicCopy',

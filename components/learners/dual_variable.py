@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -10,6 +11,18 @@ import tensorflow as tf
 _MIN_RAW = -18.0
 # Keeps what is divided by it finite.
 _MIN_VALUE = 1e-8
+
+
+class KLBound(NamedTuple):
+  """How far a policy may go in a respect.
+
+  Attributes:
+    epsilon: The bound of each mean divergence.
+    initial_alpha: Its price, a `DualVariable`, in the first gradient step.
+  """
+
+  epsilon: float
+  initial_alpha: float
 
 
 class DualVariable(tf.Module):

@@ -252,7 +252,7 @@ class CheckpointWriter:
     if is_fatal or self._experiment.checkpoint_errors == 'raise':
       raise error
     message = f'checkpoint not written: {type(error).__name__}: {error}'
-    logging.warning('%s. The last one is kept.', message)
+    logging.warning('%s. What was saved before is kept.', message)
     try:
       self._coordinator.warn(self._node, message)
     except Exception as unwritten:  # That log may be on the same full disk.

@@ -121,7 +121,7 @@ class GossipNode(node.Node):
     self._coordinator.warn(
       self.name,
       'no last checkpoint was written, for not all learners have saved what '
-      'they had at one moment; the one before is kept',
+      'they had at one moment; what was saved before is kept',
     )
 
   def report(self) -> reports.Directive:
