@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import pytest
+from packaging import requirements, specifiers, utils
 
 import repertory
 
@@ -46,12 +47,15 @@ def _folders_with(filename_pattern: str) -> set[str]:
   return found
 
 
-def _requirement(line: str) -> tuple[str, str]:
-  """Splits `dm-reverb ==0.7.2` into its normalized name and the rest."""
-  match = re.fullmatch(r'([A-Za-z0-9._-]+)(\[[^]]*\])?\s*(.*)', line)
-  if match is None:
-    raise ValueError(f'Expected a requirement, found {line!r}.')
-  return re.sub(r'[-_.]+', '-', match[1]).lower(), match[3]
+def _required(extra: str, lines: str, version: str) -> dict[str, str]:
+  """Returns what a Python needs: by name, the versions that will do."""
+  environment = {'python_version': version, 'extra': extra}
+  found = map(requirements.Requirement, _lines(lines))
+  return {
+    utils.canonicalize_name(one.name): str(one.specifier)
+    for one in found
+    if one.marker is None or one.marker.evaluate(environment)
+  }
 
 
 class TestPackages:
@@ -80,31 +84,39 @@ class TestPackages:
     assert _setup()['metadata']['version'] == repertory.__version__
 
 
+@pytest.mark.parametrize(
+  ('version', 'filename'),
+  [('3.10', 'constraints.txt'), ('3.11', 'constraints-3.11.txt')],
+)
 class TestConstraints:
   @pytest.fixture(autouse=True)
-  def _set_up(self):
-    text = (_ROOT / 'constraints.txt').read_text(encoding='utf-8')
+  def _set_up(self, filename):
+    text = (_ROOT / filename).read_text(encoding='utf-8')
     self.lines = _lines(text)
     self.pins = dict(line.split(' ;')[0].split('==') for line in self.lines)
 
-  def test_lines_are_bare_pins(self):
+  def test_lines_are_bare_pins(self, version):
     assert self.lines
     for line in self.lines:
       assert re.search(f'^{_PIN.pattern}$', line)
 
-  def test_every_dependency_is_pinned_as_setup_allows(self):
+  def test_every_dependency_is_pinned_as_setup_allows(self, version):
     setup = _setup()
-    required = _lines(setup['options']['install_requires'])
-    for extra, lines in setup['options.extras_require'].items():
-      if extra != 'gpu':  # Its TensorFlow shares its files with the CPU's.
-        required += _lines(lines)
-    for name, specifier in map(_requirement, required):
-      assert name in self.pins
-      if specifier.startswith('=='):
-        assert self.pins[name] == specifier.removeprefix('==')
+    extras = {
+      '': setup['options']['install_requires'],
+      **setup['options.extras_require'],
+    }
+    del extras['gpu']  # Its TensorFlow shares its files with the CPU's.
+    for extra, lines in extras.items():
+      for name, allowed in _required(extra, lines, version).items():
+        assert self.pins[name] in specifiers.SpecifierSet(allowed)
 
-  def test_setuptools_still_has_pkg_resources(self):
-    # TensorBoard 2.8 imports it and dies without.
+  def test_only_the_first_stack_has_launchpad(self, version):
+    # Whose wheels end with Python 3.10, as do those of what needs it.
+    assert ('dm-launchpad' in self.pins) == (version == '3.10')
+
+  def test_setuptools_still_has_pkg_resources(self, version):
+    # TensorBoard imports it and dies without.
     major = int(self.pins['setuptools'].split('.')[0])
     assert major < 82
 
