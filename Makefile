@@ -4,9 +4,10 @@
 .DEFAULT_GOAL := help
 
 ARGS ?=
-BIN := .venv/bin
+export VENV ?= .venv
+BIN := $(VENV)/bin
 
-# Whether .venv is up to date is told by what is in the files, not by their
+# Whether $(VENV) is up to date is told by what is in the files, not by their
 # times: .ci/set_up compares, and installs only what has changed.
 .PHONY: set-up
 set-up:
@@ -20,6 +21,10 @@ train: set-up  ## Train a DQN agent on Catch.
 .PHONY: test
 test: set-up  ## Run the tests, except those of the next two targets.
 	$(BIN)/python -m pytest tests --numprocesses=3 --dist=worksteal $(ARGS)
+
+.PHONY: test-second
+test-second:  ## Run the tests on the second stack, which is Python 3.11's.
+	@$(MAKE) test PYTHON=3.11 VENV=.venv311
 
 .PHONY: test-learning
 test-learning: set-up  ## Run only the tests that train agents.
@@ -46,22 +51,27 @@ format: set-up  ## Format the code and repair what can be repaired safely.
 docs: set-up  ## Build the documentation into build/docs.
 	$(BIN)/python -m sphinx -W docs build/docs $(ARGS)
 
-# Keeps the pins that still fit; ARGS=--upgrade renews them. Neither hosts nor
-# paths may get into the file.
+# For the Python $(1). Keeps the pins that still fit; ARGS=--upgrade renews
+# them. Neither hosts nor paths may get into the file.
+define lock
+uv pip compile setup.cfg --quiet --python-version $(1) \
+  --extra cpu --extra dev --extra docs \
+  --extra atari --extra box2d --extra bsuite --extra dm-control --extra envpool \
+  --extra gymnasium --extra gymnax --extra minatar --extra minigrid --extra ray \
+  --extra plots --extra storage --extra study --extra video --extra wandb \
+  --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+  --output-file $(2) $(ARGS) >build/lock.log
+endef
+
 .PHONY: lock
-lock: set-up  ## Bring constraints.txt up to date with setup.cfg; needs uv.
-	uv pip compile setup.cfg --quiet --python $(BIN)/python \
-	  --extra cpu --extra dev --extra docs \
-	  --extra atari --extra box2d --extra bsuite --extra dm-control --extra envpool \
-	  --extra gymnasium --extra gymnax --extra minatar --extra minigrid --extra ray \
-	  --extra plots --extra storage --extra study --extra video --extra wandb \
-	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
-	  --output-file constraints.txt $(ARGS) >build/lock.log
+lock: set-up  ## Bring constraints*.txt up to date with setup.cfg; needs uv.
+	$(call lock,3.10,constraints.txt)
+	$(call lock,3.11,constraints-3.11.txt)
 
 .PHONY: clean
-clean:  ## Remove what was built; keeps .venv and runs/.
+clean:  ## Remove what was built; keeps .venv* and runs/.
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache
-	find . -path ./.venv -prune -o -path ./runs -prune -o \
+	find . -path './.venv*' -prune -o -path ./runs -prune -o \
 	  -type d -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help
