@@ -13,7 +13,7 @@ import tree
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
-from repertory.components import nests, types
+from repertory.components import nests, stack, types
 
 # XLA spends most of its time on LLVM passes from which what it compiles here
 # does not gain: without them an update compiles 2.5 times as fast, and runs as
@@ -50,7 +50,7 @@ def _wrap_operations() -> bool:
     device.device_type != 'CPU' for device in tf.config.get_visible_devices()
   ):
     return False
-  context.enable_run_eager_op_as_function()
+  stack.wrap_operations()
   return True
 
 
@@ -339,7 +339,8 @@ def _place_of(device: str | None) -> str:
   To the host, and TensorFlow takes them on. But while it wraps operations in
   functions, it mixes up what several threads hand from one device to another.
   """
-  if device is None or not WRAPS_OPERATIONS:
+  wraps = WRAPS_OPERATIONS or stack.ALWAYS_WRAPS_OPERATIONS
+  if device is None or not wraps:
     return _HOST
   spec = tf.DeviceSpec.from_string(f'/{device.lstrip("/")}')
   return spec.replace(job='localhost', replica=0, task=0).to_string()

@@ -20,6 +20,7 @@ _INTERNAL = {
   'components': {
     'callers', 'choices', 'devices', 'interfaces', 'lazy_imports', 'moments',
     'nests', 'numpy_functions', 'numpy_operations', 'numpy_translations',
+    'stack',
   },
   'environments': {
     'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',

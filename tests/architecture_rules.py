@@ -29,6 +29,7 @@ _RANKS_OF_COMPONENTS = (
     'specs',
     'action_parts',
     'signals',
+    'stack',
     'compilation',
     'numpy_operations',
     'numpy_translations',

@@ -6,9 +6,8 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.eager import context
 
-from repertory.components import compilation
+from repertory.components import compilation, stack
 
 _needs_wrapping = pytest.mark.skipif(
   not compilation.WRAPS_OPERATIONS,
@@ -223,9 +222,7 @@ def test_wrapping_is_told_unless_refused(monkeypatch, variable, devices, wraps):
   ]
   monkeypatch.setattr(tf.config, 'get_visible_devices', lambda: physical)
   told = []
-  monkeypatch.setattr(
-    context, 'enable_run_eager_op_as_function', lambda: told.append(True)
-  )
+  monkeypatch.setattr(stack, 'wrap_operations', lambda: told.append(True))
   assert compilation._wrap_operations() == wraps
   assert told == [True] * wraps
 
