@@ -4,6 +4,7 @@ They are told of in the help of a flag: so Launchpad, and TensorFlow with it, is
 imported when something is launched.
 """
 
+import importlib.util
 import threading
 
 from repertory.components.settings import SettingError
@@ -15,6 +16,13 @@ class _Local(launcher.Launcher):
   """What is the same for threads and processes."""
 
   def check(self):
+    if importlib.util.find_spec('launchpad') is None:
+      raise SettingError(
+        'launch_type',
+        f'needs Launchpad, got {self.name!r} without it. There is none for '
+        'Python 3.11: what needs no launcher, for all is in one thread, runs '
+        'there, and the rest with Python 3.10.',
+      )
     if threading.current_thread() is not threading.main_thread():
       raise SettingError(
         'launch_type',
