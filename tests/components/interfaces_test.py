@@ -10,17 +10,18 @@ import sys
 import pytest
 
 import namespaces
-import two_machines
+import stacks
 from repertory.components import interfaces
 
 
+@stacks.needs_launchpad
 @pytest.mark.skipif(
   not namespaces.can_be_made(), reason='needs network namespaces (unshare, ip)'
 )
 def test_another_machine_reaches_only_what_is_opened_to_it():
   program = subprocess.run(
-    [*namespaces.WITHIN_ONE, sys.executable, two_machines.__file__],
-    cwd=pathlib.Path(two_machines.__file__).parent,
+    [*namespaces.WITHIN_ONE, sys.executable, 'two_machines.py'],
+    cwd=pathlib.Path(__file__).parents[1],
     check=True,
     timeout=200,
     stdout=subprocess.PIPE,

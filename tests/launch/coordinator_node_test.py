@@ -4,14 +4,19 @@ import contextlib
 
 import pytest
 
+import stacks
 from repertory import launch
 from repertory.components import callers, signals
 from repertory.launch import failures
 from repertory.launch.coordination import reports
 from repertory.launch.host import ports
-from repertory.launch.launchers import calls, courier_servers
+from repertory.launch.launchers import calls
 from repertory.launch.nodes import coordinator, node
 from repertory.launch.runs import resuming
+
+courier_servers = pytest.importorskip(
+  'repertory.launch.launchers.courier_servers', reason=stacks.NO_LAUNCHPAD
+)
 
 _SECONDS = 30.0
 _TOKEN = 'the token'

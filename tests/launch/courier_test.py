@@ -2,10 +2,13 @@
 
 import concurrent.futures
 
-import courier
 import numpy as np
 import pytest
-from launchpad.nodes.courier import courier_utils
+
+import stacks
+
+courier = pytest.importorskip('courier', reason=stacks.NO_LAUNCHPAD)
+courier_utils = pytest.importorskip('launchpad.nodes.courier.courier_utils')
 
 
 class _Service:

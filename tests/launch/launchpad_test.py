@@ -5,13 +5,18 @@ import threading
 
 import psutil
 import pytest
-from launchpad.launch import worker_manager
 
 import program
+import stacks
 from repertory import launch
 from repertory.components import interfaces, settings
-from repertory.launch.launchers import calls, conformance, launchpad
+from repertory.launch.launchers import calls, conformance
 from repertory.launch.launchers import program as program_lib
+
+worker_manager = pytest.importorskip(
+  'launchpad.launch.worker_manager', reason=stacks.NO_LAUNCHPAD
+)
+launchpad = pytest.importorskip('repertory.launch.launchers.launchpad')
 
 _SECONDS = 60
 

@@ -3,13 +3,18 @@
 import contextlib
 import socket
 
-import courier
 import pytest
 
+import stacks
 from repertory.launch.host import ports
 
 
+def _courier():
+  return pytest.importorskip('courier', reason=stacks.NO_LAUNCHPAD)
+
+
 def _serve(stack, port, answer):
+  courier = _courier()
   server = courier.Server(port=port)
   server.Bind('answer', lambda: answer)
   server.Start()
@@ -40,7 +45,7 @@ def test_a_server_gets_it_and_after_its_end_another():
     for answer in (42, 43):
       with contextlib.ExitStack() as stack:
         _serve(stack, port, answer)
-        client = courier.Client(f'localhost:{port}', call_timeout=20)
+        client = _courier().Client(f'localhost:{port}', call_timeout=20)
         assert client.answer() == answer
 
 
@@ -49,7 +54,7 @@ def test_a_second_server_is_refused():
     _serve(stack, port, 42)
     with pytest.raises(Exception, match='Failed to start Courier'):
       _serve(stack, port, 43)
-    client = courier.Client(f'localhost:{port}', call_timeout=20)
+    client = _courier().Client(f'localhost:{port}', call_timeout=20)
     assert client.answer() == 42
 
 

@@ -1,5 +1,7 @@
 """Tests of `components/actors/adapters.py`."""
 
+import signal
+
 import acme
 import dm_env
 import numpy as np
@@ -9,6 +11,7 @@ from acme.utils import loggers as acme_loggers
 import acme_actor
 import counting_policy
 import recording_adder
+import stacks
 from repertory.components import actors, core, environment_loop
 from repertory.environments import batch, catch, wrappers
 
@@ -40,6 +43,28 @@ class TestUnbatched:
     # The same actions in every episode: some balls are caught, some not.
     assert {float(row['episode_return']) for row in rows} == {-1, 1}
     self.check_calls(adder.calls, rows)
+
+  @pytest.mark.skipif(
+    stacks.HAS_LAUNCHPAD,
+    reason='Acme with Launchpad heeds no Ctrl-C outside of its programs',
+  )
+  def test_acmes_loop_ends_with_ctrl_c(self):
+    class Interrupting(acme_loggers.InMemoryLogger):
+      def write(self, data):
+        super().write(data)
+        if len(self.data) == 3:
+          signal.raise_signal(signal.SIGINT)
+
+    environment = catch.Catch(seed=3)
+    policy = counting_policy.CountingPolicy()
+    actor = actors.PolicyActor(policy, environment.observation_spec(), [2])
+    logger = Interrupting()
+    loop = acme.EnvironmentLoop(
+      environment, actors.Unbatched(actor), logger=logger
+    )
+    with pytest.raises(KeyboardInterrupt):
+      loop.run()
+    assert len(logger.data) == 3
 
   def check_calls(self, calls, rows):
     assert len(calls) == 30 * 10
