@@ -20,13 +20,10 @@ import psutil
 from repertory.components import callers, interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.host import child_processes, ports
-from repertory.launch.launchers import calls, courier_servers, node_process
+from repertory.launch.launchers import calls, carriers, node_process
 from repertory.launch.topologies import distributed
 
 _NODES = (kinds.COORDINATOR.name, kinds.REPLAY.name, kinds.LEARNER.name)
-_COMMAND = (
-  'from repertory.launch.launchers import node_process; node_process.main()'
-)
 _START_SECONDS = 120.0
 _LOOK_SECONDS = 0.2
 
@@ -94,14 +91,8 @@ def started(session: Any) -> Iterator[Nodes]:
     addresses = {name: f'localhost:{port}' for name, port in held.items()}
     processes = {}
     for name in _NODES:
-      plan = program[name]
-      cargo = node_process.Cargo(
-        plan,
-        {called: addresses[called] for called in plan.calls},
-        program.token,
-        program.call_timeout_seconds,
-        program.max_waiting_calls,
-      )
+      peers = {one: addresses[one] for one in program.callees_of(name)}
+      cargo = node_process.Cargo.of(program, name, peers, carriers.chosen())
       log = os.path.join(session.log_directory, name)
       processes[name] = _start(cargo, held[name], log)
       stack.callback(_end, processes[name])
@@ -112,7 +103,8 @@ def started(session: Any) -> Iterator[Nodes]:
 
 def make_client(address: str) -> Any:
   """Returns what calls a node."""
-  return courier_servers.make_client(address, _START_SECONDS)
+  carrier = carriers.get(carriers.chosen())
+  return carrier.make_client(address, _START_SECONDS)
 
 
 def make_coordinator_client(
@@ -132,7 +124,7 @@ def _start(cargo: node_process.Cargo, port: int, log: str) -> subprocess.Popen:
   }
   with open(log, 'wb') as file:
     process: Any = subprocess.Popen(
-      [sys.executable, '-c', _COMMAND],
+      child_processes.node_command(cargo.plan.name),
       env=variables,
       stdin=subprocess.PIPE,
       stdout=file,

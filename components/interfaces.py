@@ -1,6 +1,7 @@
 """Over which network interfaces servers of this process are reached.
 
-Neither Reverb nor Courier can be told on which network interface to listen. But
+Neither Reverb nor Courier can be told on which network interface to listen, and
+who is bound to an address is also reached over others, by who knows a way. But
 a process may attach a packet filter to sockets of its own, without any
 privilege, and the kernel drops what the filter does not let through (socket(7),
 SO_ATTACH_FILTER; the program is classic BPF, as in "The BSD Packet Filter",
@@ -131,11 +132,21 @@ def of_network(network: str) -> Interface:
 
 def addresses_of(interface: Interface) -> list[str]:
   """Returns the IP addresses that others may see this machine send from."""
+  names = [name for name in interface.names if name not in LOOPBACK.names]
+  return _addresses_of_all(names)
+
+
+def addresses_to_bind(interface: Interface) -> list[str]:
+  """Returns the IP addresses of this machine where a server hears it alone."""
+  return _addresses_of_all(interface.names)
+
+
+def _addresses_of_all(names: Sequence[str]) -> list[str]:
+  """Returns the IP addresses of interfaces, but for those of one link alone."""
   found = _find_addresses()
   return [
     address
-    for name in interface.names
-    if name not in LOOPBACK.names
+    for name in names
     for address in found.get(name, ())
     if address == _without_link(address)
   ]

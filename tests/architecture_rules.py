@@ -112,6 +112,7 @@ _GYMNASIUM_AND_FRIENDS = (
 _FENCES = {
   'launchpad': ('launch/launchers/launchpad.py',),
   'courier': ('launch/launchers/courier_servers.py',),
+  'grpc': ('launch/launchers/grpc_servers.py',),
   'ray': (
     'launch/launchers/ray_cluster.py',
     'launch/launchers/ray_placement.py',

@@ -297,6 +297,7 @@ class TestFences:
     [
       ('launch/launchers/launchpad.py', 'launchpad'),
       ('launch/launchers/courier_servers.py', 'courier'),
+      ('launch/launchers/grpc_servers.py', 'grpc'),
       ('components/core.py', 'acme'),
       ('components/specs.py', 'acme.specs'),
       ('components/types.py', 'acme'),
@@ -322,6 +323,7 @@ class TestFences:
       ('components/core.py', 'launchpad'),
       ('launch/nodes/a.py', 'launchpad'),
       ('launch/launchers/a.py', 'courier'),
+      ('launch/launchers/courier_servers.py', 'grpc'),
       ('launch/nodes/a.py', 'reverb'),
       ('agents/dqn/builder.py', 'launchpad'),
       ('environments/a.py', 'launchpad.nodes'),

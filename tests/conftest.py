@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+import stacks
+
 # A shell that runs tests in the background may have them ignore these signals,
 # and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,6 +27,15 @@ def pytest_collection_finish():
 def _interrupt_as_ever():
   """Lets no test inherit what another one made of Ctrl-C."""
   signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(params=['courier', 'grpc'])
+def each_carrier(request, monkeypatch):
+  """Lets what a test launches call each other in every way there is."""
+  if request.param == 'courier' and not stacks.HAS_LAUNCHPAD:
+    pytest.skip(stacks.NO_LAUNCHPAD)
+  monkeypatch.setenv('REPERTORY_CALLS', request.param)
+  return request.param
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """Says which of our servers another machine can reach.
 
-A program that prints JSON: by server, what came of a connection. It must be run
-with an empty network namespace of its own, and makes a second one, which plays
-the other machine, at the end of a virtual cable. A third one is a stranger, at
-the end of another cable, who knows how to reach all addresses of ours.
+A program that prints JSON: by server, what came of a connection. Its arguments
+name what carries the calls of nodes. It must be run with an empty network
+namespace of its own, and makes a second one, which plays the other machine, at
+the end of a virtual cable. A third one is a stranger, at the end of another
+cable, who knows how to reach all addresses of ours.
 """
 
 import contextlib
@@ -14,13 +15,12 @@ import sys
 import threading
 from collections.abc import Iterator
 
-import courier
-
 import namespaces
 import replay_fixture
 from repertory.components import interfaces, replay
 from repertory.components.inference import addresses
-from repertory.launch.launchers import hosting, launchpad, program
+from repertory.launch.host import ports
+from repertory.launch.launchers import carriers, hosting, program
 from repertory.launch.nodes import node
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
@@ -33,6 +33,8 @@ try:
   socket.create_connection((sys.argv[1], int(sys.argv[2])), 2).close()
 except TimeoutError:
   print('timed out')
+except ConnectionRefusedError:
+  print('refused')
 else:
   print('connected')
 """
@@ -72,9 +74,33 @@ def _other_machine(hub: str, here: str, there: str) -> Iterator[str]:
     sleeper.wait()
 
 
-def _connect(port: int, command: str = '') -> str:
+@contextlib.contextmanager
+def _service(carrier_name: str, interface: interfaces.Interface):
+  """Yields the port of a node that is called in some way."""
+  carrier = carriers.get(carrier_name)
+  plan = program.PlannedNode(_Doubler.name, _Doubler)
+  host = hosting.Host(plan, {}, token='token', interface=interface)
+  with ports.held() as port:
+    server = carrier.make_server(port, 4)
+    thread = threading.Thread(
+      target=host.run,
+      args=[
+        lambda served: carrier.serving(
+          server, served, host.shut_down, interface
+        )
+      ],
+    )
+    thread.start()
+    client = carrier.make_client(interface.address(port), 20)
+    assert client.double(21) == 42
+    yield port
+    client.shutdown()
+    thread.join(20)
+
+
+def _connect(port: int, command: str = '', address: str = _HERE) -> str:
   return subprocess.run(
-    [*command.split(), sys.executable, '-c', _CONNECT, _HERE, str(port)],
+    [*command.split(), sys.executable, '-c', _CONNECT, address, str(port)],
     check=True,
     timeout=30,
     stdout=subprocess.PIPE,
@@ -109,18 +135,13 @@ def main():
         ('here', ''), ('there', there), ('a stranger', stranger),
       ):  # fmt: skip
         results['inference', who] = _connect(port, command)
-    plan = program.PlannedNode(_Doubler.name, _Doubler)
-    service = launchpad._Service(plan, {}, hosting.Hosts(), 'token', 20.0)
-    server = courier.Server()
-    service.set_courier_server(server)
-    thread = threading.Thread(target=service.run)
-    thread.start()
-    client = courier.Client(f'localhost:{server.port}', call_timeout=20)
-    assert client.double(21) == 42
-    results['service', 'here'] = _connect(server.port)
-    results['service', 'there'] = _connect(server.port, there)
-    client.shutdown()
-    thread.join(20)
+    for name in sys.argv[1:]:
+      for what, interface in (('lo', interfaces.LOOPBACK), ('both', both)):
+        with _service(name, interface) as port:
+          of = f'{name}, over {what}'
+          results[of, 'here'] = _connect(port, address=interface.host)
+          results[of, 'there'] = _connect(port, there)
+          results[of, 'a stranger'] = _connect(port, stranger)
   print(
     json.dumps({', from '.join(key): what for key, what in results.items()})
   )

@@ -82,16 +82,7 @@ class VMPOUpdate(programs.Update):
     self._temperature = learners.DualVariable(
       config.initial_temperature, [], 'temperature'
     )
-    # By the names of what `Distribution.kl` returns.
-    self._bounds = {
-      'policy': learners.KLBound(
-        config.epsilon_policy, config.initial_alpha_policy
-      ),
-      'mean': learners.KLBound(config.epsilon_mean, config.initial_alpha_mean),
-      'stddev': learners.KLBound(
-        config.epsilon_stddev, config.initial_alpha_stddev
-      ),
-    }
+    self._bounds = _bounds_of(config)
     self._alphas = {
       name: learners.DualVariable(
         self._bounds[name].initial_alpha, [1], f'alpha_{name}'
@@ -231,3 +222,16 @@ class VMPOUpdate(programs.Update):
         'kl': tempered.kl,
       },
     )
+
+
+def _bounds_of(config: vmpo_config.VMPOConfig) -> dict[str, learners.KLBound]:
+  """Returns bounds by the names of what `Distribution.kl` returns."""
+  return {
+    'policy': learners.KLBound(
+      config.epsilon_policy, config.initial_alpha_policy
+    ),
+    'mean': learners.KLBound(config.epsilon_mean, config.initial_alpha_mean),
+    'stddev': learners.KLBound(
+      config.epsilon_stddev, config.initial_alpha_stddev
+    ),
+  }

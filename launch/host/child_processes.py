@@ -6,6 +6,9 @@ import faulthandler
 import os
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO
 
 import psutil
 
@@ -20,8 +23,63 @@ LIFE_VARIABLE = 'REPERTORY_LIFE'
 # Makes a node's process print the stacks of all its threads.
 STACKS_SIGNAL = signal.SIGUSR2
 
+# What the process of a node runs. Who starts it must not import it, for
+# TensorFlow would come along.
+_RUN_NODE = (
+  'from repertory.launch.launchers import node_process; node_process.main()'
+)
+
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
 _KILL_SECONDS = 5
+
+
+def node_command(name: str) -> list[str]:
+  """Returns the command of the process of a node, which reads what it is.
+
+  Args:
+    name: The node's, which lists of processes show.
+  """
+  return [sys.executable, '-c', _RUN_NODE, name]
+
+
+def start(
+  command: Sequence[str],
+  environment: Mapping[str, str],
+  path: str,
+  given: bytes | None = None,
+) -> subprocess.Popen:
+  """Starts a process of this host, of which Ctrl-C stays away.
+
+  Args:
+    environment: Its variables besides this process's.
+    path: The file to which it appends what it prints.
+    given: What it reads from its standard input, if it has one of its own.
+  """
+  os.makedirs(os.path.dirname(path), exist_ok=True)  # It may be gone.
+  with (
+    open(path, 'a') as file,
+    _readable(given) as standard_input,
+    interrupts.blocked(),
+  ):
+    return subprocess.Popen(
+      command,
+      env={**os.environ, **environment},
+      stdin=standard_input,
+      stdout=file,
+      stderr=file,
+    )
+
+
+@contextlib.contextmanager
+def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
+  """Yields a file in memory: to write to a pipe would wait for the reader."""
+  if given is None:
+    yield None
+    return
+  with open(os.memfd_create('given'), 'w+b') as file:
+    file.write(given)
+    file.seek(0)
+    yield file
 
 
 def die_with_launcher() -> None:

@@ -8,9 +8,7 @@ import contextlib
 import io
 import os
 import shutil
-import sys
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -24,12 +22,12 @@ from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import callers
 from repertory.launch.host import child_processes, interrupts, printed
-from repertory.launch.host import ports as ports_lib
 from repertory.launch.launchers import (
   calls,
   courier_servers,
   hosting,
   launcher,
+  local_nodes,
   local_workers,
   polled_workers,
 )
@@ -59,28 +57,18 @@ class _Launchpad(abc.ABC):
     os.makedirs(program_directory)
     # Launchpad reads this from the environment, but once, when it is imported.
     launch_local_output_to_files._LOGGING_DIR = log_directory
-    environment = {
-      # Children must find whatever the launching process could import.
-      'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
-      child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
-      child_processes.RUN_VARIABLE: uuid.uuid4().hex,
-    }
-    started = _Started(environment)
+    started = _Started(local_nodes.make_environment())
     with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
       stack.enter_context(self._surroundings())
       stack.callback(shutil.rmtree, program_directory, ignore_errors=True)
-      ports = {
-        plan.name: stack.enter_context(ports_lib.held())
-        for plan in program
-        if plan.kind.serves
-      }
+      ports = stack.enter_context(local_nodes.held_ports(program))
       stack.callback(started.forget)
       stack.callback(self._end_rest, started)
       hosts = None if self.can_restart else started.hosts
       translated, clients = _translate(program, ports, hosts)
       self._start(translated, program_directory, started)
       workers = self._take(program, clients, log_directory, started)
-      stack.callback(_end, workers, started)
+      stack.callback(local_nodes.end, workers, started.hosts)
       yield workers
 
   def _start(
@@ -158,25 +146,16 @@ class Processes(_Launchpad):
   can_restart = True
 
   def _take(self, program, clients, log_directory, started):
-    paths = {
-      name: os.path.join(log_directory, label)
-      for name, label in program.labels.items()
-    }
     return local_workers.Processes(
       program,
       clients,
       started.by_node(program),
-      paths,
+      local_nodes.paths_of(program, log_directory),
       started.environment,
     )
 
   def _end_rest(self, started):
-    for process in started.workers():
-      # The process id of one that has ended may be another's by now.
-      if process.poll() is None:
-        child_processes.kill_tree(process)
-    run = started.environment[child_processes.RUN_VARIABLE]
-    child_processes.kill_strays(run, set())
+    local_nodes.end_processes(started.workers(), started.environment)
 
 
 class _Started:
@@ -325,8 +304,7 @@ def _translate(
   """Makes Launchpad's program, and what makes clients of nodes that serve."""
   translated, handles = lp.Program('repertory'), {}
   for plan in program:
-    callees = {name for one in (plan, *plan.beside) for name in one.calls}
-    peers = {name: handles[name] for name in sorted(callees)}
+    peers = {name: handles[name] for name in program.callees_of(plan.name)}
     seconds = program.call_timeout_seconds
     arguments = (_Service, plan, peers, hosts, program.token, seconds)
     if not plan.kind.serves:
@@ -339,13 +317,6 @@ def _translate(
     handle.set_client_kwargs(call_timeout=seconds)
     handles[plan.name] = handle
   return translated, {name: h.dereference for name, h in handles.items()}
-
-
-def _end(workers: polled_workers.PolledWorkers, started: _Started) -> None:
-  """Ends nodes, and warns of those that live on."""
-  started.hosts.is_hurried = workers.is_hurried
-  for name in workers.end():
-    logging.warning('%s did not end.', name)
 
 
 def _resources(translated: lp.Program, directory: str, environment):

@@ -1,4 +1,4 @@
-"""Launchers of this host, which Launchpad serves.
+"""Launchers of this host, which Launchpad serves where it is installed.
 
 They are told of in the help of a flag: so Launchpad, and TensorFlow with it, is
 imported when something is launched.
@@ -9,21 +9,15 @@ import threading
 
 from repertory.components.settings import SettingError
 from repertory.launch import launchers
-from repertory.launch.launchers import launcher
+from repertory.launch.launchers import carriers, launcher
 
 
 class _Local(launcher.Launcher):
   """What is the same for threads and processes."""
 
   def check(self):
-    if importlib.util.find_spec('launchpad') is None:
-      raise SettingError(
-        'launch_type',
-        f'needs Launchpad, got {self.name!r} without it. There is none for '
-        'Python 3.11: what needs no launcher, for all is in one thread, runs '
-        'there, and the rest with Python 3.10.',
-      )
-    if threading.current_thread() is not threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main and _uses_launchpad():
       raise SettingError(
         'launch_type',
         f'must be used in the main thread, got {self.name!r} in another: '
@@ -44,7 +38,9 @@ class ThreadLauncher(_Local):
   rank = 0
 
   def launch(self, program, log_directory):
-    return launchers.launchpad.Threads().launch(program, log_directory)
+    if _uses_launchpad():
+      return launchers.launchpad.Threads().launch(program, log_directory)
+    return launchers.local_nodes.launch_threads(program, log_directory)
 
 
 @launcher.register
@@ -58,4 +54,12 @@ class ProcessLauncher(_Local):
   rank = 1
 
   def launch(self, program, log_directory):
-    return launchers.launchpad.Processes().launch(program, log_directory)
+    if _uses_launchpad():
+      return launchers.launchpad.Processes().launch(program, log_directory)
+    return launchers.local_nodes.launch_processes(program, log_directory)
+
+
+def _uses_launchpad() -> bool:
+  """Returns whether Launchpad is there, which knows no carrier but Courier."""
+  is_installed = importlib.util.find_spec('launchpad') is not None
+  return is_installed and carriers.chosen() == carriers.COURIER

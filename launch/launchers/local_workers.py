@@ -1,15 +1,14 @@
 """Threads and processes of this host that are nodes of a program."""
 
 import collections
-import os
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
-from typing import Any
+from typing import Any, cast
 
 from repertory.launch import failures
-from repertory.launch.host import child_processes, interrupts, stacks
+from repertory.launch.host import child_processes, stacks
 from repertory.launch.launchers import polled_workers
 from repertory.launch.launchers import program as program_lib
 
@@ -71,6 +70,7 @@ class Processes(polled_workers.ProcessWorkers):
     processes: Mapping[str, subprocess.Popen],
     paths: Mapping[str, str],
     environment: Mapping[str, str],
+    given: Mapping[str, bytes] | None = None,
   ):
     """Takes over processes.
 
@@ -80,10 +80,12 @@ class Processes(polled_workers.ProcessWorkers):
       processes: By node.
       paths: By node, the file to which it prints.
       environment: Variables of the processes besides this one's.
+      given: By node, what its process reads when it starts, if it reads at all.
     """
     super().__init__(program, clients, paths)
     self._processes = dict(processes)
     self._environment = environment
+    self._given = given or {}
     self._lives: collections.Counter = collections.Counter()
 
   def is_alive(self, name: str) -> bool:
@@ -101,20 +103,15 @@ class Processes(polled_workers.ProcessWorkers):
     return owner
 
   def restart(self, name: str) -> None:
-    arguments = self._processes[name].args
     self._lives[name] += 1
     self._kill_strays()
-    environment = {
-      **os.environ,
-      **self._environment,
-      child_processes.LIFE_VARIABLE: str(self._lives[name]),
-    }
-    path = self._paths[name]
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # It may be gone.
-    with open(path, 'a') as file, interrupts.blocked():
-      self._processes[name] = subprocess.Popen(
-        arguments, env=environment, stdout=file, stderr=file
-      )
+    life = {child_processes.LIFE_VARIABLE: str(self._lives[name])}
+    self._processes[name] = child_processes.start(
+      cast(Sequence[str], self._processes[name].args),
+      {**self._environment, **life},
+      self._paths[name],
+      self._given.get(name),
+    )
 
   def _ask_for_stacks(self, name: str) -> None:
     self._processes[name].send_signal(child_processes.STACKS_SIGNAL)

@@ -1,6 +1,6 @@
 """A process that runs one node, as it is told when it starts.
 
-For launchers that start processes themselves.
+For launchers that start threads or processes themselves.
 """
 
 import dataclasses
@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 from absl import flags, logging
 
-from repertory.components import callers
+from repertory.components import callers, interfaces
 from repertory.launch.host import child_processes
-from repertory.launch.launchers import calls, courier_servers, hosting
+from repertory.launch.launchers import calls, carriers, hosting
 from repertory.launch.launchers import program as program_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class Cargo:
-  """What a process is sent.
+  """What a thread or process is given.
 
   Attributes:
     plan: The node that it runs.
@@ -26,6 +26,7 @@ class Cargo:
     token: What all nodes of the launch know.
     call_timeout_seconds: How long a call between nodes may take.
     max_waiting_calls: How many may wait at it.
+    carrier: What carries them, see `carriers`.
   """
 
   plan: program_lib.PlannedNode
@@ -33,6 +34,71 @@ class Cargo:
   token: str
   call_timeout_seconds: float
   max_waiting_calls: int
+  carrier: str
+
+  @classmethod
+  def of(
+    cls,
+    program: program_lib.Program,
+    name: str,
+    peers: Mapping[str, str],
+    carrier: str,
+  ) -> 'Cargo':
+    """Returns what a node of a program is given.
+
+    Args:
+      peers: Addresses of the nodes that it calls, by name.
+    """
+    return cls(
+      program[name],
+      peers,
+      program.token,
+      program.call_timeout_seconds,
+      program.max_waiting_calls,
+      carrier,
+    )
+
+  def make_host(
+    self,
+    life: int,
+    can_restart: bool,
+    interface: interfaces.Interface = interfaces.LOOPBACK,
+  ) -> hosting.Host:
+    """Returns what runs the node; see `hosting.Host`."""
+    seconds, carrier = self.call_timeout_seconds, carriers.get(self.carrier)
+    peers = {
+      name: carrier.make_client(address, seconds)
+      for name, address in self.peers.items()
+    }
+    caller = callers.Caller(self.plan.name, life, self.token)
+    return hosting.Host(
+      self.plan,
+      calls.signed(peers, caller),
+      life=life,
+      token=self.token,
+      can_restart=can_restart,
+      interface=interface,
+      call_timeout_seconds=seconds,
+    )
+
+  def run(
+    self,
+    host: hosting.Host,
+    port: int | None,
+    interface: interfaces.Interface = interfaces.LOOPBACK,
+  ) -> None:
+    """Runs the node to its end.
+
+    Args:
+      port: Where it serves, or None.
+      interface: Over which.
+    """
+    carrier, server = carriers.get(self.carrier), None
+    if port is not None:
+      server = carrier.make_server(port, self.max_waiting_calls)
+    host.run(
+      lambda served: carrier.serving(server, served, host.shut_down, interface)
+    )
 
 
 def main() -> None:
@@ -48,27 +114,5 @@ def main() -> None:
   logging.set_verbosity(logging.WARNING)
   port, interface = pickle.load(sys.stdin.buffer)
   cargo: Cargo = pickle.load(sys.stdin.buffer)
-  seconds = cargo.call_timeout_seconds
-  caller = callers.Caller(cargo.plan.name, child_processes.life(), cargo.token)
-  peers = {
-    name: courier_servers.make_client(address, seconds)
-    for name, address in cargo.peers.items()
-  }
-  host = hosting.Host(
-    cargo.plan,
-    calls.signed(peers, caller),
-    life=caller.life,
-    token=caller.token,
-    can_restart=True,
-    interface=interface,
-    call_timeout_seconds=seconds,
-  )
-
-  server = None
-  if port is not None:
-    server = courier_servers.make_server(port, cargo.max_waiting_calls)
-  host.run(
-    lambda served: courier_servers.serving(
-      server, served, host.shut_down, interface
-    )
-  )
+  host = cargo.make_host(child_processes.life(), True, interface)
+  cargo.run(host, port, interface)

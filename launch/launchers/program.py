@@ -106,6 +106,11 @@ class Program:
     self._nodes[node.name] = node
     return node.name
 
+  def callees_of(self, name: str) -> list[str]:
+    """Returns the nodes that one calls, or that one beside it does, sorted."""
+    plan = self._nodes[name]
+    return sorted({c for one in (plan, *plan.beside) for c in one.calls})
+
   @property
   def served(self) -> list[str]:
     """Names of the nodes that serve until they are shut down."""

@@ -100,12 +100,6 @@ class RayLauncher(launcher.Launcher):
         'launch_type',
         "needs the package ray, got 'ray' without it. Install repertory[ray].",
       )
-    if importlib.util.find_spec('courier') is None:
-      raise SettingError(
-        'launch_type',
-        "needs Courier, by which nodes call each other, got 'ray' without it. "
-        "It is Launchpad's, of which there is none for Python 3.11.",
-      )
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):

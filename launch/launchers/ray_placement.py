@@ -3,7 +3,7 @@
 import ipaddress
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import cloudpickle
@@ -14,6 +14,7 @@ from repertory.components import interfaces
 from repertory.components.settings import SettingError
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
+  carriers,
   node_process,
   ray_cluster,
   ray_supervisor,
@@ -42,6 +43,7 @@ class Placement:
       there is one host alone.
     allows_public: Whether hosts may have addresses of the Internet.
     environment: Where all nodes' processes find what they need.
+    carrier: What carries the calls of all nodes, see `carriers`.
     seconds: How long a node may wait for room.
   """
 
@@ -75,6 +77,7 @@ class Placement:
     self.allows_public = allows_public
     self._check_addresses(network)
     self._check_resources()
+    self.carrier = carriers.chosen()
     # Children must find whatever the launching process could import.
     self.environment = ray_supervisor.Environment(
       [path for path in sys.path if path], os.getcwd()
@@ -128,25 +131,13 @@ class Placement:
       f'{_in_words(ray.available_resources())}.'
     )
 
-  def callees(self, name: str) -> Sequence[str]:
-    """Returns the nodes that one calls, or that one beside it does."""
-    plan = self._program[name]
-    callees = {callee for one in (plan, *plan.beside) for callee in one.calls}
-    return sorted(callees)
-
   def load(self, name: str, peers: Mapping[str, str]) -> bytes:
     """Returns what the process of a node is sent.
 
     Args:
       peers: Addresses of the nodes that it calls, by name.
     """
-    cargo = node_process.Cargo(
-      self._program[name],
-      peers,
-      self._program.token,
-      self._program.call_timeout_seconds,
-      self._program.max_waiting_calls,
-    )
+    cargo = node_process.Cargo.of(self._program, name, peers, self.carrier)
     return cloudpickle.dumps(cargo)
 
   def _check_addresses(self, network: str) -> None:

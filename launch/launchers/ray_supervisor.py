@@ -9,7 +9,6 @@ import ipaddress
 import os
 import pickle
 import subprocess
-import sys
 import tempfile
 import threading
 import uuid
@@ -22,11 +21,6 @@ import ray
 from repertory.components import interfaces
 from repertory.launch.host import child_processes, ports
 
-# What a node's process runs; this one must not import it, for TensorFlow would
-# come along.
-_COMMAND = (
-  'from repertory.launch.launchers import node_process; node_process.main()'
-)
 # Of what a node prints, so much is handed over at once, and so much kept.
 _READ_BYTES = 2**20
 _MAX_BYTES = 2**24
@@ -141,7 +135,7 @@ class Supervisor:
       child_processes.LIFE_VARIABLE: str(life),
     }
     self._process = subprocess.Popen(
-      [sys.executable, '-c', _COMMAND, self._name],
+      child_processes.node_command(self._name),
       env=variables,
       cwd=environment.directory if exists else None,
       stdin=subprocess.PIPE,

@@ -12,7 +12,7 @@ from ray import exceptions as ray_errors
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
-  courier_servers,
+  carriers,
   launcher,
   polled_workers,
   ray_cluster,
@@ -112,9 +112,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
     address = self._address_of(name)
     if address is None:
       raise RuntimeError(f'{name} must be placed before it is called.')
-    return courier_servers.make_client(
-      address, self.program.call_timeout_seconds
-    )
+    carrier = carriers.get(self._placement.carrier)
+    return carrier.make_client(address, self.program.call_timeout_seconds)
 
   def is_alive(self, name: str) -> bool:
     node = self._nodes[name]
@@ -312,7 +311,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def _start(self, name: str, node: _Node) -> Any:
     """Starts a life of a node if all that it calls are placed."""
     peers = {}
-    for callee in self._placement.callees(name):
+    for callee in self.program.callees_of(name):
       peers[callee] = self._address_of(callee)
       if peers[callee] is None:
         return None

@@ -10,6 +10,7 @@ import pytest
 
 import log_files
 import program
+from repertory.launch.launchers import carriers
 
 pytestmark = pytest.mark.chaos
 
@@ -150,7 +151,19 @@ class _Run:
   ('settings', 'node'), _NODES, ids=lambda v: v if isinstance(v, str) else v[0]
 )
 def test_run_goes_on(tmp_path, settings, node, fault):
-  run = _Run(tmp_path, settings)
+  _check_goes_on(tmp_path, settings, node, fault)
+
+
+@pytest.mark.parametrize('fault', [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize('node', ['actor/1', 'learner', 'coordinator'])
+def test_run_goes_on_without_launchpad(tmp_path, monkeypatch, node, fault):
+  monkeypatch.setenv(carriers.VARIABLE, carriers.GRPC)
+  _check_goes_on(tmp_path, _DISTRIBUTED, node, fault)
+
+
+def _check_goes_on(directory, settings, node, fault):
+  """Hits a node of a run, which is to go on."""
+  run = _Run(directory, settings)
   run.wait_for_checkpoint()
   run.program.node(node).send_signal(fault)
   if fault == signal.SIGTERM:

@@ -1,29 +1,24 @@
-"""Tests of the coordinator as others call it, over Courier."""
+"""Tests of the coordinator as others call it."""
 
 import contextlib
 
 import pytest
 
-import stacks
 from repertory import launch
 from repertory.components import callers, signals
 from repertory.launch import failures
 from repertory.launch.coordination import reports
 from repertory.launch.host import ports
-from repertory.launch.launchers import calls
+from repertory.launch.launchers import calls, carriers
 from repertory.launch.nodes import coordinator, node
 from repertory.launch.runs import resuming
-
-courier_servers = pytest.importorskip(
-  'repertory.launch.launchers.courier_servers', reason=stacks.NO_LAUNCHPAD
-)
 
 _SECONDS = 30.0
 _TOKEN = 'the token'
 
 
 @pytest.fixture(name='sign')
-def _sign(tmp_path):
+def _sign(tmp_path, each_carrier):
   """Makes clients of a coordinator: each signs as somebody."""
   experiment = launch.make_experiment(
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run')
@@ -37,13 +32,12 @@ def _sign(tmp_path):
     made = coordinator.CoordinatorNode(context, session, 'a title')
     stack.callback(made.close)
     port = stack.enter_context(ports.held())
-    server = courier_servers.make_server(port, 4)
-    stack.enter_context(
-      courier_servers.serving(server, made.served, lambda: None)
-    )
+    carrier = carriers.get(each_carrier)
+    server = carrier.make_server(port, 4)
+    stack.enter_context(carrier.serving(server, made.served, lambda: None))
 
     def sign(name, life=0, token=_TOKEN):
-      client = courier_servers.make_client(f'localhost:{port}', _SECONDS)
+      client = carrier.make_client(f'localhost:{port}', _SECONDS)
       return calls.SignedClient(client, callers.Caller(name, life, token))
 
     yield sign

@@ -24,7 +24,8 @@ from repertory.launch.topologies import (
 
 class TestLaunchers(launchers_conformance.LauncherConformance):
   @pytest.fixture(autouse=True, params=sorted(launcher.launchers()))
-  def _name(self, request):
+  def _name(self, request, each_carrier):
+    del each_carrier
     self.name = request.param
 
   def make_launcher(self):

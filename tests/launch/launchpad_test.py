@@ -10,13 +10,14 @@ import program
 import stacks
 from repertory import launch
 from repertory.components import interfaces, settings
+from repertory.launch import launchers
 from repertory.launch.launchers import calls, conformance
 from repertory.launch.launchers import program as program_lib
 
 worker_manager = pytest.importorskip(
   'launchpad.launch.worker_manager', reason=stacks.NO_LAUNCHPAD
 )
-launchpad = pytest.importorskip('repertory.launch.launchers.launchpad')
+launchpad = launchers.launchpad
 
 _SECONDS = 60
 

@@ -5,22 +5,20 @@ import socket
 
 import pytest
 
-import stacks
 from repertory.launch.host import ports
+from repertory.launch.launchers import carriers
 
 
-def _courier():
-  return pytest.importorskip('courier', reason=stacks.NO_LAUNCHPAD)
+@pytest.fixture(name='carrier')
+def _carrier(each_carrier):
+  return carriers.get(each_carrier)
 
 
-def _serve(stack, port, answer):
-  courier = _courier()
-  server = courier.Server(port=port)
-  server.Bind('answer', lambda: answer)
-  server.Start()
-  stack.callback(server.Join)
-  stack.callback(server.Stop)
-  return server
+def _serve(stack, carrier, port, answer):
+  server = carrier.make_server(port, 1)
+  stack.enter_context(
+    carrier.serving(server, {'answer': lambda: answer}, lambda: None)
+  )
 
 
 def test_nobody_else_is_given_it():
@@ -40,21 +38,21 @@ def test_nobody_listens_there_yet():
     socket.create_connection(('localhost', port), 5)
 
 
-def test_a_server_gets_it_and_after_its_end_another():
+def test_a_server_gets_it_and_after_its_end_another(carrier):
   with ports.held() as port:
     for answer in (42, 43):
       with contextlib.ExitStack() as stack:
-        _serve(stack, port, answer)
-        client = _courier().Client(f'localhost:{port}', call_timeout=20)
+        _serve(stack, carrier, port, answer)
+        client = carrier.make_client(f'localhost:{port}', 20)
         assert client.answer() == answer
 
 
-def test_a_second_server_is_refused():
+def test_a_second_server_is_refused(carrier):
   with ports.held() as port, contextlib.ExitStack() as stack:
-    _serve(stack, port, 42)
-    with pytest.raises(Exception, match='Failed to start Courier'):
-      _serve(stack, port, 43)
-    client = _courier().Client(f'localhost:{port}', call_timeout=20)
+    _serve(stack, carrier, port, 42)
+    with pytest.raises(Exception, match=r'Failed to (start Courier|bind)'):
+      _serve(stack, carrier, port, 43)
+    client = carrier.make_client(f'localhost:{port}', 20)
     assert client.answer() == 42
 
 

@@ -1,0 +1,197 @@
+"""Calls between nodes and launches of programs: Courier and Launchpad, or gRPC.
+
+    .venv/bin/python benchmarks/calls.py
+
+A server in a process of its own is called by this one: with a number that it
+returns, for a reply of 4 MB, and with the number by eight threads at once. And
+a program of four services is launched and ended, in processes and in threads,
+until each of them has answered. Both ways take turns, round after round.
+Processor time is that of caller and server together. Whatever else runs on the
+machine only slows them down, so of five rounds in a row the fastest counts, for
+each; told is the median of those, with the least and the largest.
+"""
+
+import collections
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
+from typing import Any
+
+import figures
+import rich.console
+import rich.table
+from absl import app, flags
+
+from repertory.launch.host import ports
+from repertory.launch.launchers import calls, carriers, launcher
+from repertory.launch.launchers import conformance as conformance_lib
+from repertory.launch.launchers import program as program_lib
+
+_ROUNDS = flags.DEFINE_integer('rounds', 25, 'How often each is measured.')
+_SECONDS = flags.DEFINE_float('seconds', 0.3, 'How long calls are measured.')
+_LAUNCHES = flags.DEFINE_integer('launches', 10, 'How often each is launched.')
+_SERVE = flags.DEFINE_string('serve', '', 'Serves in this way; for itself.')
+
+_WAYS = (carriers.COURIER, carriers.GRPC)
+_REPLY_BYTES = 4 << 20
+_CALLERS = 8
+_WAIT_SECONDS = 60.0
+_OF_ROUNDS = 5  # The fastest counts.
+_SERVICES = 4
+
+Figures = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def _serve(way: str) -> None:
+  """Serves until the standard input is closed; prints where."""
+  carrier, reply = carriers.get(way), os.urandom(_REPLY_BYTES)
+  served = {'same': lambda number: number, 'reply': lambda: reply}
+  with ports.held() as port:
+    server = carrier.make_server(port, 2 * _CALLERS)
+    with carrier.serving(server, served, lambda: None):
+      print(port, flush=True)
+      sys.stdin.read()
+
+
+@contextlib.contextmanager
+def _client(way: str) -> Iterator[tuple[Any, int]]:
+  """Yields what calls a server in another process, and that one's id."""
+  process: Any = subprocess.Popen(
+    [sys.executable, __file__, f'--serve={way}'],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+  )
+  with process:
+    port = int(process.stdout.readline())
+    client = carriers.get(way).make_client(f'localhost:{port}', _WAIT_SECONDS)
+    calls.wait_for_server(client)
+    client.reply()
+    yield client, process.pid
+    process.stdin.close()
+
+
+def _repeat(call: Callable[[], Any]) -> int:
+  """Calls for a while; returns how often."""
+  count, end = 0, time.perf_counter() + _SECONDS.value
+  while time.perf_counter() < end:
+    call()
+    count += 1
+  return count
+
+
+def _measure_calls(client: Any, pid: int) -> dict[str, float]:
+  """Returns what one round tells of a way."""
+
+  def call():
+    return client.same(1)
+
+  def measure(make_calls: Callable[[], int]) -> tuple[float, float]:
+    """Returns the time of a call, and its processor time; in µs."""
+    used = time.process_time() + figures.processor_seconds(pid)
+    start = time.perf_counter()
+    count = make_calls()
+    elapsed = time.perf_counter() - start
+    used = time.process_time() + figures.processor_seconds(pid) - used
+    return 1e6 * elapsed / count, 1e6 * used / count
+
+  with futures.ThreadPoolExecutor(_CALLERS) as callers:
+    cases = {
+      'a small call': lambda: _repeat(call),
+      'a small future': lambda: _repeat(
+        lambda: client.futures.same(1).result()
+      ),
+      'a reply of 4 MB': lambda: _repeat(client.reply),
+      f'a small call of {_CALLERS} callers': lambda: sum(
+        callers.map(lambda _: _repeat(call), range(_CALLERS))
+      ),
+    }
+    found = {}
+    for what, make_calls in cases.items():
+      elapsed, used = measure(make_calls)
+      found[f'µs for {what}'], found[f'CPU µs for {what}'] = elapsed, used
+  return found
+
+
+def _measure_launch(launch_type: str) -> float:
+  """Returns how long it takes until all nodes have answered and ended."""
+  planned = program_lib.Program(_WAIT_SECONDS)
+  for index in range(_SERVICES):
+    planned.add(
+      program_lib.PlannedNode(f'replay/{index}', conformance_lib._Service)
+    )
+  start = time.perf_counter()
+  with (
+    tempfile.TemporaryDirectory() as directory,
+    launcher.get(launch_type)().launch(planned, directory) as workers,
+  ):
+    clients = [workers.client(name) for name in planned.names]
+    for client in clients:
+      calls.wait_for_server(client)
+      client.life()
+    ends = [client.futures.shutdown() for client in clients]
+    workers.wait_for_end(_WAIT_SECONDS)
+    for end in ends:
+      end.cancel()
+  return time.perf_counter() - start
+
+
+def measure() -> Figures:
+  """Returns the figures of each round, by what is measured and by way."""
+  found: Any = collections.defaultdict(lambda: collections.defaultdict(list))
+  with contextlib.ExitStack() as stack:
+    clients = {way: stack.enter_context(_client(way)) for way in _WAYS}
+    for _ in range(_ROUNDS.value):
+      for way, client in clients.items():
+        for what, figure in _measure_calls(*client).items():
+          found[what][way].append(figure)
+  for _ in range(_LAUNCHES.value):
+    for launch_type in ('local_mp', 'local_mt'):
+      for way in _WAYS:
+        os.environ[carriers.VARIABLE] = way
+        what = f's per launch, {launch_type}'
+        found[what][way].append(_measure_launch(launch_type))
+  return found
+
+
+def _fastest(rounds: Sequence[float]) -> list[float]:
+  return [
+    min(rounds[i : i + _OF_ROUNDS]) for i in range(0, len(rounds), _OF_ROUNDS)
+  ]
+
+
+def print_table(found: Figures) -> None:
+  """Prints what was measured."""
+  table = rich.table.Table()
+  table.add_column('')
+  for column in (*_WAYS, 'gRPC / Courier'):
+    table.add_column(column, justify='right')
+  for what, figures_of in found.items():
+    digits = 2 if what.startswith('s ') else 0
+    courier, grpc = (_fastest(figures_of[way]) for way in _WAYS)
+    ratios = [g / c for g, c in zip(grpc, courier)]
+    table.add_row(
+      what,
+      figures.spread(courier, digits),
+      figures.spread(grpc, digits),
+      figures.spread(ratios, 2),
+    )
+  rich.console.Console(width=120).print(table)
+
+
+def main(_) -> None:
+  """Serves, or measures and prints a table."""
+  if _SERVE.value:
+    _serve(_SERVE.value)
+  else:
+    print_table(measure())
+
+
+if __name__ == '__main__':
+  app.run(main)

@@ -1,0 +1,288 @@
+"""Calls between nodes by gRPC alone: its servers and clients.
+
+They look like Courier's. A call is one message each way, a pickle, without any
+schema and of any size.
+"""
+
+import contextlib
+import functools
+import os
+import queue
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
+from typing import Any
+
+import cloudpickle
+
+from repertory.components import interfaces
+
+# Of gRPC, read when it is imported. Else it would hold up each fork, in which
+# nobody uses it, and tell of each server that ends.
+os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
+os.environ.setdefault('GRPC_VERBOSITY', 'ERROR')
+
+import grpc
+
+_SERVICE = 'repertory'
+
+_ANY_SIZE = (
+  ('grpc.max_send_message_length', -1),
+  ('grpc.max_receive_message_length', -1),
+)
+_SERVER_OPTIONS = (
+  *_ANY_SIZE,
+  ('grpc.so_reuseport', 0),  # Two servers must never share a port.
+)
+_CLIENT_OPTIONS = (
+  *_ANY_SIZE,
+  ('grpc.enable_http_proxy', 0),  # Which would not find nodes.
+  # A node that is started again is looked for so often; gRPC would do so ever
+  # less often, up to every two minutes.
+  ('grpc.initial_reconnect_backoff_ms', 100),
+  ('grpc.max_reconnect_backoff_ms', 500),
+  # To connect may take so long, not 20 s: a host may be gone without a word.
+  ('grpc.min_reconnect_backoff_ms', 5000),
+)
+
+# Calls may go on so long when their server ends.
+_GRACE_SECONDS = 1.0
+_END_SECONDS = 5.0
+
+
+class CallError(Exception):
+  """A call failed: its server raised an error, or there was no answer.
+
+  What was raised is not raised again, for it is no error of who calls: the
+  message has it, with its traceback.
+  """
+
+
+class Server:
+  """Listens when it serves."""
+
+  def __init__(self, port: int, num_threads: int):
+    self.port = port
+    self.num_threads = num_threads
+
+
+def make_server(port: int, num_threads: int) -> Server:
+  """Returns a server that is yet to be started.
+
+  Args:
+    port: Where it will listen.
+    num_threads: Calls that it takes at the same time.
+  """
+  return Server(port, num_threads)
+
+
+def make_client(address: str, timeout_seconds: float) -> 'Client':
+  """Returns a client; it looks for the server when it is first called.
+
+  Args:
+    address: 'host:port'.
+    timeout_seconds: How long a call may take.
+  """
+  return Client(address, timeout_seconds)
+
+
+@contextlib.contextmanager
+def serving(
+  server: Server | None,
+  served: Mapping[str, Callable[..., Any]],
+  shut_down: Callable[[], None],
+  interface: interfaces.Interface = interfaces.LOOPBACK,
+) -> Iterator[None]:
+  """Takes calls while the block runs.
+
+  Args:
+    server: None of a node that nobody calls, where nothing is done.
+    served: What may be called, by name.
+    shut_down: Called as `shutdown`.
+    interface: Over what they come.
+
+  Raises:
+    RuntimeError: If it cannot listen, for another server does.
+  """
+  if server is None:
+    yield
+    return
+  methods = {**served, 'shutdown': shut_down}
+  handlers = {
+    name: grpc.unary_unary_rpc_method_handler(
+      functools.partial(_answer, method)
+    )
+    for name, method in methods.items()
+  }
+  threads: Any = _Threads(server.num_threads)
+  listener = grpc.server(
+    threads,
+    handlers=[grpc.method_handlers_generic_handler(_SERVICE, handlers)],
+    options=_SERVER_OPTIONS,
+  )
+  try:
+    for address in interfaces.addresses_to_bind(interface):
+      bound = interfaces.Interface(address, interface.names)
+      listener.add_insecure_port(bound.address(server.port))
+    interfaces.restrict(server.port, interface.names)
+    listener.start()
+    yield
+  finally:
+    listener.stop(_GRACE_SECONDS).wait(_END_SECONDS)
+    threads.shutdown()
+
+
+def _answer(method: Callable[..., Any], request: bytes, context: Any) -> bytes:
+  """Answers a call: whether it succeeded, and what came of it."""
+  del context
+  try:
+    arguments, named = cloudpickle.loads(request)
+    return _pickle((True, method(*arguments, **named)))
+  except BaseException as error:
+    told = ''.join(traceback.format_exception(error))
+    return _pickle(
+      (False, f'Python exception was raised on the server:\n{told}')
+    )
+
+
+def _pickle(value: Any) -> bytes:
+  return cloudpickle.dumps(value, protocol=5)
+
+
+class Client:
+  """Calls a server; whatever it is asked for is a method of that.
+
+  Attributes:
+    address: The server's.
+    futures: Makes calls without waiting: each returns a future, and is given
+      up if that is canceled.
+  """
+
+  def __init__(self, address: str, timeout_seconds: float):
+    self.address = address
+    self.futures = _Calls(self._begin)
+    self._calls = _Calls(self._call)
+    self._timeout_seconds = timeout_seconds or None
+    self._stubs: dict[str, Any] = {}
+
+  def __getattr__(self, method: str) -> Callable[..., Any]:
+    return getattr(self._calls, method)
+
+  def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
+    request = _pickle((arguments, named))
+    stub, seconds = self._stub(method), self._timeout_seconds
+    try:
+      reply = stub(request, timeout=seconds, wait_for_ready=True)
+    except grpc.RpcError as error:
+      raise self._describe(method, error) from None
+    return _unpack(reply)
+
+  def _begin(
+    self, method: str, *arguments: Any, **named: Any
+  ) -> futures.Future:
+    found: futures.Future = futures.Future()
+    request = _pickle((arguments, named))
+    stub, seconds = self._stub(method), self._timeout_seconds
+    call = stub.future(request, timeout=seconds, wait_for_ready=True)
+
+    def settle(call: Any) -> None:
+      if not found.set_running_or_notify_cancel():
+        return
+      try:
+        found.set_result(_unpack(call.result()))
+      except grpc.RpcError as error:
+        found.set_exception(self._describe(method, error))
+      except BaseException as error:
+        found.set_exception(error)
+
+    def give_up(found: futures.Future) -> None:
+      if found.cancelled():
+        call.cancel()
+
+    found.add_done_callback(give_up)
+    call.add_done_callback(settle)
+    return found
+
+  def _stub(self, method: str) -> Any:
+    if method not in self._stubs:
+      channel = _channel_to(self.address)
+      self._stubs[method] = channel.unary_unary(f'/{_SERVICE}/{method}')
+    return self._stubs[method]
+
+  def _describe(self, method: str, error: Any) -> CallError:
+    if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+      problem = f'Waited {self._timeout_seconds:g} seconds for the answer.'
+    else:
+      problem = f'{error.code().name}: {error.details()}'
+    return CallError(f"Call of '{method}' at {self.address}: {problem}")
+
+
+class _Calls:
+  """Whatever it is asked for is a method that is called in some way."""
+
+  def __init__(self, call: Callable[..., Any]):
+    self._call = call
+
+  def __getattr__(self, method: str) -> Callable[..., Any]:
+    if method.startswith('__'):  # Python's own, which no node serves.
+      raise AttributeError(method)
+    return functools.partial(self._call, method)
+
+
+def _unpack(reply: bytes) -> Any:
+  succeeded, result = cloudpickle.loads(reply)
+  if not succeeded:
+    raise CallError(result)
+  return result
+
+
+@functools.cache
+def _channel_to(address: str) -> Any:
+  """Returns what connects to a server, the same to all that ask.
+
+  It stays, for to close one waits for its calls, wherever Python lets go of it;
+  to a server that is gone it is an object of 15 kB.
+  """
+  return grpc.insecure_channel(address, options=_CLIENT_OPTIONS)
+
+
+class _Threads(futures.Executor):
+  """Threads that are started as they are needed, and not waited for.
+
+  Python waits at its exit for those of `futures.ThreadPoolExecutor`, so that a
+  call that hangs would keep the process.
+  """
+
+  def __init__(self, most: int):
+    self._most = most
+    self._tasks: queue.SimpleQueue = queue.SimpleQueue()
+    self._idle = threading.Semaphore(0)
+    self._threads: list[threading.Thread] = []
+
+  def submit(self, function, /, *arguments, **named):
+    """Lets a thread call a function; gRPC asks from one thread alone."""
+    call: futures.Future = futures.Future()
+    self._tasks.put((call, functools.partial(function, *arguments, **named)))
+    is_idle = self._idle.acquire(blocking=False)
+    if not is_idle and len(self._threads) < self._most:
+      thread = threading.Thread(target=self._work, name='call', daemon=True)
+      self._threads.append(thread)
+      thread.start()
+    return call
+
+  def shutdown(self, wait=True, *, cancel_futures=False):
+    """Lets threads end when they have done what they are at."""
+    del wait, cancel_futures
+    for _ in self._threads:
+      self._tasks.put(None)
+
+  def _work(self) -> None:
+    while (task := self._tasks.get()) is not None:
+      call, function = task
+      if call.set_running_or_notify_cancel():
+        try:
+          call.set_result(function())
+        except BaseException as error:
+          call.set_exception(error)
+      self._idle.release()

@@ -1,0 +1,192 @@
+"""Threads and processes of this host, launched without any library.
+
+What stands in for Launchpad where that is not installed. In any thread: no
+signal is handled here.
+"""
+
+import contextlib
+import functools
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent import futures
+from typing import Any
+
+import cloudpickle
+from absl import logging
+
+from repertory.components import interfaces
+from repertory.launch.host import child_processes, printed
+from repertory.launch.host import ports as ports_lib
+from repertory.launch.launchers import (
+  carriers,
+  hosting,
+  local_workers,
+  node_process,
+  polled_workers,
+)
+from repertory.launch.launchers import program as program_lib
+
+
+@contextlib.contextmanager
+def launch_threads(
+  program: program_lib.Program, log_directory: str
+) -> Iterator[local_workers.Threads]:
+  """Launches nodes in threads of this process; see `Launcher.launch`."""
+  printed.set_aside(log_directory)
+  hosts, threads, outcomes = hosting.Hosts(), {}, {}
+  with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
+    stack.enter_context(hosting.shared_interpreter())
+    ports = stack.enter_context(held_ports(program))
+    stack.callback(lambda: hosts.end(list(threads.values())))
+    carrier = carriers.chosen()
+    for name, cargo in _load(program, ports, carrier).items():
+      outcomes[name] = futures.Future()
+      threads[name] = threading.Thread(
+        target=_run,
+        args=[cargo, ports.get(name), hosts, outcomes[name]],
+        name=name,
+        daemon=True,
+      )
+      threads[name].start()
+    clients = _clients_of(program, ports, carrier)
+    workers = local_workers.Threads(program, clients, threads, outcomes)
+    stack.callback(end, workers, hosts)
+    yield workers
+
+
+@contextlib.contextmanager
+def launch_processes(
+  program: program_lib.Program, log_directory: str
+) -> Iterator[local_workers.Processes]:
+  """Launches nodes in processes of this host; see `Launcher.launch`."""
+  printed.set_aside(log_directory)
+  environment, processes = make_environment(), {}
+  with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
+    ports = stack.enter_context(held_ports(program))
+    carrier = carriers.chosen()
+    given = {
+      name: pickle.dumps((ports.get(name), interfaces.LOOPBACK))
+      + cloudpickle.dumps(cargo)
+      for name, cargo in _load(program, ports, carrier).items()
+    }
+    paths = paths_of(program, log_directory)
+    stack.callback(lambda: end_processes(processes.values(), environment))
+    for name in program.names:
+      processes[name] = child_processes.start(
+        child_processes.node_command(name),
+        environment,
+        paths[name],
+        given[name],
+      )
+    clients = _clients_of(program, ports, carrier)
+    workers = local_workers.Processes(
+      program, clients, processes, paths, environment, given
+    )
+    stack.callback(end, workers)
+    yield workers
+
+
+@contextlib.contextmanager
+def held_ports(program: program_lib.Program) -> Iterator[Mapping[str, int]]:
+  """Yields a port for each node that serves, by name; see `ports.held`."""
+  with contextlib.ExitStack() as stack:
+    yield {
+      name: stack.enter_context(ports_lib.held()) for name in program.served
+    }
+
+
+def make_environment() -> dict[str, str]:
+  """Returns variables of the processes of a launch besides this one's."""
+  return {
+    # Children must find whatever the launching process could import.
+    'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+    child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
+    child_processes.RUN_VARIABLE: uuid.uuid4().hex,
+  }
+
+
+def paths_of(
+  program: program_lib.Program, log_directory: str
+) -> dict[str, str]:
+  """Returns the file to which the process of each node prints, by name."""
+  return {
+    name: os.path.join(log_directory, label)
+    for name, label in program.labels.items()
+  }
+
+
+def end(
+  workers: polled_workers.PolledWorkers, hosts: hosting.Hosts | None = None
+) -> None:
+  """Ends nodes, and warns of those that live on.
+
+  Args:
+    hosts: Keeps those that are in threads, and ends them next.
+  """
+  if hosts is not None:
+    hosts.is_hurried = workers.is_hurried
+  for name in workers.end():
+    logging.warning('%s did not end.', name)
+
+
+def end_processes(
+  processes: Iterable[subprocess.Popen], environment: Mapping[str, str]
+) -> None:
+  """Ends whatever was started, also if nobody took it over."""
+  for process in processes:
+    # The process id of one that has ended may be another's by now.
+    if process.poll() is None:
+      child_processes.kill_tree(process)
+  child_processes.kill_strays(environment[child_processes.RUN_VARIABLE], set())
+
+
+def _load(
+  program: program_lib.Program, ports: Mapping[str, int], carrier: str
+) -> dict[str, node_process.Cargo]:
+  """Returns what each node is given, by name."""
+  addresses = _addresses_of(ports)
+  return {
+    name: node_process.Cargo.of(
+      program,
+      name,
+      {callee: addresses[callee] for callee in program.callees_of(name)},
+      carrier,
+    )
+    for name in program.names
+  }
+
+
+def _addresses_of(ports: Mapping[str, int]) -> dict[str, str]:
+  return {n: interfaces.LOOPBACK.address(port) for n, port in ports.items()}
+
+
+def _clients_of(
+  program: program_lib.Program, ports: Mapping[str, int], carrier: str
+) -> dict[str, Callable[[], Any]]:
+  """Returns what makes a client of each node that serves, by name."""
+  make = carriers.get(carrier).make_client
+  return {
+    name: functools.partial(make, address, program.call_timeout_seconds)
+    for name, address in _addresses_of(ports).items()
+  }
+
+
+def _run(
+  cargo: node_process.Cargo,
+  port: int | None,
+  hosts: hosting.Hosts,
+  outcome: futures.Future,
+) -> None:
+  """Runs a node in a thread, and keeps what that raises."""
+  try:
+    host = cargo.make_host(life=0, can_restart=False)
+    hosts.add(cargo.plan.kind, host)
+    cargo.run(host, port)
+    outcome.set_result(None)
+  except BaseException as error:
+    outcome.set_exception(error)
