@@ -5,12 +5,11 @@ The first is Python 3.10 with TensorFlow 2.8 and Launchpad, the second Python
 other has not, or has otherwise, are here.
 """
 
-from collections.abc import Mapping
+import importlib
+from typing import Any
 
 import wrapt
 from tensorflow.python.eager import context
-
-from repertory.components import types
 
 # TensorFlow 2.15 wraps single operations in functions, come what may, and no
 # longer heeds `TF_RUN_EAGER_OP_AS_FUNCTION`.
@@ -25,18 +24,26 @@ def wrap_operations() -> None:
     context.enable_run_eager_op_as_function()
 
 
-def unwrap(nest: types.Nest) -> types.Nest:
-  """Returns a nest of plain dictionaries and tuples, with the same leaves.
+def _let_functions_take_wrappers() -> None:
+  """Lets functions of TensorFlow 2.15 take and return its own wrappers.
 
-  TensorFlow keeps wrappers of those that are attributes of a `tf.Module`, and
-  what is made like them has wrappers, too. TensorFlow 2.15 fails where a
-  function takes or returns one.
+  It keeps wrappers of dictionaries that are attributes of a `tf.Module`; those
+  inside are replaced where they are, as in a spec. Functions unwrap them, but
+  ask something of them before that fails beside typing_extensions 4.6 or later.
   """
-  if isinstance(nest, wrapt.ObjectProxy):
-    nest = nest.__wrapped__
-  if isinstance(nest, Mapping):
-    return type(nest)((name, unwrap(part)) for name, part in nest.items())
-  if isinstance(nest, tuple):
-    parts = [unwrap(part) for part in nest]
-    return type(nest)(*parts) if hasattr(nest, '_fields') else tuple(parts)
-  return [unwrap(part) for part in nest] if isinstance(nest, list) else nest
+  package: Any = importlib.import_module('tensorflow.core.function.trace_type')
+  builder: Any = importlib.import_module(
+    f'{package.__name__}.trace_type_builder'
+  )
+  original = builder.from_value
+
+  def from_value(value, context=None):
+    if isinstance(value, wrapt.ObjectProxy):
+      value = value.__wrapped__
+    return original(value, context)
+
+  package.from_value = builder.from_value = from_value
+
+
+if ALWAYS_WRAPS_OPERATIONS:
+  _let_functions_take_wrappers()

@@ -8,14 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import (
-  datasets,
-  loops,
-  random_streams,
-  replay,
-  stack,
-  types,
-)
+from repertory.components import datasets, loops, random_streams, replay, types
 from repertory.components import experience as experience_lib
 from repertory.components.rollouts import acting, road, sum_tree
 
@@ -318,5 +311,5 @@ def rows_of(
       keep all.
   """
   leaves = sum_tree.gather(tree.flatten(variables), rows)
-  nest = tree.unflatten_as(stack.unwrap(variables), leaves)
+  nest = tree.unflatten_as(variables, leaves)
   return nest if kept is None else loops.zero_unless(kept, nest)
