@@ -9,6 +9,7 @@ import functools
 import os
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
@@ -163,45 +164,53 @@ class Client:
     self.address = address
     self.futures = _Calls(self._begin)
     self._calls = _Calls(self._call)
-    self._timeout_seconds = timeout_seconds or None
+    self._timeout_seconds = timeout_seconds
     self._stubs: dict[str, Any] = {}
 
   def __getattr__(self, method: str) -> Callable[..., Any]:
     return getattr(self._calls, method)
 
   def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
-    request = _pickle((arguments, named))
-    stub, seconds = self._stub(method), self._timeout_seconds
-    try:
-      reply = stub(request, timeout=seconds, wait_for_ready=True)
-    except grpc.RpcError as error:
-      raise self._describe(method, error) from None
-    return _unpack(reply)
+    request, stub = _pickle((arguments, named)), self._stub(method)
+    end = time.monotonic() + self._timeout_seconds
+    while True:
+      seconds = end - time.monotonic()
+      try:
+        reply = stub(request, timeout=seconds, wait_for_ready=True)
+      except grpc.RpcError as error:
+        if not _may_be_repeated(error):
+          raise self._describe(method, error) from None
+      else:
+        return _unpack(reply)
 
   def _begin(
     self, method: str, *arguments: Any, **named: Any
   ) -> futures.Future:
     found: futures.Future = futures.Future()
-    request = _pickle((arguments, named))
-    stub, seconds = self._stub(method), self._timeout_seconds
-    call = stub.future(request, timeout=seconds, wait_for_ready=True)
+    request, stub = _pickle((arguments, named)), self._stub(method)
+    end = time.monotonic() + self._timeout_seconds
+
+    def begin() -> None:
+      seconds = end - time.monotonic()
+      call = stub.future(request, timeout=seconds, wait_for_ready=True)
+      # At once if it is canceled already.
+      found.add_done_callback(
+        lambda found: call.cancel() if found.cancelled() else None
+      )
+      call.add_done_callback(settle)
 
     def settle(call: Any) -> None:
-      if not found.set_running_or_notify_cancel():
-        return
-      try:
-        found.set_result(_unpack(call.result()))
-      except grpc.RpcError as error:
-        found.set_exception(self._describe(method, error))
-      except BaseException as error:
-        found.set_exception(error)
+      if not found.cancelled() and _may_be_repeated(call):
+        begin()
+      elif found.set_running_or_notify_cancel():
+        try:
+          found.set_result(_unpack(call.result()))
+        except grpc.RpcError as error:
+          found.set_exception(self._describe(method, error))
+        except BaseException as error:
+          found.set_exception(error)
 
-    def give_up(found: futures.Future) -> None:
-      if found.cancelled():
-        call.cancel()
-
-    found.add_done_callback(give_up)
-    call.add_done_callback(settle)
+    begin()
     return found
 
   def _stub(self, method: str) -> Any:
@@ -228,6 +237,14 @@ class _Calls:
     if method.startswith('__'):  # Python's own, which no node serves.
       raise AttributeError(method)
     return functools.partial(self._call, method)
+
+
+def _may_be_repeated(call: Any) -> bool:
+  """Returns whether the server of a call, or of its error, was lost meanwhile.
+
+  One that is started again in its place takes the call, as Courier has it.
+  """
+  return call.code() == grpc.StatusCode.UNAVAILABLE
 
 
 def _unpack(reply: bytes) -> Any:

@@ -46,13 +46,14 @@ def launch_threads(
     carrier = carriers.chosen()
     for name, cargo in _load(program, ports, carrier).items():
       outcomes[name] = futures.Future()
-      threads[name] = threading.Thread(
+      thread = threading.Thread(
         target=_run,
         args=[cargo, ports.get(name), hosts, outcomes[name]],
         name=name,
         daemon=True,
       )
-      threads[name].start()
+      thread.start()
+      threads[name] = thread  # One that could not be started cannot end.
     clients = _clients_of(program, ports, carrier)
     workers = local_workers.Threads(program, clients, threads, outcomes)
     stack.callback(end, workers, hosts)

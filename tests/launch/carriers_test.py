@@ -195,6 +195,60 @@ def test_a_server_that_is_started_again_is_found(carrier, port, service):
     assert not calls.is_listening(client)
 
 
+_KILLED = """
+import os, sys, time
+from repertory.launch.launchers import carriers
+carrier = carriers.get(sys.argv[1])
+port, seconds = map(int, sys.argv[2:])
+def wait():
+  print('called', flush=True)
+  time.sleep(seconds)
+  return os.getpid()
+server = carrier.make_server(port, 4)
+with carrier.serving(server, {'wait': wait}, lambda: None):
+  print('ready', flush=True)
+  time.sleep(60)
+"""
+
+
+@contextlib.contextmanager
+def _killed(carrier_name, port, seconds):
+  """Yields a server in a process that is killed at the end of the block."""
+  command = [sys.executable, '-c', _KILLED, carrier_name, str(port)]
+  with subprocess.Popen(
+    [*command, str(seconds)], stdout=subprocess.PIPE, text=True
+  ) as process:
+    try:
+      assert process.stdout.readline() == 'ready\n'
+      yield process
+    finally:
+      process.kill()
+
+
+def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
+  carrier = carriers.get(each_carrier)
+  client = carrier.make_client(f'localhost:{port}', 4 * _SECONDS)
+  with concurrent.futures.ThreadPoolExecutor(1) as executor:
+    with _killed(each_carrier, port, 60) as process:
+      found = [client.futures.wait(), executor.submit(client.wait)]
+      for _ in found:
+        assert process.stdout.readline() == 'called\n'
+    assert not concurrent.futures.wait(found, timeout=0.5).done
+    with _killed(each_carrier, port, 0) as process:
+      for call in found:
+        assert call.result(_SECONDS) == process.pid
+
+
+def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
+  carrier = carriers.get(each_carrier)
+  client = carrier.make_client(f'localhost:{port}', 4 * _SECONDS)
+  with _killed(each_carrier, port, 60) as process:
+    call = client.futures.wait()
+    assert process.stdout.readline() == 'called\n'
+  assert not concurrent.futures.wait([call], timeout=0.5).done
+  assert call.cancel()
+
+
 def test_a_server_is_told_to_end(carrier, port):
   told = threading.Event()
   server = carrier.make_server(port, _THREADS)
