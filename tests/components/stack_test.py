@@ -1,5 +1,7 @@
 """Tests of what differs between the two sets of versions."""
 
+from typing import Any
+
 import tensorflow as tf
 import tree
 
@@ -11,7 +13,7 @@ assert stack  # Makes it so when it is imported.
 def test_functions_take_and_return_attributes_of_modules():
   ones, twos = tf.ones([2]), tf.fill([3], 2.0)
   parts = {'a': ones, 'b': {'c': (twos, {'d': ones})}}
-  module = tf.Module()
+  module: Any = tf.Module()
   module.parts = parts
   assert type(module.parts) is not dict  # TensorFlow's own, it is about such.
   assert type(parts['b']) is not dict  # So is what was inside.
