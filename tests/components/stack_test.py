@@ -18,7 +18,7 @@ def test_functions_take_and_return_attributes_of_modules():
   assert type(module.parts) is not dict  # TensorFlow's own, it is about such.
   assert type(parts['b']) is not dict  # So is what was inside.
 
-  @tf.function
+  @tf.function(autograph=False)
   def double(nest):
     return tree.map_structure(lambda leaf: 2 * leaf, nest)
 
