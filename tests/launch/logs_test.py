@@ -1,6 +1,7 @@
 """Tests of runs whose logs somebody removes, garbles or gets in the way of."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -114,4 +115,6 @@ def test_logs_that_cannot_be_written_are_a_warning(tmp_path, caplog):
   for name in ('nodes.jsonl', 'learner.csv'):
     assert f'{name} cannot be written: OSError: [Errno 27]' in caplog.text
   # The last to warn is a log or the checkpoint, which is too large, too.
-  assert 'File too large' in result.status.message
+  assert re.search(
+    '(cannot be|checkpoint not) written: OSError', result.status.message
+  )
