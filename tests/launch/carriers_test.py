@@ -338,10 +338,7 @@ with grpc_servers.serving(server, {{'hang': hang}}, lambda: None):
   client = grpc_servers.make_client('localhost:{port}', 600)
   call = client.futures.hang()
   assert began.wait(60)
-try:
-  call.result(60)
-except Exception as error:
-  print(type(error).__name__)
+print(call.cancel())  # It waited for another server.
 """
     ended = subprocess.run(
       [sys.executable, '-c', code],
@@ -350,7 +347,7 @@ except Exception as error:
       text=True,
       timeout=120,
     )
-    assert (ended.stdout, ended.stderr) == ('CallError\n', '')
+    assert (ended.stdout, ended.stderr) == ('True\n', '')
 
   def test_processes_can_be_forked_beside_it(self, client):
     with contextlib.ExitStack() as stack:
