@@ -242,11 +242,16 @@ def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
 def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
   carrier = carriers.get(each_carrier)
   client = carrier.make_client(f'localhost:{port}', 4 * _SECONDS)
+  num_threads = threading.active_count()
   with _killed(each_carrier, port, 60) as process:
     call = client.futures.wait()
     assert process.stdout.readline() == 'called\n'
   assert not concurrent.futures.wait([call], timeout=0.5).done
   assert call.cancel()
+  # Of what waits for the answer, too.
+  program.wait_until(
+    lambda: threading.active_count() <= num_threads, _SECONDS, 'all threads'
+  )
 
 
 def test_a_server_is_told_to_end(carrier, port):
