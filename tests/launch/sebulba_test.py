@@ -11,6 +11,7 @@ import pytest
 import log_files
 import pretended_nodes
 import program
+import stacks
 import troubled_environments
 from repertory import launch
 from repertory.agents import dqn, impala
@@ -340,6 +341,9 @@ class TestRefusals:
     with pytest.raises(ValueError, match='launch_type must be local_mt'):
       launch.run(_experiment(tmp_path), 'sebulba', 'local_mp', display=False)
 
+  @pytest.mark.skipif(
+    not stacks.HAS_LAUNCHPAD, reason='only Launchpad needs the main thread'
+  )
   def test_another_thread_than_the_main_one(self, tmp_path):
     raised = []
 
