@@ -10,6 +10,7 @@ import time
 import pytest
 
 import stacks
+from repertory.launch.launchers import carriers
 
 # A shell that runs tests in the background may have them ignore these signals,
 # and what they start would inherit that.
@@ -29,12 +30,12 @@ def _interrupt_as_ever():
   signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(params=['courier', 'grpc'])
+@pytest.fixture(params=[carriers.COURIER, carriers.GRPC])
 def each_carrier(request, monkeypatch):
   """Lets what a test launches call each other in every way there is."""
-  if request.param == 'courier' and not stacks.HAS_LAUNCHPAD:
+  if request.param == carriers.COURIER and not stacks.HAS_LAUNCHPAD:
     pytest.skip(stacks.NO_LAUNCHPAD)
-  monkeypatch.setenv('REPERTORY_CALLS', request.param)
+  monkeypatch.setenv(carriers.VARIABLE, request.param)
   return request.param
 
 

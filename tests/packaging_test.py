@@ -9,6 +9,7 @@ import pytest
 from packaging import requirements, specifiers, utils
 
 import repertory
+import stacks
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -84,10 +85,7 @@ class TestPackages:
     assert _setup()['metadata']['version'] == repertory.__version__
 
 
-@pytest.mark.parametrize(
-  ('version', 'filename'),
-  [('3.10', 'constraints.txt'), ('3.11', 'constraints-3.11.txt')],
-)
+@pytest.mark.parametrize(('version', 'filename'), stacks.CONSTRAINTS.items())
 class TestConstraints:
   @pytest.fixture(autouse=True)
   def _set_up(self, filename):

@@ -4,14 +4,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 
+import stacks
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_CONSTRAINTS = {
-  (3, 10): 'constraints.txt',
-  (3, 11): 'constraints-3.11.txt',
-}
 
 pytestmark = pytest.mark.chaos
 
@@ -48,7 +47,7 @@ def test_wheel_installs_by_itself_and_trains(tmp_path):
   (wheel,) = tmp_path.glob('repertory-*.whl')
   _run(sys.executable, '-m', 'venv', 'empty', cwd=tmp_path)
   python = tmp_path / 'empty' / 'bin' / 'python'
-  constraints = _ROOT / _CONSTRAINTS[sys.version_info[:2]]
+  constraints = _ROOT / stacks.CONSTRAINTS[sysconfig.get_python_version()]
   _run(
     *(python, '-m', 'pip', 'install', '--constraint', constraints),
     f'{wheel}[cpu]',

@@ -90,10 +90,10 @@ class TestDistributed:
   @pytest.mark.parametrize(
     'launch_type', rare_cases.daily(['local_mt', 'local_mp'], ['local_mp'])
   )
+  @pytest.mark.usefixtures('each_carrier')
   def test_runs_to_the_end_at_the_stated_ratio(
-    self, tmp_path, single, launch_type, each_carrier
+    self, tmp_path, single, launch_type
   ):
-    del each_carrier
     (tmp_path / 'own.py').write_text(_OWN)
     ended = _train(tmp_path, launch_type, *_OWN_NAMES).wait(_SECONDS)
     assert ended.code == 0, ended.output
@@ -139,8 +139,8 @@ class TestDistributed:
 
   @pytest.mark.chaos
   @_in_both
-  def test_ctrl_c_saves_and_ends(self, tmp_path, launch_type, each_carrier):
-    del each_carrier
+  @pytest.mark.usefixtures('each_carrier')
+  def test_ctrl_c_saves_and_ends(self, tmp_path, launch_type):
     running = _train(tmp_path, launch_type, steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     running.interrupt(signal.SIGINT)
@@ -157,10 +157,10 @@ class TestDistributed:
 
   @pytest.mark.chaos
   @_in_both
+  @pytest.mark.usefixtures('each_carrier')
   def test_raising_node_ends_the_program_with_its_name(
-    self, tmp_path, launch_type, each_carrier
+    self, tmp_path, launch_type
   ):
-    del each_carrier
     script = tmp_path / 'failing.py'
     script.write_text(
       _FAILING.format(
@@ -208,10 +208,8 @@ class TestProcesses:
     'node', ['replay', 'actor/1', 'learner', 'evaluator', 'coordinator']
   )
   @pytest.mark.chaos
-  def test_killed_node_ends_the_program_with_its_name(
-    self, tmp_path, node, each_carrier
-  ):
-    del each_carrier
+  @pytest.mark.usefixtures('each_carrier')
+  def test_killed_node_ends_the_program_with_its_name(self, tmp_path, node):
     running = _train(tmp_path, 'local_mp', '--max_restarts=0', steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     running.node(node).kill()
@@ -222,8 +220,8 @@ class TestProcesses:
     assert 'signal 9' in ended.output
 
   @pytest.mark.chaos
-  def test_killed_actor_is_replaced(self, tmp_path, each_carrier):
-    del each_carrier
+  @pytest.mark.usefixtures('each_carrier')
+  def test_killed_actor_is_replaced(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=4000)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     running.node('actor/1').kill()
@@ -241,8 +239,8 @@ class TestProcesses:
     assert lives == ['start', 'Its process ended with signal 9.', 'start']
 
   @pytest.mark.chaos
-  def test_ctrl_c_while_the_nodes_start_ends_them(self, tmp_path, each_carrier):
-    del each_carrier
+  @pytest.mark.usefixtures('each_carrier')
+  def test_ctrl_c_while_the_nodes_start_ends_them(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
     program.wait_until(
       lambda: 'starting: ' in running.output(), _SECONDS, 'the display'
@@ -264,10 +262,8 @@ class TestProcesses:
     assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
 
   @pytest.mark.chaos
-  def test_killed_launcher_takes_all_nodes_with_it(
-    self, tmp_path, each_carrier
-  ):
-    del each_carrier
+  @pytest.mark.usefixtures('each_carrier')
+  def test_killed_launcher_takes_all_nodes_with_it(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
     program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
     assert len(running.processes()) == 7

@@ -1,0 +1,73 @@
+"""Programs of services, and what must hold of whoever launches them."""
+
+import threading
+
+import psutil
+
+import program
+from repertory.components import interfaces
+from repertory.launch.launchers import calls, conformance
+from repertory.launch.launchers import program as program_lib
+
+SECONDS = 60
+
+
+def plan(count):
+  """Returns a program of so many nodes that serve, 'replay/0' and so on."""
+  planned = program_lib.Program(float(SECONDS))
+  for index in range(count):
+    node = program_lib.PlannedNode(f'replay/{index}', conformance._Service)
+    planned.add(node)
+  return planned
+
+
+def check_ports(launch, directory):
+  """Checks that ports of services are theirs until the block ends."""
+  planned = plan(2)
+  with launch(planned, str(directory)) as workers:
+    numbers = []
+    for name in planned.names:
+      client = workers.client(name)
+      calls.wait_for_server(client)
+      numbers.append(int(client.address.split(':')[1]))
+      client.futures.shutdown().result(SECONDS)
+    assert len(set(numbers)) == 2
+    workers.wait_for_end(SECONDS)
+    assert set(workers.find_ended()) == set(planned.names)
+    # Held by this process: so one that is started again finds it free.
+    for number in numbers:
+      assert list(interfaces._sockets_at(number))
+  for number in numbers:
+    assert not list(interfaces._sockets_at(number))
+
+
+def wait_for_end(num_threads):
+  """Waits until there are no processes, and no more threads than before."""
+  program.wait_until(
+    lambda: (
+      not psutil.Process().children(recursive=True)
+      and threading.active_count() <= num_threads
+    ),
+    SECONDS,
+    'the end of all that was started',
+  )
+
+
+def launch_in_vain(launch, planned, directory):
+  """Launches what cannot be launched."""
+  with launch(planned, str(directory)):
+    raise AssertionError('It was launched.')
+
+
+class Failing:
+  """Fails when it is called for the last time."""
+
+  def __init__(self, real, num_calls):
+    self._real = real
+    self._num_left = num_calls
+
+  def __call__(self, *arguments, **named):
+    self._num_left -= 1
+    if not self._num_left:
+      raise OSError('no more')
+    return self._real(*arguments, **named)
