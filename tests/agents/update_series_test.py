@@ -32,7 +32,7 @@ def _part(batch, i):
   return tree.map_structure(lambda x: x[4 * i : 4 * (i + 1)], batch)
 
 
-@pytest.mark.parametrize('prioritized', [False, True])
+@pytest.mark.parametrize('prioritized', rare_cases.daily([False, True], [True]))
 @pytest.mark.parametrize('name', _AGENTS)
 def test_is_one_update_after_the_other(name, prioritized):
   settings = {'prioritized': prioritized}
@@ -85,7 +85,9 @@ class TestSeries(started_updates.StartedUpdates):
     return agent_batches.make_batch(builder, spec, seed)
 
 
-@pytest.mark.parametrize('topology', ['single', 'anakin'])
+@pytest.mark.parametrize(
+  'topology', rare_cases.daily(['single', 'anakin'], ['single'])
+)
 def test_the_ratio_stays(tmp_path, topology):
   """Of 8 samples an insert: a learner step of 3 × 4 items every 1.5 inserts."""
   config = {

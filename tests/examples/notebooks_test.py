@@ -27,6 +27,7 @@ def _statements(tree):
   return [ast.unparse(node) for node in nodes]
 
 
+@pytest.mark.chaos  # What is in them is compared with what runs every day.
 def test_they_run_in_a_fresh_interpreter(tmp_path):
   process = subprocess.run(
     [sys.executable, run_notebook.__file__, *_NOTEBOOKS],

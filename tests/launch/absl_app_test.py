@@ -25,7 +25,7 @@ app.run(main)
 @pytest.mark.parametrize(
   ('import_first', 'outcomes'),
   [
-    ('import tensorflow', ['RAN']),
+    pytest.param('import tensorflow', ['RAN'], marks=pytest.mark.chaos),
     # It depends on what else is imported, and when, whether that can run.
     ('', ['REFUSED tensorflow must be imported before `absl.app', 'RAN']),
   ],

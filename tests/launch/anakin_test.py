@@ -130,6 +130,7 @@ def test_learns_what_single_learns_to_the_last_bit(name, tmp_path):
   _assert_same(saved['single'], saved['anakin'])
 
 
+@pytest.mark.chaos
 def test_xla_learns_nearly_the_same(tmp_path):
   arrays = {}
   for jit_compile in (False, True):

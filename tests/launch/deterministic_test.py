@@ -86,9 +86,7 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize(
-  'case', rare_cases.daily(_CASES, ['tensors', 'sequences'])
-)
+@pytest.mark.parametrize('case', rare_cases.daily(_CASES, ['sequences']))
 def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
   make_builder, environments = _CASES[case]
   whole = _run(tmp_path / 'whole', make_builder(), environments)
@@ -171,7 +169,7 @@ class _Open(dm_env.Environment):
     return specs.DiscreteArray(2)
 
 
-@pytest.mark.parametrize('resets_before', [0, 2])
+@pytest.mark.parametrize('resets_before', rare_cases.daily([0, 2], [0]))
 def test_environments_that_cannot_be_pickled_are_named(tmp_path, resets_before):
   environments = functools.partial(_Open, resets_before=resets_before)
   result = _run(tmp_path, _dqn(), environments, 100)
@@ -232,7 +230,9 @@ class _PickingBuilder(dqn.DQNBuilder):
     return _Picking(super().make_update(network, spec))
 
 
-@pytest.mark.parametrize('topology', ['single', 'anakin'])
+@pytest.mark.parametrize(
+  'topology', rare_cases.daily(['single', 'anakin'], ['anakin'])
+)
 def test_what_xla_may_compile_otherwise_is_refused(tmp_path, topology):
   builder = _PickingBuilder(_dqn(prioritized=False).config)
   with pytest.raises(launch.NodeError, match='no slices') as caught:

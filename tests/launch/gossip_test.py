@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import threading
+import time
 import zipfile
 
 import numpy as np
@@ -95,12 +96,13 @@ class TestEqualRuns:
     assert alone.variables_sha256 == single.variables_sha256
 
   def test_stopped_and_resumed_is_never_stopped(self, tmp_path, monkeypatch):
-    topology = topology_lib.Gossip(4, 'exponential', mix_period=2)
+    # Each hears from both others.
+    topology = topology_lib.Gossip(3, 'exponential', mix_period=2)
     settings = {
       'topology': topology,
       'deterministic': True,
-      'environments_per_actor': 4,
-      'max_steps': 16_000,
+      'environments_per_actor': 3,
+      'max_steps': 3_000,
     }
     whole = _run(tmp_path / 'whole', **settings)
     assert whole.status.learner_steps > 100
@@ -111,6 +113,8 @@ class TestEqualRuns:
       num_updates.append(1)
       if len(num_updates) == 20:
         os.kill(os.getpid(), signal.SIGINT)
+      if len(num_updates) >= 20:
+        time.sleep(0.1)  # Time for it to be heard of.
 
     with monkeypatch.context() as patch:
       patch.setattr(gossip_learner.GossipLearnerNode, 'step', step_and_stop)

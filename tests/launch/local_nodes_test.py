@@ -61,6 +61,7 @@ print([n for n in ('launchpad', 'courier_servers') if ours + n in sys.modules])
   assert ended.stdout == 'replay begins life 0\n[]\n'
 
 
+@pytest.mark.chaos
 def test_runs_in_another_thread_than_the_main_one(tmp_path):
   experiment = launch.make_experiment(
     'dqn',

@@ -35,7 +35,7 @@ def _run(directory, agent, environment, config, max_steps, topology):
   ('agent', 'environment', 'config'),
   [
     ('impala', _WITH_KEY, {**_UNROLLS, 'core': 'gru'}),
-    ('dqn', _LOCK, _REPLAY),
+    pytest.param('dqn', _LOCK, _REPLAY, marks=pytest.mark.chaos),
   ],
 )
 def test_runs_and_resumes(tmp_path, agent, environment, config):

@@ -169,6 +169,7 @@ def test_from_checkpoints_of_a_run_that_went_on(tmp_path, whole, monkeypatch):
     assert _hash(_run(parts, threads)) == whole, name
 
 
+@pytest.mark.chaos
 def test_interrupted_before_the_first_step(tmp_path, whole, monkeypatch):
   _run(tmp_path, steps=100)
   before = sorted((tmp_path / 'checkpoints').iterdir())

@@ -137,7 +137,9 @@ def make(config):
       None,
       id='exp',
     ),
-    pytest.param(crr.PRESETS['binary'], True, id='binary_xla'),
+    pytest.param(
+      crr.PRESETS['binary'], True, id='binary_xla', marks=pytest.mark.chaos
+    ),
     pytest.param(crr.PRESETS['binary_max'], None, id='binary_max'),
   ],
 )

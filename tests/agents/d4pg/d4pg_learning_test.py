@@ -122,7 +122,7 @@ class TestD4PGUpdate:
     ('changes', 'jit_compile'),
     [
       pytest.param({}, None, id='default'),
-      pytest.param({}, True, id='xla'),
+      pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
       pytest.param({'prioritized': True}, None, id='prioritized'),
       pytest.param({'max_gradient_norm': 0.1}, None, id='clipped'),
       pytest.param(

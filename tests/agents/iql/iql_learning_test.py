@@ -148,7 +148,7 @@ def make(config):
   ('changes', 'jit_compile'),
   [
     pytest.param({}, None, id='default'),
-    pytest.param({'expectile': 0.9}, True, id='xla'),
+    pytest.param({'expectile': 0.9}, True, id='xla', marks=pytest.mark.chaos),
     pytest.param({'policy_anneal_learner_steps': 3}, True, id='annealed'),
     pytest.param(
       {'prioritized': True, 'num_critics': 3, 'max_gradient_norm': 0.3},

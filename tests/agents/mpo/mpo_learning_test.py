@@ -82,7 +82,9 @@ class TestMPOUpdate:
   @pytest.mark.parametrize(
     ('kind', 'changes', 'jit_compile'),
     [
-      pytest.param('continuous', CATEGORICAL, True, id='dmpo_xla'),
+      pytest.param(
+        'continuous', CATEGORICAL, True, id='dmpo_xla', marks=pytest.mark.chaos
+      ),
       pytest.param(
         'continuous',
         {

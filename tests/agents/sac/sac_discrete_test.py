@@ -156,6 +156,7 @@ class TestDiscreteSACUpdate:
         {'target_entropy': 0.2, 'critics_of_policy': 'mean', 'num_critics': 3},
         True,
         id='mean_of_three_xla',
+        marks=pytest.mark.chaos,
       ),
     ],
   )

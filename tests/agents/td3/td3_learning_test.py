@@ -128,7 +128,7 @@ class TestTD3Update:
     ('changes', 'jit_compile'),
     [
       pytest.param({}, None, id='default'),
-      pytest.param({}, True, id='xla'),
+      pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
       pytest.param(td3.PRESETS['ddpg'], None, id='ddpg'),
       pytest.param({'prioritized': True}, None, id='prioritized'),
       pytest.param({'target_noise_limit': 0.1}, None, id='little_noise'),

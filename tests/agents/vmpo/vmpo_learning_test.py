@@ -112,7 +112,9 @@ class TestUpdate:
   @pytest.mark.parametrize(
     ('kind', 'changes', 'jit_compile'),
     [
-      pytest.param('discrete', {}, True, id='discrete_xla'),
+      pytest.param(
+        'discrete', {}, True, id='discrete_xla', marks=pytest.mark.chaos
+      ),
       pytest.param(
         'continuous', {'normalize_advantages': True, 'scale_rewards': True},
         None, id='continuous_normalized',
