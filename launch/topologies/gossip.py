@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 from repertory import components
 from repertory.components import choices, settings
@@ -87,10 +88,15 @@ class Gossip(topology.Topology):
   def check(self, experiment):
     num_environments = experiment.num_environments
     if num_environments % self.num_learners:
+      # The next number of actors whose environments can be divided.
+      each = experiment.num_environments_per_actor
+      step = self.num_learners // math.gcd(self.num_learners, each)
+      num_actors = -(-experiment.num_actors // step) * step
       raise SettingError(
         'num_learners',
         f'must divide the {num_environments} environments of all actors '
-        f'evenly, got {self.num_learners}.',
+        f'evenly, got {self.num_learners}. Have as many as it divides.',
+        num_actors=num_actors,
       )
 
   def check_experience(self, experiment, experience, spec):

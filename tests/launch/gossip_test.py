@@ -361,7 +361,15 @@ class TestRefusals:
     ('topology', 'message'),
     [
       ({'num_learners': 0}, 'num_learners must be at least 1, got 0'),
-      ({'num_learners': 3}, 'num_learners must divide the 4 environments'),
+      # Of 2 actors with 2 environments each.
+      (
+        {'num_learners': 3},
+        r'num_learners must divide the 4 environments.*\(num_actors=3\)',
+      ),
+      (
+        {'num_learners': 8},
+        r'num_learners must divide the 4 environments.*\(num_actors=4\)',
+      ),
       ({'graph': 'star'}, "graph must be one of ring.*'star'"),
       ({'mix_period': 0}, 'mix_period must be at least 1, got 0'),
       ({'mix_weight': 1.0}, 'mix_weight must be above 0 and below 1, got 1'),
