@@ -37,15 +37,16 @@ class Agent(NamedTuple):
 
 # Each agent takes those that it has.
 _SMALL = {'batch_size': 4, 'target_update_period': 1, 'min_replay_size': 50}
+# Enough rows in each minibatch for three devices.
+_MINIBATCHES = {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2}
 _OWN = {
   'ppo': {
-    'unroll_length': 8,
-    'num_minibatches': 2,
+    **_MINIBATCHES,
     'normalize_observations': True,
     'scale_rewards': True,
   },
-  'pqn': {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2},
-  'vmpo': {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2},
+  'pqn': _MINIBATCHES,
+  'vmpo': _MINIBATCHES,
 }
 
 
