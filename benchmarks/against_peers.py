@@ -29,6 +29,7 @@ import peer_cases
 import peer_processes
 import peer_runs
 import peer_solving
+import peer_speed
 import rich.console
 import rich.table
 from absl import app, flags
@@ -56,21 +57,6 @@ _SOLVE = flags.DEFINE_bool('solve', False, 'Measure the time to solve tasks.')
 _SEEDS = flags.DEFINE_list('seeds', ['1', '2', '3', '4', '5'], 'For --solve.')
 
 
-class Speed(NamedTuple):
-  """What a measurement tells.
-
-  Attributes:
-    rates: Environment steps per second of processor time, and per second.
-    first_update: Processor time and time, in seconds, from the start of the
-      process until the first update is made.
-    is_bound: Whether that is of a whole run, which takes somewhat longer.
-  """
-
-  rates: tuple[float, float]
-  first_update: tuple[float, float]
-  is_bound: bool
-
-
 class Ratios(NamedTuple):
   """How ours compares with a peer's, in each round.
 
@@ -87,41 +73,6 @@ class Ratios(NamedTuple):
   values: list[tuple[float, float]]
 
 
-def measure(
-  run: peer_runs.Run, scale: float, machine: peer_processes.Machine
-) -> Speed:
-  """Measures a run.
-
-  Args:
-    scale: By how much the longer run is to be longer than it is written down.
-
-  Raises:
-    CannotRunError: If it fails, takes too long or is too short to tell.
-  """
-  few, many = run.steps
-  many = few + round(scale * (many - few))
-  short, long = (
-    peer_processes.run(run.library, run.settings, steps, machine)
-    for steps in (few, many)
-  )
-  steps = long.told['steps'] - short.told['steps']
-  cpu, wall = long.cpu_seconds - short.cpu_seconds, long.seconds - short.seconds
-  if steps <= 0 or cpu <= 0 or wall <= 0:
-    raise peer_processes.CannotRunError(
-      f'too few steps to tell: {steps} more took {cpu:.1f} CPU s and '
-      f'{wall:.1f} s more'
-    )
-  told = short.told.get('first_update')
-  if told is None and run.library != 'cleanrl':
-    raise peer_processes.CannotRunError(f'no update in {few} steps')
-  first = (
-    (told['cpu_seconds'], told['seconds'])
-    if told
-    else (short.cpu_seconds, short.seconds)
-  )
-  return Speed((steps / cpu, steps / wall), first, told is None)
-
-
 class _Measurements:
   """Measures a case, round after round."""
 
@@ -131,7 +82,7 @@ class _Measurements:
     self._case = case
     self._scale = scale
     self._machine = machine
-    self.found: dict[str, list[Speed]] = {}
+    self.found: dict[str, list[peer_speed.Speed]] = {}
     self.left_out: dict[str, str] = {}
     self.ratios = {
       (ours.name, peer.name): Ratios(ours.name, peer.name, peer.mark, [])
@@ -159,40 +110,17 @@ class _Measurements:
         self.ratios[ours.name, peer.name].values.append((cpu, wall))
       before = after
 
-  def _measure_ours(self) -> list[Speed]:
+  def _measure_ours(self) -> list[peer_speed.Speed]:
     return [self._measure(run) for run in self._case.ours]
 
-  def _measure(self, run: peer_runs.Run) -> Speed:
-    speed = measure(run, self._scale, self._machine)
+  def _measure(self, run: peer_runs.Run) -> peer_speed.Speed:
+    speed = peer_speed.measure(run, self._scale, self._machine)
     self.found.setdefault(run.name, []).append(speed)
     cpu, wall = speed.rates
     print(
       f'{run.name}: {cpu:,.0f} steps per CPU s, {wall:,.0f} per s', flush=True
     )
     return speed
-
-
-def _tabulate_speeds(
-  title: str, found: dict[str, list[Speed]]
-) -> rich.table.Table:
-  """Makes a table of medians."""
-  table = rich.table.Table(title=title)
-  table.add_column('run by')
-  for column in ('steps per CPU s', 'steps per s', 'first update, CPU s',
-                 'first update, s'):  # fmt: skip
-    table.add_column(column, justify='right')
-  for name, speeds in found.items():
-    cells = [
-      f'{statistics.median(one.rates[i] for one in speeds):,.0f}'
-      for i in range(2)
-    ]
-    bound = '≤ ' if speeds[0].is_bound else ''
-    cells += [
-      f'{bound}{statistics.median(one.first_update[i] for one in speeds):.1f}'
-      for i in range(2)
-    ]
-    table.add_row(name, *cells)
-  return table
 
 
 def _tabulate_ratios(ratios: Sequence[Ratios]) -> rich.table.Table:
@@ -232,7 +160,7 @@ def print_case(
   except peer_processes.CannotRunError as error:
     print(f'Ended early: ours, {error}', flush=True)
   console = rich.console.Console(width=110)
-  console.print(_tabulate_speeds(case.title, measurements.found))
+  console.print(peer_speed.tabulate(case.title, measurements.found))
   console.print(_tabulate_ratios(list(measurements.ratios.values())))
   for name, reason in measurements.left_out.items():
     print(f'Left out: {name}, {reason}', flush=True)

@@ -110,12 +110,14 @@ class Machine(NamedTuple):
     seconds: How long one may take.
     python: For the peers; None for `python3.11` or `python3`.
     cleanrl: A checkout of CleanRL, None if there is none.
+    ours: The Python that has Repertory.
   """
 
   cores: int
   seconds: float
   python: str | None
   cleanrl: str | None
+  ours: str = sys.executable
 
 
 def install(library: str, machine: Machine) -> str:
@@ -125,7 +127,7 @@ def install(library: str, machine: Machine) -> str:
     CannotRunError: If it cannot be made.
   """
   if library == 'repertory':
-    return sys.executable
+    return machine.ours
   if library == 'cleanrl':
     _check_cleanrl(machine.cleanrl)
   directory = _PEERS / library

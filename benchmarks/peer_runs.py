@@ -49,6 +49,7 @@ def ours(
   *,
   environments: int = 1,
   one_by_one: bool = False,
+  topology: str = 'single',
 ) -> Run:
   """Returns a run of Repertory."""
   told = {
@@ -57,6 +58,7 @@ def ours(
     'environments': environments,
     'settings': settings,
     'one_by_one': one_by_one,
+    'topology': topology,
   }
   return Run(name, 'repertory', told, steps)
 

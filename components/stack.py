@@ -5,9 +5,14 @@ The first is Python 3.10 with TensorFlow 2.8 and Launchpad, the second Python
 other has not, or has otherwise, are here.
 """
 
+import functools
 import importlib
+import importlib.metadata
+import sys
+from collections.abc import Mapping
 from typing import Any
 
+import tensorflow as tf
 import wrapt
 from tensorflow.python.eager import context
 
@@ -16,6 +21,16 @@ from tensorflow.python.eager import context
 ALWAYS_WRAPS_OPERATIONS = not hasattr(
   context, 'enable_run_eager_op_as_function'
 )
+
+
+@functools.cache
+def versions() -> Mapping[str, str]:
+  """Returns the versions that tell the stacks apart, by name."""
+  return {
+    'Python': '{}.{}'.format(*sys.version_info[:2]),
+    'TensorFlow': tf.__version__,
+    'Reverb': importlib.metadata.version('dm-reverb'),
+  }
 
 
 def wrap_operations() -> None:

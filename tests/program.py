@@ -39,13 +39,15 @@ class Ended:
 class Program:
   """A program that is running."""
 
-  def __init__(self, arguments: list[str], cwd: str):
+  def __init__(
+    self, arguments: list[str], cwd: str, python: str = sys.executable
+  ):
     self._mark = uuid.uuid4().hex
     self._started_at = time.monotonic()
     self._output_path = os.path.join(cwd, f'output-{self._mark}.txt')
     with open(self._output_path, 'w') as output:
       self._process = subprocess.Popen(
-        [sys.executable, *arguments],
+        [python, *arguments],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=output,
@@ -122,7 +124,22 @@ class Program:
       return file.read()
 
 
-def repertory(*arguments: str, cwd) -> Program:
+def run(*command, cwd, seconds: float = 1500, **environment: str) -> str:
+  """Runs a command, which must not fail; returns what it printed."""
+  done = subprocess.run(
+    list(map(str, command)),
+    cwd=cwd,
+    env={**os.environ, **environment},
+    timeout=seconds,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    text=True,
+  )
+  assert done.returncode == 0, done.stdout[-4000:]
+  return done.stdout
+
+
+def repertory(*arguments: str, cwd, python: str = sys.executable) -> Program:
   """Starts `repertory` with the given arguments, as the console script does.
 
   So modules are not looked for in the current folder.
@@ -131,7 +148,7 @@ def repertory(*arguments: str, cwd) -> Program:
     'import sys; del sys.path[0]; '
     'from repertory.launch.commands import entry_point; entry_point.main()'
   )
-  return Program(['-c', code, *arguments], str(cwd))
+  return Program(['-c', code, *arguments], str(cwd), python)
 
 
 def training(directory, max_steps: int, *flags: str, cwd) -> Program:

@@ -1,9 +1,61 @@
 """Which of the two sets of versions the tests run with."""
 
 import importlib.util
+import pathlib
+import subprocess
+import sys
+
+import program
 
 NO_LAUNCHPAD = 'about Launchpad, of which there is none for this Python'
 HAS_LAUNCHPAD = importlib.util.find_spec('launchpad') is not None
 
 # By version of Python, the file with the versions of all packages.
 CONSTRAINTS = {'3.10': 'constraints.txt', '3.11': 'constraints-3.11.txt'}
+
+HERE = '{}.{}'.format(*sys.version_info[:2])
+(OTHER,) = set(CONSTRAINTS) - {HERE}
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+# Prints which Python it is, if it has this checkout.
+_TELL = (
+  'import sys, repertory; '
+  "print('{}.{}'.format(*sys.version_info[:2]), *repertory.__path__)"
+)
+
+
+def find_other(directory: pathlib.Path) -> str:
+  """Returns a Python that has the other stack, made if there is none.
+
+  Args:
+    directory: Gets it then.
+  """
+  for python in sorted(_ROOT.glob('.venv*/bin/python')):
+    if _has_other(str(python)):
+      return str(python)
+  made = directory / f'python-{OTHER}'
+  program.run(
+    _ROOT / '.ci' / 'set_up',
+    cwd=_ROOT,
+    PYTHON=OTHER,
+    VENV=str(made),
+    EXTRAS='cpu',
+  )
+  python = str(made / 'bin' / 'python')
+  assert _has_other(python)
+  return python
+
+
+def _has_other(python: str) -> bool:
+  told = subprocess.run(
+    [python, '-c', _TELL],
+    cwd='/',
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+    timeout=300,
+  ).stdout
+  version, *places = told.split() or ['']
+  return version == OTHER and any(
+    pathlib.Path(place).resolve() == _ROOT for place in places
+  )

@@ -1,4 +1,4 @@
-"""Trains with Repertory, in `single`, as the scripts of others do with theirs.
+"""Trains with Repertory, in one process, as scripts of others do with theirs.
 
 With `one_by_one`, environments are stepped in a loop as by the `DummyVecEnv` of
 Stable-Baselines3, and not as arrays.
@@ -79,7 +79,7 @@ def main():
     _tell_first_update(experiment.builder, report)
     if solve:
       _tell_solved(solve['threshold'], report)
-    result = launch.run(experiment, display=False)
+    result = launch.run(experiment, case['topology'], display=False)
   report.write(steps=result.status.steps)
 
 

@@ -27,6 +27,7 @@ from repertory.launch.runs import (
   data_checks,
   directories,
   fetching,
+  going_on,
   identities,
   preflight,
   recording,
@@ -93,7 +94,7 @@ def open_session(
       check_ours(checkpoint)
     start.settle(checkpoint)
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
-    _check_goes_on(checkpoint, session)
+    going_on.check(checkpoint, session)
     cleared = _clear(session)
     _place_replay(checkpoint, session, tell)
     session = start.place(session)
@@ -286,60 +287,6 @@ def _begin(
   )
 
 
-def _check_goes_on(
-  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
-) -> None:
-  """Refuses a run that would count, or compute, otherwise than without a stop.
-
-  Raises:
-    CheckpointError: If environments and experience cannot be what they were.
-  """
-  if checkpoint is None:
-    return
-  _check_steps_alike(checkpoint, session)
-  if not session.experiment.deterministic:
-    return
-  state, division = checkpoint.state, session.division
-  written_by = state.get('division', '')
-  if session.takes_replay_of(checkpoint) and state.get('is_exact'):
-    if written_by == division:
-      return
-    problem = f"was written by '{written_by}', and this is '{division}'"
-  else:
-    problem = (
-      'lacks the state of the environments. Deterministic runs write it with '
-      'checkpoint_replay, if their environments can be pickled, unless they '
-      'ended in the middle of a step or round'
-    )
-  raise checkpointing.CheckpointError(
-    f'A deterministic run cannot go on from checkpoint {checkpoint.path}: that '
-    f'{problem}. Leave deterministic out to go on all the same, remove the '
-    'folder if there is an older one, or start afresh.',
-    fresh=True,
-  )
-
-
-def _check_steps_alike(
-  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
-) -> None:
-  """Refuses a checkpoint whose steps are of another kind.
-
-  Raises:
-    CheckpointError: If they are learner steps there or now, and not both.
-  """
-  was_offline = session_lib.road_of(checkpoint) == roads.DATA
-  if was_offline == (session.road == roads.DATA):
-    return
-  it, now = ('offline', 'another') if was_offline else ('another', 'offline')
-  raise checkpointing.CheckpointError(
-    f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
-    f'{now}: steps of offline are learner steps, so neither goes on from the '
-    'other. Choose another directory: with initial_from, a new run begins '
-    'with the networks of this one.',
-    fresh=True,
-  )
-
-
 def _place_replay(
   checkpoint: checkpointing.Checkpoint | None,
   session: session_lib.Session,
@@ -391,7 +338,9 @@ def _describe_start(
       'steps were taken already'
     )
   if checkpoint.replay_path is None and session.road != roads.DATA:
-    return f'resumed from checkpoint {name}, which has no replay: that is empty'
-  return (
-    f'resumed from checkpoint {name}{_describe_omission(checkpoint, session)}'
-  )
+    told = f'resumed from checkpoint {name}, which has no replay: that is empty'
+  else:
+    omission = _describe_omission(checkpoint, session)
+    told = f'resumed from checkpoint {name}{omission}'
+  moved = going_on.describe_move(checkpoint)
+  return f'{told}; {moved}' if moved else told

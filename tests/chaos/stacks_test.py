@@ -1,0 +1,183 @@
+"""Tests that runs move from one stack to the other, and back."""
+
+import json
+import re
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import log_files
+import program
+import stack_checkpoints
+import stacks
+from repertory.launch.runs import resuming
+
+pytestmark = pytest.mark.chaos
+
+_SECONDS = 900
+_REPLAY = (
+  '--config.min_replay_size=50',
+  '--config.batch_size=8',
+  '--config.samples_per_insert=2',
+)
+_DQN = ('--agent=dqn', '--env=catch:4x3', *_REPLAY)
+_IMPALA = (
+  '--agent=impala', '--env=catch:4x3', '--config.unroll_length=5',
+  '--config.batch_size=2', '--num_actors=2',
+)  # fmt: skip
+_CASES = {
+  'dqn-single': (*_DQN, '--topology=single'),
+  'dqn-distributed': (*_DQN, '--topology=distributed'),
+  'sac-single': (
+    '--agent=sac', '--env=tensor:pendulum', '--topology=single', *_REPLAY
+  ),
+  'r2d2-distributed': (
+    '--agent=r2d2', '--env=catch:4x3', '--topology=distributed', *_REPLAY,
+    '--config.core_size=8', '--config.burn_in_length=2',
+    '--config.unroll_length=4', '--config.n_step=1',
+    '--config.min_replay_size=10',
+  ),
+  'impala-distributed': (*_IMPALA, '--topology=distributed'),
+  'impala-gossip': (*_IMPALA, '--topology=gossip'),
+}  # fmt: skip
+
+
+@pytest.fixture(scope='module', name='other')
+def _other(tmp_path_factory):
+  """The interpreter of the stack that does not run these tests."""
+  return stacks.find_other(tmp_path_factory.mktemp('other'))
+
+
+def _repertory(python, *arguments, cwd, code=0) -> str:
+  running = program.repertory(*arguments, cwd=cwd, python=python)
+  ended = running.wait(_SECONDS)
+  assert ended.code == code, ended.output
+  assert ended.left == []
+  return ended.output
+
+
+def _train(python, settings, steps, cwd, code=0):
+  """Trains on; returns the checkpoint, and what was printed."""
+  printed = _repertory(
+    *(python, 'train', *settings, f'--steps={steps}', '--directory=run'),
+    *('--config.hidden_sizes=8', '--config.jit_compile=false'),
+    '--evaluation_episodes=0',
+    cwd=cwd,
+    code=code,
+  )
+  checkpoint = resuming.load_checkpoint(str(cwd / 'run'))
+  assert checkpoint is not None
+  return checkpoint, ' '.join(printed.split())
+
+
+def _inserts(checkpoint):
+  return sum(table['inserts'] for table in checkpoint.state['tables'].values())
+
+
+def _check_restores(python, checkpoint, settings, directory):
+  """Has a copy of a run restored and saved, with no step left to take."""
+  shutil.copytree(directory.parent / 'run', directory / 'run')
+  steps = checkpoint.state['counts']['steps']
+  if '--topology=gossip' not in settings:
+    # Where it is saved even if nothing has changed.
+    settings = (*settings, '--topology=single')
+  restored, _ = _train(python, settings, steps, directory)
+  assert checkpoint.arrays.keys() == restored.arrays.keys()
+  for name, array in checkpoint.arrays.items():
+    np.testing.assert_array_equal(array, restored.arrays[name], err_msg=name)
+    assert array.dtype == restored.arrays[name].dtype, name
+  counts, found = checkpoint.state['counts'], restored.state['counts']
+  assert {**found, 'runs': 0} == {**counts, 'runs': 0}
+  if '--topology=single' in settings:
+    assert found['runs'] == counts['runs'] + 1
+
+
+def _check_went_on(before, after, settings):
+  for name in ('steps', 'learner_steps', 'episodes'):
+    assert after.state['counts'][name] > before.state['counts'][name], name
+  if '--topology=gossip' not in settings:
+    assert _inserts(after) > _inserts(before)
+  counters = stack_checkpoints.counters(before.arrays)
+  assert any(name.startswith('other/') for name in counters)
+  assert stack_checkpoints.counters(after.arrays) == counters
+
+
+@pytest.mark.parametrize('case', _CASES)
+def test_run_moves_and_comes_back(case, other, tmp_path):
+  settings = _CASES[case]
+  checkpoint, _ = _train(sys.executable, settings, 400, tmp_path)
+  for steps, python in ((800, other), (1200, sys.executable)):
+    copy = tmp_path / f'copy-{steps}'
+    copy.mkdir()
+    _check_restores(python, checkpoint, settings, copy)
+    moved, printed = _train(python, settings, steps, tmp_path)
+    assert 'resumed from checkpoint' in printed
+    assert 'empty' not in printed
+    _check_went_on(checkpoint, moved, settings)
+    checkpoint = moved
+  rows = log_files.nodes(tmp_path / 'run')
+  assert [row for row in rows if row.get('warning')] == []
+
+
+def test_message_tells_of_the_move(other, tmp_path):
+  _train(sys.executable, _CASES['dqn-single'], 200, tmp_path)
+  _, printed = _train(other, _CASES['dqn-single'], 300, tmp_path)
+  assert re.search(
+    rf'resumed from checkpoint 00000001; written with Python {stacks.HERE}, '
+    r'TensorFlow [0-9.]+, Reverb [0-9.]+, and this is Python '
+    rf'{stacks.OTHER}, TensorFlow',
+    printed,
+  )
+
+
+def test_deterministic_run_is_refused(other, tmp_path):
+  settings = (*_CASES['dqn-single'], '--deterministic')
+  _train(sys.executable, settings, 200, tmp_path)
+  before, printed = _train(other, settings, 300, tmp_path, code=2)
+  assert f'was written with Python {stacks.HERE}, TensorFlow' in printed
+  assert 'Leave deterministic out to go on all the same' in printed
+  after, _ = _train(other, settings[:-1], 300, tmp_path)
+  assert before.state['counts']['steps'] == 200
+  assert after.state['counts']['steps'] == 300
+
+
+def test_policy_and_recording_are_read(other, tmp_path):
+  record = f'--record={tmp_path / "data"}'
+  settings = (*_CASES['dqn-single'], record)
+  _train(sys.executable, settings, 200, tmp_path)
+  _train(other, settings, 300, tmp_path)
+  directory = '--directory=run'
+  returns = [
+    _repertory(python, 'evaluate', directory, '--episodes=20', cwd=tmp_path)
+    for python in (sys.executable, other)
+  ]
+  figures = [re.findall(r'[0-9.-]+', text) for text in returns]
+  assert figures[0] == figures[1]
+  for i, python in enumerate([other, sys.executable], start=1):
+    exported = f'exported-{i}'
+    _repertory(python, 'export', directory, exported, cwd=tmp_path)
+    actions = [_act(one, exported, tmp_path) for one in (sys.executable, other)]
+    assert actions[0] == actions[1]
+    assert len(set(actions[0])) > 1
+    _repertory(
+      *(python, 'train', '--agent=dqn', '--env=catch:4x3'),
+      *('--topology=offline', '--data=data', '--config.hidden_sizes=8'),
+      *('--config.jit_compile=false', '--evaluation_episodes=0'),
+      *(f'--steps={50 * i}', '--directory=offline'),
+      cwd=tmp_path,
+    )
+
+
+def _act(python, exported, cwd) -> list[int]:
+  """Returns the actions of a SavedModel for some random observations."""
+  code = f"""
+import json, numpy as np, tensorflow as tf
+act = tf.saved_model.load({exported!r}).signatures['serving_default']
+boards = np.random.default_rng(0).normal(size=[64, 4, 3])
+actions = act(observation=tf.constant(boards, tf.float32))['action']
+print(json.dumps(actions.numpy().tolist()))
+"""
+  printed = program.run(python, '-c', code, cwd=cwd, TF_CPP_MIN_LOG_LEVEL='3')
+  return json.loads(printed.splitlines()[-1])

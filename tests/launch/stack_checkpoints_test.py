@@ -1,0 +1,125 @@
+"""Tests that a run goes on from what either stack wrote.
+
+They load checkpoints that both have written, see `stack_checkpoints`; the other
+one's are of other versions of Python, TensorFlow and Reverb than these tests.
+"""
+
+import dataclasses
+import sys
+
+import pytest
+
+import stack_checkpoints
+from repertory import launch
+from repertory.components import checkpointing, stack
+from repertory.launch.runs import going_on, resuming
+
+_HERE = '{}.{}'.format(*sys.version_info[:2])
+_MORE_STEPS = 40
+
+_each_stack = pytest.mark.parametrize('version', stack_checkpoints.STACKS)
+
+
+def _cases(*, queues=True):
+  cases = stack_checkpoints.CASES
+  return pytest.mark.parametrize(
+    'name', [name for name in cases if queues or not cases[name].has_queue]
+  )
+
+
+def _load(directory) -> checkpointing.Checkpoint:
+  checkpoint = resuming.load_checkpoint(str(directory))
+  assert checkpoint is not None
+  return checkpoint
+
+
+@_each_stack
+@_cases()
+def test_learner_is_restored(version, name, tmp_path):
+  case = stack_checkpoints.CASES[name]
+  facts = stack_checkpoints.unpack(version, name, tmp_path)
+  # No step is left; the same state is written again, in single alone.
+  launch.run(case.experiment(tmp_path), 'single', display=False)
+  checkpoint = _load(tmp_path)
+  assert stack_checkpoints.hash_each(checkpoint.arrays) == facts['arrays']
+  assert checkpoint.state['counts'] == {**facts['counts'], 'runs': 2}
+
+
+@_each_stack
+@_cases()
+def test_run_goes_on(version, name, tmp_path):
+  case = stack_checkpoints.CASES[name]
+  facts = stack_checkpoints.unpack(version, name, tmp_path)
+  before = _load(tmp_path)
+  counters = stack_checkpoints.counters(before.arrays)
+  assert any(name.startswith('other/') for name in counters)
+  experiment = case.experiment(tmp_path, _MORE_STEPS)
+  status = launch.run(experiment, case.topology, display=False).status
+  assert status.message.startswith('resumed from checkpoint 00000001')
+  assert 'empty' not in status.message
+  assert status.steps == case.num_steps + _MORE_STEPS
+  assert status.learner_steps > facts['counts']['learner_steps']
+  (table,) = status.tables
+  assert table.inserts > facts['tables'][table.name]['inserts']
+  after = _load(tmp_path)
+  assert after.state['versions'] == dict(stack.versions())
+  # The optimizer counted on, and both it and the networks have changed.
+  assert stack_checkpoints.counters(after.arrays) == counters
+  hashes = stack_checkpoints.hash_each(after.arrays)
+  assert hashes.keys() == facts['arrays'].keys()
+  changed = [key for key in hashes if hashes[key] != facts['arrays'][key]]
+  assert {'policy', 'other'} <= {key.split('/')[0] for key in changed}, changed
+
+
+@_each_stack
+@_cases(queues=False)
+def test_items_are_what_they_were(version, name, tmp_path):
+  case = stack_checkpoints.CASES[name]
+  facts = stack_checkpoints.unpack(version, name, tmp_path)
+  contents = stack_checkpoints.read_items(case, tmp_path)
+  assert stack_checkpoints.hash_items(contents) == facts['items']
+  (counts,) = facts['tables'].values()
+  assert contents.inserts == counts['inserts']
+  assert contents.samples == counts['samples']
+
+
+@_each_stack
+def test_message_tells_the_other_stack(version, tmp_path):
+  case = stack_checkpoints.CASES['dqn-single']
+  facts = stack_checkpoints.unpack(version, 'dqn-single', tmp_path)
+  with resuming.open_session(case.experiment(tmp_path, 1)) as session:
+    message = session.message
+  if version == _HERE:
+    assert message == 'resumed from checkpoint 00000001'
+    return
+  written = ', '.join(f'{k} {v}' for k, v in facts['versions'].items())
+  assert message.startswith(
+    f'resumed from checkpoint 00000001; written with {written}, and this is '
+    f'Python {_HERE}, TensorFlow '
+  )
+
+
+@_each_stack
+def test_deterministic_run_is_refused(version, tmp_path):
+  case = stack_checkpoints.CASES['dqn-single']
+  stack_checkpoints.unpack(version, 'dqn-single', tmp_path)
+  problem = (
+    'lacks the state of the environments'
+    if version == _HERE
+    else f'was written with Python {version}, TensorFlow '
+  )
+  opened = resuming.open_session(case.experiment(tmp_path, deterministic=True))
+  with (
+    pytest.raises(checkpointing.CheckpointError, match=problem) as raised,
+    opened,
+  ):
+    pass
+  assert raised.value.remedy == {'fresh': True}
+
+
+def test_nothing_is_told_of_what_is_not_known(tmp_path):
+  stack_checkpoints.unpack(stack_checkpoints.STACKS[0], 'dqn-single', tmp_path)
+  checkpoint = _load(tmp_path)
+  state = {k: v for k, v in checkpoint.state.items() if k != 'versions'}
+  without = dataclasses.replace(checkpoint, state=state)
+  assert going_on.describe_move(without) == ''

@@ -1,0 +1,197 @@
+"""Checkpoints that each stack wrote, and what was in them then.
+
+They are committed, for a stack cannot write those of the other. They are made
+anew, if their format changes, by the interpreter of each:
+
+  .venv/bin/python tests/stack_checkpoints.py
+  .venv311/bin/python tests/stack_checkpoints.py
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import sys
+import tarfile
+import tempfile
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from repertory import launch
+from repertory.components import roads, stack
+from repertory.components.replay import local
+from repertory.launch.runs import resuming
+
+_FOLDER = pathlib.Path(__file__).parent / 'launch' / 'stack_checkpoints'
+_FACTS = 'facts.json'
+# By the version of Python.
+STACKS = ('3.10', '3.11')
+# XLA would take most of the time.
+_SMALL = {'batch_size': 4, 'jit_compile': False}
+_REPLAY = {
+  **_SMALL, 'min_replay_size': 12, 'max_replay_size': 24,
+  'samples_per_insert': 4.0,
+}  # fmt: skip
+
+
+class Case(NamedTuple):
+  """A kind of checkpoint.
+
+  Attributes:
+    agent: The agent's name.
+    topology: The topology's name.
+    environment: The environment's name.
+    config: The agent's settings.
+    num_steps: Of the run that wrote it.
+  """
+
+  agent: str
+  topology: str
+  environment: str
+  config: dict[str, Any]
+  num_steps: int
+
+  @property
+  def has_queue(self) -> bool:
+    """Whether items leave as they are learned from."""
+    return self.agent == 'impala'
+
+  def experiment(
+    self, directory, more_steps: int = 0, **settings
+  ) -> launch.Experiment:
+    """Returns what wrote it, in a directory, with as many steps or more."""
+    return launch.make_experiment(
+      self.agent,
+      self.environment,
+      config=self.config,
+      max_steps=self.num_steps + more_steps,
+      directory=str(directory),
+      evaluation_episodes=0,
+      **settings,
+    )
+
+
+CASES = {
+  # Adam, and priorities, in the process and in Reverb.
+  'dqn-single': Case(
+    'dqn', 'single', 'catch:3x3', {**_REPLAY, 'hidden_sizes': (4,)}, 60
+  ),
+  'dqn-distributed': Case(
+    'dqn', 'distributed', 'catch:3x3', {**_REPLAY, 'hidden_sizes': (4,)}, 60
+  ),
+  # Continuous actions, three optimizers.
+  'sac-single': Case(
+    'sac', 'single', 'tensor:pendulum', {**_REPLAY, 'hidden_sizes': (4,)}, 60
+  ),
+  # Memory, and sequences whose steps are shared.
+  'r2d2-distributed': Case(
+    'r2d2',
+    'distributed',
+    'catch:3x3',
+    {
+      **_REPLAY, 'hidden_sizes': (4,), 'core_size': 4, 'burn_in_length': 1,
+      'unroll_length': 3, 'n_step': 1, 'min_replay_size': 6,
+    },
+    80,
+  ),
+  # A queue.
+  'impala-distributed': Case(
+    'impala',
+    'distributed',
+    'catch:3x3',
+    {**_SMALL, 'hidden_sizes': (4,), 'unroll_length': 4},
+    80,
+  ),
+}  # fmt: skip
+
+
+def hash_each(arrays) -> dict[str, str]:
+  """Returns 64 bits of the SHA-256 of each array and its dtype, by name."""
+  return {name: _hash(array) for name, array in arrays.items()}
+
+
+def hash_items(contents: local.Contents) -> dict[str, str]:
+  """Returns the same of the items of a table, in their order."""
+  columns = {'priorities': contents.priorities}
+  for i, leaf in enumerate(contents.leaves):
+    columns[str(i)] = np.stack(leaf) if leaf.dtype == object else leaf
+  return hash_each(columns)
+
+
+def counters(arrays) -> set[str]:
+  """Returns the names of all that counts updates: the optimizer does, too."""
+  steps = arrays['learner_steps']
+  return {
+    name
+    for name, array in arrays.items()
+    if array.ndim == 0 and array.dtype.kind == 'i' and array == steps
+  }
+
+
+def read_items(case: Case, directory) -> local.Contents:
+  """Returns what a checkpoint has of the table, moved out of a server."""
+  opened = resuming.open_session(
+    case.experiment(directory), kinds=[roads.LocalRoad.kind]
+  )
+  with opened as session:
+    contents = local.read(session.replay_directory, session.experience.table)
+  assert contents is not None
+  return contents
+
+
+def unpack(version: str, name: str, directory) -> dict[str, Any]:
+  """Makes a checkpoint that of a directory; returns what was in it.
+
+  Args:
+    version: Python's, of the stack that wrote it.
+    name: Of the case.
+    directory: An empty one.
+  """
+  with tarfile.open(_path(version, name)) as archive:
+    archive.extractall(directory)
+  facts = pathlib.Path(directory, _FACTS)
+  told = json.loads(facts.read_text())
+  facts.unlink()
+  return told
+
+
+def _path(version: str, name: str) -> pathlib.Path:
+  return _FOLDER / f'{version}-{name}.tar.xz'
+
+
+def _hash(array: np.ndarray) -> str:
+  digest = hashlib.sha256(f'{array.dtype.str} {array.shape};'.encode())
+  digest.update(np.ascontiguousarray(array).tobytes())
+  return digest.hexdigest()[:16]
+
+
+def _write(version: str, name: str, case: Case, directory: str) -> None:
+  launch.run(case.experiment(directory), case.topology, display=False)
+  checkpoint = resuming.load_checkpoint(directory)
+  assert checkpoint is not None
+  facts = {
+    'versions': dict(stack.versions()),
+    'counts': checkpoint.state['counts'],
+    'tables': checkpoint.state['tables'],
+    'arrays': hash_each(checkpoint.arrays),
+  }
+  if not case.has_queue:
+    facts['items'] = hash_items(read_items(case, directory))
+  pathlib.Path(directory, _FACTS).write_text(json.dumps(facts))
+  with tarfile.open(_path(version, name), 'w:xz') as archive:
+    for path in (checkpoint.path, os.path.join(directory, _FACTS)):
+      archive.add(path, os.path.relpath(path, directory))
+
+
+def main() -> None:
+  """Writes all checkpoints of this stack."""
+  version = '{}.{}'.format(*sys.version_info[:2])
+  _FOLDER.mkdir(exist_ok=True)
+  for name, case in CASES.items():
+    with tempfile.TemporaryDirectory() as directory:
+      _write(version, name, case, directory)
+
+
+if __name__ == '__main__':
+  main()
