@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 import pathlib
-import sys
 import tarfile
 import tempfile
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import stacks
 from repertory import launch
 from repertory.components import roads, stack
 from repertory.components.replay import local
@@ -25,8 +25,6 @@ from repertory.launch.runs import resuming
 
 _FOLDER = pathlib.Path(__file__).parent / 'launch' / 'stack_checkpoints'
 _FACTS = 'facts.json'
-# By the version of Python.
-STACKS = ('3.10', '3.11')
 # XLA would take most of the time.
 _SMALL = {'batch_size': 4, 'jit_compile': False}
 _REPLAY = {
@@ -186,11 +184,10 @@ def _write(version: str, name: str, case: Case, directory: str) -> None:
 
 def main() -> None:
   """Writes all checkpoints of this stack."""
-  version = '{}.{}'.format(*sys.version_info[:2])
   _FOLDER.mkdir(exist_ok=True)
   for name, case in CASES.items():
     with tempfile.TemporaryDirectory() as directory:
-      _write(version, name, case, directory)
+      _write(stacks.HERE, name, case, directory)
 
 
 if __name__ == '__main__':

@@ -41,6 +41,7 @@ _CASES = {
   ),
   'impala-distributed': (*_IMPALA, '--topology=distributed'),
   'impala-gossip': (*_IMPALA, '--topology=gossip'),
+  'dqn-anakin': (*_DQN, '--topology=anakin', '--env=tensor:catch'),
 }  # fmt: skip
 
 
