@@ -17,7 +17,6 @@ from repertory.components import (
   signals,
   stack,
 )
-from repertory.launch.runs import going_on
 from repertory.launch.runs import session as session_lib
 
 # How often is looked whether replay has settled what it writes.
@@ -157,7 +156,7 @@ class CheckpointWriter:
       'learner_steps': self._learner.steps,
       **self._snapshots.counts(),
     }
-    state[going_on.VERSIONS] = dict(stack.versions())
+    state['versions'] = dict(stack.versions())
     state['division'] = self._session.division
     state['road'] = self._session.road  # Also of one without replay.
     arrays = self._learner.save()

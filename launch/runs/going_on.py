@@ -3,17 +3,14 @@
 from repertory.components import checkpointing, roads, stack
 from repertory.launch.runs import session as session_lib
 
-# Of a checkpoint's state: the versions of the stack that wrote it.
-VERSIONS = 'versions'
-
 
 def describe_move(checkpoint: checkpointing.Checkpoint) -> str:
   """Says which other stack wrote a checkpoint; '' if it was this one.
 
-  Checkpoints from before there were two stacks do not tell theirs.
+  Older checkpoints do not tell theirs, and are taken for this one's.
   """
   now = stack.versions()
-  found = checkpoint.state.get(VERSIONS, now)
+  found = checkpoint.state.get('versions', now)
   others = [name for name in now if found.get(name) != now[name]]
   if not others:
     return ''
