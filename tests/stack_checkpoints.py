@@ -113,7 +113,7 @@ def hash_items(contents: local.Contents) -> dict[str, str]:
   """Returns the same of the items of a table, in their order."""
   columns = {'priorities': contents.priorities}
   for i, leaf in enumerate(contents.leaves):
-    columns[str(i)] = np.stack(leaf) if leaf.dtype == object else leaf
+    columns[str(i)] = np.stack(list(leaf)) if leaf.dtype == object else leaf
   return hash_each(columns)
 
 
