@@ -49,7 +49,8 @@ class AgentConfig:
     'accelerator any policy): up to half the work for a CPU with small '
     'networks; with idle cores graph mode may be done sooner, and convolutions '
     'are better off without. None: if the run has updates enough to earn back '
-    'what it takes to compile, and in anakin and deterministic runs.',
+    'what it takes to compile; and beside an accelerator, in anakin and in '
+    'deterministic runs.',
   )
 
   @property

@@ -9,6 +9,7 @@ import numpy as np
 
 from repertory.components import (
   checkpointing,
+  compilation,
   learners,
   replay,
   roads,
@@ -142,7 +143,9 @@ class Session:
     # program acts, too, and earns back within seconds what it takes to compile.
     if self.experiment.deterministic or self.road == roads.PROGRAM:
       return True
-    return self.updates_to_come >= config.steps_until_xla_pays
+    return compilation.xla_pays(
+      self.updates_to_come, config.steps_until_xla_pays
+    )
 
   @property
   def num_environments(self) -> int:

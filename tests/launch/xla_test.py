@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import tensorflow as tf
 
 from repertory import launch
 from repertory.launch.runs import resuming
@@ -42,6 +43,15 @@ def test_of_a_queue_each_batch_is_an_update(tmp_path):
   settings = {'agent': 'ppo', 'config': {'unroll_length': 128}}
   assert not _decide(tmp_path, num_steps - 600, **settings)
   assert _decide(tmp_path, num_steps, **settings)
+
+
+def test_beside_an_accelerator_it_does_not_depend_on_the_length(
+  tmp_path, monkeypatch
+):
+  devices = [tf.config.PhysicalDevice(f'{k}:0', k) for k in ('CPU', 'GPU')]
+  monkeypatch.setattr(tf.config, 'get_visible_devices', lambda: devices)
+  assert _decide(tmp_path, 400)
+  assert not _decide(tmp_path, 400, config={'jit_compile': False})
 
 
 @pytest.mark.parametrize('jit_compile', [False, True])
