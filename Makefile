@@ -36,6 +36,18 @@ test-chaos: set-up  ## Run only the tests that kill and break things, and rare c
 	$(BIN)/python -m pytest tests -m chaos \
 	  --override-ini=faulthandler_timeout=3600 $(ARGS)
 
+# Looked for before gigabytes of CUDA are installed. Python 3.11, whose
+# TensorFlow brings them; another environment, for it has other extras.
+.PHONY: benchmark-gpu
+benchmark-gpu:  ## Measure a GPU beside the CPU; installs CUDA into .venv_gpu.
+	@command -v nvidia-smi >/dev/null || { printf '%s\n' \
+	  'There is no nvidia-smi here: install the driver of the GPU first.' \
+	  'Without a GPU, try it by:' \
+	  '  make set-up && $(BIN)/python benchmarks/gpu.py \' \
+	  '    --devices=CPU:0,CPU:1 --smallest' >&2; exit 1; }
+	@EXTRAS=gpu PYTHON=$${PYTHON:-3.11} VENV=.venv_gpu .ci/set_up
+	.venv_gpu/bin/python benchmarks/gpu.py $(ARGS)
+
 .PHONY: lint
 lint: set-up  ## Check style, format and types.
 	$(BIN)/ruff check

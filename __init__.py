@@ -9,6 +9,6 @@ __version__ = '0.1.0'
 os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
 
 # TensorFlow takes all memory of a GPU otherwise, and the next process, be it a
-# node of the same run, finds none. It reads this when it first uses the GPU, and
-# puts it above `tf.config.experimental.set_memory_growth`.
+# node of the same run, finds none. It reads this when it first uses the GPU,
+# and puts it above `tf.config.experimental.set_memory_growth`.
 os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')

@@ -12,7 +12,14 @@ from typing import Any
 import vector_environments
 
 import acting_policies
-from repertory.components import loggers, replay, roads, signals, specs
+from repertory.components import (
+  compilation,
+  loggers,
+  replay,
+  roads,
+  signals,
+  specs,
+)
 from repertory.components import variables as variables_lib
 from repertory.components.inference import (
   addresses,
@@ -105,6 +112,7 @@ def serve(
   learns: bool = False,
   address: str = '',
   num_lanes: int = 1,
+  device: str | None = None,
 ) -> Iterator[tuple[server.InferenceServer, 'Learner | None']]:
   """Serves actors, with a learner beside it if asked for.
 
@@ -115,6 +123,7 @@ def serve(
     learns: Whether IMPALA learns from what they do.
     address: Where it listens; '' for a Unix socket.
     num_lanes: 2 for double buffering.
+    device: Where the policy runs; None for TensorFlow's choice.
   """
   builder = acting_policies.make_builder(network)
   kind = vector_environments.KINDS[_kind(network)]
@@ -122,13 +131,15 @@ def serve(
   total = actors * environments
   rows = [len(range(environments)[i::num_lanes]) for i in range(num_lanes)]
   stop = signals.StopSignal()
-  net = builder.make_network(spec)
+  with compilation.on_device(device):
+    net = builder.make_network(spec)
   store = state_store.StateStore(
     acting_policies.make_policy(builder, spec, net, total),
     spec.observations,
     total,
     inference.make_buckets(rows * actors),
     jit_compile=builder.config.jit_compile is not False,
+    device=device,
   )
   learner = variables = make_adder = None
   if learns:

@@ -4,6 +4,7 @@ Or of its training, as `training_speed` has it: the flag `--part` chooses.
 """
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -73,17 +74,26 @@ def run(
 
 
 def measure(
-  builder: builder_lib.Builder, batch_size: int, repeats: int
+  builder: builder_lib.Builder,
+  batch_size: int,
+  repeats: int,
+  *,
+  spec: specs.EnvironmentSpec = _SPEC,
+  max_seconds: float = math.inf,
 ) -> Times:
   """Times the update of items all of whose steps happened.
 
+  Each call is waited for: a GPU would else be at work behind it.
+
   Args:
-    builder: Makes an agent that learns from sequences.
+    builder: Makes the agent.
     batch_size: Items of the batch.
-    repeats: Calls behind the first.
+    repeats: Calls behind the first, at the most.
+    spec: Of the environment.
+    max_seconds: After so many there is no further call.
   """
-  update = builder.make_update(builder.make_network(_SPEC), _SPEC)
-  sample = _make_sample(builder, batch_size)
+  update = builder.make_update(builder.make_network(spec), spec)
+  sample = _make_sample(builder, spec, batch_size)
   element_spec = tree.map_structure(
     lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), sample
   )
@@ -94,23 +104,28 @@ def measure(
     (element_spec,),
     builder.config.jit_compile is not False,
   )
-  compiled(*leaves)
+  compiled(*leaves)[0].numpy()
   first = time.perf_counter() - start
   later = []
-  for _ in range(repeats):
+  end = time.perf_counter() + max_seconds
+  while len(later) < repeats and (not later or time.perf_counter() < end):
     start = time.perf_counter()
-    compiled(*leaves)
+    compiled(*leaves)[0].numpy()
     later.append(time.perf_counter() - start)
   return Times(first, later)
 
 
-def _make_sample(builder: builder_lib.Builder, batch_size: int) -> types.Sample:
-  signature = builder.experience(_SPEC, batch_size).table.signature
+def _make_sample(
+  builder: builder_lib.Builder, spec: specs.EnvironmentSpec, batch_size: int
+) -> types.Sample:
+  signature = builder.experience(spec, batch_size).table.signature
   data = tree.map_structure(
-    lambda spec: tf.zeros([batch_size, *spec.shape], spec.dtype), signature
+    lambda leaf: tf.zeros([batch_size, *leaf.shape], leaf.dtype), signature
   )
+  if 'mask' in data._fields:  # Of sequences.
+    data = data._replace(mask=tf.ones_like(data.mask))
   return types.Sample(
-    data._replace(mask=tf.ones_like(data.mask)),
+    data,
     keys=tf.zeros([batch_size], tf.uint64),
     probabilities=tf.ones([batch_size], tf.float64),
     table_sizes=tf.ones([batch_size], tf.int64),

@@ -1,0 +1,262 @@
+"""What a GPU is good for, beside the CPU of the same machine.
+
+Run it with nothing else on the machine; it takes an hour or so:
+
+    make benchmark-gpu
+
+Or in an environment that has the extra `gpu`: `python benchmarks/gpu.py`. It
+prints a table in Markdown, to be sent or pasted as it is, and what it is doing
+meanwhile to stderr. Each line is measured on both devices in turn, time after
+time, by two processes of which the one sees no GPU. In parentheses are the
+least and the largest ratio of a turn.
+
+To try it without a GPU, on parts of the CPU:
+
+    .venv/bin/python benchmarks/gpu.py --devices=CPU:0,CPU:1 --smallest
+"""
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+
+import repertory  # Before TensorFlow: see its first lines.
+
+# isort: split
+import figures
+import gpu_cases
+import tensorflow as tf
+from absl import app, flags
+
+from repertory.components import devices
+from repertory.components.settings import SettingError
+
+_DEVICES = flags.DEFINE_list(
+  'devices',
+  ['CPU:0', 'GPU:0'],
+  'Two: the ratio is of the second to the first. CPU:0,CPU:1 are parts of a '
+  'CPU, to try it without a GPU.',
+)
+_PARTS = flags.DEFINE_list(
+  'parts', None, 'Of acting, updates, central, podracers; all if none.'
+)
+_TURNS = flags.DEFINE_integer(
+  'turns', 3, 'How often each is measured on each device.', lower_bound=1
+)
+_SECONDS = flags.DEFINE_float(
+  'seconds', 2.0, 'How long a measurement takes, about.'
+)
+_SMALLEST = flags.DEFINE_bool(
+  'smallest', False, 'Only the smallest case of each part, to try it.'
+)
+
+_NO_GPU = """\
+--devices must be two that this machine has, got {names}: {error}
+
+TensorFlow {version} sees {count} GPU(s). So that it sees one:
+  - `nvidia-smi` must list it; if not, install NVIDIA's driver.
+  - The extra must be `gpu`, not `cpu`: `make benchmark-gpu` has both it and
+    CUDA installed into .venv_gpu, with Python 3.11. With Python 3.10 the
+    machine must have CUDA 11.2 and cuDNN 8.1.
+  - CUDA_VISIBLE_DEVICES must not hide it; it is {visible!r}.
+Without a GPU it can be tried: --devices=CPU:0,CPU:1 --smallest"""
+
+
+class Worker:
+  """A process that measures on one device."""
+
+  def __init__(self, device: str):
+    self._device = device
+    self._executor = self._start()
+
+  def _start(self) -> concurrent.futures.ProcessPoolExecutor:
+    executor = concurrent.futures.ProcessPoolExecutor(
+      1,
+      multiprocessing.get_context('spawn'),
+      initializer=devices.prepare,
+      initargs=('devices', [self._device]),
+    )
+    with _hidden_gpus(self._device.startswith('CPU')):
+      executor.submit(time.time).result()  # It starts now.
+    return executor
+
+  def measure(self, case: gpu_cases.Case, seconds: float) -> float | None:
+    """Returns what a case measures; None, and tells why, if it fails."""
+    try:
+      return self._executor.submit(case.measure, self._device, seconds).result()
+    except Exception as error:  # The other lines are of use.
+      traceback.print_exc()
+      _tell(getattr(error, 'stderr', None) or '')
+      if isinstance(error, concurrent.futures.BrokenExecutor):
+        self.close()
+        self._executor = self._start()
+      return None
+
+  def close(self) -> None:
+    self._executor.shutdown()
+
+
+@contextlib.contextmanager
+def _hidden_gpus(hides: bool) -> Iterator[None]:
+  """Lets processes that start meanwhile see no GPU, if it hides them."""
+  name = 'CUDA_VISIBLE_DEVICES'
+  before = os.environ.get(name)
+  if hides:
+    os.environ[name] = '-1'
+  try:
+    yield
+  finally:
+    if before is not None:
+      os.environ[name] = before
+    elif hides:
+      del os.environ[name]
+
+
+def describe_machine(names: Sequence[str]) -> list[str]:
+  """Returns lines about the machine, its devices and what runs on them."""
+  build = tf.sysconfig.get_build_info()
+  lines = [
+    f'Repertory {repertory.__version__}, TensorFlow {tf.__version__}, Python '
+    f'{platform.python_version()}',
+    f'CPU: {len(os.sched_getaffinity(0))} cores of {_processor()}',
+  ]
+  gpus = tf.config.list_physical_devices('GPU')
+  for gpu in gpus:
+    details = tf.config.experimental.get_device_details(gpu)
+    lines.append(
+      f'{gpu.name.removeprefix("/physical_device:")}: '
+      f'{details.get("device_name", "unknown")}, compute capability '
+      f'{".".join(map(str, details.get("compute_capability", ["unknown"])))}'
+    )
+  if gpus:
+    lines.append(
+      f'NVIDIA driver {_driver()}; TensorFlow was built with CUDA '
+      f'{build.get("cuda_version", "unknown")}, cuDNN '
+      f'{build.get("cudnn_version", "unknown")}'
+    )
+  else:
+    lines.append('No GPU')
+  growth = os.environ['TF_FORCE_GPU_ALLOW_GROWTH']
+  lines.append(
+    f'{names[1]} beside {names[0]}; single precision; '
+    f'TF_FORCE_GPU_ALLOW_GROWTH={growth}'
+  )
+  return lines
+
+
+def _processor() -> str:
+  with open('/proc/cpuinfo') as file:
+    found = [line for line in file if line.startswith('model name')]
+  return found[0].partition(':')[2].strip() if found else platform.machine()
+
+
+def _driver() -> str:
+  """Returns its version, for TensorFlow does not tell it."""
+  command = shutil.which('nvidia-smi')
+  if not command:
+    return 'unknown'
+  found = subprocess.run(
+    [command, '--query-gpu=driver_version', '--format=csv,noheader'],
+    check=False,
+    capture_output=True,
+    text=True,
+    timeout=60,
+  )
+  return found.stdout.partition('\n')[0].strip() or 'unknown'
+
+
+def choose_cases(
+  parts: Sequence[str] | None, smallest: bool
+) -> list[gpu_cases.Case]:
+  """Returns those that are asked for.
+
+  Raises:
+    app.UsageError: If there is no such part.
+  """
+  for part in parts or ():
+    if part not in gpu_cases.CASES:
+      raise app.UsageError(
+        f'--parts must be of {", ".join(gpu_cases.CASES)}; got {part!r}.'
+      )
+  # The tiny ones are for trying alone, where other parts have theirs anyhow.
+  return [
+    case
+    for part in parts or gpu_cases.CASES
+    for case in gpu_cases.CASES[part]()
+    if (case.is_small if smallest else 'tiny' not in case.name)
+  ]
+
+
+def check_devices(names: Sequence[str]) -> None:
+  """Ends the program unless there are two, which the machine has."""
+  try:
+    devices.check('devices', names)
+    if len(names) != 2:
+      raise SettingError('devices', f'must be two, got {len(names)}.')
+  except SettingError as error:
+    sys.exit(
+      _NO_GPU.format(
+        names=','.join(names) or 'none',
+        error=error,
+        version=tf.__version__,
+        count=len(tf.config.list_physical_devices('GPU')),
+        visible=os.environ.get('CUDA_VISIBLE_DEVICES', 'not set'),
+      )
+    )
+
+
+def _row(case: gpu_cases.Case, rates: Sequence[Sequence[float | None]]) -> str:
+  """Returns a line of the table from the rates of each turn."""
+  cells = []
+  for i in range(2):
+    known = [turn[i] for turn in rates if turn[i] is not None]
+    cells.append(f'{statistics.median(known):,.1f}' if known else 'failed')
+  ratios = [b / a for a, b in rates if a is not None and b is not None]
+  cells.append(figures.spread(ratios, 2) if ratios else '')
+  return f'| {" | ".join([case.part, case.name, case.unit, *cells])} |'
+
+
+def _tell(text: str | bytes) -> None:
+  if isinstance(text, bytes):
+    text = text.decode(errors='replace')
+  if text:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main(_) -> None:
+  """Prints the machine and a table, line by line."""
+  names = _DEVICES.value
+  cases = choose_cases(_PARTS.value, _SMALLEST.value)
+  check_devices(names)
+  for line in describe_machine(names):
+    print(f'- {line}')
+  print(f'\n| part | case | unit | {names[0]} | {names[1]} | ratio |')
+  print('| --- | --- | --- | --- | --- | --- |', flush=True)
+  has_failed = False
+  workers = [Worker(name) for name in names]
+  try:
+    for number, case in enumerate(cases, 1):
+      _tell(f'{number} of {len(cases)}: {case.part}, {case.name}')
+      rates = [
+        [worker.measure(case, _SECONDS.value) for worker in workers]
+        for _ in range(_TURNS.value)
+      ]
+      has_failed |= any(None in turn for turn in rates)
+      print(_row(case, rates), flush=True)
+  finally:
+    for worker in workers:
+      worker.close()
+  if has_failed:
+    sys.exit('Some failed: what is above says why. Send that, too.')
+
+
+if __name__ == '__main__':
+  app.run(main)

@@ -1,0 +1,110 @@
+"""Tests of the benchmark of GPUs, on parts of a CPU."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_TIMEOUT = 400
+
+
+def _run(command, check=False):
+  return subprocess.run(
+    command,
+    cwd=_ROOT,
+    check=check,
+    capture_output=True,
+    text=True,
+    timeout=_TIMEOUT,
+  )
+
+
+def _measure(*arguments):
+  return _run([sys.executable, 'benchmarks/gpu.py', *arguments])
+
+
+def _rows(text):
+  """Returns the cells of the lines of the table, below its head."""
+  lines = re.findall(r'^\| (.*) \|$', text, re.MULTILINE)
+  return [line.split(' | ') for line in lines][2:]
+
+
+def test_smallest_cases_on_parts_of_a_cpu():
+  ended = _measure(
+    '--devices=CPU:0,CPU:1', '--smallest', '--turns=1', '--seconds=0.1',
+    '--parts=acting,updates,central',
+  )  # fmt: skip
+  assert ended.returncode == 0, ended.stderr
+  assert f'TensorFlow {tf.__version__}' in ended.stdout
+  assert '| part | case | unit | CPU:0 | CPU:1 | ratio |' in ended.stdout
+  rows = _rows(ended.stdout)
+  assert [row[:3] for row in rows] == [
+    ['acting', 'mlp, B=1', 'steps/s'],
+    ['updates', 'dqn, vector, 32 items, XLA', 'updates/s'],
+    ['updates', 'dqn, vector, 32 items, no XLA', 'updates/s'],
+    ['central', 'mlp, 1 × 1', 'steps/s'],
+  ]
+  for row in rows:
+    first, second = (float(cell.replace(',', '')) for cell in row[3:5])
+    assert first > 0
+    ratio = float(row[5].split(' ')[0])
+    # Rates are printed to a tenth, ratios to a hundredth.
+    assert ratio == pytest.approx(second / first, rel=0.1, abs=0.01)
+
+
+@pytest.mark.skipif(
+  bool(tf.config.list_physical_devices('GPU')), reason='about having no GPU'
+)
+def test_without_a_gpu_it_says_what_to_do():
+  ended = _measure()
+  assert ended.returncode == 1
+  assert not ended.stdout
+  for words in (
+    'got CPU:0,GPU:0',
+    'sees 0 GPU(s)',
+    'make benchmark-gpu',
+    '--devices=CPU:0,CPU:1',
+  ):
+    assert words in ended.stderr
+
+
+@pytest.mark.parametrize(
+  ('argument', 'words'),
+  [
+    ('--devices=CPU:0', 'must be two, got 1'),
+    ('--parts=acting,updating', "got 'updating'"),
+  ],
+)
+def test_wrong_arguments_are_refused(argument, words):
+  ended = _measure(argument)
+  assert ended.returncode == 1
+  assert words in ended.stdout + ended.stderr
+
+
+@pytest.mark.skipif(
+  bool(shutil.which('nvidia-smi')), reason='about having no driver'
+)
+def test_without_a_driver_nothing_is_installed():
+  ended = _run(['make', 'benchmark-gpu'])
+  assert ended.returncode == 2
+  assert 'no nvidia-smi here' in ended.stderr
+  assert 'set-up:' not in ended.stdout + ended.stderr
+
+
+def test_results_have_a_row_for_each_case():
+  code = (
+    'import sys; sys.path.insert(0, "benchmarks"); import gpu_cases, json;'
+    'print(json.dumps([[c.part, c.name, c.unit] '
+    'for cases in gpu_cases.CASES.values() for c in cases() '
+    'if "tiny" not in c.name]))'
+  )
+  cases = json.loads(_run([sys.executable, '-c', code], check=True).stdout)
+  text = (_ROOT / 'docs/results.md').read_text(encoding='utf-8')
+  section = text.partition('## A GPU beside the CPU')[2].partition('\n## ')[0]
+  assert [row[:3] for row in _rows(section)] == cases
