@@ -125,14 +125,11 @@ def serve(
     num_lanes: 2 for double buffering.
     device: Where the policy runs; None for TensorFlow's choice.
   """
-  builder = acting_policies.make_builder(network)
-  kind = vector_environments.KINDS[_kind(network)]
-  spec = specs.make_environment_spec(kind(1, 0))
+  builder, spec = acting_policies.make_builder(network), _spec_of(network)
   total = actors * environments
   rows = [len(range(environments)[i::num_lanes]) for i in range(num_lanes)]
   stop = signals.StopSignal()
-  with compilation.on_device(device):
-    net = builder.make_network(spec)
+  net = _make_network(builder, spec, device)
   store = state_store.StateStore(
     acting_policies.make_policy(builder, spec, net, total),
     spec.observations,
@@ -154,9 +151,8 @@ def serve(
     {client.TRAINING: lanes.Role(store, make_adder, variables)},
     stop=stop,
   )
-  threads = [threading.Thread(target=service.serve)]
-  if learner:
-    threads.append(threading.Thread(target=learner.run))
+  loops = [service.serve, *([learner.run] if learner else [])]
+  threads = [threading.Thread(target=loop) for loop in loops]
   for thread in threads:
     thread.start()
   try:
@@ -168,6 +164,11 @@ def serve(
     service.close()
     if learner:
       learner.close()
+
+
+def _make_network(builder, spec, device: str | None) -> Any:
+  with compilation.on_device(device):
+    return builder.make_network(spec)
 
 
 class Learner:
@@ -211,6 +212,12 @@ class Learner:
   def close(self) -> None:
     self._end.close()
     self._server.stop()
+
+
+def _spec_of(network: str) -> specs.EnvironmentSpec:
+  """Returns the spec of the environments that a network acts in."""
+  kind = vector_environments.KINDS[_kind(network)]
+  return specs.make_environment_spec(kind(1, 0))
 
 
 def _kind(network: str) -> str:

@@ -37,7 +37,7 @@ class Case:
   Attributes:
     part: What `--parts` calls it.
     name: What it is called in the table.
-    unit: Of what it measures.
+    unit: What it counts, per second.
     measure: Returns so many of them per second; takes the device, and the
       seconds that it may take.
     is_small: Whether it is among the smallest.
@@ -118,10 +118,20 @@ def measure_training(
   flags_of_devices: Sequence[str],
   steps: tuple[int, int],
 ) -> float:
-  """Returns the environment steps/s of `repertory train`, however long."""
+  """Returns the environment steps/s of `repertory train`, however long.
+
+  Raises:
+    RuntimeError: If the machine was too busy to tell.
+  """
   del seconds  # As long as the steps take.
   places = [f'--{flag}={device}' for flag in flags_of_devices]
-  return podracer.measure([*arguments.split(), *places], steps)[1]
+  rate = podracer.measure([*arguments.split(), *places], steps)[1]
+  if rate <= 0:
+    raise RuntimeError(
+      f'{steps[1]:,} steps took no longer than {steps[0]:,}: other programs '
+      'must have held up the shorter run.'
+    )
+  return rate
 
 
 def acting_cases() -> Iterator[Case]:
@@ -204,10 +214,10 @@ def training_cases() -> Iterator[Case]:
       'anakin, tiny',
       f'{anakin}{of_host} {small}',
       learner,
-      (1_000, 40_000),
+      (1_000, 200_000),
       True,
     ),
-    ('sebulba, tiny', f'{sebulba}{of_host} {small}', both, (500, 8_000), True),
+    ('sebulba, tiny', f'{sebulba}{of_host} {small}', both, (500, 40_000), True),
     *(
       (
         f'anakin, {cases[key].name}',

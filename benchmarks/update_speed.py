@@ -89,7 +89,7 @@ def measure(
     builder: Makes the agent.
     batch_size: Items of the batch.
     repeats: Calls behind the first, at the most.
-    spec: Of the environment.
+    spec: The environment's; by default that of CartPole.
     max_seconds: After so many there is no further call.
   """
   update = builder.make_update(builder.make_network(spec), spec)

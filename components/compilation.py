@@ -4,7 +4,7 @@ import collections
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import tree
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
-from repertory.components import nests, stack, types
+from repertory.components import devices, nests, stack, types
 
 # XLA spends most of its time on LLVM passes from which what it compiles here
 # does not gain: without them an update compiles 2.5 times as fast, and runs as
@@ -35,37 +35,6 @@ _WRAPPING = 'TF_RUN_EAGER_OP_AS_FUNCTION'
 _scope = threading.local()
 
 
-def has_accelerator(kinds: Iterable[str]) -> bool:
-  """Returns whether devices of some kinds, such as 'GPU', are not all CPUs."""
-  return any(kind != 'CPU' for kind in kinds)
-
-
-def _visible_kinds() -> list[str]:
-  return [device.device_type for device in tf.config.get_visible_devices()]
-
-
-def xla_pays(
-  num_updates: int, least: int, kinds: Iterable[str] | None = None
-) -> bool:
-  """Returns whether to compile updates with XLA if nothing is said of it.
-
-  On a CPU if there are so many that they earn back what it takes to compile.
-  Beside an accelerator always: an update of a small network is hundreds of
-  operations, each of which takes longer to launch there than to run, and XLA
-  makes a few of them all. That is how accelerators work; it was measured on
-  none.
-
-  Args:
-    num_updates: Those to come.
-    least: With so many it pays on a CPU.
-    kinds: Of devices, such as 'CPU' and 'GPU'; None for those that TensorFlow
-      sees.
-  """
-  if has_accelerator(_visible_kinds() if kinds is None else kinds):
-    return True
-  return num_updates >= least
-
-
 def _wrap_operations() -> bool:
   """Tells TensorFlow to wrap single operations in functions.
 
@@ -77,7 +46,7 @@ def _wrap_operations() -> bool:
   Returns:
     Whether it does: not if the variable says 0, nor beside an accelerator.
   """
-  if os.environ.get(_WRAPPING) == '0' or has_accelerator(_visible_kinds()):
+  if os.environ.get(_WRAPPING) == '0' or devices.has_accelerator():
     return False
   stack.wrap_operations()
   return True

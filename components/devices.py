@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from repertory.components.settings import SettingError
 
@@ -37,6 +37,39 @@ def check(argument: str, names: Sequence[str]) -> None:
         f'must name devices of this machine, got {name}; it has {num_devices} '
         f'of kind {kind}.',
       )
+
+
+def has_accelerator(kinds: Iterable[str] | None = None) -> bool:
+  """Returns whether devices are not all CPUs.
+
+  Args:
+    kinds: Such as 'CPU' and 'GPU', of each; None for those that TensorFlow
+      sees.
+  """
+  if kinds is None:
+    import tensorflow as tf  # noqa: PLC0415  As in `check`.
+
+    kinds = [device.device_type for device in tf.config.get_visible_devices()]
+  return any(kind != 'CPU' for kind in kinds)
+
+
+def xla_pays(
+  num_updates: int, least: int, kinds: Iterable[str] | None = None
+) -> bool:
+  """Returns whether to compile updates with XLA if nothing is said of it.
+
+  On a CPU if there are so many that they earn back what it takes to compile.
+  Beside an accelerator always: an update of a small network is hundreds of
+  operations, each of which takes longer to launch there than to run, and XLA
+  makes a few of them all. That is how accelerators work; it was measured on
+  none.
+
+  Args:
+    num_updates: Those to come.
+    least: With so many it pays on a CPU.
+    kinds: See `has_accelerator`.
+  """
+  return has_accelerator(kinds) or num_updates >= least
 
 
 def prepare(argument: str, names: Sequence[str]) -> None:

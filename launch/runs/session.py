@@ -9,7 +9,7 @@ import numpy as np
 
 from repertory.components import (
   checkpointing,
-  compilation,
+  devices,
   learners,
   replay,
   roads,
@@ -143,9 +143,8 @@ class Session:
     # program acts, too, and earns back within seconds what it takes to compile.
     if self.experiment.deterministic or self.road == roads.PROGRAM:
       return True
-    return compilation.xla_pays(
-      self.updates_to_come, config.steps_until_xla_pays
-    )
+    least = config.steps_until_xla_pays
+    return devices.xla_pays(self.updates_to_come, least)
 
   @property
   def num_environments(self) -> int:

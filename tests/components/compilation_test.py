@@ -19,23 +19,6 @@ _THREADS = '--xla_cpu_multi_thread_eigen'
 
 
 @pytest.mark.parametrize(
-  ('kinds', 'num_updates', 'expected'),
-  [
-    (['CPU'], 999, False),
-    (['CPU'], 1_000, True),
-    (['CPU', 'CPU'], 999, False),  # A CPU that was divided.
-    (['CPU', 'GPU'], 999, True),
-    (['CPU', 'GPU', 'GPU'], 1, True),
-    (['CPU', 'TPU'], 999, True),
-    (['GPU'], 1_000, True),
-  ],
-)
-def test_xla_always_pays_beside_an_accelerator(kinds, num_updates, expected):
-  found = compilation.xla_pays(num_updates, 1_000, kinds)
-  assert found is expected
-
-
-@pytest.mark.parametrize(
   ('before', 'cores', 'after'),
   [
     (None, 2, f'{_FAST}=true {_THREADS}=false'),
