@@ -217,7 +217,7 @@ def training_cases() -> Iterator[Case]:
       (1_000, 200_000),
       True,
     ),
-    ('sebulba, tiny', f'{sebulba}{of_host} {small}', both, (500, 40_000), True),
+    ('sebulba, tiny', f'{sebulba}{of_host} {small}', both, (500, 12_000), True),
     *(
       (
         f'anakin, {cases[key].name}',
