@@ -217,7 +217,7 @@ def _row(case: gpu_cases.Case, rates: Sequence[Sequence[float | None]]) -> str:
   """Returns a line of the table from the rates of each turn."""
   cells = []
   for i in range(2):
-    known = [turn[i] for turn in rates if turn[i] is not None]
+    known = [rate for turn in rates if (rate := turn[i]) is not None]
     cells.append(f'{statistics.median(known):,.1f}' if known else 'failed')
   ratios = [b / a for a, b in rates if a is not None and b is not None]
   cells.append(figures.spread(ratios, 2) if ratios else '')
