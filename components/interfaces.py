@@ -137,8 +137,14 @@ def addresses_of(interface: Interface) -> list[str]:
 
 
 def addresses_to_bind(interface: Interface) -> list[str]:
-  """Returns the IP addresses of this machine where a server hears it alone."""
-  return _addresses_of_all(interface.names)
+  """Returns where a server listens that can be told: where others look for it.
+
+  A network interface may have more addresses, some of them reached from afar.
+  """
+  found = _addresses_of_all(LOOPBACK.names)
+  if interface.host not in (LOOPBACK.host, *found):
+    found.append(interface.host)
+  return found
 
 
 def _addresses_of_all(names: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import namespaces
 import replay_fixture
@@ -24,6 +24,8 @@ from repertory.launch.launchers import carriers, hosting, program
 from repertory.launch.nodes import node
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
+# A second address of ours on the same card, at which nobody looks for a server.
+_ALSO_HERE = '10.77.0.3'
 _GATE, _STRANGER = '10.76.0.1', '10.76.0.2'
 
 # Prints what comes of a connection to the address in its arguments.
@@ -63,11 +65,13 @@ class _Doubler(node.Node):
 
 
 @contextlib.contextmanager
-def _other_machine(hub: str, here: str, there: str) -> Iterator[str]:
+def _other_machine(
+  hub: str, here: Sequence[str], there: str
+) -> Iterator[str]:
   """Yields the command that runs another one there."""
   sleeper = subprocess.Popen(['unshare', '--net', 'sleep', '120'])
   try:
-    namespaces.make_hub(hub, here)
+    namespaces.make_hub(hub, *here)
     yield namespaces.join(sleeper.pid, hub, f'{hub}port', there)
   finally:
     sleeper.kill()
@@ -111,8 +115,8 @@ def _connect(port: int, command: str = '', address: str = _HERE) -> str:
 def main():
   results = {}
   with (
-    _other_machine('own', _HERE, _THERE) as there,
-    _other_machine('other', _GATE, _STRANGER) as stranger,
+    _other_machine('own', [_HERE, _ALSO_HERE], _THERE) as there,
+    _other_machine('other', [_GATE], _STRANGER) as stranger,
   ):
     namespaces.run(f'{stranger} ip route add {_HERE} via {_GATE}')
     both = interfaces.of_address(_HERE)
@@ -142,6 +146,8 @@ def main():
           results[of, 'here'] = _connect(port, address=interface.host)
           results[of, 'there'] = _connect(port, there)
           results[of, 'a stranger'] = _connect(port, stranger)
+          also = _connect(port, there, _ALSO_HERE)
+          results[of, 'there, at another address'] = also
   print(
     json.dumps({', from '.join(key): what for key, what in results.items()})
   )

@@ -39,8 +39,10 @@ def test_another_machine_reaches_only_what_is_opened_to_it():
     'inference, from there': 'connected',
     'inference, from a stranger': 'timed out',
   }
-  # What is bound to the addresses of an interface does not listen at others.
+  # What is bound to addresses does not listen at others, be they on the same
+  # card; what is not has the filter alone, which knows cards.
   refusals = {'courier': 'timed out', 'grpc': 'refused'}
+  on_the_card = {'courier': 'connected', 'grpc': 'refused'}
   for name in names:
     expected |= {
       f'{name}, over lo, from here': 'connected',
@@ -49,6 +51,8 @@ def test_another_machine_reaches_only_what_is_opened_to_it():
       f'{name}, over both, from here': 'connected',
       f'{name}, over both, from there': 'connected',
       f'{name}, over both, from a stranger': 'timed out',
+      f'{name}, over lo, from there, at another address': refusals[name],
+      f'{name}, over both, from there, at another address': on_the_card[name],
     }
   assert json.loads(program.stdout) == expected
 
