@@ -65,9 +65,7 @@ class _Doubler(node.Node):
 
 
 @contextlib.contextmanager
-def _other_machine(
-  hub: str, here: Sequence[str], there: str
-) -> Iterator[str]:
+def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
   """Yields the command that runs another one there."""
   sleeper = subprocess.Popen(['unshare', '--net', 'sleep', '120'])
   try:

@@ -7,17 +7,17 @@ schema and of any size.
 import contextlib
 import functools
 import os
-import queue
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
 import cloudpickle
 
 from repertory.components import interfaces
+from repertory.launch.launchers import served_calls
 
 # Of gRPC, read when it is imported. Else it would hold up each fork, in which
 # nobody uses it, and tell of each server that ends.
@@ -27,6 +27,10 @@ os.environ.setdefault('GRPC_VERBOSITY', 'ERROR')
 import grpc
 
 _SERVICE = 'repertory'
+
+# What a caller tells beside its arguments: what its call is known by, the same
+# if it is repeated.
+_CALL = 'call'
 
 _ANY_SIZE = (
   ('grpc.max_send_message_length', -1),
@@ -110,13 +114,14 @@ def serving(
     yield
     return
   methods = {**served, 'shutdown': shut_down}
+  answers = served_calls.Answers()
   handlers = {
     name: grpc.unary_unary_rpc_method_handler(
-      functools.partial(_answer, method)
+      functools.partial(_take, method, answers)
     )
     for name, method in methods.items()
   }
-  threads: Any = _Threads(server.num_threads)
+  threads: Any = served_calls.Threads(server.num_threads)
   listener = grpc.server(
     threads,
     handlers=[grpc.method_handlers_generic_handler(_SERVICE, handlers)],
@@ -134,9 +139,19 @@ def serving(
     threads.shutdown()
 
 
-def _answer(method: Callable[..., Any], request: bytes, context: Any) -> bytes:
+def _take(
+  method: Callable[..., Any],
+  answers: served_calls.Answers,
+  request: bytes,
+  context: Any,
+) -> bytes:
+  """Takes a call, which may have come before."""
+  told = dict(context.invocation_metadata())
+  return answers.get(told[_CALL], lambda: _answer(method, request))
+
+
+def _answer(method: Callable[..., Any], request: bytes) -> bytes:
   """Answers a call: whether it succeeded, and what came of it."""
-  del context
   try:
     arguments, named = cloudpickle.loads(request)
     return _pickle((True, method(*arguments, **named)))
@@ -171,12 +186,11 @@ class Client:
     return getattr(self._calls, method)
 
   def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
-    request, stub = _pickle((arguments, named)), self._stub(method)
+    call = self._prepare(self._stub(method), arguments, named)
     end = time.monotonic() + self._timeout_seconds
     while True:
-      seconds = end - time.monotonic()
       try:
-        reply = stub(request, timeout=seconds, wait_for_ready=True)
+        reply = call(timeout=end - time.monotonic())
       except grpc.RpcError as error:
         if not _may_be_repeated(error):
           raise self._describe(method, error) from None
@@ -187,12 +201,11 @@ class Client:
     self, method: str, *arguments: Any, **named: Any
   ) -> futures.Future:
     found: futures.Future = futures.Future()
-    request, stub = _pickle((arguments, named)), self._stub(method)
+    start = self._prepare(self._stub(method).future, arguments, named)
     end = time.monotonic() + self._timeout_seconds
 
     def begin() -> None:
-      seconds = end - time.monotonic()
-      call = stub.future(request, timeout=seconds, wait_for_ready=True)
+      call = start(timeout=end - time.monotonic())
       # At once if it is canceled already.
       found.add_done_callback(
         lambda found: call.cancel() if found.cancelled() else None
@@ -212,6 +225,20 @@ class Client:
 
     begin()
     return found
+
+  def _prepare(
+    self,
+    stub: Callable[..., Any],
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+  ) -> Callable[..., Any]:
+    """Returns what makes a call, again if need be, within a time-out."""
+    return functools.partial(
+      stub,
+      _pickle((arguments, named)),
+      metadata=((_CALL, uuid.uuid4().hex),),
+      wait_for_ready=True,
+    )
 
   def _stub(self, method: str) -> Any:
     if method not in self._stubs:
@@ -240,9 +267,10 @@ class _Calls:
 
 
 def _may_be_repeated(call: Any) -> bool:
-  """Returns whether the server of a call, or of its error, was lost meanwhile.
+  """Returns whether the connection of a call, or of its error, was lost.
 
-  One that is started again in its place takes the call, as Courier has it.
+  If the server was lost with it, one that is started again in its place takes
+  the call, as Courier has it; if not, it knows the call, see `Answers`.
   """
   return call.code() == grpc.StatusCode.UNAVAILABLE
 
@@ -262,44 +290,3 @@ def _channel_to(address: str) -> Any:
   to a server that is gone it is an object of 15 kB.
   """
   return grpc.insecure_channel(address, options=_CLIENT_OPTIONS)
-
-
-class _Threads(futures.Executor):
-  """Threads that are started as they are needed, and not waited for.
-
-  Python waits at its exit for those of `futures.ThreadPoolExecutor`, so that a
-  call that hangs would keep the process.
-  """
-
-  def __init__(self, most: int):
-    self._most = most
-    self._tasks: queue.SimpleQueue = queue.SimpleQueue()
-    self._idle = threading.Semaphore(0)
-    self._threads: list[threading.Thread] = []
-
-  def submit(self, function, /, *arguments, **named):
-    """Lets a thread call a function; gRPC asks from one thread alone."""
-    call: futures.Future = futures.Future()
-    self._tasks.put((call, functools.partial(function, *arguments, **named)))
-    is_idle = self._idle.acquire(blocking=False)
-    if not is_idle and len(self._threads) < self._most:
-      thread = threading.Thread(target=self._work, name='call', daemon=True)
-      self._threads.append(thread)
-      thread.start()
-    return call
-
-  def shutdown(self, wait=True, *, cancel_futures=False):
-    """Lets threads end when they have done what they are at."""
-    del wait, cancel_futures
-    for _ in self._threads:
-      self._tasks.put(None)
-
-  def _work(self) -> None:
-    while (task := self._tasks.get()) is not None:
-      call, function = task
-      if call.set_running_or_notify_cancel():
-        try:
-          call.set_result(function())
-        except BaseException as error:
-          call.set_exception(error)
-      self._idle.release()

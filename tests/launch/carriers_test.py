@@ -13,42 +13,11 @@ import numpy as np
 import psutil
 import pytest
 
+import called
 import program
-from repertory.components import interfaces, settings, signals
+from repertory.components import settings, signals
 from repertory.launch.host import ports
 from repertory.launch.launchers import calls, carriers
-
-_SECONDS = 30.0
-_THREADS = 4
-
-
-class _Service:
-  """Keeps calls waiting until it is told."""
-
-  def __init__(self):
-    self.release = threading.Event()
-    self.waiting = threading.Semaphore(0)
-
-  @property
-  def served(self):
-    return {
-      'double': lambda x: 2 * x,
-      'echo': lambda *arguments, **named: (arguments, named),
-      'fail': self._fail,
-      'wait': self._wait,
-    }
-
-  def _fail(self):
-    raise signals.Stopped('It is over.')
-
-  def _wait(self):
-    self.waiting.release()
-    assert self.release.wait(_SECONDS)
-    return 'waited'
-
-  def expect_waiting(self, count):
-    for _ in range(count):
-      assert self.waiting.acquire(timeout=_SECONDS)
 
 
 @pytest.fixture(name='carrier')
@@ -64,20 +33,15 @@ def _port():
 
 @pytest.fixture(name='service')
 def _service():
-  service = _Service()
+  service = called.Service()
   yield service
   service.release.set()
 
 
-def _serving(carrier, port, service):
-  server = carrier.make_server(port, _THREADS)
-  return carrier.serving(server, service.served, lambda: None)
-
-
 @pytest.fixture(name='client')
 def _client(carrier, port, service):
-  with _serving(carrier, port, service):
-    yield carrier.make_client(f'localhost:{port}', _SECONDS)
+  with called.serving(carrier, port, service):
+    yield carrier.make_client(f'localhost:{port}', called.SECONDS)
     service.release.set()
 
 
@@ -87,7 +51,7 @@ def test_numpy_arguments_come_back_within_the_deadline(client, dtype):
   array = np.arange(32 * 8).reshape(32, 8).astype(dtype)
   for _ in range(10):
     call = client.futures.double(array)
-    done, _ = concurrent.futures.wait([call], timeout=_SECONDS)
+    done, _ = concurrent.futures.wait([call], timeout=called.SECONDS)
     assert done, 'There was no answer.'
     result = call.result()
     np.testing.assert_array_equal(result, 2 * array)
@@ -97,7 +61,7 @@ def test_numpy_arguments_come_back_within_the_deadline(client, dtype):
 def test_arguments_arrive(client, port):
   assert client.address == f'localhost:{port}'
   assert client.double(21) == 42
-  assert client.futures.double('ab').result(_SECONDS) == 'abab'
+  assert client.futures.double('ab').result(called.SECONDS) == 'abab'
   arguments, named = client.echo(None, (1, 2.5), key={'a': b'b'})
   assert list(arguments) == [None, (1, 2.5)]
   assert named == {'key': {'a': b'b'}}
@@ -109,7 +73,10 @@ def test_messages_of_any_size(client):
 
 
 def test_what_a_node_raises_is_told_and_not_raised_again(client):
-  for call in (client.fail, lambda: client.futures.fail().result(_SECONDS)):
+  for call in (
+    client.fail,
+    lambda: client.futures.fail().result(called.SECONDS),
+  ):
     # Who calls is not the one that was stopped.
     with pytest.raises(Exception, match='Stopped: It is over') as failure:
       call()
@@ -128,7 +95,7 @@ def test_answers_that_take_too_long(carrier, client, port, service):
   hurried = carrier.make_client(f'localhost:{port}', 0.2)
   for call in (
     hurried.wait,
-    lambda: hurried.futures.wait().result(_SECONDS),
+    lambda: hurried.futures.wait().result(called.SECONDS),
   ):
     with pytest.raises(Exception, match=r'Deadline Exceeded|Waited 0\.\d'):
       call()
@@ -143,11 +110,11 @@ def test_a_server_that_is_not_there(carrier, port):
 
 
 def test_calls_that_wait_do_not_hold_up_others(client, service):
-  waiting = [client.futures.wait() for _ in range(_THREADS - 1)]
-  service.expect_waiting(_THREADS - 1)
+  waiting = [client.futures.wait() for _ in range(called.NUM_THREADS - 1)]
+  service.expect_waiting(called.NUM_THREADS - 1)
   assert client.double(21) == 42
   service.release.set()
-  assert {call.result(_SECONDS) for call in waiting} == {'waited'}
+  assert {call.result(called.SECONDS) for call in waiting} == {'waited'}
 
 
 def test_a_call_that_is_canceled(client, service):
@@ -159,37 +126,37 @@ def test_a_call_that_is_canceled(client, service):
   assert call.cancelled()
   assert told == [call]
   with pytest.raises(concurrent.futures.CancelledError):
-    call.result(_SECONDS)
+    call.result(called.SECONDS)
   assert client.double(21) == 42
 
 
 def test_an_answer_can_no_longer_be_canceled(client):
   call = client.futures.double(21)
-  assert call.result(_SECONDS) == 42
+  assert call.result(called.SECONDS) == 42
   assert not call.cancel()
 
 
 def test_what_nobody_holds_is_called_all_the_same(carrier, client, port):
-  held = carrier.make_client(f'localhost:{port}', _SECONDS)
+  held = carrier.make_client(f'localhost:{port}', called.SECONDS)
   call = held.futures.double(21)
-  assert call.result(_SECONDS) == 42
+  assert call.result(called.SECONDS) == 42
   del held
   gc.collect()
   assert client.double(21) == 42
 
 
 def test_a_call_waits_for_a_server_that_is_started(carrier, port, service):
-  client = carrier.make_client(f'localhost:{port}', _SECONDS)
+  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
   call = client.futures.double(21)
   assert not concurrent.futures.wait([call], timeout=0.5).done
-  with _serving(carrier, port, service):
-    assert call.result(_SECONDS) == 42
+  with called.serving(carrier, port, service):
+    assert call.result(called.SECONDS) == 42
 
 
 def test_a_server_that_is_started_again_is_found(carrier, port, service):
-  client = carrier.make_client(f'localhost:{port}', _SECONDS)
+  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
   for number in range(3):
-    with _serving(carrier, port, service):
+    with called.serving(carrier, port, service):
       calls.wait_for_server(client)
       assert client.double(number) == 2 * number
     assert not calls.is_listening(client)
@@ -227,7 +194,7 @@ def _killed(carrier_name, port, seconds):
 
 def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
   carrier = carriers.get(each_carrier)
-  client = carrier.make_client(f'localhost:{port}', 4 * _SECONDS)
+  client = carrier.make_client(f'localhost:{port}', 4 * called.SECONDS)
   with concurrent.futures.ThreadPoolExecutor(1) as executor:
     with _killed(each_carrier, port, 60) as process:
       found = [client.futures.wait(), executor.submit(client.wait)]
@@ -236,12 +203,12 @@ def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
     assert not concurrent.futures.wait(found, timeout=0.5).done
     with _killed(each_carrier, port, 0) as process:
       for call in found:
-        assert call.result(_SECONDS) == process.pid
+        assert call.result(called.SECONDS) == process.pid
 
 
 def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
   carrier = carriers.get(each_carrier)
-  client = carrier.make_client(f'localhost:{port}', 4 * _SECONDS)
+  client = carrier.make_client(f'localhost:{port}', 4 * called.SECONDS)
   num_threads = threading.active_count()
   with _killed(each_carrier, port, 60) as process:
     call = client.futures.wait()
@@ -250,128 +217,33 @@ def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
   assert call.cancel()
   # Of what waits for the answer, too.
   program.wait_until(
-    lambda: threading.active_count() <= num_threads, _SECONDS, 'all threads'
+    lambda: threading.active_count() <= num_threads,
+    called.SECONDS,
+    'all threads',
   )
 
 
 def test_a_server_is_told_to_end(carrier, port):
   told = threading.Event()
-  server = carrier.make_server(port, _THREADS)
-  client = carrier.make_client(f'localhost:{port}', _SECONDS)
+  server = carrier.make_server(port, called.NUM_THREADS)
+  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
   with carrier.serving(server, {}, told.set):
-    client.futures.shutdown().result(_SECONDS)
+    client.futures.shutdown().result(called.SECONDS)
     assert told.is_set()
 
 
 def test_nothing_is_left_of_a_server(carrier, port, service):
   num_threads, before = threading.active_count(), psutil.Process().num_fds()
   for _ in range(10):
-    with _serving(carrier, port, service):
-      client = carrier.make_client(f'localhost:{port}', _SECONDS)
-      assert client.futures.double(1).result(_SECONDS) == 2
+    with called.serving(carrier, port, service):
+      client = carrier.make_client(f'localhost:{port}', called.SECONDS)
+      assert client.futures.double(1).result(called.SECONDS) == 2
   program.wait_until(
-    lambda: threading.active_count() <= num_threads, _SECONDS, 'all threads'
+    lambda: threading.active_count() <= num_threads,
+    called.SECONDS,
+    'all threads',
   )
   assert psutil.Process().num_fds() < before + 10
-
-
-class TestGrpc:
-  """What Courier does not do, or does otherwise."""
-
-  @pytest.fixture(name='carrier')
-  def _carrier(self):
-    return carriers.get(carriers.GRPC)
-
-  def test_listens_at_the_addresses_of_the_interface_alone(self, client, port):
-    assert client.double(1) == 2
-    listening = {
-      connection.laddr.ip
-      for connection in psutil.Process().net_connections('tcp')
-      if connection.laddr.port == port
-      and connection.status == psutil.CONN_LISTEN
-    }
-    expected = set(interfaces.addresses_to_bind(interfaces.LOOPBACK))
-    assert {'127.0.0.1'} <= expected
-    assert {ip.removeprefix('::ffff:') for ip in listening} == expected
-
-  @pytest.mark.parametrize('address', ['127.0.0.1', '[::1]'])
-  def test_is_reached_over_either_protocol(
-    self, carrier, client, port, address
-  ):
-    if address.strip('[]') not in interfaces.addresses_to_bind(
-      interfaces.LOOPBACK
-    ):
-      pytest.skip(f'This machine has no {address}.')
-    direct = carrier.make_client(f'{address}:{port}', _SECONDS)
-    assert direct.double(1) == client.double(1)
-
-  def test_proxies_are_passed_by(self, carrier, client, port, monkeypatch):
-    monkeypatch.setenv('http_proxy', 'http://127.0.0.1:1')
-    monkeypatch.delenv('no_proxy', raising=False)
-    direct = carrier.make_client(f'127.0.0.1:{port}', _SECONDS)
-    assert direct.double(1) == 2
-    del client
-
-  def test_no_more_calls_at_once_than_threads(self, client, service):
-    waiting = [client.futures.wait() for _ in range(_THREADS)]
-    service.expect_waiting(_THREADS)
-    late = client.futures.double(1)
-    assert not concurrent.futures.wait([late], timeout=0.5).done
-    service.release.set()
-    assert late.result(_SECONDS) == 2
-    assert {call.result(_SECONDS) for call in waiting} == {'waited'}
-
-  def test_answers_that_cannot_be_sent_are_told(self, carrier, port):
-    server = carrier.make_server(port, _THREADS)
-    client = carrier.make_client(f'localhost:{port}', _SECONDS)
-    with (
-      carrier.serving(server, {'lock': threading.Lock}, lambda: None),
-      pytest.raises(Exception, match='TypeError: cannot pickle'),
-    ):
-      client.lock()
-
-  def test_a_call_that_hangs_keeps_no_server_and_no_process(self, port):
-    code = f"""
-import threading, time
-from repertory.launch.launchers import grpc_servers
-server = grpc_servers.make_server({port}, 2)
-began = threading.Event()
-def hang():
-  began.set()
-  time.sleep(600)
-with grpc_servers.serving(server, {{'hang': hang}}, lambda: None):
-  client = grpc_servers.make_client('localhost:{port}', 600)
-  call = client.futures.hang()
-  assert began.wait(60)
-print(call.cancel())  # It waited for another server.
-"""
-    ended = subprocess.run(
-      [sys.executable, '-c', code],
-      check=True,
-      capture_output=True,
-      text=True,
-      timeout=120,
-    )
-    assert (ended.stdout, ended.stderr) == ('True\n', '')
-
-  def test_processes_can_be_forked_beside_it(self, client):
-    with contextlib.ExitStack() as stack:
-      stop = threading.Event()
-
-      def call():
-        while not stop.is_set():
-          client.double(1)
-
-      thread = threading.Thread(target=call)
-      thread.start()
-      stack.callback(thread.join)
-      stack.callback(stop.set)
-      for _ in range(20):
-        child = os.fork()
-        if not child:
-          os._exit(7)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert client.double(1) == 2
 
 
 class TestChoice:

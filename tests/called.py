@@ -1,0 +1,43 @@
+"""A service that others call, by whatever carries their calls."""
+
+import threading
+
+from repertory.components import signals
+
+SECONDS = 30.0
+NUM_THREADS = 4
+
+
+class Service:
+  """Keeps calls waiting until it is told."""
+
+  def __init__(self):
+    self.release = threading.Event()
+    self.waiting = threading.Semaphore(0)
+
+  @property
+  def served(self):
+    return {
+      'double': lambda x: 2 * x,
+      'echo': lambda *arguments, **named: (arguments, named),
+      'fail': self._fail,
+      'wait': self._wait,
+    }
+
+  def _fail(self):
+    raise signals.Stopped('It is over.')
+
+  def _wait(self):
+    self.waiting.release()
+    assert self.release.wait(SECONDS)
+    return 'waited'
+
+  def expect_waiting(self, count):
+    for _ in range(count):
+      assert self.waiting.acquire(timeout=SECONDS)
+
+
+def serving(carrier, port, service):
+  """Returns what serves it while a block runs."""
+  server = carrier.make_server(port, NUM_THREADS)
+  return carrier.serving(server, service.served, lambda: None)

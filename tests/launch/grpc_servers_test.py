@@ -1,0 +1,174 @@
+"""Tests of what gRPC alone does, which Courier does not, or otherwise."""
+
+import concurrent.futures
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+
+import psutil
+import pytest
+
+import called
+import links
+import program
+from repertory.components import interfaces
+from repertory.launch.host import ports
+from repertory.launch.launchers import carriers
+
+
+@pytest.fixture(name='port')
+def _port():
+  with ports.held() as port:
+    yield port
+
+
+@pytest.fixture(name='service')
+def _service():
+  service = called.Service()
+  yield service
+  service.release.set()
+
+
+@pytest.fixture(name='client')
+def _client(carrier, port, service):
+  with called.serving(carrier, port, service):
+    yield carrier.make_client(f'localhost:{port}', called.SECONDS)
+    service.release.set()
+
+
+@pytest.fixture(name='carrier')
+def _carrier():
+  return carriers.get(carriers.GRPC)
+
+
+def test_listens_at_the_addresses_of_the_interface_alone(client, port):
+  assert client.double(1) == 2
+  listening = {
+    connection.laddr.ip
+    for connection in psutil.Process().net_connections('tcp')
+    if connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
+  }
+  expected = set(interfaces.addresses_to_bind(interfaces.LOOPBACK))
+  assert {'127.0.0.1'} <= expected
+  assert {ip.removeprefix('::ffff:') for ip in listening} == expected
+
+
+@pytest.mark.parametrize('address', ['127.0.0.1', '[::1]'])
+def test_is_reached_over_either_protocol(carrier, client, port, address):
+  if address.strip('[]') not in interfaces.addresses_to_bind(
+    interfaces.LOOPBACK
+  ):
+    pytest.skip(f'This machine has no {address}.')
+  direct = carrier.make_client(f'{address}:{port}', called.SECONDS)
+  assert direct.double(1) == client.double(1)
+
+
+def test_proxies_are_passed_by(carrier, client, port, monkeypatch):
+  monkeypatch.setenv('http_proxy', 'http://127.0.0.1:1')
+  monkeypatch.delenv('no_proxy', raising=False)
+  direct = carrier.make_client(f'127.0.0.1:{port}', called.SECONDS)
+  assert direct.double(1) == 2
+  del client
+
+
+def test_no_more_calls_at_once_than_threads(client, service):
+  waiting = [client.futures.wait() for _ in range(called.NUM_THREADS)]
+  service.expect_waiting(called.NUM_THREADS)
+  late = client.futures.double(1)
+  assert not concurrent.futures.wait([late], timeout=0.5).done
+  service.release.set()
+  assert late.result(called.SECONDS) == 2
+  assert {call.result(called.SECONDS) for call in waiting} == {'waited'}
+
+
+def test_answers_that_cannot_be_sent_are_told(carrier, port):
+  server = carrier.make_server(port, called.NUM_THREADS)
+  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
+  with (
+    carrier.serving(server, {'lock': threading.Lock}, lambda: None),
+    pytest.raises(Exception, match='TypeError: cannot pickle'),
+  ):
+    client.lock()
+
+
+def test_a_call_that_hangs_keeps_no_server_and_no_process(port):
+  code = f"""
+import threading, time
+from repertory.launch.launchers import grpc_servers
+server = grpc_servers.make_server({port}, 2)
+began = threading.Event()
+def hang():
+  began.set()
+  time.sleep(600)
+with grpc_servers.serving(server, {{'hang': hang}}, lambda: None):
+  client = grpc_servers.make_client('localhost:{port}', 600)
+  call = client.futures.hang()
+  assert began.wait(60)
+print(call.cancel())  # It waited for another server.
+"""
+  ended = subprocess.run(
+    [sys.executable, '-c', code],
+    check=True,
+    capture_output=True,
+    text=True,
+    timeout=120,
+  )
+  assert (ended.stdout, ended.stderr) == ('True\n', '')
+
+
+def test_processes_can_be_forked_beside_it(client):
+  with contextlib.ExitStack() as stack:
+    stop = threading.Event()
+
+    def call():
+      while not stop.is_set():
+        client.double(1)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    stack.callback(thread.join)
+    stack.callback(stop.set)
+    for _ in range(20):
+      child = os.fork()
+      if not child:
+        os._exit(7)
+      assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+  assert client.double(1) == 2
+
+
+@pytest.mark.parametrize('is_answered', [False, True])
+def test_a_call_whose_connection_is_cut_is_made_once(
+  carrier, port, is_answered
+):
+  made, release = [], threading.Event()
+  began = threading.Semaphore(0)
+
+  def count():
+    began.release()
+    assert release.wait(called.SECONDS)
+    made.append(1)
+    return len(made)
+
+  server = carrier.make_server(port, called.NUM_THREADS)
+  with (
+    links.Link(port) as link,
+    carrier.serving(server, {'count': count}, lambda: None),
+    concurrent.futures.ThreadPoolExecutor(1) as executor,
+  ):
+    client = carrier.make_client(f'localhost:{link.port}', called.SECONDS)
+    found = [client.futures.count(), executor.submit(client.count)]
+    for _ in found:
+      assert began.acquire(timeout=called.SECONDS)
+    assert link.carried.acquire(timeout=called.SECONDS)
+    if is_answered:  # And the answer is lost.
+      link.fall_silent()
+      release.set()
+      program.wait_until(lambda: len(made) == 2, called.SECONDS, 'both calls')
+    link.cut()
+    assert link.carried.acquire(timeout=called.SECONDS)
+    release.set()
+    # Each was counted, and the second one as such.
+    assert sorted(call.result(called.SECONDS) for call in found) == [1, 2]
+  assert len(made) == 2
