@@ -4,6 +4,8 @@ import configparser
 import os
 import pathlib
 import re
+import shutil
+import subprocess
 
 import pytest
 from packaging import requirements, specifiers, utils
@@ -123,3 +125,29 @@ class TestScripts:
   @pytest.mark.parametrize('path', ['.ci/run', '.ci/set_up'])
   def test_is_executable(self, path):
     assert os.access(_ROOT / path, os.X_OK), path
+
+  @pytest.mark.parametrize(
+    'venv', ['.venv', '.venv311', '', 'env', '../theirs', '.venv/../../theirs']
+  )
+  def test_sets_up_no_folder_but_its_own(self, venv, tmp_path):
+    """A shell may have a VENV of its own, of something else."""
+    script = tmp_path / 'checkout' / '.ci' / 'set_up'
+    for folder in (script.parent, tmp_path / 'theirs'):
+      folder.mkdir(parents=True)
+    shutil.copy(_ROOT / '.ci' / 'set_up', script)
+    for filename in ('setup.cfg', *stacks.CONSTRAINTS.values()):
+      (tmp_path / 'checkout' / filename).touch()
+    ended = subprocess.run(
+      [script],
+      # Without any Python it ends before it deletes what is there.
+      env={**os.environ, 'VENV': venv, 'PYTHON': '/nowhere'},
+      check=False,
+      timeout=60,
+      stderr=subprocess.PIPE,
+      text=True,
+    )
+    assert ended.returncode == 1
+    if re.fullmatch(r'(\.venv\w*)?', venv):
+      assert 'PYTHON=/nowhere is not a Python' in ended.stderr
+    else:
+      assert f"folder .venv* of this checkout, got '{venv}'" in ended.stderr
