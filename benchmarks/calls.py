@@ -43,6 +43,7 @@ _CALLERS = 8
 _WAIT_SECONDS = 60.0
 _OF_ROUNDS = 5  # The fastest counts.
 _SERVICES = 4
+_TOKEN = 'token'
 
 Figures = Mapping[str, Mapping[str, Sequence[float]]]
 
@@ -52,7 +53,7 @@ def _serve(way: str) -> None:
   carrier, reply = carriers.get(way), os.urandom(_REPLY_BYTES)
   served = {'same': lambda number: number, 'reply': lambda: reply}
   with ports.held() as port:
-    server = carrier.make_server(port, 2 * _CALLERS)
+    server = carrier.make_server(port, 2 * _CALLERS, _TOKEN)
     with carrier.serving(server, served, lambda: None):
       print(port, flush=True)
       sys.stdin.read()
@@ -70,7 +71,9 @@ def _client(way: str) -> Iterator[tuple[Any, int]]:
   )
   with process:
     port = int(process.stdout.readline())
-    client = carriers.get(way).make_client(f'localhost:{port}', _WAIT_SECONDS)
+    client = carriers.get(way).make_client(
+      f'localhost:{port}', _WAIT_SECONDS, _TOKEN
+    )
     calls.wait_for_server(client)
     client.reply()
     yield client, process.pid

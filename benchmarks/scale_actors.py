@@ -92,7 +92,7 @@ class _Actor:
       settings.addresses, self.name, settings.token
     )
     self._learner = scale_nodes.make_client(
-      settings.addresses[kinds.LEARNER.name]
+      settings.addresses[kinds.LEARNER.name], settings.token
     )
     connection = replay.Connection(settings.replay_address)
     self._adder = settings.session.make_road(connection).make_adder(

@@ -55,7 +55,7 @@ class Nodes:
   def _wait(self) -> str:
     """Waits until all have started; returns where the replay server is."""
     for address in self.addresses.values():
-      calls.wait_for_server(make_client(address))
+      calls.wait_for_server(make_client(address, self.token))
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
       found = self.coordinator.address_of(kinds.REPLAY.name)
@@ -101,17 +101,17 @@ def started(session: Any) -> Iterator[Nodes]:
     yield nodes
 
 
-def make_client(address: str) -> Any:
-  """Returns what calls a node."""
+def make_client(address: str, token: str) -> Any:
+  """Returns what calls a node, of those who know the token."""
   carrier = carriers.get(carriers.chosen())
-  return carrier.make_client(address, _START_SECONDS)
+  return carrier.make_client(address, _START_SECONDS, token)
 
 
 def make_coordinator_client(
   addresses: Mapping[str, str], name: str, token: str
 ) -> Any:
   """Returns what calls the coordinator, as a node of that name."""
-  client = make_client(addresses[kinds.COORDINATOR.name])
+  client = make_client(addresses[kinds.COORDINATOR.name], token)
   return calls.SignedClient(client, callers.Caller(name, token=token))
 
 

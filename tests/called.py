@@ -6,6 +6,7 @@ from repertory.components import signals
 
 SECONDS = 30.0
 NUM_THREADS = 4
+TOKEN = 'the token'
 
 
 class Service:
@@ -39,5 +40,5 @@ class Service:
 
 def serving(carrier, port, service):
   """Returns what serves it while a block runs."""
-  server = carrier.make_server(port, NUM_THREADS)
+  server = carrier.make_server(port, NUM_THREADS, TOKEN)
   return carrier.serving(server, service.served, lambda: None)

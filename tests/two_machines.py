@@ -83,7 +83,7 @@ def _service(carrier_name: str, interface: interfaces.Interface):
   plan = program.PlannedNode(_Doubler.name, _Doubler)
   host = hosting.Host(plan, {}, token='token', interface=interface)
   with ports.held() as port:
-    server = carrier.make_server(port, 4)
+    server = carrier.make_server(port, 4, 'token')
     thread = threading.Thread(
       target=host.run,
       args=[
@@ -93,7 +93,7 @@ def _service(carrier_name: str, interface: interfaces.Interface):
       ],
     )
     thread.start()
-    client = carrier.make_client(interface.address(port), 20)
+    client = carrier.make_client(interface.address(port), 20, 'token')
     assert client.double(21) == 42
     yield port
     client.shutdown()

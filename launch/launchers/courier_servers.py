@@ -9,23 +9,29 @@ import courier
 from repertory.components import interfaces
 
 
-def make_server(port: int, num_threads: int) -> courier.Server:
+def make_server(port: int, num_threads: int, token: str) -> courier.Server:
   """Returns a server that is yet to be started.
 
   Args:
     port: Where it will listen.
     num_threads: Calls that it takes at the same time.
+    token: Not asked for: Courier tells a server nothing of who calls it.
   """
+  del token
   return courier.Server(port=port, thread_pool_size=num_threads)
 
 
-def make_client(address: str, timeout_seconds: float) -> courier.Client:
+def make_client(
+  address: str, timeout_seconds: float, token: str
+) -> courier.Client:
   """Returns a client; it looks for the server when it is first called.
 
   Args:
     address: 'host:port'.
     timeout_seconds: How long a call may take.
+    token: Not told.
   """
+  del token
   return courier.Client(address, call_timeout=timeout_seconds)
 
 

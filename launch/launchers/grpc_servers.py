@@ -1,11 +1,12 @@
 """Calls between nodes by gRPC alone: its servers and clients.
 
 They look like Courier's. A call is one message each way, a pickle, without any
-schema and of any size.
+schema and of any size. It is read of those alone who know the token.
 """
 
 import contextlib
 import functools
+import hmac
 import os
 import time
 import traceback
@@ -28,9 +29,9 @@ import grpc
 
 _SERVICE = 'repertory'
 
-# What a caller tells beside its arguments: what its call is known by, the same
-# if it is repeated.
-_CALL = 'call'
+# What a caller tells beside its arguments: the token, and by what its call is
+# known, the same if it is repeated.
+_TOKEN, _CALL = 'token', 'call'
 
 _ANY_SIZE = (
   ('grpc.max_send_message_length', -1),
@@ -67,29 +68,32 @@ class CallError(Exception):
 class Server:
   """Listens when it serves."""
 
-  def __init__(self, port: int, num_threads: int):
+  def __init__(self, port: int, num_threads: int, token: str):
     self.port = port
     self.num_threads = num_threads
+    self.token = token.encode()
 
 
-def make_server(port: int, num_threads: int) -> Server:
+def make_server(port: int, num_threads: int, token: str) -> Server:
   """Returns a server that is yet to be started.
 
   Args:
     port: Where it will listen.
     num_threads: Calls that it takes at the same time.
+    token: What all who may call it know.
   """
-  return Server(port, num_threads)
+  return Server(port, num_threads, token)
 
 
-def make_client(address: str, timeout_seconds: float) -> 'Client':
+def make_client(address: str, timeout_seconds: float, token: str) -> 'Client':
   """Returns a client; it looks for the server when it is first called.
 
   Args:
     address: 'host:port'.
     timeout_seconds: How long a call may take.
+    token: The server's.
   """
-  return Client(address, timeout_seconds)
+  return Client(address, timeout_seconds, token)
 
 
 @contextlib.contextmanager
@@ -117,7 +121,7 @@ def serving(
   answers = served_calls.Answers()
   handlers = {
     name: grpc.unary_unary_rpc_method_handler(
-      functools.partial(_take, method, answers)
+      functools.partial(_take, method, server.token, answers)
     )
     for name, method in methods.items()
   }
@@ -141,12 +145,18 @@ def serving(
 
 def _take(
   method: Callable[..., Any],
+  token: bytes,
   answers: served_calls.Answers,
   request: bytes,
   context: Any,
 ) -> bytes:
-  """Takes a call, which may have come before."""
+  """Takes a call, which may have come before, of those who know the token."""
   told = dict(context.invocation_metadata())
+  # Before it is unpickled, for that may run any code.
+  if not hmac.compare_digest(told.get(_TOKEN, '').encode(), token):
+    context.abort(
+      grpc.StatusCode.UNAUTHENTICATED, 'Callers must have the token of the run.'
+    )
   return answers.get(told[_CALL], lambda: _answer(method, request))
 
 
@@ -175,11 +185,12 @@ class Client:
       up if that is canceled.
   """
 
-  def __init__(self, address: str, timeout_seconds: float):
+  def __init__(self, address: str, timeout_seconds: float, token: str):
     self.address = address
     self.futures = _Calls(self._begin)
     self._calls = _Calls(self._call)
     self._timeout_seconds = timeout_seconds
+    self._token = token
     self._stubs: dict[str, Any] = {}
 
   def __getattr__(self, method: str) -> Callable[..., Any]:
@@ -236,7 +247,7 @@ class Client:
     return functools.partial(
       stub,
       _pickle((arguments, named)),
-      metadata=((_CALL, uuid.uuid4().hex),),
+      metadata=((_TOKEN, self._token), (_CALL, uuid.uuid4().hex)),
       wait_for_ready=True,
     )
 

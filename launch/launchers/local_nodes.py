@@ -170,9 +170,12 @@ def _clients_of(
   program: program_lib.Program, ports: Mapping[str, int], carrier: str
 ) -> dict[str, Callable[[], Any]]:
   """Returns what makes a client of each node that serves, by name."""
-  make = carriers.get(carrier).make_client
+  make, seconds = (
+    carriers.get(carrier).make_client,
+    program.call_timeout_seconds,
+  )
   return {
-    name: functools.partial(make, address, program.call_timeout_seconds)
+    name: functools.partial(make, address, seconds, program.token)
     for name, address in _addresses_of(ports).items()
   }
 

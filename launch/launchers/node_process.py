@@ -67,7 +67,7 @@ class Cargo:
     """Returns what runs the node; see `hosting.Host`."""
     seconds, carrier = self.call_timeout_seconds, carriers.get(self.carrier)
     peers = {
-      name: carrier.make_client(address, seconds)
+      name: carrier.make_client(address, seconds, self.token)
       for name, address in self.peers.items()
     }
     caller = callers.Caller(self.plan.name, life, self.token)
@@ -95,7 +95,7 @@ class Cargo:
     """
     carrier, server = carriers.get(self.carrier), None
     if port is not None:
-      server = carrier.make_server(port, self.max_waiting_calls)
+      server = carrier.make_server(port, self.max_waiting_calls, self.token)
     host.run(
       lambda served: carrier.serving(server, served, host.shut_down, interface)
     )

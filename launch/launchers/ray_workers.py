@@ -113,7 +113,9 @@ class RayWorkers(polled_workers.ProcessWorkers):
     if address is None:
       raise RuntimeError(f'{name} must be placed before it is called.')
     carrier = carriers.get(self._placement.carrier)
-    return carrier.make_client(address, self.program.call_timeout_seconds)
+    return carrier.make_client(
+      address, self.program.call_timeout_seconds, self.program.token
+    )
 
   def is_alive(self, name: str) -> bool:
     node = self._nodes[name]

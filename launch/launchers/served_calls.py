@@ -1,4 +1,4 @@
-"""Calls that a server takes: the threads that answer them, each of them once."""
+"""Calls that a server takes: threads that answer them, each of them once."""
 
 import collections
 import functools

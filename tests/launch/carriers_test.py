@@ -41,7 +41,7 @@ def _service():
 @pytest.fixture(name='client')
 def _client(carrier, port, service):
   with called.serving(carrier, port, service):
-    yield carrier.make_client(f'localhost:{port}', called.SECONDS)
+    yield carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
     service.release.set()
 
 
@@ -92,7 +92,7 @@ def test_what_is_not_served(client):
 
 
 def test_answers_that_take_too_long(carrier, client, port, service):
-  hurried = carrier.make_client(f'localhost:{port}', 0.2)
+  hurried = carrier.make_client(f'localhost:{port}', 0.2, called.TOKEN)
   for call in (
     hurried.wait,
     lambda: hurried.futures.wait().result(called.SECONDS),
@@ -104,7 +104,7 @@ def test_answers_that_take_too_long(carrier, client, port, service):
 
 
 def test_a_server_that_is_not_there(carrier, port):
-  client = carrier.make_client(f'localhost:{port}', 0.5)
+  client = carrier.make_client(f'localhost:{port}', 0.5, called.TOKEN)
   with pytest.raises(Exception, match=r'Deadline Exceeded|Waited 0\.\d'):
     client.double(1)
 
@@ -137,7 +137,7 @@ def test_an_answer_can_no_longer_be_canceled(client):
 
 
 def test_what_nobody_holds_is_called_all_the_same(carrier, client, port):
-  held = carrier.make_client(f'localhost:{port}', called.SECONDS)
+  held = carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
   call = held.futures.double(21)
   assert call.result(called.SECONDS) == 42
   del held
@@ -146,7 +146,9 @@ def test_what_nobody_holds_is_called_all_the_same(carrier, client, port):
 
 
 def test_a_call_waits_for_a_server_that_is_started(carrier, port, service):
-  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
+  client = carrier.make_client(
+    f'localhost:{port}', called.SECONDS, called.TOKEN
+  )
   call = client.futures.double(21)
   assert not concurrent.futures.wait([call], timeout=0.5).done
   with called.serving(carrier, port, service):
@@ -154,7 +156,9 @@ def test_a_call_waits_for_a_server_that_is_started(carrier, port, service):
 
 
 def test_a_server_that_is_started_again_is_found(carrier, port, service):
-  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
+  client = carrier.make_client(
+    f'localhost:{port}', called.SECONDS, called.TOKEN
+  )
   for number in range(3):
     with called.serving(carrier, port, service):
       calls.wait_for_server(client)
@@ -171,7 +175,7 @@ def wait():
   print('called', flush=True)
   time.sleep(seconds)
   return os.getpid()
-server = carrier.make_server(port, 4)
+server = carrier.make_server(port, 4, 'the token')
 with carrier.serving(server, {'wait': wait}, lambda: None):
   print('ready', flush=True)
   time.sleep(60)
@@ -194,7 +198,9 @@ def _killed(carrier_name, port, seconds):
 
 def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
   carrier = carriers.get(each_carrier)
-  client = carrier.make_client(f'localhost:{port}', 4 * called.SECONDS)
+  client = carrier.make_client(
+    f'localhost:{port}', 4 * called.SECONDS, called.TOKEN
+  )
   with concurrent.futures.ThreadPoolExecutor(1) as executor:
     with _killed(each_carrier, port, 60) as process:
       found = [client.futures.wait(), executor.submit(client.wait)]
@@ -208,7 +214,9 @@ def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
 
 def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
   carrier = carriers.get(each_carrier)
-  client = carrier.make_client(f'localhost:{port}', 4 * called.SECONDS)
+  client = carrier.make_client(
+    f'localhost:{port}', 4 * called.SECONDS, called.TOKEN
+  )
   num_threads = threading.active_count()
   with _killed(each_carrier, port, 60) as process:
     call = client.futures.wait()
@@ -225,8 +233,10 @@ def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
 
 def test_a_server_is_told_to_end(carrier, port):
   told = threading.Event()
-  server = carrier.make_server(port, called.NUM_THREADS)
-  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
+  server = carrier.make_server(port, called.NUM_THREADS, called.TOKEN)
+  client = carrier.make_client(
+    f'localhost:{port}', called.SECONDS, called.TOKEN
+  )
   with carrier.serving(server, {}, told.set):
     client.futures.shutdown().result(called.SECONDS)
     assert told.is_set()
@@ -236,7 +246,9 @@ def test_nothing_is_left_of_a_server(carrier, port, service):
   num_threads, before = threading.active_count(), psutil.Process().num_fds()
   for _ in range(10):
     with called.serving(carrier, port, service):
-      client = carrier.make_client(f'localhost:{port}', called.SECONDS)
+      client = carrier.make_client(
+        f'localhost:{port}', called.SECONDS, called.TOKEN
+      )
       assert client.futures.double(1).result(called.SECONDS) == 2
   program.wait_until(
     lambda: threading.active_count() <= num_threads,

@@ -33,11 +33,11 @@ def _sign(tmp_path, each_carrier):
     stack.callback(made.close)
     port = stack.enter_context(ports.held())
     carrier = carriers.get(each_carrier)
-    server = carrier.make_server(port, 4)
+    server = carrier.make_server(port, 4, _TOKEN)
     stack.enter_context(carrier.serving(server, made.served, lambda: None))
 
     def sign(name, life=0, token=_TOKEN):
-      client = carrier.make_client(f'localhost:{port}', _SECONDS)
+      client = carrier.make_client(f'localhost:{port}', _SECONDS, _TOKEN)
       return calls.SignedClient(client, callers.Caller(name, life, token))
 
     yield sign

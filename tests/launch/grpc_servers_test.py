@@ -34,7 +34,7 @@ def _service():
 @pytest.fixture(name='client')
 def _client(carrier, port, service):
   with called.serving(carrier, port, service):
-    yield carrier.make_client(f'localhost:{port}', called.SECONDS)
+    yield carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
     service.release.set()
 
 
@@ -61,14 +61,18 @@ def test_is_reached_over_either_protocol(carrier, client, port, address):
     interfaces.LOOPBACK
   ):
     pytest.skip(f'This machine has no {address}.')
-  direct = carrier.make_client(f'{address}:{port}', called.SECONDS)
+  direct = carrier.make_client(
+    f'{address}:{port}', called.SECONDS, called.TOKEN
+  )
   assert direct.double(1) == client.double(1)
 
 
 def test_proxies_are_passed_by(carrier, client, port, monkeypatch):
   monkeypatch.setenv('http_proxy', 'http://127.0.0.1:1')
   monkeypatch.delenv('no_proxy', raising=False)
-  direct = carrier.make_client(f'127.0.0.1:{port}', called.SECONDS)
+  direct = carrier.make_client(
+    f'127.0.0.1:{port}', called.SECONDS, called.TOKEN
+  )
   assert direct.double(1) == 2
   del client
 
@@ -84,8 +88,10 @@ def test_no_more_calls_at_once_than_threads(client, service):
 
 
 def test_answers_that_cannot_be_sent_are_told(carrier, port):
-  server = carrier.make_server(port, called.NUM_THREADS)
-  client = carrier.make_client(f'localhost:{port}', called.SECONDS)
+  server = carrier.make_server(port, called.NUM_THREADS, called.TOKEN)
+  client = carrier.make_client(
+    f'localhost:{port}', called.SECONDS, called.TOKEN
+  )
   with (
     carrier.serving(server, {'lock': threading.Lock}, lambda: None),
     pytest.raises(Exception, match='TypeError: cannot pickle'),
@@ -97,13 +103,13 @@ def test_a_call_that_hangs_keeps_no_server_and_no_process(port):
   code = f"""
 import threading, time
 from repertory.launch.launchers import grpc_servers
-server = grpc_servers.make_server({port}, 2)
+server = grpc_servers.make_server({port}, 2, 'token')
 began = threading.Event()
 def hang():
   began.set()
   time.sleep(600)
 with grpc_servers.serving(server, {{'hang': hang}}, lambda: None):
-  client = grpc_servers.make_client('localhost:{port}', 600)
+  client = grpc_servers.make_client('localhost:{port}', 600, 'token')
   call = client.futures.hang()
   assert began.wait(60)
 print(call.cancel())  # It waited for another server.
@@ -151,13 +157,15 @@ def test_a_call_whose_connection_is_cut_is_made_once(
     made.append(1)
     return len(made)
 
-  server = carrier.make_server(port, called.NUM_THREADS)
+  server = carrier.make_server(port, called.NUM_THREADS, called.TOKEN)
   with (
     links.Link(port) as link,
     carrier.serving(server, {'count': count}, lambda: None),
     concurrent.futures.ThreadPoolExecutor(1) as executor,
   ):
-    client = carrier.make_client(f'localhost:{link.port}', called.SECONDS)
+    client = carrier.make_client(
+      f'localhost:{link.port}', called.SECONDS, called.TOKEN
+    )
     found = [client.futures.count(), executor.submit(client.count)]
     for _ in found:
       assert began.acquire(timeout=called.SECONDS)
@@ -172,3 +180,31 @@ def test_a_call_whose_connection_is_cut_is_made_once(
     # Each was counted, and the second one as such.
     assert sorted(call.result(called.SECONDS) for call in found) == [1, 2]
   assert len(made) == 2
+
+
+class _Trap:
+  """Makes a folder where it is unpickled."""
+
+  def __init__(self, path):
+    self._path = str(path)
+
+  def __reduce__(self):
+    return os.mkdir, (self._path,)
+
+
+def test_nothing_is_read_of_who_does_not_know_the_token(
+  carrier, client, port, tmp_path
+):
+  path, other = tmp_path / 'sprung', called.TOKEN + 'x'
+  for token in ('', other, other[:-2]):
+    stranger = carrier.make_client(f'localhost:{port}', called.SECONDS, token)
+    for call in (
+      lambda stranger=stranger: stranger.echo(_Trap(path)),
+      lambda stranger=stranger: stranger.futures.echo(_Trap(path)).result(),
+      stranger.shutdown,
+    ):
+      with pytest.raises(Exception, match=r'UNAUTHENTICATED: .*the token'):
+        call()
+  assert not path.exists()
+  client.echo(_Trap(path))
+  assert path.exists()

@@ -100,6 +100,21 @@ def test_processes_print_to_the_files_of_their_nodes(tmp_path):
   assert sorted(path.name for path in tmp_path.iterdir()) == ['replay']
 
 
+@pytest.mark.parametrize('name', sorted(_LAUNCH))
+def test_nodes_hear_those_alone_who_know_the_token(name, tmp_path):
+  planned = services.plan(1)
+  with _LAUNCH[name](planned, str(tmp_path)) as workers:
+    client = workers.client('replay/0')
+    stranger = carriers.get(carriers.GRPC).make_client(
+      client.address, float(services.SECONDS), 'guessed'
+    )
+    with pytest.raises(Exception, match='must have the token'):
+      stranger.shutdown()
+    assert client.double(21) == 42
+    client.futures.shutdown().result(services.SECONDS)
+    workers.wait_for_end(services.SECONDS)
+
+
 @pytest.mark.usefixtures('nothing_left')
 class TestNothingIsLeft:
   def test_of_processes_of_which_one_cannot_be_started(

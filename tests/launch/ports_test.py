@@ -15,7 +15,7 @@ def _carrier(each_carrier):
 
 
 def _serve(stack, carrier, port, answer):
-  server = carrier.make_server(port, 1)
+  server = carrier.make_server(port, 1, 'the token')
   stack.enter_context(
     carrier.serving(server, {'answer': lambda: answer}, lambda: None)
   )
@@ -43,7 +43,7 @@ def test_a_server_gets_it_and_after_its_end_another(carrier):
     for answer in (42, 43):
       with contextlib.ExitStack() as stack:
         _serve(stack, carrier, port, answer)
-        client = carrier.make_client(f'localhost:{port}', 20)
+        client = carrier.make_client(f'localhost:{port}', 20, 'the token')
         assert client.answer() == answer
 
 
@@ -52,7 +52,7 @@ def test_a_second_server_is_refused(carrier):
     _serve(stack, carrier, port, 42)
     with pytest.raises(Exception, match=r'Failed to (start Courier|bind)'):
       _serve(stack, carrier, port, 43)
-    client = carrier.make_client(f'localhost:{port}', 20)
+    client = carrier.make_client(f'localhost:{port}', 20, 'the token')
     assert client.answer() == 42
 
 
