@@ -82,6 +82,16 @@ def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
     yield file
 
 
+def let_go_of_input() -> None:
+  """Lets nobody read the standard input any more, and frees what it holds.
+
+  What this process starts would inherit it.
+  """
+  null = os.open(os.devnull, os.O_RDONLY)
+  os.dup2(null, sys.stdin.fileno())
+  os.close(null)
+
+
 def die_with_launcher() -> None:
   """Lets the kernel end this process when the one that launched it is gone.
 

@@ -114,5 +114,6 @@ def main() -> None:
   logging.set_verbosity(logging.WARNING)
   port, interface = pickle.load(sys.stdin.buffer)
   cargo: Cargo = pickle.load(sys.stdin.buffer)
+  child_processes.let_go_of_input()
   host = cargo.make_host(child_processes.life(), True, interface)
   cargo.run(host, port, interface)

@@ -1,6 +1,7 @@
 """Tests of threads and processes that are launched without Launchpad."""
 
 import concurrent.futures
+import os
 import subprocess
 import sys
 import threading
@@ -98,6 +99,16 @@ def test_processes_print_to_the_files_of_their_nodes(tmp_path):
       path = tmp_path / 'replay' / f'{index}{suffix}'
       assert path.read_text().endswith(f'replay/{index} begins life 0\n')
   assert sorted(path.name for path in tmp_path.iterdir()) == ['replay']
+
+
+def test_processes_keep_nothing_of_what_they_were_given(tmp_path):
+  with local_nodes.launch_processes(services.plan(1), str(tmp_path)) as workers:
+    client = workers.client('replay/0')
+    assert client.life() == 0
+    (process,) = psutil.Process().children()
+    assert os.readlink(f'/proc/{process.pid}/fd/0') == os.devnull
+    client.futures.shutdown().result(services.SECONDS)
+    workers.wait_for_end(services.SECONDS)
 
 
 @pytest.mark.parametrize('name', sorted(_LAUNCH))
