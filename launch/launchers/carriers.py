@@ -23,7 +23,8 @@ def chosen() -> str:
   Raises:
     SettingError: If there is none of the name that the environment tells.
   """
-  has_courier = importlib.util.find_spec('courier') is not None
+  # What else is called `courier` may be another package.
+  has_courier = importlib.util.find_spec('launchpad') is not None
   name = os.environ.get(VARIABLE) or (COURIER if has_courier else GRPC)
   if name not in (COURIER, GRPC):
     raise SettingError(

@@ -4,7 +4,6 @@ They are told of in the help of a flag: so Launchpad, and TensorFlow with it, is
 imported when something is launched.
 """
 
-import importlib.util
 import threading
 
 from repertory.components.settings import SettingError
@@ -16,8 +15,9 @@ class _Local(launcher.Launcher):
   """What is the same for threads and processes."""
 
   def check(self):
+    uses_launchpad = _uses_launchpad()  # Or there is none of that name.
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main and _uses_launchpad():
+    if uses_launchpad and not is_main:
       raise SettingError(
         'launch_type',
         f'must be used in the main thread, got {self.name!r} in another: '
@@ -60,6 +60,5 @@ class ProcessLauncher(_Local):
 
 
 def _uses_launchpad() -> bool:
-  """Returns whether Launchpad is there, which knows no carrier but Courier."""
-  is_installed = importlib.util.find_spec('launchpad') is not None
-  return is_installed and carriers.chosen() == carriers.COURIER
+  """Returns whether Launchpad is there, and Courier carries calls."""
+  return carriers.chosen() == carriers.COURIER

@@ -12,7 +12,7 @@ from repertory.components import settings
 from repertory.components.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import launcher
+from repertory.launch.launchers import carriers, launcher
 
 _RESOURCE = re.compile(r'([^:=]+):([^:=]+)=([0-9]*\.?[0-9]+)')
 _KINDS = tuple(kind.name for kind in kinds.KINDS)
@@ -100,6 +100,7 @@ class RayLauncher(launcher.Launcher):
         'launch_type',
         "needs the package ray, got 'ray' without it. Install repertory[ray].",
       )
+    carriers.chosen()  # Or there is none of that name.
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):

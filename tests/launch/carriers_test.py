@@ -15,9 +15,11 @@ import pytest
 
 import called
 import program
+import stacks
+from repertory import launch
 from repertory.components import settings, signals
 from repertory.launch.host import ports
-from repertory.launch.launchers import calls, carriers
+from repertory.launch.launchers import calls, carriers, launcher
 
 
 @pytest.fixture(name='carrier')
@@ -261,13 +263,17 @@ def test_nothing_is_left_of_a_server(carrier, port, service):
 class TestChoice:
   def test_courier_where_it_is_installed(self, monkeypatch):
     monkeypatch.delenv(carriers.VARIABLE, raising=False)
-    is_there = importlib.util.find_spec('courier') is not None
-    expected = carriers.COURIER if is_there else carriers.GRPC
+    expected = carriers.COURIER if stacks.HAS_LAUNCHPAD else carriers.GRPC
     assert carriers.chosen() == expected
 
   def test_grpc_elsewhere(self, monkeypatch):
+    """Though there may be another package of Courier's name."""
     monkeypatch.delenv(carriers.VARIABLE, raising=False)
-    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+    find = importlib.util.find_spec
+    others = {'launchpad': 'no such module', 'courier': 'json'}
+    monkeypatch.setattr(
+      importlib.util, 'find_spec', lambda name: find(others.get(name, name))
+    )
     assert carriers.chosen() == carriers.GRPC
     monkeypatch.setenv(carriers.VARIABLE, carriers.COURIER)
     with pytest.raises(settings.SettingError, match='without Launchpad'):
@@ -279,3 +285,15 @@ class TestChoice:
     monkeypatch.setenv(carriers.VARIABLE, 'pigeons')
     with pytest.raises(settings.SettingError, match="got 'pigeons'"):
       carriers.chosen()
+
+  @pytest.mark.parametrize('launch_type', sorted(launcher.launchers()))
+  def test_is_checked_before_anything_is_written(
+    self, launch_type, monkeypatch, tmp_path
+  ):
+    monkeypatch.setenv(carriers.VARIABLE, 'pigeons')
+    experiment = launch.make_experiment(
+      'dqn', 'catch', max_steps=100, directory=str(tmp_path / 'run')
+    )
+    with pytest.raises(settings.SettingError, match="got 'pigeons'"):
+      launch.run(experiment, 'distributed', launch_type, display=False)
+    assert not list(tmp_path.iterdir())
