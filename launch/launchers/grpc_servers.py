@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 
 from repertory.components import interfaces
-from repertory.launch.launchers import served_calls
+from repertory.launch.launchers import calls, served_calls
 
 # Of gRPC, read when it is imported. Else it would hold up each fork, in which
 # nobody uses it, and tell of each server that ends.
@@ -198,13 +198,14 @@ class Client:
 
   def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
     call = self._prepare(self._stub(method), arguments, named)
-    end = time.monotonic() + self._timeout_seconds
+    end, loss = time.monotonic() + self._timeout_seconds, ''
     while True:
       try:
         reply = call(timeout=end - time.monotonic())
       except grpc.RpcError as error:
         if not _may_be_repeated(error):
-          raise self._describe(method, error) from None
+          raise self._describe(method, error, loss) from None
+        loss = error.details()
       else:
         return _unpack(reply)
 
@@ -213,7 +214,7 @@ class Client:
   ) -> futures.Future:
     found: futures.Future = futures.Future()
     start = self._prepare(self._stub(method).future, arguments, named)
-    end = time.monotonic() + self._timeout_seconds
+    end, losses = time.monotonic() + self._timeout_seconds, ['']
 
     def begin() -> None:
       call = start(timeout=end - time.monotonic())
@@ -225,12 +226,13 @@ class Client:
 
     def settle(call: Any) -> None:
       if not found.cancelled() and _may_be_repeated(call):
+        losses.append(call.details())
         begin()
       elif found.set_running_or_notify_cancel():
         try:
           found.set_result(_unpack(call.result()))
         except grpc.RpcError as error:
-          found.set_exception(self._describe(method, error))
+          found.set_exception(self._describe(method, error, losses[-1]))
         except BaseException as error:
           found.set_exception(error)
 
@@ -257,9 +259,15 @@ class Client:
       self._stubs[method] = channel.unary_unary(f'/{_SERVICE}/{method}')
     return self._stubs[method]
 
-  def _describe(self, method: str, error: Any) -> CallError:
+  def _describe(self, method: str, error: Any, loss: str) -> CallError:
+    """Says what became of a call, which may have lost a connection before."""
     if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
-      problem = f'Waited {self._timeout_seconds:g} seconds for the answer.'
+      problem = f'Waited {self._timeout_seconds:g} seconds for the answer'
+      if loss:
+        problem += f'; the connection was lost before: {loss}'
+      elif not calls.is_listening(self):
+        problem += '; nobody listens there'
+      problem += '.'
     else:
       problem = f'{error.code().name}: {error.details()}'
     return CallError(f"Call of '{method}' at {self.address}: {problem}")

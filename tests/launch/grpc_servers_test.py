@@ -208,3 +208,43 @@ def test_nothing_is_read_of_who_does_not_know_the_token(
   assert not path.exists()
   client.echo(_Trap(path))
   assert path.exists()
+
+
+def _expect_failure(client, method, message):
+  for call in (
+    getattr(client, method),
+    lambda: getattr(client.futures, method)().result(called.SECONDS),
+  ):
+    with pytest.raises(Exception, match=message):
+      call()
+
+
+def test_says_why_there_was_no_answer(carrier, port, service):
+  client = carrier.make_client(f'localhost:{port}', 1.0, called.TOKEN)
+  with called.serving(carrier, port, service):
+    _expect_failure(client, 'wait', r'Waited 1 seconds for the answer\.$')
+    service.release.set()
+    assert client.wait() == 'waited'
+  _expect_failure(
+    client, 'wait', r'Waited 1 seconds for the answer; nobody listens there\.$'
+  )
+
+
+def test_says_how_the_connection_was_lost(carrier, port, service):
+  with (
+    contextlib.ExitStack() as stack,
+    concurrent.futures.ThreadPoolExecutor(1) as executor,
+  ):
+    stack.enter_context(called.serving(carrier, port, service))
+    link = stack.enter_context(links.Link(port))
+    client = carrier.make_client(f'localhost:{link.port}', 5.0, called.TOKEN)
+    found = [client.futures.wait(), executor.submit(client.wait)]
+    service.expect_waiting(len(found))
+    link.cut()
+    for call in found:
+      with pytest.raises(
+        Exception,
+        match=r'Waited 5 .*; the connection was lost before: \w.*\w\.$',
+      ):
+        call.result(called.SECONDS)
+    service.release.set()
