@@ -132,11 +132,13 @@ def serving(
     options=_SERVER_OPTIONS,
   )
   try:
-    for address in interfaces.addresses_to_bind(interface):
-      bound = interfaces.Interface(address, interface.names)
-      listener.add_insecure_port(bound.address(server.port))
-    interfaces.restrict(server.port, interface.names)
-    listener.start()
+    try:
+      for address in interfaces.addresses_to_bind(interface):
+        bound = interfaces.Interface(address, interface.names)
+        listener.add_insecure_port(bound.address(server.port))
+      interfaces.restrict(server.port, interface.names)
+    finally:
+      listener.start()  # To stop it closes what it listens at only then.
     yield
   finally:
     listener.stop(_GRACE_SECONDS).wait(_END_SECONDS)
@@ -227,7 +229,11 @@ class Client:
     def settle(call: Any) -> None:
       if not found.cancelled() and _may_be_repeated(call):
         losses.append(call.details())
-        begin()
+        try:
+          begin()
+        except BaseException as error:
+          if found.set_running_or_notify_cancel():
+            found.set_exception(error)
       elif found.set_running_or_notify_cancel():
         try:
           found.set_result(_unpack(call.result()))

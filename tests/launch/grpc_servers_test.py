@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 
 import psutil
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import called
 import links
 import program
+import services
 from repertory.components import interfaces
 from repertory.launch.host import ports
 from repertory.launch.launchers import carriers
@@ -248,3 +250,34 @@ def test_says_how_the_connection_was_lost(carrier, port, service):
       ):
         call.result(called.SECONDS)
     service.release.set()
+
+
+def test_nothing_is_left_of_a_server_that_cannot_listen(
+  carrier, port, service, monkeypatch
+):
+  # The first can be bound, the last is nobody's: of TEST-NET-1.
+  addresses = ['127.0.0.1', '192.0.2.1']
+  monkeypatch.setattr(interfaces, 'addresses_to_bind', lambda _: addresses)
+  before = psutil.Process().num_fds()
+  for _ in range(10):
+    with (
+      pytest.raises(RuntimeError, match='Failed to bind'),
+      called.serving(carrier, port, service),
+    ):
+      pass
+    assert not list(interfaces._sockets_at(port))[1:]
+  assert psutil.Process().num_fds() < before + 10
+
+
+def test_a_call_that_cannot_be_repeated_fails(carrier, port, service):
+  with called.serving(carrier, port, service), links.Link(port) as link:
+    client = carrier.make_client(
+      f'localhost:{link.port}', called.SECONDS, called.TOKEN
+    )
+    failing = services.Failing(client._stub('wait').future, 2)
+    client._stubs['wait'] = types.SimpleNamespace(future=failing)
+    call = client.futures.wait()
+    service.expect_waiting(1)
+    link.cut()
+    with pytest.raises(OSError, match='no more'):
+      call.result(called.SECONDS)
