@@ -40,6 +40,8 @@ _ANY_SIZE = (
 _SERVER_OPTIONS = (
   *_ANY_SIZE,
   ('grpc.so_reuseport', 0),  # Two servers must never share a port.
+  # Who is asked more often than this, with nothing sent between, hangs up.
+  ('grpc.http2.min_ping_interval_without_data_ms', 10_000),
 )
 _CLIENT_OPTIONS = (
   *_ANY_SIZE,
@@ -50,6 +52,13 @@ _CLIENT_OPTIONS = (
   ('grpc.max_reconnect_backoff_ms', 500),
   # To connect may take so long, not 20 s: a host may be gone without a word.
   ('grpc.min_reconnect_backoff_ms', 5000),
+  # A host may be gone without a word. While calls wait it is asked so often,
+  # with no limit to that, and given so long to answer, which versions of gRPC
+  # call by different names.
+  ('grpc.keepalive_time_ms', 30_000),
+  ('grpc.http2.max_pings_without_data', 0),
+  ('grpc.http2.ping_timeout_ms', 20_000),
+  ('grpc.keepalive_timeout_ms', 20_000),
 )
 
 # Calls may go on so long when their server ends.

@@ -281,3 +281,32 @@ def test_a_call_that_cannot_be_repeated_fails(carrier, port, service):
     link.cut()
     with pytest.raises(OSError, match='no more'):
       call.result(called.SECONDS)
+
+
+def _hurry(options):
+  """Returns options with which a host is asked sooner whether it is there."""
+  return tuple(
+    (name, number // 10 if 'ping' in name or 'keepalive' in name else number)
+    for name, number in options
+  )
+
+
+@pytest.mark.chaos
+def test_a_host_that_is_gone_without_a_word_is_noticed(
+  carrier, port, service, monkeypatch
+):
+  for name in ('_SERVER_OPTIONS', '_CLIENT_OPTIONS'):
+    monkeypatch.setattr(carrier, name, _hurry(getattr(carrier, name)))
+  with called.serving(carrier, port, service), links.Link(port) as link:
+    client = carrier.make_client(
+      f'localhost:{link.port}', 4 * called.SECONDS, called.TOKEN
+    )
+    call = client.futures.wait()
+    service.expect_waiting(1)
+    assert link.carried.acquire(timeout=called.SECONDS)
+    # It may be asked as often as that takes.
+    assert not link.carried.acquire(timeout=15)
+    link.fall_silent()
+    assert link.carried.acquire(timeout=called.SECONDS)
+    service.release.set()
+    assert call.result(called.SECONDS) == 'waited'
