@@ -138,7 +138,7 @@ def test_an_answer_can_no_longer_be_canceled(client):
   assert not call.cancel()
 
 
-def test_what_nobody_holds_is_called_all_the_same(carrier, client, port):
+def test_clients_do_not_need_each_other(carrier, client, port):
   held = carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
   call = held.futures.double(21)
   assert call.result(called.SECONDS) == 42

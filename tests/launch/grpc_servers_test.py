@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import contextlib
+import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -126,6 +128,38 @@ print(call.cancel())  # It waited for another server.
   assert (ended.stdout, ended.stderr) == ('True\n', '')
 
 
+def test_a_call_goes_on_whose_client_nobody_holds(
+  carrier, client, port, service
+):
+  held = carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
+  call = held.futures.wait()
+  service.expect_waiting(1)
+  del held
+  gc.collect()
+  assert client.double(21) == 42
+  service.release.set()
+  assert call.result(called.SECONDS) == 'waited'
+
+
+def _exit_code_of(child):
+  """Waits for a child, and kills it if that takes too long."""
+  ended = []
+
+  def has_ended():
+    pid, status = os.waitpid(child, os.WNOHANG)
+    if pid:
+      ended.append(os.waitstatus_to_exitcode(status))
+    return bool(pid)
+
+  try:
+    program.wait_until(has_ended, called.SECONDS, 'the child')
+  finally:
+    if not ended:
+      os.kill(child, signal.SIGKILL)
+      os.waitpid(child, 0)
+  return ended[0]
+
+
 def test_processes_can_be_forked_beside_it(client):
   with contextlib.ExitStack() as stack:
     stop = threading.Event()
@@ -142,7 +176,7 @@ def test_processes_can_be_forked_beside_it(client):
       child = os.fork()
       if not child:
         os._exit(7)
-      assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+      assert _exit_code_of(child) == 7
   assert client.double(1) == 2
 
 
