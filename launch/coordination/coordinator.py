@@ -1,6 +1,6 @@
 """Counts, logs, and tells everybody what is to be done.
 
-In one process it is called directly, else over Courier; so its public methods
+In one process it is called directly, else from others; so its public methods
 take and return plain values and records of them.
 """
 

@@ -23,7 +23,7 @@ class SignedClient:
     """Calls nobody yet.
 
     Args:
-      client: Courier's.
+      client: Of what carries calls, see `carriers`.
     """
     self._client = client
     self.futures = _SignedCalls(client.futures, caller)
@@ -70,7 +70,7 @@ def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
 
 
 def is_listening(client: Any) -> bool:
-  """Returns whether the server of a Courier client takes connections."""
+  """Returns whether the server of a client takes connections."""
   host, _, port = client.address.rpartition(':')
   try:
     place = host.strip('[]'), int(port)
@@ -85,10 +85,10 @@ def wait_for_server(
   timeout_seconds: float = watchdog.START_SECONDS,
   should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-  """Waits until the server of a Courier client takes connections.
+  """Waits until the server of a client takes connections.
 
-  A call would do so, too, but looks for the server ever less often: a minute
-  after it began, only every half minute.
+  A call would do so, too, but by Courier it looks for the server ever less
+  often: a minute after it began, only every half minute.
 
   Args:
     client: Calls a node that is being started.

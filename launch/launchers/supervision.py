@@ -157,8 +157,8 @@ class _Watch:
   def _wait_for_server(self, name: str, deadline: float) -> None:
     """Waits until a service that is still being made can be told to end.
 
-    A call before that would look for it again only when nobody waits any more,
-    and then the service would never hear of it.
+    By Courier, a call before that would look for it again only when nobody
+    waits any more, and then the service would never hear of it.
     """
     while self._can_be_asked(name) and self._clock() < deadline:
       if calls.is_listening(self._workers.client(name)):
