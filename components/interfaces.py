@@ -30,12 +30,16 @@ _JUMP, _JUMP_IF_EQUAL = 0x05, 0x15
 _RETURN = 0x06
 _INTERFACE_INDEX = 0xFFFFF000 + 8
 _NETWORK_HEADER = 0xFFF00000
-# Where that has the version, in the upper half of a byte, and the sender.
+# Where that has the version, in the upper half of a byte, the sender, and to
+# whom it is sent.
 _VERSION_BITS = 0xF0
 _SENDER_AT = {4: 12, 6: 8}
+_RECEIVER_AT = {4: 16, 6: 24}
 
 _ALL_BYTES = 0xFFFFFFFF
 _NO_BYTES = 0
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class _Instruction(ctypes.Structure):
@@ -59,7 +63,7 @@ class Interface:
   """Over what others reach the servers of a process.
 
   Attributes:
-    host: Under which name or address.
+    host: Under which address; by its name if that is this machine's own alone.
     names: The network interfaces that servers listen to.
   """
 
@@ -173,10 +177,13 @@ def _without_link(address: str) -> str:
 
 def restrict(
   port: int,
-  names: Sequence[str] = LOOPBACK.names,
+  interface: Interface = LOOPBACK,
   shut_out: Sequence[str] = (),
 ) -> None:
-  """Lets a TCP server of this process hear some network interfaces alone.
+  """Lets a TCP server of this process hear an interface alone.
+
+  From elsewhere it is heard at the host's address alone, though there may be
+  other addresses of the same card.
 
   To other machines its port then looks like one behind a firewall: connections
   time out. This holds for what the server has accepted before, too, but for a
@@ -186,7 +193,7 @@ def restrict(
 
   Args:
     port: Where a server listens already.
-    names: The interfaces.
+    interface: Over what it is reached.
     shut_out: IP addresses of machines from which nothing is heard, over no
       interface; until this is called again without them.
 
@@ -194,8 +201,7 @@ def restrict(
     ValueError: If no socket of this process listens there.
   """
   instructions = _write_filter(
-    [socket.if_nametoindex(name) for name in names],
-    [ipaddress.ip_address(one) for one in shut_out],
+    interface, [ipaddress.ip_address(one) for one in shut_out]
   )
   is_listening = False
   for server in _sockets_at(port):
@@ -245,20 +251,27 @@ def _is_tcp_at(connection: socket.socket, port: int) -> bool:
 
 
 def _write_filter(
-  interfaces: Sequence[int],
-  shut_out: Sequence[ipaddress.IPv4Address | ipaddress.IPv6Address],
+  interface: Interface, shut_out: Sequence[_Address]
 ) -> list[_Instruction]:
-  """Writes what lets packets through that come over these, and not from those.
+  """Writes what lets packets through that come over one, and not from those.
 
   A jump says how many instructions are skipped if a comparison holds, and how
   many if not.
   """
+  own = [name for name in interface.names if name in LOOPBACK.names]
+  others = [name for name in interface.names if name not in LOOPBACK.names]
+  demand = []
+  if others:
+    demand = _demand_receiver(ipaddress.ip_address(interface.host))
   parts = [_Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX)]
-  for i, interface in enumerate(interfaces):
+  for i, name in enumerate([*others, *own]):
     # Behind those that are left, and the refusal.
-    behind = len(interfaces) - i
-    parts.append(_Instruction(_JUMP_IF_EQUAL, behind, 0, interface))
-  parts.append(_Instruction(_RETURN, 0, 0, _NO_BYTES))
+    behind = len(interface.names) - i
+    if name in own:
+      behind += len(demand)
+    index = socket.if_nametoindex(name)
+    parts.append(_Instruction(_JUMP_IF_EQUAL, behind, 0, index))
+  parts += [_Instruction(_RETURN, 0, 0, _NO_BYTES), *demand]
   for version, sender_at in _SENDER_AT.items():
     refusals = []
     for address in shut_out:
@@ -276,8 +289,31 @@ def _write_filter(
   return parts
 
 
+def _demand_receiver(host: _Address) -> list[_Instruction]:
+  """Writes what drops a packet that is sent to another, and goes on else."""
+  comparison = _compare(
+    host.packed, _NETWORK_HEADER + _RECEIVER_AT[host.version]
+  )
+  return [
+    _Instruction(_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
+    _Instruction(_AND, 0, 0, _VERSION_BITS),
+    _Instruction(_JUMP_IF_EQUAL, 0, len(comparison) + 1, host.version << 4),
+    *comparison,
+    _Instruction(_JUMP, 0, 0, 1),
+    _Instruction(_RETURN, 0, 0, _NO_BYTES),
+  ]
+
+
 def _refuse(address: bytes, place: int) -> list[_Instruction]:
   """Writes what drops a packet with an address at a place, and goes on else."""
+  return [
+    *_compare(address, place),
+    _Instruction(_RETURN, 0, 0, _NO_BYTES),
+  ]
+
+
+def _compare(address: bytes, place: int) -> list[_Instruction]:
+  """Writes what goes on if an address is at a place, else skips one more."""
   words = [address[i : i + 4] for i in range(0, len(address), 4)]
   parts = []
   for i, word in enumerate(words):
@@ -286,7 +322,7 @@ def _refuse(address: bytes, place: int) -> list[_Instruction]:
       _Instruction(_LOAD_WORD, 0, 0, place + 4 * i),
       _Instruction(_JUMP_IF_EQUAL, 0, to_the_end, int.from_bytes(word, 'big')),
     ]
-  return [*parts, _Instruction(_RETURN, 0, 0, _NO_BYTES)]
+  return parts
 
 
 def _attach(server: socket.socket, parts: Sequence[_Instruction]) -> None:

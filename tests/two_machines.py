@@ -126,6 +126,8 @@ def main():
       results[name, 'there'] = _connect(server.port, there)
       if interface is both:
         results[name, 'a stranger'] = _connect(server.port, stranger)
+        also = _connect(server.port, there, _ALSO_HERE)
+        results[name, 'there, at another address'] = also
       server.stop()
     with contextlib.closing(socket.create_server((_HERE, 0))) as unfiltered:
       port = unfiltered.getsockname()[1]

@@ -11,7 +11,6 @@ import os
 import socket
 import struct
 import uuid
-from collections.abc import Sequence
 
 from repertory.components import interfaces
 
@@ -64,12 +63,12 @@ def listen(address: str) -> tuple[socket.socket, str]:
     return listener, address
   host = address[len(_TCP) :].rpartition(':')[0]
   port = listener.getsockname()[1]
-  names: Sequence[str] = ()
+  interface = None
   with contextlib.suppress(ValueError):  # It is a name, or means all of them.
-    names = interfaces.of_address(host.strip('[]')).names
+    interface = interfaces.of_address(host.strip('[]'))
   try:
-    if names:
-      interfaces.restrict(port, names)
+    if interface:
+      interfaces.restrict(port, interface)
   except BaseException:
     listener.close()
     raise

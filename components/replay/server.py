@@ -69,7 +69,7 @@ def make_server(
     checkpointer=checkpointer,
   )
   try:
-    interfaces.restrict(server.port, interface.names)
+    interfaces.restrict(server.port, interface)
   except BaseException:
     server.stop()
     raise

@@ -58,7 +58,7 @@ def serving(
   server.Bind('shutdown', shut_down)
   server.Start()
   try:
-    interfaces.restrict(server.port, interface.names)
+    interfaces.restrict(server.port, interface)
     yield
   finally:
     server.Stop()

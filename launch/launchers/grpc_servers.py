@@ -145,7 +145,7 @@ def serving(
       for address in interfaces.addresses_to_bind(interface):
         bound = interfaces.Interface(address, interface.names)
         listener.add_insecure_port(bound.address(server.port))
-      interfaces.restrict(server.port, interface.names)
+      interfaces.restrict(server.port, interface)
     finally:
       listener.start()  # To stop it closes what it listens at only then.
     yield

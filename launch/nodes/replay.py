@@ -43,7 +43,7 @@ class ReplayNode(node.Node):
     Args:
       hosts: IP addresses of those that were lost, which may still live.
     """
-    interfaces.restrict(self._server.port, self._interface.names, hosts)
+    interfaces.restrict(self._server.port, self._interface, hosts)
 
   @property
   def description(self):

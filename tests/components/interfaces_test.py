@@ -1,5 +1,6 @@
 """Tests that servers hear this machine alone."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -33,16 +34,15 @@ def test_another_machine_reaches_only_what_is_opened_to_it():
     'replay, over lo, from there': 'timed out',
     'replay, over both, from here': 'connected',
     'replay, over both, from there': 'connected',
+    'replay, over both, from there, at another address': 'timed out',
     'replay, over both, from a stranger': 'timed out',
     'what has no filter, from a stranger': 'connected',
     'inference, from here': 'connected',
     'inference, from there': 'connected',
     'inference, from a stranger': 'timed out',
   }
-  # What is bound to addresses does not listen at others, be they on the same
-  # card; what is not has the filter alone, which knows cards.
+  # What is bound to addresses does not listen at others.
   refusals = {'courier': 'timed out', 'grpc': 'refused'}
-  on_the_card = {'courier': 'connected', 'grpc': 'refused'}
   for name in names:
     expected |= {
       f'{name}, over lo, from here': 'connected',
@@ -52,7 +52,7 @@ def test_another_machine_reaches_only_what_is_opened_to_it():
       f'{name}, over both, from there': 'connected',
       f'{name}, over both, from a stranger': 'timed out',
       f'{name}, over lo, from there, at another address': refusals[name],
-      f'{name}, over both, from there, at another address': on_the_card[name],
+      f'{name}, over both, from there, at another address': refusals[name],
     }
   assert json.loads(program.stdout) == expected
 
@@ -111,6 +111,33 @@ def test_nothing_is_heard_from_who_is_shut_out(host, other):
             accepted.settimeout(10)
             assert accepted.recv(1) == b'a'
             socket.create_connection((host, port), 5).close()
+
+
+@pytest.mark.parametrize(
+  ('host', 'is_heard'),
+  [
+    ('127.0.0.1', {'127.0.0.1': True, '127.0.0.2': False, '::1': False}),
+    ('::1', {'::1': True, '127.0.0.1': False}),
+    ('::2', {'::1': False}),
+    ('1::1', {'::1': False}),
+  ],
+)
+def test_other_machines_are_heard_at_one_address_alone(
+  host, is_heard, monkeypatch
+):
+  # As if what comes from this machine came from another one.
+  monkeypatch.setattr(interfaces, 'LOOPBACK', interfaces.Interface('', ()))
+  with socket.create_server(
+    ('::', 0), family=socket.AF_INET6, dualstack_ipv6=True
+  ) as server:
+    port = server.getsockname()[1]
+    interfaces.restrict(port, interfaces.Interface(host, ('lo',)))
+    for address, is_expected in is_heard.items():
+      with contextlib.ExitStack() as stack:
+        if not is_expected:
+          stack.enter_context(pytest.raises(TimeoutError))
+        seconds = 5 if is_expected else 0.3
+        socket.create_connection((address, port), seconds).close()
 
 
 def test_no_file_is_left_open():
