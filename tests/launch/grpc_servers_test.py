@@ -339,7 +339,7 @@ def test_a_host_that_is_gone_without_a_word_is_noticed(
     service.expect_waiting(1)
     assert link.carried.acquire(timeout=called.SECONDS)
     # It may be asked as often as that takes.
-    assert not link.carried.acquire(timeout=15)
+    assert not link.carried.acquire(timeout=25)
     link.fall_silent()
     assert link.carried.acquire(timeout=called.SECONDS)
     service.release.set()
