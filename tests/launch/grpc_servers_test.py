@@ -280,7 +280,7 @@ def test_says_how_the_connection_was_lost(carrier, port, service):
     for call in found:
       with pytest.raises(
         Exception,
-        match=r'Waited 5 .*; the connection was lost before: \w.*\w\.$',
+        match=r'Waited 5 .*; the connection was lost before: \w.*\.$',
       ):
         call.result(called.SECONDS)
     service.release.set()
