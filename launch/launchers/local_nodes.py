@@ -170,10 +170,8 @@ def _clients_of(
   program: program_lib.Program, ports: Mapping[str, int], carrier: str
 ) -> dict[str, Callable[[], Any]]:
   """Returns what makes a client of each node that serves, by name."""
-  make, seconds = (
-    carriers.get(carrier).make_client,
-    program.call_timeout_seconds,
-  )
+  make = carriers.get(carrier).make_client
+  seconds = program.call_timeout_seconds
   return {
     name: functools.partial(make, address, seconds, program.token)
     for name, address in _addresses_of(ports).items()
