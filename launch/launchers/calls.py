@@ -23,7 +23,7 @@ class SignedClient:
     """Calls nobody yet.
 
     Args:
-      client: Of what carries calls, see `carriers`.
+      client: Carries calls to it, see `carriers`.
     """
     self._client = client
     self.futures = _SignedCalls(client.futures, caller)

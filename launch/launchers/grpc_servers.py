@@ -216,7 +216,7 @@ class Client:
       except grpc.RpcError as error:
         if not _may_be_repeated(error):
           raise self._describe(method, error, loss) from None
-        loss = error.details()
+        loss = error.details() or ''
       else:
         return _unpack(reply)
 
@@ -237,7 +237,7 @@ class Client:
 
     def settle(call: Any) -> None:
       if not found.cancelled() and _may_be_repeated(call):
-        losses.append(call.details())
+        losses.append(call.details() or '')
         try:
           begin()
         except BaseException as error:
