@@ -24,24 +24,16 @@ _TELL = (
 )
 
 
-def find_other(directory: pathlib.Path) -> str:
-  """Returns a Python that has the other stack, made if there is none.
-
-  Args:
-    directory: Gets it then.
-  """
+def find_other() -> str:
+  """Returns a Python that has the other stack, made if there is none."""
   for python in sorted(_ROOT.glob('.venv*/bin/python')):
     if _has_other(str(python)):
       return str(python)
-  made = directory / f'python-{OTHER}'
+  folder = f'.venv_{OTHER}'
   program.run(
-    _ROOT / '.ci' / 'set_up',
-    cwd=_ROOT,
-    PYTHON=OTHER,
-    VENV=str(made),
-    EXTRAS='cpu',
+    _ROOT / '.ci' / 'set_up', cwd=_ROOT, PYTHON=OTHER, VENV=folder, EXTRAS='cpu'
   )
-  python = str(made / 'bin' / 'python')
+  python = str(_ROOT / folder / 'bin' / 'python')
   assert _has_other(python)
   return python
 
