@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import program
 import stacks
 from repertory.launch.launchers import carriers
 
@@ -28,6 +29,13 @@ def pytest_collection_finish():
 def _interrupt_as_ever():
   """Lets no test inherit what another one made of Ctrl-C."""
   signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _none_left():
+  """Sees to it that no program outlives a test that fails."""
+  with program.none_left():
+    yield
 
 
 @pytest.fixture(params=[carriers.COURIER, carriers.GRPC])

@@ -1,5 +1,6 @@
 """Runs programs in processes of their own, and finds what they leave behind."""
 
+import contextlib
 import ctypes
 import dataclasses
 import os
@@ -8,11 +9,15 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 
 import psutil
 
 _MARK = 'REPERTORY_TEST_PROGRAM'
 _LEAVE_SECONDS = 5
+
+# Those that were started and not waited for.
+_running: set['Program'] = set()
 
 
 def _die_with_parent() -> None:
@@ -56,6 +61,7 @@ class Program:
         preexec_fn=_die_with_parent,
         env={**os.environ, _MARK: self._mark, 'TF_CPP_MIN_LOG_LEVEL': '2'},
       )
+    _running.add(self)
 
   @property
   def pid(self) -> int:
@@ -99,6 +105,7 @@ class Program:
 
   def wait(self, seconds: float) -> Ended:
     """Waits for the end, kills what is still there, and fails on time-out."""
+    _running.discard(self)
     try:
       code = self._process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -171,6 +178,15 @@ def kill_all_of(running: Program) -> None:
   for process in running.processes():
     process.send_signal(signal.SIGKILL)
   running.wait(10)
+
+
+@contextlib.contextmanager
+def none_left() -> Iterator[None]:
+  """Kills what is started inside and not waited for, as if a test fails."""
+  before = set(_running)
+  yield
+  for running in _running - before:
+    kill_all_of(running)
 
 
 def wait_until(condition, seconds: float, what: str) -> None:

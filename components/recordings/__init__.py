@@ -1,12 +1,21 @@
-"""Episodes in files: written while they are lived, and learned from later."""
+"""Episodes in files: written while they are lived, and learned from later.
 
-from repertory.components.recordings.cutting import Progress, fill
+What cuts them into items is imported when it is asked for: it needs TensorFlow,
+which whoever only steps environments, and records, should not load.
+"""
+
+from typing import TYPE_CHECKING
+
+from repertory.components import lazy_imports
 from repertory.components.recordings.data_set import DataError, DataSet, Steps
 from repertory.components.recordings.formats import open_data
 from repertory.components.recordings.manifest import Manifest, prepare
 from repertory.components.recordings.reader import Recording
 from repertory.components.recordings.returns import discounted_returns
 from repertory.components.recordings.writer import Writer
+
+if TYPE_CHECKING:
+  from repertory.components.recordings.cutting import Progress, fill
 
 __all__ = [
   'DataError',
@@ -21,3 +30,7 @@ __all__ = [
   'open_data',
   'prepare',
 ]
+
+__getattr__, __dir__ = lazy_imports.modules(
+  __name__, Progress='cutting', fill='cutting'
+)

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 
 import psutil
 import pytest
@@ -91,6 +93,16 @@ def test_r2d2_runs_with_servers_of_their_own(tmp_path):
   ]
   assert rows
   assert 1 <= min(rows) <= max(rows) <= 2
+
+
+def test_who_only_steps_environments_loads_no_tensorflow():
+  # In a process of its own, as other tests have imported it.
+  code = (
+    'import sys\n'
+    'from repertory.launch.nodes import thin_actor\n'
+    "assert not {'tensorflow', 'reverb'} & set(sys.modules)\n"
+  )
+  subprocess.run([sys.executable, '-c', code], check=True, timeout=_SECONDS)
 
 
 @pytest.mark.chaos
