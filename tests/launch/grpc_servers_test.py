@@ -120,6 +120,8 @@ print(call.cancel())  # It waited for another server.
 """
   ended = subprocess.run(
     [sys.executable, '-c', code],
+    # Courier, where it is, loads a library of TensorFlow, which says so.
+    env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'},
     check=True,
     capture_output=True,
     text=True,
