@@ -34,19 +34,7 @@ import rich.console
 import rich.table
 from absl import app, flags
 
-_CASES = flags.DEFINE_list('cases', None, 'Names of those to run; all if none.')
-_ROUNDS = flags.DEFINE_integer(
-  'rounds', 3, 'How often each is measured.', lower_bound=1
-)
-_SCALE = flags.DEFINE_float(
-  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
-)
-_CORES = flags.DEFINE_integer(
-  'cores', 1, 'How many cores a run may use; 0 for all.', lower_bound=0
-)
-_SECONDS = flags.DEFINE_float(
-  'seconds', 1_800.0, 'How long a run may take.', lower_bound=1.0
-)
+flags.adopt_module_key_flags(peer_speed)
 _CLEANRL = flags.DEFINE_string(
   'cleanrl', None, 'Checkout of CleanRL; its rows are left out without.'
 )
@@ -114,12 +102,8 @@ class _Measurements:
     return [self._measure(run) for run in self._case.ours]
 
   def _measure(self, run: peer_runs.Run) -> peer_speed.Speed:
-    speed = peer_speed.measure(run, self._scale, self._machine)
+    speed = peer_speed.measure(run.name, run, self._scale, self._machine)
     self.found.setdefault(run.name, []).append(speed)
-    cpu, wall = speed.rates
-    print(
-      f'{run.name}: {cpu:,.0f} steps per CPU s, {wall:,.0f} per s', flush=True
-    )
     return speed
 
 
@@ -169,21 +153,24 @@ def print_case(
 def main(_) -> None:
   """Prints tables for each case."""
   known = peer_solving.TASKS if _SOLVE.value else peer_cases.CASES
-  names = _CASES.value or list(known)
-  unknown = sorted(set(names) - set(known))
-  if unknown:
-    raise app.UsageError(
-      f'--cases must be of {", ".join(known)}; got {", ".join(unknown)}.'
-    )
+  names = peer_speed.choose(known)
   machine = peer_processes.Machine(
-    _CORES.value, _SECONDS.value, _PYTHON.value, _CLEANRL.value
+    peer_speed.CORES.value,
+    peer_speed.SECONDS.value,
+    _PYTHON.value,
+    _CLEANRL.value,
   )
   for name in names:
     if _SOLVE.value:
       seeds = [int(seed) for seed in _SEEDS.value]
       peer_solving.print_task(peer_solving.TASKS[name], seeds, machine)
     else:
-      print_case(peer_cases.CASES[name], _ROUNDS.value, _SCALE.value, machine)
+      print_case(
+        peer_cases.CASES[name],
+        peer_speed.ROUNDS.value,
+        peer_speed.SCALE.value,
+        machine,
+      )
 
 
 if __name__ == '__main__':

@@ -1,12 +1,30 @@
-"""How fast training goes on, by a short run and a long one."""
+"""How fast training goes on, by a short run and a long one.
+
+And the flags of all that measures so.
+"""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import peer_processes
 import peer_runs
 import rich.table
+from absl import app, flags
+
+_CASES = flags.DEFINE_list('cases', None, 'Names of those to run; all if none.')
+ROUNDS = flags.DEFINE_integer(
+  'rounds', 3, 'How often each is measured.', lower_bound=1
+)
+SCALE = flags.DEFINE_float(
+  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
+)
+CORES = flags.DEFINE_integer(
+  'cores', 1, 'How many cores a run may use; 0 for all.', lower_bound=0
+)
+SECONDS = flags.DEFINE_float(
+  'seconds', 1_800.0, 'How long a run may take.', lower_bound=1.0
+)
 
 
 class Speed(NamedTuple):
@@ -24,12 +42,28 @@ class Speed(NamedTuple):
   is_bound: bool
 
 
+def choose(known: Collection[str]) -> list[str]:
+  """Returns the names of the cases that are asked for.
+
+  Raises:
+    app.UsageError: If there is none of such a name.
+  """
+  names = _CASES.value or list(known)
+  unknown = sorted(set(names) - set(known))
+  if unknown:
+    raise app.UsageError(
+      f'--cases must be of {", ".join(known)}; got {", ".join(unknown)}.'
+    )
+  return names
+
+
 def measure(
-  run: peer_runs.Run, scale: float, machine: peer_processes.Machine
+  name: str, run: peer_runs.Run, scale: float, machine: peer_processes.Machine
 ) -> Speed:
-  """Measures a run.
+  """Measures a run, and prints what was found.
 
   Args:
+    name: What it is called there.
     scale: By how much the longer run is to be longer than it is written down.
 
   Raises:
@@ -56,7 +90,13 @@ def measure(
     if told
     else (short.cpu_seconds, short.seconds)
   )
-  return Speed((steps / cpu, steps / wall), first, told is None)
+  speed = Speed((steps / cpu, steps / wall), first, told is None)
+  print(
+    f'{name}: {speed.rates[0]:,.0f} steps per CPU s, {speed.rates[1]:,.0f} per '
+    's',
+    flush=True,
+  )
+  return speed
 
 
 def tabulate(

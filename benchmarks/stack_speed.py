@@ -23,20 +23,8 @@ import rich.console
 import rich.table
 from absl import app, flags
 
+flags.adopt_module_key_flags(peer_speed)
 _PYTHONS = flags.DEFINE_list('pythons', [], 'Two or more, the first first.')
-_CASES = flags.DEFINE_list('cases', None, 'Names of those to run; all if none.')
-_ROUNDS = flags.DEFINE_integer(
-  'rounds', 3, 'How often each is measured.', lower_bound=1
-)
-_SCALE = flags.DEFINE_float(
-  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
-)
-_CORES = flags.DEFINE_integer(
-  'cores', 1, 'How many cores a run may use; 0 for all.', lower_bound=0
-)
-_SECONDS = flags.DEFINE_float(
-  'seconds', 1_800.0, 'How long a run may take.', lower_bound=1.0
-)
 
 _DQN = {'min_replay_size': 500}
 
@@ -96,10 +84,10 @@ class _Measurements:
       before = after
 
   def _measure(self, name: str) -> peer_speed.Speed:
-    speed = peer_speed.measure(self._case, self._scale, self._machines[name])
+    speed = peer_speed.measure(
+      name, self._case, self._scale, self._machines[name]
+    )
     self.found.setdefault(name, []).append(speed)
-    cpu, wall = speed.rates
-    print(f'{name}: {cpu:,.0f} steps per CPU s, {wall:,.0f} per s', flush=True)
     return speed
 
 
@@ -118,12 +106,7 @@ def tabulate_ratios(
 
 def main(_) -> None:
   """Prints two tables for each case."""
-  names = _CASES.value or list(CASES)
-  unknown = sorted(set(names) - set(CASES))
-  if unknown:
-    raise app.UsageError(
-      f'--cases must be of {", ".join(CASES)}; got {", ".join(unknown)}.'
-    )
+  names = peer_speed.choose(CASES)
   pythons = _PYTHONS.value
   if len(set(pythons)) < 2:
     raise app.UsageError(
@@ -131,15 +114,19 @@ def main(_) -> None:
     )
   machines = {
     python: peer_processes.Machine(
-      _CORES.value, _SECONDS.value, None, None, os.path.abspath(python)
+      peer_speed.CORES.value,
+      peer_speed.SECONDS.value,
+      None,
+      None,
+      os.path.abspath(python),
     )
     for python in pythons
   }
   console = rich.console.Console(width=110)
   for name in names:
     print(f'{name} …', flush=True)
-    measurements = _Measurements(CASES[name], _SCALE.value, machines)
-    for _ in range(_ROUNDS.value):
+    measurements = _Measurements(CASES[name], peer_speed.SCALE.value, machines)
+    for _ in range(peer_speed.ROUNDS.value):
       measurements.add_round()
     console.print(peer_speed.tabulate(name, measurements.found))
     console.print(tabulate_ratios(pythons[0], measurements.ratios))

@@ -19,7 +19,7 @@ import numpy as np
 
 import stacks
 from repertory import launch
-from repertory.components import roads, stack
+from repertory.components import checkpointing, roads, stack
 from repertory.components.replay import local
 from repertory.launch.runs import resuming
 
@@ -127,6 +127,13 @@ def counters(arrays) -> set[str]:
   }
 
 
+def load(directory) -> checkpointing.Checkpoint:
+  """Returns the newest checkpoint of a directory that has one."""
+  checkpoint = resuming.load_checkpoint(str(directory))
+  assert checkpoint is not None
+  return checkpoint
+
+
 def read_items(case: Case, directory) -> local.Contents:
   """Returns what a checkpoint has of the table, moved out of a server."""
   opened = resuming.open_session(
@@ -166,8 +173,7 @@ def _hash(array: np.ndarray) -> str:
 
 def _write(version: str, name: str, case: Case, directory: str) -> None:
   launch.run(case.experiment(directory), case.topology, display=False)
-  checkpoint = resuming.load_checkpoint(directory)
-  assert checkpoint is not None
+  checkpoint = load(directory)
   facts = {
     'versions': dict(stack.versions()),
     'counts': checkpoint.state['counts'],

@@ -15,7 +15,7 @@ class _Local(launcher.Launcher):
   """What is the same for threads and processes."""
 
   def check(self):
-    uses_launchpad = _uses_launchpad()  # Or there is none of that name.
+    uses_launchpad = _uses_launchpad()  # Refuses an unknown name, too.
     is_main = threading.current_thread() is threading.main_thread()
     if uses_launchpad and not is_main:
       raise SettingError(

@@ -100,7 +100,7 @@ class RayLauncher(launcher.Launcher):
         'launch_type',
         "needs the package ray, got 'ray' without it. Install repertory[ray].",
       )
-    carriers.chosen()  # Or there is none of that name.
+    carriers.chosen()  # Refuses an unknown name.
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):

@@ -12,7 +12,6 @@ import log_files
 import program
 import stack_checkpoints
 import stacks
-from repertory.launch.runs import resuming
 
 pytestmark = pytest.mark.chaos
 
@@ -68,9 +67,7 @@ def _train(python, settings, steps, cwd, code=0):
     cwd=cwd,
     code=code,
   )
-  checkpoint = resuming.load_checkpoint(str(cwd / 'run'))
-  assert checkpoint is not None
-  return checkpoint, ' '.join(printed.split())
+  return stack_checkpoints.load(cwd / 'run'), ' '.join(printed.split())
 
 
 def _inserts(checkpoint):

@@ -18,33 +18,12 @@ import program
 import stacks
 from repertory import launch
 from repertory.components import settings, signals
-from repertory.launch.host import ports
 from repertory.launch.launchers import calls, carriers, launcher
 
 
 @pytest.fixture(name='carrier')
 def _carrier(each_carrier):
   return carriers.get(each_carrier)
-
-
-@pytest.fixture(name='port')
-def _port():
-  with ports.held() as port:
-    yield port
-
-
-@pytest.fixture(name='service')
-def _service():
-  service = called.Service()
-  yield service
-  service.release.set()
-
-
-@pytest.fixture(name='client')
-def _client(carrier, port, service):
-  with called.serving(carrier, port, service):
-    yield carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
-    service.release.set()
 
 
 @pytest.mark.parametrize('dtype', [np.float32, np.int64, np.uint8])

@@ -18,28 +18,7 @@ import links
 import program
 import services
 from repertory.components import interfaces
-from repertory.launch.host import ports
 from repertory.launch.launchers import carriers
-
-
-@pytest.fixture(name='port')
-def _port():
-  with ports.held() as port:
-    yield port
-
-
-@pytest.fixture(name='service')
-def _service():
-  service = called.Service()
-  yield service
-  service.release.set()
-
-
-@pytest.fixture(name='client')
-def _client(carrier, port, service):
-  with called.serving(carrier, port, service):
-    yield carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
-    service.release.set()
 
 
 @pytest.fixture(name='carrier')

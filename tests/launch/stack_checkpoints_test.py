@@ -27,19 +27,13 @@ def _cases(*, queues=True):
   )
 
 
-def _load(directory) -> checkpointing.Checkpoint:
-  checkpoint = resuming.load_checkpoint(str(directory))
-  assert checkpoint is not None
-  return checkpoint
-
-
 @_cases()
 def test_learner_is_restored(name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)
   # No step is left; the same state is written again, in single alone.
   launch.run(case.experiment(tmp_path), 'single', display=False)
-  checkpoint = _load(tmp_path)
+  checkpoint = stack_checkpoints.load(tmp_path)
   assert stack_checkpoints.hash_each(checkpoint.arrays) == facts['arrays']
   assert checkpoint.state['counts'] == {**facts['counts'], 'runs': 2}
 
@@ -48,7 +42,7 @@ def test_learner_is_restored(name, tmp_path):
 def test_run_goes_on(name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)
-  before = _load(tmp_path)
+  before = stack_checkpoints.load(tmp_path)
   counters = stack_checkpoints.counters(before.arrays)
   assert any(name.startswith('other/') for name in counters)
   experiment = case.experiment(tmp_path, _MORE_STEPS)
@@ -59,7 +53,7 @@ def test_run_goes_on(name, tmp_path):
   assert status.learner_steps > facts['counts']['learner_steps']
   (table,) = status.tables
   assert table.inserts > facts['tables'][table.name]['inserts']
-  after = _load(tmp_path)
+  after = stack_checkpoints.load(tmp_path)
   assert after.state['versions'] == dict(stack.versions())
   # The optimizer counted on, and both it and the networks have changed.
   assert stack_checkpoints.counters(after.arrays) == counters
@@ -117,7 +111,7 @@ def test_deterministic_run_is_refused(version, tmp_path):
 
 def test_nothing_is_told_of_what_is_not_known(tmp_path):
   stack_checkpoints.unpack(stacks.HERE, 'dqn-single', tmp_path)
-  checkpoint = _load(tmp_path)
+  checkpoint = stack_checkpoints.load(tmp_path)
   state = {k: v for k, v in checkpoint.state.items() if k != 'versions'}
   without = dataclasses.replace(checkpoint, state=state)
   assert going_on.describe_move(without) == ''

@@ -1,0 +1,29 @@
+"""What tests of calls between nodes have in common."""
+
+import pytest
+
+import called
+from repertory.launch.host import ports
+
+
+@pytest.fixture(name='port')
+def _port():
+  """A port that is free for a server."""
+  with ports.held() as port:
+    yield port
+
+
+@pytest.fixture(name='service')
+def _service():
+  """What calls in a test ask, which keeps none waiting at the end."""
+  service = called.Service()
+  yield service
+  service.release.set()
+
+
+@pytest.fixture(name='client')
+def _client(carrier, port, service):
+  """Calls `service`, by the test's own `carrier`."""
+  with called.serving(carrier, port, service):
+    yield carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
+    service.release.set()
