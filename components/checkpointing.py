@@ -45,6 +45,10 @@ class CheckpointError(SettingError):
     self.args = (problem,)  # Of which pickles make it anew.
 
 
+class UnwrittenError(RuntimeError):
+  """What was to be saved could not be written, and that ends the run."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
   """What was saved.

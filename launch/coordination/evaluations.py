@@ -90,7 +90,7 @@ class Evaluations:
       if it was.
 
     Raises:
-      OSError: If it cannot be written and that is to end the run.
+      UnwrittenError: If it cannot be written and that is to end the run.
     """
     latest = self.latest
     if latest is None:
@@ -106,9 +106,10 @@ class Evaluations:
         policy, {**state, 'counts': counts, 'evaluation': evaluation}
       )
     except OSError as error:
+      problem = f'best policy not kept: {error}'
       if self._are_errors_fatal:
-        raise
-      return f'best policy not kept: {error}'
+        raise checkpointing.UnwrittenError(problem) from error
+      return problem
     self.best = latest
     return ''
 

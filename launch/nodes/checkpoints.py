@@ -122,7 +122,7 @@ class CheckpointWriter:
 
     Raises:
       TimeoutError: If the last one takes too long.
-      Exception: What kept it from being written, if that is to end the run.
+      UnwrittenError: If it cannot be written and that is to end the run.
     """
     self._settle(wait=False)
     is_due = self._writing is None and self._is_due()
@@ -137,7 +137,7 @@ class CheckpointWriter:
 
     Raises:
       TimeoutError: If it takes too long.
-      Exception: What kept it from being written, if that is to end the run.
+      UnwrittenError: If it cannot be written and that is to end the run.
     """
     self._settle(wait=True)
     self.begin()
@@ -180,7 +180,7 @@ class CheckpointWriter:
 
     Raises:
       TimeoutError: If it takes too long.
-      Exception: What kept it from being written, if that is to end the run.
+      UnwrittenError: If it cannot be written and that is to end the run.
     """
     self._settle(wait=False)
     return self._writing is not None
@@ -251,10 +251,13 @@ class CheckpointWriter:
     """Raises what kept one from being written, or tells of it and goes on."""
     # A replay server that is gone is none of the disk's errors.
     is_fatal = isinstance(error, (TimeoutError, ConnectionError))
-    if is_fatal or self._experiment.checkpoint_errors == 'raise':
+    if is_fatal:
       raise error
     message = f'checkpoint not written: {type(error).__name__}: {error}'
-    logging.warning('%s. What was saved before is kept.', message)
+    told = f'{message}. What was saved before is kept.'
+    if self._experiment.checkpoint_errors == 'raise':
+      raise checkpointing.UnwrittenError(told) from error
+    logging.warning('%s', told)
     try:
       self._coordinator.warn(self._node, message)
     except Exception as unwritten:  # That log may be on the same full disk.

@@ -425,10 +425,12 @@ class TestErrors:
     run.learn(1)
     run.checkpoint()
     with obstacle(run):
-      with pytest.raises(error):
-        run.checkpoint()
-      with pytest.raises(error):
-        run.learner.checkpoint()
+      for save in run.checkpoint, run.learner.checkpoint:
+        with pytest.raises(
+          checkpointing.UnwrittenError, match='What was saved before is kept'
+        ) as raised:
+          save()
+        assert isinstance(raised.value.__cause__, error)
     assert run.names()[-1] == '00000001'
     assert run.warnings() == []
 
