@@ -27,14 +27,14 @@ class Figures(NamedTuple):
 
   Attributes:
     trail: Its part of the bound of all distances, see `mixing.Trail`.
-    messages_per_second: That came since the last figures.
+    num_messages: That have come.
     age_seconds: How long ago those came that were mixed last, on average; None
       before the first.
     age_steps: How many learner steps its own were ahead of theirs.
   """
 
   trail: float
-  messages_per_second: float
+  num_messages: int
   age_seconds: float | None
   age_steps: float | None
 
@@ -130,7 +130,6 @@ class Participant:
     keeps_step = neighborhood.keeps_step
     self._box = mailbox.Mailbox(neighborhood.hears, keeps_step)
     self._ages: tuple[float, float] | None = None
-    self._looked_at, self._num_messages = time.monotonic(), 0
     self._inlet = inlet.Inlet(
       self._box, self._layout, callers.Admission(caller.token), interface
     )
@@ -188,11 +187,8 @@ class Participant:
 
   def figures(self) -> Figures:
     """Returns how it does; called in another thread."""
-    now, count = time.monotonic(), self._box.num_messages
-    seconds = max(now - self._looked_at, 1e-6)
-    rate = (count - self._num_messages) / seconds
-    self._looked_at, self._num_messages = now, count
-    return Figures(self._trail.length, rate, *(self._ages or (None, None)))
+    ages = self._ages or (None, None)
+    return Figures(self._trail.length, self._box.num_messages, *ages)
 
   def end(self, version: int) -> None:
     """Tells its neighbors that it sends nothing later than a version."""

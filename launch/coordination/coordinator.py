@@ -59,7 +59,9 @@ class Coordinator:
     self._leases = leases.StepLeases(
       experiment.max_steps, experiment.num_actors
     )
-    self._roster = roster.Roster(max_restarts, clock, session.num_restarts)
+    self._roster = roster.Roster(
+      max_restarts, clock, session.num_restarts, experiment.deterministic
+    )
     self._admission = admission or callers.Admission()
     self._lock = threading.RLock()
     self._phases = phases.Phases()

@@ -55,6 +55,7 @@ class Roster:
     max_restarts: int,
     clock: Callable[[], float] = time.monotonic,
     num_restarts: int = 0,
+    keeps_step: bool = False,
   ):
     """Knows nobody yet.
 
@@ -63,8 +64,11 @@ class Roster:
         `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
       clock: Tells seconds.
       num_restarts: How often nodes were started again before.
+      keeps_step: Whether nobody who acts can be started again by itself: the
+        others would wait for what it had sent, or would have sent.
     """
     self._num_restarts_before = num_restarts
+    self._keeps_step = keeps_step
     self._max_restarts = max_restarts
     self._first_doing = ''
     self._clock = clock
@@ -141,10 +145,13 @@ class Roster:
   def may_restart(self, name: str) -> bool:
     """Returns whether a node that ended can be started again.
 
-    Not one that never got as far as to register: it would fail again.
+    Not one that never got as far as to register: it would fail again. Nor one
+    with which the others keep step.
     """
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
+      return False
+    if self._keeps_step and kinds.kind_of(name).acts:
       return False
     return restarts.may_replace(name, node.restarts)
 

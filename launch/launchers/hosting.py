@@ -4,6 +4,7 @@ Needs no TensorFlow.
 """
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -131,11 +132,12 @@ class Host:
     return node
 
   def _describe(self, node: node_lib.Node) -> Mapping[str, Any]:
-    """Returns with what a node runs, and where if not all are on one host."""
+    """Returns with what a node runs and in which process, and on which host."""
+    described = {'pid': os.getpid(), **node.description}
     interface = self._context.interface
     if interface == interfaces.LOOPBACK:
-      return node.description
-    return {'host': interface.host, **node.description}
+      return described
+    return {'host': interface.host, **described}
 
   def finish(
     self, node: node_lib.Node, begin: Callable[[], None] = lambda: None

@@ -121,10 +121,10 @@ def describe_end(name: str, code: int) -> failures.Failure:
 
 
 def _end_of_log(path: str) -> str:
-  """Returns the last lines of what a node printed; '' if there is no file."""
+  """Returns the last lines of what a node printed; '' if there are none."""
   with contextlib.suppress(OSError), open(path, errors='replace') as file:
     lines = ''.join(file.readlines()[-_LOG_LINES:])
-    return f'\nEnd of {path}:\n{lines}'
+    return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
   return ''
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import gossip, settings, signals, variables
+from repertory.components import gossip, signals, variables
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
@@ -73,7 +73,6 @@ class ActorLearnerNode(actor.ActorNode):
     self._gossip = gossip_node
     first_stop = context.stop
     if own.experiment.deterministic:
-      _check_first_life(context)
       context = in_step.finish_rounds(context)
     context.tell_start('asking with what it begins')
     own, beginning = self._begin(own)
@@ -303,14 +302,3 @@ class _Schedule:
   def end(self) -> None:
     """Asks for an end before all steps are taken."""
     self._is_ending = True
-
-
-def _check_first_life(context: node.Context) -> None:
-  """Raises SettingError if the node was started before in this run."""
-  if context.life:
-    raise settings.SettingError(
-      'deterministic',
-      'must be false for a run to go on when one of its learners has ended, '
-      f'as {context.name} has. Start it again: it goes on from its last '
-      'checkpoint.',
-    )

@@ -67,12 +67,18 @@ class GossipNode(node.Node):
     self._resumed_from = self._checkpoints.restore()
     self._begins_at_step = self._means.steps
     if session.is_resumed and not all(map(self._deposits.kept_of, names)):
+      all_begin = (
+        f'all {len(names)} learners begin' if len(names) > 1
+        else 'the learner begins'
+      )  # fmt: skip
       self._coordinator.warn(
         self.name,
-        f'all {len(names)} learners begin with the mean of the checkpoint: it '
-        'was written with another number of them, or in another topology',
+        f'{all_begin} with the mean of the checkpoint, and with empty tables: '
+        'it was written with another number of them, or in another topology',
       )
     self._reports: dict[str, gossip_messages.LearnerReport] = {}
+    # When each was last told of, and how many messages it had had by then.
+    self._told: dict[str, tuple[float, int]] = {}
     self._sampled: set[str] = set()
     self._sampled_at = self._rows_at = 0.0
     self._end_at: int | None = None
@@ -121,13 +127,14 @@ class GossipNode(node.Node):
     self._coordinator.warn(
       self.name,
       'no last checkpoint was written, for not all learners have saved what '
-      'they had at one moment; what was saved before is kept',
+      'they had at one moment; what was saved before, if anything, is kept',
     )
 
   def report(self) -> reports.Directive:
     now = time.monotonic()
     if self._reports and now - self._rows_at > _PERIOD_SECONDS:
       self._rows_at = now
+      self._leave_out_the_lost()
       self._write_rows()
     return learning.report_tables(
       self._coordinator,
@@ -172,7 +179,11 @@ class GossipNode(node.Node):
     who = self._admit(caller)
     self._deposits.forget(who.name)
     kept = self._deposits.kept_of(who.name)
-    by_others = self._means.learned_by_others(who.name) if who.life else {}
+    by_others = {}
+    if who.life:
+      self._means.leave_out(who.name)
+      by_others = self._means.learned_by_others(who.name)
+    self._told[who.name] = time.monotonic(), 0
     learned = by_others or self._means.learned()
     counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
     whole = b''
@@ -279,11 +290,35 @@ class GossipNode(node.Node):
       time.sleep(reports.PERIOD_SECONDS / 10)
     return self._means.have_told
 
+  def _leave_out_the_lost(self) -> None:
+    """Leaves learners out that have ended and are being started again.
+
+    One that is alone has no address by which it could be told, and nobody else
+    who counts.
+    """
+    for name in self._names if len(self._names) > 1 else ():
+      if self._coordinator.address_of(name) is None:
+        self._means.leave_out(name)
+
+  def _present_reports(self) -> list[tuple[str, gossip_messages.LearnerReport]]:
+    """Returns how all are who are there, by name."""
+    # All at once, for others may come meanwhile.
+    reported = sorted(self._reports.items())
+    return [one for one in reported if not self._means.is_away(one[0])]
+
+  def _messages_per_second(self, name: str, count: int) -> float:
+    """Returns how many came to a learner since it was last told of."""
+    now = time.monotonic()
+    before_at, before = self._told[name]
+    self._told[name] = now, count
+    return max(0, count - before) / max(now - before_at, 1e-6)
+
   def _write_rows(self) -> None:
     """Tells of each learner how it does."""
     distances = self._means.distances()
-    for name, report in sorted(self._reports.items()):
+    for name, report in self._present_reports():
       figures = report.figures
+      count = figures.num_messages if figures else 0
       self._coordinator.write(
         reports.GOSSIP,
         {
@@ -292,7 +327,7 @@ class GossipNode(node.Node):
           'episode_return': report.episode_return,
           'distance': distances.get(name, 0.0),
           'trail': figures.trail if figures else 0.0,
-          'messages_per_second': figures.messages_per_second if figures else 0,
+          'messages_per_second': self._messages_per_second(name, count),
           'age_seconds': figures.age_seconds if figures else None,
           'age_steps': figures.age_steps if figures else None,
         },
@@ -300,8 +335,7 @@ class GossipNode(node.Node):
 
   def _mean_tables(self) -> dict[str, replay.TableStatus]:
     """Returns how the tables of a learner are, on average."""
-    # All at once, for others may come meanwhile.
-    found = [one.tables for one in list(self._reports.values())]
+    found = [one.tables for _, one in self._present_reports()]
     statuses = {}
     for table in self._session.tables:
       of_each = [tables[table.name] for tables in found] or [

@@ -101,6 +101,7 @@ class SeveralLearners:
     self._saved_counts = saved_counts
     self._steps_of: dict[str, int] = dict.fromkeys(names, 0)
     self._learned: dict[str, dict[str, np.ndarray]] = {}
+    self._away: set[str] = set()
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
@@ -134,7 +135,20 @@ class SeveralLearners:
     """Takes what a learner has learned."""
     with self._lock:
       self._learned[name] = learned
+      self._away.discard(name)
       self.changes += 1
+
+  def leave_out(self, name: str) -> None:
+    """Counts a learner that is gone no more, until it tells anew.
+
+    If all are gone, what they told last is all that is known, and counts.
+    """
+    with self._lock:
+      self._away.add(name)
+
+  def is_away(self, name: str) -> bool:
+    """Returns whether a learner is gone, and has told nothing since."""
+    return name in self._away
 
   @property
   def have_told(self) -> bool:
@@ -151,13 +165,13 @@ class SeveralLearners:
     """Returns what all but one have learned in the mean; {} if that is none."""
     with self._lock:
       return mean(
-        state for other, state in self._learned.items() if other != name
+        state for other, state in self._present().items() if other != name
       )
 
   def distances(self) -> dict[str, float]:
     """Returns how far each is from the mean of all, in the Euclidean norm."""
     with self._lock:
-      told = dict(self._learned)
+      told = self._present()
     if not told:
       return {}
     layout = gossip.Layout(next(iter(told.values())))
@@ -171,12 +185,21 @@ class SeveralLearners:
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays per name: of the mean, or see `name_of`.
 
-    It is empty for a learner that has told nothing yet.
+    It is empty for a learner that has told nothing yet, or is gone.
 
     Raises:
       KeyError: If a name is unknown.
     """
     return [self._get(name) for name in names]
+
+  def _present(self) -> dict[str, dict[str, np.ndarray]]:
+    """Returns what is learned by those who are there; with the lock held."""
+    present = {
+      name: state
+      for name, state in self._learned.items()
+      if name not in self._away
+    }
+    return present or dict(self._learned)
 
   def _get(self, name: str) -> types.Nest:
     if name == 'learner_steps':
@@ -186,9 +209,9 @@ class SeveralLearners:
     node, of, group = name.rpartition(_OF)
     if of:
       with self._lock:
-        if node not in self._learned:
-          return []
-        state = self._learned[node]
+        state = self._present().get(node)
+      if state is None:
+        return []
     else:
       state = self.learned()
     found = [a for key, a in state.items() if key.startswith(f'{group}/')]

@@ -1,7 +1,7 @@
 """What can be plotted of a run, as series over steps, updates or seconds."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ AXES = {
 
 _LEARNER = 'learner'
 _LOSS = 'loss'
+# The column that says of which of several nodes a row is.
+_NODE = 'node'
 # Of columns that tell more of another one.
 _SUFFIXES = ('_min', '_max', '_count', '_nonfinite')
 
@@ -92,7 +94,10 @@ def choose(name: str, runs: Sequence[runs_lib.Run]) -> list[Quantity]:
   near = list(NAMES)
   if dot:
     near = sorted(
-      f'{label}.{known}' for run in runs for known in run.logs.get(label, ())
+      f'{label}.{known}'
+      for run in runs
+      for known in run.logs.get(label, ())
+      if len(run.logs.column(label, known))
     )
   raise SettingError(
     'what',
@@ -115,6 +120,9 @@ def _losses(runs: Sequence[runs_lib.Run]) -> list[Quantity]:
 
 def _rows(run: runs_lib.Run, label: str, column: str, over: str) -> Series:
   y = run.logs.column(label, column)
+  nodes = run.logs.get(label, {}).get(_NODE, ())
+  if len(nodes) == len(y):
+    y = _mean_of_nodes(nodes, y)
   x = run.logs.column(label, over)
   # A merged row is the mean of so many.
   weight = run.logs.column(label, f'{column}_count')
@@ -124,6 +132,17 @@ def _rows(run: runs_lib.Run, label: str, column: str, over: str) -> Series:
   elif len(counts):
     weight = np.where(np.isnan(weight), counts, weight)
   return _clean(x, y, weight if len(weight) else np.ones(len(y)))
+
+
+def _mean_of_nodes(nodes: Iterable[Hashable], y: np.ndarray) -> np.ndarray:
+  """Returns, where a node tells a value, the mean of what each told last."""
+  newest: dict[Hashable, float] = {}
+  means = np.full(len(y), np.nan)
+  for row, (node, value) in enumerate(zip(nodes, y)):
+    if np.isfinite(value):
+      newest[node] = value
+      means[row] = sum(newest.values()) / len(newest)
+  return means
 
 
 def _ratio(run: runs_lib.Run, over: str) -> Series:

@@ -86,16 +86,25 @@ class _Run:
 
     self._wait(is_hit, f'a process of {node}')
 
+  def has_started_again(self, node: str) -> bool:
+    """Returns whether a node has been started for the second time."""
+    told = {'restarted_after', 'warning'}
+    rows = log_files.nodes(self.directory)
+    return sum(r['node'] == node and not told & set(r) for r in rows) > 1
+
   def wait_for_start_of(self, node: str) -> None:
     """Waits until a node has been started for the second time."""
+    self._wait(lambda: self.has_started_again(node), f'{node} to start again')
 
-    def has_started():
-      rows = log_files.nodes(self.directory)
-      told = {'restarted_after', 'warning'}
-      starts = [r for r in rows if r['node'] == node and not told & set(r)]
-      return len(starts) > 1
+  def restarted(self) -> list[str]:
+    """Returns the names of nodes that were found lost, sorted."""
+    rows = log_files.nodes(self.directory)
+    return sorted(row['node'] for row in rows if 'restarted_after' in row)
 
-    self._wait(has_started, f'{node} to start again')
+  def rows_of(self, node: str) -> int:
+    """Returns in how many rows one of several learners has been told of."""
+    rows = log_files.rows(self.directory, 'gossip')
+    return sum(row['node'] == node for row in rows)
 
   def updates_of(self, node: str) -> float:
     """Returns the updates of one of several learners."""
@@ -175,11 +184,7 @@ def _check_goes_on(directory, settings, node, fault):
   # Who is asked to end takes no notice: that is the launcher's affair.
   restarts = ' restart' in ended.output
   assert restarts == (fault != signal.SIGTERM), ended.output
-  told = [
-    row['node']
-    for row in log_files.nodes(run.directory)
-    if 'restarted_after' in row
-  ]
+  told = run.restarted()
   assert (node in told) == restarts, told
 
 
@@ -187,26 +192,45 @@ def test_learner_goes_on_without_its_neighbors(tmp_path):
   run = _Run(tmp_path, _GOSSIP)
   run.wait_for_checkpoint()
   # Who is left hears from one of them, and the other hears from it.
-  for index in (0, 2):
-    run.program.node(f'actor_learner/{index}').send_signal(signal.SIGKILL)
+  lost = ['actor_learner/0', 'actor_learner/2']
+  pids = {r['node']: r['pid'] for r in log_files.nodes(run.directory)}
+  for node in lost:
+    process = run.program.node(node)
+    assert process.pid == pids[node]
+    process.send_signal(signal.SIGKILL)
+  run.wait_for(lambda: run.restarted() == lost, 'the loss to be found')
+  # By now it is known, and what they had learned counts no more.
+  time.sleep(2)
+  rows = {node: run.rows_of(node) for node in lost}
   before = run.updates_of('actor_learner/1')
   run.wait_for(
     lambda: run.updates_of('actor_learner/1') > before,
     'the one that is left to learn',
   )
-  for index in (0, 2):
-    run.wait_for_start_of(f'actor_learner/{index}')
+  for node in lost:
+    same = run.rows_of(node) == rows[node]
+    assert same or run.has_started_again(node)
+    run.wait_for_start_of(node)
   run.wait_for_progress()
   # All are heard again, and begin with what the one that was left has.
   now = run.time_of_last_row()
   run.wait_for(lambda: run.are_all_heard_after(now), 'all to be heard')
   run.stop()
-  told = [
-    row['node']
-    for row in log_files.nodes(run.directory)
-    if 'restarted_after' in row
-  ]
-  assert sorted(told) == ['actor_learner/0', 'actor_learner/2']
+  assert run.restarted() == lost
+
+
+def test_learner_with_which_others_keep_step_ends_the_run(tmp_path):
+  run = _Run(tmp_path, (*_GOSSIP, '--deterministic'))
+  run.wait_for_checkpoint()
+  run.program.node('actor_learner/1').send_signal(signal.SIGKILL)
+  ended = run.program.wait(_SECONDS)
+  assert ended.code == 1, ended.output
+  assert "Node 'actor_learner/1' failed:" in ended.output
+  assert 'ended with signal 9' in ended.output
+  assert run.restarted() == [] and ended.left == []
+  again = _Run(tmp_path, (*_GOSSIP, '--deterministic'))
+  again.wait_for_progress()
+  again.stop()
 
 
 def test_run_survives_fifty_random_faults(tmp_path):

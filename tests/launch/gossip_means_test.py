@@ -71,3 +71,26 @@ class TestMeans:
     assert means.distances() == dict.fromkeys(_NAMES, 2.0)
     with pytest.raises(KeyError, match=r"'critic'; there are \['policy'\]"):
       means.get_variables(['critic'])
+
+  def test_who_is_gone_does_not_count_until_it_tells(self):
+    means = gossip_means.SeveralLearners(_NAMES, list)
+    gone = gossip_means.name_of(_NAMES[0], 'policy')
+    for name, value in zip(_NAMES, (1.0, 5.0)):
+      means.tell(name, {'policy/0000/w': np.array([value])})
+    means.leave_out(_NAMES[0])
+    assert means.is_away(_NAMES[0]) and not means.is_away(_NAMES[1])
+    (both,), of_gone = means.get_variables(['policy', gone])
+    assert both == 5 and of_gone == []
+    assert means.distances() == {_NAMES[1]: 0}
+    assert means.learned_by_others(_NAMES[1]) == {}
+    means.tell(_NAMES[0], {'policy/0000/w': np.array([3.0])})
+    assert not means.is_away(_NAMES[0])
+    (both,), (one,) = means.get_variables(['policy', gone])
+    assert both == 4 and one == 3
+
+  def test_what_all_told_last_counts_if_all_are_gone(self):
+    means = gossip_means.SeveralLearners(_NAMES, list)
+    for name, value in zip(_NAMES, (1.0, 5.0)):
+      means.tell(name, {'policy/0000/w': np.array([value])})
+      means.leave_out(name)
+    assert means.learned()['policy/0000/w'] == 3

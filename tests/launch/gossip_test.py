@@ -228,6 +228,7 @@ class TestCounts:
     nodes = {row['node']: row for row in log_files.nodes(tmp_path)}
     assert nodes['actor_learner/0']['environment_ids'] == [0, 1, 2, 3]
     assert nodes['actor_learner/1']['environment_ids'] == [4, 5, 6, 7]
+    assert nodes['actor_learner/1']['pid'] == os.getpid()
     # Exploration follows from the environment's id over all learners.
     epsilons = itertools.chain.from_iterable(
       nodes[name]['epsilons'] for name in topology.learners

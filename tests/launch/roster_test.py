@@ -43,6 +43,14 @@ class TestRestarts:
     nodes.register(name)
     assert nodes.may_restart(name) == may
 
+  @pytest.mark.parametrize(
+    ('name', 'may'), [('actor_learner/1', False), ('evaluator', True)]
+  )
+  def test_not_with_whom_others_keep_step(self, clock, name, may):
+    nodes = roster.Roster(max_restarts=2, clock=clock, keeps_step=True)
+    nodes.register(name)
+    assert nodes.may_restart(name) == may
+
   def test_not_before_it_has_registered(self, nodes):
     nodes.expect(['actor/0'])
     assert not nodes.may_restart('actor/0')

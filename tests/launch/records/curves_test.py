@@ -178,6 +178,20 @@ class TestQuantities:
     with pytest.raises(SettingError, match="mean 'losses'"):
       _curve(tmp_path, 'loses')
 
+  def test_of_several_nodes_their_mean(self, tmp_path):
+    rows = [
+      {'steps': step, 'node': node, 'version': version}
+      for step, node, version in [
+        (1, 'a', 2.0), (2, 'b', 6.0), (3, 'a', 'nan'), (4, 'a', 4.0),
+      ]
+    ]  # fmt: skip
+    written_runs.write(tmp_path / 'run', gossip=rows)
+    curve = _curve(tmp_path, 'gossip.version')
+    np.testing.assert_array_equal(curve.x, [1, 2, 4])
+    np.testing.assert_array_equal(curve.middle, [2, (2 + 6) / 2, (6 + 4) / 2])
+    with pytest.raises(SettingError, match=r"mean 'gossip\.steps'"):
+      _curve(tmp_path, 'gossip.node')  # It has no numbers.
+
   def test_values_that_are_not_finite_are_left_out(self, tmp_path):
     learner = [
       {'steps': 1, 'loss': 1.0},
