@@ -343,14 +343,10 @@ class Coordinator:
 
   def observe(self) -> reports.Observation:
     """Returns what the launcher goes by."""
-    status = self.status()
+    status, experiment = self.status(), self._session.experiment
     with self._lock:
       return observing.observe(
-        status,
-        self._phases,
-        self._progress,
-        self._roster,
-        self._session.experiment,
+        status, self._phases, self._progress, self._roster, experiment
       )
 
   def describe_nodes(self) -> Mapping[str, str]:
