@@ -1,6 +1,7 @@
 """Tests of how a node lives, with nodes and a coordinator that take notes."""
 
 import contextlib
+import os
 import threading
 
 import pytest
@@ -138,7 +139,7 @@ class _Hosted:
 def test_client_ends_when_its_part_is_done(coordinator):
   hosted = _Hosted('actor/3', coordinator, ends=True).join()
   assert coordinator.told == [
-    ('register', 'actor/3', {'life': 2}),
+    ('register', 'actor/3', {'pid': os.getpid(), 'life': 2}),
     ('finish', 'actor/3'),
   ]
   assert hosted.nodes[0].is_closed
@@ -193,7 +194,8 @@ def test_run_that_stops_does_not_end_who_is_there_for_others(coordinator):
   hosted.host.shut_down()
   hosted.join()
   assert hosted.error is None
-  assert coordinator.told == [('register', 'inference/0', {'life': 2})]
+  described = {'pid': os.getpid(), 'life': 2}
+  assert coordinator.told == [('register', 'inference/0', described)]
 
 
 @pytest.mark.parametrize(
