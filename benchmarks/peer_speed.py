@@ -90,13 +90,11 @@ def measure(
     if told
     else (short.cpu_seconds, short.seconds)
   )
-  speed = Speed((steps / cpu, steps / wall), first, told is None)
+  by_cpu, by_wall = steps / cpu, steps / wall
   print(
-    f'{name}: {speed.rates[0]:,.0f} steps per CPU s, {speed.rates[1]:,.0f} per '
-    's',
-    flush=True,
+    f'{name}: {by_cpu:,.0f} steps per CPU s, {by_wall:,.0f} per s', flush=True
   )
-  return speed
+  return Speed((by_cpu, by_wall), first, told is None)
 
 
 def tabulate(

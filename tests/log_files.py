@@ -25,6 +25,11 @@ def nodes(directory) -> list[dict]:
   return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def restarted(directory) -> list[str]:
+  """Returns which nodes were started again, as often as they were."""
+  return [row['node'] for row in nodes(directory) if 'restarted_after' in row]
+
+
 def total(table: list[dict[str, float]], column: str = 'count') -> float:
   """Sums a column."""
   return sum(row[column] for row in table)

@@ -250,8 +250,7 @@ class CheckpointWriter:
   def fail(self, error: Exception) -> None:
     """Raises what kept one from being written, or tells of it and goes on."""
     # A replay server that is gone is none of the disk's errors.
-    is_fatal = isinstance(error, (TimeoutError, ConnectionError))
-    if is_fatal:
+    if isinstance(error, (TimeoutError, ConnectionError)):
       raise error
     message = f'checkpoint not written: {type(error).__name__}: {error}'
     told = f'{message}. What was saved before is kept.'

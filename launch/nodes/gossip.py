@@ -293,8 +293,7 @@ class GossipNode(node.Node):
   def _leave_out_the_lost(self) -> None:
     """Leaves learners out that have ended and are being started again.
 
-    One that is alone has no address by which it could be told, and nobody else
-    who counts.
+    A learner without neighbors has no address, and is never left out here.
     """
     for name in self._names if len(self._names) > 1 else ():
       if self._coordinator.address_of(name) is None:

@@ -98,8 +98,7 @@ class _Run:
 
   def restarted(self) -> list[str]:
     """Returns the names of nodes that were found lost, sorted."""
-    rows = log_files.nodes(self.directory)
-    return sorted(row['node'] for row in rows if 'restarted_after' in row)
+    return sorted(log_files.restarted(self.directory))
 
   def rows_of(self, node: str) -> int:
     """Returns in how many rows one of several learners has been told of."""

@@ -71,7 +71,4 @@ def test_learner_waits_for_an_actor_that_is_started_again(tmp_path, min_size):
   result = _run(tmp_path, 'local_mp', factory, min_replay_size=min_size)
   assert result.status.steps == 600
   assert result.status.num_restarts == 1
-  rows = log_files.nodes(tmp_path / 'run')
-  assert [row['node'] for row in rows if 'restarted_after' in row] == [
-    'actor/0'
-  ]
+  assert log_files.restarted(tmp_path / 'run') == ['actor/0']
