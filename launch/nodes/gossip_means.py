@@ -77,7 +77,7 @@ class SeveralLearners:
   Attributes:
     steps: Updates of all together.
     begun_with: What they began with, by name; empty if each began by itself.
-    changes: Grows when somebody has told something.
+    changes: Grows when somebody has told something, or is left out.
   """
 
   def __init__(
@@ -144,7 +144,9 @@ class SeveralLearners:
     If all are gone, what they told last is all that is known, and counts.
     """
     with self._lock:
-      self._away.add(name)
+      if name not in self._away:
+        self._away.add(name)
+        self.changes += 1
 
   def is_away(self, name: str) -> bool:
     """Returns whether a learner is gone, and has told nothing since."""

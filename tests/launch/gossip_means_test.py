@@ -77,7 +77,9 @@ class TestMeans:
     gone = gossip_means.name_of(_NAMES[0], 'policy')
     for name, value in zip(_NAMES, (1.0, 5.0)):
       means.tell(name, {'policy/0000/w': np.array([value])})
+    before = means.changes
     means.leave_out(_NAMES[0])
+    assert means.changes > before  # So that no older mean is given out.
     assert means.is_away(_NAMES[0]) and not means.is_away(_NAMES[1])
     (both,), of_gone = means.get_variables(['policy', gone])
     assert both == 5 and of_gone == []
