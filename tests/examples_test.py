@@ -245,9 +245,27 @@ class TestReadme:
       assert re.search(rf'(?m)^{target}:', makefile)
 
 
+@pytest.fixture(scope='module', name='trained')
+def _trained():
+  experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
+  spec = trials.check(experiment)
+  experience = session.describe_experience(experiment, spec)
+  checkpoint = checkpointing.Checkpoint(
+    'path',
+    arrays={},
+    state={
+      'experiment': experiment.identity(experience),
+      'counts': {'steps': 9, 'learner_steps': 1},
+    },
+    replay_path=None,
+  )
+  network = experiment.builder.make_network(spec)
+  return loading.Trained(experiment, spec, experience, network, checkpoint)
+
+
 class TestCommands:
   @pytest.fixture(autouse=True)
-  def _set_up(self, monkeypatch, write_module, tmp_path):
+  def _set_up(self, monkeypatch, write_module, tmp_path, trained):
     # What commands do is for other tests; here it is the words.
     write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
     write_module('my_networks', '\n'.join(_blocks(_OWN_NETWORK, 'python')))
@@ -255,30 +273,16 @@ class TestCommands:
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
     (tmp_path / 'runs').mkdir()  # Which `repertory runs` takes by itself.
-    experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-    spec = trials.check(experiment)
-    experience = session.describe_experience(experiment, spec)
-    network = experiment.builder.make_network(spec)
-    checkpoint = checkpointing.Checkpoint(
-      'path',
-      arrays={},
-      state={
-        'experiment': experiment.identity(experience),
-        'counts': {'steps': 9, 'learner_steps': 1},
-      },
-      replay_path=None,
-    )
     result = running.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
     found = finding.Found([runs.Run('directory', runs.DONE)], [])
-    trained = loading.Trained(experiment, spec, experience, network, checkpoint)
     for module, name, value in (
       (running, 'run', result),
       (evaluation, 'run_episodes', episodes),
       (recording, 'record_episodes', [1.0]),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
-      (resuming, 'load_checkpoint', checkpoint),
+      (resuming, 'load_checkpoint', trained.checkpoint),
       (finding, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),

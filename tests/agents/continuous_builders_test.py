@@ -7,6 +7,7 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
+import rare_cases
 import recording_writer
 from repertory.agents import builder as builder_lib
 from repertory.agents import d4pg, iql, qtopt, sac, td3
@@ -63,7 +64,9 @@ class TestPolicy:
   @pytest.mark.parametrize(
     'kind', [((), np.float32), ((2, 2), np.float64), ((3,), np.float32)]
   )
-  @pytest.mark.parametrize('evaluation', [False, True])
+  @pytest.mark.parametrize(
+    'evaluation', rare_cases.daily([False, True], [False])
+  )
   def test_actions_are_valid(self, agent, bounds, kind, evaluation):
     actions = specs.BoundedArray(*kind, *bounds)
     builder = make_builder(agent)

@@ -7,6 +7,7 @@ import tensorflow as tf
 import acting_policies
 import agent_batches
 import known_agents
+import rare_cases
 from repertory.agents import experience_replay, registry
 from repertory.components import adders, settings, types
 
@@ -77,7 +78,9 @@ class TestImportanceWeights:
 _NUM_OWN_COUNTS = {'iql': 1}
 
 
-@pytest.mark.parametrize('agent', _AGENTS)
+@pytest.mark.parametrize(
+  'agent', rare_cases.daily(_AGENTS, ['dqn', 'r2d2', 'sac'])
+)
 def test_updates_weigh_by_the_learner_steps_taken(agent):
   def lose(steps_taken, **settings):
     """Returns the loss of the next learner step."""

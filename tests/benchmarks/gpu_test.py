@@ -35,6 +35,7 @@ def _rows(text):
   return [line.split(' | ') for line in lines][2:]
 
 
+@pytest.mark.chaos
 def test_smallest_cases_on_parts_of_a_cpu():
   ended = _measure(
     '--devices=CPU:0,CPU:1', '--smallest', '--turns=1', '--seconds=0.1',
@@ -77,7 +78,9 @@ def test_without_a_gpu_it_says_what_to_do():
 @pytest.mark.parametrize(
   ('argument', 'words'),
   [
-    ('--devices=CPU:0', 'must be two, got 1'),
+    pytest.param(
+      '--devices=CPU:0', 'must be two, got 1', marks=pytest.mark.chaos
+    ),
     ('--parts=acting,updating', "got 'updating'"),
   ],
 )

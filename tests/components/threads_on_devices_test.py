@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+import rare_cases
+
 _DEVICES = """
 import sys
 import threading
@@ -88,7 +90,9 @@ sys.exit('; '.join(problems) or None)
 """
 
 
-@pytest.mark.parametrize('work', [_FUNCTIONS, _VARIABLES])
+@pytest.mark.parametrize(
+  'work', rare_cases.daily([_FUNCTIONS, _VARIABLES], [_FUNCTIONS])
+)
 def test_nothing_is_mixed_up(work):
   ended = subprocess.run(
     [sys.executable, '-c', _DEVICES + work + _RUN],

@@ -91,6 +91,7 @@ class TestNormalizedSAC:
     assert len(normalizing) == 2 * 3 * 2
 
 
+@pytest.mark.chaos
 def test_learns(module, tmp_path):
   config = {'channels': 4, 'jit_compile': False}
   experiment = launch.make_experiment(

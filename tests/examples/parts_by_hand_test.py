@@ -36,6 +36,7 @@ def test_learns_and_is_the_same_each_time(example):
   assert returns[: len(few)] == few
 
 
+@pytest.mark.chaos
 def test_learns_over_a_server(example):
   with replay_fixture.no_threads_left():
     assert _has_learned(example.main(over_server=True))

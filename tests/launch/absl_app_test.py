@@ -22,10 +22,11 @@ app.run(main)
 """
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('import_first', 'outcomes'),
   [
-    pytest.param('import tensorflow', ['RAN'], marks=pytest.mark.chaos),
+    ('import tensorflow', ['RAN']),
     # It depends on what else is imported, and when, whether that can run.
     ('', ['REFUSED tensorflow must be imported before `absl.app', 'RAN']),
   ],

@@ -20,13 +20,15 @@ _CONFIGS = {
   ('agent', 'topology', 'deterministic', 'expected'),
   [
     ('dqn', 'single', False, 'NumPy'),
-    ('ppo', 'single', False, 'NumPy'),
-    ('impala', 'single', False, 'NumPy'),
+    pytest.param('ppo', 'single', False, 'NumPy', marks=pytest.mark.chaos),
+    pytest.param('impala', 'single', False, 'NumPy', marks=pytest.mark.chaos),
     # By NumPy it would not be to the last bit what others are.
     ('dqn', 'single', True, 'TensorFlow'),
     # Other threads would wait for it.
     ('dqn', 'distributed', False, 'TensorFlow'),
-    ('impala', 'sebulba', False, 'TensorFlow'),
+    pytest.param(
+      'impala', 'sebulba', False, 'TensorFlow', marks=pytest.mark.chaos
+    ),
   ],
 )
 def test_is_told(

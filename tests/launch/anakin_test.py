@@ -99,7 +99,7 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize('name', rare_cases.daily(_CASES, ['parts']))
+@pytest.mark.parametrize('name', rare_cases.daily(_CASES, ['impala']))
 def test_learns_what_single_learns_to_the_last_bit(name, tmp_path):
   agent, environment, config, steps, updates = _CASES[name]
   found, saved = {}, {}
@@ -185,6 +185,7 @@ def _with_builder(directory, builder, **settings):
   )
 
 
+@pytest.mark.chaos
 def test_learner_steps_come_after_the_same_items_as_in_single(
   tmp_path, monkeypatch
 ):
@@ -211,14 +212,11 @@ def test_learner_steps_come_after_the_same_items_as_in_single(
   assert anakin.learner_steps == single.learner_steps == len(timing) > 30
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('agent', 'config'),
   [
-    pytest.param(
-      'impala',
-      {'unroll_length': 4, 'batch_size': 2},
-      marks=pytest.mark.chaos,
-    ),
+    ('impala', {'unroll_length': 4, 'batch_size': 2}),
     ('dqn', {**_DQN, 'prioritized': True}),
   ],
 )

@@ -83,6 +83,7 @@ def test_fresh_targets_are_those_of_the_update(tmp_path, monkeypatch):
   assert set(ages) == {0.0}
 
 
+@pytest.mark.chaos
 def test_stopped_and_resumed_is_never_stopped(tmp_path):
   builder = qtopt.QTOptBuilder(_WITH)
   whole = _run(tmp_path / 'whole', builder, deterministic=True)

@@ -86,7 +86,7 @@ def _evaluations(tmp_path):
       central.Central(),
       central.Central(num_inference_servers=1),
     ],
-    ['single', central.Central()],
+    ['single'],
   ),
   ids=str,
 )

@@ -208,7 +208,7 @@ def _items(connection):
   ],
 )
 @pytest.mark.parametrize(
-  'case', rare_cases.daily(_CASES, _CASES.keys() - {'r2d2_across'})
+  'case', rare_cases.daily(_CASES, ['impala_bundles', 'impala_lstm', 'r2d2'])
 )
 def test_items_are_equal(tmp_path, case, environment, num_lanes):
   factory = registry.make_factory(environment)
@@ -216,13 +216,14 @@ def test_items_are_equal(tmp_path, case, environment, num_lanes):
 
 
 @pytest.mark.parametrize('num_lanes', rare_cases.daily([1, 2], [2]))
-@pytest.mark.parametrize('case', _CONTINUOUS)
+@pytest.mark.parametrize('case', rare_cases.daily(_CONTINUOUS, ['sac']))
 def test_items_of_continuous_actions_are_equal(tmp_path, case, num_lanes):
   agent, config = _CONTINUOUS[case]
   _check_items_are_equal(tmp_path, agent, config, follow.Follow, num_lanes)
 
 
-@pytest.mark.parametrize('case', rare_cases.daily(_PARTS, ['impala']))
+@pytest.mark.chaos
+@pytest.mark.parametrize('case', _PARTS)
 def test_items_of_actions_of_several_parts_are_equal(tmp_path, case):
   environment, agent, config = _PARTS[case]
   factory = registry.make_factory(environment)

@@ -217,6 +217,7 @@ class TestWhat:
       assert resumed.status().inserts == inserts
       assert resumed.learner.version == learner_steps
 
+  @pytest.mark.chaos
   def test_priorities_of_the_last_update_are_in_it(self, start, tmp_path):
     run = start()
     least = run.session.experiment.builder.config.min_priority
@@ -255,6 +256,7 @@ class TestWhat:
           priority = max(told[item.key], least)
           assert item.priority == pytest.approx(priority, rel=1e-4)
 
+  @pytest.mark.chaos
   def test_counts_in_replay_are_checked(self, start, tmp_path):
     run = start()
     run.learn(5)
@@ -273,6 +275,7 @@ class TestWhat:
     ):
       Run(_copy(tmp_path), other)
 
+  @pytest.mark.chaos
   def test_replay_has_no_other_links(self, start, tmp_path):
     """Or room would not be free when a checkpoint is removed."""
     run = start()
@@ -377,7 +380,11 @@ class TestErrors:
     ('obstacle', 'words'),
     [
       (_full_disk, 'OSError: [Errno 27] File too large'),
-      (_no_replay_folder, 'ReplayCheckpointError: the replay server at'),
+      pytest.param(
+        _no_replay_folder,
+        'ReplayCheckpointError: the replay server at',
+        marks=pytest.mark.chaos,
+      ),
       (_damaged_replay, 'ReplayCheckpointError: The replay server wrote'),
     ],
   )

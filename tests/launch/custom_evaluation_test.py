@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import log_files
+import rare_cases
 import recording_hooks
 from repertory import launch
 from repertory.agents import dqn, r2d2
@@ -58,7 +59,7 @@ def _make(directory, agent='dqn', **settings):
   )
 
 
-@pytest.mark.parametrize('agent', ['dqn', 'r2d2'])
+@pytest.mark.parametrize('agent', rare_cases.daily(['dqn', 'r2d2'], ['dqn']))
 def test_environment_and_metrics_of_its_own(tmp_path, agent):
   observer = recording_hooks.Observer()
   experiment = _make(

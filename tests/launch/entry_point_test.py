@@ -14,6 +14,7 @@ import pytest
 
 import log_files
 import program
+import rare_cases
 
 _CODE = 'from repertory.launch.commands import entry_point; entry_point.main()'
 
@@ -45,40 +46,52 @@ sys.exit(f'imports {slow}' if slow else code)
 """
 
 
+# By arguments: the exit code, and what is told.
+_LOOKED_AT_FIRST = {
+  '--help': (0, 'repertory <command>'),
+  '--version': (0, 'repertory 0.'),
+  'agents': (0, 'dqn '),
+  'agents ppo': (0, '--config.num_epochs='),
+  'environments': (0, 'gym:<id>'),
+  'runs .': (0, 'no run in it'),
+  'plot --help': (0, '--statistic'),
+  'report .': (2, 'There is no run to be read'),
+  'train --help': (0, '--actor_threads'),
+  'train --agnet=dqn': (2, "Unknown flag '--agnet'"),
+  'train --agent=dqm': (2, "'dqn'"),
+  'train --agent=unheard_of:Builder': (2, "no module 'unheard_of'"),
+  'train --env=unheard_of:make': (2, "no module 'unheard_of'"),
+  'train --env=tensor:catsh': (2, "'tensor:catch'"),
+  'train --topology=singel': (2, "'single'"),
+  'train --topology=sebulba --actor_threads=-1': (2, 'at least 0, got -1'),
+  'train --lp_launch_type=local': (2, '--lp_launch_type must be one of'),
+  'train --topology=single --lp_launch_type=local_mp': (2, 'must be local_mt'),
+  'train --topology=distributed --deterministic': (2, 'must be false with'),
+  'train --config.batch_size=0': (2, '--config.batch_size must be'),
+  'train --config.image_torso=impala': (2, '--config.image_torso must be'),
+  'train --on_divergence=go': (2, '--on_divergence must be one of'),
+  'train --directory=': (2, '--directory must be a path, or left out'),
+  'sweep --directory=new --config.batch_size=1,0': (2, 'at least 1, got 0'),
+  'graph --topology=central --double_buffering=2': (2, 'true or false'),
+}
+_DAILY = (
+  '--help',
+  'agents ppo',
+  'environments',
+  'runs .',
+  'train --agent=dqm',
+  'train --env=tensor:catsh',
+  'train --topology=singel',
+  'train --config.batch_size=0',
+  'sweep --directory=new --config.batch_size=1,0',
+)
+
+
 @pytest.mark.parametrize(
-  ('arguments', 'code', 'told'),
-  [
-    ('--help', 0, 'repertory <command>'),
-    ('--version', 0, 'repertory 0.'),
-    ('agents', 0, 'dqn '),
-    ('agents ppo', 0, '--config.num_epochs='),
-    ('environments', 0, 'gym:<id>'),
-    ('runs .', 0, 'no run in it'),
-    ('plot --help', 0, '--statistic'),
-    ('report .', 2, 'There is no run to be read'),
-    ('train --help', 0, '--actor_threads'),
-    ('train --agnet=dqn', 2, "Unknown flag '--agnet'"),
-    ('train --agent=dqm', 2, "'dqn'"),
-    ('train --agent=unheard_of:Builder', 2, "no module 'unheard_of'"),
-    ('train --env=unheard_of:make', 2, "no module 'unheard_of'"),
-    ('train --env=tensor:catsh', 2, "'tensor:catch'"),
-    ('train --topology=singel', 2, "'single'"),
-    ('train --topology=sebulba --actor_threads=-1', 2, 'at least 0, got -1'),
-    ('train --lp_launch_type=local', 2, '--lp_launch_type must be one of'),
-    (
-      'train --topology=single --lp_launch_type=local_mp', 2,
-      'must be local_mt',
-    ),
-    ('train --topology=distributed --deterministic', 2, 'must be false with'),
-    ('train --config.batch_size=0', 2, '--config.batch_size must be'),
-    ('train --config.image_torso=impala', 2, '--config.image_torso must be'),
-    ('train --on_divergence=go', 2, '--on_divergence must be one of'),
-    ('train --directory=', 2, '--directory must be a path, or left out'),
-    ('sweep --directory=new --config.batch_size=1,0', 2, 'at least 1, got 0'),
-    ('graph --topology=central --double_buffering=2', 2, 'true or false'),
-  ],
-)  # fmt: skip
-def test_flags_are_looked_at_before_tensorflow(arguments, code, told, tmp_path):
+  'arguments', rare_cases.daily(_LOOKED_AT_FIRST, _DAILY)
+)
+def test_flags_are_looked_at_before_tensorflow(arguments, tmp_path):
+  code, told = _LOOKED_AT_FIRST[arguments]
   ended = subprocess.run(
     [sys.executable, '-c', _WITHOUT_TENSORFLOW, *arguments.split()],
     cwd=tmp_path,
@@ -90,6 +103,7 @@ def test_flags_are_looked_at_before_tensorflow(arguments, code, told, tmp_path):
   assert ended.returncode == code, ended.stderr
 
 
+@pytest.mark.chaos
 def test_training_goes_on_when_nobody_reads(tmp_path):
   flags = ['--agent=dqn', '--env=catch', '--steps=300', '--directory=run']
   errors = tmp_path / 'errors.txt'
@@ -117,6 +131,7 @@ def test_training_goes_on_when_nobody_reads(tmp_path):
   assert os.listdir(tmp_path / 'run' / 'checkpoints')
 
 
+@pytest.mark.chaos
 def test_training_goes_on_while_nobody_reads(tmp_path):
   reader, writer = os.pipe()
   os.set_blocking(writer, False)
@@ -216,6 +231,7 @@ entry_point.main()
   assert not (tmp_path / 'run').exists()
 
 
+@pytest.mark.chaos
 def test_commands_run_in_any_thread(tmp_path):
   code = """
 import threading

@@ -18,6 +18,7 @@ import tensorflow as tf
 import agent_batches
 import log_files
 import program
+import rare_cases
 import troubled_environments
 from repertory import launch
 from repertory.components import callers, gossip, learners
@@ -84,7 +85,9 @@ def _archives_of(checkpoint):
 
 
 class TestEqualRuns:
-  @pytest.mark.parametrize('agent', ['impala', 'dqn'])
+  @pytest.mark.parametrize(
+    'agent', rare_cases.daily(['impala', 'dqn'], ['impala'])
+  )
   def test_one_alone_is_single(self, tmp_path, agent):
     settings = {'agent': agent, 'deterministic': True, 'max_steps': 600}
     single = _run(tmp_path / 'a', topology='single', **settings)
@@ -95,6 +98,7 @@ class TestEqualRuns:
     assert alone.status.episodes == single.status.episodes
     assert alone.variables_sha256 == single.variables_sha256
 
+  @pytest.mark.chaos
   def test_stopped_and_resumed_is_never_stopped(self, tmp_path, monkeypatch):
     # Each hears from both others.
     topology = topology_lib.Gossip(3, 'exponential', mix_period=2)
@@ -163,7 +167,9 @@ class TestEqualRuns:
       found.update(re.findall(r'sha256 (\w+)', ended.output))
     assert len(found) == 1, found
 
-  @pytest.mark.parametrize('agent', ['impala', 'ppo'])
+  @pytest.mark.parametrize(
+    'agent', rare_cases.daily(['impala', 'ppo'], ['impala'])
+  )
   def test_two_with_equal_data_are_one(self, agent):
     builder = agent_batches.make_builder(agent)
     spec = agent_batches.AGENTS[agent].spec
@@ -275,6 +281,7 @@ class TestCounts:
     assert max(row['messages_per_second'] for row in rows) > 0
     assert any('age_seconds' in row for row in rows)
 
+  @pytest.mark.chaos
   def test_what_is_mixed_is_heard(self, tmp_path):
     # Without mixing, learners of other data would be ever further apart.
     distances = []
@@ -294,6 +301,7 @@ class TestCounts:
 
 
 class TestResuming:
+  @pytest.mark.chaos
   def test_each_goes_on_with_its_own(self, tmp_path):
     settings = {'agent': 'dqn', 'topology': topology_lib.Gossip(2)}
     first = _run(tmp_path, **settings, max_steps=600).status
@@ -305,6 +313,7 @@ class TestResuming:
     (before,), (after,) = first.tables, second.tables
     assert before.size > 200 and after.size > before.size + 200
 
+  @pytest.mark.chaos
   def test_may_change_their_number_and_the_topology(self, tmp_path):
     dqn = {'agent': 'dqn'}
     _run(tmp_path, **dqn, topology=topology_lib.Gossip(2), max_steps=400)
@@ -328,6 +337,7 @@ class TestResuming:
     with pytest.raises(ValueError, match=r'by .*2 learners.*4 learn'):
       _run(tmp_path, **settings, topology=topology_lib.Gossip(4))
 
+  @pytest.mark.chaos
   def test_without_replay_each_has_its_optimizer(self, tmp_path):
     settings = {'checkpoint_replay': False, 'max_steps': 400}
     _run(tmp_path, **settings)

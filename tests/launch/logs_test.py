@@ -47,7 +47,7 @@ def test_file_is_moved_along_when_started_afresh(tmp_path):
 @pytest.mark.parametrize(
   ('topology', 'name'),
   [
-    ('single', 'logs/learner.csv'),
+    pytest.param('single', 'logs/learner.csv', marks=pytest.mark.chaos),
     ('distributed', 'logs'),
     pytest.param('single', 'logs', marks=pytest.mark.chaos),
     pytest.param('distributed', 'logs/learner.csv', marks=pytest.mark.chaos),
@@ -93,6 +93,7 @@ def test_garbled_log_is_set_aside(tmp_path):
   assert (logs / 'actors.jsonl').is_file()
 
 
+@pytest.mark.chaos
 def test_what_is_in_the_way_of_what_nodes_print_is_set_aside(tmp_path):
   logs = tmp_path / 'run' / 'logs'
   (logs / 'native.log').mkdir(parents=True)

@@ -153,6 +153,7 @@ def _run_threads(folder, is_robbed: bool, slow_steps: list[int]):
   )
 
 
+@pytest.mark.chaos
 def test_learner_in_a_thread_ends_without_what_is_lost(tmp_path):
   """Its last batch would not come: of a queue, each item comes once."""
   items, learner_steps, warnings = _run_threads(tmp_path, True, [])

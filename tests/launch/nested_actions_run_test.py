@@ -31,11 +31,12 @@ def _run(directory, agent, environment, config, max_steps, topology):
   return launch.run(experiment, topology, display=False).status
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('agent', 'environment', 'config'),
   [
     ('impala', _WITH_KEY, {**_UNROLLS, 'core': 'gru'}),
-    pytest.param('dqn', _LOCK, _REPLAY, marks=pytest.mark.chaos),
+    ('dqn', _LOCK, _REPLAY),
   ],
 )
 def test_runs_and_resumes(tmp_path, agent, environment, config):

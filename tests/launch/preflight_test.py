@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dm_env import specs as dm_env_specs
 
+import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.components import experience, replay
@@ -184,7 +185,9 @@ def test_forced_past_it_waits_for_ever(name, tmp_path, monkeypatch):
     launch.run(experiment, display=False)
 
 
-@pytest.mark.parametrize('name', _FORCED)
+@pytest.mark.parametrize(
+  'name', rare_cases.daily(_FORCED, ['min_size', 'queue'])
+)
 def test_forced_past_it_is_reported(name, tmp_path, monkeypatch):
   experiment = _brief(
     _CASES[name][0](_FORCED[name]),

@@ -117,7 +117,11 @@ def test_settings_that_do_not_fit_are_told(wrong, what):
   ('resources', 'what'),
   [
     ({'actor': {'CPU': 1}}, "process of their own, inference; got 'actor'"),
-    ({'inference': {'nonsense': 1}}, 'must fit .*CPU=.*0 nonsense; got 1 for'),
+    pytest.param(
+      {'inference': {'nonsense': 1}},
+      'must fit .*CPU=.*0 nonsense; got 1 for',
+      marks=pytest.mark.chaos,
+    ),
   ],
 )
 def test_resources_that_are_not_there_are_told(resources, what, tmp_path):

@@ -125,6 +125,7 @@ class TestResume:
     assert status.steps == 900
     assert status.tables[0].inserts == 900
 
+  @pytest.mark.chaos
   def test_queue_is_left_out_if_environments_are_divided_otherwise(
     self, tmp_path
   ):
@@ -251,6 +252,7 @@ class TestResume:
     with resuming.open_session(experiment) as session:
       assert session.tables[0].bundle_size == 4
 
+  @pytest.mark.chaos
   def test_queue_in_other_bundles_starts_empty(self, tmp_path):
     settings = {
       'directory': str(tmp_path),
@@ -571,6 +573,7 @@ class _Counting(r2d2.R2D2Builder):
     return super().experience(spec, num_environments)
 
 
+@pytest.mark.chaos
 def test_experience_is_asked_for_once_per_start(tmp_path):
   """Agents of sequences make a network to tell of it."""
   config = r2d2.R2D2Config(

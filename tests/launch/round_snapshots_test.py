@@ -141,6 +141,7 @@ def test_interrupted(tmp_path, monkeypatch, whole):
   assert _hash(_run(tmp_path)) == whole
 
 
+@pytest.mark.chaos
 def test_from_checkpoints_of_a_run_that_went_on(tmp_path, whole, monkeypatch):
   threads = 4
   write_if_due = checkpoints.CheckpointWriter.write_if_due
@@ -191,6 +192,7 @@ def test_interrupted_before_the_first_step(tmp_path, whole, monkeypatch):
   assert _hash(_run(tmp_path)) == whole
 
 
+@pytest.mark.chaos
 def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
   _run(tmp_path, steps=100)
   step = gymnasium_adapter.GymnasiumAdapter.step

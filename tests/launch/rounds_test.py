@@ -155,6 +155,7 @@ def _run(directory, actor_threads, num_environments=4, factory=None):
   return builder.versions, result
 
 
+@pytest.mark.chaos
 def test_all_follows_from_the_seed_however_many_threads_act(tmp_path):
   found = set()
   for actor_threads in (1, 2, 4):

@@ -82,7 +82,12 @@ class TestCounts:
     assert 'replay' not in dict(status.nodes)
 
   @pytest.mark.parametrize(
-    ('actor_threads', 'ids'), [(0, [2, 2]), (1, [4]), (4, [1, 1, 1, 1])]
+    ('actor_threads', 'ids'),
+    [
+      (4, [1, 1, 1, 1]),
+      pytest.param(0, [2, 2], marks=pytest.mark.chaos),
+      pytest.param(1, [4], marks=pytest.mark.chaos),
+    ],
   )
   def test_impala_learns_once_from_each_unroll(
     self, tmp_path, actor_threads, ids
@@ -192,6 +197,7 @@ class TestResuming:
     assert (inserts - 200) * 16 - 32 < 32 * second.learner_steps
     assert second.tables[0].size == inserts > first.tables[0].size
 
+  @pytest.mark.chaos
   def test_may_change_topology(self, tmp_path):
     _run(_experiment(tmp_path, max_steps=400))
     experiment = _experiment(tmp_path, max_steps=800)

@@ -227,6 +227,7 @@ class TestRoad:
       launch.run(experiment, single.Single(replay_server=True), display=False)
     assert refusal.value.setting == 'replay_server'
 
+  @pytest.mark.chaos
   def test_goes_on_with_what_a_server_wrote(self, tmp_path):
     with_server = single.Single(replay_server=True)
     launch.run(_experiment(tmp_path, max_steps=300), with_server, display=False)

@@ -9,6 +9,7 @@ import dataclasses
 
 import pytest
 
+import rare_cases
 import stack_checkpoints
 import stacks
 from repertory import launch
@@ -20,14 +21,13 @@ _MORE_STEPS = 40
 _each_stack = pytest.mark.parametrize('version', stacks.CONSTRAINTS)
 
 
-def _cases(*, queues=True):
+def _cases(*, daily=stack_checkpoints.CASES, queues=True):
   cases = stack_checkpoints.CASES
-  return pytest.mark.parametrize(
-    'name', [name for name in cases if queues or not cases[name].has_queue]
-  )
+  names = [name for name in cases if queues or not cases[name].has_queue]
+  return pytest.mark.parametrize('name', rare_cases.daily(names, daily))
 
 
-@_cases()
+@_cases(daily=('sac-single',))
 def test_learner_is_restored(name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)
@@ -38,7 +38,7 @@ def test_learner_is_restored(name, tmp_path):
   assert checkpoint.state['counts'] == {**facts['counts'], 'runs': 2}
 
 
-@_cases()
+@_cases(daily=('dqn-single', 'impala-distributed'))
 def test_run_goes_on(name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import program
+import rare_cases
 import troubled_environments
 from repertory import launch
 from repertory.environments import registry
@@ -23,7 +24,9 @@ def _raise(error):
 _ERRORS = (SystemExit(0), StopIteration(), KeyboardInterrupt(), GeneratorExit())
 
 
-@pytest.mark.parametrize('error', _ERRORS, ids=repr)
+@pytest.mark.parametrize(
+  'error', rare_cases.daily(_ERRORS, _ERRORS[:1]), ids=repr
+)
 def test_what_an_environment_raises_is_its_nodes_failure(tmp_path, error):
   factory = troubled_environments.Troubled(2, 'step', lambda: _raise(error))
   with pytest.raises(launch.NodeError) as caught:
@@ -74,6 +77,7 @@ def test_close_after_the_check_that_fails_is_a_warning(tmp_path, caplog):
   assert 'could not be closed: OSError: stuck' in caplog.text
 
 
+@pytest.mark.chaos
 def test_close_that_fails_does_not_lose_the_result(tmp_path):
   factory = troubled_environments.Troubled(
     2, 'close', lambda: _raise(OSError('stuck'))
@@ -141,6 +145,7 @@ def test_hanging_environments_are_noticed(tmp_path, which, what, told):
   assert ended.left == []
 
 
+@pytest.mark.chaos
 @pytest.mark.filterwarnings('error')  # Such as of a thread that raised.
 def test_what_watches_bears_nodes_that_are_not_all_there(tmp_path, monkeypatch):
   register = coordinator.Coordinator.register

@@ -100,6 +100,7 @@ def _rows(records):
   ]
 
 
+@pytest.mark.chaos
 def test_rows_of_a_run_arrive(folder):
   directory = folder / 'whole'
   (records,) = _read(directory)
@@ -127,6 +128,7 @@ def test_rows_of_a_run_arrive(folder):
   assert [one.exit_code for one in _all_of(records, 'exit')] == [0]
 
 
+@pytest.mark.chaos
 def test_resumed_run_goes_on_with_the_same(folder):
   runs = list(_read(folder / 'resumed'))
   first, second, afresh = [_all_of(run, 'run')[0].run_id for run in runs]
@@ -143,6 +145,7 @@ def test_what_a_kill_left_empty_is_not_gone_on_with(tmp_path):
   assert found == {'id': 'abc', 'resume': 'allow'}
 
 
+@pytest.mark.chaos
 def test_nodes_have_rows_of_their_own(folder):
   (records,) = _read(folder / 'nodes')
   found = [

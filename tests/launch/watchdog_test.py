@@ -165,24 +165,19 @@ def test_environment_that_hangs_in_the_last_evaluation_ends_the_run(tmp_path):
 _FILE_FOR_LOGS = "shutil.rmtree('run/logs'); open('run/logs', 'w').close()"
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('num_steps', 'trouble', 'told'),
   [
     # No report can be written, nor any row of the logs: neither before the
     # first one, which makes the files, nor later.
     (10, _FILE_FOR_LOGS, ["Table 'replay' holds", 'stall.txt', 'FileExists']),
-    pytest.param(
-      1000,
-      _FILE_FOR_LOGS,
-      ["Table 'replay' holds", 'stall.txt', 'FileExists'],
-      marks=pytest.mark.chaos,
-    ),
+    (1000, _FILE_FOR_LOGS, ["Table 'replay' holds", 'stall.txt', 'FileExists']),
     # Nor can it be found where threads are.
-    pytest.param(
+    (
       300,
       "tempfile.tempdir = '/nowhere'",
       ['no report on it', '/nowhere/', 'FileNotFoundError'],
-      marks=pytest.mark.chaos,
     ),
   ],
 )

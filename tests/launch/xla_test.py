@@ -65,6 +65,7 @@ def test_deterministic_runs_do_not_depend_on_their_length(tmp_path):
   assert _decide(tmp_path, 400, deterministic=True)
 
 
+@pytest.mark.chaos
 def test_what_was_learned_before_does_not_count(tmp_path):
   settings = {'min_replay_size': 20, 'hidden_sizes': (4,), 'batch_size': 4}
   experiment = launch.make_experiment(
@@ -78,7 +79,11 @@ def test_what_was_learned_before_does_not_count(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('topology', 'expected'), [('single', False), ('anakin', True)]
+  ('topology', 'expected'),
+  [
+    ('single', False),
+    pytest.param('anakin', True, marks=pytest.mark.chaos),
+  ],
 )
 def test_is_told_in_the_log(tmp_path, topology, expected):
   experiment = launch.make_experiment(

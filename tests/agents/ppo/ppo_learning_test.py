@@ -291,7 +291,7 @@ class TestUpdate:
     ('config', 'jit_compile'),
     [
       pytest.param(CONFIG, False, id='default'),
-      pytest.param(CONFIG, True, id='xla'),
+      pytest.param(CONFIG, True, id='xla', marks=pytest.mark.chaos),
       pytest.param(LSTM, False, id='lstm'),
       pytest.param(LSTM, True, id='lstm_xla', marks=pytest.mark.chaos),
     ],

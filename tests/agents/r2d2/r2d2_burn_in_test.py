@@ -232,20 +232,19 @@ CASES = {
 }
 
 
-# Pairs of what others have by itself.
-_RARE = ('across_period', 'across_gru')
+_DAILY = ('defaults', 'whole_period', 'long_burn_in', 'across')
 
 
 class TestBurnIn:
   @pytest.mark.parametrize(
     ('kind', 'case'),
     [
-      *[('random', case) for case in CASES if case not in _RARE],
-      ('memory_chain', 'across'),
+      *[('random', case) for case in _DAILY],
       *[
         pytest.param(*case, marks=pytest.mark.chaos)
         for case in (
-          *[('random', case) for case in _RARE],
+          *[('random', case) for case in CASES if case not in _DAILY],
+          ('memory_chain', 'across'),
           ('memory_chain', 'defaults'),
           ('memory_chain', 'long_burn_in'),
         )

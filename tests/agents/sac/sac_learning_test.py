@@ -73,20 +73,22 @@ class TestSACUpdate:
     ('changes', 'jit_compile'),
     [
       pytest.param({}, None, id='default'),
-      pytest.param({}, True, id='xla'),
+      pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
       pytest.param({'prioritized': True}, None, id='prioritized'),
       pytest.param({'target_entropy': 1.5}, None, id='target_entropy'),
       pytest.param(
         {'temperature_learning_rate': 0.0}, None, id='fixed_temperature'
       ),
       pytest.param({'max_gradient_norm': 0.3}, None, id='clipped'),
-      pytest.param({'num_critics': 3}, None, id='three_critics'),
+      pytest.param(
+        {'num_critics': 3}, None, id='three_critics', marks=pytest.mark.chaos
+      ),
       pytest.param(_REDQ, None, id='redq'),
       pytest.param(_REDQ, True, id='redq_xla', marks=pytest.mark.chaos),
       pytest.param(_CROSSQ, None, id='crossq'),
       pytest.param(_CROSSQ, True, id='crossq_xla', marks=pytest.mark.chaos),
       pytest.param({'body': 'batch_renorm_mlp'}, None, id='batch_renorm'),
-      pytest.param(_CQL, None, id='cql'),
+      pytest.param(_CQL, None, id='cql', marks=pytest.mark.chaos),
       pytest.param({**_TQC, **_CQL}, None, id='cql_tqc'),
       pytest.param(_DROQ, None, id='droq'),
       pytest.param(_DROQ, True, id='droq_xla', marks=pytest.mark.chaos),

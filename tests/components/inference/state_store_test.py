@@ -12,6 +12,7 @@ import tree
 import acting_policies
 import counting_policy
 import inference_fixture
+import rare_cases
 import raw_lane
 from raw_lane import FIRST, LAST, MID
 from repertory.components import compilation, programs, specs
@@ -99,7 +100,9 @@ def _waited_for(operation):
 
 
 @pytest.mark.parametrize('kind', ['counting', *acting_policies.MAKERS])
-@pytest.mark.parametrize('jit_compile', [False, True])
+@pytest.mark.parametrize(
+  'jit_compile', rare_cases.daily([False, True], [False])
+)
 def test_equals_acting_with_the_policy(kind, jit_compile, monkeypatch):
   if jit_compile:  # For the others too, as beside an accelerator.
     monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', False)

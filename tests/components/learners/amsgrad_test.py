@@ -69,16 +69,20 @@ def test_steps_shrink_with_gradients(is_amsgrad):
   else:
     optimizer = snt.optimizers.Adam(1.0, epsilon=0.0)
 
-  @tf.function(autograph=False)
   def step(gradient):
-    optimizer.apply([gradient], [variable])
+    optimizer.apply([tf.constant([gradient])], [variable])
 
-  for _ in range(3_000):
-    step(tf.constant([1.0]))
-  for _ in range(9_000):
-    step(tf.constant([1e-3]))
+  @tf.function(autograph=False)
+  def take(number, gradient):
+    tf.while_loop(
+      lambda i: i < number, lambda i: (step(gradient), i + 1)[1:], [0]
+    )
+
+  step(1.0)  # Makes its variables.
+  take(2_999, 1.0)
+  take(9_000, 1e-3)
   before = variable.numpy()[0]
-  step(tf.constant([1e-3]))
+  step(1e-3)
   taken = before - variable.numpy()[0]
   if is_amsgrad:
     # v is still 1 − 0.999^3000 = 0.95.

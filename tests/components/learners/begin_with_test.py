@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 import agent_batches
+import rare_cases
 from repertory.agents import sac
 from repertory.components import learners, programs
 
@@ -34,7 +35,9 @@ def make(name, seed):
   )
 
 
-@pytest.mark.parametrize('name', sorted(agent_batches.AGENTS))
+@pytest.mark.parametrize(
+  'name', rare_cases.daily(sorted(agent_batches.AGENTS), ['dqn', 'mpo', 'ppo'])
+)
 def test_takes_all_that_was_learned_and_nothing_else(name):
   source, step = make(name, seed=1)
   for _ in range(3):

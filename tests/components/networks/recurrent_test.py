@@ -6,6 +6,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
+import rare_cases
 from repertory.components import choices, networks, specs
 
 T, B, D, H = 7, 4, 3, 5
@@ -68,7 +69,7 @@ def learn(function, core, inputs, first, state):
 class TestUnroll:
   @pytest.mark.parametrize('kind', ['lstm', 'gru'])
   @pytest.mark.parametrize('mode', ['eager', 'graph', 'xla'])
-  @pytest.mark.parametrize('length', [1, T])
+  @pytest.mark.parametrize('length', rare_cases.daily([1, T], [T]))
   def test_equals_the_loop(self, kind, mode, length):
     core = networks.make_core(kind, H)
     inputs, state = normal(length, B, D), make_state(core)

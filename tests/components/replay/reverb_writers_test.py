@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 import tree
 
+import rare_cases
 import recording_writer
 import replay_fixture
 import sequence_twin
@@ -282,7 +283,7 @@ def test_sequences_are_as_in_memory(across_episodes, max_pending_items):
   sequence_twin.assert_equal(items, sequence_twin.record(sequences, histories))
 
 
-@pytest.mark.parametrize('max_pending_items', [0, 20])
+@pytest.mark.parametrize('max_pending_items', rare_cases.daily([0, 20], [20]))
 def test_transitions_are_as_in_memory(max_pending_items, monkeypatch):
   """Even if they share leaves, and slots end at very different times."""
   # Observations, forces and extras are large.

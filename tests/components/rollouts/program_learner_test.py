@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import rare_cases
 from repertory.components import (
   adders,
   learners,
@@ -211,7 +212,10 @@ def test_returns_are_those_of_the_rewards():
   assert len(set(expected)) == 2
 
 
-@pytest.mark.parametrize('sizes', [[1] * _NUM_TURNS, [7, 1, 13, 19]])
+@pytest.mark.parametrize(
+  'sizes',
+  rare_cases.daily([[1] * _NUM_TURNS, [7, 1, 13, 19]], [[7, 1, 13, 19]]),
+)
 def test_turns_of_a_call_change_nothing(whole, sizes):
   expected, rows = whole
   logger = _Logger()

@@ -18,6 +18,7 @@ class GameConformance(conformance.TensorEnvironmentConformance):
     return self.game
 
 
+@pytest.mark.chaos
 class TestAsterix(GameConformance):
   num_steps = 100
   game = games.Asterix()

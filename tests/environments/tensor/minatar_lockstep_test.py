@@ -192,7 +192,7 @@ def _compare(
   return ends, total
 
 
-@pytest.mark.parametrize('name', _CLASSES)
+@pytest.mark.parametrize('name', rare_cases.daily(_CLASSES, _FEW))
 def test_does_what_minatar_does(name):
   ends, total = _compare(name, _DEFAULTS)
   assert ends >= 2
@@ -208,7 +208,12 @@ def test_does_what_minatar_does_without_chance_and_ramping(name):
   assert ends >= 2
 
 
-@pytest.mark.parametrize('start', _LATE_STARTS)
+@pytest.mark.parametrize(
+  'start',
+  rare_cases.daily(
+    _LATE_STARTS, [s for s in _LATE_STARTS if not s.startswith('seaquest')]
+  ),
+)
 def test_does_what_minatar_does_late_in_a_game(start):
   name = start.partition('-')[0]
   ends, _ = _compare(name, _DEFAULTS, _LATE_STARTS[start], steps=5000)

@@ -45,6 +45,7 @@ class TestPendulum(Conformance):
   environment = pendulum.Pendulum()
 
 
+@pytest.mark.chaos
 class TestLock(Conformance):
   environment = lock.Lock()
 
@@ -71,6 +72,7 @@ class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
     return registry.make_factory(self.name).make_batch(seeds)
 
 
+@pytest.mark.chaos
 class TestCatchOnHost(HostBatchConformance):
   name = 'tensor:catch:5x4'
 
@@ -85,6 +87,7 @@ class TestCartPoleOnHost(HostBatchConformance):
   name = 'tensor:cartpole'
 
 
+@pytest.mark.chaos
 class TestPendulumOnHost(HostBatchConformance):
   name = 'tensor:pendulum'
   num_steps = 210
