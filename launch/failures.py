@@ -20,6 +20,8 @@ class Failure:
       broke its contract, or data that cannot be read.
     is_lost: Whether its process was killed or hung, rather than raised.
     refused: If a setting is to be changed: its name, and what is wrong with it.
+    details: What else is known: who failed thereupon, and what its process
+      printed last.
   """
 
   node: str
@@ -27,11 +29,18 @@ class Failure:
   is_bad_input: bool = False
   is_lost: bool = False
   refused: tuple[str, str] | None = None
+  details: str = ''
+
+  @property
+  def told(self) -> str:
+    """All that is known of it."""
+    return self.cause + self.details
 
   @property
   def summary(self) -> str:
-    """The last line of the cause."""
-    lines = self.cause.strip().splitlines()
+    """The last line: of the cause, or of the details if they tell more."""
+    # Who was killed had no time to tell why.
+    lines = (self.cause if self.is_lost else self.told).strip().splitlines()
     return lines[-1] if lines else ''
 
   @property
@@ -48,7 +57,7 @@ class NodeError(RuntimeError):
   """
 
   def __init__(self, failure: Failure):
-    super().__init__(f"Node '{failure.node}' failed:\n{failure.cause}")
+    super().__init__(f"Node '{failure.node}' failed:\n{failure.told}")
     self.failure = failure
 
 

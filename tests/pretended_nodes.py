@@ -193,7 +193,10 @@ class _Futures:
       if not self._workers.can_be_called(self._name) or not node.is_listening:
         return called
       if method == 'shutdown':
-        if not node.is_stubborn:
+        seconds = self._workers.exit_seconds.get(self._name)
+        if seconds is not None:
+          self._workers.clock.after(seconds, node.end)
+        elif not node.is_stubborn:
           node.end()
         called.set_result(None)
       else:
@@ -226,6 +229,7 @@ class Workers(launcher.Workers):
     self.clock = host.clock
     self.start_seconds = host.start_seconds
     self.save_seconds = host.save_seconds
+    self.exit_seconds = host.exit_seconds
     self.restarted = []
     self.killed = []
     self._can_restart = host.can_restart
@@ -307,6 +311,7 @@ class Launcher(launcher.Launcher):
     can_restart: Whether they are as processes are; else as threads are.
     start_seconds: How long nodes take to start, if not a second.
     save_seconds: How long a checkpoint takes.
+    exit_seconds: How long services take to end, if any time at all.
     on_launch: Called with the workers of each launch.
     launches: The workers of all launches so far.
   """
@@ -318,6 +323,7 @@ class Launcher(launcher.Launcher):
     self.can_restart = True
     self.start_seconds = {}
     self.save_seconds = 2.0
+    self.exit_seconds = {}
     self.on_launch = lambda workers: None
     self.launches = []
     self.session = None

@@ -3,6 +3,9 @@
 Flags are read in this folder only: they do not reach other processes.
 """
 
+import contextlib
+import importlib.metadata
+import platform
 import signal
 import sys
 from collections.abc import Sequence
@@ -33,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     return command.DONE if arguments else command.BAD_INPUT
   name, *rest = arguments
   if name == '--version':
-    print(f'repertory {__version__}')
+    print(f'repertory {__version__} with {_describe_stack()}')
     return command.DONE
   try:
     chosen = command.REGISTRY.get(name)
@@ -72,6 +75,23 @@ def _tell_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
     message = f"{told}. Node '{failure.node}' found that out."
   print(f'\nrepertory: {message.rstrip()}', file=sys.stderr)
   return command.BAD_INPUT if failure.is_bad_input else command.FAILED
+
+
+def _describe_stack() -> str:
+  """Returns the versions that matter, without a look into the packages."""
+  found = [f'Python {platform.python_version()}']
+  for title, names in (
+    ('TensorFlow', ('tensorflow-cpu', 'tensorflow')),
+    ('Reverb', ('dm-reverb',)),
+    ('Launchpad', ('dm-launchpad',)),
+  ):
+    for name in names:
+      with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        found.append(f'{title} {importlib.metadata.version(name)}')
+        break
+    else:
+      found.append(f'no {title}')
+  return ', '.join(found)
 
 
 def _complain(message: str) -> int:

@@ -150,7 +150,7 @@ TRAIN_FLAGS = (
     'seed',
     flags.DEFINE_integer,
     DEFAULTS['seed'],
-    'Seeds all random numbers.',
+    'Seeds all random numbers that can be seeded.',
   ),
   (
     'deterministic',

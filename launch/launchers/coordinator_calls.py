@@ -98,8 +98,8 @@ class CoordinatorCalls:
     while not is_ready():
       if not self._workers.is_alive(_NAME):
         failure = self._workers.failure_of(_NAME)
-        cause = failure.cause + self._workers.log_of(_NAME)
-        self._lose(dataclasses.replace(failure, cause=cause))
+        details = self._workers.log_of(_NAME)
+        self._lose(dataclasses.replace(failure, details=details))
       if self._interruption.is_set():
         interrupted_at = interrupted_at or self._clock()
         if self._clock() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:

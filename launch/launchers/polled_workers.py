@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,12 @@ _POLL_SECONDS = 0.1
 _STACKS_SECONDS = 1.0
 
 _LOG_LINES = 20
+# What XLA of TensorFlow 2.15 prints at its first program, whatever comes of it.
+_NOISE = re.compile(
+  r'WARNING: All log messages before absl::InitializeLog\(\)'
+  r'|I\d{4} .*\] Compiled cluster using XLA!'
+  r'|.*\] SetPriority unimplemented for this stream'
+)
 
 
 class PolledWorkers(launcher.Workers):
@@ -123,7 +130,8 @@ def describe_end(name: str, code: int) -> failures.Failure:
 def _end_of_log(path: str) -> str:
   """Returns the last lines of what a node printed; '' if there are none."""
   with contextlib.suppress(OSError), open(path, errors='replace') as file:
-    lines = ''.join(file.readlines()[-_LOG_LINES:])
+    told = [line for line in file if not _NOISE.match(line)]
+    lines = ''.join(told[-_LOG_LINES:])
     return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
   return ''
 

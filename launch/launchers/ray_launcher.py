@@ -98,7 +98,8 @@ class RayLauncher(launcher.Launcher):
     if importlib.util.find_spec('ray') is None:
       raise SettingError(
         'launch_type',
-        "needs the package ray, got 'ray' without it. Install repertory[ray].",
+        "needs the package ray, got 'ray' without it: "
+        "pip install 'repertory[ray]'.",
       )
     carriers.chosen()  # Refuses an unknown name.
     launchers.ray_cluster.check(self.ray_address)

@@ -31,6 +31,9 @@ _STATUS_PERIOD_SECONDS = 0.25
 # go.
 _SAVE_TIMEOUT_SECONDS = 300
 _EXIT_TIMEOUT_SECONDS = 5
+# A service that was told has nothing left to wait for, but its libraries take
+# seconds to let go, longer on busy cores.
+_SERVICE_EXIT_TIMEOUT_SECONDS = 30
 _SHUT_DOWN_TIMEOUT_SECONDS = 1
 # When Ctrl-C came twice.
 _HURRIED_SECONDS = 0.2
@@ -153,6 +156,17 @@ class _Watch:
     self._workers.wait_for_end(
       max(deadline - self._clock(), 0), but=_COORDINATOR
     )
+    deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
+    while self._are_services_ending() and self._clock() < deadline:
+      self._clock.sleep(coordinator_calls.POLL_SECONDS)
+
+  def _are_services_ending(self) -> bool:
+    """Returns whether there are any but the coordinator, to be waited for."""
+    program = self._workers.program
+    owners = {program.owner_of(name) for name in program.served}
+    alive = {name for name in owners if self._workers.is_alive(name)}
+    is_served = _COORDINATOR in alive  # Without it nobody is told.
+    return is_served and len(alive) > 1 and not self._workers.is_hurried
 
   def _wait_for_server(self, name: str, deadline: float) -> None:
     """Waits until a service that is still being made can be told to end.
@@ -358,18 +372,16 @@ class _Watch:
     failure = self._coordinator.call('failure')
     if failure is None:
       return
+    details = ''
     killed = self._workers.find_killed_service()
     if killed is not None and killed != failure.node:
       # Who needed it may have noticed before the launcher did.
-      how = self._workers.failure_of(killed)
-      cause = f"{how.cause}\nThereupon '{failure.node}' failed:\n"
+      details = f"\nThereupon '{failure.node}' failed:\n{failure.cause}"
       failure = dataclasses.replace(
-        how,
-        cause=cause + failure.cause,
-        is_bad_input=failure.is_bad_input,
+        self._workers.failure_of(killed), is_bad_input=failure.is_bad_input
       )
-    cause = failure.cause + self._workers.log_of(failure.node)
-    raise failures.NodeError(dataclasses.replace(failure, cause=cause))
+    details += self._workers.log_of(failure.node)
+    raise failures.NodeError(dataclasses.replace(failure, details=details))
 
 
 def _starting(seen: reports.Observation) -> set[str]:

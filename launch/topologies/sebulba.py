@@ -116,7 +116,7 @@ class Sebulba(topology.Topology):
         f"must be false in topology '{self.name}' for agent "
         f'{experiment.agent!r}: only unrolls that go on across episodes and '
         'are learned from once come in an order that does not depend on who is '
-        'faster. It can be true in single and anakin.',
+        'faster. It can be true in single, anakin and offline.',
       )
 
   def program(self, session, title):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import platform
 import re
 import signal
 import subprocess
@@ -49,7 +50,7 @@ sys.exit(f'imports {slow}' if slow else code)
 # By arguments: the exit code, and what is told.
 _LOOKED_AT_FIRST = {
   '--help': (0, 'repertory <command>'),
-  '--version': (0, 'repertory 0.'),
+  '--version': (0, f'with Python {platform.python_version()}, TensorFlow 2.'),
   'agents': (0, 'dqn '),
   'agents ppo': (0, '--config.num_epochs='),
   'environments': (0, 'gym:<id>'),
@@ -167,6 +168,7 @@ def test_training_goes_on_while_nobody_reads(tmp_path):
 def test_other_broken_pipes_are_errors(tmp_path):
   code = """
 import os
+import platform
 from repertory.launch.commands import commands, entry_point
 
 def run(arguments):

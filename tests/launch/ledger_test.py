@@ -43,6 +43,19 @@ def test_signal_is_told(tmp_path):
       failures.NodeError(failures.Failure('actor/1', 'Traceback\nBad: 1\n')),
       {'state': 'failed', 'node': 'actor/1', 'cause': 'Bad: 1'},
     ),
+    # Who was killed had no time to print why.
+    (
+      failures.NodeError(
+        failures.Failure('learner', 'Killed.', is_lost=True, details='\nlast')
+      ),
+      {'state': 'failed', 'node': 'learner', 'cause': 'Killed.'},
+    ),
+    (
+      failures.NodeError(
+        failures.Failure('learner', 'Code 1.', details='\nTraceback\nBad: 1\n')
+      ),
+      {'state': 'failed', 'node': 'learner', 'cause': 'Bad: 1'},
+    ),
     (OSError('disk'), {'state': 'failed', 'cause': 'OSError: disk'}),
     (KeyboardInterrupt(), {'state': 'interrupted'}),
   ],

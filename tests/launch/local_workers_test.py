@@ -173,6 +173,21 @@ def test_a_new_life_prints_to_the_file_of_the_node(run, tmp_path):
   assert workers.log_of('actor/0').endswith('actor_0.txt:\nit lives\n')
 
 
+def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):
+  printed = (
+    'WARNING: All log messages before absl::InitializeLog() is called are '
+    'written to STDERR',
+    'I0000 00:00:1764.8 99 device_compiler.h:186] Compiled cluster using XLA!  '
+    'This line is logged at most once for the lifetime of the process.',
+    'it learns',
+    '2026-11-27 01:40:27.8: E external/local_xla/xla/stream_executor/stream_'
+    'executor_internal.h:177] SetPriority unimplemented for this stream.',
+  )
+  workers = run.workers(learner=run.start(_SLEEP))
+  (tmp_path / 'learner.txt').write_text('\n'.join(printed))
+  assert workers.log_of('learner').endswith('learner.txt:\nit learns\n')
+
+
 def _end_thread(outcome, release, error):
   assert release.wait(30)
   if error is None:

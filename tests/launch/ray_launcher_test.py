@@ -71,7 +71,9 @@ def test_cluster_that_is_not_there_is_told(address):
 
 def test_package_that_is_missing_is_told(monkeypatch):
   monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
-  with pytest.raises(settings.SettingError, match='Install repertory'):
+  with pytest.raises(
+    settings.SettingError, match=r"pip install 'repertory\[ray\]'"
+  ):
     ray_launcher.RayLauncher().check()
 
 

@@ -249,7 +249,7 @@ class TestRestartOfANode:
     failure = run.fail(max_restarts=3)
     assert failure.node == 'actor/0'
     assert failure.is_lost
-    assert failure.cause == 'It ended with signal 9.\nlog of actor/0'
+    assert failure.told == 'It ended with signal 9.\nlog of actor/0'
     assert run.workers.restarted == ['actor/0'] * 3 + ['actor/1']
     assert run.num_checkpoints() == 1  # All others ended in good order.
 
@@ -299,7 +299,7 @@ class TestRestartOfANode:
     run.after(20, name, 'fail', 'ValueError: no')
     failure = run.fail()
     assert failure.node == name
-    assert failure.cause == f'ValueError: no\nlog of {name}'
+    assert failure.told == f'ValueError: no\nlog of {name}'
     assert len(run.launcher.launches) == 1
 
 
@@ -323,7 +323,7 @@ class TestRestartOfAll:
     run.kill(20, name)
     failure = run.fail()
     assert (failure.node, failure.is_lost) == (name, True)
-    assert failure.cause == f'It ended with signal 9.\nlog of {name}'
+    assert failure.told == f'It ended with signal 9.\nlog of {name}'
     assert len(run.launcher.launches) == 1
 
   @pytest.mark.parametrize(('can_restart', 'allowed'), [(True, 0), (False, 3)])
@@ -370,7 +370,7 @@ class TestRestartOfAll:
     run.kill(20, 'replay')
     failure = run.fail(max_restarts=0)
     assert failure.node == 'replay'
-    assert failure.cause.splitlines() == [
+    assert failure.told.splitlines() == [
       'It ended with signal 9.',
       "Thereupon 'actor/0' failed:",
       'TimeoutError: replay is silent',
@@ -554,8 +554,18 @@ class TestStopping:
   def test_service_that_does_not_stop_is_killed(self, run):
     run.after(10, 'replay', 'is_stubborn')
     run.interrupt(20)
-    run.run()
+    assert run.run().message.endswith(
+      'It has not ended, although it was told to.'
+    )
     assert run.workers.killed == ['replay']
+    assert run.clock.now < 20 + 3 * 5 + 30 + 5
+
+  def test_service_that_takes_time_to_end_is_waited_for(self, run):
+    run.launcher.exit_seconds = {'replay': 12.0, 'learner': 15.0}
+    run.interrupt(20)
+    assert run.run().message == 'interrupted'
+    assert run.workers.killed == []
+    assert run.clock.now < 20 + 25
 
   def test_thread_that_does_not_stop_is_named(self, run):
     run.launcher.can_restart = False
