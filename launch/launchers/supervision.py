@@ -156,17 +156,17 @@ class _Watch:
     self._workers.wait_for_end(
       max(deadline - self._clock(), 0), but=_COORDINATOR
     )
-    deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
-    while self._are_services_ending() and self._clock() < deadline:
-      self._clock.sleep(coordinator_calls.POLL_SECONDS)
+    if self._is_over and not is_hurried:
+      deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
+      while self._are_services_ending() and self._clock() < deadline:
+        self._clock.sleep(coordinator_calls.POLL_SECONDS)
 
   def _are_services_ending(self) -> bool:
-    """Returns whether there are any but the coordinator, to be waited for."""
+    """Returns whether the coordinator and others who serve still live."""
     program = self._workers.program
     owners = {program.owner_of(name) for name in program.served}
     alive = {name for name in owners if self._workers.is_alive(name)}
-    is_served = _COORDINATOR in alive  # Without it nobody is told.
-    return is_served and len(alive) > 1 and not self._workers.is_hurried
+    return _COORDINATOR in alive and len(alive) > 1
 
   def _wait_for_server(self, name: str, deadline: float) -> None:
     """Waits until a service that is still being made can be told to end.
