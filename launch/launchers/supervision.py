@@ -121,7 +121,8 @@ class _Watch:
     self._begun_at = clock()
     self._first_doing = first_doing
     self.num_restarts = session.num_restarts
-    self._has_begun = self._is_over = False
+    self._has_begun = False
+    self._last: loggers.Status | None = None  # When all is over.
     self._names: Sequence[str] = ()  # Of what was launched.
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
@@ -138,7 +139,7 @@ class _Watch:
         with self._hurrying():
           self._end_all_but_coordinator()
           self._end_hooks()
-      if self._is_over and not self._coordinator.is_lost:
+      if self._last is not None and not self._coordinator.is_lost:
         self._raise_failure()
       return self._with_last_warnings(status)
     finally:
@@ -156,17 +157,20 @@ class _Watch:
     self._workers.wait_for_end(
       max(deadline - self._clock(), 0), but=_COORDINATOR
     )
-    if self._is_over and not is_hurried:
-      deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
-      while self._are_services_ending() and self._clock() < deadline:
-        self._clock.sleep(coordinator_calls.POLL_SECONDS)
+    if self._last is not None and not is_hurried:
+      self._wait_for_services(self._last)
 
-  def _are_services_ending(self) -> bool:
-    """Returns whether the coordinator and others who serve still live."""
+  def _wait_for_services(self, last: loggers.Status) -> None:
     program = self._workers.program
     owners = {program.owner_of(name) for name in program.served}
-    alive = {name for name in owners if self._workers.is_alive(name)}
-    return _COORDINATOR in alive and len(alive) > 1
+    deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
+    while self._clock() < deadline:
+      alive = {name for name in owners if self._workers.is_alive(name)}
+      ending = ', '.join(sorted(alive - {_COORDINATOR}))
+      if not ending or _COORDINATOR not in alive:
+        return
+      self._show(last.with_messages(last.message, f'{ending}: ending'))
+      self._clock.sleep(coordinator_calls.POLL_SECONDS)
 
   def _wait_for_server(self, name: str, deadline: float) -> None:
     """Waits until a service that is still being made can be told to end.
@@ -211,7 +215,7 @@ class _Watch:
     What they did is done and saved by then, so none of it fails the run.
     """
     warnings = [status.message]
-    if self._is_over:
+    if self._last is not None:
       with contextlib.suppress(failures.NodeError):
         warnings = [self._coordinator.call('status').message]
     for name in self._workers.names:
@@ -275,7 +279,7 @@ class _Watch:
         if not is_saved:
           cause = f'It saved no checkpoint within {limit} s.'
           raise failures.NodeError(failures.Failure(unsaved[-1], cause))
-        self._is_over = True
+        self._last = seen.status
         return seen.status
       for name in unsaved:
         if not self._workers.is_alive(name):

@@ -566,6 +566,7 @@ class TestStopping:
     assert run.run().message == 'interrupted'
     assert run.workers.killed == []
     assert run.clock.now < 20 + 25
+    assert run.shown[-1].message == 'interrupted; learner: ending'
 
   def test_thread_that_does_not_stop_is_named(self, run):
     run.launcher.can_restart = False
