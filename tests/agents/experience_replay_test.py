@@ -78,9 +78,7 @@ class TestImportanceWeights:
 _NUM_OWN_COUNTS = {'iql': 1}
 
 
-@pytest.mark.parametrize(
-  'agent', rare_cases.daily(_AGENTS, ['dqn', 'r2d2', 'sac'])
-)
+@pytest.mark.parametrize('agent', rare_cases.daily(_AGENTS, ['dqn', 'sac']))
 def test_updates_weigh_by_the_learner_steps_taken(agent):
   def lose(steps_taken, **settings):
     """Returns the loss of the next learner step."""

@@ -33,7 +33,7 @@ def _part(batch, i):
 
 
 @pytest.mark.parametrize('prioritized', rare_cases.daily([False, True], [True]))
-@pytest.mark.parametrize('name', _AGENTS)
+@pytest.mark.parametrize('name', rare_cases.daily(_AGENTS, ['dqn', 'd4pg']))
 def test_is_one_update_after_the_other(name, prioritized):
   settings = {'prioritized': prioritized}
   if prioritized:  # What it counts goes on from one to the next.

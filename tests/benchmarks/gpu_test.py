@@ -59,6 +59,7 @@ def test_smallest_cases_on_parts_of_a_cpu():
     assert ratio == pytest.approx(second / first, rel=0.1, abs=0.01)
 
 
+@pytest.mark.chaos
 @pytest.mark.skipif(
   bool(tf.config.list_physical_devices('GPU')), reason='about having no GPU'
 )
@@ -100,6 +101,7 @@ def test_without_a_driver_nothing_is_installed():
   assert 'set-up:' not in ended.stdout + ended.stderr
 
 
+@pytest.mark.chaos
 def test_results_have_a_row_for_each_case():
   code = (
     'import sys; sys.path.insert(0, "benchmarks"); import gpu_cases, json;'

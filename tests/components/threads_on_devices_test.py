@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-import rare_cases
-
 _DEVICES = """
 import sys
 import threading
@@ -90,9 +88,8 @@ sys.exit('; '.join(problems) or None)
 """
 
 
-@pytest.mark.parametrize(
-  'work', rare_cases.daily([_FUNCTIONS, _VARIABLES], [_FUNCTIONS])
-)
+@pytest.mark.chaos
+@pytest.mark.parametrize('work', [_FUNCTIONS, _VARIABLES])
 def test_nothing_is_mixed_up(work):
   ended = subprocess.run(
     [sys.executable, '-c', _DEVICES + work + _RUN],

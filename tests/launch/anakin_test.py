@@ -254,6 +254,7 @@ def _trained(tmp_path_factory):
   return directory
 
 
+@pytest.mark.chaos
 def test_its_checkpoint_can_be_evaluated(trained):
   experiment = _experiment(trained, 'dqn', _CATCH, _DQN, max_steps=200)
   for best in (False, True):

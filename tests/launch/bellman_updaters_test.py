@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 
 import log_files
-import rare_cases
 from repertory import launch
 from repertory.agents import qtopt
 from repertory.agents.qtopt import targets
@@ -98,12 +97,8 @@ def test_stopped_and_resumed_is_never_stopped(tmp_path):
   assert again.variables_sha256 == whole.variables_sha256
 
 
-@pytest.mark.parametrize(
-  'kind',
-  rare_cases.daily(
-    [distributed.Distributed, central.Central], [distributed.Distributed]
-  ),
-)
+@pytest.mark.chaos
+@pytest.mark.parametrize('kind', [distributed.Distributed, central.Central])
 def test_in_nodes_of_their_own(tmp_path, kind):
   """They finish what actors leave, and go on from a checkpoint of both."""
   topology = kind(num_bellman_updaters=2)

@@ -208,7 +208,7 @@ def _items(connection):
   ],
 )
 @pytest.mark.parametrize(
-  'case', rare_cases.daily(_CASES, ['impala_bundles', 'impala_lstm', 'r2d2'])
+  'case', rare_cases.daily(_CASES, ['impala_bundles', 'impala_lstm'])
 )
 def test_items_are_equal(tmp_path, case, environment, num_lanes):
   factory = registry.make_factory(environment)

@@ -86,7 +86,7 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize('case', rare_cases.daily(_CASES, ['sequences']))
+@pytest.mark.parametrize('case', rare_cases.daily(_CASES, ['tensors']))
 def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
   make_builder, environments = _CASES[case]
   whole = _run(tmp_path / 'whole', make_builder(), environments)

@@ -265,6 +265,7 @@ class TestCounts:
     each = log_files.rows(tmp_path, 'evaluations_of_learners')
     assert {row['node'] for row in each} == set(topology.learners)
 
+  @pytest.mark.chaos
   def test_display_tells_of_each_learner(self, tmp_path):
     # Each takes half of the steps, whoever is made first.
     settings = {'deterministic': True, 'max_steps': 5_000}
@@ -331,6 +332,7 @@ class TestResuming:
     ).status
     assert 1_600 <= status.steps < 1_604
 
+  @pytest.mark.chaos
   def test_deterministic_refuses_another_number(self, tmp_path):
     settings = {'deterministic': True, 'max_steps': 400}
     _run(tmp_path, **settings)

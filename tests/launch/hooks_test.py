@@ -221,6 +221,7 @@ class TestRuns:
     assert whole.stopped_early is None
     assert stopped.variables_sha256 == whole.variables_sha256
 
+  @pytest.mark.chaos
   def test_resumed_run_goes_on(self, tmp_path):
     launch.run(_make(tmp_path, max_steps=300), display=False)
     observer = recording_hooks.Observer()

@@ -2,7 +2,6 @@
 
 import pytest
 
-import rare_cases
 from repertory import launch
 from repertory.launch.commands import commands
 
@@ -23,9 +22,8 @@ def _run(directory, topology='single', max_steps=20):
   return launch.run(experiment, topology, display=False)
 
 
-@pytest.mark.parametrize(
-  'topology', rare_cases.daily(['single', 'distributed'], ['distributed'])
-)
+@pytest.mark.chaos
+@pytest.mark.parametrize('topology', ['single', 'distributed'])
 def test_result_says_what_was_missing(tmp_path, topology):
   result = _run(tmp_path, topology)
   assert result.status.learner_steps == 0

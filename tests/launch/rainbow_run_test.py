@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import log_files
-import rare_cases
 from repertory import launch
 
 _SMALL = {
@@ -31,7 +30,8 @@ _CASES = (
 )
 
 
-@pytest.mark.parametrize('case', rare_cases.daily(_CASES, _CASES[:1]), ids=str)
+@pytest.mark.chaos
+@pytest.mark.parametrize('case', _CASES, ids=str)
 def test_run(tmp_path, case):
   name, topology = case
   config = {**_SMALL, **_CONFIGS[name], 'jit_compile': topology == 'anakin'}

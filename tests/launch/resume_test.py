@@ -112,6 +112,7 @@ class TestResume:
     second = resuming.load_checkpoint(str(tmp_path)).state['counts']['runs']
     assert (first, second) == (1, 2)
 
+  @pytest.mark.chaos
   def test_without_replay_starts_with_empty_tables(self, tmp_path):
     _run(tmp_path, 900, checkpoint_replay=False)
     status = _run(tmp_path, 1350, checkpoint_replay=False).status
@@ -161,6 +162,7 @@ class TestResume:
     assert status.steps == 900
     assert 'replay stays in a server' in status.message
 
+  @pytest.mark.chaos
   def test_tables_move_to_a_server_and_back(self, tmp_path):
     with_server = single.Single(replay_server=True)
     topologies = ['single', with_server, 'single']

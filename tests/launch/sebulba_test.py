@@ -184,6 +184,7 @@ def test_lag_is_bounded_although_an_actor_is_slow(tmp_path):
 
 
 class TestResuming:
+  @pytest.mark.chaos
   def test_goes_on_with_what_was_lived(self, tmp_path):
     first = _run(_experiment(tmp_path, max_steps=600)).status
     checkpoint = resuming.load_checkpoint(str(tmp_path / 'run'))

@@ -126,6 +126,7 @@ class TestAnotherHost:
     ):
       assert '00000002' in os.listdir(trained / 'c' / 'checkpoints')
 
+  @pytest.mark.chaos
   def test_newest_and_best_are_kept(self, tmp_path):
     settings = {
       'evaluation_episodes': 2,

@@ -89,6 +89,7 @@ def test_begins_with_the_networks(tmp_path, source, topology, environment):
 
 
 class TestResumed:
+  @pytest.mark.chaos
   def test_keeps_its_own_even_if_the_other_is_gone(self, tmp_path, source):
     gone = tmp_path / 'gone'
     shutil.copytree(source, gone)

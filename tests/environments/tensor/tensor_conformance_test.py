@@ -37,6 +37,7 @@ class TestCartPole(Conformance):
   environment = cartpole.CartPole()
 
 
+@pytest.mark.chaos
 class TestPendulum(Conformance):
   num_steps = 220
   end_discounts = (1,)
