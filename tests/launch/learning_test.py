@@ -123,10 +123,10 @@ class TestIMPALA:
   @pytest.mark.parametrize('topology', _WITH_SEBULBA)
   @trainings.over_seeds
   def test_catch(self, tmp_path, topology, seed):
-    # 18,000 steps are 2,000 episodes.
+    # 3,000 episodes. Most runs catch each ball after 1,500, a few after 2,000.
     mean_return = trainings.train(
       tmp_path, 'impala', 'catch', *_SMALL_IMPALA,
-      steps=18_000, topology=topology, seed=seed, environments=4,
+      steps=27_000, topology=topology, seed=seed, environments=4,
     )  # fmt: skip
     assert mean_return >= 0.9
 
