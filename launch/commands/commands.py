@@ -78,20 +78,21 @@ def _tell_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
 
 
 def _describe_stack() -> str:
-  """Returns the versions that matter, without a look into the packages."""
-  found = [f'Python {platform.python_version()}']
-  for title, names in (
-    ('TensorFlow', ('tensorflow-cpu', 'tensorflow')),
-    ('Reverb', ('dm-reverb',)),
-    ('Launchpad', ('dm-launchpad',)),
-  ):
-    for name in names:
-      with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        found.append(f'{title} {importlib.metadata.version(name)}')
-        break
-    else:
-      found.append(f'no {title}')
-  return ', '.join(found)
+  """Returns the versions that matter, without an import of TensorFlow."""
+  versions = {
+    'TensorFlow': _version_of('tensorflow-cpu') or _version_of('tensorflow'),
+    'Reverb': _version_of('dm-reverb'),
+    'Launchpad': _version_of('dm-launchpad'),
+  }
+  found = [f'{k} {v}' if v else f'no {k}' for k, v in versions.items()]
+  return ', '.join([f'Python {platform.python_version()}', *found])
+
+
+def _version_of(distribution: str) -> str | None:
+  """Returns the version of what is installed; None if it is not."""
+  with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+    return importlib.metadata.version(distribution)
+  return None
 
 
 def _complain(message: str) -> int:

@@ -1,6 +1,7 @@
 """Nodes that are looked at now and then, wherever they run."""
 
 import abc
+import collections
 import contextlib
 import os
 import re
@@ -130,8 +131,8 @@ def describe_end(name: str, code: int) -> failures.Failure:
 def _end_of_log(path: str) -> str:
   """Returns the last lines of what a node printed; '' if there are none."""
   with contextlib.suppress(OSError), open(path, errors='replace') as file:
-    told = [line for line in file if not _NOISE.match(line)]
-    lines = ''.join(told[-_LOG_LINES:])
+    told = (line for line in file if not _NOISE.match(line))
+    lines = ''.join(collections.deque(told, _LOG_LINES))
     return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
   return ''
 

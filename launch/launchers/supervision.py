@@ -161,6 +161,7 @@ class _Watch:
       self._wait_for_services(self._last)
 
   def _wait_for_services(self, last: loggers.Status) -> None:
+    """Waits until those who were told to end have, and shows who has not."""
     program = self._workers.program
     owners = {program.owner_of(name) for name in program.served}
     deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
