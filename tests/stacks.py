@@ -5,7 +5,11 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 import program
+import rare_cases
+from repertory.launch.launchers import carriers
 
 NO_LAUNCHPAD = 'about Launchpad, of which there is none for this Python'
 HAS_LAUNCHPAD = importlib.util.find_spec('launchpad') is not None
@@ -15,6 +19,14 @@ CONSTRAINTS = {'3.10': 'constraints.txt', '3.11': 'constraints-3.11.txt'}
 
 HERE = '{}.{}'.format(*sys.version_info[:2])
 (OTHER,) = set(CONSTRAINTS) - {HERE}
+
+# Of a test that uses `each_carrier`: which one is chosen here is enough for
+# every day.
+usual_carrier = pytest.mark.parametrize(
+  'each_carrier',
+  rare_cases.daily([carriers.COURIER, carriers.GRPC], [carriers.chosen()]),
+  indirect=True,
+)
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Prints which Python it is, if it has this checkout.

@@ -8,10 +8,10 @@ import pytest
 import log_files
 import program
 import rare_cases
+import stacks
 from repertory import launch
 from repertory.agents import dqn
 from repertory.environments import registry
-from repertory.launch.launchers import carriers
 
 _in_both = pytest.mark.parametrize('launch_type', ['local_mt', 'local_mp'])
 _SECONDS = 300
@@ -91,11 +91,7 @@ class TestDistributed:
   @pytest.mark.parametrize(
     'launch_type', rare_cases.daily(['local_mt', 'local_mp'], ['local_mp'])
   )
-  @pytest.mark.parametrize(
-    'each_carrier',
-    rare_cases.daily([carriers.COURIER, carriers.GRPC], [carriers.chosen()]),
-    indirect=True,
-  )
+  @stacks.usual_carrier
   @pytest.mark.usefixtures('each_carrier')
   def test_runs_to_the_end_at_the_stated_ratio(
     self, tmp_path, single, launch_type

@@ -168,7 +168,6 @@ def test_training_goes_on_while_nobody_reads(tmp_path):
 def test_other_broken_pipes_are_errors(tmp_path):
   code = """
 import os
-import platform
 from repertory.launch.commands import commands, entry_point
 
 def run(arguments):

@@ -6,12 +6,12 @@ import sys
 import pytest
 from absl import flags
 
-import rare_cases
 import recorded_episodes
+import stacks
 from repertory.environments import registry
 from repertory.launch import conformance
-from repertory.launch.launchers import carriers, launcher, program
 from repertory.launch.launchers import conformance as launchers_conformance
+from repertory.launch.launchers import launcher, program
 from repertory.launch.topologies import (
   anakin,
   central,
@@ -23,11 +23,7 @@ from repertory.launch.topologies import (
 )
 
 
-@pytest.mark.parametrize(
-  'each_carrier',
-  rare_cases.daily([carriers.COURIER, carriers.GRPC], [carriers.chosen()]),
-  indirect=True,
-)
+@stacks.usual_carrier
 class TestLaunchers(launchers_conformance.LauncherConformance):
   @pytest.fixture(autouse=True, params=sorted(launcher.launchers()))
   def _name(self, request, each_carrier):
