@@ -3,6 +3,10 @@
 
 .DEFAULT_GOAL := help
 
+# What one process has compiled of this package is read by all that follow it:
+# tests start hundreds.
+unexport PYTHONDONTWRITEBYTECODE
+
 ARGS ?=
 export VENV ?= .venv
 BIN := $(VENV)/bin

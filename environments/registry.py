@@ -274,6 +274,9 @@ def _suggest(name: str) -> str | None:
   if own != name and named_objects.SYNTAX.fullmatch(own):
     return own
   prefix, colon, rest = name.partition(':')
+  inside = f'tensor:{prefix}/{rest}'  # As `gymnax:<id>`, which is one of those.
+  if prefix not in _prefixes() and _find_family(inside) is not None:
+    return inside
   close = settings_lib.nearest(prefix, _prefixes())
   if not close:
     return None

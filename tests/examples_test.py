@@ -108,18 +108,23 @@ def _table(page: str, heading: str) -> list[list[str]]:
 
 def _rows_of_settings() -> list[list[str]]:
   """Returns flag, default and meaning of those of topologies and launchers."""
-  rows: dict[str, list[str]] = {}
+  defaults: dict[str, str] = {}
+  meanings: dict[str, dict[str, list[str]]] = {}
   kinds = {**topology.topologies(), **launcher.launchers()}
   for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
       told = field.metadata['help'].removesuffix('.')
       told, _, choice = told.partition('; default: ')
-      default = choice or f'{field.default}'.lower()
-      meaning = f'With {name}: {told}.'
-      if field.name in rows:
-        meaning = f'{rows[field.name][2]} {meaning}'
-      rows[field.name] = [f'--{field.name}', default, meaning]
-  return list(rows.values())
+      defaults[field.name] = choice or f'{field.default}'.lower()
+      meanings.setdefault(field.name, {}).setdefault(told, []).append(name)
+  return [
+    [
+      f'--{flag}',
+      defaults[flag],
+      ' '.join(f'With {" or ".join(told[t])}: {t}.' for t in told),
+    ]
+    for flag, told in meanings.items()
+  ]
 
 
 def _processes_with(mark: str) -> list[psutil.Process]:

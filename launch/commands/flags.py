@@ -37,6 +37,7 @@ def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
     what: They are.
   """
   found: dict[str, tuple] = {}
+  told: dict[str, dict[str, list[str]]] = {}  # Per flag: text, for whom.
   for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
       own_type = type(field.default)
@@ -49,16 +50,15 @@ def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
           f'its type one of these or None; got {field.default!r}.'
         )
       define = DEFINE[own_type]
-      default, text = field.default, field.metadata['help']
-      if default in ((), ''):
-        default = None
-      if field.name in found:
-        _, known, _, others = found[field.name]
-        if known is not define:
-          raise TypeError(f'{field.name} must be of one type everywhere.')
-        text = f'{others} With {name}: {text}'
-      else:
-        text = f'With {name}: {text}'
+      _, known, _, _ = found.get(field.name, (None, define, None, None))
+      if known is not define:
+        raise TypeError(f'{field.name} must be of one type everywhere.')
+      default = None if field.default in ((), '') else field.default
+      texts = told.setdefault(field.name, {})
+      texts.setdefault(field.metadata['help'], []).append(name)
+      text = ' '.join(
+        f'With {" or ".join(names)}: {text}' for text, names in texts.items()
+      )
       found[field.name] = (field.name, define, default, text)
   return tuple(found.values())
 

@@ -27,12 +27,12 @@ _DAILY = [case for case in _CASES if case != 'dqn, rainbow']
 
 
 class _Agents:
-  """Takes each agent in turn."""
+  """Takes some agents in turn."""
 
-  @pytest.fixture(autouse=True, params=rare_cases.daily(_CASES, _DAILY))
-  def _agent(self, request):
-    name = request.param.split(',')[0]
-    settings = _VARIANTS.get(request.param, {})
+  @pytest.fixture(autouse=True)
+  def _agent(self, case):
+    name = case.split(',')[0]
+    settings = _VARIANTS.get(case, {})
     self.builder = agent_batches.make_builder(name, **settings)
     self.spec = agent_batches.AGENTS[name].spec
 
@@ -42,9 +42,14 @@ class _Agents:
     return network
 
 
-class TestPolicies(_Agents, conformance.PolicyConformance):
-  evaluation = False
+_daily = pytest.mark.parametrize('case', rare_cases.daily(_CASES, _DAILY))
+# That each of them learns as it should, tests of its own show.
+_few_daily = pytest.mark.parametrize(
+  'case', rare_cases.daily(_CASES, ['dqn', 'impala', 'mpo', 'r2d2', 'sac'])
+)
 
+
+class _Policies(_Agents, conformance.PolicyConformance):
   def make_spec(self):
     return self.spec
 
@@ -55,10 +60,17 @@ class TestPolicies(_Agents, conformance.PolicyConformance):
     return self.builder.make_policy(self.make_network(), acting)
 
 
-class TestEvaluationPolicies(TestPolicies):
+@_daily
+class TestPolicies(_Policies):
+  evaluation = False
+
+
+@_few_daily
+class TestEvaluationPolicies(_Policies):
   evaluation = True
 
 
+@_few_daily
 class TestUpdates(_Agents, started_updates.StartedUpdates):
   num_updates = 1
 
@@ -70,6 +82,7 @@ class TestUpdates(_Agents, started_updates.StartedUpdates):
     return agent_batches.make_batch(self.builder, self.spec, seed)
 
 
+@_daily
 class TestBuilders(_Agents, agents_conformance.BuilderConformance):
   def make_builder(self):
     return self.builder

@@ -76,11 +76,11 @@ class TestPolicies(_Agents, conformance.PolicyConformance):
 
 @pytest.mark.parametrize(
   'case',
-  [
-    'impala', 'r2d2', 'sac', 'mpo_discrete',
-    pytest.param('vmpo', marks=pytest.mark.chaos),
-  ],
-)  # fmt: skip
+  rare_cases.daily(
+    ['impala', 'dqn', 'r2d2', 'sac', 'mpo_discrete', 'vmpo'],
+    ['impala', 'dqn', 'sac'],
+  ),
+)
 class TestUpdates(_Agents, started_updates.StartedUpdates):
   num_updates = 1
 
@@ -138,9 +138,7 @@ def test_nest_of_one_part_learns_what_the_part_alone_does(agent):
   assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-  'agent', rare_cases.daily(_FOR_CHOICES, ['bc', 'mpo', 'pqn'])
-)
+@pytest.mark.parametrize('agent', rare_cases.daily(_FOR_CHOICES, ['bc', 'pqn']))
 def test_actions_of_small_integers_are_learned_from(agent):
   # In graph mode, as runs are.
   found = []

@@ -224,6 +224,7 @@ def test_wrong_options(name, message):
     ('gymnasium:CartPole-v1', "'gym:CartPole-v1'"),
     ('CartPole-v1', "'gym:CartPole-v1'"),
     ('tensor:cartpol', "'tensor:cartpole'"),
+    ('gymnax:Asterix-MinAtar', "'tensor:gymnax/Asterix-MinAtar'"),
   ],
 )
 def test_unknown_name(name, suggestion):

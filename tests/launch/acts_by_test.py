@@ -25,7 +25,9 @@ _CONFIGS = {
     # By NumPy it would not be to the last bit what others are.
     ('dqn', 'single', True, 'TensorFlow'),
     # Other threads would wait for it.
-    ('dqn', 'distributed', False, 'TensorFlow'),
+    pytest.param(
+      'dqn', 'distributed', False, 'TensorFlow', marks=pytest.mark.chaos
+    ),
     pytest.param(
       'impala', 'sebulba', False, 'TensorFlow', marks=pytest.mark.chaos
     ),

@@ -78,22 +78,22 @@ def _have_run(runs, tmp_path):
 
 class TestResume:
   def test_goes_on_where_it_was(self, tmp_path, have_run):
-    have_run(900)
+    have_run(450)
     checkpoint = resuming.load_checkpoint(str(tmp_path))
-    second = _run(tmp_path, 1800).status
-    assert second.steps == 1800
-    assert second.episodes == 200
-    # Replay went on too: 900 + 900 items, all episodes being complete.
-    assert second.tables[0].size == 1800
-    # (1800 − 100) × 16 samples are due in batches of 32: 850. At most three
+    second = _run(tmp_path, 900).status
+    assert second.steps == 900
+    assert second.episodes == 100
+    # Replay went on too: 450 + 450 items, all episodes being complete.
+    assert second.tables[0].size == 900
+    # (900 − 100) × 16 samples are due in batches of 32: 400. At most three
     # batches, prefetched when the checkpoint was written, are lost.
-    assert 847 <= second.learner_steps <= 850
+    assert 397 <= second.learner_steps <= 400
     counts = checkpoint.state['counts']
-    assert counts['steps'] == 900
-    # (900 − 100) × 16 / 32 = 400.
-    assert 397 <= counts['learner_steps'] <= 400
+    assert counts['steps'] == 450
+    # (450 − 100) × 16 / 32 = 175.
+    assert 172 <= counts['learner_steps'] <= 175
     rows = log_files.rows(tmp_path, 'replay')
-    assert rows[-1]['samples'] == pytest.approx(1700 * 16, rel=0.05)
+    assert rows[-1]['samples'] == pytest.approx(800 * 16, rel=0.05)
 
   def test_learner_state_is_restored_bit_for_bit(self, tmp_path, have_run):
     have_run(900)

@@ -54,9 +54,16 @@ class TimingBuilder(dqn.DQNBuilder):
     return learner
 
 
+@pytest.fixture(scope='module', name='ended')
+def _ended(tmp_path_factory):
+  """A run that came to its end: what it returned, and where it was."""
+  directory = tmp_path_factory.mktemp('ended')
+  return launch.run(_experiment(directory), display=False), directory
+
+
 class TestSingle:
-  def test_counts_every_step_episode_and_learner_step(self, tmp_path):
-    result = launch.run(_experiment(tmp_path), display=False)
+  def test_counts_every_step_episode_and_learner_step(self, ended):
+    result, directory = ended
     # Episodes of Catch have 9 steps; 1000 = 111 × 9 + 1. Each step is an item,
     # except the last, whose successor was never appended, nor, with n = 3, the
     # two before it; but those belong to the episode before. So 999 items.
@@ -65,14 +72,13 @@ class TestSingle:
     assert result.status.tables[0].size == 999
     # (999 − 100) × 16 samples are due, in batches of 32.
     assert result.status.learner_steps == 899 * 16 // 32
-    assert log_files.total(log_files.rows(tmp_path, 'actors')) == 111
-    learner_rows = log_files.rows(tmp_path, 'learner')
+    assert log_files.total(log_files.rows(directory, 'actors')) == 111
+    learner_rows = log_files.rows(directory, 'learner')
     assert log_files.total(learner_rows) == result.status.learner_steps
-    assert log_files.rows(tmp_path, 'replay')[-1]['inserts'] == 999
+    assert log_files.rows(directory, 'replay')[-1]['inserts'] == 999
 
-  def test_evaluates_at_each_tenth_and_at_the_end(self, tmp_path):
-    launch.run(_experiment(tmp_path), display=False)
-    rows = log_files.rows(tmp_path, 'evaluator')
+  def test_evaluates_at_each_tenth_and_at_the_end(self, ended):
+    rows = log_files.rows(ended[1], 'evaluator')
     assert [row['steps'] for row in rows] == [*range(100, 1001, 100)]
     assert all(row['count'] == 3 for row in rows)
 
@@ -83,7 +89,7 @@ class TestSingle:
       experiment = launch.Experiment(
         builder=builder,
         environment_factory=registry.make_factory('catch'),
-        max_steps=600,
+        max_steps=300,
         directory=str(tmp_path / str(run)),
         environments_per_actor=4,
       )
@@ -98,7 +104,9 @@ class TestSingle:
 
   def test_batch_of_environments_spreads_the_epsilons(self, tmp_path):
     launch.run(
-      _experiment(tmp_path, num_actors=2, environments_per_actor=2),
+      _experiment(
+        tmp_path, max_steps=200, num_actors=2, environments_per_actor=2
+      ),
       display=False,
     )
     actor = next(

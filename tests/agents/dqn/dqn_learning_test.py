@@ -9,6 +9,7 @@ import tensorflow as tf
 from acme import specs
 
 import numpy_dqn
+import rare_cases
 import transition_updates
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
@@ -77,7 +78,9 @@ class TestDQNUpdate:
     )
     self.check_against_twin(config, num_steps=3, jit_compile=False)
 
-  @pytest.mark.parametrize('jit_compile', [False, True])
+  @pytest.mark.parametrize(
+    'jit_compile', rare_cases.daily([False, True], [False])
+  )
   @pytest.mark.parametrize('prioritized', [True, False])
   def test_equals_the_twin_while_beta_rises(self, jit_compile, prioritized):
     # 0.6, 0.7, 0.8, 0.9, and then 1.
@@ -86,7 +89,9 @@ class TestDQNUpdate:
     )
     self.check_against_twin(config, num_steps=6, jit_compile=jit_compile)
 
-  @pytest.mark.parametrize('max_gradient_norm', [0.05, 100.0])
+  @pytest.mark.parametrize(
+    'max_gradient_norm', rare_cases.daily([0.05, 100.0], [0.05])
+  )
   def test_equals_the_twin_compiled_by_xla(self, max_gradient_norm):
     config = dataclasses.replace(CONFIG, max_gradient_norm=max_gradient_norm)
     self.check_against_twin(config, num_steps=5, jit_compile=True)

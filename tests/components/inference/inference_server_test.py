@@ -102,8 +102,13 @@ class TestLikeLocal:
         all_ended = num_steps // 5 if len(ids) == 1 else None
         inference_fixture.assert_same_calls(adder.calls, expected, all_ended)
 
-  @pytest.mark.parametrize('kind', ['stochastic', 'recurrent_epsilon_greedy'])
-  @pytest.mark.parametrize('address', [None, 'tcp:127.0.0.1:0'])
+  @pytest.mark.parametrize(
+    ('kind', 'address'),
+    [
+      ('recurrent_epsilon_greedy', None),
+      ('stochastic', 'tcp:127.0.0.1:0'),
+    ],
+  )
   def test_several_lanes_of_several_sizes(self, kind, address):
     self.check(
       kind,

@@ -102,7 +102,7 @@ def assert_equal_states(one, other):
 class TestTracing:
   @pytest.mark.parametrize(
     'name',
-    rare_cases.daily(agent_batches.AGENTS, ['dqn', 'mpo', 'ppo', 'r2d2']),
+    rare_cases.daily(agent_batches.AGENTS, ['dqn', 'ppo']),
   )
   def test_makes_no_variables(self, name):
     # Or TensorFlow would trace the update twice, the better part of its start.

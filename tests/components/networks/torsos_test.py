@@ -270,7 +270,10 @@ class TestImages:
       for key, spec in IMAGES.items()
     }
     call = tf.function(
-      torso, input_signature=[signature], jit_compile=jit_compile
+      torso,
+      input_signature=[signature],
+      jit_compile=jit_compile,
+      autograph=False,
     )
     for size in (1, 3):
       nest = make_images(size)

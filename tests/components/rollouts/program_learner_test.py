@@ -304,7 +304,10 @@ def test_skip_goes_on_and_counts(whole):
     assert np.isfinite(array).all()
 
 
-@pytest.mark.parametrize('sizes', [[_NUM_TURNS], [1] * _NUM_TURNS])
+@pytest.mark.parametrize(
+  'sizes',
+  rare_cases.daily([[_NUM_TURNS], [1] * _NUM_TURNS], [[1] * _NUM_TURNS]),
+)
 def test_too_many_skips_in_a_row_stop_it(sizes):
   """Those of separate calls are in a row too, and a good one ends a row."""
   run = _Run(bad_steps=[3, 4, 6, 7, 8, 9], divergence=_skip(2))

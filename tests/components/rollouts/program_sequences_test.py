@@ -91,10 +91,10 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(
   ('max_size', 'lengths', 'across_episodes'),
   [
     (12, [[1, 2, 3, 4, 7], [5], [100]], False),
-    (8, [[9, 17]], False),
-    (2, [[6], [11]], False),
+    pytest.param(8, [[9, 17]], False, marks=pytest.mark.chaos),
+    pytest.param(2, [[6], [11]], False, marks=pytest.mark.chaos),
     (12, [[1, 2, 3, 4, 7], [100]], True),
-    (8, [[1], [1]], True),
+    pytest.param(8, [[1], [1]], True, marks=pytest.mark.chaos),
   ],
 )
 @pytest.mark.parametrize(

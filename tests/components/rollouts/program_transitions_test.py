@@ -73,8 +73,8 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(n_step, max_abs_reward):
   ('max_size', 'lengths'),
   [
     (20, [[1, 2, 3, 4, 7], [5], [100]]),
-    (17, [[1], [1]]),
-    (10, [[4, 9]]),
+    pytest.param(17, [[1], [1]], marks=pytest.mark.chaos),
+    pytest.param(10, [[4, 9]], marks=pytest.mark.chaos),
     (7, [[3, 4], [6], [2]]),
   ],
 )

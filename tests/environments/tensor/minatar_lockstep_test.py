@@ -210,9 +210,7 @@ def test_does_what_minatar_does_without_chance_and_ramping(name):
 
 @pytest.mark.parametrize(
   'start',
-  rare_cases.daily(
-    _LATE_STARTS, [s for s in _LATE_STARTS if not s.startswith('seaquest')]
-  ),
+  rare_cases.daily(_LATE_STARTS, ['breakout-gapped', 'freeway-cross']),
 )
 def test_does_what_minatar_does_late_in_a_game(start):
   name = start.partition('-')[0]

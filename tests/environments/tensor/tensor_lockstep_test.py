@@ -106,7 +106,7 @@ def play_in_loop(environment, counters, actions):
   ],
 )
 def test_games_of_the_host(environment, make_twin, num_actions):
-  num_steps = 10_000
+  num_steps = 3_000
   actions = np.random.default_rng(0).integers(
     num_actions, size=(num_steps, NUM_ROWS), dtype=np.int32
   )
