@@ -42,7 +42,7 @@ class TopologyConformance:
   """
 
   launch_type = 'local_mt'
-  max_steps = 600
+  max_steps = 300
 
   def make_topology(self) -> topology_lib.Topology:
     """Makes the topology."""

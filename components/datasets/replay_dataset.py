@@ -74,12 +74,13 @@ class ReplayDataset(batches.Batches):
     self._batch_size = batch_size
     self._prefetch = prefetch
     self._max_samples_in_flight = max_samples_in_flight or batch_size
+    self._opening = threading.Lock()
+    self._closed = threading.Event()
     self._open()
     self._is_starved = False
     self._waiting_since: float | None = None
     self._excused_at = 0.0
     self._timed_out = False
-    self._closed = threading.Event()
     self._watcher = threading.Thread(
       target=self._watch, name='replay_dataset_watcher', daemon=True
     )
@@ -133,28 +134,33 @@ class ReplayDataset(batches.Batches):
     self._waiting_since = time.monotonic()
     try:
       return self._get_next()
-    except tf.errors.CancelledError as error:
-      if self._timed_out:
-        raise TimeoutError(
-          f'Waited {self._connection.timeout_seconds:g} seconds for '
-          f'{self._tell(waits.look(self._ask))}'
-        ) from error
-      if self._is_starved:
-        self._is_starved = False
-        self._open()
-        raise batches.Starved from None
-      raise signals.Stopped from None
+    except tf.errors.CancelledError:
+      pass  # Whoever kept this error would keep the iterator.
     finally:
       self._waiting_since = None
+    if self._timed_out:
+      raise TimeoutError(
+        f'Waited {self._connection.timeout_seconds:g} seconds for '
+        f'{self._tell(waits.look(self._ask))}'
+      )
+    if self._is_starved:
+      self._is_starved = False
+      with self._opening:
+        if not self._closed.is_set():
+          self._open()
+      raise batches.Starved
+    raise signals.Stopped
 
   def excuse(self) -> None:
     self._excused_at = time.monotonic()
 
   def close(self) -> None:
     """Ends a wait, now and for all times, and the watching thread."""
-    self._closed.set()
+    with self._opening:
+      self._closed.set()
     self._cancellation.start_cancel()
     self._watcher.join()
+    self._iterator = None  # It would sample for as long as anyone holds this.
 
   def _get_next(self) -> types.Sample:
     """Calls the iterator's operation by itself.
@@ -163,10 +169,13 @@ class ReplayDataset(batches.Batches):
     keeps 400 bytes of every call of such a function without XLA. What it wraps
     itself (see `compilation`) leaves nothing.
     """
+    iterator = self._iterator
+    if iterator is None:
+      raise signals.Stopped
     leaves = execute.execute_with_cancellation(
       'IteratorGetNext',
       self._num_leaves,
-      [self._iterator._iterator_resource],
+      [iterator._iterator_resource],
       self._attributes,
       context.context(),
       self._cancellation,

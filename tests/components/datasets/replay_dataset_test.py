@@ -1,6 +1,7 @@
 """Tests of the replay dataset against real tables."""
 
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -190,6 +191,17 @@ class TestWaiting:
     with pytest.raises(signals.Stopped):  # And all later waits.
       _next(dataset)
     replay_fixture.Call(dataset.close).result(2)
+
+  def test_close_ends_the_sampling_although_it_is_held(self, make):
+    _, dataset = make(timeout_seconds=60)
+    call = replay_fixture.Call(next, dataset)
+    assert call.is_waiting()
+    iterator = weakref.ref(dataset._iterator)
+    dataset.close()
+    with pytest.raises(signals.Stopped):
+      call.result(2)
+    # TensorFlow ends what samples in the background when this goes.
+    assert iterator() is None
 
   def test_stop_signal_ends_a_wait(self, make):
     connection, dataset = make(timeout_seconds=60)
