@@ -14,7 +14,7 @@ import trained_agents
 from repertory import launch
 
 _AGENTS = known_agents.NAMES
-_DAILY = ('dqn', 'impala', 'r2d2', 'sac')
+_DAILY = ('dqn', 'r2d2')
 _RARE = tuple(name for name in _AGENTS if name not in _DAILY)
 
 # Runs models on what is in a file, where neither this package nor Sonnet is.

@@ -10,6 +10,7 @@ import tensorflow as tf
 from acme import specs
 from dm_env import specs as dm_env_specs
 
+import rare_cases
 from repertory.components import networks
 
 B = 4
@@ -262,7 +263,9 @@ class TestImages:
     assert len(set(names)) == 2 * (2 * convolutions + 1)
 
   @pytest.mark.parametrize('kind', KINDS)
-  @pytest.mark.parametrize('jit_compile', [False, True])
+  @pytest.mark.parametrize(
+    'jit_compile', rare_cases.daily([False, True], [False])
+  )
   def test_compiled_is_eager(self, kind, jit_compile):
     torso = self.make(kind, [6])
     signature = {
