@@ -10,7 +10,7 @@ meanwhile to stderr. Each line is measured on both devices in turn, time after
 time, by two processes of which the one sees no GPU. In parentheses are the
 least and the largest ratio of a turn.
 
-To try it without a GPU, on parts of the CPU:
+To try it without a GPU, on parts of the CPU, which takes several minutes:
 
     .venv/bin/python benchmarks/gpu.py --devices=CPU:0,CPU:1 --smallest
 """

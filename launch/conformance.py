@@ -7,12 +7,14 @@ pytest runs them, for they take its `tmp_path`.
 """
 
 import dataclasses
+import gc
 import os
 import pathlib
 import pickle
 import threading
 import time
 import unittest
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +27,7 @@ from repertory.environments import registry
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures, hooks, running
 from repertory.launch.coordination import kinds
+from repertory.launch.nodes import node as node_lib
 from repertory.launch.runs import resuming
 from repertory.launch.topologies import topology as topology_lib
 
@@ -115,7 +118,7 @@ class TopologyConformance:
         )
 
   def test_runs_to_the_end_and_goes_on(self, tmp_path):
-    threads = threading.active_count()
+    threads, nodes = threading.active_count(), _find_nodes()
     first, heard = self._run_heard(tmp_path)
     self._check_steps(first, self.max_steps)
     assert first.status.learner_steps > 0, 'Nothing was learned.'
@@ -141,6 +144,8 @@ class TopologyConformance:
     _wait(
       lambda: threading.active_count() <= threads, 'all threads of it to end'
     )
+    # Or their networks and tables would stay for as long as the process.
+    _wait(lambda: _find_nodes() <= nodes, 'all nodes of it to be let go')
 
   def run(self, experiment: experiment_lib.Experiment) -> running.Result:
     """Runs an experiment to its end."""
@@ -189,6 +194,14 @@ class TopologyConformance:
       assert 'out of balls' in error.failure.cause
     else:
       raise AssertionError('A node that fails must end the run.')
+
+
+def _find_nodes() -> weakref.WeakSet[node_lib.Node]:
+  """Finds the nodes that this process has."""
+  gc.collect()
+  return weakref.WeakSet(
+    one for one in gc.get_objects() if issubclass(type(one), node_lib.Node)
+  )
 
 
 class _Observer(hooks.Observer):

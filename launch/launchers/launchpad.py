@@ -289,9 +289,12 @@ class _Service:
 
   def run(self) -> None:
     """Runs the node."""
+    # Launchpad has bound methods of this to the server. Each would hold the
+    # other, and the node, for as long as the process lives.
+    server, self._server = self._server, None
     self._host.run(
       lambda served: courier_servers.serving(
-        self._server, served, self._host.shut_down
+        server, served, self._host.shut_down
       )
     )
 
