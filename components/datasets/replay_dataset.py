@@ -74,7 +74,7 @@ class ReplayDataset(batches.Batches):
     self._batch_size = batch_size
     self._prefetch = prefetch
     self._max_samples_in_flight = max_samples_in_flight or batch_size
-    self._opening = threading.Lock()
+    self._opening = threading.Lock()  # None is opened after `close`.
     self._closed = threading.Event()
     self._open()
     self._is_starved = False
