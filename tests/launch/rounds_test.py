@@ -201,7 +201,7 @@ class _Episodes(dm_env.Environment):
 
 def test_actors_with_other_numbers_of_episodes_keep_step(tmp_path):
   found = set()
-  for actor_threads in (1, 4):
+  for actor_threads in (1, 2, 4):
     _, result = _run(
       tmp_path / str(actor_threads), actor_threads, factory=_Episodes
     )

@@ -126,5 +126,7 @@ def test_names_alone_load_no_tensorflow():
     "registry.make_factory('tensor:cartpole')\n"
     "registry.make_factory('catch').make_batch([0])\n"
     "assert 'tensorflow' not in sys.modules\n"
+    "registry.make_factory('tensor:cartpole').make_tensor_environment()\n"
+    "assert 'tensorflow' in sys.modules\n"
   )
   subprocess.run([sys.executable, '-c', program], check=True, timeout=120)
