@@ -199,6 +199,7 @@ class TopologyConformance:
 def _find_nodes() -> weakref.WeakSet[node_lib.Node]:
   """Finds the nodes that this process has."""
   gc.collect()
+  # Not `isinstance`, which would ask proxies whose object is gone.
   return weakref.WeakSet(
     one for one in gc.get_objects() if issubclass(type(one), node_lib.Node)
   )

@@ -36,8 +36,8 @@ def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
     kinds: By name.
     what: They are.
   """
-  found: dict[str, tuple] = {}
-  told: dict[str, dict[str, list[str]]] = {}  # Per flag: text, for whom.
+  found: dict[str, tuple] = {}  # Kind and default, by flag.
+  told: dict[str, dict[str, list[str]]] = {}  # By flag and text: for whom.
   for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
       own_type = type(field.default)
@@ -50,17 +50,22 @@ def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
           f'its type one of these or None; got {field.default!r}.'
         )
       define = DEFINE[own_type]
-      _, known, _, _ = found.get(field.name, (None, define, None, None))
-      if known is not define:
+      if field.name in found and found[field.name][0] is not define:
         raise TypeError(f'{field.name} must be of one type everywhere.')
       default = None if field.default in ((), '') else field.default
+      found[field.name] = (define, default)
       texts = told.setdefault(field.name, {})
       texts.setdefault(field.metadata['help'], []).append(name)
-      text = ' '.join(
+  return tuple(
+    (
+      flag,
+      *found[flag],
+      ' '.join(
         f'With {" or ".join(names)}: {text}' for text, names in texts.items()
-      )
-      found[field.name] = (field.name, define, default, text)
-  return tuple(found.values())
+      ),
+    )
+    for flag, texts in told.items()
+  )
 
 
 def _environments_per_agent() -> str:
