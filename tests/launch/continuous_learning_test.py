@@ -115,9 +115,10 @@ class TestSAC:
 
   @trainings.over_seeds
   def test_pendulum(self, tmp_path, seed):
+    # After half of it a seed may be in a dip, see docs/agents/sac.md.
     mean_return = trainings.train(
       tmp_path, 'sac', 'gym:Pendulum-v1',
-      steps=10_000, seed=seed,
+      steps=20_000, seed=seed,
     )  # fmt: skip
     assert mean_return >= -200
 
