@@ -1,5 +1,6 @@
 """Tests of what of the user's own modules other hosts get."""
 
+import inspect
 import os
 import pathlib
 import sys
@@ -30,9 +31,12 @@ def test_folder_of_the_script_is_copied(folder):
   environment = user_code.runtime_environment()
   assert environment['working_dir'] == os.path.realpath(folder)
   archive = folder.parent / 'copied.zip'
+  # A newer Ray is told what an older one always does.
+  told = inspect.signature(packaging._zip_files).parameters
+  also = {'include_gitignore': True} if 'include_gitignore' in told else {}
   packaging._zip_files(
     pathlib.Path(environment['working_dir']), environment['excludes'],
-    archive, include_parent_dir=False,
+    archive, include_parent_dir=False, **also,
   )  # fmt: skip
   copied = zipfile.ZipFile(archive).namelist()
   assert sorted(name for name in copied if not name.endswith('/')) == [
