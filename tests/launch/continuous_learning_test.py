@@ -138,7 +138,7 @@ class TestVMPO:
   @trainings.over_seeds
   def test_pendulum(self, tmp_path, seed):
     # Large batches and many gradient steps of each, for the few learner steps:
-    # see docs/agents/vmpo.md, where eight seeds are between −156 and −201.
+    # see docs/agents/vmpo.md, which has eight seeds.
     mean_return = trainings.train(
       tmp_path, 'vmpo', 'gym:Pendulum-v1',
       '--config.unroll_length=256', '--config.num_epochs=20',
@@ -146,4 +146,4 @@ class TestVMPO:
       '--config.epsilon_mean=0.1', '--config.epsilon_stddev=1e-4',
       steps=200_000, seed=seed, environments=8,
     )  # fmt: skip
-    assert mean_return >= -250
+    assert mean_return >= -225
