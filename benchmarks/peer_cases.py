@@ -124,9 +124,20 @@ def _make_double_dqn() -> Case:
   )
 
 
-def _make_sac() -> Case:
-  """Has an update every step, from batches of 256 and layers of 256 and 256."""
-  steps = (1_040, 4_040)
+_OFF_POLICY_STEPS = (1_040, 4_040)
+
+
+def _make_off_policy(
+  agent: str, algorithm: str, script: str, flags: dict[str, Any]
+) -> Case:
+  """Has an update every step, from batches of 256 and layers of 256 and 256.
+
+  Args:
+    agent: Ours.
+    algorithm: That of Stable-Baselines3 and SBX.
+    script: That of CleanRL.
+    flags: What the script is told besides.
+  """
   theirs = {
     'learning_starts': 1_000,
     'batch_size': 256,
@@ -138,20 +149,37 @@ def _make_sac() -> Case:
     'env-id': peer_runs.PENDULUM,
     'batch-size': 256,
     'learning-starts': 1_000,
-    # Its default updates the policy twice, every other step.
-    'policy-frequency': 1,
+    **flags,
   }
+  steps = _OFF_POLICY_STEPS
   return Case(
-    'SAC, Pendulum, 1 environment, batch 256, an update every step, 256-256',
-    (peer_runs.ours('ours', 'sac', f'gym:{peer_runs.PENDULUM}', {}, steps),),
+    f'{algorithm}, Pendulum, 1 environment, batch 256, an update every step, '
+    '256-256',
+    (peer_runs.ours('ours', agent, f'gym:{peer_runs.PENDULUM}', {}, steps),),
     (
       *(
-        peer_runs.baselines(library, 'SAC', peer_runs.PENDULUM, theirs, steps)
+        peer_runs.baselines(
+          library, algorithm, peer_runs.PENDULUM, theirs, steps
+        )
         for library in ('stable_baselines3', 'sbx')
       ),
-      peer_runs.cleanrl('sac_continuous_action.py', flags, steps),
+      peer_runs.cleanrl(script, flags, steps),
     ),
   )
+
+
+def _make_sac() -> Case:
+  # By default, the script updates the policy twice, every other step.
+  flags = {'policy-frequency': 1}
+  return _make_off_policy('sac', 'SAC', 'sac_continuous_action.py', flags)
+
+
+def _make_td3() -> Case:
+  """Updates the policy every other step, as all do by default.
+
+  Stable-Baselines3 and SBX act without noise, which costs next to nothing.
+  """
+  return _make_off_policy('td3', 'TD3', 'td3_continuous_action.py', {})
 
 
 def _make_d4pg() -> Case:
@@ -300,6 +328,7 @@ CASES = {
   'dqn_in_series': _make_dqn_in_series(),
   'dqn_double': _make_double_dqn(),
   'sac_pendulum': _make_sac(),
+  'td3_pendulum': _make_td3(),
   'd4pg_pendulum': _make_d4pg(),
   'ppo_cartpole': _make_ppo(),
   'impala_cartpole': _make_impala(),
