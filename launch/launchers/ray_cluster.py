@@ -1,8 +1,10 @@
 """The connection to a Ray cluster."""
 
 import contextlib
+import logging
 import os
 import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -30,6 +32,14 @@ _CONNECT_SECONDS = 5.0
 # Ray would give its workers, and so the nodes, the last turn of all processes.
 _NICENESS = {'RAY_worker_niceness': '0'}
 
+# Where Ray has its token from, and whether it asks others for it.
+_TOKEN, _TOKEN_PATH = 'RAY_AUTH_TOKEN', 'RAY_AUTH_TOKEN_PATH'
+_TOKEN_MODE = 'RAY_AUTH_MODE'
+_TOKEN_ASKED_FOR = (
+  f' The cluster asks for a token: set {_TOKEN_MODE}=token, and have in '
+  f'~/.ray/auth_token, or in {_TOKEN}, what its head has there. Or start it '
+  f'with {_TOKEN_MODE}=disabled on each host.'
+)
 
 # After so long without an answer, the head is taken for lost.
 SILENCE_SECONDS = 10.0
@@ -138,6 +148,7 @@ def connected(address: str) -> Iterator[Heart]:
       # Short, for the paths of sockets may have 107 characters.
       directory = tempfile.mkdtemp(prefix='ray-')
       stack.callback(shutil.rmtree, directory, ignore_errors=True)
+      _have_own_token()
       settings = {
         'address': 'local',
         'include_dashboard': False,
@@ -163,6 +174,8 @@ def _told(address: str) -> Iterator[None]:
     yield
   except ConnectionError as error:
     problem = f'where a Ray cluster is, got {address!r}: {error}'
+    if 'InvalidAuthToken' in str(error.__cause__):
+      problem += _TOKEN_ASKED_FOR
     raise SettingError('ray_address', f'must be {problem}') from error
   except ray_errors.RuntimeEnvSetupError as error:
     raise SettingError(
@@ -170,7 +183,8 @@ def _told(address: str) -> Iterator[None]:
       'must be of a cluster that takes the folder of your code, '
       f'{user_code.folder()}: {error}',
     ) from error
-  except (RuntimeError, ValueError) as error:  # As of another version.
+  except (ray_errors.RayError, RuntimeError, ValueError) as error:
+    # As of another version, or without the token that variables tell of.
     raise SettingError(
       'ray_address', f'must be of a cluster that takes us: {error}'
     ) from error
@@ -199,6 +213,18 @@ def check(address: str) -> None:
       f"must be 'host:port' of the head of a Ray cluster, got {address!r}: "
       f'{error}. `ray start --head` tells it.',
     ) from error
+
+
+def _have_own_token() -> None:
+  """Gives this process a token for its own cluster, unless users have one.
+
+  From 2.60 on Ray asks for a token. It would write one into the home folder,
+  for which all that `ray start` starts there would ask too from then on.
+  """
+  if not any(one in os.environ for one in (_TOKEN, _TOKEN_PATH, _TOKEN_MODE)):
+    os.environ[_TOKEN] = secrets.token_hex(32)
+    # It would tell of it, and how to do without.
+    logging.getLogger('ray._private.authentication').setLevel(logging.ERROR)
 
 
 def _shut_down() -> None:

@@ -42,10 +42,18 @@ class _Run:
     shutil.copytree(_FOLDER / 'cluster_training', self._script)
     self.signals = importlib.import_module('signals_to_follow')
 
-  def play(self, *events, hosts=3, **settings):
-    """Runs the script while something happens; returns what came of it."""
+  def play(self, *events, hosts=3, without=(), **settings):
+    """Runs the script while something happens; returns what came of it.
+
+    Args:
+      *events: See `cluster_hosts`.
+      hosts: How many.
+      without: Variables of the environment that the script does not have.
+      **settings: Flags of the script.
+    """
     settings = {'address': '{address}', 'directory': self.directory} | settings
-    command = [sys.executable, str(self._script / 'train.py')]
+    command = ['env', *(f'--unset={name}' for name in without)]
+    command += [sys.executable, str(self._script / 'train.py')]
     command += [f'--{name}={value}' for name, value in settings.items()]
     scenario = {
       'hosts': hosts,
@@ -139,6 +147,19 @@ def test_nodes_of_all_hosts_learn(topology, agent, network, run):
     last = run.rows('replay')[-1]
     target = last['target_samples_per_insert']
     assert last['samples_per_insert'] == pytest.approx(target, rel=0.1)
+
+
+def test_who_has_no_token_is_told_what_to_do(run):
+  if not hasattr(pytest.importorskip('ray').exceptions, 'AuthenticationError'):
+    pytest.skip('this Ray asks for no token')
+  told = run.play(hosts=1, without=('RAY_AUTH_MODE', 'RAY_AUTH_TOKEN'))
+  assert told['code'] == 1
+  assert 'SettingError: ray_address must be where' in told['output']
+  assert 'set RAY_AUTH_MODE=token' in told['output']
+  told = run.play(hosts=1, without=('RAY_AUTH_TOKEN',))
+  assert told['code'] == 1
+  assert 'SettingError: ray_address must be of a cluster' in told['output']
+  assert 'no authentication token was found' in told['output']
 
 
 def test_goes_on_without_what_it_can_replace(run):

@@ -32,8 +32,13 @@ def _supervisor_of_a_node():
 
 
 @pytest.mark.chaos
-def test_node_without_its_supervisor_is_lost_and_can_be_replaced(tmp_path):
+def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
+  tmp_path, monkeypatch
+):
   pytest.importorskip('ray')
+  home = tmp_path / 'home'
+  home.mkdir()
+  monkeypatch.setenv('HOME', str(home))
   planned = program.Program(_SECONDS)
   planned.add(program.PlannedNode(_SERVICE, conformance._Service))
   launcher = ray_launcher.RayLauncher()
@@ -59,6 +64,8 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(tmp_path):
     log = workers.log_of(_SERVICE)
     for life in (0, 1):
       assert f'{_SERVICE} begins life {life}' in log
+  # A token there would be asked for by every cluster from then on.
+  assert not list(home.iterdir())
 
 
 @pytest.mark.parametrize('address', ['127.0.0.1:1', 'head', '127.0.0.1:x'])
