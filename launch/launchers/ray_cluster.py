@@ -36,7 +36,7 @@ _NICENESS = {'RAY_worker_niceness': '0'}
 _TOKEN, _TOKEN_PATH = 'RAY_AUTH_TOKEN', 'RAY_AUTH_TOKEN_PATH'
 _TOKEN_MODE = 'RAY_AUTH_MODE'
 _TOKEN_ASKED_FOR = (
-  f' The cluster asks for a token: set {_TOKEN_MODE}=token, and have in '
+  f'. The cluster asks for a token: set {_TOKEN_MODE}=token, and have in '
   f'~/.ray/auth_token, or in {_TOKEN}, what its head has there. Or start it '
   f'with {_TOKEN_MODE}=disabled on each host.'
 )
