@@ -124,9 +124,6 @@ def _make_double_dqn() -> Case:
   )
 
 
-_OFF_POLICY_STEPS = (1_040, 4_040)
-
-
 def _make_off_policy(
   agent: str, algorithm: str, script: str, flags: dict[str, Any]
 ) -> Case:
@@ -138,6 +135,7 @@ def _make_off_policy(
     script: That of CleanRL.
     flags: What the script is told besides.
   """
+  steps = (1_040, 4_040)
   theirs = {
     'learning_starts': 1_000,
     'batch_size': 256,
@@ -151,7 +149,6 @@ def _make_off_policy(
     'learning-starts': 1_000,
     **flags,
   }
-  steps = _OFF_POLICY_STEPS
   return Case(
     f'{algorithm}, Pendulum, 1 environment, batch 256, an update every step, '
     '256-256',

@@ -45,7 +45,7 @@ _VARIABLES = {
   'RAY_health_check_period_ms': '1000',
   'RAY_health_check_timeout_ms': '4000',
   'RAY_health_check_failure_threshold': '4',
-  # Ray asks for tokens from 2.60 on. All hosts have the same.
+  # Ray 2.60 asks for it; all hosts have the same.
   'RAY_AUTH_MODE': 'token',
   'RAY_AUTH_TOKEN': '0123456789abcdef' * 4,
 }

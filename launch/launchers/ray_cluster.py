@@ -218,8 +218,9 @@ def check(address: str) -> None:
 def _have_own_token() -> None:
   """Gives this process a token for its own cluster, unless users have one.
 
-  From 2.60 on Ray asks for a token. It would write one into the home folder,
-  for which all that `ray start` starts there would ask too from then on.
+  Ray 2.60 asks for a token. It would write one into the home folder, for which
+  all that `ray start` starts there would ask too from then on. The token stays
+  when the cluster has ended: Ray goes on with the first that a process has.
   """
   if not any(one in os.environ for one in (_TOKEN, _TOKEN_PATH, _TOKEN_MODE)):
     os.environ[_TOKEN] = secrets.token_hex(32)
