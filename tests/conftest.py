@@ -19,16 +19,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-# What is imported to collect the tests stays, so looking through it time and
-# again takes a third of the collection and finds nothing.
-gc.disable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+  """Spares the garbage collector all that is imported to collect the tests.
 
-
-def pytest_collection_finish():
-  """Spares the garbage collector all that was imported, in each of its runs."""
-  gc.enable()
-  gc.collect()
-  gc.freeze()
+  It stays to the end. Looking through it takes a sixth of the time to collect,
+  and afterwards time in each of the collector's runs.
+  """
+  gc.disable()
+  try:
+    return (yield)
+  finally:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
