@@ -84,7 +84,7 @@ class TestQTOpt:
     mean_return = trainings.train(
       tmp_path, 'qtopt', 'reach', '--preset=success',
       '--config.batch_size=64', '--config.samples_per_insert=64',
-      steps=20_000, seed=seed, deadline_seconds=3_600,
+      steps=20_000, seed=seed, deadline_seconds=7_200,
     )  # fmt: skip
     assert mean_return >= 0.75
 
