@@ -16,6 +16,7 @@ import two_machines
 from repertory.components import interfaces
 
 
+@pytest.mark.chaos
 @pytest.mark.skipif(
   not namespaces.can_be_made(), reason='needs network namespaces (unshare, ip)'
 )

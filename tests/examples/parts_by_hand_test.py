@@ -28,12 +28,18 @@ def _has_learned(returns):
   return np.mean(returns[:100]) < 0 and np.mean(returns[-100:]) > 0.5
 
 
-def test_learns_and_is_the_same_each_time(example):
+def test_is_the_same_each_time(example):
   with replay_fixture.no_threads_left():
-    returns = example.main()
-  assert _has_learned(returns)
+    some = example.main(max_steps=900)
   few = example.main(max_steps=600)
-  assert returns[: len(few)] == few
+  assert some[: len(few)] == few
+  assert len(some) > len(few) > 0
+
+
+@pytest.mark.chaos
+def test_learns(example):
+  with replay_fixture.no_threads_left():
+    assert _has_learned(example.main())
 
 
 @pytest.mark.chaos

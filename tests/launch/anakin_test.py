@@ -262,6 +262,7 @@ def test_its_checkpoint_can_be_evaluated(trained):
     assert [episode.length for episode in episodes] == [8, 8, 8]
 
 
+@pytest.mark.chaos
 def test_single_goes_on_from_it_with_empty_tables(trained):
   before = resuming.load_checkpoint(str(trained))
   assert before.state['road'] == 'program'

@@ -102,6 +102,7 @@ def test_the_policy_that_was_evaluated_is_kept(tmp_path, topology):
   assert episode.episode_return == pytest.approx(max(returns), rel=1e-6)
 
 
+@pytest.mark.chaos
 def test_the_best_counts_over_all_runs(tmp_path):
   experiment = _make_experiment(tmp_path, max_steps=300)
   first = launch.run(experiment, display=False).status

@@ -207,9 +207,7 @@ def _items(connection):
     ('catch', 2),
   ],
 )
-@pytest.mark.parametrize(
-  'case', rare_cases.daily(_CASES, ['impala_bundles', 'impala_lstm'])
-)
+@pytest.mark.parametrize('case', rare_cases.daily(_CASES, ['impala_lstm']))
 def test_items_are_equal(tmp_path, case, environment, num_lanes):
   factory = registry.make_factory(environment)
   _check_items_are_equal(tmp_path, *_CASES[case], factory, num_lanes)

@@ -293,6 +293,7 @@ class TestWhat:
       resumed = Run(_copy(tmp_path), other)
       assert os.listdir(resumed.session.replay_directory) == []
 
+  @pytest.mark.chaos
   def test_without_replay(self, start, tmp_path):
     run = start(checkpoint_replay=False)
     run.learn(5)
@@ -305,6 +306,7 @@ class TestWhat:
       assert resumed.learner.version == version
       assert 'no replay' in resumed.session.message
 
+  @pytest.mark.chaos
   def test_log_says_from_what_it_goes_on(self, start, tmp_path):
     run = start()
     run.learn(1)
@@ -424,7 +426,9 @@ class TestErrors:
     ('obstacle', 'error'),
     [
       (_full_disk, OSError),
-      (_no_replay_folder, replay.ReplayCheckpointError),
+      pytest.param(
+        _no_replay_folder, replay.ReplayCheckpointError, marks=pytest.mark.chaos
+      ),
     ],
   )
   def test_raise_ends_the_run(self, start, obstacle, error):

@@ -71,6 +71,7 @@ class TestTrain:
     assert told in out
     assert '30 of 1,000 steps' in out
 
+  @pytest.mark.chaos
   def test_says_that_the_last_checkpoint_could_not_be_written(self, capsys):
     arguments = ('train', '--env=catch', '--directory=here', *_FEW_STEPS)
     with real_disk_errors.file_size_limit(20_000):

@@ -200,6 +200,7 @@ def test_pickles_that_keep_arguments_alone_are_refused():
     cloudpickle.dumps(adapter)
 
 
+@pytest.mark.chaos
 def test_checkpoints_without_environments_are_refused(tmp_path):
   for directory, settings in (
     (tmp_path / 'without_replay', {'checkpoint_replay': False}),

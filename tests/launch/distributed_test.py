@@ -89,7 +89,7 @@ def _single(tmp_path_factory):
 
 class TestDistributed:
   @pytest.mark.parametrize(
-    'launch_type', rare_cases.daily(['local_mt', 'local_mp'], ['local_mp'])
+    'launch_type', rare_cases.daily(['local_mt', 'local_mp'], ['local_mt'])
   )
   @stacks.usual_carrier
   @pytest.mark.usefixtures('each_carrier')

@@ -350,6 +350,7 @@ class TestResuming:
 
 
 class TestFailures:
+  @pytest.mark.chaos
   def test_learner_is_named_and_the_rest_saved(self, tmp_path):
     def fail():
       raise RuntimeError('out of poles')

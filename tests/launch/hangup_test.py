@@ -171,14 +171,12 @@ def _check_saved(directory):
   assert (directory / 'run' / 'checkpoints' / '00000001').is_dir()
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   'flags',
   [
     (),
-    pytest.param(
-      ('--topology=distributed', '--lp_launch_type=local_mp'),
-      marks=pytest.mark.chaos,
-    ),
+    ('--topology=distributed', '--lp_launch_type=local_mp'),
   ],
   ids=['single', 'processes'],
 )

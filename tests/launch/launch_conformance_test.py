@@ -40,13 +40,13 @@ class TestTopologies(conformance.TopologyConformance):
     params=[
       single.Single(),
       distributed.Distributed(),
-      central.Central(),
+      pytest.param(central.Central(), marks=pytest.mark.chaos),
       pytest.param(
         central.Central(num_inference_servers=2, double_buffering=True),
         marks=pytest.mark.chaos,
       ),
       sebulba.Sebulba(),
-      gossip.Gossip(),
+      pytest.param(gossip.Gossip(), marks=pytest.mark.chaos),
       pytest.param(sebulba.Sebulba(actor_threads=1), marks=pytest.mark.chaos),
     ],
     ids=str,

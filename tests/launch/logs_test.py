@@ -45,13 +45,14 @@ def test_file_is_moved_along_when_started_afresh(tmp_path):
   assert old.read_text() == 'mine'
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('topology', 'name'),
   [
-    pytest.param('single', 'logs/learner.csv', marks=pytest.mark.chaos),
+    ('single', 'logs/learner.csv'),
     ('distributed', 'logs'),
-    pytest.param('single', 'logs', marks=pytest.mark.chaos),
-    pytest.param('distributed', 'logs/learner.csv', marks=pytest.mark.chaos),
+    ('single', 'logs'),
+    ('distributed', 'logs/learner.csv'),
   ],
 )
 def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):

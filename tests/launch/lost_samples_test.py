@@ -95,6 +95,7 @@ def _steal_samples(address, table) -> int:
   return replay.table_status(connection.client)[table.name].samples - before
 
 
+@pytest.mark.chaos
 def test_learner_that_starves_counts_anew(session, monkeypatch):
   monkeypatch.setattr(learner_end, 'PATIENCE_SECONDS', 1.0)
   coordinator = coordinator_lib.Coordinator(session, '')

@@ -268,6 +268,7 @@ class TestRecord:
     assert set(rewards.tolist()) <= {-1, 0, 1}
     assert (rewards != 0).sum() == result.status.episodes
 
+  @pytest.mark.chaos
   def test_central_and_its_thin_actors(self, tmp_path):
     experiment = _make_experiment(
       tmp_path / 'run', max_steps=150, num_actors=2, environments_per_actor=2,

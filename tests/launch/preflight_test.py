@@ -402,6 +402,7 @@ class TestNetworkMemory:
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: 1)
     trials.check(experiment)
 
+  @pytest.mark.chaos
   def test_allocation_that_fails_is_told(self):
     # In a graph no shape may have more than 2⁶³ numbers.
     experiment = _experiment('dqn', {'hidden_sizes': (10**12, 10**12)})

@@ -122,15 +122,12 @@ def test_settings_that_do_not_fit_are_told(wrong, what):
   assert told.value.setting == next(iter(wrong))
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('resources', 'what'),
   [
     ({'actor': {'CPU': 1}}, "process of their own, inference; got 'actor'"),
-    pytest.param(
-      {'inference': {'nonsense': 1}},
-      'must fit .*CPU=.*0 nonsense; got 1 for',
-      marks=pytest.mark.chaos,
-    ),
+    ({'inference': {'nonsense': 1}}, 'must fit .*CPU=.*0 nonsense; got 1 for'),
   ],
 )
 def test_resources_that_are_not_there_are_told(resources, what, tmp_path):

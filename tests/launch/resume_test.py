@@ -16,6 +16,7 @@ import tensorflow as tf
 from dm_env import specs
 
 import log_files
+import rare_cases
 from repertory import launch
 from repertory.agents import r2d2
 from repertory.components import checkpointing, replay, signals
@@ -105,6 +106,7 @@ class TestResume:
     for name in before:
       np.testing.assert_array_equal(before[name], after[name], err_msg=name)
 
+  @pytest.mark.chaos
   def test_random_numbers_do_not_repeat(self, tmp_path, have_run):
     have_run(108)
     first = resuming.load_checkpoint(str(tmp_path)).state['counts']['runs']
@@ -329,7 +331,9 @@ class TestResume:
     assert _run(tmp_path, 180).status.steps == 180
     assert not half.exists()
 
-  @pytest.mark.parametrize('file', ['arrays.npz', 'state.json'])
+  @pytest.mark.parametrize(
+    'file', rare_cases.daily(['arrays.npz', 'state.json'], ['arrays.npz'])
+  )
   def test_truncated_checkpoint_is_refused_and_kept(
     self, tmp_path, have_run, file
   ):
@@ -367,7 +371,7 @@ class TestTwoStarts:
     ):
       pass
 
-  @pytest.mark.parametrize('fresh', [False, True])
+  @pytest.mark.parametrize('fresh', rare_cases.daily([False, True], [False]))
   def test_one_of_many_at_once_gets_it(self, tmp_path, fresh):
     """Also when the directory is moved aside under the others."""
     directory = tmp_path / 'run'

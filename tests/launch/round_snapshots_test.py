@@ -89,6 +89,7 @@ def _whole(tmp_path_factory):
   return _hash(result)
 
 
+@pytest.mark.chaos
 def test_stopped_by_its_steps(tmp_path, whole):
   # It goes on by up to two rounds of 20 steps; the second time from there.
   for steps in (100, 200, _STEPS):

@@ -199,6 +199,7 @@ class _Episodes(dm_env.Environment):
     return specs.DiscreteArray(2)
 
 
+@pytest.mark.chaos
 def test_actors_with_other_numbers_of_episodes_keep_step(tmp_path):
   found = set()
   for actor_threads in (1, 2, 4):

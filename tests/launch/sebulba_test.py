@@ -167,6 +167,7 @@ class _Noting(impala.IMPALABuilder):
     return super().make_learner(update, _Batches(batches, self.lags), *parts)
 
 
+@pytest.mark.chaos
 def test_lag_is_bounded_although_an_actor_is_slow(tmp_path):
   config = {**_IMPALA, 'unroll_length': 2, 'batch_size': 1}
   builder = _Noting(impala.IMPALAConfig(**config, max_queue_size=3))

@@ -219,6 +219,7 @@ class TestRoad:
     with pytest.raises(ValueError, match=r'at most 999,.*not compressed'):
       self.road(experiment)
 
+  @pytest.mark.chaos
   def test_server_without_tables_in_its_checkpoint_may_go(self, tmp_path):
     with_server = single.Single(replay_server=True)
     launch.run(

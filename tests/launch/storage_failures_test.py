@@ -94,6 +94,7 @@ class TestFailures:
     assert 'No space' not in result.status.message
     assert len(storage_runs.warnings(tmp_path / 'a')) == 1
 
+  @pytest.mark.chaos
   def test_exit_code(self, tmp_path, broken, capsys):
     arguments = [
       'train',

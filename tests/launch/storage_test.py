@@ -70,11 +70,9 @@ class TestAnotherHost:
       '.replay', '00000001', '00000002'
     ]  # fmt: skip
 
+  @pytest.mark.chaos
   @pytest.mark.parametrize(
-    'topology',
-    rare_cases.daily(
-      ['distributed', 'central', 'anakin', 'sebulba'], ['sebulba']
-    ),
+    'topology', ['distributed', 'central', 'anakin', 'sebulba']
   )
   def test_in_other_topologies(self, tmp_path, topology):
     environment = 'tensor:catch' if topology == 'anakin' else 'catch'
@@ -105,6 +103,7 @@ class TestAnotherHost:
       '.replay', '00000001'
     ]  # fmt: skip
 
+  @pytest.mark.chaos
   def test_what_is_here_is_kept_if_it_is_newer(self, trained):
     storage_runs.run(trained / 'a', None, 900)
     with storage_runs.opened(

@@ -174,6 +174,7 @@ def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
   assert os.listdir() == []
 
 
+@pytest.mark.chaos
 def test_runs_what_is_given_and_tells_what_failed(capsys, try_here):
   code, out, err = _run(
     capsys, *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'

@@ -112,28 +112,14 @@ except TimeoutError as error:
 """
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
   ('which', 'what', 'told'),
   [
     (2, 'make', "NODE Node 'actor/0' failed:\nThe run has got no further"),
-    pytest.param(
-      1,
-      'make',
-      "TIMEOUT Waited 8 seconds for environment 'own environment'",
-      marks=pytest.mark.chaos,
-    ),
-    pytest.param(
-      3,
-      'make',
-      "NODE Node 'evaluator' failed:\nThe run has got no further",
-      marks=pytest.mark.chaos,
-    ),
-    pytest.param(
-      2,
-      'close',
-      'RESULT 600 actor/0 could not be closed: ',
-      marks=pytest.mark.chaos,
-    ),
+    (1, 'make', "TIMEOUT Waited 8 seconds for environment 'own environment'"),
+    (3, 'make', "NODE Node 'evaluator' failed:\nThe run has got no further"),
+    (2, 'close', 'RESULT 600 actor/0 could not be closed: '),
   ],
 )
 def test_hanging_environments_are_noticed(tmp_path, which, what, told):

@@ -420,7 +420,11 @@ class TestSettings:
 class TestWholeAgent:
   @pytest.mark.parametrize(
     ('prioritized', 'jit_compile', 'prefetch'),
-    [(True, True, 1), (True, False, 0), (False, False, 2)],
+    [
+      pytest.param(True, True, 1, marks=pytest.mark.chaos),
+      (True, False, 0),
+      pytest.param(False, False, 2, marks=pytest.mark.chaos),
+    ],
   )
   def test_acts_and_learns(self, prioritized, jit_compile, prefetch):
     builder = make_builder(

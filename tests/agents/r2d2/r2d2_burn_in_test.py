@@ -232,7 +232,7 @@ CASES = {
 }
 
 
-_DAILY = ('defaults', 'whole_period', 'long_burn_in', 'across')
+_DAILY = ('defaults', 'across')
 
 
 class TestBurnIn:

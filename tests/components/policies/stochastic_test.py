@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 import tree
 
+import rare_cases
 from repertory.components import distributions, networks, policies, specs
 
 IDS = [3, 0, 5]
@@ -100,7 +101,9 @@ def assert_close(found, expected):
 
 class TestStochasticPolicy:
   @pytest.mark.parametrize('kind', ACTIONS)
-  @pytest.mark.parametrize('core', ['none', 'lstm', 'gru'])
+  @pytest.mark.parametrize(
+    'core', rare_cases.daily(['none', 'lstm', 'gru'], ['none', 'lstm'])
+  )
   @pytest.mark.parametrize('evaluation', [False, True])
   @pytest.mark.parametrize('jit_compile', [None, True])
   def test_extras(self, kind, core, evaluation, jit_compile):
