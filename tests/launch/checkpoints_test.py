@@ -387,7 +387,11 @@ class TestErrors:
         'ReplayCheckpointError: the replay server at',
         marks=pytest.mark.chaos,
       ),
-      (_damaged_replay, 'ReplayCheckpointError: The replay server wrote'),
+      pytest.param(
+        _damaged_replay,
+        'ReplayCheckpointError: The replay server wrote',
+        marks=pytest.mark.chaos,
+      ),
     ],
   )
   def test_warn_keeps_the_last_and_tries_again(self, start, obstacle, words):

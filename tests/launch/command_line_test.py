@@ -257,6 +257,7 @@ class TestTrain:
     assert 'directory' in err
     assert '/proc' in err
 
+  @pytest.mark.chaos
   def test_checkpoint_of_other_settings_is_refused(self, capsys):
     _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     code, _, err = _run(
@@ -271,6 +272,7 @@ class TestTrain:
     )  # fmt: skip
     assert code == 0
 
+  @pytest.mark.chaos
   def test_damaged_checkpoint_without_another_is_told(self, capsys):
     _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     os.truncate('run/checkpoints/00000001/state.json', 3)

@@ -307,6 +307,7 @@ def _experiment(tmp_path_factory):
 
 
 class TestEvaluate:
+  @pytest.mark.chaos
   def test_films_change_nothing(self, experiment, tmp_path):
     episodes = launch.evaluate(experiment, 12)
     filmed = launch.evaluate(

@@ -221,6 +221,7 @@ def _learned(update):
 
 
 class TestCounts:
+  @pytest.mark.chaos
   def test_all_steps_are_taken_and_learned_from(self, tmp_path):
     topology = topology_lib.Gossip(num_learners=2)
     settings = {

@@ -68,6 +68,10 @@ class TestAnakin(conformance.TopologyConformance):
       environment_factory=registry.make_factory('tensor:catch'),
     )
 
+  @pytest.mark.chaos
+  def test_runs_to_the_end_and_goes_on(self, tmp_path):
+    super().test_runs_to_the_end_and_goes_on(tmp_path)
+
   def test_environment_that_fails_is_told(self, tmp_path):
     pytest.skip('No environment can fail inside of a compiled program.')
 
@@ -86,6 +90,10 @@ class TestOffline(conformance.TopologyConformance):
   def make_experiment(self, directory, **changes):
     one = {'num_actors': 1, 'environments_per_actor': None}
     return super().make_experiment(directory, **one, **changes)
+
+  @pytest.mark.chaos
+  def test_runs_to_the_end_and_goes_on(self, tmp_path):
+    super().test_runs_to_the_end_and_goes_on(tmp_path)
 
   def test_environment_that_fails_is_told(self, tmp_path):
     pytest.skip('Nobody acts.')

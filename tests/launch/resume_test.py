@@ -280,6 +280,7 @@ class TestResume:
     assert after.steps == 1280
     assert after.learner_steps - before.learner_steps >= 640 // 20 - 2
 
+  @pytest.mark.chaos
   def test_fresh_moves_the_old_one_aside(self, tmp_path):
     directory = tmp_path / 'run'
     _run(directory, 450)

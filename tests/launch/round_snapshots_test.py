@@ -118,6 +118,7 @@ def test_other_agents(tmp_path, make_builder, env):
   assert _hash(last) == expected
 
 
+@pytest.mark.chaos
 def test_interrupted(tmp_path, monkeypatch, whole):
   step, updates = learner_lib.LearnerNode.step, []
 

@@ -116,6 +116,7 @@ class TestSingle:
     expected = [0.4 ** (1 + 7 * i / 3) for i in range(4)]
     assert actor['epsilons'] == pytest.approx(expected)
 
+  @pytest.mark.chaos
   def test_failing_environment_is_named_and_the_rest_saved(self, tmp_path):
     class Failing(registry.EnvironmentFactory):
       def __call__(self, seed):

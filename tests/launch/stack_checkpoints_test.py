@@ -27,7 +27,8 @@ def _cases(*, daily=stack_checkpoints.CASES, queues=True):
   return pytest.mark.parametrize('name', rare_cases.daily(names, daily))
 
 
-@_cases(daily=('sac-single',))
+@pytest.mark.chaos
+@_cases()
 def test_learner_is_restored(name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)

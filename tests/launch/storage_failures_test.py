@@ -124,6 +124,7 @@ class TestFailures:
     assert status.steps == 900
     assert 'was fetched' in status.message
 
+  @pytest.mark.chaos
   def test_another_run_takes_the_storage(self, tmp_path, monkeypatch):
     experiment = storage_runs.experiment(
       tmp_path / 'a', tmp_path / 'S', 100_000, checkpoint_period_seconds=0.2

@@ -147,6 +147,7 @@ class TestAnotherHost:
     )
     assert len(returns) == 2
 
+  @pytest.mark.chaos
   @pytest.mark.parametrize('difference', [-0.5, 0.0, 0.5])
   def test_the_better_policy_of_both_counts(self, trained, difference):
     directory = trained / 'a'
@@ -295,6 +296,7 @@ def _all(folder):
   return {name for name in found if not name.endswith(places.UNFINISHED)}
 
 
+@pytest.mark.chaos
 def test_storage_is_not_part_of_what_an_experiment_is(trained):
   assert storage_runs.run(trained / 'a', trained / 'T', 900).not_stored == ''
   assert len(storage_runs.names(trained / 'S')) == 1

@@ -87,7 +87,12 @@ class TestSACUpdate:
       pytest.param(_REDQ, True, id='redq_xla', marks=pytest.mark.chaos),
       pytest.param(_CROSSQ, None, id='crossq'),
       pytest.param(_CROSSQ, True, id='crossq_xla', marks=pytest.mark.chaos),
-      pytest.param({'body': 'batch_renorm_mlp'}, None, id='batch_renorm'),
+      pytest.param(
+        {'body': 'batch_renorm_mlp'},
+        None,
+        id='batch_renorm',
+        marks=pytest.mark.chaos,
+      ),
       pytest.param(_CQL, None, id='cql', marks=pytest.mark.chaos),
       pytest.param({**_TQC, **_CQL}, None, id='cql_tqc'),
       pytest.param(_DROQ, None, id='droq'),

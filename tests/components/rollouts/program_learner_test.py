@@ -320,6 +320,7 @@ def test_too_many_skips_in_a_row_stop_it(sizes):
   assert run.update._tries.variable.numpy() == 8
 
 
+@pytest.mark.chaos
 def test_rows_of_a_call_are_merged_as_single_rows():
   merged = []
   for sizes in ([_NUM_TURNS], [1] * _NUM_TURNS):

@@ -213,7 +213,12 @@ def test_draws_follow_the_weights(priority_exponent):
 
 @pytest.mark.parametrize(
   ('samples_per_insert', 'min_size', 'batch_size'),
-  [(1.0, 1, 4), (0.3, 10, 8), (1.7, 5, 3), (4.0, 7, 4)],
+  [
+    (1.0, 1, 4),
+    pytest.param(0.3, 10, 8, marks=pytest.mark.chaos),
+    (1.7, 5, 3),
+    pytest.param(4.0, 7, 4, marks=pytest.mark.chaos),
+  ],
 )
 def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
   items = _make_items(5)
