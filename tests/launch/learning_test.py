@@ -99,8 +99,8 @@ class TestDQN:
   @pytest.mark.parametrize('topology', trainings.TOPOLOGIES[:2])
   def test_cartpole(self, tmp_path, topology):
     # Each run solves it, and forgets it for a while now and then: of twenty
-    # runs two ended below 400. So the median of three is what must not. About
-    # half of the evaluations are below 475, so a run has more than a few.
+    # runs two ended below 400. So the median of three is what must not. In some
+    # runs most evaluations are below 475, so each has a dozen of them.
     last = []
     for seed in (1, 2, 3):
       directory = tmp_path / str(seed)
