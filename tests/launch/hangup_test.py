@@ -167,19 +167,19 @@ class TestLostReaders:
       assert not lost_readers.is_lost(file.fileno())
 
 
+_in_thread_and_processes = pytest.mark.parametrize(
+  'flags',
+  [(), ('--topology=distributed', '--lp_launch_type=local_mp')],
+  ids=['single', 'processes'],
+)
+
+
 def _check_saved(directory):
   assert (directory / 'run' / 'checkpoints' / '00000001').is_dir()
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(
-  'flags',
-  [
-    (),
-    ('--topology=distributed', '--lp_launch_type=local_mp'),
-  ],
-  ids=['single', 'processes'],
-)
+@_in_thread_and_processes
 def test_a_window_that_is_closed_ends_the_run_with_a_checkpoint(
   tmp_path, flags
 ):
@@ -212,11 +212,7 @@ def test_hangups_of_all_processes(tmp_path):
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(
-  'flags',
-  [(), ('--topology=distributed', '--lp_launch_type=local_mp')],
-  ids=['single', 'processes'],
-)
+@_in_thread_and_processes
 def test_nohup_lets_the_run_go_on(tmp_path, flags):
   before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Which is inherited.
   try:
