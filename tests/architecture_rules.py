@@ -38,6 +38,7 @@ _RANKS_OF_COMPONENTS = (
     'data_parallel',
     'devices',
     'random_streams',
+    'cumulative_sums',
     'settings',
     'callers',
     'interfaces',

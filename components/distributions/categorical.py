@@ -3,7 +3,13 @@
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import action_parts, losses, random_streams, specs
+from repertory.components import (
+  action_parts,
+  cumulative_sums,
+  losses,
+  random_streams,
+  specs,
+)
 from repertory.components.distributions import distribution
 
 # Stands in for the logits of choices that a number does not have: no logit of a
@@ -24,11 +30,7 @@ class Categorical(distribution.Distribution):
 
   def sample(self, parameters, counters):
     uniform, _, counters = random_streams.next_uniforms(counters)  # [B]
-    # The inverse of the distribution function. Its last value, 1, is left out,
-    # for rounding might make it smaller than the number drawn.
-    below = tf.cumsum(tf.nn.softmax(parameters), axis=-1)[:, :-1]  # [B, A − 1]
-    reached = tf.cast(below <= uniform[:, None], tf.int32)
-    return tf.reduce_sum(reached, axis=-1), counters
+    return _draw(parameters, uniform), counters
 
   def mode(self, parameters):
     return tf.argmax(parameters, axis=-1, output_type=tf.int32)
@@ -71,21 +73,13 @@ class MultiCategorical(distribution.Distribution):
     self._shape = list(action_spec.shape)
     self._dtype = tf.as_dtype(action_spec.dtype)
     self._minimum = choices.minimum
-    # Of how many choices the last one is never reached by adding up: [K, 1].
-    self._num_steps = counts[:, None] - 1
 
   def sample(self, parameters, counters):
     logits = self._logits(parameters)  # [B, K, A]
     uniforms, counters = random_streams.next_uniform_vectors(
       counters, len(self._counts)
     )  # [B, K]
-    # As `Categorical` draws. What is no choice lies behind the last one.
-    below = tf.cumsum(tf.nn.softmax(logits), axis=-1)[..., :-1]
-    reached = below <= uniforms[..., None]  # [B, K, A − 1]
-    if not self._are_alike:
-      reached &= np.arange(self._counts.max() - 1) < self._num_steps
-    drawn = tf.reduce_sum(tf.cast(reached, tf.int32), axis=-1)  # [B, K]
-    return self._shaped(drawn), counters
+    return self._shaped(_draw(logits, uniforms)), counters
 
   def mode(self, parameters):
     best = tf.argmax(self._logits(parameters), -1, output_type=tf.int32)
@@ -111,14 +105,9 @@ class MultiCategorical(distribution.Distribution):
     action = tf.cast(sample, self._dtype)
     return action + self._minimum if self._minimum.any() else action
 
-  @property
-  def _are_alike(self) -> bool:
-    """Whether all numbers have as many choices."""
-    return bool(np.all(self._counts == self._counts[0]))
-
   def _logits(self, parameters: tf.Tensor) -> tf.Tensor:
     """Returns logits `[..., K, A]`, where A are the most choices there are."""
-    if self._are_alike:
+    if np.all(self._counts == self._counts[0]):
       leading = tf.shape(parameters)[:-1]
       shape = [len(self._counts), self._counts[0]]
       return tf.reshape(parameters, tf.concat([leading, shape], 0))
@@ -138,3 +127,13 @@ class MultiCategorical(distribution.Distribution):
 
   def _shaped(self, flat: tf.Tensor) -> tf.Tensor:
     return tf.reshape(flat, [-1, *self._shape])
+
+
+def _draw(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
+  """Returns choices, int32 `[...]`, of logits `[..., A]` and numbers `[...]`.
+
+  By the inverse of the distribution function.
+  """
+  probabilities = tf.nn.softmax(logits)
+  sums = tf.cumsum(probabilities, axis=-1)
+  return cumulative_sums.find(sums, probabilities, uniforms)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from repertory.components import cumulative_sums
+
 # Children of a node: few levels, whose nodes are read in one piece.
 _FAN_OUT = 32
 
@@ -106,14 +108,7 @@ def _descend(
   children = node[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
   weights = _gather(level, children)  # [B, fan-out]
   sums = tf.cumsum(weights, axis=1)
-  # XLA may add up each sum in an order of its own, so that sums differ beside a
-  # child that weighs nothing; and what is left may reach beyond the last sum.
-  places, present = tf.range(_FAN_OUT), weights > 0
-  reached = tf.where(present & (sums > left[:, None]), places, _FAN_OUT)
-  place = tf.minimum(
-    tf.reduce_min(reached, axis=1),
-    tf.reduce_max(tf.where(present, places, 0), axis=1),
-  )
+  place = cumulative_sums.find(sums, weights, left)
   before = tf.gather(
     tf.concat([tf.zeros_like(sums[:, :1]), sums], axis=1), place, batch_dims=1
   )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import distributions, specs
+from repertory.components import distributions, random_streams, specs
 
 NUM_ROWS = 20_000
 
@@ -105,6 +105,27 @@ class TestCategorical:
     distribution = make_categorical(5)
     samples, _ = distribution.sample(logits, counters_of(NUM_ROWS))
     assert set(samples.numpy()) == {1, 3}
+
+  def test_never_draws_what_cannot_be_where_xla_rounds(self, monkeypatch):
+    random = np.random.default_rng(0)
+    is_masked = random.random([500, 40]) < 0.5
+    logits = np.where(is_masked, -1e9, random.normal(size=is_masked.shape))
+    logits, rows = logits.astype(np.float32), np.arange(len(logits))
+    # Counters are drawn as they are: the sums that XLA finds, which are the
+    # edges of the choices.
+    monkeypatch.setattr(
+      random_streams, 'next_uniforms', lambda numbers: (numbers,) * 3
+    )
+    find_edges, sample = (
+      tf.function(one, jit_compile=True, autograph=False)
+      for one in (
+        lambda logits: tf.cumsum(tf.nn.softmax(logits), -1),
+        make_categorical(40).sample,
+      )
+    )
+    for edge in np.transpose(find_edges(logits)):
+      samples, _ = sample(logits, edge)
+      assert not is_masked[rows, samples].any()
 
   def test_stays_within_many_actions(self):
     # Rounding must not make an action out of what is beyond the last.

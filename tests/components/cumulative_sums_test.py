@@ -1,0 +1,74 @@
+"""Tests of which weight a number falls upon, against a search one by one."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components import cumulative_sums
+
+
+def _compiled(jit_compile):
+  @tf.function(jit_compile=jit_compile, autograph=False)
+  def compute(weights, numbers):
+    sums = tf.cumsum(weights, axis=-1)
+    return sums, cumulative_sums.find(sums, weights, numbers)
+
+  return compute
+
+
+def _search(weights, number):
+  """Returns the place where adding up goes beyond a number."""
+  total = 0.0
+  for place, weight in enumerate(weights):
+    total += weight
+    if total > number:
+      return place
+  raise AssertionError(f'{number} is beyond all of {weights}.')
+
+
+def _sparse(random, shape):
+  """Returns weights, float32, of which half are 0; rows add up to 1."""
+  weights = random.exponential(size=shape) * (random.random(shape) < 0.5)
+  weights[..., 1] += 0.1
+  return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def test_by_hand():
+  compute = _compiled(jit_compile=False)
+  weights = tf.constant([[0.0, 0.25, 0.0, 0.5, 0.25, 0.0]] * 6)
+  numbers = tf.constant([0.0, 0.125, 0.25, 0.5, 0.75, 0.99])
+  _, places = compute(weights, numbers)
+  assert places.dtype == tf.int32
+  np.testing.assert_array_equal(places, [1, 1, 3, 3, 4, 4])
+
+
+@pytest.mark.parametrize('shape', [[2], [50, 7], [20, 3, 40]])
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_equals_a_search(shape, jit_compile):
+  random = np.random.default_rng(0)
+  weights = _sparse(random, shape)
+  numbers = random.random(shape[:-1]).astype(np.float32) * np.float32(0.999)
+  _, places = _compiled(jit_compile)(weights, numbers)
+  assert places.shape == shape[:-1]
+  for index in np.ndindex(*shape[:-1]):
+    assert places[index] == _search(weights[index], numbers[index])
+
+
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_never_is_a_weight_of_0(jit_compile):
+  weights = _sparse(np.random.default_rng(0), [500, 40])
+  compute, rows = _compiled(jit_compile), np.arange(len(weights))
+  sums, _ = compute(weights, np.zeros(len(weights), np.float32))
+  # The premise: XLA's sums differ beside a weight of 0.
+  differ = (np.diff(sums) != 0) & (weights[:, 1:] == 0)
+  assert differ.any() == jit_compile
+  for column in np.transpose(sums):
+    for number in (column, np.nextafter(column, np.float32(0))):
+      _, places = compute(weights, np.minimum(number, np.float32(1)))
+      assert np.all(weights[rows, places] > 0)
+
+
+def test_beyond_the_last_sum_is_the_last_weight_that_there_is():
+  weights = tf.constant([[0.5, 0.0, 0.49, 0.0]])
+  _, places = _compiled(jit_compile=False)(weights, tf.constant([0.995]))
+  np.testing.assert_array_equal(places, [2])
