@@ -6,6 +6,7 @@ import sys
 import pytest
 from absl import flags
 
+import rare_cases
 import recorded_episodes
 import stacks
 from repertory.environments import registry
@@ -40,14 +41,7 @@ class TestTopologies(conformance.TopologyConformance):
     params=[
       single.Single(),
       distributed.Distributed(),
-      pytest.param(central.Central(), marks=pytest.mark.chaos),
-      pytest.param(
-        central.Central(num_inference_servers=2, double_buffering=True),
-        marks=pytest.mark.chaos,
-      ),
       sebulba.Sebulba(),
-      pytest.param(gossip.Gossip(), marks=pytest.mark.chaos),
-      pytest.param(sebulba.Sebulba(actor_threads=1), marks=pytest.mark.chaos),
     ],
     ids=str,
   )
@@ -58,7 +52,36 @@ class TestTopologies(conformance.TopologyConformance):
     return self.topology
 
 
-class TestAnakin(conformance.TopologyConformance):
+class _RarelyRun(conformance.TopologyConformance):
+  """Only quick checks are daily ones, for other tests run the topology."""
+
+  test_runs_to_the_end_and_goes_on = rare_cases.rarely(
+    conformance.TopologyConformance.test_runs_to_the_end_and_goes_on
+  )
+  test_environment_that_fails_is_told = rare_cases.rarely(
+    conformance.TopologyConformance.test_environment_that_fails_is_told
+  )
+
+
+class TestRarelyRunTopologies(_RarelyRun):
+  @pytest.fixture(
+    autouse=True,
+    params=[
+      central.Central(),
+      central.Central(num_inference_servers=2, double_buffering=True),
+      gossip.Gossip(),
+      sebulba.Sebulba(actor_threads=1),
+    ],
+    ids=str,
+  )
+  def _topology(self, request):
+    self.topology = request.param
+
+  def make_topology(self):
+    return self.topology
+
+
+class TestAnakin(_RarelyRun):
   def make_topology(self):
     return anakin.Anakin()
 
@@ -68,15 +91,11 @@ class TestAnakin(conformance.TopologyConformance):
       environment_factory=registry.make_factory('tensor:catch'),
     )
 
-  @pytest.mark.chaos
-  def test_runs_to_the_end_and_goes_on(self, tmp_path):
-    super().test_runs_to_the_end_and_goes_on(tmp_path)
-
   def test_environment_that_fails_is_told(self, tmp_path):
     pytest.skip('No environment can fail inside of a compiled program.')
 
 
-class TestOffline(conformance.TopologyConformance):
+class TestOffline(_RarelyRun):
   max_steps = 20  # Of the learner.
 
   @pytest.fixture(autouse=True)
@@ -90,10 +109,6 @@ class TestOffline(conformance.TopologyConformance):
   def make_experiment(self, directory, **changes):
     one = {'num_actors': 1, 'environments_per_actor': None}
     return super().make_experiment(directory, **one, **changes)
-
-  @pytest.mark.chaos
-  def test_runs_to_the_end_and_goes_on(self, tmp_path):
-    super().test_runs_to_the_end_and_goes_on(tmp_path)
 
   def test_environment_that_fails_is_told(self, tmp_path):
     pytest.skip('Nobody acts.')
