@@ -18,9 +18,9 @@ _FOLDERS = ('agents', 'components', 'environments', 'launch')
 # Modules beside those on the pages that are not for users.
 _INTERNAL = {
   'components': {
-    'callers', 'choices', 'devices', 'interfaces', 'lazy_imports', 'moments',
-    'nests', 'numpy_functions', 'numpy_operations', 'numpy_translations',
-    'stack',
+    'callers', 'choices', 'cumulative_sums', 'devices', 'interfaces',
+    'lazy_imports', 'moments', 'nests', 'numpy_functions', 'numpy_operations',
+    'numpy_translations', 'stack',
   },
   'environments': {
     'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',
