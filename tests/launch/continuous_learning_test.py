@@ -56,6 +56,18 @@ class TestMPO:
     )  # fmt: skip
     assert mean_return >= 0.9
 
+  @trainings.over_seeds
+  def test_cartpole_swingup(self, tmp_path, seed):
+    # Of 1,000. An update every four steps; with the settings for short runs,
+    # which are the defaults, returns fall again now and then.
+    mean_return = trainings.train(
+      tmp_path, 'mpo', 'dm_control:cartpole/swingup', '--preset=dm_control',
+      '--config.distribution=none', '--config.samples_per_insert=64',
+      steps=150_000, seed=seed,
+      episodes=10, deadline_seconds=7_200,
+    )  # fmt: skip
+    assert mean_return >= 800
+
 
 class TestTD3:
   @trainings.over_seeds
@@ -66,6 +78,15 @@ class TestTD3:
       steps=20_000, seed=seed,
     )  # fmt: skip
     assert mean_return >= -200
+
+  @trainings.over_seeds
+  def test_cartpole_swingup(self, tmp_path, seed):
+    mean_return = trainings.train(
+      tmp_path, 'td3', 'dm_control:cartpole/swingup',
+      steps=150_000, seed=seed,
+      episodes=10, deadline_seconds=7_200,
+    )  # fmt: skip
+    assert mean_return >= 800
 
 
 class TestQTOpt:
