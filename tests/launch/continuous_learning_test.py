@@ -13,6 +13,15 @@ _DMPO = (
 )  # fmt: skip
 
 
+def _swing_up(directory, agent, *settings, seed, deadline_seconds=3_600):
+  """Trains on cartpole/swingup; returns the mean return, of 1,000."""
+  return trainings.train(
+    directory, agent, 'dm_control:cartpole/swingup', *settings,
+    steps=150_000, seed=seed,
+    episodes=10, deadline_seconds=deadline_seconds,
+  )  # fmt: skip
+
+
 class TestD4PG:
   @trainings.over_seeds
   def test_pendulum(self, tmp_path, seed):
@@ -29,12 +38,8 @@ class TestD4PG:
 
   @trainings.over_seeds
   def test_cartpole_swingup(self, tmp_path, seed):
-    # Of 1,000. An update every four steps, as by default.
-    mean_return = trainings.train(
-      tmp_path, 'd4pg', 'dm_control:cartpole/swingup',
-      steps=150_000, seed=seed,
-      episodes=10, deadline_seconds=3_600,
-    )  # fmt: skip
+    # An update every four steps, as by default.
+    mean_return = _swing_up(tmp_path, 'd4pg', seed=seed)
     assert mean_return >= 700
 
 
@@ -58,13 +63,12 @@ class TestMPO:
 
   @trainings.over_seeds
   def test_cartpole_swingup(self, tmp_path, seed):
-    # Of 1,000. An update every four steps; with the settings for short runs,
-    # which are the defaults, returns fall again now and then.
-    mean_return = trainings.train(
-      tmp_path, 'mpo', 'dm_control:cartpole/swingup', '--preset=dm_control',
+    # An update every four steps; with the settings for short runs, which are
+    # the defaults, returns fall again now and then.
+    mean_return = _swing_up(
+      tmp_path, 'mpo', '--preset=dm_control',
       '--config.distribution=none', '--config.samples_per_insert=64',
-      steps=150_000, seed=seed,
-      episodes=10, deadline_seconds=7_200,
+      seed=seed, deadline_seconds=7_200,
     )  # fmt: skip
     assert mean_return >= 800
 
@@ -81,11 +85,7 @@ class TestTD3:
 
   @trainings.over_seeds
   def test_cartpole_swingup(self, tmp_path, seed):
-    mean_return = trainings.train(
-      tmp_path, 'td3', 'dm_control:cartpole/swingup',
-      steps=150_000, seed=seed,
-      episodes=10, deadline_seconds=7_200,
-    )  # fmt: skip
+    mean_return = _swing_up(tmp_path, 'td3', seed=seed, deadline_seconds=7_200)
     assert mean_return >= 800
 
 
@@ -145,13 +145,8 @@ class TestSAC:
 
   @trainings.over_seeds
   def test_cartpole_swingup(self, tmp_path, seed):
-    # Of 1,000. An update every other step; with one every four steps, seed 3
-    # stays below.
-    mean_return = trainings.train(
-      tmp_path, 'sac', 'dm_control:cartpole/swingup', '--preset=dm_control',
-      steps=150_000, seed=seed,
-      episodes=10, deadline_seconds=3_600,
-    )  # fmt: skip
+    # An update every other step; with one every four steps, seed 3 stays below.
+    mean_return = _swing_up(tmp_path, 'sac', '--preset=dm_control', seed=seed)
     assert mean_return >= 700
 
 

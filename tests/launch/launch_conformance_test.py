@@ -63,7 +63,7 @@ class _RarelyRun(conformance.TopologyConformance):
   )
 
 
-class TestRarelyRunTopologies(_RarelyRun):
+class TestRarelyRunTopologies(_RarelyRun, TestTopologies):
   @pytest.fixture(
     autouse=True,
     params=[
@@ -76,9 +76,6 @@ class TestRarelyRunTopologies(_RarelyRun):
   )
   def _topology(self, request):
     self.topology = request.param
-
-  def make_topology(self):
-    return self.topology
 
 
 class TestAnakin(_RarelyRun):
