@@ -68,6 +68,24 @@ def test_impala_plays_breakout(tmp_path, seed):
 
 
 @_over_seeds
+def test_pqn_plays_breakout(tmp_path, seed):
+  # Seeds 1, 2 and 3 had 11 to 13, and at first it is below 1. The run is 122
+  # learner steps, a twentieth of what the preset is for.
+  mean_return = _train(
+    tmp_path,
+    'pqn',
+    'minatar/breakout',
+    500_000,
+    128,
+    seed,
+    preset='minatar',
+    anneal_learner_steps=122,
+    epsilon_anneal_steps=100_000,
+  )
+  assert mean_return >= 8
+
+
+@_over_seeds
 def test_ppo_balances_the_pole(tmp_path, seed):
   mean_return = _train(
     tmp_path, 'ppo', 'cartpole', 200_000, 8, seed, **_CARTPOLE_PPO
