@@ -173,4 +173,10 @@ PRESETS = {
     'target_update_period': 100,
     'samples_per_insert': 32.0,
   },
+  # Between the defaults and Acme's: for runs of more than 100,000 steps.
+  'steady': {
+    'learning_rate': 3e-4,
+    'target_update_period': 100,
+    'epsilon_stddev': 1e-5,
+  },
 }
