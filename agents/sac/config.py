@@ -84,7 +84,7 @@ class SACConfig(replay_config.ReplayConfig):
     None,
     'How much values of actions that are not in the data are held down, for '
     'learning from data alone; None for not at all. CQL, arXiv:2006.04779, has '
-    '5 or 10.',
+    '5 or 10; large values need more.',
   )
   num_conservative_actions: int = settings.field(
     10,
