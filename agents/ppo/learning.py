@@ -161,9 +161,7 @@ class PPOUpdate(programs.Update):
     epsilon = config.clip_epsilon * left
     max_kl = float('inf') if config.target_kl is None else config.target_kl
     return learners.take_minibatch_steps(
-      lambda minibatch, counts: self._descend(
-        minibatch._replace(mask=minibatch.mask & counts[:, None]), epsilon
-      ),
+      lambda minibatch: self._descend(minibatch, epsilon),
       steps,
       self._noise.seed(),
       num_epochs=config.num_epochs,

@@ -84,9 +84,7 @@ class PQNUpdate(programs.Update):
     self._learning_rate.assign(config.learning_rate * self._annealing())
     steps, metrics = self._estimate(learners.time_major(sample.data))
     told = learners.take_minibatch_steps(
-      lambda minibatch, counts: self._descend(
-        minibatch._replace(mask=minibatch.mask & counts[:, None])
-      ),
+      self._descend,
       steps,
       self._noise.seed(),
       num_epochs=config.num_epochs,

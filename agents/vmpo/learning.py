@@ -121,9 +121,7 @@ class VMPOUpdate(programs.Update):
     steps, metrics = self._estimate(learners.time_major(sample.data))
     self._learning_rate.assign(config.learning_rate * self._annealing())
     told = learners.take_minibatch_steps(
-      lambda minibatch, counts: self._descend(
-        minibatch._replace(mask=minibatch.mask & counts[:, None])
-      ),
+      self._descend,
       steps,
       self._noise.seed(),
       num_epochs=config.num_epochs,

@@ -12,8 +12,8 @@ from repertory.components.learners.time_major import swap_leading_axes
 
 
 def take_minibatch_steps(
-  take_step: Callable[[types.Nest, tf.Tensor], Mapping[str, tf.Tensor]],
-  items: types.Nest,
+  take_step: Callable[[Any], Mapping[str, tf.Tensor]],
+  items: Any,
   seed: tf.Tensor,
   *,
   num_epochs: int,
@@ -24,9 +24,10 @@ def take_minibatch_steps(
   """Takes a gradient step for each minibatch, in several passes over a batch.
 
   Args:
-    take_step: Changes variables by a minibatch `[K, ...]`, of which those items
-      count that bool `[K]` says; returns scalars by name.
-    items: What is divided, `[N, ...]`, N known.
+    take_step: Changes variables by a minibatch, `[K, ...]`; returns scalars by
+      name. The mask is false for items that only fill up a smaller minibatch.
+    items: What is divided, a named tuple of leaves `[N, ...]`, N known. Its
+      `mask` says which steps happened, bool `[N, T]`.
     seed: int32 `[2]`, of the order.
     num_epochs: E, passes over all items.
     num_minibatches: M, steps of a pass, in [1, N].
@@ -48,7 +49,7 @@ def take_minibatch_steps(
     del is_going
     taken, count = tf.gather(indices, i), tf.gather(counts, i)  # [K]
     minibatch = tree.map_structure(lambda x: tf.gather(x, taken), items)
-    told = take_step(minibatch, count)
+    told = take_step(minibatch._replace(mask=minibatch.mask & count[:, None]))
     is_going = tf.constant(True) if goes_on is None else goes_on(told)
     return i + 1, is_going, {name: sums[name] + told[name] for name in sums}
 

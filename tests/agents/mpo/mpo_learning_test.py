@@ -83,17 +83,17 @@ class TestMPOUpdate:
     ('kind', 'changes', 'jit_compile'),
     [
       pytest.param(
-        'continuous', CATEGORICAL, True, id='dmpo_xla', marks=pytest.mark.chaos
+        'continuous',
+        {**CATEGORICAL, 'epsilon_penalty': None},
+        True,
+        id='dmpo_no_penalty_xla',
+        marks=pytest.mark.chaos,
       ),
       pytest.param(
         'continuous',
-        {
-          'epsilon_penalty': None,
-          'prioritized': True,
-          'max_gradient_norm': None,
-        },
+        {'prioritized': True, 'max_gradient_norm': None},
         None,
-        id='no_penalty_prioritized_unclipped',
+        id='prioritized_unclipped',
       ),
       pytest.param('discrete', {}, None, id='discrete'),
       pytest.param(
@@ -160,3 +160,11 @@ class TestMPOUpdate:
     assert len(names) == (2 if kind == 'continuous' else 1)
     for name in names:
       assert found[-1][name] > found[1][name]
+
+  def test_prices_do_not_fall_for_ever(self):
+    config = dataclasses.replace(
+      CONFIG, epsilon_mean=1e3, initial_alpha_mean=1e-8, adam_epsilon=1e-12
+    )
+    *_, update = make(config)
+    update(to_sample(make_batch(0)))
+    np.testing.assert_array_equal(duals_of(update)['alpha_mean:0'], [-18] * D)

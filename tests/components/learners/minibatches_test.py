@@ -1,10 +1,17 @@
 """Tests of `components/learners/minibatches.py`."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repertory.components import learners
+
+
+class _Items(NamedTuple):
+  number: Any
+  mask: Any
 
 
 def minibatches(seed=(1, 2), **sizes):
@@ -62,3 +69,30 @@ def test_compiled_equals_eager():
 def test_wrong_number_is_named(num_minibatches):
   with pytest.raises(ValueError, match=r'in \[1, num_items\] = \[1, 5\]'):
     minibatches(num_items=5, num_epochs=1, num_minibatches=num_minibatches)
+
+
+@pytest.mark.parametrize('jit_compile', [None, True])
+def test_steps_count_each_item_once_in_each_epoch(jit_compile):
+  # Seven unrolls of two steps; the last step of the last one did not happen.
+  mask = np.ones([7, 2], bool)
+  mask[6, 1] = False
+  items = _Items(tf.range(7), tf.constant(mask))
+  seen = tf.Variable(tf.zeros([7, 2], tf.int32))
+
+  def take_step(minibatch):
+    assert minibatch.mask.shape == [3, 2]  # Of 3, 2 and 2 items.
+    counts = tf.cast(minibatch.mask, tf.int32)
+    seen.scatter_add(tf.IndexedSlices(counts, minibatch.number))
+    return {'num_steps': tf.cast(tf.reduce_sum(counts), tf.float32)}
+
+  told = tf.function(
+    lambda: learners.take_minibatch_steps(
+      take_step, items, tf.constant([1, 2]), num_epochs=4, num_minibatches=3,
+      metrics=['num_steps'],
+    ),
+    autograph=False, jit_compile=jit_compile,
+  )()  # fmt: skip
+  np.testing.assert_array_equal(seen, 4 * mask)
+  # 13 steps happened, in three minibatches.
+  np.testing.assert_allclose(told['num_steps'], 13 / 3, rtol=1e-6)
+  assert told['gradient_steps'] == 12
