@@ -7,7 +7,6 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import types
 from repertory.components.learners.time_major import swap_leading_axes
 
 
