@@ -74,7 +74,11 @@ class TestSACUpdate:
     [
       pytest.param({}, None, id='default'),
       pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
-      pytest.param({'prioritized': True}, None, id='prioritized'),
+      pytest.param(
+        {'body': 'batch_renorm_mlp', 'prioritized': True},
+        None,
+        id='batch_renorm_prioritized',
+      ),
       pytest.param({'target_entropy': 1.5}, None, id='target_entropy'),
       pytest.param(
         {'temperature_learning_rate': 0.0}, None, id='fixed_temperature'
@@ -87,12 +91,6 @@ class TestSACUpdate:
       pytest.param(_REDQ, True, id='redq_xla', marks=pytest.mark.chaos),
       pytest.param(_CROSSQ, None, id='crossq'),
       pytest.param(_CROSSQ, True, id='crossq_xla', marks=pytest.mark.chaos),
-      pytest.param(
-        {'body': 'batch_renorm_mlp'},
-        None,
-        id='batch_renorm',
-        marks=pytest.mark.chaos,
-      ),
       pytest.param(_CQL, None, id='cql', marks=pytest.mark.chaos),
       pytest.param({**_TQC, **_CQL}, None, id='cql_tqc'),
       pytest.param(_DROQ, None, id='droq'),
