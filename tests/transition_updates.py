@@ -71,3 +71,10 @@ def assert_step(result, metrics, priorities):
     np.testing.assert_allclose(
       result.priorities, priorities, rtol=1e-3, atol=1e-4
     )
+
+
+def assert_may_begin_with(update, *modules):
+  """Fails unless another run may begin with all variables of modules."""
+  learned = {v.ref() for found in update.learned.values() for v in found}
+  variables = [v for module in modules for v in module.variables]
+  assert not [v.name for v in variables if v.ref() not in learned]

@@ -183,6 +183,12 @@ class TestSACUpdate:
     first, second = (critics[f'critic_{i}/head/w:0'] for i in range(2))
     assert np.abs(first - second).min() > 1e-4
 
+  def test_another_run_may_begin_with_what_layers_know_of_their_inputs(self):
+    *modules, update = make(
+      dataclasses.replace(CONFIG, body='batch_renorm_mlp')
+    )
+    transition_updates.assert_may_begin_with(update, *modules)
+
   def test_noise_is_new_in_every_step_and_follows_the_seed(self):
     config = dataclasses.replace(
       CONFIG, learning_rate=1e-30, temperature_learning_rate=0.0
