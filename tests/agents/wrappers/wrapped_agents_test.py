@@ -164,11 +164,21 @@ class TestRewardingUpdate:
 
 
 class TestSQIL:
-  def test_rewards_demonstrations_alone(self):
+  @pytest.mark.parametrize(
+    ('rewards', 'expected'),
+    [
+      ({}, (0, 1)),
+      ({'demonstration_reward': 2.0, 'own_reward': -0.5}, (-0.5, 2)),
+    ],
+  )
+  def test_rewards_are_of_who_took_the_steps(self, rewards, expected):
     steps = wrapped_batches.make_steps(0)
-    builder = sqil.SQILBuilder(dqn.DQNBuilder(dqn.DQNConfig(n_step=1)))
-    rewards, _ = builder.make_rewards(agent_batches.AGENTS['dqn'].spec)(steps)
-    np.testing.assert_array_equal(rewards, [0, 1, 0, 0, 1, 0])
+    builder = sqil.SQILBuilder(
+      dqn.DQNBuilder(dqn.DQNConfig(n_step=1)), sqil.SQILConfig(**rewards)
+    )
+    found, _ = builder.make_rewards(agent_batches.AGENTS['dqn'].spec)(steps)
+    own, data = expected
+    np.testing.assert_array_equal(found, [own, data, own, own, data, own])
 
   def test_refuses_batches_without_any(self):
     steps = wrapped_batches.make_steps(0)._replace(is_demonstration=())
