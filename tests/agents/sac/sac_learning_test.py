@@ -174,6 +174,21 @@ class TestSACUpdate:
     np.testing.assert_allclose(np.unique(drawn), [0, 1 / 0.7], rtol=1e-6)
     assert abs(np.mean(np.equal(drawn, 0)) - 0.3) < 0.03
 
+  def test_proposals_are_of_this_state_and_of_the_next(self):
+    config = dataclasses.replace(CONFIG, **_CQL, num_conservative_actions=2)
+    *_, update = make(config)
+    update._noise.normals = tf.zeros
+    data = to_sample(make_batch(0)).data
+    here, next_ = (
+      update._act(observation, tf.zeros([B, D]))[0]
+      for observation in (data.observation, data.next_observation)
+    )
+    action = update._propose(data).action  # Two uniform ones come first.
+    np.testing.assert_allclose(
+      action[:, 2:], tf.stack([here, here, next_, next_], axis=1), rtol=1e-5
+    )
+    assert np.abs(here - next_).min() > 1e-4
+
   def test_target_critics_start_as_a_copy(self):
     _, critics, targets, _ = make(CONFIG)
     policy_and_critic_twin.assert_targets_are_copies(critics, targets)
