@@ -215,6 +215,11 @@ class TestUpdate:
     update(make_sample(network))
     assert duals_of(update)['alpha_policy:0'] == -18
 
+  def test_gives_out_the_network_that_acts(self):
+    network, update = make()
+    given = [v.ref() for v in update.exports['policy']]
+    assert given == [v.ref() for v in network.variables]
+
   def test_begins_with_the_network_that_acts(self):
     # At first both are one, also if what acts has been given weights.
     network, update = make()
