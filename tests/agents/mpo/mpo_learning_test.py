@@ -83,17 +83,18 @@ class TestMPOUpdate:
     ('kind', 'changes', 'jit_compile'),
     [
       pytest.param(
-        'continuous',
-        {**CATEGORICAL, 'epsilon_penalty': None},
-        True,
-        id='dmpo_no_penalty_xla',
-        marks=pytest.mark.chaos,
+        'continuous', CATEGORICAL, True, id='dmpo_xla', marks=pytest.mark.chaos
       ),
+      pytest.param('continuous', {}, None, id='continuous'),
       pytest.param(
         'continuous',
-        {'prioritized': True, 'max_gradient_norm': None},
+        {
+          'epsilon_penalty': None,
+          'prioritized': True,
+          'max_gradient_norm': None,
+        },
         None,
-        id='prioritized_unclipped',
+        id='no_penalty_prioritized_unclipped',
       ),
       pytest.param('discrete', {}, None, id='discrete'),
       pytest.param(
