@@ -11,6 +11,7 @@ import os
 import pkgutil
 import re
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Callable, Iterator
@@ -22,6 +23,10 @@ from repertory.components import settings
 _WORD = r'[^\W\d]\w*'
 _DOTTED = rf'{_WORD}(?:\.{_WORD})*'
 SYNTAX = re.compile(rf'(?P<module>{_DOTTED}):(?P<path>{_DOTTED})')
+
+# Nodes in threads look up the same name at once. Of two that make Python forget
+# what it knows of its paths, one raises a KeyError.
+_LOCK = threading.Lock()
 
 
 class NamedObjectError(ValueError):
@@ -87,9 +92,10 @@ def import_module(name: str) -> types.ModuleType:
       "'__main__' is another module in each process: take the name of the file."
     )
   folder = os.getcwd()
-  importlib.invalidate_caches()  # It may be new.
-  if is_in(folder, name) and folder not in sys.path:
-    sys.path.insert(0, folder)
+  with _LOCK:
+    importlib.invalidate_caches()  # It may be new.
+    if is_in(folder, name) and folder not in sys.path:
+      sys.path.insert(0, folder)
   with _telling(f'importing {name!r}'):
     try:
       return importlib.import_module(name)

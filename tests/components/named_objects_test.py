@@ -4,6 +4,8 @@ import os
 import queue  # noqa: F401 (whose name is taken)
 import re
 import sys
+import threading
+from concurrent import futures
 
 import pytest
 
@@ -80,6 +82,24 @@ class TestFind:
       named_objects.find('own_d:thing')
     write_module('own_d', 'thing = 1')
     assert named_objects.find('own_d:thing') == 1
+
+  def test_by_nodes_in_threads_at_once(
+    self, write_module, tmp_path, monkeypatch
+  ):
+    write_module('own_m', 'thing = 1')
+    # Each of these places, which hold no module, is forgotten by one thread.
+    for number in range(30_000):
+      monkeypatch.setitem(sys.path_importer_cache, f'/nowhere/{number}', None)
+    start = threading.Barrier(4)
+
+    def find(_):
+      start.wait(60)
+      return named_objects.find('own_m:thing')
+
+    with futures.ThreadPoolExecutor(4) as threads:
+      found = list(threads.map(find, range(4)))
+    assert found == [1] * 4
+    assert sys.path.count(str(tmp_path)) == 1
 
 
 class TestErrors:
