@@ -1,8 +1,5 @@
 """EnvPool: environments in C++, many at once."""
 
-import contextlib
-import io
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +14,7 @@ from repertory.environments import (
   gymnasium_spaces,
   layout,
   name_options,
+  quieting,
   vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
@@ -66,9 +64,8 @@ class EnvPoolSource(gymnasium_sources.GymnasiumOutcomes):
     """
     envpool = _import_envpool()
     close_names.check('id', environment_id, envpool.list_all_envs())
-    with warnings.catch_warnings():
-      # It makes bounds of float32 out of those of float64, and warns of it.
-      warnings.filterwarnings('ignore', '.*precision lowered by casting.*')
+    # It makes bounds of float32 out of those of float64, and warns of it.
+    with quieting.ignored_warnings('.*precision lowered by casting.*'):
       self._pool = envpool.make_gymnasium(
         environment_id,
         num_envs=len(seeds),
@@ -132,7 +129,7 @@ class EnvPoolSource(gymnasium_sources.GymnasiumOutcomes):
 
 def _import_envpool() -> Any:
   """Imports envpool without the farewell of gym, which it imports in turn."""
-  with contextlib.redirect_stderr(io.StringIO()):
+  with quieting.discarded_stderr():
     return extras.import_extra('envpool', 'envpool')
 
 

@@ -1,6 +1,5 @@
 """Lets a Gymnasium environment speak dm_env."""
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import dm_env
@@ -16,6 +15,7 @@ from repertory.environments import (
   gymnasium_spaces,
   headless,
   pictures,
+  quieting,
 )
 from repertory.environments.layout import Nest
 
@@ -57,9 +57,8 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   gymnasium = gymnasium_spaces.import_gymnasium()
   environment_id = register(environment_id)
   if _needs_box2d(gymnasium.registry.get(environment_id)):
-    with warnings.catch_warnings():
-      # It warns when it is imported, and crashes if that is an error.
-      warnings.simplefilter('ignore', DeprecationWarning)
+    # It warns when it is imported, and crashes if that is an error.
+    with quieting.ignored_warnings(category=DeprecationWarning):
       extras.import_extra('Box2D', 'box2d')
   try:
     # Gymnasium's checker of the first step only warns; a batch raises.

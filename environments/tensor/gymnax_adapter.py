@@ -7,7 +7,6 @@ is made, and has no part in its steps.
 import contextlib
 import functools
 import importlib
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components import random_streams
-from repertory.environments import close_names, extras
+from repertory.environments import close_names, extras, quieting
 from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.tensor import environment
 
@@ -260,9 +259,8 @@ def _make(gymnax: Any, id: str) -> tuple[Any, Any]:
 @functools.cache
 def _translate(jax: Any, gymnax: Any, id: str) -> _Translation:
   """Returns a game of gymnax as functions in TensorFlow."""
-  with warnings.catch_warnings():
-    # Of what gymnax writes and JAX might refuse one day.
-    warnings.simplefilter('ignore')
+  # Of what gymnax writes and JAX might refuse one day.
+  with quieting.ignored_warnings():
     game = _Game(jax, id, *_make(gymnax, id))
     spaces = importlib.import_module('gymnax.environments.spaces')
     return _Translation(

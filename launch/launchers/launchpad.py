@@ -82,8 +82,7 @@ class _Launchpad(abc.ABC):
     handlers = interrupts.current_handlers()
     try:
       with (
-        contextlib.redirect_stdout(io.StringIO()),
-        _temporary_files_in(directory),
+        self._output_kept(directory),
         interrupts.blocked(),
         started.noted(),
       ):
@@ -100,6 +99,12 @@ class _Launchpad(abc.ABC):
 
   def _surroundings(self) -> contextlib.AbstractContextManager:
     """Holds while nodes run."""
+    return contextlib.nullcontext()
+
+  def _output_kept(self, directory: str) -> contextlib.AbstractContextManager:
+    """Keeps what Launchpad prints and writes while it starts the nodes."""
+    del directory
+    # For threads it does neither, and the first of them may print already.
     return contextlib.nullcontext()
 
   @abc.abstractmethod
@@ -144,6 +149,14 @@ class Processes(_Launchpad):
 
   launch_type = 'local_mp'
   can_restart = True
+
+  @contextlib.contextmanager
+  def _output_kept(self, directory):
+    with (
+      contextlib.redirect_stdout(io.StringIO()),
+      _temporary_files_in(directory),
+    ):
+      yield
 
   def _take(self, program, clients, log_directory, started):
     return local_workers.Processes(

@@ -46,10 +46,9 @@ class LearnerNode(learning.LearningNode):
     if mixed is not None:
       self._end.mix_in(mixed)
     context.tell_start('compiling its update')
-    update = builder.make_update(self.network, session.spec)
-    self.exports = update.exports
+    self.exports = self._update.exports
     learner = builder.make_learner(
-      update,
+      self._update,
       self._end.batches,
       self._end.priorities,
       self._logger,

@@ -17,7 +17,7 @@ from repertory.components import (
   variables,
 )
 from repertory.launch.coordination import kinds, logs, reports, statuses
-from repertory.launch.nodes import checkpoints, node, served_variables
+from repertory.launch.nodes import checkpoints, making, node, served_variables
 from repertory.launch.runs import session as session_lib
 
 
@@ -34,7 +34,7 @@ class LearningNode(node.Node, core.VariableSource):
   learner: learners.LearnerState
 
   def __init__(self, context: node.Context, session: session_lib.Session):
-    """Makes the network."""
+    """Makes the network, and what improves it."""
     self.name = context.name
     self._stop = context.stop
     self._session = session
@@ -43,8 +43,11 @@ class LearningNode(node.Node, core.VariableSource):
     self._table = session.experience.learned.table
     self._tables = session.tables
     context.tell_start('making its network')
-    tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
-    self.network = session.experiment.builder.make_network(session.spec)
+    builder = session.experiment.builder
+    with making.alone(context):
+      tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
+      self.network = builder.make_network(session.spec)
+      self._update = builder.make_update(self.network, session.spec)
     self._logger = logs.aggregate(
       _RemoteLogger(self._coordinator, kinds.LEARNER.name),
       latest=['skipped_updates'],

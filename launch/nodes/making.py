@@ -9,24 +9,32 @@ import threading
 from collections.abc import Iterator
 
 from repertory.components import signals
+from repertory.launch.coordination import reports
+from repertory.launch.nodes import node
 
 _LOOK_SECONDS = 0.2
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 @contextlib.contextmanager
-def alone(stop: signals.StopSignal) -> Iterator[None]:
+def alone(context: node.Context) -> Iterator[None]:
   """Waits until nobody else makes a network, and keeps others waiting.
 
+  The coordinator hears meanwhile that the node waits. There is no time-out: if
+  somebody hangs, it is who makes a network, and the coordinator sees that. Who
+  is alone already stays alone.
+
   Args:
-    stop: Ends the wait.
+    context: The node's.
 
   Raises:
-    signals.Stopped: If the stop signal was set.
+    signals.Stopped: If the run stops before, or the stop signal was set.
   """
   while not _lock.acquire(timeout=_LOOK_SECONDS):
-    stop.check()
+    if context.coordinator.poll(context.name).phase == reports.STOPPING:
+      raise signals.Stopped
+    context.stop.check()
   try:
     yield
   finally:

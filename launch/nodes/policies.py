@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from repertory.agents import builder
 from repertory.components import core, programs, signals, variables
-from repertory.launch.nodes import node
+from repertory.launch.nodes import making, node
 from repertory.launch.runs import session as session_lib
 
 # Environments that evaluate together.
@@ -61,24 +61,29 @@ def evaluation_ids(session: session_lib.Session) -> range:
 
 
 def fetch(
+  context: node.Context,
   session: session_lib.Session,
   source: core.VariableSource,
-  stop: signals.StopSignal,
   update_period: int,
 ) -> tuple[Any, variables.FetchedVariables]:
   """Makes a network whose variables are fetched from a learner elsewhere.
 
   Args:
+    context: Of the node that is to act with it.
     source: The learner.
-    stop: Ends every wait.
     update_period: Steps between fetches.
 
   Returns:
     The network, and what keeps it fresh.
   """
-  network = session.experiment.builder.make_network(session.spec)
+  with making.alone(context):
+    network = session.experiment.builder.make_network(session.spec)
   return network, follow(
-    session, source, stop, network.variables, update_period=update_period
+    session,
+    source,
+    context.stop,
+    network.variables,
+    update_period=update_period,
   )
 
 

@@ -19,7 +19,7 @@ class ProgramNode(learning.LearningNode):
   def __init__(self, context: node.Context, session: session_lib.Session):
     """Compiles the program, and goes on where the session resumes it."""
     super().__init__(context, session)
-    experiment, builder = session.experiment, session.experiment.builder
+    experiment = session.experiment
     self._num_environments = experiment.num_environments
     ids = range(self._num_environments)
     policy = policies.make_training_policy(context, session, self.network)
@@ -37,9 +37,8 @@ class ProgramNode(learning.LearningNode):
     )
     self._num_steps = road.num_steps
     context.tell_start('compiling its program')
-    update = builder.make_update(self.network, session.spec)
     learner = rollouts.ProgramLearner(
-      rollouts.Parts(policy, environment, road, update),
+      rollouts.Parts(policy, environment, road, self._update),
       rollouts.begin(timestep, state, policy.initial_state(ids)),
       logger=self._logger,
       jit_compile=session.jit_compile,

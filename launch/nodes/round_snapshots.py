@@ -122,6 +122,8 @@ class RoundSnapshots(roads.ActorSnapshots):
       self.give_up()
       return
     with self._has_come:
+      if self._number != number:  # The end of all was told meanwhile.
+        return
       self._deposits[index] = deposit
       if self._is_whole():
         self._steps = self._rounds.steps_before(number)

@@ -166,7 +166,7 @@ def _make_evaluator(context, session, names):
   if session.experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
   # Nor may it come between a learner's initial values.
-  with nodes.making.alone(context.stop):
+  with nodes.making.alone(context):
     network, followed = parts.fetch(context, session, update_period=1)
     evaluation = nodes.evaluator.make_evaluation(
       context, session, network, followed

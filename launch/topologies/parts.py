@@ -68,7 +68,8 @@ def add_bellman_updaters(
 def _make_bellman_updater(
   context: node.Context, session: 'session_lib.Session', index: int
 ) -> 'bellman_updater.BellmanUpdaterNode':
-  updater = session.experiment.builder.make_bellman_updater(session.spec)
+  with nodes.making.alone(context):
+    updater = session.experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.followed.items())
   followed = nodes.policies.follow(
     session,
@@ -112,9 +113,7 @@ def fetch(
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
   source = make_source(context, session)
-  return nodes.policies.fetch(
-    session, source, context.stop, update_period or period
-  )
+  return nodes.policies.fetch(context, session, source, update_period or period)
 
 
 def make_source(context: node.Context, session: 'session_lib.Session') -> Any:

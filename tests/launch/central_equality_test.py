@@ -128,7 +128,7 @@ def _ids(index):
 def _act_locally(session, coordinator, connection, source):
   for index in range(_NUM_ACTORS):
     context = lone_nodes.make_context(f'actor/{index}', coordinator)
-    network, followed = policies.fetch(session, source, context.stop, 1)
+    network, followed = policies.fetch(context, session, source, 1)
     node = actor_lib.ActorNode(
       context,
       session,
@@ -148,7 +148,7 @@ def _act_centrally(session, coordinator, connection, source, num_lanes, device):
   server = inference.InferenceNode(
     context,
     session,
-    follow=lambda: policies.fetch(session, source, context.stop, 1),
+    follow=lambda: policies.fetch(context, session, source, 1),
     road=session.make_road(connection),
     rows=[_PER_ACTOR] * _NUM_ACTORS,
     device=device,

@@ -1,6 +1,8 @@
 """Tests of what Launchpad starts, and of what becomes of it."""
 
 import concurrent.futures
+import sys
+import tempfile
 import threading
 
 import pytest
@@ -9,7 +11,8 @@ import services
 import stacks
 from repertory import launch
 from repertory.components import settings
-from repertory.launch import launchers
+from repertory.launch import conformance, launchers
+from repertory.launch.launchers import program
 
 worker_manager = pytest.importorskip(
   'launchpad.launch.worker_manager', reason=stacks.NO_LAUNCHPAD
@@ -32,6 +35,31 @@ def test_is_refused_outside_the_main_thread(tmp_path):
 
 def test_ports_of_services_are_theirs_to_the_end(tmp_path):
   services.check_ports(launchpad.Processes().launch, tmp_path)
+
+
+def test_nodes_in_threads_print_and_write_where_the_program_does(
+  tmp_path, monkeypatch
+):
+  found, is_made = [], threading.Event()
+
+  def make(context):
+    found.append((sys.stdout, tempfile.gettempdir()))
+    is_made.set()
+    return conformance._Service(context)
+
+  def start_and_wait(*arguments, **named):
+    start(*arguments, **named)
+    assert is_made.wait(services.SECONDS)
+
+  start = worker_manager.WorkerManager.thread_worker
+  monkeypatch.setattr(
+    worker_manager.WorkerManager, 'thread_worker', start_and_wait
+  )
+  planned = program.Program(float(services.SECONDS))
+  planned.add(program.PlannedNode('replay/0', make))
+  with launchpad.Threads().launch(planned, str(tmp_path)):
+    pass
+  assert found == [(sys.stdout, tempfile.gettempdir())]
 
 
 class _Managers:

@@ -1,0 +1,35 @@
+"""Keeps back what modules of others have to say, in one thread at a time.
+
+Warnings and stderr are the process's. Of two nodes in threads that change them
+at once, one would put back what the other one had changed.
+"""
+
+import contextlib
+import io
+import threading
+import warnings
+from collections.abc import Iterator
+
+_lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def ignored_warnings(
+  message: str = '', category: type[Warning] = Warning
+) -> Iterator[None]:
+  """Ignores warnings while the block runs.
+
+  Args:
+    message: A regular expression with which they begin.
+    category: Of which they are.
+  """
+  with _lock, warnings.catch_warnings():
+    warnings.filterwarnings('ignore', message, category)
+    yield
+
+
+@contextlib.contextmanager
+def discarded_stderr() -> Iterator[None]:
+  """Discards what Python prints to stderr while the block runs."""
+  with _lock, contextlib.redirect_stderr(io.StringIO()):
+    yield
