@@ -21,7 +21,7 @@ def ignored_warnings(
 
   Args:
     message: A regular expression with which they begin.
-    category: Of which they are.
+    category: The kind that is ignored.
   """
   with _lock, warnings.catch_warnings():
     warnings.filterwarnings('ignore', message, category)

@@ -25,7 +25,7 @@ _INTERNAL = {
   'environments': {
     'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',
     'extras', 'families', 'gymnasium_sources', 'gymnasium_spaces', 'headless',
-    'layout', 'name_options', 'own_options', 'seeds', 'single_slot',
+    'layout', 'name_options', 'own_options', 'quieting', 'seeds', 'single_slot',
     'timestep_checker',
   },
   'environments/tensor': {'entries', 'source', 'trigonometry'},

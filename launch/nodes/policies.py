@@ -69,7 +69,7 @@ def fetch(
   """Makes a network whose variables are fetched from a learner elsewhere.
 
   Args:
-    context: Of the node that is to act with it.
+    context: The node that is to act with it, as it was started.
     source: The learner.
     update_period: Steps between fetches.
 

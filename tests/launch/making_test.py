@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from concurrent import futures
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,8 @@ def test_who_makes_a_network_beside_a_learner_does_not_disturb_it(
   def make_actor_network():
     assert is_set.wait(_SECONDS)
     context = lone_nodes.make_context('actor/0', coordinator)
-    policies.fetch(context, session, None, 1)
+    source: Any = None  # It is not asked for anything.
+    policies.fetch(context, session, source, 1)
     is_made.set()
 
   monkeypatch.setattr(tf.random, 'set_seed', set_seed_and_wait)
