@@ -4,6 +4,7 @@ Sphinx is not run for it: what `automodule` shows is read off the sources.
 """
 
 import ast
+import functools
 import pathlib
 import re
 
@@ -42,6 +43,7 @@ _MODULES = _entries('automodule')
 _NAMES = set(_entries(r'autoclass|autofunction|autoexception|py:data|py:class'))
 
 
+@functools.cache
 def _parse(module: str) -> tuple[ast.Module, bool]:
   """Returns a module's syntax tree, and whether it is a package."""
   path = _ROOT / module.replace('.', '/')
@@ -60,6 +62,7 @@ def _exported(tree: ast.Module) -> list[str]:
   return []
 
 
+@functools.cache
 def _sources(tree: ast.Module) -> dict[str, str]:
   """Returns from which module each name is imported."""
   return {
@@ -89,6 +92,7 @@ def _origin(module: str, name: str) -> tuple[str, str]:
   return module, name
 
 
+@functools.cache
 def _entry(entry: str) -> tuple[str, str]:
   module, _, name = entry.rpartition('.')
   return _origin(module, name)
