@@ -1,7 +1,7 @@
 """Keeps back what modules of others have to say, in one thread at a time.
 
-Warnings and stderr are the process's. Of two nodes in threads that change them
-at once, one would put back what the other one had changed.
+Warnings and stderr are the process's. If two nodes in threads changed them at
+once, the last one to leave would restore what the first one had set, for good.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 
-_lock = threading.RLock()
+_LOCK = threading.RLock()
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def ignored_warnings(
     message: A regular expression with which they begin.
     category: The kind that is ignored.
   """
-  with _lock, warnings.catch_warnings():
+  with _LOCK, warnings.catch_warnings():
     warnings.filterwarnings('ignore', message, category)
     yield
 
@@ -31,5 +31,5 @@ def ignored_warnings(
 @contextlib.contextmanager
 def discarded_stderr() -> Iterator[None]:
   """Discards what Python prints to stderr while the block runs."""
-  with _lock, contextlib.redirect_stderr(io.StringIO()):
+  with _LOCK, contextlib.redirect_stderr(io.StringIO()):
     yield

@@ -102,9 +102,13 @@ class _Launchpad(abc.ABC):
     return contextlib.nullcontext()
 
   def _output_kept(self, directory: str) -> contextlib.AbstractContextManager:
-    """Keeps what Launchpad prints and writes while it starts the nodes."""
+    """Hides what Launchpad prints while it starts nodes.
+
+    Args:
+      directory: Takes its temporary files.
+    """
     del directory
-    # For threads it does neither, and the first of them may print already.
+    # For threads it has neither, and the first of them may print already.
     return contextlib.nullcontext()
 
   @abc.abstractmethod

@@ -82,7 +82,10 @@ class ActorLearnerNode(actor.ActorNode):
     self._schedule = None
     if own.experiment.deterministic:
       self._schedule = _Schedule(own, first_stop)
-    with making.alone(context), contextlib.ExitStack() as unless_made:
+    with (
+      making.alone(context, own.experiment.timeout_seconds),
+      contextlib.ExitStack() as unless_made,
+    ):
       self._make(context, own, place, beginning, unless_made)
       if len(place.names) > 1:
         self._join(context, place)

@@ -24,7 +24,7 @@ from repertory.launch.runs import session as session_lib
 class LearningNode(node.Node, core.VariableSource):
   """Has a network and a learner, gives out variables and writes checkpoints.
 
-  A subclass makes the learner, and gives it to `_begin_with`.
+  A subclass makes the learner, of `_update`, and gives it to `_begin_with`.
 
   Attributes:
     network: What is learned.
@@ -42,12 +42,12 @@ class LearningNode(node.Node, core.VariableSource):
     self._tell_start = context.tell_start
     self._table = session.experience.learned.table
     self._tables = session.tables
-    context.tell_start('making its network')
-    builder = session.experiment.builder
-    with making.alone(context):
+    experiment = session.experiment
+    with making.alone(context, experiment.timeout_seconds):
+      context.tell_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
-      self.network = builder.make_network(session.spec)
-      self._update = builder.make_update(self.network, session.spec)
+      self.network = experiment.builder.make_network(session.spec)
+      self._update = experiment.builder.make_update(self.network, session.spec)
     self._logger = logs.aggregate(
       _RemoteLogger(self._coordinator, kinds.LEARNER.name),
       latest=['skipped_updates'],

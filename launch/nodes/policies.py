@@ -69,15 +69,17 @@ def fetch(
   """Makes a network whose variables are fetched from a learner elsewhere.
 
   Args:
-    context: The node that is to act with it, as it was started.
+    context: The acting node's.
     source: The learner.
     update_period: Steps between fetches.
 
   Returns:
     The network, and what keeps it fresh.
   """
-  with making.alone(context):
-    network = session.experiment.builder.make_network(session.spec)
+  experiment = session.experiment
+  with making.alone(context, experiment.timeout_seconds):
+    context.tell_start('making its network')
+    network = experiment.builder.make_network(session.spec)
   return network, follow(
     session,
     source,

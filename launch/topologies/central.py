@@ -229,6 +229,7 @@ def _make_server_beside(context, session, device, **settings):
   """Makes an inference server to which the learner publishes."""
 
   def follow():
+    # The learner beside has drawn its initial values.
     with components.compilation.on_device(device):
       network = session.experiment.builder.make_network(session.spec)
     publisher = context.beside.publisher

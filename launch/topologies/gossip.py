@@ -165,12 +165,10 @@ def _make_gossip(context, session, names):
 def _make_evaluator(context, session, names):
   if session.experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  # Nor may it come between a learner's initial values.
-  with nodes.making.alone(context):
-    network, followed = parts.fetch(context, session, update_period=1)
-    evaluation = nodes.evaluator.make_evaluation(
-      context, session, network, followed
-    )
+  network, followed = parts.fetch(context, session, update_period=1)
+  evaluation = nodes.evaluator.make_evaluation(
+    context, session, network, followed
+  )
   return nodes.gossip_evaluator.GossipEvaluatorNode(
     context,
     session,

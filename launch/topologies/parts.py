@@ -68,8 +68,9 @@ def add_bellman_updaters(
 def _make_bellman_updater(
   context: node.Context, session: 'session_lib.Session', index: int
 ) -> 'bellman_updater.BellmanUpdaterNode':
-  with nodes.making.alone(context):
-    updater = session.experiment.builder.make_bellman_updater(session.spec)
+  experiment = session.experiment
+  with nodes.making.alone(context, experiment.timeout_seconds):
+    updater = experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.followed.items())
   followed = nodes.policies.follow(
     session,
@@ -109,7 +110,6 @@ def fetch(
   Returns:
     The network, and what keeps it fresh.
   """
-  context.tell_start('making its network')
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
   source = make_source(context, session)

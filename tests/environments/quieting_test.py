@@ -37,7 +37,8 @@ def test_discards_stderr(capsys):
 @pytest.mark.parametrize(
   'quiet', [quieting.ignored_warnings, quieting.discarded_stderr]
 )
-def test_threads_put_back_what_was(quiet):
+def test_threads_put_back_what_was(quiet, monkeypatch):
+  monkeypatch.setattr(sys, 'stderr', sys.stderr)  # Is put back if it fails.
   before = sys.stderr, list(warnings.filters)
   first_is_in, second_is_in, first_is_out = (
     threading.Event() for _ in range(3)
@@ -60,6 +61,4 @@ def test_threads_put_back_what_was(quiet):
     thread.start()
   for thread in threads:
     thread.join(_SECONDS)
-  after = sys.stderr, list(warnings.filters)
-  sys.stderr, warnings.filters[:] = before
-  assert after == before
+  assert (sys.stderr, list(warnings.filters)) == before

@@ -1,6 +1,7 @@
 """Tests of `launch/nodes/making.py`, and of who makes networks alone."""
 
 import contextlib
+import queue
 import threading
 from concurrent import futures
 from typing import Any
@@ -13,6 +14,7 @@ import lone_nodes
 from repertory import launch
 from repertory.components import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.host import watchdog
 from repertory.launch.nodes import learner, making, policies
 from repertory.launch.runs import resuming
 
@@ -76,48 +78,64 @@ def test_who_makes_a_network_beside_a_learner_does_not_disturb_it(
 
 class TestAlone:
   @pytest.fixture(autouse=True)
-  def _set_up(self, run):
+  def _set_up(self, run, monkeypatch):
     _, self.coordinator = run
     self.context = lone_nodes.make_context('actor/0', self.coordinator)
-
-  def wait_in_vain(self, end):
-    """Lets a node wait, ends its wait by `end` and returns how it ended."""
-
-    def wait():
-      with making.alone(self.context):
-        raise AssertionError('Two were alone.')
-
-    with (
-      futures.ThreadPoolExecutor() as threads,
-      making.alone(self.context),
-      making.alone(self.context),  # Who is alone already stays alone.
-    ):
-      waiting = threads.submit(wait)
-      end()
-      return waiting.exception(_SECONDS)
-
-  def test_waits_until_it_is_stopped(self):
-    ended = self.wait_in_vain(self.context.stop.set)
-    assert isinstance(ended, signals.Stopped)
-
-  def test_hears_of_the_end_and_is_heard_of(self, monkeypatch):
-    heard, poll = [], self.coordinator.poll
+    self.heard, poll = queue.Queue(), self.coordinator.poll
 
     def note_and_poll(node):
-      heard.append(node)
+      self.heard.put(node)
       return poll(node)
 
+    self.told = []
     monkeypatch.setattr(self.coordinator, 'poll', note_and_poll)
-    ended = self.wait_in_vain(lambda: self.coordinator.stop('enough'))
-    assert isinstance(ended, signals.Stopped)
-    assert set(heard) == {'actor/0'}
+    monkeypatch.setattr(
+      self.coordinator, 'tell_start', lambda *told: self.told.append(told)
+    )
 
-  def test_is_left_when_it_fails(self):
-    with pytest.raises(ValueError), making.alone(self.context):
-      raise ValueError
-    with futures.ThreadPoolExecutor() as threads:
-      threads.submit(self.enter).result(_SECONDS)
+  def make_alone(self, context):
+    return making.alone(context, timeout_seconds=0.1)
 
   def enter(self):
-    with making.alone(self.context):
-      pass
+    with self.make_alone(self.context):
+      return 'alone'
+
+  @contextlib.contextmanager
+  def waiting(self):
+    """Has a node that waits for another one; gives what comes of it."""
+    other = lone_nodes.make_context('learner', self.coordinator)
+    with (
+      futures.ThreadPoolExecutor() as threads,
+      self.make_alone(other),
+      self.make_alone(other),  # Who is alone already waits for nobody.
+    ):
+      waits = threads.submit(self.enter)
+      yield waits
+
+  def test_waits_for_its_turn_and_is_heard(self):
+    with self.waiting() as waits:
+      for _ in range(3):
+        assert self.heard.get(timeout=_SECONDS) == 'actor/0'
+      assert not waits.done()
+    assert waits.result(_SECONDS) == 'alone'
+    assert self.told == [
+      ('actor/0', 'waiting for others to make their networks')
+    ]
+
+  def test_waits_until_it_is_stopped(self):
+    with self.waiting() as waits:
+      self.context.stop.set()
+      assert isinstance(waits.exception(_SECONDS), signals.Stopped)
+
+  def test_waits_for_nobody_who_hangs(self, monkeypatch):
+    monkeypatch.setattr(watchdog, 'START_SECONDS', 0.5)
+    with self.waiting() as waits:
+      error = waits.exception(_SECONDS)
+    assert isinstance(error, TimeoutError)
+    assert "0.5 seconds for 'learner' to make a network" in str(error)
+
+  def test_is_left_when_it_fails(self):
+    with pytest.raises(ValueError), self.make_alone(self.context):
+      raise ValueError
+    with futures.ThreadPoolExecutor() as threads:
+      assert threads.submit(self.enter).result(_SECONDS) == 'alone'
