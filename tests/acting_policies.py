@@ -2,8 +2,15 @@
 
 import numpy as np
 import tensorflow as tf
+import tree
 
-from repertory.components import distributions, networks, policies, specs
+from repertory.components import (
+  distributions,
+  networks,
+  policies,
+  programs,
+  specs,
+)
 
 
 def fill(module_variables, seed=0):
@@ -72,3 +79,41 @@ MAKERS = {
   'recurrent_epsilon_greedy': make_recurrent_epsilon_greedy,
   'stochastic': make_stochastic,
 }
+
+
+class RowByRow(programs.Policy):
+  """Acts for each row alone.
+
+  So it does the same to the last bit in batches of any size: a processor may
+  round a row otherwise beside others.
+  """
+
+  def __init__(self, policy: programs.Policy):
+    super().__init__()
+    self._policy = policy
+
+  def initial_state(self, environment_ids):
+    return self._policy.initial_state(environment_ids)
+
+  def reset_state(self, state, first):
+    return self._policy.reset_state(state, first)
+
+  def step(self, observation, state):
+    size = tree.flatten(observation)[0].shape[0]
+    rows = [
+      self._policy.step(
+        *tree.map_structure(lambda x, i=i: x[i : i + 1], (observation, state))
+      )
+      for i in range(size)
+    ]
+    return tree.map_structure(lambda *leaves: tf.concat(leaves, 0), *rows)
+
+
+def row_by_row(builder_class: type) -> type:
+  """Returns a kind of builder whose agents act row by row."""
+
+  class Builder(builder_class):
+    def make_policy(self, network, acting):
+      return RowByRow(super().make_policy(network, acting))
+
+  return Builder

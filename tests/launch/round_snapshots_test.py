@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from dm_env import specs
 
+import acting_policies
 import replay_fixture
 from repertory import launch
 from repertory.agents import impala, ppo
@@ -34,7 +35,7 @@ _NUM_ENVIRONMENTS = 4
 
 
 def _impala(**settings):
-  return impala.IMPALABuilder(
+  return acting_policies.row_by_row(impala.IMPALABuilder)(
     impala.IMPALAConfig(
       unroll_length=5,
       batch_size=3,  # So that some unrolls are left over.
@@ -46,7 +47,7 @@ def _impala(**settings):
 
 
 def _ppo():
-  return ppo.PPOBuilder(
+  return acting_policies.row_by_row(ppo.PPOBuilder)(
     ppo.PPOConfig(
       unroll_length=5,
       batch_size=_NUM_ENVIRONMENTS,

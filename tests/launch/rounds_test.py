@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from dm_env import specs
 
+import acting_policies
 from repertory import launch
 from repertory.agents import impala
 from repertory.components import signals
@@ -119,7 +120,7 @@ class TestRounds:
     assert begun == [(0, 0), (1, 5), (2, 11)]
 
 
-class _Noting(impala.IMPALABuilder):
+class _Noting(acting_policies.row_by_row(impala.IMPALABuilder)):
   """Lets the versions that items were made with be seen."""
 
   def __init__(self, config):
