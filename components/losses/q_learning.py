@@ -61,8 +61,10 @@ def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
     The losses, in the shape of `errors`.
   """
   size = tf.abs(errors)
-  quadratic = tf.minimum(size, threshold)
-  return 0.5 * quadratic**2 + threshold * (size - quadratic)
+  limited = tf.minimum(size, threshold)
+  # ½ x² + κ (|x| − κ), each limited, is the same, but its gradient adds κ to x
+  # and subtracts it again: of a large κ nothing of x is left.
+  return limited * (size - 0.5 * limited)
 
 
 def importance_weights(

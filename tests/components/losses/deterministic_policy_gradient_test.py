@@ -32,6 +32,17 @@ def test_gradient_is_minus_that_of_the_value(max_norm, expected):
   )
 
 
+def test_a_small_slope_is_kept_beside_a_large_action():
+  # In single precision 300 + 10⁻⁵ is 300.
+  action = tf.constant([[300.0, -1.0]])
+  dqda = np.array([[1e-5, -1e-9]], np.float32)
+  with tf.GradientTape() as tape:
+    tape.watch(action)
+    loss = losses.deterministic_policy_loss(action, dqda)
+  np.testing.assert_allclose(tape.gradient(loss, action), -dqda, rtol=1e-6)
+  np.testing.assert_allclose(loss, 0.5 * (1e-10 + 1e-18), rtol=1e-6)
+
+
 def test_no_slope_is_no_problem():
   loss = losses.deterministic_policy_loss(
     tf.ones([1, 2]), tf.zeros([1, 2]), 1.0

@@ -205,6 +205,21 @@ class TestHuber:
       atol=1e-12,
     )
 
+  @pytest.mark.parametrize('threshold', [1.0, 1e4, 1e6, 1e8])
+  def test_a_large_threshold_keeps_small_errors(self, threshold):
+    # ½ κ² beside ½ x² has no digit of x left in single precision.
+    errors = tf.constant([-3.0, -0.0266, 1e-3, 0.0266, 0.7, 3.0])
+    with tf.GradientTape() as tape:
+      tape.watch(errors)
+      found = losses.huber(errors, threshold)
+    double = errors.numpy().astype(np.float64)
+    np.testing.assert_allclose(found, slow_huber(double, threshold), rtol=1e-6)
+    np.testing.assert_allclose(
+      tape.gradient(found, errors),
+      np.clip(double, -threshold, threshold),
+      rtol=1e-6,
+    )
+
   def test_keeps_the_shape(self):
     errors = np.random.default_rng(0).normal(0, 2, size=[3, 4])
     loss = losses.huber(tf.constant(errors), 1.0)

@@ -73,6 +73,25 @@ class TestQuantileHuber:
       tape.gradient(found, quantiles), slopes['theta'], atol=1e-4
     )
 
+  @pytest.mark.parametrize('threshold', [1.0, 1e4, 1e6, 1e8])
+  def test_a_large_threshold_keeps_small_errors(self, threshold):
+    taus, targets = [0.2, 0.7], [0.0266, -1e-3]
+    quantiles = constant([[0, 0]])
+    with tf.GradientTape() as tape:
+      tape.watch(quantiles)
+      found = losses.quantile_huber(
+        quantiles, constant([taus]), constant([targets]), threshold
+      )
+    expected = slow_loss([0.0, 0.0], taus, targets, threshold)
+    np.testing.assert_allclose(found, [expected], rtol=1e-5)
+    # The slope by θ of |τ − 1{u < 0}| ½ u² / κ is −|τ − 1{u < 0}| u / κ.
+    slopes = [
+      -(tau * 0.0266 - (1 - tau) * 1e-3) / 2 / threshold for tau in taus
+    ]
+    np.testing.assert_allclose(
+      tape.gradient(found, quantiles), [slopes], rtol=1e-5
+    )
+
   def test_taus_may_be_the_same_of_all_rows(self):
     random = np.random.default_rng(0)
     quantiles, targets = constant(random.normal(size=(2, 3, 4)))
