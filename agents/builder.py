@@ -2,7 +2,8 @@
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import sonnet as snt
@@ -12,6 +13,7 @@ from repertory.components import (
   datasets,
   learners,
   loggers,
+  nests,
   programs,
   replay,
   roads,
@@ -38,6 +40,36 @@ class Acting:
   steps_done: int = 0
   evaluation: bool = False
 
+  def __post_init__(self):
+    object.__setattr__(self, 'spec', nests.plain(self.spec))
+
+
+# Methods of a builder whose modules may keep the spec, or nests of it.
+_TAKING_SPECS = (
+  'make_network',
+  'make_update',
+  'make_bellman_updater',
+  'experience',
+)
+
+
+def _copying_specs(method: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a method that is called with copies of environment specs."""
+
+  def copied(argument: Any) -> Any:
+    is_spec = isinstance(argument, specs.EnvironmentSpec)
+    return nests.plain(argument) if is_spec else argument
+
+  @functools.wraps(method)
+  def call(self, *args, **kwargs):
+    return method(
+      self,
+      *map(copied, args),
+      **{name: copied(value) for name, value in kwargs.items()},
+    )
+
+  return call
+
 
 class Builder(roads.Parts, abc.ABC):
   """Returns the parts of an agent; starts nothing.
@@ -48,6 +80,9 @@ class Builder(roads.Parts, abc.ABC):
   business. A part is replaced by overriding the method that makes it; those
   that follow from the experience are made by the methods of `roads.Parts`.
 
+  A module may keep the spec that a method gets: it is a copy, see
+  `nests.plain`.
+
   Attributes:
     config: The agent's settings, an `agent_config.AgentConfig`.
     uses_rewards: Whether what it learns depends on them.
@@ -57,6 +92,12 @@ class Builder(roads.Parts, abc.ABC):
 
   def __init__(self, config: agent_config.AgentConfig):
     self.config: Any = config
+
+  def __init_subclass__(cls, **kwargs: Any):
+    super().__init_subclass__(**kwargs)
+    for name in _TAKING_SPECS:
+      if name in vars(cls):
+        setattr(cls, name, _copying_specs(vars(cls)[name]))
 
   @property
   def wrapping(self) -> Mapping[str, Any]:

@@ -118,6 +118,7 @@ class CompiledFunction:
 
     def call(*leaves):
       output = function(*tree.unflatten_as(tuple(signature), leaves))
+      output = nests.plain(output)
       output_structure[:] = [tree.map_structure(lambda leaf: None, output)]
       leaves = tree.flatten(output)
       absent[:] = [i for i, leaf in enumerate(leaves) if leaf is None]
@@ -255,7 +256,7 @@ def trace(
   found: list[types.Nest] = []
 
   def look(*leaves):
-    output = function(*tree.unflatten_as(tuple(signature), leaves))
+    output = nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
     found[:] = [
       tree.map_structure(
         lambda x: None if x is None else tf.TensorSpec(x.shape, x.dtype), output

@@ -1,11 +1,36 @@
 """Nests that are taken apart and put together at every step."""
 
-from collections.abc import Callable, Iterator, Sequence
+import collections
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tree
 
 from repertory.components import types
+
+
+def plain(nest: types.Nest) -> types.Nest:
+  """Copies a nest into plain containers; its leaves are the same objects.
+
+  TensorFlow wraps a list, a dictionary or a tuple that becomes an attribute of
+  a `tf.Module`. Inside of these it puts wrappers in place of the originals, so
+  a module that keeps a caller's nest changes it.
+
+  Args:
+    nest: Mappings, lists, tuples and named tuples, or their wrappers.
+  """
+  if isinstance(nest, Mapping):
+    is_ordered = isinstance(nest, collections.OrderedDict)
+    kind = collections.OrderedDict if is_ordered else dict
+    return kind((key, plain(part)) for key, part in nest.items())
+  if isinstance(nest, list):
+    return [plain(part) for part in nest]
+  if isinstance(nest, tuple):
+    parts = [plain(part) for part in nest]
+    # A wrapper has the attributes of what it wraps.
+    make: Any = getattr(nest, '_make', tuple)
+    return make(parts)
+  return nest
 
 
 class Unflattener:
@@ -15,7 +40,11 @@ class Unflattener:
   """
 
   def __init__(self, structure: types.Nest):
-    """Looks at a structure, whose leaves do not matter."""
+    """Looks at a structure, whose leaves do not matter.
+
+    What it builds has plain containers, see `plain`.
+    """
+    structure = plain(structure)
     self._num_leaves = len(tree.flatten(structure))
     self._build = _builder_of(structure)
 
@@ -58,7 +87,7 @@ def _builder_of(structure: types.Nest) -> Callable[[Iterator], types.Nest]:
   if hasattr(structure, '_fields'):  # A named tuple.
     parts = [_builder_of(part) for part in structure]
     return lambda leaves: kind(*[f(leaves) for f in parts])
-  # Other mappings, and what `tree` knows besides.
+  # Ordered dictionaries, and what `tree` knows besides.
   size = len(tree.flatten(structure))
   return lambda leaves: tree.unflatten_as(
     structure, [next(leaves) for _ in range(size)]

@@ -10,7 +10,7 @@ import numpy as np
 import tree
 from acme import specs as acme_specs
 
-from repertory.components import types
+from repertory.components import nests, types
 
 Array = acme_specs.Array
 BoundedArray = acme_specs.BoundedArray
@@ -21,10 +21,12 @@ EnvironmentSpec = acme_specs.EnvironmentSpec
 def make_environment_spec(environment: Any) -> EnvironmentSpec:
   """Collects the four specs of an environment; none has a batch axis.
 
+  They are copies, see `nests.plain`: no module can change the environment's.
+
   Args:
     environment: A `dm_env.Environment` or a batch of such.
   """
-  return acme_specs.make_environment_spec(environment)
+  return nests.plain(acme_specs.make_environment_spec(environment))
 
 
 def tensor_spec(nested_spec: types.Nest, *leading: int | None) -> types.Nest:

@@ -1,11 +1,13 @@
 """Observations of mean 0 and deviation 1."""
 
+import functools
+
 import numpy as np
 import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import moments, specs, types
+from repertory.components import moments, nests, specs, types
 from repertory.components.networks import previous_actions
 
 # Keeps what never changes from being divided by 0.
@@ -38,7 +40,12 @@ class ObservationNormalizer(snt.Module):
       with_images: Whether images are normalized, too, each number by itself.
     """
     super().__init__(name=name)
-    self._observation_spec = observation_spec
+    # Sequences may have turned into tuples. The nest itself is no attribute,
+    # for TensorFlow would put wrappers in it.
+    self._leaves_of = functools.partial(
+      tree.flatten_up_to, observation_spec, check_types=False
+    )
+    self._unflatten = nests.Unflattener(observation_spec)
     self._max_abs_value = max_abs_value
     leaf_specs = tree.flatten(observation_spec)
     are_actions = previous_actions.find(observation_spec)
@@ -78,7 +85,7 @@ class ObservationNormalizer(snt.Module):
       leaves[place] = tf.clip_by_value(
         normalized, -self._max_abs_value, self._max_abs_value
       )
-    return tree.unflatten_as(self._observation_spec, leaves)
+    return self._unflatten(leaves)
 
   def update(self, observation: types.Nest, mask: tf.Tensor) -> None:
     """Takes observations into mean and deviation.
@@ -99,12 +106,6 @@ class ObservationNormalizer(snt.Module):
       mean.assign(merged.mean)
       variance.assign(merged.variance)
     self._count.assign_add(tf.reduce_sum(tf.cast(mask, tf.float64)))
-
-  def _leaves_of(self, observation: types.Nest) -> list[tf.Tensor]:
-    # Sequences may have turned into tuples.
-    return tree.flatten_up_to(
-      self._observation_spec, observation, check_types=False
-    )
 
 
 def _is_normalized(spec: specs.Array, with_images: bool) -> bool:

@@ -1,5 +1,6 @@
 """From observations to feature vectors."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,11 +56,16 @@ class ObservationTorso(snt.Module):
     """
     super().__init__(name=name)
     check_observation(observation_spec, image_torso)
-    self._observation_spec = observation_spec
+    self._leaf_specs = tree.flatten(observation_spec)
+    # Sequences may have turned into tuples. The nest itself is no attribute,
+    # for TensorFlow would put wrappers in it.
+    self._leaves_of = functools.partial(
+      tree.flatten_up_to, observation_spec, check_types=False
+    )
     self._are_actions = previous_actions.find(observation_spec)
     self._image_torsos = []
-    leaf_specs = tree.flatten(observation_spec)
-    for i, (spec, is_action) in enumerate(zip(leaf_specs, self._are_actions)):
+    leaves = zip(self._leaf_specs, self._are_actions)
+    for i, (spec, is_action) in enumerate(leaves):
       if _is_image(spec) and not is_action:
         chosen = image_torsos.choose(image_torso, *spec.shape[:2])
         make = image_torsos.IMAGE_TORSOS[chosen]
@@ -69,14 +75,12 @@ class ObservationTorso(snt.Module):
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
     """Maps a nest `[B, ...]` as the spec has it to features `[B, D]`."""
-    spec_leaves = tree.flatten(self._observation_spec)
-    # Compares the structures; sequences may have turned into tuples.
-    leaves = tree.flatten_up_to(
-      self._observation_spec, observation, check_types=False
-    )
+    leaves = self._leaves_of(observation)
     torsos = iter(self._image_torsos)
     vectors = []
-    for spec, leaf, is_action in zip(spec_leaves, leaves, self._are_actions):
+    for spec, leaf, is_action in zip(
+      self._leaf_specs, leaves, self._are_actions
+    ):
       if is_action:
         vectors.append(previous_actions.encode(leaf, spec))
       elif _is_image(spec):

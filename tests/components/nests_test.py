@@ -4,6 +4,7 @@ import collections
 from typing import NamedTuple
 
 import pytest
+import tensorflow as tf
 import tree
 
 from repertory.components import nests, types
@@ -48,3 +49,37 @@ def test_leaves_must_be_as_many(count):
   unflatten = nests.Unflattener({'a': 0, 'b': (0, 0)})
   with pytest.raises(ValueError, match=f'leaves must be 3, .* got {count}'):
     unflatten([0] * count)
+
+
+def _make_deep():
+  return {'a': [0, {'b': 1, 'c': (2, [3])}], 'z': (_Pair(4, [5]), {'q': [6]})}
+
+
+def test_wrappers_of_tensorflow_are_taken_off():
+  module, kept = tf.Module(), _make_deep()
+  module.kept = kept
+  # The originals are inside; this is what `plain` is for.
+  assert type(kept['a']) is not list
+  found = nests.plain(module.kept)
+  assert repr(found) == repr(_make_deep())
+  assert all(
+    type(one) in (dict, list, tuple, _Pair) for one in _parts_of(found)
+  )
+  leaves = list(range(7))
+  assert repr(nests.Unflattener(module.kept)(leaves)) == repr(_make_deep())
+
+
+def test_a_plain_copy_is_not_changed_by_a_module():
+  module, original = tf.Module(), _make_deep()
+  module.kept = nests.plain(original)
+  assert all(
+    type(one) in (dict, list, tuple, _Pair) for one in _parts_of(original)
+  )
+
+
+def _parts_of(nest):
+  """Returns all containers of a nest, and it itself."""
+  if not tree.is_nested(nest):
+    return []
+  parts = nest.values() if isinstance(nest, dict) else nest
+  return [nest, *(one for part in parts for one in _parts_of(part))]

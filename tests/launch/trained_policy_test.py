@@ -1,5 +1,6 @@
 """Tests of `launch.load_policy`, and of models that are made of it."""
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -12,9 +13,11 @@ import known_agents
 import rare_cases
 import trained_agents
 from repertory import launch
+from repertory.components import specs
 
 _AGENTS = known_agents.NAMES
 _DAILY = ('dqn', 'r2d2')
+_VECTOR = specs.Array((3,), np.float32)
 _RARE = tuple(name for name in _AGENTS if name not in _DAILY)
 
 # Runs models on what is in a file, where neither this package nor Sonnet is.
@@ -124,6 +127,47 @@ def test_acts_as_evaluations_do(tmp_path, agent):
       timestep = environment.step(action)
       episode_return += timestep.reward
     assert episode_return == pytest.approx(episode.episode_return, rel=1e-5)
+
+
+@pytest.mark.parametrize('agent', rare_cases.daily(_AGENTS, _DAILY))
+def test_takes_observations_of_lists_in_mappings(tmp_path, agent):
+  observations = {'a': [_VECTOR, {'b': (_VECTOR, [_VECTOR])}]}
+  experiment = trained_agents.make_experiment(agent, tmp_path)
+
+  class Keeping(type(experiment.builder)):
+    """All of its modules keep the spec, in which TensorFlow puts wrappers."""
+
+    def make_network(self, spec):
+      network = super().make_network(spec)
+      network.spec, network.observations = spec, spec.observations
+      return network
+
+    def make_policy(self, network, acting):
+      policy = super().make_policy(network, acting)
+      policy.spec, policy.observations = acting.spec, acting.spec.observations
+      return policy
+
+  made = [trained_agents.Environment(observations, _actions_of(experiment))]
+  experiment = dataclasses.replace(
+    experiment,
+    builder=Keeping(experiment.builder.config),
+    environment_factory=lambda seed: made[0],
+  )
+  trained_agents.write_checkpoint(experiment)
+  policy = launch.load_policy(experiment)
+  for _ in range(2):
+    action = policy.act(made[0].reset().observation, 0.0)
+  made[0].action_spec().validate(action)
+  for found in (policy.spec.observations, made[0].observation_spec()):
+    assert type(found) is dict
+    assert type(found['a']) is list
+    assert type(found['a'][1]) is dict
+    assert type(found['a'][1]['b'][1]) is list
+  policy.export_saved_model(str(tmp_path / 'model'))
+
+
+def _actions_of(experiment):
+  return experiment.environment_factory(0).action_spec()
 
 
 @pytest.mark.parametrize(

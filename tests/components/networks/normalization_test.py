@@ -165,3 +165,16 @@ def test_network_normalizes_steps_and_sequences_alike():
   np.testing.assert_allclose(np.mean(unrolled, (0, 1)), [0] * 3, atol=1e-5)
   np.testing.assert_allclose(np.std(unrolled, (0, 1)), [1] * 3, rtol=1e-4)
   np.testing.assert_array_equal(network.step(x[2], ())[0], unrolled[2])
+
+
+def test_leaves_the_nest_of_the_caller_as_it_is():
+  leaf = specs.Array((2,), np.float32)
+  spec = {'a': [leaf, {'b': [leaf]}]}
+  normalizer = networks.ObservationNormalizer(spec)
+  networks.ObservationTorso(spec, (3,))
+  zeros = specs.zeros(spec, 4)
+  for nest in (spec, normalizer(zeros)):
+    assert type(nest) is dict
+    assert type(nest['a']) is list
+    assert type(nest['a'][1]) is dict
+    assert type(nest['a'][1]['b']) is list
