@@ -12,6 +12,53 @@ class EnvironmentContractError(ValueError):
   """An environment broke its specs or dm_env's rules."""
 
 
+class IntegerRange:
+  """Bounds of the integers in a leaf `[B, ...]`."""
+
+  def __init__(self, path: str, spec: specs.BoundedArray, row: str) -> None:
+    """Reads the bounds.
+
+    Args:
+      path: Name of the leaf in messages.
+      spec: Spec of one environment, of integers.
+      row: Name of a row in messages.
+    """
+    self._path = path
+    self._row = row
+    self._num_values = 0
+    if isinstance(spec, specs.DiscreteArray):
+      self._num_values = spec.num_values
+    self._minimum, self._maximum = spec.minimum, spec.maximum
+
+  def check(self, array: np.ndarray) -> None:
+    """Raises ValueError if an integer is out of bounds; names its row."""
+    if self._num_values:
+      # As unsigned numbers, negative ones are large.
+      unsigned = array.view(f'u{array.itemsize}')  # [B]
+      if np.maximum.reduce(unsigned) < self._num_values:
+        return
+    outside = (array < self._minimum) | (array > self._maximum)
+    if outside.any():
+      row = int(np.argwhere(outside)[0, 0])
+      raise ValueError(
+        f'{self._path}: expected integers from {self._minimum.tolist()} to '
+        f'{self._maximum.tolist()}, found '
+        f'{casting.shorten(array[row].tolist())} in {self._row} {row}'
+      )
+
+
+def find_range(
+  path: str, spec: specs.Array, row: str = 'slot'
+) -> IntegerRange | None:
+  """Returns the range to check; None for floats, or all values of a dtype."""
+  if spec.dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
+    return None
+  limits = np.iinfo(spec.dtype)
+  if np.all(spec.minimum == limits.min) and np.all(spec.maximum == limits.max):
+    return None
+  return IntegerRange(path, spec, row)
+
+
 class ObservationColumn:
   """Brings what the source says of one leaf to the dtype of the batch."""
 
@@ -27,13 +74,26 @@ class ObservationColumn:
     self._shape = (size, *spec.shape)
     self._dtype = spec.dtype
     self._is_float = spec.dtype == np.float32
+    self._range = find_range(path, spec)
 
   def narrow(self, leaf: Any) -> np.ndarray:
     """Returns an array `[B, ...]` of the spec's dtype.
 
     Raises:
-      EnvironmentContractError: If shape or kind of dtype is another.
+      EnvironmentContractError: If shape or kind of dtype is another, or an
+        integer is out of bounds.
     """
+    array = self._cast(leaf)
+    if self._range is not None:
+      try:
+        self._range.check(array)
+      except ValueError as error:
+        raise EnvironmentContractError(
+          f'{error}. Correct the observation spec or the observation.'
+        ) from error
+    return array
+
+  def _cast(self, leaf: Any) -> np.ndarray:
     if type(leaf) is np.ndarray and leaf.shape == self._shape:
       dtype = leaf.dtype
       if dtype == self._dtype:
@@ -64,20 +124,15 @@ class ActionColumn:
     self._shape = (size, *spec.shape)
     self._dtype = spec.dtype
     self._wide = wide
-    # Of integers with bounds, what `_check_bounds` compares them with.
-    self._bounds: tuple[np.ndarray, np.ndarray] | None = None
-    # Of a discrete action, and those that are soon found to be in range.
-    self._num_values = 0
+    self._range = find_range(path, spec)
+    # Discrete actions that are soon found to be in range.
     self._common: frozenset[int] = frozenset()
     zero = np.zeros(spec.shape, wide)
     if isinstance(spec, specs.DiscreteArray):
-      self._num_values = spec.num_values
       if size <= 128:  # For more, NumPy is faster than Python.
         self._common = frozenset(range(min(spec.num_values, 1024)))
     elif isinstance(spec, specs.BoundedArray):
       zero = np.clip(zero, spec.minimum, spec.maximum).astype(wide)
-      if spec.dtype.kind in 'iu':
-        self._bounds = spec.minimum, spec.maximum
     # What an ended slot is given.
     self._idle = zero
 
@@ -101,31 +156,8 @@ class ActionColumn:
     array = array.astype(self._wide)
     if ended is not None:
       array[ended] = self._idle
-    if self._num_values and not (
+    if self._range is not None and not (
       self._common and self._common.issuperset(array.tolist())
     ):
-      self._check_range(array)
-    elif self._bounds is not None:
-      self._check_bounds(array, *self._bounds)
+      self._range.check(array)
     return array
-
-  def _check_range(self, array: np.ndarray) -> None:
-    # As unsigned numbers, negative ones are large.
-    unsigned = array.view(f'u{array.itemsize}')  # [B]
-    if np.maximum.reduce(unsigned) >= self._num_values:
-      slot = int(np.argmax(unsigned >= self._num_values))
-      raise ValueError(
-        f'{self._path}: expected integers from 0 to {self._num_values - 1},'
-        f' found {array[slot]} in slot {slot}'
-      )
-
-  def _check_bounds(
-    self, array: np.ndarray, minimum: np.ndarray, maximum: np.ndarray
-  ) -> None:
-    outside = (array < minimum) | (array > maximum)
-    if outside.any():
-      slot = int(np.argwhere(outside)[0, 0])
-      raise ValueError(
-        f'{self._path}: expected integers from {minimum.tolist()} to '
-        f'{maximum.tolist()}, found {array[slot].tolist()} in slot {slot}'
-      )

@@ -7,7 +7,7 @@ import numpy as np
 import tree
 
 from repertory.components import types
-from repertory.environments import casting, layout
+from repertory.environments import batch_columns, casting, layout
 
 
 class Observations:
@@ -27,6 +27,10 @@ class Observations:
       (i, paths[i], specs[i].shape, np.dtype(specs[i].dtype))
       for i in tree.flatten(places)
     ]
+    self._ranges = [
+      batch_columns.find_range(paths[i], specs[i], 'row')
+      for i in tree.flatten(places)
+    ]
 
   def flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
     """Returns the leaves in the order of `tree`.
@@ -42,7 +46,8 @@ class Observations:
       1.
 
     Raises:
-      ValueError: If it is neither, or its numbers are of another kind.
+      ValueError: If it is neither, its numbers are of another kind, or integers
+        are out of the bounds of their spec.
     """
     leaves = self._layout.flatten(observation)
     _, _, shape, _ = self._leaves[0]
@@ -55,7 +60,11 @@ class Observations:
       _to_array(leaves[i], path, rows, shape, dtype)
       for i, path, shape, dtype in self._leaves
     ]
-    return [a if is_batch else a[None] for a in arrays], is_batch
+    arrays = [a if is_batch else a[None] for a in arrays]
+    for bounds, array in zip(self._ranges, arrays):
+      if bounds is not None:
+        bounds.check(array)
+    return arrays, is_batch
 
 
 def _to_array(

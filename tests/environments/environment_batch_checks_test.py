@@ -171,6 +171,39 @@ class TestChoice:
     ):
       choices.step(np.zeros(2, np.int32))
 
+  @pytest.mark.parametrize(
+    ('spec', 'wrong', 'message'),
+    [
+      (specs.DiscreteArray(3, np.int32), 3, 'from 0 to 2, found 3'),
+      (specs.DiscreteArray(3, np.int64), -1, 'from 0 to 2, found -1'),
+      (
+        specs.BoundedArray((2,), np.int8, [0, 1], [1, 4]),
+        [1, 5],
+        r'from \[0, 1\] to \[1, 4\], found \[1, 5\]',
+      ),
+    ],
+  )
+  def test_range_of_observed_integers(self, spec, wrong, message):
+    fitting = np.broadcast_to(spec.maximum, spec.shape).astype(spec.dtype)
+
+    class Observed(Choice):
+      def observation_spec(self):
+        return {'kind': spec}
+
+      def make_observation(self):
+        return {'kind': fitting}
+
+    wrong = {'kind': np.array(wrong, spec.dtype)}
+    slots = [Observed(), Observed(override_step=2, observation=wrong)]
+    environments = batch.EnvironmentBatch(slots)
+    environments.reset()
+    environments.step(np.zeros(2, np.int32))
+    with pytest.raises(
+      batch.EnvironmentContractError,
+      match=rf"observation\['kind'\]: expected integers {message} in slot 1",
+    ):
+      environments.step(np.zeros(2, np.int32))
+
   def test_steps_are_counted_from_the_restart(self):
     slots = [Choice(length=2), Choice(length=9)]
     choices = batch.EnvironmentBatch(slots)

@@ -226,6 +226,31 @@ class TestVector:
     np.testing.assert_array_equal(start.reward, [0, 0, 7])
 
   @pytest.mark.parametrize(
+    'space',
+    [
+      gymnasium.spaces.Discrete(3),
+      gymnasium.spaces.MultiDiscrete([3, 3]),
+    ],
+  )
+  def test_observations_out_of_range(self, space):
+    envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
+    envs.single_observation_space = space
+    observed = np.full((2, *space.shape), 2, np.int64)
+    envs.reset = lambda seed: (observed, {})
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    environments.reset()
+    observed[1] = 3
+    ends = np.zeros(2, bool)
+    envs.step = lambda actions: (observed, np.ones(2), ends, ends, {})
+    with pytest.raises(
+      batch.EnvironmentContractError,
+      match=r'observation: expected integers from .*, found .*3.* in slot 1',
+    ):
+      environments.step(np.zeros(2, np.int32))
+
+  @pytest.mark.parametrize(
     ('shape', 'reward', 'message'),
     [
       ((2, 4), np.nan, 'Slot 1, step 1 .*reward.*nan'),

@@ -263,6 +263,20 @@ class TestRefusals:
     ):  # fmt: skip
       self.refuse(policy, observation, *words)
 
+  def test_integers_out_of_range(self, tmp_path):
+    kind = specs.DiscreteArray(3, np.int32)
+    experiment = trained_agents.make_experiment('dqn', tmp_path)
+    made = trained_agents.Environment({'kind': kind}, _actions_of(experiment))
+    experiment = dataclasses.replace(
+      experiment, environment_factory=lambda seed: made
+    )
+    trained_agents.write_checkpoint(experiment)
+    policy = launch.load_policy(experiment)
+    policy.act({'kind': np.array([0, 2])})
+    words = "observation['kind']: expected integers from 0 to 2, found 3"
+    self.refuse(policy, {'kind': np.array([0, 3])}, f'{words} in row 1')
+    self.refuse(policy, {'kind': 3}, f'{words} in row 0')
+
   def test_other_rows_of_a_memory(self, tmp_path):
     policy = load('r2d2', tmp_path)
     policy.act(np.zeros([2, 3], np.float32))
