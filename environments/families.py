@@ -9,6 +9,7 @@ import dm_env
 
 from repertory.environments import (
   atari,
+  batch,
   bsuite_adapter,
   catch,
   dm_control_adapter,
@@ -24,7 +25,7 @@ from repertory.environments import (
   vector_batch,
 )
 from repertory.environments.tensor import entries as tensor_entries
-from repertory.environments.wrappers import single_precision
+from repertory.environments.wrappers import channels_last, single_precision
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
@@ -80,6 +81,11 @@ class Family(NamedTuple):
   filmed: Settings = types.MappingProxyType({})
 
 
+_CHANNELS_FIRST = name_options.Option(
+  'channels_first', False, 'Whether its images are [C, H, W]'
+)
+
+
 def _make_catch(match: Match, settings: Settings, seed: int):
   del settings
   return catch.Catch(**_read_sizes(match), seed=seed)
@@ -100,14 +106,22 @@ def _read_sizes(match: Match) -> dict[str, int]:
 
 
 def _make_gymnasium(match: Match, settings: Settings, seed: int):
-  environment = gymnasium_adapter.make(match['id'], seed, **settings)
+  own = {k: v for k, v in settings.items() if k != _CHANNELS_FIRST.name}
+  environment = gymnasium_adapter.make(match['id'], seed, **own)
+  if settings[_CHANNELS_FIRST.name]:
+    environment = channels_last.ChannelsLast(environment)
   return single_precision.SinglePrecision(environment)
 
 
 def _make_gymnasium_batch(
   match: Match, settings: Settings, seeds: Sequence[int]
 ):
-  return gymnasium_sources.make_batch(match['id'], seeds, **settings)
+  if settings[_CHANNELS_FIRST.name]:
+    return batch.EnvironmentBatch(
+      [_make_gymnasium(match, settings, seed) for seed in seeds]
+    )
+  own = {k: v for k, v in settings.items() if k != _CHANNELS_FIRST.name}
+  return gymnasium_sources.make_batch(match['id'], seeds, **own)
 
 
 def _make_bsuite(match: Match, settings: Settings, seed: int):
@@ -207,6 +221,7 @@ FAMILIES = (
       'gym:<id>',
       'A registered Gymnasium environment, for example gym:CartPole-v1',
       _requires('gymnasium'),
+      (_CHANNELS_FIRST,),
     ),
     _compile('gym'),
     _make_gymnasium,

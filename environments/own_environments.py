@@ -19,7 +19,7 @@ from repertory.environments import (
   tensor,
   vector_batch,
 )
-from repertory.environments.wrappers import single_precision
+from repertory.environments.wrappers import channels_last, single_precision
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
@@ -93,7 +93,8 @@ class OwnFactory:
     if make_own is not None:
       return self._run(make_own, seeds)
     made = list(map(self._make, seeds))
-    if all(_is_gymnasium(environment) for environment, *_ in made):
+    are_gymnasium = all(_is_gymnasium(environment) for environment, *_ in made)
+    if are_gymnasium and not self._is_channels_first:
       environments = [environment for environment, *_ in made]
       loop = gymnasium_sources.GymnasiumLoop(environments, seeds)
       return vector_batch.VectorBatch(loop)
@@ -146,9 +147,18 @@ class OwnFactory:
     if is_factory:
       return self._film(self._run(functools.partial(found, **options)))
     parameters = own_options.parameters_of(found)
+    is_channels_first = False
+    if own_options.CHANNELS_FIRST not in parameters:
+      is_channels_first = options.pop(own_options.CHANNELS_FIRST, False)
     if self.is_filmed and _RENDER_MODE in parameters:
       options.setdefault(_RENDER_MODE, 'rgb_array')
-    return _Call(found, options, own_options.SEED in parameters)
+    takes_seed = own_options.SEED in parameters
+    return _Call(found, options, takes_seed, is_channels_first)
+
+  @property
+  def _is_channels_first(self) -> bool:
+    """Whether images of its environments are to be transposed."""
+    return getattr(self._find(), 'is_channels_first', False)
 
   def _film(self, factory: Any) -> Any:
     return pictures.film(factory) if self.is_filmed else factory
@@ -190,6 +200,8 @@ class OwnFactory:
         'what makes a dm_env.Environment of a seed',
         f'it has no argument `{own_options.SEED}`.',
       )
+    if self._is_channels_first:
+      made = channels_last.ChannelsLast(made)
     return single_precision.SinglePrecision(made)
 
   def _refuse(
@@ -208,10 +220,12 @@ class _Call:
     function: Callable[..., Any],
     options: Mapping[str, Any],
     takes_seed: bool,
+    is_channels_first: bool,
   ):
     self._function = function
     self._options = options
     self.takes_seed = takes_seed
+    self.is_channels_first = is_channels_first
 
   def __call__(self, seed: int) -> Any:
     options = dict(self._options)

@@ -10,11 +10,16 @@ from repertory.environments.argument_checks import ArgumentError
 
 # The argument that gets the seed of an environment.
 SEED = 'seed'
+# An option of every single environment: whether its images are `[C, H, W]`.
+CHANNELS_FIRST = 'channels_first'
 
 _EMPTY = inspect.Parameter.empty
 _NAMED = (
   inspect.Parameter.POSITIONAL_OR_KEYWORD,
   inspect.Parameter.KEYWORD_ONLY,
+)
+_CHANNELS_FIRST = inspect.Parameter(
+  CHANNELS_FIRST, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool
 )
 
 
@@ -27,7 +32,8 @@ def read(
     name: Such as 'my_module:make?size=5'.
     function: Whose arguments the options are. A value is of the annotated type,
       or else of that of the default; or else it stays a text.
-    is_seeded: Whether the argument `seed` is given by others.
+    is_seeded: Whether it makes one environment: then the argument `seed` is
+      given by others, and `CHANNELS_FIRST` is an option besides.
 
   Returns:
     The values of the options that are given.
@@ -39,6 +45,7 @@ def read(
   parameters = dict(parameters_of(function))
   if is_seeded:
     parameters.pop(SEED, None)
+    parameters.setdefault(CHANNELS_FIRST, _CHANNELS_FIRST)
   try:
     given = name_options.split(
       query if mark else None, {k: _tell(p) for k, p in parameters.items()}

@@ -7,6 +7,7 @@ import numpy as np
 import sonnet as snt
 import tensorflow as tf
 import tree
+from absl import logging
 
 from repertory.components import choices, specs, types
 from repertory.components.networks import (
@@ -103,8 +104,8 @@ def check_observation(
 
   Raises:
     ValueError: Naming the leaf, if it is not numeric, of rank 4 or more, empty,
-      or an image too small for the torso; also if there is no leaf or no such
-      torso.
+      or an image that has its channels first or is too small for the torso;
+      also if there is no leaf or no such torso.
   """
   if image_torso not in choices.IMAGE_TORSOS:
     raise ValueError(
@@ -126,10 +127,14 @@ def check_observation(
     if not numeric or len(spec.shape) > 3 or 0 in spec.shape:
       raise ValueError(
         f'Leaf {where} of the observation must be numeric, of rank 0 to 3 and '
-        f'not empty, got shape {spec.shape} and dtype {spec.dtype}. Give the '
-        'builder a network of your own.'
+        f'not empty, got shape {spec.shape} and dtype {spec.dtype}. '
+        f'{_STACK_FRAMES if len(spec.shape) == 4 else ""}Give the builder a '
+        'network of your own.'
       )
-    if is_action or not _is_image(spec):
+    if is_action:
+      continue
+    _check_layout(where, spec)
+    if not _is_image(spec):
       continue
     chosen = image_torsos.choose(image_torso, *spec.shape[:2])
     min_pixels = image_torsos.IMAGE_TORSOS[chosen].min_pixels
@@ -139,6 +144,58 @@ def check_observation(
         f"high and wide for image_torso '{image_torso}', got shape "
         f"{spec.shape}. 'auto' and 'residual' take images of any size."
       )
+
+
+_STACK_FRAMES = (
+  'Frames are stacked along the channels, [height, width, frames · channels], '
+  'by environments.wrappers.FrameStack. '
+)
+# Pixels of a side from which on numbers are likely to be those of a picture,
+# and neither tiles nor a table.
+_PICTURE_PIXELS = 16
+
+
+def _check_layout(where: str, spec: specs.Array) -> None:
+  """Refuses images `[C, H, W]`; warns of such that are read without scaling.
+
+  Raises:
+    ValueError: If the image has few channels on its first axis.
+  """
+  shape, is_bytes = spec.shape, spec.dtype == np.uint8
+  maximum = getattr(spec, 'maximum', 255 if is_bytes else 1)
+  is_wide = bool(np.all(np.equal(maximum, 255)))
+  if _is_image(spec):
+    channels, *pixels = shape
+    is_usual = channels in (1, 3, 4) or pixels[0] == pixels[1]
+    if is_usual and min(pixels) >= max(_PICTURE_PIXELS, 2 * channels):
+      raise ValueError(
+        f'Leaf {where} of the observation must be an image [height, width, '
+        f'channels], got shape {shape}, which looks like [channels, height, '
+        "width]. Append ?channels_first=true to the environment's name if that "
+        'is gym:<id> or <module>:<factory>, or wrap the environment in '
+        'environments.wrappers.ChannelsLast.'
+      )
+    if is_wide and not is_bytes and min(shape[:2]) >= _PICTURE_PIXELS:
+      _warn(
+        f'Leaf {where} of the observation, an image of shape {shape}, has '
+        f'numbers of {spec.dtype} up to 255, which are taken as they are. Give '
+        'it as uint8, which is divided by 255, or scale it to [0, 1].'
+      )
+  elif len(shape) == 2 and is_bytes and is_wide:
+    if min(shape) < _PICTURE_PIXELS:
+      return
+    _warn(
+      f'Leaf {where} of the observation, uint8 of shape {shape}, is read as a '
+      'vector of numbers up to 255, without convolutions. If it is an image, '
+      f'give it channels, {[*shape, 1]}, as '
+      'environments.wrappers.FrameStack(environment, 1) does.'
+    )
+
+
+@functools.cache
+def _warn(message: str) -> None:
+  """Logs a warning once, for a process makes networks several times."""
+  logging.warning('%s', message)
 
 
 def _is_image(spec: specs.Array) -> bool:

@@ -1,5 +1,6 @@
 """Environments that change a part of another environment."""
 
+from repertory.environments.wrappers.channels_last import ChannelsLast
 from repertory.environments.wrappers.environment_wrapper import (
   EnvironmentWrapper,
 )
@@ -7,4 +8,10 @@ from repertory.environments.wrappers.frame_stack import FrameStack
 from repertory.environments.wrappers.single_precision import SinglePrecision
 from repertory.environments.wrappers.step_limit import StepLimit
 
-__all__ = ('EnvironmentWrapper', 'FrameStack', 'SinglePrecision', 'StepLimit')
+__all__ = (
+  'ChannelsLast',
+  'EnvironmentWrapper',
+  'FrameStack',
+  'SinglePrecision',
+  'StepLimit',
+)

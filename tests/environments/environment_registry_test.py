@@ -202,7 +202,7 @@ def test_pictures_that_do_not_come():
     ('atari:Pong?sticky_actions=nan', 'a number from 0 to 1'),
     ('atari:Pong?max_frames=0', 'an integer from 1 to'),
     ('atari:Pong?max_frames=3000000000', 'an integer from 1 to'),
-    ('gym:CartPole-v1?threads=1', 'there are none here'),
+    ('gym:CartPole-v1?threads=1', 'channels_first=false; got .threads.'),
     ('catch?rows=3', 'there are none here'),
   ],
 )

@@ -222,6 +222,38 @@ class CountedImage(ScriptedEnvironment):
     return timestep._replace(observation=image)
 
 
+class TestChannelsLast:
+  def test_transposes_images_alone(self):
+    environment = wrappers.ChannelsLast(_ChannelsFirst())
+    spec = environment.observation_spec()
+    assert spec['image'].shape == (2, 4, 3)
+    np.testing.assert_array_equal(spec['image'].maximum[1, 2], [7, 8, 9])
+    assert spec['vector'].shape == (3, 5)
+    for timestep in (environment.reset(), environment.step(None)):
+      image = timestep.observation['image']
+      spec['image'].validate(image)
+      np.testing.assert_array_equal(image[1, 2], [2, 3, 4])
+      assert timestep.observation['vector'].shape == (3, 5)
+
+  def test_needs_an_image(self):
+    with pytest.raises(ValueError, match=r'expected an image \[C, H, W\]'):
+      wrappers.ChannelsLast(catch.Catch())
+
+
+class _ChannelsFirst(ScriptedEnvironment):
+  def observation_spec(self):
+    maximum = np.broadcast_to(np.reshape([7, 8, 9], (3, 1, 1)), (3, 2, 4))
+    return {
+      'image': specs.BoundedArray((3, 2, 4), np.uint8, 0, maximum),
+      'vector': specs.Array((3, 5), np.float32),
+    }
+
+  def make_observation(self):
+    image = np.zeros((3, 2, 4), np.uint8)
+    image[:, 1, 2] = [2, 3, 4]
+    return {'image': image, 'vector': np.zeros((3, 5), np.float32)}
+
+
 class TestFrameStack:
   def test_stacks(self):
     environment = wrappers.FrameStack(ScriptedEnvironment(length=3), 3)

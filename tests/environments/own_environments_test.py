@@ -79,6 +79,24 @@ _GYMNASIUM = """
     return environment
 
   gymnasium.register('OwnByModule-v0', Own, kwargs={'size': 4})
+
+  class Screen(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 255, (3, 36, 40), np.uint8)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+      super().reset(seed=seed)
+      return self._observe(), {}
+
+    def step(self, action):
+      return self._observe(), 1.0, False, False, {}
+
+    def _observe(self):
+      screen = np.zeros((3, 36, 40), np.uint8)
+      screen[:, 5, 7] = 1, 2, 3
+      return screen
+
+  gymnasium.register('OwnScreen-v0', Screen)
 """
 
 
@@ -157,7 +175,8 @@ class TestOfDmEnv:
 class TestOfGymnasium:
   @pytest.fixture(autouse=True)
   def _module(self, write_module):
-    gymnasium.registry.pop('OwnByModule-v0', None)
+    for name in ('OwnByModule-v0', 'OwnScreen-v0'):
+      gymnasium.registry.pop(name, None)
     write_module('own_gymnasium', _GYMNASIUM)
 
   @pytest.mark.parametrize('thing', ['Own', 'make'])
@@ -191,6 +210,22 @@ class TestOfGymnasium:
     assert 'own_gymnasium' not in sys.modules  # Until one is made.
     assert factory(0).observation_spec().shape == (2,)
     assert _length(factory.make_batch([0] * size)) == 4
+
+  @pytest.mark.parametrize(
+    'name', ['own_gymnasium:Screen', 'gym:own_gymnasium:OwnScreen-v0']
+  )
+  def test_channels_that_are_first(self, name):
+    factory = registry.make_factory(f'{name}?channels_first=true')
+    assert factory(0).reset().observation.shape == (36, 40, 3)
+    environments = factory.make_batch([0, 1])
+    assert environments.observation_spec().shape == (36, 40, 3)
+    timestep = environments.reset()
+    for _ in range(2):
+      np.testing.assert_array_equal(
+        timestep.observation[:, 5, 7], [[1, 2, 3]] * 2
+      )
+      timestep = environments.step(np.zeros(2, np.int32))
+    assert registry.make(name, 0).observation_spec().shape == (3, 36, 40)
 
   def test_module_that_registers_something_else(self):
     with pytest.raises(ValueError, match="mean 'OwnByModule-v0'"):

@@ -141,7 +141,7 @@ class TestCommands:
       ),
       (
         ['--env=own_environment:make?row=7'],
-        "expected one of the options rows=6; got 'row'. Did you mean 'rows'?",
+        "rows=6, channels_first=false; got 'row'. Did you mean 'rows'?",
       ),
     ],
   )

@@ -12,6 +12,7 @@ from dm_env import specs as dm_env_specs
 
 import rare_cases
 from repertory.components import networks
+from repertory.components.networks import torsos
 
 B = 4
 
@@ -368,7 +369,7 @@ class TestCheckObservation:
     [
       pytest.param(
         specs.Array((4, 84, 84, 3), np.uint8),
-        r'\(4, 84, 84, 3\).*uint8',
+        r'\(4, 84, 84, 3\).*uint8.*environments.wrappers.FrameStack',
         id='video',
       ),
       pytest.param(
@@ -405,6 +406,70 @@ class TestCheckObservation:
         check(spec)
       with pytest.raises(ValueError, match='Leaf a/1 of .*' + message):
         check(nest)
+
+  @pytest.mark.parametrize(
+    'shape',
+    [(3, 36, 36), (4, 84, 84), (1, 28, 28), (3, 210, 160), (9, 64, 64)],
+    ids=str,
+  )
+  @pytest.mark.parametrize('dtype', [np.uint8, np.float32])
+  def test_refuses_images_with_channels_first(self, shape, dtype):
+    with pytest.raises(ValueError, match=r'Leaf a .*\?channels_first=true'):
+      networks.check_observation({'a': specs.Array(shape, dtype)}, 'auto')
+    last = specs.Array((*shape[1:], shape[0]), dtype)
+    networks.check_observation(last, 'auto')
+
+  # MinAtar, MiniGrid, bytes of tiles, 2048, a kitchen of 5 x 9, chess, Go.
+  @pytest.mark.parametrize(
+    'shape',
+    [
+      *[(10, 10, n) for n in (4, 6, 7, 10)],
+      (7, 7, 3),
+      (4, 4, 16),
+      (5, 9, 26),
+      (8, 8, 111),
+      (19, 19, 17),
+      (84, 84, 4),
+      (10, 5),
+      (8, 8),
+    ],
+    ids=str,
+  )
+  def test_takes_small_images_without_a_word(self, shape, warnings):
+    for spec in (
+      specs.BoundedArray(shape, np.uint8, 0, 255),
+      specs.BoundedArray(shape, np.float32, 0, 1),
+    ):
+      networks.check_observation(spec, 'auto')
+    assert warnings == []
+
+  @pytest.mark.parametrize(
+    ('spec', 'words'),
+    [
+      (specs.BoundedArray((84, 84), np.uint8, 0, 255), '[84, 84, 1]'),
+      (specs.BoundedArray((84, 84, 3), np.float32, 0, 255), 'as uint8'),
+      (specs.BoundedArray((64, 64, 1), np.int32, 0, 255), 'as uint8'),
+    ],
+    ids=['without_channels', 'floats', 'integers'],
+  )
+  def test_warns_once_of_images_that_are_not_scaled(
+    self, spec, words, warnings
+  ):
+    for _ in range(2):
+      networks.check_observation({'a': spec}, 'auto')
+    (message,) = warnings
+    assert message.startswith('Leaf a of the observation')
+    assert words in message
+
+  @pytest.fixture
+  def warnings(self, monkeypatch):
+    """The warnings that are logged, from now on."""
+    torsos._warn.cache_clear()
+    logged = []
+    monkeypatch.setattr(
+      torsos.logging, 'warning', lambda text, *args: logged.append(text % args)
+    )
+    return logged
 
   @pytest.mark.parametrize('kind', ['residual', 'auto'])
   def test_takes_images_of_any_size(self, kind):

@@ -1,0 +1,77 @@
+"""Images with their channels on the last axis, as networks read them."""
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import layout
+from repertory.environments.argument_checks import ArgumentError
+from repertory.environments.layout import Nest
+from repertory.environments.wrappers import environment_wrapper
+
+
+class ChannelsLast(environment_wrapper.EnvironmentWrapper):
+  """Transposes images from `[C, H, W]` to `[H, W, C]`.
+
+  Every leaf of three axes is taken for an image, gray frames that are stacked
+  along a first axis, `[T, H, W]`, included. All other leaves stay as they are.
+  """
+
+  def __init__(self, environment: dm_env.Environment):
+    """Wraps the environment.
+
+    Raises:
+      ValueError: If no leaf of its observation has three axes.
+    """
+    super().__init__(environment)
+    wide = environment.observation_spec()
+    self._layout = layout.Layout(wide, 'observation')
+    are_images = [len(spec.shape) == 3 for spec in self._layout.specs]
+    if not any(are_images):
+      raise ArgumentError(
+        'environment',
+        f'expected an image [C, H, W] in its observation, got {wide}.',
+      )
+    self._moves = [_move if is_image else _keep for is_image in are_images]
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts an episode."""
+    return self._transpose(self._environment.reset())
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    """Takes one step, or starts an episode after the last one."""
+    return self._transpose(self._environment.step(action))
+
+  def observation_spec(self) -> Nest:
+    """Returns the specs `[H, W, C]` of images; those of others unchanged."""
+    return self._layout.unflatten(
+      [
+        _move_spec(spec) if move is _move else spec
+        for spec, move in zip(self._layout.specs, self._moves)
+      ]
+    )
+
+  def _transpose(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    observation = self._layout.map(self._moves, timestep.observation)
+    return timestep._replace(observation=observation)
+
+
+def _keep(leaf: np.ndarray) -> np.ndarray:
+  return leaf
+
+
+def _move(image: np.ndarray) -> np.ndarray:
+  # Of another rank it is for the batch to refuse.
+  return np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
+
+
+def _move_spec(spec: specs.Array) -> specs.Array:
+  channels, height, width = spec.shape
+  shape = (height, width, channels)
+  if not isinstance(spec, specs.BoundedArray):
+    return specs.Array(shape, spec.dtype, spec.name)
+  minimum, maximum = (
+    np.moveaxis(np.broadcast_to(bound, spec.shape), 0, -1)
+    for bound in (spec.minimum, spec.maximum)
+  )
+  return specs.BoundedArray(shape, spec.dtype, minimum, maximum, spec.name)
