@@ -19,7 +19,7 @@ import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -159,8 +159,7 @@ class Checkpointer:
           continue  # It made way for a newer one meanwhile.
         if isinstance(error, CheckpointError):
           raise
-        why = f'{type(error).__name__}: {error}'
-        raise _unreadable(path, why) from error
+        raise _unreadable(path, f'{type(error).__name__}: {error}') from error
     return None
 
   def newest(self) -> str | None:
@@ -212,16 +211,18 @@ def hash_arrays(arrays: Mapping[str, np.ndarray]) -> str:
   return digest.hexdigest()
 
 
-def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-  """Writes a file that `np.load` reads without pickles.
+def write_arrays(
+  path: str, arrays: Iterable[tuple[str, np.ndarray]], method: int = 0
+) -> None:
+  """Writes arrays by name to a file that `np.load` reads without pickles.
 
   `np.savez` would leave its archive open when the disk is full.
 
   Args:
-    arrays: Arrays by name, of plain numbers.
+    method: The compression, a constant of `zipfile`; 0 for none.
   """
-  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
-    for name, array in arrays.items():
+  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w', method) as archive:
+    for name, array in arrays:
       with archive.open(f'{name}.npy', 'w', force_zip64=True) as entry:
         np.lib.format.write_array(entry, array, allow_pickle=False)
 
@@ -234,7 +235,7 @@ def _write(
 ) -> None:
   """Writes all files of a checkpoint."""
   os.makedirs(folder)
-  write_arrays(os.path.join(folder, ARRAYS), arrays)
+  write_arrays(os.path.join(folder, ARRAYS), arrays.items())
   with open(os.path.join(folder, STATE), 'w') as file:
     json.dump(state, file, indent=2)
   if replay_path is not None:

@@ -72,6 +72,11 @@ class EnvironmentLoop(core.Worker):
     self._lengths = np.zeros([environment.batch_size], np.int64)
 
   @property
+  def environment(self) -> Any:
+    """The environment batch."""
+    return self._environment
+
+  @property
   def environment_seconds(self) -> float:
     """How long the environment has been at a step or reset; 0 if at none.
 

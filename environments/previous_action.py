@@ -48,6 +48,11 @@ class PreviousActionAndReward:
     }
 
   @property
+  def batch(self) -> batch.EnvironmentBatch:
+    """What it wraps."""
+    return self._batch
+
+  @property
   def batch_size(self) -> int:
     """The number of slots, B."""
     return self._batch.batch_size

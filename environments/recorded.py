@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import dm_env
 from dm_env import specs
 
-from repertory.environments import pictures
+from repertory.environments import pictures, previous_action
 from repertory.environments.layout import Nest
 
 
@@ -80,9 +80,25 @@ class RecordedEnvironments:
     """Pictures of a slot that are a second."""
     return self._environments.render_fps
 
+  def write(self) -> None:
+    """Writes what is left; the batch may be stepped on.
+
+    Raises:
+      OSError: If it cannot be written.
+    """
+    self._writer.close()
+
   def close(self) -> None:
     """Writes what is left, and closes the batch, whatever fails."""
     try:
       self._writer.close()
     finally:
       self._environments.close()
+
+
+def find(environments: Any) -> RecordedEnvironments | None:
+  """Returns the recorded batch in an environment batch; None if it has none."""
+  if isinstance(environments, previous_action.PreviousActionAndReward):
+    return find(environments.batch)
+  is_recorded = isinstance(environments, RecordedEnvironments)
+  return environments if is_recorded else None

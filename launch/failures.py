@@ -60,6 +60,12 @@ class NodeError(RuntimeError):
     super().__init__(f"Node '{failure.node}' failed:\n{failure.told}")
     self.failure = failure
 
+  def add_details(self, details: str) -> None:
+    """Adds a line to the message."""
+    if details:
+      details = f'{self.failure.details}\n{details}'
+      self.__init__(dataclasses.replace(self.failure, details=details))
+
 
 class named(contextlib.AbstractContextManager):  # noqa: N801
   """Turns an exception into the failure of a node.

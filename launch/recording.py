@@ -66,8 +66,9 @@ def record_episodes(
     seed: Seeds the environments and what the policy draws.
 
   Raises:
-    SettingError: If there are no episodes to record, or the folder is not new.
-    OSError: If it cannot be written to.
+    SettingError: If there are no episodes to record, or the folder is not new
+      or cannot be written to.
+    UnwrittenError: If not all steps could be written.
   """
   _check(num_episodes, output)
   experiment = trained.experiment

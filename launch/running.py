@@ -52,6 +52,8 @@ class Result:
     not_stored: Why the last checkpoint, or the best policy, is not in the
       experiment's storage, and what would store it; empty if it is, or there is
       no storage.
+    not_recorded: Which steps of this run are in no recording, although they
+      were to be, and why; empty if there are none.
   """
 
   status: loggers.Status
@@ -62,6 +64,7 @@ class Result:
   why_no_update: str | None = None
   variables_sha256: str | None = None
   not_stored: str = ''
+  not_recorded: str = ''
 
 
 def run(
@@ -174,6 +177,7 @@ def _describe_end(
     ),
     variables_sha256=resuming.hash_variables(directory, status.learner_steps),
     not_stored=not_stored,
+    not_recorded=status.not_recorded,
   )
 
 

@@ -105,7 +105,7 @@ def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
   os.makedirs(os.path.dirname(path), exist_ok=True)
   temporary = f'{path}.tmp'
   try:
-    checkpointing.write_arrays(temporary, arrays)
+    checkpointing.write_arrays(temporary, arrays.items())
     os.replace(temporary, path)
   except OSError:
     if os.path.exists(temporary):

@@ -141,6 +141,8 @@ class Status:
     message: What else the user should know now; '' if nothing.
     stopped_early: Why the run ends before all its steps are taken; '' if it
       does not.
+    not_recorded: Steps that are in no recording, although they were to be, and
+      why; '' if there are none.
   """
 
   title: str
@@ -175,6 +177,7 @@ class Status:
   num_restarts: int | None = None
   message: str = ''
   stopped_early: str = ''
+  not_recorded: str = ''
 
   def with_messages(self, *messages: str) -> 'Status':
     """Returns it with other messages: those of these that are not empty."""

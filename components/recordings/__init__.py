@@ -12,7 +12,7 @@ from repertory.components.recordings.formats import open_data
 from repertory.components.recordings.manifest import Manifest, prepare
 from repertory.components.recordings.reader import Recording
 from repertory.components.recordings.returns import discounted_returns
-from repertory.components.recordings.writer import Writer
+from repertory.components.recordings.writer import UnwrittenError, Writer
 
 if TYPE_CHECKING:
   from repertory.components.recordings.cutting import Progress, fill
@@ -24,6 +24,7 @@ __all__ = [
   'Progress',
   'Recording',
   'Steps',
+  'UnwrittenError',
   'Writer',
   'discounted_returns',
   'fill',

@@ -1,5 +1,6 @@
 """What a recording is of: `manifest.json`, beside the files of its steps."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -60,8 +61,8 @@ def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
     writes: Whether to make it, or else only to look.
 
   Raises:
-    SettingError: If there is something else; then nothing was written.
-    OSError: If it cannot be written to.
+    SettingError: If there is something else, or it cannot be written to; then
+      nothing was written.
   """
   names = os.listdir(directory) if os.path.isdir(directory) else []
   # Another run may be making the folder, or writing there.
@@ -86,9 +87,21 @@ def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
       f'must be a folder of recordings, or a new one; {directory} has other '
       f'files, such as {min(names)}.',
     )
-  if writes:
+  if not writes:
+    return
+  is_new = not os.path.isdir(directory)
+  try:
     os.makedirs(directory, exist_ok=True)
     _write(directory, manifest)
+  except OSError as error:
+    if is_new:
+      with contextlib.suppress(OSError):
+        os.rmdir(directory)
+    raise SettingError(
+      'record',
+      f'must be writable, got {directory}: {error.strerror} '
+      f'({error.filename or FILE}).',
+    ) from error
 
 
 def read(directory: str) -> Manifest:
@@ -161,10 +174,15 @@ def _plain(values: Any) -> Any:
 
 def _write(directory: str, manifest: Manifest) -> None:
   temporary = os.path.join(directory, f'.{FILE}.{os.getpid()}')
-  with open(temporary, 'w', encoding='utf-8') as file:
-    json.dump(
-      {'format': _FORMAT, **dataclasses.asdict(manifest)}, file, indent=2
-    )
-    file.flush()
-    os.fsync(file.fileno())
-  os.replace(temporary, os.path.join(directory, FILE))
+  try:
+    with open(temporary, 'w', encoding='utf-8') as file:
+      json.dump(
+        {'format': _FORMAT, **dataclasses.asdict(manifest)}, file, indent=2
+      )
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, os.path.join(directory, FILE))
+  except OSError:
+    with contextlib.suppress(OSError):
+      os.remove(temporary)
+    raise

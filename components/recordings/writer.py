@@ -4,14 +4,15 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Sequence
-from typing import Any
+import zipfile
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
 import tree
 
-from repertory.components import types
+from repertory.components import checkpointing, types
 from repertory.components.recordings import manifest
 
 SUFFIX = '.npz'
@@ -24,6 +25,30 @@ _FILE_BYTES, _FILE_SECONDS = 2**24, 120.0
 _BLOCK = 256
 # What is compressed: frames of games are, to a tenth or less.
 _IMAGE_BYTES = 2**10
+
+
+class UnwrittenError(OSError):
+  """A recording cannot be written, say because the disk is full.
+
+  Attributes:
+    num_steps: Steps that are in memory and in no file.
+    reason: Type and message of the error of the file.
+  """
+
+  def __init__(self, directory: str, num_steps: int, error: OSError):
+    self.num_steps = num_steps
+    self.reason = f'{type(error).__name__}: {error}'
+    super().__init__(
+      f'{num_steps:,} steps cannot be written to {directory} ({self.reason}).'
+    )
+
+
+class _Span(NamedTuple):
+  """Successive moments of a slot, from `start` up to but without `stop`."""
+
+  slot: int
+  start: int
+  stop: int
 
 
 class Writer:
@@ -103,7 +128,8 @@ class Writer:
       next_timestep: `[B]`, of arrays that do not change any more.
 
     Raises:
-      OSError: If a file cannot be written.
+      UnwrittenError: If a file cannot be written. Its steps stay in memory, for
+        `close` to write them.
     """
     action = tree.map_structure(np.array, action)
     if self._now is not None:
@@ -113,27 +139,31 @@ class Writer:
       self._write()
 
   def close(self, keeps_open: bool = True) -> None:
-    """Writes what is left.
+    """Writes the remaining steps; `add` may continue the open episodes.
 
     Args:
       keeps_open: Whether to write episodes that have not ended, too.
 
     Raises:
-      OSError: If a file cannot be written.
+      UnwrittenError: If a file cannot be written. Its steps are lost.
     """
     self._end_stream(keeps_open)
 
   def _end_stream(self, keeps_open: bool = True) -> None:
     """Keeps the moment in which nothing has been done, and writes all."""
-    if self._now is not None and self._num_moments:
-      self._keep(self._now, tree.map_structure(np.zeros_like, self._action))
+    if self._now is None or not self._num_moments:
+      return
+    now, self._now = self._now, None
+    try:
+      self._keep(now, tree.map_structure(np.zeros_like, self._action))
       if keeps_open:
         self._stops[:] = self._num_moments
         if self._num_left is not None:
           self._stops = np.where(self._num_left, self._stops, self._starts)
       self._write()
+    finally:
       vars(self).update(self._nothing())
-    self._now = None
+      self._now = now
 
   def _keep(self, timestep: dm_env.TimeStep, action: types.Nest) -> None:
     if not self._names:
@@ -187,28 +217,64 @@ class Writer:
   def _write(self) -> None:
     """Writes what is up to the stops of all slots, to a file."""
     self._since = time.monotonic()
-    self._stack()
-    written = []
-    for slot, (start, stop) in enumerate(zip(self._starts, self._stops)):
-      if stop > start:
-        rows = self._take(slot, start, stop)
-        is_open = rows[0][-1] != _LAST
-        rows[0][0] = _FIRST  # Of what went on, too.
-        written.append(rows)
-        self._starts[slot] = self._stops[slot] = stop - is_open
+    spans = self._spans(self._stops)
+    if spans:
+      self._stack()
+      try:
+        self._save(spans)
+      except OSError as error:
+        num_steps = self._count_unwritten()
+        raise UnwrittenError(self._directory, num_steps, error) from error
+    for slot, _, stop in spans:
+      (last,) = self._rows(0, _Span(slot, stop - 1, stop))
+      is_open = last[0] != _LAST
+      self._starts[slot] = self._stops[slot] = stop - is_open
     self._drop()
-    if written:
-      flat = [np.concatenate(parts) for parts in zip(*written)]
-      self._save(dict(zip(self._names, flat)))
 
-  def _take(self, slot: int, start: int, stop: int) -> list[np.ndarray]:
-    """Returns copies of the moments of a slot: a list of leaves, `[T, ...]`."""
+  def _spans(self, stops: np.ndarray) -> list[_Span]:
+    """Returns what is not written of all slots that have something."""
+    return [
+      _Span(slot, start, stop)
+      for slot, (start, stop) in enumerate(zip(self._starts, stops))
+      if stop > start
+    ]
+
+  def _count_unwritten(self) -> int:
+    """Returns how many steps are to be written, of all slots."""
+    stops = self._stops
+    if self._num_left is None:
+      stops = np.full_like(stops, self._num_moments)
+    found = [
+      np.concatenate(self._rows(0, span))[1:] for span in self._spans(stops)
+    ]
+    if self._now is not None and self._num_left is None:
+      found.append(self._now.step_type)
+    return sum(int((step_type != _FIRST).sum()) for step_type in found)
+
+  def _rows(self, leaf: int, span: _Span) -> list[np.ndarray]:
+    """Returns views of the moments of a slot, `[T, ...]`, in order."""
     parts, first = [], 0
     for block in self._blocks:
-      rows = slice(max(start - first, 0), max(stop - first, 0))
-      parts.append([leaf[slot, rows] for leaf in block])
-      first += block[0].shape[1]
-    return [np.concatenate(pieces) for pieces in zip(*parts)]
+      size = block[leaf].shape[1]
+      start, stop = max(span.start - first, 0), min(span.stop - first, size)
+      if start < stop:
+        parts.append(block[leaf][span.slot, start:stop])
+      first += size
+    return parts
+
+  def _columns(
+    self, spans: Sequence[_Span]
+  ) -> Iterator[tuple[str, np.ndarray]]:
+    """Yields names and columns, one at a time: together they may be large."""
+    for leaf, name in enumerate(self._names):
+      parts = [self._rows(leaf, span) for span in spans]
+      if leaf == 0:  # Also what went on begins with FIRST.
+        parts = [np.concatenate(part) for part in parts]
+        for step_type in parts:
+          step_type[0] = _FIRST
+        yield name, np.concatenate(parts)
+      else:
+        yield name, np.concatenate([one for part in parts for one in part])
 
   def _drop(self) -> None:
     """Forgets moments that nobody needs any more, and numbers anew."""
@@ -223,16 +289,16 @@ class Writer:
       self._stops -= size
       self._num_moments -= size
 
-  def _save(self, columns: dict[str, np.ndarray]) -> None:
+  def _save(self, spans: Sequence[_Span]) -> None:
     temporary = os.path.join(self._directory, f'.{uuid.uuid4().hex}')
     is_image = any(
-      column.dtype == np.uint8 and column[:1].nbytes > _IMAGE_BYTES
-      for column in columns.values()
+      leaf.dtype == np.uint8 and leaf[0, 0].nbytes > _IMAGE_BYTES
+      for leaf in self._blocks[0]
     )
+    method = zipfile.ZIP_DEFLATED if is_image else zipfile.ZIP_STORED
     try:
-      with open(temporary, 'wb') as file:
-        (np.savez_compressed if is_image else np.savez)(file, **columns)
-        file.flush()
+      checkpointing.write_arrays(temporary, self._columns(spans), method)
+      with open(temporary, 'rb') as file:
         os.fsync(file.fileno())
       self._name_next(temporary)
     finally:

@@ -64,7 +64,7 @@ class ProgramSnapshots(roads.Snapshots):
     self._is_taken.set()
     folder = os.path.join(self._directory, 'program')
     os.makedirs(folder)
-    checkpointing.write_arrays(os.path.join(folder, _FILE), arrays)
+    checkpointing.write_arrays(os.path.join(folder, _FILE), arrays.items())
     return folder
 
   def is_snapshot_taken(self):

@@ -58,13 +58,12 @@ def _train(values, settings, positional) -> int:
   if result.variables_sha256 is not None:
     print(f'Variables: sha256 {result.variables_sha256}')
   loss = runs.resuming.describe_loss(result.directory, status.learner_steps)
-  if loss:
-    print(f'repertory: {loss}', file=sys.stderr)
-  if result.not_stored:
-    print(f'repertory: {result.not_stored}', file=sys.stderr)
+  losses = list(filter(None, [loss, result.not_stored, result.not_recorded]))
+  for one in losses:
+    print(f'repertory: {one}', file=sys.stderr)
   if result.interrupted:
     return interrupts.EXIT_BASE + result.interrupted
-  return command.NOT_SAVED if loss or result.not_stored else command.DONE
+  return command.NOT_SAVED if losses else command.DONE
 
 
 def _check_is_no_sweep(directory: str | None) -> None:

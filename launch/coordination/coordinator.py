@@ -148,7 +148,7 @@ class Coordinator:
         columns = self._episodes.take(report.episodes, position)
         self._logs.write_rows('actors', columns)
         self._hooks.take_episodes(columns, position)
-      self._gauges.take_version(node, report.version, report.age_seconds)
+      self._gauges.take_actor(node, report)
       return self.directive()
 
   def report_inference(

@@ -55,6 +55,9 @@ class ActorReport:
     version: Learner steps of the variables it acts with; −1 if they are the
       learner's own.
     age_seconds: Time since it got them.
+    num_unrecorded: Environment steps that its recording lacks, since the last
+      report.
+    unrecorded_reason: Why they could not be written.
   """
 
   steps: int
@@ -63,6 +66,8 @@ class ActorReport:
   environment_seconds: float = 0.0
   version: int = -1
   age_seconds: float = 0.0
+  num_unrecorded: int = 0
+  unrecorded_reason: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

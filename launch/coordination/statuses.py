@@ -28,6 +28,16 @@ class Gauges:
     self._target_age: float | None = None
     self._learners: dict[str, Mapping[str, Any]] = {}
     self._evaluations: dict[str, float] = {}
+    self._num_unrecorded: dict[str, int] = {}
+    self._unrecorded_reason = ''
+
+  def take_actor(self, node: str, report: reports.ActorReport) -> None:
+    """Notes with which variables an actor acts, and what it did not record."""
+    self.take_version(node, report.version, report.age_seconds)
+    if report.num_unrecorded:
+      counts = self._num_unrecorded
+      counts[node] = counts.get(node, 0) + report.num_unrecorded
+      self._unrecorded_reason = report.unrecorded_reason
 
   def take_version(self, node: str, version: int, age_seconds: float) -> None:
     """Notes with which variables a node acts.
@@ -80,7 +90,26 @@ class Gauges:
       ),
       'target_age_steps': self._target_age,
       **gossip_figures(self._learners, self._evaluations),
+      'not_recorded': _describe_unrecorded(
+        self._num_unrecorded, self._unrecorded_reason
+      ),
     }
+
+
+def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
+  """Returns which steps no recording has; '' if there are none.
+
+  Args:
+    counts: By node.
+    reason: Why they could not be written.
+  """
+  if not counts:
+    return ''
+  parts = ', '.join(f'{count:,} of {node}' for node, count in counts.items())
+  return (
+    f'The recording lacks {sum(counts.values()):,} steps that could not be '
+    f'written: {parts} ({reason}).'
+  )
 
 
 def list_tables(

@@ -215,10 +215,13 @@ class _Watch:
 
     What they did is done and saved by then, so none of it fails the run.
     """
-    warnings = [status.message]
     if self._last is not None:
       with contextlib.suppress(failures.NodeError):
-        warnings = [self._coordinator.call('status').message]
+        last = self._coordinator.call('status')
+        status = dataclasses.replace(
+          status, message=last.message, not_recorded=last.not_recorded
+        )
+    warnings = [status.message]
     for name in self._workers.names:
       if name != _COORDINATOR and self._workers.is_alive(name):
         cause = 'It has not ended, although it was told to.'
@@ -386,7 +389,9 @@ class _Watch:
         self._workers.failure_of(killed), is_bad_input=failure.is_bad_input
       )
     details += self._workers.log_of(failure.node)
-    raise failures.NodeError(dataclasses.replace(failure, details=details))
+    failed = failures.NodeError(dataclasses.replace(failure, details=details))
+    failed.add_details(self._coordinator.call('status').not_recorded)
+    raise failed
 
 
 def _starting(seen: reports.Observation) -> set[str]:

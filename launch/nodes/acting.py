@@ -5,7 +5,10 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import environment_loop
+from absl import logging
+
+from repertory.components import environment_loop, recordings
+from repertory.environments import recorded
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
 
@@ -92,7 +95,10 @@ class ActingNode(node.Node):
     return num_steps
 
   def run(self) -> None:
-    """Acts until no more steps are granted, or the run is to end."""
+    """Acts until no more steps are granted, or the run is to end.
+
+    Recordings are written before it returns or raises.
+    """
     leases, granted = self._leases, 0
     num_environments = len(self._environment_ids)
     try:
@@ -110,7 +116,36 @@ class ActingNode(node.Node):
           # A loop may have stepped before another one raised.
           granted -= self._total_steps - before
     finally:
-      leases.return_steps(self.name, granted)
+      try:
+        leases.return_steps(self.name, granted)
+      finally:
+        self.write_recordings()
+
+  def write_recordings(self) -> None:
+    """Writes the steps that recordings still lack, and reports lost ones."""
+    for loop in self._loops:
+      if (environments := recorded.find(loop.environment)) is None:
+        continue
+      try:
+        environments.write()
+      except recordings.UnwrittenError as error:
+        self._report_unwritten(error)
+
+  def _report_unwritten(self, error: recordings.UnwrittenError) -> None:
+    """Reports at once: a node that failed makes no further report."""
+    logging.error('%s: %s', self.name, error)
+    report = reports.ActorReport(
+      steps=0,
+      total_steps=self._total_steps,
+      episodes=(),
+      num_unrecorded=error.num_steps,
+      unrecorded_reason=error.reason,
+    )
+    try:
+      self._coordinator.report_actor(self.name, report)
+      self._coordinator.warn(self.name, str(error))
+    except Exception:  # The run ends with another error.
+      logging.exception('%s could not report that.', self.name)
 
   def report(self) -> reports.Directive:
     """Tells the coordinator what was done since the last report."""

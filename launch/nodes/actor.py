@@ -124,6 +124,7 @@ class ActorNode(acting.ActingNode):
       stack.callback(self._environment.close)
       stack.callback(self._followed.close)
       stack.callback(self._adder.close)
+      stack.callback(self.write_recordings)
 
   def _variables_in_use(self) -> tuple[int, float]:
     age_seconds = self._followed.age_seconds

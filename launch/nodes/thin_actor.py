@@ -172,6 +172,7 @@ class ThinActorNode(acting.ActingNode):
     return loop
 
   def _disconnect(self) -> None:
+    self.write_recordings()
     self._loops = []
     with contextlib.ExitStack() as stack:  # Whichever of them fails.
       while self._environments:

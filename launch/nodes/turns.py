@@ -83,6 +83,8 @@ class Turns(abc.ABC):
       # Nothing of a run that failed may wait any longer.
       self._interruption.set()
       self._close(error)
+      if isinstance(error, failures.NodeError):
+        error.add_details(self._coordinator.status().not_recorded)
       raise
     warnings = self._close()
     self._raise_failure()

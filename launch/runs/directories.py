@@ -26,14 +26,18 @@ _LOOK_SECONDS = 0.05
 _ASIDE = re.compile(r'.+\.\d{8}-\d{6}\.\d{6}')
 
 
-def check_writable(directory: str) -> None:
-  """Raises SettingError unless the directory can be made and written to."""
+def check_writable(directory: str, setting: str = 'directory') -> None:
+  """Raises SettingError unless the directory can be made and written to.
+
+  Args:
+    setting: What names it.
+  """
   obstacle = ''
   for _ in range(_NUM_ATTEMPTS):
     obstacle = _find_obstacle(directory)
     if not obstacle:
       return
-  raise SettingError('directory', obstacle)
+  raise SettingError(setting, obstacle)
 
 
 def check_folder(directory: str, name: str, writes: bool = True) -> None:
@@ -60,7 +64,7 @@ def check_folder(directory: str, name: str, writes: bool = True) -> None:
 
 
 def check_new(path: str) -> None:
-  """Raises SettingError unless there is no such folder yet, or an empty one."""
+  """Raises SettingError unless it can be made, or is empty and writable."""
   found = ''
   if not os.path.isdir(path):
     found = 'is a file' if os.path.lexists(path) else ''
@@ -70,6 +74,7 @@ def check_new(path: str) -> None:
     raise SettingError(
       'path', f'must be a new folder, or an empty one; {path} {found}.'
     )
+  check_writable(path, 'path')
 
 
 def describe_absence(directory: str) -> str:

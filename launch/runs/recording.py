@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from repertory import __version__
 from repertory.components import recordings, specs
 from repertory.environments import previous_action
+from repertory.launch.runs import directories
 
 if TYPE_CHECKING:
   from repertory.launch import experiment as experiment_lib
@@ -24,10 +25,11 @@ def prepare(
     writes: Whether to make it, or else only to look whether it will do.
 
   Raises:
-    SettingError: If it has recordings of something else, or other files.
-    OSError: If it cannot be written to.
+    SettingError: If it has recordings of something else, or other files, or
+      cannot be written to.
   """
   if experiment.record is not None:
+    directories.check_writable(experiment.record, 'record')
     manifest = describe(experiment, spec)
     recordings.prepare(experiment.record, manifest, writes)
 

@@ -17,7 +17,7 @@ class _Node(acting.ActingNode):
 class _Loop:
   """Steps four environments, or raises."""
 
-  environment_seconds = 0.0
+  environment, environment_seconds = None, 0.0
 
   def __init__(self, raises_at=None):
     self._raises_at = raises_at

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dm_env import specs as dm_env_specs
 
+import real_disk_errors
 import recorded_episodes
 from recorded_episodes import FIRST, LAST, MID, SPEC
 from repertory.components import recordings, settings
@@ -176,6 +177,53 @@ def test_a_copy_goes_on_where_the_first_one_ends(tmp_path):
     9,
   ]
   assert recordings.open_data(directory).lengths.tolist() == [4, 5]
+
+
+def test_a_disk_that_was_full_for_a_while_costs_nothing(tmp_path):
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 2, file_bytes=4 * 24)
+  stream = recorded_episodes.timesteps(_SLOTS)
+  for _ in range(3):
+    next(stream)
+  with (
+    real_disk_errors.file_size_limit(500),
+    pytest.raises(recordings.UnwrittenError) as caught,
+  ):
+    while True:
+      writer.add(*next(stream))
+  # Five moments of ended episodes are more than four: those of episodes 1 and
+  # 2, with which slot 1 has six moments. What led to them were 2 + 1 steps of
+  # slot 0, and 5 of slot 1; then one step more of slot 1 alone.
+  assert caught.value.num_steps == 2 + 1 + 5
+  assert not list(tmp_path.glob('*.npz')) + list(tmp_path.glob('.[!m]*'))
+  writer.close()
+  assert [row[3:] for row in _read(tmp_path) if row[3] == 7] == [
+    [7, t] for t in range(6)
+  ]
+
+
+def test_what_cannot_be_written_at_the_end_is_counted(tmp_path):
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 8)
+  with real_disk_errors.file_size_limit(500):
+    # Slot 0: episodes of 2, 1 and 3 steps, with two resets. Slot 1: 8 steps.
+    with pytest.raises(recordings.UnwrittenError, match='14 steps cannot be'):
+      writer.close()
+    writer.close()  # They are lost, and told once.
+
+
+def test_writing_between_two_steps_loses_and_repeats_nothing(tmp_path):
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 1)
+  stream = recorded_episodes.timesteps(_SLOTS)
+  for _ in range(2):
+    next(stream)
+  writer.close()
+  for _ in range(7):
+    writer.add(*next(stream))
+  writer.close()
+  assert [row[3:] for row in _read(tmp_path)] == [
+    *([1, 0], [1, 1], [7, 0], [7, 1]),
+    *([1, 1], [1, 2], [2, 0], [2, 1], [3, 0], [3, 1], [3, 2], [3, 3]),
+    *([7, t] for t in range(1, 9)),
+  ]
 
 
 def test_images_are_compressed(tmp_path):
