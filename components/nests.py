@@ -33,6 +33,25 @@ def plain(nest: types.Nest) -> types.Nest:
   return nest
 
 
+def paths_of(nest: types.Nest, *root: str) -> list[str]:
+  """Returns the path of each leaf, such as 'camera/rgb', in flattening order.
+
+  If two leaves have the same path, as of 'a/b' and of 'b' in 'a', the slashes
+  in keys are written '~1' and their tildes '~0', as JSON pointers do.
+
+  Args:
+    root: What each path begins with.
+  """
+  parts = [[*root, *map(str, path)] for path, _ in tree.flatten_with_path(nest)]
+  paths = ['/'.join(part) for part in parts]
+  if len(set(paths)) == len(paths):
+    return paths
+  return [
+    '/'.join(key.replace('~', '~0').replace('/', '~1') for key in part)
+    for part in parts
+  ]
+
+
 class Unflattener:
   """`tree.unflatten_as` for one structure, ten times as fast.
 

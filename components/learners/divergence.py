@@ -8,7 +8,13 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import checkpointing, choices, programs, types
+from repertory.components import (
+  checkpointing,
+  choices,
+  nests,
+  programs,
+  types,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,10 +96,8 @@ def names_of_nonfinite(arrays: Mapping[str, np.ndarray]) -> list[str]:
 
 def sample_arrays(sample: types.Sample) -> dict[str, np.ndarray]:
   """Returns the leaves of a batch by path, such as 'data/reward'."""
-  return {
-    '/'.join(str(part) for part in path): np.asarray(leaf)
-    for path, leaf in tree.flatten_with_path(sample)
-  }
+  leaves = map(np.asarray, tree.flatten(sample))
+  return dict(zip(nests.paths_of(sample), leaves))
 
 
 def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:

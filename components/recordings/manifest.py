@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from repertory.components import specs, types
+from repertory.components import nests, specs
 from repertory.components.recordings import data_set
 from repertory.components.settings import SettingError
 
@@ -139,18 +139,11 @@ def columns_of(
   """Yields name and spec of the columns of a recording, but for step types."""
   yield 'reward', spec.rewards
   yield 'discount', spec.discounts
-  yield from zip(names_of(spec.observations, 'observation'), tree.flatten(
-    spec.observations
-  ))  # fmt: skip
-  yield from zip(names_of(spec.actions, 'action'), tree.flatten(spec.actions))
-
-
-def names_of(nest: types.Nest, root: str) -> list[str]:
-  """Returns a name for each leaf, by its path, in the order of `tree`."""
-  return [
-    '/'.join([root, *map(str, path)])
-    for path, _ in tree.flatten_with_path(nest)
-  ]
+  for nest, root in (
+    (spec.observations, 'observation'),
+    (spec.actions, 'action'),
+  ):
+    yield from zip(nests.paths_of(nest, root), tree.flatten(nest))
 
 
 def _describe(spec: specs.Array) -> dict[str, Any]:

@@ -122,8 +122,14 @@ class MinariData(data_set.DataSet):
         data_set.check_kind(self.path, name, found.shape[1:], found.dtype, one)
       for name, is_known in (('observations', spec.observations),
                              ('actions', spec.actions)):  # fmt: skip
-        known = {one for one, _ in _leaves(is_known, name)}
-        more = set(_names(group, name)) - known
+        places = [one for one, _ in _leaves(is_known, name)]
+        if len(set(places)) < len(places):
+          raise data_set.DataError(
+            self.path,
+            f'cannot have all {name} of the environment: HDF5 has one place '
+            f"for a key with '/' and for nested keys; got {', '.join(places)}.",
+          )
+        more = set(_names(group, name)) - set(places)
         if more:
           raise data_set.DataError(
             self.path,

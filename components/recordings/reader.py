@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import tree
 
-from repertory.components import specs
+from repertory.components import nests, specs
 from repertory.components.recordings import data_set, manifest, writer
 
 _STEP_TYPE = 'step_type'
@@ -60,7 +60,7 @@ class Recording(data_set.DataSet):
     for name, one in columns.items():
       shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
       data_set.check_kind(self.path, name, tuple(shape), dtype, one)
-    actions = manifest.names_of(spec.actions, 'action')
+    actions = nests.paths_of(spec.actions, 'action')
     for file in self._files:
       step_type, *leaves = self._read(file, [_STEP_TYPE, *actions])
       data_set.check_actions(
@@ -91,7 +91,8 @@ class Recording(data_set.DataSet):
     path = os.path.join(self.path, name)
     try:
       with open(path, 'rb') as opened, np.load(opened) as file:
-        found = [file[column] for column in columns]
+        # With the suffix: else 'x.npy' might be that of 'x'.
+        found = [file[f'{column}.npy'] for column in columns]
     except _DAMAGES as error:
       raise data_set.DataError(
         path, f'is damaged ({type(error).__name__}: {error}).'

@@ -12,8 +12,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import checkpointing, types
-from repertory.components.recordings import manifest
+from repertory.components import checkpointing, nests, types
 
 SUFFIX = '.npz'
 
@@ -169,8 +168,8 @@ class Writer:
     if not self._names:
       self._names = [
         'step_type', 'reward', 'discount',
-        *manifest.names_of(timestep.observation, 'observation'),
-        *manifest.names_of(action, 'action'),
+        *nests.paths_of(timestep.observation, 'observation'),
+        *nests.paths_of(action, 'action'),
       ]  # fmt: skip
     leaves = [
       timestep.step_type, timestep.reward, timestep.discount,

@@ -83,3 +83,16 @@ def _parts_of(nest):
     return []
   parts = nest.values() if isinstance(nest, dict) else nest
   return [nest, *(one for part in parts for one in _parts_of(part))]
+
+
+class TestPaths:
+  def test_they_are_keys_and_numbers(self):
+    nest = {'b': (0, {'x~y': 0}), 'a/c': 0}
+    assert nests.paths_of(nest, 'root') == [
+      'root/a/c', 'root/b/0', 'root/b/1/x~y',
+    ]  # fmt: skip
+    assert nests.paths_of(0, 'root') == ['root']
+
+  def test_they_differ(self):
+    nest = {'a/b': 0, 'a': {'b': 0, 'x~1y': 0}}
+    assert nests.paths_of(nest) == ['a/b', 'a/x~01y', 'a~1b']

@@ -117,6 +117,15 @@ def test_nests(tmp_path):
     data.check(SPEC)
 
 
+def test_leaves_of_one_place_are_refused(tmp_path):
+  leaf = SPEC.observations
+  spec = SPEC._replace(observations={'a/b': leaf, 'a': {'b': leaf}})
+  columns = {'a': {'b': np.zeros([4, 2])}}
+  data = _write(tmp_path, [_episode(3, True, observations=columns)])
+  with pytest.raises(recordings.DataError, match='observations/a/b, observat'):
+    data.check(spec)
+
+
 @pytest.mark.parametrize(
   ('changes', 'message'),
   [

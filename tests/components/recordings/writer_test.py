@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+import tree
 from dm_env import specs as dm_env_specs
 
 import real_disk_errors
@@ -224,6 +225,32 @@ def test_writing_between_two_steps_loses_and_repeats_nothing(tmp_path):
     *([1, 1], [1, 2], [2, 0], [2, 1], [3, 0], [3, 1], [3, 2], [3, 3]),
     *([7, t] for t in range(1, 9)),
   ]
+
+
+def test_columns_whose_paths_look_alike_are_all_there(tmp_path):
+  # In the order of `tree`: 'a' and its keys, then 'a/b'.
+  nest = {'a/b': 4, 'a': {'b': 2, 'b.npy': 3}}
+  spec = SPEC._replace(
+    observations=tree.map_structure(
+      lambda size: dm_env_specs.Array((size,), np.float32), nest
+    )
+  )
+  writer = recordings.Writer(recorded_episodes.prepare(tmp_path, spec), 'steps')
+  stream = recorded_episodes.timesteps([[(7, 50, False)]])
+  observation = tree.map_structure(
+    lambda size: np.full([1, size], size, np.float32), nest
+  )
+  writer.begin(next(stream)[1]._replace(observation=observation))
+  action, timestep = next(stream)
+  writer.add(action, timestep._replace(observation=observation))
+  writer.close()
+  data = recordings.open_data(str(tmp_path))
+  data.check(spec)
+  (steps,) = data.read(spec)
+  found = tree.map_structure(lambda leaf: leaf.tolist(), steps.observation)
+  assert found == {
+    'a/b': [[4] * 4] * 2, 'a': {'b': [[2] * 2] * 2, 'b.npy': [[3] * 3] * 2}
+  }  # fmt: skip
 
 
 def test_images_are_compressed(tmp_path):
