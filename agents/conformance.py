@@ -28,6 +28,7 @@ from repertory.components import (
   datasets,
   numpy_functions,
   numpy_translations,
+  programs,
   replay,
   roads,
   signals,
@@ -103,12 +104,13 @@ class BuilderConformance:
   def test_exports_what_a_network_has(self):
     builder, spec = self.make_builder(), self.make_spec()
     network = builder.make_network(spec)
+    expected = [(v.name, v.shape) for v in network.variables]
     exported = builder.make_update(network, spec).exports['policy']
     names = [(v.name, v.shape) for v in exported]
-    expected = [(v.name, v.shape) for v in network.variables]
     assert names == expected, (
-      "exports['policy'] must be the variables of the network, in their order, "
-      f'for they are copied to those of another; got {names} for {expected}.'
+      "exports['policy'] must be the variables that the network has when it is "
+      'made, in their order, for they are copied to those of another; got '
+      f'{names} for {expected}.'
     )
 
   def test_tables_can_run(self):
@@ -227,7 +229,8 @@ class BuilderConformance:
       assert sample.keys.shape == [experience.batch_size]
       if experience.labeled is not None:
         sample = self._label(builder, experience.labeled, sample)
-      result = builder.make_update(network, spec)(sample)
+      update = builder.make_update(network, spec)
+      result = programs.call_update(update, sample)
     for name, value in result.metrics.items():
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 

@@ -1,7 +1,8 @@
 """The two TensorFlow programs that make an agent."""
 
 import abc
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import dm_env
@@ -61,11 +62,20 @@ class Policy(tf.Module, abc.ABC):
       step_type: The timestep's, int32 `[B]`. A row at LAST needs
         no action: what it gets means nothing, and its state stays as it is.
       state: `[B, ...]`.
+
+    Raises:
+      ValueError: If the step returns no `PolicyOutput`, or creates variables.
     """
     first = tf.equal(step_type, int(dm_env.StepType.FIRST))
     ended = tf.equal(step_type, int(dm_env.StepType.LAST))
     state = self.reset_state(state, first)
-    output = self.step(observation, state)
+    with no_late_variables(f'the first step of {type(self).__name__}'):
+      output = self.step(observation, state)
+    if not isinstance(output, PolicyOutput):
+      raise ValueError(
+        f'{type(self).__name__}.step must return a PolicyOutput(action, '
+        f'extras, state), got {_kind_of(output)}.'
+      )
 
     def keep_ended(before, after):
       if before is after:
@@ -169,3 +179,98 @@ class Update(tf.Module, abc.ABC):
     exported = {v.ref() for vs in self.exports.values() for v in vs}
     others = [v for v in self.trainable_variables if v.ref() not in exported]
     return {**self.exports, 'learned': others}
+
+
+def call_update(update: Update, sample: types.Sample) -> UpdateResult:
+  """Calls an update and checks its result and the variables it created.
+
+  In a compiled program, the checks are made while it is traced.
+
+  Args:
+    update: May create variables that are not trained, such as the moments of
+      Sonnet's optimizers.
+    sample: A batch of replay items `[B]`.
+
+  Raises:
+    ValueError: If it created variables that are trained or exported, or returns
+      anything but scalar metrics and a priority for each item.
+  """
+  with _recorded_variables() as created:
+    result = update(sample)
+  name = type(update).__name__
+  if created:
+    exported = {v.ref() for vs in update.exports.values() for v in vs}
+    refuse_late(
+      [v for v in created if v.trainable or v.ref() in exported],
+      f'the first call of {name}',
+    )
+  if not isinstance(result, UpdateResult):
+    raise ValueError(
+      f'{name} must return an UpdateResult(metrics, priorities), got '
+      f'{_kind_of(result)}.'
+    )
+  for metric, value in result.metrics.items():
+    shape = tf.convert_to_tensor(value).shape
+    if shape.rank:
+      raise ValueError(
+        f"Metric '{metric}' of {name} must be a scalar, got shape "
+        f'{shape.as_list()}. Reduce it, as by tf.reduce_mean.'
+      )
+  if result.priorities is not None:
+    found = tf.convert_to_tensor(result.priorities).shape
+    expected = tf.convert_to_tensor(sample.keys).shape
+    if not found.is_compatible_with(expected):
+      raise ValueError(
+        f'Priorities of {name} must have the shape of the items, '
+        f'{expected.as_list()}, got {found.as_list()}.'
+      )
+  return result
+
+
+def refuse_late(variables: Sequence[tf.Variable], when: str) -> None:
+  """Raises an error if variables were created too late to be learned.
+
+  Args:
+    variables: Those that did not exist when the network or the update was made.
+    when: When they were created, such as 'the first call of DQNUpdate'.
+
+  Raises:
+    ValueError: With the names of the variables, if there are any.
+  """
+  if not variables:
+    return
+  names = ', '.join(f'{v.name} {v.shape.as_list()}' for v in variables)
+  raise ValueError(
+    'All variables must exist when make_network returns, and those of the '
+    "update's own networks when make_update returns; created only in "
+    f'{when}: {names}. They would not be trained or copied to actors and '
+    'target networks. Let make_network call each part once: '
+    'networks.create_variables(network, spec.observations) calls the network, '
+    'but not a head that the network does not use, which needs a call of its '
+    'own.'
+  )
+
+
+@contextlib.contextmanager
+def no_late_variables(when: str) -> Iterator[None]:
+  """Refuses all variables that are created inside, see `refuse_late`."""
+  with _recorded_variables() as created:
+    yield
+  refuse_late(created, when)
+
+
+@contextlib.contextmanager
+def _recorded_variables() -> Iterator[list[tf.Variable]]:
+  """Yields a list to which all variables are added that are created inside."""
+  created: list[tf.Variable] = []
+
+  def create(next_creator, **settings):
+    created.append(next_creator(**settings))
+    return created[-1]
+
+  with tf.variable_creator_scope(create):
+    yield created
+
+
+def _kind_of(value: Any) -> str:
+  return 'None' if value is None else f'a {type(value).__name__}'

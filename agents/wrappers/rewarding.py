@@ -70,5 +70,7 @@ class RewardingUpdate(programs.Update):
         next_observation=steps.next_observation[OBSERVATION],
       )
     rewards, metrics = self._rewards(steps)
-    result = self._wrapped(steps_lib.with_rewards(sample, rewards))
+    result = programs.call_update(
+      self._wrapped, steps_lib.with_rewards(sample, rewards)
+    )
     return result._replace(metrics={**result.metrics, **metrics})

@@ -64,6 +64,14 @@ class UpdateConformance:
       f'{self.num_updates} updates changed none of the policy variables.'
     )
 
+  def test_its_variables_exist_beforehand(self):
+    network = self.make_network()
+    made = {id(variable) for variable in network.variables}
+    update = self.make_update(network)
+    late = [v for v in network.variables if id(v) not in made]
+    programs.refuse_late(late, 'make_update')
+    programs.call_update(update, self.make_sample(0))
+
   def test_exports_variables_of_the_network(self):
     network = self.make_network()
     exported = self.make_update(network).exports['policy']

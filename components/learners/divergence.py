@@ -63,7 +63,7 @@ def undone_unless_finite(
 
   Returns:
     Maps a batch to the update's result and to whether that is finite. It is
-    called inside a `tf.function`.
+    called inside a `tf.function`, and raises what `programs.call_update` does.
   """
 
   def call(sample: types.Sample) -> tuple[programs.UpdateResult, tf.Tensor]:
@@ -71,7 +71,7 @@ def undone_unless_finite(
     # in the trace that counts they are among them.
     variables = update.variables
     before = [variable.read_value() for variable in variables]
-    result = update(sample)
+    result = programs.call_update(update, sample)
 
     def undo():
       for variable, value in zip(variables, before):

@@ -42,7 +42,7 @@ class UpdateSeries(programs.Update):
 
     def step(i, carry):
       batch = tree.map_structure(lambda leaf: tf.gather(leaf, i), batches)
-      result = self._update(batch)
+      result = programs.call_update(self._update, batch)
       priorities = () if result.priorities is None else result.priorities
       return carry, (dict(result.metrics), priorities)
 

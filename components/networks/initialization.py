@@ -14,6 +14,9 @@ def create_variables(
 ) -> None:
   """Calls a network once, so that all its variables exist.
 
+  Parts that the network does not call, such as an auxiliary head, need a call
+  of their own.
+
   Args:
     network: Maps a nest of observations `[B, ...]` to anything.
     observation_spec: Nest of array specs, without a batch axis.

@@ -139,13 +139,9 @@ class FetchedVariables(followed.FollowedVariables):
       raise error
     *groups, version, max_priority = self._fetched
     values = [value for group in groups for value in group]
-    found = [tuple(value.shape) for value in values]
-    expected = [tuple(variable.shape) for variable in self._variables]
-    if found != expected:
-      raise ValueError(
-        f'{self._called.capitalize()} must have the shapes {expected}, got '
-        f'{found}: actor and learner built different networks.'
-      )
+    followed.check_alike(
+      self._called, [value.shape for value in values], self._variables
+    )
     for variable, value in zip(self._variables, values):
       variable.assign(value)
     self._version = int(version)

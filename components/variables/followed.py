@@ -1,6 +1,9 @@
 """What those who act know of the learner's variables."""
 
 import abc
+from collections.abc import Sequence
+
+import tensorflow as tf
 
 
 class FollowedVariables(abc.ABC):
@@ -44,3 +47,28 @@ class FollowedVariables(abc.ABC):
   @abc.abstractmethod
   def close(self) -> None:
     """Ends all threads."""
+
+
+def check_alike(
+  name: str,
+  sources: Sequence[tf.TensorShape],
+  variables: Sequence[tf.Variable],
+) -> None:
+  """Compares the shapes of a learner's variables with those of an actor's.
+
+  Args:
+    name: Name of the variables, such as `variables 'policy'`.
+    sources: The shapes of the learner's.
+    variables: The actor's, in the same order.
+
+  Raises:
+    ValueError: If they differ.
+  """
+  found = [tuple(shape) for shape in sources]
+  expected = [tuple(variable.shape) for variable in variables]
+  if found != expected:
+    raise ValueError(
+      f'{name.capitalize()} of the learner must have the shapes {expected}, '
+      f'got {found}. make_network must create the same variables, in the same '
+      'order, each time it is called.'
+    )

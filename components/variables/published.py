@@ -39,6 +39,11 @@ class Publisher:
     )
     self.newest: _Snapshot | None = None
 
+  @property
+  def shapes(self) -> list[tf.TensorShape]:
+    """The shapes of the variables."""
+    return [variable.shape for variable in self._variables]
+
   def publish(self, version: int, max_priority: float) -> None:
     """Takes a snapshot; to be called when the variables are not written to."""
     values = self._read()
@@ -115,7 +120,11 @@ class PublishedVariables(followed.FollowedVariables):
     Args:
       publisher: What the learner publishes to.
       variables: Take the values, in the same order.
+
+    Raises:
+      ValueError: If their shapes are not those that are published.
     """
+    followed.check_alike('variables', publisher.shapes, variables)
     self._publisher = publisher
     self._variables = list(variables)
     self._taken: _Snapshot | None = None

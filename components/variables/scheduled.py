@@ -40,9 +40,9 @@ class ScheduledVariables(published.PublishedVariables):
       timeout_seconds: How long a wait may last.
       stop: Ends a wait.
     """
-    super().__init__(publisher, variables)
     if period < 1:
       raise ValueError(f'period must be at least 1, got {period}.')
+    super().__init__(publisher, variables)
     self._period = period
     self._version_of = version_of
     self._timeout_seconds = timeout_seconds

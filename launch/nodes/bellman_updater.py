@@ -76,8 +76,13 @@ class BellmanUpdaterNode(node.Node):
     self._writer = road.learned.make_writer(max_pending_items=max_pending_items)
     self._writer.open(self._num_rows)
     context.tell_start('compiling its targets')
+
+    def compute(sample, seed):
+      with programs.no_late_variables(f'a call of {type(updater).__name__}'):
+        return updater(sample, seed)
+
     self._compute = compilation.CompiledFunction(
-      updater,
+      compute,
       (self._end.batches.element_spec, tf.TensorSpec([2], tf.int32)),
       session.jit_compile,
     )

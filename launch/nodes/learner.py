@@ -43,22 +43,25 @@ class LearnerNode(learning.LearningNode):
         session, context.stop, context.tell_start
       )
     self._end = road.make_learner_end()
-    if mixed is not None:
-      self._end.mix_in(mixed)
-    context.tell_start('compiling its update')
-    self.exports = self._update.exports
-    learner = builder.make_learner(
-      self._update,
-      self._end.batches,
-      self._end.priorities,
-      self._logger,
-      session.divergence,
-      session.jit_compile,
-    )
-    self._begin_with(learner, self._end)
-    if mixed is not None and not mixed.goes_on:
-      data_changes.tell(context, session, session.experiment.demonstrations)
-    self._end.begin(learner.steps)
+    with contextlib.ExitStack() as unless_made:
+      unless_made.callback(self._end.close)
+      if mixed is not None:
+        self._end.mix_in(mixed)
+      context.tell_start('compiling its update')
+      self.exports = self._update.exports
+      learner = builder.make_learner(
+        self._update,
+        self._end.batches,
+        self._end.priorities,
+        self._logger,
+        session.divergence,
+        session.jit_compile,
+      )
+      self._begin_with(learner, self._end)
+      if mixed is not None and not mixed.goes_on:
+        data_changes.tell(context, session, session.experiment.demonstrations)
+      self._end.begin(learner.steps)
+      unless_made.pop_all()
 
   def run(self) -> None:
     with contextlib.suppress(signals.Stopped):

@@ -11,6 +11,7 @@ from repertory.components import (
   core,
   learners,
   loggers,
+  programs,
   replay,
   roads,
   types,
@@ -47,7 +48,11 @@ class LearningNode(node.Node, core.VariableSource):
       context.tell_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
       self.network = experiment.builder.make_network(session.spec)
+      made = {variable.ref() for variable in self.network.variables}
       self._update = experiment.builder.make_update(self.network, session.spec)
+    programs.refuse_late(
+      [v for v in self.network.variables if v.ref() not in made], 'make_update'
+    )
     self._logger = logs.aggregate(
       _RemoteLogger(self._coordinator, kinds.LEARNER.name),
       latest=['skipped_updates'],

@@ -40,7 +40,7 @@ def check(
   spec = _find_spec(experiment)
   network_memory.check(experiment, spec, learns)
   try:
-    experiment.builder.make_network(spec)
+    network = experiment.builder.make_network(spec)
   except ValueError as error:
     fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
     raise ValueError(
@@ -53,6 +53,11 @@ def check(
     raise ValueError(
       f'The network must fit into the {in_words} of memory: {error}'
     ) from error
+  if network is None:
+    raise ValueError(
+      f'{type(experiment.builder).__name__}.make_network must return the '
+      'network, got None.'
+    )
   return spec
 
 

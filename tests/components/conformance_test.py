@@ -109,6 +109,11 @@ class _Eager(_Policy):
     return tf.constant(np.tanh(action.numpy()))
 
 
+class _Creating(_Policy):
+  def _limit(self, action):
+    return tf.tanh(snt.Linear(2)(action))
+
+
 class _Picking(_Policy):
   def _limit(self, action):
     highest = tf.argmax(action[:, 0])
@@ -135,6 +140,7 @@ class TestPolicy(_Policies):
     (_ByPosition, 'state_follows_from_the_environment_ids_alone'),
     (_OneStateForAll, 'state_follows_from_the_environment_ids_alone'),
     (_Unlimited, 'actions_fit_the_spec'),
+    (_Creating, 'actions_fit_the_spec'),
     (_Widening, 'state_keeps_its_form'),
     (_Stateful, 'same_state_same_output'),
     (_Centering, 'rows_are_independent'),
@@ -260,6 +266,25 @@ class _Annealing(_Update):
     return 0.1 / self.num_calls
 
 
+class _LateHead(_Update):
+  """Has a head that is created, and never trained, when it is called."""
+
+  def __init__(self, network):
+    super().__init__(network)
+    self.head = snt.Linear(1)
+
+  def _metric(self, loss):
+    return loss + tf.reduce_mean(self.head(self.network.w)) ** 2
+
+
+class _Growing(_Update):
+  """Gives its network a variable more."""
+
+  def __init__(self, network):
+    super().__init__(network)
+    network.more = tf.Variable(0.0)
+
+
 class _EagerUpdate(_Update):
   def _metric(self, loss):
     return tf.constant(loss.numpy())
@@ -328,6 +353,8 @@ class TestUpdate(_Updates):
     (_NegativePriorities, 'priorities_are_of_the_items'),
     (_PrioritiesNotANumber, 'priorities_are_of_the_items'),
     (_Annealing, 'all_it_knows_is_in_its_variables'),
+    (_LateHead, 'its_variables_exist_beforehand'),
+    (_Growing, 'its_variables_exist_beforehand'),
     (_EagerUpdate, 'compiles'),
     (_PickingUpdate, 'compiles'),
     (_Unmasked, 'padding_counts_for_nothing'),
@@ -336,5 +363,5 @@ class TestUpdate(_Updates):
 def test_finds_wrong_updates(update_class, check):
   checks = _Updates()
   checks.update_class = update_class
-  with pytest.raises((AssertionError, AttributeError)):
+  with pytest.raises((AssertionError, AttributeError, ValueError)):
     getattr(checks, f'test_{check}')()

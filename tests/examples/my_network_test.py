@@ -75,6 +75,21 @@ class TestBoardPPO(_OnBoards):
     )
 
 
+class TestTwoHeadedDQN(_OnBoards):
+  def make_builder(self):
+    return self.module.TwoHeadedDQN(
+      self.module.dqn.DQNConfig(
+        hidden_sizes=(8,), batch_size=4, min_replay_size=8
+      )
+    )
+
+  def test_second_head_exists(self):
+    network = self.make_builder().make_network(self.make_spec())
+    assert {'two_heads/reward_head/w:0', 'two_heads/reward_head/b:0'} < {
+      variable.name for variable in network.variables
+    }
+
+
 class TestNormalizedSAC:
   def test_is_made_of_its_own_critics(self, module):
     config = module.sac.SACConfig(hidden_sizes=(8, 8), num_critics=3)

@@ -8,6 +8,7 @@ import shlex
 
 import numpy as np
 import pytest
+import sonnet as snt
 import tensorflow as tf
 
 import log_files
@@ -80,6 +81,25 @@ def test_fresh_targets_are_those_of_the_update(tmp_path, monkeypatch):
     float(r['target_age_max']) for r in _rows(tmp_path / 'beside', 'learner')
   ]
   assert set(ages) == {0.0}
+
+
+class _LateUpdater(targets.QTOptBellmanUpdater):
+  def __call__(self, sample, seed):
+    data, target = super().__call__(sample, seed)
+    return data, snt.Linear(1, name='late')(target[:, None])[:, 0]
+
+
+class _Late(qtopt.QTOptBuilder):
+  def make_bellman_updater(self, spec):
+    updater = super().make_bellman_updater(spec)
+    updater.__class__ = _LateUpdater
+    return updater
+
+
+def test_variables_that_come_late_are_refused(tmp_path):
+  expected = r'a call of _LateUpdater: late/w:0 \[1, 1\]'
+  with pytest.raises(launch.NodeError, match=expected):
+    _run(tmp_path, _Late(_WITH))
 
 
 @pytest.mark.chaos

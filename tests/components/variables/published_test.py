@@ -48,6 +48,11 @@ class TestPublished:
     assert self.client.max_priority == 2.5
     self.client.close()
 
+  def test_variables_of_other_shapes_are_refused(self):
+    for others in (self.mine[:-1], [*self.mine, tf.Variable(0.0)]):
+      with pytest.raises(ValueError, match='must create the same variables'):
+        variables.PublishedVariables(self.publisher, others)
+
   def test_the_newest_counts(self):
     for version in (1, 2, 3):
       for variable in self.theirs:

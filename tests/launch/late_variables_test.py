@@ -1,0 +1,124 @@
+"""Tests that no topology trains without variables that come late."""
+
+import pytest
+import sonnet as snt
+import tensorflow as tf
+
+import rare_cases
+import recorded_episodes
+from repertory import launch
+from repertory.agents import dqn
+from repertory.agents.dqn import learning
+from repertory.environments import registry
+from repertory.launch.topologies import offline
+
+pytestmark = pytest.mark.usefixtures('threads_end')
+
+_CONFIG = dqn.DQNConfig(
+  hidden_sizes=(8,),
+  min_replay_size=20,
+  max_replay_size=200,
+  batch_size=8,
+  samples_per_insert=1.0,
+  jit_compile=False,
+)
+_TOPOLOGIES = [
+  'single', 'distributed', 'central', 'anakin', 'sebulba', 'gossip', 'offline',
+]  # fmt: skip
+
+
+class _Update(learning.DQNUpdate):
+  def __call__(self, sample):
+    self._network.reward_head(tf.zeros([1, 8]))
+    return super().__call__(sample)
+
+
+class _Late(dqn.DQNBuilder):
+  """Its network has a head that only the update calls."""
+
+  def make_network(self, spec):
+    network = super().make_network(spec)
+    network.reward_head = snt.Linear(1, name='reward_head')
+    return network
+
+  def make_update(self, network, spec):
+    return _Update(network, self.make_network(spec), self.config)
+
+
+class _LateInPolicy(dqn.DQNBuilder):
+  """Its policy has a layer that nobody trains."""
+
+  def make_policy(self, network, acting):
+    layer = snt.Linear(acting.spec.actions.num_values, name='reward_head')
+    return super().make_policy(lambda x: layer(network(x)), acting)
+
+
+class _MadeByUpdate(_Late):
+  """Calls the head when the update is made, which policies know nothing of."""
+
+  def make_update(self, network, spec):
+    update = super().make_update(network, spec)
+    network.reward_head(tf.zeros([1, 8]))
+    return update
+
+
+def _run(builder_class, directory, topology='single'):
+  if topology == 'offline':
+    recorded_episodes.play_randomly(directory / 'data', 'catch', 100)
+    topology = offline.Offline(data=(str(directory / 'data'),))
+    actors = {}
+  else:
+    actors = {'environments_per_actor': 1, 'num_actors': 1}
+    if topology in ('distributed', 'gossip'):
+      actors['num_actors'] = 2
+  is_anakin = topology == 'anakin'
+  experiment = launch.Experiment(
+    builder_class(_CONFIG),
+    registry.make_factory('tensor:catch' if is_anakin else 'catch'),
+    max_steps=200,
+    directory=str(directory / 'run'),
+    evaluation_episodes=0,
+    timeout_seconds=60,
+    **actors,
+  )
+  with pytest.raises(launch.NodeError) as error:
+    launch.run(experiment, topology, display=False)
+  told = error.value.failure.summary
+  assert 'All variables must exist when make_network returns' in told
+  assert 'reward_head/w:0 [' in told
+  return told
+
+
+@pytest.mark.parametrize(
+  'topology', rare_cases.daily(_TOPOLOGIES, ['single', 'anakin'])
+)
+def test_late_head_is_refused(topology, tmp_path):
+  told = _run(_Late, tmp_path, topology)
+  assert 'in the first call of _Update: reward_head/w:0 [8, 1], ' in told
+
+
+@pytest.mark.parametrize(
+  'topology',
+  rare_cases.daily(['single', 'central', 'anakin', 'sebulba'], ['anakin']),
+)
+def test_late_layer_of_a_policy_is_refused(topology, tmp_path):
+  assert 'in the first step of ' in _run(_LateInPolicy, tmp_path, topology)
+
+
+class _Forgetful(dqn.DQNBuilder):
+  def make_network(self, spec):
+    super().make_network(spec)
+
+
+def test_builder_that_returns_no_network_is_named(tmp_path):
+  experiment = launch.Experiment(
+    _Forgetful(_CONFIG), registry.make_factory('catch'), max_steps=200,
+    directory=str(tmp_path / 'run'),
+  )  # fmt: skip
+  with pytest.raises(ValueError, match=r'Forgetful.make_network must r'):
+    launch.run(experiment, display=False)
+  assert not list(tmp_path.iterdir())
+
+
+def test_network_that_the_update_completes_is_refused(tmp_path):
+  assert 'created only in make_update: ' in _run(_MadeByUpdate, tmp_path)
