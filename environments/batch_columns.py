@@ -12,6 +12,18 @@ class EnvironmentContractError(ValueError):
   """An environment broke its specs or dm_env's rules."""
 
 
+class NotFiniteError(FloatingPointError):
+  """An action is NaN or infinite.
+
+  Attributes:
+    slot: Whose.
+  """
+
+  def __init__(self, slot: int, message: str):
+    super().__init__(message)
+    self.slot = slot
+
+
 class IntegerRange:
   """Bounds of the integers in a leaf `[B, ...]`."""
 
@@ -80,8 +92,8 @@ class ObservationColumn:
     """Returns an array `[B, ...]` of the spec's dtype.
 
     Raises:
-      EnvironmentContractError: If shape or kind of dtype is another, or an
-        integer is out of bounds.
+      EnvironmentContractError: If shape or kind of dtype is another, a number
+        does not fit the dtype, or an integer is out of bounds.
     """
     array = self._cast(leaf)
     if self._range is not None:
@@ -98,7 +110,8 @@ class ObservationColumn:
       dtype = leaf.dtype
       if dtype == self._dtype:
         return leaf
-      if self._is_float and dtype == np.float64:
+      is_wide = self._is_float and dtype == np.float64
+      if is_wide and casting.fits_single(leaf):
         return leaf.astype(np.float32)
     try:
       return casting.cast(leaf, self._shape, self._dtype)
@@ -124,6 +137,7 @@ class ActionColumn:
     self._shape = (size, *spec.shape)
     self._dtype = spec.dtype
     self._wide = wide
+    self._is_float = spec.dtype.kind == 'f'
     self._range = find_range(path, spec)
     # Discrete actions that are soon found to be in range.
     self._common: frozenset[int] = frozenset()
@@ -145,6 +159,7 @@ class ActionColumn:
 
     Raises:
       ValueError: If it does not fit the spec, integers out of bounds included.
+      NotFiniteError: If a float is not finite.
     """
     array = np.asarray(leaf)
     if array.dtype != self._dtype or array.shape != self._shape:
@@ -156,8 +171,19 @@ class ActionColumn:
     array = array.astype(self._wide)
     if ended is not None:
       array[ended] = self._idle
-    if self._range is not None and not (
+    if self._is_float:
+      self._check_finite(array)
+    elif self._range is not None and not (
       self._common and self._common.issuperset(array.tolist())
     ):
       self._range.check(array)
     return array
+
+  def _check_finite(self, array: np.ndarray) -> None:
+    finite = np.isfinite(array)
+    if not finite.all():
+      slot = int(np.argwhere(~finite)[0, 0])
+      raise NotFiniteError(
+        slot,
+        f'{self._path}: expected finite numbers, found {array[slot].tolist()}',
+      )

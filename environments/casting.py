@@ -5,6 +5,19 @@ from typing import Any
 
 import numpy as np
 
+# Of numbers that float32 can hold.
+_MAX_SINGLE = float(np.finfo(np.float32).max)
+
+
+def fits_single(array: np.ndarray) -> bool:
+  """Returns whether all of float64 are finite in float32, for `astype`.
+
+  In one operation. False says little: `cast` finds out.
+  """
+  flat = array.ravel()
+  # The sum of squares is no less than any; and NaN is not below anything.
+  return bool(flat.dot(flat) <= _MAX_SINGLE**2)
+
 
 def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
   """Returns `value` as an array of exactly this shape and dtype.

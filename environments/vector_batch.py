@@ -106,7 +106,7 @@ class Source(Protocol):
 
     Args:
       actions: Nest of arrays `[B, ...]` of exactly the action spec's dtypes;
-        integers with bounds are in range.
+        integers with bounds are in range, and floats are finite.
       ended: `[B]`, bool: the slots to restart, whose actions mean nothing;
         None if there are none.
 
@@ -243,6 +243,8 @@ class VectorBatch:
 
     Raises:
       ValueError: If `actions` do not fit the action spec with a leading `[B]`.
+      FloatingPointError: If an action is not finite; names the slot and the
+        step, and the environments have not been stepped.
       EnvironmentContractError: If an environment breaks its specs; names the
         slot and the step of its episode, where FIRST is step 0.
     """
@@ -251,6 +253,13 @@ class VectorBatch:
     ended = self._ended
     try:
       actions = self._widen(actions, ended)
+    except batch_columns.NotFiniteError as error:
+      step = self._clock + 1 - int(self._starts[error.slot])
+      raise FloatingPointError(
+        f'Slot {error.slot}, step {step} of its episode: {error}. Look for'
+        ' observations, or variables of the policy, that are not finite or very'
+        ' large.'
+      ) from error
     except ValueError as error:
       raise ValueError(
         f'{error}. Give one action of `action_spec()` per slot, with a leading'

@@ -72,9 +72,10 @@ class Experiment:
     max_restarts: How often within ten minutes a node's process may be started
       again when it has ended; of the learner, the replay server and the
       coordinator all nodes' are, from the last checkpoint. 0 for never.
-    on_divergence: What becomes of a learner step whose metrics or priorities
-      are not finite: 'stop' ends the run and saves the batch; 'skip' undoes the
-      step and goes on, unless a hundred before it were skipped in a row.
+    on_divergence: What becomes of a learner step whose metrics, priorities or
+      running statistics are not finite: 'stop' ends the run and saves the
+      batch; 'skip' undoes the step and goes on, unless a hundred before it were
+      skipped in a row.
     initial_from: Directory of another run, with whose newest networks, and
       nothing else of it, a new run begins; None for new ones. A run that is
       resumed keeps its own.

@@ -2,9 +2,11 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import sonnet as snt
 import tensorflow as tf
 import tree
 
@@ -15,6 +17,10 @@ from repertory.components import (
   programs,
   types,
 )
+from repertory.components.learners import amsgrad
+
+# Sonnet's property of this name raises an error for a module without any.
+_VARIABLES: Any = tf.Module.variables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +56,13 @@ def undone_unless_finite(
 ) -> Callable[[types.Sample], tuple[programs.UpdateResult, tf.Tensor]]:
   """Makes an update happen as a whole or not at all.
 
-  It is undone if a metric or priority is not finite: then all its variables
-  (networks, targets, optimizers, counts, seeds) are what they were. An update
-  of several steps, such as those on the minibatches of PPO or on critic and
-  policy, is undone with all of them, for what follows a bad step is of no use.
+  It is undone if a metric or priority is not finite, or a variable after it
+  that belongs neither to a network's weights nor to an optimizer: moments,
+  running scales, batch statistics, temperatures, dual variables. Then all its
+  variables (networks, targets, optimizers, counts, seeds) are what they were.
+  An update of several steps, such as those on the minibatches of PPO or on
+  critic and policy, is undone with all of them, for what follows a bad step is
+  of no use.
 
   Among the metrics should be the losses and the norms of the gradients: a loss
   may be finite where its gradient is not.
@@ -77,7 +86,7 @@ def undone_unless_finite(
       for variable, value in zip(variables, before):
         variable.assign(value)
 
-    finite = _is_finite(result)
+    finite = _is_finite(result) & _are_finite(_kept_state(update))
     # Not `tf.where`: that would copy all variables in every update.
     tf.cond(finite, lambda: None, undo)
     return result, finite
@@ -115,6 +124,32 @@ def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
     if os.path.exists(temporary):
       os.remove(temporary)
     raise
+
+
+def _kept_state(update: programs.Update) -> list[tf.Variable]:
+  """Returns the variables that may break although all metrics are finite.
+
+  Weights of networks and moments of optimizers are many, and break with a
+  gradient, whose norm is a metric.
+  """
+  covered = set()
+  for module in update.submodules:
+    variables = _VARIABLES.__get__(module)
+    if isinstance(module, (snt.Optimizer, amsgrad.AMSGrad)):
+      covered.update(one.ref() for one in variables)
+    elif isinstance(module, snt.Module):
+      covered.update(one.ref() for one in variables if one.trainable)
+  return [
+    variable
+    for variable in update.variables
+    if variable.dtype.is_floating and variable.ref() not in covered
+  ]
+
+
+def _are_finite(variables: Sequence[tf.Variable]) -> tf.Tensor:
+  """Whether all numbers of all variables are, a scalar."""
+  finite = [tf.reduce_all(tf.math.is_finite(one)) for one in variables]
+  return tf.reduce_all(tf.stack(finite or [True]))
 
 
 def _is_finite(result: programs.UpdateResult) -> tf.Tensor:

@@ -169,7 +169,7 @@ class LearnerState(core.Learner):
     Args:
       step: Which it was, from 1.
       metrics: What it told.
-      is_finite: Whether that and its priorities are finite.
+      is_finite: Whether that, its priorities and what it keeps are finite.
       sample: Gives its batch.
     """
     if is_finite:
@@ -189,8 +189,9 @@ class LearnerState(core.Learner):
     arrays = divergence_lib.sample_arrays(sample())
     bad = divergence_lib.names_of_nonfinite(arrays)
     raise FloatingPointError(
-      f'Learning diverged in {when}: metrics and priorities must be finite, '
-      f'got {dict(metrics)}. The step was undone. Its batch '
+      f'Learning diverged in {when}: metrics, priorities, running statistics '
+      f'and dual variables must be finite, got the metrics {dict(metrics)}. '
+      'The step was undone. Its batch '
       f'{self._save_batch(step, arrays)}; not finite in it: '
       f'{", ".join(bad) or "nothing"}. Try a smaller learning rate, clip '
       'gradients, look for extreme rewards, or skip such steps '

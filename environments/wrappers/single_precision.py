@@ -12,6 +12,7 @@ from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.layout import Nest
 from repertory.environments.wrappers import environment_wrapper
 
+_MAX_SINGLE = float(np.finfo(np.float32).max)
 _NARROW = {
   np.dtype(np.float64): np.dtype(np.float32),
   np.dtype(np.int64): np.dtype(np.int32),
@@ -23,8 +24,8 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
 
   Actions go the other way, back to the dtypes that the environment expects.
   Bounds are cast with the values; those of float actions are rounded inwards,
-  so that what the narrow spec allows is allowed by the wide one too. An integer
-  that does not fit into 32 bits is an error, not another number.
+  so that what the narrow spec allows is allowed by the wide one too. A number
+  that does not fit into 32 bits is an error, not another number or infinity.
   """
 
   def __init__(self, environment: dm_env.Environment):
@@ -133,14 +134,17 @@ def _make_cast(
   if source.dtype == target.dtype:
     return lambda value: value
   shape, dtype, source_dtype = target.shape, target.dtype, source.dtype
-  # Rounding and widening need no look at the numbers, unlike int64 to int32.
-  safe = dtype.kind == 'f' or dtype.itemsize > source_dtype.itemsize
+  # Widening needs no look at the numbers, and rounding a quick one.
+  widens = dtype.itemsize > source_dtype.itemsize
+  rounds = dtype.kind == 'f' and not widens
   scalars = {source_dtype.type, float if dtype.kind == 'f' else int}
 
   def cast(value: Any) -> Any:
-    if safe and type(value) in scalars:
+    kind = type(value)
+    if kind in scalars and (widens or (rounds and abs(value) <= _MAX_SINGLE)):
       return dtype.type(value)
-    if safe and type(value) is np.ndarray and value.dtype == source_dtype:
+    is_plain = kind is np.ndarray and value.dtype == source_dtype
+    if is_plain and (widens or (rounds and casting.fits_single(value))):
       return value.astype(dtype)
     try:
       return casting.cast(value, shape, dtype)

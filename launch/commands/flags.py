@@ -308,8 +308,9 @@ TRAIN_FLAGS = (
     'on_divergence',
     flags.DEFINE_string,
     DEFAULTS['on_divergence'],
-    'What becomes of a learner step whose metrics or priorities are not '
-    'finite. stop: the run ends and the batch is saved. skip: it is undone.',
+    'What becomes of a learner step whose metrics, priorities or running '
+    'statistics are not finite. stop: the run ends and the batch is saved. '
+    'skip: it is undone.',
   ),
 )
 TRAIN_NAMES = frozenset(name for name, *_ in TRAIN_FLAGS)

@@ -6,10 +6,10 @@ import pytest
 import scripted_environment
 from dm_env import specs
 
-from repertory.environments import batch
+from repertory.environments import batch, wrappers
 
 Scripted = scripted_environment.ScriptedEnvironment
-FIRST, MID, _ = dm_env.StepType
+FIRST, MID, LAST = dm_env.StepType
 
 
 def make_actions(batch_size, move=1):
@@ -95,6 +95,23 @@ class TestActions:
     with pytest.raises(ValueError, match=message):
       self.batch.step({**make_actions(2), **changes})
     assert self.slots[0].actions == []
+
+  @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+  def test_action_that_is_not_finite(self, bad):
+    actions = make_actions(2)
+    self.batch.step(actions)  # Ends slot 0, whose action then means nothing.
+    actions['force'][0] = bad
+    self.batch.step(actions)
+    actions['force'][:] = [[0, 0.5], [0, bad]]
+    with pytest.raises(
+      FloatingPointError,
+      match=r"^Slot 1, step 3 of its episode: `actions`\['force'\]: expected "
+      rf'finite numbers, found \[0.0, {bad}\]',
+    ):
+      self.batch.step(actions)
+    assert [len(slot.actions) for slot in self.slots] == [1, 2]
+    actions['force'][1] = 0
+    assert self.batch.step(actions).step_type.tolist() == [LAST, MID]
 
 
 class Choice(Scripted):
@@ -312,6 +329,33 @@ class TestOutputs:
     # Both the place and what was wrong must be said.
     with pytest.raises(ValueError, match=f'(?s)Slot 1, step 2.*{message}'):
       environments.step(make_actions(2))
+
+  @pytest.mark.parametrize('as_wrappers', [False, True])
+  def test_number_that_overflows_single_precision(self, as_wrappers):
+    # The batch does the work of the wrappers, or the wrapper its own.
+    class Wide(Choice):
+      def observation_spec(self):
+        return specs.Array((2,), np.float64)
+
+      def make_observation(self):
+        return np.array([3e38, np.inf])
+
+    wide = Wide(override_step=2, observation=np.array([1.0, -4e38]))
+    single = wrappers.SinglePrecision(wide)
+    step = single.step
+    if not as_wrappers:
+      environments = batch.EnvironmentBatch([single])
+      step = lambda action: environments.step(action[None])  # noqa: E731
+    step(np.int32(0))
+    observation = step(np.int32(0)).observation
+    # What does not overflow is cast, and an infinity stays one.
+    np.testing.assert_array_equal(
+      observation.reshape(-1), np.float32([3e38, np.inf])
+    )
+    with pytest.raises(
+      ValueError, match=r'observation: expected .*float32.*-4.*e\+38.*not fit'
+    ):
+      step(np.int32(0))
 
   def test_wrong_reset(self):
     environments = batch.EnvironmentBatch(

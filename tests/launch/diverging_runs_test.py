@@ -1,11 +1,15 @@
-"""Tests of runs whose rewards overflow the loss."""
+"""Tests of runs whose rewards overflow the loss, or with no finite numbers."""
+
+import functools
 
 import numpy as np
 import pytest
 
+import follow
 import log_files
+import rare_cases
 from repertory import launch
-from repertory.agents import impala
+from repertory.agents import impala, ppo
 from repertory.environments import registry
 from repertory.launch.runs import resuming
 
@@ -74,3 +78,66 @@ def test_skips_and_goes_on_if_asked_for(tmp_path):
   assert not any(
     'divergence' in name for name in checkpoint.state['experiment']
   )
+
+
+_TOPOLOGIES = rare_cases.daily(
+  ['single', 'distributed', 'central', 'sebulba', 'gossip'], ['single']
+)
+
+
+def _make_odd(odd, seed):
+  """Makes an environment, one of whose observations is of odd numbers."""
+  environment = follow.Follow(seed)
+  step, count = environment.step, iter(range(10**9))
+
+  def odd_step(action):
+    timestep = step(action)
+    if next(count) == 44:
+      return timestep._replace(observation=np.full([2], odd, np.float32))
+    return timestep
+
+  environment.step = odd_step
+  return environment
+
+
+def _run_odd(directory, topology, odd):
+  config = ppo.PPOConfig(
+    hidden_sizes=(8,),
+    unroll_length=9,
+    batch_size=2,
+    num_minibatches=2,
+    normalize_observations=True,
+    jit_compile=False,
+  )
+  experiment = launch.Experiment(
+    ppo.PPOBuilder(config),
+    functools.partial(_make_odd, odd),
+    max_steps=600,
+    directory=str(directory),
+    environments_per_actor=2,
+    evaluation_episodes=0,
+    timeout_seconds=30,
+    on_divergence='skip',
+  )
+  return launch.run(experiment, topology, display=False)
+
+
+@pytest.mark.parametrize('topology', _TOPOLOGIES)
+def test_infinite_observation_costs_one_update(tmp_path, topology):
+  assert _run_odd(tmp_path, topology, np.inf).status.steps >= 600
+  rows = log_files.rows(tmp_path, 'learner')
+  # Two environments have one each, and in a batch both.
+  assert max(row['skipped_updates'] for row in rows) in (1, 2)
+  # What was clipped was finite.
+  assert not any(name.endswith('_nonfinite') for row in rows for name in row)
+
+
+@pytest.mark.parametrize('topology', _TOPOLOGIES)
+def test_action_that_is_not_finite_is_named_at_its_step(tmp_path, topology):
+  with pytest.raises(
+    launch.NodeError,
+    match=r'FloatingPointError: Slot \d, step \d of its episode: `actions`: '
+    r'expected finite numbers, found \[nan, nan\]',
+  ) as error:
+    _run_odd(tmp_path, topology, np.nan)
+  assert 'actor' in error.value.failure.node

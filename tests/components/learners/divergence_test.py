@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import agent_batches
 import rare_cases
-from repertory.components import learners, programs, types
+from repertory.components import learners, networks, programs, specs, types
 
 _LARGEST = float(np.finfo(np.float32).max)
 # The leaf whose largest numbers overflow: no rewards with CRR and D4PG, for
@@ -90,6 +90,32 @@ def _assert_equal(one, other, but=()):
   assert one.keys() == other.keys()
   for name in one.keys() - set(but):
     np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+class _Keeping(_Linear):
+  """Keeps an infinite target, of which its metrics say nothing."""
+
+  def __init__(self, kept):
+    super().__init__(report=lambda loss: {'size': tf.constant(1)})
+    self._kept = kept
+
+  def __call__(self, sample):
+    y = sample.data['y']
+    self._kept.update(y[:, None], tf.ones([1, 1], tf.bool))
+    finite = tf.where(tf.math.is_finite(y), y, tf.zeros_like(y))
+    sample = sample._replace(data={**sample.data, 'y': finite})
+    return super().__call__(sample)
+
+
+class _Price(learners.DualVariable):
+  """Takes in what comes as a gradient of a dual loss would."""
+
+  def __init__(self):
+    super().__init__(1.0, [], 'price')
+
+  def update(self, values, mask):
+    del mask
+    self._raw.assign(tf.reduce_sum(values))
 
 
 _AGENTS = rare_cases.daily(agent_batches.AGENTS, ['dqn'])
@@ -182,6 +208,41 @@ class TestSkip:
     assert recorder.rows[-1]['skipped_updates'] == 1
     _assert_equal(learner.save(), before, but=['learner_steps'])
 
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  @pytest.mark.parametrize(
+    'make_kept',
+    [
+      pytest.param(
+        lambda: networks.ObservationNormalizer(specs.Array((), np.float32)),
+        id='moments',
+      ),
+      pytest.param(learners.RunningScale, id='running_scale'),
+      pytest.param(_Price, id='dual_variable'),
+    ],
+  )
+  def test_state_that_is_not_finite_is_enough(self, make_kept, jit_compile):
+    recorder = _Recorder()
+    learner = _make(
+      [1.0, 2.0, np.inf, 3.0],
+      _Keeping(make_kept()),
+      recorder,
+      jit_compile,
+      action='skip',
+    )
+    for _ in range(2):
+      learner.step()
+    before = learner.save()
+    learner.step()
+    assert recorder.rows[-1]['skipped_updates'] == 1
+    _assert_equal(learner.save(), before, but=['learner_steps'])
+    learner.step()
+    twin = _make([1.0, 2.0, 3.0], _Keeping(make_kept()), None, jit_compile)
+    for _ in range(3):
+      twin.step()
+    _assert_equal(
+      learner.save(), twin.save(), but=['learner_steps', 'max_priority']
+    )
+
   def test_too_many_in_a_row_stop_the_learner(self, tmp_path):
     bad = np.nan
     targets = [bad, bad, 1.0, bad, bad, bad]
@@ -243,20 +304,27 @@ class TestStop:
 class TestVariables:
   def test_update_that_hides_its_gradient_stops_in_the_next_step(self):
     # √0 has a slope of infinity, and a loss of 0.
-    class Hiding(_Linear):
+    class Hiding(programs.Update):
+      def __init__(self):
+        super().__init__()
+        self.network = snt.Linear(1, False, snt.initializers.Ones())
+        self.network(tf.zeros([1, 2]))
+        self.optimizer = snt.optimizers.SGD(0.1)
+
+      @property
+      def exports(self):
+        return {'policy': self.network.variables}
+
       def __call__(self, sample):
         with tf.GradientTape() as tape:
-          predictions = tf.linalg.matvec(sample.data['x'], self.weights)
-          loss = tf.reduce_sum(tf.sqrt(predictions))
-        gradients = tape.gradient(loss, [self.weights])
-        self.optimizer.apply(gradients, [self.weights])
+          loss = tf.reduce_sum(tf.sqrt(self.network(sample.data['x'])))
+        gradients = tape.gradient(loss, self.network.trainable_variables)
+        self.optimizer.apply(gradients, self.network.trainable_variables)
         return programs.UpdateResult({'loss': loss})
 
-    update = Hiding()
-    update.weights.assign([1.0, 1.0])
-    learner = _make([1.0, 1.0], update, action='skip')
+    learner = _make([1.0, 1.0], Hiding(), action='skip')
     learner.step()
-    message = r'these are not: policy/0000/Variable:0.*norms of its gradients'
+    message = r'these are not: policy/0000/linear/w:0.*norms of its gradients'
     with pytest.raises(FloatingPointError, match=message):
       learner.save()
     with pytest.raises(FloatingPointError, match=message):
