@@ -11,7 +11,7 @@ from repertory.environments import (
   channels,
   close_names,
   extras,
-  gymnasium_sources,
+  gymnasium_results,
   name_options,
   pictures,
   vector_batch,
@@ -58,7 +58,7 @@ def games() -> list[str]:
   return sorted(_roms())
 
 
-class AtariSource(gymnasium_sources.GymnasiumOutcomes):
+class AtariSource(gymnasium_results.GymnasiumOutcomes):
   """B games in ALE's own vector environment, as a `vector_batch.Source`.
 
   Each action lasts some frames. An observation is the stack of the last gray

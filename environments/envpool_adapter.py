@@ -10,7 +10,7 @@ from repertory.environments import (
   channels,
   close_names,
   extras,
-  gymnasium_sources,
+  gymnasium_results,
   gymnasium_spaces,
   layout,
   name_options,
@@ -36,7 +36,7 @@ def ids() -> list[str]:
   return _import_envpool().list_all_envs()
 
 
-class EnvPoolSource(gymnasium_sources.GymnasiumOutcomes):
+class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
   """A pool as a `vector_batch.Source`.
 
   It is EnvPool's Gymnasium interface: the one for dm_env tells an episode that

@@ -12,6 +12,7 @@ from repertory.environments import (
   argument_checks,
   casting,
   extras,
+  gymnasium_results,
   gymnasium_spaces,
   headless,
   pictures,
@@ -162,7 +163,9 @@ class GymnasiumAdapter(dm_env.Environment):
   def reset(self) -> dm_env.TimeStep:
     """Starts an episode; the first reset seeds the environment."""
     seed, self._seed = self._seed, None
-    observation, _ = self._env.reset(seed=seed)
+    with gymnasium_results.explaining(self._env):
+      result = self._env.reset(seed=seed)
+    observation = gymnasium_results.observation_of(result)
     self._ended = False
     return dm_env.restart(self._observation.decode(observation))
 
@@ -174,17 +177,19 @@ class GymnasiumAdapter(dm_env.Environment):
 
     Raises:
       ValueError: If the action, the observation or the reward does not match
-        its spec.
+        its spec, or the environment has the interface of old Gym.
     """
     if self._ended:
       return self.reset()
-    observation, reward, terminated, truncated, _ = self._env.step(
-      self._action.encode(action)
-    )
+    action = self._action.encode(action)
+    with gymnasium_results.explaining(self._env):
+      observation, reward, terminated, truncated, _ = self._env.step(action)
+    terminated = gymnasium_results.to_flag('terminated', terminated)
+    truncated = gymnasium_results.to_flag('truncated', truncated)
     if not isinstance(reward, float):
       reward = _to_float(reward)
     observation = self._observation.decode(observation)
-    self._ended = bool(terminated or truncated)
+    self._ended = terminated or truncated
     return dm_env.TimeStep(
       dm_env.StepType.LAST if self._ended else dm_env.StepType.MID,
       reward,

@@ -9,6 +9,7 @@ from dm_env import specs
 
 from repertory.environments import (
   gymnasium_adapter,
+  gymnasium_results,
   gymnasium_spaces,
   layout,
   pictures,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
   import gymnasium
 
 _FLOAT32 = np.dtype(np.float32)
-_MAX = float(np.finfo(_FLOAT32).max)
+_MAX = gymnasium_results.MAX_REWARD
 
 
 def make_batch(
@@ -85,56 +86,7 @@ def _restarts_with_next_step(vector_env: 'gymnasium.vector.VectorEnv') -> bool:
   return vector_env.metadata.get('autoreset_mode') is modes.NEXT_STEP
 
 
-class GymnasiumOutcomes:
-  """What is the same in all sources that speak as Gymnasium does."""
-
-  def reward_spec(self) -> specs.Array:
-    """Returns the spec of the reward, a float32."""
-    return specs.Array((), np.float32, name='reward')
-
-  def discount_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the discount, a float32: 0 if terminated, else 1."""
-    return specs.BoundedArray((), np.float32, 0, 1, name='discount')
-
-  def to_outcome(
-    self,
-    observation: Nest,
-    rewards: np.ndarray,
-    terminated: np.ndarray,
-    truncated: np.ndarray,
-    ended: np.ndarray | None,
-  ) -> vector_batch.Outcome:
-    """Says what a vector environment did as `vector_batch.Source.step` does.
-
-    Raises:
-      vector_batch.SlotError: If a reward is not finite.
-    """
-    if ended is not None:
-      goes_on = ~ended
-      rewards = np.where(goes_on, rewards, 0)
-      terminated, truncated = terminated & goes_on, truncated & goes_on
-    # Of all sums the fastest; NaN lasts through it.
-    if not rewards.dot(rewards) <= _MAX**2:
-      for slot in np.flatnonzero(~(np.abs(rewards) <= _MAX)):
-        raise vector_batch.SlotError(
-          int(slot),
-          f'reward: expected a finite number of float32, found {rewards[slot]}',
-        )
-    # A new array, whatever becomes of the one given.
-    rewards = rewards.astype(np.float32)
-    discounts = last = None
-    if _any(terminated):
-      discounts, last = ~terminated, terminated | truncated
-    elif _any(truncated):
-      last = truncated.copy()
-    return vector_batch.Outcome(observation, rewards, discounts, last)
-
-
-def _any(flags: np.ndarray) -> bool:
-  return b'\1' in flags.tobytes()  # Faster than `any`.
-
-
-class GymnasiumVectorSource(GymnasiumOutcomes):
+class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
   """A `gymnasium.vector.VectorEnv` as a `vector_batch.Source`.
 
   It must restart an ended slot with the next step, which is what dm_env does;
@@ -220,7 +172,7 @@ class GymnasiumVectorSource(GymnasiumOutcomes):
     )
 
 
-class GymnasiumLoop(GymnasiumOutcomes):
+class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
   """Gymnasium environments, one after the other, as a `vector_batch.Source`.
 
   Checks what `batch.EnvironmentBatch` checks of adapters around them, but casts
@@ -284,7 +236,7 @@ class GymnasiumLoop(GymnasiumOutcomes):
     seeds, self._seeds = self._seeds or [None] * len(self._envs), None
     arrays = [np.empty(*buffer) for buffer in self._buffers]
     for slot, (env, seed) in enumerate(zip(self._envs, seeds)):
-      self._store(env.reset(seed=seed)[0], arrays, slot)
+      self._store(self._reset(env, slot, seed=seed), arrays, slot)
     return self._build(arrays)
 
   def step(
@@ -301,9 +253,15 @@ class GymnasiumLoop(GymnasiumOutcomes):
     slots = zip(range(size), self._envs, self._split(actions), restarts)
     for slot, env, action, again in slots:
       if again:
-        observation, _ = env.reset()
+        observation = self._reset(env, slot)
       else:
-        observation, reward, done, cut, _ = env.step(action)
+        try:
+          observation, reward, done, cut, _ = env.step(action)
+        except (TypeError, ValueError) as error:
+          with gymnasium_results.explaining(env):
+            raise error
+        if type(done) is not bool or type(cut) is not bool:
+          done, cut = self._to_flags(done, cut, slot)
         if type(reward) is not float or not -_MAX <= reward <= _MAX:
           reward = self._to_float(reward, slot)
         rewards[slot] = reward
@@ -355,6 +313,23 @@ class GymnasiumLoop(GymnasiumOutcomes):
   ) -> None:
     try:
       self._checker.store(self._observation.decode(observation), arrays, slot)
+    except ValueError as error:
+      raise vector_batch.SlotError(slot, str(error)) from error
+
+  def _reset(self, env: 'gymnasium.Env', slot: int, **seed: Any) -> Any:
+    with gymnasium_results.explaining(env):
+      result = env.reset(**seed)
+    try:
+      return gymnasium_results.observation_of(result)
+    except ValueError as error:
+      raise vector_batch.SlotError(slot, str(error)) from error
+
+  def _to_flags(self, done: Any, cut: Any, slot: int) -> tuple[bool, bool]:
+    try:
+      return (
+        gymnasium_results.to_flag('terminated', done),
+        gymnasium_results.to_flag('truncated', cut),
+      )
     except ValueError as error:
       raise vector_batch.SlotError(slot, str(error)) from error
 

@@ -191,9 +191,12 @@ class OwnFactory:
     if _is_gymnasium(made):
       made = gymnasium_adapter.GymnasiumAdapter(made, seed)
     elif not all(callable(getattr(made, name, None)) for name in _METHODS):
+      hint = ''
+      if hasattr(made, 'observation_space'):
+        hint = ' Derive it from gymnasium.Env.'
       raise self._refuse(
         'a dm_env.Environment or a gymnasium.Env to come of it',
-        f'it gives a {type(made).__module__}.{type(made).__qualname__}.',
+        f'it gives a {type(made).__module__}.{type(made).__qualname__}.{hint}',
       )
     elif not is_seeded:
       raise self._refuse(

@@ -25,9 +25,9 @@ _INTERNAL = {
   },
   'environments': {
     'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',
-    'extras', 'families', 'gymnasium_sources', 'gymnasium_spaces', 'headless',
-    'layout', 'name_options', 'own_options', 'quieting', 'seeds', 'single_slot',
-    'timestep_checker',
+    'extras', 'families', 'gymnasium_results', 'gymnasium_sources',
+    'gymnasium_spaces', 'headless', 'layout', 'name_options', 'own_options',
+    'quieting', 'seeds', 'single_slot', 'timestep_checker',
   },
   'environments/tensor': {'entries', 'source', 'trigonometry'},
   'agents': set(),

@@ -1,0 +1,178 @@
+"""Results of `reset` and `step` of Gymnasium environments."""
+
+import contextlib
+import inspect
+import pathlib
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from dm_env import specs
+
+from repertory.environments import casting, vector_batch
+from repertory.environments.layout import Nest
+
+# The largest finite reward; its negative is the smallest.
+MAX_REWARD = float(np.finfo(np.float32).max)
+
+_TRUTHS = (bool, np.bool_)
+
+
+@contextlib.contextmanager
+def explaining(env: Any) -> Iterator[None]:
+  """Raises what to change if an environment has the interface of old Gym.
+
+  Args:
+    env: Its `reset` or `step` is called inside.
+
+  Raises:
+    ValueError: If `reset` lacks a keyword, or `step` does not return five
+      values.
+  """
+  try:
+    yield
+  except (TypeError, ValueError) as error:
+    message = _explain(env, error)
+    if message is None:
+      raise
+    name = type(getattr(env, 'unwrapped', env)).__name__
+    raise ValueError(f'{name}: {message}') from error
+
+
+def _explain(env: Any, error: Exception) -> str | None:
+  if isinstance(error, TypeError):
+    missing = [
+      word
+      for word in ('seed', 'options')
+      if f"unexpected keyword argument '{word}'" in str(error)
+    ]
+    if not missing or _takes(env, missing[0]):
+      return None
+    return (
+      f'`reset` must take the keyword `{missing[0]}`, as in Gymnasium, got '
+      f'{str(error)!r}. Write `def reset(self, *, seed=None, options=None)`, '
+      'call `super().reset(seed=seed)`, and return the observation and a '
+      'dictionary.'
+    )
+  found = re.search(
+    r'values to unpack \(expected 5(?:, got (\d+))?\)', str(error)
+  )
+  if found is None or 'gymnasium' not in _file_of(error):
+    return None
+  return (
+    '`step` must return five values, observation, reward, terminated, '
+    f"truncated and info, got {found[1] or 'more'}. Old Gym's `done` is "
+    '`terminated` if the task is over, and `truncated` if a time limit cuts it '
+    'off.'
+  )
+
+
+def _file_of(error: Exception) -> str:
+  """Returns the path of the module that raised, from its package on."""
+  frame = traceback.extract_tb(error.__traceback__)[-1]
+  return '/'.join(pathlib.Path(frame.filename).parts[-4:])
+
+
+def _takes(env: Any, keyword: str) -> bool:
+  """Returns whether `reset` of the innermost environment has a keyword."""
+  parameters = inspect.signature(
+    getattr(env, 'unwrapped', env).reset
+  ).parameters
+  kinds = {parameter.kind for parameter in parameters.values()}
+  return keyword in parameters or inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def observation_of(result: Any) -> Any:
+  """Returns the observation that `reset` returned.
+
+  Raises:
+    ValueError: If there is no info with it.
+  """
+  if (
+    isinstance(result, tuple)
+    and len(result) == 2
+    and isinstance(result[1], Mapping)
+  ):
+    return result[0]
+  raise ValueError(
+    '`reset` must return an observation and a dictionary, its info, got '
+    f'{casting.shorten(result)}. Return `observation, {{}}`.'
+  )
+
+
+def to_flag(name: str, value: Any) -> bool:
+  """Returns whether an episode is `terminated`, or `truncated`.
+
+  Args:
+    name: Which of the two.
+    value: A truth value, or 0 or 1.
+
+  Raises:
+    ValueError: If it is something else, such as None or text.
+  """
+  if isinstance(value, _TRUTHS):
+    return bool(value)
+  array = np.asarray(value)
+  if array.dtype.kind in 'biuf' and array.size == 1 and array.item() in (0, 1):
+    return bool(array.item())
+  raise ValueError(
+    f'{name}: expected True or False, found {casting.shorten(value)}. Return '
+    "the five values of Gymnasium's `step` in their order."
+  )
+
+
+class GymnasiumOutcomes:
+  """What is the same in all sources that speak as Gymnasium does."""
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of the reward, a float32."""
+    return specs.Array((), np.float32, name='reward')
+
+  def discount_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the discount, a float32: 0 if terminated, else 1."""
+    return specs.BoundedArray((), np.float32, 0, 1, name='discount')
+
+  def to_outcome(
+    self,
+    observation: Nest,
+    rewards: np.ndarray,
+    terminated: np.ndarray,
+    truncated: np.ndarray,
+    ended: np.ndarray | None,
+  ) -> vector_batch.Outcome:
+    """Says what a vector environment did as `vector_batch.Source.step` does.
+
+    Raises:
+      vector_batch.SlotError: If a reward is not finite.
+      EnvironmentContractError: If ends are no bools.
+    """
+    for name, flags in ('terminated', terminated), ('truncated', truncated):
+      if getattr(flags, 'dtype', None) != np.bool_:
+        raise vector_batch.EnvironmentContractError(
+          f'{name}: expected an array of bools, found {casting.shorten(flags)}.'
+        )
+    if ended is not None:
+      goes_on = ~ended
+      rewards = np.where(goes_on, rewards, 0)
+      terminated, truncated = terminated & goes_on, truncated & goes_on
+    # Of all sums the fastest; NaN lasts through it.
+    if not rewards.dot(rewards) <= MAX_REWARD**2:
+      for slot in np.flatnonzero(~(np.abs(rewards) <= MAX_REWARD)):
+        raise vector_batch.SlotError(
+          int(slot),
+          f'reward: expected a finite number of float32, found {rewards[slot]}',
+        )
+    # A new array, whatever becomes of the one given.
+    rewards = rewards.astype(np.float32)
+    discounts = last = None
+    if _any(terminated):
+      discounts, last = ~terminated, terminated | truncated
+    elif _any(truncated):
+      last = truncated.copy()
+    return vector_batch.Outcome(observation, rewards, discounts, last)
+
+
+def _any(flags: np.ndarray) -> bool:
+  return b'\1' in flags.tobytes()  # Faster than `any`.
