@@ -137,9 +137,7 @@ def make_factory(
     ArgumentError: If there is none, or its numbers or options are not valid.
   """
   bare = name.partition('?')[0]
-  prefix = bare.partition(':')[0]
-  is_own = named_objects.SYNTAX.fullmatch(bare) and prefix not in _prefixes()
-  if not is_own:
+  if not _is_own(bare):
     return EnvironmentFactory(name)
   try:
     return own_environments.OwnFactory(name)
@@ -151,6 +149,26 @@ def make_factory(
     raise ArgumentError(
       error.argument, f'{error.problem} Did you mean {guess!r}?'
     ) from error.__cause__
+
+
+def names_module(name: str) -> bool:
+  """Whether a name has the module that is imported, and so runs, for it.
+
+  Such as 'my_module:make' and 'gym:my_module:MyEnvironment-v0'; all others are
+  of this package, or of the registries of installed ones.
+  """
+  bare = name.partition('?')[0]
+  found = _find_family(bare)
+  if found is None or _is_own(bare):
+    return _is_own(bare)
+  _, match = found
+  return ':' in match.groupdict().get('id', '')
+
+
+def _is_own(bare: str) -> bool:
+  """Whether a name without options is of something of the user's own."""
+  is_path = named_objects.SYNTAX.fullmatch(bare) is not None
+  return is_path and bare.partition(':')[0] not in _prefixes()
 
 
 def make(name: str, seed: int) -> dm_env.Environment:

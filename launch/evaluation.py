@@ -20,6 +20,7 @@ def evaluate(
   best: bool = False,
   video: str | bool = False,
   video_format: str = 'mp4',
+  trust: bool = False,
 ) -> list[environment_loop.Episode]:
   """Evaluates the newest checkpoint of a run.
 
@@ -35,18 +36,21 @@ def evaluate(
     video: Folder to film the episodes to, see `filming.Film`; True for `videos`
       in the experiment's directory, False for no films.
     video_format: 'mp4' or 'gif'.
+    trust: Whether to import modules that the directory names, such as
+      'my_module:MyBuilder': to import one runs its code.
 
   Returns:
     The episodes.
 
   Raises:
-    ValueError: If there is none, or it is of another experiment; or if there is
-      to be a film, and the folder or the environment does not do.
+    ValueError: If there is none, or it is of another experiment, or names a
+      module that is not trusted; or if there is to be a film, and the folder or
+      the environment does not do.
     VideoError: If a film cannot be written.
   """
   _check_num_episodes(num_episodes)
   with interrupts.insisting():
-    trained = loading.read(run, best)
+    trained = loading.read(run, best, trust)
   return run_episodes(
     trained, num_episodes, video=video, video_format=video_format
   )

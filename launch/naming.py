@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 
 _WRAP = f'{wrap_config_lib.WRAP}.'
 
+# Of what a checkpoint has of its experiment: types, and defaults.
+_TYPES = {
+  'agent': (str, None),
+  'environment': (str, None),
+  'seed': (int, None),
+  'num_environments': (int, None),
+  'demonstration_fraction': (int | float, 0.0),
+  wrap_config_lib.WRAP: (str | None, None),
+}
+
 
 class Plan(NamedTuple):
   """What an experiment is made of.
@@ -110,17 +120,32 @@ def plan_experiment(
 
 
 def from_identity(
-  identity: Mapping[str, Any], directory: str
+  identity: Mapping[str, Any],
+  directory: str,
+  *,
+  trust: bool = False,
+  agent: str | None = None,
+  environment: str | None = None,
 ) -> experiment_lib.Experiment:
   """Makes the experiment that a checkpoint is of, if its parts have names.
 
+  A checkpoint is data, perhaps a stranger's. Names in it that would import a
+  module, which runs code, need the word of the caller.
+
   Args:
-    identity: What `Experiment.identity` returned.
+    identity: What `Experiment.identity` returned, as the checkpoint has it.
+    directory: Where that is.
+    trust: Whether to import whatever modules it names.
+    agent: The agent's name, if the caller knows it: its module is imported.
+    environment: Likewise the environment's.
 
   Raises:
+    SettingError: If it names a module that it may not, or is of other names.
     ValueError: If agent or environment are not in the registries, nor in
       modules that can be imported.
   """
+  _check_types(identity, directory)
+  _check_trusted(identity, directory, trust, agent, environment)
   known = [agent.name for agent in agents_registry.agents()]
   agent = identity['agent']
   if agent not in known and named_objects.SYNTAX.fullmatch(agent) is None:
@@ -154,6 +179,58 @@ def from_identity(
       f"'{identity['environment']}', but {missing} Run this in {where}, or "
       'install the package that has it.'
     ) from error
+
+
+def _check_types(identity: Any, directory: str) -> None:
+  """Refuses what `Experiment.identity` cannot have returned."""
+  if not isinstance(identity, Mapping):
+    raise ValueError(
+      f'The checkpoint in {directory} must have names and settings of its '
+      f'experiment, got {identity!r}. Take another.'
+    )
+  for name, (kind, default) in _TYPES.items():
+    value = identity.get(name, default)
+    if not isinstance(value, kind):
+      raise ValueError(
+        f'The checkpoint in {directory} must have {name!r} of type '
+        f'{getattr(kind, "__name__", kind)}, got {value!r}. Take another.'
+      )
+
+
+def _check_trusted(
+  identity: Mapping[str, Any],
+  directory: str,
+  trust: bool,
+  agent: str | None,
+  environment: str | None,
+) -> None:
+  """Refuses names of modules that nobody but the checkpoint has told.
+
+  Raises:
+    SettingError: Also if it has other names than it is told to have.
+  """
+  named = []
+  for setting, key, told, names_module in (
+    ('agent', 'agent', agent, named_objects.SYNTAX.fullmatch),
+    ('env', 'environment', environment, environments_registry.names_module),
+  ):
+    found = identity[key]
+    if told not in (None, found):
+      raise settings_lib.SettingError(
+        setting,
+        f'must be that of the checkpoint in {directory}, {found!r}, or left '
+        f'out; got {told!r}.',
+      )
+    if told is None and names_module(found):
+      named.append(f'the {key} {found!r}')
+  if named and not trust:
+    raise settings_lib.SettingError(
+      'trust',
+      f'must be given to read {directory}, which has {" and ".join(named)}: to '
+      'import a module runs its code; got nothing. Whoever knows what is named '
+      'there may name it as well, by --agent and --env, or from Python give '
+      'the experiment in place of the directory.',
+    )
 
 
 def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:

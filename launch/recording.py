@@ -29,6 +29,7 @@ def record(
   best: bool = False,
   explore: bool = False,
   seed: int = 0,
+  trust: bool = False,
 ) -> list[float]:
   """Records episodes of a trained policy, to learn from or to look at.
 
@@ -38,13 +39,16 @@ def record(
     run: The directory of a run, or an experiment; see `launch.load_policy`.
     best: Whether to take the policy that did best in an evaluation of training,
       or else the newest checkpoint.
+    trust: Whether to import modules that the directory names, such as
+      'my_module:MyBuilder': to import one runs its code.
 
   Returns:
     The undiscounted returns of the episodes.
   """
   _check(num_episodes, output)
+  trained = loading.read(run, best, trust)
   return record_episodes(
-    loading.read(run, best), num_episodes, output, explore=explore, seed=seed
+    trained, num_episodes, output, explore=explore, seed=seed
   )
 
 

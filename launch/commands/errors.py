@@ -45,11 +45,16 @@ def describe(
       *(_assign(name, value, advised) for name, value in error.remedy.items()),
     )
   # All that environments are given comes from their name.
-  if isinstance(error, argument_checks.ArgumentError) and 'env' in values:
+  if isinstance(error, argument_checks.ArgumentError) and _has('env', values):
     return f'--env: {error.problem if error.argument == "name" else error}'
-  if isinstance(error, ImportError) and 'env' in values:
+  if isinstance(error, ImportError) and _has('env', values):
     return f'--env: {error}'
   return str(error)
+
+
+def _has(flag: str, values: flags.FlagValues) -> bool:
+  """Whether a command has a flag, and that a value."""
+  return flag in values and values[flag].value is not None
 
 
 def _call(setting: str, values: flags.FlagValues) -> str:
@@ -60,7 +65,7 @@ def _call(setting: str, values: flags.FlagValues) -> str:
   if 'wrap' in values and setting.startswith(f'{wrap_config.WRAP}.'):
     return f'--{setting}'
   name = setting.removeprefix(_CONFIG)
-  if 'agent' in values and (name != setting or _is_of_agent(name, values)):
+  if _has('agent', values) and (name != setting or _is_of_agent(name, values)):
     return f'--{_CONFIG}{name}'
   return setting
 
@@ -95,6 +100,6 @@ def _describe_illegal(message: str, values: flags.FlagValues) -> str:
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Says that a command has no such flag, which is named without dashes."""
   hint = settings.did_you_mean(name, values)
-  if name == _CONFIG.removesuffix('.') and 'agent' in values:
+  if name == _CONFIG.removesuffix('.') and _has('agent', values):
     hint = f' Settings of the agent are --{_CONFIG}<name>=<value>.'
   return f"Unknown flag '--{name}'.{hint} --help lists all."

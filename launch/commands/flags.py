@@ -325,4 +325,18 @@ TRAINED_FLAGS = (
     'Take the policy that did best in an evaluation of training, in place of '
     'the newest checkpoint.',
   ),
+  (
+    'agent',
+    flags.DEFINE_string,
+    None,
+    'Its name, which need not be given but for one of your own: what a '
+    'directory alone names, such as my_module:MyBuilder, is not imported.',
+  ),
+  ('env', flags.DEFINE_string, None, 'Likewise the name of the environment.'),
+  (
+    'trust',
+    flags.DEFINE_bool,
+    False,
+    'Import whatever modules the directory names, which runs their code.',
+  ),
 )

@@ -107,7 +107,13 @@ def read_trained(
   with interrupts.leaving_at_once():  # TensorFlow is imported.
     read = launch.trained.loading.read
   with interrupts.insisting():
-    return read(values.directory, values.best)
+    return read(
+      values.directory,
+      values.best,
+      values.trust,
+      agent=values.agent,
+      environment=values.env,
+    )
 
 
 def take_new_folder(positional: Sequence[str]) -> str:

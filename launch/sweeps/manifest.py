@@ -7,6 +7,7 @@ before them, and of what wraps it with `wrap.`.
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from repertory.launch.sweeps import grid
 FILE = 'sweep.json'
 _VERSION = 1
 _STEPS = 'steps'
+_SEED = re.compile(r'seed_[0-9]+')
 # What settings follow from, by what their names begin with.
 _DECIDING = {'config.': ('agent', 'preset'), 'wrap.': ('wrap',)}
 
@@ -76,7 +78,9 @@ def load(directory: str) -> Manifest | None:
       contents = json.load(file)
     if contents.pop('version') != _VERSION:
       raise ValueError('another version wrote it')
-    return Manifest(directory, **contents)
+    found = Manifest(directory, **contents)
+    _check(found)
+    return found
   except FileNotFoundError:
     _check_free(directory)
     return None
@@ -87,6 +91,43 @@ def load(directory: str) -> Manifest | None:
       f'cannot be read: {type(error).__name__}: {error}. Restore it, or choose '
       'another directory.',
     ) from error
+
+
+def _check(manifest: Manifest) -> None:
+  """Refuses what `save` cannot have written.
+
+  Names become directories, so they are those of folders in the sweep's own.
+
+  Raises:
+    ValueError: Saying what it is.
+  """
+  for name, kind in (
+    ('is_study', bool), ('fixed', dict), ('axes', list), ('groups', dict),
+    ('codes', dict),
+  ):  # fmt: skip
+    value = getattr(manifest, name)
+    if not isinstance(value, kind):
+      raise ValueError(f'{name} must be a {kind.__name__}, got {value!r}')
+  for axis in manifest.axes:
+    if not isinstance(axis, str):
+      raise ValueError(f'axes must be names, got {axis!r}')
+  for group, own in manifest.groups.items():
+    if group in (os.curdir, os.pardir) or os.path.basename(group) != group:
+      raise ValueError(f'groups must be names of folders, got {group!r}')
+    is_told = isinstance(own, dict) and (
+      not manifest.is_study or all(isinstance(v, str) for v in own.values())
+    )
+    if not is_told:
+      raise ValueError(f'group {group!r} must have settings, got {own!r}')
+    steps = {**manifest.fixed, **own}.get(_STEPS)
+    if not manifest.is_study and not isinstance(steps, int):
+      raise ValueError(f'group {group!r} must have {_STEPS}, got {steps!r}')
+  for path, code in manifest.codes.items():
+    group, seed = os.path.split(path)
+    if group not in manifest.groups or not _SEED.fullmatch(seed):
+      raise ValueError(f'codes must be those of runs of groups, got {path!r}')
+    if not isinstance(code, int | None):
+      raise ValueError(f'the code of {path} must be an integer, got {code!r}')
 
 
 def _check_free(directory: str) -> None:

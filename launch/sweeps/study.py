@@ -74,9 +74,9 @@ class Study:
     self._open: dict[int, trial.Trial] = {}
     for found in self._study.get_trials():
       if found.state == trial.TrialState.RUNNING:
-        if found.params.keys() == self._space.keys():
+        if found.distributions == self._space:
           self._open[found.number] = trial.Trial(self._study, found._trial_id)
-        else:  # It was killed while it chose.
+        else:  # It was killed while it chose, or chose from something else.
           self._study.tell(found.number, state=trial.TrialState.FAIL)
 
   @property

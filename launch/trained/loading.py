@@ -47,7 +47,12 @@ class Trained:
 
 
 def read(
-  run: str | os.PathLike[str] | experiment_lib.Experiment, best: bool = False
+  run: str | os.PathLike[str] | experiment_lib.Experiment,
+  best: bool = False,
+  trust: bool = False,
+  *,
+  agent: str | None = None,
+  environment: str | None = None,
 ) -> Trained:
   """Reads a trained agent; writes nothing.
 
@@ -56,9 +61,14 @@ def read(
       registries, or the experiment that it is of, whatever these are.
     best: Whether to read the policy that did best in an evaluation of training,
       or else the newest checkpoint.
+    trust: Whether to import modules that a directory names, which runs their
+      code; else only registered names are used.
+    agent: The agent's name, if the caller knows it: it is trusted then.
+    environment: Likewise the environment's.
 
   Raises:
-    ValueError: If there is none, or it is of another experiment.
+    ValueError: If there is none, or it is of another experiment, or names a
+      module that is not trusted.
     CheckpointError: If it cannot be read.
   """
   if isinstance(run, experiment_lib.Experiment):
@@ -66,7 +76,13 @@ def read(
   elif isinstance(run, (str, os.PathLike)):
     directory = os.fspath(run)
     checkpoint = _load(directory, best)
-    experiment = naming.from_identity(checkpoint.state['experiment'], directory)
+    experiment = naming.from_identity(
+      checkpoint.state.get('experiment'),
+      directory,
+      trust=trust,
+      agent=agent,
+      environment=environment,
+    )
   else:
     raise settings.SettingError(
       'run', f'must be the directory of one, or an experiment, got {run!r}.'

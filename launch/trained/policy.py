@@ -19,6 +19,7 @@ def load_policy(
   best: bool = False,
   explore: bool = False,
   seed: int = 0,
+  trust: bool = False,
 ) -> 'TrainedPolicy':
   """Loads what a run has learned, to act with; writes nothing.
 
@@ -32,11 +33,14 @@ def load_policy(
       or else the newest checkpoint.
     explore: Whether to act as in training, or else as in evaluations.
     seed: Seeds what it draws. In evaluations most agents draw nothing.
+    trust: Whether to import modules that the directory names, such as
+      'my_module:MyBuilder': to import one runs its code.
 
   Raises:
-    ValueError: If there is none, or it is of another experiment.
+    ValueError: If there is none, or it is of another experiment, or names a
+      module that is not trusted.
   """
-  return TrainedPolicy(loading.read(run, best), explore, seed)
+  return TrainedPolicy(loading.read(run, best, trust), explore, seed)
 
 
 # Of a policy that explores as late in a run.

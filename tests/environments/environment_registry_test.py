@@ -68,6 +68,24 @@ def test_single_precision(name):
     assert spec.dtype.itemsize == 4
 
 
+@pytest.mark.parametrize(
+  ('name', 'expected'),
+  [
+    ('catch:6x5', False),
+    ('gym:CartPole-v1', False),
+    ('gym:phys2d/CartPole-v1', False),
+    ('dm_control:cartpole/swingup?nested=true', False),
+    ('tensor:gymnax/Breakout-MinAtar', False),
+    ('no such name', False),
+    ('gym:my_module:Mine-v0', True),
+    ('my_module:make', True),
+    ('package.module:Class.make?path=a:b', True),
+  ],
+)
+def test_names_of_modules_are_known_without_an_import(name, expected):
+  assert registry.names_module(name) == expected
+
+
 @pytest.mark.parametrize('name', ['catch', 'memory_chain', 'gym:CartPole-v1'])
 def test_factory_can_be_pickled(name):
   factory = registry.make_factory(name)

@@ -115,4 +115,5 @@ def test_learns(module, tmp_path):
   )  # fmt: skip
   status = launch.run(experiment, display=False).status
   assert (status.evaluation_return or -1) > 0.5
-  assert launch.load_policy(str(tmp_path)).spec.observations.shape == (5, 3)
+  policy = launch.load_policy(str(tmp_path), trust=True)
+  assert policy.spec.observations.shape == (5, 3)

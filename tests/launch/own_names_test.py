@@ -84,7 +84,7 @@ class TestCommands:
     for arguments in ((), ('--best',)):
       code, out, err = _run(
         capsys, 'evaluate', f'--directory={_DIRECTORY}', '--episodes=3',
-        *arguments,
+        *_NAMES, *arguments,
       )  # fmt: skip
       assert code == 0, err
       assert 'own_agent:Builder on own_environment:make?rows=7, learner' in out
@@ -95,13 +95,14 @@ class TestCommands:
     (tmp_path / 'elsewhere').mkdir()
     monkeypatch.chdir(tmp_path / 'elsewhere')
     directory = tmp_path / _DIRECTORY
-    code, _, err = _run(capsys, 'evaluate', f'--directory={directory}')
+    evaluate = 'evaluate', f'--directory={directory}', '--trust'
+    code, _, err = _run(capsys, *evaluate)
     assert code == 2
     assert "is of 'own_agent:Builder' on 'own_environment:make?rows=7'" in err
     assert f"no module 'own_agent', neither in {tmp_path}/elsewhere nor" in err
     assert f'Run this in {tmp_path}, where it is, or install' in err
     monkeypatch.chdir(tmp_path)
-    assert _run(capsys, 'evaluate', f'--directory={directory}')[0] == 0
+    assert _run(capsys, *evaluate)[0] == 0
 
   def test_agents_lists_the_settings(self, modules, capsys):
     del modules
@@ -168,16 +169,18 @@ class TestFromIdentity:
 
   def test_what_json_lacks_is_what_it_is_by_default(self, modules):
     del modules
-    same = naming.from_identity(self.identity(mood='wild'), 'unused')
+    same = naming.from_identity(
+      self.identity(mood='wild'), 'unused', trust=True
+    )
     assert (same.builder.config.mood, same.builder.config.table) == (
       'wild', {1: 2},
     )  # fmt: skip
     changed = self.identity(table={'a': 5})
-    same = naming.from_identity(changed, 'unused')
+    same = naming.from_identity(changed, 'unused', trust=True)
     assert same.builder.config.table == {'a': 5}
 
   def test_own_builders_without_a_name(self, modules):
     del modules
     identity = {**self.identity(), 'agent': 'own agent'}
     with pytest.raises(ValueError, match='nor <module>:<Builder> of a module'):
-      naming.from_identity(identity, 'unused')
+      naming.from_identity(identity, 'unused', trust=True)

@@ -188,3 +188,32 @@ class TestFile:
     path.write_text(contents, encoding='latin-1')
     with pytest.raises(SettingError, match=r'cannot be read: .*Restore it'):
       manifest_lib.load(str(tmp_path))
+
+  @pytest.mark.parametrize(
+    ('wrong', 'told'),
+    [
+      ({'groups': {'../elsewhere': {'config.lr': 0.1}}}, "'../elsewhere'"),
+      ({'groups': {'/elsewhere': {'config.lr': 0.1}}}, "'/elsewhere'"),
+      ({'groups': {'..': {'config.lr': 0.1}}}, "'..'"),
+      ({'groups': {'lr=.1': 3}}, r"group 'lr=.1' must have settings, got 3"),
+      ({'groups': []}, r'groups must be a dict, got \[\]'),
+      ({'fixed': {}}, "group 'lr=.1' must have steps, got None"),
+      ({'fixed': {'steps': 'x'}}, "must have steps, got 'x'"),
+      ({'axes': [3]}, 'axes must be names, got 3'),
+      (
+        {'codes': {'lr=.1/../../seed_0': 0}},
+        r"runs of groups, got 'lr=.1/\.\.",
+      ),
+      ({'codes': {'lr=.1/x': 0}}, "runs of groups, got 'lr=.1/x'"),
+      ({'codes': {'lr=.1/seed_0': '0'}}, "must be an integer, got '0'"),
+      ({'is_study': True}, 'must have settings, got'),  # Which are texts there.
+      ({'is_study': None}, 'is_study must be a bool, got None'),
+    ],
+  )
+  def test_what_was_not_saved_is_refused(self, manifest, wrong, told):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    for name, value in wrong.items():
+      setattr(manifest, name, value)
+    manifest.save()
+    with pytest.raises(SettingError, match=f'ValueError: .*{told}'):
+      manifest_lib.load(manifest.directory)

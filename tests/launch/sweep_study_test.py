@@ -74,6 +74,12 @@ class TestStudy:
     assert again.open_trials() == []
     assert again.ask().number == 1
 
+  def test_a_trial_of_something_else_is_dropped(self, tmp_path):
+    # As who wrote the file might have it, to choose what runs.
+    study.Study(str(tmp_path), {'agent': ('a:B', 'c:D')}, seed=0).ask()
+    again = study.Study(str(tmp_path), {'agent': ('dqn', 'ppo')}, seed=0)
+    assert again.open_trials() == []
+
   def test_paths_that_no_url_can_have_are_refused(self, tmp_path):
     with pytest.raises(SettingError, match='in its path with --study'):
       study.Study(str(tmp_path / '100%'), _SPACE, seed=0)
@@ -87,7 +93,9 @@ class TestTrials:
     def make(num_trials=2, seeds=('0', '1'), **settings):
       searching = study.Study(str(tmp_path), _SPACE, seed=0)
       manifest = manifest_lib.load(str(tmp_path))
-      self.manifest = manifest or manifest_lib.Manifest(str(tmp_path))
+      self.manifest = manifest or manifest_lib.Manifest(
+        str(tmp_path), is_study=True
+      )
       return trials.Trials(
         searching,
         self.manifest,

@@ -1,0 +1,120 @@
+"""Tests that what is read of a directory runs no code that it names."""
+
+import json
+
+import pytest
+
+from repertory import launch
+from repertory.components import checkpointing
+from repertory.launch.commands import commands as command_line
+
+_IDENTITY = {
+  'agent': 'dqn', 'environment': 'catch', 'seed': 0, 'num_environments': 1,
+}  # fmt: skip
+_SHELL = 'subprocess:Popen?args=touch marker&shell=true'
+_WEAPONS = {
+  'a shell': {'environment': _SHELL},
+  'a module': {'environment': 'weapon:make'},
+  'a module that registers': {'environment': 'gym:weapon:Weapon-v0'},
+  'an agent': {'agent': 'weapon:Builder'},
+}
+_COMMANDS = {
+  'evaluate': ('evaluate', '--directory=run'),
+  'evaluate --best': ('evaluate', '--directory=run', '--best'),
+  'export': ('export', '--directory=run', 'output'),
+  'record': ('record', '--directory=run', 'output'),
+}
+_CALLS = {
+  'load_policy': launch.load_policy,
+  'evaluate': lambda run, **settings: launch.evaluate(run, 1, **settings),
+  'record': lambda run, **settings: launch.record(run, 1, 'output', **settings),
+}
+
+
+@pytest.fixture(autouse=True)
+def marker(write_module, tmp_path):
+  """Returns what is there as soon as the module was imported."""
+  path = tmp_path / 'marker'
+  write_module('weapon', f"open({str(path)!r}, 'w').close()")
+  return path
+
+
+def _write_run(identity):
+  state = {
+    'experiment': identity,
+    'counts': {'steps': 1, 'learner_steps': 1, 'runs': 1},
+  }
+  for folder in ('checkpoints', 'best'):
+    checkpointing.Checkpointer(f'run/{folder}').save({}, state)
+
+
+@pytest.mark.parametrize('weapon', _WEAPONS)
+@pytest.mark.parametrize('arguments', _COMMANDS.values(), ids=_COMMANDS)
+def test_commands_import_nothing_that_a_run_names(
+  marker, capsys, arguments, weapon
+):
+  _write_run({**_IDENTITY, **_WEAPONS[weapon]})
+  assert command_line.run(arguments) == 2
+  told = capsys.readouterr().err
+  (name,) = _WEAPONS[weapon].values()
+  assert f'--trust must be given to read run, which has the {name!r}' in (
+    told.replace('agent ', '').replace('environment ', '')
+  )
+  assert not marker.exists()
+
+
+@pytest.mark.parametrize('weapon', _WEAPONS)
+@pytest.mark.parametrize('call', _CALLS.values(), ids=_CALLS)
+def test_nor_does_python(marker, call, weapon):
+  _write_run({**_IDENTITY, **_WEAPONS[weapon]})
+  with pytest.raises(ValueError, match=r'^trust must be given'):
+    call('run')
+  assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+  'arguments', [['--trust'], ['--agent=weapon:Builder'], ['--env=catch']]
+)
+def test_those_who_know_it_may_name_it(marker, capsys, arguments):
+  _write_run({**_IDENTITY, 'agent': 'weapon:Builder'})
+  assert command_line.run(['evaluate', '--directory=run', *arguments]) == 2
+  is_named = arguments != ['--env=catch']
+  assert marker.exists() == is_named
+  told = capsys.readouterr().err
+  assert ("module 'weapon'" in told) == is_named  # It has no builder.
+
+
+@pytest.mark.parametrize('call', _CALLS.values(), ids=_CALLS)
+def test_python_may_trust_it(marker, call):
+  _write_run({**_IDENTITY, 'agent': 'weapon:Builder'})
+  with pytest.raises(ValueError, match=r"module 'weapon' .* has no 'Builder'"):
+    call('run', trust=True)
+  assert marker.exists()
+
+
+def test_another_name_than_that_of_the_run_is_refused(capsys):
+  _write_run(_IDENTITY)
+  code = command_line.run(['evaluate', '--directory=run', '--env=reach'])
+  assert code == 2
+  assert (
+    "--env must be that of the checkpoint in run, 'catch', or left out; got "
+    "'reach'."
+  ) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  'wrong',
+  [{'agent': 3}, {'environment': ['catch']}, {'seed': '0'}, {'wrap': {}}],
+)
+def test_other_types_are_told(capsys, wrong):
+  _write_run({**_IDENTITY, **wrong})
+  assert command_line.run(['evaluate', '--directory=run']) == 2
+  (name,) = wrong
+  told = capsys.readouterr().err
+  assert f'The checkpoint in run must have {name!r} of type ' in told
+
+
+def test_a_checkpoint_without_names_is_told(capsys):
+  _write_run(json.loads('[]'))
+  assert command_line.run(['evaluate', '--directory=run']) == 2
+  assert 'must have names and settings of its' in capsys.readouterr().err
