@@ -120,7 +120,7 @@ def plan_experiment(
 
 
 def from_identity(
-  identity: Mapping[str, Any],
+  identity: Any,
   directory: str,
   *,
   trust: bool = False,
@@ -147,17 +147,17 @@ def from_identity(
   _check_types(identity, directory)
   _check_trusted(identity, directory, trust, agent, environment)
   known = [agent.name for agent in agents_registry.agents()]
-  agent = identity['agent']
-  if agent not in known and named_objects.SYNTAX.fullmatch(agent) is None:
+  name = identity['agent']
+  if name not in known and named_objects.SYNTAX.fullmatch(name) is None:
     raise ValueError(
-      f"The checkpoint in {directory} is of '{agent}', which is none of the "
+      f"The checkpoint in {directory} is of '{name}', which is none of the "
       f'baseline agents {known}, nor {agents_registry.OWN} of a module. '
       'From Python, `launch.evaluate` and `launch.load_policy` take its '
       'experiment.'
     )
   try:
     return make_experiment(
-      agent,
+      name,
       identity['environment'],
       max_steps=1,
       config=_changed_settings(identity),
@@ -175,7 +175,7 @@ def from_identity(
     folder = named_objects.folder_above(directory, missing.module)
     where = f'{folder}, where it is' if folder else 'the folder where it is'
     raise ValueError(
-      f"The checkpoint in {directory} is of '{agent}' on "
+      f"The checkpoint in {directory} is of '{name}' on "
       f"'{identity['environment']}', but {missing} Run this in {where}, or "
       'install the package that has it.'
     ) from error
