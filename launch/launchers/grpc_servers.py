@@ -1,7 +1,8 @@
 """Calls between nodes by gRPC alone: its servers and clients.
 
 They look like Courier's. A call is one message each way, a pickle, without any
-schema and of any size. It is read of those alone who know the token.
+schema and of any size. Metadata come before the message, with the token in
+them: without it, none of the message is taken from the connection.
 """
 
 import contextlib
@@ -129,15 +130,15 @@ def serving(
   methods = {**served, 'shutdown': shut_down}
   answers = served_calls.Answers()
   handlers = {
-    name: grpc.unary_unary_rpc_method_handler(
-      functools.partial(_take, method, server.token, answers)
+    f'/{_SERVICE}/{name}': grpc.unary_unary_rpc_method_handler(
+      functools.partial(_take, method, answers)
     )
     for name, method in methods.items()
   }
   threads: Any = served_calls.Threads(server.num_threads)
   listener = grpc.server(
     threads,
-    handlers=[grpc.method_handlers_generic_handler(_SERVICE, handlers)],
+    handlers=[_Admitting(handlers, server.token)],
     options=_SERVER_OPTIONS,
   )
   try:
@@ -154,20 +155,43 @@ def serving(
     threads.shutdown()
 
 
+class _Admitting(grpc.GenericRpcHandler):
+  """Finds what takes a call, by its metadata; before its message is received.
+
+  To receive one takes its size in memory, and to unpickle it may run any code.
+  """
+
+  def __init__(self, handlers: Mapping[str, Any], token: bytes):
+    self._handlers = handlers
+    self._token = token
+
+  def service(self, handler_call_details: Any) -> Any:
+    """Returns a handler of grpc; None if there is no such method."""
+    told = dict(handler_call_details.invocation_metadata)
+    if not hmac.compare_digest(told.get(_TOKEN, '').encode(), self._token):
+      return _REFUSING
+    return self._handlers.get(handler_call_details.method)
+
+
+def _refuse(requests: Any, context: Any) -> None:
+  del requests  # The message is received when it is asked for.
+  context.abort(
+    grpc.StatusCode.UNAUTHENTICATED, 'Callers must have the token of the run.'
+  )
+
+
+# Of a stream of messages, for the one of other calls is received in any case.
+_REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
+
+
 def _take(
   method: Callable[..., Any],
-  token: bytes,
   answers: served_calls.Answers,
   request: bytes,
   context: Any,
 ) -> bytes:
-  """Takes a call, which may have come before, of those who know the token."""
+  """Takes a call, which may have come before."""
   told = dict(context.invocation_metadata())
-  # Before it is unpickled, for that may run any code.
-  if not hmac.compare_digest(told.get(_TOKEN, '').encode(), token):
-    context.abort(
-      grpc.StatusCode.UNAUTHENTICATED, 'Callers must have the token of the run.'
-    )
   return answers.get(told[_CALL], lambda: _answer(method, request))
 
 

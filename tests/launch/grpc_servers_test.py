@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 
 import psutil
@@ -225,6 +226,47 @@ def test_nothing_is_read_of_who_does_not_know_the_token(
   assert not path.exists()
   client.echo(_Trap(path))
   assert path.exists()
+
+
+# Sends a large message with a token, and prints what comes of it.
+_SEND = """
+import sys
+from repertory.launch.launchers import grpc_servers
+address, token, size = sys.argv[1:]
+client = grpc_servers.make_client(address, 30.0, token)
+try:
+  print(len(client.echo(b'x' * int(size))[0][0]))
+except grpc_servers.CallError as error:
+  print(error)
+"""
+
+
+def test_large_messages_of_who_does_not_know_the_token_take_no_memory(
+  client, port
+):
+  client.double(1)  # What the first call takes.
+  size, process = 200 << 20, psutil.Process()
+
+  def send(token):
+    """Returns what came of it, and how much larger this process became."""
+    before = most = process.memory_info().rss
+    with subprocess.Popen(
+      [sys.executable, '-c', _SEND, f'localhost:{port}', token, str(size)],
+      stdout=subprocess.PIPE,
+      text=True,
+    ) as sender:
+      while sender.poll() is None:
+        most = max(most, process.memory_info().rss)
+        time.sleep(0.005)
+      assert sender.stdout is not None
+      return sender.stdout.read().strip(), most - before
+
+  printed, grown = send(called.TOKEN + 'x')
+  assert 'UNAUTHENTICATED: Callers must have the token' in printed
+  assert grown < 40 << 20
+  printed, grown = send(called.TOKEN)
+  assert printed == str(size)
+  assert grown > size
 
 
 def _expect_failure(client, method, message):
