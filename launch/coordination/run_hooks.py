@@ -1,5 +1,7 @@
 """What users hang into a run: when it is called, and what becomes of it."""
 
+import copy
+import dataclasses
 import functools
 import re
 import time
@@ -60,16 +62,17 @@ class RunHooks:
       )
 
   def start(self, session: session_lib.Session, title: str) -> None:
-    """Tells all of them of the start.
+    """Tells all of them of the start; each gets settings of its own.
 
     Args:
       title: What the display calls the run.
     """
     run = _describe(session, title)
     for observer, thread in self._observers:
-      thread.call('on_start', observer.on_start, run)
+      thread.call('on_start', observer.on_start, copy.deepcopy(run))
     for logger, thread in self._loggers:
-      thread.call('start', functools.partial(self._start, logger, thread), run)
+      start = functools.partial(self._start, logger, thread)
+      thread.call('start', start, copy.deepcopy(run))
     self._ask_to_stop()
 
   def take_episodes(
@@ -133,7 +136,8 @@ class RunHooks:
       array.setflags(write=False)  # It is all observers'.
     num_bytes = told.returns.nbytes * (2 + len(metrics))
     for observer, thread in self._observers:
-      thread.call('on_evaluation', observer.on_evaluation, told, num_bytes)
+      own = dataclasses.replace(told, metrics=dict(told.metrics))
+      thread.call('on_evaluation', observer.on_evaluation, own, num_bytes)
     self._ask_to_stop()
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:

@@ -120,6 +120,41 @@ class TestObserver:
     (end,) = observer.all_of('on_end')
     assert (end.outcome, end.reason, end.status.steps) == ('done', '', 40)
 
+  def test_what_it_changes_is_its_own(self, make):
+    class Changing(launch.Observer):
+      def on_start(self, run):
+        run.settings['seed'] = 'changed'
+        run.settings['topology_settings']['num'] = 'changed'
+
+      def on_learner_row(self, row):
+        row.clear()
+
+      def on_evaluation(self, evaluation):
+        evaluation.metrics.clear()
+        with pytest.raises(ValueError, match='read-only'):
+          evaluation.returns[:] = 0
+
+    observer, logger = recording_hooks.Observer(), recording_hooks.Logger()
+    coordinator = make(
+      observers=[Changing(), observer], loggers=[logger],
+      wiring={'topology_settings': {'num': 2}},
+    )  # fmt: skip
+    # Threads make calls in any order: the first changes first.
+    (_, thread), *_ = coordinator._hooks._observers
+    assert thread.wait_until_idle(_SECONDS)
+    coordinator.write('learner', {'loss': 0.5})
+    coordinator.report_evaluation([1.0], [5], {'falls': [2.0]})
+    _end(coordinator)
+    for run in (*observer.all_of('on_start'), *logger.runs):
+      assert run.settings['seed'] == 0
+      assert run.settings['topology_settings'] == {'num': 2}
+    (row,), (evaluation,) = map(
+      observer.all_of, ('on_learner_row', 'on_evaluation')
+    )
+    assert row['loss'] == 0.5
+    assert evaluation.metrics['falls'] == [2]
+    assert evaluation.returns == [1]
+
   def test_while_it_is_busy_episodes_are_gathered(self, make):
     stuck = recording_hooks.Stuck('on_start')
     observer = recording_hooks.Observer()
