@@ -57,6 +57,12 @@ class SettingError(ValueError):
     return self.tell(self.setting, *remedies)
 
 
+def text_of(error: BaseException) -> str:
+  """Returns the text of an error; of one without, the name of its class."""
+  text = str(error)
+  return text if text.strip() else type(error).__name__
+
+
 def field(default: T, help_text: str) -> T:
   """Declares a setting, with what is told of it.
 

@@ -65,13 +65,16 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
     # Gymnasium's checker of the first step only warns; a batch raises.
     return gymnasium.make(environment_id, disable_env_checker=True, **settings)
   except gymnasium.error.DependencyNotInstalled as error:
-    raise ImportError(str(error)) from error  # Says itself what to install.
+    raise ImportError(
+      settings_lib.text_of(error)
+    ) from error  # Says itself what to install.
   except gymnasium.error.Error as error:
     hint = settings_lib.did_you_mean(environment_id, gymnasium.registry, 3)
     if environment_id.startswith('ALE/'):
       hint = ' Games of Atari are made by the name atari:<game>.'
     # What Gymnasium means is no id.
-    problem = str(error).partition(' Did you mean')[0] if hint else error
+    problem = settings_lib.text_of(error)
+    problem = problem.partition(' Did you mean')[0] if hint else problem
     raise argument_checks.ArgumentError(
       'environment_id',
       'expected the id of a registered Gymnasium environment, got'
@@ -253,7 +256,9 @@ def draw(env: Any) -> Any:
     with headless.explaining():
       return env.render()
   except gymnasium_spaces.import_gymnasium().error.DependencyNotInstalled as e:
-    raise ImportError(f"{e} For films: pip install 'repertory[video]'") from e
+    raise ImportError(
+      f"{settings_lib.text_of(e)} For films: pip install 'repertory[video]'"
+    ) from e
 
 
 def _to_float(reward: Any) -> float:

@@ -237,7 +237,7 @@ def _naming(name: str) -> Iterator[None]:
     yield
   except ImportError as error:
     raise ImportError(
-      f'Environment {name!r} cannot be made. {error}'
+      f'Environment {name!r} cannot be made. {settings_lib.text_of(error)}'
     ) from error
 
 

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from repertory.components import callers, specs
+from repertory.components import callers, settings, specs
 from repertory.components.inference import client, frames, lanes
 
 # How long a connection may take to say who it is. An actor says it as soon as
@@ -142,7 +142,8 @@ def check(
 def refuse(stream: socket.socket, error: Exception) -> None:
   """Tells the other side why its connection ends, if it still listens."""
   with contextlib.suppress(OSError):
-    stream.send(frames.pack_json(frames.REFUSED, {'reason': str(error)}))
+    reason = {'reason': settings.text_of(error)}
+    stream.send(frames.pack_json(frames.REFUSED, reason))
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import os
 import shutil
 import zlib
 
+from repertory.components import settings
 from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import server
 
@@ -35,7 +36,7 @@ def write_checkpoint(connection: connection_lib.Connection) -> str:
   except Exception as error:  # Reverb has no type for it.
     server.table_status(connection.client)  # Is the server well?
     raise ReplayCheckpointError(
-      f'{connection} could not write a checkpoint: {error}'
+      f'{connection} could not write a checkpoint: {settings.text_of(error)}'
     ) from error
   _check_complete(path)
   return path

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import reverb
 from reverb import errors as reverb_errors
 
-from repertory.components import interfaces
+from repertory.components import interfaces, settings
 from repertory.components.replay import reverb_tables
 from repertory.components.replay import tables as tables_lib
 
@@ -104,7 +104,8 @@ def table_status(
     ) from error
   except RuntimeError as error:
     raise ConnectionError(
-      f'The replay server at {client.server_address} went away: {error}.'
+      f'The replay server at {client.server_address} went away: '
+      f'{settings.text_of(error)}.'
     ) from error
   sizes = {table.name: table.bundle_size for table in tables}
   return {

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from repertory.components import settings
 from repertory.components.replay import limiter, server, tables
 
 # How a table is, or why that is not known.
@@ -101,7 +102,7 @@ def look(ask: Callable[[], server.TableStatus | None]) -> Seen:
   try:
     return ask() or ''
   except Exception as error:
-    return str(error)
+    return settings.text_of(error)
 
 
 class Vigil:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from repertory.components import signals
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.components.storage import places
 
 _URL = re.compile(r'::|://')
@@ -52,7 +52,8 @@ class FsspecPlace(places.Place):
     except ImportError as error:
       raise SettingError(
         'storage',
-        f'needs a package that is not installed, got {shown}: {error}.',
+        f'needs a package that is not installed, got {shown}: '
+        f'{text_of(error)}.',
       ) from error
     except Exception as error:  # Of any package behind it.
       raise SettingError(

@@ -59,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     TimeoutError, signals.NoAnswerError, videos.VideoError,
     recordings.UnwrittenError,
   ) as error:  # fmt: skip
-    print(f'repertory: {error}', file=sys.stderr)
+    print(f'repertory: {settings_lib.text_of(error)}', file=sys.stderr)
     return command.FAILED
   except KeyboardInterrupt:
     print('repertory: interrupted', file=sys.stderr)

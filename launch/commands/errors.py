@@ -48,8 +48,8 @@ def describe(
   if isinstance(error, argument_checks.ArgumentError) and _has('env', values):
     return f'--env: {error.problem if error.argument == "name" else error}'
   if isinstance(error, ImportError) and _has('env', values):
-    return f'--env: {error}'
-  return str(error)
+    return f'--env: {settings.text_of(error)}'
+  return settings.text_of(error)
 
 
 def _has(flag: str, values: flags.FlagValues) -> bool:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from repertory.launch.hooks import events, row_logger
 
 # In the folder of the logs: which run on W&B a resumed one goes on with.
 _ID_FILE = 'wandb_run_id'
+# What W&B takes for one; what cannot be decoded is read as U+FFFD.
+_ID = re.compile(r'[^\x00-\x20/\\#?%:\x7f\ufffd]{1,128}')
 
 # What all rows have, and what is drawn over the first of it.
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
@@ -93,7 +96,8 @@ def _going_on(path: str, is_resumed: bool) -> dict[str, str]:
   """Returns what lets `wandb.init` go on with a run, if it should."""
   if not is_resumed or not os.path.exists(path):
     return {}
-  with open(path) as file:
+  with open(path, encoding='utf-8', errors='replace') as file:
     found = file.read().strip()
-  # A kill, or a full disk, may have left nothing of it.
-  return {'id': found, 'resume': 'allow'} if found else {}
+  # A kill, or a full disk, may have left nothing of it, or something else. Then
+  # a new run begins, and with it the file.
+  return {'id': found, 'resume': 'allow'} if _ID.fullmatch(found) else {}

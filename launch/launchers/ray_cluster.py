@@ -19,7 +19,7 @@ from ray import exceptions as ray_errors
 from ray._private import ray_logging
 from ray._private import worker as ray_worker
 
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.launch.host import interrupts
 from repertory.launch.launchers import user_code
 
@@ -173,7 +173,7 @@ def _told(address: str) -> Iterator[None]:
   try:
     yield
   except ConnectionError as error:
-    problem = f'where a Ray cluster is, got {address!r}: {error}'
+    problem = f'where a Ray cluster is, got {address!r}: {text_of(error)}'
     if 'InvalidAuthToken' in str(error.__cause__):
       problem += _TOKEN_ASKED_FOR
     raise SettingError('ray_address', f'must be {problem}') from error
@@ -181,12 +181,12 @@ def _told(address: str) -> Iterator[None]:
     raise SettingError(
       'ray_address',
       'must be of a cluster that takes the folder of your code, '
-      f'{user_code.folder()}: {error}',
+      f'{user_code.folder()}: {text_of(error)}',
     ) from error
   except (ray_errors.RayError, RuntimeError, ValueError) as error:
     # As of another version, or without the token that variables tell of.
     raise SettingError(
-      'ray_address', f'must be of a cluster that takes us: {error}'
+      'ray_address', f'must be of a cluster that takes us: {text_of(error)}'
     ) from error
 
 
@@ -211,7 +211,7 @@ def check(address: str) -> None:
     raise SettingError(
       'ray_address',
       f"must be 'host:port' of the head of a Ray cluster, got {address!r}: "
-      f'{error}. `ray start --head` tells it.',
+      f'{text_of(error)}. `ray start --head` tells it.',
     ) from error
 
 

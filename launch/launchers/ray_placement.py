@@ -11,7 +11,7 @@ import ray
 from ray.util import scheduling_strategies
 
 from repertory.components import interfaces
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
   carriers,
@@ -113,7 +113,8 @@ class Placement:
       )
     except ValueError as error:
       raise SettingError(
-        'node_resources', f'must be what Ray takes, got {asked}: {error}'
+        'node_resources',
+        f'must be what Ray takes, got {asked}: {text_of(error)}',
       ) from error
     return supervisor.remote(name)
 

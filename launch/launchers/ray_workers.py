@@ -9,6 +9,7 @@ from typing import Any
 import ray
 from ray import exceptions as ray_errors
 
+from repertory.components import settings
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
@@ -251,9 +252,9 @@ class RayWorkers(polled_workers.ProcessWorkers):
       node.is_lost, node.is_bad_input = False, isinstance(cause, ValueError)
       setting = 'bind_interface ' if node.is_bad_input else ''
       self._avoid_host_of(node)
-      node.loss = f'It could not be started: {setting}{cause}'
+      node.loss = f'It could not be started: {setting}{settings.text_of(cause)}'
     except ray_errors.RayError as error:
-      told = ' '.join(str(error).split())
+      told = ' '.join(settings.text_of(error).split())
       loss = f'{self._describe_place(node)} was lost.'
       self._lose(
         node, f'Ray says: {told}\n{loss}', ray_cluster.address_told(told)

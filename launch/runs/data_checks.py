@@ -10,7 +10,7 @@ import numpy as np
 from repertory.components import experience as experience_lib
 from repertory.components import recordings, roads, specs
 from repertory.components.replay import local
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
 from repertory.launch.runs import recording
@@ -201,7 +201,8 @@ def _check_agent(
   except ValueError as error:
     raise SettingError(
       'agent',
-      f"'{experiment.agent}' cannot learn from data: {str(error).rstrip('.')}.",
+      f"'{experiment.agent}' cannot learn from data: "
+      f'{text_of(error).rstrip(".")}.',
     ) from error
 
 

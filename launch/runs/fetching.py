@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from repertory.components import checkpointing, signals, storage
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, watchdog
 from repertory.launch.runs import directories
@@ -70,7 +70,7 @@ def _usable(stored: storage.Storage) -> Iterator[None]:
     raise SettingError(
       'storage',
       f'must be a place to write to and to read from, got {stored.shown}: '
-      f'{error}.',
+      f'{text_of(error)}.',
     ) from error
 
 

@@ -14,6 +14,7 @@ from repertory.components import (
   checkpointing,
   replay,
   roads,
+  settings,
   signals,
   specs,
   storage,
@@ -313,7 +314,8 @@ def _place_replay(
       raise  # It was not the disk.
     raise checkpointing.CheckpointError(
       f'The replay table of {path} could not be moved for a run of this kind: '
-      f'{error}. It needs room for another copy in {directory}.'
+      f'{settings.text_of(error)}. It needs room for another copy in '
+      f'{directory}.'
     ) from error
 
 

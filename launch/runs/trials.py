@@ -10,7 +10,7 @@ from absl import logging
 
 from repertory.agents import registry as agents_registry
 from repertory.components import specs
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory, watchdog
 from repertory.launch.runs import environment_batches, network_memory
@@ -45,13 +45,14 @@ def check(
     fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
     raise ValueError(
       f"Agent '{experiment.agent}' does not fit environment "
-      f"'{experiment.environment}': {error} Agents of the registry that fit, "
+      f"'{experiment.environment}': {text_of(error)} Agents of the registry "
+      'that fit, '
       f'with their defaults: {fitting}.'
     ) from error
   except (MemoryError, tf.errors.ResourceExhaustedError) as error:
     in_words = machine_memory.gigabytes(machine_memory.total_bytes())
     raise ValueError(
-      f'The network must fit into the {in_words} of memory: {error}'
+      f'The network must fit into the {in_words} of memory: {text_of(error)}'
     ) from error
   if network is None:
     raise ValueError(

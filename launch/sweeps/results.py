@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.launch import records
 from repertory.launch.sweeps import grid
 from repertory.launch.sweeps import manifest as manifest_lib
@@ -136,7 +136,7 @@ def plot(rows: Sequence[Row], directory: str) -> str:
   try:
     records.plots.plot([run for row in drawn for run in row.runs], path)
   except (ImportError, OSError, SettingError) as error:
-    return f'none: {error}'
+    return f'none: {text_of(error)}'
   return (
     path if len(drawn) == len(rows) else f'{path}, of the best {len(drawn)}'
   )

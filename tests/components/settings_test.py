@@ -69,6 +69,19 @@ class TestSettingError:
     assert again.remedy == {'c': 1}
 
 
+@pytest.mark.parametrize(
+  ('error', 'text'),
+  [
+    (ValueError('It is a.'), 'It is a.'),
+    (ConnectionError(), 'ConnectionError'),
+    (OSError(' '), 'OSError'),
+    (settings.SettingError('a', 'is b.'), 'a is b.'),
+  ],
+)
+def test_errors_without_a_text_have_that_of_their_class(error, text):
+  assert settings.text_of(error) == text
+
+
 Ints = tuple[int, ...]
 Mood = Literal['a', 'b', 3]
 

@@ -10,6 +10,7 @@ import pytest
 
 import rare_cases
 import real_disk_errors
+from repertory.launch.commands import command
 from repertory.launch.commands import commands as command_line
 
 # Just enough for the learner to take steps.
@@ -48,6 +49,19 @@ def own_environment():
   gymnasium.register('Own-v0', entry_point=Own)
   yield Own
   del gymnasium.registry['Own-v0']
+
+
+@pytest.mark.parametrize('kind', [ValueError, ImportError, TimeoutError])
+def test_an_error_without_a_text_is_told(capsys, monkeypatch, kind):
+  def run(*arguments):
+    del arguments
+    raise kind
+
+  silent = command.Command('', '', (), run)
+  monkeypatch.setattr(command.REGISTRY, 'get', lambda name: silent)
+  code, _, err = _run(capsys, 'silent')
+  assert code != 0
+  assert err == f'repertory: {kind.__name__}\n'
 
 
 class TestTrain:
@@ -369,8 +383,8 @@ class TestOthers:
   def test_help_lists_the_commands_and_their_flags(self, capsys):
     code, out, _ = _run(capsys, '--help')
     assert code == 0
-    for command in ('train', 'evaluate', 'graph', 'agents', 'environments'):
-      assert command in out
+    for name in ('train', 'evaluate', 'graph', 'agents', 'environments'):
+      assert name in out
     code, out, _ = _run(capsys, 'train', '--help')
     assert code == 0
     for flag in ('--agent', '--steps', '--topology', '--lp_launch_type'):

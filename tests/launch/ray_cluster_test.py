@@ -2,6 +2,8 @@
 
 import pytest
 
+from repertory.components import settings
+
 pytest.importorskip('ray')
 
 from repertory.launch.launchers import ray_cluster
@@ -21,3 +23,12 @@ from repertory.launch.launchers import ray_cluster
 )
 def test_address_is_that_of_the_host(error, address):
   assert ray_cluster.address_told(error) == address
+
+
+def test_an_error_of_ray_without_a_text_is_told():
+  told = r"must be where a Ray cluster is, got 'here:1': ConnectionError$"
+  with (
+    pytest.raises(settings.SettingError, match=told),
+    ray_cluster._told('here:1'),
+  ):
+    raise ConnectionError

@@ -145,6 +145,16 @@ def test_what_a_kill_left_empty_is_not_gone_on_with(tmp_path):
   assert found == {'id': 'abc', 'resume': 'allow'}
 
 
+@pytest.mark.parametrize(
+  'garbage', [b'\xff\xfe\x00', b'a/b', b'x' * 129, b'two lines\nof text', b'\0']
+)
+def test_what_is_no_id_is_not_gone_on_with(tmp_path, garbage):
+  # Else W&B would refuse it at every start from then on.
+  path = tmp_path / 'wandb_run_id'
+  path.write_bytes(garbage)
+  assert wandb_logger._going_on(str(path), True) == {}
+
+
 @pytest.mark.chaos
 def test_nodes_have_rows_of_their_own(folder):
   (records,) = _read(folder / 'nodes')

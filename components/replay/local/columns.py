@@ -8,7 +8,7 @@ import tree
 
 from repertory.components import nests, types
 from repertory.components.replay import tables
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 
 # What is kept of an item besides its leaves, measured: its priority, and the
 # weight of one that is drawn by it with its sums. And of a large leaf: that it
@@ -85,7 +85,7 @@ class Columns:
       self._large = [np.empty([size], object) for _ in packing.whole]
     except (MemoryError, ValueError) as error:
       raise SettingError(
-        'max_size', f"of table '{table.name}' is too large: {error}."
+        'max_size', f"of table '{table.name}' is too large: {text_of(error)}."
       ) from error
     self._unflatten = nests.Unflattener(table.signature)
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import time
 
 import numpy as np
@@ -11,10 +12,18 @@ import tensorflow as tf
 import inference_fixture
 import raw_lane
 import replay_fixture
-from repertory.components.inference import client, frames
+from repertory.components.inference import client, frames, handshakes
 from repertory.environments import catch
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
+
+
+def test_a_refusal_without_a_text_tells_its_kind():
+  ours, theirs = socket.socketpair()
+  with ours, theirs:
+    handshakes.refuse(ours, AssertionError())  # As a policy may raise it.
+    ours.close()
+    assert raw_lane.read_reason(theirs) == 'AssertionError'
 
 
 class TestRefusal:
