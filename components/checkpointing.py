@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from repertory.components import regular_files
 from repertory.components.settings import SettingError
 
 # Of the layout of a checkpoint. A reader refuses others.
@@ -241,7 +242,11 @@ def _write(
   if replay_path is not None:
     link_tree(replay_path, os.path.join(folder, _REPLAY))
   files = {
-    name: _describe(os.path.join(folder, name)) for name in _list(folder)
+    name: {
+      'size': os.path.getsize(os.path.join(folder, name)),
+      'crc32': _checksum(folder, name),
+    }
+    for name in _list(folder)
   }
   with open(os.path.join(folder, CHECKSUMS), 'w') as file:
     json.dump({'format': _FORMAT, 'files': files}, file, indent=2)
@@ -249,11 +254,10 @@ def _write(
 
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint, whatever is wrong with it."""
-  checksums = os.path.join(path, CHECKSUMS)
-  if not os.path.exists(checksums):
+  if not os.path.exists(os.path.join(path, CHECKSUMS)):
     why = f'it has no {CHECKSUMS}, so it is damaged or no checkpoint'
     raise _unreadable(path, why)
-  with open(checksums) as file:
+  with regular_files.open_inside(path, CHECKSUMS) as file:
     content = json.load(file)
   if content['format'] != _FORMAT:
     raise CheckpointError(
@@ -263,11 +267,11 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
       fresh=True,
     )
   _check_files(path, content['files'], check_replay)
-  with open(os.path.join(path, STATE)) as file:
+  with regular_files.open_inside(path, STATE) as file:
     state = json.load(file)
   # NumPy by itself leaves open what it cannot read.
   with (
-    open(os.path.join(path, ARRAYS), 'rb') as file,
+    regular_files.open_inside(path, ARRAYS) as file,
     np.load(file, allow_pickle=False) as arrays,
   ):
     arrays = {name: arrays[name] for name in arrays.files}
@@ -300,7 +304,7 @@ def _check_files(
       )
     if name.startswith(_REPLAY + os.sep) and not check_replay:
       continue
-    if (checksum := _checksum(file)) != description['crc32']:
+    if (checksum := _checksum(path, name)) != description['crc32']:
       raise _unreadable(
         path,
         f'{name} was damaged: its checksum should be '
@@ -363,13 +367,9 @@ def _list(folder: str) -> list[str]:
   )
 
 
-def _describe(file: str) -> dict[str, Any]:
-  return {'size': os.path.getsize(file), 'crc32': _checksum(file)}
-
-
-def _checksum(file: str) -> str:
+def _checksum(folder: str, name: str) -> str:
   checksum = 0
-  with open(file, 'rb') as opened:
+  with regular_files.open_inside(folder, name) as opened:
     while chunk := opened.read(_CHUNK_BYTES):
       checksum = zlib.crc32(chunk, checksum)
   return f'{checksum:08x}'

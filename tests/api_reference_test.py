@@ -21,7 +21,7 @@ _INTERNAL = {
   'components': {
     'callers', 'choices', 'cumulative_sums', 'devices', 'interfaces',
     'lazy_imports', 'moments', 'nests', 'numpy_functions', 'numpy_operations',
-    'numpy_translations', 'stack',
+    'numpy_translations', 'regular_files', 'stack',
   },
   'environments': {
     'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',

@@ -44,6 +44,7 @@ _RANKS_OF_COMPONENTS = (
     'interfaces',
     'choices',
     'lazy_imports',
+    'regular_files',
   ),
   ('core', 'programs', 'named_objects'),
   (

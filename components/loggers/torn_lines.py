@@ -15,9 +15,7 @@ class GarbledError(ValueError):
 
 
 def read_whole(path: str) -> Iterator[str]:
-  """Gives the lines of a file, but for a torn one at the end.
-
-  If the first one has no line break, it is given: it may be no line at all.
+  """Yields the lines of a file, see `whole_lines`; none if it is missing.
 
   Raises:
     GarbledError: If it is not text.
@@ -25,16 +23,28 @@ def read_whole(path: str) -> Iterator[str]:
   if not os.path.exists(path):
     return
   with open(path, 'rb') as file:
-    for number, line in enumerate(file):
-      if number and not line.endswith(b'\n'):
-        return
-      try:
-        text = line.decode()
-      except UnicodeDecodeError as error:
-        raise GarbledError(f'line {number + 1} is not text: {error}') from error
-      if '\0' in text:
-        raise GarbledError(f'line {number + 1} is not text: it has a zero byte')
-      yield text
+    yield from whole_lines(file)
+
+
+def whole_lines(file: BinaryIO) -> Iterator[str]:
+  """Yields the lines of an open file, except a torn one at its end.
+
+  If the first one has no line break, it is yielded: it may not be a line at
+  all.
+
+  Raises:
+    GarbledError: If it is not text.
+  """
+  for number, line in enumerate(file):
+    if number and not line.endswith(b'\n'):
+      return
+    try:
+      text = line.decode()
+    except UnicodeDecodeError as error:
+      raise GarbledError(f'line {number + 1} is not text: {error}') from error
+    if '\0' in text:
+      raise GarbledError(f'line {number + 1} is not text: it has a zero byte')
+    yield text
 
 
 def repair(path: str, is_whole: Callable[[bytes], bool]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from repertory.components import nests, specs
+from repertory.components import nests, regular_files, specs
 from repertory.components.recordings import data_set
 from repertory.components.settings import SettingError
 
@@ -112,7 +112,7 @@ def read(directory: str) -> Manifest:
   """
   path = os.path.join(directory, FILE)
   try:
-    with open(path, encoding='utf-8') as file:
+    with regular_files.open_file(path) as file:
       found = json.load(file)
     if found['format'] != _FORMAT:
       raise data_set.DataError(

@@ -17,7 +17,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import specs, types
+from repertory.components import regular_files, specs, types
 from repertory.components.recordings import data_set
 
 FILE = 'main_data.hdf5'
@@ -66,7 +66,7 @@ def check_format(path: str) -> None:
 def _read_metadata(path: str) -> Mapping[str, Any]:
   """Returns what Minari tells of a data set."""
   try:
-    with open(path, encoding='utf-8') as file:
+    with regular_files.open_file(path) as file:
       found = json.load(file)
     if not isinstance(found, dict):
       raise ValueError(f'it must be a JSON object; got {found!r}')

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import tree
 
-from repertory.components import nests, specs
+from repertory.components import nests, regular_files, specs
 from repertory.components.recordings import data_set, manifest, writer
 
 _STEP_TYPE = 'step_type'
@@ -90,7 +90,7 @@ class Recording(data_set.DataSet):
     """Reads columns of a file, all as long as the first."""
     path = os.path.join(self.path, name)
     try:
-      with open(path, 'rb') as opened, np.load(opened) as file:
+      with regular_files.open_file(path) as opened, np.load(opened) as file:
         # With the suffix: else 'x.npy' might be that of 'x'.
         found = [file[f'{column}.npy'] for column in columns]
     except _DAMAGES as error:

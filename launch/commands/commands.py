@@ -20,6 +20,7 @@ from repertory.launch.commands import command, typed
 from repertory.launch.commands import errors as flag_errors
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
+from repertory.launch.records import wording
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -59,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     TimeoutError, signals.NoAnswerError, videos.VideoError,
     recordings.UnwrittenError,
   ) as error:  # fmt: skip
-    print(f'repertory: {settings_lib.text_of(error)}', file=sys.stderr)
+    _print_error(f'repertory: {settings_lib.text_of(error)}')
     return command.FAILED
   except KeyboardInterrupt:
     print('repertory: interrupted', file=sys.stderr)
@@ -76,7 +77,7 @@ def _tell_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
     advised = flag_tables.TRAIN_NAMES
     told = flag_errors.describe(refusal, values, advised).rstrip('.')
     message = f"{told}. Node '{failure.node}' found that out."
-  print(f'\nrepertory: {message.rstrip()}', file=sys.stderr)
+  _print_error(f'\nrepertory: {message.rstrip()}')
   return command.BAD_INPUT if failure.is_bad_input else command.FAILED
 
 
@@ -99,8 +100,13 @@ def _version_of(distribution: str) -> str | None:
 
 
 def _complain(message: str) -> int:
-  print(f'repertory: {message.strip()}', file=sys.stderr)
+  _print_error(f'repertory: {message.strip()}')
   return command.BAD_INPUT
+
+
+def _print_error(message: str) -> None:
+  """Prints lines that may have names from files."""
+  print('\n'.join(map(wording.text, message.split('\n'))), file=sys.stderr)
 
 
 def _overview() -> str:

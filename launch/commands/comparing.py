@@ -54,4 +54,4 @@ def tell(found: records.Found, notes: Sequence[str] = ()) -> None:
   if notes:
     lines.insert(0, f'Not drawn: {"; ".join(notes)}.')
   for line in filter(None, lines):
-    print(line, file=sys.stderr)
+    print(records.wording.text(line), file=sys.stderr)

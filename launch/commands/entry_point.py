@@ -1,6 +1,7 @@
 """What the command `repertory` starts, before the imports that take seconds."""
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -12,6 +13,9 @@ def main() -> None:
   """Runs a command and exits: 0 done, 1 failed, 2 bad input, 3 not saved."""
   # TensorFlow's remarks on the machine are no answer to what was asked.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+  # Paths may have bytes that are not UTF-8, which by default cannot be printed.
+  if isinstance(sys.stdout, io.TextIOWrapper):
+    sys.stdout.reconfigure(errors='backslashreplace')
   with interrupts.leaving_at_once():
     commands = importlib.import_module('repertory.launch.commands.commands')
   try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from repertory.components import regular_files
 from repertory.launch.records import runs as runs_lib
 from repertory.launch.runs import directories, ledger
 
@@ -151,17 +152,17 @@ def _mean(run: runs_lib.Run, label: str, name: str) -> float | None:
 
 def _read_stall(run: runs_lib.Run) -> str:
   """Returns the first line of the report on a stall, if there was one."""
-  path = os.path.join(run.directory, directories.LOGS, 'stall.txt')
+  name = os.path.join(directories.LOGS, 'stall.txt')
   try:
-    with open(path, errors='replace') as file:
-      return file.readline().strip()
+    with regular_files.open_inside(run.directory, name) as file:
+      return file.readline().decode(errors='replace').strip()
   except OSError:
     return ''
 
 
 def _list(run: runs_lib.Run, folder: str) -> Sequence[str]:
   try:
-    return sorted(os.listdir(os.path.join(run.directory, folder)))
+    return regular_files.list_inside(run.directory, folder)
   except OSError:
     return []
 

@@ -14,7 +14,7 @@ import matplotlib.ticker
 import numpy as np
 
 from repertory.launch.records import curves as curves_lib
-from repertory.launch.records import quantities
+from repertory.launch.records import quantities, wording
 
 # Okabe and Ito's colors, which the color-blind can tell apart, without black
 # and yellow, of which one is not seen on dark ground and the other on light.
@@ -51,6 +51,7 @@ _STYLE = {
   'legend.frameon': False,
   'savefig.transparent': False,
   'text.color': INK,
+  'text.parse_math': False,  # A dollar sign in a name is one.
   'xtick.color': INK,
   'ytick.color': INK,
 }
@@ -133,8 +134,8 @@ def _draw_all(
       axes.set_visible(False)
       continue
     _draw(axes, panel, look_of)
-    axes.set_title(panel.environment)
-    axes.set_ylabel(panel.quantity.title)
+    axes.set_title(wording.text(panel.environment))
+    axes.set_ylabel(wording.text(panel.quantity.title))
   _add_legend(figure, panels, labels, num_columns)
   return figure
 
@@ -211,7 +212,8 @@ def _describe(label: str, panels: Sequence[curves_lib.Panel]) -> str:
   }
   least, most = min(sizes), max(sizes)
   number = f'{least}' if least == most else f'{least} to {most}'
-  return f'{label} ({number} seed{"s" if most > 1 else ""})'
+  seeds = f'{number} seed{"s" if most > 1 else ""}'
+  return f'{wording.text(label)} ({seeds})'
 
 
 def _draw(axes, panel: curves_lib.Panel, look_of: Looks) -> None:

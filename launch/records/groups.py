@@ -119,7 +119,7 @@ def describe(run: runs_lib.Run) -> dict[str, Any]:
   if run.topology is not None:
     settings['topology'] = run.topology
   for name in ('topology_settings', 'launch_settings'):
-    settings.update(wiring.pop(name, {}))
+    settings.update(wiring.pop(name, None) or {})
   if run.initial_from is not None:
     settings['initial_from'] = _without_seed(run.initial_from)
   return {**settings, **wiring}
@@ -127,7 +127,10 @@ def describe(run: runs_lib.Run) -> dict[str, Any]:
 
 def _without_seed(directory: str) -> str:
   """Returns the folder of runs that differ by the seed, of one of them."""
-  path = _SEED.sub('', os.path.realpath(directory))
+  try:
+    path = _SEED.sub('', os.path.realpath(directory))
+  except ValueError:  # It has a zero byte, or is not Unicode: no path.
+    return directory
   near = os.path.relpath(path)
   return path if near.startswith(os.pardir) else near
 

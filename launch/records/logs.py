@@ -5,10 +5,11 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from repertory.components import regular_files
 from repertory.components.loggers import torn_lines
 
 Columns = Mapping[str, np.ndarray]
@@ -24,7 +25,8 @@ class Logs(Mapping[str, Columns]):
   `logs['evaluator']['episode_return']` is an array `[N]`. Numbers are float64,
   NaN where a row has none, and text is an array of objects. A log is read when
   it is first asked for, and once. Rows of a time that a kill lost and a resumed
-  run lived again are left out, so `steps` never decreases.
+  run lived again are left out, so `steps` never decreases. Only regular files
+  are read, and symbolic links are not followed.
 
   Attributes:
     problems: What cannot be read, of what was asked for, in words.
@@ -34,9 +36,9 @@ class Logs(Mapping[str, Columns]):
     """Reads nothing yet.
 
     Args:
-      directory: The folder of the logs.
+      directory: The folder of the logs, in the directory of a run.
     """
-    self._directory = directory
+    self._run, self._folder = os.path.split(directory)
     self._read: dict[str, Columns] = {}
     self.problems: list[str] = []
 
@@ -53,7 +55,10 @@ class Logs(Mapping[str, Columns]):
     return self._read[label]
 
   def __iter__(self) -> Iterator[str]:
-    names = _list(self._directory)
+    try:
+      names = regular_files.list_inside(self._run, self._folder)
+    except OSError:
+      names = []
     labels = {
       name.removesuffix('.csv') for name in names if name.endswith('.csv')
     } | {
@@ -76,9 +81,8 @@ class Logs(Mapping[str, Columns]):
 
   def last(self, label: str, name: str) -> float | None:
     """Returns a number of a log's last row, without reading all of it."""
-    path = self._path(label, 'csv')
     try:
-      with open(path, 'rb') as file:
+      with self._open(label, 'csv') as file:
         header = file.readline()
         start = len(header)
         size = file.seek(0, os.SEEK_END)
@@ -95,7 +99,8 @@ class Logs(Mapping[str, Columns]):
     Lines that are no JSON objects are left out.
     """
     try:
-      return [row for row in _read_json(self._path(label, 'jsonl')) if row]
+      with self._open(label, 'jsonl') as file:
+        return [row for row in _read_json(file) if row]
     except FileNotFoundError:
       return []
     except OSError as error:
@@ -106,12 +111,13 @@ class Logs(Mapping[str, Columns]):
     """Reads a log from CSV, which tells NaN, or else from JSON lines."""
     problems = []
     for read, ending in ((_read_csv, 'csv'), (_read_jsonl, 'jsonl')):
-      path = self._path(label, ending)
       try:
-        columns = read(path)
+        with self._open(label, ending) as file:
+          columns = read(file)
       except FileNotFoundError:
         continue
       except (OSError, ValueError, csv.Error) as error:
+        path = os.path.join(self._run, self._name(label, ending))
         problems.append(f'{path}: {explain(error)}')
         continue
       if columns:
@@ -119,16 +125,16 @@ class Logs(Mapping[str, Columns]):
     self.problems += problems
     return {}
 
-  def _path(self, label: str, ending: str) -> str:
-    return os.path.join(self._directory, f'{label}.{ending}')
+  def _open(self, label: str, ending: str) -> BinaryIO:
+    return regular_files.open_inside(self._run, self._name(label, ending))
+
+  def _name(self, label: str, ending: str) -> str:
+    return os.path.join(self._folder, f'{label}.{ending}')
 
 
-def _read_csv(path: str) -> Columns:
+def _read_csv(file: BinaryIO) -> Columns:
   """Reads whole lines: a last one without its end may be torn."""
-  with open(path, 'rb') as file:  # So that what is not there is told.
-    if not file.read(1):
-      return {}
-  lines = list(torn_lines.read_whole(path))
+  lines = list(torn_lines.whole_lines(file))
   if not lines or not lines[-1].endswith('\n'):
     lines = lines[:-1]
   rows = csv.reader(io.StringIO(''.join(lines)), strict=True)
@@ -151,8 +157,8 @@ def _to_array(cells: Sequence[str]) -> np.ndarray:
     return np.array(cells, object)
 
 
-def _read_jsonl(path: str) -> Columns:
-  rows = list(_read_json(path))
+def _read_jsonl(file: BinaryIO) -> Columns:
+  rows = list(_read_json(file))
   if any(row is None for row in rows[:-1]):
     raise torn_lines.GarbledError('not all lines are JSON objects')
   rows = [row for row in rows if row]
@@ -168,15 +174,14 @@ def _of_json(values: Sequence[Any]) -> np.ndarray:
   return array
 
 
-def _read_json(path: str) -> Iterator[dict[str, Any] | None]:
-  """Gives the objects of a file's lines, None for what is none."""
-  with open(path, 'rb') as file:
-    for line in file:
-      try:
-        row = json.loads(line)
-      except ValueError:
-        row = None
-      yield row if isinstance(row, dict) else None
+def _read_json(file: BinaryIO) -> Iterator[dict[str, Any] | None]:
+  """Yields the object of each line, None for a line that has none."""
+  for line in file:
+    try:
+      row = json.loads(line)
+    except ValueError:
+      row = None
+    yield row if isinstance(row, dict) else None
 
 
 def _without_lost_rows(columns: Columns) -> Columns:
@@ -188,13 +193,6 @@ def _without_lost_rows(columns: Columns) -> Columns:
   following = np.fmin.accumulate(steps[::-1])[::-1]
   kept = ~(steps > following)
   return {name: column[kept] for name, column in columns.items()}
-
-
-def _list(directory: str) -> list[str]:
-  try:
-    return os.listdir(directory)
-  except OSError:
-    return []
 
 
 def explain(error: Exception) -> str:

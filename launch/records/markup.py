@@ -3,6 +3,8 @@
 import html
 from collections.abc import Iterable, Sequence
 
+from repertory.launch.records import wording
+
 _VOID = ('img', 'meta')
 
 
@@ -27,7 +29,7 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
     if value is True:
       shown += f' {key}'
     elif value is not None and value is not False:
-      shown += f' {key}="{html.escape(str(value))}"'
+      shown += f' {key}="{html.escape(wording.text(value))}"'
   if name in _VOID:
     return Html(f'<{name}{shown}>')
   return Html(f'<{name}{shown}>{join(content)}</{name}>')
@@ -37,7 +39,7 @@ def join(content: Iterable[object]) -> Html:
   """Returns parts after one another, escaped unless they are HTML."""
   return Html(
     ''.join(
-      part if isinstance(part, Html) else html.escape(str(part))
+      part if isinstance(part, Html) else html.escape(wording.text(part))
       for part in content
     )
   )

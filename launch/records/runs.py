@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repertory.components import checkpointing
+from repertory.components import checkpointing, regular_files
 from repertory.launch.records import logs as logs_lib
 from repertory.launch.runs import directories, ledger
 
@@ -183,6 +183,7 @@ def _read(directory: str, is_held: bool) -> Run:
   _check(begun.get('topology_settings') or {}, {_DATA: list})
   # Whoever goes on with a run need not name it again.
   initial = saved.get(_INITIAL_FROM) or {}
+  _check(initial, {'directory': str})
   state, why = _judge(is_held, begun, ended, bool(steps), bool(identity))
   return Run(
     directory,
@@ -315,7 +316,8 @@ def _load_state(
   if path is None:
     return {}
   try:
-    with open(os.path.join(path, checkpointing.STATE), 'rb') as file:
+    name = os.path.join(folder, os.path.basename(path), checkpointing.STATE)
+    with regular_files.open_inside(directory, name) as file:
       state = json.load(file)
     if not isinstance(state, dict):
       raise ValueError('it is no JSON object')

@@ -72,7 +72,8 @@ def table(
     runs: Any.
     sort: See `rows`.
     format: 'text', with thousands separators and local time; 'csv' or 'json',
-      with plain numbers and time as ISO 8601 in UTC.
+      with plain numbers and time as ISO 8601 in UTC. Characters that cannot
+      be printed are escaped.
 
   Raises:
     SettingError: If sort or format is none of those.
@@ -90,7 +91,13 @@ def table(
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
     writer.writeheader()
-    writer.writerows(map(_plain, found))
+    writer.writerows(
+      {
+        name: wording.text(value) if isinstance(value, str) else value
+        for name, value in _plain(row).items()
+      }
+      for row in found
+    )
     return file.getvalue().rstrip('\n')
   return _align([_texts(row) for row in found])
 
@@ -122,7 +129,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 def _texts(row: dict[str, Any]) -> dict[str, str]:
   """Returns the cells of a row as people read them."""
   texts = {
-    name: wording.NOTHING if value is None else str(value)
+    name: wording.NOTHING if value is None else wording.text(value)
     for name, value in row.items()
   }
   for name in ('last_return', 'best_return'):
@@ -131,7 +138,7 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
   texts['steps'] = wording.steps(row['steps'], row['max_steps'])
   texts['when'] = wording.time(row['when'])
   for name in _RARE:
-    texts[name] = row[name] or ''
+    texts[name] = wording.text(row[name] or '')
   return texts
 
 

@@ -5,6 +5,7 @@ import os
 import urllib.parse
 from collections.abc import Sequence
 
+from repertory.components import regular_files
 from repertory.launch.records import markup
 from repertory.launch.records import runs as runs_lib
 from repertory.launch.records.markup import Html, element
@@ -17,18 +18,19 @@ _MAX_BYTES_OF_PAGE = 40_000_000
 
 
 def find(run: runs_lib.Run) -> list[str]:
-  """Returns the paths of a run's videos, the newest first."""
-  folder = os.path.join(run.directory, FOLDER)
+  """Returns the paths of a run's videos, the newest first.
+
+  Symbolic links are left out: they may lead to anything.
+  """
   try:
-    names = sorted(os.listdir(folder))
+    names = regular_files.list_inside(run.directory, FOLDER)
   except OSError:
     return []
   paths = [
-    os.path.join(folder, name)
+    os.path.join(run.directory, FOLDER, name)
     for name in names
     if os.path.splitext(name)[1].lower() in _KINDS
   ]
-  paths = [path for path in paths if os.path.isfile(path)]
   return sorted(paths, key=os.path.getmtime, reverse=True)
 
 
@@ -50,7 +52,7 @@ def section(runs: Sequence[runs_lib.Run], page_folder: str) -> Html:
     content = []
     if size <= min(_MAX_BYTES, left):
       left -= size
-      content.append(_embed(newest))
+      content.append(_embed(run, os.path.basename(newest)))
     links = [
       element(
         'li',
@@ -70,15 +72,16 @@ def section(runs: Sequence[runs_lib.Run], page_folder: str) -> Html:
   return markup.section('Videos', panels)
 
 
-def _embed(path: str) -> Html:
-  with open(path, 'rb') as file:
+def _embed(run: runs_lib.Run, name: str) -> Html:
+  path = os.path.join(FOLDER, name)
+  with regular_files.open_inside(run.directory, path) as file:
     data = base64.b64encode(file.read()).decode()
-  kind = _KINDS[os.path.splitext(path)[1].lower()]
+  kind = _KINDS[os.path.splitext(name)[1].lower()]
   source = f'data:{kind};base64,{data}'
   if kind.startswith('image/'):
-    return element('img', src=source, alt=f'Video {os.path.basename(path)}')
+    return element('img', src=source, alt=f'Video {name}')
   return element('video', src=source, controls=True, loop=True, muted=True)
 
 
 def _link(path: str, page_folder: str) -> str:
-  return urllib.parse.quote(os.path.relpath(path, page_folder))
+  return urllib.parse.quote(os.fsencode(os.path.relpath(path, page_folder)))

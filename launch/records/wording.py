@@ -12,6 +12,17 @@ from repertory.launch.records import aggregates
 NOTHING = '–'  # Of what is unknown.
 
 
+def text(value: object) -> str:
+  r"""Writes a path or a name from a file with visible characters alone.
+
+  Control characters would steer a terminal, and bytes of a path that are not
+  UTF-8 (PEP 383) cannot be printed. These become escapes: ESC is `\x1b`.
+  """
+  return ''.join(
+    one if one.isprintable() else ascii(one)[1:-1] for one in str(value)
+  )
+
+
 def number(value: SupportsFloat | None) -> str:
   """Writes a number with four digits at least, and thousands separators."""
   value = math.nan if value is None else float(value)

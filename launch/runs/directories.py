@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 
+from repertory.components import regular_files
 from repertory.components.settings import SettingError
 
 # Folders in the directory of a run.
@@ -176,16 +177,15 @@ def is_held(directory: str) -> bool:
     OSError: If it cannot be told.
   """
   try:
-    descriptor = os.open(os.path.join(directory, LOCK), os.O_RDONLY)
+    file = regular_files.open_inside(directory, LOCK)
   except FileNotFoundError:
     return False
-  try:
-    # With others who look, but not with who holds it.
-    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-  except BlockingIOError:
-    return True
-  finally:
-    os.close(descriptor)
+  with file:
+    try:
+      # With others who look, but not with who holds it.
+      fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+      return True
   return False
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from repertory.components import regular_files
 from repertory.components.settings import SettingError
 from repertory.launch.sweeps import grid
 
@@ -74,7 +75,7 @@ def load(directory: str) -> Manifest | None:
   """
   path = os.path.join(directory, FILE)
   try:
-    with open(path) as file:
+    with regular_files.open_inside(directory, FILE) as file:
       contents = json.load(file)
     if contents.pop('version') != _VERSION:
       raise ValueError('another version wrote it')

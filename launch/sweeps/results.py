@@ -110,7 +110,7 @@ def write(rows: Sequence[Row]) -> str:
 def _cells(row: Row) -> list[str]:
   wording = records.wording
   return [
-    row.label,
+    wording.text(row.label),
     str(len(row.runs)),
     wording.number(row.mean),
     wording.interval(row.interval),

@@ -80,6 +80,21 @@ def _rewrite_checksums(path, name):
   _write(listed, json.dumps(content).encode())
 
 
+@pytest.mark.parametrize('name', _FILES)
+@pytest.mark.parametrize('kind', ['fifo', 'link'])
+def test_files_that_are_not_regular_are_refused_at_once(
+  directory, path, tmp_path, name, kind
+):
+  file = os.path.join(path, name)
+  os.rename(file, tmp_path / 'outside')
+  if kind == 'link':
+    os.symlink(tmp_path / 'outside', file)
+    _assert_refused(directory, path, 'symbolic link')
+  else:
+    os.mkfifo(file)
+    _assert_refused(directory, path)
+
+
 def test_what_it_says_to_do_helps(directory, path):
   os.truncate(os.path.join(path, 'arrays.npz'), 10)
   _assert_refused(

@@ -16,6 +16,7 @@ import pytest
 import log_files
 import program
 import rare_cases
+import written_runs
 
 _CODE = 'from repertory.launch.commands import entry_point; entry_point.main()'
 
@@ -36,6 +37,20 @@ def test_ends_quietly_when_nobody_reads(arguments, tmp_path):
   assert ended.returncode == 128 + signal.SIGPIPE
   assert 'Traceback' not in ended.stderr
   assert 'BrokenPipe' not in ended.stderr
+
+
+def test_paths_that_are_not_utf8_are_printed(tmp_path):
+  written_runs.write(tmp_path / 'runs/a')
+  ended = subprocess.run(
+    [sys.executable, '-c', _CODE, 'report', 'runs', b'--output=\xff.html'],
+    cwd=tmp_path,
+    env={**os.environ, 'PYTHONIOENCODING': 'utf-8:strict'},
+    capture_output=True,
+    text=True,
+    timeout=60,
+  )
+  assert (ended.returncode, ended.stderr) == (0, '')
+  assert ended.stdout == 'Report: \\udcff.html\n'
 
 
 _WITHOUT_TENSORFLOW = """

@@ -336,6 +336,29 @@ class TestRefusals:
     with pytest.raises(recordings.DataError, match='folder; got nothing'):
       recordings.open_data(str(tmp_path / 'nowhere'))
 
+  @pytest.mark.parametrize('name', ['manifest.json', 'main_data.hdf5', 'npz'])
+  def test_a_fifo_is_refused_at_once(self, tmp_path, name):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    if name == 'npz':
+      (path,) = tmp_path.glob('*.npz')
+    else:
+      (tmp_path / 'manifest.json').unlink()
+      path = tmp_path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(recordings.DataError, match=path.name):
+      recordings.open_data(str(tmp_path))
+
+  def test_folder_and_files_may_be_links(self, tmp_path):
+    recorded_episodes.write(tmp_path / 'disk', _SLOTS, 8).close()
+    (tmp_path / 'data').mkdir()
+    for path in (tmp_path / 'disk').iterdir():
+      (tmp_path / 'data' / path.name).symlink_to(path)
+    (tmp_path / 'link').symlink_to('data')
+    found = recordings.open_data(str(tmp_path / 'link'))
+    expected = recordings.open_data(str(tmp_path / 'disk'))
+    assert found.lengths.tolist() == expected.lengths.tolist()
+
   def test_a_format_to_come(self, tmp_path):
     recorded_episodes.write(tmp_path, _SLOTS, 8).close()
     path = tmp_path / 'manifest.json'

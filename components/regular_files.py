@@ -1,0 +1,77 @@
+"""Regular files in folders that others may have written.
+
+A run's directory or a data set may come from somebody else. Opening a FIFO
+there would wait forever, and a symbolic link could lead to any file of this
+machine, which a report would then embed.
+"""
+
+import errno
+import os
+import stat
+from typing import BinaryIO
+
+
+def open_file(path: str) -> BinaryIO:
+  """Opens a regular file to read its bytes; symbolic links are followed.
+
+  Raises:
+    OSError: If it is missing, not readable or not a regular file. A FIFO or
+      device is refused at once, without waiting for a writer.
+  """
+  return _open(path, 0)
+
+
+def open_inside(directory: str, name: str) -> BinaryIO:
+  """Opens a regular file inside a directory to read its bytes.
+
+  Args:
+    directory: May itself be a symbolic link, or behind one.
+    name: Path of the file from there. No part of it may be a symbolic link.
+
+  Raises:
+    OSError: As `open_file` does, or if there is a symbolic link.
+  """
+  return _open(_resolve(directory, name), os.O_NOFOLLOW)
+
+
+def list_inside(directory: str, name: str) -> list[str]:
+  """Returns the names of the regular files in a folder of a directory, sorted.
+
+  Symbolic links are left out, and behind one nothing is listed.
+
+  Args:
+    directory: May itself be a symbolic link, or behind one.
+    name: Path of the folder from there.
+
+  Raises:
+    OSError: If it cannot be listed.
+  """
+  with os.scandir(_resolve(directory, name)) as entries:
+    return sorted(
+      entry.name for entry in entries if entry.is_file(follow_symlinks=False)
+    )
+
+
+def _resolve(directory: str, name: str) -> str:
+  """Returns the path of an entry of a directory; refuses symbolic links."""
+  path = os.path.join(directory, name)
+  expected = os.path.join(os.path.realpath(directory), os.path.normpath(name))
+  if os.path.realpath(path) != os.path.normpath(expected):
+    raise OSError(
+      errno.ELOOP, 'it is a symbolic link or behind one; not followed', path
+    )
+  return path
+
+
+def _open(path: str, flags: int) -> BinaryIO:
+  descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | flags)
+  try:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+      raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+      raise OSError(errno.EINVAL, 'it is not a regular file', path)
+    return os.fdopen(descriptor, 'rb')
+  except OSError:
+    os.close(descriptor)
+    raise
