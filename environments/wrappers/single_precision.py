@@ -155,6 +155,7 @@ def _make_cast(
 
 
 def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
+  spec = _share_bounds(spec)
   dtype = _NARROW.get(spec.dtype)
   if dtype is None:
     return spec
@@ -183,6 +184,20 @@ def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
         ' out what nobody can choose.',
       )
   return specs.BoundedArray(spec.shape, dtype, minimum, maximum, spec.name)
+
+
+def _share_bounds(spec: specs.Array) -> specs.Array:
+  """Replaces bounds `[...]` by one number each where all numbers are equal.
+
+  Those of an image would fill a page where the spec is printed.
+  """
+  if not isinstance(spec, specs.BoundedArray) or spec.shape == ():
+    return spec
+  bounds = [
+    bound.flat[0] if bound.size and (bound == bound.flat[0]).all() else bound
+    for bound in (spec.minimum, spec.maximum)
+  ]
+  return specs.BoundedArray(spec.shape, spec.dtype, *bounds, spec.name)
 
 
 def _round_bound(

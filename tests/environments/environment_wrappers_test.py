@@ -9,6 +9,7 @@ import scripted_environment
 from dm_env import specs, test_utils
 
 from repertory.environments import catch, wrappers
+from repertory.environments.wrappers import single_precision
 
 ScriptedEnvironment = scripted_environment.ScriptedEnvironment
 
@@ -156,6 +157,21 @@ class TestSinglePrecision:
       ValueError, match=r"observation\['counter'\].*int32.*2147483648.*not fit"
     ):
       environment.reset()
+
+  @pytest.mark.parametrize('dtype', [np.uint8, np.float32, np.float64])
+  def test_an_equal_bound_of_all_pixels_is_one_number(self, dtype):
+    shape = (30, 30, 3)
+    low, high = np.zeros(shape, dtype), np.full(shape, 200, dtype)
+    spec = specs.BoundedArray(shape, dtype, low, high, 'image')
+    found = single_precision.narrow(spec, 'observation')
+    assert (found.shape, found.name) == (shape, 'image')
+    assert (found.minimum, found.maximum) == (0, 200)
+    assert repr(found).count('\n') == 0
+    high[3, 4, 1] = 9
+    spec = specs.BoundedArray(shape, dtype, low, high)
+    found = single_precision.narrow(spec, 'observation')
+    assert found.minimum == 0
+    np.testing.assert_array_equal(found.maximum, high)
 
   def test_single_precision_already(self):
     inner = catch.Catch()
