@@ -59,7 +59,8 @@ class ReplayRoad(road.ProgramRoad):
     Args:
       experience: Its table is sampled uniformly or by priority.
       num_environments: N.
-      num_moments: M, moments of each environment that are kept.
+      num_moments: M, moments of each environment that are kept: enough for
+        the table to hold `max_size` items, however short the episodes are.
       seed: Seeds the choice of items.
     """
     super().__init__(name='replay_road')

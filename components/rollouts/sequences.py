@@ -30,10 +30,12 @@ class SequenceRoad(replay_road.ReplayRoad):
     items = cast(adders.Sequences, experience.items)
     self._items = items
     self._signature: types.Sequence = experience.table.signature
-    # Of the episodes that are as long as the period or longer; short ones have
-    # more items, but of those there are no more than the table may hold.
+    # Episodes that end with their first loss window take most: all its moments
+    # and the last observation for each sequence. The last `length` moments may
+    # belong to sequences that are still incomplete.
+    gap = items.stride if items.across_episodes else items.window + 1
     num_items = -(-experience.table.max_size // num_environments)
-    num_moments = num_items * items.stride + items.length + 1
+    num_moments = num_items * gap + items.length
     super().__init__(experience, num_environments, num_moments, seed)
 
   def begin(self, carry):

@@ -110,7 +110,7 @@ def test_the_oldest_make_room_when_it_is_full(
     burn_in=burn_in,
     across_episodes=across_episodes,
   )
-  histories = _make_histories(75, lengths, seed=1)
+  histories = _make_histories(80, lengths, seed=1)
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories, max_size=max_size)
   num_dropped = [0]
