@@ -332,8 +332,33 @@ class TestToAction:
     distribution = distributions.make_distribution(spec)
     samples = tf.constant([[-50, 50, 0.5], [50, -50, 50]], tf.float32)
     np.testing.assert_allclose(
-      distribution.to_action(samples), [[-50, 50, 13], [1, 2, 14]]
+      # In [2, ∞) a sample of 0 is 3.
+      distribution.to_action(samples),
+      [[-50, 53, 13], [1, 2, 14]],
     )
+
+  @pytest.mark.parametrize(
+    ('minimum', 'maximum', 'first'),
+    [
+      (100, np.inf, 101),
+      (-np.inf, -7, -8),
+      (0, np.inf, 1),
+      (-5, np.inf, 0),
+      (-np.inf, 1.5, 0),
+    ],
+  )
+  def test_begins_within_a_bound_on_one_side(self, minimum, maximum, first):
+    spec = specs.BoundedArray((1,), np.float32, minimum, maximum)
+    distribution = distributions.make_distribution(spec)
+    actions = distribution.to_action(tf.constant([[0.0], [0.5], [-0.5]]))
+    np.testing.assert_allclose(actions, [[first], [first + 0.5], [first - 0.5]])
+    # With the first deviation, ½, the bound is at two deviations, beyond which
+    # there is 1 sample of 44.
+    samples, _ = distribution.sample(
+      tf.zeros([NUM_ROWS, 2]), counters_of(NUM_ROWS)
+    )
+    actions = distribution.to_action(samples).numpy()
+    assert np.mean((actions > minimum) & (actions < maximum)) > 0.95
 
   def test_bounds_of_the_whole_of_float64(self):
     largest = np.finfo(np.float64).max
