@@ -6,12 +6,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import dm_env
 import numpy as np
-import tree
 
 from repertory.components import specs, types
 from repertory.components.settings import SettingError
 
-_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+_FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
 # Kinds of dtypes whose values may be told in one another.
 _KINDS = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'b': 'booleans'}
@@ -70,6 +69,17 @@ def find_starts(step_type: np.ndarray) -> np.ndarray:
   starts[1:] |= step_type[:-1] == _LAST
   starts[:1] = True
   return starts.nonzero()[0]
+
+
+def are_actions(step_type: np.ndarray) -> np.ndarray:
+  """Returns whether an action was taken at each moment, `[N]`.
+
+  None was at the last moment of an episode, also of one that was broken off.
+  """
+  starts = find_starts(step_type)
+  taken = np.ones([len(step_type)], bool)
+  taken[starts[1:] - 1] = taken[-1:] = False
+  return taken
 
 
 def episode_lengths(step_type: np.ndarray) -> np.ndarray:
@@ -170,36 +180,89 @@ def _refuse(
   )
 
 
-def check_actions(
-  path: str,
-  actions: types.Nest,
-  spec: types.Nest,
-  step_type: np.ndarray,
-) -> None:
-  """Refuses actions that the environment does not take.
+def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
+  """Returns step types `[N]` as int32.
 
-  Args:
-    actions: `[N, ...]`.
-    spec: That of one action.
-    step_type: `[N]`; what was done at LAST does not matter.
+  Raises:
+    DataError: If they are no integers, of another rank, or none of
+      `dm_env.StepType`.
+  """
+  if values.ndim != 1 or values.dtype.kind not in 'iu':
+    raise DataError(
+      path,
+      f"must have 'step_type' of integers, one for each moment; got "
+      f'{values.dtype} and shape {values.shape}.',
+    )
+  is_bad = (values < _FIRST) | (values > _LAST)
+  if is_bad.any():
+    problem = f'are none of {_FIRST}, {_MID} and {_LAST} (FIRST, MID, LAST)'
+    _refuse(path, 'step_type', problem, values, is_bad)
+  return values.astype(np.int32, copy=False)
+
+
+def check_discounts(
+  path: str, discounts: np.ndarray, step_type: np.ndarray
+) -> None:
+  """Refuses discounts `[N]` out of [0, 1]; at FIRST they mean nothing.
 
   Raises:
     DataError: With the first of them.
   """
-  for one, values in zip(tree.flatten(spec), tree.flatten(actions)):
-    if not isinstance(one, specs.BoundedArray):
-      continue
-    low, high = np.asarray(one.minimum), np.asarray(one.maximum)
-    slack: Any = 0
-    if np.dtype(one.dtype).kind == 'f':
-      slack = _ROUNDING * np.maximum(np.maximum(abs(low), abs(high)), 1)
-    is_out = (values < low - slack) | (values > high + slack)
-    is_out = is_out.reshape(len(values), -1).any(axis=1)
-    is_out &= step_type != _LAST
-    if is_out.any():
-      found = values[is_out.argmax()]
-      raise DataError(
-        path,
-        f'has actions out of those of the environment, [{low}, {high}]; got '
-        f'{found}.',
-      )
+  is_bad = ((discounts < 0) | (discounts > 1)) & (step_type != _FIRST)
+  if is_bad.any():
+    _refuse(path, 'discount', 'are out of [0, 1]', discounts, is_bad)
+
+
+def check_bounds(
+  path: str, what: str, values: np.ndarray, spec: specs.Array, matters: Any
+) -> None:
+  """Refuses values beyond the bounds of the environment, if it has some.
+
+  Args:
+    what: Name of the column.
+    values: `[N, ...]`.
+    spec: That of one row.
+    matters: Whether each row is looked at, `[N]`, or all.
+
+  Raises:
+    DataError: With the first of them.
+  """
+  if not isinstance(spec, specs.BoundedArray):
+    return
+  low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
+  slack: Any = 0
+  if np.dtype(spec.dtype).kind == 'f':
+    slack = _ROUNDING * np.maximum(np.maximum(abs(low), abs(high)), 1)
+  is_out = (values < low - slack) | (values > high + slack)
+  is_out = is_out.reshape(len(values), -1).any(axis=1) & matters
+  if is_out.any():
+    found = values[is_out.argmax()]
+    raise DataError(
+      path,
+      f"has '{what}' out of the bounds of the environment, [{low}, {high}]; "
+      f'got {found}.',
+    )
+
+
+def check_numbers(
+  path: str, what: str, values: np.ndarray, spec: specs.Array
+) -> None:
+  """Refuses observations that are numbers of choices that there are not.
+
+  Floats may be out of their bounds, as those of many environments are.
+
+  Args:
+    what: Name of the column.
+    values: `[N, ...]`.
+    spec: That of one row.
+
+  Raises:
+    DataError: With the first of them.
+  """
+  dtype = np.dtype(spec.dtype)
+  if dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
+    return
+  limits = np.iinfo(dtype)
+  has_all = (spec.minimum <= limits.min) & (spec.maximum >= limits.max)
+  if not np.all(has_all):  # Images have.
+    check_bounds(path, what, values, spec, matters=True)

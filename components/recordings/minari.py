@@ -7,6 +7,7 @@ a group of its keys, a tuple one of `_index_<i>`. In newer versions
 `metadata.json` beside it tells spaces.
 """
 
+import functools
 import json
 import os
 import re
@@ -30,7 +31,7 @@ _FORMAT_NAMES = {'arrow': 'Arrow'}
 # What a damaged file raises, of h5py and NumPy.
 _DAMAGES = (
   OSError, KeyError, AttributeError, RuntimeError, TypeError, ValueError,
-  OverflowError, MemoryError,
+  OverflowError, MemoryError, IndexError,
 )  # fmt: skip
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
@@ -158,36 +159,37 @@ class MinariData(data_set.DataSet):
         )
       return column[()]
 
-    def load_nest(nest: types.Nest, root: str, count: int) -> types.Nest:
-      found = [
-        data_set.cast(where, name, load(name, count), one)
-        for name, one in _leaves(nest, root)
-      ]
+    def load_nest(
+      nest: types.Nest, root: str, count: int, check=None
+    ) -> types.Nest:
+      found = []
+      for name, one in _leaves(nest, root):
+        found.append(data_set.cast(where, name, load(name, count), one))
+        if check is not None:
+          check(where, name, found[-1], one)
       return tree.unflatten_as(nest, found)
 
-    terminations = load('terminations', num_steps).astype(bool)
-    if terminations[:-1].any():
-      raise data_set.DataError(
-        where,
-        'is damaged: only its last step may terminate; got step '
-        f'{terminations.argmax() + 1} of {num_steps}.',
-      )
+    terminations = _check_ends(
+      where, 'terminations', load('terminations', num_steps)
+    )
+    if 'truncations' in group:
+      _check_ends(where, 'truncations', load('truncations', num_steps))
     step_type = np.full([num_steps + 1], _MID, np.int32)
     step_type[0], step_type[-1] = _FIRST, _LAST
-    actions = load_nest(spec.actions, 'actions', num_steps)
+    check = functools.partial(data_set.check_bounds, matters=True)
+    actions = load_nest(spec.actions, 'actions', num_steps, check)
     rewards = load_nest(spec.rewards, 'rewards', num_steps)
     discounts = 1 - terminations.astype(spec.discounts.dtype)
     # What was done at LAST means nothing, as it was never done.
     actions = tree.map_structure(lambda one: _pad(one, after=1), actions)
-    steps = data_set.Steps(
+    check, count = data_set.check_numbers, num_steps + 1
+    return data_set.Steps(
       step_type,
       _pad(rewards, before=1),
       np.concatenate([np.ones([1], discounts.dtype), discounts]),
-      load_nest(spec.observations, 'observations', num_steps + 1),
+      load_nest(spec.observations, 'observations', count, check),
       actions,
     )
-    data_set.check_actions(where, actions, spec.actions, step_type)
-    return steps
 
   def _check_metadata(self) -> None:
     """Refuses episodes that are not all there, and other spaces than ours."""
@@ -208,6 +210,30 @@ class MinariData(data_set.DataSet):
           self.path,
           f'has a {name} whose numbers must start at 0; got {start[1]}.',
         )
+
+
+def _check_ends(where: str, name: str, values: np.ndarray) -> np.ndarray:
+  """Returns whether the episode ended with each step, as booleans `[T]`.
+
+  Raises:
+    DataError: If that is something else, or it ended before its last step.
+  """
+  is_flags = values.ndim == 1 and values.dtype.kind in 'bui'
+  if not is_flags or not np.isin(values, (0, 1)).all():
+    got = f'{values.dtype} and shape {values.shape}'
+    raise data_set.DataError(
+      where,
+      f"must have '{name}' of booleans, one for each step; got "
+      + (f'numbers up to {abs(values).max()}.' if is_flags else f'{got}.'),
+    )
+  flags = values.astype(bool)
+  if flags[:-1].any():
+    raise data_set.DataError(
+      where,
+      f"is damaged: '{name}' must be false before its last step; got step "
+      f'{flags.argmax() + 1} of {len(flags)}.',
+    )
+  return flags
 
 
 class _Opened:

@@ -42,8 +42,7 @@ class Recording(data_set.DataSet):
       if name.endswith(writer.SUFFIX) and not name.startswith('.')
     )
     lengths = [
-      data_set.episode_lengths(self._read(name, [_STEP_TYPE])[0])
-      for name in self._files
+      data_set.episode_lengths(self._read(name, [])[0]) for name in self._files
     ]
     self.lengths = np.concatenate(lengths) if lengths else np.zeros([0], int)
     if not self.lengths.sum():
@@ -60,51 +59,56 @@ class Recording(data_set.DataSet):
     for name, one in columns.items():
       shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
       data_set.check_kind(self.path, name, tuple(shape), dtype, one)
-    actions = nests.paths_of(spec.actions, 'action')
-    for file in self._files:
-      step_type, *leaves = self._read(file, [_STEP_TYPE, *actions])
-      data_set.check_actions(
-        os.path.join(self.path, file), leaves, tree.flatten(spec.actions),
-        step_type,
-      )  # fmt: skip
+    for _ in self.read(spec._replace(observations=())):
+      pass  # Observations may be large: they are checked when they are cut.
 
   def read(self, spec: specs.EnvironmentSpec) -> Iterator[data_set.Steps]:
     columns = dict(manifest.columns_of(spec))
-    num_observations = len(tree.flatten(spec.observations))
+    observations = nests.paths_of(spec.observations, 'observation')
+    actions = nests.paths_of(spec.actions, 'action')
     for file in self._files:
-      step_type, *found = self._read(file, [_STEP_TYPE, *columns])
+      step_type, *found = self._read(file, [*columns])
       path = os.path.join(self.path, file)
-      reward, discount, *leaves = [
-        data_set.cast(path, name, column, one)
+      values = {
+        name: data_set.cast(path, name, column, one)
         for (name, one), column in zip(columns.items(), found)
-      ]
+      }
+      data_set.check_discounts(path, values['discount'], step_type)
+      for name in observations:
+        data_set.check_numbers(path, name, values[name], columns[name])
+      for name in actions:
+        taken = data_set.are_actions(step_type)
+        data_set.check_bounds(path, name, values[name], columns[name], taken)
       yield data_set.Steps(
         step_type,
-        reward,
-        discount,
-        tree.unflatten_as(spec.observations, leaves[:num_observations]),
-        tree.unflatten_as(spec.actions, leaves[num_observations:]),
+        values['reward'],
+        values['discount'],
+        tree.unflatten_as(spec.observations, [values[n] for n in observations]),
+        tree.unflatten_as(spec.actions, [values[n] for n in actions]),
       )
 
   def _read(self, name: str, columns: list[str]) -> list[np.ndarray]:
-    """Reads columns of a file, all as long as the first."""
+    """Reads step types and columns of a file, all of one length."""
     path = os.path.join(self.path, name)
     try:
       with regular_files.open_file(path) as opened, np.load(opened) as file:
         # With the suffix: else 'x.npy' might be that of 'x'.
-        found = [file[f'{column}.npy'] for column in columns]
+        names = [_STEP_TYPE, *columns]
+        found = [file[f'{name}.npy'] for name in names]
     except _DAMAGES as error:
       raise data_set.DataError(
         path, f'is damaged ({type(error).__name__}: {error}).'
       ) from error
-    lengths = {len(column) for column in found}
+    step_type = data_set.check_step_type(path, found[0])
+    lengths = {column.shape[:1] for column in found}
     if len(lengths) > 1:
+      told = [str(*one) or 'a single number' for one in sorted(lengths)]
       raise data_set.DataError(
         path,
         'is damaged: its columns must be of one length; got '
-        f'{", ".join(map(str, sorted(lengths)))}.',
+        f'{", ".join(told)}.',
       )
-    return found
+    return [step_type, *found[1:]]
 
 
 def _join(names) -> str:

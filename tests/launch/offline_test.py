@@ -209,7 +209,7 @@ class TestRefusals:
     shutil.copytree(data, damaged)
     (path,) = damaged.glob('*.npz')
     content = bytearray(path.read_bytes())
-    content[content.index(b'reward.npy') + 300] ^= 1
+    content[content.index(b'observation.npy') + 300] ^= 1
     path.write_bytes(content)
     arguments = [
       'train', '--env=catch', '--steps=300', f'{flag}={damaged}',

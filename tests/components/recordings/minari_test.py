@@ -1,5 +1,6 @@
 """Tests of data sets of Minari, on files of exactly its layout."""
 
+import contextlib
 import json
 
 import h5py
@@ -149,12 +150,26 @@ def test_another_environment_is_refused(tmp_path, changes, message):
 @pytest.mark.parametrize(
   ('changes', 'message'),
   [
-    ({'terminations': [True, False, False]}, 'may terminate; got step 1 of 3'),
+    (
+      {'terminations': [True, False, False]},
+      "'terminations' must be false before its last step; got step 1 of 3",
+    ),
+    (
+      {'truncations': [False, True, False]},
+      "'truncations' must be false before its last step; got step 2 of 3",
+    ),
+    (
+      {'terminations': [0.0, 0.0, np.nan]},
+      "'terminations' of booleans, one for each step; got float64 .*[(]3,[)]",
+    ),
+    ({'terminations': [0, 0, 7]}, "'terminations' of booleans.* up to 7"),
+    ({'truncations': np.zeros([3, 1], bool)}, "'truncations' .*bool .*[(]3, 1"),
+    ({'rewards': np.zeros([3, 1])}, r"'rewards'.*got float64 .*\(1,\)"),
     (
       {'observations': np.zeros([3, 2])},
       "'observations' must have 4 rows; got 3",
     ),
-    ({'actions': [0, 100, 1]}, r'\[0, 99\]; got 100'),
+    ({'actions': [0, 100, 1]}, r"'actions' out of .*\[0, 99\]; got 100"),
     ({'rewards': [0.0, np.inf, 0.0]}, "'rewards' .* are not finite; got inf"),
   ],
 )
@@ -162,6 +177,21 @@ def test_what_an_episode_cannot_be_is_named(tmp_path, changes, message):
   data = _write(tmp_path, [_episode(2, True), _episode(3, True, **changes)])
   with pytest.raises(recordings.DataError, match=f'episode_1.*{message}'):
     list(data.read(SPEC))
+
+
+def test_choices_that_there_are_not_are_named(tmp_path):
+  spec = SPEC._replace(observations=dm_env_specs.DiscreteArray(5))
+  good = [0, 4, 1, 3]
+  for number, is_refused in ((4, False), (5, True), (-1, True)):
+    folder = tmp_path / str(number)
+    column = [*good[:3], number]
+    data = _write(folder, [_episode(3, True, observations=column)])
+    told = contextlib.nullcontext()
+    if is_refused:
+      message = rf"episode_0.*'observations' .*\[0, 4\]; got {number}"
+      told = pytest.raises(recordings.DataError, match=message)
+    with told:
+      _read(data, spec)
 
 
 def test_damages_are_named(tmp_path):

@@ -366,6 +366,58 @@ class TestRefusals:
     with pytest.raises(recordings.DataError, match=r'of format 1.*got 2'):
       recordings.open_data(str(tmp_path))
 
+  @pytest.mark.parametrize(
+    ('column', 'change', 'message'),
+    [
+      ('discount', {2: 7}, r"'discount' .*out of \[0, 1\]; got 7"),
+      ('discount', {2: -1}, r"'discount' .*out of \[0, 1\]; got -1"),
+      ('discount', {0: 7}, None),  # At FIRST it means nothing.
+      ('discount', lambda x: x[:, None], r"'discount'.*and shape \(1,\)"),
+      ('reward', lambda x: x.astype(str), "'reward'.*got <U"),
+      ('reward', lambda x: x[0], 'of one length; got a single number, '),
+      ('step_type', {2: 7}, "'step_type' .* none of 0, 1 and 2 .*; got 7"),
+      ('step_type', lambda x: x.astype(str), "'step_type' of int.*; got <U"),
+      ('step_type', lambda x: x.astype(float), "'step_type' of.*; got float64"),
+      ('step_type', lambda x: x[0], r"'step_type' of .*shape \(\)"),
+      ('step_type', lambda x: x[:, None], r"'step_type' of .*shape \(\d+, 1\)"),
+      ('step_type', lambda x: x.astype(np.uint8), None),
+      ('action', {2: 100}, r"'action' out of .*\[0, 99\]; got 100"),
+      ('action', {9: -100}, None),  # At LAST likewise.
+    ],
+  )
+  def test_values_that_no_column_can_have(
+    self, tmp_path, column, change, message
+  ):
+    recorded_episodes.write(tmp_path, ([(1, 9, True)],), 9).close()
+    (path,) = tmp_path.glob('*.npz')
+    columns = dict(np.load(path))
+    if isinstance(change, dict):
+      for place, value in change.items():
+        columns[column][place] = value
+    else:
+      columns[column] = change(columns[column])
+    np.savez(path, **columns)
+    if message is None:
+      assert len(_read(tmp_path)) == 10
+      return
+    # Before anything is learned: `read` is not called.
+    with pytest.raises(recordings.DataError, match=rf'000000\.npz .*{message}'):
+      recordings.open_data(str(tmp_path)).check(SPEC)
+
+  def test_no_action_is_taken_at_the_end_of_an_open_episode(self, tmp_path):
+    # Zeros are there then, which the environment does not take.
+    actions = dm_env_specs.BoundedArray((), np.int32, 1, 99)
+    spec = SPEC._replace(actions=actions)
+    recorded_episodes.prepare(tmp_path, spec)
+    writer = recordings.Writer(str(tmp_path), 'steps')
+    stream = recorded_episodes.timesteps([[(7, 50, False)]])
+    writer.begin(next(stream)[1])
+    for _ in range(3):
+      action, timestep = next(stream)
+      writer.add(np.add(action, 1, dtype=np.int32), timestep)
+    writer.close()
+    recordings.open_data(str(tmp_path)).check(spec)
+
   def test_numbers_that_are_not_finite(self, tmp_path):
     writer = recordings.Writer(recorded_episodes.prepare(tmp_path), 'steps')
     stream = recorded_episodes.timesteps(_SLOTS)
