@@ -13,7 +13,7 @@ import repertory
 
 project = 'Repertory'
 version = release = repertory.__version__
-author = 'The authors of Repertory'
+author = project_copyright = 'The authors of Repertory'
 
 extensions = [
   'myst_parser',

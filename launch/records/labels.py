@@ -12,6 +12,10 @@ _DERIVED = 'table.'
 _NUM_ENVIRONMENTS = 'num_environments'
 _BUILDER, _WRAP = 'builder', 'wrap'
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
+# Significant digits of floats: as few as tell groups apart, None for all.
+_DIGITS = (4, 8, None)
+# Floats that are no longer are whole in any case.
+_SHORT = 8
 
 
 class Named(NamedTuple):
@@ -31,15 +35,24 @@ class Named(NamedTuple):
 def name(groups: Sequence[Named]) -> list[str]:
   """Names groups by their agents, and by what differs on one environment.
 
-  What a preset of the agent has is told by the preset's name.
+  What a preset of the agent has is told by the preset's name. Floats are
+  rounded where that leaves the names different.
   """
+  *rounded, whole = (_name(groups, digits) for digits in _DIGITS)
+  for names in rounded:
+    if len(set(names)) == len(set(whole)):
+      return names
+  return whole
+
+
+def _name(groups: Sequence[Named], digits: int | None) -> list[str]:
   found = [''] * len(groups)
   for agent in {group.agent for group in groups}:
     indices = [i for i, group in enumerate(groups) if group.agent == agent]
     own = [groups[i] for i in indices]
     telling = _find_telling(own)
-    told = _tell_presets(agent, own, telling) or [
-      [_tell(n, one.settings[n]) for n in telling if n in one.settings]
+    told = _tell_presets(agent, own, telling, digits) or [
+      [_tell(n, one.settings[n], digits) for n in telling if n in one.settings]
       for one in own
     ]
     for i, words in zip(indices, told, strict=True):
@@ -99,7 +112,10 @@ def _find_telling(groups: Sequence[Named]) -> list[str]:
 
 
 def _tell_presets(
-  agent: str, groups: Sequence[Named], telling: Sequence[str]
+  agent: str,
+  groups: Sequence[Named],
+  telling: Sequence[str],
+  digits: int | None,
 ) -> list[list[str]] | None:
   """Tells groups of one agent by presets, and by what differs from these.
 
@@ -115,7 +131,7 @@ def _tell_presets(
     own = known[agent].presets[preset] if preset else {}
     usual = {**defaults, **own}
     differs = [
-      _tell(n, settings[n])
+      _tell(n, settings[n], digits)
       for n in dict.fromkeys([*telling, *own])
       if n in settings
       and (n not in usual or freeze(usual[n]) != freeze(settings[n]))
@@ -134,9 +150,18 @@ def _has_preset(words: Sequence[str]) -> bool:
   return bool(words) and words[0].startswith('preset=')
 
 
-def _tell(name: str, value: Any) -> str:
+def _tell(name: str, value: Any, digits: int | None) -> str:
   if name in _PLAIN_BY_THEMSELVES:
     return str(value)
   if isinstance(value, (list, tuple)):
-    value = ','.join(map(str, value))
-  return f'{name}={str(value).lower() if isinstance(value, bool) else value}'
+    value = ','.join(_round(one, digits) for one in value)
+  if isinstance(value, bool):
+    value = str(value).lower()
+  return f'{name}={_round(value, digits)}'
+
+
+def _round(value: Any, digits: int | None) -> str:
+  text = str(value)
+  if digits and isinstance(value, float) and len(text) > _SHORT:
+    return f'{value:.{digits}g}'
+  return text

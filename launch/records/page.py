@@ -52,6 +52,12 @@ code { font: 0.92em ui-monospace, "DejaVu Sans Mono", monospace; }
   display: grid; gap: 20px 28px; margin: 10px 0;
   grid-template-columns: repeat(auto-fill, minmax(min(100%%, 330px), 1fr));
 }
+.columns {
+  display: grid; gap: 0 28px; grid-auto-flow: row dense;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%%, 360px), 1fr));
+}
+.columns > section { min-width: 0; }
+.columns > section:has(figure + figure) { grid-column: 1 / -1; }
 figure { margin: 0; min-width: 0; max-width: 520px; }
 figcaption { font-weight: 600; overflow-wrap: anywhere; }
 figcaption span { color: var(--muted); font-weight: 400; }

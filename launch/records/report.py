@@ -22,6 +22,9 @@ from repertory.launch.records.markup import Html, element
 
 ENDINGS = ('.html', '.htm')
 
+# As many names are in the heading; of more, their number.
+_MAX_NAMES = 3
+
 # Of statistics.
 _NAMES = {'mean': 'mean', 'iqm': 'interquartile mean'}
 
@@ -98,8 +101,11 @@ def make(
   drawing = plots.load_drawing()
   grouped = groups_lib.group(found.runs)
   first, *others = _figures(drawing, found, grouped, over, statistic)
+  if len(grouped.environments) == 1:  # Each section is one panel wide.
+    first, others = element('div', first, *others, class_='columns'), []
+  heading = _describe(grouped)
   body = [
-    _head(found, grouped),
+    _head(found, grouped, heading),
     first,
     score_sections.scores(grouped),
     score_sections.settings(grouped),
@@ -111,11 +117,26 @@ def make(
     videos.section(found.runs, folder),
     score_sections.left_out(grouped, found),
   ]
-  title = f'Repertory: {", ".join(grouped.labels) or "runs"}'
-  return page.make(title, markup.join(body), drawing.COLORS)
+  return page.make(f'Repertory: {heading}', markup.join(body), drawing.COLORS)
 
 
-def _head(found: finding.Found, grouped: groups_lib.Grouped) -> Html:
+def _describe(grouped: groups_lib.Grouped) -> str:
+  """Returns the heading: which agents, on which environments."""
+  agents = sorted({group.agent for group in grouped.groups})
+  if not agents:
+    return 'No steps yet'
+
+  def join(names: Sequence[str], what: str) -> str:
+    few = len(names) <= _MAX_NAMES
+    return ', '.join(names) if few else f'{len(names)} {what}'
+
+  environments = join(grouped.environments, 'environments')
+  return f'{join(agents, "agents")} on {environments}'
+
+
+def _head(
+  found: finding.Found, grouped: groups_lib.Grouped, heading: str
+) -> Html:
   now = datetime.datetime.now().astimezone()
   counts = ', '.join(
     f'{number} {what}{"" if number == 1 else "s"}'
@@ -126,12 +147,8 @@ def _head(found: finding.Found, grouped: groups_lib.Grouped) -> Html:
     )
   )
   made = f'{counts}. Made {now:%Y-%m-%d %H:%M %Z} by repertory {__version__}.'
-  agents = sorted({group.agent for group in grouped.groups})
-  title = ', '.join(agents) or 'No steps yet'
-  if grouped.environments:
-    title += f' on {", ".join(grouped.environments)}'
   return element(
-    'header', element('h1', title), element('p', made, class_='note')
+    'header', element('h1', heading), element('p', made, class_='note')
   )
 
 

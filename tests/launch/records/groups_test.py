@@ -48,6 +48,28 @@ def test_settings_that_differ_on_an_environment_name_groups_everywhere(
   ]
 
 
+def test_floats_have_as_few_digits_as_tell_them_apart(tmp_path):
+  def labels(folder, *values):
+    for number, value in enumerate(values):
+      config = _config(x=value, y=[value, 2])
+      written_runs.write(tmp_path / folder / str(number), config=config)
+    return _group(tmp_path / folder).labels
+
+  assert labels('four', 0.00012345678901, 1 / 3, 0.25) == [
+    'dqn, x=0.0001235, y=0.0001235,2',
+    'dqn, x=0.25, y=0.25,2',
+    'dqn, x=0.3333, y=0.3333,2',
+  ]
+  assert labels('eight', 1 / 3, 0.333334567891) == [
+    'dqn, x=0.33333333, y=0.33333333,2',
+    'dqn, x=0.33333457, y=0.33333457,2',
+  ]
+  assert labels('all', 1 / 3, 0.33333333333333337) == [
+    'dqn, x=0.3333333333333333, y=0.3333333333333333,2',
+    'dqn, x=0.33333333333333337, y=0.33333333333333337,2',
+  ]
+
+
 def test_what_only_environments_differ_in_names_none(tmp_path):
   written_runs.write(tmp_path / 'a', config=_config(batch_size=1))
   written_runs.write(tmp_path / 'b', environment='x')

@@ -112,6 +112,32 @@ def test_tells_of_settings_scores_and_waiting(folder):
   assert texts.count('discount') == 2
 
 
+@pytest.mark.parametrize('num_environments', [1, 3, 4])
+def test_heading_is_short_and_one_environment_fills_the_page(
+  tmp_path, num_environments
+):
+  for number in range(num_environments):
+    written_runs.write(
+      tmp_path / f'runs/{number}',
+      environment=f'env_{number}',
+      learner=[{'steps': 100, 'loss': 0.5}],
+    )
+  text = _write(tmp_path)
+  (heading,) = re.findall('<h1>(.*?)</h1>', text)
+  assert (
+    heading
+    == {
+      1: 'dqn on env_0',
+      3: 'dqn on env_0, env_1, env_2',
+      4: 'dqn on 4 environments',
+    }[num_environments]
+  )
+  assert f'<title>Repertory: {heading}</title>' in text
+  # Sections of one panel each are beside each other.
+  columns = '<div class="columns"><section><h2>Evaluations</h2>'
+  assert (columns in text) == (num_environments == 1)
+
+
 def test_colors_follow_the_page(folder):
   text = _write(folder)
   assert 'prefers-color-scheme: dark' in text
