@@ -2,9 +2,10 @@
 
 import collections
 import contextlib
+import copy
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,7 @@ class CompiledFunction:
     )
     self.argument_specs = tree.flatten(signature)
     self._captured = list(self._function.captured_inputs)
+    self._kept: dict[int, tf.Variable] = {}
     self._num_outputs = len(self._function.outputs)
     self._output_structure = output_structure[0]
     self._unflatten = nests.Unflattener(self._output_structure)
@@ -172,6 +174,20 @@ class CompiledFunction:
     for place in self.absent:
       outputs.insert(place, None)
     return outputs
+
+  def with_variables(self, values: Mapping[int, np.ndarray]) -> Any:
+    """Returns the function with variables of its own, as they are now.
+
+    Args:
+      values: By the `id` of a captured handle, what is read in its place.
+    """
+    other = copy.copy(self)
+    other._kept = {key: tf.Variable(value) for key, value in values.items()}
+    other._captured = [
+      other._kept[id(one)].handle if id(one) in other._kept else one
+      for one in self._captured
+    ]
+    return other
 
   @property
   def function(self) -> Any:

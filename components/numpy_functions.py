@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from repertory.components import compilation, numpy_translations
 
@@ -23,6 +24,12 @@ _NUM_MEASUREMENTS = 20
 # For one update of DQN, as in its paper. To read the variables takes NumPy half
 # of what it saves in a call.
 _CALLS_BETWEEN_UPDATES = 4
+
+# How often values are compared, by how much variables are changed for that, and
+# how much of the largest number of a leaf may be rounding.
+_NUM_COMPARISONS = 3
+_LARGEST_CHANGE = 0.1
+_SHARE_OF_ROUNDING = 1e-3
 
 
 class NumpyFunction:
@@ -44,6 +51,7 @@ class NumpyFunction:
     self._read_at: int | None = None
     self._variables: Sequence[np.ndarray] = ()
     translation = numpy_translations.Translation(compiled.function)
+    self._handles = [handle for handle, _ in translation.handles]
     self._read = compilation.compile_reading(translation.handles)
     self._compute = translation.compute
     self._absent = compiled.absent
@@ -52,13 +60,41 @@ class NumpyFunction:
     """Reads the variables anew before the next call."""
     self._read_at = None
 
+  def is_like(self, compiled: compilation.CompiledFunction) -> bool:
+    """Returns whether it computes what the function that it was made of does.
+
+    Both get random arguments, and variables that differ from their own, for
+    nothing would be seen of a part that is multiplied by zeros at first.
+
+    Raises:
+      tf.errors.InvalidArgumentError: If TensorFlow refuses the random integers,
+        as for places in a table.
+    """
+    random = np.random.default_rng(0)
+    variables = [
+      _perturb(random, one.numpy()).astype(one.dtype.as_numpy_dtype)
+      for one in self._read()
+    ]
+    other = compiled.with_variables(
+      dict(zip(map(id, self._handles), variables))
+    )
+    for _ in range(_NUM_COMPARISONS):
+      leaves = [_draw(random, spec) for spec in compiled.argument_specs]
+      theirs = other(*leaves)
+      if not all(map(_are_alike, self._call(leaves, variables), theirs)):
+        return False
+    return True
+
   def __call__(self, *leaves: np.ndarray) -> list[Any]:
     """Maps the leaves of all arguments to the leaves of the output."""
     version = self._version()
     if version != self._read_at:
       self._read_at = version
       self._variables = [one.numpy() for one in self._read()]
-    outputs = self._compute(*leaves, *self._variables)
+    return self._call(leaves, self._variables)
+
+  def _call(self, leaves: Sequence[np.ndarray], variables: Sequence) -> list:
+    outputs = self._compute(*leaves, *variables)
     for place in self._absent:
       outputs.insert(place, None)
     return outputs
@@ -74,7 +110,7 @@ def find_faster(
     version: Likewise.
 
   Returns:
-    None if TensorFlow is better, or NumPy cannot.
+    None if TensorFlow is faster, or NumPy cannot, or computes something else.
   """
   if not compilation.WRAPS_OPERATIONS:  # There is an accelerator.
     return None
@@ -86,7 +122,10 @@ def find_faster(
     np.zeros(spec.shape, spec.dtype.as_numpy_dtype)
     for spec in compiled.argument_specs
   ]
-  if not _are_alike(translated(*zeros), compiled(*zeros)):
+  try:
+    if not translated.is_like(compiled):
+      return None
+  except tf.errors.InvalidArgumentError:
     return None
   ours, theirs = [], []
   for _ in range(_NUM_MEASUREMENTS):
@@ -99,13 +138,34 @@ def find_faster(
   return translated if min(ours) < _SHARE_OF_TIME * min(theirs) else None
 
 
-def _are_alike(ours: Sequence, theirs: Sequence) -> bool:
-  """Returns whether outputs have the same dtypes and shapes."""
-  forms = [
-    [
-      None if leaf is None else (np.asarray(leaf).dtype, np.shape(leaf))
-      for leaf in outputs
-    ]
-    for outputs in (ours, theirs)
-  ]
-  return forms[0] == forms[1]
+def _draw(random: np.random.Generator, spec: tf.TensorSpec) -> np.ndarray:
+  """Draws an argument: normal floats, bits, or integers that are 0 or 1."""
+  dtype, shape = spec.dtype.as_numpy_dtype, spec.shape.as_list()
+  if spec.dtype.is_floating:
+    return random.normal(size=shape).astype(dtype)
+  if dtype == np.uint64:  # Of random streams, which take all bits.
+    return random.integers(2**64, size=shape, dtype=dtype)
+  return random.integers(2, size=shape).astype(dtype)
+
+
+def _perturb(random: np.random.Generator, value: np.ndarray) -> np.ndarray:
+  """Adds to floats, and takes nothing away: variances stay positive."""
+  if not np.issubdtype(value.dtype, np.floating):
+    return value
+  return value + random.uniform(0, _LARGEST_CHANGE, value.shape)
+
+
+def _are_alike(ours: Any, theirs: Any) -> bool:
+  """Returns whether two leaves are the same, floats but for rounding."""
+  if ours is None or theirs is None:
+    return ours is theirs
+  ours, theirs = np.asarray(ours), np.asarray(theirs)
+  if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
+    return False
+  if not np.issubdtype(ours.dtype, np.floating):
+    return np.array_equal(ours, theirs)
+  finite = np.abs(theirs[np.isfinite(theirs)])
+  size = finite.max() if finite.size else 0.0
+  return np.allclose(
+    ours, theirs, rtol=0, atol=_SHARE_OF_ROUNDING * size, equal_nan=True
+  )

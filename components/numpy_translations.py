@@ -137,7 +137,7 @@ class Translation:
     else:
       name = self._names[output.name] = f't{len(self._names)}'
       self._lines.append(f'{name} = {expression}')
-      if operation.type in numpy_operations.VIEWS:
+      if operation.type in numpy_operations.VIEWS or expression in self._shared:
         self._shared.add(name)
       if is_divided:
         for i, part in enumerate(operation.outputs):
@@ -218,8 +218,9 @@ class Translation:
     return '{0} + {1}'
 
   def _express_rightshift(self, operation: tf.Operation) -> str:
+    places = np.array(self._constant(operation, 1))
     num_bits = 8 * operation.inputs[0].dtype.size
-    if not 0 <= np.max(self._constant(operation, 1)) < num_bits:
+    if np.any((places < 0) | (places >= num_bits)):
       raise CannotTranslateError('bits are shifted out.')
     return '{0} >> {1}'
 
@@ -302,7 +303,9 @@ class Translation:
     return f'np.split({{1}}, {operation.get_attr("num_split")}, {axis})'
 
   def _express_splitv(self, operation: tf.Operation) -> str:
-    sizes, axis = self._constant(operation, 1), self._constant(operation, 2)
+    axis = self._constant(operation, 2)
+    # Of the outputs, for one of the sizes asked for may be −1: the rest.
+    sizes = [_shape_of(part)[axis] for part in operation.outputs]
     ends = np.cumsum(sizes)[:-1].tolist()
     return f'np.split({{0}}, {ends}, {axis})'
 

@@ -76,6 +76,12 @@ _FUNCTIONS = {
   'unequal parts': lambda x, y, b, p: (
     tf.add(*tf.split(x, [2, 2], -1)) - tf.split(y, [1, 3], -1)[0]
   ),
+  'the rest of the parts': lambda x, y, b, p: (
+    tf.split(x, [-1, 3], -1),
+    tf.split(x, [1, -1, 1], 1),
+    tf.split(y, [2, -1], 0),
+  ),
+  'part as it is': lambda x, y, b, p: tf.identity(tf.split(x, [-1, 3], 1)[1]),
   'padded': lambda x, y, b, p: tf.pad(x, [[0, 0], [1, 2]], constant_values=-9),
   'padded with zeros': lambda x, y, b, p: tf.pad(x, [[1, 0], [0, 0]]),
   'looked up': lambda x, y, b, p: (
@@ -177,6 +183,9 @@ _REFUSED = {
   'shifted out': lambda x, y, b, p: tf.bitwise.right_shift(
     b, tf.constant(64, tf.uint64)
   ),
+  'are shifted out': lambda x, y, b, p: tf.bitwise.right_shift(
+    p, tf.constant([-1, 0, 1])
+  ),
   'exclusive or reverse': lambda x, y, b, p: tf.cumsum(x, reverse=True),
   'shape': lambda x, y, b, p: tf.reshape(x, p[:2]),
 }
@@ -221,4 +230,34 @@ def test_the_faster_one_is_found(monkeypatch):
 
 def test_what_cannot_be_translated_is_not_faster():
   compiled = _compile(_REFUSED['is not known'])
+  assert numpy_functions.find_faster(compiled, lambda: 0) is None
+
+
+_WEIGHT = tf.Variable(tf.zeros([4, 2]))
+
+
+@pytest.mark.skipif(
+  not compilation.WRAPS_OPERATIONS, reason='There is an accelerator.'
+)
+@pytest.mark.parametrize(
+  ('operation', 'wrong', 'function'),
+  [
+    # Zeros do not show it, nor what is multiplied by zeros.
+    ('Tanh', 'np.sin({0})', lambda x, y, b, p: tf.tanh(x) @ _WEIGHT),
+    ('Less', '{0} <= {1}', lambda x, y, b, p: p < 1),
+    ('BitwiseXor', '{0} | {1}', lambda x, y, b, p: b ^ (b * 3)),
+  ],
+)
+def test_other_values_are_no_faster(monkeypatch, operation, wrong, function):
+  slow = _Slow(_compile(function), 0.001)
+  assert numpy_functions.find_faster(slow, lambda: 0)
+  expressions = numpy_functions.numpy_translations.numpy_operations.EXPRESSIONS
+  monkeypatch.setitem(expressions, operation, wrong)
+  assert numpy_functions.find_faster(slow, lambda: 0) is None
+  np.testing.assert_array_equal(_WEIGHT, np.zeros([4, 2]))
+
+
+def test_integers_that_tensorflow_refuses_are_no_failure():
+  table = tf.constant([[1.0]])
+  compiled = _compile(lambda x, y, b, p: tf.gather(table, p))
   assert numpy_functions.find_faster(compiled, lambda: 0) is None
