@@ -66,6 +66,7 @@ class EnvironmentLoop(core.Worker):
     self._observers = list(observers)
     self._should_update = should_update
     self._metrics: episode_metrics.EpisodeMetrics | None = None
+    self._info_names: tuple[str, ...] = ()
     self._timestep: dm_env.TimeStep | None = None
     self._entered_at = 0.0  # When the environment was called; 0 if it is not.
     self._returns = np.zeros([environment.batch_size])
@@ -92,6 +93,14 @@ class EnvironmentLoop(core.Worker):
   def measure(self, metrics: episode_metrics.EpisodeMetrics) -> None:
     """Lets episodes that start from now on tell metrics, too."""
     self._metrics = metrics
+
+  def read_info(self, names: Sequence[str]) -> None:
+    """Adds entries of the environments' info to the metrics of episodes.
+
+    Args:
+      names: Each must be a number in the last step of every episode.
+    """
+    self._info_names = tuple(names)
 
   def reset(self) -> dm_env.TimeStep:
     """Starts all episodes anew; the open ones are not reported."""
@@ -207,11 +216,15 @@ class EnvironmentLoop(core.Worker):
     self._lengths = state['lengths']
 
   def _end_episode(self, slot: int) -> Episode:
+    metrics = {} if self._metrics is None else self._metrics.values(slot)
+    if self._info_names:
+      info = self._environment.info(slot)
+      metrics |= episode_metrics.read_info(info, self._info_names)
     episode = Episode(
       slot=slot,
       episode_return=float(self._returns[slot]),
       length=int(self._lengths[slot]),
-      metrics={} if self._metrics is None else self._metrics.values(slot),
+      metrics=metrics,
     )
     self._returns[slot] = 0
     self._lengths[slot] = 0

@@ -1,7 +1,7 @@
 """Figures of episodes besides return and length."""
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import dm_env
@@ -137,6 +137,58 @@ def check(makers: Any) -> None:
         setting,
         f'must be what makes a metric for each environment, such as its class; '
         f'got {make!r} for {name!r}.{hint}',
+      )
+
+
+def read_info(
+  info: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, float]:
+  """Returns entries of an environment's info as numbers, by name.
+
+  Args:
+    info: That of the last step of an episode.
+    names: Entries to read.
+
+  Raises:
+    ValueError: If one is missing, or no number.
+  """
+  values = {}
+  for name in names:
+    value = np.asarray(info.get(name))
+    if value.dtype.kind not in 'biuf' or value.size != 1:
+      found = repr(info[name]) if name in info else 'nothing'
+      known = ', '.join(map(str, info)) or 'none'
+      raise ValueError(
+        f'Entry {name!r} of `info` must be a number in the last step of every '
+        f'episode, got {found}. The entries of this step are: {known}.'
+      )
+    values[name] = float(value.item())
+  return values
+
+
+def check_info(names: Any, makers: Makers) -> None:
+  """Refuses names of info entries that cannot be columns.
+
+  Args:
+    names: Entries of the environments' info.
+    makers: The metrics of evaluations, which have columns, too.
+
+  Raises:
+    SettingError: Naming the first such name.
+  """
+  if isinstance(names, str) or not isinstance(names, Sequence):
+    raise SettingError('info', f'must be names, a list; got {names!r}.')
+  taken = [*_TAKEN, 'episodes', *makers]
+  for index, name in enumerate(names):
+    if not isinstance(name, str) or not name or name in names[:index]:
+      raise SettingError(
+        'info', f'must be names that are text, each once; got {name!r}.'
+      )
+    if name in taken:
+      raise SettingError(
+        'info',
+        f'must not be names of other columns, {", ".join(taken)}; got '
+        f'{name!r}. Give the entry of `info` another name.',
       )
 
 

@@ -1,7 +1,7 @@
 """Drives a list of environments as one batch."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dm_env
@@ -153,6 +153,11 @@ class _Loop:
       self._reward_spec.dtype,
       self._discount_spec.dtype,
     )
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns the attribute `info` of an environment; None if it has none."""
+    info = getattr(self._environments[slot], 'info', None)
+    return info if isinstance(info, Mapping) else None
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
     """Returns the pictures of some slots."""

@@ -75,6 +75,7 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
       observation_space = self._pool.observation_space
       action_space = self._pool.action_space
     self._size = len(seeds)
+    self._infos: Mapping[str, Any] = {}
     self._observation = gymnasium_spaces.make_batch_codec(
       observation_space, 'observation_space'
     )
@@ -111,10 +112,15 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
   ) -> vector_batch.Outcome:
     """Steps or restarts each slot; the pool knows itself which."""
     actions = self._action.encode(actions)
-    observation, rewards, terminated, truncated, _ = self._pool.step(actions)
+    results = self._pool.step(actions)
+    observation, rewards, terminated, truncated, self._infos = results
     return self.to_outcome(
       self._decode(observation), rewards, terminated, truncated, ended
     )
+
+  def info(self, slot: int) -> Mapping[str, Any]:
+    """Returns EnvPool's info of the last step of a slot."""
+    return gymnasium_results.info_of(self._infos, slot)
 
   def close(self) -> None:
     """Ends the threads, which takes that nobody holds the pool."""

@@ -1,5 +1,6 @@
 """Lets a Gymnasium environment speak dm_env."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import dm_env
@@ -116,6 +117,9 @@ class GymnasiumAdapter(dm_env.Environment):
   `truncated`, say by a time limit, ends with discount 1: there was more to
   come. The dtypes are those of the spaces, the reward is float64; see
   `wrappers.SinglePrecision`.
+
+  Attributes:
+    info: Gymnasium's, of the last step or reset.
   """
 
   def __init__(self, gym_env: 'gymnasium.Env', seed: int):
@@ -132,6 +136,7 @@ class GymnasiumAdapter(dm_env.Environment):
     """
     seed = argument_checks.check_integer('seed', seed, 0)
     self._env = gym_env
+    self.info: Mapping[str, Any] = {}
     self._seed: int | None = seed
     self._observation = gymnasium_spaces.make_codec(
       gym_env.observation_space, 'observation_space'
@@ -156,7 +161,8 @@ class GymnasiumAdapter(dm_env.Environment):
       raise TypeError(
         f'{type(unwrapped).__name__} is pickled by its arguments alone'
       )
-    return dict(vars(self))
+    # What an environment puts into its info need not be picklable.
+    return {**vars(self), 'info': {}}
 
   @property
   def gym_env(self) -> 'gymnasium.Env':
@@ -169,6 +175,7 @@ class GymnasiumAdapter(dm_env.Environment):
     with gymnasium_results.explaining(self._env):
       result = self._env.reset(seed=seed)
     observation = gymnasium_results.observation_of(result)
+    self.info = result[1]
     self._ended = False
     return dm_env.restart(self._observation.decode(observation))
 
@@ -186,7 +193,8 @@ class GymnasiumAdapter(dm_env.Environment):
       return self.reset()
     action = self._action.encode(action)
     with gymnasium_results.explaining(self._env):
-      observation, reward, terminated, truncated, _ = self._env.step(action)
+      observation, reward, terminated, truncated, info = self._env.step(action)
+    self.info = info
     terminated = gymnasium_results.to_flag('terminated', terminated)
     truncated = gymnasium_results.to_flag('truncated', truncated)
     if not isinstance(reward, float):

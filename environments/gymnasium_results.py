@@ -123,6 +123,22 @@ def to_flag(name: str, value: Any) -> bool:
   )
 
 
+def info_of(infos: Mapping[str, Any], slot: int) -> dict[str, Any]:
+  """Returns the info of one slot of a vector environment.
+
+  Args:
+    infos: Arrays `[B]` by name; a mask `_<name>` has the slots that have it.
+    slot: Which.
+  """
+  found = {}
+  for name, values in infos.items():
+    if name.startswith('_') or not isinstance(values, np.ndarray):
+      continue
+    if f'_{name}' not in infos or infos[f'_{name}'][slot]:
+      found[name] = values[slot]
+  return found
+
+
 class GymnasiumOutcomes:
   """What is the same in all sources that speak as Gymnasium does."""
 

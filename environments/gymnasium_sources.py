@@ -117,6 +117,7 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
     self._action = gymnasium_spaces.make_batch_codec(
       vector_env.single_action_space, 'action_space'
     )
+    self._infos: Mapping[str, Any] = {}
     self._layout = layout.Layout(self._observation.spec, 'observation')
     self._copies = [np.array] * len(self._layout.specs)
     self._is_array = isinstance(self._observation.spec, specs.Array)
@@ -145,10 +146,15 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
   ) -> vector_batch.Outcome:
     """Steps or restarts each slot; the environment knows itself which."""
     actions = self._action.encode(actions)
-    observation, rewards, terminated, truncated, _ = self._env.step(actions)
+    results = self._env.step(actions)
+    observation, rewards, terminated, truncated, self._infos = results
     return self.to_outcome(
       self._decode(observation), rewards, terminated, truncated, ended
     )
+
+  def info(self, slot: int) -> Mapping[str, Any]:
+    """Returns Gymnasium's info of the last step of a slot."""
+    return gymnasium_results.info_of(self._infos, slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
     """Returns the pictures of some slots, though it draws all of them."""
@@ -196,6 +202,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
     ]
     timestep_checker.check_environments(adapters)
     self._envs = list(gym_envs)
+    self._infos: list[Mapping[str, Any]] = [{} for _ in gym_envs]
     self._seeds: list[int] | None = list(seeds)
     self._observation = gymnasium_spaces.make_codec(
       gym_envs[0].observation_space, 'observation_space'
@@ -249,6 +256,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
     discounts: list[float] = [1.0] * size
     last: list[bool] = [False] * size
     shape, dtype = self._plain
+    infos = self._infos
     restarts = [False] * size if ended is None else ended.tolist()
     slots = zip(range(size), self._envs, self._split(actions), restarts)
     for slot, env, action, again in slots:
@@ -256,7 +264,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
         observation = self._reset(env, slot)
       else:
         try:
-          observation, reward, done, cut, _ = env.step(action)
+          observation, reward, done, cut, infos[slot] = env.step(action)
         except (TypeError, ValueError) as error:
           with gymnasium_results.explaining(env):
             raise error
@@ -282,6 +290,10 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
     return vector_batch.gather(
       nest, rewards, discounts, last, _FLOAT32, _FLOAT32
     )
+
+  def info(self, slot: int) -> Mapping[str, Any]:
+    """Returns Gymnasium's info of the last step of a slot."""
+    return self._infos[slot]
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
     """Returns the pictures of some slots."""

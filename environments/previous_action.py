@@ -1,6 +1,7 @@
 """Shows the policy of a batch what it did last and what it got for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -83,6 +84,10 @@ class PreviousActionAndReward:
   def step(self, actions: Nest) -> dm_env.TimeStep:
     """Steps every slot, or resets it: see `EnvironmentBatch.step`."""
     return self._extend(self._batch.step(actions), actions)
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns the info of a slot: see `VectorBatch.info`."""
+    return self._batch.info(slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
     """Returns the pictures of some slots: see `EnvironmentBatch.render`."""

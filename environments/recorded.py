@@ -1,6 +1,6 @@
 """Lets somebody write down what a batch of environments goes through."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import dm_env
@@ -70,6 +70,10 @@ class RecordedEnvironments:
     timestep = self._environments.step(actions)
     self._writer.add(actions, timestep)
     return timestep
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns the info of a slot: see `VectorBatch.info`."""
+    return self._environments.info(slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
     """Returns the pictures of some slots."""

@@ -1,6 +1,6 @@
 """Takes one environment out of what steps many of them at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
@@ -38,6 +38,11 @@ class SingleSlot(dm_env.Environment):
   def step(self, action: Nest) -> dm_env.TimeStep:
     """Takes one step, or starts an episode after the last one."""
     return self._unbatch(self._batch.step(self._give(action)))
+
+  @property
+  def info(self) -> Mapping[str, Any] | None:
+    """Info of the last step: see `VectorBatch.info`."""
+    return self._batch.info(0)
 
   def observation_spec(self) -> Nest:
     """Returns the nest of specs of the observation."""

@@ -1,7 +1,7 @@
 """Makes an environment batch of what steps many environments at once."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import dm_env
 import numpy as np
@@ -69,7 +69,8 @@ class Source(Protocol):
   """B environments of one kind that step together.
 
   Arrays have a leading `[B]` and are new in each call. Specs have none, and may
-  be of double precision. It may have a `render` of slots, see `pictures`.
+  be of double precision. It may have a `render` of slots, see `pictures`, and
+  `info` of a slot, see `VectorBatch.info`.
   """
 
   @property
@@ -288,6 +289,15 @@ class VectorBatch:
     self._ended = last
     self._started = True
     return dm_env.TimeStep(step_types, rewards, discounts, observation)
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns what Gymnasium calls `info`, of the last step of a slot.
+
+    Returns:
+      Anything by name; None if the environments have none.
+    """
+    find = getattr(self._source, 'info', None)
+    return None if find is None else find(slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
     """Returns the pictures of some slots: see `pictures`.

@@ -92,6 +92,11 @@ class Experiment:
     evaluation_metrics: What evaluations record besides returns: by the name of
       its column, what makes an `EpisodeMetric` for each environment, such as
       its class.
+    info: Entries of Gymnasium's `info`, by name, that episodes of training and
+      evaluations are measured by: the value of each in the last step of an
+      episode, which must be a number.
+    episode_rows: Whether `logs/episodes.csv` gets a row for each training
+      episode; the other logs have means over a second.
     observers: Are called with what happens in the run, see `launch.Observer`.
     loggers: Take the rows of the run's logs, too, see `launch.RowLogger`.
     stop_when: Called with the `loggers.Status`, after each evaluation and about
@@ -129,6 +134,8 @@ class Experiment:
   evaluation_metrics: Mapping[
     str, Callable[[], episode_metrics.EpisodeMetric]
   ] = dataclasses.field(default_factory=dict)
+  info: Sequence[str] = ()
+  episode_rows: bool = False
   observers: Sequence[hooks_lib.Observer] = ()
   loggers: Sequence[hooks_lib.RowLogger] = ()
   stop_when: 'Callable[[loggers_lib.Status], bool | str] | None' = None

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dm_env
@@ -142,6 +142,10 @@ class Film:
       ]
     )
     return timestep
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns the info of a slot: see `VectorBatch.info`."""
+    return self._environments.info(slot)
 
   def keep(self, episode: environment_loop.Episode) -> None:
     """Completes the film of an episode that has ended with the last step.

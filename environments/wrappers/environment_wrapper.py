@@ -1,5 +1,8 @@
 """What the wrappers have in common: all that they leave as it is."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import dm_env
 import numpy as np
 
@@ -41,6 +44,11 @@ class EnvironmentWrapper(dm_env.Environment):
   def discount_spec(self) -> Nest:
     """Returns the spec of the discount."""
     return self._environment.discount_spec()
+
+  @property
+  def info(self) -> Mapping[str, Any] | None:
+    """Info of the wrapped environment's last step; None if it has none."""
+    return getattr(self._environment, 'info', None)
 
   def render(self) -> np.ndarray:
     """Returns the picture of the wrapped environment: see `pictures`."""

@@ -222,6 +222,34 @@ TRAIN_FLAGS = (
     'default: none.',
   ),
   (
+    'info',
+    flags.DEFINE_list,
+    None,
+    "Entries of Gymnasium's info that episodes are measured by, such as "
+    'distance,success: columns of the logs of actors and evaluator with the '
+    'values of the last steps; default: none.',
+  ),
+  (
+    'episode_rows',
+    flags.DEFINE_bool,
+    DEFAULTS['episode_rows'],
+    'Write logs/episodes.csv, with a row for each training episode.',
+  ),
+  (
+    'observers',
+    flags.DEFINE_list,
+    None,
+    'Observers of your own, such as my_module:MyObserver: subclasses of '
+    'launch.Observer; default: none.',
+  ),
+  (
+    'evaluation_metrics',
+    flags.DEFINE_list,
+    None,
+    'Metrics of your own that evaluations record, such as moves=my_module:'
+    'Moves: subclasses of EpisodeMetric by column; default: none.',
+  ),
+  (
     'wandb_project',
     flags.DEFINE_string,
     None,

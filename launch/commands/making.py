@@ -12,6 +12,7 @@ from absl import flags
 
 from repertory import launch
 from repertory.agents.wrappers import wrap_config
+from repertory.components import named_objects
 from repertory.components import settings as settings_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import hooks, naming
@@ -65,6 +66,12 @@ def _arguments(
   }
   if 'demonstrations' in values:
     chosen['demonstrations'] = values.demonstrations or ()
+  if 'info' in values:
+    chosen['info'] = values.info or ()
+    chosen['observers'] = _find_observers(values.observers or ())
+    chosen['evaluation_metrics'] = _find_metrics(
+      values.evaluation_metrics or ()
+    )
   if 'stop_at_return' in values and values.stop_at_return is not None:
     chosen['stop_when'] = hooks.StopAtReturn(values.stop_at_return)
   if 'wandb_project' in values and values.wandb_project is not None:
@@ -87,6 +94,67 @@ def _arguments(
     'wrap': values.wrap,
     'wrap_config': of_wrap,
   }
+
+
+def _find_observers(paths: Sequence[str]) -> list[Any]:
+  """Makes observers of import paths: of classes, or observers as they are.
+
+  Raises:
+    SettingError: If there is no such thing, or it cannot be made.
+  """
+  found = [_find('observers', path) for path in paths]
+  for index, (path, one) in enumerate(zip(paths, found)):
+    if not isinstance(one, type):
+      continue
+    try:
+      found[index] = one()
+    except Exception as error:
+      raise settings_lib.SettingError(
+        'observers',
+        f'must be classes that can be made without arguments, got {path}, '
+        f'which raises:\n\n{named_objects.trace(error, __file__)}',
+      ) from error
+  return found
+
+
+def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
+  """Finds metrics of evaluations, by column.
+
+  Args:
+    items: Such as 'moves=my_module:Moves'.
+
+  Raises:
+    SettingError: If one is written otherwise, or there is no such thing.
+  """
+  metrics = {}
+  for item in items:
+    column, equals, path = item.partition('=')
+    if not equals or not column or column in metrics:
+      raise settings_lib.SettingError(
+        'evaluation_metrics',
+        'must be <column>=<module>:<class>, each column once, such as '
+        f'moves=my_module:Moves; got {item!r}.',
+      )
+    metrics[column] = _find('evaluation_metrics', path)
+  return metrics
+
+
+def _find(setting: str, path: str) -> Any:
+  """Returns the object at an import path.
+
+  Raises:
+    SettingError: If there is none.
+  """
+  if named_objects.SYNTAX.fullmatch(path) is None:
+    raise settings_lib.SettingError(
+      setting, f'must be <module>:<class>, got {path!r}.'
+    )
+  try:
+    return named_objects.find(path)
+  except named_objects.NamedObjectError as error:
+    raise settings_lib.SettingError(
+      setting, f'must be found, got {path!r}, but {error}'
+    ) from error
 
 
 def read_trained(

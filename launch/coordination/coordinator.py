@@ -66,7 +66,7 @@ class Coordinator:
     self._lock = threading.RLock()
     self._phases = phases.Phases()
     self._message = session.message
-    self._episodes = episodes.Episodes(session.counts['episodes'])
+    self._episodes = episodes.Episodes(session)
     self._speed = rates.Speed(
       experiment.max_steps, self._progress.learner_steps, clock
     )
@@ -78,6 +78,7 @@ class Coordinator:
       self._warn_of_logs,
       session.counts['runs'],
       self._hooks.take_row,
+      experiment.episode_rows,
     )
     if self._evaluations.warning:
       self.warn(kinds.COORDINATOR.name, self._evaluations.warning)
@@ -146,7 +147,7 @@ class Coordinator:
       if report.episodes:
         position = self._progress.position
         columns = self._episodes.take(report.episodes, position)
-        self._logs.write_rows('actors', columns)
+        self._logs.write_episodes(columns)
         self._hooks.take_episodes(columns, position)
       self._gauges.take_actor(node, report)
       return self.directive()

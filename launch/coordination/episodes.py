@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from repertory.launch.coordination import statuses
+from repertory.launch.runs import session as session_lib
 
 # Over how many episodes the return is averaged.
 _NUM_RETURNS = 100
@@ -15,38 +16,36 @@ _NUM_RETURNS = 100
 class Episodes:
   """Counts episodes, and knows the returns of the last ones."""
 
-  def __init__(self, count: int):
-    """Goes on counting.
-
-    Args:
-      count: Episodes of earlier runs.
-    """
-    self.count = count
+  def __init__(self, session: session_lib.Session):
+    """Goes on counting where the resumed run ended."""
+    self.count = session.counts['episodes']
+    self._info_names = session.experiment.info
     self._returns: collections.deque[float] = collections.deque(
       maxlen=_NUM_RETURNS
     )
 
   def take(
     self,
-    episodes: Sequence[tuple[float, int]],
+    episodes: Sequence[tuple[float, ...]],
     position: Mapping[str, float],
   ) -> dict[str, np.ndarray]:
     """Takes note of episodes.
 
     Args:
-      episodes: Return and length of each, at least one.
+      episodes: Return, length and values of `info` of each, at least one.
       position: Where the run is.
 
     Returns:
       What is logged of them, an entry of each column for each episode.
     """
-    returns, lengths = (np.asarray(column) for column in zip(*episodes))
+    returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
     size = len(returns)
     self._returns.extend(returns[-_NUM_RETURNS:].tolist())
     self.count += size
     return {
       'episode_return': returns,
       'episode_length': lengths,
+      **dict(zip(self._info_names, info, strict=True)),
       **{name: np.full([size], value) for name, value in position.items()},
       'episodes': np.arange(self.count - size + 1, self.count + 1),
     }

@@ -50,6 +50,7 @@ class RunLogs:
     warn: Callable[[str], None],
     run: int = 0,
     also: Callable[[str, Mapping[str, Any]], None] = lambda label, row: None,
+    episode_rows: bool = False,
   ):
     """Makes the files that every run has.
 
@@ -57,6 +58,7 @@ class RunLogs:
       warn: Takes what the user should know.
       run: Which of the directory's it is.
       also: Takes all rows but those on nodes, with their labels.
+      episode_rows: Whether each training episode has a row in `episodes.csv`.
     """
     self._directory = directory
     self._tell = warn
@@ -67,6 +69,10 @@ class RunLogs:
     self._merged: dict[str, loggers.Aggregate] = {}
     for label in ('nodes', 'actors', 'learner', 'replay', 'evaluator'):
       self._add(label)
+    self._episodes: loggers.Logger | None = None
+    if episode_rows:
+      csv = os.path.join(directory, 'episodes.csv')
+      self._episodes = _File(csv, lambda: loggers.CsvFile(csv), self._warn)
 
   def note(self, node: str, row: Mapping[str, Any]) -> None:
     """Writes what is to be known of a node."""
@@ -78,9 +84,12 @@ class RunLogs:
       self._add(label)
     self._loggers[label].write(row)
 
-  def write_rows(self, label: str, columns: Mapping[str, np.ndarray]) -> None:
-    """Writes rows of a label whose rows are merged; see `Aggregate`."""
-    self._merged[label].write_rows(columns)
+  def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
+    """Writes rows of 'actors', one for each episode; see `Aggregate`."""
+    self._merged['actors'].write_rows(columns)
+    if self._episodes is not None:
+      for values in zip(*(column.tolist() for column in columns.values())):
+        self._episodes.write(dict(zip(columns, values)))
 
   def flush(self) -> None:
     """Writes what is held back."""
@@ -91,6 +100,8 @@ class RunLogs:
     """Writes what is held back, and ends."""
     for logger in self._loggers.values():
       logger.close()
+    if self._episodes is not None:
+      self._episodes.close()
 
   def _add(self, label: str) -> None:
     def path(name: str) -> str:

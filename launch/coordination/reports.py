@@ -49,7 +49,8 @@ class ActorReport:
   Attributes:
     steps: Environment steps.
     total_steps: Environment steps since it started.
-    episodes: Return and length of each that ended.
+    episodes: Return and length of each that ended, and the values of the
+      experiment's `info`.
     environment_seconds: How long its environments have been at the step or
       reset that they are at; 0 if at none.
     version: Learner steps of the variables it acts with; −1 if they are the
@@ -62,7 +63,7 @@ class ActorReport:
 
   steps: int
   total_steps: int
-  episodes: Sequence[tuple[float, int]]
+  episodes: Sequence[tuple[float, ...]]
   environment_seconds: float = 0.0
   version: int = -1
   age_seconds: float = 0.0

@@ -35,6 +35,7 @@ class RunHooks:
     """
     self._coordinator = coordinator
     experiment = session.experiment
+    self._info_names = experiment.info
     self._timeout_seconds = experiment.timeout_seconds
     # Less than what the watch over a run in one thread allows.
     self._decision_seconds = 0.5 * min(
@@ -87,10 +88,11 @@ class RunHooks:
     if not self._observers:
       return
     returns, lengths = columns['episode_return'], columns['episode_length']
-    for array in (returns, lengths):
+    metrics = {name: columns[name] for name in self._info_names}
+    for array in (returns, lengths, *metrics.values()):
       array.setflags(write=False)  # It is all observers'.
     total = int(columns['episodes'][-1])
-    told = hooks.Episodes(returns, lengths, total, **position)
+    told = hooks.Episodes(returns, lengths, total, **position, metrics=metrics)
     for observer, thread in self._observers:
       thread.call(
         'on_episodes',

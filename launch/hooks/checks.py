@@ -23,6 +23,7 @@ def check(experiment: Any) -> None:
       f'must map a seed to an environment, or be None; got {factory!r}.',
     )
   episode_metrics.check(experiment.evaluation_metrics)
+  episode_metrics.check_info(experiment.info, experiment.evaluation_metrics)
   if experiment.evaluation_episodes:
     return
   for setting, is_given in (

@@ -56,6 +56,8 @@ class Episodes:
     steps: Environment steps when the last of them was told.
     learner_steps: Updates likewise.
     elapsed_seconds: Time of the run likewise.
+    metrics: Entries of the environments' info at the end of each, those that
+      the experiment's `info` names. By name, [K]
   """
 
   returns: np.ndarray
@@ -64,11 +66,13 @@ class Episodes:
   steps: int
   learner_steps: int
   elapsed_seconds: float
+  metrics: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
   @property
   def num_bytes(self) -> int:
     """What they take in memory."""
-    return self.returns.nbytes + self.lengths.nbytes
+    arrays = (self.returns, self.lengths, *self.metrics.values())
+    return sum(array.nbytes for array in arrays)
 
   @classmethod
   def join(cls, bundles: 'Sequence[Episodes]') -> 'Episodes':
@@ -79,6 +83,10 @@ class Episodes:
       bundles[-1],
       returns=np.concatenate([one.returns for one in bundles]),
       lengths=np.concatenate([one.lengths for one in bundles]),
+      metrics={
+        name: np.concatenate([one.metrics[name] for one in bundles])
+        for name in bundles[-1].metrics
+      },
     )
 
 

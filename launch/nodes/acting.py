@@ -49,7 +49,7 @@ class ActingNode(node.Node):
     self._steps = 0
     self._total_steps = 0
     self._total_episodes = 0
-    self._episodes: list[tuple[float, int]] = []
+    self._episodes: list[tuple[float, ...]] = []
     self._latest_returns: collections.deque[float] = collections.deque(
       maxlen=_NUM_RETURNS
     )
@@ -91,7 +91,9 @@ class ActingNode(node.Node):
         self._total_steps += steps
         self._total_episodes += len(episodes)
         self._latest_returns += [e.episode_return for e in episodes]
-        self._episodes += [(e.episode_return, e.length) for e in episodes]
+        self._episodes += [
+          (e.episode_return, e.length, *e.metrics.values()) for e in episodes
+        ]
     return num_steps
 
   def run(self) -> None:

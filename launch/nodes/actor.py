@@ -64,6 +64,7 @@ class ActorNode(acting.ActingNode):
     self._loop = environment_loop.EnvironmentLoop(
       self._environment, self._actor
     )
+    self._loop.read_info(session.experiment.info)
     super().__init__(context, [self._loop], environment_ids, leases)
 
   @property

@@ -232,7 +232,8 @@ def make_environments(
 def measure(
   session: session_lib.Session, loop: environment_loop.EnvironmentLoop
 ) -> None:
-  """Lets the episodes of a loop that evaluates tell the session's metrics."""
+  """Adds the session's metrics to the episodes of a loop that evaluates."""
+  loop.read_info(session.experiment.info)
   makers = session.experiment.evaluation_metrics
   if not makers:
     return

@@ -169,6 +169,7 @@ class ThinActorNode(acting.ActingNode):
       stop=self._stop,
     )
     self._clients.append(client)
+    loop.read_info(settings.environments.info)
     return loop
 
   def _disconnect(self) -> None:

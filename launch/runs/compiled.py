@@ -30,7 +30,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
   """
   builder = experiment.builder
   data_checks.check_needs_none(experiment)
-  for name in ('record', 'demonstrations'):
+  for name in ('record', 'demonstrations', 'info'):
     if getattr(experiment, name):
       raise SettingError(
         name,

@@ -8,7 +8,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import recordings, specs
+from repertory.components import recordings, settings, specs
 from repertory.environments import (
   batch,
   previous_action,
@@ -38,6 +38,7 @@ class EnvironmentSettings:
     observes_previous_action_and_reward: Whether observations are to tell what
       led to them.
     record: Folder that what happens is written to; None for nowhere.
+    info: Entries of the environments' info that episodes are measured by.
     are_independent: Whether what a slot does may depend on nothing but its own
       seed. Of those that `make_batch` makes, tensor environments alone promise
       that; others are stepped one by one then.
@@ -47,9 +48,15 @@ class EnvironmentSettings:
   observes_previous_action_and_reward: bool
   are_independent: bool = False
   record: str | None = None
+  info: Sequence[str] = ()
 
   def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
-    """Makes a batch of one environment for each seed."""
+    """Makes a batch of one environment for each seed.
+
+    Raises:
+      SettingError: If the environments have no info, but entries are to be
+        read.
+    """
     make_batch = getattr(self.factory, 'make_batch', None)
     if self.are_independent and not self._is_tensor():
       make_batch = None
@@ -60,6 +67,14 @@ class EnvironmentSettings:
         [self._make_environment(seed) for seed in seeds]
       )
     )
+    if self.info and environments.info(0) is None:
+      environments.close()
+      raise settings.SettingError(
+        'info',
+        'must be left out: these environments have no `info`, which those of '
+        'Gymnasium have, and others by an attribute of that name; got '
+        f'{", ".join(self.info)}.',
+      )
     if self.record is not None:
       # Nobody else has the seed of the first one, on this host or another.
       name = f'steps_{seeds[0]:016x}'
@@ -104,6 +119,7 @@ def settings_of(
     experiment.builder.observes_previous_action_and_reward,
     experiment.deterministic,
     None if evaluates else experiment.record,
+    tuple(experiment.info),
   )
 
 

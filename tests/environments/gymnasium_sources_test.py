@@ -225,6 +225,19 @@ class TestVector:
     np.testing.assert_array_equal(start.discount, [1, 1, 1])
     np.testing.assert_array_equal(start.reward, [0, 0, 7])
 
+  def test_info_of_a_slot(self):
+    envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    observed = environments.reset().observation
+    ends, numbers = np.zeros(2, bool), np.array([0.0, 7.0])
+    infos = {'lives': numbers + 1, 'score': numbers, '_score': numbers > 0}
+    envs.step = lambda actions: (observed, np.ones(2), ends, ends, infos)
+    environments.step(np.zeros(2, np.int32))
+    assert environments.info(0) == {'lives': 1.0}
+    assert environments.info(1) == {'lives': 8.0, 'score': 7.0}
+
   @pytest.mark.parametrize(
     'space',
     [
