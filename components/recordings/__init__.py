@@ -15,13 +15,12 @@ from repertory.components.recordings.returns import discounted_returns
 from repertory.components.recordings.writer import UnwrittenError, Writer
 
 if TYPE_CHECKING:
-  from repertory.components.recordings.cutting import Progress, fill
+  from repertory.components.recordings.cutting import fill
 
 __all__ = [
   'DataError',
   'DataSet',
   'Manifest',
-  'Progress',
   'Recording',
   'Steps',
   'UnwrittenError',
@@ -32,6 +31,4 @@ __all__ = [
   'prepare',
 ]
 
-__getattr__, __dir__ = lazy_imports.modules(
-  __name__, Progress='cutting', fill='cutting'
-)
+__getattr__, __dir__ = lazy_imports.modules(__name__, fill='cutting')

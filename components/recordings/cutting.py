@@ -18,25 +18,13 @@ _CHUNK_BYTES = 2**22
 _MAX_SLOTS = 256
 
 
-class Progress:
-  """How far it is; asked from other threads.
-
-  Attributes:
-    num_moments: That were cut so far.
-  """
-
-  def __init__(self):
-    self.num_moments = 0
-
-
 def fill(
   chunks: Iterable[data_set.Steps],
   make_adder: Callable[[int], adders.Adder],
   extras: Callable[[int], types.Nest],
   *,
   max_slots: int = _MAX_SLOTS,
-  progress: Progress | None = None,
-  check: Callable[[], None] = lambda: None,
+  check: Callable[[int], None] = lambda num_moments: None,
 ) -> None:
   """Cuts all episodes into items, in an order that follows from the chunks.
 
@@ -51,20 +39,23 @@ def fill(
       slots, `[B, ...]`.
     max_slots: Episodes that are cut side by side. Where items have images, one
       is as fast and takes less memory.
-    progress: Is told how far it is.
-    check: Called now and then; may raise to end it.
+    check: Called with the number of moments that were cut so far, at each step
+      of the slots; may raise to end it.
   """
-  progress = progress or Progress()
+  num_moments = 0
   for steps in _merge(chunks):
     steps, starts, ends = _close_episodes(steps)
     if not len(starts):
       continue
     adder = make_adder(min(max_slots, len(starts)))
     try:
-      _cut(steps, starts, ends, adder, extras, max_slots, check)
+      _cut(
+        steps, starts, ends, adder, extras, max_slots,
+        lambda num_more, before=num_moments: check(before + num_more),
+      )  # fmt: skip
     finally:
       adder.close()
-    progress.num_moments += len(steps.step_type)
+    num_moments += len(steps.step_type)
 
 
 def _merge(chunks: Iterable[data_set.Steps]) -> Iterator[data_set.Steps]:
@@ -118,7 +109,7 @@ def _cut(
   adder: adders.Adder,
   extras: Callable[[int], types.Nest],
   max_slots: int,
-  check: Callable[[], None],
+  check: Callable[[int], None],
 ) -> None:
   """Lets an adder see the episodes, each slot one after the other."""
   num_slots = min(max_slots, len(starts))
@@ -127,8 +118,10 @@ def _cut(
   is_idle = np.zeros([num_slots], bool)
   given = extras(num_slots)
   adder.add_first(_timestep(steps, places))
+  num_cut = num_idle = 0
   while True:
-    check()
+    check(num_cut)
+    num_cut += num_slots - num_idle
     action = _take(steps.action, places)
     ended = (places == last).nonzero()[0]
     places[~is_idle] += 1
@@ -140,6 +133,7 @@ def _cut(
         # A slot that stays at the first moment of an episode makes no item.
         places[slot], last[slot] = starts[0], -1
         is_idle[slot] = True
+        num_idle += 1
     if is_idle.all():
       return
     adder.put(action, _timestep(steps, places), given)

@@ -1,7 +1,7 @@
 """The road of what was recorded before: it has a learner end alone."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -72,29 +72,34 @@ class DataRoad(road.Road):
     self._place = place or local.Place()
     self._checkpoint_directory = checkpoint_directory
     self._table = local.Table(self._experience.table, seed)
-    self._progress = recordings.Progress()
     self._fingerprint = draws.Fingerprint()
     self.goes_on = False
 
-  @property
-  def num_moments(self) -> int:
-    """Moments that were cut so far; may be asked from other threads."""
-    return self._progress.num_moments
-
-  def fill(self, chunks: Iterable[recordings.Steps]) -> None:
+  def fill(
+    self,
+    chunks: Iterable[recordings.Steps],
+    report: Callable[[int], None] = lambda num_moments: None,
+  ) -> None:
     """Cuts all items, and goes on drawing as a snapshot has it.
+
+    Args:
+      report: Called with the number of moments that were cut so far, often.
 
     Raises:
       DataError: If the data cannot be read.
       signals.Stopped: If the stop signal was set.
       CheckpointError: If the snapshot cannot be read.
     """
+
+    def check(num_moments: int) -> None:
+      self._place.stop.check()
+      report(num_moments)
+
     recordings.fill(
       self._fingerprint.taken_of(chunks),
       self._make_adder,
       lambda num_slots: _make_extras(self._experience.items, num_slots),
-      progress=self._progress,
-      check=self._place.stop.check,
+      check=check,
       **({'max_slots': 1} if self._is_cut_one_by_one else {}),
     )
     directory = self._checkpoint_directory

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from repertory.components import loggers, roads
+from repertory.components import loggers
 from repertory.launch.coordination import kinds
 from repertory.launch.host import interrupts
 from repertory.launch.nodes import data_changes, data_learner, node, turns
@@ -18,8 +18,6 @@ CALLS = (
 
 class DataTurns(turns.Turns):
   """Data are read first; a turn is a learner step."""
-
-  _road: roads.DataRoad | None = None
 
   def __init__(
     self,
@@ -49,14 +47,14 @@ class DataTurns(turns.Turns):
     session = self._session
     context.tell_start('reading its data')
     data = data_checks.open_all(self._paths)
-    road = self._road = offline.make_road(
+    road = offline.make_road(
       session,
       session.experience,
       data,
       self._interruption,
       checkpoint_directory=session.replay_directory,
     )
-    road.fill(offline.read(session, data))
+    offline.fill(road, session, data, context.tell_start)
     if not road.goes_on:
       data_changes.tell(context, session, self._paths)
     return data_learner.DataLearnerNode(context, session, road)
@@ -69,7 +67,3 @@ class DataTurns(turns.Turns):
   @property
   def _total_steps(self):
     return self._data_learner.version
-
-  def _progress(self):
-    moments = self._road.num_moments if self._road is not None else 0
-    return (*super()._progress(), moments)

@@ -58,8 +58,9 @@ class Turns(abc.ABC):
     self._coordinator = coordinator_lib.Coordinator(session, title)
     self._nodes: list[node_lib.Node] = []
     self._are_all_made = False
-    # Of nodes that were made or closed; and who is at that.
-    self._num_done = 0
+    # Of nodes that were made or closed; of what they were at while they were
+    # made; and who is at that.
+    self._num_done = self._num_shown = 0
     self._busy = ''
     self._max_steps = session.experiment.max_steps
     self._steps = session.counts['steps']
@@ -138,13 +139,18 @@ class Turns(abc.ABC):
       {},
       self._interruption,
       is_alone=True,
-      shown=lambda: self._show(self._coordinator.status()),
+      shown=self._show_start,
     )
     with self._at(name):
       node = make(context)
       self._nodes.append(node)
       self._coordinator.register(name, node.description)
     return node
+
+  def _show_start(self) -> None:
+    """Shows what a node is at while it is made, which is progress."""
+    self._num_shown += 1
+    self._show(self._coordinator.status())
 
   def _work(self) -> None:
     """Takes turns, and saves and evaluates what has been learned."""
@@ -287,7 +293,7 @@ class Turns(abc.ABC):
   def _progress(self) -> tuple[int, ...]:
     """Returns what changes when something goes on."""
     if not self._are_all_made:
-      return (self._num_done,)
+      return (self._num_done, self._num_shown)
     return (
       self._num_done,
       self._total_steps,

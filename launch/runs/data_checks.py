@@ -179,6 +179,15 @@ def check_demonstrations(
     )
   with as_demonstrations():
     check_experience(experiment, experience, spec, paths)
+  record = experiment.record
+  if record is not None and os.path.realpath(record) in map(
+    os.path.realpath, paths
+  ):
+    raise SettingError(
+      'record',
+      'must be another folder than those of demonstrations, or a resumed run '
+      f'would imitate its own steps; got {record}. Record to a new folder.',
+    )
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Data as an experiment learns from them."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from repertory.components.replay import local
 from repertory.environments import previous_action
 from repertory.launch.runs import data_checks, recording
 from repertory.launch.runs import session as session_lib
+
+_REPORT_SECONDS = 1.0
 
 
 def make_road(
@@ -52,6 +55,34 @@ def read(
       yield _show_previous(steps, spec) if shows else steps
 
 
+def fill(
+  road: roads.DataRoad,
+  session: session_lib.Session,
+  data: Sequence[recordings.DataSet],
+  tell: Callable[[str], None],
+) -> None:
+  """Cuts all data into the items of a road.
+
+  Args:
+    tell: Takes, every second, how far it is: of millions of steps it takes
+      minutes, in which nothing else shows that the run does not hang.
+
+  Raises:
+    SettingError: If they cannot be read.
+    signals.Stopped: If the stop signal was set.
+  """
+  told_at = time.monotonic()
+
+  def report(num_moments: int) -> None:
+    nonlocal told_at
+    now = time.monotonic()
+    if now - told_at > _REPORT_SECONDS:
+      told_at = now
+      tell(f'reading its data, {num_moments:,} steps so far')
+
+  road.fill(read(session, data), report)
+
+
 def make_demonstrations(
   session: session_lib.Session,
   stop: signals.StopSignal,
@@ -80,7 +111,7 @@ def make_demonstrations(
     session_lib.DEMONSTRATIONS,
   )
   with data_checks.as_demonstrations():
-    road.fill(read(session, data))
+    fill(road, session, data, tell)
   return roads.Demonstrations(session.experience, road)
 
 

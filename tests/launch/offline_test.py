@@ -22,6 +22,7 @@ from repertory.components import (
 )
 from repertory.environments import previous_action, registry
 from repertory.launch.commands import commands
+from repertory.launch.nodes import turns
 from repertory.launch.runs import environment_batches, offline
 from repertory.launch.topologies import offline as topology
 
@@ -132,6 +133,27 @@ class TestOffline:
     for experiment, name in ((acts, 'offline'), (learns, 'single')):
       with pytest.raises(checkpointing.CheckpointError, match='learner steps'):
         _run(experiment, data, name)
+
+  @pytest.mark.parametrize('name', ['offline', 'single'])
+  def test_each_step_that_is_read_is_progress(
+    self, tmp_path, data, monkeypatch, name
+  ):
+    monkeypatch.setattr(offline, '_REPORT_SECONDS', 0)
+    show, seen = turns.Turns._show_start, []
+
+    def note(self):
+      show(self)
+      (start,) = self._coordinator.status().starts[:1]
+      seen.append((self._progress(), start.doing))
+
+    monkeypatch.setattr(turns.Turns, '_show_start', note)
+    single = {'demonstrations': (data,), 'demonstration_fraction': 0.5}
+    settings = {} if name == 'offline' else {**single, 'max_steps': 99}
+    _run(_make_experiment(tmp_path, **settings), data, name)
+    reading = [one for one in seen if 'steps so far' in one[1]]
+    # All episodes, of ten moments, are cut side by side.
+    assert len(reading) >= 9
+    assert len({progress for progress, _ in seen}) == len(seen)
 
   @pytest.mark.chaos
   def test_sequences_with_a_memory(self, tmp_path, data):
@@ -246,6 +268,15 @@ class TestRefusals:
       )  # fmt: skip
       with pytest.raises(settings.SettingError, match=message):
         _run(experiment, data, name)
+    assert not (tmp_path / 'run').exists()
+
+  def test_a_recording_among_the_demonstrations(self, tmp_path, data):
+    experiment = _make_experiment(
+      tmp_path / 'run', max_steps=99, record=f'{data}/.',
+      demonstrations=(data,), demonstration_fraction=0.5,
+    )  # fmt: skip
+    with pytest.raises(settings.SettingError, match='record must be another'):
+      _run(experiment, None, 'single')
     assert not (tmp_path / 'run').exists()
 
   def test_recordings_of_something_else(self, tmp_path, data):
