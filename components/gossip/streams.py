@@ -9,8 +9,10 @@ waits for an answer.
 
 import contextlib
 import json
+import math
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +61,7 @@ def send_text(stream: socket.socket, text: str) -> None:
 
 
 def receive_text(stream: socket.socket, must_end: Callable[[], bool]) -> str:
-  """Receives text that `send_text` sent.
+  """Receives text that `send_text` sent, within `TIMEOUT_SECONDS`.
 
   Args:
     must_end: Asked while it waits.
@@ -67,15 +69,16 @@ def receive_text(stream: socket.socket, must_end: Callable[[], bool]) -> str:
   Raises:
     ConnectionError: If the other side has gone, is too slow, or it must end.
   """
+  deadline = time.monotonic() + TIMEOUT_SECONDS
   length = bytearray(_LENGTH.size)
-  receive_into(stream, memoryview(length), must_end)
+  receive_into(stream, memoryview(length), must_end, deadline=deadline)
   (size,) = _LENGTH.unpack(length)
   if size > _MAX_TEXT_BYTES:
     raise ConnectionError(
       f'A link must begin with at most {_MAX_TEXT_BYTES} bytes, got {size}.'
     )
   data = bytearray(size)
-  receive_into(stream, memoryview(data), must_end)
+  receive_into(stream, memoryview(data), must_end, deadline=deadline)
   return data.decode(errors='replace')
 
 
@@ -106,12 +109,15 @@ def receive_into(
   view: memoryview,
   must_end: Callable[[], bool],
   is_idle: bool = False,
+  deadline: float = math.inf,
 ) -> None:
   """Fills a buffer.
 
   Args:
     must_end: Asked while it waits.
     is_idle: Whether the first byte may take as long as it likes.
+    deadline: When it must be full, by `time.monotonic`; else each byte has
+      `TIMEOUT_SECONDS` after the one before.
 
   Raises:
     ConnectionError: If the other side has gone, is too slow, or it must end.
@@ -124,6 +130,10 @@ def receive_into(
       waited += 0.0 if is_idle and not filled else SLICE_SECONDS
       if must_end() or waited > TIMEOUT_SECONDS:
         raise ConnectionError(f'{filled} of {len(view)} bytes came.') from None
+      count = None
+    if time.monotonic() > deadline:
+      raise ConnectionError(f'{filled} of {len(view)} bytes came in time.')
+    if count is None:
       continue
     if not count:
       raise ConnectionError('The other side has gone.')

@@ -34,7 +34,9 @@ REFUSED = 8  # JSON: why, and the connection ends.
 _HEADER = struct.Struct('<4sBxxxII')
 HEADER_SIZE = _HEADER.size
 _MAGIC = b'rprt'
-MAX_JSON_SIZE = 1 << 20
+# That of an actor of 10,000 environments has some 70 kB; of strangers no more
+# is kept.
+MAX_JSON_SIZE = 1 << 18
 _ALIGNMENT = 64
 
 # Shape without `[B]`, and dtype.

@@ -281,6 +281,19 @@ def test_nonsense_ends_its_link_alone():
     good.close()
 
 
+def test_who_says_who_it_is_too_slowly_is_not_heard(monkeypatch):
+  monkeypatch.setattr(streams, 'TIMEOUT_SECONDS', 0.5)
+  with _inlet() as (inlet, _, _):
+    slow = addresses.connect(inlet.address, _SECONDS)
+    deadline = time.monotonic() + _SECONDS
+    slow.sendall(struct.pack('<I', 1 << 16))
+    with pytest.raises(OSError, match=r'pipe|reset'):
+      while time.monotonic() < deadline:
+        slow.sendall(b' ')  # Each comes soon after the one before.
+        time.sleep(0.01)
+    slow.close()
+
+
 def _check_ended(stream):
   with contextlib.suppress(ConnectionError):
     assert stream.recv(1) == b''

@@ -102,7 +102,7 @@ class TestRefusal:
         (b'GET / HTTP/1.1\r\nHost: here\r\n\r\n', "must begin with b'rprt'"),
         (os.urandom(8) + b'\0' * 100, "must begin with b'rprt'"),
         (with_header(b'', frames.STEP), 'begin with a handshake.*kind 3'),
-        (frames.header(frames.HELLO, 2**32 - 1), 'at most 1048576 bytes'),
+        (frames.header(frames.HELLO, 2**32 - 1), 'at most 262144 bytes'),
         (with_header(b'{'), 'must be JSON'),
         (with_header(b'[1, 2]'), 'must be a JSON object'),
         (with_header(b'\xff\xff'), 'must be JSON'),
