@@ -1,34 +1,92 @@
-"""Runs the code of notebooks, cell by cell: `python run_notebook.py A.ipynb`.
+"""Runs notebooks and stores their outputs: `python run_notebook.py A.ipynb`.
 
-Each notebook begins with no names of another. What the last line of a cell
-says is printed, as a notebook shows it.
+Each notebook begins with no names of another. Outputs of a cell are what it
+prints, the value of its last line and its figures. Unlike Jupyter, this leaves
+out what a cell writes to stderr, such as TensorFlow's notes on the machine.
 """
 
 import ast
+import base64
+import contextlib
+import io
 import json
+import pprint
 import sys
 
 
-def run(path):
-  """Runs the code cells of a notebook in order."""
+def store(path):
+  """Runs the code cells of a notebook in order, and writes their outputs."""
   with open(path, encoding='utf-8') as file:
-    cells = json.load(file)['cells']
+    content = json.load(file)
   names = {'__name__': '__main__'}
-  for number, cell in enumerate(cells):
+  count = 0
+  for number, cell in enumerate(content['cells']):
     if cell['cell_type'] == 'code':
-      _run_cell(''.join(cell['source']), f'{path}, cell {number}', names)
+      count += 1
+      source = ''.join(cell['source'])
+      cell['execution_count'] = count
+      cell['outputs'] = _run_cell(
+        source, f'{path}, cell {number}', names, count
+      )
+  with open(path, 'w', encoding='utf-8') as file:
+    json.dump(content, file, indent=1, ensure_ascii=False)
+    file.write('\n')
 
 
-def _run_cell(source, place, names):
+def _run_cell(source, place, names, count):
+  """Runs a cell; returns its outputs as the format of notebooks has them."""
   body = ast.parse(source, place).body
   last = body.pop() if isinstance(body[-1], ast.Expr) else None
-  exec(compile(ast.Module(body, []), place, 'exec'), names)
-  if last is not None:
-    value = eval(compile(ast.Expression(last.value), place, 'eval'), names)
-    if value is not None:
-      print(value)
+  value, printed = None, io.StringIO()
+  with contextlib.redirect_stdout(printed):
+    exec(compile(ast.Module(body, []), place, 'exec'), names)
+    if last is not None:
+      value = eval(compile(ast.Expression(last.value), place, 'eval'), names)
+  outputs = []
+  if printed.getvalue():
+    outputs.append(
+      {'name': 'stdout', 'output_type': 'stream', 'text': _lines(printed)}
+    )
+  if value is not None:
+    text = io.StringIO(pprint.pformat(value, sort_dicts=False))
+    outputs.append(
+      {
+        'data': {'text/plain': _lines(text)},
+        'execution_count': count,
+        'metadata': {},
+        'output_type': 'execute_result',
+      }
+    )
+  return outputs + _take_figures()
+
+
+def _lines(text):
+  return io.StringIO(text.getvalue()).readlines()
+
+
+def _take_figures():
+  """Returns the open figures of Matplotlib as outputs, and closes them."""
+  pyplot = sys.modules.get('matplotlib.pyplot')
+  outputs = []
+  for number in pyplot.get_fignums() if pyplot else ():
+    file = io.BytesIO()
+    metadata = {'Software': None}  # Which has an address.
+    pyplot.figure(number).savefig(file, format='png', metadata=metadata)
+    outputs.append(
+      {
+        'data': {
+          'image/png': base64.b64encode(file.getvalue()).decode(),
+          'text/plain': ['<Figure>'],
+        },
+        'metadata': {},
+        'output_type': 'display_data',
+      }
+    )
+  if pyplot:
+    pyplot.close('all')
+  return outputs
 
 
 if __name__ == '__main__':
   for notebook in sys.argv[1:]:
-    run(notebook)
+    store(notebook)

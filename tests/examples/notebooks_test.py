@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+from base64 import b64decode
 
 import pytest
 
@@ -27,10 +29,24 @@ def _statements(tree):
   return [ast.unparse(node) for node in nodes]
 
 
+def _outputs(notebook):
+  """Returns the kinds of outputs of each code cell, such as 'stream'."""
+  return [
+    [output['output_type'] for output in cell['outputs']]
+    for cell in _read(notebook)['cells']
+    if cell['cell_type'] == 'code'
+  ]
+
+
 @pytest.mark.chaos  # What is in them is compared with what runs every day.
-def test_they_run_in_a_fresh_interpreter(tmp_path):
+def test_they_run_in_a_fresh_interpreter_to_outputs_of_the_stored_form(
+  tmp_path,
+):
+  copies = [tmp_path / notebook.name for notebook in _NOTEBOOKS]
+  for notebook, copy in zip(_NOTEBOOKS, copies):
+    shutil.copyfile(notebook, copy)
   process = subprocess.run(
-    [sys.executable, run_notebook.__file__, *_NOTEBOOKS],
+    [sys.executable, run_notebook.__file__, *copies],
     cwd=tmp_path,
     env={**os.environ, 'MPLBACKEND': 'agg'},
     capture_output=True,
@@ -39,7 +55,15 @@ def test_they_run_in_a_fresh_interpreter(tmp_path):
     check=False,
   )
   assert process.returncode == 0, process.stderr[-4000:]
-  printed = process.stdout
+  for notebook, copy in zip(_NOTEBOOKS, copies):
+    assert _outputs(copy) == _outputs(notebook)
+  printed = ''.join(
+    line
+    for copy in copies
+    for cell in _read(copy)['cells']
+    for output in cell.get('outputs', ())
+    for line in output.get('text', ())
+  )
   assert 'This thread would wait for ever' in printed
   for what in ('the last 100 episodes', 'the last evaluation'):
     (learned,) = re.findall(rf'Mean return of {what}: (\S+)', printed)
@@ -52,12 +76,29 @@ def test_they_run_in_a_fresh_interpreter(tmp_path):
 class TestContents:
   def test_there_is_nothing_of_a_machine(self, notebook):
     content = _read(notebook)
-    for cell in content['cells']:
-      if cell['cell_type'] == 'code':
-        assert cell['outputs'] == []
-        assert cell['execution_count'] is None
-    assert set(content['metadata']) == {'kernelspec', 'language_info'}
-    assert not re.search(r'"/|/(?:home|root|tmp|Users)/', json.dumps(content))
+    assert content['metadata'].keys() == {'kernelspec', 'language_info'}
+    assert content['metadata']['language_info'] == {'name': 'python'}
+    text = json.dumps(content)
+    assert not re.search(r'"/|/(?:home|root|tmp|Users)/', text)
+    assert not re.search(r'https?:', text)
+    outputs = json.dumps([cell.get('outputs') for cell in content['cells']])
+    assert not re.search(r'seconds|walltime|\d:\d\d', outputs)
+    for picture in re.findall(r'"image/png": "([^"]+)"', text):
+      assert b'http' not in b64decode(picture)
+
+  def test_outputs_are_stored(self, notebook):
+    code = [c for c in _read(notebook)['cells'] if c['cell_type'] == 'code']
+    counts = [cell['execution_count'] for cell in code]
+    assert counts == [*range(1, len(code) + 1)]
+    for cell in code:
+      kinds = {output['output_type'] for output in cell['outputs']}
+      assert kinds <= {'stream', 'execute_result', 'display_data'}
+      source = ''.join(cell['source'])
+      last = ast.parse(source).body[-1]
+      shows = 'print(' in source or (
+        isinstance(last, ast.Expr) and not source.endswith('.close()')
+      )
+      assert bool(kinds) == shows, source
 
   def test_it_is_of_a_form_that_notebooks_have(self, notebook):
     content = _read(notebook)
