@@ -1,6 +1,5 @@
 """TensorFlow functions that are called often."""
 
-import collections
 import contextlib
 import copy
 import os
@@ -14,7 +13,7 @@ import tree
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
-from repertory.components import devices, nests, stack, types
+from repertory.components import devices, nests, stack, types, xla_checks
 
 # XLA spends most of its time on LLVM passes from which what it compiles here
 # does not gain: without them an update compiles 2.5 times as fast, and runs as
@@ -72,6 +71,21 @@ def on_device(name: str | None) -> Iterator[None]:
     _scope.device = before
 
 
+@contextlib.contextmanager
+def eagerly(is_eager: bool) -> Iterator[None]:
+  """Runs the `CompiledFunction`s made inside eagerly, if so desired.
+
+  It is TensorFlow's own switch, `tf.config.run_functions_eagerly`, which is
+  heeded wherever it was set.
+  """
+  before = tf.config.functions_run_eagerly()
+  tf.config.run_functions_eagerly(is_eager or before)
+  try:
+    yield
+  finally:
+    tf.config.run_functions_eagerly(before)
+
+
 class CompiledFunction:
   """A function compiled for one signature, called with flat lists.
 
@@ -79,9 +93,14 @@ class CompiledFunction:
   (binding and checking arguments, looking for gradient tapes), which takes half
   the time of a small call.
 
+  While `tf.config.run_functions_eagerly` is on, it is not traced: each call
+  runs the Python function on the tensors themselves.
+
   Attributes:
     argument_specs: `tf.TensorSpec`s of the leaves of all arguments.
     absent: Where the output has None, among its leaves.
+    is_eager: Whether it is not traced. Then `output_structure` and `absent` are
+      those of the last call.
   """
 
   def __init__(
@@ -105,17 +124,16 @@ class CompiledFunction:
         says otherwise by then.
       in_caller: Whether to run it in the thread that calls, one operation after
         the other (a large one may still divide its work), where that can be:
-        without XLA and with `WRAPS_OPERATIONS`. Else TensorFlow hands it to
-        threads of its own, and to wake a core for them may take longer than a
-        small function does.
+        without XLA and with `WRAPS_OPERATIONS`. Else threads of TensorFlow run
+        it, and waking a core for them may take longer than a small function.
     """
-    if jit_compile:
-      set_xla_flags()
-    self._is_for_xla = jit_compile
-    output_structure: list[Any] = []
-    absent: list[int] = []
+    self.is_eager = tf.config.functions_run_eagerly()
+    self._is_for_xla = jit_compile and not self.is_eager
     self._device = getattr(_scope, 'device', None)
     self._place = _place_of(self._device)
+    self._output_structure: list[Any] = []
+    self.absent: list[int] = []
+    output_structure, absent = self._output_structure, self.absent
 
     def call(*leaves):
       output = function(*tree.unflatten_as(tuple(signature), leaves))
@@ -125,19 +143,24 @@ class CompiledFunction:
       absent[:] = [i for i, leaf in enumerate(leaves) if leaf is None]
       return [leaf for leaf in leaves if leaf is not None]
 
+    self.argument_specs = tree.flatten(signature)
+    if self.is_eager:
+      self._call = call
+      return
+    if jit_compile:
+      set_xla_flags()
     # AutoGraph would take five seconds to rewrite all that is called.
     compiled = tf.function(call, autograph=False, jit_compile=jit_compile)
     # Kept, for the runtime forgets a function that nobody holds.
     self._function = compiled.get_concrete_function(
-      *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
+      *(tf.TensorSpec(s.shape, s.dtype) for s in self.argument_specs)
     )
-    self.argument_specs = tree.flatten(signature)
+    if jit_compile:
+      xla_checks.check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
     self._kept: dict[int, tf.Variable] = {}
     self._num_outputs = len(self._function.outputs)
-    self._output_structure = output_structure[0]
-    self._unflatten = nests.Unflattener(self._output_structure)
-    self.absent = absent
+    self._unflatten = nests.Unflattener(self.output_structure)
     self._context = _context()
     in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
@@ -152,10 +175,19 @@ class CompiledFunction:
       *leaves: As the signature has them. What an array holds must
         not change before the outputs are there.
     """
+    execute_leaves = self._execute_eagerly if self.is_eager else self._execute
     if self._device is None:
-      return self._execute(leaves)
+      return execute_leaves(leaves)
     with tf.device(self._device):
-      return self._execute(leaves)
+      return execute_leaves(leaves)
+
+  def _execute_eagerly(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
+    inputs = [
+      tf.convert_to_tensor(leaf, spec.dtype)
+      for leaf, spec in zip(leaves, self.argument_specs, strict=True)
+    ]
+    outputs = [tf.convert_to_tensor(leaf) for leaf in self._call(*inputs)]
+    return self._with_absent(outputs)
 
   def _execute(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
     inputs = [
@@ -171,6 +203,9 @@ class CompiledFunction:
       self._attributes,
       self._context,
     )
+    return self._with_absent(outputs)
+
+  def _with_absent(self, outputs: list[Any]) -> list[Any]:
     for place in self.absent:
       outputs.insert(place, None)
     return outputs
@@ -196,16 +231,22 @@ class CompiledFunction:
 
   @property
   def open_slices(self) -> list[str]:
-    """See `find_open_slices`; none without XLA."""
-    return find_open_slices(self._function) if self._is_for_xla else []
+    """See `xla_checks.find_open_slices`; none without XLA."""
+    return (
+      xla_checks.find_open_slices(self._function) if self._is_for_xla else []
+    )
 
   @property
   def output_structure(self) -> types.Nest:
     """The output, with None for each leaf."""
-    return self._output_structure
+    if not self._output_structure:
+      raise ValueError('An eager function must be called once to know this.')
+    return self._output_structure[0]
 
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Gives leaves the structure of the output."""
+    if self.is_eager:
+      return nests.Unflattener(self.output_structure)(leaves)
     return self._unflatten(leaves)
 
 
@@ -234,24 +275,6 @@ def compile_reading(
 def specs_of(nest: types.Nest) -> types.Nest:
   """Returns the `tf.TensorSpec`s of a nest of tensors or arrays."""
   return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), nest)
-
-
-def find_open_slices(function: Any) -> list[str]:
-  """Finds slices, as of `x[i]`, whose place is known only when they run.
-
-  TensorFlow 2.8 may or may not tell XLA the size of such a slice, depending on
-  how busy the machine is. Two processes may so compile programs that round
-  otherwise. `tf.gather(x, i)` gives the same, and XLA compiles it always alike.
-
-  Args:
-    function: A concrete function.
-
-  Returns:
-    Names of the operations, sorted.
-  """
-  graph = function.graph.as_graph_def()
-  bodies = [graph.node, *(one.node_def for one in graph.library.function)]
-  return sorted({name for body in bodies for name in _open_slices_of(body)})
 
 
 def trace(
@@ -314,38 +337,6 @@ def compile_policy(
     jit_compile and (is_recurrent or not WRAPS_OPERATIONS),
     in_caller=True,
   )
-
-
-# Operations whose output does not depend on the values of their inputs.
-_KNOWN = ('Const', 'Rank', 'Shape', 'ShapeN', 'Size')
-
-
-def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
-  """Returns those of one graph, whose arguments are not among its nodes."""
-  users = collections.defaultdict(list)
-  for node in nodes:
-    for reference in node.input:
-      users[_name_of(reference)].append(node)
-  # Arguments, variables, and what is made of such.
-  unknown = users.keys() - {node.name for node in nodes}
-  unknown |= {n.name for n in nodes if not n.input and n.op not in _KNOWN}
-  spreading = list(unknown)
-  while spreading:
-    for user in users[spreading.pop()]:
-      if user.op not in _KNOWN and user.name not in unknown:
-        unknown.add(user.name)
-        spreading.append(user.name)
-  return [
-    node.name
-    for node in nodes
-    if node.op == 'StridedSlice'
-    and not unknown.isdisjoint(map(_name_of, node.input[1:]))
-  ]
-
-
-def _name_of(reference: str) -> str:
-  """Returns the name of the node that an input refers to."""
-  return reference.lstrip('^').partition(':')[0]
 
 
 def _place_of(device: str | None) -> str:

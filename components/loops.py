@@ -26,6 +26,8 @@ def scan(
   Returns:
     What is carried in the end, and what was kept, `[length, ...]`.
   """
+  if tf.executing_eagerly():
+    return _scan_eagerly(step, carry, length)
   signature = compilation.specs_of(carry)
   _, specs = compilation.trace(step, (tf.TensorSpec([], tf.int32), signature))
   arrays = [make_array(spec, length) for spec in tree.flatten(specs)]
@@ -46,6 +48,15 @@ def scan(
   )
   kept = [array.stack() for array in arrays]
   return tree.unflatten_as(carry, leaves), tree.unflatten_as(specs, kept)
+
+
+def _scan_eagerly(step, carry, length):
+  """Calls the step for each number in turn; arguments are those of `scan`."""
+  steps = []
+  for i in range(length):
+    carry, kept = step(tf.constant(i), carry)
+    steps.append(kept)
+  return carry, tree.map_structure(lambda *leaves: tf.stack(leaves), *steps)
 
 
 def make_array(spec: tf.TensorSpec, size: int) -> tf.TensorArray:

@@ -110,8 +110,11 @@ def find_faster(
     version: Likewise.
 
   Returns:
-    None if TensorFlow is faster, or NumPy cannot, or computes something else.
+    None if TensorFlow is faster, or NumPy cannot or computes something else,
+    or if the function is eager.
   """
+  if compiled.is_eager:
+    return None
   if not compilation.WRAPS_OPERATIONS:  # There is an accelerator.
     return None
   try:

@@ -47,6 +47,9 @@ class Experiment:
       last bit, on the same machine and number of devices. Not every topology
       can do that; environments are stepped one by one, and must follow from
       their seeds.
+    eager: Whether policy and update run eagerly, operation by operation, for
+      `breakpoint()` and `print` to show numbers. In topology `single`; not for
+      deterministic runs. `tf.config.run_functions_eagerly(True)` sets it, too.
     num_actors: Nodes that act in a topology with several; in `single` one
       actor drives the environments of all of them.
     environments_per_actor: Environments that one actor steps together; None
@@ -112,6 +115,7 @@ class Experiment:
   environment: str = 'own environment'
   seed: int = 0
   deterministic: bool = False
+  eager: bool = False
   num_actors: int = 1
   environments_per_actor: int | None = None
   evaluation_period: int | None = None
@@ -169,8 +173,7 @@ class Experiment:
     config_checks.check(
       self, 'demonstration_fraction', is_share, 'at least 0 and below 1'
     )
-    is_bool = isinstance(self.deterministic, bool)
-    config_checks.check(self, 'deterministic', is_bool, 'true or false')
+    self._check_switches()
     for field in (
       'checkpoint_period_seconds',
       'timeout_seconds',
@@ -200,6 +203,15 @@ class Experiment:
           field, f'must be one of {", ".join(known)}; got {value!r}.'
         )
     hooks_lib.check(self)
+
+  def _check_switches(self) -> None:
+    for field in ('deterministic', 'eager'):
+      is_bool = isinstance(getattr(self, field), bool)
+      config_checks.check(self, field, is_bool, 'true or false')
+    can_be_eager = not (self.eager and self.deterministic)
+    config_checks.check(
+      self, 'eager', can_be_eager, 'false in a deterministic run'
+    )
 
   @property
   def num_environments(self) -> int:

@@ -116,7 +116,8 @@ def run(
         session = stack.enter_context(opened)
       wiring = topology.describe_wiring(launch_type)
       session = dataclasses.replace(session, hooks=hooks, wiring=wiring)
-      stack.enter_context(native_output.redirected(session.native_log))
+      if not experiment.eager:  # Else prompts of a debugger would be lost.
+        stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     title = topology.title(experiment, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
@@ -136,6 +137,8 @@ def _take_hooks(
       f'experiment must be a launch.Experiment, got {experiment!r}; '
       'launch.make_experiment makes one of the names of agent and environment.'
     )
+  if tf.config.functions_run_eagerly():
+    experiment = dataclasses.replace(experiment, eager=True)
   return hooks_lib.take(experiment)
 
 
@@ -235,7 +238,9 @@ def _check(
     ValueError: If they do not go together.
   """
   topology = topology.launched_by(launcher, experiment)
-  topology_lib.check_launch(topology, launcher, experiment.deterministic)
+  topology_lib.check_launch(
+    topology, launcher, experiment.deterministic, experiment.eager
+  )
   topology.check(experiment)
   if topology.has_program and launcher.needs_pickles:
     hooks.check_can_travel(launcher.name)
@@ -266,7 +271,10 @@ def _display(
 ) -> Iterator[Callable[[loggers.Status], None]]:
   """Yields what takes the status now and then."""
   with contextlib.ExitStack() as stack:
-    dashboard = stack.enter_context(loggers.Dashboard()) if is_shown else None
+    dashboard = None
+    if is_shown:
+      is_live = not session.experiment.eager
+      dashboard = stack.enter_context(loggers.Dashboard(is_live=is_live))
 
     def take(status: loggers.Status) -> None:
       printed.shorten(session.log_directory)

@@ -21,7 +21,7 @@ _INTERNAL = {
   'components': {
     'callers', 'choices', 'cumulative_sums', 'devices', 'interfaces',
     'lazy_imports', 'moments', 'nests', 'numpy_functions', 'numpy_operations',
-    'numpy_translations', 'regular_files', 'stack',
+    'numpy_translations', 'regular_files', 'stack', 'xla_checks',
   },
   'environments': {
     'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',

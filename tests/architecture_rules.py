@@ -30,6 +30,7 @@ _RANKS_OF_COMPONENTS = (
     'action_parts',
     'signals',
     'stack',
+    'xla_checks',
     'compilation',
     'numpy_operations',
     'numpy_translations',

@@ -1,5 +1,6 @@
 """An actor that holds its policy."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,7 +64,7 @@ class PolicyActor(core.Actor):
       output = policy.act(observation, step_type, state)
       return output.action, output.extras, output.state
 
-    self._act: Any = compilation.compile_policy(
+    self._compiled = compilation.compile_policy(
       act,
       (
         specs.tensor_spec(observation_spec, self._batch_size),
@@ -73,12 +74,16 @@ class PolicyActor(core.Actor):
       state,
       jit_compile,
     )
+    self._act: Any = self._compiled
     self.runs_in_numpy = False
-    # What the caller gets.
-    self._unflatten = nests.Unflattener(self._act.output_structure[:2])
     if in_numpy and variables is not None:
       faster = numpy_functions.find_faster(self._act, lambda: variables.version)
       self._act, self.runs_in_numpy = faster or self._act, bool(faster)
+
+  @functools.cached_property
+  def _unflatten(self) -> nests.Unflattener:
+    """Structures the leaves of action and extras; asked for after a step."""
+    return nests.Unflattener(self._compiled.output_structure[:2])
 
   def select_action(self, observation: types.Nest) -> types.Nest:
     """Maps observations `[B, ...]` to actions `[B, ...]`."""

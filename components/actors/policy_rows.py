@@ -1,5 +1,6 @@
 """A policy outside of a run: it acts for as many rows as it is shown."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,7 @@ class PolicyRows:
     self._state_spec = compilation.specs_of(initial_states.nest())
     self.has_memory = False
     self._functions: dict[int | None, Any] = {}
-    self._unflatten: Any = None
+    self._compiled: Any = None
     self._function(1)
     # Of all rows that there have been, and of those that act now.
     self._all = initial_states.leaves(1)
@@ -62,6 +63,11 @@ class PolicyRows:
   def first(self) -> np.ndarray:
     """Whether a row is to begin an episode in the next call, bool `[B]`."""
     return self._step_type == _FIRST
+
+  @functools.cached_property
+  def _unflatten(self) -> nests.Unflattener:
+    """Structures the leaves of an action; asked for after a step."""
+    return nests.Unflattener(self._compiled.output_structure[0])
 
   def resize(self, num_rows: int) -> None:
     """Acts for so many rows from now on: the first ones, and new ones."""
@@ -140,7 +146,7 @@ class PolicyRows:
       jit_compile=False,
       in_caller=True,
     )
-    self._unflatten = nests.Unflattener(compiled.output_structure[0])
+    self._compiled = compiled
     if size is None:
       return compiled
     return numpy_functions.find_faster(compiled, lambda: 0) or compiled

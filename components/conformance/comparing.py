@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, types
+from repertory.components import types, xla_checks
 
 
 def rows(nest: types.Nest, numbers: Sequence[int]) -> types.Nest:
@@ -32,7 +32,7 @@ def assert_close(found: types.Nest, expected: types.Nest, message: str) -> None:
 
 def assert_compiles_alike(function: Any) -> None:
   """Fails if XLA may compile a concrete function in more ways than one."""
-  found = compilation.find_open_slices(function)
+  found = xla_checks.find_open_slices(function)
   assert not found, (
     'XLA may compile slices, as of x[i], in several ways if their place is '
     f'known only when they run: take tf.gather(x, i). Found {found}.'

@@ -73,7 +73,7 @@ class LearnerState(core.Learner):
   def open_slices(self) -> list[str]:
     """What keeps it from repeating to the bit where XLA compiled it.
 
-    See `compilation.find_open_slices`; nothing without XLA.
+    See `xla_checks.find_open_slices`; nothing without XLA.
     """
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:

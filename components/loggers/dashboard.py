@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import rich.console
 
@@ -47,6 +47,7 @@ class Dashboard:
     *,
     first_plain_period_seconds: float = 10.0,
     close_seconds: float = 5.0,
+    is_live: bool = True,
     clock: Callable[[], float] = time.monotonic,
   ):
     """Prepares a display, of which nothing is seen before the first update.
@@ -55,10 +56,11 @@ class Dashboard:
       console: Where to draw; by default the standard output.
       period_seconds: Least time between two drawings on a terminal; half a
         second is as often as figures can be read.
-      plain_period_seconds: Least time between two lines elsewhere; longer, as
-        they stay.
+      plain_period_seconds: Least time between two lines elsewhere.
       first_plain_period_seconds: The same before that has passed once.
       close_seconds: How long `close` waits for a terminal that takes nothing.
+      is_live: Whether to draw a panel on a terminal. Else lines are written
+        there, too, and the standard streams stay as they are.
       clock: Gives seconds.
 
     Raises:
@@ -76,16 +78,13 @@ class Dashboard:
     if console is None:
       self._lines = dashboard_streams.LineBuffering(sys.stdout)
       writer = dashboard_streams.find_writer(sys.stdout)
-      console = _Console(file=cast(Any, writer or sys.stdout))
+      console = _make_console(writer or sys.stdout, is_live)
     drawing = dashboard_drawing.Drawing(console)
     self._is_interactive = drawing.is_interactive
-    self._period = (
-      period_seconds if self._is_interactive else plain_period_seconds
-    )
-    self._first_period = min(
-      self._period,
-      period_seconds if self._is_interactive else first_plain_period_seconds,
-    )
+    periods = period_seconds, period_seconds
+    if not self._is_interactive:
+      periods = plain_period_seconds, first_plain_period_seconds
+    self._period, self._first_period = periods[0], min(periods)
     self._begun_at: float | None = None
     self._close_seconds = close_seconds
     self._clock = clock
@@ -166,6 +165,10 @@ class Dashboard:
       proxy = dashboard_streams.Proxy(getattr(sys, name), self._thread)
       self._proxies[name] = proxy
       setattr(sys, name, proxy)
+
+
+def _make_console(file: Any, is_live: bool) -> rich.console.Console:
+  return _Console(file=file, force_interactive=None if is_live else False)
 
 
 class _Console(rich.console.Console):

@@ -170,6 +170,17 @@ TRAIN_FLAGS = (
     + ': all that is learned follows from the seed, to the last bit.',
   ),
   (
+    'eager',
+    flags.DEFINE_bool,
+    DEFAULTS['eager'],
+    'With '
+    + ', '.join(
+      name for name, kind in topology.topologies().items() if kind.can_be_eager
+    )
+    + ': run policy and update eagerly, for breakpoint() and print() to show '
+    'numbers. Much slower.',
+  ),
+  (
     'lp_launch_type',
     flags.DEFINE_string,
     'local_mt',

@@ -19,7 +19,9 @@ def _train(values, settings, positional) -> int:
   _check_is_no_sweep(values.directory)
   topology = making.make_topology(values)
   launch_type = making.make_launcher(values)
-  topology_lib.check_launch(topology, launch_type, values.deterministic)
+  topology_lib.check_launch(
+    topology, launch_type, values.deterministic, values.eager
+  )
   with brief_notes.saying('importing TensorFlow'):
     experiment = making.make_experiment(values, settings)
     with interrupts.leaving_at_once():

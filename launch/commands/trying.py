@@ -128,7 +128,9 @@ def _read(
   command.expect_no_arguments(positional)
   topology = making.make_topology(values)
   launcher = making.make_launcher(values)
-  topology_lib.check_launch(topology, launcher, values.deterministic)
+  topology_lib.check_launch(
+    topology, launcher, values.deterministic, values.eager
+  )
   return settings, topology, launcher
 
 

@@ -1,4 +1,4 @@
-"""What C++ libraries print, kept out of the display."""
+"""Prints of C++ libraries, kept out of the display, and those of `tf.print`."""
 
 import contextlib
 import io
@@ -7,13 +7,16 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from tensorflow.python.ops import logging_ops
+
 
 @contextlib.contextmanager
 def redirected(path: str) -> Iterator[None]:
   """Sends file descriptor 2 to a file; Python's own stderr stays as it is.
 
   Reverb and TensorFlow write there directly, which would tear up a live
-  display.
+  display. `tf.print` is for the user: from now on it writes to Python's
+  `sys.stdout`, as it always does in a notebook.
 
   Args:
     path: Appended to.
@@ -22,6 +25,7 @@ def redirected(path: str) -> Iterator[None]:
   if threading.current_thread() is not threading.main_thread():
     yield
     return
+  logging_ops.enable_interactive_logging()
   sys.stderr.flush()
   original = os.dup(2)
   python_stderr = sys.stderr

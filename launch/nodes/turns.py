@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -309,7 +310,10 @@ class Turns(abc.ABC):
       least_seconds: How long that may last, if it is more than the experiment's
         limit.
     """
-    seconds = max(least_seconds, self._session.experiment.stall_seconds)
+    experiment = self._session.experiment
+    seconds = max(least_seconds, experiment.stall_seconds)
+    if experiment.eager:
+      seconds = math.inf  # It may stand at a breakpoint.
     stalls = []
 
     def end(seconds: float) -> None:

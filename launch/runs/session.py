@@ -136,6 +136,8 @@ class Session:
   @property
   def jit_compile(self) -> bool:
     """Whether XLA compiles updates, and policies for which it pays."""
+    if self.experiment.eager:
+      return False
     config = self.experiment.builder.config
     if config.jit_compile is not None:
       return config.jit_compile

@@ -25,6 +25,7 @@ class Single(topology.Topology):
   rank = 0
   launch_types = ('local_mt',)
   can_be_deterministic = True
+  can_be_eager = True
   has_bellman_updaters = True
 
   replay_server: bool = settings.field(
@@ -48,9 +49,10 @@ class Single(topology.Topology):
     return server if self.replay_server else [local, *server]
 
   def run(self, session, stage):
-    return nodes.actor_turns.ActorTurns(
-      session, stage.title, stage.interruption, stage.show
-    ).run()
+    with components.compilation.eagerly(session.experiment.eager):
+      return nodes.actor_turns.ActorTurns(
+        session, stage.title, stage.interruption, stage.show
+      ).run()
 
   def call_graph(self, session):
     return topology.one_thread(

@@ -82,6 +82,7 @@ class Topology(abc.ABC):
     rank: Where it is listed, the simplest first.
     launch_types: Names of the launchers that can host it; None for all.
     can_be_deterministic: Whether all can be made to follow from the seed.
+    can_be_eager: Whether policy and update can run eagerly.
     has_bellman_updaters: Whether others than the learner can compute targets.
   """
 
@@ -90,6 +91,7 @@ class Topology(abc.ABC):
   rank: ClassVar[int] = 99
   launch_types: ClassVar[Sequence[str] | None] = None
   can_be_deterministic: ClassVar[bool] = False
+  can_be_eager: ClassVar[bool] = False
   has_bellman_updaters: ClassVar[bool] = False
 
   @property
@@ -225,7 +227,10 @@ class Topology(abc.ABC):
 
 
 def check_launch(
-  topology: Topology, launcher: launcher_lib.Launcher, deterministic: bool
+  topology: Topology,
+  launcher: launcher_lib.Launcher,
+  deterministic: bool,
+  eager: bool,
 ) -> None:
   """Raises ValueError if a launcher or run does not go with a topology."""
   allowed = topology.launch_types
@@ -245,6 +250,14 @@ def check_launch(
       'deterministic',
       f"must be false with topology '{topology.name}': what is learned from "
       'depends there on who is faster. It can be true with '
+      f'{", ".join(able)}.',
+    )
+  if eager and not topology.can_be_eager:
+    able = [name for name, one in topologies().items() if one.can_be_eager]
+    raise SettingError(
+      'eager',
+      f"must be false with topology '{topology.name}', got true (which "
+      '`tf.config.run_functions_eagerly(True)` sets, too). It can be true with '
       f'{", ".join(able)}.',
     )
 

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import compilation, stack
+from repertory.components.settings import SettingError
 
 _needs_wrapping = pytest.mark.skipif(
   not compilation.WRAPS_OPERATIONS,
@@ -244,15 +245,71 @@ def test_policies(monkeypatch, wraps, jit_compile, state, is_recurrent):
   """XLA compiles recurrent ones alone where others can run in the caller."""
   monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', wraps)
   function = _Caller()
-  compiled = compilation.compile_policy(
-    function,
-    function.signature,
-    state,
-    jit_compile,
-  )
-  if jit_compile and (is_recurrent or not wraps):
-    with pytest.raises(tf.errors.InvalidArgumentError, match='XLA_CPU_JIT'):
-      compiled(np.zeros([3], np.float32))
-  else:
+
+  def call():
+    compiled = compilation.compile_policy(
+      function, function.signature, state, jit_compile
+    )
     compiled(np.zeros([3], np.float32))
+
+  if jit_compile and (is_recurrent or not wraps):
+    with pytest.raises(SettingError, match=r'^jit_compile must be false'):
+      call()
+  else:
+    call()
     assert (function.threads == {threading.get_ident()}) == wraps
+
+
+class TestEagerly:
+  def test_runs_python_on_numbers_in_every_call(self):
+    seen = []
+    variable = tf.Variable(10.0)
+
+    def add(x, y):
+      seen.append(float(x) + int(y))  # Fails on tensors without values.
+      variable.assign_add(x)
+      return {'a': variable.read_value(), 'b': None, 'c': 3}
+
+    specs = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int64)
+    with compilation.eagerly(True):
+      compiled = compilation.CompiledFunction(add, specs, True)
+    assert not seen
+    with pytest.raises(ValueError, match='must be called once'):
+      print(compiled.output_structure)
+    for i in range(2):
+      leaves = compiled(np.float32(1), np.array(i))
+      output = compiled.unflatten(leaves)
+      assert output['a'].numpy() == 11 + i
+      assert output['b'] is None
+      assert output['c'].numpy() == 3
+    assert seen == [1, 2]
+    assert compiled.open_slices == []
+
+  def test_leaves_the_switch_as_it_was(self):
+    with compilation.eagerly(True):
+      with compilation.eagerly(False):
+        assert tf.config.functions_run_eagerly()
+      with pytest.raises(ZeroDivisionError), compilation.eagerly(True):
+        raise ZeroDivisionError
+      assert tf.config.functions_run_eagerly()
+    assert not tf.config.functions_run_eagerly()
+
+
+def _print(x):
+  tf.print(x)
+  return x
+
+
+@pytest.mark.parametrize(
+  ('function', 'name'),
+  [
+    (lambda x: tf.cond(x > 0, lambda: _print(x), lambda: x), 'tf.print'),
+    (lambda x: tf.numpy_function(abs, [x], tf.float32), 'tf.numpy_function'),
+    (lambda x: tf.py_function(abs, [x], tf.float32), 'tf.py_function'),
+  ],
+)
+def test_calls_of_python_are_refused_under_xla(function, name):
+  signature = (tf.TensorSpec([], tf.float32),)
+  compilation.CompiledFunction(function, signature, False)
+  with pytest.raises(SettingError, match=f'^jit_compile must be .* {name},'):
+    compilation.CompiledFunction(function, signature, True)

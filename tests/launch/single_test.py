@@ -2,15 +2,19 @@
 
 import dataclasses
 import functools
+import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from dm_env import specs
 
 import log_files
+import rare_cases
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import settings
+from repertory.components import programs
+from repertory.components import settings as settings_lib
 from repertory.environments import catch, registry
 from repertory.launch.host import machine_memory
 from repertory.launch.runs import resuming
@@ -233,7 +237,7 @@ class TestRoad:
   def test_server_cannot_be_deterministic(self, tmp_path):
     experiment = _experiment(tmp_path, deterministic=True)
     assert self.road(experiment) == 'local'
-    with pytest.raises(settings.SettingError) as refusal:
+    with pytest.raises(settings_lib.SettingError) as refusal:
       launch.run(experiment, single.Single(replay_server=True), display=False)
     assert refusal.value.setting == 'replay_server'
 
@@ -251,3 +255,98 @@ class TestRoad:
 def test_what_is_no_experiment_is_refused():
   with pytest.raises(TypeError, match=r"Experiment, got 'runs/dqn'; .*make_ex"):
     launch.run('runs/dqn')
+
+
+class _LookingUpdate(programs.Update):
+  """Hands over the metrics of each update, which need not have values."""
+
+  def __init__(self, update, look):
+    super().__init__()
+    self._update, self._look = update, look
+
+  @property
+  def exports(self):
+    return self._update.exports
+
+  def __call__(self, sample):
+    result = self._update(sample)
+    self._look(result.metrics['loss'])
+    return result
+
+
+class _LookingBuilder(dqn.DQNBuilder):
+  def __init__(self, look):
+    # (119 − 100) × 16 // 32 = 9 updates are due after 119 items.
+    config = {**_SETTINGS, 'hidden_sizes': (8,)}
+    super().__init__(dqn.DQNConfig(**config))
+    self._look = look
+
+  def make_update(self, network, spec):
+    return _LookingUpdate(super().make_update(network, spec), self._look)
+
+
+def _run_looking(directory, look, topology='single', **settings):
+  experiment = launch.Experiment(
+    _LookingBuilder(look),
+    registry.make_factory('catch'),
+    max_steps=120,
+    directory=str(directory),
+    environments_per_actor=1,
+    evaluation_episodes=1,
+    **settings,
+  )
+  result = launch.run(experiment, topology, display=False)
+  return result, resuming.load_checkpoint(str(directory)).arrays
+
+
+class TestEager:
+  @pytest.mark.parametrize('is_switch', [False, True])
+  def test_update_has_values_and_may_be_stopped_at(self, is_switch, tmp_path):
+    losses, settings = [], {'eager': True}
+    if is_switch:
+      settings = {}
+      tf.config.run_functions_eagerly(True)
+
+    def look(loss):
+      losses.append(float(loss))
+      if len(losses) == 1:
+        time.sleep(2)  # As somebody at a breakpoint.
+
+    try:
+      result, arrays = _run_looking(
+        tmp_path / 'eager', look, stall_seconds=0.5, **settings
+      )
+      assert tf.config.functions_run_eagerly() == is_switch
+    finally:
+      tf.config.run_functions_eagerly(False)
+    assert len(losses) == result.status.learner_steps == 9
+    # It learns the same as compiled.
+    _, expected = _run_looking(tmp_path / 'compiled', lambda loss: None)
+    assert arrays.keys() == expected.keys()
+    for name, array in expected.items():
+      np.testing.assert_allclose(arrays[name], array, 1e-3, 1e-5, err_msg=name)
+
+  @pytest.mark.parametrize(
+    ('topology', 'settings', 'message'),
+    [
+      ('distributed', {}, "^eager must be false with topology 'distributed', "),
+      ('anakin', {}, r'^eager .* It can be true with single\.$'),
+      ('single', {'deterministic': True}, '^eager must be false in a determin'),
+    ],
+  )
+  def test_is_refused_elsewhere(self, topology, settings, message, tmp_path):
+    with pytest.raises(settings_lib.SettingError, match=message):
+      _run_looking(tmp_path, float, topology, eager=True, **settings)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+  'topology', rare_cases.daily(['single', 'distributed'], ['single'])
+)
+def test_prints_of_tensorflow_reach_the_standard_output(
+  topology, tmp_path, capsys
+):
+  _run_looking(tmp_path, lambda loss: tf.print('Loss:', loss), topology)
+  printed = capsys.readouterr().out.splitlines()
+  assert sum(line.startswith('Loss: 0.') for line in printed) >= 1
+  assert 'Loss' not in (tmp_path / 'logs' / 'native.log').read_text()

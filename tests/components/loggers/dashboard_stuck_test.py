@@ -185,3 +185,19 @@ def test_a_process_that_is_forked_prints_by_itself(clock, tmp_path):
       os.waitpid(child, 0)
       file.gate.set()
   assert path.read_text() == 'of the child\n'
+
+
+def test_a_terminal_is_left_to_others_unless_it_is_live(clock):
+  """As to the prompt of a debugger, which ends no line."""
+  reader, writer = os.openpty()
+  with os.fdopen(writer, 'w') as stdout, contextlib.redirect_stdout(stdout):
+    with loggers.Dashboard(is_live=False, clock=clock) as dashboard:
+      _update(dashboard, clock, 1)
+      assert sys.stdout is stdout
+      print('(Pdb) ', end='', flush=True)
+    os.set_blocking(reader, False)
+    seen = os.read(reader, 65536).decode()
+  os.close(reader)
+  assert '(Pdb) ' in seen
+  assert '100 of' in seen  # A line, and no panel.
+  assert '\x1b[?25l' not in seen
