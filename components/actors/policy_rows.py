@@ -49,8 +49,11 @@ class PolicyRows:
     self._policy = policy
     self._observation_spec = observation_spec
     self._initial_states = initial_states
-    self._state_spec = compilation.specs_of(initial_states.nest())
-    self.has_memory = False
+    state = initial_states.nest()
+    self._state_spec = compilation.specs_of(state)
+    reset = policy.reset_state(state, tf.constant([True]))
+    pairs = zip(tree.flatten(state), tree.flatten(reset))
+    self.has_memory = any(before is not after for before, after in pairs)
     self._functions: dict[int | None, Any] = {}
     self._compiled: Any = None
     self._function(1)
@@ -127,9 +130,6 @@ class PolicyRows:
 
   def _compile(self, size: int | None) -> Callable[..., list[Any]]:
     def act(observation, step_type, state):
-      reset = self._policy.reset_state(state, tf.equal(step_type, _FIRST))
-      pairs = zip(tree.flatten(state), tree.flatten(reset))
-      self.has_memory = any(before is not after for before, after in pairs)
       output = self._policy.act(observation, step_type, state)
       return output.action, output.state
 

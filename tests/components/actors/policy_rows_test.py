@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import acting_policies
 import counting_policy
-from repertory.components import actors, specs
+from repertory.components import actors, compilation, specs
 
 _SPEC = specs.Array((2,), np.float32)
 
@@ -50,8 +50,17 @@ class TestPolicyRows:
     spec = acting_policies.SPEC
     policy = acting_policies.MAKERS[name](spec, 3)
     states = actors.InitialStates(lambda seed: policy, 3, 0)
-    rows = actors.PolicyRows(policy, spec.observations, states)
-    assert rows.has_memory == (name != 'epsilon_greedy')
+    for is_eager in (False, True):
+      with compilation.eagerly(is_eager):
+        rows = actors.PolicyRows(policy, spec.observations, states)
+      assert rows.has_memory == (name != 'epsilon_greedy')
+
+  def test_acts_eagerly(self):
+    with compilation.eagerly(True):
+      rows = make()
+      assert act(rows, 1) == [0]
+      # Compiled for several rows only now.
+      assert act(rows, 3) == [1, 1, 2]
 
   @pytest.mark.parametrize('name', sorted(acting_policies.MAKERS))
   def test_acts_like_an_actor(self, name):
