@@ -159,6 +159,7 @@ _SHARED_BY_AGENTS = (
   'exploration',
   'policy_and_critic',
   'actor_critic',
+  'additional_loss',
   'transition_replay',
   'unroll_queue',
 )

@@ -5,6 +5,7 @@ import dataclasses
 import sonnet as snt
 
 from repertory.agents import (
+  additional_loss,
   builder,
   experience_replay,
   exploration,
@@ -21,7 +22,9 @@ from repertory.components import (
 )
 
 
-class DQNBuilder(transition_replay.TransitionReplayBuilder):
+class DQNBuilder(
+  additional_loss.TakesAdditionalLoss, transition_replay.TransitionReplayBuilder
+):
   """Double, dueling, n-step DQN with prioritized replay, and Rainbow.
 
   Each part is an option, and so are distributions of the return, noisy networks
@@ -70,5 +73,7 @@ class DQNBuilder(transition_replay.TransitionReplayBuilder):
   ) -> programs.Update:
     target = self.make_network(spec)
     actions = discrete_actions.DiscreteActions(spec.actions)
-    update = learning.DQNUpdate(network, target, self.config, actions)
+    update = learning.DQNUpdate(
+      network, target, self.config, actions, self.given_loss
+    )
     return experience_replay.in_series(update, self.config)

@@ -7,6 +7,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
+from repertory.agents import additional_loss as additional
 from repertory.agents import experience_replay
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import networks
@@ -34,6 +35,7 @@ class DQNUpdate(programs.Update):
     target_network: snt.Module,
     config: dqn_config.DQNConfig,
     actions: discrete_actions.DiscreteActions | None = None,
+    additional_loss: additional.AdditionalLoss | None = None,
   ):
     """Takes over the networks.
 
@@ -43,12 +45,14 @@ class DQNUpdate(programs.Update):
       target_network: One of the same kind, made to follow.
       config: The settings.
       actions: Numbers the environment's actions; None if they are numbers.
+      additional_loss: Added to the loss; None for none.
     """
     super().__init__()
     self._network = network
     self._target_network = target_network
     self._to_number = actions.from_action if actions else lambda action: action
     self._config = config
+    self._additional_loss = additional_loss
     self._returns = networks.make_return_distribution(config)
     self._noise_size = networks.noise_size(network, config)
     # Only where numbers are drawn: it has variables.
@@ -95,7 +99,10 @@ class DQNUpdate(programs.Update):
         item_losses += self._config.margin_weight * gaps
         more = {**more, 'margin_gap': tf.reduce_mean(gaps)}
       weights = self._importance_weights(sample)
-      loss = tf.reduce_mean(weights * item_losses)
+      added, told = additional.evaluate(
+        self._additional_loss, self._network, sample
+      )
+      loss = tf.reduce_mean(weights * item_losses) + added
     norm = self._optimizer.minimize(tape, loss)
     self._update_target()
     metrics = {
@@ -106,7 +113,8 @@ class DQNUpdate(programs.Update):
       **more,
     }
     return programs.UpdateResult(
-      metrics, priorities=items.priorities if self._config.prioritized else None
+      additional.merge(metrics, told),
+      priorities=items.priorities if self._config.prioritized else None,
     )
 
   def _conservative_gaps(

@@ -1,13 +1,15 @@
 """The parts of IMPALA."""
 
-from repertory.agents import actor_critic, unroll_queue
+from repertory.agents import actor_critic, additional_loss, unroll_queue
 from repertory.agents.impala import config as impala_config
 from repertory.agents.impala import learning
 from repertory.components import distributions, programs, specs
 from repertory.components.networks import SequenceNetwork
 
 
-class IMPALABuilder(unroll_queue.UnrollQueueBuilder):
+class IMPALABuilder(
+  additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
+):
   """Actor-critic with V-trace; discrete or continuous actions.
 
   See https://arxiv.org/abs/1802.01561.
@@ -32,4 +34,6 @@ class IMPALABuilder(unroll_queue.UnrollQueueBuilder):
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
   ) -> programs.Update:
     distribution = distributions.make_distribution(spec.actions)
-    return learning.IMPALAUpdate(network, distribution, self.config)
+    return learning.IMPALAUpdate(
+      network, distribution, self.config, self.given_loss
+    )

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from repertory.agents import additional_loss as additional
 from repertory.agents.impala import config as impala_config
 from repertory.components import (
   distributions,
@@ -26,6 +27,7 @@ class IMPALAUpdate(programs.Update):
     network: networks.SequenceNetwork,
     distribution: distributions.Distribution,
     config: impala_config.IMPALAConfig,
+    additional_loss: additional.AdditionalLoss | None = None,
   ):
     """Takes over the network.
 
@@ -33,11 +35,13 @@ class IMPALAUpdate(programs.Update):
       network: Its outputs are `networks.ActorCriticOutput`.
       distribution: What its parameters mean.
       config: The settings.
+      additional_loss: Added to the loss; None for none.
     """
     super().__init__()
     self._network = network
     self._distribution = distribution
     self._config = config
+    self._additional_loss = additional_loss
     self._learning_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='learning_rate'
     )
@@ -58,11 +62,14 @@ class IMPALAUpdate(programs.Update):
     data = learners.time_major(sample.data)
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(data)
+      added, told = additional.evaluate(
+        self._additional_loss, self._network, sample._replace(data=data)
+      )
+      loss += added
     self._learning_rate.assign(self._config.learning_rate * self._annealing())
     norm = self._optimizer.minimize(tape, loss)
-    return programs.UpdateResult(
-      {'loss': loss, **metrics, 'gradient_norm': norm}
-    )
+    metrics = {'loss': loss, **metrics, 'gradient_norm': norm}
+    return programs.UpdateResult(additional.merge(metrics, told))
 
   def _loss(self, data: types.Sequence) -> tuple[tf.Tensor, dict]:
     config, mask = self._config, data.mask  # [T, B]

@@ -1,13 +1,15 @@
 """The parts of PPO."""
 
-from repertory.agents import actor_critic, unroll_queue
+from repertory.agents import actor_critic, additional_loss, unroll_queue
 from repertory.agents.ppo import config as ppo_config
 from repertory.agents.ppo import learning
 from repertory.components import distributions, programs, specs
 from repertory.components.networks import SequenceNetwork
 
 
-class PPOBuilder(unroll_queue.UnrollQueueBuilder):
+class PPOBuilder(
+  additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
+):
   """Proximal policy optimization; discrete or continuous actions.
 
   See https://arxiv.org/abs/1707.06347.
@@ -33,4 +35,6 @@ class PPOBuilder(unroll_queue.UnrollQueueBuilder):
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
   ) -> programs.Update:
     distribution = distributions.make_distribution(spec.actions)
-    return learning.PPOUpdate(network, distribution, self.config)
+    return learning.PPOUpdate(
+      network, distribution, self.config, self.given_loss
+    )

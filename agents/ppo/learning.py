@@ -1,14 +1,16 @@
 """The update of PPO."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tree
 
 from repertory.agents import actor_critic
+from repertory.agents import additional_loss as additional
 from repertory.agents.ppo import config as ppo_config
 from repertory.components import (
+  compilation,
   distributions,
   learners,
   losses,
@@ -24,6 +26,26 @@ _METRICS = (
 )  # fmt: skip
 
 
+class _Others(NamedTuple):
+  """What an additional loss may ask for besides `_Steps`, `[K, T, ...]`.
+
+  Attributes:
+    action: a_t.
+    reward: r_{t+1}.
+    discount: d_{t+1}.
+    extras: What the policy added to the step.
+    next_observation: x_{t+1}.
+    next_first: Whether x_{t+1} is the first of an episode.
+  """
+
+  action: types.Nest
+  reward: tf.Tensor
+  discount: tf.Tensor
+  extras: types.Nest
+  next_observation: types.Nest
+  next_first: tf.Tensor
+
+
 class _Steps(NamedTuple):
   """What the losses need of the steps of K pieces of a batch, `[K, T, ...]`.
 
@@ -37,6 +59,7 @@ class _Steps(NamedTuple):
     advantage: A_t.
     target: v_t.
     state: The memory before x_0, `[K, ...]`.
+    others: What an additional loss may ask for; () without one.
   """
 
   observation: types.Nest
@@ -48,6 +71,7 @@ class _Steps(NamedTuple):
   advantage: tf.Tensor
   target: tf.Tensor
   state: types.Nest
+  others: _Others | tuple[()] = ()
 
 
 class PPOUpdate(programs.Update):
@@ -63,6 +87,7 @@ class PPOUpdate(programs.Update):
     network: networks.SequenceNetwork,
     distribution: distributions.Distribution,
     config: ppo_config.PPOConfig,
+    additional_loss: additional.AdditionalLoss | None = None,
   ):
     """Takes over the network.
 
@@ -70,11 +95,13 @@ class PPOUpdate(programs.Update):
       network: Its outputs are `networks.ActorCriticOutput`.
       distribution: What its parameters mean.
       config: The settings.
+      additional_loss: Added to the loss of each minibatch; None for none.
     """
     super().__init__()
     self._network = network
     self._distribution = distribution
     self._config = config
+    self._additional_loss = additional_loss
     self._learning_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='learning_rate'
     )
@@ -143,6 +170,7 @@ class PPOUpdate(programs.Update):
       advantage=advantages,
       target=targets,
       state=data.state,
+      others=() if self._additional_loss is None else _others_of(data),
     )
     log_probs = self._distribution.log_prob(
       output.parameters[:-1], steps.sample
@@ -166,7 +194,7 @@ class PPOUpdate(programs.Update):
       self._noise.seed(),
       num_epochs=config.num_epochs,
       num_minibatches=config.num_minibatches,
-      metrics=_METRICS,
+      metrics=(*_METRICS, *self._additional_metrics(steps)),
       goes_on=lambda told: told['approximate_kl'] <= max_kl,
     )
 
@@ -177,8 +205,36 @@ class PPOUpdate(programs.Update):
     steps = learners.to_steps(minibatch)  # [T, K, ...]
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(steps, epsilon)
+      added, told = self._evaluate_additional(steps)
+      loss += added
     norm = self._optimizer.minimize(tape, loss)
-    return {'loss': loss, **metrics, 'gradient_norm': norm}
+    metrics = {'loss': loss, **metrics, 'gradient_norm': norm}
+    return additional.merge(metrics, told)
+
+  def _evaluate_additional(
+    self, steps: _Steps
+  ) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:
+    """Returns the additional loss of steps `[T, K, ...]`, and its metrics."""
+    if self._additional_loss is None:
+      return 0.0, {}
+    return additional.evaluate(
+      self._additional_loss, self._network, _to_sample(steps)
+    )
+
+  def _additional_metrics(self, items: _Steps) -> list[str]:
+    """Returns the names of the metrics of the additional loss."""
+    if self._additional_loss is None:
+      return []
+    # As many as in the largest minibatch.
+    size = -(-items.mask.shape[0] // self._config.num_minibatches)
+    specs = tree.map_structure(
+      lambda x: tf.TensorSpec([size, *x.shape[1:]], x.dtype), items
+    )
+    _, metrics = compilation.trace(
+      lambda minibatch: self._evaluate_additional(learners.to_steps(minibatch)),
+      (specs,),
+    )
+    return sorted(metrics)
 
   def _loss(
     self, steps: _Steps, epsilon: tf.Tensor
@@ -217,3 +273,38 @@ class PPOUpdate(programs.Update):
       'approximate_kl': losses.approximate_kl(ratios, mask),
       'clip_fraction': losses.masked_mean(is_clipped, mask),
     }
+
+
+def _others_of(data: types.Sequence) -> _Others:
+  """Returns what `_Steps` leave out of unrolls `[T, B, ...]`."""
+  return _Others(
+    action=data.action,
+    reward=data.reward,
+    discount=data.discount,
+    extras=data.extras,
+    next_observation=tree.map_structure(lambda x: x[1:], data.observation),
+    next_first=data.first[1:],
+  )
+
+
+def _to_sample(steps: _Steps) -> types.Sample:
+  """Returns steps `[T, K, ...]` as a batch of sequences with time first."""
+  others: Any = steps.others
+
+  def join(now, following):
+    return tf.concat([now, following[-1:]], axis=0)  # [T + 1, K, ...]
+
+  data = types.Sequence(
+    observation=tree.map_structure(
+      join, steps.observation, others.next_observation
+    ),
+    first=join(steps.first, others.next_first),
+    action=others.action,
+    reward=others.reward,
+    discount=others.discount,
+    mask=steps.mask,
+    extras=others.extras,
+    state=steps.state,
+    version=(),
+  )
+  return types.Sample(data, keys=(), probabilities=(), table_sizes=())

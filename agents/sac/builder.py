@@ -3,6 +3,7 @@
 import sonnet as snt
 
 from repertory.agents import (
+  additional_loss,
   builder,
   experience_replay,
   exploration,
@@ -21,7 +22,9 @@ from repertory.components import (
 from repertory.components.networks import CriticEnsemble
 
 
-class SACBuilder(transition_replay.TransitionReplayBuilder):
+class SACBuilder(
+  additional_loss.TakesAdditionalLoss, transition_replay.TransitionReplayBuilder
+):
   """Soft actor-critic with a learned temperature.
 
   See https://arxiv.org/abs/1812.05905. The network is the policy's; the critics
@@ -81,6 +84,7 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
         self.make_critics(spec) if has_targets else None,
         action_scaling.ActionScaling(spec.actions),
         self.config,
+        self.given_loss,
       )
     else:
       update = discrete_learning.DiscreteSACUpdate(
@@ -89,5 +93,6 @@ class SACBuilder(transition_replay.TransitionReplayBuilder):
         self.make_discrete_critics(spec),
         discrete_actions.DiscreteActions(spec.actions),
         self.config,
+        self.given_loss,
       )
     return experience_replay.in_series(update, self.config)

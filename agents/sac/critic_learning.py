@@ -1,10 +1,12 @@
 """How the critics of SAC learn and what they tell the policy."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 import tree
 
+from repertory.agents import additional_loss as additional
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import critic_values
 from repertory.agents.sac import proposals as proposals_lib
@@ -71,6 +73,11 @@ class CriticLearning(tf.Module):
       )
 
   @property
+  def critics(self) -> networks.CriticEnsemble:
+    """The critics that learn."""
+    return self._critics
+
+  @property
   def statistics(self) -> list[tf.Variable]:
     """What values depend on, and nobody trains."""
     return critic_values.statistics(self._critics, self._target_critics)
@@ -83,6 +90,9 @@ class CriticLearning(tf.Module):
     temperature: tf.Tensor,
     weights: tf.Tensor,
     proposals: proposals_lib.Proposals | None = None,
+    additional_loss: Callable[
+      [], tuple[tf.Tensor | float, dict[str, tf.Tensor]]
+    ] = lambda: (0.0, {}),
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Takes a step towards the targets.
 
@@ -93,6 +103,7 @@ class CriticLearning(tf.Module):
       temperature: α, a scalar.
       weights: How much each item counts, `[B]`.
       proposals: Actions whose values are held down; None for none.
+      additional_loss: Returns a loss that is added, and its metrics.
 
     Returns:
       Metrics, and the sizes of the errors, `[B]`.
@@ -115,6 +126,8 @@ class CriticLearning(tf.Module):
         gap = tf.reduce_mean(weights * tf.reduce_sum(gaps, axis=-1))
         total = loss + self._config.conservative_weight * gap
         more = {'conservative_gap': tf.reduce_mean(gaps)}
+      added, told = additional_loss()
+      total += added
     norm = self._optimizer.minimize(tape, total)
     metrics = {
       **more,
@@ -123,7 +136,7 @@ class CriticLearning(tf.Module):
       'q_value': tf.reduce_mean(q_tm1),
       'critic_gradient_norm': norm,
     }
-    return metrics, errors.sizes
+    return additional.merge(metrics, told), errors.sizes
 
   def value(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
     """Returns the values that the policy follows, `[B]`.

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import experience_replay
+from repertory.agents import additional_loss as additional
+from repertory.agents import experience_replay, policy_and_critic
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import critic_values, learning, temperature
 from repertory.components import (
@@ -53,6 +54,7 @@ class DiscreteSACUpdate(programs.Update):
     target_critics: snt.Module,
     actions: discrete_actions.DiscreteActions,
     config: sac_config.SACConfig,
+    additional_loss: additional.AdditionalLoss | None = None,
   ):
     """Takes over the networks.
 
@@ -62,6 +64,7 @@ class DiscreteSACUpdate(programs.Update):
       target_critics: Critics of the same kind, made to follow.
       actions: Makes numbers of the environment's actions.
       config: The settings.
+      additional_loss: Added to the losses of critics and policy; None for none.
     """
     super().__init__()
     self._policy_network = policy_network
@@ -69,6 +72,7 @@ class DiscreteSACUpdate(programs.Update):
     self._target_critics = target_critics
     self._actions = actions
     self._config = config
+    self._additional_loss = additional_loss
     target_entropy = config.target_entropy
     if target_entropy is None:
       target_entropy = _TARGET_SHARE * math.log(actions.num_actions)
@@ -108,8 +112,8 @@ class DiscreteSACUpdate(programs.Update):
 
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     weights = self._importance_weights(sample)  # [B]
-    critic_metrics, sizes = self._improve_critics(sample.data, weights)
-    policy_metrics = self._improve_policy_in_turn(sample.data.observation)
+    critic_metrics, sizes = self._improve_critics(sample, weights)
+    policy_metrics = self._improve_policy_in_turn(sample)
     self._update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
@@ -117,8 +121,9 @@ class DiscreteSACUpdate(programs.Update):
     )
 
   def _improve_critics(
-    self, data: types.Transition, weights: tf.Tensor
+    self, sample: types.Sample, weights: tf.Tensor
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    data = sample.data
     target_critics = data_parallel.by_rows(self._target_critics)
     policy = self._act(data.next_observation)
     q_t = self._values.of_target(target_critics(data.next_observation))
@@ -138,14 +143,22 @@ class DiscreteSACUpdate(programs.Update):
         tf.gather(q_tm1, a_tm1, batch_dims=1), targets
       )
       loss = tf.reduce_mean(weights * errors.losses)
-    norm = self._critic_optimizer.minimize(tape, loss)
+      added, told = self._evaluate_additional(sample)
+      total = loss + added
+    norm = self._critic_optimizer.minimize(tape, total)
     metrics = {
       'critic_loss': loss,
       'td_error': tf.reduce_mean(errors.sizes),
       'q_value': tf.reduce_mean(q_tm1),
       'critic_gradient_norm': norm,
     }
-    return metrics, errors.sizes
+    return additional.merge(metrics, told), errors.sizes
+
+  def _evaluate_additional(
+    self, sample: types.Sample
+  ) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:
+    both = policy_and_critic.Networks(self._policy_network, self._critics)
+    return additional.evaluate(self._additional_loss, both, sample)
 
   def _act(self, observation: types.Nest) -> Policies:
     policy = data_parallel.by_rows(self._policy_network)
@@ -155,15 +168,18 @@ class DiscreteSACUpdate(programs.Update):
       probabilities, tf.reduce_sum(probabilities * log_probs, axis=-1)
     )
 
-  def _improve_policy(self, observation: types.Nest) -> dict[str, tf.Tensor]:
+  def _improve_policy(self, sample: types.Sample) -> dict[str, tf.Tensor]:
     """Improves the policy, and the temperature by it."""
-    price = self._temperature()
+    observation, price = sample.data.observation, self._temperature()
     critics = data_parallel.by_rows(self._critics)
     q = self._values.of_policy(critics(observation))  # [B, A]
     with tf.GradientTape() as tape, networks.batch_statistics():
       policy = self._act(observation)
       loss = losses.soft_policy_loss(policy.mean(q), policy.log_prob, price)
-    norm = self._policy_optimizer.minimize(tape, loss)
+      # Its metrics are those of the critics' step.
+      added, _ = self._evaluate_additional(sample)
+      total = loss + added
+    norm = self._policy_optimizer.minimize(tape, total)
     self._temperature.improve(policy.log_prob)
     return {
       'policy_loss': loss,

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import experience_replay
+from repertory.agents import additional_loss as additional
+from repertory.agents import experience_replay, policy_and_critic
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import critic_learning, proposals, temperature
 from repertory.components import (
@@ -56,6 +57,7 @@ class SACUpdate(programs.Update):
     target_critics: networks.CriticEnsemble | None,
     scaling: action_scaling.ActionScaling,
     config: sac_config.SACConfig,
+    additional_loss: additional.AdditionalLoss | None = None,
   ):
     """Takes over the networks.
 
@@ -65,11 +67,13 @@ class SACUpdate(programs.Update):
       target_critics: Critics of the same kind, made to follow; None for none.
       scaling: Makes the environment's actions of those in [−1, 1].
       config: The settings.
+      additional_loss: Added to the losses of critics and policy; None for none.
     """
     super().__init__()
     self._policy_network = policy_network
     self._scaling = scaling
     self._config = config
+    self._additional_loss = additional_loss
     self._distribution = squashed_gaussian.SquashedGaussian(scaling.size)
     target_entropy = config.target_entropy
     self._temperature = temperature.Temperature(
@@ -111,8 +115,9 @@ class SACUpdate(programs.Update):
       self._temperature(),
       self._importance_weights(sample),
       self._propose(data),
+      lambda: self._evaluate_additional(sample),
     )
-    policy_metrics = self._improve_policy_in_turn(data.observation, noise_tm1)
+    policy_metrics = self._improve_policy_in_turn(sample, noise_tm1)
     self._critics.update_target()
     return programs.UpdateResult(
       {**critic_metrics, **policy_metrics},
@@ -138,18 +143,29 @@ class SACUpdate(programs.Update):
     policy = data_parallel.by_rows(self._policy_network)
     return self._distribution.sample(policy(observation), noise)
 
+  def _evaluate_additional(
+    self, sample: types.Sample
+  ) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:
+    both = policy_and_critic.Networks(
+      self._policy_network, self._critics.critics
+    )
+    return additional.evaluate(self._additional_loss, both, sample)
+
   def _improve_policy(
-    self, observation: types.Nest, noise: tf.Tensor
+    self, sample: types.Sample, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
     """Improves the policy, and the temperature by it."""
-    price = self._temperature()
+    observation, price = sample.data.observation, self._temperature()
     with tf.GradientTape() as tape:
       with networks.batch_statistics():
         action, log_prob = self._act(observation, noise)  # [B, D], [B]
       value = self._critics.value(observation, action)  # [B]
       loss = losses.soft_policy_loss(value, log_prob, price)
+      # Its metrics are those of the critics' step.
+      added, _ = self._evaluate_additional(sample)
+      total = loss + added
     # Only the policy's variables are asked for: the critics stay as they are.
-    norm = self._policy_optimizer.minimize(tape, loss)
+    norm = self._policy_optimizer.minimize(tape, total)
     self._temperature.improve(log_prob)
     return {
       'policy_loss': loss,

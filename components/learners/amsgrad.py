@@ -50,12 +50,13 @@ class AMSGrad(tf.Module):
     self._largest = _zeros(variables, 'v_max')
 
   def apply(
-    self, updates: Sequence[tf.Tensor], parameters: Sequence[tf.Variable]
+    self, updates: Sequence[tf.Tensor | None], parameters: Sequence[tf.Variable]
   ) -> None:
     """Takes a step.
 
     Args:
-      updates: g_t, one of each variable.
+      updates: g_t, one of each variable; None where the loss does not depend
+        on it.
       parameters: The variables that this was made for.
     """
     step = tf.cast(self._step.assign_add(1), tf.float32)
@@ -70,6 +71,8 @@ class AMSGrad(tf.Module):
       self._largest,
       strict=True,
     ):
+      if gradient is None:
+        continue
       mean.assign(decay * mean + (1 - decay) * gradient)
       square.assign(_SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient**2)
       largest.assign(tf.maximum(largest, square))

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tree
 from absl import logging
 
+from repertory.agents import additional_loss
 from repertory.agents import registry as agents_registry
 from repertory.components import specs
 from repertory.components.settings import SettingError, text_of
@@ -32,11 +33,12 @@ def check(
     The environment's spec.
 
   Raises:
-    ValueError: If the environment cannot be made, or that to evaluate in has
-      other specs; or the network cannot take its observations or actions, or
-      does not fit into memory.
+    ValueError: If the agent would ignore an additional loss; the environment
+      cannot be made, or that to evaluate in has other specs; or the network
+      cannot take its observations or actions, or does not fit into memory.
     TimeoutError: If the environment is made for too long.
   """
+  additional_loss.check(experiment.builder)
   spec = _find_spec(experiment)
   network_memory.check(experiment, spec, learns)
   try:

@@ -10,7 +10,7 @@ import pytest
 
 from repertory import launch
 from repertory.agents import conformance
-from repertory.components import specs
+from repertory.components import specs, types
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _PAGE = (_ROOT / 'docs' / 'my_network.md').read_text('utf-8')
@@ -88,6 +88,21 @@ class TestTwoHeadedDQN(_OnBoards):
     assert {'two_heads/reward_head/w:0', 'two_heads/reward_head/b:0'} < {
       variable.name for variable in network.variables
     }
+
+  def test_second_head_learns_rewards(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    network = builder.make_network(spec)
+    by_name = {variable.name: variable for variable in network.variables}
+    by_name['two_heads/reward_head/w:0'].assign(np.zeros([8, 3]))
+    by_name['two_heads/reward_head/b:0'].assign([1.0, 2.0, 3.0])
+    data = types.Transition(
+      np.zeros([2, 4, 5], 'f'), np.array([0, 2]), np.array([1.5, 1.0], 'f'),
+      np.ones([2], 'f'), np.zeros([2, 4, 5], 'f'),
+    )  # fmt: skip
+    sample = types.Sample(data, (), (), ())
+    loss, metrics = builder.additional_loss(network, sample)
+    assert metrics['reward_error'] == (0.5**2 + 2**2) / 2
+    np.testing.assert_allclose(loss, 0.1 * 2.125, rtol=1e-6)
 
 
 class TestNormalizedSAC:

@@ -51,6 +51,19 @@ def test_two_steps_by_hand():
   np.testing.assert_allclose(values, [-first, -first - second], rtol=1e-5)
 
 
+@pytest.mark.parametrize('is_amsgrad', [False, True])
+def test_variables_without_a_gradient_stay(is_amsgrad):
+  used, unused = tf.Variable(0.0), tf.Variable(3.0)
+  optimizer = learners.ClippedAdam(
+    [used, unused], _RATE, _EPSILON, max_norm=1.0, amsgrad=is_amsgrad
+  )
+  with tf.GradientTape() as tape:
+    loss = 2 * used
+  assert optimizer.minimize(tape, loss) == 2
+  assert used < 0
+  assert unused == 3
+
+
 def test_equals_the_twin_where_gradients_fade_and_grow():
   random = np.random.default_rng(0)
   scales = np.repeat([1.0, 0.1, 0.01, 5.0, 0.01], 20)[:, None, None]

@@ -1,0 +1,122 @@
+"""A loss of the user's that is added to the loss of an agent."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from repertory.components import types
+
+# Maps the networks and a batch to a scalar loss, and metrics by name.
+AdditionalLoss: TypeAlias = Callable[
+  [Any, types.Sample], tuple[tf.Tensor, Mapping[str, tf.Tensor]]
+]
+
+
+class TakesAdditionalLoss:
+  """Base class of builders whose update takes a loss of the user's.
+
+  A subclass that overrides `additional_loss` trains an auxiliary head, or
+  regularizes a network, in every topology.
+  """
+
+  def additional_loss(
+    self, network: Any, sample: types.Sample
+  ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
+    """Computes the loss that is added to the agent's before its gradient.
+
+    It is called inside the gradient tape of each gradient step and traced with
+    the update, without AutoGraph. Networks that it calls by
+    `data_parallel.by_rows` are divided over several learner devices.
+
+    Args:
+      network: The network of `make_network`; SAC passes a
+        `policy_and_critic.Networks` of policy and critics, and minimizes the
+        loss with each of its two optimizers.
+      sample: The batch. DQN and SAC pass `types.Transition` `[B, ...]`. IMPALA
+        and PPO pass `types.Sequence` with time first: observations
+        `[T + 1, B, ...]`, actions, rewards and `mask` `[T, B]`. Steps whose
+        mask is false are padding: take `losses.masked_mean`. PPO passes a
+        minibatch, with T = 1 where the network has no memory, and neither
+        versions nor what replay knows of the items.
+
+    Returns:
+      The loss, a scalar with its weight, which is logged as `additional_loss`;
+      and more metrics, scalars by name. PPO logs the means over its gradient
+      steps.
+    """
+    raise NotImplementedError
+
+  @property
+  def given_loss(self) -> AdditionalLoss | None:
+    """The method `additional_loss` if a subclass overrides it, else None."""
+    default = TakesAdditionalLoss.additional_loss
+    if type(self).additional_loss is default:
+      return None
+    return self.additional_loss
+
+
+def check(builder: Any) -> None:
+  """Refuses an additional loss that an agent of the toolkit would ignore.
+
+  Raises:
+    ValueError: If the builder has one, and its update takes none.
+  """
+  kind = type(builder)
+  if isinstance(builder, TakesAdditionalLoss):
+    return
+  is_ours = kind.make_update.__module__.startswith('repertory.agents.')
+  if is_ours and hasattr(kind, 'additional_loss'):
+    raise ValueError(
+      f'{kind.__name__} must not have additional_loss, got one: its update '
+      'ignores it. DQN, IMPALA, PPO and SAC take one; for other agents, '
+      'override make_update.'
+    )
+
+
+def evaluate(
+  function: AdditionalLoss | None, network: Any, sample: types.Sample
+) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:
+  """Computes the additional loss and its metrics.
+
+  Args:
+    function: `TakesAdditionalLoss.given_loss`; None for a loss of 0 and no
+      metrics.
+    network: See `TakesAdditionalLoss.additional_loss`.
+    sample: Likewise.
+
+  Raises:
+    ValueError: If it does not return a scalar loss and metrics.
+  """
+  if function is None:
+    return 0.0, {}
+  result = function(network, sample)
+  if not (isinstance(result, tuple) and len(result) == 2):
+    raise ValueError(
+      'additional_loss must return a loss and metrics, (loss, {}) without any; '
+      f'got {result!r}.'
+    )
+  loss, metrics = result
+  shape = tf.convert_to_tensor(loss).shape
+  if shape.rank:
+    raise ValueError(
+      f'additional_loss must return a scalar loss, got shape {shape.as_list()}.'
+      ' Take the mean, of sequences losses.masked_mean.'
+    )
+  return loss, {'additional_loss': loss, **metrics}
+
+
+def merge(
+  metrics: Mapping[str, tf.Tensor], more: Mapping[str, tf.Tensor]
+) -> dict[str, tf.Tensor]:
+  """Returns the metrics of the agent and those of the additional loss.
+
+  Raises:
+    ValueError: If a name is in both.
+  """
+  if both := sorted(metrics.keys() & more.keys()):
+    raise ValueError(
+      'Metrics of additional_loss must have other names than those of the '
+      f'agent, got {", ".join(both)}.'
+    )
+  return {**metrics, **more}
