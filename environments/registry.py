@@ -152,10 +152,10 @@ def make_factory(
 
 
 def names_module(name: str) -> bool:
-  """Whether a name has the module that is imported, and so runs, for it.
+  """Whether making the environment imports a module that its name gives.
 
-  Such as 'my_module:make' and 'gym:my_module:MyEnvironment-v0'; all others are
-  of this package, or of the registries of installed ones.
+  Such as 'my_module:make' and 'gym:my_module:MyEnvironment-v0'. All others are
+  of this package, or registered by installed ones.
   """
   bare = name.partition('?')[0]
   found = _find_family(bare)

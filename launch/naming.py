@@ -129,14 +129,14 @@ def from_identity(
 ) -> experiment_lib.Experiment:
   """Makes the experiment that a checkpoint is of, if its parts have names.
 
-  A checkpoint is data, perhaps a stranger's. Names in it that would import a
-  module, which runs code, need the word of the caller.
+  Importing a module runs its code, and a checkpoint may come from anyone: names
+  of modules in it are used only if the caller trusts it or names them, too.
 
   Args:
     identity: What `Experiment.identity` returned, as the checkpoint has it.
     directory: Where that is.
     trust: Whether to import whatever modules it names.
-    agent: The agent's name, if the caller knows it: its module is imported.
+    agent: The agent's name, if the caller gives it: its module is imported.
     environment: Likewise the environment's.
 
   Raises:
@@ -204,32 +204,32 @@ def _check_trusted(
   agent: str | None,
   environment: str | None,
 ) -> None:
-  """Refuses names of modules that nobody but the checkpoint has told.
+  """Refuses names of modules that only the checkpoint gives.
 
   Raises:
-    SettingError: Also if it has other names than it is told to have.
+    SettingError: Also if the caller gives another name than the checkpoint.
   """
   named = []
-  for setting, key, told, names_module in (
+  for setting, key, given, names_module in (
     ('agent', 'agent', agent, named_objects.SYNTAX.fullmatch),
     ('env', 'environment', environment, environments_registry.names_module),
   ):
     found = identity[key]
-    if told not in (None, found):
+    if given not in (None, found):
       raise settings_lib.SettingError(
         setting,
         f'must be that of the checkpoint in {directory}, {found!r}, or left '
-        f'out; got {told!r}.',
+        f'out; got {given!r}.',
       )
-    if told is None and names_module(found):
+    if given is None and names_module(found):
       named.append(f'the {key} {found!r}')
   if named and not trust:
     raise settings_lib.SettingError(
       'trust',
-      f'must be given to read {directory}, which has {" and ".join(named)}: to '
-      'import a module runs its code; got nothing. Whoever knows what is named '
-      'there may name it as well, by --agent and --env, or from Python give '
-      'the experiment in place of the directory.',
+      f'must be given to read {directory}, which has {" and ".join(named)}: '
+      'importing a module runs its code; got nothing. Alternatively, give the '
+      'same names by --agent and --env, or from Python the experiment in place '
+      'of the directory.',
     )
 
 

@@ -34,8 +34,8 @@ REFUSED = 8  # JSON: why, and the connection ends.
 _HEADER = struct.Struct('<4sBxxxII')
 HEADER_SIZE = _HEADER.size
 _MAGIC = b'rprt'
-# That of an actor of 10,000 environments has some 70 kB; of strangers no more
-# is kept.
+# The handshake of an actor with 10,000 environments has about 70 kB. Clients
+# without the token can make the server buffer this much each.
 MAX_JSON_SIZE = 1 << 18
 _ALIGNMENT = 64
 

@@ -63,7 +63,7 @@ class RunHooks:
       )
 
   def start(self, session: session_lib.Session, title: str) -> None:
-    """Tells all of them of the start; each gets settings of its own.
+    """Reports the start to all hooks, each with its own copy of the settings.
 
     Args:
       title: What the display calls the run.

@@ -11,7 +11,7 @@ from repertory.launch.hooks import events, row_logger
 
 # In the folder of the logs: which run on W&B a resumed one goes on with.
 _ID_FILE = 'wandb_run_id'
-# What W&B takes for one; what cannot be decoded is read as U+FFFD.
+# Ids that W&B accepts; U+FFFD replaces bytes that are no UTF-8.
 _ID = re.compile(r'[^\x00-\x20/\\#?%:\x7f\ufffd]{1,128}')
 
 # What all rows have, and what is drawn over the first of it.
@@ -98,6 +98,6 @@ def _going_on(path: str, is_resumed: bool) -> dict[str, str]:
     return {}
   with open(path, encoding='utf-8', errors='replace') as file:
     found = file.read().strip()
-  # A kill, or a full disk, may have left nothing of it, or something else. Then
-  # a new run begins, and with it the file.
+  # A kill, or a full disk, may have left it empty or damaged. W&B would refuse
+  # such an id at every start; without one, a new run begins.
   return {'id': found, 'resume': 'allow'} if _ID.fullmatch(found) else {}

@@ -156,9 +156,9 @@ def serving(
 
 
 class _Admitting(grpc.GenericRpcHandler):
-  """Finds what takes a call, by its metadata; before its message is received.
+  """Checks the token of a call before its message is received.
 
-  To receive one takes its size in memory, and to unpickle it may run any code.
+  Receiving a message allocates its size, and unpickling it may run any code.
   """
 
   def __init__(self, handlers: Mapping[str, Any], token: bytes):
@@ -167,20 +167,21 @@ class _Admitting(grpc.GenericRpcHandler):
 
   def service(self, handler_call_details: Any) -> Any:
     """Returns a handler of grpc; None if there is no such method."""
-    told = dict(handler_call_details.invocation_metadata)
-    if not hmac.compare_digest(told.get(_TOKEN, '').encode(), self._token):
+    metadata = dict(handler_call_details.invocation_metadata)
+    token = metadata.get(_TOKEN, '').encode()
+    if not hmac.compare_digest(token, self._token):
       return _REFUSING
     return self._handlers.get(handler_call_details.method)
 
 
 def _refuse(requests: Any, context: Any) -> None:
-  del requests  # The message is received when it is asked for.
+  del requests  # Messages of a stream are received when iterated over.
   context.abort(
     grpc.StatusCode.UNAUTHENTICATED, 'Callers must have the token of the run.'
   )
 
 
-# Of a stream of messages, for the one of other calls is received in any case.
+# A handler of streams: others receive the message before they are called.
 _REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
 
 
@@ -190,9 +191,9 @@ def _take(
   request: bytes,
   context: Any,
 ) -> bytes:
-  """Takes a call, which may have come before."""
-  told = dict(context.invocation_metadata())
-  return answers.get(told[_CALL], lambda: _answer(method, request))
+  """Answers a call; a repeated call gets the answer of the first."""
+  metadata = dict(context.invocation_metadata())
+  return answers.get(metadata[_CALL], lambda: _answer(method, request))
 
 
 def _answer(method: Callable[..., Any], request: bytes) -> bytes:

@@ -95,12 +95,10 @@ def load(directory: str) -> Manifest | None:
 
 
 def _check(manifest: Manifest) -> None:
-  """Refuses what `save` cannot have written.
-
-  Names become directories, so they are those of folders in the sweep's own.
+  """Checks types, and that groups and runs stay inside the sweep's directory.
 
   Raises:
-    ValueError: Saying what it is.
+    ValueError: Naming the entry.
   """
   for name, kind in (
     ('is_study', bool), ('fixed', dict), ('axes', list), ('groups', dict),
@@ -115,10 +113,10 @@ def _check(manifest: Manifest) -> None:
   for group, own in manifest.groups.items():
     if group in (os.curdir, os.pardir) or os.path.basename(group) != group:
       raise ValueError(f'groups must be names of folders, got {group!r}')
-    is_told = isinstance(own, dict) and (
+    is_valid = isinstance(own, dict) and (
       not manifest.is_study or all(isinstance(v, str) for v in own.values())
     )
-    if not is_told:
+    if not is_valid:
       raise ValueError(f'group {group!r} must have settings, got {own!r}')
     steps = {**manifest.fixed, **own}.get(_STEPS)
     if not manifest.is_study and not isinstance(steps, int):

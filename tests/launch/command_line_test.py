@@ -52,7 +52,7 @@ def own_environment():
 
 
 @pytest.mark.parametrize('kind', [ValueError, ImportError, TimeoutError])
-def test_an_error_without_a_text_is_told(capsys, monkeypatch, kind):
+def test_an_error_without_a_text_has_its_class(capsys, monkeypatch, kind):
   def run(*arguments):
     del arguments
     raise kind

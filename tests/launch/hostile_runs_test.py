@@ -1,4 +1,4 @@
-"""Tests that what is read of a directory runs no code that it names."""
+"""Tests that reading a run's directory runs no code named in it."""
 
 import json
 
@@ -33,7 +33,7 @@ _CALLS = {
 
 @pytest.fixture(autouse=True)
 def marker(write_module, tmp_path):
-  """Returns what is there as soon as the module was imported."""
+  """Returns the file that the module `weapon` creates when imported."""
   path = tmp_path / 'marker'
   write_module('weapon', f"open({str(path)!r}, 'w').close()")
   return path
@@ -55,10 +55,10 @@ def test_commands_import_nothing_that_a_run_names(
 ):
   _write_run({**_IDENTITY, **_WEAPONS[weapon]})
   assert command_line.run(arguments) == 2
-  told = capsys.readouterr().err
+  err = capsys.readouterr().err
   (name,) = _WEAPONS[weapon].values()
   assert f'--trust must be given to read run, which has the {name!r}' in (
-    told.replace('agent ', '').replace('environment ', '')
+    err.replace('agent ', '').replace('environment ', '')
   )
   assert not marker.exists()
 
@@ -75,17 +75,17 @@ def test_nor_does_python(marker, call, weapon):
 @pytest.mark.parametrize(
   'arguments', [['--trust'], ['--agent=weapon:Builder'], ['--env=catch']]
 )
-def test_those_who_know_it_may_name_it(marker, capsys, arguments):
+def test_flags_allow_the_module(marker, capsys, arguments):
   _write_run({**_IDENTITY, 'agent': 'weapon:Builder'})
   assert command_line.run(['evaluate', '--directory=run', *arguments]) == 2
   is_named = arguments != ['--env=catch']
   assert marker.exists() == is_named
-  told = capsys.readouterr().err
-  assert ("module 'weapon'" in told) == is_named  # It has no builder.
+  err = capsys.readouterr().err
+  assert ("module 'weapon'" in err) == is_named  # It has no builder.
 
 
 @pytest.mark.parametrize('call', _CALLS.values(), ids=_CALLS)
-def test_python_may_trust_it(marker, call):
+def test_trust_allows_the_module(marker, call):
   _write_run({**_IDENTITY, 'agent': 'weapon:Builder'})
   with pytest.raises(ValueError, match=r"module 'weapon' .* has no 'Builder'"):
     call('run', trust=True)
@@ -106,15 +106,15 @@ def test_another_name_than_that_of_the_run_is_refused(capsys):
   'wrong',
   [{'agent': 3}, {'environment': ['catch']}, {'seed': '0'}, {'wrap': {}}],
 )
-def test_other_types_are_told(capsys, wrong):
+def test_other_types_are_refused(capsys, wrong):
   _write_run({**_IDENTITY, **wrong})
   assert command_line.run(['evaluate', '--directory=run']) == 2
   (name,) = wrong
-  told = capsys.readouterr().err
-  assert f'The checkpoint in run must have {name!r} of type ' in told
+  err = capsys.readouterr().err
+  assert f'The checkpoint in run must have {name!r} of type ' in err
 
 
-def test_a_checkpoint_without_names_is_told(capsys):
+def test_a_checkpoint_without_names_is_refused(capsys):
   _write_run(json.loads('[]'))
   assert command_line.run(['evaluate', '--directory=run']) == 2
   assert 'must have names and settings of its' in capsys.readouterr().err

@@ -25,10 +25,10 @@ def test_address_is_that_of_the_host(error, address):
   assert ray_cluster.address_told(error) == address
 
 
-def test_an_error_of_ray_without_a_text_is_told():
-  told = r"must be where a Ray cluster is, got 'here:1': ConnectionError$"
+def test_an_error_of_ray_without_a_text_has_its_class():
+  message = r"must be where a Ray cluster is, got 'here:1': ConnectionError$"
   with (
-    pytest.raises(settings.SettingError, match=told),
+    pytest.raises(settings.SettingError, match=message),
     ray_cluster._told('here:1'),
   ):
     raise ConnectionError

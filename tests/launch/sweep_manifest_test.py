@@ -190,7 +190,7 @@ class TestFile:
       manifest_lib.load(str(tmp_path))
 
   @pytest.mark.parametrize(
-    ('wrong', 'told'),
+    ('wrong', 'message'),
     [
       ({'groups': {'../elsewhere': {'config.lr': 0.1}}}, "'../elsewhere'"),
       ({'groups': {'/elsewhere': {'config.lr': 0.1}}}, "'/elsewhere'"),
@@ -210,10 +210,10 @@ class TestFile:
       ({'is_study': None}, 'is_study must be a bool, got None'),
     ],
   )
-  def test_what_was_not_saved_is_refused(self, manifest, wrong, told):
+  def test_what_was_not_saved_is_refused(self, manifest, wrong, message):
     _join(manifest, {'config.lr': ('.1', '.2')})
     for name, value in wrong.items():
       setattr(manifest, name, value)
     manifest.save()
-    with pytest.raises(SettingError, match=f'ValueError: .*{told}'):
+    with pytest.raises(SettingError, match=f'ValueError: .*{message}'):
       manifest_lib.load(manifest.directory)

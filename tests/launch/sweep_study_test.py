@@ -75,7 +75,7 @@ class TestStudy:
     assert again.ask().number == 1
 
   def test_a_trial_of_something_else_is_dropped(self, tmp_path):
-    # As who wrote the file might have it, to choose what runs.
+    # As a hostile study.db may have it, to choose the agent.
     study.Study(str(tmp_path), {'agent': ('a:B', 'c:D')}, seed=0).ask()
     again = study.Study(str(tmp_path), {'agent': ('dqn', 'ppo')}, seed=0)
     assert again.open_trials() == []
