@@ -3,11 +3,13 @@
 import collections
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tree
 
-from repertory.components import nests, types
+from repertory.components import nests, specs, types
+from repertory.environments import catch
 
 
 class _Pair(NamedTuple):
@@ -75,6 +77,19 @@ def test_a_plain_copy_is_not_changed_by_a_module():
   assert all(
     type(one) in (dict, list, tuple, _Pair) for one in _parts_of(original)
   )
+
+
+def test_specs_are_no_part_of_the_environment():
+  kept = {'a': [specs.Array((), np.float32)]}
+
+  class Keeping(catch.Catch):
+    def observation_spec(self):
+      return kept
+
+  spec = specs.make_environment_spec(Keeping())
+  module = tf.Module()
+  module.spec = spec
+  assert all(type(one) in (dict, list) for one in _parts_of(kept))
 
 
 def _parts_of(nest):
