@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import reverb
 from reverb import errors as reverb_errors
 
-from repertory.components import interfaces, settings
+from repertory.components import checkpointing, interfaces, settings
 from repertory.components.replay import reverb_tables
 from repertory.components.replay import tables as tables_lib
 
@@ -52,6 +52,7 @@ def make_server(
       may read and change everything, and have checkpoints written.
 
   Raises:
+    CheckpointError: If the checkpoint cannot be read.
     ValueError: If the port is in use. Reverb itself would start, and clients
       would reach either server.
   """
@@ -63,11 +64,16 @@ def make_server(
     checkpointer = reverb.checkpointers.DefaultCheckpointer(
       checkpoint_directory
     )
-  server = reverb.Server(
-    tables=[reverb_tables.make_table(table) for table in tables],
-    port=port,
-    checkpointer=checkpointer,
-  )
+  made = [reverb_tables.make_table(table) for table in tables]
+  try:
+    server = reverb.Server(made, port, checkpointer)
+  except RuntimeError as error:  # Reverb has no type for damaged files.
+    if checkpoint_directory is None or not os.listdir(checkpoint_directory):
+      raise
+    raise checkpointing.CheckpointError(
+      f'{checkpoint_directory} of a checkpoint cannot be read: {error}',
+      fresh=True,
+    ) from error
   try:
     interfaces.restrict(server.port, interface)
   except BaseException:

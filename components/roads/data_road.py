@@ -104,10 +104,11 @@ class DataRoad(road.Road):
     )
     directory = self._checkpoint_directory
     if directory:
-      contents = draws.read(directory, self._fingerprint)
-      if contents is not None:
-        self._table.restore(contents)
-        self.goes_on = True
+      with local.reading(f'{directory} of a checkpoint'):
+        contents = draws.read(directory, self._fingerprint)
+        if contents is not None:
+          self._table.restore(contents)
+          self.goes_on = True
       replay.remove_checkpoints(directory)
 
   @property

@@ -66,6 +66,7 @@ def read(directory: str, fingerprint: Fingerprint) -> local.Contents | None:
       state = json.load(file)
     is_same = state.pop('checksum') == fingerprint.checksum
     priorities = np.load(os.path.join(folder, _PRIORITIES), allow_pickle=False)
+    snapshots.check_priorities(priorities)
     contents = local.Contents(leaves=[], priorities=priorities, **state)
   except (OSError, KeyError, ValueError, TypeError) as error:
     raise checkpointing.CheckpointError(

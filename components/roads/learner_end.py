@@ -13,7 +13,7 @@ from repertory.components import (
   signals,
 )
 from repertory.components import experience as experience_lib
-from repertory.components.replay import writers
+from repertory.components.replay import local, writers
 from repertory.components.roads import snapshots
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ class LearnerEnd(snapshots.Snapshots):
           f'{found.samples}.'
         )
     if self._demonstrations is not None:
-      self._demonstrations.restore(checkpoint.state.get('demonstrations'))
+      with local.reading(f'The draws of demonstrations in {checkpoint.path}'):
+        self._demonstrations.restore(checkpoint.state.get('demonstrations'))
 
   def close(self) -> None:
     """Ends a wait for a batch, and all threads."""

@@ -94,7 +94,8 @@ class LocalRoad(road.Road):
       part = '' if before is None else experience.table.name
       contents = local.read(checkpoint_directory, experience.table, part)
       if contents is not None:
-        self._table.restore(contents)
+        with local.reading(f'{checkpoint_directory} of a checkpoint'):
+          self._table.restore(contents)
         self.actors.restored = contents.actors
     if experience.labeled is not None:
       self._labeled = LocalRoad(

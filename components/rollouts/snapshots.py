@@ -76,9 +76,10 @@ class ProgramSnapshots(roads.Snapshots):
 
   def _restore(self, path: str) -> None:
     try:
-      with np.load(path, allow_pickle=False) as file:
+      # NumPy would leave a damaged file open.
+      with open(path, 'rb') as opened, np.load(opened) as file:
         self._learner.restore_acting({name: file[name] for name in file})
-    except (OSError, ValueError) as error:
+    except Exception as error:  # Broken bytes may raise anything.
       raise checkpointing.CheckpointError(
         f'{path} does not fit this run: {error}', fresh=True
       ) from error

@@ -7,6 +7,7 @@ from typing import Any
 import cloudpickle
 
 from repertory.components import actors, environment_loop, roads, variables
+from repertory.components.replay import local
 from repertory.launch.nodes import acting, node, policies
 from repertory.launch.runs import session as session_lib
 
@@ -106,8 +107,13 @@ class ActorNode(acting.ActingNode):
       return None
 
   def restore(self, saved: bytes) -> None:
-    """Goes on where `save` was called."""
-    state = cloudpickle.loads(saved)
+    """Goes on where `save` was called.
+
+    Raises:
+      CheckpointError: If that cannot be read.
+    """
+    with local.reading('Where actors were in the checkpoint'):
+      state = cloudpickle.loads(saved)
     self._environment.close()
     self._environment = state['loop']['environment']
     self._loop.restore(state['loop'])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from repertory.components import roads, signals, variables
+from repertory.components.replay import local
 from repertory.launch.nodes import rounds as rounds_lib
 
 
@@ -44,7 +45,8 @@ class Restored(NamedTuple):
     """Reads what `RoundSnapshots` gave; empty bytes for nothing."""
     if not restored:
       return cls(rounds_lib.Beginning(), {}, [])
-    return pickle.loads(restored)
+    with local.reading('Where actors were in the checkpoint'):
+      return pickle.loads(restored)
 
 
 class RoundSnapshots(roads.ActorSnapshots):

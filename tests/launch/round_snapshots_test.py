@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import time
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -21,6 +22,7 @@ from repertory.components import checkpointing, signals, variables
 from repertory.environments import gymnasium_adapter, registry
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
+  actor,
   checkpoints,
   in_step,
   local_learner,
@@ -379,3 +381,14 @@ def test_environments_that_cannot_be_pickled_are_named(tmp_path):
   assert "cannot be pickled: TypeError: cannot pickle 'generator'" in logged
   with pytest.raises(checkpointing.CheckpointError, match='can be pickled'):
     _run(tmp_path, env=_Open)
+
+
+@pytest.mark.parametrize('saved', [b'?', b'cnowhere\nnothing\n.'])
+def test_actors_that_cannot_be_read_are_named(saved):
+  lone: Any = None  # It is read before anything is done with it.
+  for read in (
+    round_snapshots.Restored.read,
+    lambda saved: actor.ActorNode.restore(lone, saved),
+  ):
+    with pytest.raises(checkpointing.CheckpointError, match='Where actors'):
+      read(saved)

@@ -4,7 +4,7 @@ from repertory.components.replay.local.columns import copied_bytes, item_bytes
 from repertory.components.replay.local.moves import to_process, to_server
 from repertory.components.replay.local.place import Place
 from repertory.components.replay.local.priorities import LocalPriorities
-from repertory.components.replay.local.snapshots import read, write
+from repertory.components.replay.local.snapshots import read, reading, write
 from repertory.components.replay.local.table import (
   Contents,
   Table,
@@ -22,6 +22,7 @@ __all__ = [
   'copied_bytes',
   'item_bytes',
   'read',
+  'reading',
   'to_process',
   'to_server',
   'write',

@@ -112,31 +112,98 @@ def read(
     raise checkpointing.CheckpointError(
       f'{folder} cannot be read: it is no snapshot of a table.'
     )
-  with open(state_path) as file:
+  with reading(folder):
+    return _read(folder, table)
+
+
+@contextlib.contextmanager
+def reading(what: str) -> Iterator[None]:
+  """Raises CheckpointError for anything that damaged contents raise.
+
+  Args:
+    what: What is read and restored in the block.
+  """
+  try:
+    yield
+  except checkpointing.CheckpointError:
+    raise
+  except Exception as error:  # Broken bytes may raise anything.
+    raise checkpointing.CheckpointError(
+      f'{what} cannot be read: {type(error).__name__}: {error}', fresh=True
+    ) from error
+
+
+def _read(folder: str, table: tables.Table) -> table_lib.Contents:
+  """Reads and checks the files of a snapshot.
+
+  Raises:
+    CheckpointError: If it is of another table.
+    Exception: Any, if a file is damaged.
+  """
+  with open(os.path.join(folder, _STATE)) as file:
     state = json.load(file)
   _check(folder, state, table)
   packing = table.packing
-  leaves: dict[int, np.ndarray] = {
-    i: _load(folder, f'leaf_{i}') for i in packing.packed
-  }
+  priorities = _load(folder, 'priorities')
+  size = len(priorities)
+  _expect('priorities', priorities, (size,), np.dtype(float))
+  check_priorities(priorities)
+  counts = [state[name] for name in ('inserts', 'samples', 'times_sampled')]
+  if not all(isinstance(one, int) for one in counts) or min(counts) < 0:
+    raise ValueError(f'counts must be integers of at least 0, got {counts}.')
+  if not size <= min(counts[0], table.max_size):
+    raise ValueError(
+      f'there must be at most {table.max_size} items of {counts[0]} that were '
+      f'inserted, got {size}.'
+    )
+  leaves: dict[int, np.ndarray] = {}
+  for i in packing.packed:
+    leaves[i] = _load(folder, f'leaf_{i}')
+    shape = (size, *packing.shapes[i])
+    _expect(f'leaf_{i}', leaves[i], shape, packing.dtypes[i])
   for n, columns in enumerate(by_kind(table)):
-    arrays = _load_each(folder, n)
+    first = packing.whole[columns[0]]
+    arrays = _load_each(folder, n, packing.shapes[first], packing.dtypes[first])
     for k in columns:
       i = packing.whole[k]
-      leaves[i] = arrays[_load(folder, f'which_{i}')]
+      which = _load(folder, f'which_{i}')
+      _expect(f'which_{i}', which, (size,), np.dtype(np.int64))
+      if (which < 0).any():
+        raise ValueError(f'which_{i} must be at least 0, got {which.min()}.')
+      leaves[i] = arrays[which]
   actors_path, actors = os.path.join(folder, _ACTORS), b''
   if os.path.exists(actors_path):
     with open(actors_path, 'rb') as file:
       actors = file.read()
   return table_lib.Contents(
     leaves=[leaves[i] for i in (*packing.packed, *packing.whole)],
-    priorities=_load(folder, 'priorities'),
+    priorities=priorities,
     inserts=state['inserts'],
     samples=state['samples'],
     times_sampled=state['times_sampled'],
     random=state['random'],
     actors=actors,
   )
+
+
+def check_priorities(priorities: np.ndarray) -> None:
+  """Raises ValueError unless all are finite and at least 0."""
+  is_bad = ~((priorities >= 0) & np.isfinite(priorities))
+  if is_bad.any():
+    raise ValueError(
+      f'priorities must be finite and at least 0, got {priorities[is_bad][0]}.'
+    )
+
+
+def _expect(
+  name: str, array: np.ndarray, shape: Sequence[int], dtype: np.dtype
+) -> None:
+  """Raises ValueError unless an array is of a shape and dtype."""
+  if array.shape != tuple(shape) or array.dtype != dtype:
+    raise ValueError(
+      f'{name} must be of {dtype} and shape {tuple(shape)}, got {array.dtype} '
+      f'and shape {array.shape}.'
+    )
 
 
 @contextlib.contextmanager
@@ -247,11 +314,13 @@ def _save_large(
       file.write(np.ascontiguousarray(array).data)
 
 
-def _load_each(folder: str, number: int) -> np.ndarray:
+def _load_each(
+  folder: str, number: int, shape: Sequence[int], dtype: np.dtype
+) -> np.ndarray:
   """Returns the large arrays of one kind as objects `[N]`."""
-  mapped = np.load(
-    _path(folder, f'arrays_{number}'), mmap_mode='r', allow_pickle=False
-  )
+  name = f'arrays_{number}'
+  mapped = np.load(_path(folder, name), mmap_mode='r', allow_pickle=False)
+  _expect(name, mapped, (len(mapped), *shape), dtype)
   arrays = np.empty([len(mapped)], object)
   for k in range(len(mapped)):
     arrays[k] = np.array(mapped[k])

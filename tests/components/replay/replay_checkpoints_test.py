@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import real_disk_errors
 import replay_fixture
-from repertory.components import replay
+from repertory.components import checkpointing, replay
 from repertory.components.replay import server as server_lib
 
 # Incompressible items, so that the size of the files is about known.
@@ -60,6 +60,17 @@ def _served(tmp_path):
   served = Served(tmp_path / 'replay')
   yield served
   served.server.stop()
+
+
+@pytest.mark.parametrize('name', ['tables', 'items', 'chunks'])
+def test_damages_are_named(served, name):
+  served.insert(5)
+  path = replay.write_checkpoint(served.connection)
+  with open(os.path.join(path, f'{name}.tfrecord'), 'r+b') as file:
+    file.write(b'?' * 20)
+  told = f'{served.directory} of a checkpoint cannot be read: '
+  with pytest.raises(checkpointing.CheckpointError, match=told):
+    replay.make_server([TABLE], checkpoint_directory=served.directory)
 
 
 def test_what_comes_after_the_snapshot_is_not_in_it(served):
@@ -152,7 +163,7 @@ def test_full_disk(tmp_path):
 import os, sys
 sys.path[:0] = {folders}
 import replay_checkpoints_test as test
-from repertory.components import replay
+from repertory.components import checkpointing, replay
 
 served = test.Served(os.path.join(sys.argv[1], 'replay'))
 served.insert(150)

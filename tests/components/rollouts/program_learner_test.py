@@ -10,6 +10,7 @@ import tensorflow as tf
 import rare_cases
 from repertory.components import (
   adders,
+  checkpointing,
   learners,
   loggers,
   programs,
@@ -253,6 +254,13 @@ def test_what_does_not_fit_is_not_restored(whole):
   with pytest.raises(ValueError, match='carry/0000: expected'):
     run.learner.restore_acting(arrays)
   _assert_same(run.arrays(), before)
+
+
+def test_damaged_files_are_named(tmp_path):
+  (tmp_path / '0').mkdir()
+  (tmp_path / '0' / 'program.npz').write_bytes(b'PK\x03\x04 and nothing')
+  with pytest.raises(checkpointing.CheckpointError, match='does not fit this'):
+    rollouts.ProgramSnapshots(_Run().learner, str(tmp_path))
 
 
 def _skip(max_skips):

@@ -1,6 +1,7 @@
 """Tests of snapshots of tables of this process."""
 
 import dataclasses
+import json
 import os
 
 import numpy as np
@@ -188,6 +189,49 @@ def test_what_others_wrote_is_refused(tmp_path):
   message = '0-restored cannot be read: it is no snapshot of a table'
   with pytest.raises(checkpointing.CheckpointError, match=message):
     local.read(str(tmp_path), _TABLES['uniform'])
+
+
+@pytest.mark.parametrize(
+  ('name', 'content', 'message'),
+  [
+    ('table.json', b'{', 'JSONDecodeError'),
+    ('table.json', b'[]', 'TypeError'),
+    ('table.json', {'inserts': 'many'}, 'counts must be integers'),
+    ('table.json', {'samples': -1}, 'counts must be integers'),
+    ('table.json', {'inserts': 29}, 'of 29 that were inserted, got 30'),
+    ('table.json', {'random': {'state': 1}}, 'random of a checkpoint .*Error'),
+    ('priorities.npy', b'no array', 'ValueError'),
+    ('priorities.npy', np.ones([30, 1]), r'float64 and shape \(30,\)'),
+    ('priorities.npy', np.full([30], np.nan), 'at least 0, got nan'),
+    ('leaf_3.npy', np.zeros([29], np.int64), r'shape \(30,\), got .*\(29,\)'),
+    ('leaf_3.npy', np.zeros([30]), 'leaf_3 must be of int64'),
+    ('which_1.npy', np.full([30], 31), 'IndexError'),
+    ('which_1.npy', np.full([30], -1), 'which_1 must be at least 0, got -1'),
+    ('arrays_0.npy', np.zeros([31, 40], np.uint8), 'arrays_0 must be of uint8'),
+    ('arrays_0.npy', np.array([None] * 31), 'ValueError'),
+  ],
+)
+def test_damages_under_fitting_checksums_are_named(
+  tmp_path, name, content, message
+):
+  description = _TABLES['uniform']
+  table = local.Table(description, 0)
+  _Player(table).play(30)
+  path = local.write(str(tmp_path), description, table.copy())
+  file = os.path.join(path, name)
+  if isinstance(content, dict):
+    with open(file) as opened:
+      content = json.dumps({**json.load(opened), **content}).encode()
+  if isinstance(content, bytes):
+    with open(file, 'wb') as opened:
+      opened.write(content)
+  else:
+    np.save(file, content)
+  with (
+    pytest.raises(checkpointing.CheckpointError, match=message),
+    local.reading('random of a checkpoint'),
+  ):
+    local.Table(description, 0).restore(local.read(str(tmp_path), description))
 
 
 @pytest.mark.parametrize(
