@@ -12,7 +12,11 @@ from repertory.components.recordings.formats import open_data
 from repertory.components.recordings.manifest import Manifest, prepare
 from repertory.components.recordings.reader import Recording
 from repertory.components.recordings.returns import discounted_returns
-from repertory.components.recordings.writer import UnwrittenError, Writer
+from repertory.components.recordings.writer import (
+  UnwrittenError,
+  Writer,
+  max_bytes,
+)
 
 if TYPE_CHECKING:
   from repertory.components.recordings.cutting import fill
@@ -27,6 +31,7 @@ __all__ = [
   'Writer',
   'discounted_returns',
   'fill',
+  'max_bytes',
   'open_data',
   'prepare',
 ]

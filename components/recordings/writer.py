@@ -42,6 +42,14 @@ class UnwrittenError(OSError):
     )
 
 
+def max_bytes(num_slots: int) -> int:
+  """Returns the memory that a writer takes at most, of `num_slots` slots.
+
+  Each may have an open episode of two files, and one is being written.
+  """
+  return (2 * num_slots + 2) * _FILE_BYTES
+
+
 class _Span(NamedTuple):
   """Successive moments of a slot, from `start` up to but without `stop`."""
 
@@ -208,10 +216,14 @@ class Writer:
       return True
     if self._num_left is not None:
       return False
-    is_long = self._num_moments - self._stops > 2 * file_rows
+    lengths = self._num_moments - self._stops
+    # One at a time: to write takes memory, too.
+    longest = lengths.argmax()
+    if lengths[longest] <= 2 * file_rows:
+      return False
     # What goes on begins with the moment that this ends with.
-    self._stops[is_long] = self._num_moments
-    return bool(is_long.any())
+    self._stops[longest] = self._num_moments
+    return True
 
   def _write(self) -> None:
     """Writes what is up to the stops of all slots, to a file."""

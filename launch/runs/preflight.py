@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from repertory.components import experience as experience_lib
-from repertory.components import replay, roads
+from repertory.components import recordings, replay, roads
 from repertory.components.replay import local
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
@@ -221,7 +221,8 @@ def _check_memory(
     most = least = [_local_bytes(experiment, table) for table in tables]
   sizes = [size * count for size, count in zip(most, counts)]
   least_sizes = [size * count for size, count in zip(least, counts)]
-  needed, least_needed = sum(sizes), sum(least_sizes)
+  recorded = _recorded_bytes(experiment, tables, total_bytes)
+  needed, least_needed = sum(sizes) + recorded, sum(least_sizes) + recorded
   if needed <= _WARNING_SHARE * total_bytes:
     return '', least_needed
   largest = sizes.index(max(sizes))
@@ -231,11 +232,13 @@ def _check_memory(
   setting = described.called['max_size']
   in_words = machine_memory.gigabytes
   text = (
-    f'Replay may take {in_words(needed)} of the {in_words(total_bytes)} of '
-    f"memory: table '{table.name}' up to {counts[largest]:,} items of "
+    f'Replay may take {in_words(sum(sizes))} of the {in_words(total_bytes)} '
+    f"of memory: table '{table.name}' up to {counts[largest]:,} items of "
     f'{most[largest]:,} bytes each, '
     + _describe_bytes(experiment, is_compressed)
   )
+  if recorded:
+    text += f'; and the recording {in_words(recorded)}'
   if least_needed <= total_bytes:
     warning = f'{text} (max_size is {setting} = {table.max_size:,})'
     return warning, least_needed
@@ -249,6 +252,35 @@ def _check_memory(
   )
   refusal.max_fitting = fitting
   raise refusal
+
+
+def _recorded_bytes(
+  experiment: experiment_lib.Experiment,
+  tables: Sequence[replay.Table],
+  total_bytes: int,
+) -> int:
+  """Returns what a recording keeps in memory at most, until it is written.
+
+  Raises:
+    SettingError: If that is more than there is.
+  """
+  if experiment.record is None:
+    return 0
+  slots = experiment.num_environments_per_actor
+  most = experiment.num_actors * recordings.max_bytes(slots)
+  # An item has all that a moment has, and mostly more.
+  item_bytes = max(table.item_bytes for table in tables)
+  num_moments = experiment.max_steps + experiment.num_environments
+  found = min(most, num_moments * item_bytes)
+  if found > total_bytes:
+    in_words = machine_memory.gigabytes
+    raise SettingError(
+      'record',
+      'must be left out, or the machine must have more memory, or there must '
+      f'be fewer environments; got {experiment.num_environments:,}, whose open '
+      f'episodes may take {in_words(found)} of the {in_words(total_bytes)}.',
+    )
+  return found
 
 
 def _local_bytes(

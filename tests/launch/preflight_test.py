@@ -291,6 +291,22 @@ class TestMemory:
     longer = self._experiment(1_000_000, max_steps=1001)
     assert self._check(monkeypatch, longer, 2 * 1000 * self.ITEM)
 
+  def test_recordings_count(self, monkeypatch):
+    recorded = dataclasses.replace(
+      self._experiment(1000), environments_per_actor=8, record='unused'
+    )
+    # Two files of 16 MiB for each of 8 open episodes, one of ended episodes and
+    # the copy that is written: 302 MB. 1,000 items are 43 MB.
+    warning = self._check(monkeypatch, recorded, 680 * 10**6)
+    assert '; and the recording 0.302 GB (max_size is' in warning
+    assert self._check(monkeypatch, recorded, 700 * 10**6) == ''
+    with pytest.raises(
+      SettingError, match=r'record must be left out.*got 8, .* 0\.302 GB of'
+    ):
+      self._check(monkeypatch, recorded, 300 * 10**6)
+    short = dataclasses.replace(recorded, max_steps=1100)
+    assert self._check(monkeypatch, short, 220 * 10**6) == ''
+
   def test_images_may_compress_to_a_sixth(self, monkeypatch):
     builder = dqn.DQNBuilder(
       dqn.DQNConfig(n_step=1, max_replay_size=1000, hidden_sizes=(1,))
