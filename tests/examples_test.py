@@ -29,7 +29,7 @@ from repertory.launch.commands import trying
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
 from repertory.launch.records import finding, plots, report, runs
-from repertory.launch.runs import resuming, session, trials
+from repertory.launch.runs import directories, resuming, session, trials
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import loading
@@ -286,6 +286,7 @@ class TestCommands:
       (running, 'run', result),
       (evaluation, 'run_episodes', episodes),
       (recording, 'record_episodes', [1.0]),
+      (directories, 'check_trained', None),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
       (resuming, 'load_checkpoint', trained.checkpoint),

@@ -193,11 +193,11 @@ def _share_bounds(spec: specs.Array) -> specs.Array:
   """
   if not isinstance(spec, specs.BoundedArray) or spec.shape == ():
     return spec
-  bounds = [
+  minimum, maximum = (
     bound.flat[0] if bound.size and (bound == bound.flat[0]).all() else bound
     for bound in (spec.minimum, spec.maximum)
-  ]
-  return specs.BoundedArray(spec.shape, spec.dtype, *bounds, spec.name)
+  )
+  return specs.BoundedArray(spec.shape, spec.dtype, minimum, maximum, spec.name)
 
 
 def _round_bound(

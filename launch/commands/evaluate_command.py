@@ -10,6 +10,7 @@ from repertory.components import videos
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
+from repertory.launch.records import wording
 
 
 class _FolderParser(flags.ArgumentParser):
@@ -45,13 +46,13 @@ _FLAGS = (
 
 
 def _evaluate(values, settings, positional) -> int:
-  command.expect_no_arguments(positional)
+  making.take_directory(values, positional)
   if values.video is False and values['video_format'].present:
     raise ValueError(
       '--video_format is of films: ask for them with --video, or leave it out.'
     )
   folder = None
-  if values.video is not False and values.directory:
+  if values.video is not False:
     with interrupts.leaving_at_once():  # TensorFlow is imported.
       prepare = launch.filming.prepare
     folder = prepare(values.video, values.video_format, values.directory)
@@ -66,10 +67,11 @@ def _evaluate(values, settings, positional) -> int:
     )
   ]
   experiment = trained.experiment
-  print(
+  told = (
     f'{experiment.agent} on {experiment.environment}, learner step '
     f'{trained.learner_steps}, {command.count_episodes(len(returns))}'
   )
+  print(wording.text(told))
   print(f'mean       {statistics.fmean(returns):.6g}')
   print(f'deviation  {statistics.pstdev(returns):.6g}')
   print(f'minimum    {min(returns):.6g}')
@@ -82,7 +84,7 @@ def _evaluate(values, settings, positional) -> int:
 command.REGISTRY.register(
   'evaluate',
   command.Command(
-    '--directory=DIRECTORY [--best] [--episodes=N] [--video[=FOLDER]]',
+    'DIRECTORY [--best] [--episodes=N] [--video[=FOLDER]]',
     'Runs episodes with the evaluation policy of a trained agent.',
     _FLAGS,
     _evaluate,

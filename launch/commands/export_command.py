@@ -4,10 +4,13 @@ from repertory import launch
 from repertory.components import settings as settings_lib
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
+from repertory.launch.records import wording
+from repertory.launch.runs import directories
 
 
 def _export(values, settings, positional) -> int:
-  path = making.take_new_folder(positional)
+  (path,) = making.take_directory(values, positional, 'OUTPUT')
+  directories.check_new(path)
   trained = making.read_trained(values, settings, 'export')
   policy = launch.TrainedPolicy(trained)
   try:
@@ -16,17 +19,18 @@ def _export(values, settings, positional) -> int:
     raise settings_lib.SettingError(
       'path', f'must be writable; got {path}: {error.strerror or error}.'
     ) from error
-  print(
+  told = (
     f'{policy.agent} on {policy.environment}, learner step '
     f'{policy.learner_steps}: written to {path}'
   )
+  print(wording.text(told))
   return command.DONE
 
 
 command.REGISTRY.register(
   'export',
   command.Command(
-    '--directory=DIRECTORY [--best] OUTPUT',
+    'DIRECTORY OUTPUT [--best]',
     'Writes the evaluation policy of a trained agent as a SavedModel.',
     flag_tables.TRAINED_FLAGS,
     _export,

@@ -356,7 +356,12 @@ TRAIN_NAMES = frozenset(name for name, *_ in TRAIN_FLAGS)
 
 # Of commands that take what was trained.
 TRAINED_FLAGS = (
-  ('directory', flags.DEFINE_string, None, 'Where the trained agent is.'),
+  (
+    'directory',
+    flags.DEFINE_string,
+    None,
+    'Directory of the run, in place of the argument DIRECTORY.',
+  ),
   (
     'best',
     flags.DEFINE_bool,

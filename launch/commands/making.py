@@ -5,6 +5,7 @@ itself, TensorFlow is not imported.
 """
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -170,8 +171,6 @@ def read_trained(
       f'config settings come from the checkpoint in `{command}`, got '
       f'{sorted(settings)}.'
     )
-  if not values.directory:
-    raise ValueError('--directory must name the directory of a trained agent.')
   with interrupts.leaving_at_once():  # TensorFlow is imported.
     read = launch.trained.loading.read
   with interrupts.insisting():
@@ -184,20 +183,44 @@ def read_trained(
     )
 
 
-def take_new_folder(positional: Sequence[str]) -> str:
-  """Returns the folder that a command is to write, of its arguments.
+def take_directory(
+  values: flags.FlagValues, positional: Sequence[str], *others: str
+) -> list[str]:
+  """Lets the first argument be --directory, and checks that a run is there.
+
+  Args:
+    others: Names of the arguments that follow the directory.
+
+  Returns:
+    The other arguments.
 
   Raises:
-    ValueError: If there is not one, or it is not new.
+    ValueError: If there are more or fewer, two directories differ, or nothing
+      was trained there.
   """
-  if len(positional) != 1:
+  found, given = list(positional), list(positional)
+  if values.directory is not None:
+    given.insert(0, f'--directory={values.directory}')
+    if len(found) <= len(others):
+      found.insert(0, values.directory)
+  if len(found) != 1 + len(others) or not all(found):
     raise ValueError(
-      'One folder to write to must be named besides the flags, got '
-      f'{" ".join(positional) or "none"}.'
+      f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
+      'or --directory in its place, is that of a run; got '
+      f'{" ".join(given) or "none"}.'
     )
-  (path,) = positional
-  directories.check_new(path)
-  return path
+  directory, *rest = found
+  if os.path.realpath(values.directory or directory) != os.path.realpath(
+    directory
+  ):
+    raise settings_lib.SettingError(
+      'directory',
+      f'must be left out beside DIRECTORY, got {values.directory} beside '
+      f'{directory}.',
+    )
+  directories.check_trained(directory, values.best)
+  values.directory = directory
+  return rest
 
 
 def make_topology(values: flags.FlagValues) -> topology_lib.Topology:

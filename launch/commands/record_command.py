@@ -8,6 +8,8 @@ from repertory import launch
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
+from repertory.launch.records import wording
+from repertory.launch.runs import directories
 
 _FLAGS = (
   *flag_tables.TRAINED_FLAGS,
@@ -28,7 +30,8 @@ _FLAGS = (
 
 
 def _record(values, settings, positional) -> int:
-  path = making.take_new_folder(positional)
+  (path,) = making.take_directory(values, positional, 'OUTPUT')
+  directories.check_new(path)
   trained = making.read_trained(values, settings, 'record')
   with interrupts.leaving_at_once():
     record_episodes = launch.recording.record_episodes
@@ -36,19 +39,19 @@ def _record(values, settings, positional) -> int:
     trained, values.episodes, path, explore=values.explore, seed=values.seed
   )
   experiment = trained.experiment
-  print(
+  told = (
     f'{experiment.agent} on {experiment.environment}, learner step '
     f'{trained.learner_steps}: {len(returns)} episodes of mean return '
     f'{statistics.fmean(returns):.6g}, written to {path}'
   )
+  print(wording.text(told))
   return command.DONE
 
 
 command.REGISTRY.register(
   'record',
   command.Command(
-    '--directory=DIRECTORY [--best] [--episodes=N] [--explore] [--seed=N] '
-    'OUTPUT',
+    'DIRECTORY OUTPUT [--best] [--episodes=N] [--explore] [--seed=N]',
     'Writes episodes of a trained agent, for --topology=offline to learn from.',
     _FLAGS,
     _record,

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 
-from repertory.components import regular_files
+from repertory.components import checkpointing, regular_files
 from repertory.components.settings import SettingError
 
 # Folders in the directory of a run.
@@ -86,6 +86,34 @@ def describe_absence(directory: str) -> str:
   if os.path.basename(os.path.realpath(directory)) in FOLDERS:
     return ' Name the directory of the run, which that is a folder of.'
   return ''
+
+
+def check_trained(directory: str, best: bool = False) -> None:
+  """Raises SettingError unless a directory has a checkpoint; reads none.
+
+  Args:
+    best: Whether the policy of the best evaluation is meant.
+  """
+  folder = BEST if best else CHECKPOINTS
+  check_folder(directory, folder, writes=False)
+  path = os.path.join(directory, folder)
+  if checkpointing.Checkpointer(path).newest() is None:
+    raise absence(directory, best)
+
+
+def absence(directory: str, best: bool) -> SettingError:
+  """Returns the error that a directory has no checkpoint; see `check_trained`.
+
+  It says what the directory is instead.
+  """
+  what, remedy = 'a checkpoint', 'Train first'
+  if best:
+    what, remedy = 'the policy of an evaluation', 'Train with evaluations first'
+  return SettingError(
+    'directory',
+    f'must hold {what}, found none in {directory}.'
+    f'{describe_absence(directory) or f" {remedy}."}',
+  )
 
 
 def clear_way(

@@ -98,14 +98,8 @@ def read(
 def _load(directory: str, best: bool) -> checkpointing.Checkpoint:
   if best:
     checkpoint = resuming.load_best(directory)
-    what, remedy = 'the policy of an evaluation', 'Train with evaluations first'
   else:
     checkpoint = resuming.load_checkpoint(directory, check_replay=False)
-    what, remedy = 'a checkpoint', 'Train first'
   if checkpoint is None:
-    raise settings.SettingError(
-      'directory',
-      f'must hold {what}, found none in {directory}.'
-      f'{directories.describe_absence(directory) or f" {remedy}."}',
-    )
+    raise directories.absence(directory, best)
   return checkpoint

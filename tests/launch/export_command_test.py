@@ -34,10 +34,17 @@ def _run(capsys, *arguments):
   return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize('best', [False, True])
-def test_writes_the_policy(capsys, best):
-  output = f'models/{best}'
-  flags = ['--directory=run', *(['--best'] if best else [])]
+@pytest.mark.parametrize(
+  ('best', 'directory'),
+  [
+    (False, ['run']),
+    (True, ['--directory=run']),
+    (True, ['--directory=run', 'run/']),  # The same twice.
+  ],
+)
+def test_writes_the_policy(capsys, best, directory):
+  output = f'models/{best}{len(directory)}'
+  flags = [*directory, *(['--best'] if best else [])]
   code, out, _ = _run(capsys, 'export', *flags, output)
   assert code == 0
   policy = launch.load_policy('run', best=best)
@@ -59,9 +66,17 @@ def test_writes_the_policy(capsys, best):
 @pytest.mark.parametrize(
   ('arguments', 'told'),
   [
-    (['--directory=run'], 'One folder to write to must be named besides the '),
-    (['--directory=run', 'a', 'b'], 'besides the flags, got a b.'),
-    (['a'], '--directory must name the directory of a trained agent.'),
+    ([], 'Arguments must be DIRECTORY OUTPUT, where DIRECTORY, or --dir'),
+    (['--directory=run'], 'that of a run; got --directory=run.'),
+    (['run', 'a', 'b'], 'that of a run; got run a b.'),
+    (['run'], 'that of a run; got run.'),
+    (['--directory=', 'a'], 'that of a run; got --directory= a.'),
+    (['', 'a'], 'that of a run; got  a.'),
+    (
+      ['--directory=run', 'a', 'b'],
+      '--directory must be left out beside DIRECTORY, got run beside a.',
+    ),
+    (['none', 'a'], 'must hold a checkpoint, found none in none. It is not th'),
     (
       ['--directory=none', 'a'],
       'must hold a checkpoint, found none in none. It is not there.',
