@@ -67,11 +67,11 @@ def _evaluate(values, settings, positional) -> int:
     )
   ]
   experiment = trained.experiment
-  told = (
+  summary = (
     f'{experiment.agent} on {experiment.environment}, learner step '
     f'{trained.learner_steps}, {command.count_episodes(len(returns))}'
   )
-  print(wording.text(told))
+  print(wording.text(summary))
   print(f'mean       {statistics.fmean(returns):.6g}')
   print(f'deviation  {statistics.pstdev(returns):.6g}')
   print(f'minimum    {min(returns):.6g}')

@@ -19,11 +19,11 @@ def _export(values, settings, positional) -> int:
     raise settings_lib.SettingError(
       'path', f'must be writable; got {path}: {error.strerror or error}.'
     ) from error
-  told = (
+  summary = (
     f'{policy.agent} on {policy.environment}, learner step '
     f'{policy.learner_steps}: written to {path}'
   )
-  print(wording.text(told))
+  print(wording.text(summary))
   return command.DONE
 
 

@@ -186,7 +186,7 @@ def read_trained(
 def take_directory(
   values: flags.FlagValues, positional: Sequence[str], *others: str
 ) -> list[str]:
-  """Lets the first argument be --directory, and checks that a run is there.
+  """Uses the first argument as --directory, and checks that a run is there.
 
   Args:
     others: Names of the arguments that follow the directory.

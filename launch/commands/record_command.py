@@ -39,12 +39,12 @@ def _record(values, settings, positional) -> int:
     trained, values.episodes, path, explore=values.explore, seed=values.seed
   )
   experiment = trained.experiment
-  told = (
+  summary = (
     f'{experiment.agent} on {experiment.environment}, learner step '
     f'{trained.learner_steps}: {len(returns)} episodes of mean return '
     f'{statistics.fmean(returns):.6g}, written to {path}'
   )
-  print(wording.text(told))
+  print(wording.text(summary))
   return command.DONE
 
 
