@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 # The pattern of the names of own ones.
 OWN = '<module>:<Builder>'
 
+# Agents and settings of other libraries, and which come close to them here.
+_CLOSE_TO = {
+  'a2c': ('impala', 'ppo'),
+  'a3c': ('impala', 'ppo'),
+  'ddpg': ('td3', 'd4pg'),
+  'trpo': ('ppo',),
+  'qrdqn': ('dqn',),
+  'rainbow': ('dqn',),
+}
+OTHER_NAMES = {
+  'lr': 'learning_rate',
+  'gamma': 'discount',
+  'buffer_size': 'max_replay_size',
+  'learning_starts': 'min_replay_size',
+}
+
 
 @functools.cache
 def agents() -> tuple[Agent, ...]:
@@ -48,11 +64,14 @@ def get(name: str) -> Agent:
   if name in by_name:
     return by_name[name]
   if named_objects.SYNTAX.fullmatch(name) is None:
+    close = _CLOSE_TO.get(name.lower())
     hint = settings_lib.did_you_mean(name, by_name)
+    if close:
+      hint = f' Did you mean {" or ".join(map(repr, close))}?'
     raise settings_lib.SettingError(
       'agent',
-      f'must be one of {", ".join(by_name)}, or {OWN} of your own; got '
-      f"'{name}'.{hint}",
+      f"must be the name of an agent, got '{name}'.{hint} There are "
+      f'{", ".join(by_name)}, and {OWN} of your own.',
     )
   return own_agents.find(name)
 
@@ -97,7 +116,7 @@ def make_config(
   values = {}
   for field, value in settings.items():
     if field not in defaults:
-      hint = settings_lib.did_you_mean(field, defaults)
+      hint = settings_lib.did_you_mean(OTHER_NAMES.get(field, field), defaults)
       raise settings_lib.SettingError(
         f'config.{field}',
         f"is no setting of agent '{name}'.{hint} `repertory agents {name}` "

@@ -30,6 +30,7 @@ _OWN = families.Entry(
 )
 
 _HOW_TO_LIST = '`repertory environments` lists them.'
+_VERSION = re.compile(r'-v[0-9]+')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,9 @@ class EnvironmentFactory:
     """
     family, match, settings = _parse(self.name)
     if not self._is_plain or family.make_tensor is None:
-      raise ArgumentError('name', _ask_for_tensors(repr(self.name)))
+      bare = self.name.partition('?')[0]
+      hint = _suggest_tensors(bare) if self._is_plain else ''
+      raise ArgumentError('name', _ask_for_tensors(repr(self.name), hint))
     with _naming(self.name):
       return family.make_tensor(match, settings)
 
@@ -212,15 +215,27 @@ def _prefixes() -> list[str]:
   return [f.entry.pattern.partition(':')[0] for f in families.FAMILIES]
 
 
-def _ask_for_tensors(found: str) -> str:
+def _suggest_tensors(bare: str) -> str:
+  """Returns ' Did you mean ...?' with a tensor environment of a like name."""
+  prefix, _, rest = bare.partition(':')
+  names = [bare, f'{prefix}/{rest}', _VERSION.sub('', rest).lower()]
+  for name in names:
+    found = _find_family(f'tensor:{name}')
+    if found is not None and found[0].make_tensor is not None:
+      return f" Did you mean 'tensor:{name}'?"
+  return ''
+
+
+def _ask_for_tensors(found: str, hint: str = '') -> str:
   patterns = [
     family.entry.pattern
     for family in families.FAMILIES
     if family.make_tensor is not None
   ]
   return (
-    'expected an environment that can be compiled with the agent, one of '
-    f'{", ".join(patterns)} or a `tensor.Factory` of your own, got {found}.'
+    'expected an environment that can be compiled with the agent, got '
+    f'{found}.{hint} There are {", ".join(patterns)}, and a `tensor.Factory` '
+    'of your own.'
   )
 
 
@@ -269,7 +284,7 @@ def _describe_unknown(name: str) -> str:
   prefix = bare.partition(':')[0]
   of_family = [one for one in patterns if one.partition(':')[0] == prefix]
   close = _suggest(bare)
-  expected = ' or '.join(of_family) or f'one of {", ".join(patterns)}'
+  expected = ' or '.join(of_family) or 'a known name'
   is_pattern = close in of_family and '<' in close
   hint = f' Did you mean {close!r}?' if close and not is_pattern else ''
   is_of_module = named_objects.SYNTAX.fullmatch(bare)
@@ -278,7 +293,8 @@ def _describe_unknown(name: str) -> str:
       f' The module {prefix!r} in this folder needs another name, for names of '
       'ours begin so.'
     )
-  return f'expected {expected}, got {name!r}.{hint} {_HOW_TO_LIST}'
+  told = '' if of_family else f' There are {", ".join(patterns)}.'
+  return f'expected {expected}, got {name!r}.{hint}{told} {_HOW_TO_LIST}'
 
 
 def _suggest(name: str) -> str | None:
@@ -297,7 +313,8 @@ def _suggest(name: str) -> str | None:
     return inside
   close = settings_lib.nearest(prefix, _prefixes())
   if not close:
-    return None
+    inside = f'tensor:{name.lower()}'  # As `CartPole`.
+    return inside if _find_family(inside) is not None else None
   guess = close[0] + colon + rest
   if _find_family(guess) is not None:
     return guess

@@ -1,6 +1,7 @@
 """What a command is, and how one is found: by its file being there."""
 
 import dataclasses
+import types
 from collections.abc import Callable, Mapping, Sequence
 
 from absl import flags
@@ -23,12 +24,14 @@ class Command:
     flag_table: Name, kind, default and text of its flags.
     run: Takes flags, settings of `--config.` and `--wrap.`, see `typed.read`,
       and the other arguments; returns the exit code.
+    groups: Names of flags by heading, for the help; others come last.
   """
 
   usage: str
   description: str
   flag_table: Sequence[tuple]
   run: Callable[[flags.FlagValues, Mapping[str, str], Sequence[str]], int]
+  groups: Mapping[str, Sequence[str]] = types.MappingProxyType({})
 
 
 REGISTRY = registries.Registry[Command](

@@ -46,7 +46,8 @@ def run(arguments: Sequence[str]) -> int:
   values = typed.define(chosen.flag_table)
   if any(argument in ('-h', '--help', '--helpfull') for argument in rest):
     print(f'repertory {name} {chosen.usage}'.rstrip())
-    print(f'\n{chosen.description}\n{typed.describe(values)}'.rstrip())
+    described = typed.describe(values, chosen.groups)
+    print(f'\n{chosen.description}\n{described}'.rstrip())
     return command.DONE
   try:
     settings, positional = typed.read(f'repertory {name}', rest, values)

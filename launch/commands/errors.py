@@ -1,5 +1,6 @@
 """Errors that name what was typed, where they name settings of Python."""
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Collection
@@ -20,6 +21,21 @@ _FLAG_OF = {
   'project': 'wandb_project',
 }
 _CONFIG = 'config.'
+
+# Flags of Stable-Baselines3 and of its zoo, as they are called here.
+_FLAG_FOR = {
+  'algo': 'agent',
+  'env_id': 'env',
+  'total_timesteps': 'steps',
+  'n_timesteps': 'steps',
+  'n_envs': 'environments_per_actor',
+  'eval_freq': 'evaluation_period',
+  'eval_episodes': 'evaluation_episodes',
+  'n_eval_episodes': 'evaluation_episodes',
+  'save_freq': 'checkpoint_period_learner_steps',
+  'log_folder': 'directory',
+  'tensorboard_log': 'directory',
+}
 
 _ILLEGAL = re.compile(r'flag --(\w+)=(.*?): .*', re.DOTALL)
 _KINDS = {'int': 'an integer', 'float': 'a number', 'bool': 'true or false'}
@@ -71,7 +87,8 @@ def _call(setting: str, values: flags.FlagValues) -> str:
 
 
 def _is_of_agent(name: str, values: flags.FlagValues) -> bool:
-  config_class = agents_registry.get(values.agent).config_class
+  # Not `values.agent`: what was typed may be unreadable behind it.
+  config_class = agents_registry.get(values['agent'].value).config_class
   return name in {field.name for field in dataclasses.fields(config_class)}
 
 
@@ -100,6 +117,23 @@ def _describe_illegal(message: str, values: flags.FlagValues) -> str:
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Says that a command has no such flag, which is named without dashes."""
   hint = settings.did_you_mean(name, values)
+  bare = name.replace('-', '_')
+  flag = _FLAG_FOR.get(bare)
+  if flag not in values:
+    flag = bare if bare in values else None
+  if flag is None and _has('agent', values):
+    flag = _find_setting(bare, values)
+  if flag:
+    hint = f" Did you mean '--{flag}'?"
   if name == _CONFIG.removesuffix('.') and _has('agent', values):
     hint = f' Settings of the agent are --{_CONFIG}<name>=<value>.'
   return f"Unknown flag '--{name}'.{hint} --help lists all."
+
+
+def _find_setting(name: str, values: flags.FlagValues) -> str | None:
+  """Returns the flag of the agent's setting of that name, if it has one."""
+  with contextlib.suppress(settings.SettingError):  # No such agent.
+    name = agents_registry.OTHER_NAMES.get(name, name)
+    if _is_of_agent(name, values):
+      return f'{_CONFIG}{name}'
+  return None

@@ -353,6 +353,29 @@ TRAIN_FLAGS = (
   ),
 )
 TRAIN_NAMES = frozenset(name for name, *_ in TRAIN_FLAGS)
+# Names by heading, as the help shows them.
+TRAIN_GROUPS = {
+  'What, and for how long': (
+    'agent', 'env', 'steps', 'preset', 'wrap', 'seed', 'stop_at_return',
+    'demonstrations', 'demonstration_fraction', 'initial_from',
+    'deterministic', 'eager',
+  ),
+  'Where': ('directory', 'fresh', 'record', 'storage'),
+  'Logs': ('info', 'episode_rows', 'observers', 'wandb_project'),
+  'Evaluation': (
+    'evaluation_period', 'evaluation_episodes', 'evaluation_metrics',
+  ),
+  'Topology': (
+    'topology', 'num_actors', 'environments_per_actor', 'lp_launch_type',
+    *(name for name, *_ in TOPOLOGY_FLAGS),
+  ),
+  'Several machines': tuple(name for name, *_ in LAUNCHER_FLAGS),
+  'Checkpoints and failures': (
+    'checkpoint_period_seconds', 'checkpoint_period_learner_steps',
+    'checkpoint_replay', 'checkpoints_to_keep', 'checkpoint_errors',
+    'on_divergence', 'timeout_seconds', 'stall_seconds', 'max_restarts',
+  ),
+}  # fmt: skip
 
 # Of commands that take what was trained.
 TRAINED_FLAGS = (

@@ -120,6 +120,10 @@ _FLAGS = (
     if name != 'directory'
   ),
 )
+_GROUPS = {
+  'The sweep': ('directory', 'seeds', 'parallel', 'study', *_STUDY_FLAGS),
+  **flag_tables.TRAIN_GROUPS,
+}
 
 
 def _sweep(values, settings, positional) -> int:
@@ -358,6 +362,7 @@ command.REGISTRY.register(
     'Trains with all combinations of values, or searches for good ones.',
     _FLAGS,
     _sweep,
+    _GROUPS,
   ),
   rank=2,
 )

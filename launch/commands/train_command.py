@@ -88,10 +88,11 @@ def _how_to_go_on(experiment, directory: str) -> str:
 command.REGISTRY.register(
   'train',
   command.Command(
-    '--agent=AGENT --env=ENVIRONMENT [--flags] [--config.NAME=VALUE]',
+    '--agent=AGENT --env=ENVIRONMENT --steps=N [--flags] [--config.NAME=VALUE]',
     'Trains an agent, or goes on where its directory has it.',
     flag_tables.TRAIN_FLAGS,
     _train,
+    flag_tables.TRAIN_GROUPS,
   ),
   rank=0,
 )

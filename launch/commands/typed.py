@@ -1,7 +1,7 @@
 """What was typed behind a command: flags, settings and the rest."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from absl import flags
 
@@ -9,6 +9,11 @@ from repertory.agents.wrappers import wrap_config
 
 # What settings begin with, and what of that belongs to their names.
 _PREFIXES = {'--config.': '', f'--{wrap_config.WRAP}.': f'{wrap_config.WRAP}.'}
+
+# What absl's help has of a flag, up to the next one.
+_ENTRY = re.compile(
+  r'^  --(?:\[no\])?(\w+):.*?(?=^  --|\Z)', re.MULTILINE | re.DOTALL
+)
 
 
 def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
@@ -23,11 +28,29 @@ def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
   return values
 
 
-def describe(values: flags.FlagValues) -> str:
-  """Returns the help of all flags, without the modules that define them."""
+def describe(
+  values: flags.FlagValues, groups: Mapping[str, Sequence[str]]
+) -> str:
+  """Returns the help of all flags, without the modules that define them.
+
+  Args:
+    values: The flags.
+    groups: Names of flags by heading, in order. A flag is shown in the first
+      group that names it; those of none come last.
+  """
   # Those of absl itself are passed over.
   text = values.get_help(include_special_flags=False)
-  return re.sub(r'\n*^\S+:$', '', text, flags=re.MULTILINE)
+  text = re.sub(r'\n*^\S+:$', '', text, flags=re.MULTILINE)
+  if not groups:
+    return text
+  entries = {entry[1]: entry[0].rstrip() for entry in _ENTRY.finditer(text)}
+  lines = []
+  for heading, names in groups.items():
+    listed = [entries.pop(name) for name in names if name in entries]
+    lines += [f'\n{heading}:', *listed]
+  if entries:
+    lines += ['\nOthers:', *entries.values()]
+  return '\n'.join(lines)
 
 
 def read(

@@ -285,7 +285,7 @@ def test_factory_checks_numbers_at_once():
 def test_errors_keep_the_argument():
   for name, argument, problem in (
     ('catch:1x5', 'rows', 'expected an integer of at least 2, got 1.'),
-    ('cach', 'name', 'expected one of catch, '),
+    ('cach', 'name', 'expected a known name, got '),
     ('catch?x=1', 'name', "in 'catch?x=1', expected no options"),
   ):
     with pytest.raises(argument_checks.ArgumentError) as raised:

@@ -302,7 +302,7 @@ def test_agents_that_override_what_it_replaces_are_refused(
   ('agent', 'environment', 'config', 'message'),
   [
     ('dqn', 'gym:CartPole-v1', {}, 'expected an environment that can be comp'),
-    ('dqn', 'catch', {}, 'tensor:catch.* got .*catch'),
+    ('dqn', 'catch', {}, "got 'catch'. Did you mean 'tensor:catch'"),
     (
       'impala',
       _CATCH,

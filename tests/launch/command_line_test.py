@@ -12,6 +12,7 @@ import rare_cases
 import real_disk_errors
 from repertory.launch.commands import command
 from repertory.launch.commands import commands as command_line
+from repertory.launch.commands import flags
 
 # Just enough for the learner to take steps.
 _FEW_STEPS = (
@@ -109,11 +110,38 @@ class TestTrain:
     [
       (
         ['--agent=dqm'],
-        ['--agent must be one of bc, crr, d4pg, ', "'dqm'. Did you mean 'dqn'"],
+        [
+          "--agent must be the name of an agent, got 'dqm'. Did you mean 'dqn'?"
+          ' There are bc, crr, d4pg, ',
+        ],
       ),
+      (['--agent=a2c'], ["got 'a2c'. Did you mean 'impala' or 'ppo'?"]),
+      (['--agent=DDPG'], ["got 'DDPG'. Did you mean 'td3' or 'd4pg'?"]),
       (
         ['--env=cath'],
-        ["--env: expected one of catch, ", "'cath'", 'mean', '`repertory env'],
+        [
+          "--env: expected a known name, got 'cath'. Did you mean 'catch'? "
+          'There are catch, ',
+          '`repertory env',
+        ],
+      ),
+      (['--env=Ant-v4'], ["got 'Ant-v4'. Did you mean 'gym:Ant-v4'? There"]),
+      (['--env=CartPole'], ["got 'CartPole'. Did you mean 'tensor:cartpole'?"]),
+      *(
+        (
+          ['--topology=anakin', f'--env={name}'],
+          [f"got '{name}'. Did you mean '{meant}'? There are tensor:catch, "],
+        )
+        for name, meant in (
+          ('catch', 'tensor:catch'),
+          ('catch:6x5', 'tensor:catch:6x5'),
+          ('minatar:breakout', 'tensor:minatar/breakout'),
+          ('gym:CartPole-v1', 'tensor:cartpole'),
+        )
+      ),
+      (
+        ['--topology=anakin', '--env=gym:Ant-v4'],
+        ["got 'gym:Ant-v4'. There are tensor:catch, "],
       ),
       (['--env=minatar:pong'], ['--env: `game`: expected one of asterix']),
       (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),
@@ -178,6 +206,16 @@ class TestTrain:
       (['--on_divergence=pray'], ['on_divergence', 'stop, skip', "'pray'"]),
       (['--stepz=3'], ["Unknown flag '--stepz'. Did you mean 'steps'?"]),
       (['--agnt=dqn'], ["Unknown flag '--agnt'. Did you mean 'agent'?"]),
+      (['--algo=ppo'], ["Unknown flag '--algo'. Did you mean '--agent'?"]),
+      (['--total_timesteps=1'], ["timesteps'. Did you mean '--steps'?"]),
+      (['--n-timesteps', '1'], ["'--n-timesteps'. Did you mean '--steps'?"]),
+      (
+        ['--agent=ppo', '--lr=1'],
+        ["Unknown flag '--lr'. Did you mean '--config.learning_rate'?"],
+      ),
+      (['--batch_size=1'], ["'--batch_size'. Did you mean '--config.batch_si"]),
+      (['--agent=a2c', '--lr=1'], ["Unknown flag '--lr'. --help lists all."]),
+      (['--config.gamma=1'], ["config.gamma is", "Did you mean 'discount'"]),
       (['--nowhere'], ["Unknown flag '--nowhere'.", '--help']),
       (['--config', '3'], ["flag '--config'. Settings of the agent are --con"]),
       (['extra'], ['extra', '--name=value']),
@@ -390,6 +428,33 @@ class TestOthers:
     for flag in ('--agent', '--steps', '--topology', '--lp_launch_type'):
       assert flag in out
 
+  def test_help_of_train_begins_with_what_is_needed(self, capsys):
+    _, out, _ = _run(capsys, 'train', '--help')
+    assert re.findall(r'(?m)^  --(\w+)', out)[:3] == ['agent', 'env', 'steps']
+    assert re.findall(r'(?m)^([A-Z][\w, ]*):$', out) == [
+      'What, and for how long',
+      'Where',
+      'Evaluation',
+      'Topology',
+      'Several machines',
+      'Checkpoints and failures',
+    ]
+
+  def test_help_of_sweep_names_each_flag_once(self, capsys):
+    _, out, _ = _run(capsys, 'sweep', '--help')
+    names = re.findall(r'(?m)^  --(?:\[no\])?(\w+)', out)
+    assert names[:3] == ['directory', 'seeds', 'parallel']
+    of_sweep = {
+      'seeds',
+      'parallel',
+      'study',
+      'study_seed',
+      'objective',
+      'prune',
+    }
+    assert sorted(names) == sorted(flags.TRAIN_NAMES | of_sweep)
+    assert 'Others:' not in out
+
   def test_unknown_command_is_told(self, capsys):
     code, _, err = _run(capsys, 'trian')
     assert code == 2
@@ -403,7 +468,9 @@ class TestOthers:
     assert '--environments_per_actor=8 ' in _run(capsys, 'agents', 'ppo')[1]
     code, _, err = _run(capsys, 'agents', 'dpn')
     assert code == 2
-    assert 'repertory: agent must be one of' in err  # It is no flag here.
+    assert (
+      'repertory: agent must be the name of an agent' in err
+    )  # It is no flag here.
 
   def test_environments(self, capsys):
     out = _run(capsys, 'environments')[1]
