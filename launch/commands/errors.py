@@ -88,7 +88,8 @@ def _call(setting: str, values: flags.FlagValues) -> str:
 
 def _is_of_agent(name: str, values: flags.FlagValues) -> bool:
   # Not `values.agent`: what was typed may be unreadable behind it.
-  config_class = agents_registry.get(values['agent'].value).config_class
+  agent = str(values['agent'].value)
+  config_class = agents_registry.get(agent).config_class
   return name in {field.name for field in dataclasses.fields(config_class)}
 
 
@@ -118,11 +119,9 @@ def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Says that a command has no such flag, which is named without dashes."""
   hint = settings.did_you_mean(name, values)
   bare = name.replace('-', '_')
-  flag = _FLAG_FOR.get(bare)
+  flag = _FLAG_FOR.get(bare, bare)
   if flag not in values:
-    flag = bare if bare in values else None
-  if flag is None and _has('agent', values):
-    flag = _find_setting(bare, values)
+    flag = _find_setting(bare, values) if _has('agent', values) else None
   if flag:
     hint = f" Did you mean '--{flag}'?"
   if name == _CONFIG.removesuffix('.') and _has('agent', values):

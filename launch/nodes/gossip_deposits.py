@@ -72,7 +72,9 @@ class Deposits(roads.Snapshots):
     self._names = list(names)
     self._keeps_step = keeps_step
     self._lock = threading.RLock()
-    self._kept: dict[str, Deposit] = self._find_restored()
+    # Files of the checkpoint that the run is resumed from.
+    self._restored: Sequence[str] = self._find_restored()
+    self._kept: dict[str, Deposit] = self._read_restored()
     # What came for an order that not all have met yet.
     self._met: dict[str, Deposit | None] = {}
     self._moment: dict[str, Deposit] = {}
@@ -226,10 +228,8 @@ class Deposits(roads.Snapshots):
       # Who came to its end meanwhile saved what only the next one has.
       ended = [one for one in self._ended.values() if one is not None]
       needed = {one.path for one in [*self._moment.values(), *ended]}
-      folder = os.path.join(self._directory, _RECEIVED)
-      for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        path = os.path.join(folder, name)
-        if path not in needed:
+      for path in {*self._paths_in(_RECEIVED), *self._restored} - needed:
+        with contextlib.suppress(FileNotFoundError):  # An earlier call did.
           os.remove(path)
 
   def counts(self) -> Mapping[str, int]:
@@ -267,10 +267,8 @@ class Deposits(roads.Snapshots):
       shutil.rmtree(folder)
 
   def close(self) -> None:
-    """Removes what came, of which the last checkpoint has links of its own."""
-    for name in (_RECEIVED, _RECEIVING):
-      path = os.path.join(self._directory, name)
-      shutil.rmtree(path, ignore_errors=True)
+    """Removes all files, of which the last checkpoint has links of its own."""
+    shutil.rmtree(self._directory, ignore_errors=True)
 
   # With the lock held.
 
@@ -307,21 +305,28 @@ class Deposits(roads.Snapshots):
     turns = {one.turns for one in deposits.values() if not one.is_last}
     return not self._keeps_step or len(turns) <= 1
 
-  def _find_restored(self) -> dict[str, Deposit]:
+  def _find_restored(self) -> list[str]:
+    """Returns the paths of what the checkpoint has, whatever that is."""
+    folders = (
+      os.listdir(self._directory) if os.path.isdir(self._directory) else ()
+    )
+    return [path for folder in folders for path in self._paths_in(folder)]
+
+  def _paths_in(self, folder: str) -> list[str]:
+    """Returns the paths of the files in a folder; none if it does not exist."""
+    path = os.path.join(self._directory, folder)
+    names = os.listdir(path) if os.path.isdir(path) else ()
+    return [os.path.join(path, name) for name in names]
+
+  def _read_restored(self) -> dict[str, Deposit]:
     """Returns what the checkpoint has, if it is of as many learners."""
-    if not os.path.isdir(self._directory):
-      return {}
-    (folder,) = os.listdir(self._directory) or ['']
-    paths = [
-      os.path.join(self._directory, folder, _file_of(index))
-      for index in range(len(self._names))
-    ]
-    further = os.path.join(self._directory, folder, _file_of(len(self._names)))
-    if os.path.exists(further) or not all(map(os.path.exists, paths)):
+    by_name = {os.path.basename(path): path for path in self._restored}
+    files = [_file_of(index) for index in range(len(self._names))]
+    if by_name.keys() != set(files):
       return {}
     return {
-      name: Deposit(path, 0, False, parcels.read_state(path))
-      for name, path in zip(self._names, paths)
+      name: Deposit(by_name[file], 0, False, parcels.read_state(by_name[file]))
+      for name, file in zip(self._names, files)
     }
 
 

@@ -10,9 +10,8 @@ import pytest
 
 import rare_cases
 import real_disk_errors
-from repertory.launch.commands import command
+from repertory.launch.commands import command, flags
 from repertory.launch.commands import commands as command_line
-from repertory.launch.commands import flags
 
 # Just enough for the learner to take steps.
 _FEW_STEPS = (

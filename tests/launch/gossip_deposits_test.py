@@ -18,7 +18,7 @@ _NAMES = ['actor_learner/0', 'actor_learner/1']
 
 def _make(tmp_path, keeps_step=False, timeout_seconds=60.0):
   directory = tmp_path / '.replay'
-  directory.mkdir()
+  directory.mkdir(exist_ok=True)
   return gossip_deposits.Deposits(
     str(directory),
     _NAMES,
@@ -104,6 +104,48 @@ def test_one_that_starts_again_is_not_waited_for(tmp_path):
   assert deposits.prepare()
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [9, 4]
+
+
+def _restore(tmp_path, num_learners=2):
+  """Writes what a checkpoint had of learners, each with its index as array."""
+  folder = tmp_path / '.replay' / '0-restored'
+  folder.mkdir(parents=True)
+  for index in range(num_learners):
+    path = checkpointing.Checkpointer(str(tmp_path / 'before')).save(
+      {'x': np.asarray(float(index))}, {'counts': {'learner_steps': index}}
+    )
+    parcels.pack(path, str(folder / f'learner_{index}.zip'))
+  return folder
+
+
+def test_what_is_restored_goes_when_it_is_no_longer_needed(tmp_path):
+  folder = _restore(tmp_path)
+  deposits = _make(tmp_path)
+  deposits.prepare()
+  _send(deposits, tmp_path, 0, _label(1), 9)
+  deposits.forget(_NAMES[1])  # It begins again from what was restored.
+  assert deposits.prepare()
+  deposits.flush()
+  assert [path.name for path in folder.iterdir()] == ['learner_1.zip']
+  assert [float(state['x']) for state in deposits.saved()] == [9, 1]
+  deposits.prepare()
+  for index in range(2):
+    _send(deposits, tmp_path, index, _label(2), 10)
+  assert deposits.prepare()
+  deposits.flush()
+  assert not list(folder.iterdir())
+  deposits.close()
+  assert not (tmp_path / '.replay').exists()
+
+
+def test_parts_of_another_number_of_learners_are_not_taken(tmp_path):
+  for number in (1, 3):
+    path = tmp_path / str(number)
+    folder = _restore(path, number)
+    deposits = _make(path)
+    assert deposits.kept_of(_NAMES[0]) is None
+    deposits.flush()
+    assert not list(folder.iterdir())
 
 
 def test_a_wait_has_a_time_out(tmp_path):
