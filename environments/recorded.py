@@ -85,7 +85,7 @@ class RecordedEnvironments:
     return self._environments.render_fps
 
   def write(self) -> None:
-    """Writes what is left; the batch may be stepped on.
+    """Writes the remaining steps; the batch can be stepped further.
 
     Raises:
       OSError: If it cannot be written.

@@ -102,11 +102,11 @@ class Recording(data_set.DataSet):
     step_type = data_set.check_step_type(path, found[0])
     lengths = {column.shape[:1] for column in found}
     if len(lengths) > 1:
-      told = [str(*one) or 'a single number' for one in sorted(lengths)]
+      names = [str(*one) or 'a single number' for one in sorted(lengths)]
       raise data_set.DataError(
         path,
         'is damaged: its columns must be of one length; got '
-        f'{", ".join(told)}.',
+        f'{", ".join(names)}.',
       )
     return [step_type, *found[1:]]
 

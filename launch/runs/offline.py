@@ -59,28 +59,28 @@ def fill(
   road: roads.DataRoad,
   session: session_lib.Session,
   data: Sequence[recordings.DataSet],
-  tell: Callable[[str], None],
+  report: Callable[[str], None],
 ) -> None:
   """Cuts all data into the items of a road.
 
   Args:
-    tell: Takes, every second, how far it is: of millions of steps it takes
-      minutes, in which nothing else shows that the run does not hang.
+    report: Called every second with the number of steps so far, in words.
+      Millions of steps take minutes, in which nothing else shows progress.
 
   Raises:
     SettingError: If they cannot be read.
     signals.Stopped: If the stop signal was set.
   """
-  told_at = time.monotonic()
+  reported_at = time.monotonic()
 
-  def report(num_moments: int) -> None:
-    nonlocal told_at
+  def count(num_moments: int) -> None:
+    nonlocal reported_at
     now = time.monotonic()
-    if now - told_at > _REPORT_SECONDS:
-      told_at = now
-      tell(f'reading its data, {num_moments:,} steps so far')
+    if now - reported_at > _REPORT_SECONDS:
+      reported_at = now
+      report(f'reading its data, {num_moments:,} steps so far')
 
-  road.fill(read(session, data), report)
+  road.fill(read(session, data), count)
 
 
 def make_demonstrations(

@@ -404,6 +404,24 @@ class TestRefusals:
     with pytest.raises(recordings.DataError, match=rf'000000\.npz .*{message}'):
       recordings.open_data(str(tmp_path)).check(SPEC)
 
+  def test_choices_that_there_are_not(self, tmp_path):
+    spec = SPEC._replace(observations=dm_env_specs.DiscreteArray(5))
+    recorded_episodes.prepare(tmp_path, spec)
+    writer = recordings.Writer(str(tmp_path), 'steps')
+    stream = recorded_episodes.timesteps([[(7, 1, True)]])
+    for number in (4, 5):
+      action, timestep = next(stream)
+      timestep = timestep._replace(observation=np.int32([number]))
+      writer.begin(timestep) if action is None else writer.add(action, timestep)
+    writer.close()
+    data = recordings.open_data(str(tmp_path))
+    data.check(spec)
+    with pytest.raises(
+      recordings.DataError,
+      match=r"000000\.npz .*'observation' .*\[0, 4\]; got 5",
+    ):
+      list(data.read(spec))
+
   def test_no_action_is_taken_at_the_end_of_an_open_episode(self, tmp_path):
     # Zeros are there then, which the environment does not take.
     actions = dm_env_specs.BoundedArray((), np.int32, 1, 99)
