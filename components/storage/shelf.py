@@ -169,6 +169,16 @@ class Shelf:
         raise self._unreadable(manifest.name, f'{name} is missing') from error
       if problem := tally.compare(expected):
         raise self._unreadable(manifest.name, f'{name} {problem}')
+    try:
+      files, _ = _describe(folder)
+    except FileNotFoundError:
+      files = None
+    if files != manifest.files:
+      why = (
+        'its manifest was damaged: it does not list the files of '
+        f'{checkpointing.CHECKSUMS}'
+      )
+      raise self._unreadable(manifest.name, why)
 
   def keep_newest(self, count: int) -> None:
     """Removes all that is complete but the newest so many."""

@@ -108,6 +108,28 @@ class TestDamage:
     with pytest.raises(checkpointing.CheckpointError, match='manifest'):
       storage_fixture.make_shelf(place).newest()
 
+  @pytest.mark.parametrize(
+    'lost',
+    [
+      ['arrays.npz', 'state.json', 'checksums.json', 'replay/items'],
+      ['arrays.npz'],
+      ['state.json'],
+      ['checksums.json'],
+      ['replay/items'],
+    ],
+  )
+  def test_a_manifest_without_some_files_is_refused(
+    self, place, tmp_path, name, lost
+  ):
+    with _changed_manifest(place, name) as content:
+      for file in lost:
+        del content['files'][file]
+    with pytest.raises(
+      checkpointing.CheckpointError, match=f'{name} cannot .* does not list'
+    ):
+      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
+    assert list((tmp_path / 'b').iterdir()) == []
+
   @pytest.mark.parametrize('value', ['0.5', [], True])
   def test_a_return_of_another_kind_is_refused(self, place, name, value):
     with _changed_manifest(place, name) as content:
