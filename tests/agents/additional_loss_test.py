@@ -1,6 +1,7 @@
 """Tests of the loss that users add to that of an agent."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def _extended(network, name):
 def _make(case, weight=1.0, additional_loss=None):
   """Makes an agent; to its loss, variables times the mean reward are added."""
   name = case.split(',')[0]
-  parent = type(registry.make_builder(name, {}))
+  parent: Any = type(registry.make_builder(name, {}))
 
   class Builder(parent):
     def make_network(self, spec):

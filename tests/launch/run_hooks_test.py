@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,7 +123,7 @@ class TestObserver:
 
   def test_what_it_changes_is_its_own(self, make):
     class Changing(launch.Observer):
-      def on_start(self, run):
+      def on_start(self, run: Any):
         run.settings['seed'] = 'changed'
         run.settings['topology_settings']['num'] = 'changed'
 

@@ -432,7 +432,7 @@ class TestRefusals:
     writer.begin(next(stream)[1])
     for _ in range(3):
       action, timestep = next(stream)
-      writer.add(np.add(action, 1, dtype=np.int32), timestep)
+      writer.add(np.asarray(action, np.int32) + 1, timestep)
     writer.close()
     recordings.open_data(str(tmp_path)).check(spec)
 
