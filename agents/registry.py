@@ -28,7 +28,6 @@ _CLOSE_TO = {
   'ddpg': ('td3', 'd4pg'),
   'trpo': ('ppo',),
   'qrdqn': ('dqn',),
-  'rainbow': ('dqn',),
 }
 OTHER_NAMES = {
   'lr': 'learning_rate',
@@ -64,10 +63,12 @@ def get(name: str) -> Agent:
   if name in by_name:
     return by_name[name]
   if named_objects.SYNTAX.fullmatch(name) is None:
-    close = _CLOSE_TO.get(name.lower())
     hint = settings_lib.did_you_mean(name, by_name)
-    if close:
+    if close := _CLOSE_TO.get(name.lower()):
       hint = f' Did you mean {" or ".join(map(repr, close))}?'
+    owners = [one.name for one in agents() if name.lower() in one.presets]
+    if owners:
+      hint = f' It is a preset of {" and of ".join(owners)}.'
     raise settings_lib.SettingError(
       'agent',
       f"must be the name of an agent, got '{name}'.{hint} There are "

@@ -34,7 +34,8 @@ def check_calls_no_python(function: Any) -> None:
     raise SettingError(
       'jit_compile',
       f'must be false for a function that calls {" and ".join(sorted(found))}, '
-      'which XLA cannot compile; got true, as by default in long runs.',
+      'which XLA cannot compile; got true, the default of long runs and of '
+      'compiled programs.',
     )
 
 
