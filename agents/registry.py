@@ -63,12 +63,11 @@ def get(name: str) -> Agent:
   if name in by_name:
     return by_name[name]
   if named_objects.SYNTAX.fullmatch(name) is None:
-    hint = settings_lib.did_you_mean(name, by_name)
-    if close := _CLOSE_TO.get(name.lower()):
-      hint = f' Did you mean {" or ".join(map(repr, close))}?'
     owners = [one.name for one in agents() if name.lower() in one.presets]
-    if owners:
-      hint = f' It is a preset of {" and of ".join(owners)}.'
+    hint = f' It is a preset of {" and of ".join(owners)}.' if owners else ''
+    if close := _CLOSE_TO.get(name.lower()):
+      hint = f' Did you mean {" or ".join(map(repr, close))}?{hint}'
+    hint = hint or settings_lib.did_you_mean(name, by_name)
     raise settings_lib.SettingError(
       'agent',
       f"must be the name of an agent, got '{name}'.{hint} There are "

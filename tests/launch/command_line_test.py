@@ -116,7 +116,7 @@ class TestTrain:
       ),
       (['--agent=a2c'], ["got 'a2c'. Did you mean 'impala' or 'ppo'?"]),
       (['--agent=tqc'], ["got 'tqc'. It is a preset of sac. There are bc, "]),
-      (['--agent=DDPG'], ["got 'DDPG'. Did you mean 'td3' or 'd4pg'?"]),
+      (['--agent=DDPG'], ["mean 'td3' or 'd4pg'? It is a preset of td3."]),
       (
         ['--env=cath'],
         [
