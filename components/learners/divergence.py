@@ -76,22 +76,54 @@ def undone_unless_finite(
   """
 
   def call(sample: types.Sample) -> tuple[programs.UpdateResult, tf.Tensor]:
-    # TensorFlow traces a function anew when the first trace made variables, so
-    # in the trace that counts they are among them.
-    variables = update.variables
-    before = [variable.read_value() for variable in variables]
-    result = programs.call_update(update, sample)
-
-    def undo():
-      for variable, value in zip(variables, before):
-        variable.assign(value)
-
+    result, undo = _call(update, sample)
     finite = _is_finite(result) & _are_finite(_kept_state(update))
     # Not `tf.where`: that would copy all variables in every update.
     tf.cond(finite, lambda: None, undo)
     return result, finite
 
   return call
+
+
+def make_variables(update: programs.Update, spec: types.Sample) -> None:
+  """Makes those variables of an eager update that its first call makes.
+
+  It is called on a batch of zeros, which is undone.
+
+  Args:
+    update: What is called.
+    spec: Nest of `tf.TensorSpec` of a batch.
+  """
+  _, undo = _call(
+    update, tree.map_structure(lambda s: tf.zeros(s.shape, s.dtype), spec)
+  )
+  undo()
+
+
+def _call(
+  update: programs.Update, sample: types.Sample
+) -> tuple[programs.UpdateResult, Callable[[], None]]:
+  """Calls an update; returns its result, and a function that undoes it."""
+  # TensorFlow traces a function anew when the first trace made variables, so in
+  # the trace that counts they are among them.
+  before = [(variable, variable.read_value()) for variable in update.variables]
+
+  def create(next_creator, **settings):
+    variable = next_creator(**settings)
+    before.append((variable, variable.read_value()))
+    return variable
+
+  if tf.executing_eagerly():
+    with tf.variable_creator_scope(create):
+      result = programs.call_update(update, sample)
+  else:
+    result = programs.call_update(update, sample)
+
+  def undo():
+    for variable, value in before:
+      variable.assign(value)
+
+  return result, undo
 
 
 def names_of_nonfinite(arrays: Mapping[str, np.ndarray]) -> list[str]:

@@ -9,7 +9,14 @@ import tensorflow as tf
 
 import agent_batches
 import rare_cases
-from repertory.components import learners, networks, programs, specs, types
+from repertory.components import (
+  compilation,
+  learners,
+  networks,
+  programs,
+  specs,
+  types,
+)
 
 _LARGEST = float(np.finfo(np.float32).max)
 # The leaf whose largest numbers overflow: no rewards with CRR and D4PG, for
@@ -334,6 +341,37 @@ class TestVariables:
     learner = _make([1.0])
     learner.step()
     assert all(np.isfinite(v).all() for v in learner.save().values())
+
+
+class TestEager:
+  """Sonnet's Adam makes its moments when it is applied for the first time."""
+
+  def test_first_update_is_undone_with_the_variables_that_it_makes(self):
+    with compilation.eagerly(True):
+      learner = _make([np.inf, 1.0, np.inf, 2.0], action='skip')
+    twin = _make([1.0, 2.0])
+    for _ in range(4):
+      learner.step()
+    for _ in range(2):
+      twin.step()
+    assert learner.steps == 4
+    saved, expected = learner.save(), twin.save()
+    assert saved.keys() == expected.keys()
+    for name in saved.keys() - {'learner_steps', 'max_priority'}:
+      np.testing.assert_allclose(saved[name], expected[name], 1e-5)
+
+  def test_restores_variables_that_the_first_update_makes(self):
+    twin = _make([1.0, 2.0])
+    twin.step()
+    with compilation.eagerly(True):
+      learner = _make([2.0])
+    learner.restore(twin.save())
+    _assert_equal(learner.save(), twin.save())
+    learner.step()
+    twin.step()
+    saved, expected = learner.save(), twin.save()
+    for name in expected:
+      np.testing.assert_allclose(saved[name], expected[name], 1e-5)
 
 
 @pytest.mark.parametrize(
