@@ -29,7 +29,8 @@ def open_inside(directory: str, name: str) -> BinaryIO:
     name: Path of the file from there. No part of it may be a symbolic link.
 
   Raises:
-    OSError: As `open_file` does, or if there is a symbolic link.
+    OSError: As `open_file` does, or if there is a symbolic link, or the path
+      leads out of the directory.
   """
   return _open(_resolve(directory, name), os.O_NOFOLLOW)
 
@@ -55,8 +56,11 @@ def list_inside(directory: str, name: str) -> list[str]:
 def _resolve(directory: str, name: str) -> str:
   """Returns the path of an entry of a directory; refuses symbolic links."""
   path = os.path.join(directory, name)
-  expected = os.path.join(os.path.realpath(directory), os.path.normpath(name))
-  if os.path.realpath(path) != os.path.normpath(expected):
+  root = os.path.realpath(directory)
+  expected = os.path.normpath(os.path.join(root, name))
+  if os.path.commonpath([root, expected]) != root:
+    raise OSError(errno.EACCES, f'it is not inside {directory}', path)
+  if os.path.realpath(path) != expected:
     raise OSError(
       errno.ELOOP, 'it is a symbolic link or behind one; not followed', path
     )

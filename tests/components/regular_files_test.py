@@ -38,6 +38,14 @@ def test_the_directory_itself_may_be_a_link(folder):
 
 
 @pytest.mark.parametrize(
+  'name', ['../secret', 'logs/../../secret', '{}/secret']
+)
+def test_paths_that_lead_out_are_refused(folder, name):
+  with pytest.raises(OSError, match='is not inside'):
+    _read(folder / 'run', name.format(folder))
+
+
+@pytest.mark.parametrize(
   ('link', 'target', 'name'),
   [
     ('run/logs/b.csv', '../../secret', 'logs/b.csv'),
