@@ -227,13 +227,16 @@ class PPOUpdate(programs.Update):
       return []
     # As many as in the largest minibatch.
     size = -(-items.mask.shape[0] // self._config.num_minibatches)
-    specs = tree.map_structure(
-      lambda x: tf.TensorSpec([size, *x.shape[1:]], x.dtype), items
-    )
-    _, metrics = compilation.trace(
-      lambda minibatch: self._evaluate_additional(learners.to_steps(minibatch)),
-      (specs,),
-    )
+    minibatch = tree.map_structure(lambda x: x[:size], items)
+
+    def evaluate(minibatch):
+      return self._evaluate_additional(learners.to_steps(minibatch))
+
+    if tf.executing_eagerly():  # It may print numbers or stop in a debugger.
+      _, metrics = evaluate(minibatch)
+    else:
+      specs = compilation.specs_of(minibatch)
+      _, metrics = compilation.trace(evaluate, (specs,))
     return sorted(metrics)
 
   def _loss(

@@ -116,7 +116,7 @@ class DiscreteSACUpdate(programs.Update):
     policy_metrics = self._improve_policy_in_turn(sample)
     self._update_target()
     return programs.UpdateResult(
-      {**critic_metrics, **policy_metrics},
+      additional.merge(critic_metrics, policy_metrics),
       priorities=sizes if self._config.prioritized else None,
     )
 

@@ -120,7 +120,7 @@ class SACUpdate(programs.Update):
     policy_metrics = self._improve_policy_in_turn(sample, noise_tm1)
     self._critics.update_target()
     return programs.UpdateResult(
-      {**critic_metrics, **policy_metrics},
+      additional.merge(critic_metrics, policy_metrics),
       priorities=sizes if self._config.prioritized else None,
     )
 

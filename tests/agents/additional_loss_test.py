@@ -139,14 +139,14 @@ def test_each_minibatch_has_its_own(case):
   seen, sizes = [], []
 
   def additional_loss(network, sample):
-    if tf.executing_eagerly():  # Not while its metrics are looked for.
-      seen.extend(_steps_of(sample.data))
-      sizes.append(sample.data.mask.shape.as_list())
-      assert sample.data.observation.shape[0] == sizes[-1][0] + 1
-      outputs, _ = network.unroll(
-        sample.data.observation, sample.data.first, sample.data.state
-      )
-      assert outputs.value.shape == sample.data.first.shape
+    assert tf.executing_eagerly()
+    seen.append(_steps_of(sample.data))
+    sizes.append(sample.data.mask.shape.as_list())
+    assert sample.data.observation.shape[0] == sizes[-1][0] + 1
+    outputs, _ = network.unroll(
+      sample.data.observation, sample.data.first, sample.data.state
+    )
+    assert outputs.value.shape == sample.data.first.shape
     return tf.zeros([]), {}
 
   builder, spec = _make(case, 1.0, additional_loss)
@@ -158,9 +158,11 @@ def test_each_minibatch_has_its_own(case):
   metrics = _update(builder, spec, batch)
   assert metrics['additional_loss'] == 0
   # Whole unrolls with a memory, else single steps; what fills up is masked.
-  assert sizes == ([[5, 2]] if 'lstm' in case else [[1, 7]]) * 3
+  # It is called once more before, for the names of its metrics.
+  assert sizes == ([[5, 2]] if 'lstm' in case else [[1, 7]]) * 4
+  seen = sorted(row for rows in seen[1:] for row in rows)
   assert len(seen) == 17
-  assert sorted(seen) == _steps_of(learners.time_major(batch.data))
+  assert seen == _steps_of(learners.time_major(batch.data))
 
 
 def _compile(update, batch):
@@ -212,6 +214,16 @@ def test_wrong_results_are_named(result, message):
   builder, spec = _make('dqn', 1.0, lambda network, sample: result)
   batch, _ = _make_batch(builder, spec)
   with pytest.raises(ValueError, match=message):
+    _update(builder, spec, batch)
+
+
+@pytest.mark.parametrize('case', ['sac', 'sac, discrete'])
+def test_metric_of_a_policy_is_not_overwritten(case):
+  builder, spec = _make(
+    case, 1.0, lambda network, sample: (0.0, {'policy_loss': 0.0})
+  )
+  batch, _ = _make_batch(builder, spec)
+  with pytest.raises(ValueError, match='other names than .*, got policy_loss'):
     _update(builder, spec, batch)
 
 
