@@ -172,8 +172,7 @@ class GymnasiumAdapter(dm_env.Environment):
   def reset(self) -> dm_env.TimeStep:
     """Starts an episode; the first reset seeds the environment."""
     seed, self._seed = self._seed, None
-    with gymnasium_results.explaining(self._env):
-      result = self._env.reset(seed=seed)
+    result = gymnasium_results.reset(self._env, seed=seed)
     observation = gymnasium_results.observation_of(result)
     self.info = result[1]
     self._ended = False
@@ -192,9 +191,12 @@ class GymnasiumAdapter(dm_env.Environment):
     if self._ended:
       return self.reset()
     action = self._action.encode(action)
-    with gymnasium_results.explaining(self._env):
-      observation, reward, terminated, truncated, info = self._env.step(action)
-    self.info = info
+    try:
+      results = self._env.step(action)
+      observation, reward, terminated, truncated, self.info = results
+    except (TypeError, ValueError) as error:
+      gymnasium_results.check_interface(self._env, error)
+      raise
     terminated = gymnasium_results.to_flag('terminated', terminated)
     truncated = gymnasium_results.to_flag('truncated', truncated)
     if not isinstance(reward, float):

@@ -1,11 +1,10 @@
 """Results of `reset` and `step` of Gymnasium environments."""
 
-import contextlib
 import inspect
 import pathlib
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,23 +19,19 @@ MAX_REWARD = float(np.finfo(np.float32).max)
 _TRUTHS = (bool, np.bool_)
 
 
-@contextlib.contextmanager
-def explaining(env: Any) -> Iterator[None]:
+def check_interface(env: Any, error: Exception) -> None:
   """Raises what to change if an environment has the interface of old Gym.
 
   Args:
-    env: Its `reset` or `step` is called inside.
+    env: The environment.
+    error: A TypeError or ValueError that its `reset` or `step` raised.
 
   Raises:
     ValueError: If `reset` lacks a keyword, or `step` does not return five
       values.
   """
-  try:
-    yield
-  except (TypeError, ValueError) as error:
-    message = _explain(env, error)
-    if message is None:
-      raise
+  message = _explain(env, error)
+  if message is not None:
     name = type(getattr(env, 'unwrapped', env)).__name__
     raise ValueError(f'{name}: {message}') from error
 
@@ -82,6 +77,19 @@ def _takes(env: Any, keyword: str) -> bool:
   ).parameters
   kinds = {parameter.kind for parameter in parameters.values()}
   return keyword in parameters or inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def reset(env: Any, **seed: Any) -> Any:
+  """Calls `reset` of an environment.
+
+  Raises:
+    ValueError: If it lacks a keyword, as in old Gym.
+  """
+  try:
+    return env.reset(**seed)
+  except (TypeError, ValueError) as error:
+    check_interface(env, error)
+    raise
 
 
 def observation_of(result: Any) -> Any:

@@ -266,8 +266,8 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
         try:
           observation, reward, done, cut, infos[slot] = env.step(action)
         except (TypeError, ValueError) as error:
-          with gymnasium_results.explaining(env):
-            raise error
+          gymnasium_results.check_interface(env, error)
+          raise
         if type(done) is not bool or type(cut) is not bool:
           done, cut = self._to_flags(done, cut, slot)
         if type(reward) is not float or not -_MAX <= reward <= _MAX:
@@ -329,8 +329,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
       raise vector_batch.SlotError(slot, str(error)) from error
 
   def _reset(self, env: 'gymnasium.Env', slot: int, **seed: Any) -> Any:
-    with gymnasium_results.explaining(env):
-      result = env.reset(**seed)
+    result = gymnasium_results.reset(env, **seed)
     try:
       return gymnasium_results.observation_of(result)
     except ValueError as error:
