@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -96,8 +97,9 @@ class Builder(roads.Parts, abc.ABC):
   def __init_subclass__(cls, **kwargs: Any):
     super().__init_subclass__(**kwargs)
     for name in _TAKING_SPECS:
-      if name in vars(cls):
-        setattr(cls, name, _copying_specs(vars(cls)[name]))
+      method = vars(cls).get(name)
+      if inspect.isfunction(method):
+        setattr(cls, name, _copying_specs(method))
 
   @property
   def wrapping(self) -> Mapping[str, Any]:

@@ -223,7 +223,7 @@ def test_metric_of_a_policy_is_not_overwritten(case):
     case, 1.0, lambda network, sample: (0.0, {'policy_loss': 0.0})
   )
   batch, _ = _make_batch(builder, spec)
-  with pytest.raises(ValueError, match='other names than .*, got policy_loss'):
+  with pytest.raises(ValueError, match=r'other names .*, got policy_loss'):
     _update(builder, spec, batch)
 
 

@@ -28,6 +28,15 @@ def make_builder(**config):
   return dqn.DQNBuilder(dqn.DQNConfig(**config))
 
 
+def test_static_method_gets_the_spec():
+  class Static(dqn.DQNBuilder):
+    @staticmethod
+    def make_network(spec):
+      return spec
+
+  assert Static(dqn.DQNConfig()).make_network(SPEC) == SPEC
+
+
 @contextlib.contextmanager
 def replaying(builder, spec, batch_size, timeout_seconds=20.0):
   """Gives an adder and the learner's end of its road."""
