@@ -11,6 +11,12 @@ import tree
 
 from repertory.components import types
 
+# Columns that learners and runs add to the metrics of an update in the logs.
+_LOG_COLUMNS = (
+  'steps', 'learner_steps', 'elapsed_seconds', 'count', 'skipped_updates',
+  'policy_lag', 'target_age',
+)  # fmt: skip
+
 
 class PolicyOutput(NamedTuple):
   """What a policy says about a batch of observations.
@@ -193,7 +199,8 @@ def call_update(update: Update, sample: types.Sample) -> UpdateResult:
 
   Raises:
     ValueError: If it created variables that are trained or exported, or returns
-      anything but scalar metrics and a priority for each item.
+      anything but scalar metrics, not named like other columns of the logs, and
+      a priority for each item.
   """
   with _recorded_variables() as created:
     result = update(sample)
@@ -210,6 +217,11 @@ def call_update(update: Update, sample: types.Sample) -> UpdateResult:
       f'{_kind_of(result)}.'
     )
   for metric, value in result.metrics.items():
+    if metric in _LOG_COLUMNS:
+      raise ValueError(
+        f"Metric '{metric}' of {name} must have another name: logs have "
+        f'{", ".join(_LOG_COLUMNS)} besides the metrics.'
+      )
     shape = tf.convert_to_tensor(value).shape
     if shape.rank:
       raise ValueError(

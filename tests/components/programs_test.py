@@ -1,11 +1,17 @@
 """Tests of the checks when a policy or an update is called."""
 
+import collections
+import time
+import types as builtins
+from typing import Any
+
 import numpy as np
 import pytest
 import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import compilation, learners, programs, types
+from repertory.launch.coordination import progress
 
 _SAMPLE = types.Sample(
   data=tf.ones([4, 3]),
@@ -87,20 +93,32 @@ def test_moments_of_an_optimizer_may_come_late():
     programs.UpdateResult({'loss': 1.0, 'error': tf.ones([4])}),
     r"Metric 'error' of _Update must be a scalar, got shape \[4\]",
   ),
+  *(
+    (programs.UpdateResult({name: 1.0}), f"Metric '{name}' .* another name")
+    for name in ('count', 'skipped_updates', 'policy_lag', 'target_age')
+  ),
   (
     programs.UpdateResult({}, tf.ones([])),
     r'Priorities of _Update must have the shape of the items, \[4\], got \[\]',
   ),
 ])  # fmt: skip
 def test_wrong_results_are_named(result, message):
-  update = _Update()
-  update.result = result
-  with pytest.raises(ValueError, match=message):
-    _trace(update)
   # As one of several updates of a learner step, too: means would hide it.
-  series = learners.UpdateSeries(update, 1)
-  with pytest.raises(ValueError, match=message):
-    series(_SAMPLE)
+  for wrap in (lambda update: update, lambda u: learners.UpdateSeries(u, 1)):
+    update = _Update()
+    update.result = result
+    with pytest.raises(ValueError, match=message):
+      _trace(wrap(update))
+
+
+def test_metrics_have_other_names_than_the_position_in_logs():
+  session: Any = builtins.SimpleNamespace(
+    counts=collections.Counter(), elapsed_seconds=0.0
+  )
+  for name in progress.Progress(session, time.monotonic).position:
+    update = _Update(programs.UpdateResult({name: 1.0}))
+    with pytest.raises(ValueError, match=f"Metric '{name}' of _Update"):
+      _trace(update)
 
 
 def test_update_that_returns_nothing_is_named():
