@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-# Of numbers that float32 can hold.
-_MAX_SINGLE = float(np.finfo(np.float32).max)
+# The largest number that float32 can hold; its negative is the smallest.
+MAX_SINGLE = float(np.finfo(np.float32).max)
 
 
 def fits_single(array: np.ndarray) -> bool:
@@ -16,7 +16,7 @@ def fits_single(array: np.ndarray) -> bool:
   """
   flat = array.ravel()
   # The sum of squares is no less than any; and NaN is not below anything.
-  return bool(flat.dot(flat) <= _MAX_SINGLE**2)
+  return bool(flat.dot(flat) <= MAX_SINGLE**2)
 
 
 def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -13,9 +13,6 @@ from dm_env import specs
 from repertory.environments import casting, vector_batch
 from repertory.environments.layout import Nest
 
-# The largest finite reward; its negative is the smallest.
-MAX_REWARD = float(np.finfo(np.float32).max)
-
 _TRUTHS = (bool, np.bool_)
 
 
@@ -182,8 +179,8 @@ class GymnasiumOutcomes:
       rewards = np.where(goes_on, rewards, 0)
       terminated, truncated = terminated & goes_on, truncated & goes_on
     # Of all sums the fastest; NaN lasts through it.
-    if not rewards.dot(rewards) <= MAX_REWARD**2:
-      for slot in np.flatnonzero(~(np.abs(rewards) <= MAX_REWARD)):
+    if not rewards.dot(rewards) <= casting.MAX_SINGLE**2:
+      for slot in np.flatnonzero(~(np.abs(rewards) <= casting.MAX_SINGLE)):
         raise vector_batch.SlotError(
           int(slot),
           f'reward: expected a finite number of float32, found {rewards[slot]}',

@@ -8,6 +8,7 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments import (
+  casting,
   gymnasium_adapter,
   gymnasium_results,
   gymnasium_spaces,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
   import gymnasium
 
 _FLOAT32 = np.dtype(np.float32)
-_MAX = gymnasium_results.MAX_REWARD
+_MAX = casting.MAX_SINGLE
 
 
 def make_batch(

@@ -12,7 +12,6 @@ from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.layout import Nest
 from repertory.environments.wrappers import environment_wrapper
 
-_MAX_SINGLE = float(np.finfo(np.float32).max)
 _NARROW = {
   np.dtype(np.float64): np.dtype(np.float32),
   np.dtype(np.int64): np.dtype(np.int32),
@@ -141,7 +140,9 @@ def _make_cast(
 
   def cast(value: Any) -> Any:
     kind = type(value)
-    if kind in scalars and (widens or (rounds and abs(value) <= _MAX_SINGLE)):
+    if kind in scalars and (
+      widens or (rounds and abs(value) <= casting.MAX_SINGLE)
+    ):
       return dtype.type(value)
     is_plain = kind is np.ndarray and value.dtype == source_dtype
     if is_plain and (widens or (rounds and casting.fits_single(value))):
