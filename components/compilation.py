@@ -147,15 +147,13 @@ class CompiledFunction:
     if self.is_eager:
       self._call = call
       return
-    if jit_compile:
-      set_xla_flags()
     # AutoGraph would take five seconds to rewrite all that is called.
     compiled = tf.function(call, autograph=False, jit_compile=jit_compile)
+    specs = specs_of(self.argument_specs)
     # Kept, for the runtime forgets a function that nobody holds.
-    self._function = compiled.get_concrete_function(
-      *(tf.TensorSpec(s.shape, s.dtype) for s in self.argument_specs)
-    )
+    self._function = compiled.get_concrete_function(*specs)
     if jit_compile:
+      set_xla_flags()
       xla_checks.check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
     self._kept: dict[int, tf.Variable] = {}
@@ -302,9 +300,8 @@ def trace(
       )
     ]
 
-  tf.function(look, autograph=False).get_concrete_function(
-    *(tf.TensorSpec(s.shape, s.dtype) for s in tree.flatten(signature))
-  )
+  specs = specs_of(tree.flatten(signature))
+  tf.function(look, autograph=False).get_concrete_function(*specs)
   return found[0]
 
 
