@@ -1,8 +1,6 @@
 """The flags of the commands, each with its default and its text."""
 
 import dataclasses
-import typing
-from collections.abc import Mapping
 from typing import Any
 
 from absl import flags
@@ -10,6 +8,7 @@ from absl import flags
 from repertory.agents import registry as agents_registry
 from repertory.agents.wrappers import registry as wrappers_registry
 from repertory.launch import experiment as experiment_lib
+from repertory.launch.commands import setting_flags
 from repertory.launch.launchers import launcher
 from repertory.launch.topologies import topology
 
@@ -17,55 +16,6 @@ DEFAULTS: dict[str, Any] = {
   field.name: field.default
   for field in dataclasses.fields(experiment_lib.Experiment)
 }
-
-DEFINE = {
-  int: flags.DEFINE_integer,
-  float: flags.DEFINE_float,
-  bool: flags.DEFINE_bool,
-  str: flags.DEFINE_string,
-  tuple: flags.DEFINE_list,
-}
-
-
-def _settings_flags(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
-  """Returns a flag for each setting of each topology, or launcher.
-
-  Settings of one name are one flag; so they must be of one kind.
-
-  Args:
-    kinds: By name.
-    what: They are.
-  """
-  found: dict[str, tuple] = {}  # Kind and default, by flag.
-  told: dict[str, dict[str, list[str]]] = {}  # By flag and text: for whom.
-  for name, kind in kinds.items():
-    for field in dataclasses.fields(kind):
-      own_type = type(field.default)
-      if field.default is None:  # Then the annotation is '<type> | None'.
-        own_type = next(iter(typing.get_args(field.type)), own_type)
-      if own_type not in DEFINE:
-        raise TypeError(
-          f'{field.name} of {what} {name!r} becomes a flag, so its default '
-          f'must be one of {", ".join(one.__name__ for one in DEFINE)}, or '
-          f'its type one of these or None; got {field.default!r}.'
-        )
-      define = DEFINE[own_type]
-      if field.name in found and found[field.name][0] is not define:
-        raise TypeError(f'{field.name} must be of one type everywhere.')
-      default = None if field.default in ((), '') else field.default
-      found[field.name] = (define, default)
-      texts = told.setdefault(field.name, {})
-      texts.setdefault(field.metadata['help'], []).append(name)
-  return tuple(
-    (
-      flag,
-      *found[flag],
-      ' '.join(
-        f'With {" or ".join(names)}: {text}' for text, names in texts.items()
-      ),
-    )
-    for flag, texts in told.items()
-  )
 
 
 def _environments_per_agent() -> str:
@@ -83,8 +33,8 @@ def _environments_per_agent() -> str:
   return '; '.join([*others, f'{usual} for others'])
 
 
-TOPOLOGY_FLAGS = _settings_flags(topology.topologies(), 'topology')
-LAUNCHER_FLAGS = _settings_flags(launcher.launchers(), 'launcher')
+TOPOLOGY_FLAGS = setting_flags.make(topology.topologies(), 'topology')
+LAUNCHER_FLAGS = setting_flags.make(launcher.launchers(), 'launcher')
 
 # Name, kind, default and text. Those named like a field of `Experiment` set it.
 EXPERIMENT_FLAGS = (

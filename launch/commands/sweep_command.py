@@ -15,7 +15,7 @@ from repertory.agents.wrappers import wrap_config
 from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
 from repertory.launch import commands, sweeps
-from repertory.launch.commands import command
+from repertory.launch.commands import command, setting_flags
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts, lost_readers
 from repertory.launch.sweeps import grid, plans
@@ -40,7 +40,7 @@ _STUDY_FLAGS = ('study_seed', 'objective', 'prune')
 # By these a processor may be divided, once in a process.
 _DEVICES = ('learner_devices', 'inference_devices')
 
-_KINDS = {define: kind for kind, define in flag_tables.DEFINE.items()}
+_KINDS = {define: kind for kind, define in setting_flags.DEFINE.items()}
 _KIND_OF_FLAG = {
   name: _KINDS[define] for name, define, *_ in flag_tables.TRAIN_FLAGS
 }

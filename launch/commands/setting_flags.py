@@ -1,0 +1,58 @@
+"""Flags for the settings of topologies and launchers."""
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from absl import flags
+
+# What defines a flag, by the type of its value.
+DEFINE = {
+  int: flags.DEFINE_integer,
+  float: flags.DEFINE_float,
+  bool: flags.DEFINE_bool,
+  str: flags.DEFINE_string,
+  tuple: flags.DEFINE_list,
+}
+
+
+def make(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
+  """Returns a flag for each setting of each topology, or launcher.
+
+  Settings of one name are one flag; so they must be of one kind.
+
+  Args:
+    kinds: By name.
+    what: They are.
+  """
+  found: dict[str, tuple] = {}  # Kind and default, by flag.
+  told: dict[str, dict[str, list[str]]] = {}  # By flag and text: for whom.
+  for name, kind in kinds.items():
+    for field in dataclasses.fields(kind):
+      own_type = type(field.default)
+      if field.default is None:  # Then the annotation is '<type> | None'.
+        own_type = next(iter(typing.get_args(field.type)), own_type)
+      if own_type not in DEFINE:
+        raise TypeError(
+          f'{field.name} of {what} {name!r} becomes a flag, so its default '
+          f'must be one of {", ".join(one.__name__ for one in DEFINE)}, or '
+          f'its type one of these or None; got {field.default!r}.'
+        )
+      define = DEFINE[own_type]
+      if field.name in found and found[field.name][0] is not define:
+        raise TypeError(f'{field.name} must be of one type everywhere.')
+      default = None if field.default in ((), '') else field.default
+      found[field.name] = (define, default)
+      texts = told.setdefault(field.name, {})
+      texts.setdefault(field.metadata['help'], []).append(name)
+  return tuple(
+    (
+      flag,
+      *found[flag],
+      ' '.join(
+        f'With {" or ".join(names)}: {text}' for text, names in texts.items()
+      ),
+    )
+    for flag, texts in told.items()
+  )
