@@ -1,4 +1,4 @@
-"""A loss of the user's that is added to the loss of an agent."""
+"""Additional losses of users, such as that of an auxiliary head."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ AdditionalLoss: TypeAlias = Callable[
 
 
 class TakesAdditionalLoss:
-  """Base class of builders whose update takes a loss of the user's.
+  """Base class of builders whose update accepts an additional loss.
 
   A subclass that overrides `additional_loss` trains an auxiliary head, or
   regularizes a network, in every topology.
@@ -37,13 +37,13 @@ class TakesAdditionalLoss:
         and PPO pass `types.Sequence` with time first: observations
         `[T + 1, B, ...]`, actions, rewards and `mask` `[T, B]`. Steps whose
         mask is false are padding: take `losses.masked_mean`. PPO passes a
-        minibatch, with T = 1 where the network has no memory, and neither
-        versions nor what replay knows of the items.
+        minibatch, with T = 1 if the network has no memory, in which `version`,
+        `keys`, `probabilities` and `table_sizes` are empty.
 
     Returns:
-      The loss, a scalar with its weight, which is logged as `additional_loss`;
-      and more metrics, scalars by name. PPO logs the means over its gradient
-      steps.
+      The loss, a scalar already multiplied by its weight, which is logged as
+      `additional_loss`; and more metrics, scalars by name. PPO logs the means
+      over its gradient steps.
     """
     raise NotImplementedError
 
@@ -60,7 +60,7 @@ def check(builder: Any) -> None:
   """Refuses an additional loss that an agent of the toolkit would ignore.
 
   Raises:
-    ValueError: If the builder has one, and its update takes none.
+    ValueError: If the builder has one, but its update does not use it.
   """
   kind = type(builder)
   if isinstance(builder, TakesAdditionalLoss):
@@ -69,7 +69,7 @@ def check(builder: Any) -> None:
   if is_ours and hasattr(kind, 'additional_loss'):
     raise ValueError(
       f'{kind.__name__} must not have additional_loss, got one: its update '
-      'ignores it. DQN, IMPALA, PPO and SAC take one; for other agents, '
+      'ignores it. DQN, IMPALA, PPO and SAC use one; for other agents, '
       'override make_update.'
     )
 
@@ -83,25 +83,28 @@ def evaluate(
     function: `TakesAdditionalLoss.given_loss`; None for a loss of 0 and no
       metrics.
     network: See `TakesAdditionalLoss.additional_loss`.
-    sample: Likewise.
+    sample: See there, too.
+
+  Returns:
+    The loss, a scalar, and metrics by name, `additional_loss` included.
 
   Raises:
-    ValueError: If it does not return a scalar loss and metrics.
+    ValueError: If the function does not return a scalar loss and metrics.
   """
   if function is None:
     return 0.0, {}
   result = function(network, sample)
   if not (isinstance(result, tuple) and len(result) == 2):
     raise ValueError(
-      'additional_loss must return a loss and metrics, (loss, {}) without any; '
-      f'got {result!r}.'
+      'additional_loss must return a loss and metrics, as a tuple, got '
+      f'{result!r}. Return (loss, {{}}) if there are no metrics.'
     )
   loss, metrics = result
   shape = tf.convert_to_tensor(loss).shape
   if shape.rank:
     raise ValueError(
       f'additional_loss must return a scalar loss, got shape {shape.as_list()}.'
-      ' Take the mean, of sequences losses.masked_mean.'
+      ' Take the mean; for sequences, losses.masked_mean.'
     )
   return loss, {'additional_loss': loss, **metrics}
 

@@ -109,7 +109,7 @@ class BuilderConformance:
     names = [(v.name, v.shape) for v in exported]
     assert names == expected, (
       "exports['policy'] must be the variables that the network has when it is "
-      'made, in their order, for they are copied to those of another; got '
+      'made, in their order, because they are copied to another network; got '
       f'{names} for {expected}.'
     )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # The pattern of the names of own ones.
 OWN = '<module>:<Builder>'
 
-# Agents and settings of other libraries, and which come close to them here.
+# Agents and settings of other libraries, and their counterparts here.
 _CLOSE_TO = {
   'a2c': ('impala', 'ppo'),
   'a3c': ('impala', 'ppo'),

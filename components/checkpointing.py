@@ -220,6 +220,7 @@ def write_arrays(
   `np.savez` would leave its archive open when the disk is full.
 
   Args:
+    arrays: Names and arrays of plain numbers; taken one at a time.
     method: The compression, a constant of `zipfile`; 0 for none.
   """
   with open(path, 'wb') as file, zipfile.ZipFile(file, 'w', method) as archive:

@@ -73,10 +73,12 @@ def on_device(name: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def eagerly(is_eager: bool) -> Iterator[None]:
-  """Runs the `CompiledFunction`s made inside eagerly, if so desired.
+  """Makes all `CompiledFunction`s of the context eager.
 
-  It is TensorFlow's own switch, `tf.config.run_functions_eagerly`, which is
-  heeded wherever it was set.
+  It sets `tf.config.run_functions_eagerly`, and restores it at the end.
+
+  Args:
+    is_eager: If false, nothing changes: what is eager already stays so.
   """
   before = tf.config.functions_run_eagerly()
   tf.config.run_functions_eagerly(is_eager or before)
@@ -124,8 +126,8 @@ class CompiledFunction:
         says otherwise by then.
       in_caller: Whether to run it in the thread that calls, one operation after
         the other (a large one may still divide its work), where that can be:
-        without XLA and with `WRAPS_OPERATIONS`. Else threads of TensorFlow run
-        it, and waking a core for them may take longer than a small function.
+        without XLA and with `WRAPS_OPERATIONS`. Otherwise threads of TensorFlow
+        run it, and waking one may take longer than a small function.
     """
     self.is_eager = tf.config.functions_run_eagerly()
     self._is_for_xla = jit_compile and not self.is_eager
@@ -209,10 +211,10 @@ class CompiledFunction:
     return outputs
 
   def with_variables(self, values: Mapping[int, np.ndarray]) -> Any:
-    """Returns the function with variables of its own, as they are now.
+    """Returns a copy of the function that reads other values of variables.
 
     Args:
-      values: By the `id` of a captured handle, what is read in its place.
+      values: The values, by the `id` of the captured handle of the variable.
     """
     other = copy.copy(self)
     other._kept = {key: tf.Variable(value) for key, value in values.items()}
@@ -238,7 +240,10 @@ class CompiledFunction:
   def output_structure(self) -> types.Nest:
     """The output, with None for each leaf."""
     if not self._output_structure:
-      raise ValueError('An eager function must be called once to know this.')
+      raise ValueError(
+        'An eager function must be called once before its output_structure is '
+        'known, got no call.'
+      )
     return self._output_structure[0]
 
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:

@@ -150,7 +150,7 @@ def read_info(
     names: Entries to read.
 
   Raises:
-    ValueError: If one is missing, or no number.
+    ValueError: If one is missing, or not a number.
   """
   values = {}
   for name in names:
@@ -177,12 +177,12 @@ def check_info(names: Any, makers: Makers) -> None:
     SettingError: Naming the first such name.
   """
   if isinstance(names, str) or not isinstance(names, Sequence):
-    raise SettingError('info', f'must be names, a list; got {names!r}.')
+    raise SettingError('info', f'must be a list of names, got {names!r}.')
   taken = [*_TAKEN, 'episodes', *makers]
   for index, name in enumerate(names):
     if not isinstance(name, str) or not name or name in names[:index]:
       raise SettingError(
-        'info', f'must be names that are text, each once; got {name!r}.'
+        'info', f'must be different names, none of them empty; got {name!r}.'
       )
     if name in taken:
       raise SettingError(

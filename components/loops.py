@@ -51,7 +51,7 @@ def scan(
 
 
 def _scan_eagerly(step, carry, length):
-  """Calls the step for each number in turn; arguments are those of `scan`."""
+  """Runs `scan` as a Python loop, with the same arguments."""
   steps = []
   for i in range(length):
     carry, kept = step(tf.constant(i), carry)

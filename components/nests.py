@@ -61,7 +61,7 @@ class Unflattener:
   def __init__(self, structure: types.Nest):
     """Looks at a structure, whose leaves do not matter.
 
-    What it builds has plain containers, see `plain`.
+    Results have plain containers, see `plain`.
     """
     structure = plain(structure)
     self._num_leaves = len(tree.flatten(structure))
@@ -106,7 +106,7 @@ def _builder_of(structure: types.Nest) -> Callable[[Iterator], types.Nest]:
   if hasattr(structure, '_fields'):  # A named tuple.
     parts = [_builder_of(part) for part in structure]
     return lambda leaves: kind(*[f(leaves) for f in parts])
-  # Ordered dictionaries, and what `tree` knows besides.
+  # Ordered dictionaries, and other containers that `tree` supports.
   size = len(tree.flatten(structure))
   return lambda leaves: tree.unflatten_as(
     structure, [next(leaves) for _ in range(size)]

@@ -25,8 +25,8 @@ _NUM_MEASUREMENTS = 20
 # of what it saves in a call.
 _CALLS_BETWEEN_UPDATES = 4
 
-# How often values are compared, by how much variables are changed for that, and
-# how much of the largest number of a leaf may be rounding.
+# Number of comparisons of values, largest change of the variables for them, and
+# largest rounding error as a share of the largest number of a leaf.
 _NUM_COMPARISONS = 3
 _LARGEST_CHANGE = 0.1
 _SHARE_OF_ROUNDING = 1e-3
@@ -61,14 +61,17 @@ class NumpyFunction:
     self._read_at = None
 
   def is_like(self, compiled: compilation.CompiledFunction) -> bool:
-    """Returns whether it computes what the function that it was made of does.
+    """Returns whether it computes the same values as the original function.
 
-    Both get random arguments, and variables that differ from their own, for
-    nothing would be seen of a part that is multiplied by zeros at first.
+    Both get random arguments and randomly changed variables, because initial
+    zeros that multiply a part would hide its differences.
+
+    Args:
+      compiled: The original function.
 
     Raises:
       tf.errors.InvalidArgumentError: If TensorFlow refuses the random integers,
-        as for places in a table.
+        such as indices out of range.
     """
     random = np.random.default_rng(0)
     variables = [
@@ -146,20 +149,20 @@ def _draw(random: np.random.Generator, spec: tf.TensorSpec) -> np.ndarray:
   dtype, shape = spec.dtype.as_numpy_dtype, spec.shape.as_list()
   if spec.dtype.is_floating:
     return random.normal(size=shape).astype(dtype)
-  if dtype == np.uint64:  # Of random streams, which take all bits.
+  if dtype == np.uint64:  # Seeds of random streams, which use all bits.
     return random.integers(2**64, size=shape, dtype=dtype)
   return random.integers(2, size=shape).astype(dtype)
 
 
 def _perturb(random: np.random.Generator, value: np.ndarray) -> np.ndarray:
-  """Adds to floats, and takes nothing away: variances stay positive."""
+  """Adds positive noise to floats, so that variances stay positive."""
   if not np.issubdtype(value.dtype, np.floating):
     return value
   return value + random.uniform(0, _LARGEST_CHANGE, value.shape)
 
 
 def _are_alike(ours: Any, theirs: Any) -> bool:
-  """Returns whether two leaves are the same, floats but for rounding."""
+  """Returns whether two leaves are equal, floats up to rounding."""
   if ours is None or theirs is None:
     return ours is theirs
   ours, theirs = np.asarray(ours), np.asarray(theirs)

@@ -304,7 +304,7 @@ class Translation:
 
   def _express_splitv(self, operation: tf.Operation) -> str:
     axis = self._constant(operation, 2)
-    # Of the outputs, for one of the sizes asked for may be −1: the rest.
+    # Sizes of the outputs: one of the requested sizes may be −1, the rest.
     sizes = [_shape_of(part)[axis] for part in operation.outputs]
     ends = np.cumsum(sizes)[:-1].tolist()
     return f'np.split({{0}}, {ends}, {axis})'

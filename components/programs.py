@@ -70,7 +70,8 @@ class Policy(tf.Module, abc.ABC):
       state: `[B, ...]`.
 
     Raises:
-      ValueError: If the step returns no `PolicyOutput`, or creates variables.
+      ValueError: If `step` does not return a `PolicyOutput`, or creates
+        variables.
     """
     first = tf.equal(step_type, int(dm_env.StepType.FIRST))
     ended = tf.equal(step_type, int(dm_env.StepType.LAST))
@@ -198,9 +199,9 @@ def call_update(update: Update, sample: types.Sample) -> UpdateResult:
     sample: A batch of replay items `[B]`.
 
   Raises:
-    ValueError: If it created variables that are trained or exported, or returns
-      anything but scalar metrics, not named like other columns of the logs, and
-      a priority for each item.
+    ValueError: If it created variables that are trained or exported, or did not
+      return scalar metrics, whose names are not those of other log columns, and
+      None or a priority for each item.
   """
   with _recorded_variables() as created:
     result = update(sample)
@@ -254,9 +255,9 @@ def refuse_late(variables: Sequence[tf.Variable], when: str) -> None:
   names = ', '.join(f'{v.name} {v.shape.as_list()}' for v in variables)
   raise ValueError(
     'All variables must exist when make_network returns, and those of the '
-    "update's own networks when make_update returns; created only in "
-    f'{when}: {names}. They would not be trained or copied to actors and '
-    'target networks. Let make_network call each part once: '
+    "update's own networks when make_update returns; got some that were "
+    f'created only in {when}: {names}. They would not be trained or copied to '
+    'actors and target networks. Let make_network call each part once: '
     'networks.create_variables(network, spec.observations) calls the network, '
     'but not a head that the network does not use, which needs a call of its '
     'own.'

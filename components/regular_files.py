@@ -25,7 +25,7 @@ def open_inside(directory: str, name: str) -> BinaryIO:
   """Opens a regular file inside a directory to read its bytes.
 
   Args:
-    directory: May itself be a symbolic link, or behind one.
+    directory: May itself be a symbolic link, or in a linked folder.
     name: Path of the file from there. No part of it may be a symbolic link.
 
   Raises:
@@ -38,14 +38,14 @@ def open_inside(directory: str, name: str) -> BinaryIO:
 def list_inside(directory: str, name: str) -> list[str]:
   """Returns the names of the regular files in a folder of a directory, sorted.
 
-  Symbolic links are left out, and behind one nothing is listed.
+  Symbolic links are left out.
 
   Args:
-    directory: May itself be a symbolic link, or behind one.
-    name: Path of the folder from there.
+    directory: May itself be a symbolic link, or in a linked folder.
+    name: Path of the folder from there. No part of it may be a symbolic link.
 
   Raises:
-    OSError: If it cannot be listed.
+    OSError: If it cannot be listed, or there is a symbolic link.
   """
   with os.scandir(_resolve(directory, name)) as entries:
     return sorted(
@@ -62,7 +62,7 @@ def _resolve(directory: str, name: str) -> str:
     raise OSError(errno.EACCES, f'it is not inside {directory}', path)
   if os.path.realpath(path) != expected:
     raise OSError(
-      errno.ELOOP, 'it is a symbolic link or behind one; not followed', path
+      errno.ELOOP, 'it is a symbolic link, or in a linked folder', path
     )
   return path
 

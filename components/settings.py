@@ -58,7 +58,7 @@ class SettingError(ValueError):
 
 
 def text_of(error: BaseException) -> str:
-  """Returns the text of an error; of one without, the name of its class."""
+  """Returns the message of an error, or the name of its class if empty."""
   text = str(error)
   return text if text.strip() else type(error).__name__
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from repertory.components.settings import SettingError
 
-# Operations of `tf.print`, `tf.py_function` and `tf.numpy_function`.
+# Functions that call Python or print, by the operations they make.
 _OF_PYTHON = {
   'PrintV2': 'tf.print',
   'EagerPyFunc': 'tf.py_function',
@@ -16,7 +16,7 @@ _OF_PYTHON = {
 
 
 def check_calls_no_python(function: Any) -> None:
-  """Refuses prints and calls of Python, which XLA cannot compile.
+  """Refuses prints and calls to Python, which XLA cannot compile.
 
   Args:
     function: A concrete function.
@@ -40,11 +40,12 @@ def check_calls_no_python(function: Any) -> None:
 
 
 def find_open_slices(function: Any) -> list[str]:
-  """Finds slices, as of `x[i]`, whose place is known only when they run.
+  """Finds slices, such as `x[i]`, whose index is known only when they run.
 
-  TensorFlow 2.8 may or may not tell XLA the size of such a slice, depending on
-  how busy the machine is. Two processes may so compile programs that round
-  otherwise. `tf.gather(x, i)` gives the same, and XLA compiles it always alike.
+  TensorFlow 2.8 may or may not pass the size of such a slice to XLA, depending
+  on how busy the machine is. So two processes may compile programs that round
+  differently. `tf.gather(x, i)` returns the same values, and XLA always
+  compiles it in the same way.
 
   Args:
     function: A concrete function.
@@ -72,7 +73,7 @@ def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
   for node in nodes:
     for reference in node.input:
       users[_name_of(reference)].append(node)
-  # Arguments, variables, and what is made of such.
+  # Arguments, variables, and values computed from them.
   unknown = users.keys() - {node.name for node in nodes}
   unknown |= {n.name for n in nodes if not n.input and n.op not in _KNOWN}
   spreading = list(unknown)

@@ -28,7 +28,7 @@ class EnvironmentBatch(vector_batch.VectorBatch):
   Structure, shape and dtype of what an environment says are compared with its
   specs before it is copied, because a wrong shape that broadcasts is hard to
   find later on; so are the values of rewards and discounts, and integers of
-  observations with their bounds.
+  observations against their bounds.
   """
 
   def __init__(self, environments: Sequence[dm_env.Environment]):

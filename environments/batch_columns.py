@@ -13,10 +13,10 @@ class EnvironmentContractError(ValueError):
 
 
 class NotFiniteError(FloatingPointError):
-  """An action is NaN or infinite.
+  """Raised if an action is NaN or infinite.
 
   Attributes:
-    slot: Whose.
+    slot: Slot of the action.
   """
 
   def __init__(self, slot: int, message: str):
@@ -62,7 +62,7 @@ class IntegerRange:
 def find_range(
   path: str, spec: specs.Array, row: str = 'slot'
 ) -> IntegerRange | None:
-  """Returns the range to check; None for floats, or all values of a dtype."""
+  """Returns the range to check; None for floats, and for full dtypes."""
   if spec.dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
     return None
   limits = np.iinfo(spec.dtype)
@@ -139,7 +139,7 @@ class ActionColumn:
     self._wide = wide
     self._is_float = spec.dtype.kind == 'f'
     self._range = find_range(path, spec)
-    # Discrete actions that are soon found to be in range.
+    # Discrete actions that a quick look-up finds to be in range.
     self._common: frozenset[int] = frozenset()
     zero = np.zeros(spec.shape, wide)
     if isinstance(spec, specs.DiscreteArray):

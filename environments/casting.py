@@ -5,17 +5,18 @@ from typing import Any
 
 import numpy as np
 
-# The largest number that float32 can hold; its negative is the smallest.
+# The largest finite number of float32.
 MAX_SINGLE = float(np.finfo(np.float32).max)
 
 
 def fits_single(array: np.ndarray) -> bool:
-  """Returns whether all of float64 are finite in float32, for `astype`.
+  """Returns whether float64 numbers certainly fit into float32.
 
-  In one operation. False says little: `cast` finds out.
+  A fast check: if it returns False, they may fit nevertheless, and `cast`
+  decides.
   """
   flat = array.ravel()
-  # The sum of squares is no less than any; and NaN is not below anything.
+  # The sum of squares is at least each square; comparisons with NaN are false.
   return bool(flat.dot(flat) <= MAX_SINGLE**2)
 
 

@@ -119,7 +119,7 @@ class GymnasiumAdapter(dm_env.Environment):
   `wrappers.SinglePrecision`.
 
   Attributes:
-    info: Gymnasium's, of the last step or reset.
+    info: Gymnasium's info of the last step or reset.
   """
 
   def __init__(self, gym_env: 'gymnasium.Env', seed: int):
@@ -186,7 +186,7 @@ class GymnasiumAdapter(dm_env.Environment):
 
     Raises:
       ValueError: If the action, the observation or the reward does not match
-        its spec, or the environment has the interface of old Gym.
+        its spec, or the environment has the interface of the old Gym.
     """
     if self._ended:
       return self.reset()

@@ -17,7 +17,7 @@ _TRUTHS = (bool, np.bool_)
 
 
 def check_interface(env: Any, error: Exception) -> None:
-  """Raises what to change if an environment has the interface of old Gym.
+  """Explains an error of an environment with the interface of the old Gym.
 
   Args:
     env: The environment.
@@ -25,7 +25,7 @@ def check_interface(env: Any, error: Exception) -> None:
 
   Raises:
     ValueError: If `reset` lacks a keyword, or `step` does not return five
-      values.
+      values; says what to change.
   """
   message = _explain(env, error)
   if message is not None:
@@ -133,7 +133,7 @@ def info_of(infos: Mapping[str, Any], slot: int) -> dict[str, Any]:
 
   Args:
     infos: Arrays `[B]` by name; a mask `_<name>` has the slots that have it.
-    slot: Which.
+    slot: Index of the environment.
   """
   found = {}
   for name, values in infos.items():
@@ -145,7 +145,7 @@ def info_of(infos: Mapping[str, Any], slot: int) -> dict[str, Any]:
 
 
 class GymnasiumOutcomes:
-  """What is the same in all sources that speak as Gymnasium does."""
+  """Base class of sources with the interface of Gymnasium."""
 
   def reward_spec(self) -> specs.Array:
     """Returns the spec of the reward, a float32."""
@@ -163,11 +163,11 @@ class GymnasiumOutcomes:
     truncated: np.ndarray,
     ended: np.ndarray | None,
   ) -> vector_batch.Outcome:
-    """Says what a vector environment did as `vector_batch.Source.step` does.
+    """Converts the results of a step of a vector environment.
 
     Raises:
       vector_batch.SlotError: If a reward is not finite.
-      EnvironmentContractError: If ends are no bools.
+      EnvironmentContractError: If `terminated` or `truncated` are not bools.
     """
     for name, flags in ('terminated', terminated), ('truncated', truncated):
       if getattr(flags, 'dtype', None) != np.bool_:
@@ -178,14 +178,14 @@ class GymnasiumOutcomes:
       goes_on = ~ended
       rewards = np.where(goes_on, rewards, 0)
       terminated, truncated = terminated & goes_on, truncated & goes_on
-    # Of all sums the fastest; NaN lasts through it.
+    # The fastest of all sums; NaN propagates through it.
     if not rewards.dot(rewards) <= casting.MAX_SINGLE**2:
       for slot in np.flatnonzero(~(np.abs(rewards) <= casting.MAX_SINGLE)):
         raise vector_batch.SlotError(
           int(slot),
           f'reward: expected a finite number of float32, found {rewards[slot]}',
         )
-    # A new array, whatever becomes of the one given.
+    # A copy, because the environment may change its array.
     rewards = rewards.astype(np.float32)
     discounts = last = None
     if _any(terminated):

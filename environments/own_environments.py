@@ -157,7 +157,7 @@ class OwnFactory:
 
   @property
   def _is_channels_first(self) -> bool:
-    """Whether images of its environments are to be transposed."""
+    """True if images of its environments are to be transposed."""
     return getattr(self._find(), 'is_channels_first', False)
 
   def _film(self, factory: Any) -> Any:

@@ -33,7 +33,7 @@ def read(
     function: Whose arguments the options are. A value is of the annotated type,
       or else of that of the default; or else it stays a text.
     is_seeded: Whether it makes one environment: then the argument `seed` is
-      given by others, and `CHANNELS_FIRST` is an option besides.
+      not an option, and `CHANNELS_FIRST` is one.
 
   Returns:
     The values of the options that are given.

@@ -50,7 +50,7 @@ class PreviousActionAndReward:
 
   @property
   def batch(self) -> batch.EnvironmentBatch:
-    """What it wraps."""
+    """The wrapped batch."""
     return self._batch
 
   @property

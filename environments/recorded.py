@@ -88,7 +88,7 @@ class RecordedEnvironments:
     """Writes the remaining steps; the batch can be stepped further.
 
     Raises:
-      OSError: If it cannot be written.
+      UnwrittenError: If a file cannot be written.
     """
     self._writer.close()
 

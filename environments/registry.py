@@ -155,10 +155,10 @@ def make_factory(
 
 
 def names_module(name: str) -> bool:
-  """Whether making the environment imports a module that its name gives.
+  """Returns whether making the environment imports a module in its name.
 
-  Such as 'my_module:make' and 'gym:my_module:MyEnvironment-v0'. All others are
-  of this package, or registered by installed ones.
+  Examples are 'my_module:make' and 'gym:my_module:MyEnvironment-v0'. Other
+  names are of this package, or registered by installed ones.
   """
   bare = name.partition('?')[0]
   found = _find_family(bare)
@@ -169,7 +169,7 @@ def names_module(name: str) -> bool:
 
 
 def _is_own(bare: str) -> bool:
-  """Whether a name without options is of something of the user's own."""
+  """Returns whether a name without options is an import path of the user."""
   is_path = named_objects.SYNTAX.fullmatch(bare) is not None
   return is_path and bare.partition(':')[0] not in _prefixes()
 
@@ -216,7 +216,7 @@ def _prefixes() -> list[str]:
 
 
 def _suggest_tensors(bare: str) -> str:
-  """Returns ' Did you mean ...?' with a tensor environment of a like name."""
+  """Returns ' Did you mean ...?' with a tensor environment of a close name."""
   prefix, _, rest = bare.partition(':')
   names = [bare, f'{prefix}/{rest}', _VERSION.sub('', rest).lower()]
   for name in names:
@@ -293,8 +293,8 @@ def _describe_unknown(name: str) -> str:
       f' The module {prefix!r} in this folder needs another name, for names of '
       'ours begin so.'
     )
-  told = '' if of_family else f' There are {", ".join(patterns)}.'
-  return f'expected {expected}, got {name!r}.{hint}{told} {_HOW_TO_LIST}'
+  known = '' if of_family else f' There are {", ".join(patterns)}.'
+  return f'expected {expected}, got {name!r}.{hint}{known} {_HOW_TO_LIST}'
 
 
 def _suggest(name: str) -> str | None:
@@ -313,7 +313,7 @@ def _suggest(name: str) -> str | None:
     return inside
   close = settings_lib.nearest(prefix, _prefixes())
   if not close:
-    inside = f'tensor:{name.lower()}'  # As `CartPole`.
+    inside = f'tensor:{name.lower()}'  # Such as `CartPole`.
     return inside if _find_family(inside) is not None else None
   guess = close[0] + colon + rest
   if _find_family(guess) is not None:

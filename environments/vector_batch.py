@@ -291,10 +291,10 @@ class VectorBatch:
     return dm_env.TimeStep(step_types, rewards, discounts, observation)
 
   def info(self, slot: int) -> Mapping[str, Any] | None:
-    """Returns what Gymnasium calls `info`, of the last step of a slot.
+    """Returns Gymnasium's `info` of the last step of a slot.
 
     Returns:
-      Anything by name; None if the environments have none.
+      Values of any type by name; None if the environments have no info.
     """
     find = getattr(self._source, 'info', None)
     return None if find is None else find(slot)

@@ -5,8 +5,8 @@
     repertory train --agent=examples.auxiliary_head:PredictingDQN --env=catch
 
 The head shares the torso with the action values, and its loss is added to that
-of DQN. All else is DQN's, in every topology; the two settings below are flags.
-`prediction_error` in the learner's log is how far predictions are off.
+of DQN. Everything else is DQN's, in every topology. The two settings below are
+flags. `prediction_error` in the learner's log is the squared error.
 """
 
 import dataclasses
@@ -26,8 +26,10 @@ from repertory.environments import registry
 class PredictingConfig(dqn.DQNConfig):
   """DQN's settings and the weight of the auxiliary loss."""
 
-  n_step: int = settings.field(1, 'Steps to the observation to predict.')
-  prediction_weight: float = settings.field(0.1, 'Weight of its loss.')
+  n_step: int = settings.field(1, 'Steps ahead of the predicted observation.')
+  prediction_weight: float = settings.field(
+    0.1, 'Weight of the auxiliary loss.'
+  )
 
 
 class PredictingNetwork(snt.Module):
@@ -70,7 +72,7 @@ class PredictingDQN(dqn.DQNBuilder):
       )
     network = PredictingNetwork(spec, self.config)
     networks.create_variables(network, spec.observations)
-    # Acting does not call the head, so this does.
+    # The policy does not call the head: create its variables here.
     networks.create_variables(
       lambda observation: network.predict(observation, [0]), spec.observations
     )

@@ -37,15 +37,15 @@ def evaluate(
       in the experiment's directory, False for no films.
     video_format: 'mp4' or 'gif'.
     trust: Whether to import modules that the directory names, such as
-      'my_module:MyBuilder': to import one runs its code.
+      'my_module:MyBuilder', which runs their code.
 
   Returns:
     The episodes.
 
   Raises:
     ValueError: If there is none, or it is of another experiment, or names a
-      module that is not trusted; or if there is to be a film, and the folder or
-      the environment does not do.
+      module that is not trusted; or if there is to be a film, but the folder is
+      not usable or the environment cannot be filmed.
     VideoError: If a film cannot be written.
   """
   _check_num_episodes(num_episodes)

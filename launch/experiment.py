@@ -47,9 +47,9 @@ class Experiment:
       last bit, on the same machine and number of devices. Not every topology
       can do that; environments are stepped one by one, and must follow from
       their seeds.
-    eager: Whether policy and update run eagerly, operation by operation, for
-      `breakpoint()` and `print` to show numbers. In topology `single`; not for
-      deterministic runs. `tf.config.run_functions_eagerly(True)` sets it, too.
+    eager: Whether policy and update run eagerly, so that `breakpoint()` and
+      `print` show numbers. Only in topology `single`, and not in deterministic
+      runs. `tf.config.run_functions_eagerly(True)` sets it, too.
     num_actors: Nodes that act in a topology with several; in `single` one
       actor drives the environments of all of them.
     environments_per_actor: Environments that one actor steps together; None
@@ -75,10 +75,10 @@ class Experiment:
     max_restarts: How often within ten minutes a node's process may be started
       again when it has ended; of the learner, the replay server and the
       coordinator all nodes' are, from the last checkpoint. 0 for never.
-    on_divergence: What becomes of a learner step whose metrics, priorities or
+    on_divergence: Handling of a learner step whose metrics, priorities or
       running statistics are not finite: 'stop' ends the run and saves the
-      batch; 'skip' undoes the step and goes on, unless a hundred before it were
-      skipped in a row.
+      batch; 'skip' undoes the step and continues, unless a hundred before it
+      were skipped in a row.
     initial_from: Directory of another run, with whose newest networks, and
       nothing else of it, a new run begins; None for new ones. A run that is
       resumed keeps its own.
@@ -95,9 +95,9 @@ class Experiment:
     evaluation_metrics: What evaluations record besides returns: by the name of
       its column, what makes an `EpisodeMetric` for each environment, such as
       its class.
-    info: Entries of Gymnasium's `info`, by name, that episodes of training and
-      evaluations are measured by: the value of each in the last step of an
-      episode, which must be a number.
+    info: Names of entries of Gymnasium's `info` to log for episodes of training
+      and evaluations: the value of each in the last step of an episode, which
+      must be a number.
     episode_rows: Whether `logs/episodes.csv` gets a row for each training
       episode; the other logs have means over a second.
     observers: Are called with what happens in the run, see `launch.Observer`.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WRAP = f'{wrap_config_lib.WRAP}.'
 
-# Of what a checkpoint has of its experiment: types, and defaults.
+# Types and defaults of entries of an experiment's identity.
 _TYPES = {
   'agent': (str, None),
   'environment': (str, None),
@@ -135,12 +135,13 @@ def from_identity(
   Args:
     identity: What `Experiment.identity` returned, as the checkpoint has it.
     directory: Where that is.
-    trust: Whether to import whatever modules it names.
+    trust: Whether to import the modules that it names.
     agent: The agent's name, if the caller gives it: its module is imported.
-    environment: Likewise the environment's.
+    environment: The environment's name, likewise.
 
   Raises:
-    SettingError: If it names a module that it may not, or is of other names.
+    SettingError: If it names a module that is not trusted, or the caller gives
+      another name.
     ValueError: If agent or environment are not in the registries, nor in
       modules that can be imported.
   """
@@ -182,7 +183,11 @@ def from_identity(
 
 
 def _check_types(identity: Any, directory: str) -> None:
-  """Refuses what `Experiment.identity` cannot have returned."""
+  """Refuses values that `Experiment.identity` cannot have returned.
+
+  Raises:
+    ValueError: Naming the entry.
+  """
   if not isinstance(identity, Mapping):
     raise ValueError(
       f'The checkpoint in {directory} must have names and settings of its '
@@ -226,8 +231,8 @@ def _check_trusted(
   if named and not trust:
     raise settings_lib.SettingError(
       'trust',
-      f'must be given to read {directory}, which has {" and ".join(named)}: '
-      'importing a module runs its code; got nothing. Alternatively, give the '
+      f'must be given to read {directory}, which has {" and ".join(named)}; '
+      'got nothing. Importing a module runs its code. Alternatively, give the '
       'same names by --agent and --env, or from Python the experiment in place '
       'of the directory.',
     )

@@ -40,7 +40,7 @@ def record(
     best: Whether to take the policy that did best in an evaluation of training,
       or else the newest checkpoint.
     trust: Whether to import modules that the directory names, such as
-      'my_module:MyBuilder': to import one runs its code.
+      'my_module:MyBuilder', which runs their code.
 
   Returns:
     The undiscounted returns of the episodes.

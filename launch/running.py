@@ -52,8 +52,8 @@ class Result:
     not_stored: Why the last checkpoint, or the best policy, is not in the
       experiment's storage, and what would store it; empty if it is, or there is
       no storage.
-    not_recorded: Which steps of this run are in no recording, although they
-      were to be, and why; empty if there are none.
+    not_recorded: Message on steps of this run that could not be recorded, with
+      the reason; empty if there are none.
   """
 
   status: loggers.Status
@@ -116,7 +116,7 @@ def run(
         session = stack.enter_context(opened)
       wiring = topology.describe_wiring(launch_type)
       session = dataclasses.replace(session, hooks=hooks, wiring=wiring)
-      if not experiment.eager:  # Else prompts of a debugger would be lost.
+      if not experiment.eager:  # Prompts of a debugger would be lost.
         stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     title = topology.title(experiment, launch_type)

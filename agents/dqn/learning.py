@@ -99,7 +99,7 @@ class DQNUpdate(programs.Update):
         item_losses += self._config.margin_weight * gaps
         more = {**more, 'margin_gap': tf.reduce_mean(gaps)}
       weights = self._importance_weights(sample)
-      added, told = additional.evaluate(
+      added, added_metrics = additional.evaluate(
         self._additional_loss, self._network, sample
       )
       loss = tf.reduce_mean(weights * item_losses) + added
@@ -113,7 +113,7 @@ class DQNUpdate(programs.Update):
       **more,
     }
     return programs.UpdateResult(
-      additional.merge(metrics, told),
+      additional.merge(metrics, added_metrics),
       priorities=items.priorities if self._config.prioritized else None,
     )
 

@@ -62,14 +62,14 @@ class IMPALAUpdate(programs.Update):
     data = learners.time_major(sample.data)
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(data)
-      added, told = additional.evaluate(
+      added, added_metrics = additional.evaluate(
         self._additional_loss, self._network, sample._replace(data=data)
       )
       loss += added
     self._learning_rate.assign(self._config.learning_rate * self._annealing())
     norm = self._optimizer.minimize(tape, loss)
     metrics = {'loss': loss, **metrics, 'gradient_norm': norm}
-    return programs.UpdateResult(additional.merge(metrics, told))
+    return programs.UpdateResult(additional.merge(metrics, added_metrics))
 
   def _loss(self, data: types.Sequence) -> tuple[tf.Tensor, dict]:
     config, mask = self._config, data.mask  # [T, B]

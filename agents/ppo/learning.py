@@ -27,7 +27,7 @@ _METRICS = (
 
 
 class _Others(NamedTuple):
-  """What an additional loss may ask for besides `_Steps`, `[K, T, ...]`.
+  """Data that only an additional loss uses, `[K, T, ...]`.
 
   Attributes:
     action: a_t.
@@ -59,7 +59,7 @@ class _Steps(NamedTuple):
     advantage: A_t.
     target: v_t.
     state: The memory before x_0, `[K, ...]`.
-    others: What an additional loss may ask for; () without one.
+    others: Data that only an additional loss uses; () without one.
   """
 
   observation: types.Nest
@@ -205,11 +205,11 @@ class PPOUpdate(programs.Update):
     steps = learners.to_steps(minibatch)  # [T, K, ...]
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(steps, epsilon)
-      added, told = self._evaluate_additional(steps)
+      added, added_metrics = self._evaluate_additional(steps)
       loss += added
     norm = self._optimizer.minimize(tape, loss)
     metrics = {'loss': loss, **metrics, 'gradient_norm': norm}
-    return additional.merge(metrics, told)
+    return additional.merge(metrics, added_metrics)
 
   def _evaluate_additional(
     self, steps: _Steps
@@ -279,7 +279,7 @@ class PPOUpdate(programs.Update):
 
 
 def _others_of(data: types.Sequence) -> _Others:
-  """Returns what `_Steps` leave out of unrolls `[T, B, ...]`."""
+  """Returns the data of unrolls `[T, B, ...]` that `_Steps` lacks."""
   return _Others(
     action=data.action,
     reward=data.reward,

@@ -74,7 +74,7 @@ class CriticLearning(tf.Module):
 
   @property
   def critics(self) -> networks.CriticEnsemble:
-    """The critics that learn."""
+    """The online critics."""
     return self._critics
 
   @property
@@ -103,7 +103,7 @@ class CriticLearning(tf.Module):
       temperature: α, a scalar.
       weights: How much each item counts, `[B]`.
       proposals: Actions whose values are held down; None for none.
-      additional_loss: Returns a loss that is added, and its metrics.
+      additional_loss: Returns a loss to add, and its metrics.
 
     Returns:
       Metrics, and the sizes of the errors, `[B]`.
@@ -126,7 +126,7 @@ class CriticLearning(tf.Module):
         gap = tf.reduce_mean(weights * tf.reduce_sum(gaps, axis=-1))
         total = loss + self._config.conservative_weight * gap
         more = {'conservative_gap': tf.reduce_mean(gaps)}
-      added, told = additional_loss()
+      added, added_metrics = additional_loss()
       total += added
     norm = self._optimizer.minimize(tape, total)
     metrics = {
@@ -136,7 +136,7 @@ class CriticLearning(tf.Module):
       'q_value': tf.reduce_mean(q_tm1),
       'critic_gradient_norm': norm,
     }
-    return additional.merge(metrics, told), errors.sizes
+    return additional.merge(metrics, added_metrics), errors.sizes
 
   def value(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
     """Returns the values that the policy follows, `[B]`.

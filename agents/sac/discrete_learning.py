@@ -143,7 +143,7 @@ class DiscreteSACUpdate(programs.Update):
         tf.gather(q_tm1, a_tm1, batch_dims=1), targets
       )
       loss = tf.reduce_mean(weights * errors.losses)
-      added, told = self._evaluate_additional(sample)
+      added, added_metrics = self._evaluate_additional(sample)
       total = loss + added
     norm = self._critic_optimizer.minimize(tape, total)
     metrics = {
@@ -152,7 +152,7 @@ class DiscreteSACUpdate(programs.Update):
       'q_value': tf.reduce_mean(q_tm1),
       'critic_gradient_norm': norm,
     }
-    return additional.merge(metrics, told), errors.sizes
+    return additional.merge(metrics, added_metrics), errors.sizes
 
   def _evaluate_additional(
     self, sample: types.Sample
@@ -176,7 +176,7 @@ class DiscreteSACUpdate(programs.Update):
     with tf.GradientTape() as tape, networks.batch_statistics():
       policy = self._act(observation)
       loss = losses.soft_policy_loss(policy.mean(q), policy.log_prob, price)
-      # Its metrics are those of the critics' step.
+      # Its metrics are logged by the step of the critics.
       added, _ = self._evaluate_additional(sample)
       total = loss + added
     norm = self._policy_optimizer.minimize(tape, total)

@@ -161,7 +161,7 @@ class SACUpdate(programs.Update):
         action, log_prob = self._act(observation, noise)  # [B, D], [B]
       value = self._critics.value(observation, action)  # [B]
       loss = losses.soft_policy_loss(value, log_prob, price)
-      # Its metrics are those of the critics' step.
+      # Its metrics are logged by the step of the critics.
       added, _ = self._evaluate_additional(sample)
       total = loss + added
     # Only the policy's variables are asked for: the critics stay as they are.

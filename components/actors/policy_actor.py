@@ -82,7 +82,7 @@ class PolicyActor(core.Actor):
 
   @functools.cached_property
   def _unflatten(self) -> nests.Unflattener:
-    """Structures the leaves of action and extras; asked for after a step."""
+    """Unflattener of action and extras, known after the first step."""
     return nests.Unflattener(self._compiled.output_structure[:2])
 
   def select_action(self, observation: types.Nest) -> types.Nest:

@@ -69,7 +69,7 @@ class PolicyRows:
 
   @functools.cached_property
   def _unflatten(self) -> nests.Unflattener:
-    """Structures the leaves of an action; asked for after a step."""
+    """Unflattener of actions, known after the first step."""
     return nests.Unflattener(self._compiled.output_structure[0])
 
   def resize(self, num_rows: int) -> None:

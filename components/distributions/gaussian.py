@@ -17,9 +17,9 @@ class DiagonalGaussian(distribution.Distribution):
 
   A sample of 0 is the middle of the bounds, and ±1 are the bounds. Samples
   beyond become actions at the bounds, but keep the log-probability of what was
-  drawn. An action without bounds is the sample itself. With a bound on one side
-  alone, a sample of −1 or 1 is that bound, or the action is the sample itself
-  if 0 is at least 1 away from the bound and allowed.
+  drawn. An action without bounds is the sample itself. So is an action with a
+  bound on one side only, if 0 is allowed and at least 1 away from the bound;
+  otherwise samples are shifted, so that 0 becomes the action 1 inside of it.
   """
 
   kl_parts = ('mean', 'stddev')
@@ -39,8 +39,8 @@ class DiagonalGaussian(distribution.Distribution):
     self._dtype = tf.as_dtype(action_spec.dtype)
     self._minimum, self._maximum = action_parts.inward_bounds(action_spec)
     middle, self._half_width = action_parts.scale_of(action_spec)
-    # With a bound on one side alone, 0 may be beyond it, and so nearly all that
-    # is drawn at first.
+    # With a bound on one side only, 0 may be beyond it, and so would be nearly
+    # all of the first samples.
     is_one_sided = np.isfinite(self._minimum) != np.isfinite(self._maximum)
     inside = np.minimum(np.maximum(0, self._minimum + 1), self._maximum - 1)
     self._middle = np.where(is_one_sided, inside, middle)

@@ -116,8 +116,8 @@ def receive_into(
   Args:
     must_end: Asked while it waits.
     is_idle: Whether the first byte may take as long as it likes.
-    deadline: When it must be full, by `time.monotonic`; else each byte has
-      `TIMEOUT_SECONDS` after the one before.
+    deadline: Time by `time.monotonic` at which the view must be full. By
+      default, only the wait for each read is limited, to `TIMEOUT_SECONDS`.
 
   Raises:
     ConnectionError: If the other side has gone, is too slow, or it must end.

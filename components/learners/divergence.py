@@ -61,8 +61,8 @@ def undone_unless_finite(
   running scales, batch statistics, temperatures, dual variables. Then all its
   variables (networks, targets, optimizers, counts, seeds) are what they were.
   An update of several steps, such as those on the minibatches of PPO or on
-  critic and policy, is undone with all of them, for what follows a bad step is
-  of no use.
+  critic and policy, is undone with all of them, because the steps after a bad
+  one are useless.
 
   Among the metrics should be the losses and the norms of the gradients: a loss
   may be finite where its gradient is not.
@@ -159,10 +159,10 @@ def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _kept_state(update: programs.Update) -> list[tf.Variable]:
-  """Returns the variables that may break although all metrics are finite.
+  """Returns variables that may become infinite while all metrics are finite.
 
-  Weights of networks and moments of optimizers are many, and break with a
-  gradient, whose norm is a metric.
+  Weights of networks and moments of optimizers are left out: they are many, and
+  only change with a gradient, whose norm is a metric.
   """
   covered = set()
   for module in update.submodules:
@@ -179,7 +179,7 @@ def _kept_state(update: programs.Update) -> list[tf.Variable]:
 
 
 def _are_finite(variables: Sequence[tf.Variable]) -> tf.Tensor:
-  """Whether all numbers of all variables are, a scalar."""
+  """Returns whether all numbers of all variables are finite, a scalar."""
   finite = [tf.reduce_all(tf.math.is_finite(one)) for one in variables]
   return tf.reduce_all(tf.stack(finite or [True]))
 

@@ -169,7 +169,7 @@ class LearnerState(core.Learner):
     Args:
       step: Which it was, from 1.
       metrics: What it told.
-      is_finite: Whether that, its priorities and what it keeps are finite.
+      is_finite: Whether metrics, priorities and running statistics are finite.
       sample: Gives its batch.
     """
     if is_finite:

@@ -59,8 +59,8 @@ class Dashboard:
       plain_period_seconds: Least time between two lines elsewhere.
       first_plain_period_seconds: The same before that has passed once.
       close_seconds: How long `close` waits for a terminal that takes nothing.
-      is_live: Whether to draw a panel on a terminal. Else lines are written
-        there, too, and the standard streams stay as they are.
+      is_live: Whether to draw a panel on a terminal. Otherwise lines are
+        written there, too, and the standard streams are not replaced.
       clock: Gives seconds.
 
     Raises:

@@ -141,8 +141,8 @@ class Status:
     message: What else the user should know now; '' if nothing.
     stopped_early: Why the run ends before all its steps are taken; '' if it
       does not.
-    not_recorded: Steps that are in no recording, although they were to be, and
-      why; '' if there are none.
+    not_recorded: Message on steps that could not be recorded, with the reason;
+      '' if there are none.
   """
 
   title: str

@@ -28,6 +28,6 @@ def deterministic_policy_loss(
     )
   if max_norm is not None:
     dqda_t = tf.clip_by_norm(dqda_t, max_norm, axes=[-1])
-  # The actions cancel first, or they would round off a small ∂q/∂a.
+  # The actions are subtracted first: added to them, a small ∂q/∂a rounds off.
   errors = tf.stop_gradient(dqda_t) + (tf.stop_gradient(a_t) - a_t)  # [B, D]
   return tf.reduce_mean(0.5 * tf.reduce_sum(errors**2, axis=-1))

@@ -62,8 +62,8 @@ def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
   """
   size = tf.abs(errors)
   limited = tf.minimum(size, threshold)
-  # ½ x² + κ (|x| − κ), each limited, is the same, but its gradient adds κ to x
-  # and subtracts it again: of a large κ nothing of x is left.
+  # With m = min(|x|, κ), ½ m² + κ (|x| − m) is the same. But its gradient adds
+  # κ to m and subtracts it again, which rounds off m if κ is large.
   return limited * (size - 0.5 * limited)
 
 

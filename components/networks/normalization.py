@@ -40,8 +40,8 @@ class ObservationNormalizer(snt.Module):
       with_images: Whether images are normalized, too, each number by itself.
     """
     super().__init__(name=name)
-    # Sequences may have turned into tuples. The nest itself is no attribute,
-    # for TensorFlow would put wrappers in it.
+    # Sequences may have turned into tuples. The nest itself is not an
+    # attribute, because TensorFlow would put wrappers in it.
     self._leaves_of = functools.partial(
       tree.flatten_up_to, observation_spec, check_types=False
     )

@@ -58,8 +58,8 @@ class ObservationTorso(snt.Module):
     super().__init__(name=name)
     check_observation(observation_spec, image_torso)
     self._leaf_specs = tree.flatten(observation_spec)
-    # Sequences may have turned into tuples. The nest itself is no attribute,
-    # for TensorFlow would put wrappers in it.
+    # Sequences may have turned into tuples. The nest itself is not an
+    # attribute, because TensorFlow would put wrappers in it.
     self._leaves_of = functools.partial(
       tree.flatten_up_to, observation_spec, check_types=False
     )
@@ -150,13 +150,13 @@ _STACK_FRAMES = (
   'Frames are stacked along the channels, [height, width, frames · channels], '
   'by environments.wrappers.FrameStack. '
 )
-# Pixels of a side from which on numbers are likely to be those of a picture,
-# and neither tiles nor a table.
+# Least pixels of each side of an array that is likely to be a picture, not a
+# board of tiles or a table.
 _PICTURE_PIXELS = 16
 
 
 def _check_layout(where: str, spec: specs.Array) -> None:
-  """Refuses images `[C, H, W]`; warns of such that are read without scaling.
+  """Refuses images `[C, H, W]`; warns of images that are not scaled.
 
   Raises:
     ValueError: If the image has few channels on its first axis.
@@ -194,7 +194,7 @@ def _check_layout(where: str, spec: specs.Array) -> None:
 
 @functools.cache
 def _warn(message: str) -> None:
-  """Logs a warning once, for a process makes networks several times."""
+  """Logs a warning once in a process, which makes several networks."""
   logging.warning('%s', message)
 
 

@@ -74,7 +74,7 @@ def find_starts(step_type: np.ndarray) -> np.ndarray:
 def are_actions(step_type: np.ndarray) -> np.ndarray:
   """Returns whether an action was taken at each moment, `[N]`.
 
-  None was at the last moment of an episode, also of one that was broken off.
+  None was at the last moment of an episode, even if that was broken off.
   """
   starts = find_starts(step_type)
   taken = np.ones([len(step_type)], bool)
@@ -184,7 +184,7 @@ def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
   """Returns step types `[N]` as int32.
 
   Raises:
-    DataError: If they are no integers, of another rank, or none of
+    DataError: If they are not integers, of another rank, or not of
       `dm_env.StepType`.
   """
   if values.ndim != 1 or values.dtype.kind not in 'iu':
@@ -203,7 +203,7 @@ def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
 def check_discounts(
   path: str, discounts: np.ndarray, step_type: np.ndarray
 ) -> None:
-  """Refuses discounts `[N]` out of [0, 1]; at FIRST they mean nothing.
+  """Refuses discounts `[N]` out of [0, 1]; those at FIRST are ignored.
 
   Raises:
     DataError: With the first of them.
@@ -216,13 +216,13 @@ def check_discounts(
 def check_bounds(
   path: str, what: str, values: np.ndarray, spec: specs.Array, matters: Any
 ) -> None:
-  """Refuses values beyond the bounds of the environment, if it has some.
+  """Refuses values out of the bounds of a spec, if it has any.
 
   Args:
     what: Name of the column.
     values: `[N, ...]`.
-    spec: That of one row.
-    matters: Whether each row is looked at, `[N]`, or all.
+    spec: Spec of one row.
+    matters: Booleans `[N]` of the rows to check, or True for all.
 
   Raises:
     DataError: With the first of them.
@@ -247,14 +247,14 @@ def check_bounds(
 def check_numbers(
   path: str, what: str, values: np.ndarray, spec: specs.Array
 ) -> None:
-  """Refuses observations that are numbers of choices that there are not.
+  """Refuses integer observations out of the bounds of their spec.
 
   Floats may be out of their bounds, as those of many environments are.
 
   Args:
     what: Name of the column.
     values: `[N, ...]`.
-    spec: That of one row.
+    spec: Spec of one row.
 
   Raises:
     DataError: With the first of them.

@@ -127,8 +127,8 @@ class MinariData(data_set.DataSet):
         if len(set(places)) < len(places):
           raise data_set.DataError(
             self.path,
-            f'cannot have all {name} of the environment: HDF5 has one place '
-            f"for a key with '/' and for nested keys; got {', '.join(places)}.",
+            f'must have {name} at different paths: in HDF5, a key with "/" and '
+            f'nested keys have the same; got {", ".join(places)}.',
           )
         more = set(_names(group, name)) - set(places)
         if more:
@@ -216,7 +216,7 @@ def _check_ends(where: str, name: str, values: np.ndarray) -> np.ndarray:
   """Returns whether the episode ended with each step, as booleans `[T]`.
 
   Raises:
-    DataError: If that is something else, or it ended before its last step.
+    DataError: If the values are not booleans, or one before the last is true.
   """
   is_flags = values.ndim == 1 and values.dtype.kind in 'bui'
   if not is_flags or not np.isin(values, (0, 1)).all():
@@ -230,7 +230,7 @@ def _check_ends(where: str, name: str, values: np.ndarray) -> np.ndarray:
   if flags[:-1].any():
     raise data_set.DataError(
       where,
-      f"is damaged: '{name}' must be false before its last step; got step "
+      f"is damaged: '{name}' must be false before the last step; got step "
       f'{flags.argmax() + 1} of {len(flags)}.',
     )
   return flags

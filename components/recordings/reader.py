@@ -60,7 +60,7 @@ class Recording(data_set.DataSet):
       shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
       data_set.check_kind(self.path, name, tuple(shape), dtype, one)
     for _ in self.read(spec._replace(observations=())):
-      pass  # Observations may be large: they are checked when they are cut.
+      pass  # Observations may be large: they are checked when they are used.
 
   def read(self, spec: specs.EnvironmentSpec) -> Iterator[data_set.Steps]:
     columns = dict(manifest.columns_of(spec))
@@ -92,7 +92,7 @@ class Recording(data_set.DataSet):
     path = os.path.join(self.path, name)
     try:
       with regular_files.open_file(path) as opened, np.load(opened) as file:
-        # With the suffix: else 'x.npy' might be that of 'x'.
+        # With the suffix, because 'x.npy' might otherwise be read for 'x'.
         names = [_STEP_TYPE, *columns]
         found = [file[f'{name}.npy'] for name in names]
     except _DAMAGES as error:

@@ -27,11 +27,11 @@ _IMAGE_BYTES = 2**10
 
 
 class UnwrittenError(OSError):
-  """A recording cannot be written, say because the disk is full.
+  """Raised if steps cannot be written, for example on a full disk.
 
   Attributes:
     num_steps: Steps that are in memory and in no file.
-    reason: Type and message of the error of the file.
+    reason: Type and message of the file's error.
   """
 
   def __init__(self, directory: str, num_steps: int, error: OSError):
@@ -43,7 +43,7 @@ class UnwrittenError(OSError):
 
 
 def max_bytes(num_slots: int) -> int:
-  """Returns the memory that a writer takes at most, of `num_slots` slots.
+  """Returns the bytes of memory that a writer of `num_slots` slots may take.
 
   Each may have an open episode of two files, and one is being written.
   """
@@ -51,7 +51,7 @@ def max_bytes(num_slots: int) -> int:
 
 
 class _Span(NamedTuple):
-  """Successive moments of a slot, from `start` up to but without `stop`."""
+  """Successive moments of a slot, from `start` up to `stop`, exclusive."""
 
   slot: int
   start: int
@@ -217,7 +217,7 @@ class Writer:
     if self._num_left is not None:
       return False
     lengths = self._num_moments - self._stops
-    # One at a time: to write takes memory, too.
+    # One at a time, because writing takes memory, too.
     longest = lengths.argmax()
     if lengths[longest] <= 2 * file_rows:
       return False
@@ -243,7 +243,7 @@ class Writer:
     self._drop()
 
   def _spans(self, stops: np.ndarray) -> list[_Span]:
-    """Returns what is not written of all slots that have something."""
+    """Returns the unwritten moments of each slot that has any."""
     return [
       _Span(slot, start, stop)
       for slot, (start, stop) in enumerate(zip(self._starts, stops))
@@ -251,7 +251,7 @@ class Writer:
     ]
 
   def _count_unwritten(self) -> int:
-    """Returns how many steps are to be written, of all slots."""
+    """Returns the number of unwritten steps of all slots."""
     stops = self._stops
     if self._num_left is None:
       stops = np.full_like(stops, self._num_moments)
@@ -279,7 +279,7 @@ class Writer:
     """Yields names and columns, one at a time: together they may be large."""
     for leaf, name in enumerate(self._names):
       parts = [self._rows(leaf, span) for span in spans]
-      if leaf == 0:  # Also what went on begins with FIRST.
+      if leaf == 0:  # Continued episodes begin with FIRST, too.
         parts = [np.concatenate(part) for part in parts]
         for step_type in parts:
           step_type[0] = _FIRST

@@ -67,7 +67,7 @@ def make_server(
   made = [reverb_tables.make_table(table) for table in tables]
   try:
     server = reverb.Server(made, port, checkpointer)
-  except RuntimeError as error:  # Reverb has no type for damaged files.
+  except RuntimeError as error:  # Reverb has no class for damaged files.
     if checkpoint_directory is None or not os.listdir(checkpoint_directory):
       raise
     raise checkpointing.CheckpointError(

@@ -83,7 +83,7 @@ class DataRoad(road.Road):
     """Cuts all items, and goes on drawing as a snapshot has it.
 
     Args:
-      report: Called with the number of moments that were cut so far, often.
+      report: Called often, with the number of moments that were cut so far.
 
     Raises:
       DataError: If the data cannot be read.

@@ -30,9 +30,9 @@ class SequenceRoad(replay_road.ReplayRoad):
     items = cast(adders.Sequences, experience.items)
     self._items = items
     self._signature: types.Sequence = experience.table.signature
-    # Episodes that end with their first loss window take most: all its moments
-    # and the last observation for each sequence. The last `length` moments may
-    # belong to sequences that are still incomplete.
+    # Episodes that end with their first loss window take most memory: all its
+    # moments and the last observation for each sequence. The last `length`
+    # moments may belong to sequences that are still incomplete.
     gap = items.stride if items.across_episodes else items.window + 1
     num_items = -(-experience.table.max_size // num_environments)
     num_moments = num_items * gap + items.length

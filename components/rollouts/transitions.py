@@ -27,8 +27,8 @@ class TransitionRoad(replay_road.ReplayRoad):
     items = cast(adders.Transitions, experience.items)
     self._items = items
     self._signature: types.Transition = experience.table.signature
-    # Episodes of one step take most: two moments for each transition. The last
-    # n moments may belong to transitions that are still incomplete.
+    # Episodes of one step take most memory: two moments for each transition.
+    # The last n moments may belong to transitions that are still incomplete.
     num_items = -(-experience.table.max_size // num_environments)
     num_moments = 2 * num_items + items.n_step
     super().__init__(experience, num_environments, num_moments, seed)

@@ -122,7 +122,7 @@ class PublishedVariables(followed.FollowedVariables):
       variables: Take the values, in the same order.
 
     Raises:
-      ValueError: If their shapes are not those that are published.
+      ValueError: If their shapes differ from the published ones.
     """
     followed.check_alike('variables', publisher.shapes, variables)
     self._publisher = publisher

@@ -61,7 +61,7 @@ def _keep(leaf: np.ndarray) -> np.ndarray:
 
 
 def _move(image: np.ndarray) -> np.ndarray:
-  # Of another rank it is for the batch to refuse.
+  # The batch refuses images of other ranks.
   return np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
 
 

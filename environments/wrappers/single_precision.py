@@ -133,7 +133,7 @@ def _make_cast(
   if source.dtype == target.dtype:
     return lambda value: value
   shape, dtype, source_dtype = target.shape, target.dtype, source.dtype
-  # Widening needs no look at the numbers, and rounding a quick one.
+  # Widening needs no check of the numbers, and rounding a quick one.
   widens = dtype.itemsize > source_dtype.itemsize
   rounds = dtype.kind == 'f' and not widens
   scalars = {source_dtype.type, float if dtype.kind == 'f' else int}
@@ -188,9 +188,9 @@ def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
 
 
 def _share_bounds(spec: specs.Array) -> specs.Array:
-  """Replaces bounds `[...]` by one number each where all numbers are equal.
+  """Replaces each bound `[...]` by one number if all its numbers are equal.
 
-  Those of an image would fill a page where the spec is printed.
+  Printing the bounds of an image would fill a page.
   """
   if not isinstance(spec, specs.BoundedArray) or spec.shape == ():
     return spec

@@ -106,7 +106,7 @@ def _complain(message: str) -> int:
 
 
 def _print_error(message: str) -> None:
-  """Prints lines that may have names from files."""
+  """Prints a message, in which unprintable characters of names are escaped."""
   print('\n'.join(map(wording.text, message.split('\n'))), file=sys.stderr)
 
 

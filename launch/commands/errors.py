@@ -22,7 +22,7 @@ _FLAG_OF = {
 }
 _CONFIG = 'config.'
 
-# Flags of Stable-Baselines3 and of its zoo, as they are called here.
+# Flags of Stable-Baselines3 and of its zoo, with the flags here.
 _FLAG_FOR = {
   'algo': 'agent',
   'env_id': 'env',
@@ -69,7 +69,7 @@ def describe(
 
 
 def _has(flag: str, values: flags.FlagValues) -> bool:
-  """Whether a command has a flag, and that a value."""
+  """Returns whether a command has a flag, and the flag a value."""
   return flag in values and values[flag].value is not None
 
 
@@ -87,7 +87,7 @@ def _call(setting: str, values: flags.FlagValues) -> str:
 
 
 def _is_of_agent(name: str, values: flags.FlagValues) -> bool:
-  # Not `values.agent`: what was typed may be unreadable behind it.
+  # Not `values.agent`, which raises if the flags after it were not parsed.
   agent = str(values['agent'].value)
   config_class = agents_registry.get(agent).config_class
   return name in {field.name for field in dataclasses.fields(config_class)}

@@ -127,7 +127,7 @@ TRAIN_FLAGS = (
     + ', '.join(
       name for name, kind in topology.topologies().items() if kind.can_be_eager
     )
-    + ': run policy and update eagerly, for breakpoint() and print() to show '
+    + ': run policy and update eagerly, so that breakpoint() and print() show '
     'numbers. Much slower.',
   ),
   (
@@ -186,9 +186,9 @@ TRAIN_FLAGS = (
     'info',
     flags.DEFINE_list,
     None,
-    "Entries of Gymnasium's info that episodes are measured by, such as "
-    'distance,success: columns of the logs of actors and evaluator with the '
-    'values of the last steps; default: none.',
+    "Entries of Gymnasium's info to log, such as distance,success: columns of "
+    'the logs of actors and evaluator with the values in the last step of an '
+    'episode; default: none.',
   ),
   (
     'episode_rows',
@@ -297,20 +297,20 @@ TRAIN_FLAGS = (
     'on_divergence',
     flags.DEFINE_string,
     DEFAULTS['on_divergence'],
-    'What becomes of a learner step whose metrics, priorities or running '
+    'Handling of a learner step whose metrics, priorities or running '
     'statistics are not finite. stop: the run ends and the batch is saved. '
-    'skip: it is undone.',
+    'skip: the step is undone.',
   ),
 )
 TRAIN_NAMES = frozenset(name for name, *_ in TRAIN_FLAGS)
 # Names by heading, as the help shows them.
 TRAIN_GROUPS = {
-  'What, and for how long': (
+  'Agent, environment and steps': (
     'agent', 'env', 'steps', 'preset', 'wrap', 'seed', 'stop_at_return',
     'demonstrations', 'demonstration_fraction', 'initial_from',
     'deterministic', 'eager',
   ),
-  'Where': ('directory', 'fresh', 'record', 'storage'),
+  'Directories': ('directory', 'fresh', 'record', 'storage'),
   'Logs': ('info', 'episode_rows', 'observers', 'wandb_project'),
   'Evaluation': (
     'evaluation_period', 'evaluation_episodes', 'evaluation_metrics',
@@ -346,14 +346,19 @@ TRAINED_FLAGS = (
     'agent',
     flags.DEFINE_string,
     None,
-    'Its name, which need not be given but for one of your own: what a '
-    'directory alone names, such as my_module:MyBuilder, is not imported.',
+    'Name of the agent. Needed only for one of your own: a module that only '
+    'the directory names, as in my_module:MyBuilder, is not imported.',
   ),
-  ('env', flags.DEFINE_string, None, 'Likewise the name of the environment.'),
+  (
+    'env',
+    flags.DEFINE_string,
+    None,
+    'Name of the environment. Needed only for one of your own.',
+  ),
   (
     'trust',
     flags.DEFINE_bool,
     False,
-    'Import whatever modules the directory names, which runs their code.',
+    'Import the modules that the directory names, which runs their code.',
   ),
 )

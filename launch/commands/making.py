@@ -98,10 +98,11 @@ def _arguments(
 
 
 def _find_observers(paths: Sequence[str]) -> list[Any]:
-  """Makes observers of import paths: of classes, or observers as they are.
+  """Makes observers from import paths of classes or observers.
 
   Raises:
-    SettingError: If there is no such thing, or it cannot be made.
+    SettingError: If a path leads to nothing, or a class cannot be called
+      without arguments.
   """
   found = [_find('observers', path) for path in paths]
   for index, (path, one) in enumerate(zip(paths, found)):
@@ -125,7 +126,7 @@ def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
     items: Such as 'moves=my_module:Moves'.
 
   Raises:
-    SettingError: If one is written otherwise, or there is no such thing.
+    SettingError: If an item has another form, or its path leads to nothing.
   """
   metrics = {}
   for item in items:
@@ -154,7 +155,7 @@ def _find(setting: str, path: str) -> Any:
     return named_objects.find(path)
   except named_objects.NamedObjectError as error:
     raise settings_lib.SettingError(
-      setting, f'must be found, got {path!r}, but {error}'
+      setting, f'must be an object that can be imported, got {path!r}: {error}'
     ) from error
 
 
@@ -195,8 +196,8 @@ def take_directory(
     The other arguments.
 
   Raises:
-    ValueError: If there are more or fewer, two directories differ, or nothing
-      was trained there.
+    ValueError: If there are more or fewer arguments, two directories differ, or
+      nothing was trained there.
   """
   found, given = list(positional), list(positional)
   if values.directory is not None:

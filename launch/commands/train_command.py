@@ -60,12 +60,13 @@ def _train(values, settings, positional) -> int:
   if result.variables_sha256 is not None:
     print(f'Variables: sha256 {result.variables_sha256}')
   loss = runs.resuming.describe_loss(result.directory, status.learner_steps)
-  losses = list(filter(None, [loss, result.not_stored, result.not_recorded]))
-  for one in losses:
-    print(f'repertory: {one}', file=sys.stderr)
+  problems = [loss, result.not_stored, result.not_recorded]
+  problems = list(filter(None, problems))
+  for problem in problems:
+    print(f'repertory: {problem}', file=sys.stderr)
   if result.interrupted:
     return interrupts.EXIT_BASE + result.interrupted
-  return command.NOT_SAVED if losses else command.DONE
+  return command.NOT_SAVED if problems else command.DONE
 
 
 def _check_is_no_sweep(directory: str | None) -> None:

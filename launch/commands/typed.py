@@ -10,7 +10,7 @@ from repertory.agents.wrappers import wrap_config
 # What settings begin with, and what of that belongs to their names.
 _PREFIXES = {'--config.': '', f'--{wrap_config.WRAP}.': f'{wrap_config.WRAP}.'}
 
-# What absl's help has of a flag, up to the next one.
+# Entry of a flag in absl's help, up to the next one.
 _ENTRY = re.compile(
   r'^  --(?:\[no\])?(\w+):.*?(?=^  --|\Z)', re.MULTILINE | re.DOTALL
 )
@@ -36,7 +36,7 @@ def describe(
   Args:
     values: The flags.
     groups: Names of flags by heading, in order. A flag is shown in the first
-      group that names it; those of none come last.
+      group that names it; flags without a group come last.
   """
   # Those of absl itself are passed over.
   text = values.get_help(include_special_flags=False)

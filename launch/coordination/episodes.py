@@ -17,7 +17,7 @@ class Episodes:
   """Counts episodes, and knows the returns of the last ones."""
 
   def __init__(self, session: session_lib.Session):
-    """Goes on counting where the resumed run ended."""
+    """Continues the count of a resumed run."""
     self.count = session.counts['episodes']
     self._info_names = session.experiment.info
     self._returns: collections.deque[float] = collections.deque(

@@ -85,7 +85,11 @@ class RunLogs:
     self._loggers[label].write(row)
 
   def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
-    """Writes rows of 'actors', one for each episode; see `Aggregate`."""
+    """Adds rows of episodes to 'actors', and to `episodes.csv` if desired.
+
+    Args:
+      columns: Arrays `[K]` by name, for K episodes; merged as in `Aggregate`.
+    """
     self._merged['actors'].write_rows(columns)
     if self._episodes is not None:
       for values in zip(*(column.tolist() for column in columns.values())):

@@ -92,13 +92,13 @@ class RunHooks:
     for array in (returns, lengths, *metrics.values()):
       array.setflags(write=False)  # It is all observers'.
     total = int(columns['episodes'][-1])
-    told = hooks.Episodes(returns, lengths, total, **position, metrics=metrics)
+    ended = hooks.Episodes(returns, lengths, total, **position, metrics=metrics)
     for observer, thread in self._observers:
       thread.call(
         'on_episodes',
         observer.on_episodes,
-        told,
-        told.num_bytes,
+        ended,
+        ended.num_bytes,
         hooks.Episodes.join,
       )
 

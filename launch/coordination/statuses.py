@@ -32,7 +32,7 @@ class Gauges:
     self._unrecorded_reason = ''
 
   def take_actor(self, node: str, report: reports.ActorReport) -> None:
-    """Notes with which variables an actor acts, and what it did not record."""
+    """Stores an actor's version of variables, and its unrecorded steps."""
     self.take_version(node, report.version, report.age_seconds)
     if report.num_unrecorded:
       counts = self._num_unrecorded
@@ -97,10 +97,10 @@ class Gauges:
 
 
 def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
-  """Returns which steps no recording has; '' if there are none.
+  """Returns a message on unrecorded steps; '' if there are none.
 
   Args:
-    counts: By node.
+    counts: Numbers of steps by node.
     reason: Why they could not be written.
   """
   if not counts:

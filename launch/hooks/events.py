@@ -56,8 +56,8 @@ class Episodes:
     steps: Environment steps when the last of them was told.
     learner_steps: Updates likewise.
     elapsed_seconds: Time of the run likewise.
-    metrics: Entries of the environments' info at the end of each, those that
-      the experiment's `info` names. By name, [K]
+    metrics: Entries of the environments' info in the last step of each episode,
+      by the names that the experiment's `info` has. [K] each.
   """
 
   returns: np.ndarray

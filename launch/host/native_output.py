@@ -1,4 +1,4 @@
-"""Prints of C++ libraries, kept out of the display, and those of `tf.print`."""
+"""Redirection of the output of C++ libraries and of `tf.print`."""
 
 import contextlib
 import io

@@ -1,8 +1,8 @@
 """Calls between nodes by gRPC alone: its servers and clients.
 
 They look like Courier's. A call is one message each way, a pickle, without any
-schema and of any size. Metadata come before the message, with the token in
-them: without it, none of the message is taken from the connection.
+schema and of any size. The metadata, with the token, arrive before the message:
+without the token, the message is not received.
 """
 
 import contextlib

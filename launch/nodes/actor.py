@@ -107,12 +107,12 @@ class ActorNode(acting.ActingNode):
       return None
 
   def restore(self, saved: bytes) -> None:
-    """Goes on where `save` was called.
+    """Continues where `save` was called.
 
     Raises:
-      CheckpointError: If that cannot be read.
+      CheckpointError: If the saved state cannot be read.
     """
-    with local.reading('Where actors were in the checkpoint'):
+    with local.reading('The state of actors in the checkpoint'):
       state = cloudpickle.loads(saved)
     self._environment.close()
     self._environment = state['loop']['environment']

@@ -267,7 +267,7 @@ class Deposits(roads.Snapshots):
       shutil.rmtree(folder)
 
   def close(self) -> None:
-    """Removes all files, of which the last checkpoint has links of its own."""
+    """Removes all files; the last checkpoint has its own links to them."""
     shutil.rmtree(self._directory, ignore_errors=True)
 
   # With the lock held.
@@ -306,7 +306,7 @@ class Deposits(roads.Snapshots):
     return not self._keeps_step or len(turns) <= 1
 
   def _find_restored(self) -> list[str]:
-    """Returns the paths of what the checkpoint has, whatever that is."""
+    """Returns the paths of all files that the checkpoint has."""
     folders = (
       os.listdir(self._directory) if os.path.isdir(self._directory) else ()
     )

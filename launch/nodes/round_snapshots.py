@@ -45,7 +45,7 @@ class Restored(NamedTuple):
     """Reads what `RoundSnapshots` gave; empty bytes for nothing."""
     if not restored:
       return cls(rounds_lib.Beginning(), {}, [])
-    with local.reading('Where actors were in the checkpoint'):
+    with local.reading('The state of actors in the checkpoint'):
       return pickle.loads(restored)
 
 

@@ -59,8 +59,8 @@ class Turns(abc.ABC):
     self._coordinator = coordinator_lib.Coordinator(session, title)
     self._nodes: list[node_lib.Node] = []
     self._are_all_made = False
-    # Of nodes that were made or closed; of what they were at while they were
-    # made; and who is at that.
+    # Counts of nodes that were made or closed, and of messages shown while they
+    # were made; and the name of the node that is at work.
     self._num_done = self._num_shown = 0
     self._busy = ''
     self._max_steps = session.experiment.max_steps
@@ -149,7 +149,7 @@ class Turns(abc.ABC):
     return node
 
   def _show_start(self) -> None:
-    """Shows what a node is at while it is made, which is progress."""
+    """Shows the message of a node that is being made, which is progress."""
     self._num_shown += 1
     self._show(self._coordinator.status())
 

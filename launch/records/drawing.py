@@ -51,7 +51,7 @@ _STYLE = {
   'legend.frameon': False,
   'savefig.transparent': False,
   'text.color': INK,
-  'text.parse_math': False,  # A dollar sign in a name is one.
+  'text.parse_math': False,  # A dollar sign in a name begins no formula.
   'xtick.color': INK,
   'ytick.color': INK,
 }

@@ -12,9 +12,10 @@ _DERIVED = 'table.'
 _NUM_ENVIRONMENTS = 'num_environments'
 _BUILDER, _WRAP = 'builder', 'wrap'
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
-# Significant digits of floats: as few as tell groups apart, None for all.
+# Significant digits of floats, None for all; the first that distinguishes all
+# groups is used.
 _DIGITS = (4, 8, None)
-# Floats that are no longer are whole in any case.
+# Floats of at most this number of characters are never rounded.
 _SHORT = 8
 
 
@@ -35,8 +36,8 @@ class Named(NamedTuple):
 def name(groups: Sequence[Named]) -> list[str]:
   """Names groups by their agents, and by what differs on one environment.
 
-  What a preset of the agent has is told by the preset's name. Floats are
-  rounded where that leaves the names different.
+  Settings of a preset of the agent are replaced by the preset's name. Floats
+  are rounded if the names remain different.
   """
   *rounded, whole = (_name(groups, digits) for digits in _DIGITS)
   for names in rounded:

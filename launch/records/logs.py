@@ -24,9 +24,10 @@ class Logs(Mapping[str, Columns]):
 
   `logs['evaluator']['episode_return']` is an array `[N]`. Numbers are float64,
   NaN where a row has none, and text is an array of objects. A log is read when
-  it is first asked for, and once. Rows of a time that a kill lost and a resumed
-  run lived again are left out, so `steps` never decreases. Only regular files
-  are read, and symbolic links are not followed.
+  it is first asked for, and once. Rows that a killed run wrote after its last
+  checkpoint, and whose steps the resumed run repeated, are left out, so `steps`
+  never decreases. Only regular files are read, and symbolic links are not
+  followed.
 
   Attributes:
     problems: What cannot be read, of what was asked for, in words.

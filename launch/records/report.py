@@ -22,7 +22,7 @@ from repertory.launch.records.markup import Html, element
 
 ENDINGS = ('.html', '.htm')
 
-# As many names are in the heading; of more, their number.
+# Most names in the heading; if there are more, it has their number.
 _MAX_NAMES = 3
 
 # Of statistics.
@@ -121,7 +121,7 @@ def make(
 
 
 def _describe(grouped: groups_lib.Grouped) -> str:
-  """Returns the heading: which agents, on which environments."""
+  """Returns the heading, with agents and environments."""
   agents = sorted({group.agent for group in grouped.groups})
   if not agents:
     return 'No steps yet'

@@ -13,10 +13,10 @@ NOTHING = '–'  # Of what is unknown.
 
 
 def text(value: object) -> str:
-  r"""Writes a path or a name from a file with visible characters alone.
+  r"""Escapes unprintable characters in a path, or in a name from a file.
 
   Control characters would steer a terminal, and bytes of a path that are not
-  UTF-8 (PEP 383) cannot be printed. These become escapes: ESC is `\x1b`.
+  UTF-8 (PEP 383) cannot be printed. ESC becomes `\x1b`, for example.
   """
   return ''.join(
     one if one.isprintable() else ascii(one)[1:-1] for one in str(value)

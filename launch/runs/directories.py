@@ -31,7 +31,7 @@ def check_writable(directory: str, setting: str = 'directory') -> None:
   """Raises SettingError unless the directory can be made and written to.
 
   Args:
-    setting: What names it.
+    setting: Name of the setting, for the message.
   """
   obstacle = ''
   for _ in range(_NUM_ATTEMPTS):
@@ -92,7 +92,7 @@ def check_trained(directory: str, best: bool = False) -> None:
   """Raises SettingError unless a directory has a checkpoint; reads none.
 
   Args:
-    best: Whether the policy of the best evaluation is meant.
+    best: Whether to look for the policy of the best evaluation instead.
   """
   folder = BEST if best else CHECKPOINTS
   check_folder(directory, folder, writes=False)
@@ -102,9 +102,9 @@ def check_trained(directory: str, best: bool = False) -> None:
 
 
 def absence(directory: str, best: bool) -> SettingError:
-  """Returns the error that a directory has no checkpoint; see `check_trained`.
+  """Returns the error for a directory without a checkpoint.
 
-  It says what the directory is instead.
+  It says what the directory has instead. For arguments, see `check_trained`.
   """
   what, remedy = 'a checkpoint', 'Train first'
   if best:

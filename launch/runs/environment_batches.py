@@ -38,7 +38,7 @@ class EnvironmentSettings:
     observes_previous_action_and_reward: Whether observations are to tell what
       led to them.
     record: Folder that what happens is written to; None for nowhere.
-    info: Entries of the environments' info that episodes are measured by.
+    info: Names of entries of the environments' info to log for episodes.
     are_independent: Whether what a slot does may depend on nothing but its own
       seed. Of those that `make_batch` makes, tensor environments alone promise
       that; others are stepped one by one then.
@@ -54,8 +54,8 @@ class EnvironmentSettings:
     """Makes a batch of one environment for each seed.
 
     Raises:
-      SettingError: If the environments have no info, but entries are to be
-        read.
+      SettingError: If the environments have no info, but entries of it are to
+        be logged.
     """
     make_batch = getattr(self.factory, 'make_batch', None)
     if self.are_independent and not self._is_tensor():
@@ -71,8 +71,8 @@ class EnvironmentSettings:
       environments.close()
       raise settings.SettingError(
         'info',
-        'must be left out: these environments have no `info`, which those of '
-        'Gymnasium have, and others by an attribute of that name; got '
+        'must be left out: these environments have no `info`, unlike those of '
+        'Gymnasium and those of dm_env with an attribute of that name; got '
         f'{", ".join(self.info)}.',
       )
     if self.record is not None:

@@ -259,16 +259,16 @@ def _recorded_bytes(
   tables: Sequence[replay.Table],
   total_bytes: int,
 ) -> int:
-  """Returns what a recording keeps in memory at most, until it is written.
+  """Returns the bytes of memory that unwritten steps of a recording may take.
 
   Raises:
-    SettingError: If that is more than there is.
+    SettingError: If that is more than the machine has.
   """
   if experiment.record is None:
     return 0
   slots = experiment.num_environments_per_actor
   most = experiment.num_actors * recordings.max_bytes(slots)
-  # An item has all that a moment has, and mostly more.
+  # An item has all data of a moment, and usually more.
   item_bytes = max(table.item_bytes for table in tables)
   num_moments = experiment.max_steps + experiment.num_environments
   found = min(most, num_moments * item_bytes)
@@ -276,9 +276,10 @@ def _recorded_bytes(
     in_words = machine_memory.gigabytes
     raise SettingError(
       'record',
-      'must be left out, or the machine must have more memory, or there must '
-      f'be fewer environments; got {experiment.num_environments:,}, whose open '
-      f'episodes may take {in_words(found)} of the {in_words(total_bytes)}.',
+      'must fit into memory until it is written, got '
+      f'{experiment.num_environments:,} environments, whose open episodes may '
+      f'take {in_words(found)} of the {in_words(total_bytes)}. Leave it out, '
+      'or use fewer environments.',
     )
   return found
 

@@ -58,7 +58,7 @@ def check(
     ) from error
   if network is None:
     raise ValueError(
-      f'{type(experiment.builder).__name__}.make_network must return the '
+      f'{type(experiment.builder).__name__}.make_network must return a '
       'network, got None.'
     )
   return spec

@@ -62,9 +62,9 @@ def read(
     best: Whether to read the policy that did best in an evaluation of training,
       or else the newest checkpoint.
     trust: Whether to import modules that a directory names, which runs their
-      code; else only registered names are used.
-    agent: The agent's name, if the caller knows it: it is trusted then.
-    environment: Likewise the environment's.
+      code; otherwise only registered names are used.
+    agent: The agent's name, if the caller gives it, which makes it trusted.
+    environment: The environment's name, likewise.
 
   Raises:
     ValueError: If there is none, or it is of another experiment, or names a

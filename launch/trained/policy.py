@@ -34,7 +34,7 @@ def load_policy(
     explore: Whether to act as in training, or else as in evaluations.
     seed: Seeds what it draws. In evaluations most agents draw nothing.
     trust: Whether to import modules that the directory names, such as
-      'my_module:MyBuilder': to import one runs its code.
+      'my_module:MyBuilder', which runs their code.
 
   Raises:
     ValueError: If there is none, or it is of another experiment, or names a

@@ -1,4 +1,4 @@
-"""Tests of the loss that users add to that of an agent."""
+"""Tests of additional losses."""
 
 import dataclasses
 from typing import Any
@@ -204,7 +204,7 @@ def test_head_that_comes_late_is_named(case):
 
 
 @pytest.mark.parametrize(('result', 'message'), [
-  (None, r'must return a loss and metrics, .*; got None'),
+  (None, r'must return a loss and metrics, .*, got None'),
   (tf.zeros([]), 'must return a loss and metrics'),
   ((tf.zeros([4]), {}), r'must return a scalar loss, got shape \[4\]'),
   ((0.0, {'loss': 0.0}), 'must have other names than .*, got loss'),

@@ -278,7 +278,7 @@ class _LateHead(_Update):
 
 
 class _Growing(_Update):
-  """Gives its network a variable more."""
+  """Adds a variable to its network when it is made."""
 
   def __init__(self, network):
     super().__init__(network)

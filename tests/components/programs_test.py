@@ -72,12 +72,12 @@ def test_variables_that_come_late_are_named(call):
   parts = [snt.Linear(2, name='head'), Counter()]
   with pytest.raises(ValueError, match='first call of _Update') as error:
     call(_Update(parts=parts))
-  told = str(error.value)
+  message = str(error.value)
   for name in ('head/w:0 [3, 2]', 'head/b:0 [2]', 'counter/count:0 []'):
-    assert name in told
+    assert name in message
   # Neither those that were there, nor the moments of the optimizer.
-  assert 'main' not in told
-  assert 'networks.create_variables' in told
+  assert 'main' not in message
+  assert 'networks.create_variables' in message
 
 
 def test_moments_of_an_optimizer_may_come_late():

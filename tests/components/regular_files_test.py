@@ -68,7 +68,7 @@ def test_links_inside_are_refused(folder, link, target, name):
       regular_files.list_inside(str(folder / 'run'), inside)
 
 
-def test_what_is_no_regular_file_is_refused_at_once(folder):
+def test_other_files_are_refused_at_once(folder):
   os.mkfifo(folder / 'run/fifo')
   (folder / 'fifo').symlink_to('run/fifo')
   message = 'it is not a regular file'

@@ -103,7 +103,7 @@ def test_errors_of_the_environment_stay_what_they_are(make):
 @pytest.mark.parametrize(
   'value', [None, 'False', 2, np.zeros(2, bool)], ids=str
 )
-def test_ends_that_are_no_truth_values(make, name, value):
+def test_ends_that_are_not_booleans(make, name, value):
   environments = make(fake_gym_env.FakeGymEnv(**{name: value}))
   environments.reset()
   with pytest.raises(

@@ -1,4 +1,4 @@
-"""Tests that every topology minimizes and logs a loss of the user's."""
+"""Tests that every topology minimizes and logs an additional loss."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ _CASES = [
 
 
 class _Counting:
-  """Teaches a variable the share of steps that end an episode."""
+  """Fits a variable to the share of steps that end an episode."""
 
   def make_network(self, spec):
     network = super().make_network(spec)

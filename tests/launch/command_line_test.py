@@ -432,8 +432,8 @@ class TestOthers:
     _, out, _ = _run(capsys, 'train', '--help')
     assert re.findall(r'(?m)^  --(\w+)', out)[:3] == ['agent', 'env', 'steps']
     assert re.findall(r'(?m)^([A-Z][\w, ]*):$', out) == [
-      'What, and for how long',
-      'Where',
+      'Agent, environment and steps',
+      'Directories',
       'Evaluation',
       'Topology',
       'Several machines',

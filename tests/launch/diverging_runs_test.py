@@ -86,7 +86,7 @@ _TOPOLOGIES = rare_cases.daily(
 
 
 def _make_odd(odd, seed):
-  """Makes an environment, one of whose observations is of odd numbers."""
+  """Makes an environment with one observation of given numbers."""
   environment = follow.Follow(seed)
   step, count = environment.step, iter(range(10**9))
 

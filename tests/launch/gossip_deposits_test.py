@@ -107,7 +107,7 @@ def test_one_that_starts_again_is_not_waited_for(tmp_path):
 
 
 def _restore(tmp_path, num_learners=2):
-  """Writes what a checkpoint had of learners, each with its index as array."""
+  """Writes the files of a checkpoint, with the index of each learner."""
   folder = tmp_path / '.replay' / '0-restored'
   folder.mkdir(parents=True)
   for index in range(num_learners):
@@ -118,7 +118,7 @@ def _restore(tmp_path, num_learners=2):
   return folder
 
 
-def test_what_is_restored_goes_when_it_is_no_longer_needed(tmp_path):
+def test_restored_files_are_removed_when_not_needed(tmp_path):
   folder = _restore(tmp_path)
   deposits = _make(tmp_path)
   deposits.prepare()
@@ -138,7 +138,7 @@ def test_what_is_restored_goes_when_it_is_no_longer_needed(tmp_path):
   assert not (tmp_path / '.replay').exists()
 
 
-def test_parts_of_another_number_of_learners_are_not_taken(tmp_path):
+def test_parts_of_another_number_of_learners_are_ignored(tmp_path):
   for number in (1, 3):
     path = tmp_path / str(number)
     folder = _restore(path, number)

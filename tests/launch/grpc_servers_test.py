@@ -228,7 +228,7 @@ def test_nothing_is_read_of_who_does_not_know_the_token(
   assert path.exists()
 
 
-# Sends a large message with a token, and prints what comes of it.
+# Sends a large message with a token, and prints the result.
 _SEND = """
 import sys
 from repertory.launch.launchers import grpc_servers
@@ -241,14 +241,12 @@ except grpc_servers.CallError as error:
 """
 
 
-def test_large_messages_of_who_does_not_know_the_token_take_no_memory(
-  client, port
-):
+def test_large_messages_without_the_token_take_no_memory(client, port):
   client.double(1)  # What the first call takes.
   size, process = 200 << 20, psutil.Process()
 
   def send(token):
-    """Returns what came of it, and how much larger this process became."""
+    """Returns the result, and the growth of this process in memory."""
     before = most = process.memory_info().rss
     with subprocess.Popen(
       [sys.executable, '-c', _SEND, f'localhost:{port}', token, str(size)],

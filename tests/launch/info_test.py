@@ -66,8 +66,8 @@ _MODULE = """
 
     def on_episodes(self, episodes):
       columns = [episodes.lengths, *episodes.metrics.values()]
-      told = [column.tolist() for column in columns]
-      self.file.write(json.dumps([list(episodes.metrics), *told]) + chr(10))
+      values = [column.tolist() for column in columns]
+      self.file.write(json.dumps([list(episodes.metrics), *values]) + chr(10))
 
     def on_end(self, end):
       self.file.close()
@@ -143,8 +143,8 @@ def test_info_of_last_steps_is_logged(tmp_path, case):
   lines = (tmp_path / 'seen.jsonl').read_text().splitlines()
   seen = [json.loads(line) for line in lines]
   assert all(names == ['distance', 'success'] for names, *_ in seen)
-  told = [column for bundle in seen for column in zip(*bundle[1:])]
-  assert told == [
+  reported = [column for bundle in seen for column in zip(*bundle[1:])]
+  assert reported == [
     (row['episode_length'], row['distance'], row['success']) for row in rows
   ]
 
@@ -165,14 +165,17 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
 
 
 @pytest.mark.parametrize(
-  ('arguments', 'told'),
+  ('arguments', 'message'),
   [
     (['--env=catch', '--info=x'], '--info must be left out: these environm'),
     (
       ['--env=tensor:catch', '--info=x', '--topology=anakin'],
       '--info must be left out where a compiled program steps',
     ),
-    (['--info=a,a'], "--info must be names that are text, each once; got 'a'"),
+    (
+      ['--info=a,a'],
+      "--info must be different names, none of them empty; got 'a'",
+    ),
     (['--info=steps'], '--info must not be names of other columns'),
     (
       ['--info=m', '--evaluation_metrics=m=own_course:Moves'],
@@ -189,12 +192,12 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
     (['--evaluation_metrics=m=own_course:Mves'], "Did you mean 'Moves'?"),
   ],
 )
-def test_what_is_refused_before_the_start(tmp_path, capsys, arguments, told):
+def test_refused_before_the_start(tmp_path, capsys, arguments, message):
   assert _train(*arguments) == 2
-  assert told in capsys.readouterr().err
+  assert message in capsys.readouterr().err
   assert not (tmp_path / 'run').exists()
 
 
 def test_names_are_a_list():
-  with pytest.raises(SettingError, match='info must be names, a list; got'):
+  with pytest.raises(SettingError, match='info must be a list of names, got'):
     episode_metrics.check_info('distance', {})

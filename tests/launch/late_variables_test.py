@@ -46,7 +46,7 @@ class _Late(dqn.DQNBuilder):
 
 
 class _LateInPolicy(dqn.DQNBuilder):
-  """Its policy has a layer that nobody trains."""
+  """Its policy has a layer that is never trained."""
 
   def make_policy(self, network, acting):
     layer = snt.Linear(acting.spec.actions.num_values, name='reward_head')
@@ -54,7 +54,7 @@ class _LateInPolicy(dqn.DQNBuilder):
 
 
 class _MadeByUpdate(_Late):
-  """Calls the head when the update is made, which policies know nothing of."""
+  """Calls the head when the update is made, so that policies lack it."""
 
   def make_update(self, network, spec):
     update = super().make_update(network, spec)
@@ -83,18 +83,18 @@ def _run(builder_class, directory, topology='single'):
   )
   with pytest.raises(launch.NodeError) as error:
     launch.run(experiment, topology, display=False)
-  told = error.value.failure.summary
-  assert 'All variables must exist when make_network returns' in told
-  assert 'reward_head/w:0 [' in told
-  return told
+  message = error.value.failure.summary
+  assert 'All variables must exist when make_network returns' in message
+  assert 'reward_head/w:0 [' in message
+  return message
 
 
 @pytest.mark.parametrize(
   'topology', rare_cases.daily(_TOPOLOGIES, ['single', 'anakin'])
 )
 def test_late_head_is_refused(topology, tmp_path):
-  told = _run(_Late, tmp_path, topology)
-  assert 'in the first call of _Update: reward_head/w:0 [8, 1], ' in told
+  message = _run(_Late, tmp_path, topology)
+  assert 'in the first call of _Update: reward_head/w:0 [8, 1], ' in message
 
 
 @pytest.mark.parametrize(

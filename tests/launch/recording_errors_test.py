@@ -19,10 +19,10 @@ disk, outcomes = sys.argv[1], []
 runs = os.path.join(os.path.dirname(disk), 'runs')
 
 def call(*arguments):
-  told = io.StringIO()
-  with contextlib.redirect_stderr(told):
+  printed = io.StringIO()
+  with contextlib.redirect_stderr(printed):
     code = commands.run(arguments)
-  outcomes.append([code, told.getvalue(), sorted(os.listdir(disk))])
+  outcomes.append([code, printed.getvalue(), sorted(os.listdir(disk))])
 
 def train(name, *flags):
   call(
@@ -86,9 +86,9 @@ def test_lost_steps_are_reported(disk):
   assert "Node 'actor/0' failed" in broken[1]
   assert '126 steps cannot be written' in broken[1]
   assert 'lacks 126 steps that could not be written' in broken[1]
-  for (code, told, _), setting in zip(read_only, ('--record', 'path')):
+  for (code, printed, _), setting in zip(read_only, ('--record', 'path')):
     assert code == 2
-    assert f'repertory: {setting} must be writable, got {disk}/d' in told
+    assert f'repertory: {setting} must be writable, got {disk}/d' in printed
   assert runs == ['broken', 'whole']
 
 
@@ -109,10 +109,10 @@ def test_lost_steps_are_reported(disk):
 )
 def test_lost_steps_of_all_nodes_are_reported(disk, flags, num_steps, nodes):
   source = f'TOPOLOGY = {flags}\n' + _TOPOLOGY
-  ((code, told, _),), files = _run(source, disk)
-  assert code == 3, told
+  ((code, printed, _),), files = _run(source, disk)
+  assert code == 3, printed
   found = re.search(
-    r'lacks ([\d,]+) steps that could not be written: (.*?) \(OSError', told
+    r'lacks ([\d,]+) steps that could not be written: (.*?) \(OSError', printed
   )
   counts = dict(part.split(' of ')[::-1] for part in found[2].split(', '))
   assert set(counts) == {f'{nodes}/0', f'{nodes}/1'}

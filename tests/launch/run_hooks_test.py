@@ -121,7 +121,7 @@ class TestObserver:
     (end,) = observer.all_of('on_end')
     assert (end.outcome, end.reason, end.status.steps) == ('done', '', 40)
 
-  def test_what_it_changes_is_its_own(self, make):
+  def test_changes_of_an_observer_stay_its_own(self, make):
     class Changing(launch.Observer):
       def on_start(self, run: Any):
         run.settings['seed'] = 'changed'

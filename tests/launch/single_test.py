@@ -310,7 +310,7 @@ class TestEager:
     def look(loss):
       losses.append(float(loss))
       if len(losses) == 1:
-        time.sleep(2)  # As somebody at a breakpoint.
+        time.sleep(2)  # Like somebody at a breakpoint.
 
     try:
       result, arrays = _run_looking(

@@ -210,7 +210,7 @@ class TestFile:
       ({'is_study': None}, 'is_study must be a bool, got None'),
     ],
   )
-  def test_what_was_not_saved_is_refused(self, manifest, wrong, message):
+  def test_invalid_entries_are_refused(self, manifest, wrong, message):
     _join(manifest, {'config.lr': ('.1', '.2')})
     for name, value in wrong.items():
       setattr(manifest, name, value)

@@ -65,7 +65,7 @@ def test_commands_import_nothing_that_a_run_names(
 
 @pytest.mark.parametrize('weapon', _WEAPONS)
 @pytest.mark.parametrize('call', _CALLS.values(), ids=_CALLS)
-def test_nor_does_python(marker, call, weapon):
+def test_python_imports_nothing_that_a_run_names(marker, call, weapon):
   _write_run({**_IDENTITY, **_WEAPONS[weapon]})
   with pytest.raises(ValueError, match=r'^trust must be given'):
     call('run')

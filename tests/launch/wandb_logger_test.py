@@ -148,7 +148,7 @@ def test_what_a_kill_left_empty_is_not_gone_on_with(tmp_path):
 @pytest.mark.parametrize(
   'garbage', [b'\xff\xfe\x00', b'a/b', b'x' * 129, b'two lines\nof text', b'\0']
 )
-def test_what_is_no_id_is_not_gone_on_with(tmp_path, garbage):
+def test_invalid_ids_are_not_resumed(tmp_path, garbage):
   # Else W&B would refuse it at every start from then on.
   path = tmp_path / 'wandb_run_id'
   path.write_bytes(garbage)

@@ -118,10 +118,13 @@ def read(
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[None]:
-  """Raises CheckpointError for anything that damaged contents raise.
+  """Converts every error of damaged contents to a CheckpointError.
 
   Args:
-    what: What is read and restored in the block.
+    what: Name of the contents that the block reads, for the message.
+
+  Raises:
+    CheckpointError: If the block raises any error.
   """
   try:
     yield
@@ -153,8 +156,8 @@ def _read(folder: str, table: tables.Table) -> table_lib.Contents:
     raise ValueError(f'counts must be integers of at least 0, got {counts}.')
   if not size <= min(counts[0], table.max_size):
     raise ValueError(
-      f'there must be at most {table.max_size} items of {counts[0]} that were '
-      f'inserted, got {size}.'
+      f'items must be at most {table.max_size}, and at most the number of '
+      f'{counts[0]} that were inserted, got {size}.'
     )
   leaves: dict[int, np.ndarray] = {}
   for i in packing.packed:

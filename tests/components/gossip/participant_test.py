@@ -281,7 +281,7 @@ def test_nonsense_ends_its_link_alone():
     good.close()
 
 
-def test_who_says_who_it_is_too_slowly_is_not_heard(monkeypatch):
+def test_slow_handshakes_are_refused(monkeypatch):
   monkeypatch.setattr(streams, 'TIMEOUT_SECONDS', 0.5)
   with _inlet() as (inlet, _, _):
     slow = addresses.connect(inlet.address, _SECONDS)

@@ -18,7 +18,7 @@ from repertory.environments import catch
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 
 
-def test_a_refusal_without_a_text_tells_its_kind():
+def test_refusals_without_a_text_have_the_class_of_the_error():
   ours, theirs = socket.socketpair()
   with ours, theirs:
     handshakes.refuse(ours, AssertionError())  # As a policy may raise it.

@@ -100,7 +100,7 @@ def _assert_equal(one, other, but=()):
 
 
 class _Keeping(_Linear):
-  """Keeps an infinite target, of which its metrics say nothing."""
+  """Keeps an infinite target that its metrics do not show."""
 
   def __init__(self, kept):
     super().__init__(report=lambda loss: {'size': tf.constant(1)})
@@ -115,7 +115,7 @@ class _Keeping(_Linear):
 
 
 class _Price(learners.DualVariable):
-  """Takes in what comes as a gradient of a dual loss would."""
+  """Dual variable that its update sets to the sum of the values."""
 
   def __init__(self):
     super().__init__(1.0, [], 'price')

@@ -435,7 +435,7 @@ class TestCheckObservation:
     ],
     ids=str,
   )
-  def test_takes_small_images_without_a_word(self, shape, warnings):
+  def test_takes_small_images_without_a_warning(self, shape, warnings):
     for spec in (
       specs.BoundedArray(shape, np.uint8, 0, 255),
       specs.BoundedArray(shape, np.float32, 0, 1),

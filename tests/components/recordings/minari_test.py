@@ -152,11 +152,11 @@ def test_another_environment_is_refused(tmp_path, changes, message):
   [
     (
       {'terminations': [True, False, False]},
-      "'terminations' must be false before its last step; got step 1 of 3",
+      "'terminations' must be false before the last step; got step 1 of 3",
     ),
     (
       {'truncations': [False, True, False]},
-      "'truncations' must be false before its last step; got step 2 of 3",
+      "'truncations' must be false before the last step; got step 2 of 3",
     ),
     (
       {'terminations': [0.0, 0.0, np.nan]},
@@ -179,18 +179,18 @@ def test_what_an_episode_cannot_be_is_named(tmp_path, changes, message):
     list(data.read(SPEC))
 
 
-def test_choices_that_there_are_not_are_named(tmp_path):
+def test_integers_out_of_range_are_named(tmp_path):
   spec = SPEC._replace(observations=dm_env_specs.DiscreteArray(5))
   good = [0, 4, 1, 3]
   for number, is_refused in ((4, False), (5, True), (-1, True)):
     folder = tmp_path / str(number)
     column = [*good[:3], number]
     data = _write(folder, [_episode(3, True, observations=column)])
-    told = contextlib.nullcontext()
+    expected = contextlib.nullcontext()
     if is_refused:
       message = rf"episode_0.*'observations' .*\[0, 4\]; got {number}"
-      told = pytest.raises(recordings.DataError, match=message)
-    with told:
+      expected = pytest.raises(recordings.DataError, match=message)
+    with expected:
       _read(data, spec)
 
 

@@ -180,7 +180,7 @@ def test_a_copy_goes_on_where_the_first_one_ends(tmp_path):
   assert recordings.open_data(directory).lengths.tolist() == [4, 5]
 
 
-def test_a_disk_that_was_full_for_a_while_costs_nothing(tmp_path):
+def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
   writer = recorded_episodes.write(tmp_path, _SLOTS, 2, file_bytes=4 * 24)
   stream = recorded_episodes.timesteps(_SLOTS)
   for _ in range(3):
@@ -202,13 +202,13 @@ def test_a_disk_that_was_full_for_a_while_costs_nothing(tmp_path):
   ]
 
 
-def test_what_cannot_be_written_at_the_end_is_counted(tmp_path):
+def test_unwritten_steps_are_counted_at_close(tmp_path):
   writer = recorded_episodes.write(tmp_path, _SLOTS, 8)
   with real_disk_errors.file_size_limit(500):
     # Slot 0: episodes of 2, 1 and 3 steps, with two resets. Slot 1: 8 steps.
     with pytest.raises(recordings.UnwrittenError, match='14 steps cannot be'):
       writer.close()
-    writer.close()  # They are lost, and told once.
+    writer.close()  # They are lost, and reported once.
 
 
 def test_writing_between_two_steps_loses_and_repeats_nothing(tmp_path):
@@ -404,7 +404,7 @@ class TestRefusals:
     with pytest.raises(recordings.DataError, match=rf'000000\.npz .*{message}'):
       recordings.open_data(str(tmp_path)).check(SPEC)
 
-  def test_choices_that_there_are_not(self, tmp_path):
+  def test_integers_out_of_range(self, tmp_path):
     spec = SPEC._replace(observations=dm_env_specs.DiscreteArray(5))
     recorded_episodes.prepare(tmp_path, spec)
     writer = recordings.Writer(str(tmp_path), 'steps')

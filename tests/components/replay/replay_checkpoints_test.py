@@ -68,8 +68,8 @@ def test_damages_are_named(served, name):
   path = replay.write_checkpoint(served.connection)
   with open(os.path.join(path, f'{name}.tfrecord'), 'r+b') as file:
     file.write(b'?' * 20)
-  told = f'{served.directory} of a checkpoint cannot be read: '
-  with pytest.raises(checkpointing.CheckpointError, match=told):
+  message = f'{served.directory} of a checkpoint cannot be read: '
+  with pytest.raises(checkpointing.CheckpointError, match=message):
     replay.make_server([TABLE], checkpoint_directory=served.directory)
 
 

@@ -48,7 +48,7 @@ def test_settings_that_differ_on_an_environment_name_groups_everywhere(
   ]
 
 
-def test_floats_have_as_few_digits_as_tell_them_apart(tmp_path):
+def test_floats_have_as_few_digits_as_needed(tmp_path):
   def labels(folder, *values):
     for number, value in enumerate(values):
       config = _config(x=value, y=[value, 2])
