@@ -25,7 +25,6 @@ OWN = '<module>:<Builder>'
 _CLOSE_TO = {
   'a2c': ('impala', 'ppo'),
   'a3c': ('impala', 'ppo'),
-  'ddpg': ('td3', 'd4pg'),
   'trpo': ('ppo',),
   'qrdqn': ('dqn',),
 }

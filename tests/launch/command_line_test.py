@@ -434,6 +434,7 @@ class TestOthers:
     assert re.findall(r'(?m)^([A-Z][\w, ]*):$', out) == [
       'Agent, environment and steps',
       'Directories',
+      'Logs',
       'Evaluation',
       'Topology',
       'Several machines',

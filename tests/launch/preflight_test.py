@@ -301,7 +301,7 @@ class TestMemory:
     assert '; and the recording 0.302 GB (max_size is' in warning
     assert self._check(monkeypatch, recorded, 700 * 10**6) == ''
     with pytest.raises(
-      SettingError, match=r'record must be left out.*got 8, .* 0\.302 GB of'
+      SettingError, match=r'record must fit into .*got 8 environ.* 0\.302 GB of'
     ):
       self._check(monkeypatch, recorded, 300 * 10**6)
     short = dataclasses.replace(recorded, max_steps=1100)
