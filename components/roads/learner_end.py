@@ -213,7 +213,7 @@ class LearnerEnd(snapshots.Snapshots):
           f'{found.samples}.'
         )
     if self._demonstrations is not None:
-      with local.reading(f'Demonstrations in {checkpoint.path}'):
+      with local.reading(f'The state of demonstrations in {checkpoint.path}'):
         self._demonstrations.restore(checkpoint.state.get('demonstrations'))
 
   def close(self) -> None:
