@@ -60,8 +60,10 @@ def check(builder: Any) -> None:
   """Refuses an additional loss that an agent of the toolkit would ignore.
 
   Raises:
-    ValueError: If the builder has one, but its update does not use it.
+    ValueError: If the builder, or the one that it wraps, has one, but its
+      update does not use it.
   """
+  builder = getattr(builder, 'wrapped', builder)
   kind = type(builder)
   if isinstance(builder, TakesAdditionalLoss):
     return

@@ -12,6 +12,7 @@ import tree
 import agent_batches
 from repertory.agents import additional_loss as additional_loss_lib
 from repertory.agents import policy_and_critic, r2d2, registry
+from repertory.agents.wrappers import registry as wrappers_registry
 from repertory.components import compilation, learners, losses, programs, specs
 
 # The first values of a variable that each network gets besides its own.
@@ -236,8 +237,10 @@ def test_agent_that_would_ignore_it_is_refused():
     def make_update(self, network, spec):
       return super().make_update(network, spec)
 
-  with pytest.raises(ValueError, match='Ignoring must not have additional_lo'):
-    additional_loss_lib.check(Ignoring())
+  wrapping: Any = wrappers_registry.make_wrapping('rnd', {})
+  for builder in (Ignoring(), wrapping.wrap(Ignoring())):
+    with pytest.raises(ValueError, match='Ignoring must not have additional'):
+      additional_loss_lib.check(builder)
   for builder in (Using(), r2d2.R2D2Builder(), _make('dqn')[0]):
     additional_loss_lib.check(builder)
 
