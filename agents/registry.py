@@ -25,6 +25,7 @@ OWN = '<module>:<Builder>'
 _CLOSE_TO = {
   'a2c': ('impala', 'ppo'),
   'a3c': ('impala', 'ppo'),
+  'ddpg': ('td3', 'd4pg'),
   'trpo': ('ppo',),
   'qrdqn': ('dqn',),
 }

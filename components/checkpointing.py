@@ -242,13 +242,10 @@ def _write(
     json.dump(state, file, indent=2)
   if replay_path is not None:
     link_tree(replay_path, os.path.join(folder, _REPLAY))
-  files = {
-    name: {
-      'size': os.path.getsize(os.path.join(folder, name)),
-      'crc32': _checksum(folder, name),
-    }
-    for name in _list(folder)
-  }
+  files = {}
+  for name in _list(folder):
+    size = os.path.getsize(os.path.join(folder, name))
+    files[name] = {'size': size, 'crc32': _checksum(folder, name)}
   with open(os.path.join(folder, CHECKSUMS), 'w') as file:
     json.dump({'format': _FORMAT, 'files': files}, file, indent=2)
 

@@ -153,8 +153,7 @@ def from_identity(
     raise ValueError(
       f"The checkpoint in {directory} is of '{name}', which is none of the "
       f'baseline agents {known}, nor {agents_registry.OWN} of a module. '
-      'From Python, `launch.evaluate` and `launch.load_policy` take its '
-      'experiment.'
+      'From Python, give the experiment in place of the directory.'
     )
   try:
     return make_experiment(
