@@ -171,7 +171,7 @@ class Shelf:
         raise self._unreadable(manifest.name, f'{name} {problem}')
     try:
       files, _ = _describe(folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, KeyError, TypeError, ValueError):
       files = None
     if files != manifest.files:
       why = (

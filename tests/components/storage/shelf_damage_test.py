@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import zlib
 
 import pytest
 
@@ -129,6 +130,24 @@ class TestDamage:
     ):
       storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
     assert list((tmp_path / 'b').iterdir()) == []
+
+  @pytest.mark.parametrize('found', [b'{', b'\xff', b'[]', b'{"files": [1]}'])
+  def test_checksums_of_another_kind_are_refused(
+    self, place, tmp_path, name, found
+  ):
+    file = 'checksums.json'
+    storage_fixture.damage(
+      place, f'checkpoints/{name}/{file}', lambda old: found
+    )
+    with _changed_manifest(place, name) as content:
+      content['files'][file] = {
+        'size': len(found),
+        'crc32': f'{zlib.crc32(found):08x}',
+      }
+    with pytest.raises(
+      checkpointing.CheckpointError, match=f'{name} cannot .* does not list'
+    ):
+      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
 
   @pytest.mark.parametrize('value', ['0.5', [], True])
   def test_a_return_of_another_kind_is_refused(self, place, name, value):
