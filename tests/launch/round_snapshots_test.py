@@ -390,5 +390,5 @@ def test_actors_that_cannot_be_read_are_named(saved):
     round_snapshots.Restored.read,
     lambda saved: actor.ActorNode.restore(lone, saved),
   ):
-    with pytest.raises(checkpointing.CheckpointError, match='Where actors'):
+    with pytest.raises(checkpointing.CheckpointError, match='state of actors'):
       read(saved)
