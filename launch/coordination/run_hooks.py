@@ -127,18 +127,22 @@ class RunHooks:
     Args:
       position: Where the run is.
     """
-    told = hooks.Evaluation(
+    evaluation = hooks.Evaluation(
       np.array(returns),
       np.array(lengths),
       {name: np.array(values) for name, values in metrics.items()},
       is_best,
       **position,
     )
-    for array in (told.returns, told.lengths, *told.metrics.values()):
+    for array in (
+      evaluation.returns,
+      evaluation.lengths,
+      *evaluation.metrics.values(),
+    ):
       array.setflags(write=False)  # It is all observers'.
-    num_bytes = told.returns.nbytes * (2 + len(metrics))
+    num_bytes = evaluation.returns.nbytes * (2 + len(metrics))
     for observer, thread in self._observers:
-      own = dataclasses.replace(told, metrics=dict(told.metrics))
+      own = dataclasses.replace(evaluation, metrics=dict(evaluation.metrics))
       thread.call('on_evaluation', observer.on_evaluation, own, num_bytes)
     self._ask_to_stop()
 

@@ -254,10 +254,10 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._avoid_host_of(node)
       node.loss = f'It could not be started: {setting}{settings.text_of(cause)}'
     except ray_errors.RayError as error:
-      told = ' '.join(settings.text_of(error).split())
+      message = ' '.join(settings.text_of(error).split())
       loss = f'{self._describe_place(node)} was lost.'
       self._lose(
-        node, f'Ray says: {told}\n{loss}', ray_cluster.address_told(told)
+        node, f'Ray says: {message}\n{loss}', ray_cluster.address_told(message)
       )
     else:
       self._check_time(name, node)

@@ -52,11 +52,11 @@ def _name(groups: Sequence[Named], digits: int | None) -> list[str]:
     indices = [i for i, group in enumerate(groups) if group.agent == agent]
     own = [groups[i] for i in indices]
     telling = _find_telling(own)
-    told = _tell_presets(agent, own, telling, digits) or [
+    texts = _tell_presets(agent, own, telling, digits) or [
       [_tell(n, one.settings[n], digits) for n in telling if n in one.settings]
       for one in own
     ]
-    for i, words in zip(indices, told, strict=True):
+    for i, words in zip(indices, texts, strict=True):
       found[i] = ', '.join([agent, *words])
   return found
 
