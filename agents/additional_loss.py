@@ -96,7 +96,8 @@ def evaluate(
   if function is None:
     return 0.0, {}
   result = function(network, sample)
-  if not (isinstance(result, tuple) and len(result) == 2):
+  is_pair = isinstance(result, tuple) and len(result) == 2
+  if not is_pair or result[0] is None or not isinstance(result[1], Mapping):
     raise ValueError(
       'additional_loss must return a loss and metrics, as a tuple, got '
       f'{result!r}. Return (loss, {{}}) if there are no metrics.'

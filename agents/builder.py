@@ -45,17 +45,18 @@ class Acting:
     object.__setattr__(self, 'spec', nests.plain(self.spec))
 
 
-# Methods of a builder whose modules may keep the spec, or nests of it.
-_TAKING_SPECS = (
+# Methods that make a part. The part may keep the spec, or nests of it.
+_MAKING = (
   'make_network',
+  'make_policy',
   'make_update',
   'make_bellman_updater',
   'experience',
 )
 
 
-def _copying_specs(method: Callable[..., Any]) -> Callable[..., Any]:
-  """Returns a method that is called with copies of environment specs."""
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+  """Gives a method copies of environment specs, and refuses None as a part."""
 
   def copied(argument: Any) -> Any:
     is_spec = isinstance(argument, specs.EnvironmentSpec)
@@ -63,11 +64,17 @@ def _copying_specs(method: Callable[..., Any]) -> Callable[..., Any]:
 
   @functools.wraps(method)
   def call(self, *args, **kwargs):
-    return method(
+    part = method(
       self,
       *map(copied, args),
       **{name: copied(value) for name, value in kwargs.items()},
     )
+    if part is None:
+      raise ValueError(
+        f'{type(self).__name__}.{method.__name__} must return what it makes, '
+        'got None. Add a return statement.'
+      )
+    return part
 
   return call
 
@@ -96,10 +103,10 @@ class Builder(roads.Parts, abc.ABC):
 
   def __init_subclass__(cls, **kwargs: Any):
     super().__init_subclass__(**kwargs)
-    for name in _TAKING_SPECS:
+    for name in _MAKING:
       method = vars(cls).get(name)
       if inspect.isfunction(method):
-        setattr(cls, name, _copying_specs(method))
+        setattr(cls, name, _checked(method))
 
   @property
   def wrapping(self) -> Mapping[str, Any]:

@@ -42,7 +42,7 @@ def check(
   spec = _find_spec(experiment)
   network_memory.check(experiment, spec, learns)
   try:
-    network = experiment.builder.make_network(spec)
+    experiment.builder.make_network(spec)
   except ValueError as error:
     fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
     raise ValueError(
@@ -56,11 +56,6 @@ def check(
     raise ValueError(
       f'The network must fit into the {in_words} of memory: {text_of(error)}'
     ) from error
-  if network is None:
-    raise ValueError(
-      f'{type(experiment.builder).__name__}.make_network must return a '
-      'network, got None.'
-    )
   return spec
 
 

@@ -207,6 +207,8 @@ def test_head_that_comes_late_is_named(case):
 @pytest.mark.parametrize(('result', 'message'), [
   (None, r'must return a loss and metrics, .*, got None'),
   (tf.zeros([]), 'must return a loss and metrics'),
+  ((None, {}), 'must return a loss and metrics'),
+  ((tf.zeros([]), None), 'must return a loss and metrics'),
   ((tf.zeros([4]), {}), r'must return a scalar loss, got shape \[4\]'),
   ((0.0, {'loss': 0.0}), 'must have other names than .*, got loss'),
   ((0.0, {'x': tf.zeros([4])}), r"Metric 'x' of .* must be a scalar"),

@@ -7,8 +7,9 @@ import tensorflow as tf
 import rare_cases
 import recorded_episodes
 from repertory import launch
-from repertory.agents import dqn
+from repertory.agents import builder, dqn
 from repertory.agents.dqn import learning
+from repertory.components import specs
 from repertory.environments import registry
 from repertory.launch.topologies import offline
 
@@ -118,6 +119,25 @@ def test_builder_that_returns_no_network_is_named(tmp_path):
   with pytest.raises(ValueError, match=r'Forgetful.make_network must r'):
     launch.run(experiment, display=False)
   assert not list(tmp_path.iterdir())
+
+
+class _ForgetfulOfMore(dqn.DQNBuilder):
+  def make_policy(self, network, acting):
+    super().make_policy(network, acting)
+
+  def make_update(self, network, spec):
+    super().make_update(network, spec)
+
+
+def test_builder_that_returns_no_policy_or_update_is_named():
+  forgetful = _ForgetfulOfMore(_CONFIG)
+  spec = specs.make_environment_spec(registry.make('catch', 0))
+  network = forgetful.make_network(spec)
+  with pytest.raises(ValueError, match=r'OfMore.make_update must return'):
+    forgetful.make_update(network, spec)
+  acting = builder.Acting(spec, num_environments=1, seed=0)
+  with pytest.raises(ValueError, match=r'OfMore.make_policy must return'):
+    forgetful.make_policy(network, acting)
 
 
 def test_network_that_the_update_completes_is_refused(tmp_path):
