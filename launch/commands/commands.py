@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from absl import flags
 
 from repertory import __version__
-from repertory.components import recordings, signals, videos
 from repertory.components import settings as settings_lib
+from repertory.components import signals, videos
 from repertory.launch import failures
 from repertory.launch.commands import command, typed
 from repertory.launch.commands import errors as flag_errors
@@ -56,11 +56,8 @@ def run(arguments: Sequence[str]) -> int:
     return _complain(
       flag_errors.describe(error, values, flag_tables.TRAIN_NAMES)
     )
-  # Of an environment that was tried, a storage, films, or a recording.
-  except (
-    TimeoutError, signals.NoAnswerError, videos.VideoError,
-    recordings.UnwrittenError,
-  ) as error:  # fmt: skip
+  # Of an environment that was tried, a storage, or films.
+  except (TimeoutError, signals.NoAnswerError, videos.VideoError) as error:
     _print_error(f'repertory: {settings_lib.text_of(error)}')
     return command.FAILED
   except KeyboardInterrupt:

@@ -1,10 +1,12 @@
 """`repertory record`: episodes of a trained policy, to learn from."""
 
 import statistics
+import sys
 
 from absl import flags
 
 from repertory import launch
+from repertory.components.settings import text_of
 from repertory.launch.commands import command, making
 from repertory.launch.commands import flags as flag_tables
 from repertory.launch.host import interrupts
@@ -35,9 +37,13 @@ def _record(values, settings, positional) -> int:
   trained = making.read_trained(values, settings, 'record')
   with interrupts.leaving_at_once():
     record_episodes = launch.recording.record_episodes
-  returns = record_episodes(
-    trained, values.episodes, path, explore=values.explore, seed=values.seed
-  )
+  try:
+    returns = record_episodes(
+      trained, values.episodes, path, explore=values.explore, seed=values.seed
+    )
+  except OSError as error:  # OUTPUT cannot be written to.
+    print(f'repertory: {wording.text(text_of(error))}', file=sys.stderr)
+    return command.FAILED
   experiment = trained.experiment
   summary = (
     f'{experiment.agent} on {experiment.environment}, learner step '

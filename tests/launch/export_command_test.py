@@ -84,7 +84,7 @@ def test_writes_the_policy(capsys, best, directory):
     (['--directory=run/.lock', 'a'], 'none in run/.lock. It is a file.'),
     (['--directory=run/logs', 'a'], 'the run, which that is a folder of.'),
     (['--directory=.', 'a'], 'found none in .. Train first.'),
-    (['--directory=run', 'run/.lock/a'], 'got run/.lock/a: '),
+    (['--directory=run', 'run/.lock/a'], 'got run/.lock/a, where '),
     (
       ['--directory=run', '/proc/a/b'],
       'path must be writable; got /proc/a/b: ',

@@ -82,8 +82,8 @@ class Wrapped(registry.EnvironmentFactory):
 def test_other_environments_are_refused(factory, found):
   with pytest.raises(
     ValueError,
-    match=f'one of tensor:catch, .* or a `tensor.Factory` of'
-    f' your own, got .*{found}',
+    match=f'got .*{found}.* There are tensor:catch, .* and a `tensor.Factory`'
+    ' of your own',
   ):
     registry.make_tensor_environment(factory)
 
