@@ -64,7 +64,12 @@ def get(name: str) -> Agent:
     return by_name[name]
   if named_objects.SYNTAX.fullmatch(name) is None:
     owners = [one.name for one in agents() if name.lower() in one.presets]
-    hint = f' It is a preset of {" and of ".join(owners)}.' if owners else ''
+    hint = ''
+    if owners:
+      hint = (
+        f' It is a preset of {" and of ".join(owners)}: take that agent with '
+        f"preset '{name.lower()}'."
+      )
     if close := _CLOSE_TO.get(name.lower()):
       hint = f' Did you mean {" or ".join(map(repr, close))}?{hint}'
     hint = hint or settings_lib.did_you_mean(name, by_name)

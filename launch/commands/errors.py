@@ -29,6 +29,7 @@ _FLAG_FOR = {
   'total_timesteps': 'steps',
   'n_timesteps': 'steps',
   'n_envs': 'environments_per_actor',
+  'num_envs': 'environments_per_actor',
   'eval_freq': 'evaluation_period',
   'eval_episodes': 'evaluation_episodes',
   'n_eval_episodes': 'evaluation_episodes',
@@ -117,13 +118,12 @@ def _describe_illegal(message: str, values: flags.FlagValues) -> str:
 
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Says that a command has no such flag, which is named without dashes."""
-  hint = settings.did_you_mean(name, values)
   bare = name.replace('-', '_')
   flag = _FLAG_FOR.get(bare, bare)
   if flag not in values:
     flag = _find_setting(bare, values) if _has('agent', values) else None
-  if flag:
-    hint = f" Did you mean '--{flag}'?"
+  near = [flag] if flag else settings.nearest(name, values)
+  hint = f" Did you mean '--{near[0]}'?" if near else ''
   if name == _CONFIG.removesuffix('.') and _has('agent', values):
     hint = f' Settings of the agent are --{_CONFIG}<name>=<value>.'
   return f"Unknown flag '--{name}'.{hint} --help lists all."

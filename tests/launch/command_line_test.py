@@ -115,8 +115,8 @@ class TestTrain:
         ],
       ),
       (['--agent=a2c'], ["got 'a2c'. Did you mean 'impala' or 'ppo'?"]),
-      (['--agent=tqc'], ["got 'tqc'. It is a preset of sac. There are bc, "]),
-      (['--agent=DDPG'], ["mean 'td3' or 'd4pg'? It is a preset of td3."]),
+      (['--agent=tqc'], ["got 'tqc'. It is a preset of sac: take that agent "]),
+      (['--agent=DDPG'], ["mean 'td3' or 'd4pg'? It is a preset of td3: "]),
       (
         ['--env=cath'],
         [
@@ -204,8 +204,8 @@ class TestTrain:
       (['--wandb_project='], ["--wandb_project must be the name of a pro"]),
       (['--timeout_seconds=0'], ['timeout_seconds', 'positive', '0']),
       (['--on_divergence=pray'], ['on_divergence', 'stop, skip', "'pray'"]),
-      (['--stepz=3'], ["Unknown flag '--stepz'. Did you mean 'steps'?"]),
-      (['--agnt=dqn'], ["Unknown flag '--agnt'. Did you mean 'agent'?"]),
+      (['--stepz=3'], ["Unknown flag '--stepz'. Did you mean '--steps'?"]),
+      (['--agnt=dqn'], ["Unknown flag '--agnt'. Did you mean '--agent'?"]),
       (['--algo=ppo'], ["Unknown flag '--algo'. Did you mean '--agent'?"]),
       (['--total_timesteps=1'], ["timesteps'. Did you mean '--steps'?"]),
       (['--n-timesteps', '1'], ["'--n-timesteps'. Did you mean '--steps'?"]),

@@ -34,7 +34,10 @@ class TestBadInput:
       (['sweep'], '--directory must be a path, for the sweep to go to'),
       (['sweep', '--directory='], '--directory must be a path'),
       ([*_HERE, 'more'], 'arguments must be flags'),
-      ([*_HERE, '--sedes=3'], "Unknown flag '--sedes'. Did you mean 'seeds'?"),
+      (
+        [*_HERE, '--sedes=3'],
+        "Unknown flag '--sedes'. Did you mean '--seeds'?",
+      ),
       ([*_HERE, '--seeds=0'], '--seeds must be at least 1, got 0.'),
       ([*_HERE, '--seeds=1,2'], "--seeds must be an integer, got '1,2'."),
       (
