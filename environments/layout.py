@@ -42,6 +42,14 @@ class Layout:
     # A visitor appends the leaves of a nest to a list.
     self._visit = _make_visitor(nested_spec, name)
 
+  def describe(self) -> str:
+    """Returns the shape and the dtype of each leaf, without its bounds."""
+    leaves = [
+      f'{path} of shape {spec.shape} and dtype {spec.dtype}'
+      for path, spec in zip(self.paths, self.specs)
+    ]
+    return ', '.join(leaves) or 'no leaf'
+
   def flatten(self, nest: Nest) -> list[Any]:
     """Returns the leaves of a nest of this structure.
 

@@ -19,9 +19,10 @@ _FOLDERS = ('agents', 'components', 'environments', 'launch')
 # Modules beside those on the pages that are not for users.
 _INTERNAL = {
   'components': {
-    'callers', 'choices', 'cumulative_sums', 'devices', 'interfaces',
-    'lazy_imports', 'moments', 'nests', 'numpy_functions', 'numpy_operations',
-    'numpy_translations', 'regular_files', 'stack', 'xla_checks',
+    'callers', 'choices', 'cumulative_sums', 'devices', 'image_layouts',
+    'interfaces', 'lazy_imports', 'moments', 'nests', 'numpy_functions',
+    'numpy_operations', 'numpy_translations', 'regular_files', 'stack',
+    'xla_checks',
   },
   'environments': {
     'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',

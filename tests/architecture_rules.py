@@ -18,8 +18,11 @@ _FOLDERS = ('components', 'agents', 'environments', 'launch')
 # draw from streams, and agents and environments are found by name and given
 # settings. They import nothing else of ours, so nothing else comes along.
 _BELOW_BOTH = (
-  'components/named_objects', 'components/random_streams', 'components/settings'
-)  # fmt: skip
+  'components/image_layouts',
+  'components/named_objects',
+  'components/random_streams',
+  'components/settings',
+)
 # Inside a folder a part may import its own rank and those before it.
 _RANKS_OF_COMPONENTS = (
   (
@@ -39,6 +42,7 @@ _RANKS_OF_COMPONENTS = (
     'data_parallel',
     'devices',
     'random_streams',
+    'image_layouts',
     'cumulative_sums',
     'settings',
     'callers',

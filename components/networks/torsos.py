@@ -9,7 +9,7 @@ import tensorflow as tf
 import tree
 from absl import logging
 
-from repertory.components import choices, specs, types
+from repertory.components import choices, image_layouts, specs, types
 from repertory.components.networks import (
   bodies,
   image_torsos,
@@ -117,16 +117,15 @@ def check_observation(
     raise ValueError('The observation spec must have a leaf, got none.')
   are_actions = previous_actions.find(observation_spec)
   for (path, spec), is_action in zip(leaves, are_actions):
-    where = '/'.join(str(step) for step in path) or 'observation'
+    where = 'The observation'
+    if path:
+      where = f'Leaf {"/".join(map(str, path))} of the observation'
     if not isinstance(spec, specs.Array):
-      raise ValueError(
-        f'Leaf {where} of the observation spec must be a dm_env spec, got '
-        f'{spec!r}.'
-      )
+      raise ValueError(f'{where} spec must be a dm_env spec, got {spec!r}.')
     numeric = np.issubdtype(spec.dtype, np.number) or spec.dtype == np.bool_
     if not numeric or len(spec.shape) > 3 or 0 in spec.shape:
       raise ValueError(
-        f'Leaf {where} of the observation must be numeric, of rank 0 to 3 and '
+        f'{where} must be numeric, of rank 0 to 3 and '
         f'not empty, got shape {spec.shape} and dtype {spec.dtype}. '
         f'{_STACK_FRAMES if len(spec.shape) == 4 else ""}Give the builder a '
         'network of your own.'
@@ -140,7 +139,7 @@ def check_observation(
     min_pixels = image_torsos.IMAGE_TORSOS[chosen].min_pixels
     if min(spec.shape[:2]) < min_pixels:
       raise ValueError(
-        f'Leaf {where} of the observation must be at least {min_pixels} pixels '
+        f'{where} must be at least {min_pixels} pixels '
         f"high and wide for image_torso '{image_torso}', got shape "
         f"{spec.shape}. 'auto' and 'residual' take images of any size."
       )
@@ -150,9 +149,7 @@ _STACK_FRAMES = (
   'Frames are stacked along the channels, [height, width, frames · channels], '
   'by environments.wrappers.FrameStack. '
 )
-# Least pixels of each side of an array that is likely to be a picture, not a
-# board of tiles or a table.
-_PICTURE_PIXELS = 16
+_PICTURE_PIXELS = image_layouts.PICTURE_PIXELS
 
 
 def _check_layout(where: str, spec: specs.Array) -> None:
@@ -165,11 +162,9 @@ def _check_layout(where: str, spec: specs.Array) -> None:
   maximum = getattr(spec, 'maximum', 255 if is_bytes else 1)
   is_wide = bool(np.all(np.equal(maximum, 255)))
   if _is_image(spec):
-    channels, *pixels = shape
-    is_usual = channels in (1, 3, 4) or pixels[0] == pixels[1]
-    if is_usual and min(pixels) >= max(_PICTURE_PIXELS, 2 * channels):
+    if image_layouts.is_channels_first(shape):
       raise ValueError(
-        f'Leaf {where} of the observation must be an image [height, width, '
+        f'{where} must be an image [height, width, '
         f'channels], got shape {shape}, which looks like [channels, height, '
         "width]. Append ?channels_first=true to the environment's name if that "
         'is gym:<id> or <module>:<factory>, or wrap the environment in '
@@ -177,7 +172,7 @@ def _check_layout(where: str, spec: specs.Array) -> None:
       )
     if is_wide and not is_bytes and min(shape[:2]) >= _PICTURE_PIXELS:
       _warn(
-        f'Leaf {where} of the observation, an image of shape {shape}, has '
+        f'{where}, an image of shape {shape}, has '
         f'numbers of {spec.dtype} up to 255, which are taken as they are. Give '
         'it as uint8, which is divided by 255, or scale it to [0, 1].'
       )
@@ -185,7 +180,7 @@ def _check_layout(where: str, spec: specs.Array) -> None:
     if min(shape) < _PICTURE_PIXELS:
       return
     _warn(
-      f'Leaf {where} of the observation, uint8 of shape {shape}, is read as a '
+      f'{where}, uint8 of shape {shape}, is read as a '
       'vector of numbers up to 255, without convolutions. If it is an image, '
       f'give it channels, {[*shape, 1]}, as '
       'environments.wrappers.FrameStack(environment, 1) does.'

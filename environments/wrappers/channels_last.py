@@ -4,6 +4,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from repertory.components import image_layouts
 from repertory.environments import layout
 from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.layout import Nest
@@ -21,17 +22,26 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
     """Wraps the environment.
 
     Raises:
-      ValueError: If no leaf of its observation has three axes.
+      ValueError: If no leaf of its observation has three axes, or one has its
+        channels last already, as far as its shape shows.
     """
     super().__init__(environment)
-    wide = environment.observation_spec()
-    self._layout = layout.Layout(wide, 'observation')
+    self._layout = layout.Layout(environment.observation_spec(), 'observation')
     are_images = [len(spec.shape) == 3 for spec in self._layout.specs]
     if not any(are_images):
       raise ArgumentError(
         'environment',
-        f'expected an image [C, H, W] in its observation, got {wide}.',
+        'expected an image [channels, height, width] in its observation, got '
+        f'{self._layout.describe()}.',
       )
+    for path, spec in zip(self._layout.paths, self._layout.specs):
+      if image_layouts.is_channels_last(spec.shape):
+        raise ArgumentError(
+          'environment',
+          'expected images [channels, height, width], got '
+          f'{path} of shape {spec.shape}, which looks like [height, width, '
+          'channels]. Leave out ?channels_first=true or wrappers.ChannelsLast.',
+        )
     self._moves = [_move if is_image else _keep for is_image in are_images]
 
   def reset(self) -> dm_env.TimeStep:

@@ -7,6 +7,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from repertory.components import image_layouts
 from repertory.environments import argument_checks, layout
 from repertory.environments.layout import Nest
 from repertory.environments.wrappers import environment_wrapper
@@ -29,13 +30,23 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
       num_frames: T, at least 1.
 
     Raises:
-      ValueError: If `num_frames` is not an integer of at least 1.
+      ValueError: If `num_frames` is not an integer of at least 1, or an image
+        has its channels first.
     """
     super().__init__(environment)
     self._num_frames = argument_checks.check_integer(
       'num_frames', num_frames, 1
     )
     self._layout = layout.Layout(environment.observation_spec(), 'observation')
+    for path, spec in zip(self._layout.paths, self._layout.specs):
+      if image_layouts.is_channels_first(spec.shape):
+        raise argument_checks.ArgumentError(
+          'environment',
+          f'expected images [height, width, channels], got {path} of shape '
+          f'{spec.shape}, which looks like [channels, height, width]. Put '
+          'wrappers.ChannelsLast inside: '
+          f'FrameStack(ChannelsLast(environment), {num_frames}).',
+        )
     # One queue of frames for each leaf.
     self._frames: list[collections.deque] = []
 

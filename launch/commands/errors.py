@@ -63,7 +63,8 @@ def describe(
     )
   # All that environments are given comes from their name.
   if isinstance(error, argument_checks.ArgumentError) and _has('env', values):
-    return f'--env: {error.problem if error.argument == "name" else error}'
+    is_all = error.argument in ('name', 'environment')
+    return f'--env: {error.problem if is_all else error}'
   if isinstance(error, ImportError) and _has('env', values):
     return f'--env: {settings.text_of(error)}'
   return settings.text_of(error)

@@ -44,12 +44,11 @@ def check(
   try:
     experiment.builder.make_network(spec)
   except ValueError as error:
-    fitting = ', '.join(agents_registry.fitting(spec)) or 'none'
+    names = ', '.join(agents_registry.fitting(spec))
+    fitting = f' Agents of the registry that fit, with their defaults: {names}.'
     raise ValueError(
       f"Agent '{experiment.agent}' does not fit environment "
-      f"'{experiment.environment}': {text_of(error)} Agents of the registry "
-      'that fit, '
-      f'with their defaults: {fitting}.'
+      f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
     ) from error
   except (MemoryError, tf.errors.ResourceExhaustedError) as error:
     in_words = machine_memory.gigabytes(machine_memory.total_bytes())

@@ -252,8 +252,47 @@ class TestChannelsLast:
       assert timestep.observation['vector'].shape == (3, 5)
 
   def test_needs_an_image(self):
-    with pytest.raises(ValueError, match=r'expected an image \[C, H, W\]'):
+    with pytest.raises(ValueError, match=r'expected an image .*channels, hei'):
       wrappers.ChannelsLast(catch.Catch())
+
+  @pytest.mark.parametrize('shape', [(84, 84), (4, 84, 84, 3)], ids=str)
+  def test_names_shapes_without_their_bounds(self, shape):
+    spec = specs.BoundedArray(
+      shape, np.float32, np.zeros(shape), np.ones(shape)
+    )
+    with pytest.raises(ValueError, match='got ') as caught:
+      wrappers.ChannelsLast(_Shaped(spec))
+    found = f'got observation of shape {shape} and dtype float32.'
+    assert str(caught.value).endswith(found)
+
+  @pytest.mark.parametrize(
+    'shape', [(84, 84, 3), (210, 160, 3), (84, 84, 12), (10, 10, 4)], ids=str
+  )
+  def test_refuses_channels_that_are_last(self, shape):
+    with pytest.raises(
+      ValueError, match=r'Leave out .channels_first'
+    ) as caught:
+      wrappers.ChannelsLast(_Shaped(specs.Array(shape, np.uint8)))
+    assert f'got observation of shape {shape}, which' in str(caught.value)
+
+  @pytest.mark.parametrize(
+    'shape', [(3, 84, 84), (3, 210, 160), (4, 10, 10), (16, 4, 4)], ids=str
+  )
+  def test_takes_channels_that_are_first(self, shape):
+    spec = specs.Array(shape, np.uint8)
+    found = wrappers.ChannelsLast(_Shaped(spec)).observation_spec()
+    assert found.shape == (*shape[1:], shape[0])
+
+
+class _Shaped(ScriptedEnvironment):
+  """Has the observation spec that it is given."""
+
+  def __init__(self, spec):
+    super().__init__()
+    self._spec = spec
+
+  def observation_spec(self):
+    return self._spec
 
 
 class _ChannelsFirst(ScriptedEnvironment):
@@ -313,6 +352,16 @@ class TestFrameStack:
     observation = environment.step(None).observation
     spec.validate(observation)
     np.testing.assert_array_equal(observation[1, 2], [0, 0, 0, 0, 1, 2])
+
+  def test_refuses_channels_that_are_first(self):
+    environment = _Shaped({'eye': specs.Array((3, 84, 84), np.uint8)})
+    with pytest.raises(ValueError, match='got observation') as caught:
+      wrappers.FrameStack(environment, 4)
+    message = str(caught.value)
+    assert "got observation['eye'] of shape (3, 84, 84), which looks" in message
+    assert 'FrameStack(ChannelsLast(environment), 4)' in message
+    stack = wrappers.FrameStack(wrappers.ChannelsLast(environment), 4)
+    assert stack.observation_spec()['eye'].shape == (84, 84, 12)
 
   @pytest.mark.parametrize('num_frames', [0, 1.5, None])
   def test_wrong_argument(self, num_frames):

@@ -111,9 +111,11 @@ def test_images(image_torso, first_kernel, size):
 @pytest.mark.parametrize(
   ('wrap', 'leaf'),
   [
-    pytest.param(lambda image: image, 'observation', id='alone'),
+    pytest.param(lambda image: image, 'The', id='alone'),
     pytest.param(
-      lambda image: {'x': VECTOR, 'eye': image}, 'eye', id='in_a_nest'
+      lambda image: {'x': VECTOR, 'eye': image},
+      'Leaf eye of the',
+      id='in_a_nest',
     ),
   ],
 )
@@ -121,7 +123,7 @@ def test_refuses_videos(wrap, leaf):
   video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
   with pytest.raises(
     ValueError,
-    match=rf'Leaf {leaf} of .*\(4, 84, 84, 3\).*a network of your own',
+    match=rf'{leaf} observation must .*\(4, 84, 84, 3\).*a network of your own',
   ):
     make_network(make_spec(wrap(video)))
 

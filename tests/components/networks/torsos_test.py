@@ -402,7 +402,9 @@ class TestCheckObservation:
       networks.check_observation,
       lambda spec: networks.ObservationTorso(spec, [8]),
     ):
-      with pytest.raises(ValueError, match='Leaf observation of .*' + message):
+      with pytest.raises(
+        ValueError, match='^The observation must .*' + message
+      ):
         check(spec)
       with pytest.raises(ValueError, match='Leaf a/1 of .*' + message):
         check(nest)

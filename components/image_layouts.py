@@ -1,0 +1,42 @@
+"""Order of an image's axes, guessed from its shape."""
+
+from collections.abc import Sequence
+
+# Least pixels of each side of an array that is likely to be a picture, not a
+# board of tiles or a table.
+PICTURE_PIXELS = 16
+
+_USUAL_CHANNELS = (1, 3, 4)
+
+
+def is_channels_first(shape: Sequence[int]) -> bool:
+  """Returns whether a shape is probably `[C, H, W]` of a picture.
+
+  Small images, which may be boards of tiles, are never taken for that.
+
+  Args:
+    shape: Any shape; True only for one of three axes.
+  """
+  if len(shape) != 3 or not shape[0]:
+    return False
+  channels, *pixels = shape
+  return _are_few(channels, pixels) and min(pixels) >= PICTURE_PIXELS
+
+
+def is_channels_last(shape: Sequence[int]) -> bool:
+  """Returns whether a shape is probably `[H, W, C]`, also of a square board.
+
+  Args:
+    shape: Any shape; True only for one of three axes.
+  """
+  if len(shape) != 3 or not shape[-1]:
+    return False
+  *pixels, channels = shape
+  is_picture = min(pixels) >= PICTURE_PIXELS
+  return _are_few(channels, pixels) and (is_picture or pixels[0] == pixels[1])
+
+
+def _are_few(channels: int, pixels: Sequence[int]) -> bool:
+  """Returns whether an axis has the size of channels, beside the others."""
+  is_usual = channels in _USUAL_CHANNELS or pixels[0] == pixels[1]
+  return is_usual and min(pixels) >= 2 * channels
