@@ -12,6 +12,7 @@ import dm_env
 from repertory.components import named_objects
 from repertory.components import settings as settings_lib
 from repertory.environments import (
+  atari,
   batch,
   families,
   name_options,
@@ -314,7 +315,7 @@ def _suggest(name: str) -> str | None:
   close = settings_lib.nearest(prefix, _prefixes())
   if not close:
     inside = f'tensor:{name.lower()}'  # Such as `CartPole`.
-    return inside if _find_family(inside) is not None else None
+    return inside if _find_family(inside) is not None else _suggest_game(name)
   guess = close[0] + colon + rest
   if _find_family(guess) is not None:
     return guess
@@ -322,3 +323,12 @@ def _suggest(name: str) -> str | None:
   patterns = [pattern for pattern in patterns if pattern.startswith(close[0])]
   fixed = [p for p in patterns if ':' in p and '<' not in p]
   return (*settings_lib.nearest(guess, fixed), patterns[-1])[0]
+
+
+def _suggest_game(name: str) -> str | None:
+  """Returns the name of an Atari game of which only the game is given."""
+  with contextlib.suppress(ImportError):  # Without ale-py there are none.
+    for game in atari.games():
+      if game.lower() == name.lower():
+        return f'atari:{game}'
+  return None

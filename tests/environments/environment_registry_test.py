@@ -241,6 +241,8 @@ def test_wrong_options(name, message):
     ('gim:CartPole-v1', "'gym:CartPole-v1'"),
     ('gymnasium:CartPole-v1', "'gym:CartPole-v1'"),
     ('CartPole-v1', "'gym:CartPole-v1'"),
+    ('Pong', "'atari:Pong'"),
+    ('spaceinvaders?stack=2', "'atari:SpaceInvaders'"),
     ('tensor:cartpol', "'tensor:cartpole'"),
     ('gymnax:Asterix-MinAtar', "'tensor:gymnax/Asterix-MinAtar'"),
   ],
@@ -248,8 +250,8 @@ def test_wrong_options(name, message):
 def test_unknown_name(name, suggestion):
   with pytest.raises(
     ValueError,
-    match=f'`name`.*got {name!r}. Did you mean {suggestion}.*repertory '
-    'environm',
+    match=f'`name`.*got {re.escape(repr(name))}. Did you mean {suggestion}.*'
+    'repertory environm',
   ):
     registry.make_factory(name)
 
