@@ -18,6 +18,7 @@ from repertory.environments import (
   headless,
   pictures,
   quieting,
+  vector_batch,
 )
 from repertory.environments.layout import Nest
 
@@ -176,7 +177,7 @@ class GymnasiumAdapter(dm_env.Environment):
     observation = gymnasium_results.observation_of(result)
     self.info = result[1]
     self._ended = False
-    return dm_env.restart(self._observation.decode(observation))
+    return dm_env.restart(self._decode(observation))
 
   def step(self, action: Nest) -> dm_env.TimeStep:
     """Steps the environment, or resets it if the episode has ended.
@@ -185,7 +186,8 @@ class GymnasiumAdapter(dm_env.Environment):
       action: Nest of the action spec.
 
     Raises:
-      ValueError: If the action, the observation or the reward does not match
+      ValueError: If the action does not match its spec.
+      EnvironmentContractError: If the observation or the reward does not match
         its spec, or the environment has the interface of the old Gym.
     """
     if self._ended:
@@ -201,7 +203,7 @@ class GymnasiumAdapter(dm_env.Environment):
     truncated = gymnasium_results.to_flag('truncated', truncated)
     if not isinstance(reward, float):
       reward = _to_float(reward)
-    observation = self._observation.decode(observation)
+    observation = self._decode(observation)
     self._ended = terminated or truncated
     return dm_env.TimeStep(
       dm_env.StepType.LAST if self._ended else dm_env.StepType.MID,
@@ -239,6 +241,12 @@ class GymnasiumAdapter(dm_env.Environment):
     """Closes the Gymnasium environment."""
     self._env.close()
 
+  def _decode(self, observation: Any) -> Nest:
+    try:
+      return self._observation.decode(observation)
+    except ValueError as error:
+      raise vector_batch.EnvironmentContractError(str(error)) from error
+
 
 def draw(env: Any) -> Any:
   """Returns the picture, or the pictures, of what Gymnasium made.
@@ -275,4 +283,6 @@ def _to_float(reward: Any) -> float:
   try:
     return float(casting.cast(reward, (), np.dtype(np.float64)))
   except ValueError as error:
-    raise ValueError(f'reward of `gym_env`: {error}.') from error
+    raise vector_batch.EnvironmentContractError(
+      f'reward of `gym_env`: {error}.'
+    ) from error

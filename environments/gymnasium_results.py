@@ -24,13 +24,13 @@ def check_interface(env: Any, error: Exception) -> None:
     error: A TypeError or ValueError that its `reset` or `step` raised.
 
   Raises:
-    ValueError: If `reset` lacks a keyword, or `step` does not return five
-      values; says what to change.
+    EnvironmentContractError: If `reset` lacks a keyword, or `step` does not
+      return five values; says what to change.
   """
   message = _explain(env, error)
   if message is not None:
     name = type(getattr(env, 'unwrapped', env)).__name__
-    raise ValueError(f'{name}: {message}') from error
+    raise vector_batch.EnvironmentContractError(f'{name}: {message}') from error
 
 
 def _explain(env: Any, error: Exception) -> str | None:
@@ -80,7 +80,7 @@ def reset(env: Any, **seed: Any) -> Any:
   """Calls `reset` of an environment.
 
   Raises:
-    ValueError: If it lacks a keyword, as in old Gym.
+    EnvironmentContractError: If it lacks a keyword, as in old Gym.
   """
   try:
     return env.reset(**seed)
@@ -93,7 +93,7 @@ def observation_of(result: Any) -> Any:
   """Returns the observation that `reset` returned.
 
   Raises:
-    ValueError: If there is no info with it.
+    EnvironmentContractError: If there is no info with it.
   """
   if (
     isinstance(result, tuple)
@@ -101,7 +101,7 @@ def observation_of(result: Any) -> Any:
     and isinstance(result[1], Mapping)
   ):
     return result[0]
-  raise ValueError(
+  raise vector_batch.EnvironmentContractError(
     '`reset` must return an observation and a dictionary, its info, got '
     f'{casting.shorten(result)}. Return `observation, {{}}`.'
   )
@@ -115,14 +115,14 @@ def to_flag(name: str, value: Any) -> bool:
     value: A truth value, or 0 or 1.
 
   Raises:
-    ValueError: If it is something else, such as None or text.
+    EnvironmentContractError: If it is something else, such as None or text.
   """
   if isinstance(value, _TRUTHS):
     return bool(value)
   array = np.asarray(value)
   if array.dtype.kind in 'biuf' and array.size == 1 and array.item() in (0, 1):
     return bool(array.item())
-  raise ValueError(
+  raise vector_batch.EnvironmentContractError(
     f'{name}: expected True or False, found {casting.shorten(value)}. Return '
     "the five values of Gymnasium's `step` in their order."
   )

@@ -267,7 +267,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
         try:
           observation, reward, done, cut, infos[slot] = env.step(action)
         except (TypeError, ValueError) as error:
-          gymnasium_results.check_interface(env, error)
+          self._check_interface(env, error, slot)
           raise
         if type(done) is not bool or type(cut) is not bool:
           done, cut = self._to_flags(done, cut, slot)
@@ -330,11 +330,19 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
       raise vector_batch.SlotError(slot, str(error)) from error
 
   def _reset(self, env: 'gymnasium.Env', slot: int, **seed: Any) -> Any:
-    result = gymnasium_results.reset(env, **seed)
     try:
+      result = gymnasium_results.reset(env, **seed)
       return gymnasium_results.observation_of(result)
-    except ValueError as error:
-      raise vector_batch.SlotError(slot, str(error)) from error
+    except vector_batch.EnvironmentContractError as error:
+      raise vector_batch.SlotError(slot, str(error), advice='') from error
+
+  def _check_interface(
+    self, env: 'gymnasium.Env', error: Exception, slot: int
+  ) -> None:
+    try:
+      gymnasium_results.check_interface(env, error)
+    except vector_batch.EnvironmentContractError as explained:
+      raise vector_batch.SlotError(slot, str(explained), advice='') from error
 
   def _to_flags(self, done: Any, cut: Any, slot: int) -> tuple[bool, bool]:
     try:
@@ -342,8 +350,8 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
         gymnasium_results.to_flag('terminated', done),
         gymnasium_results.to_flag('truncated', cut),
       )
-    except ValueError as error:
-      raise vector_batch.SlotError(slot, str(error)) from error
+    except vector_batch.EnvironmentContractError as error:
+      raise vector_batch.SlotError(slot, str(error), advice='') from error
 
   def _to_float(self, reward: Any, slot: int) -> float:
     try:

@@ -21,11 +21,18 @@ class SlotError(ValueError):
 
   Attributes:
     slot: Which.
+    advice: What to change; '' if the message has it.
   """
 
-  def __init__(self, slot: int, message: str):
+  def __init__(
+    self,
+    slot: int,
+    message: str,
+    advice: str = 'Make the environment keep to its specs, or wrap it.',
+  ):
     super().__init__(message)
     self.slot = slot
+    self.advice = advice
 
 
 class Outcome(NamedTuple):
@@ -337,7 +344,9 @@ class VectorBatch:
   def _explain(self, error: SlotError) -> EnvironmentContractError:
     """Adds where and when it was."""
     step = self._clock - int(self._starts[error.slot])
+    message = str(error)
+    stop = '' if message.endswith('.') else '.'
     return EnvironmentContractError(
-      f'Slot {error.slot}, step {step} of its episode: {error}. Make the'
-      ' environment keep to its specs, or wrap it.'
+      f'Slot {error.slot}, step {step} of its episode: '
+      f'{message}{stop} {error.advice}'.rstrip()
     )

@@ -15,7 +15,8 @@ class Failure:
 
   Attributes:
     node: Name of the node that failed first.
-    cause: Its traceback, or how its process ended.
+    cause: Its traceback, or how its process ended; of an environment that broke
+      its contract the message, which says where.
     is_bad_input: Whether what the run was given is wrong: an environment that
       broke its contract, or data that cannot be read.
     is_lost: Whether its process was killed or hung, rather than raised.
@@ -103,10 +104,12 @@ def of_exception(node: str, error: BaseException) -> Failure:
   refused = None
   if isinstance(error, settings.SettingError):
     refused = error.setting, error.problem
+  breaks_contract = isinstance(error, batch.EnvironmentContractError)
   return Failure(
     node,
-    ''.join(traceback.format_exception(error)),
-    is_bad_input=bool(refused)
-    or isinstance(error, batch.EnvironmentContractError),
+    settings.text_of(error)
+    if breaks_contract
+    else ''.join(traceback.format_exception(error)),
+    is_bad_input=breaks_contract or refused is not None,
     refused=refused,
   )

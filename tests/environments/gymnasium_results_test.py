@@ -83,9 +83,11 @@ _PAIR = np.zeros(2, np.float32)
 )
 def test_old_gym_says_what_to_change(make, wrap, env, message):
   environments = make(wrap(env))
-  with pytest.raises(ValueError, match=message):
+  with pytest.raises(batch.EnvironmentContractError, match=message) as caught:
     for _ in range(2):
       environments.step(np.zeros(1, np.int32))
+  assert '..' not in str(caught.value)
+  assert 'keep to its specs' not in str(caught.value)
 
 
 def test_options_are_asked_for_where_a_wrapper_gives_them(make):
@@ -107,9 +109,18 @@ def test_ends_that_are_not_booleans(make, name, value):
   environments = make(fake_gym_env.FakeGymEnv(**{name: value}))
   environments.reset()
   with pytest.raises(
-    ValueError, match=f'{name}: expected True or False, found'
+    batch.EnvironmentContractError,
+    match=f'{name}: expected True or False, found .* in their order\\.$',
   ):
     environments.step(np.zeros(1, np.int32))
+
+
+def test_observations_out_of_their_space(make):
+  environments = make(fake_gym_env.FakeGymEnv(observation=5))
+  with pytest.raises(
+    batch.EnvironmentContractError, match=r'found 5\.($| Make the environment)'
+  ):
+    environments.reset()
 
 
 @pytest.mark.parametrize(

@@ -361,6 +361,65 @@ class TestTrain:
     if (place, kind) == ('__init__', ValueError):
       assert err == f'repertory: {text}\n'
 
+  @pytest.mark.parametrize(
+    ('name', 'function', 'told'),
+    [
+      (
+        'reset',
+        lambda self: np.zeros(2, np.float32),
+        'Own: `reset` must take the keyword `seed`',
+      ),
+      (
+        'reset',
+        lambda self, seed=None, options=None: np.zeros(2, np.float32),
+        'Return `observation, {}`.',
+      ),
+      (
+        'step',
+        lambda self, action: (np.zeros(2, np.float32), 0.0, False, {}),
+        'Own: `step` must return five values',
+      ),
+      (
+        'step',
+        lambda self, action: (np.zeros(2, np.float32), 0.0, None, False, {}),
+        'terminated: expected True or False, found None.',
+      ),
+    ],
+    ids=['seed', 'info', 'four', 'none'],
+  )
+  def test_old_gym_is_bad_input(
+    self, capsys, own_environment, name, function, told
+  ):
+    setattr(own_environment, name, function)
+    code, _, err = _run(capsys, 'train', '--env=gym:Own-v0', *_FEW_STEPS)
+    assert code == 2
+    assert told in err
+    assert 'Traceback' not in err
+    assert 'keep to its specs' not in err
+
+  @pytest.mark.parametrize(
+    ('shape', 'option', 'told'),
+    [
+      ((84, 84, 3), '?channels_first=true', 'which looks like [height, width'),
+      ((84, 84), '?channels_first=true', 'of shape (84, 84) and dtype uint8.'),
+      ((3, 84, 84), '', "environment 'gym:Own-v0': The observation must be an"),
+    ],
+    ids=['last', 'gray', 'first'],
+  )
+  def test_layouts_of_images(
+    self, capsys, own_environment, shape, option, told
+  ):
+    own_environment.observation_space = gymnasium.spaces.Box(
+      0, 255, shape, np.uint8
+    )
+    code, _, err = _run(capsys, 'train', f'--env=gym:Own-v0{option}')
+    assert code == 2
+    assert told in err
+    assert err.count('\n') == 1
+    assert 'that fit' not in err
+    if option:
+      assert err.startswith('repertory: --env: expected')
+
   def test_says_that_all_steps_were_taken(self, capsys):
     arguments = ('train', *_FEW_STEPS, '--directory=run')
     assert 'already' not in _run(capsys, *arguments)[1]
