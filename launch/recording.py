@@ -86,7 +86,8 @@ def record_episodes(
     plain = environment_batches.EnvironmentSettings(factory, False)
     environments = plain.make([int(one) for one in seeds])
     stack.callback(environments.close)
-    recordings.prepare(output, recording_lib.describe(experiment, trained.spec))
+    manifest = recording_lib.describe(experiment, trained.spec)
+    recordings.prepare(output, manifest, setting='output')
     quota = environment_loop.divide_episodes(num_episodes, size)
     writer = recordings.Writer(output, 'episodes', num_episodes=quota)
     try:
@@ -129,4 +130,4 @@ def _check(num_episodes: int, output: str) -> None:
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  directories.check_new(output)
+  directories.check_new(output, 'output')

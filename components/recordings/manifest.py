@@ -54,11 +54,17 @@ class Manifest:
     return ''
 
 
-def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
+def prepare(
+  directory: str,
+  manifest: Manifest,
+  writes: bool = True,
+  setting: str = 'record',
+) -> None:
   """Makes the folder of a recording, or finds out whether it can go on there.
 
   Args:
     writes: Whether to make it, or else only to look.
+    setting: Name of the setting, for the message.
 
   Raises:
     SettingError: If there is something else, or it cannot be written to; then
@@ -69,13 +75,13 @@ def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
   names = [name for name in names if not name.startswith('.')]
   if os.path.lexists(directory) and not os.path.isdir(directory):
     raise SettingError(
-      'record', f'must be a folder, or a new one; {directory} is a file.'
+      setting, f'must be a folder, or a new one; {directory} is a file.'
     )
   if FILE in names:
     difference = manifest.explain_difference(read(directory))
     if difference:
       raise SettingError(
-        'record',
+        setting,
         f'must be a folder of recordings of the same, or a new one; in '
         f'{directory}, {difference}. Name another folder: data may be read '
         'from several.',
@@ -83,7 +89,7 @@ def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
     return
   if names:
     raise SettingError(
-      'record',
+      setting,
       f'must be a folder of recordings, or a new one; {directory} has other '
       f'files, such as {min(names)}.',
     )
@@ -98,7 +104,7 @@ def prepare(directory: str, manifest: Manifest, writes: bool = True) -> None:
       with contextlib.suppress(OSError):
         os.rmdir(directory)
     raise SettingError(
-      'record',
+      setting,
       f'must be writable, got {directory}: {error.strerror} '
       f'({error.filename or FILE}).',
     ) from error

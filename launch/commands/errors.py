@@ -20,6 +20,8 @@ _FLAG_OF = {
   'num_episodes': 'episodes',
   'project': 'wandb_project',
 }
+# Settings that are no flags, but arguments after the command.
+_ARGUMENT_OF = {'output': 'OUTPUT'}
 _CONFIG = 'config.'
 
 # Flags of Stable-Baselines3 and of its zoo, with the flags here.
@@ -76,7 +78,7 @@ def _has(flag: str, values: flags.FlagValues) -> bool:
 
 
 def _call(setting: str, values: flags.FlagValues) -> str:
-  """Returns the flag that sets a setting; without one, the setting."""
+  """Returns the flag or argument that sets a setting, or else the setting."""
   flag = _FLAG_OF.get(setting, setting)
   if flag in values:
     return f'--{flag}'
@@ -85,7 +87,7 @@ def _call(setting: str, values: flags.FlagValues) -> str:
   name = setting.removeprefix(_CONFIG)
   if _has('agent', values) and (name != setting or _is_of_agent(name, values)):
     return f'--{_CONFIG}{name}'
-  return setting
+  return _ARGUMENT_OF.get(setting, setting)
 
 
 def _is_of_agent(name: str, values: flags.FlagValues) -> bool:

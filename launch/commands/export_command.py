@@ -10,14 +10,14 @@ from repertory.launch.runs import directories
 
 def _export(values, settings, positional) -> int:
   (path,) = making.take_directory(values, positional, 'OUTPUT')
-  directories.check_new(path)
+  directories.check_new(path, 'output')
   trained = making.read_trained(values, settings, 'export')
   policy = launch.TrainedPolicy(trained)
   try:
     policy.export_saved_model(path)
   except OSError as error:
     raise settings_lib.SettingError(
-      'path', f'must be writable; got {path}: {error.strerror or error}.'
+      'output', f'must be writable, got {path}: {error.strerror or error}.'
     ) from error
   summary = (
     f'{policy.agent} on {policy.environment}, learner step '

@@ -33,7 +33,7 @@ _FLAGS = (
 
 def _record(values, settings, positional) -> int:
   (path,) = making.take_directory(values, positional, 'OUTPUT')
-  directories.check_new(path)
+  directories.check_new(path, 'output')
   trained = making.read_trained(values, settings, 'record')
   with interrupts.leaving_at_once():
     record_episodes = launch.recording.record_episodes

@@ -5,6 +5,7 @@ import datetime
 import fcntl
 import os
 import re
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
@@ -64,8 +65,32 @@ def check_folder(directory: str, name: str, writes: bool = True) -> None:
     )
 
 
-def check_new(path: str) -> None:
-  """Raises SettingError unless it can be made, or is empty and writable."""
+def check_accepts_files(directory: str, setting: str) -> None:
+  """Raises SettingError unless new files can be made there; leaves none.
+
+  Permissions do not show it everywhere: /proc grants them and takes no files.
+
+  Args:
+    directory: May be missing; then it must be possible to make it.
+    setting: Name of the setting, for the message.
+  """
+  check_writable(directory, setting)
+  existing = _nearest_existing(directory)
+  try:
+    os.rmdir(tempfile.mkdtemp(prefix='.new-', dir=existing))
+  except OSError as error:
+    raise SettingError(
+      setting,
+      f'must be writable, got {directory}: {error.strerror} ({existing}).',
+    ) from error
+
+
+def check_new(path: str, setting: str = 'path') -> None:
+  """Raises SettingError unless it can be made, or is empty and writable.
+
+  Args:
+    setting: Name of the setting, for the message.
+  """
   found = ''
   if not os.path.isdir(path):
     found = 'is a file' if os.path.lexists(path) else ''
@@ -73,9 +98,9 @@ def check_new(path: str) -> None:
     found = 'is not empty'
   if found:
     raise SettingError(
-      'path', f'must be a new folder, or an empty one; {path} {found}.'
+      setting, f'must be a new folder, or an empty one; {path} {found}.'
     )
-  check_writable(path, 'path')
+  check_accepts_files(path, setting)
 
 
 def describe_absence(directory: str) -> str:
@@ -147,9 +172,7 @@ def is_aside(path: str) -> bool:
 
 
 def _find_obstacle(directory: str) -> str:
-  existing = os.path.abspath(directory)
-  while not os.path.exists(existing):
-    existing = os.path.dirname(existing)
+  existing = _nearest_existing(directory)
   if not os.path.isdir(existing):
     return f'must be a folder, got {directory}, where {existing} is a file.'
   if not os.access(existing, os.W_OK | os.X_OK):
@@ -158,6 +181,14 @@ def _find_obstacle(directory: str) -> str:
       f'{existing}.'
     )
   return ''
+
+
+def _nearest_existing(path: str) -> str:
+  """Returns a path, or the nearest folder above it that is there."""
+  existing = os.path.abspath(path)
+  while not os.path.exists(existing):
+    existing = os.path.dirname(existing)
+  return existing
 
 
 def move_aside(directory: str) -> bool:

@@ -29,7 +29,7 @@ def prepare(
       cannot be written to.
   """
   if experiment.record is not None:
-    directories.check_writable(experiment.record, 'record')
+    directories.check_accepts_files(experiment.record, 'record')
     manifest = describe(experiment, spec)
     recordings.prepare(experiment.record, manifest, writes)
 

@@ -285,6 +285,15 @@ class TestRefusals:
       _run(experiment, None, 'single')
     assert not (tmp_path / 'run').exists()
 
+  # Nobody may make folders in /proc, not even the superuser.
+  @pytest.mark.parametrize('record', ['/proc/a', '/proc/a/b'])
+  def test_a_recording_that_cannot_be_written(self, tmp_path, record):
+    experiment = _make_experiment(tmp_path / 'run', record=record, max_steps=99)
+    message = rf'^record must be writable, got {record}: .*/proc'
+    with pytest.raises(settings.SettingError, match=message):
+      _run(experiment, None, 'single')
+    assert not (tmp_path / 'run').exists()
+
 
 class TestRecord:
   def test_all_that_is_lived_is_recorded_once(self, single):
@@ -325,6 +334,9 @@ class TestRecord:
     arguments = ['record', f'--directory={folder / "run"}', '--episodes=2']
     assert commands.run([*arguments, output]) == 2
     assert 'is not empty' in capsys.readouterr().err
+    assert commands.run([*arguments, '/proc/a/b']) == 2
+    expected = 'repertory: OUTPUT must be writable, got /proc/a/b: '
+    assert capsys.readouterr().err.startswith(expected)
     assert commands.run([*arguments, f'{output}_2']) == 0
     assert '2 episodes of mean return' in capsys.readouterr().out
 

@@ -86,7 +86,7 @@ def test_lost_steps_are_reported(disk):
   assert "Node 'actor/0' failed" in broken[1]
   assert '126 steps cannot be written' in broken[1]
   assert 'lacks 126 steps that could not be written' in broken[1]
-  for (code, printed, _), setting in zip(read_only, ('--record', 'path')):
+  for (code, printed, _), setting in zip(read_only, ('--record', 'OUTPUT')):
     assert code == 2
     assert f'repertory: {setting} must be writable, got {disk}/d' in printed
   assert runs == ['broken', 'whole']
