@@ -200,10 +200,22 @@ def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
   return values.astype(np.int32, copy=False)
 
 
+def clear_first(values: np.ndarray, step_type: np.ndarray) -> np.ndarray:
+  """Returns rewards or discounts `[N, ...]`, at FIRST 0 if not finite.
+
+  They mean nothing there, so they are no reason to refuse a data set.
+  """
+  if values.dtype.kind != 'f':
+    return values
+  first = (step_type == _FIRST).reshape(-1, *[1] * (values.ndim - 1))
+  is_finite = abs(values) <= np.finfo(np.float32).max
+  return np.where(first & ~is_finite, values.dtype.type(0), values)
+
+
 def check_discounts(
   path: str, discounts: np.ndarray, step_type: np.ndarray
 ) -> None:
-  """Refuses discounts `[N]` out of [0, 1]; those at FIRST are ignored.
+  """Refuses discounts `[N]` out of [0, 1]; FIRST is ignored.
 
   Raises:
     DataError: With the first of them.

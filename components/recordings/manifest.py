@@ -12,7 +12,7 @@ import tree
 
 from repertory.components import nests, regular_files, specs
 from repertory.components.recordings import data_set
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 
 FILE = 'manifest.json'
 
@@ -120,23 +120,50 @@ def read(directory: str) -> Manifest:
   try:
     with regular_files.open_file(path) as file:
       found = json.load(file)
-    if found['format'] != _FORMAT:
-      raise data_set.DataError(
-        directory,
-        f'must be of format {_FORMAT}, which this version reads; got '
-        f'{found["format"]}.',
-      )
-    for one in found['spec'].values():
-      specs.Array(one['shape'], np.dtype(one['dtype']))
+    _check_form(found, directory)
     names = [field.name for field in dataclasses.fields(Manifest)]
     return Manifest(**{name: found[name] for name in names})
-  except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+  except (OSError, ValueError, RecursionError) as error:
     if isinstance(error, data_set.DataError):
       raise
     raise data_set.DataError(
       directory,
-      f'has a {FILE} that cannot be read ({type(error).__name__}: {error}).',
+      f'has a {FILE} that cannot be read: {text_of(error)}.',
     ) from error
+
+
+def _check_form(found: Any, directory: str) -> None:
+  """Refuses what is not of the form that `prepare` writes.
+
+  Raises:
+    DataError: If it is of another version of the format.
+    ValueError: Naming the entry.
+  """
+  if not isinstance(found, dict):
+    raise ValueError(f'it must be a JSON object, got {found!r:.80}')
+  version = found.get('format')
+  if isinstance(version, int) and version != _FORMAT:
+    raise data_set.DataError(
+      directory,
+      f'must be of format {_FORMAT}, which this version reads; got {version}.',
+    )
+  for name, kind, kind_name in (
+    ('format', int, 'an integer'),
+    ('agent', str, 'text'),
+    ('environment', str, 'text'),
+    ('version', str, 'text'),
+    ('spec', dict, 'a JSON object'),
+  ):
+    if not isinstance(found.get(name), kind):
+      value = f'{found[name]!r:.80}' if name in found else 'nothing'
+      raise ValueError(f'{name!r} must be {kind_name}, got {value}')
+  for name, one in found['spec'].items():
+    try:
+      specs.Array(one['shape'], np.dtype(one['dtype']))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+      raise ValueError(
+        f"'spec' must have shape and dtype of column {name!r}, got {one!r:.80}"
+      ) from error
 
 
 def columns_of(

@@ -11,6 +11,7 @@ import tree
 
 from repertory.components import nests, regular_files, specs
 from repertory.components.recordings import data_set, manifest, writer
+from repertory.components.settings import text_of
 
 _STEP_TYPE = 'step_type'
 
@@ -69,10 +70,11 @@ class Recording(data_set.DataSet):
     for file in self._files:
       step_type, *found = self._read(file, [*columns])
       path = os.path.join(self.path, file)
-      values = {
-        name: data_set.cast(path, name, column, one)
-        for (name, one), column in zip(columns.items(), found)
-      }
+      values = {}
+      for (name, one), column in zip(columns.items(), found):
+        if name in ('reward', 'discount'):
+          column = data_set.clear_first(column, step_type)
+        values[name] = data_set.cast(path, name, column, one)
       data_set.check_discounts(path, values['discount'], step_type)
       for name in observations:
         data_set.check_numbers(path, name, values[name], columns[name])
@@ -91,13 +93,21 @@ class Recording(data_set.DataSet):
     """Reads step types and columns of a file, all of one length."""
     path = os.path.join(self.path, name)
     try:
-      with regular_files.open_file(path) as opened, np.load(opened) as file:
+      with (
+        regular_files.open_file(path) as opened,
+        np.lib.npyio.NpzFile(opened, allow_pickle=False) as file,
+      ):
         # With the suffix, because 'x.npy' might otherwise be read for 'x'.
-        names = [_STEP_TYPE, *columns]
-        found = [file[f'{name}.npy'] for name in names]
+        names = [f'{name}.npy' for name in (_STEP_TYPE, *columns)]
+        missing = sorted(set(names) - set(file.zip.namelist()))
+        if missing:
+          raise ValueError(
+            f'it has no column {missing[0].removesuffix(".npy")!r}'
+          )
+        found = [file[name] for name in names]
     except _DAMAGES as error:
       raise data_set.DataError(
-        path, f'is damaged ({type(error).__name__}: {error}).'
+        path, f'is damaged: {text_of(error)}.'
       ) from error
     step_type = data_set.check_step_type(path, found[0])
     lengths = {column.shape[:1] for column in found}

@@ -5,18 +5,21 @@ import datetime
 import fcntl
 import os
 import re
+import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from repertory.components import checkpointing, regular_files
 from repertory.components.settings import SettingError
+from repertory.launch.host import printed
 
 # Folders in the directory of a run.
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
 BEST = 'best'  # Of the best evaluation.
 INITIAL = 'initial'  # What another run had learned.
 LEARNERS = '.learners'  # Of several, each has a folder of its own there.
+STORING = '.storing'  # Hard links to what is being stored.
 FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 LOCK = '.lock'
@@ -24,6 +27,13 @@ LOCK = '.lock'
 _NUM_ATTEMPTS = 3
 # Who only looks whether a directory is held has its lock for a moment.
 _LOOK_SECONDS = 0.05
+
+# Of what is neither a file nor a folder.
+_KINDS = {
+  stat.S_IFLNK: 'symbolic link',
+  stat.S_IFIFO: 'FIFO',
+  stat.S_IFSOCK: 'socket',
+}
 
 _ASIDE = re.compile(r'.+\.\d{8}-\d{6}\.\d{6}')
 
@@ -50,11 +60,13 @@ def check_folder(directory: str, name: str, writes: bool = True) -> None:
     writes: Whether it is to be written to, and not only to be no file.
   """
   path = os.path.join(directory, name)
-  if os.path.lexists(path) and not os.path.isdir(path):
+  is_link = os.path.islink(path)
+  if is_link or (os.path.lexists(path) and not os.path.isdir(path)):
+    found = 'symbolic link' if is_link else 'file'
     raise SettingError(
       'directory',
       f'must be that of a run, or a new one, got {directory}, where {path} '
-      'should be a folder and is a file. Move that away, or choose another '
+      f'should be a folder and is a {found}. Move that away, or choose another '
       'directory.',
     )
   is_folder = os.path.isdir(path)
@@ -63,6 +75,66 @@ def check_folder(directory: str, name: str, writes: bool = True) -> None:
       'directory',
       f'must be writable, got {directory}: no permission to write in {path}.',
     )
+
+
+def check_entries(directory: str) -> None:
+  """Refuses a run's directory with entries that it would not make itself.
+
+  A run would wait forever to open a FIFO, and would write wherever a symbolic
+  link leads.
+
+  Args:
+    directory: May be a symbolic link, or missing.
+
+  Raises:
+    SettingError: With the first entry that is neither a regular file nor a
+      folder.
+  """
+  check_kinds(directory, (*FOLDERS, LEARNERS, STORING, LOCK))
+  # Not all that is below: the folder of W&B in the logs has links.
+  for folder in (*FOLDERS, LEARNERS):
+    check_kinds(directory, _list(directory, folder))
+  for path, _, _ in os.walk(os.path.join(directory, LOGS, printed.NODES)):
+    folder = os.path.relpath(path, directory)
+    check_kinds(directory, _list(directory, folder))
+
+
+def check_kinds(
+  directory: str, paths: Iterable[str], owner: str = 'a run'
+) -> None:
+  """Refuses entries that are neither regular files nor folders.
+
+  Args:
+    paths: Those of the entries, from the directory; they may be missing.
+    owner: What the directory is of, for the message.
+
+  Raises:
+    SettingError: With the first of them.
+  """
+  for path in paths:
+    try:
+      mode = os.lstat(os.path.join(directory, path)).st_mode
+    except OSError:  # It is missing, or cannot be used anyway.
+      continue
+    kind = stat.S_IFMT(mode)
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+      raise SettingError(
+        'directory',
+        f'must be that of {owner}, or a new one, got {directory}, where {path} '
+        f'must be a regular file or a folder and is a '
+        f'{_KINDS.get(kind, "device")}. Remove it, choose another directory, '
+        'or start afresh.',
+        fresh=True,
+      )
+
+
+def _list(directory: str, folder: str) -> list[str]:
+  """Returns the paths of a folder's entries, from the directory, sorted."""
+  try:
+    names = sorted(os.listdir(os.path.join(directory, folder)))
+  except OSError:  # It is missing, or another run moves it.
+    return []
+  return [os.path.join(folder, name) for name in names]
 
 
 def check_accepts_files(directory: str, setting: str) -> None:
@@ -256,7 +328,8 @@ def _open_lock(directory: str) -> int:
       os.makedirs(directory, exist_ok=True)
       # Python lets no other program inherit it.
       path = os.path.join(directory, LOCK)
-      return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+      flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+      return os.open(path, flags, 0o666)
     except OSError as error:
       is_moved = isinstance(error, (FileExistsError, FileNotFoundError))
       if not is_moved or attempt == _NUM_ATTEMPTS:

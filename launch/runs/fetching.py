@@ -42,8 +42,10 @@ def holding(
   """
   directory, done = experiment.directory, ''
   directories.check_writable(directory)
-  for name in () if fresh else directories.FOLDERS:
-    directories.check_folder(directory, name)
+  if not fresh:
+    for name in directories.FOLDERS:
+      directories.check_folder(directory, name)
+    directories.check_entries(directory)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(directory))
     if stored is not None:

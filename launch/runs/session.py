@@ -109,7 +109,7 @@ class Session:
   @property
   def storing_directory(self) -> str:
     """Where there are links to what is being stored elsewhere."""
-    return os.path.join(self.experiment.directory, '.storing')
+    return os.path.join(self.experiment.directory, directories.STORING)
 
   @property
   def replay_directory(self) -> str:

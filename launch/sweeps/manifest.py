@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.components import regular_files
-from repertory.components.settings import SettingError
+from repertory.components.settings import SettingError, text_of
 from repertory.launch.sweeps import grid
 
 FILE = 'sweep.json'
+UNFINISHED = f'{FILE}.new'
 _VERSION = 1
 _STEPS = 'steps'
 _SEED = re.compile(r'seed_[0-9]+')
@@ -58,13 +59,14 @@ class Manifest:
   def save(self) -> None:
     """Writes all of it, or nothing."""
     path = os.path.join(self.directory, FILE)
+    unfinished = os.path.join(self.directory, UNFINISHED)
     contents = {'version': _VERSION, **dataclasses.asdict(self)}
     del contents['directory']
-    with open(path + '.new', 'w') as file:
+    with open(unfinished, 'w') as file:
       json.dump(contents, file, indent=1)
       file.flush()
       os.fsync(file.fileno())
-    os.replace(path + '.new', path)
+    os.replace(unfinished, path)
 
 
 def load(directory: str) -> Manifest | None:
@@ -76,22 +78,37 @@ def load(directory: str) -> Manifest | None:
   path = os.path.join(directory, FILE)
   try:
     with regular_files.open_inside(directory, FILE) as file:
-      contents = json.load(file)
-    if contents.pop('version') != _VERSION:
-      raise ValueError('another version wrote it')
-    found = Manifest(directory, **contents)
+      found = _parse(directory, json.load(file))
     _check(found)
     return found
   except FileNotFoundError:
     _check_free(directory)
     return None
-  except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+  except (OSError, ValueError, RecursionError) as error:
     raise SettingError(
       'directory',
       f'must be that of a sweep, or a new one, got {directory}, where {path} '
-      f'cannot be read: {type(error).__name__}: {error}. Restore it, or choose '
-      'another directory.',
+      f'cannot be read: {text_of(error)}. Restore it, or choose another '
+      'directory.',
     ) from error
+
+
+def _parse(directory: str, contents: Any) -> Manifest:
+  """Returns a manifest of what JSON has; does not check the types of values.
+
+  Raises:
+    ValueError: Naming what is missing or unknown.
+  """
+  if not isinstance(contents, dict):
+    raise ValueError(f'it must be a JSON object, got {contents!r:.80}')
+  version = contents.pop('version', None)
+  if version != _VERSION:
+    raise ValueError(f'its version must be {_VERSION}, got {version!r}')
+  known = {field.name for field in dataclasses.fields(Manifest)}
+  unknown = sorted(contents.keys() - known | contents.keys() & {'directory'})
+  if unknown:
+    raise ValueError(f'it has unknown entries: {", ".join(map(repr, unknown))}')
+  return Manifest(directory, **contents)
 
 
 def _check(manifest: Manifest) -> None:

@@ -51,7 +51,10 @@ def check(directory: str, plan: plans.Plan, fresh: bool) -> int:
     SettingError: If it does not.
   """
   directories.check_writable(directory)
-  plan.join(_load(directory, fresh))
+  manifest = _load(directory, fresh)
+  plan.join(manifest)
+  if not fresh:
+    _check_kinds(manifest)
   return plan.num_done()
 
 
@@ -82,6 +85,7 @@ def run(
   with _holding(directory, fresh):
     manifest = _load(directory, fresh=False)
     plan.join(manifest)
+    _check_kinds(manifest)
     _wait_for_others(manifest)
     source = plan.open()
     manifest.save()
@@ -100,6 +104,17 @@ def run(
 def _load(directory: str, fresh: bool) -> manifest_lib.Manifest:
   found = None if fresh else manifest_lib.load(directory)
   return found or manifest_lib.Manifest(directory)
+
+
+def _check_kinds(manifest: manifest_lib.Manifest) -> None:
+  """Refuses links, which runs of the sweep would write through.
+
+  Raises:
+    SettingError: With the first of them.
+  """
+  own = (_HIDDEN, manifest_lib.FILE, manifest_lib.UNFINISHED)
+  paths = (*own, *manifest.groups, *manifest.codes)
+  directories.check_kinds(manifest.directory, paths, 'a sweep')
 
 
 @contextlib.contextmanager

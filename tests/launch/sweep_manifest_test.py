@@ -2,11 +2,12 @@
 
 import json
 import os
+import types
 
 import pytest
 
 from repertory.components.settings import SettingError
-from repertory.launch.sweeps import grid
+from repertory.launch.sweeps import grid, sweep
 from repertory.launch.sweeps import manifest as manifest_lib
 
 
@@ -172,21 +173,33 @@ class TestFile:
     with pytest.raises(SettingError, match='that of a run, with checkpoints'):
       manifest_lib.load(str(tmp_path))
 
+  @pytest.mark.parametrize('name', ['lr=.1', 'lr=.1/seed_0', 'sweep.json.new'])
+  def test_links_are_not_written_through(self, manifest, tmp_path, name):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    manifest.save()
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).symlink_to(tmp_path)
+    plan = types.SimpleNamespace(join=lambda manifest: None, num_done=lambda: 0)
+    with pytest.raises(SettingError, match=f'{name} must be .* symbolic link'):
+      sweep.check(manifest.directory, plan, fresh=False)
+    assert sweep.check(manifest.directory, plan, fresh=True) == 0
+
   @pytest.mark.parametrize(
-    'contents',
+    ('contents', 'problem'),
     [
-      '{"version": 1',
-      '[]',
-      '{}',
-      '{"version": 2}',
-      '{"version": 1, "x": 3}',
-      '\xff',
+      ('{"version": 1', 'Expecting'),
+      ('[]', r'it must be a JSON object, got \[\]'),
+      ('{}', 'its version must be 1, got None'),
+      ('{"version": 2}', 'its version must be 1, got 2'),
+      ('{"version": 1, "x": 3}', "it has unknown entries: 'x'"),
+      ('{"version": 1, "directory": 3}', "it has unknown entries: 'directory'"),
+      ('\xff', "'utf-8' codec can't decode"),
     ],
   )
-  def test_what_cannot_be_read_is_refused(self, tmp_path, contents):
+  def test_what_cannot_be_read_is_refused(self, tmp_path, contents, problem):
     path = tmp_path / manifest_lib.FILE
     path.write_text(contents, encoding='latin-1')
-    with pytest.raises(SettingError, match=r'cannot be read: .*Restore it'):
+    with pytest.raises(SettingError, match=f'cannot be read: {problem}.*Rest'):
       manifest_lib.load(str(tmp_path))
 
   @pytest.mark.parametrize(
@@ -215,5 +228,5 @@ class TestFile:
     for name, value in wrong.items():
       setattr(manifest, name, value)
     manifest.save()
-    with pytest.raises(SettingError, match=f'ValueError: .*{message}'):
+    with pytest.raises(SettingError, match=f'cannot be read: .*{message}'):
       manifest_lib.load(manifest.directory)

@@ -319,17 +319,38 @@ class TestRefusals:
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(recordings.DataError, match=r'000000\.npz is damaged'):
       recordings.open_data(str(tmp_path))
+    with path.open('wb') as file:
+      np.save(file, np.zeros([3]))
+    with pytest.raises(recordings.DataError, match='damaged: File is not a zi'):
+      recordings.open_data(str(tmp_path))
+    np.savez(path, step_type=np.int32([0, 2]), reward=np.zeros([2]))
+    with pytest.raises(recordings.DataError, match="has no column 'action'"):
+      recordings.open_data(str(tmp_path)).check(SPEC)
+    np.savez(path, reward=np.zeros([2]))
+    with pytest.raises(recordings.DataError, match="no column 'step_type'"):
+      recordings.open_data(str(tmp_path))
     path.unlink()
     with pytest.raises(recordings.DataError, match='is empty'):
       recordings.open_data(str(tmp_path))
     path = tmp_path / 'manifest.json'
     told = json.loads(path.read_text())
-    path.write_text(json.dumps({**told, 'spec': {'reward': {'shape': 1}}}))
-    with pytest.raises(recordings.DataError, match='cannot be read'):
-      recordings.open_data(str(tmp_path))
-    path.write_text('{')
-    with pytest.raises(recordings.DataError, match='cannot be read'):
-      recordings.open_data(str(tmp_path))
+    for text, problem in (
+      (
+        json.dumps({**told, 'spec': {'reward': {'shape': 1}}}),
+        r"shape and dtype of column 'reward', got \{'shape': 1\}",
+      ),
+      (json.dumps({**told, 'spec': 1}), "'spec' must be a JSON object, got 1"),
+      (json.dumps({**told, 'agent': 1}), "'agent' must be text, got 1"),
+      ('{"format": 1}', "'agent' must be text, got nothing"),
+      ('{}', "'format' must be an integer, got nothing"),
+      ('[1]', r'it must be a JSON object, got \[1\]'),
+      ('{', 'Expecting property name'),
+    ):
+      path.write_text(text)
+      with pytest.raises(
+        recordings.DataError, match=f'that cannot be read: .*{problem}'
+      ):
+        recordings.open_data(str(tmp_path))
     os.remove(tmp_path / 'manifest.json')
     with pytest.raises(recordings.DataError, match=r'is no data set.*an empty'):
       recordings.open_data(str(tmp_path))
@@ -371,7 +392,12 @@ class TestRefusals:
     [
       ('discount', {2: 7}, r"'discount' .*out of \[0, 1\]; got 7"),
       ('discount', {2: -1}, r"'discount' .*out of \[0, 1\]; got -1"),
-      ('discount', {0: 7}, None),  # At FIRST it means nothing.
+      # At FIRST they mean nothing.
+      ('discount', {0: 7}, None),
+      ('discount', {0: np.nan}, None),
+      ('reward', {0: np.nan}, None),
+      ('reward', lambda x: np.where(np.arange(10), x, 1e300), None),
+      ('reward', {1: np.nan}, "'reward' .*not finite; got nan"),
       ('discount', lambda x: x[:, None], r"'discount'.*and shape \(1,\)"),
       ('reward', lambda x: x.astype(str), "'reward'.*got <U"),
       ('reward', lambda x: x[0], 'of one length; got a single number, '),
