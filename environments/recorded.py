@@ -88,7 +88,7 @@ class RecordedEnvironments:
     """Writes the remaining steps; the batch can be stepped further.
 
     Raises:
-      UnwrittenError: If a file cannot be written.
+      RecordingError: If a file cannot be written.
     """
     self._writer.close()
 

@@ -72,7 +72,7 @@ def record_episodes(
   Raises:
     SettingError: If there are no episodes to record, or the folder is not new
       or cannot be written to.
-    UnwrittenError: If not all steps could be written.
+    RecordingError: If not all steps could be written.
   """
   _check(num_episodes, output)
   experiment = trained.experiment

@@ -13,7 +13,7 @@ from repertory.components.recordings.manifest import Manifest, prepare
 from repertory.components.recordings.reader import Recording
 from repertory.components.recordings.returns import discounted_returns
 from repertory.components.recordings.writer import (
-  UnwrittenError,
+  RecordingError,
   Writer,
   max_bytes,
 )
@@ -26,8 +26,8 @@ __all__ = [
   'DataSet',
   'Manifest',
   'Recording',
+  'RecordingError',
   'Steps',
-  'UnwrittenError',
   'Writer',
   'discounted_returns',
   'fill',

@@ -26,7 +26,7 @@ _BLOCK = 256
 _IMAGE_BYTES = 2**10
 
 
-class UnwrittenError(OSError):
+class RecordingError(OSError):
   """Raised if steps cannot be written, for example on a full disk.
 
   Attributes:
@@ -135,7 +135,7 @@ class Writer:
       next_timestep: `[B]`, of arrays that do not change any more.
 
     Raises:
-      UnwrittenError: If a file cannot be written. Its steps stay in memory, for
+      RecordingError: If a file cannot be written. Its steps stay in memory, for
         `close` to write them.
     """
     action = tree.map_structure(np.array, action)
@@ -152,7 +152,7 @@ class Writer:
       keeps_open: Whether to write episodes that have not ended, too.
 
     Raises:
-      UnwrittenError: If a file cannot be written. Its steps are lost.
+      RecordingError: If a file cannot be written. Its steps are lost.
     """
     self._end_stream(keeps_open)
 
@@ -235,7 +235,7 @@ class Writer:
         self._save(spans)
       except OSError as error:
         num_steps = self._count_unwritten()
-        raise UnwrittenError(self._directory, num_steps, error) from error
+        raise RecordingError(self._directory, num_steps, error) from error
     for slot, _, stop in spans:
       (last,) = self._rows(0, _Span(slot, stop - 1, stop))
       is_open = last[0] != _LAST

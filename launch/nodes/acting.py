@@ -130,10 +130,10 @@ class ActingNode(node.Node):
         continue
       try:
         environments.write()
-      except recordings.UnwrittenError as error:
+      except recordings.RecordingError as error:
         self._report_unwritten(error)
 
-  def _report_unwritten(self, error: recordings.UnwrittenError) -> None:
+  def _report_unwritten(self, error: recordings.RecordingError) -> None:
     """Reports at once: a node that failed makes no further report."""
     logging.error('%s: %s', self.name, error)
     report = reports.ActorReport(

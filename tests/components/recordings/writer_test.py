@@ -187,7 +187,7 @@ def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
     next(stream)
   with (
     real_disk_errors.file_size_limit(500),
-    pytest.raises(recordings.UnwrittenError) as caught,
+    pytest.raises(recordings.RecordingError) as caught,
   ):
     while True:
       writer.add(*next(stream))
@@ -206,7 +206,7 @@ def test_unwritten_steps_are_counted_at_close(tmp_path):
   writer = recorded_episodes.write(tmp_path, _SLOTS, 8)
   with real_disk_errors.file_size_limit(500):
     # Slot 0: episodes of 2, 1 and 3 steps, with two resets. Slot 1: 8 steps.
-    with pytest.raises(recordings.UnwrittenError, match='14 steps cannot be'):
+    with pytest.raises(recordings.RecordingError, match='14 steps cannot be'):
       writer.close()
     writer.close()  # They are lost, and reported once.
 
