@@ -39,10 +39,14 @@ _CHUNK_BYTES = 2**20  # Read at once.
 
 
 class CheckpointError(SettingError):
-  """A checkpoint cannot be read or does not fit; settings may help."""
+  """A checkpoint cannot be read or does not fit; settings may help.
 
-  def __init__(self, problem: str, **remedy: Any):
+  Commands that only read cannot start afresh: they print `for_readers`.
+  """
+
+  def __init__(self, problem: str, *, for_readers: str = '', **remedy: Any):
     super().__init__('', problem, **remedy)
+    self.for_readers = for_readers or problem
     self.args = (problem,)  # Of which pickles make it anew.
 
 
@@ -253,16 +257,16 @@ def _write(
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint, whatever is wrong with it."""
   if not os.path.exists(os.path.join(path, CHECKSUMS)):
-    why = f'it has no {CHECKSUMS}, so it is damaged or no checkpoint'
-    raise _unreadable(path, why)
+    raise _unreadable(path, f'it is damaged, for it has no {CHECKSUMS}')
   with regular_files.open_inside(path, CHECKSUMS) as file:
     content = json.load(file)
   if content['format'] != _FORMAT:
-    raise CheckpointError(
+    problem = (
       f'Checkpoint {path} has format {content["format"]}, this version reads '
-      f'format {_FORMAT}. Go on with the version that wrote it, or start '
-      'afresh.',
-      fresh=True,
+      f'format {_FORMAT}. Go on with the version that wrote it'
+    )
+    raise CheckpointError(
+      f'{problem}, or start afresh.', for_readers=f'{problem}.', fresh=True
     )
   _check_files(path, content['files'], check_replay)
   with regular_files.open_inside(path, STATE) as file:
@@ -313,15 +317,13 @@ def _check_files(
 def _unreadable(path: str, why: str) -> CheckpointError:
   directory, name = os.path.split(path)
   older = [number for number in _numbers(directory) if number < int(name)]
+  advice, then = 'There is none before it', ':'
   if older:
-    advice = (
-      f'Move that folder away to go on from checkpoint {older[-1]:08d}, or '
-      'start afresh.'
-    )
-  else:
-    advice = 'There is none before it: start afresh.'
+    advice = f'Move that folder away to go on from checkpoint {older[-1]:08d}'
+    then = ', or'
+  problem = f'Checkpoint {path} cannot be read: {why}. {advice}'
   return CheckpointError(
-    f'Checkpoint {path} cannot be read: {why}. {advice}', fresh=True
+    f'{problem}{then} start afresh.', for_readers=f'{problem}.', fresh=True
   )
 
 

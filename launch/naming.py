@@ -4,13 +4,14 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from repertory.agents import registry as agents_registry
 from repertory.agents.wrappers import registry as wrappers_registry
 from repertory.agents.wrappers import wrap_config as wrap_config_lib
 from repertory.components import named_objects
 from repertory.components import settings as settings_lib
+from repertory.environments import argument_checks
 from repertory.environments import registry as environments_registry
 from repertory.launch import experiment as experiment_lib
 
@@ -171,7 +172,7 @@ def from_identity(
   except ValueError as error:
     missing = error.__cause__
     if not isinstance(missing, named_objects.NoModuleError):
-      raise
+      _reraise(error, identity, directory)
     folder = named_objects.folder_above(directory, missing.module)
     where = f'{folder}, where it is' if folder else 'the folder where it is'
     raise ValueError(
@@ -179,6 +180,25 @@ def from_identity(
       f"'{identity['environment']}', but {missing} Run this in {where}, or "
       'install the package that has it.'
     ) from error
+
+
+def _reraise(
+  error: ValueError, identity: Mapping[str, Any], directory: str
+) -> NoReturn:
+  """Raises errors of names, arguments and settings anew, with the checkpoint.
+
+  Raises:
+    ValueError: In every case.
+  """
+  kinds = (argument_checks.ArgumentError, settings_lib.SettingError)
+  if not isinstance(error, kinds):
+    raise error
+  is_name = getattr(error, 'argument', None) == 'name'
+  raise ValueError(
+    f"The checkpoint in {directory} is of '{identity['agent']}' on "
+    f"'{identity['environment']}', which this version cannot make: "
+    f'{error.problem if is_name else error}'
+  ) from error
 
 
 def _check_types(identity: Any, directory: str) -> None:

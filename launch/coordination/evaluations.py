@@ -129,7 +129,8 @@ class Evaluations:
     try:
       kept = self._checkpointer.load()
     except checkpointing.CheckpointError as error:
-      self.warning = f'the best evaluation so far does not count: {error}'
+      problem = error.for_readers
+      self.warning = f'the best evaluation so far does not count: {problem}'
       return
     if kept is not None:
       self.best = Evaluated(**kept.state['evaluation'])

@@ -181,7 +181,7 @@ class _Fetch:
           return ''
       self._fetch(self._stored.best, best, here)
     except checkpointing.CheckpointError as error:
-      return f'the best policy was not fetched: {error}'
+      return f'the best policy was not fetched: {error.for_readers}'
     return ''
 
   def _fetch(

@@ -44,11 +44,13 @@ def check_identity(
       )
       for name in names
     ]
-    raise checkpointing.CheckpointError(
+    problem = (
       f'Checkpoint {checkpoint.path} is of another experiment: '
-      + '; '.join(differences)
-      + '. Ask for what the checkpoint has, choose another directory or '
-      'storage, or start afresh.',
+      f'{"; ".join(differences)}. Ask for what the checkpoint has'
+    )
+    raise checkpointing.CheckpointError(
+      f'{problem}, choose another directory or storage, or start afresh.',
+      for_readers=f'{problem}, or choose another directory.',
       fresh=True,
     )
 

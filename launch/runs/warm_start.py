@@ -148,7 +148,7 @@ def _load(directory: str) -> checkpointing.Checkpoint:
   try:
     checkpoint = checkpointing.Checkpointer(path).load(check_replay=False)
   except checkpointing.CheckpointError as error:
-    raise SettingError(KEY, f'must be readable: {error.problem}') from error
+    raise SettingError(KEY, f'must be readable: {error.for_readers}') from error
   if checkpoint is not None:
     return checkpoint
   if os.path.isdir(os.path.join(directory, directories.BEST)):

@@ -71,6 +71,20 @@ def read(
       module that is not trusted.
     CheckpointError: If it cannot be read.
   """
+  try:
+    return _read(run, best, trust, agent, environment)
+  except checkpointing.CheckpointError as error:
+    raise checkpointing.CheckpointError(error.for_readers) from error
+
+
+def _read(
+  run: str | os.PathLike[str] | experiment_lib.Experiment,
+  best: bool,
+  trust: bool,
+  agent: str | None,
+  environment: str | None,
+) -> Trained:
+  """Reads a trained agent; errors advise to start afresh. See `read`."""
   if isinstance(run, experiment_lib.Experiment):
     checkpoint, experiment = _load(run.directory, best), run
   elif isinstance(run, (str, os.PathLike)):

@@ -1,6 +1,7 @@
 """Tests that reading a run's directory runs no code named in it."""
 
 import json
+import os
 
 import pytest
 
@@ -118,3 +119,39 @@ def test_a_checkpoint_without_names_is_refused(capsys):
   _write_run(json.loads('[]'))
   assert command_line.run(['evaluate', '--directory=run']) == 2
   assert 'must have names and settings of its' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ('wrong', 'problem'),
+  [
+    ({'environment': 'cathc'}, "'catch'"),
+    ({'environment': 'catch?rows=1'}, 'rows'),
+    ({'config.n_step': 0}, 'n_step must be at least 1, got 0'),
+    ({'config.n_steps': 3}, 'n_steps'),
+    ({'num_environments': 0}, 'must be at least 1, got 0'),
+  ],
+)
+def test_errors_name_the_checkpoint(capsys, wrong, problem):
+  identity = {**_IDENTITY, **wrong}
+  _write_run(identity)
+  assert command_line.run(['evaluate', '--directory=run']) == 2
+  err = capsys.readouterr().err
+  expected = (
+    f"repertory: The checkpoint in run is of 'dqn' on "
+    f"'{identity['environment']}', which this version cannot make: "
+  )
+  assert err.startswith(expected)
+  assert problem in err.removeprefix(expected)
+  assert '`name`' not in err
+
+
+@pytest.mark.parametrize('arguments', _COMMANDS.values(), ids=_COMMANDS)
+def test_advice_about_damage_fits_the_command(capsys, arguments):
+  _write_run(_IDENTITY)
+  for folder in ('checkpoints', 'best'):
+    os.truncate(f'run/{folder}/00000001/arrays.npz', 1)
+  assert command_line.run(arguments) == 2
+  err = capsys.readouterr().err
+  assert err.endswith('. There is none before it.\n')
+  assert '00000001 cannot be read: arrays.npz should have ' in err
+  assert 'fresh' not in err
