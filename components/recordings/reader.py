@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import tree
+from numpy.lib import npyio
 
 from repertory.components import nests, regular_files, specs
 from repertory.components.recordings import data_set, manifest, writer
@@ -95,7 +96,7 @@ class Recording(data_set.DataSet):
     try:
       with (
         regular_files.open_file(path) as opened,
-        np.lib.npyio.NpzFile(opened, allow_pickle=False) as file,
+        npyio.NpzFile(opened, allow_pickle=False) as file,
       ):
         # With the suffix, because 'x.npy' might otherwise be read for 'x'.
         names = [f'{name}.npy' for name in (_STEP_TYPE, *columns)]

@@ -3,6 +3,7 @@
 import json
 import os
 import types
+from typing import Any
 
 import pytest
 
@@ -179,7 +180,9 @@ class TestFile:
     manifest.save()
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).symlink_to(tmp_path)
-    plan = types.SimpleNamespace(join=lambda manifest: None, num_done=lambda: 0)
+    plan: Any = types.SimpleNamespace(
+      join=lambda manifest: None, num_done=lambda: 0
+    )
     with pytest.raises(SettingError, match=f'{name} must be .* symbolic link'):
       sweep.check(manifest.directory, plan, fresh=False)
     assert sweep.check(manifest.directory, plan, fresh=True) == 0
