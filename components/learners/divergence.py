@@ -19,8 +19,9 @@ from repertory.components import (
 )
 from repertory.components.learners import amsgrad
 
-# Sonnet's property of this name raises an error for a module without any.
-_VARIABLES: Any = tf.Module.variables
+# Not `module.variables`: Sonnet's raises an error for a module without any, and
+# a module may have an attribute of this name, such as a layer that flattens.
+_flatten: Any = tf.Module._flatten
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +167,7 @@ def _kept_state(update: programs.Update) -> list[tf.Variable]:
   """
   covered = set()
   for module in update.submodules:
-    variables = _VARIABLES.__get__(module)
+    variables = list(_flatten(module, predicate=_is_variable))
     if isinstance(module, (snt.Optimizer, amsgrad.AMSGrad)):
       covered.update(one.ref() for one in variables)
     elif isinstance(module, snt.Module):
@@ -176,6 +177,10 @@ def _kept_state(update: programs.Update) -> list[tf.Variable]:
     for variable in update.variables
     if variable.dtype.is_floating and variable.ref() not in covered
   ]
+
+
+def _is_variable(value: Any) -> bool:
+  return isinstance(value, tf.Variable)
 
 
 def _are_finite(variables: Sequence[tf.Variable]) -> tf.Tensor:

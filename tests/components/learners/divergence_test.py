@@ -308,7 +308,22 @@ class TestStop:
       learner.step()
 
 
+class _Flattening(snt.Module):
+  """Has a layer by the name of a method of `tf.Module`."""
+
+  def __init__(self):
+    super().__init__()
+    self._flatten = snt.Flatten()
+
+
 class TestVariables:
+  def test_networks_may_name_their_layers_as_they_like(self):
+    update = _Linear()
+    update.network = _Flattening()
+    learner = _make([1.0], update)
+    learner.step()
+    assert learner.steps == 1
+
   def test_update_that_hides_its_gradient_stops_in_the_next_step(self):
     # √0 has a slope of infinity, and a loss of 0.
     class Hiding(programs.Update):
