@@ -21,7 +21,7 @@ from repertory.components.learners import amsgrad
 
 # Not `module.variables`: Sonnet's raises an error for a module without any, and
 # a module may have an attribute of this name, such as a layer that flattens.
-_flatten: Any = tf.Module._flatten
+_flatten: Any = vars(tf.Module)['_flatten']
 
 
 @dataclasses.dataclass(frozen=True)

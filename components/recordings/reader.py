@@ -5,6 +5,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import Any, cast
 
 import numpy as np
 import tree
@@ -96,7 +97,7 @@ class Recording(data_set.DataSet):
     try:
       with (
         regular_files.open_file(path) as opened,
-        npyio.NpzFile(opened, allow_pickle=False) as file,
+        npyio.NpzFile(cast(Any, opened), allow_pickle=False) as file,
       ):
         # With the suffix, because 'x.npy' might otherwise be read for 'x'.
         names = [f'{name}.npy' for name in (_STEP_TYPE, *columns)]
