@@ -202,7 +202,7 @@ class TestCommands:
       (['plot', 'runs', '--statistic=median'], '--statistic must be one of'),
       (['report'], 'Name folders of runs'),
       (['report', 'runs', '--output=a.png'], '--output must end with .html'),
-      (['report', 'runs', '--otput=a'], "Did you mean 'output'?"),
+      (['report', 'runs', '--otput=a'], "Did you mean '--output'?"),
     ],
   )  # fmt: skip
   def test_bad_input_is_told_and_nothing_written(
