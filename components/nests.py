@@ -1,6 +1,7 @@
 """Nests that are taken apart and put together at every step."""
 
 import collections
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,15 @@ def plain(nest: types.Nest) -> types.Nest:
     make: Any = getattr(nest, '_make', tuple)
     return make(parts)
   return nest
+
+
+def flattener(structure: types.Nest) -> Callable[[types.Nest], list[Any]]:
+  """Returns `tree.flatten_up_to` for one structure.
+
+  Sequences may have turned into tuples. A `tf.Module` keeps this function
+  instead of the nest, in which TensorFlow would put wrappers: see `plain`.
+  """
+  return functools.partial(tree.flatten_up_to, structure, check_types=False)
 
 
 def paths_of(nest: types.Nest, *root: str) -> list[str]:

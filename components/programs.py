@@ -2,7 +2,7 @@
 
 import abc
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import dm_env
@@ -203,7 +203,8 @@ def call_update(update: Update, sample: types.Sample) -> UpdateResult:
       return scalar metrics, whose names are not those of other log columns, and
       None or a priority for each item.
   """
-  with _recorded_variables() as created:
+  created: list[tf.Variable] = []
+  with created_variables(created.append):
     result = update(sample)
   name = type(update).__name__
   if created:
@@ -267,22 +268,23 @@ def refuse_late(variables: Sequence[tf.Variable], when: str) -> None:
 @contextlib.contextmanager
 def no_late_variables(when: str) -> Iterator[None]:
   """Refuses all variables that are created inside, see `refuse_late`."""
-  with _recorded_variables() as created:
+  created: list[tf.Variable] = []
+  with created_variables(created.append):
     yield
   refuse_late(created, when)
 
 
 @contextlib.contextmanager
-def _recorded_variables() -> Iterator[list[tf.Variable]]:
-  """Yields a list to which all variables are added that are created inside."""
-  created: list[tf.Variable] = []
+def created_variables(take: Callable[[tf.Variable], None]) -> Iterator[None]:
+  """Calls a function with each variable that is created inside."""
 
   def create(next_creator, **settings):
-    created.append(next_creator(**settings))
-    return created[-1]
+    variable = next_creator(**settings)
+    take(variable)
+    return variable
 
   with tf.variable_creator_scope(create):
-    yield created
+    yield
 
 
 def _kind_of(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Batches of Gymnasium environments: a loop over them, or a vector one."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -267,7 +267,8 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
         try:
           observation, reward, done, cut, infos[slot] = env.step(action)
         except (TypeError, ValueError) as error:
-          self._check_interface(env, error, slot)
+          with _explained_in(slot):
+            gymnasium_results.check_interface(env, error)
           raise
         if type(done) is not bool or type(cut) is not bool:
           done, cut = self._to_flags(done, cut, slot)
@@ -330,34 +331,31 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
       raise vector_batch.SlotError(slot, str(error)) from error
 
   def _reset(self, env: 'gymnasium.Env', slot: int, **seed: Any) -> Any:
-    try:
+    with _explained_in(slot):
       result = gymnasium_results.reset(env, **seed)
       return gymnasium_results.observation_of(result)
-    except vector_batch.EnvironmentContractError as error:
-      raise vector_batch.SlotError(slot, str(error), advice='') from error
-
-  def _check_interface(
-    self, env: 'gymnasium.Env', error: Exception, slot: int
-  ) -> None:
-    try:
-      gymnasium_results.check_interface(env, error)
-    except vector_batch.EnvironmentContractError as explained:
-      raise vector_batch.SlotError(slot, str(explained), advice='') from error
 
   def _to_flags(self, done: Any, cut: Any, slot: int) -> tuple[bool, bool]:
-    try:
+    with _explained_in(slot):
       return (
         gymnasium_results.to_flag('terminated', done),
         gymnasium_results.to_flag('truncated', cut),
       )
-    except vector_batch.EnvironmentContractError as error:
-      raise vector_batch.SlotError(slot, str(error), advice='') from error
 
   def _to_float(self, reward: Any, slot: int) -> float:
     try:
       return self._checker.check_reward(reward)
     except ValueError as error:
       raise vector_batch.SlotError(slot, str(error)) from error
+
+
+@contextlib.contextmanager
+def _explained_in(slot: int) -> Iterator[None]:
+  """Adds the slot to an error whose message says what to change."""
+  try:
+    yield
+  except vector_batch.EnvironmentContractError as error:
+    raise vector_batch.SlotError(slot, str(error), advice='') from error
 
 
 def _is_plain(space: Any) -> bool:

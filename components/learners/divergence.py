@@ -109,15 +109,11 @@ def _call(
   # the trace that counts they are among them.
   before = [(variable, variable.read_value()) for variable in update.variables]
 
-  def create(next_creator, **settings):
-    variable = next_creator(**settings)
-    before.append((variable, variable.read_value()))
-    return variable
+  def keep(variable):
+    if tf.executing_eagerly():
+      before.append((variable, variable.read_value()))
 
-  if tf.executing_eagerly():
-    with tf.variable_creator_scope(create):
-      result = programs.call_update(update, sample)
-  else:
+  with programs.created_variables(keep):
     result = programs.call_update(update, sample)
 
   def undo():

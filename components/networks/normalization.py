@@ -1,7 +1,5 @@
 """Observations of mean 0 and deviation 1."""
 
-import functools
-
 import numpy as np
 import sonnet as snt
 import tensorflow as tf
@@ -40,11 +38,7 @@ class ObservationNormalizer(snt.Module):
       with_images: Whether images are normalized, too, each number by itself.
     """
     super().__init__(name=name)
-    # Sequences may have turned into tuples. The nest itself is not an
-    # attribute, because TensorFlow would put wrappers in it.
-    self._leaves_of = functools.partial(
-      tree.flatten_up_to, observation_spec, check_types=False
-    )
+    self._leaves_of = nests.flattener(observation_spec)
     self._unflatten = nests.Unflattener(observation_spec)
     self._max_abs_value = max_abs_value
     leaf_specs = tree.flatten(observation_spec)

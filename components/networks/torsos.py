@@ -9,7 +9,7 @@ import tensorflow as tf
 import tree
 from absl import logging
 
-from repertory.components import choices, image_layouts, specs, types
+from repertory.components import choices, image_layouts, nests, specs, types
 from repertory.components.networks import (
   bodies,
   image_torsos,
@@ -58,11 +58,7 @@ class ObservationTorso(snt.Module):
     super().__init__(name=name)
     check_observation(observation_spec, image_torso)
     self._leaf_specs = tree.flatten(observation_spec)
-    # Sequences may have turned into tuples. The nest itself is not an
-    # attribute, because TensorFlow would put wrappers in it.
-    self._leaves_of = functools.partial(
-      tree.flatten_up_to, observation_spec, check_types=False
-    )
+    self._leaves_of = nests.flattener(observation_spec)
     self._are_actions = previous_actions.find(observation_spec)
     self._image_torsos = []
     leaves = zip(self._leaf_specs, self._are_actions)

@@ -80,8 +80,8 @@ class Recording(data_set.DataSet):
       data_set.check_discounts(path, values['discount'], step_type)
       for name in observations:
         data_set.check_numbers(path, name, values[name], columns[name])
+      taken = data_set.are_actions(step_type)
       for name in actions:
-        taken = data_set.are_actions(step_type)
         data_set.check_bounds(path, name, values[name], columns[name], taken)
       yield data_set.Steps(
         step_type,
