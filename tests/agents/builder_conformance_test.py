@@ -5,10 +5,10 @@ import threading
 
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
 
 import agent_batches
+import late_builders
 from repertory.agents import conformance, dqn
 from repertory.agents.dqn import learning
 
@@ -66,43 +66,6 @@ class _ExportsSome(dqn.DQNBuilder):
   def make_update(self, network, spec):
     target = self.make_network(spec)
     return _UpdateThatExportsSome(network, target, self.config)
-
-
-class _UpdateWithLateHead(learning.DQNUpdate):
-  """Has a head of the network that is created when it is first called."""
-
-  def __call__(self, sample):
-    features = self._network(sample.data.observation)
-    self._network.head(features)
-    return super().__call__(sample)
-
-
-class _LateHead(dqn.DQNBuilder):
-  def make_network(self, spec):
-    network = super().make_network(spec)
-    network.head = snt.Linear(1, name='late_head')
-    return network
-
-  def make_update(self, network, spec):
-    target = self.make_network(spec)
-    return _UpdateWithLateHead(network, target, self.config)
-
-
-class _GrowsInUpdate(dqn.DQNBuilder):
-  def make_update(self, network, spec):
-    update = super().make_update(network, spec)
-    network.more = tf.Variable(0.0)
-    return update
-
-
-class _LateInPolicy(dqn.DQNBuilder):
-  def make_policy(self, network, acting):
-    layer = snt.Linear(acting.spec.actions.num_values)
-
-    def values(observation):
-      return layer(network(observation))
-
-    return super().make_policy(values, acting)
 
 
 class _NamesTwice(dqn.DQNBuilder):
@@ -164,9 +127,9 @@ class _Checks(conformance.BuilderConformance):
     (_Exploring, 'evaluation_is_the_same'),
     (_OtherItems, 'parts_fit_together'),
     (_NotANumber, 'parts_fit_together'),
-    (_LateHead, 'parts_fit_together'),
-    (_GrowsInUpdate, 'exports_what_a_network_has'),
-    (_LateInPolicy, 'parts_fit_together'),
+    (late_builders.LateHead, 'parts_fit_together'),
+    (late_builders.MadeByUpdate, 'exports_what_a_network_has'),
+    (late_builders.LateInPolicy, 'parts_fit_together'),
   ],
 )
 def test_finds_wrong_builders(builder_class, check):

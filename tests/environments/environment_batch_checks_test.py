@@ -134,6 +134,14 @@ class Dials(Choice):
     return specs.BoundedArray((2,), np.int32, [3, -1], [6, 1])
 
 
+def _check_second_step(slots, message):
+  environments = batch.EnvironmentBatch(slots)
+  environments.reset()
+  environments.step(np.zeros(2, np.int32))
+  with pytest.raises(batch.EnvironmentContractError, match=message):
+    environments.step(np.zeros(2, np.int32))
+
+
 class TestChoice:
   @pytest.mark.parametrize('size', [2, 200])
   @pytest.mark.parametrize(
@@ -178,15 +186,10 @@ class TestChoice:
     ],
   )
   def test_wrong_observation(self, observation, message):
-    slots = [Choice(), Choice(override_step=2, observation=observation)]
-    choices = batch.EnvironmentBatch(slots)
-    choices.reset()
-    choices.step(np.zeros(2, np.int32))
-    with pytest.raises(
-      batch.EnvironmentContractError,
-      match=f'Slot 1, step 2 of its episode: observation: expected .*{message}',
-    ):
-      choices.step(np.zeros(2, np.int32))
+    _check_second_step(
+      [Choice(), Choice(override_step=2, observation=observation)],
+      f'Slot 1, step 2 of its episode: observation: expected .*{message}',
+    )
 
   @pytest.mark.parametrize(
     ('spec', 'wrong', 'message'),
@@ -211,15 +214,10 @@ class TestChoice:
         return {'kind': fitting}
 
     wrong = {'kind': np.array(wrong, spec.dtype)}
-    slots = [Observed(), Observed(override_step=2, observation=wrong)]
-    environments = batch.EnvironmentBatch(slots)
-    environments.reset()
-    environments.step(np.zeros(2, np.int32))
-    with pytest.raises(
-      batch.EnvironmentContractError,
-      match=rf"observation\['kind'\]: expected integers {message} in slot 1",
-    ):
-      environments.step(np.zeros(2, np.int32))
+    _check_second_step(
+      [Observed(), Observed(override_step=2, observation=wrong)],
+      rf"observation\['kind'\]: expected integers {message} in slot 1",
+    )
 
   def test_steps_are_counted_from_the_restart(self):
     slots = [Choice(length=2), Choice(length=9)]

@@ -1,14 +1,12 @@
 """Tests that no topology trains without variables that come late."""
 
 import pytest
-import sonnet as snt
-import tensorflow as tf
 
+import late_builders
 import rare_cases
 import recorded_episodes
 from repertory import launch
 from repertory.agents import builder, dqn
-from repertory.agents.dqn import learning
 from repertory.components import specs
 from repertory.environments import registry
 from repertory.launch.topologies import offline
@@ -26,41 +24,6 @@ _CONFIG = dqn.DQNConfig(
 _TOPOLOGIES = [
   'single', 'distributed', 'central', 'anakin', 'sebulba', 'gossip', 'offline',
 ]  # fmt: skip
-
-
-class _Update(learning.DQNUpdate):
-  def __call__(self, sample):
-    self._network.reward_head(tf.zeros([1, 8]))
-    return super().__call__(sample)
-
-
-class _Late(dqn.DQNBuilder):
-  """Its network has a head that only the update calls."""
-
-  def make_network(self, spec):
-    network = super().make_network(spec)
-    network.reward_head = snt.Linear(1, name='reward_head')
-    return network
-
-  def make_update(self, network, spec):
-    return _Update(network, self.make_network(spec), self.config)
-
-
-class _LateInPolicy(dqn.DQNBuilder):
-  """Its policy has a layer that is never trained."""
-
-  def make_policy(self, network, acting):
-    layer = snt.Linear(acting.spec.actions.num_values, name='reward_head')
-    return super().make_policy(lambda x: layer(network(x)), acting)
-
-
-class _MadeByUpdate(_Late):
-  """Calls the head when the update is made, so that policies lack it."""
-
-  def make_update(self, network, spec):
-    update = super().make_update(network, spec)
-    network.reward_head(tf.zeros([1, 8]))
-    return update
 
 
 def _run(builder_class, directory, topology='single'):
@@ -94,7 +57,7 @@ def _run(builder_class, directory, topology='single'):
   'topology', rare_cases.daily(_TOPOLOGIES, ['single', 'anakin'])
 )
 def test_late_head_is_refused(topology, tmp_path):
-  message = _run(_Late, tmp_path, topology)
+  message = _run(late_builders.LateHead, tmp_path, topology)
   assert 'in the first call of _Update: reward_head/w:0 [8, 1], ' in message
 
 
@@ -103,7 +66,9 @@ def test_late_head_is_refused(topology, tmp_path):
   rare_cases.daily(['single', 'central', 'anakin', 'sebulba'], ['anakin']),
 )
 def test_late_layer_of_a_policy_is_refused(topology, tmp_path):
-  assert 'in the first step of ' in _run(_LateInPolicy, tmp_path, topology)
+  assert 'in the first step of ' in _run(
+    late_builders.LateInPolicy, tmp_path, topology
+  )
 
 
 class _Forgetful(dqn.DQNBuilder):
@@ -141,4 +106,6 @@ def test_builder_that_returns_no_policy_or_update_is_named():
 
 
 def test_network_that_the_update_completes_is_refused(tmp_path):
-  assert 'created only in make_update: ' in _run(_MadeByUpdate, tmp_path)
+  assert 'created only in make_update: ' in _run(
+    late_builders.MadeByUpdate, tmp_path
+  )
