@@ -1,10 +1,13 @@
 """By what nodes call each other: Courier's servers and clients."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
 from typing import Any
 
 import courier
+from courier.python.client import translate_status
 
 from repertory.components import interfaces
 
@@ -32,7 +35,55 @@ def make_client(
     token: Not told.
   """
   del token
-  return courier.Client(address, call_timeout=timeout_seconds)
+  return _Client(address, call_timeout=timeout_seconds)
+
+
+class _Client(courier.Client):
+  """Calls whose futures may be canceled at any moment.
+
+  An answer to a future of Courier's own that has just been canceled ends the
+  process: what `set_result` raises is caught by nobody.
+  """
+
+  @property
+  def futures(self) -> Any:
+    return _Calls(self)
+
+
+class _Calls:
+  def __init__(self, client: courier.Client):
+    self._client = client
+
+  def __getattr__(self, method: str) -> Callable[..., futures.Future]:
+    return functools.partial(self._begin, method)
+
+  def _begin(
+    self, method: str, *arguments: Any, **named: Any
+  ) -> futures.Future:
+    found: futures.Future = futures.Future()
+
+    def set_result(result: Any) -> None:
+      with contextlib.suppress(futures.InvalidStateError):
+        found.set_result(result)
+
+    def set_exception(status: Any) -> None:
+      with contextlib.suppress(futures.InvalidStateError):
+        found.set_exception(translate_status(status))
+
+    call = self._client._client.AsyncPyCall(
+      method,
+      list(arguments),
+      named,
+      set_result,
+      set_exception,
+      True,  # Waits for the server.
+      self._client._call_timeout,
+      False,  # Not compressed.
+    )
+    found.add_done_callback(
+      lambda found: call.Cancel() if found.cancelled() else None
+    )
+    return found
 
 
 @contextlib.contextmanager
