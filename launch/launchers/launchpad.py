@@ -249,6 +249,18 @@ class _CourierNode(lp.CourierNode):
     del settings
     self.courier_address.bind(_LocalAddress(self.port))
 
+  def create_handle(self):
+    return self._track_handle(_Handle(self.courier_address))
+
+
+class _Handle(lp.CourierHandle):
+  """Makes clients whose calls can be canceled."""
+
+  def dereference(self):
+    return courier_servers.make_client(
+      self._address.resolve(), self._kwargs['call_timeout'], token=''
+    )
+
 
 class _LocalAddress(address.AbstractAddressBuilder):
   """Where a node of this machine listens."""

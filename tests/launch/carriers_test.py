@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import psutil
@@ -109,16 +108,6 @@ def test_a_call_that_is_canceled(client, service):
   assert told == [call]
   with pytest.raises(concurrent.futures.CancelledError):
     call.result(called.SECONDS)
-  assert client.double(21) == 42
-
-
-def test_calls_canceled_while_their_answers_arrive(client):
-  for i in range(1000):
-    start = time.perf_counter()
-    call = client.futures.double(21)
-    while not call.done() and time.perf_counter() - start < i * 1e-6:
-      pass
-    call.cancel()
   assert client.double(21) == 42
 
 
