@@ -1,1 +1,1 @@
-"""What is known of a run as a whole, and who may do what."""
+"""Global state of a run: counters, phases, node registry, logs, callbacks."""

@@ -1,4 +1,4 @@
-"""Where nodes listen, as the coordinator knows it; needs no TensorFlow."""
+"""Lookup of node addresses at the coordinator. Needs no TensorFlow."""
 
 from typing import Any
 
@@ -14,18 +14,19 @@ def find(
   timeout_seconds: float,
   stop: signals.StopSignal,
 ) -> str:
-  """Waits until a node listens; returns where.
+  """Blocks until a node's server listens; returns its address.
 
   Args:
-    coordinator: Or its client.
-    node: Name of who is looked for, perhaps while it is being started.
-    asks: Name of who looks for it, which reports with that.
-    timeout_seconds: For the start of the node, if that is more than the least.
-    stop: Ends the wait.
+    coordinator: The coordinator or its client.
+    node: Name of the node, which may still be starting.
+    asks: Name of the waiting node; each poll is also its heartbeat.
+    timeout_seconds: Timeout of the node's start; at least
+      `watchdog.START_SECONDS`.
+    stop: Signal that ends the wait.
 
   Raises:
-    signals.Stopped: If the run stops before, or the stop signal was set.
-    TimeoutError: If it did not start in time.
+    signals.Stopped: If the run stops first, or the stop signal is set.
+    TimeoutError: If the node does not start in time.
   """
   return starts.wait_for(
     lambda: coordinator.address_of(node),

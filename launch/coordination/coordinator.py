@@ -1,7 +1,7 @@
-"""Counts, logs, and tells everybody what is to be done.
+"""Coordinator: global counters, logs, run phases, failure handling.
 
-In one process it is called directly, else from others; so its public methods
-take and return plain values and records of them.
+Nodes call it directly or from other processes. So its public methods take and
+return plain values and dataclasses of them.
 """
 
 import threading
@@ -33,7 +33,7 @@ from repertory.launch.runs import session as session_lib
 
 
 class Coordinator:
-  """The one place that knows how far a run is."""
+  """Holds the global state of a run, and serves all its nodes."""
 
   def __init__(
     self,
@@ -43,14 +43,14 @@ class Coordinator:
     clock: Callable[[], float] = time.monotonic,
     admission: callers.Admission | None = None,
   ):
-    """Goes on counting where the resumed run ended.
+    """Continues the counts of a resumed run.
 
     Args:
-      title: What the display calls it.
-      max_restarts: How often one node may be started again within
-        `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
-      clock: Tells seconds.
-      admission: Is told who is replaced.
+      title: Display title of the run.
+      max_restarts: Maximum restarts of one node within
+        `restarts.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
+      clock: Clock in seconds.
+      admission: Fencing that shuts out the old process of a restarted node.
     """
     experiment = session.experiment
     self._session = session
@@ -89,18 +89,18 @@ class Coordinator:
   def expect(
     self, nodes: Sequence[str], doing: str = '', seconds: float = 0.0
   ) -> None:
-    """Notes which nodes are being started, what each is at, and since when."""
+    """Adds nodes that are being started; see `Roster.expect`."""
     with self._lock:
       self._progress.begin_earlier(seconds)
       self._roster.expect(nodes, doing, seconds)
       self._phases.go_through(self._roster.have_finished)
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
-    """Notes that a node runs, and with what; see `logs/nodes.jsonl`.
+    """Marks a node as running, and logs its description to `nodes.jsonl`.
 
     Args:
-      description: With what; 'address' is where others find it, and 'host' on
-        which of several hosts it is.
+      description: Setup of the node; 'address' is that of its server, 'host'
+        its host, if there are several.
     """
     with self._lock:
       self._roster.register(
@@ -109,17 +109,17 @@ class Coordinator:
       self._logs.note(node, description)
 
   def tell_start(self, node: str, doing: str) -> None:
-    """Notes what a node is at that starts, for the display."""
+    """Stores the current step of a node's start, for the display."""
     with self._lock:
       self._roster.tell_start(node, doing)
 
   def address_of(self, node: str) -> str | None:
-    """Returns where a node listens; None if it does not, or not yet."""
+    """Returns the address of a node's server; None if there is none yet."""
     with self._lock:
       return self._roster.address_of(node)
 
   def warn(self, node: str, message: str) -> None:
-    """Notes what the user should know although the run goes on."""
+    """Logs and displays a warning; the run continues."""
     with self._lock:
       self._message = message
       self._logs.note(node, {'warning': message})
@@ -139,7 +139,7 @@ class Coordinator:
   def report_actor(
     self, node: str, report: reports.ActorReport
   ) -> reports.Directive:
-    """Takes what an actor did since it reported last."""
+    """Handles the heartbeat of an actor."""
     with self._lock:
       self._progress.add_steps(report.steps)
       self._leases.use(node, report.steps)
@@ -155,7 +155,7 @@ class Coordinator:
   def report_inference(
     self, node: str, version: int, age_seconds: float, row: Mapping[str, float]
   ) -> reports.Directive:
-    """Takes what an inference node did since it reported last."""
+    """Handles the heartbeat of an inference node."""
     with self._lock:
       self._roster.hear(node)
       self._gauges.take_version(node, version, age_seconds)
@@ -169,7 +169,7 @@ class Coordinator:
   def report_targets(
     self, node: str, row: Mapping[str, float]
   ) -> reports.Directive:
-    """Takes what a Bellman updater does: 'targets' so far, and how fast."""
+    """Handles the heartbeat of a Bellman updater."""
     with self._lock:
       self._roster.hear(node, row['targets'])
       self._gauges.take_targets(node, row)
@@ -183,7 +183,7 @@ class Coordinator:
     learner_steps: int,
     tables: Mapping[str, replay.TableStatus],
   ) -> reports.Directive:
-    """Takes a learner's total of updates, and the state of its tables."""
+    """Handles the heartbeat of a learner."""
     with self._lock:
       self._roster.hear(node, learner_steps)
       self._progress.set_learner_steps(learner_steps)
@@ -191,7 +191,7 @@ class Coordinator:
       return self.directive()
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
-    """Logs a row of 'learner', of a table or of 'evaluator'."""
+    """Logs a row of the learner, a table or the evaluator."""
     with self._lock:
       self._gauges.take_row(label, row)
       self._logs.write(label, {**self._progress.position, **row})
@@ -205,12 +205,12 @@ class Coordinator:
     """Logs an evaluation.
 
     Args:
-      returns: Those of its episodes.
-      lengths: Likewise.
-      metrics: The experiment's own metrics likewise, by name.
+      returns: Return of each episode.
+      lengths: Length of each episode.
+      metrics: The experiment's own metrics of each episode, by name.
 
     Returns:
-      Whether it is the best so far: then `keep_best` is to be called.
+      Whether it is the best so far; then the caller must call `keep_best`.
     """
     metrics = metrics or {}
     with self._lock:
@@ -224,10 +224,10 @@ class Coordinator:
     return is_best
 
   def keep_best(self, node: str, policy: Mapping[str, np.ndarray]) -> None:
-    """Keeps the policy of the evaluation that was reported last.
+    """Saves the policy of the latest evaluation as the best policy.
 
     Args:
-      policy: What was evaluated, see `learners.save_exported`.
+      policy: The evaluated policy, see `learners.save_exported`.
     """
     if warning := self._evaluations.keep(policy, self.save()):
       self.warn(node, warning)
@@ -235,17 +235,17 @@ class Coordinator:
   def poll(
     self, node: str, environment_seconds: float = 0.0
   ) -> reports.Directive:
-    """Returns what is to be done, to a node with nothing to report.
+    """Handles a heartbeat without figures.
 
     Args:
-      environment_seconds: How long its environments have been at a step.
+      environment_seconds: Duration of the current environment step.
     """
     with self._lock:
       self._roster.hear(node, environment_seconds=environment_seconds)
       return self.directive()
 
   def directive(self) -> reports.Directive:
-    """Returns what is to be done."""
+    """Returns the reply to a heartbeat."""
     with self._lock:
       return reports.Directive(
         self._phases.phase,
@@ -256,34 +256,35 @@ class Coordinator:
       )
 
   def finish(self, node: str) -> None:
-    """Notes that a node has done its part."""
+    """Marks a node as done, and advances the phase."""
     with self._lock:
       self._roster.finish(node)
       self._leases.drop(node)
       self._phases.go_through(self._roster.have_finished)
 
   def fail(self, failure: failures.Failure) -> None:
-    """Ends the run because a node failed; the first failure is told.
+    """Ends the run because a node failed; the first failure is reported.
 
-    But one that can be started again is only noted, until `lose`.
+    The failure of a node that can be restarted is only stored, until `lose`.
     """
     with self._lock:
       if not (self._phases.is_going_on and self._roster.keep_cause(failure)):
         self._end(failure)
 
   def abort(self, failure: failures.Failure) -> None:
-    """Ends the run, whatever could be started again."""
+    """Ends the run because of a failure, without a restart."""
     with self._lock:
       self._end(failure)
 
   def lose(self, failure: failures.Failure) -> bool:
-    """Takes note that a node's process has ended before its part was done.
+    """Handles the premature end of a node's process.
 
     Args:
-      failure: How it ended; what the node itself told goes before that.
+      failure: Exit of the process; a failure reported by the node takes
+        precedence.
 
     Returns:
-      Whether it is to be started again. If not, and it matters, the run ends.
+      Whether to restart the node. If not, and it was not done, the run ends.
     """
     with self._lock:
       node = failure.node
@@ -301,32 +302,33 @@ class Coordinator:
       return True
 
   def stop(self, reason: str) -> None:
-    """Ends the run early; nodes save what is to be saved."""
+    """Ends the run at once; nodes write their checkpoints."""
     with self._lock:
       if self._phases.stop():
         self._message = reason
 
   def stop_early(self, reason: str) -> None:
-    """Lets the run end as if all its steps had been taken.
+    """Ends acting early, as if all steps had been taken.
 
-    What was lived is learned from, saved and evaluated.
+    The learner still consumes the remaining experience; the last checkpoint and
+    evaluation follow.
 
     Args:
-      reason: Why, for the user.
+      reason: Reason, for the user.
     """
     with self._lock:
       if self._phases.stop_early(reason):
         self._message = f'stopped early: {reason}'
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
-    """Waits until it is known whether the last evaluation ends the run."""
+    """Blocks until the stop criterion has answered on the last evaluation."""
     self._hooks.wait_for_decision(stop)
 
   def end_hooks(self) -> str:
-    """Lets observers and loggers come to their end; called until they have.
+    """Ends callbacks and loggers; to be called until it returns ''.
 
     Returns:
-      Which of them are waited for, in words; '' if none is.
+      Message on those that still run; '' if none does.
     """
     with self._lock:
       self._logs.flush()
@@ -334,16 +336,16 @@ class Coordinator:
     return self._hooks.end(*end)
 
   def failure(self) -> failures.Failure | None:
-    """Returns why the run failed, if it did."""
+    """Returns the failure of the run; None without one."""
     return self._phases.failure
 
   def have_actors_finished(self) -> bool:
-    """Returns whether all actors have done their part."""
+    """Returns whether all actors are done."""
     with self._lock:
       return self._roster.have_finished(reports.ACTING)
 
   def observe(self) -> reports.Observation:
-    """Returns what the launcher goes by."""
+    """Returns the observation for the launcher's supervision."""
     status, experiment = self.status(), self._session.experiment
     with self._lock:
       return observing.observe(
@@ -351,12 +353,12 @@ class Coordinator:
       )
 
   def describe_nodes(self) -> Mapping[str, str]:
-    """Says of each node how it does, for a report."""
+    """Describes the state of each node, for a stall report."""
     with self._lock:
       return self._roster.describe()
 
   def save(self) -> dict[str, Any]:
-    """Returns what a checkpoint holds of the run as a whole."""
+    """Returns the run state of a checkpoint."""
     with self._lock:
       return {
         'experiment': self._session.identity,
@@ -365,7 +367,7 @@ class Coordinator:
       }
 
   def status(self) -> loggers.Status:
-    """Returns what the display shows."""
+    """Returns the status for the display."""
     with self._lock:
       now, is_acting = self._progress, self._phases.has_steps_to_take
       return loggers.Status(
@@ -382,7 +384,7 @@ class Coordinator:
       )
 
   def close(self) -> None:
-    """Writes what the logs still hold back."""
+    """Ends callbacks, and flushes and closes the logs."""
     self._hooks.close()
     with self._lock:
       self._logs.close()
@@ -393,6 +395,6 @@ class Coordinator:
       self._message = f'{failure.node} failed'
 
   def _warn_of_logs(self, message: str) -> None:
-    """Tells what the logs may have no room for."""
+    """Warns on the console, since the logs cannot be written."""
     logging.warning('%s', message)
     self._message = ' '.join(filter(None, [self._session.message, message]))

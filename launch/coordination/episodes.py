@@ -1,4 +1,4 @@
-"""Training episodes that have ended."""
+"""Count and returns of finished training episodes."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ import numpy as np
 from repertory.launch.coordination import statuses
 from repertory.launch.runs import session as session_lib
 
-# Over how many episodes the return is averaged.
+# Number of episodes in the mean return.
 _NUM_RETURNS = 100
 
 
 class Episodes:
-  """Counts episodes, and knows the returns of the last ones."""
+  """Counts training episodes, and averages the latest returns."""
 
   def __init__(self, session: session_lib.Session):
     """Continues the count of a resumed run."""
@@ -29,14 +29,14 @@ class Episodes:
     episodes: Sequence[tuple[float, ...]],
     position: Mapping[str, float],
   ) -> dict[str, np.ndarray]:
-    """Takes note of episodes.
+    """Records finished episodes.
 
     Args:
-      episodes: Return, length and values of `info` of each, at least one.
-      position: Where the run is.
+      episodes: Return, length and `info` values of each; at least one.
+      position: Step counts and elapsed time of the run.
 
     Returns:
-      What is logged of them, an entry of each column for each episode.
+      Log columns `[K]` by name, for K episodes.
     """
     returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
     size = len(returns)
@@ -51,7 +51,7 @@ class Episodes:
     }
 
   def figures(self) -> dict[str, Any]:
-    """Returns what the display shows of them."""
+    """Returns the display figures of episodes."""
     returns = self._returns
     return {
       'episodes': self.count,

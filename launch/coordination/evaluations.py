@@ -1,4 +1,4 @@
-"""What evaluations found, and the policy of the best."""
+"""Evaluation results, and the checkpoint of the best policy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ from repertory.launch.runs import session as session_lib
 
 
 class Evaluated(NamedTuple):
-  """How an evaluation went.
+  """Result of an evaluation.
 
   Attributes:
-    episode_return: The mean undiscounted return of its episodes.
-    steps: Environment steps that training had taken when it ended.
+    episode_return: Mean undiscounted return of its episodes.
+    steps: Training environment steps when it ended.
   """
 
   episode_return: float
@@ -22,19 +22,19 @@ class Evaluated(NamedTuple):
 
 
 class Evaluations:
-  """Knows the latest evaluation and the best, and keeps the best one's policy.
+  """Tracks the latest and the best evaluation, and saves the best policy.
 
-  The best counts over all runs of a directory that resume one another. Of equal
-  ones the first counts.
+  The best is taken over all runs of a directory that resume one another. Among
+  equal returns, the first is the best.
 
   Attributes:
-    latest: This run's newest; None before the first.
-    best: None before the first.
-    warning: Why what an earlier run kept does not count, if so.
+    latest: Latest evaluation of this run; None before the first.
+    best: Best evaluation so far; None before the first.
+    warning: Reason why an earlier run's best cannot be read; '' if it can.
   """
 
   def __init__(self, session: session_lib.Session):
-    """Looks what earlier runs kept, if the session is resumed."""
+    """Reads the best evaluation of earlier runs, if the session is resumed."""
     self._checkpointer = checkpointing.Checkpointer(session.best_directory, 1)
     self._are_errors_fatal = session.experiment.checkpoint_errors == 'raise'
     self.latest: Evaluated | None = None
@@ -50,17 +50,17 @@ class Evaluations:
     metrics: Mapping[str, Sequence[float]],
     steps: int,
   ) -> tuple[dict[str, float], bool]:
-    """Notes an evaluation.
+    """Records an evaluation.
 
     Args:
-      returns: Those of its episodes.
-      lengths: Likewise.
-      metrics: The experiment's own metrics likewise, by name.
-      steps: Environment steps that training has taken.
+      returns: Return of each episode.
+      lengths: Length of each episode.
+      metrics: The experiment's own metrics of each episode, by name.
+      steps: Training environment steps so far.
 
     Returns:
-      Its row in the log, and whether it is the best so far, so that `keep` is
-      to be called.
+      Its log row, and whether it is the best so far; then the caller must call
+      `keep`.
     """
     mean = sum(returns) / len(returns)
     variance = sum((r - mean) ** 2 for r in returns) / len(returns)
@@ -79,22 +79,23 @@ class Evaluations:
   def keep(
     self, policy: Mapping[str, np.ndarray], state: Mapping[str, Any]
   ) -> str:
-    """Keeps the policy of the latest evaluation as that of the best.
+    """Saves the policy of the latest evaluation as the best policy.
 
     Args:
-      policy: What was evaluated, see `learners.save_exported`.
-      state: What a checkpoint holds of the run as a whole.
+      policy: The evaluated policy, see `learners.save_exported`.
+      state: Run state of a checkpoint.
 
     Returns:
-      Why it could not be written, so that what was kept before still counts; ''
-      if it was.
+      Reason of a write failure, after which the previous best remains; '' on
+      success.
 
     Raises:
-      UnwrittenError: If it cannot be written and that is to end the run.
+      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+        'raise'.
     """
     latest = self.latest
     if latest is None:
-      raise RuntimeError('There was no evaluation whose policy could be kept.')
+      raise RuntimeError('take must be called before keep, got no evaluation.')
     counts = {
       **state['counts'],
       'steps': latest.steps,
@@ -106,7 +107,7 @@ class Evaluations:
         policy, {**state, 'counts': counts, 'evaluation': evaluation}
       )
     except OSError as error:
-      problem = f'best policy not kept: {error}'
+      problem = f'best policy not saved: {error}'
       if self._are_errors_fatal:
         raise checkpointing.UnwrittenError(problem) from error
       return problem
@@ -114,7 +115,7 @@ class Evaluations:
     return ''
 
   def figures(self) -> dict[str, Any]:
-    """Returns what the display shows of them, by its names."""
+    """Returns the display figures of evaluations."""
     nothing = (None, None)
     latest_return, latest_steps = self.latest or nothing
     best_return, best_steps = self.best or nothing
@@ -130,7 +131,7 @@ class Evaluations:
       kept = self._checkpointer.load()
     except checkpointing.CheckpointError as error:
       problem = error.for_readers
-      self.warning = f'the best evaluation so far does not count: {problem}'
+      self.warning = f'the best evaluation so far cannot be read: {problem}'
       return
     if kept is not None:
       self.best = Evaluated(**kept.state['evaluation'])

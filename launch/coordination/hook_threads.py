@@ -1,4 +1,4 @@
-"""The thread in which a hook is called; nobody waits for it."""
+"""Background thread that calls a callback without blocking the caller."""
 
 import collections
 import dataclasses
@@ -8,24 +8,24 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Of what waits for a hook.
+# Maximum memory of the queued calls of a callback.
 _MAX_BYTES = 2**26
 
-# After what has waited for so long is told that a hook is slow.
+# Queueing time after which a callback is reported as slow.
 _SLOW_SECONDS = 10.0
 
 
 @dataclasses.dataclass
 class _Call:
-  """A call that waits.
+  """Queued call.
 
   Attributes:
-    what: The call, in a word.
-    function: Is called with what there is to tell.
-    payloads: What there is, all of which one call can tell.
-    join: Makes one of several; None if each is told by a call of its own.
-    num_bytes: What they take in memory, about.
-    since: When it began to wait.
+    what: Name of the call.
+    function: Function to call.
+    payloads: Payloads, joined into the argument of one call.
+    join: Joins several payloads into one; None if each needs its own call.
+    num_bytes: Approximate memory of the payloads.
+    since: Time at which it was queued.
   """
 
   what: str
@@ -43,9 +43,9 @@ class _Call:
 
 
 class HookThread:
-  """Makes the calls of one hook, one after the other.
+  """Makes the calls of one callback in order, in its own thread.
 
-  Whoever hands one over never waits for another one to end.
+  Queueing a call never blocks on an earlier one.
   """
 
   def __init__(
@@ -58,16 +58,17 @@ class HookThread:
     idle_seconds: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
   ):
-    """Starts nothing before there is a call.
+    """Prepares the thread; the first call starts it.
 
     Args:
-      name: What the hook is called when it is told of.
-      take_trouble: Takes, in words, what a call has raised, or that too many
-        wait; returns whether there may be further calls. Called in any thread.
-      warn: Takes what the user should know of a hook that is slow.
-      idle: Called in the thread when there was no call for a time.
-      idle_seconds: That time.
-      clock: Tells seconds.
+      name: Name of the callback in messages.
+      take_trouble: Handles the traceback of a call, or the message that too
+        many are queued; returns whether to continue. Called in any thread.
+      warn: Handles the warning that a callback is slow.
+      idle: Function called in the thread after each `idle_seconds` without a
+        call.
+      idle_seconds: Idle period.
+      clock: Clock in seconds.
     """
     self.name = name
     self._take_trouble = take_trouble
@@ -86,15 +87,15 @@ class HookThread:
 
   @property
   def is_over(self) -> bool:
-    """Whether there is nothing left to do, after `end`; or never again."""
+    """Whether the thread has ended, was dropped or never started."""
     thread = self._thread
     return self._is_dropped or thread is None or not thread.is_alive()
 
   @property
   def progress(self) -> str:
-    """Says what it is at, for an error or a display."""
-    at = f'is at {self._busy}' if self._busy else 'is at no call'
-    return f'{self.name} {at}, and {len(self._calls)} wait'
+    """Description of running and queued calls, for messages."""
+    state = f'is in {self._busy}' if self._busy else 'is idle'
+    return f'{self.name} {state}, with {len(self._calls)} calls queued'
 
   def call(
     self,
@@ -104,25 +105,25 @@ class HookThread:
     num_bytes: int = 0,
     join: Callable[[Sequence[Any]], Any] | None = None,
   ) -> None:
-    """Hands a call over, to be made after those before it.
+    """Queues a call.
 
     Args:
-      what: The call, in a word.
-      function: Is called.
-      payload: With this.
-      num_bytes: What it takes in memory, about.
-      join: Makes one of several payloads; then calls that wait may become one.
+      what: Name of the call, for messages.
+      function: Function to call.
+      payload: Its argument.
+      num_bytes: Approximate memory of the payload.
+      join: Joins several payloads into one, so that queued calls may merge.
     """
     trouble = warning = ''
     with self._changed:
       if self._is_ending or self._is_dropped:
         return
       warning = self._find_slowness()
-      # One alone is taken, however large it is.
+      # A single call is always accepted, whatever its size.
       if self._calls and self._num_bytes + num_bytes > _MAX_BYTES:
         trouble = (
           f'It is too slow: {len(self._calls)} calls of some '
-          f'{self._num_bytes / 2**20:.0f} MB wait, the first for '
+          f'{self._num_bytes / 2**20:.0f} MB are queued, the first for '
           f'{self._clock() - self._calls[0].since:.0f} seconds. '
           f'{self.progress}.'
         )
@@ -136,21 +137,21 @@ class HookThread:
   def end(
     self, what: str, function: Callable[[Any], Any], payload: Any
   ) -> None:
-    """Hands the last call over, see `call`; then the thread ends."""
+    """Queues the last call, see `call`; then the thread ends."""
     with self._changed:
       if not self._is_ending and not self._is_dropped:
         self._add(what, function, payload, 0, None)
         self._is_ending = True
 
   def drop(self) -> None:
-    """Makes no further calls; one that is being made is left to itself."""
+    """Drops all queued calls; a running one is not waited for."""
     with self._changed:
       self._is_dropped = True
       self._calls.clear()
       self._changed.notify_all()
 
   def wait_until_idle(self, seconds: float) -> bool:
-    """Waits for all calls to be made; returns whether they were in time."""
+    """Blocks until all calls are made; returns False after `seconds`."""
     with self._changed:
       return self._changed.wait_for(
         lambda: self.is_over or not (self._calls or self._busy), seconds
@@ -174,7 +175,7 @@ class HookThread:
     self._changed.notify_all()
 
   def _find_slowness(self) -> str:
-    """Says, once for as long as it lasts, that what waits has done so long."""
+    """Returns a warning when the callback becomes slow, else ''."""
     seconds = self._clock() - self._calls[0].since if self._calls else 0.0
     was_slow, self._is_slow = self._is_slow, seconds > _SLOW_SECONDS
     if was_slow or not self._is_slow:
@@ -185,18 +186,18 @@ class HookThread:
     while (call := self._take()) is not None:
       try:
         call.make()
-        goes_on = True
-      except BaseException:  # Also what would end a thread without a word.
-        goes_on = self._take_trouble(traceback.format_exc())
+        continues = True
+      except BaseException:  # SystemExit would end the thread silently.
+        continues = self._take_trouble(traceback.format_exc())
       finally:
         with self._changed:
           self._busy = ''
           self._changed.notify_all()
-      if not goes_on:
+      if not continues:
         self.drop()
 
   def _take(self) -> _Call | None:
-    """Waits for the next call; returns None when there is none any more."""
+    """Blocks until the next call; returns None once the thread must end."""
     with self._changed:
       idle = self._idle
       while not self._is_dropped:

@@ -1,4 +1,4 @@
-"""The parts that nodes play in a run; needs no TensorFlow."""
+"""Node kinds of a run. Needs no TensorFlow."""
 
 import dataclasses
 
@@ -7,21 +7,21 @@ from repertory.launch.coordination import reports
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-  """A part that nodes play.
+  """Node kind.
 
   Attributes:
-    name: Its only node is called so too; of several they are <name>/<index>.
-    phase: At whose end its nodes have done their part; None if they are there
-      for others until they are shut down.
-    serves: Whether others call its nodes. Then one stays, to answer, until it
-      is shut down; else it ends when its part is done.
-    is_replaceable: Whether the others can do without one for a while, so that
-      it may be started again by itself.
-    saves: Whether a run that is stopped waits for it to save what it has.
-    acts: Whether nobody can act while all of its nodes that are left start.
+    name: Name of its only node; several nodes are named <name>/<index>.
+    phase: Run phase that ends when all its nodes are done; None for servers
+      that run until they are shut down.
+    serves: Whether other nodes call its nodes. Then a node stays up until it is
+      shut down, else it ends when it is done.
+    is_replaceable: Whether a single node can be restarted while the others
+      wait.
+    saves: Whether a stopped run waits for it to write its checkpoint.
+    acts: Whether acting needs at least one of its nodes running.
     has_environments: Whether its nodes step environments, which may hang.
-    reports_with: The kind whose only node it asks before it reports; when that
-      one falls silent, so does this.
+    reports_with: Kind whose node it queries before each heartbeat; if that node
+      goes silent, so does this one.
   """
 
   name: str
@@ -34,7 +34,7 @@ class Kind:
   reports_with: 'Kind | None' = None
 
   def numbered(self, index: int) -> str:
-    """Returns the name of one of several nodes, from 0."""
+    """Returns the name of one of several nodes; indices begin at 0."""
     return f'{self.name}/{index}'
 
 
@@ -45,7 +45,7 @@ LEARNER = Kind(
   phase=reports.LEARNING,
   serves=True,
   saves=True,
-  reports_with=REPLAY,  # Which tells it how the tables are.
+  reports_with=REPLAY,  # Source of the table statuses.
 )
 INFERENCE = Kind('inference', serves=True, is_replaceable=True, acts=True)
 BELLMAN_UPDATER = Kind(
@@ -90,12 +90,12 @@ def kind_of(node: str) -> Kind:
   """Returns the kind of a node by its name.
 
   Raises:
-    ValueError: If there is none of that name.
+    ValueError: If the name has no known kind.
   """
   name = node.split('/')[0]
   if name not in _BY_NAME:
     raise ValueError(
-      f'node must be called <kind> or <kind>/<index>, with a kind of '
-      f'{", ".join(_BY_NAME)}; got {node!r}.'
+      f'node must be named <kind> or <kind>/<index>, with a kind of '
+      f'{", ".join(_BY_NAME)}, got {node!r}.'
     )
   return _BY_NAME[name]

@@ -1,22 +1,23 @@
-"""Who may take how many of the environment steps that are left."""
+"""Step budget: grants the remaining environment steps to actors."""
 
-# Environment steps an actor is granted at once, at most.
+# Maximum environment steps of one grant.
 _MAX_GRANT = 1000
 
 
 class StepLeases:
-  """Grants environment steps to actors, and takes back what is not used.
+  """Step budget: grants environment steps to actors, takes back unused ones.
 
-  A step is granted, then reported; so the sum of both is never more than the
-  run is to have, but for less than one environment batch.
+  A step is first granted, then reported. Granted plus reported steps exceed
+  `max_steps` by less than one environment batch.
   """
 
   def __init__(self, max_steps: int, num_actors: int):
-    """Grants nothing yet.
+    """Starts without grants.
 
     Args:
-      max_steps: Steps at which the run ends, those before this start included.
-      num_actors: How many share them: the more, the smaller are grants.
+      max_steps: Environment steps at which the run ends, those of resumed runs
+        included.
+      num_actors: Number of actors; more actors get smaller grants.
     """
     self._max_steps = max_steps
     self._num_actors = num_actors
@@ -27,11 +28,11 @@ class StepLeases:
     """Grants steps to an actor.
 
     Args:
-      wanted: The least that is of use to it.
-      steps_done: How far the run is, as reported so far.
+      wanted: Minimum number of steps the actor can use.
+      steps_done: Environment steps reported so far.
 
     Returns:
-      At least `wanted`, or 0 when there are none left.
+      At least `wanted` steps, or 0 when none are left.
     """
     left = self._max_steps - steps_done - self._num_open
     if left <= 0:
@@ -47,11 +48,11 @@ class StepLeases:
     self._add(node, -unused)
 
   def use(self, node: str, steps: int) -> None:
-    """Notes that granted steps were taken and reported."""
+    """Moves reported steps out of the grants."""
     self._add(node, -steps)
 
   def drop(self, node: str) -> None:
-    """Takes back all that an actor has not reported, for it is gone."""
+    """Takes back all grants of an actor that has ended."""
     self._num_open -= self._open.pop(node, 0)
 
   def _add(self, node: str, steps: int) -> None:

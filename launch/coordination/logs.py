@@ -1,4 +1,4 @@
-"""Where a run's rows go."""
+"""Log files of a run."""
 
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -10,7 +10,7 @@ from repertory.components import loggers, replay
 from repertory.launch.coordination import kinds
 from repertory.launch.runs import directories
 
-# Rows are aggregated, without loss, over so much time.
+# Rows are aggregated over this period.
 _ROW_PERIOD_SECONDS = 1.0
 
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
@@ -22,7 +22,7 @@ _OF_TABLES = (
   'samples_per_insert',
   'target_samples_per_insert',
 )
-# By label: columns that tell what is at a moment, of rows that are merged.
+# By label: columns of merged rows whose latest value is kept.
 _LATEST = {
   'actors': (*_POSITION, 'episodes'),
   kinds.REPLAY.name: _OF_TABLES,
@@ -37,11 +37,11 @@ def label_of(table: replay.Table) -> str:
 
 
 class RunLogs:
-  """All logs of a run: those of training, and one on the nodes.
+  """All logs of a run: training metrics, and events of nodes.
 
-  A run goes on without them. What cannot be written is told, and tried again
-  with the next row; what was removed is made anew; and a file of an earlier run
-  that is not what it should be is set aside.
+  A run continues without them. A write failure causes a warning and a retry
+  with the next row; removed files are created again; a garbled file of an
+  earlier run is renamed.
   """
 
   def __init__(
@@ -52,19 +52,21 @@ class RunLogs:
     also: Callable[[str, Mapping[str, Any]], None] = lambda label, row: None,
     episode_rows: bool = False,
   ):
-    """Makes the files that every run has.
+    """Creates the files that every run has.
 
     Args:
-      warn: Takes what the user should know.
-      run: Which of the directory's it is.
-      also: Takes all rows but those on nodes, with their labels.
+      directory: Folder of the logs.
+      warn: Function that handles warnings.
+      run: Index of the run among those of its directory.
+      also: Additional consumer of all rows but those on nodes; takes label and
+        row.
       episode_rows: Whether each training episode has a row in `episodes.csv`.
     """
     self._directory = directory
-    self._tell = warn
+    self._warn_user = warn
     self._run = run
     self._also = also
-    self._told: set[str] = set()
+    self._warned: set[str] = set()
     self._loggers: dict[str, loggers.Logger] = {}
     self._merged: dict[str, loggers.Aggregate] = {}
     for label in ('nodes', 'actors', 'learner', 'replay', 'evaluator'):
@@ -75,17 +77,17 @@ class RunLogs:
       self._episodes = _File(csv, lambda: loggers.CsvFile(csv), self._warn)
 
   def note(self, node: str, row: Mapping[str, Any]) -> None:
-    """Writes what is to be known of a node."""
+    """Writes a row on a node to `nodes.jsonl`."""
     self.write('nodes', {'node': node, 'run': self._run, **row})
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
-    """Writes a row, at once or merged with others of the same second."""
+    """Writes a row at once, or merged with others of the same second."""
     if label not in self._loggers:
       self._add(label)
     self._loggers[label].write(row)
 
   def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
-    """Adds rows of episodes to 'actors', and to `episodes.csv` if desired.
+    """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled.
 
     Args:
       columns: Arrays `[K]` by name, for K episodes; merged as in `Aggregate`.
@@ -96,12 +98,12 @@ class RunLogs:
         self._episodes.write(dict(zip(columns, values)))
 
   def flush(self) -> None:
-    """Writes what is held back."""
+    """Writes all pending rows."""
     for logger in self._merged.values():
       logger.flush()
 
   def close(self) -> None:
-    """Writes what is held back, and ends."""
+    """Writes all pending rows, and closes the files."""
     for logger in self._loggers.values():
       logger.close()
     if self._episodes is not None:
@@ -132,13 +134,13 @@ class RunLogs:
     self._loggers[label] = logger
 
   def _warn(self, message: str) -> None:
-    if message not in self._told:  # It may be the same of many files and rows.
-      self._told.add(message)
-      self._tell(message)
+    if message not in self._warned:  # Many rows may cause the same message.
+      self._warned.add(message)
+      self._warn_user(message)
 
 
 class _Also(loggers.Logger):
-  """Hands rows to who wants them, too."""
+  """Passes rows to an additional consumer."""
 
   def __init__(
     self, label: str, take: Callable[[str, Mapping[str, Any]], None]
@@ -150,11 +152,11 @@ class _Also(loggers.Logger):
     self._take(self._label, data)
 
   def close(self) -> None:
-    """Does nothing; who takes rows ends by itself."""
+    """Does nothing; the consumer closes itself."""
 
 
 class _File(loggers.Logger):
-  """A file of the logs, which somebody may remove or a full disk refuse."""
+  """Log file that survives its removal and a full disk."""
 
   def __init__(
     self,
@@ -162,12 +164,12 @@ class _File(loggers.Logger):
     make: Callable[[], loggers.Logger],
     warn: Callable[[str], None],
   ):
-    """Makes it.
+    """Opens the file.
 
     Args:
-      path: The file, or the folder where it is.
-      make: Opens it.
-      warn: Takes what the user should know.
+      path: Path of the file, or of its folder.
+      make: Opens the logger of the file.
+      warn: Function that handles warnings.
     """
     self._path = path
     self._make = make
@@ -180,7 +182,7 @@ class _File(loggers.Logger):
       if self._logger is not None and not self._is_there():
         logger, self._logger = self._logger, None
         folder = os.path.dirname(self._path)
-        self._warn(f'logs were removed from {folder}; they are begun anew')
+        self._warn(f'logs were removed from {folder}; new ones are started')
         logger.close()
       if self._logger is None:
         self._open()
@@ -198,7 +200,7 @@ class _File(loggers.Logger):
       self._logger = self._make()
     except (loggers.GarbledError, IsADirectoryError, FileExistsError) as error:
       aside = directories.set_aside(self._path)
-      self._warn(f'log set aside as {aside} and begun anew: {error}')
+      self._warn(f'log renamed to {aside}, a new one is started: {error}')
       self._logger = self._make()
 
   def _is_there(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the launcher goes by, of all that the coordinator knows."""
+"""Observation of a run and its nodes, for the launcher's supervision."""
 
 from repertory.components import loggers
 from repertory.launch import experiment as experiment_lib
@@ -15,16 +15,16 @@ def observe(
   roster: roster_lib.Roster,
   experiment: experiment_lib.Experiment,
 ) -> reports.Observation:
-  """Returns how the run and its nodes do."""
+  """Returns the state of the run and its nodes."""
   if not roster.have_all_started():
-    progress.get_on()  # Nobody expects it to.
+    progress.get_on()  # A start is no stall.
   is_acting = phases.phase == reports.ACTING
   return reports.Observation(
     status=status,
     phase=phases.phase,
     finished=roster.finished(),
     overdue=roster.find_overdue(
-      # Before those who wait for it give up.
+      # Before the waits of other nodes time out.
       experiment.timeout_seconds / 2,
       experiment.stall_seconds,
     ),

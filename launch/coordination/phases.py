@@ -1,4 +1,4 @@
-"""Which phase a run is in, and why it ends."""
+"""Phases of a run, and the reason of its end."""
 
 import itertools
 from collections.abc import Callable
@@ -8,56 +8,56 @@ from repertory.launch.coordination import reports
 
 
 class Phases:
-  """The phases of a run, one after the other, or an end before the last.
+  """State machine of the phases of a run.
 
   Attributes:
     phase: One of `reports.PHASES`, or `reports.STOPPING`.
-    failure: Why the run failed; None if it did not. The first one counts.
-    stopped_early: Why it ends before all steps are taken; '' if it does not.
+    failure: First failure of the run; None without one.
+    stopped_early: Reason to end before all steps are taken; '' without one.
   """
 
   def __init__(self):
-    """Begins with the first one."""
+    """Starts in the first phase."""
     self.phase = reports.ACTING
     self.failure: failures.Failure | None = None
     self.stopped_early = ''
 
   @property
   def is_going_on(self) -> bool:
-    """Whether the run neither stops nor is done."""
+    """Whether the run is neither stopping nor done."""
     return self.phase not in (reports.STOPPING, reports.DONE)
 
   @property
   def has_steps_to_take(self) -> bool:
-    """Whether there is acting to be done."""
+    """Whether environment steps remain to be taken."""
     return self.phase == reports.ACTING and not self.stopped_early
 
   def go_through(self, have_finished: Callable[[str], bool]) -> None:
-    """Ends the phases in which all have done their part.
+    """Advances past all phases whose nodes are done.
 
     Args:
-      have_finished: Returns whether they have in a phase.
+      have_finished: Returns whether all nodes of a phase are done.
     """
     for phase, following in itertools.pairwise(reports.PHASES):
       if self.phase == phase and have_finished(phase):
         self.phase = following
 
   def stop(self) -> bool:
-    """Ends the run at once; returns whether it went on until then."""
+    """Stops the run; returns False if it had already ended."""
     if not self.is_going_on:
       return False
     self.phase = reports.STOPPING
     return True
 
   def stop_early(self, reason: str) -> bool:
-    """Ends acting, if it has not ended; returns whether it does."""
+    """Ends acting; returns False if it had already ended."""
     if not self.has_steps_to_take:
       return False
     self.stopped_early = reason
     return True
 
   def fail(self, failure: failures.Failure) -> bool:
-    """Ends the run because of a failure; returns whether it is the first."""
+    """Stops the run with a failure; returns whether it is the first."""
     self.stop()
     if self.failure is not None:
       return False
@@ -65,10 +65,10 @@ class Phases:
     return True
 
   def describe_end(self, why_stopped: str) -> tuple[str, str]:
-    """Returns outcome and reason of the end, as `hooks.End` has them.
+    """Returns outcome and reason of the end, as in `hooks.End`.
 
     Args:
-      why_stopped: The reason if it was stopped from outside.
+      why_stopped: Reason of an interruption.
     """
     if self.failure is not None:
       return hooks.FAILED, self.failure.summary

@@ -1,4 +1,4 @@
-"""How far a run is, counted on from those that it resumes."""
+"""Step counts and elapsed time of a run, earlier runs included."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,19 +7,19 @@ from repertory.launch.runs import session as session_lib
 
 
 class Progress:
-  """Counts steps and time, and knows when the run got on last.
+  """Counts steps and time, and the time since the latest progress.
 
   Attributes:
     steps: Environment steps.
-    learner_steps: Updates.
-    runs: Runs before this one.
+    learner_steps: Learner steps.
+    runs: Number of runs before this one.
   """
 
   def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
-    """Goes on where the resumed run ended.
+    """Continues the counts of a resumed run.
 
     Args:
-      clock: Tells seconds.
+      clock: Clock in seconds.
     """
     counts = session.counts
     self.steps, self.learner_steps = counts['steps'], counts['learner_steps']
@@ -30,12 +30,12 @@ class Progress:
 
   @property
   def elapsed_seconds(self) -> float:
-    """How long it has taken, with the runs before."""
+    """Elapsed time, earlier runs included."""
     return self._seconds_before + self._clock() - self._start
 
   @property
   def position(self) -> dict[str, Any]:
-    """Where the run is, as rows of the logs and the display tell it."""
+    """Step counts and elapsed time, as columns of the logs."""
     return {
       'steps': self.steps,
       'learner_steps': self.learner_steps,
@@ -44,15 +44,15 @@ class Progress:
 
   @property
   def idle_seconds(self) -> float:
-    """How long the run has not got on."""
+    """Time since the latest progress."""
     return self._clock() - self._got_on_at
 
   def begin_earlier(self, seconds: float) -> None:
-    """Counts time, too, that has passed before."""
+    """Adds time that passed before this object was created."""
     self._seconds_before += seconds
 
   def get_on(self) -> None:
-    """Notes that the run gets on, or that nobody expects it to."""
+    """Resets the idle time."""
     self._got_on_at = self._clock()
 
   def add_steps(self, steps: int) -> None:
@@ -62,13 +62,13 @@ class Progress:
       self.get_on()
 
   def set_learner_steps(self, learner_steps: int) -> None:
-    """Takes the learner's total of updates."""
+    """Sets the total of learner steps."""
     if learner_steps != self.learner_steps:
       self.get_on()
     self.learner_steps = learner_steps
 
   def save(self, num_episodes: int) -> dict[str, Any]:
-    """Returns what a checkpoint holds of it, for the next run to go on.
+    """Returns the checkpoint state from which the next run resumes.
 
     Args:
       num_episodes: Training episodes so far.

@@ -1,28 +1,28 @@
-"""How fast a run goes, lately."""
+"""Throughput of a run, and estimated time left."""
 
 import collections
 import time
 from collections.abc import Callable
 
-# Over how much time.
+# Averaging window.
 _SECONDS = 10.0
 
-# How long learning goes on before it can be told how long it will.
+# Minimum time of learning before the time left is estimated.
 _LEAST_SECONDS = 5.0
 
 
 class Rates:
-  """Steps per second, of several kinds, over the last seconds."""
+  """Moving averages of several rates per second."""
 
   def __init__(self, clock: Callable[[], float] = time.monotonic):
     self._clock = clock
     self._history: collections.deque = collections.deque()
 
   def measure(self, *counts: int) -> list[float]:
-    """Returns how many a second there were of each.
+    """Returns the rate per second of each count.
 
     Args:
-      *counts: How many of each kind so far; always the same kinds.
+      *counts: Totals so far, in the same order at each call.
     """
     now = self._clock()
     self._history.append((now, counts))
@@ -37,11 +37,11 @@ class Rates:
 
 
 class Speed:
-  """How fast a run goes, and how long it has to go if that can be known.
+  """Steps per second of a run, and an estimate of the time left.
 
-  That is not before learning has gone on for some seconds: until then it is
-  acting alone, or compiling, whose speed is measured. Nor while nothing goes
-  on.
+  There is no estimate during the first seconds of learning, since the rate
+  would be that of acting alone or of compilation, nor while the run stands
+  still.
   """
 
   def __init__(
@@ -50,12 +50,12 @@ class Speed:
     learner_steps: int,
     clock: Callable[[], float] = time.monotonic,
   ):
-    """Knows nothing yet.
+    """Starts without measurements.
 
     Args:
       max_steps: Environment steps at which the run ends.
-      learner_steps: Updates before this run.
-      clock: Tells seconds.
+      learner_steps: Learner steps before this run.
+      clock: Clock in seconds.
     """
     self._max_steps = max_steps
     self._first_learner_step = learner_steps
@@ -68,12 +68,12 @@ class Speed:
   def measure(
     self, steps: int, learner_steps: int, is_acting: bool
   ) -> dict[str, float | None]:
-    """Returns what the display shows of it, by its names.
+    """Returns the display figures of speed.
 
     Args:
       steps: Environment steps so far.
-      learner_steps: Updates so far.
-      is_acting: Whether there are steps to take.
+      learner_steps: Learner steps so far.
+      is_acting: Whether environment steps remain to be taken.
     """
     steps_rate, learner_rate = self._rates.measure(steps, learner_steps)
     left = self._estimate(steps, learner_steps)

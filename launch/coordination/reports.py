@@ -1,4 +1,4 @@
-"""What nodes tell the coordinator, and what they hear; needs no TensorFlow."""
+"""Messages between nodes and the coordinator. Needs no TensorFlow."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -6,33 +6,33 @@ from typing import Any
 
 # Phases of a run. A stopped or failed run skips those in between.
 ACTING = 'acting'
-LABELING = 'labeling'  # Actors are done; targets of what they left are found.
-LEARNING = 'learning'  # So are all targets; the learner uses what is left.
+LABELING = 'labeling'  # Actors are done; the last targets are computed.
+LEARNING = 'learning'  # Targets are done; the learner uses the last batches.
 EVALUATING = 'evaluating'  # The learner is done.
 DONE = 'done'
 PHASES = (ACTING, LABELING, LEARNING, EVALUATING, DONE)
 STOPPING = 'stopping'  # Interrupted, or a node failed.
 
-# Labels of rows on each of several learners: how it gossips, and what it does
-# by itself where their mean is evaluated.
+# Labels of the rows of each gossiping learner: its gossip figures, and its own
+# evaluations beside those of the mean.
 GOSSIP, EVALUATIONS_OF_EACH = 'gossip', 'evaluations_of_learners'
 
-# How often nodes report, and hear what is to be done.
+# Heartbeat period of nodes.
 PERIOD_SECONDS = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
 class Directive:
-  """What a node learns when it reports.
+  """Reply to a heartbeat: state of the run and instructions to the node.
 
   Attributes:
     phase: One of `PHASES`, or `STOPPING`.
     steps: Environment steps so far.
-    learner_steps: Updates so far.
-    is_acting_delayed: Whether nobody can act, for all who are needed for that
-      are being started, or started again, which may take longer than a wait.
-    is_ending: Whether the run ends before all its steps are taken: who acts is
-      done as soon as it can be.
+    learner_steps: Learner steps so far.
+    is_acting_delayed: Whether acting waits for nodes that are starting or
+      restarting, which may take longer than other timeouts.
+    is_ending: Whether the run ends before all its steps are taken; actors stop
+      as soon as possible.
   """
 
   phase: str
@@ -44,21 +44,19 @@ class Directive:
 
 @dataclasses.dataclass(frozen=True)
 class ActorReport:
-  """What an actor did since its last report.
+  """Heartbeat of an actor: its work since the previous one.
 
   Attributes:
     steps: Environment steps.
-    total_steps: Environment steps since it started.
-    episodes: Return and length of each that ended, and the values of the
-      experiment's `info`.
-    environment_seconds: How long its environments have been at the step or
-      reset that they are at; 0 if at none.
-    version: Learner steps of the variables it acts with; −1 if they are the
-      learner's own.
-    age_seconds: Time since it got them.
-    num_unrecorded: Environment steps that its recording lacks, since the last
-      report.
-    unrecorded_reason: Why they could not be written.
+    total_steps: Environment steps since its start.
+    episodes: Return, length and `info` values of each finished episode.
+    environment_seconds: Duration of the current environment step or reset; 0 if
+      none is running.
+    version: Learner steps of the variables in use; −1 for the learner's own.
+    age_seconds: Time since these variables were fetched.
+    num_unrecorded: Environment steps missing in its recording since the
+      previous report.
+    unrecorded_reason: Cause of the write failure.
   """
 
   steps: int
@@ -73,16 +71,17 @@ class ActorReport:
 
 @dataclasses.dataclass(frozen=True)
 class Observation:
-  """What the launcher goes by.
+  """State of a run and its nodes, for the launcher's supervision.
 
   Attributes:
     status: `loggers.Status`, for the display.
     phase: One of `PHASES`, or `STOPPING`.
-    finished: Names of the nodes that have done their part.
-    overdue: Nodes that hang, and what is wrong with each.
-    idle_seconds: Time without an environment step, an update or an evaluation,
-      while there should be some.
-    laggard: Who got on longest ago; None before anybody did.
+    finished: Names of the nodes that are done or failed.
+    overdue: Problem of each node that hangs, by name.
+    idle_seconds: Time without an environment step, a learner step or an
+      evaluation; 0 outside of acting.
+    laggard: Node whose latest progress is the oldest; None before any
+      progress.
   """
 
   status: Any

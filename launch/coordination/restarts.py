@@ -1,4 +1,4 @@
-"""What is started again when it has ended too early, and how often."""
+"""Restart budget and rules for nodes that end too early."""
 
 import time
 from collections.abc import Callable
@@ -6,21 +6,21 @@ from collections.abc import Callable
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 
-# Within this time a node may be started again only so often.
+# Time window of a restart budget.
 WINDOW_SECONDS = 600.0
 
 
 class RestartBudget:
-  """How often something may be started again within a time."""
+  """Limit on the number of restarts within a time window."""
 
   def __init__(
     self, max_restarts: int, clock: Callable[[], float] = time.monotonic
   ):
-    """Has all of it.
+    """Starts with the full budget.
 
     Args:
-      max_restarts: Within `WINDOW_SECONDS`.
-      clock: Tells seconds.
+      max_restarts: Maximum restarts within `WINDOW_SECONDS`.
+      clock: Clock in seconds.
     """
     self._max_restarts = max_restarts
     self._clock = clock
@@ -34,16 +34,17 @@ class RestartBudget:
     return len(self._taken_at) < self._max_restarts
 
   def take(self) -> None:
-    """Notes a restart."""
+    """Counts a restart."""
     self._taken_at.append(self._clock())
     self.num_taken += 1
 
 
 def may_replace(node: str, budget: RestartBudget) -> bool:
-  """Returns whether a node that ended may be started again by itself.
+  """Returns whether a single node that ended may be restarted.
 
   Args:
-    budget: The node's own.
+    node: Name of the node.
+    budget: Restart budget of the node.
   """
   return kinds.kind_of(node).is_replaceable and budget.is_left()
 
@@ -51,14 +52,15 @@ def may_replace(node: str, budget: RestartBudget) -> bool:
 def may_start_all_again(
   failure: failures.Failure, budget: RestartBudget
 ) -> bool:
-  """Returns whether all may go on from the last checkpoint after a failure.
+  """Returns whether all nodes may resume from the last checkpoint.
 
-  Only after the loss of a node that the others cannot do without. One that
-  raised would raise again, and the loss of another one ends the run only when
-  there have been too many.
+  True only after the loss of a node that is not replaceable. A node that raised
+  would raise again, and the loss of a replaceable one ends the run only once
+  its own budget is used up.
 
   Args:
-    budget: The whole program's.
+    failure: Failure that ended the run.
+    budget: Restart budget of the whole run.
   """
   is_replaceable = kinds.kind_of(failure.node).is_replaceable
   return failure.is_lost and not is_replaceable and budget.is_left()

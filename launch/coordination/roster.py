@@ -1,4 +1,4 @@
-"""What is known of the nodes: whether they live, and when they got on."""
+"""Node registry: state, heartbeats, progress and restarts of all nodes."""
 
 import dataclasses
 import time
@@ -10,7 +10,7 @@ from repertory.launch import failures
 from repertory.launch.coordination import kinds, restarts
 from repertory.launch.host import watchdog
 
-# No node that is well pauses for so long between two reports.
+# A healthy node never pauses this long between two heartbeats.
 _PAUSE_SECONDS = 2.0
 
 _STARTING = ('starting', 'restarting')
@@ -18,20 +18,20 @@ _STARTING = ('starting', 'restarting')
 
 @dataclasses.dataclass
 class _Node:
-  """A node.
+  """Entry of the registry.
 
   Attributes:
-    state: For the display.
-    started_at: When it was started last.
-    doing: What it is at while it starts, as far as it tells.
-    heard_at: When it called last.
-    progress: How much it has done.
-    progressed_at: When that last grew.
-    environment_seconds: How long its environments have been at a step.
-    restarts: How often it was started again, and may be.
+    restarts: Restart budget.
+    state: State for the display.
+    started_at: Time of the latest start.
+    doing: Current step of its start; '' if unknown.
+    heard_at: Time of the latest heartbeat.
+    progress: Amount of work done, in the node's own unit.
+    progressed_at: Time of the latest progress.
+    environment_seconds: Duration of the current environment step.
     is_ready: Whether it has registered.
-    address: Where it listens, if others are to find it.
-    host: On which host it is, if there are several.
+    address: Address of its server; None without one.
+    host: Name of its host, if there are several.
   """
 
   restarts: restarts.RestartBudget
@@ -48,7 +48,7 @@ class _Node:
 
 
 class Roster:
-  """All nodes of a run, by name."""
+  """Registry of all nodes of a run, by name."""
 
   def __init__(
     self,
@@ -57,15 +57,15 @@ class Roster:
     num_restarts: int = 0,
     keeps_step: bool = False,
   ):
-    """Knows nobody yet.
+    """Starts empty.
 
     Args:
-      max_restarts: How often one node may be started again within
-        `restarts.WINDOW_SECONDS`; 0 where the launcher cannot.
-      clock: Tells seconds.
-      num_restarts: How often nodes were started again before.
-      keeps_step: Whether nobody who acts can be started again by itself: the
-        others would wait for what it had sent, or would have sent.
+      max_restarts: Maximum restarts of one node within
+        `restarts.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
+      clock: Clock in seconds.
+      num_restarts: Node restarts of earlier starts of the run.
+      keeps_step: Whether the run is deterministic. Then no acting node is
+        restarted alone, for the others would wait for its lost items.
     """
     self._num_restarts_before = num_restarts
     self._keeps_step = keeps_step
@@ -76,17 +76,18 @@ class Roster:
     self._causes: dict[str, failures.Failure] = {}
     self._expected: set[str] = set()
     self._finished: set[str] = set()
-    # Asked at every report of every node, so it is not looked for.
+    # Cached, since every heartbeat asks for it.
     self._starting: set[str] = set()
 
   def expect(
     self, names: Sequence[str], doing: str = '', seconds: float = 0.0
   ) -> None:
-    """Notes which nodes are being started.
+    """Adds nodes that are being started.
 
     Args:
-      doing: What one that starts is at before it tells; '' if that is unknown.
-      seconds: How long they have been.
+      names: Names of the nodes.
+      doing: First step of their start, until they report one; '' if unknown.
+      seconds: Time since their start.
     """
     self._first_doing = doing
     for name in names:
@@ -94,17 +95,17 @@ class Roster:
     self._expected.update(names)
 
   def tell_start(self, name: str, doing: str) -> None:
-    """Notes what a node is at that starts."""
+    """Stores the current step of a node's start."""
     self._hear(name).doing = doing
 
   def register(
     self, name: str, address: str | None = None, host: str | None = None
   ) -> None:
-    """Notes that a node has started, and where.
+    """Marks a node as running.
 
     Args:
-      address: Where it listens, if others are to find it.
-      host: On which host it is, if there are several.
+      address: Address of its server; None without one.
+      host: Name of its host, if there are several.
     """
     node = self._hear(name)
     node.is_ready = True
@@ -119,11 +120,11 @@ class Roster:
     progress: float | None = None,
     environment_seconds: float = 0.0,
   ) -> None:
-    """Notes that a node called.
+    """Records a heartbeat.
 
     Args:
-      progress: How much it has done; None if that does not tell.
-      environment_seconds: How long its environments have been at a step.
+      progress: Amount of work done; None if the node does not report it.
+      environment_seconds: Duration of the current environment step.
     """
     node = self._hear(name)
     node.environment_seconds = environment_seconds
@@ -132,21 +133,21 @@ class Roster:
       node.progressed_at = self._clock()
 
   def finish(self, name: str) -> None:
-    """Notes that a node has done its part."""
+    """Marks a node as done."""
     self._hear(name)
     self._enter(name, 'done')
     self._finished.add(name)
 
   def fail(self, name: str) -> None:
-    """Notes that a node failed, and is not started again."""
+    """Marks a node as failed for good."""
     self._enter(name, 'failed')
     self._finished.add(name)
 
   def may_restart(self, name: str) -> bool:
-    """Returns whether a node that ended can be started again.
+    """Returns whether a node that ended can be restarted.
 
-    Not one that never got as far as to register: it would fail again. Nor one
-    with which the others keep step.
+    A node that never registered cannot, since it would fail again. Nor can an
+    acting node of a deterministic run.
     """
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
@@ -156,10 +157,10 @@ class Roster:
     return restarts.may_replace(name, node.restarts)
 
   def keep_cause(self, failure: failures.Failure) -> bool:
-    """Notes why a node fails, before its process has ended.
+    """Stores the failure of a node until its process has ended.
 
     Returns:
-      Whether it may be started again then. If not, nothing is noted.
+      Whether the node may be restarted then. If not, nothing is stored.
     """
     if failure.is_bad_input or not self.may_restart(failure.node):
       return False
@@ -167,11 +168,11 @@ class Roster:
     return True
 
   def take_cause(self, failure: failures.Failure) -> failures.Failure:
-    """Returns why a node has ended: what it told, or else how it ended."""
+    """Returns the failure the node reported, else the given one."""
     return self._causes.pop(failure.node, failure)
 
   def restart(self, name: str) -> int:
-    """Notes that a node is being started again; returns how often it was."""
+    """Marks a node as restarting; returns its number of restarts."""
     node = self._nodes[name]
     node.restarts.take()
     self._enter(name, 'restarting')
@@ -181,35 +182,35 @@ class Roster:
     return node.restarts.num_taken
 
   def finished(self) -> list[str]:
-    """Returns the names of the nodes that have done their part."""
+    """Returns the names of the nodes that are done or failed."""
     return sorted(self._finished)
 
   def has_finished(self, name: str) -> bool:
     return name in self._finished
 
   def address_of(self, name: str) -> str | None:
-    """Returns where a node listens; None if it does not, or not yet."""
+    """Returns the address of a node's server; None if there is none yet."""
     node = self._nodes.get(name)
     return node.address if node else None
 
   def have_finished(self, phase: str) -> bool:
-    """Returns whether all that have a part in a phase have done it.
+    """Returns whether all nodes of a phase are done.
 
-    False before it is known who is to be expected.
+    False before any node is expected.
     """
     names = [n for n in self._expected if kinds.kind_of(n).phase == phase]
     return bool(self._expected) and self._finished.issuperset(names)
 
   def have_all_started(self) -> bool:
-    """Returns whether no node is at its start, or at a new one."""
+    """Returns whether no node is starting or restarting."""
     return not self._starting
 
   def is_acting_delayed(self) -> bool:
-    """Returns whether all actors that are left, or all servers, start.
+    """Returns whether all remaining nodes of an acting kind are starting.
 
-    Nobody acts then, and nobody is to blame.
+    Then no environment steps are taken, and that is no stall.
     """
-    if self.have_all_started():  # As nearly always.
+    if self.have_all_started():  # The common case.
       return False
     for kind in kinds.KINDS:
       if not kind.acts:
@@ -224,10 +225,10 @@ class Roster:
     return False
 
   def figures(self, elapsed_seconds: float) -> dict[str, Any]:
-    """Returns what the display shows of the nodes, by its names.
+    """Returns the display figures of the nodes.
 
     Args:
-      elapsed_seconds: Time of the run.
+      elapsed_seconds: Elapsed time of the run.
     """
     began_at = self._clock() - elapsed_seconds
     nodes = sorted(self._nodes.items())
@@ -246,11 +247,14 @@ class Roster:
   def find_overdue(
     self, silence_seconds: float, environment_seconds: float
   ) -> dict[str, str]:
-    """Finds nodes that hang; returns by name what is wrong.
+    """Finds nodes that hang.
 
     Args:
-      silence_seconds: After how long without a call a node hangs.
-      environment_seconds: How long a step of its environments may take.
+      silence_seconds: Heartbeat timeout.
+      environment_seconds: Timeout of an environment step or reset.
+
+    Returns:
+      A description of the problem of each node that hangs, by name.
     """
     now, overdue = self._clock(), {}
     for name, node in self._nodes.items():
@@ -267,7 +271,7 @@ class Roster:
           f'{node.environment_seconds:.0f} seconds.'
         )
     for name in list(overdue):
-      # Who falls silent with another one may be found first.
+      # The node it depends on may have gone silent first.
       other = kinds.kind_of(name).reports_with
       if other is None or other.name not in self._nodes:
         continue
@@ -278,7 +282,7 @@ class Roster:
     return overdue
 
   def find_laggard(self) -> str | None:
-    """Returns who of those that are at work got on longest ago."""
+    """Returns the working node whose latest progress is the oldest."""
     names = [
       name
       for name, node in self._nodes.items()
@@ -287,12 +291,13 @@ class Roster:
     return min(names, key=lambda n: self._nodes[n].progressed_at, default=None)
 
   def describe(self) -> Mapping[str, str]:
-    """Says of each node how it does, for a report."""
+    """Describes the state of each node, for a stall report."""
     now = self._clock()
     return {
       name: (
-        f'{node.state}; got on {now - node.progressed_at:.0f} s ago, at '
-        f'{node.progress:.0f}; reported {now - node.heard_at:.1f} s ago'
+        f'{node.state}; last progress {now - node.progressed_at:.0f} s ago, '
+        f'at {node.progress:.0f}; last heartbeat '
+        f'{now - node.heard_at:.1f} s ago'
         + (
           f'; in its environment for {node.environment_seconds:.0f} s'
           if node.environment_seconds > 1
@@ -315,7 +320,7 @@ class Roster:
     return self._nodes[name]
 
   def _enter(self, name: str, state: str) -> None:
-    """Notes what a node has come to."""
+    """Changes the state of a node."""
     node = self._get(name)
     node.state = state
     if state in _STARTING:

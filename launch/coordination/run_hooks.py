@@ -1,4 +1,4 @@
-"""What users hang into a run: when it is called, and what becomes of it."""
+"""Callbacks, user loggers and the stop criterion of a run."""
 
 import copy
 import dataclasses
@@ -15,33 +15,33 @@ from repertory.launch import failures, hooks
 from repertory.launch.coordination import hook_threads, kinds
 from repertory.launch.runs import session as session_lib
 
-# What a value of a row takes in memory, about.
+# Approximate memory of one value of a row.
 _BYTES_PER_VALUE = 150
 
 
 class RunHooks:
-  """Calls observers, loggers, and what may end a run early.
+  """Calls the callbacks, loggers and stop criterion of a run.
 
-  Each has a thread of its own, so that none keeps the coordinator waiting, nor
-  another hook. An observer that raises ends the run, and so does what decides
-  about an early end; for a logger there is a warning.
+  Each has its own thread, so none blocks the coordinator or another callback. A
+  callback or stop criterion that raises ends the run; a logger that raises
+  causes a warning.
   """
 
   def __init__(self, session: session_lib.Session, coordinator: Any):
-    """Calls none yet.
+    """Prepares one thread for each.
 
     Args:
-      coordinator: Hears what is to become of the run, in other threads.
+      coordinator: Coordinator to warn, stop or abort from these threads.
     """
     self._coordinator = coordinator
     experiment = session.experiment
     self._info_names = experiment.info
     self._timeout_seconds = experiment.timeout_seconds
-    # Less than what the watch over a run in one thread allows.
+    # Below the watchdog limit of a run in one thread.
     self._decision_seconds = 0.5 * min(
       experiment.timeout_seconds, experiment.stall_seconds
     )
-    self._told: set[str] = set()
+    self._warned: set[str] = set()
     self._end_deadline: float | None = None
     carried = session.hooks
     self._observers = [
@@ -63,10 +63,10 @@ class RunHooks:
       )
 
   def start(self, session: session_lib.Session, title: str) -> None:
-    """Reports the start to all hooks, each with its own copy of the settings.
+    """Reports the start to all callbacks, each with a copy of the settings.
 
     Args:
-      title: What the display calls the run.
+      title: Display title of the run.
     """
     run = _describe(session, title)
     for observer, thread in self._observers:
@@ -79,18 +79,18 @@ class RunHooks:
   def take_episodes(
     self, columns: Mapping[str, np.ndarray], position: Mapping[str, Any]
   ) -> None:
-    """Tells of training episodes.
+    """Reports training episodes to callbacks.
 
     Args:
-      columns: What is logged of them.
-      position: Where the run is.
+      columns: Logged columns, one entry per episode.
+      position: Step counts and elapsed time of the run.
     """
     if not self._observers:
       return
     returns, lengths = columns['episode_return'], columns['episode_length']
     metrics = {name: columns[name] for name in self._info_names}
     for array in (returns, lengths, *metrics.values()):
-      array.setflags(write=False)  # It is all observers'.
+      array.setflags(write=False)  # Shared by all callbacks.
     total = int(columns['episodes'][-1])
     ended = hooks.Episodes(returns, lengths, total, **position, metrics=metrics)
     for observer, thread in self._observers:
@@ -103,7 +103,7 @@ class RunHooks:
       )
 
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
-    """Tells of a row of the logs; each gets one of its own."""
+    """Reports a log row, as a copy for each callback and logger."""
     num_bytes = _BYTES_PER_VALUE * len(row)
     if label == kinds.LEARNER.name:
       for observer, thread in self._observers:
@@ -122,10 +122,14 @@ class RunHooks:
     is_best: bool,
     position: Mapping[str, Any],
   ) -> None:
-    """Tells of an evaluation, by its episodes, and asks whether to stop.
+    """Reports an evaluation to callbacks, and asks the stop criterion.
 
     Args:
-      position: Where the run is.
+      returns: Return of each episode.
+      lengths: Length of each episode.
+      metrics: The experiment's own metrics of each episode, by name.
+      is_best: Whether it is the best so far.
+      position: Step counts and elapsed time of the run.
     """
     evaluation = hooks.Evaluation(
       np.array(returns),
@@ -139,7 +143,7 @@ class RunHooks:
       evaluation.lengths,
       *evaluation.metrics.values(),
     ):
-      array.setflags(write=False)  # It is all observers'.
+      array.setflags(write=False)  # Shared by all callbacks.
     num_bytes = evaluation.returns.nbytes * (2 + len(metrics))
     for observer, thread in self._observers:
       own = dataclasses.replace(evaluation, metrics=dict(evaluation.metrics))
@@ -147,15 +151,15 @@ class RunHooks:
     self._ask_to_stop()
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
-    """Waits until it is known whether the last evaluation ends the run.
+    """Blocks until the stop criterion has answered on the last evaluation.
 
-    If it is not in time, that is a failure.
+    A late answer fails the run.
 
     Args:
-      stop: Ends the wait.
+      stop: Signal that ends the wait.
 
     Raises:
-      signals.Stopped: If it was set.
+      signals.Stopped: If the stop signal was set.
     """
     thread = self._stopping
     if thread is None:
@@ -172,16 +176,16 @@ class RunHooks:
       self._fail(thread.name, str(error))
 
   def end(self, outcome: str, reason: str) -> str:
-    """Tells of the end, the first time; and whom the end waits for.
+    """Reports the end on the first call; returns which threads still run.
 
-    An observer that takes too long is a failure, a logger a warning.
+    A callback that takes too long fails the run, a logger causes a warning.
 
     Args:
-      outcome: See `hooks.End`.
-      reason: Likewise.
+      outcome: Outcome as in `hooks.End`.
+      reason: Reason as in `hooks.End`.
 
     Returns:
-      What is waited for, in words; '' if for nothing more.
+      Message on the running threads; '' once all have ended.
     """
     if self._end_deadline is None:
       self._end_deadline = time.monotonic() + self._timeout_seconds
@@ -197,8 +201,8 @@ class RunHooks:
     ]
     waiting = [(thread, take) for thread, take in threads if not thread.is_over]
     if time.monotonic() < self._end_deadline:
-      told = '; '.join(thread.progress for thread, _ in waiting)
-      return f'waiting: {told}' if told else ''
+      pending = '; '.join(thread.progress for thread, _ in waiting)
+      return f'waiting: {pending}' if pending else ''
     for thread, take_trouble in waiting:
       thread.drop()
       seconds = f'{self._timeout_seconds:g} seconds'
@@ -228,11 +232,11 @@ class RunHooks:
       raise
 
   def _end_stopping(self) -> None:
-    """Asks no more whether to stop; an answer that is not there is late."""
+    """Drops the stop criterion; a pending answer is ignored."""
     thread = self._stopping
     if thread is not None:
       if not thread.wait_until_idle(0):
-        self._warn(f'the run ends, and {thread.progress}: it is left to itself')
+        self._warn(f'the run ends without its answer: {thread.progress}')
       thread.drop()
 
   def _ask_to_stop(self) -> None:
@@ -240,18 +244,18 @@ class RunHooks:
       self._stopping.call('a call', self._ask, self._coordinator.status())
 
   def _ask(self, status: loggers.Status) -> None:
-    """Asks whether to end the run, and does."""
+    """Calls the stop criterion, and ends the run if it says so."""
     answer = self._stop_when(status)
     if not isinstance(answer, (bool, np.bool_, str)):
       raise TypeError(
-        'stop_when must return true or false, or the reason to stop; got '
+        'stop_when must return true or false, or the reason to stop, got '
         f'{answer!r}.'
       )
     if answer:
       reason = answer if isinstance(answer, str) else 'stop_when returned true'
       self._coordinator.stop_early(reason)
       if self._stopping is not None:
-        self._stopping.drop()  # There is nothing left to decide.
+        self._stopping.drop()
 
   def _fail(self, name: str, trouble: str) -> bool:
     cause = f'{name} failed:\n{trouble}'
@@ -259,11 +263,11 @@ class RunHooks:
     return False
 
   def _warn_of(self, name: str, trouble: str) -> bool:
-    """Tells of a trouble, but not again if only its numbers are others."""
+    """Warns of an error once, whatever numbers it contains."""
     summary = failures.Failure(name, trouble).summary
-    alike = f'{name}: {re.sub("[0-9]+", "0", summary)}'
-    if alike not in self._told:
-      self._told.add(alike)
+    key = f'{name}: {re.sub("[0-9]+", "0", summary)}'
+    if key not in self._warned:
+      self._warned.add(key)
       self._warn(f'{name}: {summary}')
     return True
 
@@ -272,9 +276,9 @@ class RunHooks:
 
 
 def _describe(session: session_lib.Session, title: str) -> hooks.Run:
-  """Describes a run for those who look on."""
-  told = session.description['experiment']
-  settings = {name: told[name] for name in told if told[name] is not None}
+  """Describes a run for callbacks and loggers."""
+  described = session.description['experiment']
+  settings = {k: value for k, value in described.items() if value is not None}
   counts = session.counts
   return hooks.Run(
     title,

@@ -1,4 +1,4 @@
-"""What is told when a run gets no further."""
+"""Stall reports, written when a run makes no progress."""
 
 import os
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from repertory.launch.runs import session as session_lib
 _FILE = 'stall.txt'
 
 _SIDES = {
-  'insert': 'inserts wait: acting is held back until the learner has sampled',
-  'sample': 'samples wait: learning is held back until there is more to sample',
+  'insert': 'inserts wait: the rate limiter blocks actors until samples follow',
+  'sample': 'samples wait: the rate limiter blocks learners until inserts follow',
   '': 'neither side waits',
 }
 
@@ -23,16 +23,17 @@ def write(
   stacks: Mapping[str, str],
   session: session_lib.Session,
 ) -> failures.Failure:
-  """Writes a report beside the logs, if the disk takes it.
+  """Writes a stall report beside the logs, if the disk has room.
 
   Args:
-    seen: How the run is.
-    nodes: By name, how each node does.
-    stacks: By name, where the threads of each node are.
+    seen: Observation of the run.
+    nodes: Description of each node, by name.
+    stacks: Stack traces of each node's threads, by name.
+    session: Session of the run.
 
   Returns:
-    The failure of whoever got on longest ago, with the report but for the
-    stacks.
+    A failure of the node with the oldest progress. It contains the report
+    without the stack traces.
   """
   text = describe(seen, nodes, session.tables)
   path = os.path.join(session.log_directory, _FILE)
@@ -46,17 +47,17 @@ def write(
     path += f', which could not be written ({type(error).__name__}: {error})'
   return failures.Failure(
     seen.laggard or kinds.COORDINATOR.name,
-    f'{text}Where each thread is: {path}',
+    f'{text}Stack traces of all threads: {path}',
   )
 
 
 def describe(
   seen: reports.Observation, nodes: Mapping[str, str], tables
 ) -> str:
-  """Returns the report in lines: what stands still, and who waits for whom."""
+  """Returns the report: idle time, tables, inference servers and nodes."""
   lines = [
-    f'The run has got no further for {seen.idle_seconds:.0f} seconds: no '
-    'environment step, no update, no evaluation.'
+    f'The run has made no progress for {seen.idle_seconds:.0f} seconds: no '
+    'environment step, no learner step, no evaluation.'
   ]
   limits = {table.name: table.rate_limit for table in tables}
   for table in seen.status.tables:
@@ -67,8 +68,8 @@ def describe(
     ]
   for server in seen.status.inference:
     lines.append(
-      f'{server.name}: {server.rows_per_second:.0f} rows/s, adders took or '
-      f'waited {server.adding_share:.0%} of the time.'
+      f'{server.name}: {server.rows_per_second:.0f} rows/s, '
+      f'{server.adding_share:.0%} of the time in adders.'
     )
   lines += [f'{name}: {text}.' for name, text in nodes.items()]
   return '\n'.join(lines) + '\n'

@@ -1,4 +1,4 @@
-"""Waits for other nodes to start; needs no TensorFlow."""
+"""Waiting for other nodes to start; needs no TensorFlow."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ T = TypeVar('T')
 
 _LOOK_SECONDS = 0.1
 
-# A start is given so long, whatever the experiment says.
+# Minimum start timeout, even if the experiment sets a shorter one.
 _LEAST_SECONDS = watchdog.START_SECONDS
 
 
@@ -25,20 +25,20 @@ def wait_for(
   timeout_seconds: float,
   stop: signals.StopSignal,
 ) -> T:
-  """Waits until there is what another node makes when it starts.
+  """Blocks until another node has started, and returns its result.
 
   Args:
-    look: Returns it; None as long as it is not there.
-    what: What it is, for the error: "node 'learner' to start".
-    coordinator: Or its client.
-    asks: Name of who waits, which reports with that.
-    timeout_seconds: For the start of the other node, if that is more than the
-      least.
-    stop: Ends the wait.
+    look: Returns the result, or None until it exists.
+    what: Description for the error, such as "node 'learner' to start".
+    coordinator: The coordinator or its client.
+    asks: Name of the waiting node; each poll is also its heartbeat.
+    timeout_seconds: Timeout of the other node's start; at least
+      `watchdog.START_SECONDS`.
+    stop: Signal that ends the wait.
 
   Raises:
-    signals.Stopped: If the run stops before, or the stop signal was set.
-    TimeoutError: If it was not there in time.
+    signals.Stopped: If the run stops first, or the stop signal is set.
+    TimeoutError: If the result does not exist in time.
   """
   timeout_seconds = max(timeout_seconds, _LEAST_SECONDS)
   deadline = time.monotonic() + timeout_seconds

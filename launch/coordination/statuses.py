@@ -1,4 +1,4 @@
-"""What the display shows of tables, servers and variables."""
+"""Display figures of tables, inference servers, variables and learners."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -11,14 +11,14 @@ class Gauges:
   """The newest figures of tables, inference servers and variables.
 
   Attributes:
-    tables: By name; set as they are told.
+    tables: Status of each table, by name; set at each learner report.
   """
 
   def __init__(self, tables: Sequence[replay.Table]):
-    """Knows none yet.
+    """Starts without figures.
 
     Args:
-      tables: The run's; the learner samples the first.
+      tables: Tables of the run; the learner samples the first.
     """
     self.tables: Mapping[str, replay.TableStatus] = {}
     self._limits = {table.name: table.rate_limit for table in tables}
@@ -32,7 +32,7 @@ class Gauges:
     self._unrecorded_reason = ''
 
   def take_actor(self, node: str, report: reports.ActorReport) -> None:
-    """Stores an actor's version of variables, and its unrecorded steps."""
+    """Stores an actor's variable version and its unrecorded steps."""
     self.take_version(node, report.version, report.age_seconds)
     if report.num_unrecorded:
       counts = self._num_unrecorded
@@ -40,25 +40,25 @@ class Gauges:
       self._unrecorded_reason = report.unrecorded_reason
 
   def take_version(self, node: str, version: int, age_seconds: float) -> None:
-    """Notes with which variables a node acts.
+    """Stores version and age of the variables a node acts with.
 
     Args:
-      version: Learner steps that they are of; −1 if others tell.
-      age_seconds: Time since the node got them.
+      version: Their learner steps; −1 if another node reports them.
+      age_seconds: Time since the node fetched them.
     """
     if version >= 0:
       self._versions[node] = (version, age_seconds)
 
   def take_inference(self, node: str, row: Mapping[str, float]) -> None:
-    """Notes what an inference server did lately."""
+    """Stores the latest figures of an inference server."""
     self._inference[node] = row
 
   def take_targets(self, node: str, row: Mapping[str, float]) -> None:
-    """Notes what a Bellman updater did lately."""
+    """Stores the latest throughput of a Bellman updater."""
     self._target_rates[node] = row['targets_per_second']
 
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
-    """Notes what a row tells of the age of targets, or of one who gossips."""
+    """Stores the figures of a log row: gossip, an evaluation or target age."""
     if label == reports.GOSSIP:
       self._learners[row['node']] = row
     elif label == reports.EVALUATIONS_OF_EACH:
@@ -67,16 +67,16 @@ class Gauges:
       self._target_age = row.get('target_age', self._target_age)
 
   def forget(self, node: str) -> None:
-    """Forgets a node that is gone."""
+    """Drops the figures of a node that has ended."""
     self._inference.pop(node, None)
     self._target_rates.pop(node, None)
     self._versions.pop(node, None)
 
   def figures(self, learner_steps: int) -> dict[str, Any]:
-    """Returns what the display shows of them, by its names.
+    """Returns these figures, by the names of `loggers.Status`.
 
     Args:
-      learner_steps: Updates so far.
+      learner_steps: Learner steps so far.
     """
     achieved, target = samples_per_insert(self.tables, self._limits)
     return {
@@ -100,8 +100,8 @@ def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
   """Returns a message on unrecorded steps; '' if there are none.
 
   Args:
-    counts: Numbers of steps by node.
-    reason: Why they could not be written.
+    counts: Number of unrecorded steps, by node.
+    reason: Cause of the write failure.
   """
   if not counts:
     return ''
@@ -115,7 +115,7 @@ def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
 def list_tables(
   tables: Mapping[str, replay.TableStatus],
 ) -> tuple[loggers.TableStatus, ...]:
-  """Returns what is shown of each table."""
+  """Returns the display status of each table."""
   return tuple(
     loggers.TableStatus(
       name, table.size, table.max_size, table.waiting, table.inserts
@@ -127,10 +127,10 @@ def list_tables(
 def list_inference(
   servers: Mapping[str, Mapping[str, float]],
 ) -> tuple[loggers.InferenceStatus, ...]:
-  """Returns what is shown of each inference server.
+  """Returns the display status of each inference server.
 
   Args:
-    servers: Their figures, by the name of the node.
+    servers: Figures of each server, by node name.
   """
   return tuple(
     loggers.InferenceStatus(
@@ -150,11 +150,11 @@ def list_inference(
 def gossip_figures(
   learners: Mapping[str, Mapping[str, Any]], evaluations: Mapping[str, float]
 ) -> dict[str, Any]:
-  """Returns what is shown of learners that gossip, by its names.
+  """Returns the display figures of learners that gossip.
 
   Args:
-    learners: Their newest rows, by the name of the node.
-    evaluations: Their returns when they were evaluated last, likewise.
+    learners: Newest log row of each learner, by node name.
+    evaluations: Latest evaluation return of each learner, by node name.
   """
   if not learners:
     return {}
@@ -189,10 +189,10 @@ def samples_per_insert(
   tables: Mapping[str, replay.TableStatus],
   limits: Mapping[str, replay.RateLimit | None],
 ) -> tuple[float | None, float | None]:
-  """Returns the ratio of the table that is learned from, as it is and aimed at.
+  """Returns achieved and target samples per insert of the learner's table.
 
   Args:
-    limits: By table; the learner samples the first.
+    limits: Rate limit of each table; the learner samples the first.
   """
   name, limit = next(iter(limits.items()))
   table = tables.get(name)
@@ -204,11 +204,11 @@ def samples_per_insert(
 def variables_age(
   versions: Collection[tuple[int, float]], learner_steps: int
 ) -> dict[str, Any]:
-  """Returns how old the variables are that are acted with, by its names.
+  """Returns the mean age of the variables that actors use.
 
   Args:
-    versions: Learner steps and age in seconds, of each node that acts.
-    learner_steps: Updates so far.
+    versions: Version (learner steps) and age in seconds, for each acting node.
+    learner_steps: Learner steps so far.
   """
   # The learner reports later than actors fetch.
   lags = [max(0, learner_steps - version) for version, _ in versions]
@@ -219,5 +219,5 @@ def variables_age(
 
 
 def mean(values: Collection[float]) -> float | None:
-  """Returns the mean; None if there is nothing."""
+  """Returns the mean; None without values."""
   return sum(values) / len(values) if values else None

@@ -1,4 +1,4 @@
-"""What runs in the nodes of a program."""
+"""Nodes of a run: actors, learners, evaluators, replay, inference."""
 
 from repertory.components import lazy_imports
 

@@ -1,4 +1,4 @@
-"""What becomes of a run that goes on with other data than before."""
+"""Handling of changed data sets in a resumed run."""
 
 from collections.abc import Sequence
 
@@ -10,24 +10,24 @@ from repertory.launch.runs import session as session_lib
 def tell(
   context: node.Context, session: session_lib.Session, paths: Sequence[str]
 ) -> None:
-  """Tells that data are drawn anew, if the run is resumed.
+  """Warns, in a resumed run, that sampling of the data sets restarts.
 
   Args:
-    paths: Folders of the data.
+    paths: Folders of the data sets.
 
   Raises:
-    CheckpointError: If it has to go on exactly.
+    CheckpointError: If the run is deterministic.
   """
   if not session.is_resumed:
     return
   if session.experiment.deterministic:
     raise checkpointing.CheckpointError(
-      'A deterministic run goes on with the same data alone: those of '
-      f'{", ".join(paths)} have changed since. Leave deterministic out to go '
-      'on all the same, or start afresh.',
+      'A deterministic run can only resume with the same data: those of '
+      f'{", ".join(paths)} have changed. Leave deterministic out to resume '
+      'nevertheless, or start afresh.',
       fresh=True,
     )
   context.coordinator.warn(
     context.name,
-    'data are drawn anew: the checkpoint has no draws of these',
+    'sampling of the data restarts: the checkpoint has no state for them',
   )

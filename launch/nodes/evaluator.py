@@ -1,4 +1,4 @@
-"""Measures how well a policy does, apart from training."""
+"""Evaluator: measures the return of a policy apart from training."""
 
 import contextlib
 import time
@@ -22,15 +22,16 @@ from repertory.launch.runs import session as session_lib
 
 
 class Evaluation(NamedTuple):
-  """What runs the episodes of evaluations.
+  """Environment loop and evaluated policy of an evaluator.
 
   Attributes:
-    loop: Over environments of its own, not those that are trained on.
-    close: Ends what it needs.
+    loop: Loop over evaluation environments.
+    close: Closes environments and variable client.
     save: Returns the policy of the last evaluation, see
       `learners.save_exported`.
-    refresh: Makes the learner's newest variables those of the policy; they stay
-      until it is called again. Does nothing where others see to that.
+    refresh: Copies the learner's newest variables into the policy, which keeps
+      them until the next call. By default it does nothing: an inference server
+      updates its own policy.
   """
 
   loop: environment_loop.EnvironmentLoop
@@ -40,11 +41,11 @@ class Evaluation(NamedTuple):
 
 
 class EvaluatorNode(node.Node):
-  """Measures the evaluation policy now and then.
+  """Evaluates the evaluation policy periodically.
 
   Attributes:
-    evaluated_at: Environment steps before the last evaluation; None if there
-      was none.
+    evaluated_at: Environment steps at the last evaluation; None before the
+      first.
   """
 
   def __init__(
@@ -53,10 +54,10 @@ class EvaluatorNode(node.Node):
     session: session_lib.Session,
     evaluation: Evaluation | None,
   ):
-    """Keeps the parts.
+    """Schedules the first evaluation.
 
     Args:
-      evaluation: Runs the episodes; None if there are to be none.
+      evaluation: Evaluation loop and policy; None to run no evaluations.
     """
     experiment = session.experiment
     self.name = context.name
@@ -88,18 +89,18 @@ class EvaluatorNode(node.Node):
 
   @property
   def total_steps(self) -> int:
-    """Steps of its environment batch since it started."""
+    """Steps of its environment batch since its start."""
     return self._steps
 
   @property
   def environment_seconds(self) -> float:
-    """How long its environments have been at a step; 0 if at none."""
+    """Duration of the current environment step; 0 if none is running."""
     if self._evaluation is None:
       return 0.0
     return self._evaluation.loop.environment_seconds
 
   def run(self) -> None:
-    """Evaluates until it has seen the learner's last variables."""
+    """Evaluates periodically, until it has evaluated the final variables."""
     while not self._stop.wait(reports.PERIOD_SECONDS):
       directive = self.report()
       is_last = directive.phase == reports.EVALUATING
@@ -114,7 +115,7 @@ class EvaluatorNode(node.Node):
   def is_due(self, steps: int) -> bool:
     """Returns whether `steps` has passed a multiple of the period.
 
-    At the end of the run an evaluation comes anyway.
+    The evaluation at the end of the run is always made, and not counted here.
     """
     return self._next <= steps < self._max_steps
 
@@ -122,7 +123,8 @@ class EvaluatorNode(node.Node):
     """Runs the episodes of an evaluation and reports them.
 
     Args:
-      steps: Environment steps so far; the next evaluation is due a period on.
+      steps: Environment steps so far; the next evaluation is due one period
+        later.
     """
     self._next = self._period * (steps // self._period + 1)
     if self._evaluation is None:
@@ -144,14 +146,14 @@ class EvaluatorNode(node.Node):
       self._coordinator.keep_best(self.name, self._evaluation.save())
 
   def close(self) -> None:
-    """Ends all threads."""
+    """Closes the evaluation environments and the variable client."""
     if self._evaluation is not None:
       self._evaluation.close()
 
   def _run_episodes(
     self, evaluation: Evaluation
   ) -> list[environment_loop.Episode] | None:
-    """Returns the episodes of an evaluation; None if it was stopped."""
+    """Returns the episodes of an evaluation; None if it was interrupted."""
     self._progressed_at = time.monotonic()
     episodes = evaluation.loop.run_episodes(
       self._num_episodes, self._should_stop
@@ -179,19 +181,20 @@ def make_evaluation(
   network: Any,
   followed: variables.FollowedVariables,
 ) -> Evaluation:
-  """Makes what evaluates a network that is in the same thread.
+  """Makes the evaluation of a network in the same thread.
 
   Args:
-    context: The evaluating node's.
-    session: Has evaluation episodes.
-    followed: Keeps the network's variables fresh.
+    context: Context of the evaluating node.
+    session: Session with evaluation episodes.
+    network: Network to evaluate.
+    followed: Variable client of the network.
   """
   context.tell_start('making its environments, and compiling its policy')
   environments = make_environments(session)
   loop = make_loop(session, network, environments)
 
   def close():
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(environments.close)
       stack.callback(followed.close)
 
@@ -204,10 +207,10 @@ def make_evaluation(
 def make_loop(
   session: session_lib.Session, network: Any, environments: Any
 ) -> environment_loop.EnvironmentLoop:
-  """Makes a loop that evaluates a network.
+  """Makes the environment loop that evaluates a network.
 
   Args:
-    environments: What `make_environments` returns, or what wraps it.
+    environments: Result of `make_environments`, or a wrapper of it.
   """
   ids = policies.evaluation_ids(session)
   policy = policies.make_evaluation_policy(session, network)
@@ -223,7 +226,7 @@ def make_loop(
 def make_environments(
   session: session_lib.Session,
 ) -> environment_batches.EnvironmentBatch:
-  """Makes environments to evaluate in, of ids beyond those of training."""
+  """Makes evaluation environments; their ids follow those of training."""
   first = session.experiment.num_environments
   ids = policies.evaluation_ids(session)
   return session.make_environments([first + i for i in ids], evaluates=True)
@@ -232,7 +235,7 @@ def make_environments(
 def measure(
   session: session_lib.Session, loop: environment_loop.EnvironmentLoop
 ) -> None:
-  """Adds the session's metrics to the episodes of a loop that evaluates."""
+  """Adds the session's metrics to the episodes of an evaluation loop."""
   loop.read_info(session.experiment.info)
   makers = session.experiment.evaluation_metrics
   if not makers:

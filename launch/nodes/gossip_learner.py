@@ -1,4 +1,4 @@
-"""A learner that mixes what it has learned with its neighbors."""
+"""Gossip learner: averages its parameters with its neighbors."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from repertory.launch.runs import session as session_lib
 
 
 class GossipLearnerNode(learner.LearnerNode):
-  """Learns as any does, and mixes after its updates."""
+  """Learner that mixes parameters with its neighbors between updates."""
 
   def __init__(
     self,
@@ -25,11 +25,12 @@ class GossipLearnerNode(learner.LearnerNode):
     beginning: gossip_messages.Beginning,
     mix_period: int,
   ):
-    """Makes the learner; `join` is called next, unless it is alone.
+    """Makes the learner. `join` must follow, unless it is the only one.
 
     Args:
-      session: The learner's own.
-      beginning: With what it begins; its checkpoint is there already.
+      session: Session of the learner.
+      road: Transport of experience.
+      beginning: Initial state; its checkpoint has been unpacked already.
       mix_period: Learner steps between mixings.
     """
     super().__init__(context, session, road)
@@ -52,10 +53,13 @@ class GossipLearnerNode(learner.LearnerNode):
     caller: callers.Caller,
     interface: interfaces.Interface,
   ) -> None:
-    """Lets it hear from its neighbors, and they from it.
+    """Connects it to its neighbors.
 
     Args:
-      find: Returns where one listens; None if that is not known.
+      neighborhood: Neighbors and mixing weights.
+      find: Returns the address of a node; None if unknown.
+      caller: Caller identity of this node.
+      interface: Network interface of its server.
     """
     arrays = self.learner.get_learned()
     self._participant = gossip.Participant(
@@ -71,17 +75,17 @@ class GossipLearnerNode(learner.LearnerNode):
 
   @property
   def address(self) -> str | None:
-    """Where neighbors reach it; None if it is alone."""
+    """Address for its neighbors; None without any."""
     return self._participant.address if self._participant else None
 
   @property
   def figures(self) -> gossip.Figures | None:
-    """How it gossips; None if it is alone."""
+    """Gossip figures; None without neighbors."""
     return self._participant.figures() if self._participant else None
 
   @property
   def tables(self) -> Mapping[str, replay.TableStatus]:
-    """How its tables are, by name."""
+    """Status of its tables, by name."""
     return self._end.statuses()
 
   def step(self) -> None:
@@ -96,17 +100,17 @@ class GossipLearnerNode(learner.LearnerNode):
 
   @property
   def checkpoint_writer(self) -> checkpoints.CheckpointWriter:
-    """What writes its checkpoints."""
+    """Writer of its checkpoints."""
     return self._checkpoints
 
   def end(self) -> None:
-    """Tells neighbors, and the logs, that nothing more comes."""
+    """Flushes the logs, and notifies neighbors of its end."""
     self._logger.flush()
     if self._participant is not None:
       self._participant.end(self.version)
 
   def close(self) -> None:
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(super().close)
       if self._participant is not None:
         stack.callback(self._participant.close)

@@ -1,4 +1,4 @@
-"""Brings a learner's checkpoints to the node that keeps those of all."""
+"""Uploads a learner's checkpoints to the gossip node."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.05
 
 
 class Shipping:
-  """Lets a learner save, and sends what it wrote while it goes on."""
+  """Writes checkpoints of a learner, and uploads them in the background."""
 
   def __init__(
     self,
@@ -27,13 +27,13 @@ class Shipping:
     gossip_node: Any,
     caller: Sequence[Any],
   ):
-    """Sends nothing yet.
+    """Starts without an upload.
 
     Args:
-      session: The learner's own.
-      writer: Writes the learner's checkpoints.
-      gossip_node: Takes what is sent; or its client.
-      caller: Who sends.
+      session: Session of the learner.
+      writer: Writer of the learner's checkpoints.
+      gossip_node: The gossip node or its client.
+      caller: Caller identity of the learner.
     """
     self._path = os.path.join(session.checkpoint_directory, '.parcel')
     self._directory = session.experiment.directory
@@ -48,23 +48,23 @@ class Shipping:
 
   @property
   def is_busy(self) -> bool:
-    """Whether a checkpoint is being written or sent."""
+    """Whether a checkpoint is being written or uploaded."""
     return self._label is not None
 
   def begin(self, label: gossip_messages.Label) -> None:
-    """Saves what there is now; it is sent as `go_on` is called.
+    """Begins to write a checkpoint; calls of `go_on` then upload it.
 
     Args:
-      label: What is sent with it.
+      label: Label of the checkpoint.
     """
     self._label = label
     self._writer.begin()
 
   def go_on(self) -> None:
-    """Sees how the checkpoint that is being written or sent is.
+    """Advances the checkpoint that is being written or uploaded.
 
     Raises:
-      Exception: What kept it from being written or sent.
+      Exception: Error of its write or upload.
     """
     if self._label is None:
       return
@@ -80,24 +80,24 @@ class Shipping:
         raise self._error
 
   def finish(self, label: gossip_messages.Label) -> None:
-    """Saves and sends what there is at the end, and waits for that.
+    """Writes and uploads the final checkpoint, and blocks until it is done.
 
     Raises:
       TimeoutError: If it takes too long.
-      Exception: What kept it from being written or sent.
+      Exception: Error of its write or upload.
     """
     self._wait()
     self.begin(label)
     self._wait()
 
   def close(self) -> None:
-    """Ends the thread, and removes what has been sent."""
+    """Ends the thread, and removes local checkpoints."""
     self._is_closed = True
     if self._thread is not None:
       self._thread.join(_JOIN_SECONDS)
     folder = os.path.join(self._directory, directories.CHECKPOINTS)
     shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):  # Something else is in it.
+    with contextlib.suppress(OSError):  # It has other files.
       os.removedirs(self._directory)
 
   def _wait(self) -> None:
@@ -107,10 +107,10 @@ class Shipping:
         time.sleep(min(seconds, _POLL_SECONDS))
       return not self.is_busy
 
-    # Not the node's own: who is told to stop saves all the same.
+    # Not the node's own signal: a stopped node still saves.
     signals.wait_for(
       look,
-      lambda: 'a checkpoint of this learner to be written and sent',
+      lambda: 'a checkpoint of this learner to be written and uploaded',
       self._timeout_seconds,
       signals.StopSignal(),
     )
@@ -125,13 +125,13 @@ class Shipping:
         if self._is_closed:
           return
         if not self._gossip.deposit(self._caller, label, offset, data, is_last):
-          break  # It could not be kept there, which is told there.
+          break  # The gossip node reports that it could not write it.
       os.remove(self._path)
-    except BaseException as error:  # Raised in the thread of the learner.
+    except BaseException as error:  # Raised in the learner's thread.
       self._error = error
 
   def _pack(self, written: str) -> bool:
-    """Packs a checkpoint; returns whether the disk had room for it."""
+    """Packs a checkpoint; returns False if the disk has no room for it."""
     try:
       parcels.pack(written, self._path)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Lets the nodes of a process make networks and updates one after the other.
+"""Lock under which the nodes of a process make networks and updates.
 
-TensorFlow's random numbers are the process's: who sets their seed and draws
-initial values must not be disturbed.
+TensorFlow's random seed is global to the process, so nodes must not set it and
+draw initial values at the same time.
 """
 
 import contextlib
@@ -19,30 +19,30 @@ _LOCK = threading.RLock()
 
 
 class _Entry(NamedTuple):
-  """Who came to be alone, and when."""
+  """Holder of the lock, and the time it took it."""
 
   name: str
   time: float
 
 
-_entries: list[_Entry] = []  # Of one node; it may be alone within being alone.
+_entries: list[_Entry] = []  # Of one node; the lock is reentrant.
 
 
 @contextlib.contextmanager
 def alone(context: node.Context, timeout_seconds: float) -> Iterator[None]:
-  """Waits until nobody else makes a network, and keeps others waiting.
+  """Holds the initialization lock of the process.
 
-  The coordinator hears that the node waits, so that it does not seem to hang. A
-  node may call this again while it is alone.
+  While the node waits it sends heartbeats, so that it does not seem to hang.
+  The lock is reentrant.
 
   Args:
-    context: The node's.
-    timeout_seconds: For another node, if that is more than the least, as in
-      `starts.wait_for`.
+    context: Context of the node.
+    timeout_seconds: Timeout of another node that holds the lock; at least
+      `watchdog.START_SECONDS`.
 
   Raises:
-    signals.Stopped: If the stop signal was set before it was the node's turn.
-    TimeoutError: If another node took too long.
+    signals.Stopped: If the stop signal is set during the wait.
+    TimeoutError: If another node holds the lock for too long.
   """
   if not _LOCK.acquire(blocking=False):
     _wait(context, timeout_seconds)
@@ -55,7 +55,7 @@ def alone(context: node.Context, timeout_seconds: float) -> Iterator[None]:
 
 
 def _wait(context: node.Context, timeout_seconds: float) -> None:
-  context.tell_start('waiting for others to make their networks')
+  context.tell_start('waiting for other nodes to make their networks')
   timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
   while not _LOCK.acquire(timeout=_LOOK_SECONDS):
     context.stop.check()

@@ -1,4 +1,4 @@
-"""The replay server."""
+"""Replay server node, and connections to it."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from repertory.launch.runs import session as session_lib
 
 
 class ReplayNode(node.Node):
-  """Holds the replay tables, filled from the checkpoint if there is one."""
+  """Serves the replay tables, restored from the checkpoint if there is one."""
 
   def __init__(self, context: node.Context, session: session_lib.Session):
     """Starts the server."""
@@ -17,20 +17,19 @@ class ReplayNode(node.Node):
     self._coordinator = context.coordinator
     self._stop = context.stop
     self._interface = context.interface
-    resumes = ', with what a checkpoint has' if session.is_resumed else ''
+    resumes = ', restoring a checkpoint' if session.is_resumed else ''
     context.tell_start(f'starting its server{resumes}')
     self._server = replay.make_server(
       session.tables,
       checkpoint_directory=session.replay_directory,
       interface=context.interface,
     )
-    # It has read all; links would keep the room of checkpoints that are
-    # removed.
+    # All is restored; links would keep the files of removed checkpoints.
     replay.remove_checkpoints(session.replay_directory)
 
   @property
   def address(self) -> str:
-    """Where the server listens, 'host:port'."""
+    """Address of the server, 'host:port'."""
     return self._interface.address(self._server.port)
 
   @property
@@ -38,10 +37,10 @@ class ReplayNode(node.Node):
     return {'shut_out': self.shut_out}
 
   def shut_out(self, hosts: Sequence[str]) -> None:
-    """Hears nothing more from some hosts, until it is called without them.
+    """Rejects connections from some hosts, until a call without them.
 
     Args:
-      hosts: IP addresses of those that were lost, which may still live.
+      hosts: IP addresses of lost hosts, whose processes may still run.
     """
     interfaces.restrict(self._server.port, self._interface, hosts)
 
@@ -63,10 +62,10 @@ class ReplayNode(node.Node):
 def connect(
   context: node.Context, session: session_lib.Session
 ) -> replay.Connection:
-  """Returns a connection to the replay server, once it listens.
+  """Connects to the replay server, once it listens.
 
   Args:
-    context: The connecting node's; its stop signal ends every wait.
+    context: Context of the connecting node; its stop signal ends every wait.
   """
   timeout_seconds = session.experiment.timeout_seconds
   context.tell_start(f'waiting for {kinds.REPLAY.name}')
@@ -81,5 +80,5 @@ def connect(
     address,
     timeout_seconds,
     context.stop,
-    warning_seconds=None,  # The display shows who waits, and a report stalls.
+    warning_seconds=None,  # Display and stall reports show waits.
   )

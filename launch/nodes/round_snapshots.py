@@ -1,4 +1,4 @@
-"""What is saved of rounds of unrolls, for a run to go on exactly."""
+"""Snapshots at the start of a round, for bitwise reproducible resuming."""
 
 import pickle
 import threading
@@ -13,12 +13,12 @@ from repertory.launch.nodes import rounds as rounds_lib
 
 
 class Deposit(NamedTuple):
-  """Where one of those who act was at the beginning of a round.
+  """State of an actor at the start of a round.
 
   Attributes:
-    steps: Environment steps of its rounds before, of all runs.
-    episodes: Finished in this run.
-    saved: From `ActorNode.save`.
+    steps: Environment steps of its earlier rounds, over all runs.
+    episodes: Episodes it finished in this run.
+    saved: Result of `ActorNode.save`.
   """
 
   steps: int
@@ -27,13 +27,13 @@ class Deposit(NamedTuple):
 
 
 class Restored(NamedTuple):
-  """What a checkpoint has of rounds, or nothing.
+  """State of the rounds in a checkpoint, possibly empty.
 
   Attributes:
-    beginning: The round with which they go on.
-    deposits: What those who act left behind, by index.
-    versions: Variables that rounds are still to act with, older ones first:
-      learner steps, largest priority and values.
+    beginning: Round at which acting resumes.
+    deposits: State of each actor, by index.
+    versions: Variables that coming rounds act with, oldest first: learner
+      steps, largest priority and values.
   """
 
   beginning: rounds_lib.Beginning
@@ -42,7 +42,7 @@ class Restored(NamedTuple):
 
   @classmethod
   def read(cls, restored: bytes) -> 'Restored':
-    """Reads what `RoundSnapshots` gave; empty bytes for nothing."""
+    """Decodes the state saved by `RoundSnapshots`; empty bytes if none."""
     if not restored:
       return cls(rounds_lib.Beginning(), {}, [])
     with local.reading('The state of actors in the checkpoint'):
@@ -50,11 +50,11 @@ class Restored(NamedTuple):
 
 
 class RoundSnapshots(roads.ActorSnapshots):
-  """Saves a run at the beginning of a round, while its threads go on.
+  """Takes a snapshot of a run at the start of a round, without stopping it.
 
-  Whoever acts leaves behind where it is when it comes to the round, and goes
-  on. The learner goes on, too, but for updates from items of that round. When
-  all have come, it is saved with the items that are left of the rounds before.
+  Each actor saves its state when it arrives at the round, and continues. The
+  learner continues, too, but not with items of that round. Once all actors have
+  arrived, their states are saved with the remaining items of earlier rounds.
   """
 
   def __init__(
@@ -66,14 +66,14 @@ class RoundSnapshots(roads.ActorSnapshots):
     timeout_seconds: float,
     stop: signals.StopSignal,
   ):
-    """Has nothing yet.
+    """Starts without a snapshot.
 
     Args:
-      rounds: In which all act.
-      publisher: Has the variables that rounds are still to act with.
-      num_episodes: Finished before this run.
-      timeout_seconds: How long the learner waits for others.
-      stop: Ends that wait.
+      rounds: Rounds of all actors.
+      publisher: Publisher of the variables that coming rounds act with.
+      num_episodes: Episodes finished before this run.
+      timeout_seconds: Timeout of the learner's wait for actors.
+      stop: Signal that ends that wait.
     """
     self._rounds = rounds
     self._publisher = publisher
@@ -88,11 +88,11 @@ class RoundSnapshots(roads.ActorSnapshots):
 
   @property
   def is_possible(self) -> bool:
-    """Whether anything may be saved."""
+    """Whether snapshots can be taken."""
     return self._is_possible
 
   def give_up(self) -> None:
-    """Saves nothing from now on, for not all who act can be saved."""
+    """Takes no more snapshots, since an actor cannot be saved."""
     with self._has_come:
       self._is_possible = False
       self._has_come.notify_all()
@@ -104,13 +104,14 @@ class RoundSnapshots(roads.ActorSnapshots):
     goes_on: bool,
     make_deposit: Callable[[], Deposit | None],
   ) -> None:
-    """Takes note that somebody has come to the beginning of a round.
+    """Records the arrival of an actor at the start of a round.
 
     Args:
-      index: Whoever of those who act it is.
-      number: The round.
-      goes_on: Whether there is that round; if not, it is the end of all.
-      make_deposit: Called if it is to be saved; gives None if it cannot be.
+      index: Index of the actor.
+      number: Number of the round.
+      goes_on: Whether the round takes place; if not, acting ends there.
+      make_deposit: Returns the actor's state if a snapshot needs it; None if
+        the actor cannot be saved.
     """
     with self._has_come:
       if not goes_on:
@@ -119,12 +120,12 @@ class RoundSnapshots(roads.ActorSnapshots):
           self._begin_anew(number)
       if self._number != number or not self._is_possible:
         return
-    deposit = make_deposit()  # Which may wait for the table.
+    deposit = make_deposit()  # May block on the table.
     if deposit is None:
       self.give_up()
       return
     with self._has_come:
-      if self._number != number:  # The end of all was told meanwhile.
+      if self._number != number:  # Acting has ended meanwhile.
         return
       self._deposits[index] = deposit
       if self._is_whole():
@@ -143,7 +144,7 @@ class RoundSnapshots(roads.ActorSnapshots):
         return False
     signals.wait_for(
       self._wait,
-      lambda: f'all who act to come to round {self._number}',
+      lambda: f'all actors to arrive at round {self._number}',
       self._timeout_seconds,
       self._stop,
     )

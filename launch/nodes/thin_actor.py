@@ -1,4 +1,4 @@
-"""An actor that only steps environments; its process loads no TensorFlow."""
+"""Thin actor: steps environments, with remote inference, no TensorFlow."""
 
 import contextlib
 import dataclasses
@@ -14,27 +14,27 @@ from repertory.launch.coordination import addresses, reports
 from repertory.launch.nodes import acting, node
 from repertory.launch.runs import environment_batches
 
-# After so many answers the waits for them are judged.
-_JUDGED_ANSWERS = 500
+# Number of answers after which waits are compared with environment steps.
+_CHECKED_ANSWERS = 500
 
-# How soon it looks for another server, when one is gone.
+# Delay before it looks for a new server.
 _RECONNECT_SECONDS = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
 class ThinSettings:
-  """What a thin actor has to know of a run.
+  """Settings of a thin actor.
 
   Attributes:
-    server: Name of the inference node that acts for it.
-    environment_ids: Which of all training environments it steps.
-    seeds: One for each of them, in the first life of this node.
-    environments: Makes them.
-    spec: `specs.EnvironmentSpec` of one of them.
-    timeout_seconds: How long it waits for actions, and for a server that was
-      lost to come back.
-    num_lanes: 1, or 2 for double buffering: halves of its environments, one of
-      which steps while the other waits for its actions.
+    server: Name of its inference node.
+    environment_ids: Ids of its training environments.
+    seeds: Seed of each environment in the first generation of this node.
+    environments: Factory of the environments.
+    spec: `specs.EnvironmentSpec` of one environment.
+    timeout_seconds: Timeout of waits for actions, and for a lost server to come
+      back.
+    num_lanes: 1, or 2 for double buffering: one half of the environments steps
+      while the other half waits for actions.
   """
 
   server: str
@@ -47,10 +47,9 @@ class ThinSettings:
 
 
 class ThinActorNode(acting.ActingNode):
-  """Steps environments; an inference server acts for them.
+  """Steps environments with actions from an inference server.
 
-  When the server goes away, it asks for the new one and starts its environments
-  anew.
+  When the server is lost, it connects to the new one with new environments.
   """
 
   def __init__(self, settings: ThinSettings, context: node.Context):
@@ -63,8 +62,8 @@ class ThinActorNode(acting.ActingNode):
     self._environments = []
     self._host = context.interface.host
     self._address = ''
-    self._is_judged = False
-    self._num_servers = 0  # Before the one that it is connected to.
+    self._is_checked = False
+    self._num_servers = 0  # Lost so far.
     self._connect()
 
   def run(self) -> None:
@@ -82,17 +81,17 @@ class ThinActorNode(acting.ActingNode):
       self._connect()
 
   def report(self) -> reports.Directive:
-    if not self._is_judged:
-      self._judge_waits()
+    if not self._is_checked:
+      self._check_waits()
     return super().report()
 
-  def _judge_waits(self) -> None:
-    """Warns, once, if the network takes more time than the environments."""
+  def _check_waits(self) -> None:
+    """Warns once if waiting for actions takes longer than stepping."""
     waits = [client.waits for client in list(self._clients)]
     count = sum(one.count for one in waits)
-    if count < _JUDGED_ANSWERS:
+    if count < _CHECKED_ANSWERS:
       return
-    self._is_judged = True
+    self._is_checked = True
     waiting = sum(one.waiting_seconds for one in waits) / count
     stepping = sum(one.stepping_seconds for one in waits) / count
     if waiting < stepping or stream_addresses.is_at(self._address, self._host):
@@ -102,9 +101,9 @@ class ThinActorNode(acting.ActingNode):
       help_text += ', or double buffering'
     self._coordinator.warn(
       self.name,
-      f'{self.name} stands still for {1000 * waiting:.2f} ms at each step, in '
-      f'which its actions come over the network, and steps its environments '
-      f'for {1000 * stepping:.2f} ms: {help_text} would use that time',
+      f'{self.name} waits {1000 * waiting:.2f} ms per step for actions from '
+      f'the network, and steps its environments for {1000 * stepping:.2f} ms: '
+      f'{help_text} would use that time',
     )
 
   def close(self) -> None:
@@ -112,11 +111,10 @@ class ThinActorNode(acting.ActingNode):
     self._disconnect()
 
   def _connect(self) -> None:
-    """Makes the environments, and connects them as soon as there is a server.
+    """Makes the environments, and connects them to the inference server.
 
     Raises:
-      client.ServerLost: If it was told of one, again and again, that does not
-        answer.
+      client.ServerLost: If no server answers within the timeout.
     """
     since = time.monotonic()
     while True:
@@ -149,7 +147,7 @@ class ThinActorNode(acting.ActingNode):
   def _make_lane(
     self, address: str, lane: int
   ) -> environment_loop.EnvironmentLoop:
-    """Makes the environments of a lane, and connects them."""
+    """Makes and connects the environments of one lane."""
     settings = self._settings
     part = slice(lane, None, settings.num_lanes)
     environments = settings.environments.make(
@@ -175,7 +173,7 @@ class ThinActorNode(acting.ActingNode):
   def _disconnect(self) -> None:
     self.write_recordings()
     self._loops = []
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       while self._environments:
         stack.callback(self._environments.pop().close)
       while self._clients:
@@ -192,13 +190,14 @@ def make_loop(
   """Connects an environment batch to an inference server.
 
   Args:
-    environments: To step.
-    spec: `specs.EnvironmentSpec` of one of them.
-    environment_ids: Which environment each slot has, in order.
-    **client_settings: What `InferenceClient` takes besides.
+    address: Address of the server.
+    environments: Environments to step.
+    spec: `specs.EnvironmentSpec` of one environment.
+    environment_ids: Environment id of each slot, in order.
+    **client_settings: Further arguments of `InferenceClient`.
 
   Returns:
-    The loop, and its connection to close.
+    The loop, and its client, which the caller must close.
   """
   client = client_lib.InferenceClient(
     address, spec, environment_ids, **client_settings
