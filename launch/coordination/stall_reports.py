@@ -11,8 +11,8 @@ from repertory.launch.runs import session as session_lib
 _FILE = 'stall.txt'
 
 _SIDES = {
-  'insert': 'inserts wait: the rate limiter blocks actors until samples follow',
-  'sample': 'samples wait: the rate limiter blocks learners until inserts follow',
+  'insert': 'inserts wait: the rate limiter blocks actors until samples come',
+  'sample': 'samples wait: the rate limiter blocks learners until inserts come',
   '': 'neither side waits',
 }
 

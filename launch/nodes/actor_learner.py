@@ -1,4 +1,4 @@
-"""A node that acts and learns in turn, beside others that do so, too."""
+"""Actor-learner: one of several nodes that each act and learn, and gossip."""
 
 import contextlib
 import dataclasses
@@ -29,14 +29,14 @@ from repertory.launch.runs import shares
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-  """Where an actor-learner is among all of them.
+  """Index of an actor-learner among all, and its mixing settings.
 
   Attributes:
-    index: Which it is, from 0.
-    names: Those of all nodes like it.
-    graph: Who hears from whom, see `gossip.in_neighbors`.
+    index: Index of the node, from 0.
+    names: Names of all actor-learners.
+    graph: Communication graph, see `gossip.in_neighbors`.
     mix_period: Learner steps between mixings.
-    mix_weight: Share of neighbors in what is mixed, see
+    mix_weight: Weight of the neighbors in the mix, see
       `gossip.neighbor_weight`.
   """
 
@@ -48,10 +48,10 @@ class Place:
 
 
 class ActorLearnerNode(actor.ActorNode):
-  """Steps its share of the environments, and learns what is due in between.
+  """Steps its share of the environments, and learns as batches become due.
 
   Attributes:
-    learner: What learns.
+    learner: Learner of this node.
   """
 
   def __init__(
@@ -61,23 +61,23 @@ class ActorLearnerNode(actor.ActorNode):
     place: Place,
     gossip_node: Any,
   ):
-    """Makes all that is in it, and takes up where the run has it.
+    """Makes actor and learner, and restores their state.
 
     Args:
-      context: This node's, 'actor_learner/<index>'.
-      own: Its own session, as if it were new, see `shares.make_sessions`.
-      place: Where it is among the others.
-      gossip_node: A client of the node that keeps them together, which listens.
+      context: Context of this node, 'actor_learner/<index>'.
+      own: Its own session, as of a new run, see `shares.make_sessions`.
+      place: Its index among the others, and mixing settings.
+      gossip_node: Client of the gossip node, which already listens.
     """
     self._caller = tuple(context.caller)
     self._gossip = gossip_node
     first_stop = context.stop
     if own.experiment.deterministic:
       context = in_step.finish_rounds(context)
-    context.tell_start('asking with what it begins')
+    context.tell_start('fetching its initial state')
     own, beginning = self._begin(own)
     self._counts, self._turns = own.counts, 0
-    self._heeded = self._missed = 0
+    self._followed_order = self._missed_order = 0
     self._orders = gossip_messages.Orders()
     self._schedule = None
     if own.experiment.deterministic:
@@ -99,7 +99,7 @@ class ActorLearnerNode(actor.ActorNode):
     beginning: gossip_messages.Beginning,
     unless_made: contextlib.ExitStack,
   ) -> None:
-    """Makes the learner, and then all that acts for it."""
+    """Makes the learner, then the actor."""
     part = part_coordinator.PartCoordinator(context.coordinator, context.name)
     part.save = lambda: self._describe(own)
     road = own.make_local_road(context.stop)
@@ -119,7 +119,7 @@ class ActorLearnerNode(actor.ActorNode):
       network=self.learner.network,
       followed=variables.SharedVariables(self.learner),
       road=road,
-      # The learner sees to it that all have arrived before it samples.
+      # The learner flushes all items before it samples.
       max_pending_items=sys.maxsize,
       leases=self._schedule,
     )
@@ -156,7 +156,7 @@ class ActorLearnerNode(actor.ActorNode):
     self._turns += 1
     if self._schedule is not None:
       self._schedule.turns = self._turns
-    self._heed_orders()
+    self._follow_orders()
     return num_steps
 
   def run(self) -> None:
@@ -164,10 +164,10 @@ class ActorLearnerNode(actor.ActorNode):
       super().run()
     schedule = self._schedule
     is_last = schedule is not None and schedule.has_taken_all
-    # Else it was stopped somewhere between, from where nobody could go on.
+    # Else it was stopped at a step from which no run could resume.
     if schedule is None or is_last or schedule.is_at_end:
       self.learner.end()
-      self._tell_variables()
+      self._send_variables()
       label = gossip_messages.Label(0, self._turns, is_last)
       self._shipping.finish(label)
 
@@ -182,19 +182,19 @@ class ActorLearnerNode(actor.ActorNode):
         self.mean_return,
         self.learner.tables,
         self.learner.figures,
-        self._missed,
+        self._missed_order,
         wants_end=schedule is not None and schedule.wants_end,
       ),
     )
     if schedule is not None:
       schedule.end_at = orders.end_at
     if orders.wants_variables:
-      self._tell_variables()
+      self._send_variables()
     return directive
 
   def close(self) -> None:
-    """Ends all threads."""
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    """Closes learner, actor and uploads."""
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._shipping.close)
       stack.callback(self.learner.close)
       stack.callback(super().close)
@@ -202,7 +202,7 @@ class ActorLearnerNode(actor.ActorNode):
   def _begin(
     self, own: session_lib.Session
   ) -> tuple[session_lib.Session, gossip_messages.Beginning]:
-    """Returns its session, and with what it begins."""
+    """Returns session and initial state, after fetching a checkpoint."""
     shutil.rmtree(own.experiment.directory, ignore_errors=True)
     beginning = self._gossip.begin(self._caller)
     if beginning.parcel_bytes is not None:
@@ -218,28 +218,28 @@ class ActorLearnerNode(actor.ActorNode):
       own = dataclasses.replace(own, counts=counts)
     return own, beginning
 
-  def _heed_orders(self) -> None:
-    """Saves if it is told to, and sees to what is being saved."""
+  def _follow_orders(self) -> None:
+    """Begins an ordered checkpoint, and advances the current one."""
     self._shipping.go_on()
     orders = self._orders
-    if orders.number <= max(self._heeded, self._missed):
+    if orders.number <= max(self._followed_order, self._missed_order):
       return
     if orders.save_at is not None and self._turns < orders.save_at:
       return
     if self._shipping.is_busy or self._turns != (orders.save_at or self._turns):
-      self._missed = orders.number
+      self._missed_order = orders.number
       return
-    self._heeded = orders.number
+    self._followed_order = orders.number
     self._shipping.begin(
       gossip_messages.Label(orders.number, self._turns, is_last=False)
     )
 
-  def _tell_variables(self) -> None:
+  def _send_variables(self) -> None:
     learned = gossip_means.pack(self.learner.learner.get_learned())
     self._gossip.tell_variables(self._caller, learned)
 
   def _describe(self, own: session_lib.Session) -> dict[str, Any]:
-    """Returns what a checkpoint of it holds besides learner and replay."""
+    """Returns the checkpoint state besides learner and replay."""
     return {
       'experiment': own.identity,
       'counts': {
@@ -253,20 +253,20 @@ class ActorLearnerNode(actor.ActorNode):
 
 
 class _Schedule:
-  """Grants a learner its own share of the steps, where no one may be faster.
+  """Step budget of one actor-learner in a deterministic run.
 
   Attributes:
-    turns: Steps of the environment batch that it has taken.
-    end_at: After so many it ends; None for not before its share is taken.
-    wants_end: Whether it was told that the run is to end before.
+    turns: Iterations so far, which are steps of the environment batch.
+    end_at: Iteration after which it ends; None to take its whole share.
+    wants_end: Whether the run is to end early.
   """
 
   def __init__(self, own: session_lib.Session, stop: signals.StopSignal):
-    """Has granted nothing yet.
+    """Starts with the learner's whole share.
 
     Args:
-      own: The learner's session.
-      stop: Asks for an end before.
+      own: Session of the learner.
+      stop: Signal that asks for an early end.
     """
     self._left = own.experiment.max_steps - own.counts['steps']
     self._stop = stop
@@ -280,16 +280,16 @@ class _Schedule:
 
   @property
   def has_taken_all(self) -> bool:
-    """Whether all its steps are taken."""
+    """Whether its whole share is taken."""
     return self._left <= 0
 
   @property
   def is_at_end(self) -> bool:
-    """Whether it is where all are to end."""
+    """Whether it is at the common last iteration."""
     return self.end_at is not None and self.turns == self.end_at
 
   def acquire_steps(self, name: str, wanted: int) -> int:
-    """Grants a step of the environment batch, unless it is to end."""
+    """Grants a step of the environment batch, unless it must end."""
     del name
     must_end = self.end_at is not None and self.turns >= self.end_at
     if must_end or self.has_taken_all:
@@ -298,10 +298,10 @@ class _Schedule:
     return wanted
 
   def return_steps(self, name: str, unused: int) -> None:
-    """Takes note of environments that took no step, between two episodes."""
+    """Takes back steps of environments that were reset instead."""
     del name
     self._left += unused
 
   def end(self) -> None:
-    """Asks for an end before all steps are taken."""
+    """Asks for an early end."""
     self._is_ending = True

@@ -1,4 +1,4 @@
-"""Nodes that compute the targets of replayed items."""
+"""Bellman updater: computes targets of replayed items (QT-Opt)."""
 
 import contextlib
 import time
@@ -20,20 +20,19 @@ from repertory.launch.nodes import data_changes, lost_items, node
 from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
-# How often it reports more than that it is alive.
+# Period of reports with figures; other heartbeats have none.
 _REPORT_PERIOD_SECONDS = 1.0
 
-# How long it waits for a last batch when none is due any more.
+# Timeout for a last prefetched batch once none is due.
 _LAST_SECONDS = 1.0
 
 _SEED_SIZE = 2**31
 
 
 class BellmanUpdaterNode(node.Node):
-  """Takes items from replay, and writes what is to be learned of them.
+  """Samples items from replay, and writes them with targets to a train buffer.
 
-  It is between two rate limits: it waits until replay has a batch to give, and
-  until the train buffer takes the targets.
+  Two rate limiters block it: that of replay and that of the train buffer.
   """
 
   def __init__(
@@ -47,16 +46,15 @@ class BellmanUpdaterNode(node.Node):
     index: int = 0,
     max_pending_items: int | None = None,
   ):
-    """Compiles it.
+    """Compiles the computation of targets.
 
     Args:
-      updater: Computes the targets.
-      followed: Keeps its variables fresh.
-      road: Brings items, and takes finished ones; its stop signal ends every
-        wait.
-      index: Which of several it is, for its random numbers.
-      max_pending_items: Items that may be on their way to the train buffer
-        while it computes others; None for those of a batch.
+      updater: Function that computes targets.
+      followed: Variable client of the updater.
+      road: Transport of items, both ways; its stop signal ends every wait.
+      index: Index among several updaters; part of the random seed.
+      max_pending_items: Maximum number of items queued for the train buffer
+        while it computes others; None for one batch.
     """
     self.name = context.name
     self._coordinator = context.coordinator
@@ -86,8 +84,8 @@ class BellmanUpdaterNode(node.Node):
       (self._end.batches.element_spec, tf.TensorSpec([2], tf.int32)),
       session.jit_compile,
     )
-    # Numbers follow from how many batches replay has given, so that they are
-    # others after a restart, and what they would have been after a stop.
+    # Seeds depend on the batches replay has given: they differ after a restart
+    # of this node, and continue after the run was resumed.
     experience = session.experience
     drawn = self._end.statuses()[experience.table.name].samples
     self._first_batch = drawn // experience.batch_size
@@ -103,11 +101,11 @@ class BellmanUpdaterNode(node.Node):
 
   @property
   def num_items(self) -> int:
-    """Targets that it has computed."""
+    """Number of targets it has computed."""
     return self._writer.num_items
 
   def flush(self) -> None:
-    """Waits until the train buffer has taken all."""
+    """Blocks until the train buffer has taken all targets."""
     self._writer.flush()
 
   def run(self) -> None:
@@ -117,18 +115,18 @@ class BellmanUpdaterNode(node.Node):
     self._has_begun = True
     while self.step() or not self._is_ending:
       pass
-    self.flush()  # The learner counts on all of them when these are done.
+    self.flush()  # The learner expects all targets once this node is done.
 
   def catch_up(
     self, num_items: int, flush: Callable[[], None], learn: Callable[[], None]
   ) -> None:
-    """Computes targets until no batch is due, where all take turns.
+    """Computes targets until no batch is due, in a single-threaded run.
 
     Args:
-      num_items: That actors have added since this node was made.
-      flush: Waits until replay has taken them all, before it is sampled.
-      learn: Lets the learner catch up, after each batch: so targets are as
-        fresh as they can be, and the train buffer has room.
+      num_items: Items that actors have added since this node was made.
+      flush: Blocks until replay has taken all items; called before sampling.
+      learn: Runs the learner until no batch is due; called after each batch of
+        targets, so that these are fresh and the train buffer has room.
     """
     self._end.expect_batches()
     while self._end.updates_due(self._num_batches, num_items):
@@ -137,10 +135,10 @@ class BellmanUpdaterNode(node.Node):
       learn()
 
   def step(self) -> bool:
-    """Computes the targets of a batch, as soon as the rate limiter gives it.
+    """Computes the targets of the next batch, once the rate limiter allows it.
 
     Returns:
-      Whether there was one: not if batches are expected and none came.
+      Whether a batch came; False only if `expect_batches` was called.
     """
     try:
       sample = next(self._end.batches)
@@ -162,7 +160,7 @@ class BellmanUpdaterNode(node.Node):
     return True
 
   def report(self) -> reports.Directive:
-    """Tells the coordinator how fast it is, and heeds what is to be done."""
+    """Reports throughput to the coordinator, and handles the reply."""
     now = time.monotonic()
     if now - self._reported_at < _REPORT_PERIOD_SECONDS:
       directive = self._coordinator.poll(self.name)
@@ -176,28 +174,28 @@ class BellmanUpdaterNode(node.Node):
         'age_seconds': self._followed.age_seconds or 0.0,
       }
       directive = self._coordinator.report_targets(self.name, row)
-    self._heed(directive)
+    self._handle(directive)
     return directive
 
   def close(self) -> None:
-    """Hands over what is complete and ends all threads."""
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    """Closes variable client, sampling and writer."""
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._followed.close)
       stack.callback(self._end.close)
       stack.callback(self._writer.close)
 
-  def _heed(self, directive: reports.Directive) -> None:
-    """Sees to it that it waits as long as something may come."""
+  def _handle(self, directive: reports.Directive) -> None:
+    """Adjusts waits: resets the timeout, or expects no more batches."""
     if directive.is_acting_delayed:
       self._end.excuse()
     if directive.phase != reports.LABELING or self._end.is_batch_due():
       return
     if self._has_begun:
-      # What was drawn ahead is still taken, and comes at once.
+      # Prefetched batches are still used; they arrive at once.
       self._end.expect_batches(_LAST_SECONDS)
       self._is_ending = True
     else:
-      self._stop.set()  # It will never have enough to begin.
+      self._stop.set()  # Replay never reached its minimum size.
 
 
 def make_beside(
@@ -208,12 +206,12 @@ def make_beside(
   road: roads.Road,
   max_pending_items: int,
 ) -> BellmanUpdaterNode:
-  """Makes one in the thread of the learner, with variables as new as its own.
+  """Makes an updater in the learner's thread, with a copy of its variables.
 
   Args:
     learned: The learner.
     exports: Variables of its update, by name.
-    road: Whose learner end that one has.
+    road: Transport of the learner.
     max_pending_items: See `BellmanUpdaterNode`.
   """
   updater = session.experiment.builder.make_bellman_updater(session.spec)

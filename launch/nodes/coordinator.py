@@ -1,4 +1,4 @@
-"""The coordinator, where it is a node of its own."""
+"""Coordinator node of runs with several processes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,20 +9,20 @@ from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
 from repertory.launch.runs import session as session_lib
 
-# What `close` and the launcher's shut-down see to.
+# Called by the node itself only.
 _NOT_SERVED = ('close',)
 
 
 class CoordinatorNode(node.Node):
-  """Answers all others until it is shut down, the last of them."""
+  """Serves the coordinator to all nodes; it is shut down last."""
 
   def __init__(
     self, context: node.Context, session: session_lib.Session, title: str
   ):
-    """Begins to count.
+    """Makes the coordinator.
 
     Args:
-      title: What the display calls it.
+      title: Display title of the run.
     """
     self.name = context.name
     self._stop = context.stop
@@ -43,7 +43,7 @@ class CoordinatorNode(node.Node):
     }
 
   def _admitting(self, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Lets a method be called by who is admitted, see `calls.SignedClient`."""
+    """Wraps a method in a check of its caller, see `calls.SignedClient`."""
 
     def call(caller: Sequence[Any], *arguments: Any) -> Any:
       self._admission.check(callers.Caller(*caller))
@@ -52,7 +52,7 @@ class CoordinatorNode(node.Node):
     return call
 
   def run(self) -> None:
-    # The launcher's watch is the time-out: without it, this process dies too.
+    # No timeout: this process ends with its launcher.
     while not self._stop.wait(reports.PERIOD_SECONDS):
       pass
 

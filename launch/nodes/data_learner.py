@@ -1,4 +1,4 @@
-"""The learner of data that were recorded."""
+"""Learner of an offline run."""
 
 from repertory.components import roads
 from repertory.launch.coordination import reports
@@ -7,7 +7,7 @@ from repertory.launch.runs import session as session_lib
 
 
 class DataLearnerNode(learner.LearnerNode):
-  """Learns from a table of data; its steps are the steps of the run."""
+  """Learns from a table of data; learner steps count as the run's steps."""
 
   def __init__(
     self,

@@ -1,4 +1,4 @@
-"""Evaluates what several learners have learned: their mean, and each."""
+"""Evaluator of gossip learners: evaluates their mean, and each of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from repertory.launch.runs import session as session_lib
 
 
 class GossipEvaluatorNode(evaluator.EvaluatorNode):
-  """Measures the mean of all learners, which counts, and then each of them."""
+  """Evaluates the mean of all learners, as the run's result, then each one."""
 
   def __init__(
     self,
@@ -22,13 +22,13 @@ class GossipEvaluatorNode(evaluator.EvaluatorNode):
     network: Any,
     names: Sequence[str],
   ):
-    """Keeps the parts.
+    """Prepares the evaluations.
 
     Args:
-      evaluation: Runs the episodes of the network, and keeps that the mean.
-      source: Gives out what each has learned, see `gossip_means.name_of`.
-      network: What is evaluated.
-      names: Those of the learners.
+      evaluation: Evaluation of `network`; its variable client fetches the mean.
+      source: Variable source of each learner, see `gossip_means.name_of`.
+      network: Network to evaluate.
+      names: Names of the learners.
     """
     super().__init__(context, session, evaluation)
     self._each = evaluation
@@ -38,7 +38,7 @@ class GossipEvaluatorNode(evaluator.EvaluatorNode):
 
   def evaluate(self, steps: int) -> None:
     super().evaluate(steps)
-    # Of one alone, the mean is what it is.
+    # A single learner equals the mean.
     for name in self._names if len(self._names) > 1 else ():
       if self._stop.is_set():
         return

@@ -1,4 +1,4 @@
-"""What learners that gossip tell the node that keeps them together."""
+"""Messages between gossip learners and the gossip node."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from repertory.components import gossip, replay
 
 @dataclasses.dataclass(frozen=True)
 class LearnerReport:
-  """How a learner is.
+  """Report of a learner.
 
   Attributes:
-    learner_steps: Its updates so far.
-    turns: Steps of its environment batch in this run.
-    episode_return: Mean of its last episodes; None before the first has ended.
-    tables: Its own, by name.
-    figures: How it gossips; None if it is alone.
-    missed: The newest order that came too late for it, see `Orders`.
-    wants_end: Whether it has been told that the run ends before all its steps.
+    learner_steps: Its learner steps so far.
+    turns: Its iterations (environment batch steps) in this run.
+    episode_return: Mean return of its latest episodes; None before the first.
+    tables: Status of its own tables, by name.
+    figures: Gossip figures; None without neighbors.
+    missed: Number of the newest order that came too late, see `Orders`.
+    wants_end: Whether it was asked to end early.
   """
 
   learner_steps: int
@@ -31,13 +31,13 @@ class LearnerReport:
 
 @dataclasses.dataclass(frozen=True)
 class Orders:
-  """What a learner is to do.
+  """Instructions to a learner.
 
   Attributes:
-    number: Which checkpoint is wanted; 0 for none.
-    save_at: After so many turns it saves; None for as soon as it can.
-    end_at: After so many turns it ends; None to go on to its last step.
-    wants_variables: Whether it is to send what it has learned.
+    number: Number of the ordered checkpoint; 0 for none.
+    save_at: Iteration at which to save; None for as soon as possible.
+    end_at: Iteration at which to end; None to take all steps.
+    wants_variables: Whether to send its parameters.
   """
 
   number: int = 0
@@ -48,12 +48,12 @@ class Orders:
 
 @dataclasses.dataclass(frozen=True)
 class Label:
-  """What a learner's checkpoint is.
+  """Label of a learner's checkpoint.
 
   Attributes:
-    number: Which order it is for; 0 at the learner's end.
-    turns: How many the learner has taken in this run.
-    is_last: Whether it has taken all its steps.
+    number: Number of its order; 0 for the final checkpoint.
+    turns: Iterations of the learner in this run.
+    is_last: Whether the learner has taken all its steps.
   """
 
   number: int
@@ -63,16 +63,17 @@ class Label:
 
 @dataclasses.dataclass(frozen=True)
 class Beginning:
-  """With what a learner begins.
+  """Initial state of a learner.
 
   Attributes:
-    parcel_bytes: Size of the checkpoint that it goes on from; None for none.
-    whole: All that is learned, packed, of a run that cannot be gone on with by
-      each: also the state of the optimizer; b'' for nothing.
-    counts: Steps, episodes and learner steps that this counts for.
-    learned: What all, or all others, have learned in the mean, packed; b'' if
-      that is not known.
-    takes_learned: Whether it begins with that, and not with its checkpoint's.
+    parcel_bytes: Size of the checkpoint it resumes from; None without one.
+    whole: Packed mean of parameters and optimizer state, if the run's
+      checkpoint has no part for each learner; else b''.
+    counts: Steps, episodes and learner steps of the initial state.
+    learned: Packed mean parameters of all, or all other, learners; b'' if
+      unknown.
+    takes_learned: Whether it begins with `learned` instead of the parameters of
+      its checkpoint.
   """
 
   parcel_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""An inference server as a node: what it acts with, serves and reports."""
+"""Inference server node."""
 
 import contextlib
 import time
@@ -23,7 +23,7 @@ _REPORT_PERIOD_SECONDS = 1.0
 
 
 class InferenceNode(node.Node):
-  """Acts for all thin actors that are assigned to it."""
+  """Computes the actions of all thin actors assigned to it."""
 
   def __init__(
     self,
@@ -36,16 +36,17 @@ class InferenceNode(node.Node):
     device: str | None = None,
     evaluates: bool = True,
   ):
-    """Compiles the policies and starts to listen.
+    """Compiles the policies and starts the server.
 
     Args:
-      context: This node's, 'inference/<index>'.
-      follow: Makes a network and what keeps its variables fresh; called once
-        more for the evaluator.
-      road: Takes what was lived.
-      rows: Environments of each request that will come.
-      device: Where the policies run; None for TensorFlow's choice.
-      evaluates: Whether the evaluator is assigned to it, too.
+      context: Context of this node, 'inference/<index>'.
+      session: Session of the run.
+      follow: Makes a network and its variable client; called again for the
+        evaluator.
+      road: Transport of experience.
+      rows: Number of environments in each expected request.
+      device: Device of the policies; None for TensorFlow's choice.
+      evaluates: Whether it also serves the evaluator.
     """
     self.name = context.name
     self._session = session
@@ -106,22 +107,22 @@ class InferenceNode(node.Node):
   def run(self) -> None:
     """Serves until it is shut down.
 
-    A run that stops early does not end it: who waits for actions would take
-    that for a failure before hearing that the run stops.
+    A run that stops does not end it: its clients would take that for a failure
+    before they learn that the run stops.
     """
     self._variables.update(wait=True)
     self._server.serve()
 
   def close(self) -> None:
-    """Ends all connections and threads."""
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    """Closes the server and the variable clients."""
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       if self._evaluated is not None:
         stack.callback(self._evaluated[1].close)
       stack.callback(self._variables.close)
       stack.callback(self._server.close)
 
   def report(self) -> reports.Directive:
-    """Tells the coordinator the figures of the last second."""
+    """Reports the figures of the last second to the coordinator."""
     now = time.monotonic()
     if now - self._reported_at < _REPORT_PERIOD_SECONDS:
       return self._coordinator.poll(self.name)
@@ -161,13 +162,13 @@ class InferenceNode(node.Node):
 
 
 def make_buckets(rows: Sequence[int]) -> list[int]:
-  """Chooses batch sizes to compile.
+  """Returns the batch sizes to compile.
 
-  Requests come in a few sizes; batches are mostly some of them together. So the
-  buckets are the smallest request times 1, 2, 4, …, and all of them together.
+  A batch joins several requests of a few sizes. So the buckets are the smallest
+  request times 1, 2, 4, …, and the sum of all requests.
 
   Args:
-    rows: Environments of each request that will come.
+    rows: Number of environments in each expected request.
   """
   buckets, total = [min(rows)], sum(rows)
   while 2 * buckets[-1] < total:

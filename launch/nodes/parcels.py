@@ -1,7 +1,7 @@
-"""Checkpoints on their way from one node to another, perhaps on another host.
+"""Transfer of checkpoints between nodes, possibly on different hosts.
 
-A parcel is a zip archive of a checkpoint's folder, not compressed. It travels
-in chunks, so that no call is too large.
+A parcel is an uncompressed zip archive of a checkpoint's folder. It is sent in
+chunks, which bounds the size of a call.
 """
 
 import io
@@ -19,10 +19,11 @@ _CHUNK_BYTES = 4 << 20
 
 
 def pack(folder: str, path: str) -> None:
-  """Packs a checkpoint's folder.
+  """Packs a checkpoint's folder into a parcel.
 
   Args:
-    path: Where the parcel is to be.
+    folder: Folder of the checkpoint.
+    path: Path of the new parcel.
   """
   with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
     for root, _, names in os.walk(folder):
@@ -32,7 +33,7 @@ def pack(folder: str, path: str) -> None:
 
 
 def unpack(path: str, directory: str) -> None:
-  """Adds what was packed to the checkpoints of a directory."""
+  """Adds the checkpoint of a parcel to those of a directory."""
 
   def extract(folder: str) -> None:
     os.makedirs(folder)
@@ -43,13 +44,13 @@ def unpack(path: str, directory: str) -> None:
 
 
 def read_state(path: str) -> Mapping[str, Any]:
-  """Returns the state of a checkpoint that was packed."""
+  """Returns the state of a packed checkpoint."""
   with zipfile.ZipFile(path) as archive:
     return json.loads(archive.read(checkpointing.STATE))
 
 
 def read_arrays(path: str) -> dict[str, np.ndarray]:
-  """Returns the arrays of a checkpoint that was packed."""
+  """Returns the arrays of a packed checkpoint."""
   with zipfile.ZipFile(path) as archive:
     data = io.BytesIO(archive.read(checkpointing.ARRAYS))
   with np.load(data, allow_pickle=False) as arrays:
@@ -57,7 +58,7 @@ def read_arrays(path: str) -> dict[str, np.ndarray]:
 
 
 def chunks_of(path: str) -> Iterator[tuple[int, bytes, bool]]:
-  """Yields where each chunk begins, its bytes, and whether it is the last."""
+  """Yields offset, bytes and an is-last flag of each chunk of a parcel."""
   size = os.path.getsize(path)
   with open(path, 'rb') as file:
     while True:
@@ -70,33 +71,34 @@ def chunks_of(path: str) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def read_chunk(path: str, offset: int) -> bytes:
-  """Returns the bytes of a parcel from an offset on; none at its end."""
+  """Returns the chunk of a parcel at an offset; b'' at its end."""
   with open(path, 'rb') as file:
     file.seek(offset)
     return file.read(_CHUNK_BYTES)
 
 
 def write_chunk(path: str, offset: int, chunk: bytes) -> None:
-  """Writes a chunk of a parcel that comes, in the order of the offsets.
+  """Writes a received chunk of a parcel; chunks come in order.
 
   Raises:
-    ValueError: If it does not follow on what came before.
+    ValueError: If it does not begin at the end of the previous chunk.
   """
   with open(path, 'wb' if offset == 0 else 'r+b') as file:
     file.seek(0, os.SEEK_END)
     if file.tell() != offset:
       raise ValueError(
-        f'A chunk must follow at {file.tell()} bytes of {path}, got one of '
+        f'offset of a chunk of {path} must be {file.tell()} bytes, got '
         f'{offset}.'
       )
     file.write(chunk)
 
 
 def fetch(path: str, ask: Callable[[int], bytes]) -> None:
-  """Writes a parcel that comes from elsewhere.
+  """Downloads a parcel.
 
   Args:
-    ask: Returns the bytes from an offset on, none at the end.
+    path: Path of the new parcel.
+    ask: Returns the chunk at an offset, b'' at the end.
   """
   os.makedirs(os.path.dirname(path), exist_ok=True)
   with open(path, 'wb') as file:

@@ -1,4 +1,4 @@
-"""The coordinator, as it is seen by one of several learners of a run."""
+"""View of the coordinator for one of several learners."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,25 +7,25 @@ from repertory.launch.coordination import kinds
 
 
 class PartCoordinator:
-  """Tells whose rows are written, and keeps the counts of a part apart.
+  """Adds the node name to log rows, and saves the learner's own counts.
 
-  All else is the coordinator's.
+  All other calls go to the coordinator.
   """
 
   def __init__(self, coordinator: Any, node: str):
-    """Counts nothing yet.
+    """Wraps a coordinator.
 
     Args:
-      coordinator: Or its client.
-      node: Name of the node that is the part.
+      coordinator: The coordinator or its client.
+      node: Name of the learner's node.
     """
     self._coordinator = coordinator
     self._node = node
-    # Returns what a checkpoint of the part holds of it.
+    # Returns the run state of this learner's checkpoint.
     self.save: Callable[[], dict[str, Any]] = dict
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
-    """Logs a row of the part's learner."""
+    """Logs a learner row with the node name."""
     if label != kinds.LEARNER.name:
       raise ValueError(f'label must be {kinds.LEARNER.name!r}, got {label!r}.')
     self._coordinator.write(label, {'node': self._node, **row})

@@ -1,4 +1,4 @@
-"""With which policies nodes act, and of which network."""
+"""Factories of policies, and of networks with variable clients."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,18 +10,20 @@ from repertory.components import core, programs, signals, variables
 from repertory.launch.nodes import making, node
 from repertory.launch.runs import session as session_lib
 
-# Environments that evaluate together.
+# Maximum size of an evaluation batch.
 _BATCH_SIZE = 10
 
 
 def make_training_policy(
   context: node.Context, session: session_lib.Session, network: Any
 ) -> programs.Policy:
-  """Makes the policy that trains, for any of the environments.
+  """Makes the behavior policy for all training environments.
 
   Args:
-    context: The acting node's; its coordinator knows how far the run is, if
-      the node was started again.
+    context: Context of the acting node; after a restart its coordinator
+      supplies the step count.
+    session: Session of the run.
+    network: Network of the policy.
   """
   experiment, life = session.experiment, context.life
   steps = session.steps_per_environment
@@ -42,7 +44,7 @@ def make_training_policy(
 def make_evaluation_policy(
   session: session_lib.Session, network: Any
 ) -> programs.Policy:
-  """Makes the policy that evaluates."""
+  """Makes the evaluation policy."""
   return session.experiment.builder.make_policy(
     network,
     builder.Acting(
@@ -56,7 +58,7 @@ def make_evaluation_policy(
 
 
 def evaluation_ids(session: session_lib.Session) -> range:
-  """Returns the ids of the environments that evaluate together."""
+  """Returns the ids of the environments in an evaluation batch."""
   return range(min(_BATCH_SIZE, session.experiment.evaluation_episodes))
 
 
@@ -66,15 +68,16 @@ def fetch(
   source: core.VariableSource,
   update_period: int,
 ) -> tuple[Any, variables.FetchedVariables]:
-  """Makes a network whose variables are fetched from a learner elsewhere.
+  """Makes a network, and a client that fetches its variables remotely.
 
   Args:
-    context: The acting node's.
-    source: The learner.
+    context: Context of the acting node.
+    session: Session of the run.
+    source: Remote learner.
     update_period: Steps between fetches.
 
   Returns:
-    The network, and what keeps it fresh.
+    The network, and its variable client.
   """
   experiment = session.experiment
   with making.alone(context, experiment.timeout_seconds):
@@ -96,13 +99,14 @@ def follow(
   followers: Sequence[tf.Variable],
   **settings: Any,
 ) -> variables.FetchedVariables:
-  """Makes what keeps variables as fresh as those of a learner elsewhere.
+  """Makes a client that fetches variables from a remote learner.
 
   Args:
-    source: The learner.
-    stop: Ends every wait.
-    followers: Take the values.
-    **settings: What is fetched, and how often.
+    session: Session of the run.
+    source: Remote learner.
+    stop: Signal that ends every wait.
+    followers: Variables that take the values.
+    **settings: Further arguments of `variables.FetchedVariables`.
   """
   return variables.FetchedVariables(
     source,

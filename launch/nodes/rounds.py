@@ -1,4 +1,4 @@
-"""Rounds of unrolls, in which nothing depends on who is faster."""
+"""Rounds of unrolls: deterministic schedule of concurrent acting."""
 
 import dataclasses
 import math
@@ -10,17 +10,18 @@ from repertory.components import signals
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-  """Which variables act in which round.
+  """Schedule of the variable version for each round.
 
   In a round each environment makes one unroll. Round k, from 0, acts with the
-  variables that have learned from the rounds before k − lag, and from no other:
-  while they act, the learner learns from the latest ones.
+  variables learned from exactly the rounds before k − lag. So the learner
+  learns from the latest rounds while actors act.
 
   Attributes:
-    period: Steps of a round.
-    num_environments: Over all actors, and so items of a round.
-    batch_size: Items that a learner step takes.
-    lag: At least 1, or nobody would act while the learner learns.
+    period: Environment batch steps per round.
+    num_environments: Environments of all actors, equal to items per round.
+    batch_size: Items per learner step.
+    lag: Rounds between acting and learning; at least 1, or acting and learning
+      would alternate.
   """
 
   period: int
@@ -29,20 +30,20 @@ class Schedule:
   lag: int = 1
 
   def version_of(self, number: int) -> int:
-    """Returns the learner steps of the variables for a round."""
+    """Returns the variable version (learner steps) for a round."""
     return self.items_before(max(0, number - self.lag)) // self.batch_size
 
   def items_before(self, number: int) -> int:
-    """Returns the items of all rounds before one."""
+    """Returns the number of items of all rounds before a round."""
     return number * self.num_environments
 
   @property
   def num_versions(self) -> int:
-    """Versions that somebody may still ask for.
+    """Number of versions that an actor may still need.
 
-    When the first begin round k, the last are in round k − lag at the earliest;
-    and when the last begin round k, it may have been learned from all of it but
-    for theirs.
+    When the first actor begins round k, the last one is in round k − lag or
+    later. When the last one begins round k, the learner may already have
+    consumed all other items of that round.
     """
     num_items = (self.lag + 1) * self.num_environments
     return math.ceil(num_items / self.batch_size) + 1
@@ -50,12 +51,12 @@ class Schedule:
 
 @dataclasses.dataclass(frozen=True)
 class Beginning:
-  """Where a round begins, which need not be the first one.
+  """First round of a run, which may be a resumed one.
 
   Attributes:
-    number: The round.
-    steps: Environment steps before each of the rounds that others still look
-      at, by round: this one and the `lag` ones before it.
+    number: Number of the round.
+    steps: Environment steps before this round and before each of the `lag`
+      previous ones, by round.
   """
 
   number: int = 0
@@ -63,11 +64,10 @@ class Beginning:
 
 
 class Rounds:
-  """Lets all who act end after the same round, however many they are.
+  """Synchronizes rounds of all actors, so that all end after the same one.
 
-  Whether there is a round follows from the steps of the rounds whose variables
-  it acts with. So a run may have the steps of `lag` + 1 rounds more than it was
-  to have.
+  Whether a round takes place depends on the steps taken `lag` rounds earlier.
+  So a run may exceed `max_steps` by the steps of `lag` + 1 rounds.
   """
 
   def __init__(
@@ -78,21 +78,21 @@ class Rounds:
     timeout_seconds: float,
     beginning: Beginning = Beginning(),
   ):
-    """Nobody has acted yet.
+    """Starts at a round without arrivals.
 
     Args:
-      schedule: Which variables act in which round.
-      num_actors: Who act.
-      max_steps: When there have been so many steps there is no further round.
-      timeout_seconds: How long a wait for others may last.
-      beginning: Where all begin.
+      schedule: Schedule of variable versions.
+      num_actors: Number of actors.
+      max_steps: Environment steps after which no further round begins.
+      timeout_seconds: Timeout of waits for other actors.
+      beginning: First round.
     """
     self.schedule = schedule
     self.num_actors = num_actors
     self.beginning = beginning
     self._max_steps = max_steps
     self._timeout_seconds = timeout_seconds
-    # By round: who has come to its beginning, and the steps before it.
+    # By round: number of arrived actors, and environment steps before it.
     self._arrived = {
       number: num_actors
       for number in beginning.steps
@@ -104,16 +104,19 @@ class Rounds:
     self._has_come = threading.Condition()
 
   def begin(self, number: int, steps: int, stop: signals.StopSignal) -> bool:
-    """Waits until it is known whether there is a round; returns whether.
+    """Blocks until it is decided whether a round takes place.
 
     Args:
-      number: The round; each who acts asks for one after the other.
-      steps: Environment steps of who asks, in all rounds before.
-      stop: Ends the wait.
+      number: Number of the round; an actor asks for rounds in order.
+      steps: Environment steps of this actor in all earlier rounds.
+      stop: Signal that ends the wait.
+
+    Returns:
+      Whether the round takes place.
 
     Raises:
       signals.Stopped: If the stop signal was set.
-      TimeoutError: If others did not come in time.
+      TimeoutError: If other actors did not arrive in time.
     """
     with self._has_come:
       self._newest = max(self._newest, number)
@@ -124,31 +127,31 @@ class Rounds:
     before = max(0, number - lag)
     signals.wait_for(
       lambda seconds: self._wait(before, seconds),
-      lambda: f'all who act to come to round {before}',
+      lambda: f'all actors to arrive at round {before}',
       self._timeout_seconds,
       stop,
     )
     with self._has_come:
       for counts in (self._arrived, self._steps):
-        counts.pop(before - lag - 1, None)  # All have gone on from there.
+        counts.pop(before - lag - 1, None)  # No actor needs it.
       is_over = self._is_ending and number > self._last_begun
-      goes_on = self._steps[before] < self._max_steps and not is_over
-      if goes_on:
+      takes_place = self._steps[before] < self._max_steps and not is_over
+      if takes_place:
         self._last_begun = max(self._last_begun, number)
-      return goes_on
+      return takes_place
 
   def end(self) -> None:
-    """Lets there be no further round than those that somebody has begun."""
+    """Lets no further round begin than those that any actor has begun."""
     with self._has_come:
       self._is_ending = True
 
   def next_to_come(self) -> int:
-    """Returns the first round to whose beginning nobody has come yet."""
+    """Returns the first round at which no actor has arrived."""
     with self._has_come:
       return self._newest + 1
 
   def steps_before(self, number: int) -> dict[int, int]:
-    """Returns `Beginning.steps` of a round that all have come to."""
+    """Returns `Beginning.steps` of a round at which all have arrived."""
     with self._has_come:
       first = max(0, number - self.schedule.lag)
       return {k: self._steps[k] for k in range(first, number + 1)}
@@ -161,22 +164,22 @@ class Rounds:
 
 
 class RoundLeases:
-  """Grants one of those who act the steps of its rounds, one at a time.
+  """Step budget of one actor: grants the steps of its rounds one at a time.
 
   Attributes:
-    arrive: Called at the beginning of each round, with its number, the steps
-      taken so far and whether there is that round. To be set before the first
-      step is granted.
+    arrive: Callback at the start of each round; takes its number, the steps so
+      far and whether it takes place. Must be set before the first grant.
   """
 
   def __init__(
     self, rounds: Rounds, stop: signals.StopSignal, late: signals.StopSignal
   ):
-    """Has granted nothing yet.
+    """Starts without grants.
 
     Args:
-      stop: Lets rounds end that have begun, and none begin.
-      late: Ends a wait for others.
+      rounds: Rounds of all actors.
+      stop: Signal after which no new round begins.
+      late: Signal that ends waits for other actors.
     """
     self.arrive: Callable[[int, int, bool], None] | None = None
     self._rounds = rounds
@@ -186,11 +189,11 @@ class RoundLeases:
     self._steps = 0
 
   def begin_with(self, steps: int) -> None:
-    """Counts on from the steps that were taken before the first round."""
+    """Sets the steps taken before the first round."""
     self._steps = steps
 
   def acquire_steps(self, node: str, wanted: int) -> int:
-    """Grants a step of the environment batch, if there is a round for it."""
+    """Grants a step of the environment batch, if its round takes place."""
     del node
     number, is_within = divmod(self._num_granted, self._rounds.schedule.period)
     if not is_within and not self._begin(number):
@@ -200,18 +203,18 @@ class RoundLeases:
     return wanted
 
   def return_steps(self, node: str, unused: int) -> None:
-    """Takes note of environments that took no step, between two episodes."""
+    """Takes back steps of environments that were reset instead."""
     del node
     self._steps -= unused
 
   def end(self) -> None:
-    """Lets there be no further round than those that somebody has begun."""
+    """Lets no further round begin than those that any actor has begun."""
     self._rounds.end()
 
   def _begin(self, number: int) -> bool:
     if self._stop.is_set():
       self._rounds.end()
-    goes_on = self._rounds.begin(number, self._steps, self._late)
+    takes_place = self._rounds.begin(number, self._steps, self._late)
     if self.arrive is not None:
-      self.arrive(number, self._steps, goes_on)
-    return goes_on
+      self.arrive(number, self._steps, takes_place)
+    return takes_place

@@ -1,4 +1,4 @@
-"""A learner's variables, as others elsewhere get them; needs no TensorFlow."""
+"""Variable cache for remote clients of a learner. Needs no TensorFlow."""
 
 import pickle
 import threading
@@ -9,11 +9,10 @@ from repertory.components import types
 
 
 class ServedVariables:
-  """Answers many who ask for the same variables.
+  """Variable cache: serializes variables once per version for all clients.
 
-  What is read once is given to all who ask before the next learner step. And it
-  is given in one piece: what carries calls takes several times as long for
-  arrays one by one, of which a network has dozens.
+  All requests before the next learner step share one read. The answer is one
+  byte string, since RPC takes several times as long for dozens of arrays.
   """
 
   def __init__(
@@ -21,16 +20,16 @@ class ServedVariables:
     read: Callable[[Sequence[str]], Sequence[types.Nest]],
     age: Callable[[], Hashable],
   ):
-    """Has read nothing yet.
+    """Starts with an empty cache.
 
     Args:
       read: Returns variables by name.
-      age: Tells how old they are: another value whenever they are others.
+      age: Returns a version key that changes whenever the variables do.
     """
     self._read = read
     self._age = age
     self._lock = threading.Lock()
-    # By names: the age before they were read, and what was.
+    # By names: version key before the read, and the packed variables.
     self._kept: dict[tuple[str, ...], tuple[Any, bytes]] = {}
 
   def get(self, names: Sequence[str]) -> bytes:
@@ -40,8 +39,8 @@ class ServedVariables:
       KeyError: If a name is unknown.
     """
     key = tuple(names)
-    with self._lock:  # Who comes meanwhile takes what this one has read.
-      # First: should a step come in between, the next one reads again.
+    with self._lock:  # Concurrent requests share this read.
+      # Before the read: after a step in between, the next request reads again.
       age = self._age()
       kept = self._kept.get(key)
       if kept is None or kept[0] != age:
@@ -51,5 +50,5 @@ class ServedVariables:
 
 
 def unpack(packed: bytes) -> list[types.Nest]:
-  """Returns what `ServedVariables.get` was asked for."""
+  """Decodes the result of `ServedVariables.get`."""
   return pickle.loads(packed)
