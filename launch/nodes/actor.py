@@ -1,4 +1,4 @@
-"""Actors with a policy of their own."""
+"""Actor with local inference."""
 
 import contextlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from repertory.launch.runs import session as session_lib
 
 
 class ActorNode(acting.ActingNode):
-  """Acts for some of the environments, with a policy of its own."""
+  """Steps some of the environments with a local policy."""
 
   def __init__(
     self,
@@ -27,17 +27,19 @@ class ActorNode(acting.ActingNode):
     max_pending_items: int | None = None,
     leases: Any = None,
   ):
-    """Makes the environments and all that acts for them.
+    """Makes environments, policy and adder.
 
     Args:
-      context: This node's, 'actor/<index>'.
-      environment_ids: Which of all training environments it steps; seeds and
-        exploration follow from them.
-      followed: Keeps the network's variables fresh.
-      road: Takes what was lived; its stop signal ends every wait.
-      max_pending_items: Items that may be on their way to replay while it acts;
-        None for what the agent says.
-      leases: Grants steps; None for the coordinator.
+      context: Context of this node, 'actor/<index>'.
+      session: Session of the run.
+      environment_ids: Ids of its training environments, which determine seeds
+        and exploration.
+      network: Network of the policy.
+      followed: Variable client of the network.
+      road: Transport of experience; its stop signal ends every wait.
+      max_pending_items: Maximum number of items queued for replay while it
+        acts; None for the agent's setting.
+      leases: Step budget; None for that of the coordinator.
     """
     self._followed = followed
     self._adder = road.make_adder(
@@ -58,8 +60,8 @@ class ActorNode(acting.ActingNode):
       adder=self._adder,
       variables=followed,
       jit_compile=session.jit_compile,
-      # Its rounding is not TensorFlow's, by which others repeat a run.
-      # While it computes other threads wait, as for TensorFlow they do not.
+      # NumPy rounds differently, so deterministic runs use TensorFlow. And
+      # NumPy blocks other threads, so it needs a process without other nodes.
       in_numpy=context.is_alone and not session.experiment.deterministic,
     )
     self._loop = environment_loop.EnvironmentLoop(
@@ -75,20 +77,21 @@ class ActorNode(acting.ActingNode):
 
   @property
   def num_items(self) -> int:
-    """Items this node has added to replay."""
+    """Number of items this node has added to replay."""
     return self._adder.num_items
 
   def flush(self) -> None:
-    """Waits until replay has taken all items."""
+    """Blocks until replay has taken all items."""
     self._adder.flush()
 
   def save(self) -> bytes | None:
-    """Returns where environments, policy and open episodes are.
+    """Returns the state of environments, policy and open episodes.
 
-    Between two steps, with all items in the table: see `flush`.
+    To be called between two steps, after `flush`.
 
     Returns:
-      None if the environments cannot be pickled, which is told as a warning.
+      The pickled state; None, with a warning, if the environments cannot be
+      pickled.
     """
     parts = {
       'loop': self._loop.save(),
@@ -96,18 +99,18 @@ class ActorNode(acting.ActingNode):
       'adder': self._adder.save(),
     }
     try:
-      # Environments may hold functions, which pickle alone cannot.
+      # Unlike pickle, cloudpickle supports functions in environments.
       return cloudpickle.dumps(parts)
     except Exception as error:
       self._coordinator.warn(
         self.name,
-        'This deterministic run cannot go on from its checkpoints, for its '
+        'This deterministic run cannot resume from its checkpoints, since its '
         f'environments cannot be pickled: {type(error).__name__}: {error}',
       )
       return None
 
   def restore(self, saved: bytes) -> None:
-    """Continues where `save` was called.
+    """Restores the state that `save` returned.
 
     Raises:
       CheckpointError: If the saved state cannot be read.
@@ -123,11 +126,11 @@ class ActorNode(acting.ActingNode):
   def run(self) -> None:
     self._followed.update(wait=True)
     super().run()
-    self.flush()  # The learner counts on all items when actors are done.
+    self.flush()  # The learner expects all items once actors are done.
 
   def close(self) -> None:
-    """Hands over what is complete and ends all threads."""
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    """Writes recordings, and closes adder, variable client, environments."""
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._environment.close)
       stack.callback(self._followed.close)
       stack.callback(self._adder.close)

@@ -1,4 +1,4 @@
-"""An actor and a learner that take turns, perhaps with a replay server."""
+"""Single-threaded run of one actor and one learner."""
 
 import sys
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from repertory.launch.nodes import replay as replay_lib
 def calls(
   road: str, experience: experience_lib.Experience
 ) -> Sequence[tuple[str, str]]:
-  """Returns who calls whom.
+  """Returns the pairs (caller, callee) of nodes.
 
   Args:
-    road: The kind of road that carries experience.
-    experience: What it carries.
+    road: Kind of the transport.
+    experience: Declaration of items and tables.
   """
   on_road = [kinds.ACTOR.name, kinds.LEARNER.name]
   if experience.labeled is not None:
@@ -32,17 +32,17 @@ def calls(
   return found
 
 
-# Who puts the items that the learner takes.
+# Producer of the learner's items.
 _Source = actor_lib.ActorNode | bellman_updater.BellmanUpdaterNode
 
 
 class ActorTurns(turns.Turns):
-  """One actor steps all environments, and the learner keeps in step.
+  """Runs one actor, one learner and possibly a Bellman updater in one thread.
 
   The rate limiter is on, as in every topology. After each step of the
-  environment batch the learner takes the batches that are due. If it learns
-  from finished targets, a Bellman updater takes those, and the learner what is
-  due of its targets, after each batch.
+  environment batch the learner takes the batches that are due. With a Bellman
+  updater, that one takes them, and after each batch of targets the learner
+  takes the target batches that are due.
   """
 
   _one_actor: one_actor.OneActor | None = None
@@ -76,7 +76,7 @@ class ActorTurns(turns.Turns):
         network=learner.network,
         followed=variables.SharedVariables(learner),
         road=road,
-        # The learner sees to it that all have arrived before it samples.
+        # The learner flushes all items before it samples.
         max_pending_items=sys.maxsize,
       ),
     )
@@ -116,7 +116,7 @@ class ActorTurns(turns.Turns):
     return num_steps
 
   def _learn(self, source: _Source) -> None:
-    """Lets the learner take all batches that are due."""
+    """Runs the learner until no batch is due."""
     with self._named(self._paced_learner.name):
       self._paced_learner.catch_up(source.num_items, source.flush)
 

@@ -1,4 +1,4 @@
-"""The checkpoints of several learners, which become one."""
+"""Joint checkpoints of several learners."""
 
 import contextlib
 import dataclasses
@@ -17,11 +17,11 @@ from repertory.launch.nodes import gossip_messages, parcels
 _RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
 _END = 'end'
 
-# Learners get so much time to hear at which turn they save, where all do so at
-# the same one; twice as much whenever that was too little.
+# Notice before the common iteration at which all learners of a deterministic
+# run save; doubled whenever it was too short.
 _NOTICE_SECONDS = 1.0
-_LEAST_SECONDS = 0.1  # Between two looks at how fast a learner is.
-# After how long it is tried again, when some could not save.
+_LEAST_SECONDS = 0.1  # Minimum interval of a speed measurement.
+# Delay before a new attempt if a learner could not save.
 _RETRY_SECONDS = 5.0
 
 
@@ -30,10 +30,10 @@ class Deposit:
   """A learner's checkpoint.
 
   Attributes:
-    path: Where the parcel is.
-    turns: How many the learner had taken in this run by then.
+    path: Path of its parcel.
+    turns: Iterations of the learner in this run by then.
     is_last: Whether the learner had taken all its steps.
-    state: The checkpoint's.
+    state: State of the checkpoint.
   """
 
   path: str
@@ -43,10 +43,10 @@ class Deposit:
 
 
 class Deposits(roads.Snapshots):
-  """Lets all learners save at one moment each, and keeps what they saved.
+  """Orders a checkpoint of every learner, and keeps the received ones.
 
-  Where nothing may depend on who is faster, the moment is the same turn for
-  all: then all that have not come to their end are at the same learner step.
+  In a deterministic run, all learners save at the same iteration. Then all that
+  have not ended are at the same learner step.
   """
 
   has_learners = True
@@ -59,13 +59,13 @@ class Deposits(roads.Snapshots):
     keeps_step: bool,
     timeout_seconds: float,
   ):
-    """Takes what a checkpoint has of each, if it is one of as many learners.
+    """Reads the restored checkpoint, if it has as many learners.
 
     Args:
-      directory: Has what the checkpoint has, and takes what comes.
-      names: The learners'.
-      keeps_step: Whether nothing may depend on who is faster.
-      timeout_seconds: How long one may take to save.
+      directory: Folder of restored and received parcels.
+      names: Names of the learners.
+      keeps_step: Whether the run is deterministic.
+      timeout_seconds: Timeout of a joint checkpoint.
     """
     self._directory = directory
     self._timeout_seconds = timeout_seconds
@@ -75,7 +75,7 @@ class Deposits(roads.Snapshots):
     # Files of the checkpoint that the run is resumed from.
     self._restored: Sequence[str] = self._find_restored()
     self._kept: dict[str, Deposit] = self._read_restored()
-    # What came for an order that not all have met yet.
+    # Received for the open order, by learner; None if it could not save.
     self._met: dict[str, Deposit | None] = {}
     self._moment: dict[str, Deposit] = {}
     self._is_taken = threading.Event()
@@ -92,19 +92,19 @@ class Deposits(roads.Snapshots):
     return 'all learners'
 
   def kept_of(self, name: str) -> Deposit | None:
-    """Returns the newest of a learner; None if there is none."""
+    """Returns the latest checkpoint of a learner; None without one."""
     with self._lock:
       return self._kept.get(name)
 
   def saved(self) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the arrays of each learner at the moment of a checkpoint."""
+    """Yields the arrays of each learner in the current checkpoint."""
     for name in self._names:
       yield parcels.read_arrays(self._moment[name].path)
 
-  # What learners tell and hear.
+  # Exchange with learners.
 
   def hear(self, name: str, turns: int, missed: int) -> None:
-    """Takes how far a learner is, and which order it missed."""
+    """Records the iteration of a learner, and an order it missed."""
     now = time.monotonic()
     with self._lock:
       seconds = now - self._heard_at.get(name, -float('inf'))
@@ -113,21 +113,21 @@ class Deposits(roads.Snapshots):
       self._turns[name], self._heard_at[name] = turns, now
       if self._is_open and missed == self._number:
         self._notice_seconds *= 2
-        self._give_up()
+        self._cancel_order()
 
   def order(self) -> tuple[int, int | None]:
-    """Returns number and turn of the checkpoint that is wanted; 0 if none."""
+    """Returns number and iteration of the open order; number 0 without one."""
     with self._lock:
       return (self._number, self._save_at) if self._is_open else (0, None)
 
   def turn_to_come(self) -> int:
-    """Returns a turn of which all learners can hear before they come to it."""
+    """Returns an iteration early enough to announce to all learners."""
     with self._lock:
       most = max(self._turns.values())
       return most + 4 + int(self._turns_per_second * self._notice_seconds)
 
   def forget(self, name: str) -> None:
-    """Waits no longer for one that is started again: it keeps what there is."""
+    """Stops waiting for a restarted learner; its latest checkpoint is used."""
     with self._lock:
       if self._is_open:
         self._met[name] = self._kept.get(name)
@@ -138,17 +138,18 @@ class Deposits(roads.Snapshots):
     label: gossip_messages.Label,
     chunk: tuple[int, bytes, bool],
   ) -> int | None:
-    """Takes a chunk of a learner's checkpoint.
+    """Receives a chunk of a learner's checkpoint.
 
     Args:
-      label: What it is.
+      name: Name of the learner.
+      label: Label of the checkpoint.
       chunk: See `parcels.chunks_of`.
 
     Returns:
-      Its learner steps, if it is whole by now and the learner's last; or None.
+      Its learner steps, once a final checkpoint is complete; else None.
 
     Raises:
-      OSError: If it cannot be written; then there is nothing of it.
+      OSError: If it cannot be written; the incomplete file is removed.
     """
     offset, data, is_complete = chunk
     index = self._names.index(name)
@@ -174,19 +175,19 @@ class Deposits(roads.Snapshots):
     return None if label.number else state['counts']['learner_steps']
 
   def fail(self, name: str, label: gossip_messages.Label) -> None:
-    """Notes that a learner could not save, which it has told."""
+    """Records that a learner could not save."""
     with self._lock:
       self._take(name, label, None)
 
-  # What a checkpoint is made of.
+  # Joint checkpoints.
 
   def prepare(self) -> bool:
-    """Orders a checkpoint of all, and returns whether all have met it."""
+    """Orders a joint checkpoint; returns True once all have saved."""
     now = time.monotonic()
     with self._lock:
       if not self._is_open:
         if now - self._failed_at > _RETRY_SECONDS:
-          self._place()
+          self._open_order()
         return False
       if len(self._met) < len(self._names):
         if now - self._ordered_at > self._timeout_seconds:
@@ -198,7 +199,7 @@ class Deposits(roads.Snapshots):
         return False
       met, self._is_open = dict(self._met), False
       whole = {name: one for name, one in met.items() if one is not None}
-      if len(whole) < len(met) or not self._is_one_moment(whole):
+      if len(whole) < len(met) or not self._is_consistent(whole):
         self._failed_at = now
         return False
       self._kept = whole
@@ -206,30 +207,30 @@ class Deposits(roads.Snapshots):
       return True
 
   def can_end(self) -> bool:
-    """Returns whether what there is of all can be the last checkpoint."""
+    """Returns whether the received parts can form the final checkpoint."""
     with self._lock:
       self._is_open = False
       whole = {name: one for name, one in self._ended.items() if one}
       if not self._keeps_step:
         whole = {**self._kept, **whole}
-      if len(whole) < len(self._names) or not self._is_one_moment(whole):
+      if len(whole) < len(self._names) or not self._is_consistent(whole):
         return False
       self._kept = whole
       return True
 
   def have_all_ended(self) -> bool:
-    """Whether all have saved what they had at their end."""
+    """Returns whether all final checkpoints have been received."""
     with self._lock:
       return len(self._ended) == len(self._names)
 
   def flush(self) -> None:
     with self._lock:
       self._moment = dict(self._kept)
-      # Who came to its end meanwhile saved what only the next one has.
+      # A learner that ended meanwhile has saved for the next checkpoint.
       ended = [one for one in self._ended.values() if one is not None]
       needed = {one.path for one in [*self._moment.values(), *ended]}
       for path in {*self._paths_in(_RECEIVED), *self._restored} - needed:
-        with contextlib.suppress(FileNotFoundError):  # An earlier call did.
+        with contextlib.suppress(FileNotFoundError):  # Already removed.
           os.remove(path)
 
   def counts(self) -> Mapping[str, int]:
@@ -246,7 +247,7 @@ class Deposits(roads.Snapshots):
     }
 
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Does nothing: each learner checks its own part when it begins."""
+    """Does nothing: each learner checks its own part."""
 
   def write_snapshot(self) -> str:
     folder = os.path.join(self._directory, _SNAPSHOT)
@@ -272,15 +273,15 @@ class Deposits(roads.Snapshots):
 
   # With the lock held.
 
-  def _place(self) -> None:
+  def _open_order(self) -> None:
     self._number += 1
     self._is_open = True
     self._ordered_at = time.monotonic()
     self._save_at = self.turn_to_come() if self._keeps_step else None
-    # Who is over saves nothing any more.
+    # Learners that have ended save no more.
     self._met = dict(self._ended)
 
-  def _give_up(self) -> None:
+  def _cancel_order(self) -> None:
     self._is_open = False
     kept = [*self._kept.values(), *self._ended.values()]
     for deposit in self._met.values():
@@ -293,20 +294,20 @@ class Deposits(roads.Snapshots):
   ) -> None:
     if not label.number:
       self._ended[name] = deposit
-    # It was told to save and has come to its end instead.
+    # Its final checkpoint also meets the open order.
     if self._is_open and label.number in (0, self._number):
       self._met[name] = deposit
 
-  def _is_one_moment(self, deposits: Mapping[str, Deposit]) -> bool:
-    """Returns whether all are of the same turn, if they have to be.
+  def _is_consistent(self, deposits: Mapping[str, Deposit]) -> bool:
+    """Returns whether all are of the same iteration, if they must be.
 
-    Who has come to its end before stays as it is.
+    Learners that have taken all their steps may be earlier.
     """
     turns = {one.turns for one in deposits.values() if not one.is_last}
     return not self._keeps_step or len(turns) <= 1
 
   def _find_restored(self) -> list[str]:
-    """Returns the paths of all files that the checkpoint has."""
+    """Returns the paths of all files of the restored checkpoint."""
     folders = (
       os.listdir(self._directory) if os.path.isdir(self._directory) else ()
     )
@@ -319,7 +320,7 @@ class Deposits(roads.Snapshots):
     return [os.path.join(path, name) for name in names]
 
   def _read_restored(self) -> dict[str, Deposit]:
-    """Returns what the checkpoint has, if it is of as many learners."""
+    """Reads the restored checkpoint, if it has as many learners."""
     by_name = {os.path.basename(path): path for path in self._restored}
     files = [_file_of(index) for index in range(len(self._names))]
     if by_name.keys() != set(files):

@@ -1,4 +1,4 @@
-"""What several learners have learned in the mean."""
+"""Mean of the parameters of several learners."""
 
 import pickle
 import threading
@@ -8,17 +8,17 @@ import numpy as np
 
 from repertory.components import gossip, learners, types
 
-# Between the name of a learner and what is asked of it.
+# Separator of learner name and variable group.
 _OF = ':'
 
 
 def name_of(node: str, group: str) -> str:
-  """Returns what is asked for to get the variables of one learner."""
+  """Returns the name under which a learner's variables are requested."""
   return f'{node}{_OF}{group}'
 
 
 def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-  """Returns the mean of arrays by name; of what is counted, the largest."""
+  """Returns the mean of float arrays and the maximum of others, by name."""
   sums: dict[str, np.ndarray] = {}
   dtypes: dict[str, np.dtype] = {}
   count = 0
@@ -42,26 +42,26 @@ def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-  """Packs arrays for a call."""
+  """Serializes arrays for an RPC."""
   return pickle.dumps(dict(arrays), pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(packed: bytes) -> dict[str, np.ndarray]:
-  """Returns what was packed; nothing of b''."""
+  """Decodes the result of `pack`; {} for b''."""
   return pickle.loads(packed) if packed else {}
 
 
 def with_steps(
   state: Mapping[str, np.ndarray], steps: int
 ) -> dict[str, np.ndarray]:
-  """Returns what a learner saved, as after another number of updates."""
+  """Returns a learner state with another number of learner steps."""
   return {**state, 'learner_steps': np.asarray(steps, np.int64)}
 
 
 def distance(
   state: Mapping[str, np.ndarray], center: Mapping[str, np.ndarray]
 ) -> float:
-  """Returns how far arrays are from others; 0 if there are no others."""
+  """Returns the Euclidean distance of two states; 0 if `center` is empty."""
   if not center:
     return 0.0
   layout = gossip.Layout(state)
@@ -69,15 +69,16 @@ def distance(
 
 
 class SeveralLearners:
-  """Knows what each learner has learned, as it told last.
+  """Latest reported parameters of each learner, and their mean.
 
-  For checkpoints it is what all have learned: `save` gives the mean of what was
-  saved of each.
+  In checkpoints it stands for the learner: `save` returns the mean of the saved
+  states of all learners.
 
   Attributes:
-    steps: Updates of all together.
-    begun_with: What they began with, by name; empty if each began by itself.
-    changes: Grows when somebody has told something, or is left out.
+    steps: Sum of the learner steps of all learners.
+    begun_with: Initial arrays of all learners, by name; empty if each was
+      initialized separately.
+    changes: Counter of reports and exclusions of learners.
   """
 
   def __init__(
@@ -86,12 +87,13 @@ class SeveralLearners:
     saved: Callable[[], Iterable[Mapping[str, np.ndarray]]],
     saved_counts: Callable[[], Mapping[str, int]] = dict,
   ):
-    """Knows nothing yet.
+    """Starts without reports.
 
     Args:
-      names: The learners'.
-      saved: Returns the arrays that were saved of each.
-      saved_counts: Returns the counts of all by then, if others are newer.
+      names: Names of the learners.
+      saved: Returns the saved arrays of each learner.
+      saved_counts: Returns the counts of that checkpoint, if they differ from
+        the latest ones.
     """
     self.steps = 0
     self.begun_with: dict[str, np.ndarray] = {}
@@ -105,7 +107,7 @@ class SeveralLearners:
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
-    # Where all saved at one turn, they have gone on since.
+    # Learners may have continued since they saved.
     steps = self._saved_counts().get('learner_steps', self.steps)
     return with_steps(mean(self._saved()), steps)
 
@@ -117,31 +119,31 @@ class SeveralLearners:
     self.begun_with = dict(state)
 
   def begin(self, name: str, steps: int) -> None:
-    """Notes at which learner step one begins, perhaps anew."""
+    """Sets the learner step at which a learner begins or resumes."""
     with self._lock:
       self._steps_of[name] = steps
 
   def count(self, name: str, steps: int) -> None:
-    """Takes the updates of a learner so far.
+    """Updates the learner steps of a learner.
 
-    What one that was started again has to make a second time counts, too. What
-    was told before, and comes later, does not.
+    Steps that a restarted learner repeats count again. Reports that arrive out
+    of order do not.
     """
-    with self._lock:  # Several tell at the same time.
+    with self._lock:  # Learners report concurrently.
       self.steps += max(0, steps - self._steps_of[name])
       self._steps_of[name] = max(steps, self._steps_of[name])
 
   def tell(self, name: str, learned: dict[str, np.ndarray]) -> None:
-    """Takes what a learner has learned."""
+    """Stores the parameters of a learner."""
     with self._lock:
       self._learned[name] = learned
       self._away.discard(name)
       self.changes += 1
 
   def leave_out(self, name: str) -> None:
-    """Counts a learner that is gone no more, until it tells anew.
+    """Excludes a lost learner from the mean until its next report.
 
-    If all are gone, what they told last is all that is known, and counts.
+    If all learners are lost, the mean is that of their last reports.
     """
     with self._lock:
       if name not in self._away:
@@ -149,35 +151,35 @@ class SeveralLearners:
         self.changes += 1
 
   def is_away(self, name: str) -> bool:
-    """Returns whether a learner is gone, and has told nothing since."""
+    """Returns whether a learner is excluded."""
     return name in self._away
 
   @property
   def have_told(self) -> bool:
-    """Whether anybody has told what it has learned."""
+    """Whether any learner has reported parameters."""
     return bool(self._learned)
 
   def learned(self) -> dict[str, np.ndarray]:
-    """Returns what all have learned in the mean, or what they began with."""
+    """Returns the mean parameters of all learners, or the initial ones."""
     return self.learned_by_others('') or learners.select_learned(
       self.begun_with
     )
 
   def learned_by_others(self, name: str) -> dict[str, np.ndarray]:
-    """Returns what all but one have learned in the mean; {} if that is none."""
+    """Returns the mean parameters of all other learners; {} without any."""
     with self._lock:
       return mean(
         state for other, state in self._present().items() if other != name
       )
 
   def distances(self) -> dict[str, float]:
-    """Returns how far each is from the mean of all, in the Euclidean norm."""
+    """Returns the Euclidean distance of each learner from the mean."""
     with self._lock:
-      told = self._present()
-    if not told:
+      states = self._present()
+    if not states:
       return {}
-    layout = gossip.Layout(next(iter(told.values())))
-    vectors = {name: layout.join(state) for name, state in told.items()}
+    layout = gossip.Layout(next(iter(states.values())))
+    vectors = {name: layout.join(state) for name, state in states.items()}
     center = np.mean(list(vectors.values()), 0)
     return {
       name: float(np.linalg.norm(vector - center))
@@ -185,9 +187,12 @@ class SeveralLearners:
     }
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
-    """Returns one nest of arrays per name: of the mean, or see `name_of`.
+    """Returns one nest of arrays per name, of the mean or of one learner.
 
-    It is empty for a learner that has told nothing yet, or is gone.
+    It is empty for a learner without a report, or an excluded one.
+
+    Args:
+      names: Groups of variables of the mean, or results of `name_of`.
 
     Raises:
       KeyError: If a name is unknown.
@@ -195,7 +200,7 @@ class SeveralLearners:
     return [self._get(name) for name in names]
 
   def _present(self) -> dict[str, dict[str, np.ndarray]]:
-    """Returns what is learned by those who are there; with the lock held."""
+    """Returns the parameters of included learners; the lock must be held."""
     present = {
       name: state
       for name, state in self._learned.items()
@@ -207,7 +212,7 @@ class SeveralLearners:
     if name == 'learner_steps':
       return np.asarray(self.steps, np.int64)
     if name == 'max_priority':
-      return np.asarray(1.0, np.float64)  # Of tables that are not here.
+      return np.asarray(1.0, np.float64)  # Its tables are elsewhere.
     node, of, group = name.rpartition(_OF)
     if of:
       with self._lock:

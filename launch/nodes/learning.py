@@ -1,4 +1,4 @@
-"""What all nodes that learn have in common."""
+"""Base class of learner nodes: network, learner, checkpoints, reports."""
 
 import contextlib
 import functools
@@ -23,19 +23,19 @@ from repertory.launch.runs import session as session_lib
 
 
 class LearningNode(node.Node, core.VariableSource):
-  """Has a network and a learner, gives out variables and writes checkpoints.
+  """Base class of learner nodes: serves variables and writes checkpoints.
 
-  A subclass makes the learner, of `_update`, and gives it to `_begin_with`.
+  A subclass makes the learner from `_update`, and passes it to `_begin_with`.
 
   Attributes:
-    network: What is learned.
-    learner: What learns.
+    network: Network that is trained.
+    learner: Learner of the network.
   """
 
   learner: learners.LearnerState
 
   def __init__(self, context: node.Context, session: session_lib.Session):
-    """Makes the network, and what improves it."""
+    """Makes the network and its update."""
     self.name = context.name
     self._stop = context.stop
     self._session = session
@@ -61,10 +61,11 @@ class LearningNode(node.Node, core.VariableSource):
   def _begin_with(
     self, learner: learners.LearnerState, snapshots: roads.Snapshots
   ) -> None:
-    """Takes the learner, and restores it if the session is resumed.
+    """Sets the learner, and restores it if the session is resumed.
 
     Args:
-      snapshots: What checkpoints have besides the learner.
+      learner: Learner to train.
+      snapshots: Parts of checkpoints besides the learner.
     """
     if self._session.experiment.deterministic:
       _check_repeats(learner)
@@ -103,18 +104,18 @@ class LearningNode(node.Node, core.VariableSource):
 
   @property
   def version(self) -> int:
-    """Learner steps of the variables in use."""
+    """Learner steps of the current variables."""
     return self.learner.steps
 
   @functools.cached_property
   def publisher(self) -> variables.Publisher:
-    """Publishes the network's variables, now and when `_publish` is called."""
+    """Publisher of the variables, updated by each `_publish`."""
     publisher = variables.Publisher(self.network.variables)
     publisher.publish(self.version, self.max_priority)
     return publisher
 
   def _publish(self) -> None:
-    """Publishes the network's variables, if anybody follows them."""
+    """Publishes the network's variables, if a publisher is in use."""
     if 'publisher' in self.__dict__:
       self.publisher.publish(self.version, self.max_priority)
 
@@ -125,22 +126,22 @@ class LearningNode(node.Node, core.VariableSource):
   def _report_tables(
     self, tables: Mapping[str, replay.TableStatus]
   ) -> reports.Directive:
-    """Tells the coordinator how far learning and the tables are."""
+    """Reports learner steps and table statuses to the coordinator."""
     return report_tables(
       self._coordinator, self.name, self.learner.steps, self._tables, tables
     )
 
   def checkpoint_if_due(self) -> None:
-    """Begins a checkpoint when the last one is old enough."""
+    """Begins a checkpoint if the period has passed."""
     self._checkpoints.write_if_due()
 
   def checkpoint(self) -> str | None:
-    """Writes the last checkpoint; returns its path, or None if it failed."""
+    """Writes the final checkpoint; returns its path, or None on failure."""
     return self._checkpoints.write()
 
   def close(self) -> None:
-    """Writes what the log still holds back and ends all threads."""
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    """Flushes the logs, and ends all threads."""
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._logger.close)
       stack.callback(self._checkpoints.close)
 
@@ -152,13 +153,17 @@ def report_tables(
   tables: Sequence[replay.Table],
   found: Mapping[str, replay.TableStatus],
 ) -> reports.Directive:
-  """Tells the coordinator how far learning and its tables are.
+  """Reports learner steps and table statuses to the coordinator.
 
   Args:
-    node_name: Who tells.
-    learner_steps: Updates so far.
-    tables: The run's.
-    found: How they are, by name.
+    coordinator: The coordinator or its client.
+    node_name: Name of the reporting node.
+    learner_steps: Learner steps so far.
+    tables: Tables of the run.
+    found: Status of each table, by name.
+
+  Returns:
+    The coordinator's reply.
   """
   directive = coordinator.report_learner(node_name, learner_steps, found)
   for table in tables:
@@ -169,7 +174,7 @@ def report_tables(
 
 
 class _RemoteLogger(loggers.Logger):
-  """Hands rows to the coordinator."""
+  """Passes rows to the coordinator."""
 
   def __init__(self, coordinator: Any, label: str):
     self._coordinator = coordinator
@@ -204,12 +209,12 @@ def _ratio(table: replay.Table) -> float | None:
 
 
 def _check_repeats(learner: learners.LearnerState) -> None:
-  """Raises ValueError if XLA may compile it otherwise in another process."""
+  """Raises ValueError if XLA may compile the update nondeterministically."""
   found = learner.open_slices
   if found:
     raise ValueError(
-      'A deterministic run must have no slices, as of x[i], whose place is '
-      'known only when they run: XLA may compile them in several ways. Found '
-      f'{", ".join(found)}. Take tf.gather(x, i) there, set jit_compile to '
-      'false, or leave deterministic out.'
+      'A deterministic run must have no slices x[i] with indices known only '
+      'at run time, which XLA may compile in several ways, got '
+      f'{", ".join(found)}. Use tf.gather(x, i), set jit_compile to false, or '
+      'leave deterministic out.'
     )

@@ -1,4 +1,4 @@
-"""What becomes of items that were sampled and never came."""
+"""Handling of sampled items that never arrived."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from repertory.components import roads
 def tell(
   name: str, coordinator: Any, end: roads.LearnerEnd, num_batches: int
 ) -> None:
-  """Counts from here when a batch did not come, and warns if one was lost.
+  """Resets batch counts after a batch timeout, and warns of lost items.
 
   Args:
-    name: The node's that had waited for it.
-    end: Where it waited.
-    num_batches: Those that came.
+    name: Name of the waiting node.
+    coordinator: The coordinator or its client.
+    end: Learner side of the transport.
+    num_batches: Number of batches that arrived.
   """
   if lost := end.count_anew(num_batches):
-    what = f'Reverb lost items that it had sampled, or {lost} at most'
-    coordinator.warn(name, what)
+    coordinator.warn(name, f'Reverb lost at most {lost} sampled items')

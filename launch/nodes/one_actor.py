@@ -1,4 +1,4 @@
-"""One actor in the thread of its learner, from checkpoint to checkpoint."""
+"""Checkpoints of a single actor in the thread of its learner."""
 
 from repertory.components import roads
 from repertory.launch.nodes import actor as actor_lib
@@ -6,11 +6,11 @@ from repertory.launch.runs import session as session_lib
 
 
 class OneActor(roads.ActorSnapshots):
-  """Saves an actor, in the same thread as the learner."""
+  """Snapshots of an actor in the thread of the learner."""
 
   def __init__(self, actor: actor_lib.ActorNode):
     self._actor = actor
-    # Told at the start already, and then no more.
+    # So that the warning comes at the start, and once.
     self._can_be_saved = actor.save() is not None
 
   def take(self) -> roads.Moment | None:
@@ -19,7 +19,7 @@ class OneActor(roads.ActorSnapshots):
     return None if saved is None else roads.Moment(saved)
 
   def give_up(self) -> None:
-    """Saves nothing from now on."""
+    """Takes no more snapshots."""
     self._can_be_saved = False
 
 
@@ -28,13 +28,15 @@ def go_on_exactly(
   actor: actor_lib.ActorNode,
   states: roads.ActorStates,
 ) -> OneActor | None:
-  """Lets an actor begin where a checkpoint has it, and be in the next ones.
+  """Restores an actor from a checkpoint, and adds it to the next ones.
 
   Args:
-    states: What is saved with the table.
+    session: Session of the run.
+    actor: Actor to restore.
+    states: Actor states of the checkpoint and its successors.
 
   Returns:
-    What saves it; None if checkpoints have no replay.
+    Snapshots of the actor; None if checkpoints have no replay.
   """
   if states.restored:
     actor.restore(states.restored)

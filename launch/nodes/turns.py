@@ -1,4 +1,4 @@
-"""All nodes in one thread, each in its turn, whatever a turn is."""
+"""Single-threaded run loop: all nodes of a run in one thread."""
 
 import abc
 import contextlib
@@ -20,11 +20,11 @@ from repertory.launch.nodes import learning
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.runs import session as session_lib
 
-# How often counts are reported and the display is drawn.
+# Period of reports and display updates.
 _REPORT_PERIOD_SECONDS = 0.25
 
-# How often is looked whether observers and loggers have ended; and how long
-# when Ctrl-C came twice.
+# Polling period of callbacks and loggers that end, and their timeout after a
+# second Ctrl-C.
 _HOOKS_PERIOD_SECONDS = 0.02
 _HURRIED_SECONDS = 0.5
 
@@ -33,10 +33,10 @@ T = TypeVar('T', bound=node_lib.Node)
 
 
 class Turns(abc.ABC):
-  """Makes the nodes of a run, lets them take turns, and closes them.
+  """Makes the nodes of a run, runs them round-robin, and closes them.
 
-  A subclass says which nodes there are and what a turn is. Which learner step
-  follows which environment step is the same in every run.
+  A subclass defines the nodes and an iteration. Environment steps and learner
+  steps alternate in the same order in every run.
   """
 
   def __init__(
@@ -49,9 +49,10 @@ class Turns(abc.ABC):
     """Makes only the coordinator.
 
     Args:
-      title: What the display calls it.
-      interruption: Ends the run early when set; the checkpoint is written.
-      show: Takes the status now and then.
+      session: Session of the run.
+      title: Display title of the run.
+      interruption: Signal that ends the run early, with a checkpoint.
+      show: Function that displays the status.
     """
     self._session = session
     self._interruption = interruption
@@ -59,30 +60,30 @@ class Turns(abc.ABC):
     self._coordinator = coordinator_lib.Coordinator(session, title)
     self._nodes: list[node_lib.Node] = []
     self._are_all_made = False
-    # Counts of nodes that were made or closed, and of messages shown while they
-    # were made; and the name of the node that is at work.
+    # Progress of making and closing: finished nodes and displayed messages. And
+    # the name of the node being made or closed.
     self._num_done = self._num_shown = 0
     self._busy = ''
     self._max_steps = session.experiment.max_steps
     self._steps = session.counts['steps']
 
   def run(self) -> loggers.Status:
-    """Takes turns to the end or until interrupted, and writes a checkpoint.
+    """Runs to the end or an interruption, and writes a checkpoint.
 
     Returns:
-      The status at the end.
+      The final status.
 
     Raises:
       failures.NodeError: If a node failed.
     """
     try:
-      # To compile what is learned may take longer than any step.
+      # Compilation may take longer than any step.
       with self._watched(watchdog.START_SECONDS):
         self._make()
       if self._are_all_made:  # Else it was interrupted.
         self._work()
     except BaseException as error:
-      # Nothing of a run that failed may wait any longer.
+      # End all waits of the failed run.
       self._interruption.set()
       self._close(error)
       if isinstance(error, failures.NodeError):
@@ -94,7 +95,7 @@ class Turns(abc.ABC):
     return status.with_messages(status.message, *warnings)
 
   def _raise_failure(self) -> None:
-    """Raises what somebody told the coordinator that failed, if so."""
+    """Raises the failure that the coordinator has, if any."""
     failure = self._coordinator.failure()
     if failure is not None:
       raise failures.NodeError(failure)
@@ -105,10 +106,10 @@ class Turns(abc.ABC):
 
   @abc.abstractmethod
   def _take_turn(self) -> int:
-    """Acts, and learns what is due; returns the environment steps."""
+    """Runs one iteration; returns its environment steps."""
 
   def _flush(self) -> None:  # noqa: B027
-    """Sees to it that a checkpoint has what was lived so far."""
+    """Flushes experience into replay, for a checkpoint."""
 
   @property
   @abc.abstractmethod
@@ -133,7 +134,7 @@ class Turns(abc.ABC):
     return evaluator_lib.EvaluatorNode(context, self._session, evaluation)
 
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
-    """Makes a node, and tells the coordinator what it runs with."""
+    """Makes a node, and registers it with the coordinator."""
     context = node_lib.Context(
       name,
       self._coordinator,
@@ -149,12 +150,12 @@ class Turns(abc.ABC):
     return node
 
   def _show_start(self) -> None:
-    """Shows the message of a node that is being made, which is progress."""
+    """Displays the message of a node being made; this counts as progress."""
     self._num_shown += 1
     self._show(self._coordinator.status())
 
   def _work(self) -> None:
-    """Takes turns, and saves and evaluates what has been learned."""
+    """Runs all iterations, the final checkpoint and the final evaluation."""
     try:
       with self._watched():
         self._take_turns()
@@ -167,18 +168,18 @@ class Turns(abc.ABC):
     self._report()
     with self._named(self._learner.name):
       self._learner.checkpoint()
-    # A run that an evaluation has ended has learned nothing since.
+    # No second evaluation if the last one ended the run.
     is_evaluated = self._evaluator.evaluated_at == self._steps
     if not (self._interruption.is_set() or is_evaluated):
       with self._watched():
         self._evaluate()
 
   def _take_turns(self) -> None:
-    """Acts, learns and evaluates until the steps are done, or before."""
+    """Iterates until all steps are taken or the run ends early."""
     reported_at = 0.0
     learner, evaluator = self._learner, self._evaluator
     is_ending = self._is_ending()
-    if self._session.jit_compile:  # What is called for the first time.
+    if self._session.jit_compile:  # At the first calls.
       status = self._coordinator.status()
       self._show(status.with_messages(status.message, 'compiling with XLA'))
     while self._steps < self._max_steps and not is_ending:
@@ -200,31 +201,31 @@ class Turns(abc.ABC):
         is_ending = self._coordinator.directive().is_ending
 
   def _is_ending(self) -> bool:
-    """Returns whether what was evaluated, or resumed, is enough.
+    """Returns whether the stop criterion ends the run.
 
-    It waits, or it would depend on chance which steps are taken meanwhile.
+    It blocks until the answer, so that the steps taken are reproducible.
     """
     self._coordinator.wait_for_decision(self._interruption)
     return self._coordinator.directive().is_ending
 
   def _evaluate(self) -> None:
-    """Evaluates what has been learned so far."""
+    """Runs an evaluation."""
     with self._named(self._evaluator.name):
       self._evaluator.evaluate(self._steps)
 
   def _report(self) -> None:
-    """Brings the coordinator's counts up to date."""
-    for node in reversed(self._nodes):  # Who acts before who learns.
+    """Lets all nodes report to the coordinator."""
+    for node in reversed(self._nodes):  # Actors before learners.
       with self._named(node.name):
         node.report()
 
   def _save_in_spite_of_failure(self, failed: str) -> None:
-    """Writes a checkpoint if it can; what failed before is what counts.
+    """Tries to write a checkpoint; errors are only logged.
 
     Args:
       failed: Name of the node that failed.
     """
-    with contextlib.suppress(Exception):  # Without logs there is the rest.
+    with contextlib.suppress(Exception):  # The checkpoint matters more.
       self._report()
     try:
       self._learner.checkpoint()
@@ -232,12 +233,12 @@ class Turns(abc.ABC):
       logging.exception('No checkpoint could be written.')
 
   def _close(self, error: BaseException | None = None) -> list[str]:
-    """Closes all nodes, the last one first; returns what is to be told of it.
+    """Closes all nodes in reverse order; returns warnings.
 
-    What has been learned is saved by then, so none of it fails the run.
+    The final checkpoint is written by then, so errors do not fail the run.
 
     Args:
-      error: Why the run ends, if it is not done.
+      error: Error that ended the run, if any.
     """
     warnings = []
     for node in reversed(self._nodes):
@@ -256,12 +257,12 @@ class Turns(abc.ABC):
     return []
 
   def _end_hooks(self, error: BaseException | None) -> None:
-    """Lets observers and loggers end; they have a time-out of their own."""
+    """Ends callbacks and loggers, which have their own timeout."""
     if isinstance(error, failures.NodeError):
       self._coordinator.abort(error.failure)
     elif self._interruption.is_set():
       self._coordinator.stop('interrupted')
-    # Whoever interrupts twice will not wait.
+    # A second Ctrl-C shortens the wait.
     is_hurried = error is not None and not isinstance(error, failures.NodeError)
     deadline = time.monotonic() + _HURRIED_SECONDS
     while waiting := self._coordinator.end_hooks():
@@ -271,11 +272,11 @@ class Turns(abc.ABC):
         return
       time.sleep(_HOOKS_PERIOD_SECONDS)
 
-  # What is watched and named.
+  # Watchdog, and names of failed nodes.
 
   @contextlib.contextmanager
   def _at(self, name: str) -> Iterator[None]:
-    """Names who is being made or closed, which may fail or hang."""
+    """Attributes failures and hangs to a node being made or closed."""
     self._busy = name
     try:
       with self._named(name):
@@ -288,11 +289,11 @@ class Turns(abc.ABC):
     return failures.named(name, self._is_second_interrupt)
 
   def _is_second_interrupt(self, error: BaseException) -> bool:
-    """Whether Ctrl-C has its usual effect; the first one raises nothing."""
+    """Returns whether this is a second Ctrl-C; the first raises nothing."""
     return isinstance(error, KeyboardInterrupt) and self._interruption.is_set()
 
   def _progress(self) -> tuple[int, ...]:
-    """Returns what changes when something goes on."""
+    """Returns counters that change with any progress."""
     if not self._are_all_made:
       return (self._num_done, self._num_shown)
     return (
@@ -304,27 +305,26 @@ class Turns(abc.ABC):
 
   @contextlib.contextmanager
   def _watched(self, least_seconds: float = 0.0) -> Iterator[None]:
-    """Ends the block with a report when nothing goes on.
+    """Raises a stall report in the block if there is no progress.
 
     Args:
-      least_seconds: How long that may last, if it is more than the experiment's
-        limit.
+      least_seconds: Lower bound of the timeout `stall_seconds`.
     """
     experiment = self._session.experiment
     seconds = max(least_seconds, experiment.stall_seconds)
     if experiment.eager:
-      seconds = math.inf  # It may stand at a breakpoint.
+      seconds = math.inf  # A debugger may stop it.
     stalls = []
 
     def end(seconds: float) -> None:
       try:
         stalls.append(self._describe_stall(seconds))
-      except Exception as error:  # Or nothing would end the block.
+      except Exception as error:  # The block must end in any case.
         stalls.append(self._name_stall(seconds, error))
       if self._find_in_environment():
         demand(stalls[0])
       else:
-        # Our own waits heed it, and Reverb's do not bear another exception.
+        # Our own waits check it; an exception would break those of Reverb.
         self._interruption.set()
 
     with (
@@ -337,7 +337,7 @@ class Turns(abc.ABC):
       raise stalls[0]
 
   def _find_in_environment(self) -> str | None:
-    """Returns the name of the node whose environment is at work, if any."""
+    """Returns the name of the node that is in an environment, if any."""
     if self._busy and kinds.kind_of(self._busy).has_environments:
       return self._busy
     for node in self._nodes:
@@ -346,13 +346,12 @@ class Turns(abc.ABC):
     return None
 
   def _describe_stall(self, seconds: float) -> failures.NodeError:
-    """Writes the report on a run in which nothing goes on.
+    """Writes a stall report.
 
     Args:
-      seconds: For how long.
+      seconds: Time without progress.
     """
-    # The replay server may be gone, and so may the folder of the logs. Then the
-    # report tells what was known before.
+    # Without replay server or log folder, the report has the last known state.
     for node in self._nodes:
       with contextlib.suppress(Exception):
         node.report()
@@ -371,16 +370,16 @@ class Turns(abc.ABC):
     return failures.NodeError(failure)
 
   def _name_stall(self, seconds: float, error: Exception) -> failures.NodeError:
-    """Says of a stall what is known without a report.
+    """Describes a stall without a report.
 
     Args:
-      seconds: For how long nothing goes on.
-      error: Why there is no report.
+      seconds: Time without progress.
+      error: Error that prevented the report.
     """
     return failures.NodeError(
       failures.Failure(
         self._find_in_environment() or self._busy or kinds.COORDINATOR.name,
-        f'The run has got no further for {seconds:.0f} seconds. There is no '
-        f'report on it: {type(error).__name__}: {error}',
+        f'The run has made no progress for {seconds:.0f} seconds. A report '
+        f'could not be written: {type(error).__name__}: {error}',
       )
     )
