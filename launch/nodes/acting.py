@@ -1,4 +1,4 @@
-"""What all nodes that step environments share; needs no TensorFlow."""
+"""Base class of nodes that step environments. Needs no TensorFlow."""
 
 import collections
 import threading
@@ -12,12 +12,12 @@ from repertory.environments import recorded
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
 
-# Episodes that the return of a node is the mean of.
+# Number of episodes in the mean return of a node.
 _NUM_RETURNS = 20
 
 
 class ActingNode(node.Node):
-  """Steps environments while the coordinator grants steps."""
+  """Base class of acting nodes: steps environments within a step budget."""
 
   def __init__(
     self,
@@ -26,22 +26,22 @@ class ActingNode(node.Node):
     environment_ids: Sequence[int],
     leases: Any = None,
   ):
-    """Keeps the parts.
+    """Starts without granted steps.
 
     Args:
-      loops: Each steps its environments; they take turns.
-      environment_ids: All environments that the loops step together; as many
-        steps are asked for at a time, at least.
-      leases: Grants steps, and is asked before each step; None for the
-        coordinator, which grants many at a time.
+      loops: Environment loops, stepped round-robin.
+      environment_ids: Ids of all environments of the loops; their number is the
+        minimum size of a grant.
+      leases: Step budget, asked before each step; None for the coordinator,
+        which grants many steps at a time.
     """
     self.name = context.name
     self._loops = list(loops)
     self._environment_ids = list(environment_ids)
     self._coordinator = context.coordinator
     self._leases = context.coordinator if leases is None else leases
-    # Who counts rounds must be told of each step, also of one in which all
-    # environments went from one episode to the next and took none.
+    # A step budget that counts rounds needs each iteration, also one in which
+    # all environments were reset and took no step.
     self._asks_each_step = leases is not None
     self._stop = context.stop
     self._is_ending = False
@@ -60,28 +60,28 @@ class ActingNode(node.Node):
 
   @property
   def total_steps(self) -> int:
-    """Environment steps since it started."""
+    """Environment steps since its start."""
     return self._total_steps
 
   @property
   def total_episodes(self) -> int:
-    """Episodes that ended since it started."""
+    """Finished episodes since its start."""
     return self._total_episodes
 
   @property
   def mean_return(self) -> float | None:
-    """Mean of the last 20 episodes; None before the first has ended."""
+    """Mean return of the latest 20 episodes; None before the first."""
     with self._lock:
       returns = list(self._latest_returns)
     return sum(returns) / len(returns) if returns else None
 
   @property
   def environment_seconds(self) -> float:
-    """How long an environment has been at a step or reset; 0 if none is."""
+    """Duration of the current environment step or reset; 0 if none runs."""
     return max((loop.environment_seconds for loop in self._loops), default=0.0)
 
   def step(self) -> int:
-    """Steps all environments once; returns the environment steps this was."""
+    """Steps all environments once; returns the environment steps taken."""
     num_steps = 0
     for loop in self._loops:
       steps, episodes = loop.step()
@@ -97,7 +97,7 @@ class ActingNode(node.Node):
     return num_steps
 
   def run(self) -> None:
-    """Acts until no more steps are granted, or the run is to end.
+    """Acts until no more steps are granted, or the run ends.
 
     Recordings are written before it returns or raises.
     """
@@ -124,7 +124,7 @@ class ActingNode(node.Node):
         self.write_recordings()
 
   def write_recordings(self) -> None:
-    """Writes the steps that recordings still lack, and reports lost ones."""
+    """Writes pending steps of recordings, and reports lost ones."""
     for loop in self._loops:
       if (environments := recorded.find(loop.environment)) is None:
         continue
@@ -134,7 +134,7 @@ class ActingNode(node.Node):
         self._report_unwritten(error)
 
   def _report_unwritten(self, error: recordings.RecordingError) -> None:
-    """Reports at once: a node that failed makes no further report."""
+    """Reports lost steps at once, since a failed node reports no more."""
     logging.error('%s: %s', self.name, error)
     report = reports.ActorReport(
       steps=0,
@@ -147,10 +147,10 @@ class ActingNode(node.Node):
       self._coordinator.report_actor(self.name, report)
       self._coordinator.warn(self.name, str(error))
     except Exception:  # The run ends with another error.
-      logging.exception('%s could not report that.', self.name)
+      logging.exception('%s could not report lost steps.', self.name)
 
   def report(self) -> reports.Directive:
-    """Tells the coordinator what was done since the last report."""
+    """Reports the work since the previous heartbeat."""
     with self._lock:
       steps, episodes = self._steps, self._episodes
       total_steps = self._total_steps
@@ -172,12 +172,12 @@ class ActingNode(node.Node):
     return directive
 
   def _end_acting(self) -> None:
-    """Takes no further steps, but for those of a round that has begun."""
+    """Stops acting, after the current round if there are rounds."""
     if self._asks_each_step:
       self._leases.end()
     else:
       self._is_ending = True
 
   def _variables_in_use(self) -> tuple[int, float]:
-    """Returns version and age of the variables; −1 if others tell them."""
+    """Returns version and age of the variables; −1 if reported elsewhere."""
     return -1, 0.0

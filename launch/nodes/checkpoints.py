@@ -1,4 +1,4 @@
-"""When checkpoints are written, of what, and what happens if that fails."""
+"""Checkpoint writer: schedule, contents and error handling."""
 
 import contextlib
 import threading
@@ -19,18 +19,18 @@ from repertory.components import (
 )
 from repertory.launch.runs import session as session_lib
 
-# How often is looked whether replay has settled what it writes.
+# Polling period of the replay snapshot.
 _POLL_SECONDS = 0.002
 
-# Of a writer that is closed: for how long it waits for one being written.
+# Timeout of `close` for a checkpoint being written.
 _CLOSE_SECONDS = 5.0
 
 
 class Saved(Protocol):
-  """What is saved and restored: a learner, or what several have learned.
+  """Interface of saved state: a learner, or the mean of several.
 
   Attributes:
-    steps: Updates so far.
+    steps: Learner steps so far.
   """
 
   @property
@@ -41,27 +41,27 @@ class Saved(Protocol):
     ...
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
-    """Goes on from what `save` returned."""
+    """Restores the arrays that `save` returned."""
     ...
 
   def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
-    """Takes what another one had learned, and nothing of its run."""
+    """Takes the parameters of another run, but not its counts."""
     ...
 
 
 class CheckpointWriter:
-  """Writes checkpoints of learner, counts and replay while the run goes on.
+  """Writes checkpoints of learner, counts and replay in the background.
 
-  A checkpoint is of one moment, for which the learner waits: the table has all
-  priorities that the learner computed, the learner's state is copied, the
-  counts are taken and the replay server has settled which items it writes.
-  What takes long, writing it all, is done in a thread of its own.
+  A checkpoint is a consistent snapshot, for which the learner pauses: pending
+  priorities are written, the learner's state and the counts are copied, and the
+  replay server fixes the set of items to write. A separate thread then writes
+  the files.
 
-  The counts of others are up to one report old at that moment, so
-  replay may hold items of environment steps that are not counted. And where
-  actors do not wait for the learner, it may lack items of steps that are:
-  those on their way, of each environment at most as many as the experience's
-  `max_pending_items_per_environment`, and those of its last two steps.
+  The counts of other nodes are up to one heartbeat old, so replay may hold
+  items of uncounted environment steps. And if actors do not wait for the
+  learner, it may lack items of counted steps: for each environment the queued
+  ones, at most the experience's `max_pending_items_per_environment`, and those
+  of its last two steps.
   """
 
   def __init__(
@@ -72,13 +72,14 @@ class CheckpointWriter:
     learner: Saved,
     node: str,
   ):
-    """Writes nothing yet.
+    """Starts without a checkpoint.
 
     Args:
-      snapshots: Take the moment of replay, and may wait for priorities.
-      coordinator: Has the counts, and takes warnings.
-      learner: What is saved and restored.
-      node: Name of the node that warns.
+      session: Session of the run.
+      snapshots: Snapshots of replay and actors.
+      coordinator: Coordinator or its client, for counts and warnings.
+      learner: State to save and restore.
+      node: Name of the node in warnings.
     """
     self._session = session
     self._experiment = session.experiment
@@ -94,22 +95,22 @@ class CheckpointWriter:
     self._is_closed = False
 
   def restore(self) -> str | None:
-    """Restores the learner, if the session is resumed.
+    """Restores the learner if the session is resumed.
 
-    In a new run it gets what another had learned, if that is wished.
+    A new run with a warm start takes the parameters of the initial checkpoint.
 
     Returns:
-      The checkpoint's folder; None if there is none.
+      Folder of the restored checkpoint; None without one.
 
     Raises:
-      CheckpointError: If a table lacks what the checkpoint has of it.
+      CheckpointError: If a table lacks items of the checkpoint.
     """
     session = self._session
     if not session.is_resumed:
       if session.initial is not None:
         self._learner.begin_with(_load(session.initial_directory).arrays)
       return None
-    # The session has compared the checksums of replay before its server read.
+    # The session checked the checksums of replay before the server started.
     checkpoint = _load(session.checkpoint_directory)
     if session.takes_replay_of(checkpoint):
       self._snapshots.check_restored(checkpoint)
@@ -118,11 +119,12 @@ class CheckpointWriter:
     return checkpoint.path
 
   def write_if_due(self) -> None:
-    """Begins a checkpoint after the period, and sees how the last one went.
+    """Begins a checkpoint if the period has passed, and checks the last one.
 
     Raises:
       TimeoutError: If the last one takes too long.
-      UnwrittenError: If it cannot be written and that is to end the run.
+      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+        'raise'.
     """
     self._settle(wait=False)
     is_due = self._writing is None and self._is_due()
@@ -130,14 +132,16 @@ class CheckpointWriter:
       self.begin()
 
   def write(self) -> str | None:
-    """Writes a checkpoint and waits for it; for the end of a run.
+    """Writes the final checkpoint of a run, and blocks until it is written.
 
     Returns:
-      The checkpoint's folder; None if it could not be written, which was told.
+      Folder of the checkpoint; None, after a warning, if it could not be
+      written.
 
     Raises:
       TimeoutError: If it takes too long.
-      UnwrittenError: If it cannot be written and that is to end the run.
+      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+        'raise'.
     """
     self._settle(wait=True)
     self.begin()
@@ -145,7 +149,7 @@ class CheckpointWriter:
     return self._path
 
   def begin(self) -> None:
-    """Takes what a checkpoint holds, of this moment, and lets it be written."""
+    """Takes a snapshot, and begins to write it."""
     self._path = None
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
@@ -158,7 +162,7 @@ class CheckpointWriter:
     }
     state['versions'] = dict(stack.versions())
     state['division'] = self._session.division
-    state['road'] = self._session.road  # Also of one without replay.
+    state['road'] = self._session.road  # Also without replay.
     arrays = self._learner.save()
     has_replay = self._experiment.checkpoint_replay
     if not (has_replay or self._snapshots.has_learners):
@@ -176,25 +180,26 @@ class CheckpointWriter:
       time.sleep(_POLL_SECONDS)
 
   def is_writing(self) -> bool:
-    """Returns whether what was begun is still being written.
+    """Returns whether a checkpoint is still being written.
 
     Raises:
       TimeoutError: If it takes too long.
-      UnwrittenError: If it cannot be written and that is to end the run.
+      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+        'raise'.
     """
     self._settle(wait=False)
     return self._writing is not None
 
   @property
   def path(self) -> str | None:
-    """The folder of the last one begun; None if that is not whole."""
+    """Folder of the latest checkpoint; None unless it is complete."""
     return self._path
 
   def close(self) -> None:
-    """Gives up a checkpoint that is being written, if there is one.
+    """Cancels the checkpoint being written, if any.
 
-    If its files are being written it waits for the end, but not for ever:
-    on a disk that hangs it could still be completed later.
+    If its files are already being written, it waits for a few seconds. On a
+    hanging disk the checkpoint could still be completed later.
     """
     if self._writing is None:
       return
@@ -212,13 +217,12 @@ class CheckpointWriter:
   def _write(
     self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
   ) -> str:
-    """Writes a checkpoint with replay; in a thread of its own."""
+    """Writes a checkpoint with replay; runs in the writer thread."""
     try:
       replay_path = self._snapshots.write_snapshot()
       return self._save(arrays, state, replay_path)
     finally:
-      # The checkpoint has links of its own. What cannot be removed is tried
-      # again before the next one.
+      # The checkpoint has its own links. The next one removes what is left.
       with contextlib.suppress(OSError):
         self._snapshots.remove_snapshots()
 
@@ -233,7 +237,7 @@ class CheckpointWriter:
     return self._checkpointer.save(arrays, state, replay_path)
 
   def _settle(self, wait: bool) -> None:
-    """Takes note of how the checkpoint that is being written went."""
+    """Checks on the checkpoint being written; handles its result."""
     if self._writing is None:
       return
     while not self._writing.done():
@@ -248,47 +252,47 @@ class CheckpointWriter:
       self.fail(error)
 
   def fail(self, error: Exception) -> None:
-    """Raises what kept one from being written, or tells of it and goes on."""
-    # A replay server that is gone is none of the disk's errors.
+    """Handles a failed checkpoint: raises, or warns and continues."""
+    # A lost replay server is no disk error.
     if isinstance(error, (TimeoutError, ConnectionError)):
       raise error
     message = f'checkpoint not written: {type(error).__name__}: {error}'
-    told = f'{message}. What was saved before is kept.'
+    full_message = f'{message}. The previous checkpoint is kept.'
     if self._experiment.checkpoint_errors == 'raise':
-      raise checkpointing.UnwrittenError(told) from error
-    logging.warning('%s', told)
+      raise checkpointing.UnwrittenError(full_message) from error
+    logging.warning('%s', full_message)
     try:
       self._coordinator.warn(self._node, message)
-    except Exception as unwritten:  # That log may be on the same full disk.
-      logging.warning('Nor is that in nodes.jsonl: %s', unwritten)
+    except Exception as unwritten:  # The log may be on the same full disk.
+      logging.warning('Warning not written to nodes.jsonl: %s', unwritten)
 
   def _check_time(self) -> None:
     limit = self._experiment.timeout_seconds
     if time.monotonic() - self._begun_at > limit:
       raise TimeoutError(
-        f'Waited {limit:g} seconds for a checkpoint to be written, and for '
-        f'{self._snapshots} to do its part.'
+        f'Waited {limit:g} seconds for a checkpoint to be written, and for the '
+        f'snapshot of {self._snapshots}.'
       )
 
 
 def _load(directory: str) -> checkpointing.Checkpoint:
-  """Reads the newest checkpoint where there must be one, but for its replay."""
+  """Reads the latest checkpoint without its replay; there must be one."""
   checkpoint = checkpointing.Checkpointer(directory).load(check_replay=False)
   if checkpoint is None:
     raise checkpointing.CheckpointError(
-      f'There should be a checkpoint in {directory}.'
+      f'{directory} must have a checkpoint, got none.'
     )
   return checkpoint
 
 
 def _start(write: Callable[[], str]) -> futures.Future:
-  """Runs a function in a thread that keeps nobody from ending."""
+  """Runs a function in a daemon thread."""
   future = futures.Future()
 
   def run():
     try:
       future.set_result(write())
-    except BaseException as error:  # Raised by the one who waits.
+    except BaseException as error:  # Raised by `result`.
       future.set_exception(error)
 
   threading.Thread(target=run, name='checkpoint', daemon=True).start()

@@ -1,4 +1,4 @@
-"""A learner of data that takes turns with the evaluator."""
+"""Single-threaded offline run with evaluations between learner steps."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from repertory.launch.nodes import data_changes, data_learner, node, turns
 from repertory.launch.runs import data_checks, offline
 from repertory.launch.runs import session as session_lib
 
-# Who calls whom.
+# Pairs (caller, callee) of nodes.
 CALLS = (
   (kinds.LEARNER.name, kinds.COORDINATOR.name),
   (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
@@ -17,7 +17,7 @@ CALLS = (
 
 
 class DataTurns(turns.Turns):
-  """Data are read first; a turn is a learner step."""
+  """Reads the data sets, then runs one learner step per iteration."""
 
   def __init__(
     self,
@@ -27,10 +27,10 @@ class DataTurns(turns.Turns):
     show: Callable[[loggers.Status], None],
     paths: Sequence[str],
   ):
-    """Reads nothing yet; see `turns.Turns`.
+    """Makes only the coordinator; see `turns.Turns`.
 
     Args:
-      paths: Folders of the data.
+      paths: Folders of the data sets.
     """
     super().__init__(session, title, interruption, show)
     self._paths = paths

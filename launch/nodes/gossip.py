@@ -1,7 +1,7 @@
-"""The node that keeps several learners together.
+"""Gossip node: serves, checkpoints and logs several learners as one.
 
-It learns nothing. It knows what each has learned, gives out the mean, writes
-one checkpoint of all, and tells how they do. Learners mix without it.
+It receives the parameters of each learner, serves their mean, and writes joint
+checkpoints and log rows. Learners mix their parameters without it.
 """
 
 import contextlib
@@ -25,15 +25,15 @@ from repertory.launch.nodes import (
 )
 from repertory.launch.runs import session as session_lib
 
-# How often what each has learned is asked for, and is told of.
+# Period of parameter reports and log rows of each learner.
 _PERIOD_SECONDS = 1.0
 _COUNTS = ('steps', 'episodes', 'learner_steps')
-# How long learners that were stopped may take to save.
+# Timeout of the final checkpoints of stopped learners.
 _LAST_SECONDS = 60.0
 
 
 class GossipNode(node.Node):
-  """Is the learner to all others: what it gives out is the mean of several."""
+  """Acts as the learner of the run; its variables are the mean of several."""
 
   def __init__(
     self,
@@ -41,10 +41,10 @@ class GossipNode(node.Node):
     session: session_lib.Session,
     names: Sequence[str],
   ):
-    """Reads what the run is resumed from, or begins with.
+    """Restores a checkpoint, or the initial parameters of a warm start.
 
     Args:
-      names: Those of the learners' nodes.
+      names: Names of the learners' nodes.
     """
     self.name = context.name
     self._session = session
@@ -73,16 +73,16 @@ class GossipNode(node.Node):
       )  # fmt: skip
       self._coordinator.warn(
         self.name,
-        f'{all_begin} with the mean of the checkpoint, and with empty tables: '
-        'it was written with another number of them, or in another topology',
+        f'{all_begin} with the mean of the checkpoint and empty tables, since '
+        'it was written with another number of learners or another topology',
       )
     self._reports: dict[str, gossip_messages.LearnerReport] = {}
-    # When each was last told of, and how many messages it had had by then.
-    self._told: dict[str, tuple[float, int]] = {}
+    # Time of the latest log row of each, and its message count by then.
+    self._logged: dict[str, tuple[float, int]] = {}
     self._sampled: set[str] = set()
     self._sampled_at = self._rows_at = 0.0
     self._end_at: int | None = None
-    # What kept deposits from being written, and was not told yet.
+    # Write errors of received checkpoints, not reported yet.
     self._unwritten: list[OSError] = []
     self._served = served_variables.ServedVariables(
       self._get_variables, lambda: (self._means.changes, self._means.steps)
@@ -106,19 +106,19 @@ class GossipNode(node.Node):
       'begin': self._begin,
       'read_parcel': self._read_parcel,
       'exchange': self._exchange,
-      'tell_variables': self._tell_variables,
+      'tell_variables': self._receive_variables,
       'deposit': self._deposit,
       'fail_to_deposit': self._fail_to_deposit,
     }
 
   def run(self) -> None:
-    """Keeps checkpoints until all learners have come to their end."""
+    """Writes joint checkpoints until all learners have ended."""
     while not (self._stop.is_set() or self._coordinator.have_actors_finished()):
-      self._tell_unwritten()
+      self._report_unwritten()
       self._checkpoints.write_if_due()
       self._stop.wait(reports.PERIOD_SECONDS)
     self._wait_for_learners()
-    self._tell_unwritten()
+    self._report_unwritten()
     if self._is_untouched():
       return
     if self._deposits.can_end():
@@ -126,8 +126,8 @@ class GossipNode(node.Node):
       return
     self._coordinator.warn(
       self.name,
-      'no last checkpoint was written, for not all learners have saved what '
-      'they had at one moment; what was saved before, if anything, is kept',
+      'no final checkpoint was written, since not all learners have saved '
+      'consistent states; the previous checkpoint, if any, is kept',
     )
 
   def report(self) -> reports.Directive:
@@ -145,12 +145,12 @@ class GossipNode(node.Node):
     )
 
   def close(self) -> None:
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._deposits.close)
       stack.callback(self._checkpoints.close)
 
   def _wait_for_learners(self) -> None:
-    """Gives learners that were stopped time to save and tell their steps."""
+    """Waits for stopped learners to save and report their steps."""
     now = time.monotonic()
     deadline = now + _LAST_SECONDS
     while not self._coordinator.have_actors_finished() and now < deadline:
@@ -159,31 +159,31 @@ class GossipNode(node.Node):
       time.sleep(reports.PERIOD_SECONDS / 5)
       now = time.monotonic()
 
-  def _tell_unwritten(self) -> None:
-    """Warns of deposits that the disk had no room for, or raises why."""
+  def _report_unwritten(self) -> None:
+    """Warns of checkpoints that could not be written, or raises."""
     while self._unwritten:
       self._checkpoints.fail(self._unwritten.pop(0))
 
   def _is_untouched(self) -> bool:
-    """Whether this run took no step, so all is as it was before."""
+    """Returns whether this run took no step, so needs no checkpoint."""
     steps = self._coordinator.directive().steps
     return (
       self._means.steps == self._begins_at_step
       and steps == self._session.counts['steps']
     )
 
-  # What learners call. Each says who it is first.
+  # Served to learners, which pass their caller identity first.
 
   def _begin(self, caller: Sequence[Any]) -> gossip_messages.Beginning:
-    """Returns with what a learner begins."""
-    who = self._admit(caller)
-    self._deposits.forget(who.name)
-    kept = self._deposits.kept_of(who.name)
+    """Returns the initial state of a learner."""
+    learner_node = self._admit(caller)
+    self._deposits.forget(learner_node.name)
+    kept = self._deposits.kept_of(learner_node.name)
     by_others = {}
-    if who.life:
-      self._means.leave_out(who.name)
-      by_others = self._means.learned_by_others(who.name)
-    self._told[who.name] = time.monotonic(), 0
+    if learner_node.life:
+      self._means.leave_out(learner_node.name)
+      by_others = self._means.learned_by_others(learner_node.name)
+    self._logged[learner_node.name] = time.monotonic(), 0
     learned = by_others or self._means.learned()
     counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
     whole = b''
@@ -193,13 +193,13 @@ class GossipNode(node.Node):
       before = self._session.counts
       counts = {name: before[name] // len(self._names) for name in _COUNTS}
       whole = gossip_means.pack(self._means.begun_with)
-    self._means.begin(who.name, counts['learner_steps'])
+    self._means.begin(learner_node.name, counts['learner_steps'])
     return gossip_messages.Beginning(
       os.path.getsize(kept.path) if kept else None,
       whole,
       counts,
       gossip_means.pack(learned) if learned else b'',
-      # One that goes on has its own, unless that is old by now.
+      # A resumed learner has its own, but a restarted one has old ones.
       takes_learned=bool(by_others)
       or (kept is None and not whole and bool(learned)),
     )
@@ -207,13 +207,13 @@ class GossipNode(node.Node):
   def _read_parcel(self, caller: Sequence[Any], offset: int) -> bytes:
     kept = self._deposits.kept_of(self._admit(caller).name)
     if kept is None:
-      raise ValueError(f'There is no checkpoint of {caller[0]}.')
+      raise ValueError(f'{caller[0]} must have a checkpoint, got none.')
     return parcels.read_chunk(kept.path, offset)
 
   def _exchange(
     self, caller: Sequence[Any], report: gossip_messages.LearnerReport
   ) -> gossip_messages.Orders:
-    """Takes how a learner is, and returns what it is to do."""
+    """Handles the report of a learner; returns its instructions."""
     name = self._admit(caller).name
     self._means.count(name, report.learner_steps)
     self._reports[name] = report
@@ -222,14 +222,14 @@ class GossipNode(node.Node):
       self._end_at = self._deposits.turn_to_come()
     number, save_at = self._deposits.order()
     return gossip_messages.Orders(
-      number, save_at, self._end_at, self._is_to_tell(name)
+      number, save_at, self._end_at, self._needs_variables(name)
     )
 
-  def _is_to_tell(self, name: str) -> bool:
-    """Returns whether a learner is to tell what it has learned.
+  def _needs_variables(self, name: str) -> bool:
+    """Returns whether a learner should send its parameters now.
 
-    All are to tell it at about the same time, or they would seem to be further
-    apart than they are.
+    All send them at about the same time, or their distances would be
+    overestimated.
     """
     now = time.monotonic()
     if now - self._sampled_at > _PERIOD_SECONDS:
@@ -238,8 +238,8 @@ class GossipNode(node.Node):
     self._sampled.add(name)
     return is_new
 
-  def _tell_variables(self, caller: Sequence[Any], packed: bytes) -> None:
-    """Takes what a learner has learned."""
+  def _receive_variables(self, caller: Sequence[Any], packed: bytes) -> None:
+    """Stores the parameters of a learner."""
     name = self._admit(caller).name
     self._means.tell(name, gossip_means.unpack(packed))
 
@@ -249,7 +249,7 @@ class GossipNode(node.Node):
     label: gossip_messages.Label,
     *chunk: Any,
   ) -> bool:
-    """Takes a chunk of a learner's checkpoint; returns whether it is kept."""
+    """Receives a chunk of a learner's checkpoint; returns False on failure."""
     offset, data, is_complete = chunk
     name = self._admit(caller).name
     try:
@@ -272,13 +272,13 @@ class GossipNode(node.Node):
     self._admission.check(who)
     return who
 
-  # What others hear of them.
+  # Served to other nodes, and logged.
 
   def _get_variables(self, names: Sequence[str]):
     if not (self._means.have_told or self._means.begun_with):
       signals.wait_for(
         self._wait_for_variables,
-        lambda: 'any learner to tell what it has learned',
+        lambda: 'any learner to send its parameters',
         self._session.experiment.timeout_seconds,
         self._stop,
       )
@@ -291,29 +291,29 @@ class GossipNode(node.Node):
     return self._means.have_told
 
   def _leave_out_the_lost(self) -> None:
-    """Leaves learners out that have ended and are being started again.
+    """Excludes learners that are being restarted from the mean.
 
-    A learner without neighbors has no address, and is never left out here.
+    A learner without neighbors has no address, and is never excluded.
     """
     for name in self._names if len(self._names) > 1 else ():
       if self._coordinator.address_of(name) is None:
         self._means.leave_out(name)
 
   def _present_reports(self) -> list[tuple[str, gossip_messages.LearnerReport]]:
-    """Returns how all are who are there, by name."""
-    # All at once, for others may come meanwhile.
+    """Returns the reports of included learners, by name."""
+    # A copy, since reports arrive concurrently.
     reported = sorted(self._reports.items())
     return [one for one in reported if not self._means.is_away(one[0])]
 
   def _messages_per_second(self, name: str, count: int) -> float:
-    """Returns how many came to a learner since it was last told of."""
+    """Returns the message rate of a learner since its latest log row."""
     now = time.monotonic()
-    before_at, before = self._told[name]
-    self._told[name] = now, count
+    before_at, before = self._logged[name]
+    self._logged[name] = now, count
     return max(0, count - before) / max(now - before_at, 1e-6)
 
   def _write_rows(self) -> None:
-    """Tells of each learner how it does."""
+    """Writes a log row for each learner."""
     distances = self._means.distances()
     for name, report in self._present_reports():
       figures = report.figures
@@ -333,7 +333,7 @@ class GossipNode(node.Node):
       )
 
   def _mean_tables(self) -> dict[str, replay.TableStatus]:
-    """Returns how the tables of a learner are, on average."""
+    """Returns the mean table statuses of all learners."""
     found = [one.tables for _, one in self._present_reports()]
     statuses = {}
     for table in self._session.tables:

@@ -1,4 +1,4 @@
-"""Acting and learning that keep step, from checkpoint to checkpoint."""
+"""Deterministic acting and learning by a schedule of rounds."""
 
 import dataclasses
 import functools
@@ -14,17 +14,17 @@ from repertory.launch.nodes import round_snapshots
 from repertory.launch.nodes import rounds as rounds_lib
 from repertory.launch.runs import session as session_lib
 
-# How long all may take to come to the end of a round when the run is to stop.
+# Timeout of the current round when the run stops.
 _FINISH_SECONDS = 5.0
 
 
 class InStep(NamedTuple):
-  """What those who act share if nothing may depend on who is faster.
+  """Shared state of the actors of a deterministic run.
 
   Attributes:
-    rounds: In which they act.
-    snapshots: What is saved of them.
-    restored: Where a checkpoint has them.
+    rounds: Rounds of all actors.
+    snapshots: Snapshots of rounds and actors.
+    restored: State of a checkpoint.
   """
 
   rounds: rounds_lib.Rounds
@@ -38,7 +38,7 @@ class InStep(NamedTuple):
     timeout_seconds: float,
     stop: signals.StopSignal,
   ) -> variables.ScheduledVariables:
-    """Returns what keeps the variables of a network to the schedule."""
+    """Returns a variable client that follows the schedule."""
     schedule = self.rounds.schedule
     return variables.ScheduledVariables(
       publisher,
@@ -56,12 +56,12 @@ class InStep(NamedTuple):
     actor: actor_lib.ActorNode,
     leases: rounds_lib.RoundLeases,
   ) -> None:
-    """Lets an actor begin where it was, and be in what is saved."""
+    """Restores an actor, and adds it to snapshots."""
     deposit = self.restored.deposits.get(index)
     if deposit is not None:
       actor.restore(deposit.saved)
       leases.begin_with(deposit.steps)
-    # What cannot be saved is told now rather than later.
+    # So that the warning comes at the start.
     if self.snapshots.is_possible and actor.save() is None:
       self.snapshots.give_up()
 
@@ -72,9 +72,9 @@ class InStep(NamedTuple):
         return None
       return round_snapshots.Deposit(steps, actor.total_episodes, saved)
 
-    def arrive(number: int, steps: int, goes_on: bool) -> None:
+    def arrive(number: int, steps: int, takes_place: bool) -> None:
       make = functools.partial(make_deposit, steps)
-      self.snapshots.arrive(index, number, goes_on, make)
+      self.snapshots.arrive(index, number, takes_place, make)
 
     leases.arrive = arrive
 
@@ -88,14 +88,15 @@ def make(
   lag: int,
   stop: signals.StopSignal,
 ) -> InStep:
-  """Begins with the first round, or with that of a checkpoint.
+  """Makes the rounds, starting with the first or with that of a checkpoint.
 
   Args:
-    publisher: The learner's, which has been restored.
-    road: Likewise; its items are unrolls.
-    num_actors: Who act.
-    lag: Rounds by which acting is behind learning, see `rounds.Schedule`.
-    stop: Ends the learner's waits.
+    session: Session of the run.
+    publisher: Publisher of the restored learner.
+    road: Restored transport; its items are unrolls.
+    num_actors: Number of actors.
+    lag: Rounds between acting and learning, see `rounds.Schedule`.
+    stop: Signal that ends the learner's waits.
   """
   experiment, experience = session.experiment, session.experience
   schedule = rounds_lib.Schedule(
@@ -129,16 +130,16 @@ def make(
 
 
 def finish_rounds(context: node_lib.Context) -> node_lib.Context:
-  """Returns a context that stops later, for rounds to end that have begun.
+  """Returns a context whose stop signal lets the current round end first.
 
-  But if somebody has failed, they cannot end, and nobody waits for it.
+  After a failure of any node the round cannot end, so there is no delay.
   """
 
-  def has_nobody_failed() -> bool:
+  def is_without_failure() -> bool:
     try:
       return context.coordinator.failure() is None
-    except Exception:  # It may be gone, or about to go.
+    except Exception:  # The coordinator may have ended.
       return False
 
-  late = signals.LateSignal(context.stop, _FINISH_SECONDS, has_nobody_failed)
+  late = signals.LateSignal(context.stop, _FINISH_SECONDS, is_without_failure)
   return dataclasses.replace(context, stop=late)

@@ -1,4 +1,4 @@
-"""The learner."""
+"""Learner node."""
 
 import contextlib
 import time
@@ -11,12 +11,12 @@ from repertory.launch.nodes import data_changes, learning, lost_items, node
 from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
-# How long a learner that was stopped waits for the actors' last reports.
+# Timeout of a stopped learner for the last reports of actors.
 LAST_REPORT_SECONDS = 1.5
 
 
 class LearnerNode(learning.LearningNode):
-  """Learns, keeps the ratio to acting, and writes checkpoints.
+  """Learns at the replay ratio, and writes checkpoints.
 
   Attributes:
     exports: Variables of the update, by name.
@@ -31,14 +31,14 @@ class LearnerNode(learning.LearningNode):
     """Makes the learner, and restores it if the session is resumed.
 
     Args:
-      road: Brings what is learned from, see `Road.learned`; its stop signal
-        ends every wait.
+      road: Transport of experience, see `Road.learned`; its stop signal ends
+        every wait.
     """
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
     mixed = None
-    if session.experience.labeled is None:  # Else others see to that.
+    if session.experience.labeled is None:  # Else the Bellman updater does it.
       mixed = offline.make_demonstrations(
         session, context.stop, context.tell_start
       )
@@ -72,7 +72,7 @@ class LearnerNode(learning.LearningNode):
     self._logger.flush()
 
   def _learn(self) -> None:
-    """Learns until the actors are done and no batch is due, or stopped."""
+    """Learns until actors are done and no batch is due, or until stopped."""
     self._end.wait_for_items()
     while not self._stop.is_set():
       if self._phase == reports.LEARNING and self.is_caught_up():
@@ -81,7 +81,7 @@ class LearnerNode(learning.LearningNode):
       self.checkpoint_if_due()
 
   def _wait_for_actors(self) -> None:
-    """Gives actors that were stopped a moment to report their last steps."""
+    """Waits briefly for the last reports of stopped actors."""
     deadline = time.monotonic() + LAST_REPORT_SECONDS
     while time.monotonic() < deadline:
       if self._coordinator.have_actors_finished():
@@ -89,12 +89,12 @@ class LearnerNode(learning.LearningNode):
       time.sleep(reports.PERIOD_SECONDS / 5)
 
   def catch_up(self, num_items: int, flush: Callable[[], None]) -> None:
-    """Learns until no batch is due, where the learner and one actor take turns.
+    """Learns until no batch is due, in a single-threaded run.
 
     Args:
-      num_items: That have been added since this node was made.
-      flush: Waits until the table has taken them all, before the learner
-        samples: else it would depend on chance from which items is sampled.
+      num_items: Items added since this node was made.
+      flush: Blocks until the table has taken all items; called before sampling,
+        so that the sampled items are reproducible.
     """
     self._end.expect_batches()
     while self._end.updates_due(self.version, num_items):
@@ -102,13 +102,13 @@ class LearnerNode(learning.LearningNode):
       self.step()
 
   def is_caught_up(self) -> bool:
-    """Asks the table whether learning has kept the ratio to acting."""
+    """Returns whether no batch is due by the replay ratio."""
     return not self._end.updates_due(self.version)
 
   def step(self) -> None:
-    """Learns from the next batch, as soon as the rate limiter gives it.
+    """Learns from the next batch, once the rate limiter allows it.
 
-    Or takes none, if batches are expected and one was lost.
+    If batches are expected and one was lost, it does nothing.
     """
     try:
       self.learner.step()
@@ -118,31 +118,30 @@ class LearnerNode(learning.LearningNode):
     self._publish()
 
   def report(self) -> reports.Directive:
-    """Tells the coordinator how far it is, and heeds what is to be done."""
+    """Reports to the coordinator, and handles the reply."""
     directive = self._report_tables(self._end.statuses())
-    self._heed(directive)
+    self._handle(directive)
     return directive
 
-  def _heed(self, directive: reports.Directive) -> None:
-    """Sees to it that the learner waits as long as something may come."""
+  def _handle(self, directive: reports.Directive) -> None:
+    """Adjusts waits: resets the timeout, expects batches, or stops."""
     if directive.is_acting_delayed:
       self._end.excuse()
     if directive.phase != self._phase:
       self._phase, self._phase_since = directive.phase, time.monotonic()
     if self._phase == reports.STOPPING and self._is_done_with_all():
-      self._stop.set()  # Of one that finishes what the actors have begun.
+      self._stop.set()  # All rounds that had begun are learned.
     if self._phase != reports.LEARNING:
       return
-    # With all actors done, a learner that has caught up would wait for ever.
+    # With all actors done and no batch due, it would wait for ever.
     if self.is_caught_up():
       self._stop.set()
-    # And so would one for what was lost, though not before all had time to come
-    # that the actors left.
+    # The same holds for lost items, once pending ones had time to arrive.
     elif time.monotonic() - self._phase_since > learner_end.PATIENCE_SECONDS:
       self._end.expect_batches()
 
   def _is_untouched(self) -> bool:
-    """Whether this run took no step, so all is as it was before."""
+    """Returns whether this run took no step, so needs no checkpoint."""
     if self.version > self._begins_at_step:
       return False
     steps = self._coordinator.directive().steps
@@ -152,7 +151,7 @@ class LearnerNode(learning.LearningNode):
     return self._coordinator.have_actors_finished() and self.is_caught_up()
 
   def close(self) -> None:
-    """Writes what the log still holds back and ends all threads."""
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    """Closes the transport, flushes the logs, and ends all threads."""
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._end.close)
       stack.callback(super().close)

@@ -1,4 +1,4 @@
-"""A learner in one process with those who act for it."""
+"""Learner that shares a process with its actors."""
 
 import contextlib
 from collections.abc import Sequence
@@ -15,15 +15,14 @@ from repertory.launch.runs import session as session_lib
 
 
 class LocalLearner:
-  """Where nodes of one process, in threads of their own, find the learner.
+  """Connects the learner and the actors of one process, each in its own thread.
 
-  Items go to it, and variables come from it, in memory. Whoever looks for it
-  before it is made waits. It is for one launch of a program; each node's own
-  stop signal ends its waits, so that who failed stops nobody else before the
-  coordinator does.
+  Items and variables are exchanged in memory. Actors wait until the learner is
+  made. An object serves one launch of a node graph. Each node's own stop signal
+  ends its waits, so a failed node stops others only through the coordinator.
 
-  If unrolls of all environments end together, actors put theirs in turn: so
-  none is further ahead of the slowest than by what may be on its way.
+  If the unrolls of all environments end together, actors insert theirs
+  round-robin. So none is ahead of the slowest by more than its pending items.
   """
 
   def __init__(
@@ -32,14 +31,14 @@ class LocalLearner:
     num_actors: int,
     lag: int | None = None,
   ):
-    """Makes nothing yet.
+    """Starts without a learner.
 
     Args:
-      num_actors: Nodes that are to act.
-      lag: Rounds of unrolls by which acting is behind learning, always, so that
-        nothing depends on who is faster, see `rounds.Schedule`; None to act
-        with the newest variables there are. Only for a queue of unrolls that
-        end together.
+      session: Session of the run.
+      num_actors: Number of actors.
+      lag: Fixed number of rounds between acting and learning, for deterministic
+        runs, see `rounds.Schedule`; None to act with the newest variables. Only
+        for a queue of unrolls that end together.
 
     Raises:
       ValueError: If there is a lag without such a queue.
@@ -50,21 +49,21 @@ class LocalLearner:
     experience = session.experience
     if lag is not None and not can_keep_step(experience):
       raise ValueError(
-        'lag must be None but for a queue of unrolls that go on across '
-        f'episodes, end to end; got {lag} for {experience.items}.'
+        'lag must be None, except for a queue of unrolls that continue across '
+        f'episodes without overlap, got {lag} for {experience.items}.'
       )
     self._num_turns = num_actors if _can_take_turns(experience) else None
     self._made: _Made | None = None
 
   def make(self, context: node.Context) -> learner_lib.LearnerNode:
-    """Makes the learner, in its own thread, and lets others find it."""
+    """Makes the learner in the calling thread, and publishes it to actors."""
     if self._lag is not None:
       context = in_step_lib.finish_rounds(context)
     road = self._session.make_local_road(context.stop, self._num_turns)
     with contextlib.ExitStack() as unless_made:
       learner = learner_lib.LearnerNode(context, self._session, road)
       unless_made.callback(learner.close)
-      # Now, for nobody may read the variables while the learner writes to them.
+      # Before the first update, which must not overlap with a read.
       publisher = learner.publisher
       in_step = None
       if self._lag is not None:
@@ -83,10 +82,10 @@ class LocalLearner:
   def follow(
     self, context: node.Context
   ) -> tuple[Any, variables.PublishedVariables]:
-    """Makes a network whose variables are the newest of the learner.
+    """Makes a network, and a client for the learner's newest variables.
 
     Returns:
-      The network, and what keeps it fresh.
+      The network, and its variable client.
 
     Raises:
       signals.Stopped: If the run stops before the learner is made.
@@ -99,11 +98,12 @@ class LocalLearner:
   def make_actor(
     self, context: node.Context, index: int, environment_ids: Sequence[int]
   ) -> actor.ActorNode:
-    """Makes a node that acts for the learner.
+    """Makes an actor of the learner.
 
     Args:
-      index: Which of those that act it is.
-      environment_ids: Which environments it steps.
+      context: Context of the actor's node.
+      index: Index of the actor.
+      environment_ids: Ids of its environments.
 
     Raises:
       signals.Stopped: If the run stops before the learner is made.
@@ -143,7 +143,7 @@ class LocalLearner:
     return made
 
   def _make_network(self) -> Any:
-    # Not before the learner's own: both draw from the same random numbers.
+    # Only after the learner's network: both draw from the same random seed.
     return self._session.experiment.builder.make_network(self._session.spec)
 
   def _find(self, context: node.Context) -> '_Made':
@@ -170,10 +170,12 @@ def _can_take_turns(experience: experience_lib.Experience) -> bool:
 
 
 class _Made(NamedTuple):
-  """What there is of the learner for others.
+  """Parts of the learner that actors use.
 
   Attributes:
-    in_step: In which rounds they act; None if each acts as it likes.
+    publisher: Publisher of the learner's variables.
+    road: Transport of experience.
+    in_step: Rounds of a deterministic run; None without a lag.
   """
 
   publisher: variables.Publisher

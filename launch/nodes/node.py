@@ -1,4 +1,4 @@
-"""What every node is, whatever it does and wherever it runs."""
+"""Interface of nodes, and the context they are made in."""
 
 import abc
 import dataclasses
@@ -10,71 +10,70 @@ from repertory.launch.coordination import reports
 
 
 class Node(abc.ABC):
-  """A part of a run that owns its loop.
+  """Interface of a node: a part of a run with its own loop.
 
-  One function hosts all of them, in threads and in processes, see
-  `launchers.hosting`: it makes the node, tells the coordinator what it runs
-  with, runs it while it reports from another thread, and closes it. In `single`
-  nodes take turns instead, see `nodes.turns`.
+  The node runner (`launchers.hosting`) makes a node in a thread or process,
+  registers it with the coordinator, runs it, sends heartbeats from another
+  thread, and closes it. In `single`, one thread runs all nodes round-robin, see
+  `nodes.turns`.
 
   Attributes:
-    name: As the program has it, '<kind>' or '<kind>/<index>'.
+    name: Name of the node, '<kind>' or '<kind>/<index>'.
   """
 
   name: str
 
   @property
   def description(self) -> Mapping[str, Any]:
-    """Plain values that tell with what it runs, for `logs/nodes.jsonl`.
+    """Plain values that describe its setup, for `logs/nodes.jsonl`.
 
-    If others are to find it, 'address' says where it listens.
+    'address' is the address of its server, if it has one.
     """
     return {}
 
   @property
   def served(self) -> Mapping[str, Callable[..., Any]]:
-    """What other nodes may call, by name."""
+    """Functions that other nodes may call, by name."""
     return {}
 
   @abc.abstractmethod
   def run(self) -> None:
-    """Does its part.
+    """Runs the node until it is done.
 
     Raises:
-      signals.Stopped: If its stop signal was set before it was done, which is
-        no failure.
+      signals.Stopped: If its stop signal was set first, which is no failure.
     """
 
   @abc.abstractmethod
   def report(self) -> reports.Directive:
-    """Tells the coordinator how far it is, and hears what is to be done.
+    """Sends a heartbeat to the coordinator, and handles the reply.
 
-    Called four times a second, in another thread than `run`, and once when
-    that has ended.
+    Called four times a second, in another thread than `run`, and once after
+    `run` has ended.
     """
 
   @abc.abstractmethod
   def close(self) -> None:
-    """Ends what it started; called once, also if it failed."""
+    """Releases its resources; called once, also after a failure."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-  """What a node finds when it is made.
+  """Context of a node: its name, clients, signals and network interface.
 
   Attributes:
-    name: What it is called.
-    coordinator: Or its client; None for the coordinator's own node.
+    name: Name of the node.
+    coordinator: The coordinator or its client; None for its own node.
     peers: Clients of the nodes that it may call, by name.
-    stop: Set when it is to end: a node that does a part, when the run stops;
-      one that is there for others, when it is shut down. Every wait heeds it.
-    life: How often it was started before, in this run.
-    token: What all nodes of the launch know, and nobody else.
-    can_restart: Whether nodes that end too early can be started again.
-    is_alone: Whether no other node computes in its process while it does.
-    beside: The node in whose thread or process it is; None if it has its own.
-    interface: Over what others reach its servers.
-    shown: Called when the node has told what it is at while it is made.
+    stop: Stop signal. It is set when the run stops, or for servers when they
+      are shut down. Every wait checks it.
+    life: Generation: number of earlier starts in this run.
+    token: Secret shared by all nodes of the launch.
+    can_restart: Whether the launcher can restart nodes that end too early.
+    is_alone: Whether no other node of its process computes at the same time.
+    beside: Node whose thread or process it shares; None without one.
+    interface: Network interface of its servers.
+    shown: Callback after each message of the node's start.
   """
 
   name: str
@@ -90,10 +89,10 @@ class Context:
   shown: Callable[[], None] = lambda: None
 
   def tell_start(self, doing: str) -> None:
-    """Tells what the node is at while it is made, for the display.
+    """Reports the current step of the node's start, for the display.
 
     Args:
-      doing: Such as 'compiling its update'.
+      doing: Description, such as 'compiling its update'.
     """
     if self.coordinator is not None:
       self.coordinator.tell_start(self.name, doing)
@@ -101,5 +100,5 @@ class Context:
 
   @property
   def caller(self) -> callers.Caller:
-    """As whom the node calls others."""
+    """Caller identity of the node."""
     return callers.Caller(self.name, self.life, self.token)

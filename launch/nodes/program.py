@@ -1,4 +1,4 @@
-"""The node that acts and learns in one compiled program."""
+"""Anakin node: acting and learning in one compiled loop."""
 
 import time
 
@@ -9,15 +9,15 @@ from repertory.launch.nodes import learning, node, policies
 from repertory.launch.runs import compiled
 from repertory.launch.runs import session as session_lib
 
-# A call takes about so long: to report, to checkpoint and to heed Ctrl-C.
+# Target duration of a call, between which it reports and checks Ctrl-C.
 _CALL_SECONDS = 0.25
 
 
 class ProgramNode(learning.LearningNode):
-  """Steps tensor environments and learns, some turns in each call."""
+  """Steps tensor environments and learns, several iterations per call."""
 
   def __init__(self, context: node.Context, session: session_lib.Session):
-    """Compiles the program, and goes on where the session resumes it."""
+    """Compiles the loop, and restores it if the session is resumed."""
     super().__init__(context, session)
     experiment = session.experiment
     self._num_environments = experiment.num_environments
@@ -36,7 +36,7 @@ class ProgramNode(learning.LearningNode):
       session.make_seed(session_lib.SAMPLING),
     )
     self._num_steps = road.num_steps
-    context.tell_start('compiling its program')
+    context.tell_start('compiling its loop')
     learner = rollouts.ProgramLearner(
       rollouts.Parts(policy, environment, road, self._update),
       rollouts.begin(timestep, state, policy.initial_state(ids)),
@@ -62,17 +62,17 @@ class ProgramNode(learning.LearningNode):
 
   @property
   def total_steps(self) -> int:
-    """Environment steps since it started."""
+    """Environment steps since its start."""
     return self._total_steps
 
   def run(self) -> None:
-    raise NotImplementedError('It takes turns with others of its thread.')
+    raise NotImplementedError('A ProgramNode runs by calls of advance.')
 
   def advance(self, max_steps: int) -> int:
-    """Takes some turns; returns the environment steps that they were.
+    """Runs some iterations; returns their environment steps.
 
     Args:
-      max_steps: No further turn begins after so many.
+      max_steps: Environment steps after which no further iteration begins.
     """
     steps_per_turn = self._num_steps * self._num_environments
     most = min(self._program.max_turns, -(-max_steps // steps_per_turn))
@@ -80,7 +80,7 @@ class ProgramNode(learning.LearningNode):
     start = time.monotonic()
     ended = self._program.advance(num_turns)
     seconds = time.monotonic() - start
-    # Never more than twice as many, for the first call may compile.
+    # At most doubled, since the first call may have included compilation.
     fitting = int(num_turns * _CALL_SECONDS / max(seconds, 1e-6))
     self._num_turns = max(1, min(fitting, 2 * num_turns))
     self._total_steps += ended.num_steps

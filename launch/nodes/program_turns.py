@@ -1,9 +1,9 @@
-"""A compiled program that takes turns with the evaluator."""
+"""Single-threaded Anakin run with evaluations between calls."""
 
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import program, turns
 
-# Who calls whom.
+# Pairs (caller, callee) of nodes.
 CALLS = (
   (kinds.LEARNER.name, kinds.COORDINATOR.name),
   (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
@@ -11,7 +11,7 @@ CALLS = (
 
 
 class ProgramTurns(turns.Turns):
-  """One program acts and learns; evaluations come between its calls."""
+  """Runs a compiled loop, with evaluations between its calls."""
 
   def _make_learner(self):
     session = self._session
