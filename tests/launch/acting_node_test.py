@@ -1,4 +1,4 @@
-"""Tests of what nodes that step environments have in common."""
+"""Tests of the base class of acting nodes."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_steps_before_a_loop_raised_are_counted_once(session):
   counts.close()
 
 
-def test_policy_of_a_restarted_node_knows_how_far_the_run_is(
+def test_policy_of_a_restarted_node_gets_the_step_count(
   session,
 ):
   counts = coordinator.Coordinator(session, 'dqn on catch')
@@ -83,7 +83,7 @@ def test_policy_of_a_restarted_node_knows_how_far_the_run_is(
   counts.close()
 
 
-def test_steps_are_returned_once_if_no_more_can_be_asked_for():
+def test_steps_are_returned_once_if_acquiring_fails():
   class Coordinator:
     returned = 0
 

@@ -63,8 +63,8 @@ def _assert_same(one, other):
     np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
-# Agent, environment, settings, steps and updates. All turns and the last step
-# of `single` end at the same moment, so no unroll is half made.
+# Agent, environment, settings, steps and updates. All iterations and the last
+# step of `single` end at the same time, so no unroll is half made.
 _CASES = {
   # 26 moments, of which 24 are steps; two updates after every second one.
   'impala': ('impala', _CATCH, {'unroll_length': 2, 'batch_size': 2}, 96, 26),
@@ -263,7 +263,7 @@ def test_its_checkpoint_can_be_evaluated(trained):
 
 
 @pytest.mark.chaos
-def test_single_goes_on_from_it_with_empty_tables(trained):
+def test_single_resumes_from_it_with_empty_tables(trained):
   before = resuming.load_checkpoint(str(trained))
   assert before.state['road'] == 'program'
   result, _ = _run(trained, 'single', 'dqn', _CATCH, _DQN, max_steps=300)
@@ -345,7 +345,7 @@ class _Poisonous(catch.Catch):
     return advance._replace(reward=reward)
 
 
-def test_update_that_diverges_is_told_with_its_batch(tmp_path):
+def test_update_that_diverges_is_reported_with_its_batch(tmp_path):
   config = impala.IMPALAConfig(**_SMALL, unroll_length=3, batch_size=4)
   experiment = launch.Experiment(
     builder=impala.IMPALABuilder(config),

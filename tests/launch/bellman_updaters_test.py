@@ -1,4 +1,4 @@
-"""Tests of runs in which others than the learner compute targets."""
+"""Tests of runs with Bellman updaters."""
 
 import csv
 import dataclasses
@@ -30,7 +30,7 @@ _STEPS = 60
 
 
 class _Handed(qtopt.QTOptBuilder):
-  """Its train buffer is a queue: targets are learned at once, and in order."""
+  """Its train buffer is a queue, so targets are learned at once, in order."""
 
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)
@@ -61,7 +61,7 @@ def _rows(directory, name):
 
 
 def test_fresh_targets_are_those_of_the_update(tmp_path, monkeypatch):
-  """In turn, and learned at once, they teach the same to the last bit."""
+  """Round-robin and learned at once, they give bitwise equal parameters."""
   search = targets.Targets.__call__
   monkeypatch.setattr(  # Or each would draw other numbers.
     targets.Targets,
@@ -120,7 +120,7 @@ def test_stopped_and_resumed_is_never_stopped(tmp_path):
 @pytest.mark.chaos
 @pytest.mark.parametrize('kind', [distributed.Distributed, central.Central])
 def test_in_nodes_of_their_own(tmp_path, kind):
-  """They finish what actors leave, and go on from a checkpoint of both."""
+  """They finish the actors' items, and resume from a checkpoint of both."""
   topology = kind(num_bellman_updaters=2)
   builder = qtopt.QTOptBuilder(_WITH)
   for max_steps in (100, 130):
@@ -128,7 +128,7 @@ def test_in_nodes_of_their_own(tmp_path, kind):
     tables = {table.name: table for table in status.tables}
     assert set(tables) == {'replay', 'train_buffer'}
     drawn, due = status.learner_steps * 4, (max_steps - 20) * 4
-    # Whoever is ahead may be so by both tables' error buffers, of two turns
+    # One side may lead by the error buffers of both tables, of two iterations
     # each, but for the first batch of targets.
     most = due + 2 * (4 + 4) + 2 * (4 + 4) - 4
     # At each of two ends there may be parts of batches: of both updaters and of
@@ -149,7 +149,7 @@ def test_in_nodes_of_their_own(tmp_path, kind):
 
 
 @pytest.mark.chaos
-def test_goes_on_elsewhere_with_empty_tables(tmp_path):
+def test_resumes_in_another_topology_with_empty_tables(tmp_path):
   builder = qtopt.QTOptBuilder(_WITH)
   _run(tmp_path, builder)
   status = _run(tmp_path, builder, 'distributed', 130).status
@@ -201,9 +201,9 @@ def test_refusals(tmp_path, monkeypatch, capsys, flags, message):
   code = commands.run(
     ['train', '--agent=qtopt', '--env=gym:Pendulum-v1', *flags]
   )
-  told = capsys.readouterr().err
-  assert code == 2, told
-  assert message in told, told
+  output = capsys.readouterr().err
+  assert code == 2, output
+  assert message in output, output
   assert not list(tmp_path.iterdir())
 
 

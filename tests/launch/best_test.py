@@ -1,4 +1,4 @@
-"""Tests that the policy of the best evaluation is kept, and no other."""
+"""Tests of the checkpoint of the best evaluated policy."""
 
 import csv
 import dataclasses
@@ -24,8 +24,8 @@ from repertory.launch.topologies import central
 _LENGTH = 12
 
 
-class Telling(dm_env.Environment):
-  """The same episode every time, whose return tells which policy acted."""
+class Revealing(dm_env.Environment):
+  """Deterministic environment whose return identifies the policy."""
 
   def __init__(self, seed):
     del seed
@@ -61,7 +61,7 @@ def _make_experiment(tmp_path, **settings):
   )  # fmt: skip
   return launch.Experiment(
     dqn.DQNBuilder(config),
-    Telling,
+    Revealing,
     directory=str(tmp_path / 'run'),
     **{
       'max_steps': 900,
@@ -90,11 +90,13 @@ def _evaluations(tmp_path):
   ),
   ids=str,
 )
-def test_the_policy_that_was_evaluated_is_kept(tmp_path, topology):
+def test_saves_the_evaluated_policy(tmp_path, topology):
   experiment = _make_experiment(tmp_path)
   result = launch.run(experiment, topology, display=False)
   returns = _evaluations(tmp_path)
-  if topology == 'single':  # Others may evaluate but once, if they are slow.
+  if (
+    topology == 'single'
+  ):  # Other topologies may evaluate only once, if they are slow.
     assert len(set(returns)) > 1
   assert result.status.best_return == max(returns)
   assert result.best == str(tmp_path / 'run' / 'best')
@@ -119,7 +121,7 @@ def test_the_best_counts_over_all_runs(tmp_path):
   assert state['counts']['steps'] == second.best_steps
 
 
-def test_without_evaluations_there_is_none(tmp_path):
+def test_without_evaluations_none_is_saved(tmp_path):
   experiment = _make_experiment(
     tmp_path, max_steps=50, evaluation_episodes=0
   )  # fmt: skip
@@ -178,14 +180,14 @@ def test_only_runs_that_are_resumed_look_back(tmp_path, make_coordinator):
   assert make_coordinator().status().best_return is None
 
 
-def test_what_cannot_be_read_does_not_count(tmp_path, make_coordinator):
+def test_unreadable_checkpoint_is_a_warning(tmp_path, make_coordinator):
   first = make_coordinator()
   first.report_evaluation([5.0], [1])
   first.keep_best('evaluator', _policy(7))
   path = pathlib.Path(_kept(tmp_path).path) / 'arrays.npz'
   path.write_bytes(b'garbage')
   resumed = make_coordinator(is_resumed=True)
-  assert 'best evaluation so far does not count' in resumed.status().message
+  assert 'best evaluation so far cannot be read' in resumed.status().message
   assert resumed.report_evaluation([1.0], [1])
 
 
@@ -203,10 +205,10 @@ def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
     counts.keep_best('evaluator/1', _policy(2))
   (row,) = log_files.nodes(tmp_path / 'run')
   assert row['node'] == 'evaluator/1'
-  assert 'best policy not kept' in row['warning']
-  assert 'best policy not kept' in counts.status().message
+  assert 'best policy not saved' in row['warning']
+  assert 'best policy not saved' in counts.status().message
   assert _kept(tmp_path).state['counts']['learner_steps'] == 1
-  # So that one that is better than what is kept gets its chance.
+  # So that a policy better than the saved one can replace it.
   assert counts.report_evaluation([1.5], [1])
 
 

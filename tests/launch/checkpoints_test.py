@@ -1,4 +1,4 @@
-"""Tests of when checkpoints are written, of what, and what a failure does."""
+"""Tests of the checkpoint writer: schedule, contents and errors."""
 
 import contextlib
 import json
@@ -59,7 +59,7 @@ class Run:
     stack.callback(self.actor.close)
 
   def learn(self, num_updates):
-    """Acts and learns until there were so many updates more."""
+    """Acts and learns for a number of further learner steps."""
     goal = self.learner.version + num_updates
     while self.learner.version < goal:
       self.actor.step()
@@ -72,11 +72,11 @@ class Run:
 
   @property
   def is_writing(self):
-    """Whether a checkpoint is being written, or its outcome is not settled."""
+    """Whether a checkpoint is being written, or its result is pending."""
     return self.learner._checkpoints._writing is not None
 
   def settle(self):
-    """Waits for the checkpoint that is being written."""
+    """Blocks until the current checkpoint is written."""
     deadline = time.monotonic() + 60
     while self.is_writing:
       assert time.monotonic() < deadline
@@ -84,7 +84,7 @@ class Run:
       self.learner.checkpoint_if_due()
 
   def checkpoint(self):
-    """Writes one as in the middle of a run."""
+    """Writes a checkpoint as in the middle of a run."""
     self.learner._checkpoints.begin()
     self.settle()
 
@@ -122,7 +122,7 @@ def _start(tmp_path):
 
 
 class TestWhen:
-  def test_after_so_many_updates(self, start):
+  def test_after_a_number_of_learner_steps(self, start):
     run = start(checkpoint_period_learner_steps=10, checkpoints_to_keep=9)
     last, numbers = 0, set()
     while run.learner.version < 34:
@@ -137,7 +137,7 @@ class TestWhen:
       numbers.add(saved)
     assert len(numbers) == 4
 
-  def test_after_so_much_time(self, start, monkeypatch):
+  def test_after_a_period_of_time(self, start, monkeypatch):
     now = 1_000.0
     clock = types.SimpleNamespace(monotonic=lambda: now, sleep=time.sleep)
     monkeypatch.setattr(checkpoints, 'time', clock)
@@ -170,7 +170,7 @@ class TestWhen:
     run.settle()
     assert run.saved().state['counts']['learner_steps'] >= begun
 
-  def test_so_many_are_kept(self, start):
+  def test_number_of_kept_checkpoints(self, start):
     run = start(checkpoints_to_keep=3)
     run.learn(1)
     for _ in range(5):
@@ -193,8 +193,8 @@ class TestWhen:
 
 
 class TestWhat:
-  def test_is_of_one_moment(self, start, tmp_path):
-    """Though the run goes on while it is written."""
+  def test_is_a_consistent_snapshot(self, start, tmp_path):
+    """Though the run continues while it is written."""
     run = start(checkpoint_period_learner_steps=100)
     run.learn(100)
     learner_steps = run.learner.version
@@ -221,13 +221,13 @@ class TestWhat:
   def test_priorities_of_the_last_update_are_in_it(self, start, tmp_path):
     run = start()
     least = run.session.experiment.builder.config.min_priority
-    told = {}
+    sent = {}
     updater = run.learner._end.priorities
     update = updater.update
 
     def note(keys, priorities):
       update(keys, priorities)
-      told.update(zip(keys.tolist(), priorities.tolist()))
+      sent.update(zip(keys.tolist(), priorities.tolist()))
 
     client: Any = run.connection.client
     mutate = client.mutate_priorities
@@ -250,10 +250,10 @@ class TestWhat:
         client: Any = resumed.connection.client
         items = client.sample('replay', 100, emit_timesteps=False)
         info = [item.info for item in items]
-        checked = [i for i in info if i.key in told]
+        checked = [i for i in info if i.key in sent]
         assert len(checked) > 10
         for item in checked:
-          priority = max(told[item.key], least)
+          priority = max(sent[item.key], least)
           assert item.priority == pytest.approx(priority, rel=1e-4)
 
   @pytest.mark.chaos
@@ -277,7 +277,7 @@ class TestWhat:
 
   @pytest.mark.chaos
   def test_replay_has_no_other_links(self, start, tmp_path):
-    """Or room would not be free when a checkpoint is removed."""
+    """Else removing a checkpoint would free no space."""
     run = start()
     run.learn(5)
     for _ in range(3):
@@ -307,7 +307,7 @@ class TestWhat:
       assert 'no replay' in resumed.session.message
 
   @pytest.mark.chaos
-  def test_log_says_from_what_it_goes_on(self, start, tmp_path):
+  def test_log_names_the_resumed_checkpoint(self, start, tmp_path):
     run = start()
     run.learn(1)
     run.checkpoint()
@@ -325,7 +325,7 @@ class TestWhat:
 
 
 def _copy(directory, number=0):
-  """Copies a directory that is held, to open it a second time."""
+  """Copies a locked directory, to open it a second time."""
   copy = directory / f'copy{number}'
   os.makedirs(copy)
   for name in ('checkpoints', 'logs'):
@@ -442,7 +442,7 @@ class TestErrors:
     with obstacle(run):
       for save in run.checkpoint, run.learner.checkpoint:
         with pytest.raises(
-          checkpointing.UnwrittenError, match='What was saved before is kept'
+          checkpointing.UnwrittenError, match='The previous checkpoint is kept'
         ) as raised:
           save()
         assert isinstance(raised.value.__cause__, error)
@@ -469,7 +469,7 @@ class TestErrors:
     assert not [n for n in run.names() if n.startswith('.writing')]
 
   def test_close_does_not_wait_for_a_slow_disk(self, start, monkeypatch):
-    """Or nobody would hear of the time-out."""
+    """Else the timeout would never be reported."""
     monkeypatch.setattr(checkpoints, '_CLOSE_SECONDS', 0.2)
     run = start(checkpoint_replay=False, timeout_seconds=1.0)
     run.learn(1)

@@ -1,4 +1,4 @@
-"""Tests of the coordinator as others call it."""
+"""Tests of the coordinator node and its clients."""
 
 import contextlib
 
@@ -19,7 +19,7 @@ _TOKEN = 'the token'
 
 @pytest.fixture(name='sign')
 def _sign(tmp_path, each_carrier):
-  """Makes clients of a coordinator: each signs as somebody."""
+  """Makes clients of a coordinator, each with a caller identity."""
   experiment = launch.make_experiment(
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run')
   )
@@ -48,7 +48,7 @@ def _report(client, steps):
   return client.report_actor('actor/0', report)
 
 
-def test_what_a_replaced_life_reports_is_refused(sign):
+def test_reports_of_an_old_generation_are_refused(sign):
   launcher, old = sign('launcher'), sign('actor/0')
   launcher.expect(['learner', 'actor/0'])
   old.register('actor/0', {})

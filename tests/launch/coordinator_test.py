@@ -1,4 +1,4 @@
-"""Tests of the one place that knows how far a run is."""
+"""Tests of the coordinator."""
 
 import json
 import pathlib
@@ -42,23 +42,23 @@ def _report(coordinator, steps, **settings):
 
 
 class TestPhases:
-  def test_follow_each_other_as_all_do_their_part(self, coordinator):
+  def test_follow_each_other_as_nodes_finish(self, coordinator):
     coordinator.expect(['replay', 'learner', 'evaluator', 'actor/0', 'actor/1'])
-    told = []
+    seen = []
     for name in ('actor/1', 'actor/0', 'learner', 'evaluator'):
-      told.append(coordinator.directive().phase)
+      seen.append(coordinator.directive().phase)
       coordinator.finish(name)
-    told.append(coordinator.directive().phase)
-    assert told == ['acting', 'acting', 'learning', 'evaluating', 'done']
+    seen.append(coordinator.directive().phase)
+    assert seen == ['acting', 'acting', 'learning', 'evaluating', 'done']
 
-  def test_those_without_nodes_are_skipped(self, coordinator):
+  def test_phases_without_nodes_are_skipped(self, coordinator):
     coordinator.expect(['learner'])
     assert coordinator.directive().phase == reports.LEARNING
     coordinator.finish('learner')
     assert coordinator.directive().phase == reports.DONE
 
   def test_updaters_finish_between_actors_and_learner(self, coordinator):
-    """The learner need not wait for what is not computed by then."""
+    """The learner need not wait for targets not computed by then."""
     coordinator.expect(['learner', 'actor/0', 'bellman_updater/0'])
     coordinator.finish('actor/0')
     assert coordinator.directive().phase == reports.LABELING
@@ -97,7 +97,7 @@ class TestCost:
 
 
 class TestFailures:
-  def test_the_first_one_is_told(self, coordinator):
+  def test_the_first_one_is_reported(self, coordinator):
     first, second = (failures.Failure(n, n) for n in ('learner', 'replay'))
     coordinator.fail(first)
     coordinator.abort(second)
@@ -105,7 +105,7 @@ class TestFailures:
     assert coordinator.status().message == 'learner failed'
     assert coordinator.directive().phase == reports.STOPPING
 
-  def test_nothing_is_started_again_when_the_run_stops(self, coordinator):
+  def test_no_node_is_restarted_when_the_run_stops(self, coordinator):
     coordinator.register('actor/0', {})
     coordinator.stop('interrupted')
     assert not coordinator.lose(failures.Failure('actor/0', 'killed'))
@@ -117,7 +117,7 @@ class TestFailures:
     coordinator.abort(failures.Failure('inference/0', 'no'))
     assert coordinator.failure().node == 'inference/0'
 
-  def test_one_that_is_started_again_takes_the_steps_it_had(self, coordinator):
+  def test_restarted_actor_gets_the_steps_it_had(self, coordinator):
     coordinator.register('actor/0', {})
     taken = 0
     while granted := coordinator.acquire_steps('actor/0', 1):
@@ -128,7 +128,7 @@ class TestFailures:
 
 
 class TestObservation:
-  def test_idle_since_anything_went_on(self, coordinator, clock):
+  def test_idle_since_the_latest_progress(self, coordinator, clock):
     coordinator.expect(['actor/0', 'learner'])
     clock.sleep(30)
     assert coordinator.observe().idle_seconds == 0  # They still start.
@@ -152,7 +152,7 @@ class TestObservation:
     coordinator.finish('actor/0')
     assert coordinator.observe().idle_seconds == 0  # The learner ends alone.
 
-  def test_overdue_before_others_give_up_on_it(self, coordinator, clock):
+  def test_overdue_before_waits_of_others_time_out(self, coordinator, clock):
     coordinator.register('actor/0', {})
     coordinator.register('actor/1', {})
     clock.sleep(19)
@@ -184,7 +184,7 @@ class TestStatus:
     assert status.elapsed_seconds == 5
     assert (status.title, status.max_steps) == ('a title', 1000)
 
-  def test_time_left_is_told_as_soon_as_it_can_be_known(
+  def test_time_left_is_estimated_once_learning_is_steady(
     self, coordinator, clock
   ):
     coordinator.status()
@@ -206,7 +206,7 @@ class TestStatus:
     assert left[13] == pytest.approx((1000 - 320 - 60) / 10)
     for _ in range(12):
       go_on(0, 8)
-    assert left[-1] is None  # Nothing goes on.
+    assert left[-1] is None  # No progress.
     go_on(30, 9)
     # 30 steps within the last ten seconds, of which one is too old.
     assert left[-1] == pytest.approx((1000 - 390 - 30) / (30 / 10))
@@ -230,7 +230,7 @@ class TestStatus:
         reports.ActorReport(0, 0, [], version=version, age_seconds=age),
       )
     status = coordinator.status()
-    # 12 is newer than what the learner has told.
+    # 12 is newer than the learner's latest report.
     assert status.variables_age_steps == pytest.approx((6 + 2 + 0) / 3)
     assert status.variables_age_seconds == pytest.approx(2)
 
@@ -245,9 +245,7 @@ class TestStatus:
     assert (status.targets_per_second, status.target_age_steps) == (42.5, 7.5)
 
 
-def test_goes_on_counting_where_the_checkpoint_has_it(
-  coordinator, session, clock
-):
+def test_resumes_the_counts_of_the_checkpoint(coordinator, session, clock):
   _report(coordinator, 30, episodes=[(1.0, 9)])
   coordinator.report_learner('learner', 4, {})
   clock.sleep(8)

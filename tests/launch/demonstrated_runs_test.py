@@ -58,7 +58,7 @@ def test_data_that_changed_are_drawn_anew_unless_it_must_go_on(
     _run(directory, other, max_steps=140, deterministic=True)
   status = _run(directory, other, max_steps=140).status
   assert status.steps == 140
-  assert 'are drawn anew' in (directory / 'logs/nodes.jsonl').read_text()
+  assert 'data restarts' in (directory / 'logs/nodes.jsonl').read_text()
 
 
 @pytest.mark.chaos

@@ -98,7 +98,7 @@ def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
 
 
 @pytest.mark.chaos
-def test_from_checkpoints_of_a_run_that_went_on(tmp_path, monkeypatch):
+def test_from_intermediate_checkpoints(tmp_path, monkeypatch):
   monkeypatch.setattr(turns, '_REPORT_PERIOD_SECONDS', 0.0)
   whole = _run(tmp_path / 'whole', _dqn(), 'catch')
   directory = tmp_path / 'all'
@@ -120,7 +120,7 @@ def test_from_checkpoints_of_a_run_that_went_on(tmp_path, monkeypatch):
 
 
 @pytest.mark.chaos
-def test_stopped_in_the_middle_of_a_turn(tmp_path, monkeypatch):
+def test_stopped_in_the_middle_of_an_iteration(tmp_path, monkeypatch):
   whole = _run(tmp_path / 'whole', _dqn(), 'catch')
   step, num_updates = learner_lib.LearnerNode.step, []
 
@@ -177,8 +177,8 @@ def test_environments_that_cannot_be_pickled_are_named(tmp_path, resets_before):
   environments = functools.partial(_Open, resets_before=resets_before)
   result = _run(tmp_path, _dqn(), environments, 100)
   logged = (tmp_path / 'logs' / 'nodes.jsonl').read_text()
-  told = "cannot be pickled: TypeError: cannot pickle 'generator'"
-  assert logged.count(told) == 1
+  expected = "cannot be pickled: TypeError: cannot pickle 'generator'"
+  assert logged.count(expected) == 1
   with pytest.raises(checkpointing.CheckpointError, match='can be pickled'):
     _run(tmp_path, _dqn(), environments)
   resumed = _run(tmp_path, _dqn(), environments, deterministic=False)
@@ -212,7 +212,7 @@ def test_checkpoints_without_environments_are_refused(tmp_path):
 
 
 class _Picking(programs.Update):
-  """Takes a slice whose place is known only when it runs."""
+  """Takes a slice with an index known only at run time."""
 
   def __init__(self, update):
     super().__init__()
@@ -236,7 +236,7 @@ class _PickingBuilder(dqn.DQNBuilder):
 
 @pytest.mark.chaos
 @pytest.mark.parametrize('topology', ['single', 'anakin'])
-def test_what_xla_may_compile_otherwise_is_refused(tmp_path, topology):
+def test_slices_compiled_differently_by_xla_are_refused(tmp_path, topology):
   builder = _PickingBuilder(_dqn(prioritized=False).config)
   with pytest.raises(launch.NodeError, match='no slices') as caught:
     _run(tmp_path / '1', builder, 'tensor:catch', topology=topology)

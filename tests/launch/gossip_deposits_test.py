@@ -1,4 +1,4 @@
-"""Tests of what becomes of the checkpoints of several learners."""
+"""Tests of joint checkpoints of several learners."""
 
 import json
 import zipfile
@@ -28,14 +28,14 @@ def _make(tmp_path, keeps_step=False, timeout_seconds=60.0):
 
 
 def _order(deposits) -> tuple[int, int]:
-  """Returns number and turn of the order that there is."""
+  """Returns number and iteration of the open order."""
   number, turn = deposits.order()
   assert turn is not None
   return number, turn
 
 
 def _send(deposits, tmp_path, index, label, learner_steps=0):
-  """Sends a checkpoint of one array, which has the learner's step."""
+  """Sends a checkpoint whose only array has the learner's step."""
   counts = {'steps': 10, 'episodes': 1, 'learner_steps': learner_steps}
   path = checkpointing.Checkpointer(str(tmp_path / 'own')).save(
     {'x': np.asarray(float(learner_steps))},
@@ -54,7 +54,7 @@ def _label(number, turns=0, is_last=False):
   return gossip_messages.Label(number, turns, is_last)
 
 
-def test_all_have_to_meet_an_order(tmp_path):
+def test_all_must_meet_an_order(tmp_path):
   deposits = _make(tmp_path)
   assert deposits.order() == (0, None)
   assert not deposits.prepare()
@@ -92,7 +92,7 @@ def test_one_that_cannot_save_spoils_the_order_alone(tmp_path, monkeypatch):
   assert deposits.prepare()
 
 
-def test_one_that_starts_again_is_not_waited_for(tmp_path):
+def test_restarted_learner_is_not_waited_for(tmp_path):
   deposits = _make(tmp_path)
   deposits.prepare()
   for index in range(2):
@@ -157,7 +157,7 @@ def test_a_wait_has_a_time_out(tmp_path):
 
 
 class TestKeepingStep:
-  def test_turn_lies_ahead_and_is_that_of_all(self, tmp_path):
+  def test_iteration_lies_ahead_and_is_common(self, tmp_path):
     deposits = _make(tmp_path, keeps_step=True)
     deposits.hear(_NAMES[0], 50, missed=0)
     deposits.prepare()
@@ -172,7 +172,7 @@ class TestKeepingStep:
     }  # fmt: skip
     assert deposits.describe() == {'is_exact': True}
 
-  def test_missed_one_is_given_up_and_ordered_later(self, tmp_path):
+  def test_missed_order_is_canceled_and_repeated(self, tmp_path):
     deposits = _make(tmp_path, keeps_step=True)
     deposits.prepare()
     _, turn = _order(deposits)
@@ -182,12 +182,12 @@ class TestKeepingStep:
     deposits.prepare()
     number, later = _order(deposits)
     assert number == 2 and later > turn + 1
-    # What comes for the old order counts no more.
+    # Checkpoints for the old order are ignored.
     _send(deposits, tmp_path, 1, _label(1, turn))
     _send(deposits, tmp_path, 0, _label(2, later))
     assert not deposits.prepare()
 
-  def test_who_has_taken_all_steps_stays_as_it_is(self, tmp_path):
+  def test_learner_that_is_done_keeps_its_checkpoint(self, tmp_path):
     deposits = _make(tmp_path, keeps_step=True)
     assert _send(deposits, tmp_path, 0, _label(0, 30, is_last=True), 8) == 8
     deposits.hear(_NAMES[1], 40, missed=0)
@@ -196,7 +196,7 @@ class TestKeepingStep:
     _send(deposits, tmp_path, 1, _label(1, turn), 9)
     assert deposits.prepare()
 
-  def test_last_ones_must_be_of_one_moment(self, tmp_path):
+  def test_final_ones_must_be_of_one_iteration(self, tmp_path):
     deposits = _make(tmp_path, keeps_step=True)
     _send(deposits, tmp_path, 0, _label(0, 30))
     assert not deposits.can_end()

@@ -13,28 +13,28 @@ def _means(*names):
 
 
 class TestSteps:
-  def test_are_those_of_all(self):
+  def test_are_summed_over_learners(self):
     means = _means('a', 'b')
     means.count('a', 3)
     means.count('b', 4)
     means.count('a', 5)
     assert means.steps == 5 + 4
 
-  def test_what_comes_late_counts_nothing_twice(self):
+  def test_late_reports_count_nothing_twice(self):
     means = _means('a')
     means.count('a', 105)
-    means.count('a', 100)  # It was told before.
+    means.count('a', 100)  # An older report.
     means.count('a', 105)
     assert means.steps == 105
 
-  def test_what_is_made_a_second_time_counts(self):
+  def test_repeated_steps_of_a_new_learner_count(self):
     means = _means('a')
     means.count('a', 10)
     means.begin('a', 6)
     means.count('a', 11)
     assert means.steps == 10 + (11 - 6)
 
-  def test_updates_made_a_second_time_count(self):
+  def test_repeated_steps_of_a_resumed_learner_count(self):
     means = gossip_means.SeveralLearners(_NAMES, list)
     means.count(_NAMES[0], 10)
     means.count(_NAMES[1], 4)
@@ -72,7 +72,7 @@ class TestMeans:
     with pytest.raises(KeyError, match=r"'critic'; there are \['policy'\]"):
       means.get_variables(['critic'])
 
-  def test_who_is_gone_does_not_count_until_it_tells(self):
+  def test_lost_learner_is_excluded_until_it_reports(self):
     means = gossip_means.SeveralLearners(_NAMES, list)
     gone = gossip_means.name_of(_NAMES[0], 'policy')
     for name, value in zip(_NAMES, (1.0, 5.0)):
@@ -90,7 +90,7 @@ class TestMeans:
     (both,), (one,) = means.get_variables(['policy', gone])
     assert both == 4 and one == 3
 
-  def test_what_all_told_last_counts_if_all_are_gone(self):
+  def test_last_reports_are_used_if_all_are_lost(self):
     means = gossip_means.SeveralLearners(_NAMES, list)
     for name, value in zip(_NAMES, (1.0, 5.0)):
       means.tell(name, {'policy/0000/w': np.array([value])})

@@ -1,4 +1,4 @@
-"""Tests of `launch/nodes/gossip_shipping.py`, when there is no room."""
+"""Tests of checkpoint uploads to a full disk."""
 
 import errno
 import os
@@ -11,10 +11,10 @@ from repertory.launch.nodes import gossip_messages, gossip_shipping, parcels
 
 
 class _Writer:
-  """Has written a checkpoint."""
+  """Writer with a complete checkpoint."""
 
   def __init__(self, path, raises=False):
-    self.path, self.raises, self.told = path, raises, []
+    self.path, self.raises, self.reported = path, raises, []
 
   def begin(self):
     pass
@@ -23,13 +23,13 @@ class _Writer:
     return False
 
   def fail(self, error):
-    self.told.append(error)
+    self.reported.append(error)
     if self.raises:
       raise error
 
 
 class _Gossip:
-  """Takes what is sent, or has no room for it."""
+  """Gossip node that stores uploads, or has no room for them."""
 
   def __init__(self, has_room=True):
     self.has_room, self.deposits, self.failed = has_room, [], []
@@ -71,23 +71,23 @@ def _refuse(folder, path):
 _LABEL = gossip_messages.Label(3, 7, is_last=False)
 
 
-def test_what_does_not_fit_is_told_and_ends_nothing(tmp_path, monkeypatch):
+def test_full_disk_is_a_warning(tmp_path, monkeypatch):
   monkeypatch.setattr(parcels, 'pack', _refuse)
   writer, gossip = _Writer(_write(tmp_path)), _Gossip()
   _make(tmp_path, writer, gossip).finish(_LABEL)
-  assert [error.errno for error in writer.told] == [errno.ENOSPC]
+  assert [error.errno for error in writer.reported] == [errno.ENOSPC]
   assert gossip.failed == [3] and not gossip.deposits
   assert os.listdir(tmp_path) == ['written']
 
 
-def test_what_does_not_fit_is_raised_if_that_is_wished(tmp_path, monkeypatch):
+def test_full_disk_is_an_error_if_so_set(tmp_path, monkeypatch):
   monkeypatch.setattr(parcels, 'pack', _refuse)
   shipping = _make(tmp_path, _Writer(_write(tmp_path), raises=True), _Gossip())
   with pytest.raises(OSError, match='No space left'):
     shipping.finish(_LABEL)
 
 
-def test_no_more_is_sent_where_there_is_no_room(tmp_path, monkeypatch):
+def test_upload_stops_if_the_receiver_has_no_room(tmp_path, monkeypatch):
   monkeypatch.setattr(parcels, '_CHUNK_BYTES', 10)
   gossip = _Gossip(has_room=False)
   _make(tmp_path, _Writer(_write(tmp_path)), gossip).finish(_LABEL)

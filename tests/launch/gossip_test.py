@@ -1,4 +1,4 @@
-"""Tests of learners that mix what they have learned with their neighbors."""
+"""Tests of learners that average parameters with their neighbors."""
 
 import dataclasses
 import itertools
@@ -57,7 +57,7 @@ def _run(
 
 
 def _parts_of(directory):
-  """Returns what the newest checkpoint has of each learner, by hand."""
+  """Reads the part of each learner from the latest checkpoint."""
   checkpoint = resuming.load_checkpoint(str(directory))
   assert checkpoint is not None and checkpoint.replay_path is not None
   found = []
@@ -69,7 +69,7 @@ def _parts_of(directory):
 
 
 def _steps_of_each(checkpoint):
-  """Returns the environment steps that a checkpoint has of each learner."""
+  """Returns the environment steps of each learner in a checkpoint."""
   found = []
   for archive in _archives_of(checkpoint):
     with archive:
@@ -118,7 +118,7 @@ class TestEqualRuns:
       if len(num_updates) == 20:
         os.kill(os.getpid(), signal.SIGINT)
       if len(num_updates) >= 20:
-        time.sleep(0.1)  # Time for it to be heard of.
+        time.sleep(0.1)  # Time for the others to notice.
 
     with monkeypatch.context() as patch:
       patch.setattr(gossip_learner.GossipLearnerNode, 'step', step_and_stop)
@@ -136,7 +136,7 @@ class TestEqualRuns:
       np.testing.assert_equal(one, other)
 
   @pytest.mark.chaos
-  def test_from_checkpoints_of_a_run_that_went_on(self, tmp_path):
+  def test_from_intermediate_checkpoints(self, tmp_path):
     settings = {
       'topology': topology_lib.Gossip(3, 'ring'),
       'deterministic': True,
@@ -250,7 +250,7 @@ class TestCounts:
     assert sum(acted) == status.steps
     for name, num_updates, num_steps in zip(topology.learners, steps, acted):
       # 8 rows of each batch, 1 sample per insert, after the first 50 of each.
-      # Who is made first may take nearly all steps.
+      # The first one made may take nearly all steps.
       due = max(0, num_steps - 50) / 8
       assert num_updates == pytest.approx(due, abs=4), name
       logged = [row for row in rows if row['node'] == name]
@@ -267,8 +267,8 @@ class TestCounts:
     assert {row['node'] for row in each} == set(topology.learners)
 
   @pytest.mark.chaos
-  def test_display_tells_of_each_learner(self, tmp_path):
-    # Each takes half of the steps, whoever is made first.
+  def test_display_shows_each_learner(self, tmp_path):
+    # Each takes half of the steps, whichever is made first.
     settings = {'deterministic': True, 'max_steps': 5_000}
     status = _run(tmp_path, **settings).status
     assert [one.name for one in status.learners] == [
@@ -304,7 +304,7 @@ class TestCounts:
 
 class TestResuming:
   @pytest.mark.chaos
-  def test_each_goes_on_with_its_own(self, tmp_path):
+  def test_each_resumes_from_its_own_state(self, tmp_path):
     settings = {'agent': 'dqn', 'topology': topology_lib.Gossip(2)}
     first = _run(tmp_path, **settings, max_steps=600).status
     second = _run(tmp_path, **settings, max_steps=1_200).status

@@ -1,4 +1,4 @@
-"""Tests of the thread in which a hook is called."""
+"""Tests of the background thread of a callback."""
 
 import threading
 import time
@@ -11,10 +11,10 @@ _SECONDS = 30
 
 
 class _Hook:
-  """Notes what it is called with, and waits if it is told to."""
+  """Callback that records its payloads, and can be blocked."""
 
   def __init__(self):
-    self.told = []
+    self.payloads = []
     self.threads = set()
     self.may_go_on = threading.Event()
     self.may_go_on.set()
@@ -28,7 +28,7 @@ class _Hook:
     self.threads.add(threading.current_thread())
     self.is_in.set()
     assert self.may_go_on.wait(_SECONDS)
-    self.told.append(payload)
+    self.payloads.append(payload)
 
 
 class _Clock:
@@ -52,7 +52,7 @@ def _clock():
 
 
 class _Thread(hook_threads.HookThread):
-  """Notes its troubles and warnings."""
+  """Thread that records errors and warnings."""
 
   def __init__(self, goes_on=True, **settings):
     self.troubles, self.warnings = [], []
@@ -72,27 +72,27 @@ def _thread(clock):
 
 
 def _hold(hook, thread):
-  """Keeps the thread at a call."""
+  """Blocks the thread in a call."""
   hook.hold()
   thread.call('first', hook, 'first')
   assert hook.is_in.wait(_SECONDS)
 
 
-def test_calls_are_made_in_order_and_nobody_waits(hook, thread):
+def test_calls_are_made_in_order_without_blocking(hook, thread):
   _hold(hook, thread)
   for number in range(5):
     thread.call('call', hook, number)
-  assert hook.told == []
-  assert thread.progress == 'hook 0 is at first, and 5 wait'
+  assert hook.payloads == []
+  assert thread.progress == 'hook 0 is in first, with 5 calls queued'
   assert not thread.wait_until_idle(0.01)
   hook.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.told == ['first', 0, 1, 2, 3, 4]
+  assert hook.payloads == ['first', 0, 1, 2, 3, 4]
   (caller,) = hook.threads
   assert caller is not threading.current_thread()
 
 
-def test_what_can_be_joined_becomes_one_call(hook, thread):
+def test_payloads_are_joined_into_one_call(hook, thread):
   _hold(hook, thread)
   other = _Hook()
   for payload in 'ab':
@@ -103,13 +103,13 @@ def test_what_can_be_joined_becomes_one_call(hook, thread):
   hook.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
   # Not across a call of another kind, or they would change places.
-  assert hook.told == ['first', 'ab', 'cde']
-  assert other.told == ['x']
+  assert hook.payloads == ['first', 'ab', 'cde']
+  assert other.payloads == ['x']
 
 
 @pytest.mark.parametrize('error', [ValueError('bad'), SystemExit(3)])
 @pytest.mark.parametrize('goes_on', [True, False])
-def test_what_a_call_raises_is_told(hook, error, goes_on):
+def test_errors_of_a_call_are_reported(hook, error, goes_on):
   thread = _Thread(goes_on)
 
   def fail(payload):
@@ -124,10 +124,10 @@ def test_what_a_call_raises_is_told(hook, error, goes_on):
   (trouble,) = thread.troubles
   assert trouble.startswith('Traceback')
   assert trouble.strip().endswith(f'{type(error).__name__}: {error}')
-  assert hook.told == (['first', 'next', 'last'] if goes_on else ['first'])
+  assert hook.payloads == (['first', 'next', 'last'] if goes_on else ['first'])
 
 
-def test_too_much_that_waits_is_a_trouble(hook, thread, monkeypatch):
+def test_too_many_queued_bytes_are_an_error(hook, thread, monkeypatch):
   monkeypatch.setattr(hook_threads, '_MAX_BYTES', 100)
   _hold(hook, thread)
   for number in range(4):
@@ -143,18 +143,18 @@ def test_too_much_that_waits_is_a_trouble(hook, thread, monkeypatch):
     thread.call('call', hook, number, num_bytes=50)
   hook.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.told == ['first', 0, 1, 'first', 2, 3]
+  assert hook.payloads == ['first', 0, 1, 'first', 2, 3]
 
 
-def test_one_alone_is_taken_however_large(hook, thread, monkeypatch):
+def test_single_call_of_any_size_is_accepted(hook, thread, monkeypatch):
   monkeypatch.setattr(hook_threads, '_MAX_BYTES', 100)
   thread.call('call', hook, 'large', num_bytes=101)
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.told == ['large']
+  assert hook.payloads == ['large']
   assert not thread.troubles
 
 
-def test_slowness_is_told_once_for_as_long_as_it_lasts(hook, thread, clock):
+def test_slowness_is_reported_once_while_it_lasts(hook, thread, clock):
   for _ in range(2):
     _hold(hook, thread)
     thread.call('call', hook, 0)
@@ -166,7 +166,8 @@ def test_slowness_is_told_once_for_as_long_as_it_lasts(hook, thread, clock):
     thread.call('call', hook, 0)
     assert thread.wait_until_idle(_SECONDS)
   assert thread.warnings == 2 * [
-    'hook 0 is at first, and 2 wait, the first for 12 seconds: it is slow'
+    'hook 0 is in first, with 2 calls queued, the first for 12 seconds: it is '
+    'slow'
   ]
   assert thread.troubles == []
 
@@ -179,7 +180,7 @@ def test_ends_after_all_calls(hook, thread):
   assert not thread.is_over
   hook.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.told == ['first', 'second', 'last']
+  assert hook.payloads == ['first', 'second', 'last']
   (caller,) = hook.threads
   caller.join(_SECONDS)
   assert thread.is_over
@@ -195,7 +196,7 @@ def test_dropped_one_makes_no_further_calls(hook, thread):
   (caller,) = hook.threads
   caller.join(_SECONDS)
   assert not caller.is_alive()
-  assert hook.told == ['first']
+  assert hook.payloads == ['first']
 
 
 def test_idle_is_called_when_nothing_else_is():

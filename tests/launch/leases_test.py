@@ -1,4 +1,4 @@
-"""Tests of the leases of environment steps."""
+"""Tests of the step budget."""
 
 import random
 
@@ -14,7 +14,7 @@ def test_grants_all_steps_and_no_more():
   assert done == 100
 
 
-def test_grants_at_least_what_is_of_use():
+def test_grants_at_least_the_wanted_steps():
   steps = leases.StepLeases(max_steps=10, num_actors=4)
   assert steps.acquire('actor/0', 8, 0) == 8
   assert steps.acquire('actor/1', 8, 0) == 8  # Two are left: one batch more.
@@ -25,7 +25,7 @@ def test_grants_get_smaller_towards_the_end():
   steps = leases.StepLeases(max_steps=1600, num_actors=4)
   assert steps.acquire('actor/0', 1, 0) == 1600 // 16
   assert steps.acquire('actor/1', 1, 0) == 1500 // 16
-  # And no grant is longer than a display should wait for.
+  # And no grant exceeds the maximum.
   assert leases.StepLeases(10**6, 1).acquire('actor/0', 1, 0) == 1000
 
 
@@ -34,7 +34,7 @@ def test_steps_before_this_start_count():
   assert steps.acquire('actor/0', 1, 100) == 0
 
 
-def test_takes_back_what_was_not_used():
+def test_takes_back_unused_steps():
   steps = leases.StepLeases(max_steps=10, num_actors=1)
   assert steps.acquire('actor/0', 10, 0) == 10
   steps.give_back('actor/0', 4)
@@ -43,7 +43,7 @@ def test_takes_back_what_was_not_used():
   assert steps.acquire('actor/1', 1, 0) == 0
 
 
-def test_a_lost_actor_leaves_what_it_did_not_report():
+def test_unreported_steps_of_a_lost_actor_are_free():
   steps = leases.StepLeases(max_steps=10, num_actors=1)
   assert steps.acquire('actor/0', 10, 0) == 10
   steps.use('actor/0', 4)
@@ -53,7 +53,7 @@ def test_a_lost_actor_leaves_what_it_did_not_report():
   assert steps.acquire('actor/1', 1, 4) == 0
 
 
-def test_what_is_left_is_counted_as_by_a_sum_over_all():
+def test_remaining_steps_equal_a_sum_over_all_actors():
   draw = random.Random(0)
   steps = leases.StepLeases(max_steps=2000, num_actors=3)
   granted, done, kept = dict.fromkeys('abc', 0), 0, True

@@ -1,4 +1,4 @@
-"""Tests of runs whose logs somebody removes, garbles or gets in the way of."""
+"""Tests of runs whose logs are removed, garbled or blocked."""
 
 import json
 import os
@@ -112,8 +112,8 @@ def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):
 
   result = _run(tmp_path, topology, remove)
   assert result.status.steps == 600
-  told = f'logs were removed from {tmp_path / "run" / "logs"}; they are begun'
-  assert told in result.status.message
+  warning = f'logs were removed from {tmp_path / "run" / "logs"}; new ones are'
+  assert warning in result.status.message
   rows = log_files.rows(tmp_path / 'run', 'learner')
   # What was written before is gone; on a fast machine that is nothing.
   assert 0 < log_files.total(rows) <= result.status.learner_steps

@@ -1,4 +1,4 @@
-"""Tests that learning goes on when items that were sampled are lost."""
+"""Tests that learning continues after the loss of sampled items."""
 
 import json
 
@@ -84,7 +84,7 @@ def session(tmp_path):
 
 
 def _steal_samples(address, table) -> int:
-  """Samples all that the rate limiter lets go; returns how many items."""
+  """Samples all the rate limiter allows; returns the number of items."""
   connection = replay.Connection(address, 1.0, signals.StopSignal())
   thief = datasets.ReplayDataset(connection, table, 4)
   before = replay.table_status(connection.client)[table.name].samples
@@ -96,7 +96,7 @@ def _steal_samples(address, table) -> int:
 
 
 @pytest.mark.chaos
-def test_learner_that_starves_counts_anew(session, monkeypatch):
+def test_learner_resets_its_count_after_a_batch_timeout(session, monkeypatch):
   monkeypatch.setattr(learner_end, 'PATIENCE_SECONDS', 1.0)
   coordinator = coordinator_lib.Coordinator(session, '')
   server = replay_lib.ReplayNode(
@@ -155,8 +155,8 @@ def _run_threads(folder, is_robbed: bool, slow_steps: list[int]):
 
 
 @pytest.mark.chaos
-def test_learner_in_a_thread_ends_without_what_is_lost(tmp_path):
-  """Its last batch would not come: of a queue, each item comes once."""
+def test_learner_in_a_thread_ends_without_lost_items(tmp_path):
+  """Its last batch never comes, since a queue delivers each item once."""
   items, learner_steps, warnings = _run_threads(tmp_path, True, [])
   # Two of each episode of 9 steps; 500 = 55 × 9 + 5.
   assert 110 <= items <= 111
@@ -168,7 +168,7 @@ def test_learner_in_a_thread_ends_without_what_is_lost(tmp_path):
 
 @pytest.mark.chaos
 def test_learner_in_a_thread_waits_while_actors_act(tmp_path):
-  """However long: nothing is lost."""
+  """However long it takes: nothing is lost."""
   slow_steps = [28, 263, 494]
   items, learner_steps, warnings = _run_threads(tmp_path, False, slow_steps)
   assert learner_steps == items // 4

@@ -1,4 +1,4 @@
-"""Tests of `launch/nodes/making.py`, and of who makes networks alone."""
+"""Tests of the initialization lock of a process."""
 
 import contextlib
 import queue
@@ -23,7 +23,7 @@ _SECONDS = 60
 
 @pytest.fixture(name='run')
 def _run(tmp_path):
-  """A session of an agent that draws numbers for networks and update."""
+  """Runs an agent that draws random numbers for networks and update."""
   experiment = launch.make_experiment(
     'dqn',
     'catch',
@@ -39,16 +39,14 @@ def _run(tmp_path):
 
 
 def _make_learner(session, coordinator):
-  """Returns all variables that a learner begins with."""
+  """Returns the initial variables of a learner."""
   context = lone_nodes.make_context('learner', coordinator)
   road = session.make_local_road(context.stop)
   with contextlib.closing(learner.LearnerNode(context, session, road)) as made:
     return [variable.numpy() for variable in made._update.variables]
 
 
-def test_who_makes_a_network_beside_a_learner_does_not_disturb_it(
-  run, monkeypatch
-):
+def test_network_made_beside_a_learner_does_not_change_it(run, monkeypatch):
   session, coordinator = run
   expected = _make_learner(session, coordinator)
   set_seed = tf.random.set_seed
@@ -87,10 +85,12 @@ class TestAlone:
       self.heard.put(node)
       return poll(node)
 
-    self.told = []
+    self.messages = []
     monkeypatch.setattr(self.coordinator, 'poll', note_and_poll)
     monkeypatch.setattr(
-      self.coordinator, 'tell_start', lambda *told: self.told.append(told)
+      self.coordinator,
+      'tell_start',
+      lambda *messages: self.messages.append(messages),
     )
 
   def make_alone(self, context):
@@ -102,24 +102,24 @@ class TestAlone:
 
   @contextlib.contextmanager
   def waiting(self):
-    """Has a node that waits for another one; gives what comes of it."""
+    """Lets a node wait for another one; yields its result."""
     other = lone_nodes.make_context('learner', self.coordinator)
     with (
       futures.ThreadPoolExecutor() as threads,
       self.make_alone(other),
-      self.make_alone(other),  # Who is alone already waits for nobody.
+      self.make_alone(other),  # The lock is reentrant.
     ):
       waits = threads.submit(self.enter)
       yield waits
 
-  def test_waits_for_its_turn_and_is_heard(self):
+  def test_waits_for_the_lock_and_sends_heartbeats(self):
     with self.waiting() as waits:
       for _ in range(3):
         assert self.heard.get(timeout=_SECONDS) == 'actor/0'
       assert not waits.done()
     assert waits.result(_SECONDS) == 'alone'
-    assert self.told == [
-      ('actor/0', 'waiting for others to make their networks')
+    assert self.messages == [
+      ('actor/0', 'waiting for other nodes to make their networks')
     ]
 
   def test_waits_until_it_is_stopped(self):
@@ -127,14 +127,14 @@ class TestAlone:
       self.context.stop.set()
       assert isinstance(waits.exception(_SECONDS), signals.Stopped)
 
-  def test_waits_for_nobody_who_hangs(self, monkeypatch):
+  def test_wait_for_a_node_that_hangs_times_out(self, monkeypatch):
     monkeypatch.setattr(watchdog, 'START_SECONDS', 0.5)
     with self.waiting() as waits:
       error = waits.exception(_SECONDS)
     assert isinstance(error, TimeoutError)
     assert "0.5 seconds for 'learner' to make a network" in str(error)
 
-  def test_is_left_when_it_fails(self):
+  def test_is_released_on_failure(self):
     with pytest.raises(ValueError), self.make_alone(self.context):
       raise ValueError
     with futures.ThreadPoolExecutor() as threads:

@@ -1,4 +1,4 @@
-"""Tests of what is known of the nodes."""
+"""Tests of the node registry."""
 
 import pytest
 
@@ -39,14 +39,14 @@ class TestRestarts:
       ('coordinator', False),
     ],
   )
-  def test_only_whom_others_can_wait_for(self, nodes, name, may):
+  def test_only_replaceable_nodes(self, nodes, name, may):
     nodes.register(name)
     assert nodes.may_restart(name) == may
 
   @pytest.mark.parametrize(
     ('name', 'may'), [('actor_learner/1', False), ('evaluator', True)]
   )
-  def test_not_with_whom_others_keep_step(self, clock, name, may):
+  def test_no_acting_node_of_a_deterministic_run(self, clock, name, may):
     nodes = roster.Roster(max_restarts=2, clock=clock, keeps_step=True)
     nodes.register(name)
     assert nodes.may_restart(name) == may
@@ -56,7 +56,7 @@ class TestRestarts:
     assert not nodes.may_restart('actor/0')
     assert not nodes.may_restart('actor/1')
 
-  def test_so_often_within_the_window(self, nodes, clock):
+  def test_number_within_the_window(self, nodes, clock):
     nodes.register('actor/0')
     nodes.register('actor/1')
     for _ in range(2):
@@ -78,7 +78,7 @@ class TestRestarts:
 
 
 class TestStates:
-  def test_go_with_what_happens(self, nodes):
+  def test_follow_events(self, nodes):
     nodes.expect(['actor/0', 'learner'])
     assert _states(nodes) == {
       'actor/0': 'starting',
@@ -97,8 +97,8 @@ class TestStates:
     assert _states(nodes) == {'actor/0': 'done', 'learner': 'failed'}
     assert nodes.finished() == ['actor/0', 'learner']
 
-  def test_phase_ends_when_all_that_have_a_part_in_it_are_done(self, nodes):
-    assert not nodes.have_finished('acting')  # Nobody is expected yet.
+  def test_phase_ends_when_all_its_nodes_are_done(self, nodes):
+    assert not nodes.have_finished('acting')  # No node is expected yet.
     nodes.expect(['replay', 'actor/0', 'actor/1', 'learner'])
     assert nodes.have_finished('evaluating')  # There is no evaluator.
     nodes.finish('actor/1')
@@ -121,7 +121,7 @@ class TestOverdue:
     overdue = nodes.find_overdue(30, 100)
     assert overdue == {'actor/0': 'It has not reported for 35 seconds.'}
 
-  def test_one_that_starts_has_longer(self, nodes, clock):
+  def test_starting_node_has_a_longer_timeout(self, nodes, clock):
     nodes.expect(['actor/0'])
     nodes.register('actor/1')
     nodes.restart('actor/1')
@@ -154,13 +154,13 @@ class TestOverdue:
     assert not nodes.find_overdue(30, 100)
     nodes.hear('actor/0', 10, environment_seconds=101)
     assert '101 seconds' in nodes.find_overdue(30, 100)['actor/0']
-    # The time is of the life before.
+    # The time is that of the previous generation.
     nodes.restart('actor/0')
     assert not nodes.find_overdue(30, 100)
 
 
 class TestLaggard:
-  def test_got_on_longest_ago(self, nodes, clock):
+  def test_has_the_oldest_progress(self, nodes, clock):
     for name in ('actor/0', 'actor/1', 'learner', 'replay'):
       nodes.register(name)
       nodes.hear(name, None if name == 'replay' else 5)
@@ -174,8 +174,8 @@ class TestLaggard:
     nodes.finish('actor/1')
     assert nodes.find_laggard() == 'actor/0'
     described = nodes.describe()
-    assert 'got on 10 s ago, at 6' in described['actor/0']
-    assert 'got on 0 s ago, at 7' in described['learner']
+    assert 'last progress 10 s ago, at 6' in described['actor/0']
+    assert 'last progress 0 s ago, at 7' in described['learner']
 
   def test_there_may_be_none(self, nodes):
     nodes.register('actor/0')

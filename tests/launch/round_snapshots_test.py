@@ -1,4 +1,4 @@
-"""Tests of runs in rounds that are stopped and resumed to the bit."""
+"""Tests of snapshots of rounds: resumed runs are bitwise equal."""
 
 import os
 import pathlib
@@ -86,7 +86,7 @@ def _hash(result):
 
 @pytest.fixture(scope='module', name='whole')
 def _whole(tmp_path_factory):
-  """The hash of a run that was not stopped."""
+  """The hash of an uninterrupted run."""
   result = _run(tmp_path_factory.mktemp('whole'))
   assert result.status.learner_steps > 20
   return _hash(result)
@@ -94,7 +94,7 @@ def _whole(tmp_path_factory):
 
 @pytest.mark.chaos
 def test_stopped_by_its_steps(tmp_path, whole):
-  # It goes on by up to two rounds of 20 steps; the second time from there.
+  # It continues for up to two rounds of 20 steps; the second time from there.
   for steps in (100, 200, _STEPS):
     last = _run(tmp_path, steps=steps)
   assert 'resumed from checkpoint' in last.status.message
@@ -130,13 +130,13 @@ def test_interrupted(tmp_path, monkeypatch, whole):
     updates.append(1)
     if len(updates) == 10:
       os.kill(os.getpid(), signal.SIGINT)
-      # Until that is heard of.
+      # Until the others have noticed.
       deadline = time.monotonic() + 30
       while node._phase != reports.STOPPING:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     if len(updates) >= 10:
-      time.sleep(0.1)  # Time for the others to hear of it, too.
+      time.sleep(0.1)  # Time for the others to notice it, too.
 
   with monkeypatch.context() as patched:
     patched.setattr(learner_lib.LearnerNode, 'step', step_and_interrupt)
@@ -147,7 +147,7 @@ def test_interrupted(tmp_path, monkeypatch, whole):
 
 
 @pytest.mark.chaos
-def test_from_checkpoints_of_a_run_that_went_on(tmp_path, whole, monkeypatch):
+def test_from_intermediate_checkpoints(tmp_path, whole, monkeypatch):
   threads = 4
   write_if_due = checkpoints.CheckpointWriter.write_if_due
 
@@ -223,7 +223,7 @@ def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
   assert _hash(_run(tmp_path)) == whole  # The one before is as it was.
 
 
-def test_one_who_acts_and_fails_ends_the_wait_for_all(tmp_path, monkeypatch):
+def test_failed_actor_ends_the_wait_for_all_actors(tmp_path, monkeypatch):
   arrive = round_snapshots.RoundSnapshots.arrive
   wait = round_snapshots.RoundSnapshots._wait
   is_waiting = threading.Event()
@@ -275,7 +275,7 @@ class TestRoundSnapshots:
     for thread in threads:
       thread.join(60)
 
-  def test_half_a_deposit_is_nothing(self):
+  def test_incomplete_snapshot_is_not_taken(self):
     self.begin(0)
     assert not self.snapshots.prepare(0)
     self.begin(1)
@@ -288,7 +288,7 @@ class TestRoundSnapshots:
     assert moment.counts == {'steps': 8, 'episodes': 7}
     assert self.snapshots.take() is None  # It was taken.
 
-  def test_the_end_counts_whatever_was_asked_for(self):
+  def test_the_end_replaces_a_requested_round(self):
     self.begin(0)
     assert not self.snapshots.prepare(0)
     self.begin(1)
@@ -332,7 +332,7 @@ class TestRoundSnapshots:
     self.arrive(1, 1)
     assert call.result(60)
 
-  def test_one_that_cannot_be_saved_excuses_all(self):
+  def test_one_actor_that_cannot_be_saved_ends_snapshots(self):
     self.begin(0)
     assert not self.snapshots.prepare(0)
     call = replay_fixture.Call(self.snapshots.prepare, 1)

@@ -1,4 +1,4 @@
-"""Tests of rounds in which nothing depends on who is faster."""
+"""Tests of the deterministic schedule of rounds."""
 
 import threading
 
@@ -63,10 +63,10 @@ class TestRounds:
       thread.start()
     for thread in threads:
       thread.join(_SECONDS)
-    # 4 steps a round: after three there are 12, which round 4 is told.
+    # 4 steps per round: after three there are 12, on which round 4 depends.
     assert num_rounds == {0: 4, 1: 4}
 
-  def test_ends_after_the_last_that_was_begun(self, in_step):
+  def test_ends_after_the_last_round_begun(self, in_step):
     stop = signals.StopSignal()
     arrived = threading.Thread(target=in_step.begin, args=[0, 0, stop])
     arrived.start()
@@ -80,7 +80,7 @@ class TestRounds:
     assert not in_step.begin(2, 2, stop)
     assert in_step.steps_before(2) == {1: 2, 2: 4}
 
-  def test_goes_on_from_a_later_round(self):
+  def test_resumes_from_a_later_round(self):
     schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
     in_step = rounds.Rounds(
       schedule, 1, 10, _SECONDS, rounds.Beginning(4, {3: 8, 4: 12})
@@ -97,7 +97,7 @@ class TestRounds:
 
   def test_wait_for_others_has_a_time_out(self, in_step):
     in_step._timeout_seconds = 0.0
-    with pytest.raises(TimeoutError, match='all who act to come to round 0'):
+    with pytest.raises(TimeoutError, match='all actors to arrive at round 0'):
       in_step.begin(0, 0, signals.StopSignal())
 
   def test_leases_count_what_was_taken(self):
@@ -121,7 +121,7 @@ class TestRounds:
 
 
 class _Noting(acting_policies.row_by_row(impala.IMPALABuilder)):
-  """Lets the versions that items were made with be seen."""
+  """Records the variable versions of items."""
 
   def __init__(self, config):
     super().__init__(config)
@@ -157,7 +157,7 @@ def _run(directory, actor_threads, num_environments=4, factory=None):
 
 
 @pytest.mark.chaos
-def test_all_follows_from_the_seed_however_many_threads_act(tmp_path):
+def test_run_depends_on_the_seed_not_on_the_number_of_threads(tmp_path):
   found = set()
   for actor_threads in (1, 2, 4):
     versions, result = _run(tmp_path / str(actor_threads), actor_threads)
@@ -174,7 +174,7 @@ def test_all_follows_from_the_seed_however_many_threads_act(tmp_path):
 
 
 class _Episodes(dm_env.Environment):
-  """Has episodes of a length that follows from the seed, 2 to 50 steps."""
+  """Environment with episodes of 2 to 50 steps, determined by the seed."""
 
   def __init__(self, seed):
     self._length = (2, 50, 7, 13)[seed % 4]

@@ -1,4 +1,4 @@
-"""Tests of what the coordinator tells observers and loggers, and hears."""
+"""Tests of the callbacks, user loggers and stop criterion of a run."""
 
 import dataclasses
 import time
@@ -20,7 +20,7 @@ _SECONDS = 30
 
 @pytest.fixture(name='make')
 def _make(tmp_path):
-  """Makes coordinators whose sessions have hooks."""
+  """Makes coordinators whose sessions have callbacks."""
   experiment = launch.make_experiment(
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run'),
     timeout_seconds=40,
@@ -62,7 +62,7 @@ def _wait(condition, what):
 
 
 def _end(coordinator):
-  """Ends all hooks; returns what was waited for."""
+  """Ends all callbacks; returns the waiting message."""
   waited = []
 
   def is_over():
@@ -79,7 +79,7 @@ def _report(coordinator, steps, episodes):
 
 
 class TestObserver:
-  def test_hears_of_all_in_order(self, make):
+  def test_receives_all_events_in_order(self, make):
     observer = recording_hooks.Observer()
     coordinator = make(
       observers=[observer], wiring={'topology': 'central', 'num_lanes': 2}
@@ -156,16 +156,16 @@ class TestObserver:
     assert evaluation.metrics['falls'] == [2]
     assert evaluation.returns == [1]
 
-  def test_while_it_is_busy_episodes_are_gathered(self, make):
+  def test_episodes_are_joined_while_it_is_busy(self, make):
     stuck = recording_hooks.Stuck('on_start')
     observer = recording_hooks.Observer()
     stuck.on_episodes = observer.on_episodes
     coordinator = make(observers=[stuck])
     assert stuck.is_in.wait(_SECONDS)
-    for number in range(5):  # Nobody waits for it.
+    for number in range(5):  # The caller does not block.
       _report(coordinator, 10, [(float(number), number)] * 2)
     assert coordinator.end_hooks() == (
-      'waiting: observers[0] (Stuck) is at on_start, and 2 wait'
+      'waiting: observers[0] (Stuck) is in on_start, with 2 calls queued'
     )
     stuck.released.set()
     _end(coordinator)
@@ -200,10 +200,10 @@ class TestObserver:
   def test_one_that_does_not_end_is_named(self, make):
     stuck = recording_hooks.Stuck('on_end')
     coordinator = make(observers=[stuck], timeout_seconds=0.3)
-    told = 'waiting: observers[0] (Stuck) is at on_end, and 0 wait'
-    assert told in _end(coordinator)
+    waiting = 'waiting: observers[0] (Stuck) is in on_end, with 0 calls queued'
+    assert waiting in _end(coordinator)
     assert coordinator.failure().summary == (
-      'It has not ended within 0.3 seconds: observers[0] (Stuck) is at on_end, '
+      'It has not ended within 0.3 seconds: observers[0] (Stuck) is in on_end, '
       'and 0 wait.'
     )
     stuck.released.set()
@@ -294,13 +294,13 @@ class TestStopWhen:
       ('', ''),
     ],
   )
-  def test_says_whether_and_why(self, make, answer, reason):
+  def test_ends_the_run_with_a_reason(self, make, answer, reason):
     observer = recording_hooks.Observer()
     coordinator = make(observers=[observer], stop_when=lambda status: answer)
     assert coordinator.acquire_steps('actor/0', 1) > 0
     self._decide(coordinator)
     assert coordinator.status().stopped_early == reason
-    # As if all steps had been taken: who acts is done, and others go on.
+    # As if all steps had been taken: actors are done, others continue.
     assert coordinator.directive().phase == reports.ACTING
     assert coordinator.directive().is_ending == bool(reason)
     assert (coordinator.acquire_steps('actor/0', 1) == 0) == bool(reason)
@@ -329,7 +329,7 @@ class TestStopWhen:
     _wait(lambda: coordinator.status().stopped_early, 'the end')
 
   def test_is_asked_at_the_start(self, make):
-    """Perhaps the run that is resumed was enough."""
+    """The resumed run may already meet the criterion."""
     coordinator = make(stop_when=lambda status: status.steps == 0)
     coordinator.wait_for_decision(signals.StopSignal())
     assert coordinator.status().stopped_early
@@ -358,7 +358,7 @@ class TestStopWhen:
     )
     stuck.released.set()
 
-  def test_who_waits_for_it_can_be_interrupted(self, make):
+  def test_wait_for_it_can_be_interrupted(self, make):
     stuck = recording_hooks.Stuck('on_end')
     coordinator = make(stop_when=stuck.on_end)
     coordinator.report_evaluation([1.0], [9])

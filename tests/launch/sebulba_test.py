@@ -136,7 +136,7 @@ class _Slow:
 
 
 class _Batches:
-  """Notes how old the variables are that items were made with."""
+  """Records the variable age of items."""
 
   def __init__(self, batches, lags):
     self._batches = batches
@@ -157,7 +157,7 @@ class _Batches:
 
 
 class _Noting(impala.IMPALABuilder):
-  """Lets the lag of each unroll be seen."""
+  """Records the lag of each unroll."""
 
   def __init__(self, config):
     super().__init__(config)
@@ -186,7 +186,7 @@ def test_lag_is_bounded_although_an_actor_is_slow(tmp_path):
 
 class TestResuming:
   @pytest.mark.chaos
-  def test_goes_on_with_what_was_lived(self, tmp_path):
+  def test_resumes_with_its_replay(self, tmp_path):
     first = _run(_experiment(tmp_path, max_steps=600)).status
     checkpoint = resuming.load_checkpoint(str(tmp_path / 'run'))
     assert checkpoint.state['road'] == 'local'
@@ -246,7 +246,7 @@ class TestFailures:
       _run(experiment)
     assert error.value.failure.node == 'learner'
 
-  def test_learner_that_fails_ends_those_who_wait_for_it(self, tmp_path):
+  def test_failed_learner_ends_the_waits_of_actors(self, tmp_path):
     class Failing(_Noting):
       def make_learner(self, *parts):
         learner = super().make_learner(*parts)
@@ -336,7 +336,7 @@ class TestRefusals:
         {'config': {'jit_compile': True}},
         r'\(jit_compile=False\)',
       ),
-      # What this process has used of it cannot be divided any more.
+      # A device that this process has used cannot be divided any more.
       ({'inference_devices': ('CPU:7',)}, {}, 'got CPU:7; it has 1 of kind'),
     ],
   )

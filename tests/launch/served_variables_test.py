@@ -1,4 +1,4 @@
-"""Tests of what learners give to those who ask from elsewhere."""
+"""Tests of the variable cache of learners."""
 
 import threading
 
@@ -9,7 +9,7 @@ from repertory.launch.nodes import served_variables
 
 
 class _Learner:
-  """Counts how often it is read."""
+  """Variable source that counts reads."""
 
   def __init__(self):
     self.steps = 0
@@ -39,7 +39,7 @@ def _ask(learner):
   return lambda *names: served_variables.unpack(served.get(list(names)))
 
 
-def test_are_those_that_were_asked_for(ask, learner):
+def test_returns_the_requested_variables(ask, learner):
   learner.steps = 3
   policy, steps = ask('policy', 'learner_steps')
   np.testing.assert_array_equal(policy[0], np.array([3, 3], np.float32))
@@ -57,7 +57,7 @@ def test_each_has_arrays_of_its_own(ask):
   np.testing.assert_array_equal(second, [0, 0])
 
 
-def test_are_read_once_a_step(ask, learner):
+def test_are_read_once_per_learner_step(ask, learner):
   for _ in range(3):
     ask('policy')
   assert learner.num_reads == 1
@@ -75,7 +75,7 @@ def test_a_step_during_the_reading_is_not_missed(ask, learner):
     learner.on_read = lambda: None
     learner.steps += 1
 
-  # Before the values are taken: they are newer than what was known of them.
+  # Before the read: the values are newer than their version key.
   learner.on_read = step
   ask('policy')
   ask('policy')
@@ -90,7 +90,7 @@ def test_unknown_names_are_refused_every_time(ask):
       ask('polcy')
 
 
-def test_many_who_ask_at_once_share_a_reading(ask, learner):
+def test_concurrent_requests_share_a_read(ask, learner):
   may_go_on, has_begun = threading.Event(), threading.Event()
 
   def wait():

@@ -1,4 +1,4 @@
-"""Tests of the report on a run that gets no further."""
+"""Tests of stall reports."""
 
 import pytest
 
@@ -19,14 +19,14 @@ def _observe(**status) -> reports.Observation:
 
 
 @pytest.mark.parametrize(
-  ('blocked', 'told'),
+  ('blocked', 'expected'),
   [
-    ('insert', 'acting is held back until the learner has sampled'),
+    ('insert', 'the rate limiter blocks actors until samples come'),
     ('sample', 'learning is held back until there is more to sample'),
     ('', 'neither side waits'),
   ],
 )
-def test_tells_who_waits_for_whom(blocked, told):
+def test_names_the_waiting_side(blocked, expected):
   seen = _observe(tables=(loggers.TableStatus('replay', 7, 100, blocked),))
   table = replay.Table(
     'replay', (), max_size=100, rate_limit=replay.RateLimit(4.0, 10, 64.0)
@@ -35,7 +35,7 @@ def test_tells_who_waits_for_whom(blocked, told):
   lines = text.splitlines()
   assert 'no further for 61 seconds' in lines[0]
   assert lines[1].startswith("Table 'replay' holds 7 of at most 100 items; ")
-  assert told in lines[1]
+  assert expected in lines[1]
   assert 'samples_per_insert=4.0' in lines[2]
   assert lines[3] == 'actor/0: running; got on.'
 

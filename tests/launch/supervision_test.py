@@ -486,7 +486,7 @@ class TestStall:
     assert failure.node == 'actor/1'
     assert not failure.is_lost
     lines = failure.cause.splitlines()
-    assert lines[0].startswith('The run has got no further for 60 seconds')
+    assert lines[0].startswith('The run has made no progress for 60 seconds')
     assert any(line.startswith('learner: running; got on') for line in lines)
     report = (run.directory / 'logs' / 'stall.txt').read_text()
     assert 'Threads of actor/0:\nstack of actor/0' in report

@@ -1,4 +1,4 @@
-"""Tests of what environments may do to a run that is in one thread."""
+"""Tests of single-threaded runs with faulty or slow environments."""
 
 import pathlib
 import signal
@@ -27,7 +27,7 @@ _ERRORS = (SystemExit(0), StopIteration(), KeyboardInterrupt(), GeneratorExit())
 @pytest.mark.parametrize(
   'error', rare_cases.daily(_ERRORS, _ERRORS[:1]), ids=repr
 )
-def test_what_an_environment_raises_is_its_nodes_failure(tmp_path, error):
+def test_errors_of_an_environment_fail_its_node(tmp_path, error):
   factory = troubled_environments.Troubled(2, 'step', lambda: _raise(error))
   with pytest.raises(launch.NodeError) as caught:
     launch.run(
@@ -40,7 +40,7 @@ def test_what_an_environment_raises_is_its_nodes_failure(tmp_path, error):
 
 @pytest.mark.parametrize('what', ['make', 'step'])
 def test_second_interrupt_ends_it_at_once(tmp_path, what):
-  """Also within what had begun before the first one."""
+  """Also in a step that began before the first one."""
 
   def interrupt_twice():
     signal.raise_signal(signal.SIGINT)
@@ -48,7 +48,7 @@ def test_second_interrupt_ends_it_at_once(tmp_path, what):
 
   factory = troubled_environments.Troubled(2, what, interrupt_twice)
   experiment = troubled_environments.make_experiment(tmp_path, factory)
-  # Whoever started the tests in the background may have it ignored.
+  # A shell that runs the tests in the background may ignore it.
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   try:
     with pytest.raises(KeyboardInterrupt):
@@ -61,8 +61,8 @@ def test_second_interrupt_ends_it_at_once(tmp_path, what):
 def test_environment_that_cannot_be_made_is_refused(tmp_path, error):
   factory = troubled_environments.Troubled(1, 'make', lambda: _raise(error))
   experiment = troubled_environments.make_experiment(tmp_path, factory)
-  told = rf"'own environment' cannot be made:\nTraceback[^$]*{error}\n$"
-  with pytest.raises(ValueError, match=told) as caught:
+  expected = rf"'own environment' cannot be made:\nTraceback[^$]*{error}\n$"
+  with pytest.raises(ValueError, match=expected) as caught:
     launch.run(experiment, display=False)
   assert caught.value.__cause__ is error
   assert not list(tmp_path.iterdir())
@@ -114,26 +114,26 @@ except TimeoutError as error:
 
 @pytest.mark.chaos
 @pytest.mark.parametrize(
-  ('which', 'what', 'told'),
+  ('which', 'what', 'expected'),
   [
-    (2, 'make', "NODE Node 'actor/0' failed:\nThe run has got no further"),
+    (2, 'make', "NODE Node 'actor/0' failed:\nThe run has made no progress"),
     (1, 'make', "TIMEOUT Waited 8 seconds for environment 'own environment'"),
-    (3, 'make', "NODE Node 'evaluator' failed:\nThe run has got no further"),
+    (3, 'make', "NODE Node 'evaluator' failed:\nThe run has made no progress"),
     (2, 'close', 'RESULT 600 actor/0 could not be closed: '),
   ],
 )
-def test_hanging_environments_are_noticed(tmp_path, which, what, told):
+def test_hanging_environments_are_noticed(tmp_path, which, what, expected):
   code = _HANGING.format(
     tests=str(pathlib.Path(__file__).parents[1]), which=which, what=what
   )
   ended = program.Program(['-c', code], str(tmp_path)).wait(120)
-  assert told in ended.output
+  assert expected in ended.output
   assert ended.left == []
 
 
 @pytest.mark.chaos
 @pytest.mark.filterwarnings('error')  # Such as of a thread that raised.
-def test_what_watches_bears_nodes_that_are_not_all_there(tmp_path, monkeypatch):
+def test_watchdog_works_while_nodes_are_being_made(tmp_path, monkeypatch):
   register = coordinator.Coordinator.register
 
   def register_slowly(self, node, description):
@@ -147,7 +147,7 @@ def test_what_watches_bears_nodes_that_are_not_all_there(tmp_path, monkeypatch):
   assert launch.run(experiment, display=False).status.steps == 600
 
 
-def test_tells_what_it_is_at_while_it_starts(tmp_path):
+def test_reports_the_steps_of_its_start(tmp_path):
   experiment = troubled_environments.make_experiment(
     tmp_path, lambda seed: registry.make('catch', seed)
   )
@@ -169,7 +169,7 @@ def test_tells_what_it_is_at_while_it_starts(tmp_path):
   assert shown[-1].starts == ()
 
 
-def test_something_is_shown_while_it_is_compiled(tmp_path, capsys):
+def test_display_is_updated_during_compilation(tmp_path, capsys):
   experiment = launch.make_experiment(
     'dqn', 'catch', max_steps=300, directory=str(tmp_path)
   )
